@@ -6,19 +6,30 @@ cd "$(dirname "$0")/.."
 binary=$1
 work=$(mktemp -d)
 chmod 755 "$work"
-server=
+server= node=
 stop() {
-	if [ -n "$server" ] && kill -0 "$server" 2>/dev/null; then
-		kill -TERM "$server"
-		wait "$server" || true
-	fi
+	for process in $server $node; do
+		if kill -0 "$process" 2>/dev/null; then
+			kill -TERM "$process"
+			wait "$process" || true
+		fi
+	done
 	rm -rf "$work"
 }
 trap stop EXIT
 
 GOOS=wasip1 GOARCH=wasm GOFLAGS= go build -buildvcs=false -buildmode=c-shared -trimpath -ldflags='-s -w' -o "$work/counters.wasm" ./examples/plugins/counters
 
-"$binary" serve --data-dir "$work/data" --listen 127.0.0.1:0 >"$work/out" 2>"$work/log" &
+# A node to look at, with no room for the journey's runs.
+"$binary" worker --listen 127.0.0.1:0 --data-dir "$work/node" --capacity 1 >"$work/node.out" 2>"$work/node.log" &
+node=$!
+for _ in $(seq 300); do
+	address=$(grep -oE '127\.0\.0\.1:[0-9]+' "$work/node.out" || true)
+	[ -n "$address" ] && break
+	kill -0 "$node" 2>/dev/null || { cat "$work/node.log" >&2; echo "the node ended before it listened" >&2; exit 1; }
+	sleep 0.1
+done
+"$binary" serve --data-dir "$work/data" --listen 127.0.0.1:0 --nodes "$address" >"$work/out" 2>"$work/log" &
 server=$!
 link=
 for _ in $(seq 300); do

@@ -11,6 +11,7 @@ import { checkDsn, detail, listRuns, matrixOf, need, plugin, saveTemplate, scena
 import { compare } from './compare';
 import { iso } from './data';
 import { plan, plugins } from './declared';
+import { listNodes, nodeEvents, setNodes, wishNode } from './nodes';
 import { Refusal } from './refusal';
 import { addConnection, begin, connections, create, matrices, runs, seed, start, templates, tokens } from './state';
 import { page } from './static';
@@ -33,12 +34,16 @@ type Body = Partial<
   Omit<RunCreateBody, 'source'> &
     TemplateInput &
     ConnectionInput &
-    TokenInputBody & { prefix: string; token: string; version: number }
+    TokenInputBody & { prefix: string; token: string; version: number; count: number }
 >;
 type Handle = (parts: string[], body: Body, query: URLSearchParams, res: ServerResponse, text: string) => unknown;
 
 const routes: [method: string, path: RegExp, handle: Handle][] = [
   ['POST', /^\/mock\/break$/, (_m, b) => ((broken = b.prefix ?? ''), {})],
+  ['POST', /^\/mock\/nodes$/, (_m, b) => setNodes(b.count ?? 3)],
+  ['GET', /^\/api\/v1\/nodes$/, listNodes],
+  ['GET', /^\/api\/v1\/node-events$/, nodeEvents],
+  ['POST', /^\/api\/v1\/nodes\/([^/]+)\/(drain|resume|remove)$/, ([, id, verb]) => wishNode(id!, verb!)],
   ['GET', /^\/mock\/sockets$/, () => ({ cut: cutSockets() })],
   [
     'POST',

@@ -83,6 +83,7 @@ try {
     ['plugins-uploaded', base, '/plugins?plugin=counters@1.1.0'],
     ['plugins-damaged', base, '/plugins?plugin=counters@0.9.0'],
     ['plugins-adapter', base, '/plugins?plugin=postgres'],
+    ...['0', '1', '3', '40'].map((n): [string, string, string] => [`nodes-${n}`, base, '/nodes']),
     ['settings', base, '/settings'],
     ['not-found', base, '/nowhere'],
   ];
@@ -109,6 +110,8 @@ try {
       }
       for (const [name, b, path] of list) {
         where = `${name} ${theme} ${width}`;
+        const nodes = /^nodes-(\d+)$/.exec(name)?.[1];
+        if (nodes) await ctx.request.post(`${b}/mock/nodes`, { data: { count: Number(nodes) } });
         await p.goto(b + path);
         await p.waitForTimeout(name === 'run-live' ? 2600 : 700);
         const wide = await p.evaluate(() => document.documentElement.scrollWidth);

@@ -252,6 +252,22 @@ test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }
     await page.getByText('Everything is accounted for').waitFor();
   });
 
+  await step('drains a node that runs beside the server, and lets it work again', async () => {
+    await page.goto(`${base}/nodes`);
+    const row = page.getByRole('row').filter({ hasText: /127\.0\.0\.1:\d+/ });
+    const act = async (verb, after) => {
+      await row.getByRole('button', { name: /^Actions for/ }).click();
+      await page.getByRole('menuitem', { name: verb, exact: true }).click();
+      await page.getByRole('dialog').getByRole('button', { name: verb, exact: true }).click();
+      await row.getByText(after, { exact: true }).waitFor();
+    };
+    await row.getByText('Active', { exact: true }).waitFor();
+    await act('Drain', 'Draining');
+    await act('Resume', 'Active');
+    await page.getByText('In words').click();
+    await page.getByText('An operator has asked it to drain, by admin').waitFor();
+  });
+
   await step('lists the run in the history', async () => {
     await page.getByRole('link', { name: 'Runs', exact: false }).first().click();
     await page.getByRole('searchbox').fill(name);

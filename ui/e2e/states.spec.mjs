@@ -558,6 +558,7 @@ for (const theme of ['light', 'dark'])
       ['plugins', '/plugins', 'mix'],
       ['an uploaded plugin', '/plugins?plugin=counters@1.1.0', 'DELETE FROM counters'],
       ['a damaged plugin', '/plugins?plugin=counters@0.9.0', 'is damaged'],
+      ['nodes', '/nodes', 'Unreachable'],
       ['settings', '/settings', 'API tokens'],
       ['no such page', '/nowhere', 'There is no such page'],
     ];

@@ -8,6 +8,7 @@ import { ConnectionsPage } from '../connections/ConnectionsPage';
 import { Empty, Failed, SkeletonRows } from '../design/States';
 import { HistoryPage } from '../history/HistoryPage';
 import { MatrixPage } from '../matrix/MatrixPage';
+import { NodesPage } from '../nodes/NodesPage';
 import { PluginsPage } from '../plugins/PluginsPage';
 import { RunPage } from '../runs/RunPage';
 import { TemplatesPage } from '../templates/TemplatesPage';
@@ -88,6 +89,9 @@ function Signed() {
             <Route path="/matrix/:id">{(p) => <MatrixPage key={p.id} id={p.id} />}</Route>
             <Route path="/connections">
               <ConnectionsPage />
+            </Route>
+            <Route path="/nodes">
+              <NodesPage />
             </Route>
             <Route path="/plugins">
               <PluginsPage />

@@ -18,6 +18,7 @@ const places = [
       p.startsWith('/history') || p.startsWith('/runs') || p.startsWith('/compare') || p.startsWith('/matrix'),
   },
   { href: '/connections', icon: 'connections', label: 'Connections', on: (p: string) => p.startsWith('/connections') },
+  { href: '/nodes', icon: 'nodes', label: 'Nodes', on: (p: string) => p.startsWith('/nodes'), wide: true },
   { href: '/plugins', icon: 'plugins', label: 'Plugins', on: (p: string) => p.startsWith('/plugins'), wide: true },
 ];
 
@@ -104,7 +105,7 @@ export function Rail({ user }: { user: User }) {
           <Menu.Trigger asChild>
             <button
               type="button"
-              className={`rail-link phone-only${/^\/(plugins|settings)/.test(path) ? ' on' : ''}`}
+              className={`rail-link phone-only${/^\/(nodes|plugins|settings)/.test(path) ? ' on' : ''}`}
               aria-label="More places"
             >
               <Icon name="more" size={18} />
@@ -113,6 +114,9 @@ export function Rail({ user }: { user: User }) {
           </Menu.Trigger>
           <Menu.Portal>
             <Menu.Content className="menu" side="top" align="end" sideOffset={8} collisionPadding={8}>
+              <Menu.Item onSelect={() => navigate('/nodes')}>
+                <Icon name="nodes" /> <span className="grow">Nodes</span>
+              </Menu.Item>
               <Menu.Item onSelect={() => navigate('/plugins')}>
                 <Icon name="plugins" /> <span className="grow">Plugins</span>
               </Menu.Item>

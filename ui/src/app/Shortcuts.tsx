@@ -7,6 +7,7 @@ const jumps: Record<string, [string, string]> = {
   t: ['/templates', 'Templates'],
   r: ['/history', 'Runs'],
   c: ['/connections', 'Connections'],
+  n: ['/nodes', 'Nodes'],
   p: ['/plugins', 'Plugins'],
   s: ['/settings', 'Settings'],
 };

@@ -12,6 +12,7 @@ const paths: Record<string, ReactNode> = {
     />
   ),
   plugins: <path d="M6.500 2.500v3M11.500 2.500v3M4 5.500h10v3a5 5 0 0 1-10 0zM9 13.500v2.500" />,
+  nodes: <path d="M3 3h12v4.500H3zM3 10.500h12V15H3zM5.500 5.300h.01M5.500 12.800h.01M8.500 5.300h4M8.500 12.800h4" />,
   settings: (
     <path
       d="M3 5.500h6M13 5.500h2M3 12.500h2M9 12.500h6M9 5.500a2 2 0 1 0 4 0 2 2 0 0 0-4 0z

@@ -52,7 +52,9 @@ export const terms = {
   workerCurve: 'All workers share one axis from zero, so that their curves can be compared.',
   tags: 'Names and values that the template gives its runs; click one for all runs that carry it.',
   runWorker: 'One part of the load generator; the connections of a run are spread over its run workers.',
-  node: 'The Loadstone process that hosts the run worker.',
+  node: 'A Loadstone process that hosts run workers.',
+  roundTrip: 'How long the last heartbeat took from the server to the node and back.',
+  clockOffset: "How far the node's clock is ahead of the server's, measured with each heartbeat.",
   heatmap:
     'Each column is one second, each row a range of latencies; the darker the cell, the more operations fell into it.',
   accounting:

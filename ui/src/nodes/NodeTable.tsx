@@ -1,0 +1,197 @@
+import { Link } from 'wouter';
+import { api } from '../api/client';
+import type { Node } from '../api/types';
+import { ActionsMenu, Term } from '../design/Controls';
+import type { Question } from '../design/Dialog';
+import { ago, bytes, latency, percent, plain } from '../design/format';
+import { Num } from '../design/Num';
+import { HealthBadge } from '../design/Status';
+import { terms } from '../design/terms';
+import { room, runsOn } from './model';
+import { NodeStateBadge } from './State';
+
+type Verb = 'drain' | 'resume' | 'remove';
+
+/** What is asked before something is done to a node. */
+export function question(n: Node, verb: Verb, act: () => unknown): Question {
+  const workers = n.run_workers?.length ?? 0;
+  const carries = workers > 0 ? `It carries ${workers} run ${workers === 1 ? 'worker' : 'workers'} now. ` : '';
+  if (verb === 'resume')
+    return { title: `Let ${n.node_id} take work again?`, body: 'New runs may be placed on it.', verb: 'Resume', act };
+  if (verb === 'drain')
+    return {
+      title: `Drain ${n.node_id}?`,
+      body: `${carries}What it has goes on to its end, and nothing new is placed on it until it is resumed.`,
+      verb: 'Drain',
+      act,
+    };
+  return {
+    title: `Remove ${n.node_id}?`,
+    body:
+      `${carries}Its stream is closed and it is not let in any more. Its run workers stop by themselves and count as ` +
+      'lost: drain it first to lose none.',
+    verb: 'Remove',
+    act,
+  };
+}
+
+function Meter({ share, words, tone }: { share: number; words: string; tone?: string }) {
+  return (
+    <div className="meter" title={words}>
+      <div
+        className={`progress ${tone ?? ''}`}
+        role="meter"
+        aria-valuenow={Math.round(share * 100)}
+        aria-valuemin={0}
+        aria-valuemax={100}
+        aria-label={words}
+      >
+        <i style={{ width: `${share * 100}%` }} />
+      </div>
+    </div>
+  );
+}
+
+function Machine({ n }: { n: Node }) {
+  const r = n.resources;
+  if (!r) return <span className="muted">–</span>;
+  const tone = (p: number) => (p >= 90 ? 'high' : '');
+  return (
+    <div className="machine">
+      <span>CPU</span>
+      <Meter
+        share={Math.min(1, r.host_cpu_pct / 100)}
+        tone={tone(r.host_cpu_pct)}
+        words={`CPU of the machine ${plain(percent(r.host_cpu_pct))}, of the node ${plain(percent(r.cpu_pct))}`}
+      />
+      <span>Memory</span>
+      <Meter
+        share={Math.min(1, r.host_memory_pct / 100)}
+        tone={tone(r.host_memory_pct)}
+        words={
+          `Memory of the machine ${plain(percent(r.host_memory_pct))}, of the node ` + `${plain(bytes(r.memory_bytes))}`
+        }
+      />
+    </div>
+  );
+}
+
+function Clock({ n }: { n: Node }) {
+  if (n.clock_offset_ms === null || n.clock_offset_ms === undefined) return <span className="muted">–</span>;
+  const q = latency(Math.abs(n.clock_offset_ms));
+  const way = n.clock_offset_ms < 0 ? 'behind' : 'ahead of';
+  return (
+    <span title={`${plain(q)} ${way} the server's clock, ± ${plain(latency(n.clock_error_ms))}`}>
+      {n.clock_offset_ms < 0 ? '−' : '+'}
+      <Num q={q} />
+    </span>
+  );
+}
+
+/** The nodes, a row each; on a phone a card each. */
+export function NodeTable(props: { nodes: Node[]; now: number; ask: (q: Question) => void; changed: () => unknown }) {
+  const act = (n: Node, verb: Verb) => () =>
+    props.ask(
+      question(n, verb, async () => {
+        await api.post(`/api/v1/nodes/{id}/${verb}`, { path: { id: n.node_id } });
+        await props.changed();
+      }),
+    );
+  return (
+    <section className="panel" aria-label="Nodes">
+      <div className="table-wrap" tabIndex={0} role="group" aria-label="Nodes, a table that scrolls">
+        <table className="table dense nodes">
+          <thead>
+            <tr>
+              <th>
+                <Term tip={terms.node}>Node</Term>
+              </th>
+              <th>State</th>
+              <th>Connections</th>
+              <th>Machine</th>
+              <th className="num">
+                <Term tip={terms.roundTrip}>Round trip</Term>
+              </th>
+              <th className="num">
+                <Term tip={terms.clockOffset}>Clock</Term>
+              </th>
+              <th>Runs</th>
+              <th>Version</th>
+              <th aria-label="Actions" />
+            </tr>
+          </thead>
+          <tbody>
+            {props.nodes.map((n) => (
+              <tr key={n.node_id || n.address} data-state={n.state}>
+                <td data-label="Node">
+                  <strong className="mono">{n.node_id || n.address}</strong>
+                  <div className="muted note mono">{n.local ? "the server's own" : n.node_id ? n.address : ''}</div>
+                </td>
+                <td data-label="State">
+                  <div className="row nowrap">
+                    <NodeStateBadge node={n} />
+                    {n.node_id && n.state !== 'REMOVED' && n.health !== 'HEALTHY' && <HealthBadge health={n.health} />}
+                  </div>
+                  <div className="muted note why">
+                    {n.since && <span title={n.since}>{ago(n.since, props.now)}</span>}
+                    {!n.accepting_work && n.not_accepting_reason && (
+                      <span title={`Last contact ${ago(n.last_contact, props.now)}`}> · {n.not_accepting_reason}</span>
+                    )}
+                  </div>
+                </td>
+                <td data-label="Connections">
+                  <Meter {...room(n)} />
+                  <div className="note">{room(n).words.replace(' connections', '')}</div>
+                </td>
+                <td data-label="Machine">
+                  <Machine n={n} />
+                </td>
+                <td className="num" data-label="Round trip">
+                  <Num q={latency(n.rtt_ms)} />
+                </td>
+                <td className="num" data-label="Clock">
+                  <Clock n={n} />
+                </td>
+                <td data-label="Runs">
+                  {runsOn(n).map((r) => (
+                    <div key={r.id}>
+                      <Link href={`/runs/${r.id}`}>{r.name}</Link>
+                      {r.workers > 1 && <span className="muted"> ×{r.workers}</span>}
+                    </div>
+                  ))}
+                  {runsOn(n).length === 0 && <span className="muted">none</span>}
+                </td>
+                <td data-label="Version" className="mono">
+                  {n.version || <span className="muted">–</span>}
+                </td>
+                <td className="acts">
+                  {n.node_id && (
+                    <ActionsMenu
+                      small
+                      label={`Actions for ${n.node_id}`}
+                      actions={
+                        n.wish
+                          ? [
+                              { label: 'Resume', icon: 'play', act: act(n, 'resume') },
+                              ...(n.local || n.wish === 'REMOVE'
+                                ? []
+                                : [null, { label: 'Remove', icon: 'trash', danger: true, act: act(n, 'remove') }]),
+                            ]
+                          : [
+                              { label: 'Drain', icon: 'stop', act: act(n, 'drain') },
+                              ...(n.local
+                                ? []
+                                : [null, { label: 'Remove', icon: 'trash', danger: true, act: act(n, 'remove') }]),
+                            ]
+                      }
+                    />
+                  )}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,114 @@
+import { useState } from 'react';
+import type { Node, NodeEvent } from '../api/types';
+import { Segments } from '../design/Controls';
+import { dateTime, sentence, timeOfDay } from '../design/format';
+import { Empty } from '../design/States';
+import { lanes, type NodeState } from './model';
+import { stateColor, stateWord } from './State';
+
+const spans = [
+  { value: '15', label: '15 min' },
+  { value: '60', label: '1 h' },
+  { value: '360', label: '6 h' },
+  { value: '1440', label: '24 h' },
+] as const;
+type Minutes = (typeof spans)[number]['value'];
+
+const shown: NodeState[] = ['ACTIVE', 'DRAINING', 'PROBING', 'UNREACHABLE', 'REMOVED'];
+
+/** What became of the nodes: a lane for each, and the same in words below it. */
+export function Timeline(props: { nodes: Node[]; events: NodeEvent[]; server: string; now: number }) {
+  const [minutes, setMinutes] = useState<Minutes>('60');
+  const from = props.now - Number(minutes) * 60_000;
+  const rows = lanes(props.nodes, props.events, props.server, from, props.now);
+  const share = (at: number) => `${(100 * (at - from)) / (props.now - from)}%`;
+  const words = props.events.slice(0, 50);
+  return (
+    <section className="panel" aria-label="Time line">
+      <header>
+        <h3>Time line</h3>
+        <div className="end">
+          <Segments label="Span" value={minutes} options={spans} onChange={setMinutes} />
+        </div>
+      </header>
+      {rows.length === 0 ? (
+        <Empty tight title="Nothing happened in this time">
+          Here stands when nodes came, went, and were drained.
+        </Empty>
+      ) : (
+        <div className="lanes">
+          {rows.map((l) => (
+            <div key={l.id} className="lane">
+              <span className="lane-name mono clip" title={l.id}>
+                {l.id}
+              </span>
+              <div
+                className="lane-track"
+                role="img"
+                aria-label={`${l.id}: ${
+                  l.stretches
+                    .map((s) => `${stateWord(s.state)} from ${timeOfDay(new Date(s.from).toISOString())}`)
+                    .join(', ') || 'not seen'
+                }`}
+              >
+                {l.stretches.map((s) => (
+                  <i
+                    key={s.from}
+                    className={s.state === 'ACTIVE' ? undefined : 'marked'}
+                    style={{
+                      left: share(s.from),
+                      width: `calc(${share(s.to)} - ${share(s.from)})`,
+                      background: stateColor(s.state),
+                    }}
+                    title={`${stateWord(s.state)} from ${dateTime(new Date(s.from).toISOString())}${
+                      s.reason && `: ${s.reason}`
+                    }`}
+                  />
+                ))}
+                {l.signs.map((s) => (
+                  <b
+                    key={s.event.seq}
+                    style={{ left: share(s.at) }}
+                    title={`${dateTime(s.event.at)}: ${s.event.reason}${s.event.by && ` (${s.event.by})`}`}
+                  />
+                ))}
+              </div>
+            </div>
+          ))}
+          <div className="lane axis" aria-hidden="true">
+            <span />
+            <div>
+              {[0, 0.25, 0.5, 0.75, 1].map((p) => (
+                <span key={p}>{timeOfDay(new Date(from + p * (props.now - from)).toISOString()).slice(0, 5)}</span>
+              ))}
+            </div>
+          </div>
+          <div className="lane-legend">
+            {shown.map((s) => (
+              <span key={s}>
+                <i style={{ background: stateColor(s) }} /> {stateWord(s)}
+              </span>
+            ))}
+            <span>
+              <b /> An operator, or a refusal
+            </span>
+          </div>
+        </div>
+      )}
+      {words.length > 0 && (
+        <details className="history">
+          <summary>In words</summary>
+          <ol>
+            {words.map((e) => (
+              <li key={e.seq}>
+                <time dateTime={e.at ?? undefined}>{dateTime(e.at)}</time> <code>{e.node_id}</code>{' '}
+                {e.kind === 'STATE' && e.to && <strong>{stateWord(e.to)}</strong>} {sentence(e.reason)}
+                {e.by && `, by ${e.by}`}
+              </li>
+            ))}
+          </ol>
+        </details>
+      )}
+    </section>
+  );
+}
