@@ -15,12 +15,13 @@ import (
 	"time"
 )
 
-// How long certificates are good for, and how far before they are made they begin.
+// How long certificates are good for.
 const (
 	NodeLife      = 30 * 24 * time.Hour
-	serverLife    = 24 * time.Hour
+	ServerLife    = 24 * time.Hour
 	authorityLife = 20 * 365 * 24 * time.Hour
-	skew          = 2 * time.Hour
+	// skew is how far before they are made they begin.
+	skew = 2 * time.Hour
 )
 
 // The roles that a certificate names, as the host of its address.
@@ -146,7 +147,7 @@ func (a *Authority) Server(name string, now time.Time) (tls.Certificate, error) 
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	der, err := a.issue(roleServer, name, newSerial(), &key.PublicKey, now.Add(-skew), now.Add(serverLife),
+	der, err := a.issue(roleServer, name, newSerial(), &key.PublicKey, now.Add(-skew), now.Add(ServerLife),
 		x509.ExtKeyUsageClientAuth)
 	if err != nil {
 		return tls.Certificate{}, err
