@@ -443,6 +443,9 @@ type Open struct {
 	// The server's process; it changes when the server restarts.
 	ServerProcess string `protobuf:"bytes,2,opt,name=server_process,json=serverProcess,proto3" json:"server_process,omitempty"`
 	Session       int64  `protobuf:"varint,3,opt,name=session,proto3" json:"session,omitempty"`
+	// The way by which the server has come; a second one to the same node is refused
+	// while a stream stands.
+	Link          string `protobuf:"bytes,4,opt,name=link,proto3" json:"link,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -496,6 +499,13 @@ func (x *Open) GetSession() int64 {
 		return x.Session
 	}
 	return 0
+}
+
+func (x *Open) GetLink() string {
+	if x != nil {
+		return x.Link
+	}
+	return ""
 }
 
 type AssignRun struct {
@@ -3764,11 +3774,12 @@ const file_control_proto_rawDesc = "" +
 	"\x04pong\x18\t \x01(\v2\x1a.loadstone.control.v1.PongH\x00R\x04pong\x12I\n" +
 	"\rplugin_wanted\x18\n" +
 	" \x01(\v2\".loadstone.control.v1.PluginWantedH\x00R\fpluginWantedB\t\n" +
-	"\amessageJ\x04\b\v\x10\x0e\"n\n" +
+	"\amessageJ\x04\b\v\x10\x0e\"\x82\x01\n" +
 	"\x04Open\x12%\n" +
 	"\x0eserver_version\x18\x01 \x01(\tR\rserverVersion\x12%\n" +
 	"\x0eserver_process\x18\x02 \x01(\tR\rserverProcess\x12\x18\n" +
-	"\asession\x18\x03 \x01(\x03R\asession\"\xe0\x02\n" +
+	"\asession\x18\x03 \x01(\x03R\asession\x12\x12\n" +
+	"\x04link\x18\x04 \x01(\tR\x04link\"\xe0\x02\n" +
 	"\tAssignRun\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n" +
 	"\tresult_id\x18\x02 \x01(\tR\bresultId\x12\x1b\n" +

@@ -34,15 +34,16 @@ type DialOptions struct {
 	Trust Trust
 	// Version is the server's; Process names it until it restarts.
 	Version, Process string
+	// Sessions numbers the streams of the process, whatever way they take; nil where there is one way only.
+	Sessions *atomic.Int64
 }
 
 // Dialer opens streams to one node over one connection. It implements control.Dialer.
 type Dialer struct {
-	opts    DialOptions
-	conn    *grpc.ClientConn
-	client  pb.NodeServiceClient
-	http    *http.Client
-	session atomic.Int64
+	opts   DialOptions
+	conn   *grpc.ClientConn
+	client pb.NodeServiceClient
+	http   *http.Client
 	// idle is idleLimit, less in tests.
 	idle    time.Duration
 	trusted trusted
@@ -54,6 +55,9 @@ func NewDialer(opts DialOptions) (*Dialer, error) {
 		return nil, err
 	}
 	d := &Dialer{opts: opts, idle: idleLimit}
+	if d.opts.Sessions == nil {
+		d.opts.Sessions = &atomic.Int64{}
+	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute,
 		ResponseHeaderTimeout: 30 * time.Second,
 		DisableCompression:    true}
@@ -114,7 +118,7 @@ func (d *Dialer) open(ctx context.Context) (control.ServerEnd, error) {
 	s, err := d.client.Control(life, grpc.WaitForReady(true))
 	if err == nil {
 		err = s.Send(&pb.ToNode{Message: &pb.ToNode_Open{Open: &pb.Open{ServerVersion: d.opts.Version,
-			ServerProcess: d.opts.Process, Session: d.session.Add(1)}}})
+			ServerProcess: d.opts.Process, Session: d.opts.Sessions.Add(1), Link: d.opts.Address}}})
 	}
 	if err == nil {
 		var md metadata.MD
@@ -155,6 +159,9 @@ func plainly(err error) error {
 	s, ok := status.FromError(err)
 	if !ok || s.Code() == codes.OK {
 		return err
+	}
+	if s.Code() == codes.AlreadyExists {
+		return fmt.Errorf("%w: %s", control.ErrSameNode, s.Message())
 	}
 	return errors.New(s.Message())
 }

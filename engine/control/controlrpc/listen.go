@@ -68,6 +68,8 @@ type Listener struct {
 
 // holder is the stream that a server has, or had last.
 type holder struct {
+	// link is the way by which it has come, empty of an older server.
+	link    string
 	session int64
 	end     *nodeEnd      // nil when it has ended
 	gone    chan struct{} // closed when its handler has ended
@@ -224,7 +226,7 @@ func (l *Listener) Control(s grpc.BidiStreamingServer[pb.ToNode, pb.FromNode]) e
 	// Returning ends the stream: cut breaks it, finish is what follows the last message.
 	broken, finished := make(chan struct{}), make(chan struct{})
 	process := open.GetServerProcess()
-	h := holder{session: open.GetSession(), gone: make(chan struct{}), at: time.Now()}
+	h := holder{link: open.GetLink(), session: open.GetSession(), gone: make(chan struct{}), at: time.Now()}
 	defer close(h.gone)
 	begin := func() *nodeEnd {
 		return newEnd[control.FromNode, control.ToNode](s, fromWire, toNode, sync.OnceFunc(func() { close(broken) }),
@@ -292,6 +294,9 @@ func (l *Listener) take(process string, h holder, begin func() *nodeEnd) (*nodeE
 			l.held[process] = h
 			l.mu.Unlock()
 			return h.end, nil
+		case old.link != h.link:
+			l.mu.Unlock()
+			return nil, status.Error(codes.AlreadyExists, "this server has a stream to it by "+old.link)
 		}
 		l.mu.Unlock()
 		old.end.abandon()

@@ -44,7 +44,7 @@ type trusted struct {
 	mu sync.Mutex
 	// fail ends the attempt that is under way, with what a handshake has come to.
 	fail context.CancelCauseFunc
-	// socket is the connection that stands, shown what the node has shown on it.
+	// socket is the connection that stands, shown what the node has shown on it, or has got since.
 	socket net.Conn
 	shown  []*x509.Certificate
 	// who is the node of the stream that stands, cut ends that.
@@ -304,7 +304,8 @@ func (d *Dialer) renewing(ctx context.Context, who nodecert.Peer) {
 		err := certify(limited, d.client, func(a nodecert.Ask) (nodecert.Signed, error) {
 			s, err := d.opts.Trust.Renew(limited, who, a)
 			if err == nil {
-				who.Issued, who.NotAfter = time.Now(), s.NotAfter
+				who.Serial, who.Issued, who.NotAfter = s.Serial, time.Now(), s.NotAfter
+				d.renewed(s)
 			}
 			return s, err
 		})
@@ -315,6 +316,17 @@ func (d *Dialer) renewing(ctx context.Context, who nodecert.Peer) {
 			next = time.Now().Add(renewAgain)
 		}
 	}
+}
+
+// renewed notes the certificate that counts for the stream from now on.
+func (d *Dialer) renewed(s nodecert.Signed) {
+	c, err := x509.ParseCertificate(s.Certificate)
+	if err != nil {
+		return // the node says what is wrong with it
+	}
+	d.trusted.mu.Lock()
+	defer d.trusted.mu.Unlock()
+	d.trusted.shown = []*x509.Certificate{c}
 }
 
 // renewPause is the least time between two attempts to renew a certificate, renewAgain that

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -403,5 +404,39 @@ func TestANodeOnThisMachineMayJoinOrNot(t *testing.T) {
 	}
 	if _, err := NewEither(DialOptions{Address: "10.0.0.7:9090", Trust: b}); !errors.Is(err, ErrPlain) {
 		t.Errorf("beyond this machine: %v", err)
+	}
+}
+
+// TestTwoAddressesOfANodeAreOneStream: the second is refused while the first stands, and takes
+// over when it is gone.
+func TestTwoAddressesOfANodeAreOneStream(t *testing.T) {
+	l, _, c := linked(t, ListenOptions{}, DialOptions{})
+	var sessions atomic.Int64
+	var ways []*Dialer
+	for _, address := range []string{c.Addr().String(), l.Addr().String()} {
+		d, err := NewDialer(DialOptions{Address: address, Process: "s", Sessions: &sessions})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		ways = append(ways, d)
+	}
+	end, err := greeted(t, l, ways[0], "node-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := greeted(t, l, ways[1], "node-1"); !errors.Is(err, control.ErrSameNode) ||
+			!strings.Contains(err.Error(), c.Addr().String()) {
+			t.Fatalf("by the other address: %v", err)
+		}
+	}
+	if err := end.Send(t.Context(), control.Ping{}); err != nil {
+		t.Errorf("the first stream: %v", err)
+	}
+	c.cut()
+	_ = c.Close()
+	if err := back(t, l, ways[1], "node-1"); err != nil {
+		t.Error(err)
 	}
 }
