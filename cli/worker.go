@@ -35,6 +35,8 @@ type workerCommand struct {
 	TokenFile string        `placeholder:"FILE" env:"LOADSTONE_WORKER_TOKEN_FILE" help:"File with the token that servers must know."`
 	// ContactLimit is less than it must be in tests only, which have not the time.
 	ContactLimit time.Duration `hidden:"" default:"60s" help:"How long load outlives the contact with who owns the run; at most 60s."`
+	Join         string        `placeholder:"TOKEN" env:"LOADSTONE_JOIN" help:"Token of loadstone node token, by which the node joins the servers that made it. Other users of this machine can read arguments: better LOADSTONE_JOIN, or --join-file."`
+	JoinFile     string        `placeholder:"FILE" env:"LOADSTONE_JOIN_FILE" help:"File that holds the token."`
 	Insecure     bool          `env:"LOADSTONE_WORKER_INSECURE" help:"Listen without TLS also beyond this machine: anybody on the way reads what servers and targets say."`
 }
 
@@ -59,6 +61,10 @@ func (c *workerCommand) Run(e *command.Env) error {
 	if err != nil {
 		return err
 	}
+	identity, err := c.identity(e, dir, id)
+	if err != nil {
+		return err
+	}
 	plugins, _, err := wiring.OpenHost(e.Ctx, dir, wiring.StoreFlags{}, e.Log)
 	if err != nil {
 		return err
@@ -73,7 +79,7 @@ func (c *workerCommand) Run(e *command.Env) error {
 		Capacity: c.Capacity, ContactLimit: c.ContactLimit,
 		SpoolDir: filepath.Join(dir, "spool"), Log: e.Log})
 	fetched.want = node.WantPlugin
-	listener, err := controlrpc.Listen(e.Ctx, controlrpc.ListenOptions{Address: c.Listen, Security: security,
+	listener, err := controlrpc.Listen(e.Ctx, controlrpc.ListenOptions{Address: c.Listen, Security: security, Identity: identity,
 		Plugin: func(ctx context.Context, wasm []byte) error { _, err := plugins.Register(ctx, wasm, false); return err },
 		Log:    e.Log})
 	if err != nil {
@@ -81,7 +87,7 @@ func (c *workerCommand) Run(e *command.Env) error {
 		return listenError(c.Listen, err)
 	}
 	e.Log.Info().Str("node_id", id).Str("address", listener.Addr().String()).Bool("tls",
-		security.TLS != nil).Str("data_dir", dir).
+		security.TLS != nil || identity != nil).Bool("joined", identity != nil && identity.Joined()).Str("data_dir", dir).
 		Msg("the node waits for servers")
 	_, _ = fmt.Fprintf(e.Stdout, "The node %s listens on %s\n", id, listener.Addr())
 	// The node outlives the signal: what it carries ends first.
@@ -112,7 +118,8 @@ func listenError(address string, err error) error {
 		return &engine.Error{Code: engine.CodeInvalid,
 			Message: fmt.Sprintf("The node would listen on %s without TLS, where others can read what targets' passwords are.",
 				address),
-			Hint: "Give it --cert and --key, with --token-file or --client-ca; or listen on 127.0.0.1.", Cause: err}
+			Hint: "Give it --join with a token of `loadstone node token`; or --cert and --key, with --token-file or " +
+				"--client-ca; or listen on 127.0.0.1.", Cause: err}
 	}
 	return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The address %s cannot be listened on: %v.",
 		address, err),

@@ -21,6 +21,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/cost"
 	"github.com/loadstone-db/loadstone/engine/matrix"
+	"github.com/loadstone-db/loadstone/engine/membership"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/replay"
@@ -85,9 +86,11 @@ type Services struct {
 	ResultsAt string
 	host      *host.Host
 	// modules are the plugins that are not in the store, by hash.
-	modules  map[string]func() ([]byte, error)
-	Plugins  *library.Library
-	Runs     *orchestrator.Service
+	modules map[string]func() ([]byte, error)
+	Plugins *library.Library
+	Runs    *orchestrator.Service
+	// Members decide who is a node.
+	Members  *membership.Members
 	Matrices *matrix.Service
 	// Roster is the nodes as operators see them.
 	Roster  *roster.Roster
@@ -342,7 +345,8 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 		return fmt.Errorf("opening the plugins: %w", err)
 	}
 	recordings := &replay.Recordings{Store: s.Store, Executions: s.Results, Plugins: s.Plugins.ByHash()}
-	ways, own, err := s.openNodes(nodes)
+	s.openMembers(ctx)
+	fixed, own, source, err := s.openNodes(nodes)
 	if err != nil {
 		return err
 	}
@@ -352,7 +356,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 	s.Roster = roster.New(roster.Options{Store: s.Store, Server: s.owner, Log: s.Log})
 	s.Runs = orchestrator.New(orchestrator.Options{
 		Store: s.Store, Results: s.Results, Plugins: s.Plugins, Drivers: s.Drivers,
-		Recordings: recordings, Nodes: ways, Module: s.module, Log: s.Log, Version: s.options.Version,
+		Recordings: recordings, Nodes: fixed, Source: source, Module: s.module, Log: s.Log, Version: s.options.Version,
 		Scratch:     filepath.Join(s.DataDir, "scratch"),
 		Prices:      s.prices,
 		Owner:       s.owner,

@@ -62,6 +62,8 @@ type Options struct {
 	// Recordings are the runs that can be replayed; nil where there are none.
 	Recordings prepare.Recordings
 	Nodes      []control.Dialer
+	// Source finds more of them while the service runs; nil finds none.
+	Source fleet.Source
 	// Module reads a plugin that a node of another process wants; nil where there is none.
 	Module  func(ctx context.Context, sha256 string) ([]byte, error)
 	Log     zerolog.Logger
@@ -118,7 +120,7 @@ type Service struct {
 // New returns a service; nothing happens before Open.
 func New(opts Options) *Service {
 	s := &Service{opts: opts, plan: prepare.Plan, runs: newRegistry(),
-		nodes: fleet.New(fleet.Options{Log: opts.Log, Dialers: opts.Nodes, Module: opts.Module,
+		nodes: fleet.New(fleet.Options{Log: opts.Log, Dialers: opts.Nodes, Source: opts.Source, Module: opts.Module,
 			Watch: opts.Watch, Meter: opts.Meter})}
 	if opts.Enrichment == (enrich.Policy{}) {
 		s.opts.Enrichment = enrich.DefaultPolicy()

@@ -126,6 +126,9 @@ func Refused(err error) *engine.Error {
 		e.Hint = "To join that server: loadstone node token there, and start this node with --join."
 	case errors.Is(err, nodecert.ErrExpired):
 		e.Hint = "Set the clocks of both machines."
+	case errors.Is(err, nodecert.ErrDisbelieved):
+		e.Message = "A server has gone away: " + err.Error() + "."
+		e.Hint = "Start this node with --join and a new token: loadstone node token on the server."
 	case errors.Is(err, nodecert.ErrRole):
 		e.Hint = "Nodes are dialled by servers, and by no other node."
 	}

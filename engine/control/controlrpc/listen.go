@@ -113,6 +113,9 @@ func Listen(ctx context.Context, opts ListenOptions) (*Listener, error) {
 		MaxHeaderBytes: mostHeaders, ErrorLog: log.New(io.Discard, "", 0),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) }}
 	l.split = newSplit(socket, opts.Security.TLS)
+	if opts.Identity != nil {
+		l.split.disbelieved = opts.Identity.Disbelieved
+	}
 	l.serves.Go(func() { _ = l.grpc.Serve(l.split.rpc) })
 	l.serves.Go(func() { _ = l.http.Serve(l.split.http) })
 	l.serves.Go(l.split.run)

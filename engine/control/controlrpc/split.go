@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"container/list"
 	"crypto/tls"
+	"errors"
 	"net"
 	"sync"
 	"time"
@@ -19,6 +20,8 @@ type split struct {
 	once      sync.Once
 	greeting  sync.WaitGroup
 	crowd     *crowd
+	// disbelieved is called when who dials ends the handshake; it may be nil.
+	disbelieved func()
 }
 
 func newSplit(socket net.Listener, config *tls.Config) *split {
@@ -68,6 +71,10 @@ func (s *split) greet(conn *peekedConn) {
 	_ = conn.SetDeadline(time.Now().Add(helloLimit))
 	start, err := conn.r.Peek(3)
 	if err != nil {
+		var remote *net.OpError
+		if s.disbelieved != nil && errors.As(err, &remote) && remote.Op == "remote error" {
+			s.disbelieved()
+		}
 		_ = conn.Close()
 		return
 	}

@@ -279,6 +279,13 @@ func (i *Identity) server(shown []*x509.Certificate) (Peer, error) {
 	return pool.Server(shown, i.now())
 }
 
+// Disbelieved notes that a server has ended a handshake. One that dials a node which joins does so.
+func (i *Identity) Disbelieved() {
+	if i.refused != nil && i.Joined() {
+		i.refused(ErrDisbelieved)
+	}
+}
+
 // Ask is what a node says to a server that it believes, to get a certificate.
 type Ask struct {
 	// TokenID and Proof are of the token; both are empty where the certificate is renewed.

@@ -1,0 +1,238 @@
+package wiring
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/control/controlrpc"
+	"github.com/loadstone-db/loadstone/engine/discovery"
+	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/membership"
+)
+
+// way leads to a node of another process.
+type way interface {
+	control.Dialer
+	Recheck()
+	Close() error
+}
+
+// ways makes them: by the servers' own authority, or as the operator's flags say.
+type ways struct {
+	security controlrpc.Security
+	// members is nil where the operator's certificates, token or leave to do without decide.
+	members          *membership.Members
+	version, process string
+	sessions         atomic.Int64
+
+	mu   sync.Mutex
+	kept map[*keptWay]bool
+}
+
+// keptWay is a way until it is closed.
+type keptWay struct {
+	way
+	ways    *ways
+	address string
+}
+
+// Address is where it leads.
+func (k *keptWay) Address() string { return k.address }
+
+// Close ends it.
+func (k *keptWay) Close() error {
+	k.ways.mu.Lock()
+	delete(k.ways.kept, k)
+	k.ways.mu.Unlock()
+	return k.way.Close()
+}
+
+// security is how the flags want nodes dialled; own means by the servers' own authority.
+func (f NodeFlags) security() (s controlrpc.Security, own bool, err error) {
+	s.Plain = f.NodesInsecure
+	if s.Token, err = ReadToken(f.NodesTokenFile); err != nil {
+		return s, false, err
+	}
+	if f.NodesCA == "" && f.NodesCert == "" {
+		return s, s.Token == "" && !s.Plain, nil
+	}
+	s.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	if f.NodesCA != "" {
+		if s.TLS.RootCAs, err = ReadPool("--nodes-ca", f.NodesCA); err != nil {
+			return s, false, err
+		}
+	}
+	if f.NodesCert != "" {
+		pair, err := tls.LoadX509KeyPair(f.NodesCert, f.NodesKey)
+		if err != nil {
+			return s, false, engine.InvalidField("--nodes-cert", fmt.Sprintf("cannot be used: %v", err),
+				"give --nodes-cert and --nodes-key in PEM")
+		}
+		s.TLS.Certificates = []tls.Certificate{pair}
+	}
+	return s, false, nil
+}
+
+// openWays prepares to dial nodes as the flags say.
+func (s *Services) openWays(flags NodeFlags) (*ways, error) {
+	security, own, err := flags.security()
+	if err != nil {
+		return nil, err
+	}
+	w := &ways{security: security, version: s.options.Version, process: uuid.NewString(), kept: map[*keptWay]bool{}}
+	if own {
+		w.members = s.Members
+		s.Members.Watch(w.recheck)
+	}
+	s.onClose(func(context.Context) error { return w.close() })
+	return w, nil
+}
+
+// dial prepares the way to an address.
+func (w *ways) dial(address string) (control.Dialer, error) {
+	o := controlrpc.DialOptions{Address: address, Security: w.security, Version: w.version, Process: w.process,
+		Sessions: &w.sessions}
+	var made way
+	var err error
+	switch {
+	case w.members == nil:
+		made, err = controlrpc.NewDialer(o)
+	case ofThisMachine(address):
+		// It may listen without TLS, as a node does that was given no token.
+		o.Trust = w.members
+		made, err = controlrpc.NewEither(o)
+	default:
+		o.Trust = w.members
+		made, err = controlrpc.NewDialer(o)
+	}
+	if errors.Is(err, controlrpc.ErrPlain) {
+		return nil, &engine.Error{Code: engine.CodeInvalid,
+			Message: fmt.Sprintf("The node %s is not on this machine, and would be dialled without TLS.", address),
+			Hint: "Start it with --join and a token of loadstone node token, and leave --nodes-token-file out; or give " +
+				"--nodes-ca too; on a network that you trust, --nodes-insecure.", Cause: err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	k := &keptWay{made, w, address}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.kept[k] = true
+	return k, nil
+}
+
+// ofThisMachine reports whether an address is a loopback one.
+func ofThisMachine(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+func (w *ways) all() (all []*keptWay) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for k := range w.kept {
+		all = append(all, k)
+	}
+	return all
+}
+
+// recheck ends the streams of nodes that were revoked.
+func (w *ways) recheck() {
+	for _, k := range w.all() {
+		k.Recheck()
+	}
+}
+
+func (w *ways) close() error {
+	var errs []error
+	for _, k := range w.all() {
+		errs = append(errs, k.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// openNodes prepares the ways to the nodes, the server's own among them, and what finds others.
+func (s *Services) openNodes(flags NodeFlags) ([]control.Dialer, *control.Memory, fleet.Source, error) {
+	w, err := s.openWays(flags)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	var fixed []control.Dialer
+	var places []discovery.Place
+	seen := map[string]bool{}
+	for _, text := range flags.Nodes {
+		if discovery.IsDNS(text) {
+			name, err := discovery.ParseDNS(text)
+			if err != nil {
+				return nil, nil, nil, engine.InvalidField("--nodes", fmt.Sprintf("%q is no name in DNS", text), err.Error())
+			}
+			places = append(places, name)
+			continue
+		}
+		address, err := membership.CheckAddress("--nodes", text)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		if seen[address] {
+			continue
+		}
+		seen[address] = true
+		d, err := w.dial(address)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		fixed = append(fixed, d)
+	}
+	if s.options.Serves {
+		places = append(places, discovery.Catalog(s.catalog(seen)))
+	}
+	var source fleet.Source
+	if len(places) > 0 {
+		source = discovery.New(discovery.Options{Places: places, Dial: w.dial, Log: s.Log})
+	}
+	// A run of the command line has no other nodes than its own.
+	if flags.LocalCapacity == 0 && s.options.Serves {
+		return fixed, nil, source, nil
+	}
+	own := control.NewMemory()
+	return append(fixed, own), own, source, nil
+}
+
+// catalog are the addresses of the catalog that the flags do not name.
+func (s *Services) catalog(named map[string]bool) discovery.Catalog {
+	return func(ctx context.Context) ([]string, error) {
+		all, err := s.Members.Catalog(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var addresses []string
+		for _, a := range all {
+			if !named[a.Address] {
+				addresses = append(addresses, a.Address)
+			}
+		}
+		return addresses, nil
+	}
+}
+
+// openMembers begins to ask which nodes were revoked.
+func (s *Services) openMembers(ctx context.Context) {
+	s.Members = membership.New(membership.Options{Store: s.Store, Server: s.owner, Log: s.Log})
+	if !s.options.Serves {
+		return
+	}
+	keeping, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	kept := make(chan struct{})
+	go func() { defer close(kept); s.Members.Keep(keeping) }()
+	s.onClose(func(context.Context) error { cancel(); <-kept; return nil })
+}
