@@ -30,6 +30,7 @@ type commands struct {
 	Serve      serveCommand      `cmd:"" help:"Run the server: web page, API, and a node of its own."`
 	Run        runCommand        `cmd:"" help:"Run a template and judge it, from a terminal or CI."`
 	Worker     workerCommand     `cmd:"" help:"Run a node that carries the load of servers on other machines."`
+	Node       nodeCommand       `cmd:"" help:"Let nodes join a server, and tell servers where nodes are."`
 	Signin     signinCommand     `cmd:"" name:"signin" help:"Print a link that signs a browser in to the server on this machine."`
 	Token      tokenCommand      `cmd:"" help:"Make an API token on the server on this machine."`
 	Calibrate  calibrateCommand  `cmd:"" help:"Measure this machine as a load generator."`

@@ -142,15 +142,16 @@ func (c *serveCommand) listen(s *wiring.Services) (*server.Server, string, error
 		}
 	}
 	srv, err := server.New(server.Options{
-		Addr:      address,
-		PublicURL: c.PublicURL,
-		Runs:      s.Runs,
-		Matrices:  s.Matrices,
-		Roster:    s.Roster,
-		Store:     s.Store,
-		Files:     s.Results,
-		Plugins:   s.Plugins,
-		Drivers:   s.Drivers,
+		Addr:       address,
+		PublicURL:  c.PublicURL,
+		Runs:       s.Runs,
+		Matrices:   s.Matrices,
+		Roster:     s.Roster,
+		NodeAccess: s.Members,
+		Store:      s.Store,
+		Files:      s.Results,
+		Plugins:    s.Plugins,
+		Drivers:    s.Drivers,
 		Preflight: func(ctx context.Context, scenario engine.Scenario) (any, error) {
 			return s.Runs.Preflight(ctx, scenario)
 		},

@@ -54,6 +54,8 @@ type Options struct {
 	Matrices api.Matrices
 	// Roster is the nodes with their history; nil where that is not to be had.
 	Roster api.Nodes
+	// NodeAccess decides who is a node; nil where nodes cannot join.
+	NodeAccess api.NodeAccess
 	// Preflight plans a run; PreflightSample is a value of the type it answers, for the API document.
 	Preflight       func(ctx context.Context, s engine.Scenario) (any, error)
 	PreflightSample any
@@ -167,7 +169,8 @@ func New(opts Options) (*Server, error) {
 	s.app.Get("/metrics", s.metrics.handler())
 	s.api = api.Register(s.app, api.Services{
 		Runs: opts.Runs, Store: opts.Store, Files: opts.Files, Plugins: opts.Plugins,
-		Matrices: opts.Matrices, Nodes: opts.Roster, Preflight: opts.Preflight, PreflightSample: opts.PreflightSample,
+		Matrices: opts.Matrices, Nodes: opts.Roster, NodeAccess: opts.NodeAccess,
+		Preflight: opts.Preflight, PreflightSample: opts.PreflightSample,
 		Secrets: target.SecretsOf(opts.Drivers),
 		Info:    s.info, SignInLink: s.SignInLink, Auth: s.auth, Guard: guard, Hub: s.hub, Log: opts.Log, Streams: s.streams,
 		UploadFor: opts.UploadTimeout, Version: opts.Version,

@@ -302,6 +302,10 @@ func (m *Members) Add(ctx context.Context, address, by string) (store.NodeAddres
 
 // Remove takes a node out of the catalog.
 func (m *Members) Remove(ctx context.Context, address string) error {
+	address, err := CheckAddress("address", address)
+	if err != nil {
+		return err
+	}
 	return m.opts.Store.RemoveNodeAddress(ctx, address)
 }
 

@@ -93,6 +93,8 @@ type Services struct {
 	Matrices Matrices
 	// Nodes are nil where nobody asks about them.
 	Nodes Nodes
+	// NodeAccess is nil on a server that nodes cannot join.
+	NodeAccess NodeAccess
 	// Preflight plans a run without loading anything. Its answer is written as JSON as it is.
 	Preflight func(ctx context.Context, s engine.Scenario) (any, error)
 	// PreflightSample is a value of the type that Preflight answers, for the document.
@@ -169,7 +171,7 @@ func Register(app *fiber.App, s Services) *API {
 				{Name: tagTemplates, Description: "Saved configurations."},
 				{Name: tagConnections, Description: "Saved databases. Passwords are written, never read back."},
 				{Name: tagPlugins, Description: "Workloads and table types."},
-				{Name: tagNodes, Description: "The machines that carry load."},
+				{Name: tagNodes, Description: "The machines that carry load: which there are, who may be one, and what became of them."},
 				{Name: tagAuth, Description: "Sessions and API tokens."},
 				{Name: tagServer, Description: "The server itself."},
 				{Name: tagOld, Description: "Earlier addresses of the same handlers."},
@@ -193,6 +195,7 @@ func Register(app *fiber.App, s Services) *API {
 	a.registerRuns(app, "/api/runs", false)
 	a.registerMatrices()
 	a.registerNodes()
+	a.registerNodeAccess()
 	a.registerRuns(app, "/api/tests", true)
 	a.registerSockets(app)
 	openapi.Finish(schemas)

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+)
+
+// TestANodeJoinsAServerAndCarriesItsRuns: from nothing to a node that is trusted, by the commands
+// of the documents; then its token is of no more use, a restart needs none, and who was revoked
+// is cut off. What servers and nodes have logged holds no secret.
+func TestANodeJoinsAServerAndCarriesItsRuns(t *testing.T) {
+	t.Parallel()
+	dir := reachable(t)
+	load := pgtest.Start(t).NewDatabase(t)
+	served := launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir,
+		"--local-capacity", "0")
+	session, _, _ := operatorOf(t, dir, served).signedIn()
+	p := &program{t: t, dir: dir}
+	node4 := func(args ...string) string {
+		t.Helper()
+		code, text := p.command(append(append([]string{"node"}, args...), "--data-dir", dir)...)
+		if code != command.ExitPassed {
+			t.Fatalf("node %v: exit %d: %s", args, code, text)
+		}
+		return text
+	}
+	token, _, _ := strings.Cut(node4("token"), "\n")
+	nodeDir, file := t.TempDir(), filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n := node(t, nodeDir, "", "--join-file", file)
+	said := n.out.String
+	if text := node4("add", n.address); !strings.Contains(text, n.address) {
+		t.Errorf("add: %s", text)
+	}
+	if text := node4("list"); !strings.Contains(text, n.address) {
+		t.Errorf("list: %s", text)
+	}
+	waitFor(t, startLimit, "that the node joins", func() bool { return strings.Contains(said(), "the node has joined") })
+	var run engine.Run
+	source := fmt.Sprintf("name: joined\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  "+
+		"prepare: {rows: 100, if_exists: use}\nworkload: {plugin: mix, load_mode: QPS, target_qps: 100, "+
+		"concurrent_connections: 2, duration_seconds: 1, warmup_seconds: 0}\n", load)
+	until(t, startLimit, func() bool { return strings.Contains(served.out.String(), "it has introduced itself") },
+		served.out.String)
+	session.do("POST", "/api/runs", map[string]any{"source": source, "start": true}, &run)
+	if d := session.settled(run.RunID, served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced ||
+		rows(t, dir, run.RunID) == 0 {
+		t.Fatalf("%s, %+v: %s", d.Status, d.Summary, served.out.String())
+	}
+	// Another node with the same token is told what to do.
+	other := node(t, t.TempDir(), "", "--join-file", file)
+	node4("add", other.address)
+	waitFor(t, startLimit, "that the second is refused", func() bool {
+		return strings.Contains(other.out.String(), "used before") && strings.Contains(other.out.String(), "loadstone node token")
+	})
+	node4("remove", other.address)
+	// After a restart it is the same, without its token.
+	if err := n.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = n.wait(t, time.Minute)
+	n = node(t, nodeDir, n.address)
+	until(t, startLimit, func() bool { return strings.Count(served.out.String(), "it has introduced itself") > 1 },
+		served.out.String)
+	name, err := os.ReadFile(filepath.Join(nodeDir, "node-id"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	node4("revoke", strings.TrimSpace(string(name)))
+	waitFor(t, startLimit, "that the node learns of it", func() bool {
+		return strings.Contains(n.out.String(), "does not believe this node's certificate")
+	})
+	logs := served.out.String() + n.out.String() + other.out.String() + said()
+	for _, secret := range []string{token[4:40], token[40:80], token[len(token)-20:], load} {
+		if strings.Contains(logs, secret) {
+			t.Errorf("a log holds %s", secret)
+		}
+	}
+}
+
+func TestAWorkerIsToldWhatIsWrongWithItsToken(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t)
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"a part of it":       {[]string{"--join", "lsn_AbCd"}, "it is no token of loadstone node token"},
+		"an API token":       {[]string{"--join", "lst_0123456789"}, "begins with lsn_"},
+		"two of them":        {[]string{"--join", "lsn_AbCd", "--join-file", "x"}, "give one of them"},
+		"a file that is not": {[]string{"--join-file", p.path("nothing")}, "nothing"},
+	} {
+		code, text := p.command(append([]string{"worker", "--data-dir", p.path("node"), "--listen", "127.0.0.1:0"}, c.args...)...)
+		if code != command.ExitUsage || !strings.Contains(text, c.want) || strings.Contains(text, "AbCd") {
+			t.Errorf("%s: exit %d: %s", name, code, text)
+		}
+	}
+}
