@@ -2021,6 +2021,111 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/node-addresses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The catalog of nodes
+         * @description All servers of the control store dial these, beside those of their own flags.
+         */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["NodeAddressList"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        /**
+         * Add a node to the catalog
+         * @description Only an admin may: a session, or a token of the scope admin. All servers dial it within a few seconds.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["NodeAddressInputBody"];
+                };
+            };
+            responses: {
+                /** @description Created */
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["NodeAddress"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/node-addresses/{address}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Take a node out of the catalog
+         * @description Only an admin may: a session, or a token of the scope admin. Its stream ends within a few seconds; what it carries stops by itself. Drain it first to lose none.
+         */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    address: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description No Content */
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/node-events": {
         parameters: {
             query?: never;
@@ -2060,6 +2165,49 @@ export interface paths {
         };
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/node-tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a token by which a node joins; its secret is shown once
+         * @description Only an admin may: a session, or a token of the scope admin. `loadstone worker --join` takes it. It is kept as a hash.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["NodeTokenInputBody"];
+                };
+            };
+            responses: {
+                /** @description Created */
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["NewNodeToken"];
+                    };
+                };
+            };
+        };
         delete?: never;
         options?: never;
         head?: never;
@@ -2257,6 +2405,45 @@ export interface paths {
                     content: {
                         "application/json": components["schemas"]["Node"];
                     };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/nodes/{id}/revoke": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Revoke the certificates of a node
+         * @description Only an admin may: a session, or a token of the scope admin. Its stream is closed at once here, and within seconds on other servers. With a new token it can join again.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description No Content */
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
                 };
             };
         };
@@ -3414,6 +3601,22 @@ export interface components {
             /** @enum {string} */
             verdict: "better" | "worse" | "same" | "unclear";
         };
+        NewNodeToken: {
+            /** Format: date-time */
+            created_at: string | null;
+            created_by: string;
+            /** Format: date-time */
+            expires_at: string | null;
+            secret: string;
+            token_id: string;
+            /** Format: int64 */
+            used: number;
+            /**
+             * Format: int64
+             * @description How many nodes may join with it.
+             */
+            uses: number;
+        };
         NewToken: {
             /** Format: date-time */
             created_at: string | null;
@@ -3501,6 +3704,19 @@ export interface components {
              */
             wish: "" | "DRAIN" | "REMOVE";
         };
+        NodeAddress: {
+            /** Format: date-time */
+            added_at: string | null;
+            added_by: string;
+            address: string;
+        };
+        NodeAddressInputBody: {
+            /** @description host:port of the node, as servers reach it. */
+            address: string;
+        };
+        NodeAddressList: {
+            addresses: components["schemas"]["NodeAddress"][];
+        };
         NodeEvent: {
             /** Format: date-time */
             at: string | null;
@@ -3540,6 +3756,18 @@ export interface components {
             run_id: string;
             run_name: string;
             worker_id: string;
+        };
+        NodeTokenInputBody: {
+            /**
+             * Format: int64
+             * @description How many nodes may join with it; 1 without it.
+             */
+            uses?: number;
+            /**
+             * Format: int64
+             * @description An hour without it.
+             */
+            valid_seconds?: number;
         };
         Omission: {
             /** Format: int64 */
@@ -4944,12 +5172,17 @@ export type MeasuredSecond = components['schemas']['MeasuredSecond'];
 export type MeasuredSeconds = components['schemas']['MeasuredSeconds'];
 export type Message = components['schemas']['Message'];
 export type Metric = components['schemas']['Metric'];
+export type NewNodeToken = components['schemas']['NewNodeToken'];
 export type NewToken = components['schemas']['NewToken'];
 export type Node = components['schemas']['Node'];
+export type NodeAddress = components['schemas']['NodeAddress'];
+export type NodeAddressInputBody = components['schemas']['NodeAddressInputBody'];
+export type NodeAddressList = components['schemas']['NodeAddressList'];
 export type NodeEvent = components['schemas']['NodeEvent'];
 export type NodeEventList = components['schemas']['NodeEventList'];
 export type NodeList = components['schemas']['NodeList'];
 export type NodeRunWorker = components['schemas']['NodeRunWorker'];
+export type NodeTokenInputBody = components['schemas']['NodeTokenInputBody'];
 export type Omission = components['schemas']['Omission'];
 export type Payload = components['schemas']['Payload'];
 export type PayloadConnections = components['schemas']['PayloadConnections'];
