@@ -39,8 +39,9 @@ func (c *workerCommand) identity(e *command.Env, dir, id string) (*nodecert.Iden
 	case i == nil:
 		return nil, nil
 	case c.Cert != "" || c.ClientCA != "" || c.TokenFile != "" || c.Insecure:
-		return nil, engine.InvalidField("--join", "a node joins the servers' own authority, or has certificates or a token of "+
-			"its operator: not both",
+		return nil, engine.InvalidField("--join",
+			"a node joins the servers' own authority, or has certificates or a token of "+
+				"its operator: not both",
 			"leave --cert, --key, --client-ca, --token-file and --insecure out; a node that has joined before does so "+
 				"until "+filepath.Join(dir, "node-identity.pem")+" is moved away")
 	case text != "" && o.Token != nil && i.Joined():

@@ -62,7 +62,8 @@ func TestANodeJoinsAServerAndCarriesItsRuns(t *testing.T) {
 	other := node(t, t.TempDir(), "", "--join-file", file)
 	node4("add", other.address)
 	waitFor(t, startLimit, "that the second is refused", func() bool {
-		return strings.Contains(other.out.String(), "used before") && strings.Contains(other.out.String(), "loadstone node token")
+		return strings.Contains(other.out.String(), "used before") &&
+			strings.Contains(other.out.String(), "loadstone node token")
 	})
 	node4("remove", other.address)
 	// After a restart it is the same, without its token.
@@ -101,7 +102,8 @@ func TestAWorkerIsToldWhatIsWrongWithItsToken(t *testing.T) {
 		"two of them":        {[]string{"--join", "lsn_AbCd", "--join-file", "x"}, "give one of them"},
 		"a file that is not": {[]string{"--join-file", p.path("nothing")}, "nothing"},
 	} {
-		code, text := p.command(append([]string{"worker", "--data-dir", p.path("node"), "--listen", "127.0.0.1:0"}, c.args...)...)
+		code, text := p.command(append([]string{"worker", "--data-dir", p.path("node"), "--listen", "127.0.0.1:0"},
+			c.args...)...)
 		if code != command.ExitUsage || !strings.Contains(text, c.want) || strings.Contains(text, "AbCd") {
 			t.Errorf("%s: exit %d: %s", name, code, text)
 		}

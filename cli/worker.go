@@ -79,9 +79,10 @@ func (c *workerCommand) Run(e *command.Env) error {
 		Capacity: c.Capacity, ContactLimit: c.ContactLimit,
 		SpoolDir: filepath.Join(dir, "spool"), Log: e.Log})
 	fetched.want = node.WantPlugin
-	listener, err := controlrpc.Listen(e.Ctx, controlrpc.ListenOptions{Address: c.Listen, Security: security, Identity: identity,
-		Plugin: func(ctx context.Context, wasm []byte) error { _, err := plugins.Register(ctx, wasm, false); return err },
-		Log:    e.Log})
+	listener, err := controlrpc.Listen(e.Ctx,
+		controlrpc.ListenOptions{Address: c.Listen, Security: security, Identity: identity,
+			Plugin: func(ctx context.Context, wasm []byte) error { _, err := plugins.Register(ctx, wasm, false); return err },
+			Log:    e.Log})
 	if err != nil {
 		node.Close()
 		return listenError(c.Listen, err)

@@ -21,7 +21,8 @@ func (g *gatekeeper) note(format string, args ...any) {
 	g.did = append(g.did, fmt.Sprintf(format, args...))
 }
 
-func (g *gatekeeper) Token(_ context.Context, by string, uses int, valid time.Duration) (string, store.NodeToken, error) {
+func (g *gatekeeper) Token(_ context.Context, by string, uses int, valid time.Duration) (string, store.NodeToken,
+	error) {
 	g.note("token %d %s", uses, valid)
 	return "lsn_secret", store.NodeToken{TokenID: "t", Uses: max(uses, 1), CreatedBy: by}, nil
 }

@@ -255,14 +255,16 @@ func (m *Members) Renew(ctx context.Context, who nodecert.Peer, ask nodecert.Ask
 
 // Token makes a token by which nodes join, and returns its secret. 0 uses are one, 0 valid
 // is TokenFor.
-func (m *Members) Token(ctx context.Context, by string, uses int, valid time.Duration) (string, store.NodeToken, error) {
+func (m *Members) Token(ctx context.Context, by string, uses int, valid time.Duration) (string, store.NodeToken,
+	error) {
 	uses, valid = max(uses, 1), valid.Truncate(time.Second)
 	if valid == 0 {
 		valid = TokenFor
 	}
 	switch {
 	case uses > MostUses:
-		return "", store.NodeToken{}, engine.InvalidField("uses", fmt.Sprintf("is %d", uses), fmt.Sprintf("up to %d", MostUses))
+		return "", store.NodeToken{},
+			engine.InvalidField("uses", fmt.Sprintf("is %d", uses), fmt.Sprintf("up to %d", MostUses))
 	case valid < time.Second || valid > LongestToken:
 		return "", store.NodeToken{}, engine.InvalidField("valid_seconds", fmt.Sprintf("is %s", valid),
 			"from a second to 30 days")

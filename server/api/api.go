@@ -171,7 +171,8 @@ func Register(app *fiber.App, s Services) *API {
 				{Name: tagTemplates, Description: "Saved configurations."},
 				{Name: tagConnections, Description: "Saved databases. Passwords are written, never read back."},
 				{Name: tagPlugins, Description: "Workloads and table types."},
-				{Name: tagNodes, Description: "The machines that carry load: which there are, who may be one, and what became of them."},
+				{Name: tagNodes, Description: "The machines that carry load: which there are, who may be one, and what became " +
+					"of them."},
 				{Name: tagAuth, Description: "Sessions and API tokens."},
 				{Name: tagServer, Description: "The server itself."},
 				{Name: tagOld, Description: "Earlier addresses of the same handlers."},

@@ -58,7 +58,8 @@ func (a *API) registerNodeAccess() {
 	handle(a, token, a.createNodeToken)
 	revoke := op(http.MethodPost, "/api/v1/nodes/{id}/revoke", "revoke-node", tagNodes,
 		"Revoke the certificates of a node", http.StatusNotFound)
-	revoke.Description = only + "Its stream is closed at once here, and within seconds on other servers. With a new token it " +
+	revoke.Description = only + "Its stream is closed at once here, and within seconds on other servers. With a new " +
+		"token it " +
 		"can join again."
 	revoke.DefaultStatus = http.StatusNoContent
 	handle(a, revoke, a.revokeNode)

@@ -64,7 +64,7 @@ func NewDialer(opts DialOptions) (*Dialer, error) {
 	creds := insecure.NewCredentials()
 	switch config := opts.Security.TLS; {
 	case opts.Trust != nil:
-		creds = handshakes{credentials.NewTLS(d.trustTLS(false)), d}
+		creds = handshakes{credentials.NewTLS(d.trustTLS(false)), &d.trusted.streams, d.connected}
 		transport.TLSClientConfig = d.partsTLS()
 	case config != nil:
 		creds = credentials.NewTLS(config)
@@ -139,7 +139,10 @@ func (d *Dialer) open(ctx context.Context) (control.ServerEnd, error) {
 	}
 	if err != nil {
 		cut()
-		return nil, fmt.Errorf("dialling the node at %s: %w", d.opts.Address, plainly(err))
+		if err = plainly(err); d.opts.Trust == nil {
+			err = fmt.Errorf("dialling the node at %s: %w", d.opts.Address, err)
+		}
+		return nil, err
 	}
 	e := newEnd[control.ToNode, control.FromNode](s, toWire, read, cut, func() { _ = s.CloseSend() })
 	return &serverEnd{e, d}, nil

@@ -41,9 +41,9 @@ var (
 
 // trusted is the part of a Dialer that deals with an authority of its own.
 type trusted struct {
+	streams outcome // of the handshakes of the connection that streams go over
+
 	mu sync.Mutex
-	// fail ends the attempt that is under way, with what a handshake has come to.
-	fail context.CancelCauseFunc
 	// socket is the connection that stands, shown what the node has shown on it, or has got since.
 	socket net.Conn
 	shown  []*x509.Certificate
@@ -78,43 +78,84 @@ func (d *Dialer) partsTLS() *tls.Config {
 	return config
 }
 
+// outcome ends an attempt that is under way with what a handshake of its connection has come to.
+type outcome struct {
+	mu   sync.Mutex
+	fail context.CancelCauseFunc
+}
+
+// watch does what needs a handshake, and ends it with the reason when that fails.
+func (o *outcome) watch(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	o.set(cancel)
+	err := do(ctx)
+	o.set(nil)
+	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(cause, ctx.Err()) {
+		return cause
+	}
+	return err
+}
+
+func (o *outcome) set(fail context.CancelCauseFunc) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.fail = fail
+}
+
+func (o *outcome) failed(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.fail != nil {
+		o.fail(err)
+	}
+}
+
 // handshakes are credentials that tell a Dialer what has become of each handshake, which gRPC
 // would keep to itself and repeat.
 type handshakes struct {
 	credentials.TransportCredentials
-	dialer *Dialer
+	outcome *outcome
+	// done takes a connection that has been made; nil where nobody asks.
+	done func(net.Conn, []*x509.Certificate)
 }
 
 func (h handshakes) Clone() credentials.TransportCredentials {
-	return handshakes{h.TransportCredentials.Clone(), h.dialer}
+	return handshakes{h.TransportCredentials.Clone(), h.outcome, h.done}
 }
 
 func (h handshakes) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn,
 	credentials.AuthInfo, error) {
 	conn, info, err := h.TransportCredentials.ClientHandshake(ctx, authority, raw)
 	if err != nil {
-		h.dialer.failed(refusal(err))
+		h.outcome.failed(refusal(err))
 		return nil, nil, err
 	}
-	t := &h.dialer.trusted
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.socket, t.shown = conn, shownOn(info)
-	return &heardConn{conn, h.dialer}, info, nil
+	if h.done != nil {
+		h.done(conn, shownOn(info))
+	}
+	return &heardConn{conn, h.outcome}, info, nil
+}
+
+// connected notes the connection that streams go over.
+func (d *Dialer) connected(conn net.Conn, shown []*x509.Certificate) {
+	d.trusted.mu.Lock()
+	defer d.trusted.mu.Unlock()
+	d.trusted.socket, d.trusted.shown = conn, shown
 }
 
 // heardConn notices what the node says of the server's certificate: with TLS 1.3 it does so
 // when the handshake is over for the server.
 type heardConn struct {
 	net.Conn
-	dialer *Dialer
+	outcome *outcome
 }
 
 func (c *heardConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	var remote *net.OpError
 	if err != nil && errors.As(err, &remote) && remote.Op == "remote error" {
-		c.dialer.failed(refusal(err))
+		c.outcome.failed(refusal(err))
 	}
 	return n, err
 }
@@ -133,51 +174,31 @@ func refusal(err error) error {
 	return err
 }
 
-// failed ends the attempt that is under way.
-func (d *Dialer) failed(err error) {
-	d.trusted.mu.Lock()
-	defer d.trusted.mu.Unlock()
-	if d.trusted.fail != nil {
-		d.trusted.fail(err)
-	}
-}
+// mostJoins is how often a node is let join in one attempt: a handshake that was under way
+// while it did tells of the time before.
+const mostJoins = 3
 
 // dialTrusted opens a stream to a node that has joined, and lets one that has not join before.
-func (d *Dialer) dialTrusted(ctx context.Context) (control.ServerEnd, error) {
-	end, err := d.attempt(ctx)
-	if !errors.Is(err, nodecert.ErrJoining) {
-		return end, err
+func (d *Dialer) dialTrusted(ctx context.Context) (end control.ServerEnd, err error) {
+	for joined := 0; ; joined++ {
+		err = d.trusted.streams.watch(ctx, func(ctx context.Context) error {
+			d.conn.ResetConnectBackoff()
+			end, err = d.open(ctx)
+			return err
+		})
+		switch {
+		case err == nil:
+			return end, nil
+		case !errors.Is(err, nodecert.ErrJoining) || joined == mostJoins:
+			return nil, fmt.Errorf("dialling the node at %s: %w", d.opts.Address, err)
+		}
+		if joined > 0 {
+			continue
+		}
+		if err := d.join(ctx); err != nil {
+			return nil, fmt.Errorf("letting the node at %s join: %w", d.opts.Address, err)
+		}
 	}
-	if err := d.join(ctx); err != nil {
-		return nil, fmt.Errorf("letting the node at %s join: %w", d.opts.Address, err)
-	}
-	return d.attempt(ctx)
-}
-
-func (d *Dialer) attempt(ctx context.Context) (end control.ServerEnd, err error) {
-	err = d.watched(ctx, func(ctx context.Context) error {
-		d.conn.ResetConnectBackoff()
-		end, err = d.open(ctx)
-		return err
-	})
-	return end, err
-}
-
-// watched does what needs a handshake, and ends it with the reason when that fails.
-func (d *Dialer) watched(ctx context.Context, do func(context.Context) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	d.trusted.mu.Lock()
-	d.trusted.fail = cancel
-	d.trusted.mu.Unlock()
-	err := do(ctx)
-	d.trusted.mu.Lock()
-	d.trusted.fail = nil
-	d.trusted.mu.Unlock()
-	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(cause, ctx.Err()) {
-		return fmt.Errorf("dialling the node at %s: %w", d.opts.Address, cause)
-	}
-	return err
 }
 
 // drop closes the connection, so that the next stream begins with a handshake.
@@ -250,13 +271,14 @@ func claimed(who nodecert.Peer) func(*pb.FromNode) (control.FromNode, error) {
 func (d *Dialer) join(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, joinLimit)
 	defer cancel()
-	conn, err := d.newConn(handshakes{credentials.NewTLS(d.trustTLS(true)), d})
+	var first outcome
+	conn, err := d.newConn(handshakes{credentials.NewTLS(d.trustTLS(true)), &first, nil})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
 	client := pb.NewNodeServiceClient(conn)
-	return d.watched(ctx, func(ctx context.Context) error {
+	return first.watch(ctx, func(ctx context.Context) error {
 		return certify(ctx, client, func(a nodecert.Ask) (nodecert.Signed, error) {
 			return d.opts.Trust.Admit(ctx, d.opts.Address, a)
 		})
