@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/nodeserve"
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plainjson"
@@ -29,7 +30,7 @@ var version = "development"
 type commands struct {
 	Serve      serveCommand      `cmd:"" help:"Run the server: web page, API, and a node of its own."`
 	Run        runCommand        `cmd:"" help:"Run a template and judge it, from a terminal or CI."`
-	Worker     workerCommand     `cmd:"" help:"Run a node that carries the load of servers on other machines."`
+	Worker     nodeserve.Command `cmd:"" help:"Run a node that carries the load of servers on other machines."`
 	Node       nodeCommand       `cmd:"" help:"Let nodes join a server, and tell servers where nodes are."`
 	Signin     signinCommand     `cmd:"" name:"signin" help:"Print a link that signs a browser in to the server on this machine."`
 	Token      tokenCommand      `cmd:"" help:"Make an API token on the server on this machine."`
@@ -108,7 +109,7 @@ func start(ctx context.Context, forget, settle func(), args []string, stdout, st
 	}
 	// The log and the progress of a run share standard error without tearing each other's lines.
 	shared := terminal.NewScreen(stderr)
-	e := &command.Env{Ctx: ctx, Stdout: stdout, Stderr: shared, Forget: forget, Settle: settle,
+	e := &command.Env{Ctx: ctx, Stdout: stdout, Stderr: shared, Forget: forget, Version: version, Settle: settle,
 		Log: logger(shared, c.LogLevel, c.LogFormat)}
 	if !strings.HasPrefix(parsed.Command(), "run ") {
 		settle() // only a run says when its start is over

@@ -90,7 +90,8 @@ func (a *API) createNodeToken(ctx context.Context, in *nodeTokenInput) (*body[Ne
 		return nil, err
 	}
 	user := a.identity(ctx).User
-	secret, t, err := a.NodeAccess.Token(ctx, user.Name, in.Body.Uses, time.Duration(in.Body.ValidSeconds)*time.Second)
+	valid := time.Duration(in.Body.ValidSeconds) * time.Second
+	secret, t, err := a.NodeAccess.Token(ctx, user.Name, in.Body.Uses, valid)
 	if err != nil {
 		return nil, err
 	}

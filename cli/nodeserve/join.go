@@ -1,4 +1,4 @@
-package cli
+package nodeserve
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ import (
 
 // identity is who the node is to servers: as it has joined before, or joins with the token of
 // the flags. It is nil for a node that has neither.
-func (c *workerCommand) identity(e *command.Env, dir, id string) (*nodecert.Identity, error) {
+func (c *Command) identity(e *command.Env, dir, id string) (*nodecert.Identity, error) {
 	text, err := input.SecretOf("--join", c.Join, c.JoinFile)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,6 @@
-package cli
+// Package nodeserve is loadstone worker, the command by which a machine becomes a node: who it is to
+// servers, and its life from the first listening to the last part that is handed over.
+package nodeserve
 
 import (
 	"context"
@@ -16,6 +18,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control/controlrpc"
+	"github.com/loadstone-db/loadstone/engine/control/nodecert"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
@@ -24,7 +27,8 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded"
 )
 
-type workerCommand struct {
+// Command is loadstone worker.
+type Command struct {
 	Listen    string        `default:"127.0.0.1:9090" placeholder:"HOST:PORT" env:"LOADSTONE_WORKER_LISTEN" help:"Address that servers dial (default: 127.0.0.1:9090)."`
 	DataDir   string        `required:"" placeholder:"FOLDER" env:"LOADSTONE_DATA_DIR" help:"Folder for what is recorded until a server has it, and for compiled plugins."`
 	Capacity  int           `placeholder:"N" env:"LOADSTONE_WORKER_CAPACITY" help:"Most connections of all runs together; 0 is what cores and memory suggest, less is no limit."`
@@ -40,7 +44,8 @@ type workerCommand struct {
 	Insecure     bool          `env:"LOADSTONE_WORKER_INSECURE" help:"Listen without TLS also beyond this machine: anybody on the way reads what servers and targets say."`
 }
 
-func (c *workerCommand) Run(e *command.Env) error {
+// Run serves until a signal comes, and what is in flight has ended.
+func (c *Command) Run(e *command.Env) error {
 	security, err := c.security()
 	if err != nil {
 		return err
@@ -75,7 +80,7 @@ func (c *workerCommand) Run(e *command.Env) error {
 		drivers[d.Name()] = d
 	}
 	fetched := &fetchedPlugins{Host: plugins}
-	node := worker.NewNode(worker.Options{NodeID: id, Version: version, Plugins: fetched, Drivers: drivers,
+	node := worker.NewNode(worker.Options{NodeID: id, Version: e.Version, Plugins: fetched, Drivers: drivers,
 		Capacity: c.Capacity, ContactLimit: c.ContactLimit,
 		SpoolDir: filepath.Join(dir, "spool"), Log: e.Log})
 	fetched.want = node.WantPlugin
@@ -127,7 +132,7 @@ func listenError(address string, err error) error {
 		Hint: "write --listen host:port", Cause: err}
 }
 
-func (c *workerCommand) security() (controlrpc.Security, error) {
+func (c *Command) security() (controlrpc.Security, error) {
 	s := controlrpc.Security{Plain: c.Insecure}
 	var err error
 	if s.Token, err = wiring.ReadToken(c.TokenFile); err != nil {
@@ -170,7 +175,10 @@ func nodeID(dir string) (string, error) {
 	}
 	id := "node-" + uuid.NewString()[:8]
 	if name, err := os.Hostname(); err == nil {
-		id = name + "-" + uuid.NewString()[:8]
+		// A host may have a name that a node may not.
+		if named := name + "-" + uuid.NewString()[:8]; nodecert.CheckID(named) == nil {
+			id = named
+		}
 	}
 	if err := os.WriteFile(path, []byte(id+"\n"), 0o600); err != nil {
 		return "", fmt.Errorf("keeping the node's name: %w", err)
