@@ -79,8 +79,8 @@ func (a *API) registerNodeAccess() {
 	handle(a, add, a.addNodeAddress)
 	remove := op(http.MethodDelete, "/api/v1/node-addresses/{address}", "remove-node-address", tagNodes,
 		"Take a node out of the catalog", http.StatusNotFound)
-	remove.Description = only + "Its stream ends within a few seconds; what it carries stops by itself. Drain it first to " +
-		"lose none."
+	remove.Description = only + "Its stream ends within a few seconds; what it carries stops by itself. " +
+		"Drain it first to lose none."
 	remove.DefaultStatus = http.StatusNoContent
 	handle(a, remove, a.removeNodeAddress)
 }
