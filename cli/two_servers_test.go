@@ -16,6 +16,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/loadstone-db/loadstone/cli/wiring"
+	"github.com/loadstone-db/loadstone/engine/lease"
+	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest/precompiled"
 	"github.com/loadstone-db/loadstone/plugins/quarantine"
 	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
@@ -27,8 +29,14 @@ import (
 // programEnv makes the test binary the program.
 const programEnv = "LOADSTONE_TEST_PROGRAM"
 
+// leaseEnv shortens the leases of the program, so that tests need not wait for them.
+const leaseEnv = "LOADSTONE_TEST_LEASE"
+
 func TestMain(m *testing.M) {
 	wiring.CompiledIn = func(string) string { return precompiled.CacheDir() }
+	if limit, err := time.ParseDuration(os.Getenv(leaseEnv)); err == nil {
+		store.Lease, lease.Every = limit, limit/5
+	}
 	// What the program starts as its own child has a bare environment.
 	if os.Getenv(programEnv) != "" || len(os.Args) > 1 && os.Args[1] == quarantine.Command {
 		os.Exit(Main(os.Args[1:]))
@@ -114,6 +122,9 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
+// shortLeases are those of the programs that a test launches, by its name.
+var shortLeases sync.Map
+
 func launch(t *testing.T, args ...string) *process {
 	t.Helper()
 	return launchProgram(t, programFile(t), args...)
@@ -124,6 +135,9 @@ func launchProgram(t *testing.T, file string, args ...string) *process {
 	t.Helper()
 	p := &process{cmd: exec.CommandContext(context.Background(), file, args...), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), programEnv+"=1")
+	if limit, ok := shortLeases.Load(t.Name()); ok {
+		p.cmd.Env = append(p.cmd.Env, leaseEnv+"="+limit.(string))
+	}
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -187,7 +201,7 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	store := []string{"--database-url", control}
+	sameStore := []string{"--database-url", control}
 	state := func(name string) (status, reason string) {
 		t.Helper()
 		_ = conn.QueryRow(t.Context(),
@@ -207,19 +221,19 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 		}
 	}
 	run := func(where string, seconds int) *process {
-		return launch(t, append([]string{"run", template(seconds), "--data-dir", filepath.Join(dir, where)}, store...)...)
+		return launch(t, append([]string{"run", template(seconds), "--data-dir", filepath.Join(dir, where)}, sameStore...)...)
 	}
 	first := run("a", 20)
 	await("run-20", "RUNNING", startLimit, first)
 	// On its data directory there is no place for another process.
-	taken := launch(t, append([]string{"run", template(2), "--data-dir", filepath.Join(dir, "a")}, store...)...)
+	taken := launch(t, append([]string{"run", template(2), "--data-dir", filepath.Join(dir, "a")}, sameStore...)...)
 	if err := taken.wait(t, 30*time.Second); err == nil ||
 		!strings.Contains(taken.out.String(), "is using the data directory") {
 		t.Errorf("a second process on the data directory: %v\n%s", err, taken.out.String())
 	}
 	// Others on the store leave the run alone.
 	second := launch(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "b")},
-		store...)...)
+		sameStore...)...)
 	third := run("c", 1)
 	if err := third.wait(t, time.Minute); err != nil {
 		t.Errorf("a run beside the first: %v\n%s", err, third.out.String())
@@ -244,7 +258,7 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 	if err := os.WriteFile(both, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	lost := launch(t, append([]string{"run", both, "--data-dir", filepath.Join(dir, "e")}, store...)...)
+	lost := launch(t, append([]string{"run", both, "--data-dir", filepath.Join(dir, "e")}, sameStore...)...)
 	await("run-62 · a", "RUNNING", startLimit, lost)
 	owner := func() (name string) {
 		t.Helper()
@@ -259,7 +273,7 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 	killed := time.Now()
 	// However long a start takes here, no lease expires meanwhile: the run of the same
 	// data directory is taken back without waiting for that, the other one is left.
-	lease := func(from time.Duration) {
+	renew := func(from time.Duration) {
 		t.Helper()
 		if _, err := conn.Exec(t.Context(),
 			"UPDATE run_status SET lease_until = now() + $1 WHERE test_name IN ('run-61', 'run-62 · a')", from); err != nil {
@@ -269,7 +283,7 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lease(time.Hour)
+	renew(time.Hour)
 	again := run("d", 3)
 	if reason := await("run-61", "FAILED", startLimit, again); !strings.Contains(reason, "restarted") {
 		t.Errorf("the run of the restarted process: %s", reason)
@@ -281,7 +295,7 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 		t.Errorf("%v after the kill the matrix of %q is held by %q", time.Since(killed), carrier, got)
 	}
 	const rest = 5 * time.Second
-	lease(rest)
+	renew(rest)
 	renewed := time.Now()
 	if reason := await("run-62 · a", "FAILED", startLimit, second); !strings.Contains(reason, "stopped responding") {
 		t.Errorf("the run of the lost process: %s", reason)

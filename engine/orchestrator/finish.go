@@ -11,7 +11,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/machine"
 	"github.com/loadstone-db/loadstone/engine/outcome"
-	"github.com/loadstone-db/loadstone/engine/store"
 )
 
 // finisher does what follows the end of a run: figures, enrichment.
@@ -169,9 +168,7 @@ func (l *finisher) take(ctx context.Context, o *outcome.Outcome) {
 	verdict := fmt.Sprintf("The figures are there: %d operations, %.0f per second, %s", o.Summary.Operations,
 		o.Summary.QPS, o.Summary.Validity)
 	l.note(engine.LogInfo, nil, "%s", verdict)
-	l.keeper.SaveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.Take(), TotalOps: l.run.TotalOps,
-		ErrorCount:        l.run.ErrorCount,
-		WorkersRegistered: l.run.WorkersRegistered, WorkersCompleted: l.run.WorkersCompleted})
+	l.keeper.SaveTick(l.lines())
 	l.happen(ctx, lifecycle.Finished{Enrich: l.plan != nil && l.svc.enrichments.Keeps(l.plan.Plan)})
 }
 
@@ -184,8 +181,6 @@ func (l *finisher) enriched(ctx context.Context) {
 		level = engine.LogWarning
 	}
 	l.note(level, nil, "The enrichment is %s. %s", e.Status, e.Reason)
-	l.keeper.SaveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.Take(), TotalOps: l.run.TotalOps,
-		ErrorCount:        l.run.ErrorCount,
-		WorkersRegistered: l.run.WorkersRegistered, WorkersCompleted: l.run.WorkersCompleted})
+	l.keeper.SaveTick(l.lines())
 	l.happen(ctx, lifecycle.Enriched{})
 }

@@ -166,9 +166,7 @@ func (l *live) loop(ctx context.Context) {
 		if l.plan != nil && l.life.Status().Terminal() {
 			if failed := l.svc.setBack(l.run, l.plan.Plan); failed != "" {
 				l.note(engine.LogError, nil, "%s", failed)
-				l.keeper.SaveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.Take(), TotalOps: l.run.TotalOps,
-					ErrorCount:        l.run.ErrorCount,
-					WorkersRegistered: l.run.WorkersRegistered, WorkersCompleted: l.run.WorkersCompleted})
+				l.keeper.SaveTick(l.lines())
 			}
 		}
 	}()

@@ -43,10 +43,15 @@ func (l *scaler) assign(ctx context.Context, workers ...*runWorker) {
 	}
 	nodes, err := l.svc.nodes.Place(assignments...)
 	if err == nil {
+		// Where they are is stored before they carry load: another server may have to find them.
+		where := l.lines()
+		where.CurrentQPS, where.WorkersActive = l.run.CurrentQPS, l.run.WorkersActive
 		for i, w := range workers {
 			w.node = nodes[i]
 			w.state.NodeID = w.node.ID()
+			where.Workers = append(where.Workers, l.heartbeat(w))
 		}
+		l.keeper.SaveTick(where)
 		return
 	}
 	why := err.Error()

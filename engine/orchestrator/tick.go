@@ -36,9 +36,7 @@ func (l *live) everySecond(ctx context.Context) {
 		l.endLosses(l.workers, now, false)
 		l.happen(ctx, lifecycle.Ticked{})
 	} else if l.logbook.Waiting() > 0 {
-		l.keeper.SaveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.Take(), TotalOps: l.run.TotalOps,
-			ErrorCount:        l.run.ErrorCount,
-			WorkersRegistered: l.run.WorkersRegistered, WorkersCompleted: l.run.WorkersCompleted})
+		l.keeper.SaveTick(l.lines())
 	}
 	l.publish(false)
 }
@@ -75,12 +73,7 @@ func (l *live) aggregate(now time.Time) {
 				Status: w.state.Status, Phase: w.state.Phase,
 				Health: l.health(w, now), LastHeartbeat: w.heard, TargetConnections: w.connections,
 				OpenConnections: w.state.OpenConnections})
-			row := store.WorkerRow{RunID: l.runID, WorkerID: w.id, WorkerGroupID: w.group, NodeID: w.state.NodeID,
-				ResultID: w.resultID, Status: w.state.Status, Phase: w.state.Phase, LastHeartbeat: w.heard, Error: w.why}
-			if w.state.Err != nil {
-				row.Error = w.state.Err.Message
-			}
-			rows = append(rows, row)
+			rows = append(rows, l.heartbeat(w))
 			switch s := w.state.Status; {
 			case s == engine.WorkerCompleted:
 				registered, completed = registered+1, completed+1
@@ -127,6 +120,23 @@ func (l *live) aggregate(now time.Time) {
 		t.FindMax = l.search.state()
 	}
 	l.keeper.SaveTick(t)
+}
+
+// heartbeat is what is stored of a run worker each second.
+func (l *live) heartbeat(w *runWorker) store.WorkerRow {
+	row := store.WorkerRow{RunID: l.runID, WorkerID: w.id, WorkerGroupID: w.group, NodeID: w.state.NodeID,
+		ResultID: w.resultID, Status: w.state.Status, Phase: w.state.Phase, LastHeartbeat: w.heard, Error: w.why}
+	if w.state.Err != nil {
+		row.Error = w.state.Err.Message
+	}
+	return row
+}
+
+// lines are a tick that adds nothing to the figures but what was written into the log.
+func (l *live) lines() *store.Tick {
+	r := &l.run
+	return &store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.Take(), TotalOps: r.TotalOps,
+		ErrorCount: r.ErrorCount, WorkersRegistered: r.WorkersRegistered, WorkersCompleted: r.WorkersCompleted}
 }
 
 // saveVerdict keeps causes and notes as they come, for a process that has to end the

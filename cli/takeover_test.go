@@ -1,0 +1,262 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/aggregate"
+	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+	"github.com/loadstone-db/loadstone/storage/keyring"
+	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+)
+
+// cluster is two servers on one control store, and a node that both dial.
+type cluster struct {
+	t       *testing.T
+	control *pgx.Conn
+	target  *pgx.Conn // which carries the load
+	load    string
+	dirs    [2]string
+	servers [2]*process
+	ways    [2]caller
+	args    []string
+	nodeDir string
+	node    *remoteNode
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	server := pgtest.Start(t)
+	control := server.NewDatabase(t)
+	c := &cluster{t: t, load: server.NewDatabase(t), nodeDir: t.TempDir()}
+	if err := schema.Apply(t.Context(), control); err != nil {
+		t.Fatal(err)
+	}
+	for _, open := range []struct {
+		into *(*pgx.Conn)
+		dsn  string
+	}{{&c.control, control}, {&c.target, c.load}} {
+		conn, err := pgx.Connect(t.Context(), open.dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		*open.into = conn
+		t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	}
+	c.node = node(t, c.nodeDir, "")
+	c.args = []string{"--listen", "127.0.0.1:0", "--calibrate", "off", "--database-url", control, "--nodes",
+		c.node.address, "--local-capacity", "0", "--results", t.TempDir()}
+	// Servers on one store share the key that seals connections.
+	var sealed []byte
+	for i := range c.dirs {
+		c.dirs[i] = t.TempDir()
+		file := filepath.Join(c.dirs[i], "loadstone.key")
+		if sealed != nil {
+			if err := os.WriteFile(file, sealed, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		} else if _, err := keyring.Open(file); err != nil {
+			t.Fatal(err)
+		}
+		sealed, _ = os.ReadFile(file) //nolint:gosec // the test's own folder
+	}
+	for i := range c.servers {
+		c.serve(i)
+	}
+	for i := range c.servers {
+		c.reach(i)
+	}
+	return c
+}
+
+// serve starts a server on its data directory, and reach waits for it.
+func (c *cluster) serve(i int) {
+	_ = os.Remove(filepath.Join(c.dirs[i], operatorFile))
+	c.servers[i] = launch(c.t, append([]string{"serve", "--data-dir", c.dirs[i]}, c.args...)...)
+}
+
+func (c *cluster) reach(i int) { c.ways[i], _, _ = operatorOf(c.t, c.dirs[i], c.servers[i]).signedIn() }
+
+func (c *cluster) kill(p *process) {
+	c.t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		c.t.Fatal(err)
+	}
+	<-p.done
+}
+
+// start starts a run on a server and waits until it has measured for a while.
+func (c *cluster) start(i, seconds int, after time.Duration) (run engine.Run) {
+	c.t.Helper()
+	c.ways[i].do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: shared\ntarget:\n  "+
+		"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
+		"workload: {plugin: mix, load_mode: QPS, target_qps: 200, concurrent_connections: 4, duration_seconds: %d, "+
+		"warmup_seconds: 0}\nscaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 2}\n", c.load, seconds)}, &run)
+	phase := ""
+	until(c.t, startLimit, func() bool {
+		if err := c.control.QueryRow(c.t.Context(), "SELECT coalesce(phase, '') FROM run_status WHERE run_id = $1",
+			run.RunID).Scan(&phase); err != nil {
+			c.t.Fatal(err)
+		}
+		return phase == string(engine.PhaseMeasurement)
+	}, func() string { return phase + "\n" + c.servers[i].out.String() })
+	time.Sleep(after)
+	return run
+}
+
+// taken waits until another server owns the run, and returns how long that took from a time.
+func (c *cluster) taken(run engine.Run, epoch int64, from time.Time) time.Duration {
+	c.t.Helper()
+	var now int64
+	until(c.t, startLimit, func() bool {
+		if err := c.control.QueryRow(c.t.Context(), "SELECT owner_epoch FROM run_status WHERE run_id = $1",
+			run.RunID).Scan(&now); err != nil {
+			c.t.Fatal(err)
+		}
+		return now > epoch
+	}, func() string { return c.servers[0].out.String() + c.servers[1].out.String() })
+	return time.Since(from)
+}
+
+func (c *cluster) epoch(run engine.Run) (epoch int64) {
+	c.t.Helper()
+	if err := c.control.QueryRow(c.t.Context(), "SELECT owner_epoch FROM run_status WHERE run_id = $1",
+		run.RunID).Scan(&epoch); err != nil {
+		c.t.Fatal(err)
+	}
+	return epoch
+}
+
+// orphans are the connections of run workers to the target.
+func (c *cluster) orphans() (n int) {
+	c.t.Helper()
+	if err := c.target.QueryRow(c.t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE "+
+		"'loadstone worker%' AND datname = current_database()").Scan(&n); err != nil {
+		c.t.Fatal(err)
+	}
+	return n
+}
+
+// judge checks what a run shows in whose course something was killed: its account is
+// balanced, or says what is missing; nothing that was acknowledged is lost, and nothing is left.
+func (c *cluster) judge(d engine.RunDetail, cause string) {
+	c.t.Helper()
+	s := d.Summary
+	var causes []string
+	for _, cause := range s.ValidityDetail.Causes {
+		causes = append(causes, cause.Cause)
+		if cause.From.IsZero() || cause.To.Before(cause.From.Time) {
+			c.t.Errorf("%s from %v to %v", cause.Cause, cause.From, cause.To)
+		}
+	}
+	if s.Validity != engine.VerdictDegraded || !slices.Contains(causes, cause) {
+		c.t.Errorf("%s with %v, which do not say %s", s.Validity, causes, cause)
+	}
+	incomplete := slices.Contains(causes, aggregate.CauseIncompleteRecord)
+	if a := s.Accounting; !incomplete && (!a.Balanced || a.Recorded != a.Started || a.Recorded == 0) {
+		c.t.Errorf("%s: the account %+v with %v", d.Status, a, causes)
+	}
+	until(c.t, time.Minute, func() bool { return spooled(c.nodeDir) == 0 }, c.node.out.String)
+	if n := c.orphans(); n > 0 {
+		c.t.Errorf("%d connections of run workers are left", n)
+	}
+}
+
+// succeeded kills the server that owns a run: the other one goes on with it.
+func (c *cluster) succeeded(i, seconds int, after time.Duration) time.Duration {
+	c.t.Helper()
+	run := c.start(i, seconds, after)
+	epoch := c.epoch(run)
+	c.kill(c.servers[i])
+	took := c.taken(run, epoch, time.Now())
+	c.serve(i)
+	d := c.ways[1-i].settled(run.RunID, c.servers[1-i])
+	s := d.Summary
+	if d.Status != engine.StatusCompleted || !s.Accounting.Balanced || s.QPS < 190 || len(s.Stalls) > 0 {
+		c.t.Errorf("%s (%v), %.1f/s, %+v, stalls %v", d.Status, d.CancellationReason, s.QPS, s.Accounting, s.Stalls)
+	}
+	c.judge(d, aggregate.CauseSnapshotGap)
+	c.reach(i)
+	return took
+}
+
+// restarted kills the server that owns a run and starts it again at once: it goes on.
+func (c *cluster) restarted(i, seconds int, after time.Duration) time.Duration {
+	c.t.Helper()
+	run := c.start(i, seconds, after)
+	epoch, killed := c.epoch(run), time.Now()
+	c.kill(c.servers[i])
+	c.serve(i)
+	took := c.taken(run, epoch, killed)
+	c.reach(i)
+	d := c.ways[i].settled(run.RunID, c.servers[i])
+	if d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced || d.Summary.QPS < 190 {
+		c.t.Errorf("%s (%v), %+v", d.Status, d.CancellationReason, d.Summary.Accounting)
+	}
+	c.judge(d, aggregate.CauseSnapshotGap)
+	return took
+}
+
+// nodeKilled kills the node and starts it again: the run fails, and says what it has lost.
+func (c *cluster) nodeKilled(i, seconds int, after time.Duration) time.Duration {
+	c.t.Helper()
+	run := c.start(i, seconds, after+1500*time.Millisecond) // parts begin with the first second
+	killed := time.Now()
+	c.kill(c.node.process)
+	c.node = node(c.t, c.nodeDir, c.node.address)
+	d := c.ways[i].settled(run.RunID, c.servers[i])
+	if d.Status != engine.StatusFailed {
+		c.t.Errorf("%s (%v)", d.Status, d.CancellationReason)
+	}
+	c.judge(d, aggregate.CauseLostWorker)
+	return time.Since(killed)
+}
+
+// TestRoundsOfKills: servers and nodes are killed in turn while they carry a run. In the
+// soak LOADSTONE_KILLS says how many rounds there are, with real limits when LOADSTONE_LEASE is unset.
+func TestRoundsOfKills(t *testing.T) {
+	t.Parallel()
+	rounds, limit, seconds := 3, "1500ms", 5
+	if n, err := strconv.Atoi(os.Getenv("LOADSTONE_KILLS")); err == nil {
+		rounds, limit = n, os.Getenv("LOADSTONE_LEASE")
+	}
+	if limit != "" {
+		shortLeases.Store(t.Name(), limit)
+	} else {
+		seconds = 30
+	}
+	c := newCluster(t)
+	kinds := []struct {
+		name string
+		kill func(i, seconds int, after time.Duration) time.Duration
+	}{{"the owner, and the other succeeds it", c.succeeded}, {"the node", c.nodeKilled},
+		{"the owner, which comes back", c.restarted}}
+	longest := map[string]time.Duration{}
+	for round := range rounds {
+		k := kinds[round%len(kinds)]
+		after := rand.N(time.Second) //nolint:gosec // any moment
+		took := k.kill(round%2, seconds, after)
+		longest[k.name] = max(longest[k.name], took)
+		t.Logf("round %d, killed after %v: %s: %v", round, after.Round(time.Millisecond), k.name,
+			took.Round(time.Millisecond))
+		if t.Failed() {
+			t.Fatalf("server 0:\n%s\nserver 1:\n%s\nnode:\n%s", c.servers[0].out.String(), c.servers[1].out.String(),
+				c.node.out.String())
+		}
+	}
+	t.Logf("the longest: %v", longest)
+	if took := longest[kinds[0].name]; limit == "" && took > 20*time.Second {
+		t.Errorf("a takeover took %v", took)
+	}
+}
