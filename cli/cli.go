@@ -46,6 +46,8 @@ type commands struct {
 
 	Quarantine quarantineCommand `cmd:"" name:"plugin-quarantine" hidden:""`
 
+	ShowVersion kong.VersionFlag `name:"version" help:"Print the version."`
+
 	LogLevel  string `enum:"debug,info,warn,error" default:"info" env:"LOADSTONE_LOG_LEVEL" help:"Least level that is logged: ${enum}."`
 	LogFormat string `enum:"auto,json,text" default:"auto" env:"LOADSTONE_LOG_FORMAT" help:"How logs are written: ${enum}. auto is text on a terminal."`
 }
@@ -78,7 +80,7 @@ func start(ctx context.Context, forget, settle func(), args []string, stdout, st
 		kong.Description("Loadstone finds out what a database table can take."),
 		kong.Writers(stdout, stderr),
 		kong.UsageOnError(),
-		kong.Vars{"default_listen": defaultListen},
+		kong.Vars{"default_listen": defaultListen, "version": versionLine()},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Exit(func(code int) { panic(helpShown(code)) }),
 	)
@@ -175,6 +177,11 @@ func logger(w io.Writer, level, format string) zerolog.Logger {
 type versionCommand struct{}
 
 func (versionCommand) Run(e *command.Env) error {
-	_, err := fmt.Fprintf(e.Stdout, "loadstone %s (%s %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Fprintln(e.Stdout, versionLine())
 	return err
+}
+
+// versionLine says what this program is.
+func versionLine() string {
+	return fmt.Sprintf("loadstone %s (%s %s/%s)", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -142,3 +142,13 @@ func TestComparingARunWithItself(t *testing.T) {
 		}
 	}
 }
+
+// TestVersion: the command and the flag that everybody tries first say the same.
+func TestVersion(t *testing.T) {
+	for _, args := range [][]string{{"version"}, {"--version"}} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), func() {}, args, &out, &errs); code != 0 || out.String() != versionLine()+"\n" {
+			t.Errorf("%v: %d, %q, %q", args, code, out.String(), errs.String())
+		}
+	}
+}
