@@ -6,6 +6,7 @@
 #   make check  what CI runs, lint and test, the API against its document, and results on a
 #               real S3 server; needs a network
 #   make api    docs/openapi.json and the page's types, after the API has changed
+#   make image-test   the container image, built and run; needs root on Debian and a network
 #   make audit  known weaknesses in modules and packages; needs a network
 #   make bench  the figures of docs/performance.md (long; wants an idle machine)
 SHELL := /bin/bash
@@ -40,7 +41,7 @@ DATA ?= $(CURDIR)/.loadstone
 FIRST_RUN ?= examples/first-run.yaml
 
 .PHONY: help run build test check check-api check-proto check-nosnowflake api lint bench soak audit plugins examples ui fmt clean \
-	s3-server need-toolchain need-postgres need-test need-examples test-s3 test-go test-ui test-journey test-first-run test-matrix test-snowflake-emulator
+	s3-server image-test check-chart need-toolchain need-postgres need-test need-examples test-s3 test-go test-ui test-journey test-first-run test-matrix test-snowflake-emulator
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
@@ -168,7 +169,7 @@ $(GOLANGCI):
 	@GOFLAGS= GOBIN="$(CURDIR)/$(CACHE)/install" $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	@mv $(CACHE)/install/golangci-lint $@ && rmdir $(CACHE)/install
 
-check: lint test check-api check-proto test-s3 check-nosnowflake
+check: lint test check-api check-proto test-s3 check-nosnowflake check-chart
 
 # Results on a real S3 server, a Go module of its own. Building it takes longer than all of its
 # tests, so that make test runs them on a stand-in, and on the server where it is built.
@@ -196,6 +197,21 @@ check-api: build
 # The schema of the control stream; buf is fetched with npm, once.
 check-proto: need-toolchain
 	@deploy/proto.sh
+
+# The image from the Dockerfile as it is, on base images made here, run as a platform would.
+image-test:
+	@deploy/setup.sh image
+	@deploy/image/test.sh
+
+# The Helm chart, rendered by the real helm and held to the schemas of Kubernetes and KEDA.
+HELM := $(CACHE)/bin/helm
+$(HELM): deploy/helmtool/go.mod deploy/helmtool/go.sum | need-toolchain
+	@echo "Building helm; this takes some minutes, once."
+	@mkdir -p $(dir $@)
+	@cd deploy/helmtool && GOFLAGS= $(GOBUILD) -ldflags '-s -w' -o "$(CURDIR)/$@" helm.sh/helm/v3/cmd/helm
+
+check-chart: build $(HELM)
+	@deploy/helm/check.sh $(HELM) bin/loadstone
 
 bench: need-postgres build examples s3-server
 	@deploy/setup.sh sysbench

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what a target of the Makefile needs and the machine does not have.
 # As root on Debian or Ubuntu it installs; otherwise it says, in one sentence, what to install.
-# usage: deploy/setup.sh toolchain|postgres|race|browser|clang|rust|pooler|sysbench …
+# usage: deploy/setup.sh toolchain|postgres|race|browser|clang|rust|pooler|sysbench|image …
 set -euo pipefail
 
 fail() { printf 'loadstone: %s\n' "$*" >&2; exit 1; }
@@ -113,10 +113,17 @@ sysbench() {
 	lacks "sysbench for the comparison" sysbench
 }
 
-[ $# -gt 0 ] || fail "usage: deploy/setup.sh toolchain|postgres|race|browser|clang|rust|pooler|sysbench …"
+# image: what builds and runs the container image without a registry.
+image() {
+	type -P buildah >/dev/null && type -P podman >/dev/null && type -P runc >/dev/null && type -P debootstrap >/dev/null &&
+		type -P curl >/dev/null && return
+	lacks "buildah, podman, runc and debootstrap for the image" buildah podman runc debootstrap curl
+}
+
+[ $# -gt 0 ] || fail "usage: deploy/setup.sh toolchain|postgres|race|browser|clang|rust|pooler|sysbench|image …"
 for need; do
 	case $need in
-	toolchain | postgres | race | browser | clang | rust | pooler | sysbench) "$need" ;;
+	toolchain | postgres | race | browser | clang | rust | pooler | sysbench | image) "$need" ;;
 	*) fail "unknown: $need" ;;
 	esac
 done

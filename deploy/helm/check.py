@@ -1,0 +1,210 @@
+"""Holds what the Helm chart renders to the schemas of Kubernetes and KEDA, and to what the program knows.
+
+usage: check.py HELM BINARY
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import jsonschema
+import kubernetes_validate
+import yaml
+
+HELM, BINARY = sys.argv[1:3]
+HERE = pathlib.Path(__file__).parent
+CHART = HERE / "loadstone"
+# The oldest that the chart admits and that has schemas, and the newest.
+VERSIONS = ["1.25", "1.31", "1.37"]
+
+KEDA = {"mode": "keda", "keda": {"tokenSecret": "scaler"}}
+S3 = {"results": "s3://bench/runs?region=eu-central-1", "database": {"existingSecret": "control"}}
+# What people would set, each to be rendered and judged.
+ACCEPTED = {
+    "nothing": {},
+    "a database of one's own": {"database": {"existingSecret": "control", "key": "uri"}},
+    "several servers": {"server": {"replicas": 3, "publicURL": "https://bench.example.com"}, **S3},
+    "KEDA, down to zero": {"autoscaling": KEDA},
+    "HPA, down to one": {"autoscaling": {"mode": "hpa", "minReplicas": 1}},
+    "an ingress": {"ingress": {"enabled": True, "className": "nginx", "host": "bench.example.com",
+                               "annotations": {"a/b": "c"}, "tlsSecret": "bench-tls"}},
+    "own certificates": {"tls": {"existingSecret": "nodes"}, "sealingKey": {"existingSecret": "key", "key": "k"}},
+    "volumes of a class": {"server": {"persistence": {"storageClass": "fast"}},
+                           "workers": {"persistence": {"enabled": True, "storageClass": "fast"}}},
+    "user ids given out": {"podSecurityContext": {"runAsUser": None, "runAsGroup": None, "fsGroup": None}},
+    "where pods go": {part: {"nodeSelector": {"disk": "ssd"}, "podAnnotations": {"a/b": "c"},
+                             "tolerations": [{"key": "bench", "operator": "Exists"}],
+                             "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+                                 "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}}}}
+                      for part in ["server", "workers"]},
+    "targets and peers": {"networkPolicy": {
+        "ingressFrom": [{"namespaceSelector": {"matchLabels": {"team": "perf"}}}],
+        "targets": [{"to": [{"ipBlock": {"cidr": "192.0.2.0/24"}}], "ports": [{"port": 5432, "protocol": "TCP"}]}]}},
+    "nothing that can be left out": {"networkPolicy": {"enabled": False}, "serviceAccount": {"create": False},
+                                     "server": {"podDisruptionBudget": {"enabled": False}},
+                                     "workers": {"podDisruptionBudget": {"enabled": False}}},
+    "keys of S3": {"server": {"envFrom": [{"secretRef": {"name": "s3"}}],
+                              "env": [{"name": "LOADSTONE_LIVE_RUNS", "value": "4"}]}, **S3},
+}
+# What cannot work, and the field that the refusal has to name.
+REFUSED = {
+    "server.replicas": {"server": {"replicas": 2}},
+    "results": {"server": {"replicas": 2}, "database": {"existingSecret": "control"}},
+    "autoscaling.keda.tokenSecret": {"autoscaling": {"mode": "keda"}},
+    "autoscaling.minReplicas": {"autoscaling": {"mode": "hpa"}},
+    "ingress.host": {"ingress": {"enabled": True}},
+    "mode": {"autoscaling": {"mode": "sometimes"}},
+    "replica": {"server": {"replica": 2}},
+    "capacity": {"workers": {"capacity": "many"}},
+}
+
+failures = []
+
+
+def fail(case, what):
+    failures.append(f"{case}: {what}")
+
+
+def helm(values, *arguments):
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        yaml.safe_dump(values, file)
+        file.flush()
+        # Without its makers' build flags helm takes itself for one of an old Kubernetes.
+        return subprocess.run([HELM, *arguments, "--kube-version", "1.37.0", "--values", file.name], capture_output=True, text=True, check=False)
+
+
+def crds():
+    """The schemas of KEDA's resources by kind."""
+    found = {}
+    for path in sorted((HERE / "schemas").glob("*.yaml")):
+        crd = yaml.safe_load(path.read_text())
+        for version in crd["spec"]["versions"]:
+            found[crd["spec"]["names"]["kind"]] = version["schema"]["openAPIV3Schema"]
+    return found
+
+
+def unknown(value, schema, where):
+    """What a schema does not know, which Kubernetes would drop without a word."""
+    if isinstance(value, list):
+        return [u for i, v in enumerate(value) for u in unknown(v, schema.get("items", {}), f"{where}[{i}]")]
+    if not isinstance(value, dict) or schema.get("x-kubernetes-preserve-unknown-fields"):
+        return []
+    properties, more = schema.get("properties", {}), schema.get("additionalProperties")
+    found = []
+    for key, v in value.items():
+        if key in properties:
+            found += unknown(v, properties[key], f"{where}.{key}")
+        elif isinstance(more, dict):
+            found += unknown(v, more, f"{where}.{key}")
+        elif where != "metadata" and properties:
+            found.append(f"{where}.{key}")
+    return found
+
+
+def variables():
+    """The environment variables that the program knows, by command."""
+    known = {}
+    for command in ["serve", "worker"]:
+        text = subprocess.run([BINARY, command, "--help"], capture_output=True, text=True, check=True).stdout
+        known[command] = set(re.findall(r"\$(LOADSTONE_\w+)", text)) | {"LOADSTONE_KEY"}
+    return known
+
+
+def judge_pod(case, where, pod, known):
+    """What every pod of ours must have."""
+    if pod["securityContext"].get("runAsNonRoot") is not True:
+        fail(case, f"{where} may run as root")
+    for c in pod["containers"]:
+        security = c.get("securityContext", {})
+        if (not security.get("readOnlyRootFilesystem") or security.get("allowPrivilegeEscalation") is not False or
+                security.get("capabilities") != {"drop": ["ALL"]}):
+            fail(case, f"{where} may do more than it needs: {security}")
+        for probe in ["startupProbe", "readinessProbe", "livenessProbe"]:
+            if probe not in c:
+                fail(case, f"{where} has no {probe}")
+        if "requests" not in c["resources"]:
+            fail(case, f"{where} asks for no resources")
+        command = c["args"][0]
+        for v in c["env"]:
+            if v["name"].startswith("LOADSTONE_") and v["name"] not in known[command]:
+                fail(case, f"{where} sets {v['name']}, which loadstone {command} does not know")
+        mounts = {m["mountPath"] for m in c["volumeMounts"]}
+        if not {"/data", "/tmp"} <= mounts:
+            fail(case, f"{where} has no place to write: {mounts}")
+
+
+def judge(case, documents, schemas, known):
+    """What one rendering must be."""
+    selectors, labels, names = [], [], set()
+    for d in documents:
+        kind, name = d["kind"], d["metadata"]["name"]
+        where = f"{kind} {name}"
+        if (kind, name) in names:
+            fail(case, f"{where} is there twice")
+        names.add((kind, name))
+        if kind in schemas:
+            try:
+                jsonschema.validate(d, schemas[kind])
+            except jsonschema.ValidationError as e:
+                fail(case, f"{where}: {e.message}")
+            for field in unknown({k: v for k, v in d.items() if k != "metadata"}, schemas[kind], ""):
+                fail(case, f"{where}: KEDA knows no {field}")
+        else:
+            for version in VERSIONS:
+                try:
+                    kubernetes_validate.validate(d, version, strict=True)
+                except kubernetes_validate.ValidationError as e:
+                    fail(case, f"{where}, Kubernetes {version}: {e.message}")
+        if kind == "StatefulSet":
+            pod = d["spec"]["template"]
+            labels.append(pod["metadata"]["labels"])
+            selectors.append((where, d["spec"]["selector"]["matchLabels"]))
+            judge_pod(case, where, pod["spec"], known)
+        elif kind == "Service":
+            selectors.append((where, d["spec"]["selector"]))
+        elif kind == "PodDisruptionBudget":
+            selectors.append((where, d["spec"]["selector"]["matchLabels"]))
+        elif kind == "NetworkPolicy":
+            selectors.append((where, d["spec"]["podSelector"]["matchLabels"]))
+    for where, selector in selectors:
+        found = [one for one in labels if selector.items() <= one.items()]
+        if len(found) != 1:
+            fail(case, f"{where} selects {len(found)} kinds of pods")
+    for d in documents:
+        spec = d.get("spec", {})
+        target = spec.get("scaleTargetRef")
+        if target and (target["kind"], target["name"]) not in names:
+            fail(case, f"{d['kind']} scales {target['name']}, which is not there")
+        reference = [t.get("authenticationRef", {}).get("name") for t in spec.get("triggers", [])]
+        for r in filter(None, reference):
+            if ("TriggerAuthentication", r) not in names:
+                fail(case, f"{d['kind']} asks as {r}, which is not there")
+
+
+def main():
+    schemas, known = crds(), variables()
+    for case, values in ACCEPTED.items():
+        for command in [["lint", "--strict", str(CHART)], ["template", "bench", str(CHART), "--namespace", "perf"]]:
+            done = helm(values, *command)
+            if done.returncode:
+                fail(case, f"helm {command[0]}: {done.stdout[-2000:]}{done.stderr}")
+                break
+        else:
+            documents = [d for d in yaml.safe_load_all(done.stdout) if d]
+            judge(case, documents, schemas, known)
+            print(f"{case}: {len(documents)} resources")
+    for field, values in REFUSED.items():
+        done = helm(values, "template", "bench", str(CHART))
+        if not done.returncode:
+            fail(field, f"values that cannot work were rendered: {values}")
+        elif field not in done.stderr:
+            fail(field, f"the refusal does not name it: {done.stderr}")
+    for f in failures:
+        print("FAIL", f, file=sys.stderr)
+    print(f"{len(ACCEPTED)} sets of values rendered and judged with Kubernetes {', '.join(VERSIONS)}, {len(REFUSED)} refused")
+    sys.exit(bool(failures))
+
+
+main()
