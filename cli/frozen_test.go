@@ -44,7 +44,7 @@ func newBetween(t *testing.T, dsn string) (*between, string) {
 	if strings.HasPrefix(c.Host, "/") {
 		b.to = fmt.Sprintf("%s/.s.PGSQL.%d", c.Host, c.Port)
 	}
-	if b.ln, err = net.Listen("tcp", "127.0.0.1:0"); err != nil { //nolint:noctx // the test's own
+	if b.ln, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
 	b.conns.Go(b.accept)
@@ -64,7 +64,7 @@ func (b *between) accept() {
 		if strings.HasPrefix(b.to, "/") {
 			network = "unix"
 		}
-		server, err := net.Dial(network, b.to) //nolint:noctx // the test's own
+		server, err := net.Dial(network, b.to)
 		if err != nil {
 			_ = client.Close()
 			continue
@@ -172,10 +172,11 @@ func TestNodesThatAreFrozenForReal(t *testing.T) {
 	if os.Getenv("LOADSTONE_SOAK") == "" {
 		t.Skip("takes minutes; make soak sets LOADSTONE_SOAK")
 	}
-	for _, seconds := range []time.Duration{5, 65, 130} {
-		t.Run(fmt.Sprint(int(seconds), " s"), func(t *testing.T) {
+	for _, seconds := range []int{5, 65, 130} {
+		t.Run(fmt.Sprint(seconds, " s"), func(t *testing.T) {
 			t.Parallel()
-			freezing(t, control.ContactLimit, seconds*time.Second, func(b *between, _, goOn time.Time, runs []engine.RunDetail) {
+			stopped := time.Duration(seconds) * time.Second
+			freezing(t, control.ContactLimit, stopped, func(b *between, _, goOn time.Time, runs []engine.RunDetail) {
 				if n := b.since(goOn); seconds > 60 && n > 0 {
 					t.Errorf("%d things were sent to the target after the stop", n)
 				}

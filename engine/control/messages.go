@@ -15,6 +15,10 @@ const (
 	// ContactLimit is how long a run worker bears load without contact: since its node has
 	// sent the last Status that the run's owner acknowledged.
 	ContactLimit = 60 * time.Second
+	// FreeAfter is how long after the last word of a run worker others may have its load: it has
+	// stopped by itself by then. More than ContactLimit by what a heartbeat on its way takes, what
+	// is in flight at the deadline, and a margin.
+	FreeAfter = ContactLimit + 10*time.Second
 	// StartLimit is how long a placed run worker may take until it is ready, and
 	// how long a ready one waits for START.
 	StartLimit = 120 * time.Second

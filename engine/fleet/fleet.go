@@ -99,7 +99,7 @@ func New(opts Options) *Fleet {
 		found: map[string]*node{}, coord: workcoord.New(workcoord.DefaultPolicy()),
 		byID: map[string]*node{}, placed: map[workcoord.Key]control.AssignRun{}, asked: map[workcoord.Key]time.Time{},
 		absent: map[string]*absent{},
-		shown: map[string]showing{}, refused: map[string]string{}}
+		shown:  map[string]showing{}, refused: map[string]string{}}
 	if f.opts.Watch == nil {
 		f.opts.Watch = func(member.NodeEvent) {}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/runlog"
 )
 
@@ -34,6 +35,8 @@ func (w *runWorker) target() engine.WorkerTarget {
 type crew struct {
 	workers []*runWorker
 	byID    map[string]*runWorker
+	// losses are those that are gone and may still bear load.
+	losses lifecycle.Losses
 }
 
 func (c *crew) enlist(w *runWorker) {
@@ -121,20 +124,36 @@ func idsOf(workers []*runWorker) []string {
 	return ids
 }
 
-// shareRate gives each run worker an equal part of a rate.
-func shareRate(workers []*runWorker, rate float64) {
+// held is the load that lost run workers may still bear: nobody else has it until they must have stopped.
+func (c *crew) held() (connections int, rate float64) {
+	for _, w := range c.workers {
+		if c.losses.Holds(w.id) {
+			connections += w.connections
+			if w.rate != nil {
+				rate += *w.rate
+			}
+		}
+	}
+	return connections, rate
+}
+
+// shareRate gives each run worker an equal part of what is free of a rate.
+func (c *crew) shareRate(workers []*runWorker, rate float64) {
+	_, held := c.held()
+	rate = max(rate-held, 0)
 	for _, w := range workers {
 		own := rate / float64(len(workers))
 		w.rate = &own
 	}
 }
 
-// shareConnections spreads a number of connections over the run workers.
-func shareConnections(workers []*runWorker, total int) {
+// shareConnections spreads what is free of a number of connections over the run workers.
+func (c *crew) shareConnections(workers []*runWorker, total int) {
 	if len(workers) == 0 {
 		return
 	}
-	for i, n := range engine.Spread(total, len(workers)) {
+	held, _ := c.held()
+	for i, n := range engine.Spread(max(total-held, 0), len(workers)) {
 		workers[i].connections = n
 	}
 }

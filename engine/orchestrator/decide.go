@@ -41,7 +41,7 @@ func (l *live) happen(ctx context.Context, h lifecycle.Happening) {
 			l.sender.change(l.transition(a), a.Urgent)
 		case lifecycle.MarkLost:
 			for _, id := range a.IDs {
-				l.lose(l.worker(id), a.Why)
+				l.lose(l.worker(id), a.Why, now)
 			}
 		case lifecycle.BeginStep:
 			l.search.nextStep(ctx, a)

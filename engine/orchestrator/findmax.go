@@ -32,12 +32,12 @@ func (l *searcher) beginStep(a lifecycle.BeginStep) {
 	l.search.meter.Begin(a.Number, a.Level, idsOf(workers))
 	l.search.step = control.Step{Number: a.Number, Settle: a.Settle, Length: a.Length}
 	if l.sc.FindMax.Unit == engine.FindMaxRate {
-		shareRate(workers, a.Level)
+		l.shareRate(workers, a.Level)
 		if scaling.Rated(l.sc) {
-			shareConnections(workers, min(l.scale.pool, len(workers)*max(l.sc.Scaling.PerWorkerCapacity, 1)))
+			l.shareConnections(workers, min(l.scale.pool, len(workers)*max(l.sc.Scaling.PerWorkerCapacity, 1)))
 		}
 	} else {
-		shareConnections(workers, int(a.Level))
+		l.shareConnections(workers, int(a.Level))
 	}
 	l.sender.tell(scaling.Change{Reason: engine.TargetStepAdvance, StepID: scaling.StepID(l.runID, a.Number),
 		Step: l.search.step}, workers, stop...)
@@ -121,6 +121,9 @@ func (l *searcher) nextStep(ctx context.Context, a lifecycle.BeginStep) {
 	l.search.held = &a
 	var joined []*runWorker
 	for _, n := range engine.Spread(int(a.Level), need)[have:] {
+		if held, _ := l.crew.held(); held > 0 {
+			n = 0 // the step gives them what is free
+		}
 		joined = append(joined, l.scale.join(ctx, n))
 	}
 	l.sender.tell(scaling.Change{Reason: engine.TargetInitial}, joined)

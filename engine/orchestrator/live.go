@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"context"
 	"errors"
-	"maps"
 	"sync/atomic"
 	"time"
 
@@ -81,6 +80,8 @@ type live struct {
 	guard       *guardrail.Watch
 	second      *aggregate.Second
 
+	// resumed is when this process took the run over from another, which was heard until then; zero.
+	resumed       time.Time
 	plan          *prepare.Prepared
 	progress      *engine.PrepareProgress
 	cancelPrepare context.CancelFunc
@@ -277,8 +278,12 @@ func (l *live) abandon() {
 	}
 }
 
-func (l *live) lose(w *runWorker, why string) {
+// lose gives a run worker up. Others may have its load from free on.
+func (l *live) lose(w *runWorker, why string, free time.Time) {
 	w.dead, w.why = true, why
+	if l.sc.Scaling.Elastic() && l.life.Started() && !w.retiring {
+		l.losses.Lost(w.id, free)
+	}
 	w.state.Status = engine.WorkerDead
 	l.validity.LostWorker(w.id, why, w.heard, l.clock.Now())
 	l.noteWith(runlog.Details{"last_heard": engine.At(w.heard), "silent_seconds": l.clock.Now().Sub(w.heard).Seconds()},
@@ -287,32 +292,8 @@ func (l *live) lose(w *runWorker, why string) {
 
 // show applies a transition to the run in memory.
 func (l *live) show(t store.Transition) {
-	r := &l.run
-	if t.To != "" {
-		r.Status = t.To
-	}
-	if t.Phase != nil {
-		r.Phase = *t.Phase
-	}
-	set := func(into *engine.Time, at time.Time) {
-		if !at.IsZero() {
-			*into = engine.At(at)
-		}
-	}
-	set(&r.WarmupStartTime, t.WarmupStartTime)
-	set(&r.WarmupEndTime, t.WarmupEndTime)
-	set(&r.MeasurementEndTime, t.MeasurementEndTime)
-	set(&r.EndTime, t.EndTime)
-	if t.StopReason != "" {
-		r.StopReason = t.StopReason
-	}
-	if t.CancellationReason != "" {
-		reason := t.CancellationReason
-		r.CancellationReason = &reason
-	}
-	showTargets(r, t)
-	r.UpdatedAt = engine.At(l.clock.Now())
-	shown := *r
+	t.Show(&l.run, l.clock.Now())
+	shown := l.run
 	l.shown.Store(&shown)
 }
 
@@ -443,6 +424,16 @@ func (l *live) report(ctx context.Context, from fleet.Node, m control.WorkerStat
 			"%s is ready with %d connections on %s", w.id,
 			w.connections, m.NodeID)
 	case engine.WorkerFailed:
+		if l.sc.Scaling.Elastic() && l.life.Started() && !l.life.Stopping() && m.Err != nil &&
+			m.Err.Code == engine.CodeUnavailable && l.life.Carried(w.id) {
+			// Its node took it along, or it stopped by itself: nothing is wrong with the load, and the others go on.
+			l.lose(w, message, l.clock.Now())
+			w.state.Totals = m.Totals
+			l.happen(ctx, lifecycle.WorkersLost{IDs: []string{w.id}})
+			l.scale.settle()
+			l.publish(false)
+			return
+		}
 		l.noteWith(runlog.Details{"error": m.Err}, engine.LogError, w, "%s failed: %s", w.id, message)
 		l.scale.nextJoin = l.clock.Now().Add(scaling.JoinPause)
 		if l.life.Started() {
@@ -459,20 +450,4 @@ func (l *live) report(ctx context.Context, from fleet.Node, m control.WorkerStat
 		l.search.beginHeld()
 	}
 	l.publish(false)
-}
-
-// showTargets makes the targets of a change those of the run in memory.
-func showTargets(r *engine.Run, t store.Transition) {
-	if t.WorkersExpected > 0 {
-		r.WorkersExpected = t.WorkersExpected
-	}
-	if len(t.WorkerTargets) == 0 {
-		return
-	}
-	all := maps.Clone(r.WorkerTargets)
-	if all == nil {
-		all = map[string]engine.WorkerTarget{}
-	}
-	maps.Copy(all, t.WorkerTargets)
-	r.WorkerTargets = all
 }

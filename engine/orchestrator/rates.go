@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -57,34 +56,11 @@ func (l *scaler) grow(ctx context.Context, decide func(have int, room lifecycle.
 // roomForRate is how many run workers may join the have there are, and how many
 // connections all may hold together.
 func (l *scaler) roomForRate(have int) (lifecycle.Room, int) {
-	connections, why := l.sc.Scaling.Holds(), "that is as many connections as a run may have"
-	if allowed := l.plan.Server.MaxConnections; allowed > 0 && allowed-scaling.SpareSessions < connections {
-		connections, why = allowed-scaling.SpareSessions,
-			fmt.Sprintf("the target's max_connections of %d leave no more, less %d for others", allowed, scaling.SpareSessions)
-	}
 	nodes := l.svc.nodes.Capacity()
-	if room := max(nodes.Connections-l.svc.runs.connections(), 0); !nodes.Unlimited && room+l.scale.pool < connections {
-		connections, why = room+l.scale.pool, "the nodes have no room for more connections"
-	}
-	per := max(l.sc.Scaling.PerWorkerCapacity, 1)
-	room := lifecycle.Room{Workers: max(connections-l.scale.pool, 0) / per, Why: why}
-	if rest := connections - l.scale.pool; room.Workers == 0 && rest > 0 {
-		room.Workers = 1 // a smaller one
-	}
-	bound := func(n int, why string) {
-		if n <= room.Workers {
-			room = lifecycle.Room{Workers: n, Why: why}
-		}
-	}
-	if l.sc.Scaling.Mode == engine.ScalingBounded {
-		bound(l.sc.Scaling.MaxWorkers-have, fmt.Sprintf("scaling.max_workers is %d", l.sc.Scaling.MaxWorkers))
-	}
-	bound(l.plan.Plan.KeySlots-len(l.workers),
-		fmt.Sprintf("the %d key slots of the run are used up", l.plan.Plan.KeySlots))
-	if l.clock.Now().Before(l.scale.nextJoin) {
-		bound(0, "a run worker that was added could not join")
-	}
-	return room, connections
+	return lifecycle.RoomForRate(l.sc, lifecycle.Bounds{Have: have, Pool: l.scale.pool,
+		Allowed: l.plan.Server.MaxConnections, Spare: scaling.SpareSessions,
+		Unlimited: nodes.Unlimited, Nodes: max(nodes.Connections-l.svc.runs.connections(), 0),
+		Slots: l.plan.Plan.KeySlots, SlotsUsed: len(l.workers), Paused: l.clock.Now().Before(l.scale.nextJoin)})
 }
 
 // settle shares the load anew once everybody who joins is ready, or has failed to be.
@@ -99,15 +75,42 @@ func (l *scaler) settle() {
 	}
 }
 
-// redistribute shares the rate and the connections of a run over the rate between the run workers that it has.
+// redistribute shares the connections of a run, and its rate if it has one, between the run workers that it has.
 func (l *scaler) redistribute() {
 	workers := l.carrying()
 	if len(workers) == 0 {
 		return
 	}
-	shareRate(workers, l.scale.wantedRate(l.clock.Now()))
-	shareConnections(workers, min(l.scale.pool, len(workers)*max(l.sc.Scaling.PerWorkerCapacity, 1)))
+	if scaling.Rated(l.sc) {
+		l.shareRate(workers, l.scale.wantedRate(l.clock.Now()))
+	}
+	l.shareConnections(workers, min(l.scale.pool, len(workers)*max(l.sc.Scaling.PerWorkerCapacity, 1)))
 	l.sender.tell(scaling.Change{Reason: engine.TargetRedistribute}, workers)
+}
+
+// replaceLost gives the load of lost run workers that must have stopped by now to others: to
+// run workers that join in their place, or else to those that are left. Stages of connections
+// and steps of a search place whom they need by themselves.
+func (l *scaler) replaceLost(ctx context.Context, now time.Time) {
+	lost := l.losses.Freed(now)
+	if len(lost) == 0 || l.life.Stopping() || scaling.Staged(l.sc) || l.life.Search() != nil {
+		return
+	}
+	crew := lifecycle.CrewOf(l.sc, len(l.carrying()), l.plan.Plan.KeySlots-len(l.workers))
+	n, why := crew.Replacements(len(lost))
+	if why != "" {
+		l.note(engine.LogWarning, nil, "%d lost run worker(s) are not replaced: %s", len(lost)-n, why)
+	}
+	var joined []*runWorker
+	for _, id := range lost[:n] {
+		joined = append(joined, l.scale.join(ctx, l.worker(id).connections))
+	}
+	if l.scale.joining = l.scale.joining || n > 0; n > 0 {
+		l.sender.tell(scaling.Change{Reason: engine.TargetInitial}, joined)
+		l.scale.settle()
+	} else if !l.scale.joining {
+		l.scale.redistribute()
+	}
 }
 
 // wantedRate is the rate of the whole run now.
@@ -127,7 +130,7 @@ func (l *scaler) followRates(now time.Time) {
 	at := l.life.SinceMeasuring(now)
 	rate, ramp := l.sc.Workload.NextRate(at, scaling.StageRamp)
 	workers := l.carrying()
-	var announced float64
+	_, announced := l.held()
 	for _, w := range workers {
 		if w.rate != nil {
 			announced += *w.rate
@@ -136,6 +139,6 @@ func (l *scaler) followRates(now time.Time) {
 	if len(workers) == 0 || announced-rate < 1e-9*rate && rate-announced < 1e-9*rate {
 		return
 	}
-	shareRate(workers, rate)
+	l.shareRate(workers, rate)
 	l.sender.tell(scaling.Change{Reason: engine.TargetStage, At: now, Ramp: ramp}, workers)
 }

@@ -72,9 +72,9 @@ func TestARateThatIsMissedBringsRunWorkers(t *testing.T) {
 		if v.svc.runs.find("run-1").scale.growth.Stopped() != "" {
 			t.Errorf("it says %q", v.svc.runs.find("run-1").scale.growth.Stopped())
 		}
-		// A run worker that dies leaves its part to the others.
+		// The part of a run worker that dies goes to others, once it must have stopped.
 		v.silence("worker-1", true)
-		v.wait(62 * time.Second)
+		v.wait(control.FreeAfter + 5*time.Second)
 		sum := 0.0
 		for id, w := range v.workers {
 			if id != "worker-1" {

@@ -13,7 +13,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/recovery"
 	"github.com/loadstone-db/loadstone/engine/runlog"
-	"github.com/loadstone-db/loadstone/engine/scaling"
 )
 
 // resumeGrace is what run workers get at least to be heard of, when another process goes on
@@ -74,6 +73,7 @@ func (c carrier) Resume(r recovery.Resumed) (why string) {
 // becomes the owner of what nodes carry, and goes on.
 func (l *live) resume(ctx context.Context, r recovery.Resumed) {
 	now := l.clock.Now()
+	l.resumed = now
 	l.noteWith(runlog.Details{"from": engine.At(r.Seen), "epoch": l.epoch}, engine.LogWarning, nil,
 		"%s; this one goes on with the run after %.1f s", r.Why, now.Sub(r.Seen).Seconds())
 	l.validity.Add(aggregate.CauseSnapshotGap, awayWords, r.Seen, now)
@@ -88,7 +88,8 @@ func (l *live) resume(ctx context.Context, r recovery.Resumed) {
 			carried = append(carried, fleet.Carried{Node: w.NodeID, AssignRun: control.AssignRun{RunID: l.runID,
 				ResultID: w.ResultID, WorkerID: w.ID, WorkerGroupID: w.Group, Epoch: l.epoch, Connections: own.connections}})
 		case w.NodeID == control.OwnNode:
-			l.lose(own, "ended with the server that carried it")
+			// Should that server go on without its store, others have the load when it has noticed.
+			l.lose(own, "ended with the server that carried it", now.Add(control.FreeAfter))
 			lost = append(lost, w.ID)
 		}
 	}
@@ -97,9 +98,6 @@ func (l *live) resume(ctx context.Context, r recovery.Resumed) {
 	}
 	if len(lost) > 0 {
 		l.happen(ctx, lifecycle.WorkersLost{IDs: lost})
-		if scaling.Rated(l.sc) && l.life.Started() && !l.life.Stopping() && l.life.Search() == nil {
-			l.scale.redistribute()
-		}
 	}
 	l.happen(ctx, lifecycle.Resumed{})
 	l.poller.watch(ctx)

@@ -78,6 +78,9 @@ func (l *scaler) elastic() bool {
 func (l *scaler) join(ctx context.Context, connections int) *runWorker {
 	slot := len(l.workers)
 	w := &runWorker{id: scaling.WorkerID(slot), group: slot, resultID: uuid.NewString(), connections: connections}
+	if scaling.Rated(l.sc) {
+		w.rate = new(float64) // until the rate is shared anew, so that there is never more than the rate
+	}
 	l.enlist(w)
 	l.happen(ctx, lifecycle.WorkerJoined{ID: w.id})
 	if connections > 0 {

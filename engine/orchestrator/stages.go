@@ -33,7 +33,8 @@ func (l *scaler) followStages(ctx context.Context, now time.Time) {
 		}
 	}
 	var changed []*runWorker
-	level := min(w.NextConnections(at, scaling.StageRamp), len(running)*l.sc.Scaling.PerWorkerCapacity)
+	held, _ := l.held()
+	level := min(max(w.NextConnections(at, scaling.StageRamp)-held, 0), len(running)*l.sc.Scaling.PerWorkerCapacity)
 	// Those that are not needed yet, or may be needed again, wait without connections.
 	shares := engine.Spread(level, min(l.sc.Scaling.Workers(level), len(running)))
 	for i, x := range running {
@@ -62,9 +63,9 @@ func (l *scaler) beginStage(a lifecycle.BeginStage) {
 	s := l.sc.Workload.Stages[a.Index]
 	workers := l.carrying()
 	if s.TargetQPS != nil {
-		shareRate(workers, *s.TargetQPS)
+		l.shareRate(workers, *s.TargetQPS)
 	} else {
-		shareConnections(workers, int(s.Level()))
+		l.shareConnections(workers, int(s.Level()))
 	}
 	about := scaling.Change{Reason: engine.TargetStage, At: a.At}
 	if s.Ramp != engine.RampStep {

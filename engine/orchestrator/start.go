@@ -84,7 +84,7 @@ func firstWorkers(sc engine.Scenario, shares []int) []*runWorker {
 		workers[i] = &runWorker{id: scaling.WorkerID(i), group: i, resultID: uuid.NewString(), connections: n}
 	}
 	if rate := scaling.FirstRate(sc); rate != nil {
-		shareRate(workers, *rate)
+		(&crew{}).shareRate(workers, *rate)
 	}
 	return workers
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/guardrail"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
-	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -49,17 +48,16 @@ func (l *live) judgeHealth(ctx context.Context, now time.Time) {
 	var lost []string
 	for _, w := range l.workers {
 		if !w.state.Status.Ended() && now.Sub(w.heard) > deadAfter {
-			l.lose(w, fmt.Sprintf("stopped responding %.0f s ago", now.Sub(w.heard).Seconds()))
+			l.lose(w, fmt.Sprintf("stopped responding %.0f s ago", now.Sub(w.heard).Seconds()),
+				lifecycle.Later(w.heard, l.resumed).Add(control.FreeAfter))
 			lost = append(lost, w.id)
 		}
 	}
 	if len(lost) > 0 {
 		l.happen(ctx, lifecycle.WorkersLost{IDs: lost})
 		l.scale.settle()
-		if scaling.Rated(l.sc) && l.life.Started() && !l.life.Stopping() && l.life.Search() == nil {
-			l.scale.redistribute()
-		}
 	}
+	l.scale.replaceLost(ctx, now)
 }
 
 // aggregate folds what arrived since the last second, judges it and queues its write.

@@ -59,7 +59,9 @@ type virtualWorker struct {
 	over        bool
 	silent      bool
 	stubborn    bool // does not leave
-	tick        int64
+	// cutAt is when it was cut off from the server, zero before; it bears its load for a minute more.
+	cutAt time.Time
+	tick  int64
 	// lostConnections is how many operations lost their connection so far.
 	lostConnections int64
 	started         int64
@@ -148,8 +150,14 @@ func (v *virtual) listen(ctx context.Context) {
 			}
 		case control.RunState:
 			for id, w := range v.workers {
+				if !w.cutAt.IsZero() {
+					continue
+				}
 				if t, ok := m.Targets[id]; ok && t.TargetQPS != nil {
 					w.rate = *t.TargetQPS
+				}
+				if t, ok := m.Targets[id]; ok && w.status == engine.WorkerReady {
+					w.connections = t.TargetConnections
 				}
 				if m.Started && w.status == engine.WorkerReady {
 					w.status, w.phase = engine.WorkerRunning, m.Phase
@@ -162,7 +170,7 @@ func (v *virtual) listen(ctx context.Context) {
 }
 
 func (v *virtual) apply(w *virtualWorker, e engine.Event) {
-	if w.status.Ended() {
+	if w.status.Ended() || !w.cutAt.IsZero() {
 		return
 	}
 	switch e.Type {

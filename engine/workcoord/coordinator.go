@@ -45,6 +45,7 @@ func (c *Coordinator) Apply(now time.Time, h Happening) []Action {
 		// No answer to anything: a node that cannot hear us reports too.
 		if n := c.speaks(h.Node, h.Session); n != nil {
 			c.admission(n, h.Accepting, h.Draining)
+			c.holdOn(n)
 		}
 	case Answered:
 		if n := c.speaks(h.Node, h.Session); n != nil {

@@ -139,3 +139,20 @@ func TestARestartedNodeHasLostWhatItCarried(t *testing.T) {
 		t.Fatalf("after the node must have stopped the work is %s", c.works[key].state)
 	}
 }
+
+// TestANodeThatStillReportsMayBearItsLoadLonger: what it reports is acknowledged, and that may
+// reach it although it answers nothing; its minute begins anew.
+func TestANodeThatStillReportsMayBearItsLoadLonger(t *testing.T) {
+	c := newCourse().then(hello("a"), Submitted{[]Work{{Key: key, Weight: 1, OnLoss: StayPut}}, false},
+		Accepted{"a", "a1", key}).after(10 * time.Second)
+	if !c.works[key].until.After(c.at) || c.nodes["a"].state != NodeUnreachable {
+		t.Fatalf("%+v", c.nodes["a"])
+	}
+	c.after(40 * time.Second).then(Reported{"a", "a1", true, false}).after(60 * time.Second)
+	if s := c.works[key].state; s != WorkAccepted {
+		t.Errorf("%s a minute after its node reported", s)
+	}
+	if c.after(6 * time.Second); c.works[key].state != WorkLost {
+		t.Errorf("%s 66 s after its node reported", c.works[key].state)
+	}
+}

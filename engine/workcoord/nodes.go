@@ -241,6 +241,16 @@ func (c *Coordinator) reconcile(n *node, held []Key, moved, restarted bool) {
 	}
 }
 
+// holdOn counts the time after which a node must have stopped from here on: what it has just
+// reported is acknowledged, and that may reach it although it does not answer.
+func (c *Coordinator) holdOn(n *node) {
+	for _, w := range c.on(n) {
+		if !w.until.IsZero() {
+			w.until = c.now.Add(c.policy.Hold)
+		}
+	}
+}
+
 // admission takes what a node says about new work, and takes back what it has not
 // begun when it drains.
 func (c *Coordinator) admission(n *node, accepting, draining bool) {

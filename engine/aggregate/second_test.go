@@ -1,4 +1,4 @@
-package orchestrator
+package aggregate_test
 
 import (
 	"testing"

@@ -1,0 +1,73 @@
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// Bounds are what bounds the run workers of a run over the rate, and their connections.
+type Bounds struct {
+	// Have are the run workers there are, Pool the connections that they hold together.
+	Have, Pool int
+	// Allowed are the target's max_connections, 0 when they are not known, Spare those of them for others.
+	Allowed, Spare int
+	// Nodes have room for so many connections more, or for any number.
+	Nodes     int
+	Unlimited bool
+	// Slots are the run's key slots, of which so many are used.
+	Slots, SlotsUsed int
+	// Paused: one that was added a moment ago could not join.
+	Paused bool
+}
+
+// RoomForRate is how many run workers may join, and how many connections all may hold together.
+func RoomForRate(sc engine.Scenario, b Bounds) (Room, int) {
+	connections, why := sc.Scaling.Holds(), "that is as many connections as a run may have"
+	if b.Allowed > 0 && b.Allowed-b.Spare < connections {
+		connections, why = b.Allowed-b.Spare,
+			fmt.Sprintf("the target's max_connections of %d leave no more, less %d for others", b.Allowed, b.Spare)
+	}
+	if !b.Unlimited && b.Nodes+b.Pool < connections {
+		connections, why = b.Nodes+b.Pool, "the nodes have no room for more connections"
+	}
+	per := max(sc.Scaling.PerWorkerCapacity, 1)
+	room := Room{Workers: max(connections-b.Pool, 0) / per, Why: why}
+	if rest := connections - b.Pool; room.Workers == 0 && rest > 0 {
+		room.Workers = 1 // a smaller one
+	}
+	bound := func(n int, why string) {
+		if n <= room.Workers {
+			room = Room{Workers: n, Why: why}
+		}
+	}
+	if sc.Scaling.Mode == engine.ScalingBounded {
+		bound(sc.Scaling.MaxWorkers-b.Have, fmt.Sprintf("scaling.max_workers is %d", sc.Scaling.MaxWorkers))
+	}
+	bound(b.Slots-b.SlotsUsed, fmt.Sprintf("the %d key slots of the run are used up", b.Slots))
+	if b.Paused {
+		bound(0, "a run worker that was added could not join")
+	}
+	return room, connections
+}
+
+// CrewOf is the crew of a run with so many that bear load, and so many key slots left.
+func CrewOf(sc engine.Scenario, have, slots int) Crew {
+	crew := Crew{Have: have, Slots: slots}
+	if sc.Scaling.Mode == engine.ScalingBounded {
+		crew.Most = sc.Scaling.MaxWorkers
+	}
+	if sc.Workload.Feed != nil {
+		crew.Fixed = "each replays its own part"
+	}
+	return crew
+}
+
+// Later is the later of two moments.
+func Later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,52 @@
+package store
+
+import (
+	"maps"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// Show makes of a run in memory what the transition, at that time, makes of the stored one.
+func (t Transition) Show(r *engine.Run, at time.Time) {
+	if t.To != "" {
+		r.Status = t.To
+	}
+	if t.Phase != nil {
+		r.Phase = *t.Phase
+	}
+	set := func(into *engine.Time, to time.Time) {
+		if !to.IsZero() {
+			*into = engine.At(to)
+		}
+	}
+	set(&r.WarmupStartTime, t.WarmupStartTime)
+	set(&r.WarmupEndTime, t.WarmupEndTime)
+	set(&r.MeasurementEndTime, t.MeasurementEndTime)
+	set(&r.EndTime, t.EndTime)
+	if t.StopReason != "" {
+		r.StopReason = t.StopReason
+	}
+	if t.CancellationReason != "" {
+		reason := t.CancellationReason
+		r.CancellationReason = &reason
+	}
+	t.showTargets(r)
+	r.UpdatedAt = engine.At(at)
+}
+
+// showTargets makes the targets of a change those of the run in memory.
+func (t Transition) showTargets(r *engine.Run) {
+	if t.WorkersExpected > 0 {
+		r.WorkersExpected = t.WorkersExpected
+	}
+	if len(t.WorkerTargets) == 0 {
+		return
+	}
+	all := maps.Clone(r.WorkerTargets)
+	if all == nil {
+		all = map[string]engine.WorkerTarget{}
+	}
+	maps.Copy(all, t.WorkerTargets)
+	r.WorkerTargets = all
+}
