@@ -21,6 +21,7 @@ type NodeFlags struct {
 	NodesCA        string   `name:"nodes-ca" placeholder:"FILE" env:"LOADSTONE_NODES_CA" help:"Who signs the certificates of nodes, PEM, in place of the servers' own authority (loadstone node token)."`
 	NodesCert      string   `name:"nodes-cert" placeholder:"FILE" env:"LOADSTONE_NODES_CERT" help:"Certificate of the server for nodes that ask for one, PEM."`
 	NodesKey       string   `name:"nodes-key" placeholder:"FILE" env:"LOADSTONE_NODES_KEY" help:"Its private key, PEM."`
+	NodesName      string   `name:"nodes-name" placeholder:"NAME" env:"LOADSTONE_NODES_NAME" help:"Name in the certificates of nodes that are dialled by other addresses, as with dns:///NAME (with --nodes-ca)."`
 	NodesTokenFile string   `name:"nodes-token-file" placeholder:"FILE" env:"LOADSTONE_NODES_TOKEN_FILE" help:"File with the token that nodes ask for."`
 	NodesInsecure  bool     `name:"nodes-insecure" env:"LOADSTONE_NODES_INSECURE" help:"Dial nodes without TLS also beyond this machine: anybody on the way reads targets' passwords."`
 }

@@ -63,9 +63,13 @@ func (f NodeFlags) security() (s controlrpc.Security, own bool, err error) {
 		return s, false, err
 	}
 	if f.NodesCA == "" && f.NodesCert == "" {
+		if f.NodesName != "" {
+			return s, false, engine.InvalidField("--nodes-name", "is compared with certificates, and there are none",
+				"give --nodes-ca too")
+		}
 		return s, s.Token == "" && !s.Plain, nil
 	}
-	s.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	s.TLS = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.NodesName}
 	if f.NodesCA != "" {
 		if s.TLS.RootCAs, err = ReadPool("--nodes-ca", f.NodesCA); err != nil {
 			return s, false, err

@@ -52,7 +52,7 @@ func certificates(t *testing.T) (node, server *tls.Config) {
 			t.Fatal(err)
 		}
 		c := &x509.Certificate{SerialNumber: big.NewInt(n), NotAfter: time.Now().Add(time.Hour),
-			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"nodes.bench.svc"},
 			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
 		der, err := x509.CreateCertificate(rand.Reader, c, root, &key.PublicKey, signer)
 		if err != nil {
@@ -110,6 +110,24 @@ func TestWhoHasNoCertificateGetsNothing(t *testing.T) {
 		t.Fatal("a stream without a certificate was opened")
 	}
 	_ = l
+}
+
+// TestNodesOfAServiceAreKnownByItsName: they are dialled by addresses that no certificate has.
+func TestNodesOfAServiceAreKnownByItsName(t *testing.T) {
+	for name, known := range map[string]bool{"nodes.bench.svc": true, "others.bench.svc": false} {
+		node, server := certificates(t)
+		server.ServerName = name
+		l, d, _ := linked(t, ListenOptions{Security: Security{TLS: node}}, DialOptions{Security: Security{TLS: server}})
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		end, err := d.Dial(ctx)
+		if cancel(); (err == nil) != known {
+			t.Errorf("a node that is asked to be %s: %v", name, err)
+		}
+		if end != nil {
+			_ = end.Close()
+		}
+		_ = l
+	}
 }
 
 func TestPlainConnectionsAreForThisMachine(t *testing.T) {
