@@ -198,7 +198,7 @@ func (s *Services) openNodes(flags NodeFlags) ([]control.Dialer, *control.Memory
 		fixed = append(fixed, d)
 	}
 	if s.options.Serves {
-		places = append(places, discovery.Catalog(s.catalog(seen)))
+		places = append(places, s.catalog(seen))
 	}
 	var source fleet.Source
 	if len(places) > 0 {

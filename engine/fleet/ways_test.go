@@ -70,8 +70,8 @@ func sourcedFleet(t *testing.T, test func(f *playing, w Ways, c closing, e *end)
 		begin := time.Now()
 		f.open()
 		synctest.Wait()
-		if f.Fleet.Capacity().Connections != 4 || time.Since(begin) >= helloLimit {
-			t.Errorf("after %s there is room for %+v", time.Since(begin), f.Fleet.Capacity())
+		if f.Capacity().Connections != 4 || time.Since(begin) >= helloLimit {
+			t.Errorf("after %s there is room for %+v", time.Since(begin), f.Capacity())
 		}
 		test(f, <-s.ways, c, e)
 	})
@@ -86,7 +86,7 @@ func TestANodeThatIsFoundLaterCarriesLoad(t *testing.T) {
 			}
 		}
 		f.node(link).say(f.t, hello("node-b", 8))
-		if got := f.Fleet.Capacity().Connections; got != 12 {
+		if got := f.Capacity().Connections; got != 12 {
 			t.Errorf("room for %d", got)
 		}
 		nodes, err := f.Place(control.AssignRun{RunID: "r", WorkerID: "w", Connections: 7})
@@ -94,7 +94,7 @@ func TestANodeThatIsFoundLaterCarriesLoad(t *testing.T) {
 			t.Errorf("%v, %v", nodes, err)
 		}
 		w.Remove("b")
-		if over, got := c.over(), f.Fleet.Capacity().Connections; !over || got != 4 {
+		if over, got := c.over(), f.Capacity().Connections; !over || got != 4 {
 			t.Errorf("after it is removed, room for %d, closed: %v", got, over)
 		}
 		if err := w.Add("c", func() (control.Dialer, error) { return nil, errors.New("no way") }); err == nil {
@@ -108,7 +108,7 @@ func TestAWayThatIsRetiredEndsWithItsStream(t *testing.T) {
 	sourcedFleet(t, func(f *playing, w Ways, c closing, e *end) {
 		w.Retire("a")
 		time.Sleep(time.Minute)
-		if f.Fleet.Capacity().Connections != 4 || c.over() {
+		if f.Capacity().Connections != 4 || c.over() {
 			t.Fatal("its stream has ended")
 		}
 		// It is there again, and its stream breaks: it is dialled.
@@ -127,7 +127,7 @@ func TestAWayThatIsRetiredEndsWithItsStream(t *testing.T) {
 		w.Retire("a")
 		_ = e.Close()
 		time.Sleep(time.Minute)
-		if !c.over() || !f.Fleet.Capacity().None {
+		if !c.over() || !f.Capacity().None {
 			t.Error("it is dialled for ever")
 		}
 		// What comes back is dialled anew.
@@ -136,7 +136,7 @@ func TestAWayThatIsRetiredEndsWithItsStream(t *testing.T) {
 			t.Error(err)
 		}
 		f.node(link).say(f.t, hello("node-a", 4))
-		if f.Fleet.Capacity().Connections != 4 {
+		if f.Capacity().Connections != 4 {
 			t.Error("it is not there again")
 		}
 	})
