@@ -13,6 +13,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -67,6 +68,8 @@ type Options struct {
 	Watch func(member.NodeEvent)
 	// Meter takes measurements; nil takes none.
 	Meter Meter
+	// Chance is by how much a pause varies, at least 0 and less than what it is given; nil is by chance.
+	Chance func(time.Duration) time.Duration
 }
 
 // Fleet holds the streams to the nodes. Its methods are safe for concurrent use.
@@ -95,6 +98,9 @@ type Fleet struct {
 
 // New makes a fleet; nothing is dialled before Open.
 func New(opts Options) *Fleet {
+	if opts.Chance == nil {
+		opts.Chance = rand.N[time.Duration]
+	}
 	f := &Fleet{opts: opts, changed: make(chan struct{}, 1), lost: make(chan struct{}, 1),
 		found: map[string]*node{}, coord: workcoord.New(workcoord.DefaultPolicy()),
 		byID: map[string]*node{}, placed: map[workcoord.Key]control.AssignRun{}, asked: map[workcoord.Key]time.Time{},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -107,7 +106,7 @@ func (n *node) keep(ctx context.Context) {
 			n.sayWhy(err)
 		}
 		select {
-		case <-time.After(pause/2 + rand.N(pause)):
+		case <-time.After(pause/2 + n.fleet.opts.Chance(pause)):
 		case <-ctx.Done():
 		}
 		pause = min(2*pause, longestPause)

@@ -3,6 +3,8 @@ package orchestrator
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
@@ -94,8 +96,8 @@ func (l *finisher) begin(ctx context.Context) {
 			e.Workers = append(e.Workers, c)
 		}
 	}
-	for _, p := range l.finisher.parts {
-		e.Parts = append(e.Parts, p)
+	for _, id := range slices.Sorted(maps.Keys(l.finisher.parts)) {
+		e.Parts = append(e.Parts, l.finisher.parts[id])
 	}
 	l.finisher.saveCounts(e)
 	l.svc.routines.Go(func() { l.finisher.results <- l.svc.outcomes.Process(ctx, e) })

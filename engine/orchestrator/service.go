@@ -91,6 +91,10 @@ type Options struct {
 	Clock func() time.Time
 	// Calibration reads the generator's calibration for a run's environment; nil when there is none.
 	Calibration func() *engine.Calibration
+	// Plan prepares the target of a run; nil means prepare.Plan.
+	Plan func(context.Context, prepare.Deps, engine.Scenario, func(engine.PrepareProgress)) (*prepare.Prepared, error)
+	// Chance is that of fleet.Options.
+	Chance func(time.Duration) time.Duration
 }
 
 // Service runs runs. Its methods are safe for concurrent use. Errors that users
@@ -121,7 +125,10 @@ type Service struct {
 func New(opts Options) *Service {
 	s := &Service{opts: opts, plan: prepare.Plan, runs: newRegistry(),
 		nodes: fleet.New(fleet.Options{Log: opts.Log, Dialers: opts.Nodes, Source: opts.Source, Module: opts.Module,
-			Watch: opts.Watch, Meter: opts.Meter})}
+			Watch: opts.Watch, Meter: opts.Meter, Chance: opts.Chance})}
+	if opts.Plan != nil {
+		s.plan = opts.Plan
+	}
 	if opts.Enrichment == (enrich.Policy{}) {
 		s.opts.Enrichment = enrich.DefaultPolicy()
 	}

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -214,6 +215,9 @@ func (n *Node) hello() control.Hello {
 		h.Parts = append(h.Parts, p.WorkReady)
 	}
 	h.Aside = slices.Clone(n.aside)
+	slices.SortFunc(h.Workers, func(a, b control.WorkerState) int {
+		return cmp.Or(strings.Compare(a.RunID, b.RunID), strings.Compare(a.WorkerID, b.WorkerID))
+	})
 	slices.SortFunc(h.Parts, func(a, b control.WorkReady) int { return strings.Compare(a.WorkID, b.WorkID) })
 	return h
 }
