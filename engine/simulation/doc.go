@@ -1,0 +1,36 @@
+// Package simulation holds tests alone: it lets the production code of servers, nodes and
+// coordination live through faults that a seed decides about.
+//
+// # What is real and what is not
+//
+// orchestrator.Service, fleet, workcoord, keeper, recovery, outcome, worker.Node with its
+// spool and its Parquet files, and the results in a folder are what runs in production.
+// The network between them, the control store (memstore behind a layer of delays, outages and
+// commits whose answer is lost), the load of a run worker, and the crashes of processes are
+// played. Time is that of a synctest bubble.
+//
+// # One loop
+//
+// Whatever crosses a border of a process (a message, a call to the store, a dial) is handed to
+// the loop of the simulation, which takes what is handed to it when all goroutines have come
+// to rest, in an order that does not depend on the scheduler, decides by the seed how long
+// it takes and whether it fails, and lets one thing happen after the other. So a seed gives the
+// same trace each time; TestASeedGivesOneTrace holds that. Every side keeps the order of
+// what one of its goroutines has said.
+//
+// # What is checked
+//
+// The invariants of the design, by a model that sees borders only: epochs and
+// terminal states at the store, the rates of all loads that may issue at each moment, issues after
+// the last contact plus its limit, events and phases, parts against their sums, and what
+// was issued against what the run says in the end. TestSeededBugsAreFound takes out
+// fencing, the deadline and the removal of duplicates one at a time.
+//
+// # A seed that fails
+//
+// It prints what was broken, the end of its trace, and the line that repeats it:
+//
+//	LOADSTONE_SEED=N go test ./engine/simulation -run '^TestSeeds$' -v
+//
+// and becomes a case of TestSeedsThatFailed, with what was wrong.
+package simulation

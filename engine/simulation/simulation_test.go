@@ -1,0 +1,329 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/orchestrator"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/prepare"
+	"github.com/loadstone-db/loadstone/engine/scaling"
+	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/storage/results"
+)
+
+// without is what a simulation leaves out, to see that it is missed.
+type without string
+
+const (
+	withoutNothing       without = ""
+	withoutFencing       without = "fencing"
+	withoutDeadline      without = "deadline"
+	withoutDeduplication without = "deduplication"
+)
+
+// mostVirtual is how long everything that was accepted may take to end once faults are healed: the
+// longest wait of the product is that for operations in flight, twice.
+const mostVirtual = 15 * time.Minute
+
+// simulation is one world with its servers and nodes.
+type simulation struct {
+	t       testing.TB
+	w       *world
+	seed    uint64
+	without without
+	dir     string
+	store   *memstore.Store
+	results *results.Results
+	model   *model
+	nodes   []*node
+	servers []*server
+	lives   []*process
+	runs    map[string]engine.Scenario
+	marked  int
+
+	// calm: nothing fails any more.
+	calm      atomic.Bool
+	storeAway bool
+	storeSlow time.Duration
+	// ambiguous: one call in so many is committed and its answer lost.
+	ambiguous int
+}
+
+// server is one life of a server.
+type server struct {
+	sim    *simulation
+	name   string
+	owner  string
+	svc    *orchestrator.Service
+	wires  []*wire
+	dead   atomic.Bool
+	opened chan struct{}
+	closed chan struct{}
+	// paused: it reaches nothing; resumed is what it hears afterwards.
+	paused  bool
+	resumed []func()
+}
+
+// simulate lives one seed, and returns what was broken, with the trace.
+func simulate(t *testing.T, seed uint64, missing without) (wrong []string, trace []byte) {
+	t.Helper()
+	dir, err := os.MkdirTemp(scratch(), "simulation")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	synctest.Test(t, func(t *testing.T) {
+		s := &simulation{t: t, w: newWorld(seed), seed: seed, without: missing, dir: dir, store: memstore.New(),
+			runs: map[string]engine.Scenario{}, ambiguous: 100}
+		s.model = &model{sim: s}
+		if s.results, err = results.Open(filepath.Join(dir, "results")); err != nil {
+			t.Fatal(err)
+		}
+		s.live()
+		wrong, trace = s.w.verdict(), s.w.trace.Bytes()
+	})
+	return wrong, trace
+}
+
+// scratch is a folder in memory where there is one: what is made durable is not what is tested here.
+func scratch() string {
+	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
+		return "/dev/shm"
+	}
+	return ""
+}
+
+// live is the whole life of a world.
+func (s *simulation) live() {
+	for i := range 1 + s.w.chance.IntN(3) {
+		n := &node{w: s.w, sim: s, name: fmt.Sprintf("n%d", i), disk: filepath.Join(s.dir, fmt.Sprintf("n%d-0", i))}
+		s.nodes = append(s.nodes, n)
+		n.start()
+	}
+	s.boot("a")
+	s.w.run(time.Minute, func() bool { return s.servers[0].isOpen() })
+	for i := range 1 + s.w.chance.IntN(2) {
+		s.begin(fmt.Sprintf("run-%d", i))
+	}
+	s.plan()
+	s.w.run(s.w.between(30*time.Second, 4*time.Minute), s.over)
+	s.heal()
+	if !s.w.run(mostVirtual, s.settled) {
+		s.unsettled()
+	}
+	s.check()
+	s.end()
+}
+
+// begin makes a run and asks a server to start it.
+func (s *simulation) begin(id string) {
+	rate := float64(4 + s.w.chance.IntN(20))
+	workers := 1 + s.w.chance.IntN(3)
+	sc := engine.Scenario{Name: id, Workload: engine.Workload{Plugin: "mix", LoadMode: engine.LoadQPS,
+		Arrival: engine.ArrivalConstant, TargetQPS: &rate, MaxInFlight: 1000, ConcurrentConnections: workers * 2,
+		WarmupSeconds: float64(s.w.chance.IntN(6)), DurationSeconds: float64(5 + s.w.chance.IntN(120)), Repeat: 1},
+		Scaling: engine.Scaling{Mode: engine.ScalingFixed, WorkerCount: workers, PerWorkerCapacity: 2, MinWorkers: workers}}
+	shares, err := scaling.Shares(sc)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.runs[id] = sc
+	if err := s.store.CreateRun(context.Background(), engine.Run{RunID: id, ResultID: id, RunName: id, Scenario: sc,
+		Status: engine.StatusPrepared, Phase: engine.PhasePreparing, WorkersExpected: len(shares),
+		WorkerTargets: scaling.FirstTargets(sc, shares)}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.w.after(s.w.between(0, 3*time.Second), func() { s.start(id) })
+}
+
+// start asks a server that is there to start a run, until one has.
+func (s *simulation) start(id string) {
+	srv := s.servers[len(s.servers)-1]
+	if !srv.isOpen() || srv.dead.Load() {
+		s.w.after(time.Second+s.w.between(0, time.Second), func() { s.start(id) })
+		return
+	}
+	go func() {
+		run, err := srv.svc.Start(context.Background(), id, "tester")
+		s.w.hand("start "+id, func() {
+			s.w.note("start %s: %s %s", id, run.Status, short(err))
+			if now, readErr := s.store.Run(context.Background(), id); readErr == nil && now.Status == engine.StatusPrepared {
+				s.w.after(time.Second+s.w.between(0, time.Second), func() { s.start(id) })
+			}
+		})
+	}()
+}
+
+// target is the most that a run may offer.
+func (s *simulation) target(run string) float64 { return *s.runs[run].Workload.TargetQPS }
+
+// boot starts a server of an owner.
+func (s *simulation) boot(owner string) {
+	srv := &server{sim: s, name: fmt.Sprintf("%s%d", owner, len(s.servers)), owner: owner, opened: make(chan struct{}),
+		closed: make(chan struct{})}
+	var dialers []control.Dialer
+	for _, n := range s.nodes {
+		l := &wire{w: s.w, srv: srv, node: n}
+		srv.wires = append(srv.wires, l)
+		dialers = append(dialers, l)
+	}
+	chance := s.chanceOf(srv.name)
+	pause := make(chan struct{}, 1) // chance is used by the keepers of several wires
+	srv.svc = orchestrator.New(orchestrator.Options{Store: controlStore{s.store, srv}, Results: keptResults{s.results, srv},
+		Plugins: plugin.Host(host{}), Drivers: map[string]target.Driver{"postgres": driver{}}, Nodes: dialers,
+		Log: zerolog.Nop(), Version: "test", Owner: owner, Scratch: s.dir, Plan: planned,
+		Chance: func(d time.Duration) time.Duration {
+			pause <- struct{}{}
+			defer func() { <-pause }()
+			return time.Duration(chance.Int64N(int64(d)))
+		}})
+	s.servers = append(s.servers, srv)
+	s.w.note("the server %s begins", srv.name)
+	go func() {
+		defer close(srv.opened)
+		for !srv.dead.Load() && srv.svc.Open(context.Background()) != nil {
+			return
+		}
+	}()
+}
+
+func (srv *server) isOpen() bool {
+	select {
+	case <-srv.opened:
+		return true
+	default:
+		return false
+	}
+}
+
+// kill ends a server as SIGKILL does.
+func (srv *server) kill() {
+	if srv.dead.Swap(true) {
+		return
+	}
+	w := srv.sim.w
+	w.note("the server %s is killed", srv.name)
+	for _, l := range srv.wires {
+		if l.stream != nil {
+			l.stream.server.close()
+			l.stream.up.held, l.stream.down.held = nil, nil
+			w.after(w.between(100*time.Microsecond, 20*time.Millisecond), func() { l.stream.down.travel(l.stream.node.close) })
+		}
+	}
+	go func() {
+		defer close(srv.closed)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		<-srv.opened
+		_ = srv.svc.Close(ctx)
+	}()
+}
+
+func planned(context.Context, prepare.Deps, engine.Scenario, func(engine.PrepareProgress)) (*prepare.Prepared, error) {
+	return &prepare.Prepared{Plan: &engine.Plan{Driver: "postgres", KeySlots: 64,
+		Statements: []engine.Statement{{ID: "point_lookup", Kind: engine.KindPointLookup}}},
+		Server: target.ServerInfo{MaxConnections: 1000}}, nil
+}
+
+// over reports whether all runs are.
+func (s *simulation) over() bool {
+	for id := range s.runs {
+		run, err := s.store.Run(context.Background(), id)
+		if err != nil || !run.Status.Terminal() || run.Phase != engine.PhaseNone {
+			return false
+		}
+	}
+	return true
+}
+
+// settled reports whether all runs are over and no load is left.
+func (s *simulation) settled() bool {
+	if !s.over() {
+		return false
+	}
+	for id := range s.runs {
+		for _, l := range s.model.of(id) {
+			l.mu.Lock()
+			left := !l.closed && !l.p.dead.Load()
+			l.mu.Unlock()
+			if left {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// unsettled says what has not ended (invariant 2).
+func (s *simulation) unsettled() {
+	for id := range s.runs {
+		run, _ := s.store.Run(context.Background(), id)
+		text := fmt.Sprintf("%s is %s, %s", id, run.Status, run.Phase)
+		for _, l := range s.model.of(id) {
+			l.mu.Lock()
+			text += fmt.Sprintf("; %s on %s: begun %t, stopped %t, closed %t", l.worker, l.p.node.name, l.begun, l.stopped,
+				l.closed || l.p.dead.Load())
+			l.mu.Unlock()
+		}
+		s.w.violated(2, "%v after everything is healed: %s", mostVirtual, text)
+	}
+}
+
+// check holds everything against the invariants that can be seen in the end.
+func (s *simulation) check() {
+	for id := range s.runs {
+		run, err := s.store.Run(context.Background(), id)
+		if err != nil {
+			s.w.violated(2, "%s cannot be read: %v", id, err)
+			continue
+		}
+		s.w.note("%s ended %s %s epoch %d", id, run.Status, run.StopReason, run.OwnerEpoch)
+		s.model.events(id)
+		s.model.stored(id)
+		if run.Status.Terminal() && run.Phase == engine.PhaseNone {
+			s.model.account(run)
+		}
+	}
+	for _, n := range s.nodes {
+		if n.process != nil {
+			n.process.keeps()
+		}
+	}
+}
+
+// end ends all processes.
+func (s *simulation) end() {
+	for _, srv := range s.servers {
+		srv.kill()
+	}
+	for _, n := range s.nodes {
+		n.kill()
+	}
+	for _, srv := range s.servers {
+		s.w.run(time.Hour, func() bool { return isClosed(srv.closed) })
+	}
+	for _, p := range s.lives {
+		s.w.run(time.Hour, func() bool { return isClosed(p.ended) })
+	}
+}
+
+func isClosed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,212 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/storage/results"
+)
+
+// controlStore is the control store as one server reaches it: calls take a while, fail while the
+// store is away, and now and then they are committed and their answer is lost. It holds the
+// invariants of epochs and terminal states against each write.
+type controlStore struct {
+	*memstore.Store
+	srv *server
+}
+
+// asked lets a call happen when the loop says so.
+func asked[T any](s controlStore, ctx context.Context, name string, do func(context.Context) (T, error)) (T, error) {
+	type answer struct {
+		v   T
+		err error
+	}
+	reply := make(chan answer, 1)
+	sim := s.srv.sim
+	away := fmt.Errorf("%s: %w", name, store.ErrUnavailable)
+	sim.w.hand("store "+s.srv.name+" "+name, func() {
+		sim.w.after(sim.storeDelay(), func() {
+			switch {
+			case ctx.Err() != nil: // nobody waits, and the transaction is rolled back
+			case s.srv.dead.Load():
+				reply <- answer{err: away}
+			case s.srv.paused:
+				s.srv.resumed = append(s.srv.resumed, func() { reply <- answer{err: away} })
+			case sim.storeAway:
+				sim.w.note("%s %s: away", s.srv.name, name)
+				reply <- answer{err: away}
+			default:
+				v, err := do(context.Background())
+				if !sim.calm.Load() && sim.w.oneIn(sim.ambiguous) {
+					sim.w.note("%s %s: %s, and the answer is lost", s.srv.name, name, short(err))
+					reply <- answer{err: away}
+					return
+				}
+				sim.w.note("%s %s: %s", s.srv.name, name, short(err))
+				reply <- answer{v, err}
+			}
+		})
+	})
+	select {
+	case a := <-reply:
+		return a.v, a.err
+	case <-ctx.Done():
+		var none T
+		return none, fmt.Errorf("%s: %w", name, ctx.Err())
+	}
+}
+
+func short(err error) string {
+	if err == nil {
+		return "done"
+	}
+	return err.Error()
+}
+
+// watched holds a write against the run as it was before and as it is afterwards.
+func watched[T any](s controlStore, runID string, epoch int64, do func() (T, error)) (T, error) {
+	sim := s.srv.sim
+	ctx := context.Background()
+	before, _ := s.Store.Run(ctx, runID)
+	v, err := do()
+	after, _ := s.Store.Run(ctx, runID)
+	if epoch != 0 && epoch != before.OwnerEpoch && err == nil {
+		sim.w.violated(1, "%s has written to %s in epoch %d, which %d has followed", s.srv.name, runID, epoch,
+			before.OwnerEpoch)
+	}
+	if after.OwnerEpoch < before.OwnerEpoch {
+		sim.w.violated(1, "the epoch of %s fell from %d to %d", runID, before.OwnerEpoch, after.OwnerEpoch)
+	}
+	if before.Status.Terminal() && after.Status != before.Status {
+		sim.w.violated(2, "%s was %s and became %s", runID, before.Status, after.Status)
+	}
+	return v, err
+}
+
+func (s controlStore) OpenDSN(context.Context, engine.ConnectionRef) (driver, dsn string, err error) {
+	return "postgres", "", nil
+}
+
+func (s controlStore) Run(ctx context.Context, id string) (engine.Run, error) {
+	return asked(s, ctx, "Run "+id, func(ctx context.Context) (engine.Run, error) { return s.Store.Run(ctx, id) })
+}
+
+func (s controlStore) LiveRuns(ctx context.Context) ([]engine.Run, error) {
+	return asked(s, ctx, "LiveRuns", s.Store.LiveRuns)
+}
+
+func (s controlStore) ExpiredRuns(ctx context.Context) ([]engine.Run, error) {
+	return asked(s, ctx, "ExpiredRuns", s.Store.ExpiredRuns)
+}
+
+func (s controlStore) Claim(ctx context.Context, c store.Claim) (int64, error) {
+	return asked(s, ctx, fmt.Sprintf("Claim %s for %s", c.RunID, c.Owner), func(ctx context.Context) (int64, error) {
+		return watched(s, c.RunID, 0, func() (int64, error) { return s.Store.Claim(ctx, c) })
+	})
+}
+
+func (s controlStore) RenewLeases(ctx context.Context, owner string, runs []string) error {
+	_, err := asked(s, ctx, "RenewLeases", func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.Store.RenewLeases(ctx, owner, runs)
+	})
+	return err
+}
+
+func (s controlStore) Transition(ctx context.Context, t store.Transition) ([]engine.Event, error) {
+	name := fmt.Sprintf("Transition %s@%d to %q with %d events", t.RunID, t.Epoch, t.To, len(t.Events))
+	return asked(s, ctx, name, func(ctx context.Context) ([]engine.Event, error) {
+		return watched(s, t.RunID, t.Epoch, func() ([]engine.Event, error) {
+			if s.srv.sim.without == withoutFencing && t.Epoch != 0 {
+				t.Epoch = s.epoch(t.RunID)
+			}
+			return s.Store.Transition(ctx, t)
+		})
+	})
+}
+
+// epoch is that in which the run is owned.
+func (s controlStore) epoch(runID string) int64 {
+	run, _ := s.Store.Run(context.Background(), runID)
+	return run.OwnerEpoch
+}
+
+func (s controlStore) SaveTick(ctx context.Context, t store.Tick) error {
+	_, err := asked(s, ctx, fmt.Sprintf("SaveTick %s@%d of %d", t.RunID, t.Epoch, t.TotalOps),
+		func(ctx context.Context) (struct{}, error) {
+			return watched(s, t.RunID, t.Epoch, func() (struct{}, error) {
+				if s.srv.sim.without == withoutFencing {
+					t.Epoch = s.epoch(t.RunID)
+				}
+				return struct{}{}, s.Store.SaveTick(ctx, t)
+			})
+		})
+	return err
+}
+
+func (s controlStore) Events(ctx context.Context, id string, after int64) ([]engine.Event, error) {
+	return asked(s, ctx, fmt.Sprintf("Events %s after %d", id, after), func(ctx context.Context) ([]engine.Event, error) {
+		if s.srv.sim.without == withoutDeduplication {
+			return nil, nil
+		}
+		return s.Store.Events(ctx, id, after)
+	})
+}
+
+func (s controlStore) SaveResult(ctx context.Context, r engine.RunResult) error {
+	_, err := asked(s, ctx, "SaveResult "+r.RunID+" "+r.WorkerID, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.Store.SaveResult(ctx, r)
+	})
+	return err
+}
+
+func (s controlStore) Results(ctx context.Context, id string) ([]engine.RunResult, error) {
+	return asked(s, ctx, "Results "+id, func(ctx context.Context) ([]engine.RunResult, error) { return s.Store.Results(ctx, id) })
+}
+
+func (s controlStore) SaveArtifact(ctx context.Context, a engine.Artifact) error {
+	_, err := asked(s, ctx, "SaveArtifact "+a.Name, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.Store.SaveArtifact(ctx, a)
+	})
+	return err
+}
+
+func (s controlStore) Artifacts(ctx context.Context, id string) ([]engine.Artifact, error) {
+	return asked(s, ctx, "Artifacts "+id, func(ctx context.Context) ([]engine.Artifact, error) {
+		return s.Store.Artifacts(ctx, id)
+	})
+}
+
+// storeDelay is how long a call takes.
+func (s *simulation) storeDelay() time.Duration {
+	return s.w.between(200*time.Microsecond, 4*time.Millisecond) + s.w.between(0, s.storeSlow)
+}
+
+// keptResults are the results as one server reaches them.
+type keptResults struct {
+	*results.Results
+	srv *server
+}
+
+func (r keptResults) Put(ctx context.Context, a engine.Artifact, from artifact.Source) error {
+	if r.srv.dead.Load() {
+		return store.ErrUnavailable
+	}
+	return r.Results.Put(ctx, a, from)
+}
+
+// acknowledges checks that what a server says it has stored is there.
+func (s *server) acknowledges(runID, name string) {
+	parts, _ := s.sim.store.Artifacts(context.Background(), runID)
+	i := slices.IndexFunc(parts, func(a engine.Artifact) bool { return a.Name == name })
+	if i < 0 {
+		s.sim.w.violated(6, "%s acknowledges %s of %s, which it has not stored", s.name, name, runID)
+		return
+	}
+	s.sim.model.whole(parts[i])
+}
