@@ -91,7 +91,8 @@ func (l *wire) open() *stream {
 	l.streams++
 	s := &stream{wire: l, id: l.streams, process: l.node.process}
 	s.server, s.node = newSide(), newSide()
-	s.down = &lane{stream: s, to: s.node, cut: func() bool { return l.cutDown || l.node.frozen.Load() }, name: l.name() + " down"}
+	s.down = &lane{stream: s, to: s.node, cut: func() bool { return l.cutDown || l.node.frozen.Load() },
+		name: l.name() + " down"}
 	s.up = &lane{stream: s, to: s.server, cut: func() bool { return l.cutUp }, name: l.name() + " up"}
 	l.stream, l.node.stream = s, s
 	return s

@@ -83,8 +83,9 @@ func (n *node) start() {
 	p := &process{node: n, n: n.lives, disk: n.disk, accepts: &accepts{side: newSide()}, ended: make(chan struct{}),
 		sent: map[int64]time.Time{}, contact: map[string]time.Time{}, epochs: map[string]int64{},
 		announced: map[string]string{}}
-	p.worker = worker.NewNode(worker.Options{NodeID: n.name, Plugins: host{}, SpoolDir: n.disk, Reserve: -1, Capacity: 1000,
-		Drivers: map[string]target.Driver{"postgres": driver{}}, Log: zerolog.Nop(), OpenLoad: p.open})
+	p.worker = worker.NewNode(worker.Options{NodeID: n.name, Plugins: host{}, SpoolDir: n.disk, Reserve: -1,
+		Capacity: 1000,
+		Drivers:  map[string]target.Driver{"postgres": driver{}}, Log: zerolog.Nop(), OpenLoad: p.open})
 	ctx, end := context.WithCancel(context.Background())
 	p.end = end
 	n.process = p

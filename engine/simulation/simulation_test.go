@@ -181,7 +181,8 @@ func (s *simulation) boot(owner string) {
 	}
 	chance := s.chanceOf(srv.name)
 	pause := make(chan struct{}, 1) // chance is used by the keepers of several wires
-	srv.svc = orchestrator.New(orchestrator.Options{Store: controlStore{s.store, srv}, Results: keptResults{s.results, srv},
+	srv.svc = orchestrator.New(orchestrator.Options{Store: controlStore{s.store, srv},
+		Results: keptResults{s.results, srv},
 		Plugins: plugin.Host(host{}), Drivers: map[string]target.Driver{"postgres": driver{}}, Nodes: dialers,
 		Log: zerolog.Nop(), Version: "test", Owner: owner, Scratch: s.dir, Plan: planned,
 		Chance: func(d time.Duration) time.Duration {

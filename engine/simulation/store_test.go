@@ -166,7 +166,8 @@ func (s controlStore) SaveResult(ctx context.Context, r engine.RunResult) error 
 }
 
 func (s controlStore) Results(ctx context.Context, id string) ([]engine.RunResult, error) {
-	return asked(s, ctx, "Results "+id, func(ctx context.Context) ([]engine.RunResult, error) { return s.Store.Results(ctx, id) })
+	return asked(s, ctx, "Results "+id,
+		func(ctx context.Context) ([]engine.RunResult, error) { return s.Store.Results(ctx, id) })
 }
 
 func (s controlStore) SaveArtifact(ctx context.Context, a engine.Artifact) error {

@@ -41,7 +41,8 @@ func describe(m any) (about, what string) {
 		}
 		return of(m.RunID, m.WorkerID), what
 	case control.Snapshot:
-		return of(m.RunID, m.WorkerID), fmt.Sprintf("Snapshot %s tick=%d %s started=%d", m.WorkerID, m.Tick, m.Phase, m.Started)
+		return of(m.RunID, m.WorkerID),
+			fmt.Sprintf("Snapshot %s tick=%d %s started=%d", m.WorkerID, m.Tick, m.Phase, m.Started)
 	case control.Log:
 		return of(m.RunID, m.WorkerID), "Log " + m.Message
 	case control.WorkReady:
