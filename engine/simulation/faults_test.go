@@ -1,7 +1,216 @@
 package simulation
 
-// plan decides by the seed what fails, and when.
-func (s *simulation) plan() {}
+import "time"
+
+// plan decides by the seed what fails, and when: up to eight faults, some of them while
+// others last.
+func (s *simulation) plan() {
+	s.storeSlow = []time.Duration{0, 0, 0, 50 * time.Millisecond, 700 * time.Millisecond}[s.w.chance.IntN(5)]
+	s.ambiguous = []int{1_000_000, 200, 50, 15}[s.w.chance.IntN(4)]
+	for range s.w.chance.IntN(9) {
+		s.w.after(s.w.between(0, 2*time.Minute), s.fault)
+	}
+}
+
+// long is how long a fault lasts: mostly seconds, at times longer than a limit of the product.
+func (s *simulation) long() time.Duration {
+	most := []time.Duration{3 * time.Second, 15 * time.Second, 65 * time.Second, 130 * time.Second}[s.w.chance.IntN(4)]
+	return s.w.between(time.Millisecond, most)
+}
+
+// fault lets one thing fail.
+func (s *simulation) fault() {
+	if s.calm.Load() {
+		return
+	}
+	n := s.nodes[s.w.chance.IntN(len(s.nodes))]
+	srv := s.servers[len(s.servers)-1]
+	long := s.long()
+	switch s.w.chance.IntN(9) {
+	case 0, 1:
+		s.partition(srv, n, long)
+	case 2:
+		s.breaks(srv, n)
+	case 3:
+		s.w.note("%s freezes for %v", n.name, long)
+		s.stop(n, long)
+	case 4:
+		if n.process != nil {
+			s.w.note("%s is killed, and is back in %v", n.name, long)
+			n.kill()
+			s.w.after(long, n.revive)
+		}
+	case 5:
+		s.w.note("the store is away for %v", long)
+		s.storeAway = true
+		s.w.after(long, func() { s.storeAway = false })
+	case 6:
+		s.w.note("the store is slow for %v", long)
+		before := s.storeSlow
+		s.storeSlow = 4 * time.Second
+		s.w.after(long, func() { s.storeSlow = before })
+	case 7:
+		for _, l := range srv.wires {
+			if l.node == n {
+				s.w.note("%s is slow for %v", l.name(), long)
+				l.slow = s.w.between(20*time.Millisecond, 3*time.Second)
+				s.w.after(long, func() { l.slow = 0 })
+			}
+		}
+	case 8:
+		if srv.isOpen() && !srv.dead.Load() && !srv.paused {
+			s.replace(srv, long)
+		}
+	}
+}
+
+// silent is when who keeps a stream alive gives it up.
+func (s *simulation) silent() time.Duration { return s.w.between(8*time.Second, 25*time.Second) }
+
+// partition lets nothing through in one direction, or in both.
+func (s *simulation) partition(srv *server, n *node, long time.Duration) {
+	for _, l := range srv.wires {
+		if l.node != n {
+			continue
+		}
+		which := s.w.chance.IntN(3)
+		l.cutDown, l.cutUp = which != 1, which != 0
+		s.w.note("%s is cut (down %t, up %t) for %v", l.name(), l.cutDown, l.cutUp, long)
+		s.giveUp(l, l.cut)
+		s.w.after(long, func() { s.join(l) })
+	}
+}
+
+// giveUp closes each side of a stream that has been silent for too long.
+func (s *simulation) giveUp(l *wire, still func() bool) {
+	stream := l.stream
+	if stream == nil {
+		return
+	}
+	for _, end := range []*side{stream.server, stream.node} {
+		s.w.after(s.silent(), func() {
+			if still() && !l.node.frozen.Load() || end == stream.server && l.node.frozen.Load() {
+				end.close()
+			}
+		})
+	}
+}
+
+// join ends a partition.
+func (s *simulation) join(l *wire) {
+	l.cutDown, l.cutUp = false, false
+	if l.stream != nil {
+		if l.stream.server.closed() {
+			l.stream.down.held = append(l.stream.down.held, l.stream.node.close)
+		}
+		if l.stream.node.closed() {
+			l.stream.up.held = append(l.stream.up.held, l.stream.server.close)
+		}
+	}
+	l.node.answer()
+}
+
+// breaks breaks a stream; what is under way is lost, and the ends hear of it one after the other.
+func (s *simulation) breaks(srv *server, n *node) {
+	for _, l := range srv.wires {
+		if l.node == n && l.stream != nil {
+			s.w.note("%s breaks", l.name())
+			l.stream.broken(s.w.between(0, 300*time.Millisecond), s.w.between(0, 5*time.Second))
+		}
+	}
+}
+
+// stop stops a node's process for a while, with all of its streams.
+func (s *simulation) stop(n *node, long time.Duration) {
+	if n.frozen.Load() || n.process == nil {
+		return
+	}
+	n.freeze()
+	p := n.process
+	for _, l := range n.wires() {
+		s.giveUp(l, l.cut)
+	}
+	s.w.after(long, func() {
+		if n.process == p {
+			s.w.note("%s goes on", n.name)
+			for _, l := range n.wires() {
+				if st := l.stream; st != nil && st.server.closed() {
+					st.down.held = append(st.down.held, st.node.close)
+				}
+			}
+			n.unfreeze()
+		}
+	})
+}
+
+// revive begins the node's next life, if it has none.
+func (n *node) revive() {
+	if n.process == nil {
+		n.w.note("%s is back", n.name)
+		n.start()
+		n.answer()
+	}
+}
+
+// replace kills a server, or has it reach nothing for a while as if its process were stopped; the
+// next one is of the same owner, as after a restart, or of another, which takes over.
+func (s *simulation) replace(srv *server, long time.Duration) {
+	owner := srv.owner
+	if s.w.oneIn(2) {
+		owner = string(rune('a' + len(s.servers)))
+	}
+	if owner != srv.owner && s.w.oneIn(2) {
+		s.w.note("the server %s is stopped for %v", srv.name, long)
+		srv.paused = true
+		for _, l := range srv.wires {
+			l.cutDown, l.cutUp = true, true
+			s.giveUp(l, l.cut)
+		}
+		s.w.after(long, srv.resume)
+	} else {
+		srv.kill()
+	}
+	s.w.after(s.w.between(10*time.Millisecond, 20*time.Second), func() {
+		if last := s.servers[len(s.servers)-1]; last.dead.Load() || last.paused {
+			s.boot(owner)
+		}
+	})
+}
+
+// resume lets a stopped server go on: it may have been followed by another, and does not know.
+func (srv *server) resume() {
+	if !srv.paused {
+		return
+	}
+	srv.sim.w.note("the server %s goes on", srv.name)
+	srv.paused = false
+	waiting := srv.resumed
+	srv.resumed = nil
+	for _, hear := range waiting {
+		hear()
+	}
+	for _, l := range srv.wires {
+		srv.sim.join(l)
+	}
+}
 
 // heal ends all faults.
-func (s *simulation) heal() { s.calm.Store(true) }
+func (s *simulation) heal() {
+	s.w.note("everything is healed")
+	s.calm.Store(true)
+	s.storeAway, s.storeSlow = false, 0
+	for _, n := range s.nodes {
+		n.revive()
+		n.unfreeze()
+	}
+	for _, srv := range s.servers {
+		srv.resume()
+		for _, l := range srv.wires {
+			l.slow = 0
+			s.join(l)
+		}
+	}
+	if last := s.servers[len(s.servers)-1]; last.dead.Load() {
+		s.boot(last.owner)
+	}
+}

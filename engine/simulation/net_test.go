@@ -72,10 +72,6 @@ func (l *wire) dial(ctx context.Context, reply chan dialled) {
 		case l.node.process == nil:
 			reply <- dialled{err: errRefused}
 		default:
-			if old := l.node.stream; old != nil && old.wire != l && !old.node.closed() {
-				reply <- dialled{err: errors.New("another server has a stream to this node")}
-				return
-			}
 			if l.stream != nil {
 				l.stream.node.close()
 			}
@@ -94,7 +90,7 @@ func (l *wire) open() *stream {
 	s.down = &lane{stream: s, to: s.node, cut: func() bool { return l.cutDown || l.node.frozen.Load() },
 		name: l.name() + " down"}
 	s.up = &lane{stream: s, to: s.server, cut: func() bool { return l.cutUp }, name: l.name() + " up"}
-	l.stream, l.node.stream = s, s
+	l.stream = s
 	return s
 }
 
@@ -339,6 +335,10 @@ func (e serverEnd) OpenPart(ctx context.Context, p control.WorkReady) (io.ReadCl
 
 // nodeEnd is the node's end.
 type nodeEnd struct{ s *stream }
+
+var _ control.Peer = nodeEnd{}
+
+func (e nodeEnd) Server() string { return e.s.wire.srv.name }
 
 func (e nodeEnd) Send(ctx context.Context, m control.FromNode) error {
 	n := e.s.wire.node

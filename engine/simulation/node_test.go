@@ -33,7 +33,6 @@ type node struct {
 	disks   int
 	process *process // nil while it is down
 	lives   int
-	stream  *stream
 
 	frozen atomic.Bool
 	mu     sync.Mutex
@@ -111,9 +110,11 @@ func (n *node) kill() {
 	}
 	n.disk = disk
 	n.sim.model.gone(p)
-	if s := n.stream; s != nil {
-		s.node.close()
-		n.w.after(n.w.between(100*time.Microsecond, 50*time.Millisecond), func() { s.up.travel(s.server.close) })
+	for _, l := range n.wires() {
+		if s := l.stream; s != nil {
+			s.node.close()
+			n.w.after(n.w.between(100*time.Microsecond, 50*time.Millisecond), func() { s.up.travel(s.server.close) })
+		}
 	}
 	n.unfreeze()
 	p.end()
@@ -139,14 +140,24 @@ func (n *node) unfreeze() {
 	}
 }
 
-// answer lets through what waits for the node, as far as nothing else is in the way.
-func (n *node) answer() {
+// wires are the ways that lead to the node.
+func (n *node) wires() (found []*wire) {
 	for _, srv := range n.sim.servers {
 		for _, l := range srv.wires {
-			if s := l.stream; l.node == n && s != nil {
-				s.down.healed()
-				s.up.healed()
+			if l.node == n {
+				found = append(found, l)
 			}
+		}
+	}
+	return found
+}
+
+// answer lets through what waits for the node, as far as nothing else is in the way.
+func (n *node) answer() {
+	for _, l := range n.wires() {
+		if s := l.stream; s != nil {
+			s.down.healed()
+			s.up.healed()
 		}
 	}
 	waiting := n.unanswered

@@ -52,6 +52,7 @@ type simulation struct {
 	lives   []*process
 	runs    map[string]engine.Scenario
 	marked  int
+	ending  bool
 
 	// calm: nothing fails any more.
 	calm      atomic.Bool
@@ -193,11 +194,24 @@ func (s *simulation) boot(owner string) {
 	s.servers = append(s.servers, srv)
 	s.w.note("the server %s begins", srv.name)
 	go func() {
-		defer close(srv.opened)
-		for !srv.dead.Load() && srv.svc.Open(context.Background()) != nil {
-			return
-		}
+		err := srv.svc.Open(context.Background())
+		close(srv.opened)
+		s.w.hand("open "+srv.name, func() { s.opened(srv, err) })
 	}()
+}
+
+// opened has somebody start a server again that could not begin, as those do who run servers.
+func (s *simulation) opened(srv *server, err error) {
+	s.w.note("the server %s is open: %s", srv.name, short(err))
+	if err == nil || srv.dead.Load() {
+		return
+	}
+	srv.kill()
+	s.w.after(s.w.between(time.Second, 5*time.Second), func() {
+		if s.servers[len(s.servers)-1] == srv && !s.ending {
+			s.boot(srv.owner)
+		}
+	})
 }
 
 func (srv *server) isOpen() bool {
@@ -220,7 +234,9 @@ func (srv *server) kill() {
 		if l.stream != nil {
 			l.stream.server.close()
 			l.stream.up.held, l.stream.down.held = nil, nil
-			w.after(w.between(100*time.Microsecond, 20*time.Millisecond), func() { l.stream.down.travel(l.stream.node.close) })
+			s := l.stream
+			w.after(w.between(100*time.Microsecond, 20*time.Millisecond), func() { s.down.travel(s.node.close) })
+			w.after(srv.sim.silent(), s.node.close)
 		}
 	}
 	go func() {
@@ -306,6 +322,7 @@ func (s *simulation) check() {
 
 // end ends all processes.
 func (s *simulation) end() {
+	s.ending = true
 	for _, srv := range s.servers {
 		srv.kill()
 	}
