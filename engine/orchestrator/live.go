@@ -303,7 +303,7 @@ func (l *live) prepare(ctx context.Context) {
 	l.note(engine.LogInfo, nil, "The run was started by %s", orServer(l.by))
 	l.publish(false)
 	l.svc.routines.Go(func() {
-		plan, err := l.svc.plan(l.svc.heard(ctx, l.runID), l.svc.deps(), l.sc, func(p engine.PrepareProgress) {
+		plan, err := l.svc.opts.Plan(l.svc.heard(ctx, l.runID), l.svc.deps(), l.sc, func(p engine.PrepareProgress) {
 			// The latest progress is enough.
 			select {
 			case <-l.prepareStep:

@@ -33,9 +33,9 @@ func (m *memoryStore) line(t *testing.T, part string) (engine.LogEntry, map[stri
 // lost connections, and what each line is about.
 func TestTheLogOfARunHoldsWhatHappened(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, v *virtual) {
-		made := v.svc.plan
+		made := v.svc.opts.Plan
 		v.svc.opts.Plugins = noPlugins{}
-		v.svc.plan = func(ctx context.Context, d prepare.Deps, sc engine.Scenario,
+		v.svc.opts.Plan = func(ctx context.Context, d prepare.Deps, sc engine.Scenario,
 			say func(engine.PrepareProgress)) (*prepare.Prepared, error) {
 			p, err := made(ctx, d, sc, say)
 			p.Plan.Restore = []string{"ALTER WAREHOUSE W SUSPEND"}

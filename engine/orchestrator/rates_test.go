@@ -153,8 +153,8 @@ func TestWhyNoMoreRunWorkersAreAdded(t *testing.T) {
 
 // planned changes what the preparation of the run gives.
 func (v *virtual) planned(change func(p *prepare.Prepared)) {
-	made := v.svc.plan
-	v.svc.plan = func(ctx context.Context, d prepare.Deps, sc engine.Scenario,
+	made := v.svc.opts.Plan
+	v.svc.opts.Plan = func(ctx context.Context, d prepare.Deps, sc engine.Scenario,
 		say func(engine.PrepareProgress)) (*prepare.Prepared, error) {
 		p, err := made(ctx, d, sc, say)
 		if err == nil {

@@ -16,8 +16,8 @@ import (
 // one plugin, however many instances it has.
 func TestWhatAnAdapterLogsReachesTheRunsLog(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, v *virtual) {
-		made := v.svc.plan
-		v.svc.plan = func(ctx context.Context, d prepare.Deps, sc engine.Scenario,
+		made := v.svc.opts.Plan
+		v.svc.opts.Plan = func(ctx context.Context, d prepare.Deps, sc engine.Scenario,
 			say func(engine.PrepareProgress)) (*prepare.Prepared, error) {
 			log := plugin.LogOf(ctx)
 			log(plugin.LogLine{Plugin: "mysql", Level: engine.LogWarning, Text: "the table has no statistics"})

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -104,9 +105,6 @@ type Service struct {
 	opts  Options
 	nodes *fleet.Fleet
 
-	// plan prepares a target; tests in virtual time have one of their own.
-	plan func(context.Context, prepare.Deps, engine.Scenario, func(engine.PrepareProgress)) (*prepare.Prepared, error)
-
 	lifetime context.Context
 	end      context.CancelFunc
 	routines sync.WaitGroup
@@ -123,18 +121,14 @@ type Service struct {
 
 // New returns a service; nothing happens before Open.
 func New(opts Options) *Service {
-	s := &Service{opts: opts, plan: prepare.Plan, runs: newRegistry(),
+	s := &Service{opts: opts, runs: newRegistry(),
 		nodes: fleet.New(fleet.Options{Log: opts.Log, Dialers: opts.Nodes, Source: opts.Source, Module: opts.Module,
 			Watch: opts.Watch, Meter: opts.Meter, Chance: opts.Chance})}
-	if opts.Plan != nil {
-		s.plan = opts.Plan
+	if opts.Plan == nil {
+		s.opts.Plan = prepare.Plan
 	}
-	if opts.Enrichment == (enrich.Policy{}) {
-		s.opts.Enrichment = enrich.DefaultPolicy()
-	}
-	if opts.Owner == "" {
-		s.opts.Owner = "local"
-	}
+	s.opts.Enrichment = cmp.Or(opts.Enrichment, enrich.DefaultPolicy())
+	s.opts.Owner = cmp.Or(opts.Owner, "local")
 	if opts.Prices == nil {
 		s.opts.Prices = cost.Default
 	}
@@ -144,9 +138,7 @@ func New(opts Options) *Service {
 	if opts.Room == nil {
 		s.opts.Room = func(string) error { return nil }
 	}
-	if opts.Scratch == "" {
-		s.opts.Scratch = os.TempDir()
-	}
+	s.opts.Scratch = cmp.Or(opts.Scratch, os.TempDir())
 	s.lifetime, s.end = context.WithCancel(context.Background())
 	s.enrichments = enrichment.New(enrichment.Options{Store: opts.Store, Results: opts.Results, Policy: s.opts.Enrichment,
 		Scratch: s.opts.Scratch, Room: s.opts.Room, Log: opts.Log,

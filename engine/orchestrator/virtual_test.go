@@ -81,7 +81,8 @@ func inVirtualTime(t *testing.T, test func(t *testing.T, v *virtual)) {
 			workers: map[string]*virtualWorker{}}
 		v.svc = New(Options{Store: v.store, Results: folder, Nodes: []control.Dialer{link}, Log: zerolog.Nop(),
 			Version: "test", Scratch: t.TempDir()})
-		v.svc.plan = func(context.Context, prepare.Deps, engine.Scenario, func(engine.PrepareProgress)) (*prepare.Prepared,
+		v.svc.opts.Plan = func(context.Context, prepare.Deps, engine.Scenario,
+			func(engine.PrepareProgress)) (*prepare.Prepared,
 			error) {
 			return &prepare.Prepared{Plan: &engine.Plan{Driver: "postgres", KeySlots: 64,
 				Statements: []engine.Statement{{ID: "point_lookup", Kind: engine.KindPointLookup}}},
