@@ -228,6 +228,11 @@ func TestManyCallsOfAStrangerAreRefused(t *testing.T) {
 	admitted := stranger(t, l, grpc.WithPerRPCCredentials(l.opts.Security))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
+	// An answer brings the node's limit along.
+	if _, err := admitted.RequestCertificate(ctx, &pb.RequestCertificateRequest{}); status.Code(err) !=
+		codes.FailedPrecondition {
+		t.Fatal(err)
+	}
 	opened := 0
 	for range mostCalls + 1 {
 		if _, err := admitted.Control(ctx); err != nil {
