@@ -5,7 +5,9 @@
 package broadcast
 
 import (
+	"context"
 	"sync"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 )
@@ -15,6 +17,7 @@ import (
 type Board struct {
 	mu       sync.Mutex
 	watchers map[string]map[*watcher]bool // by run
+	followed map[string]bool              // runs that Follow shows
 }
 
 // watcher holds the newest payload that its reader has not taken yet.
@@ -109,4 +112,48 @@ func (b *Board) end(runID string) {
 		w.end()
 	}
 	delete(b.watchers, runID)
+}
+
+// Follow shows a run to those who watch it as read says it is, again and again, until
+// nobody watches it, ctx ends, or read says that nothing follows or somebody else shows it
+// (over). A run that is followed already is left to who does. A state that is nil is not shown.
+func (b *Board) Follow(ctx context.Context, runID string, every time.Duration,
+	read func(ctx context.Context) (p *engine.Payload, last, over bool)) {
+	b.mu.Lock()
+	if b.followed[runID] {
+		b.mu.Unlock()
+		return
+	}
+	if b.followed == nil {
+		b.followed = map[string]bool{}
+	}
+	b.followed[runID] = true
+	b.mu.Unlock()
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+		case <-ticker.C:
+		}
+		b.mu.Lock()
+		watched := len(b.watchers[runID]) > 0 && ctx.Err() == nil
+		if !watched {
+			delete(b.followed, runID) // whoever watches from now on has it followed anew
+		}
+		b.mu.Unlock()
+		if !watched {
+			return
+		}
+		p, last, over := read(ctx)
+		if p != nil && !over {
+			b.Show(runID, p, last)
+		}
+		if last || over {
+			b.mu.Lock()
+			delete(b.followed, runID)
+			b.mu.Unlock()
+			return
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -300,7 +301,7 @@ func (l *live) show(t store.Transition) {
 // prepare runs beside the loop.
 func (l *live) prepare(ctx context.Context) {
 	ctx, l.cancelPrepare = context.WithCancel(ctx)
-	l.note(engine.LogInfo, nil, "The run was started by %s", orServer(l.by))
+	l.note(engine.LogInfo, nil, "The run was started by %s", cmp.Or(l.by, "the server"))
 	l.publish(false)
 	l.svc.routines.Go(func() {
 		plan, err := l.svc.opts.Plan(l.svc.heard(ctx, l.runID), l.svc.deps(), l.sc, func(p engine.PrepareProgress) {
@@ -316,13 +317,6 @@ func (l *live) prepare(ctx context.Context) {
 		})
 		l.prepareDone <- prepareResult{plan, err}
 	})
-}
-
-func orServer(by string) string {
-	if by == "" {
-		return "the server"
-	}
-	return by
 }
 
 func (l *live) prepared(ctx context.Context, r prepareResult) {

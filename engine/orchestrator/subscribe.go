@@ -38,5 +38,9 @@ func (s *Service) Subscribe(runID string) (updates <-chan *engine.Payload, cance
 		cancel()
 		return s.Subscribe(runID)
 	}
+	if !over && resting != nil && !s.runs.closed() {
+		// Another server carries it, or may start it.
+		s.routines.Go(func() { s.board.Follow(s.lifetime, runID, time.Second, s.Elsewhere(runID)) })
+	}
 	return updates, cancel, nil
 }

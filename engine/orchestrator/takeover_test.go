@@ -116,6 +116,31 @@ func TestTheSurvivorTakesARunOver(t *testing.T) {
 	survivor := f.server("b", links[1])
 	run := f.run(steady)
 	f.until(run.RunID, func(p *engine.Payload) bool { return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 50 })
+	// The page of the other server shows the run meanwhile, and goes on with it to its end.
+	page, leave, err := survivor.Subscribe(run.RunID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leave()
+	defer time.AfterFunc(time.Minute, leave).Stop()
+	live := false
+	for p := range page {
+		if live = phase(engine.PhaseMeasurement)(p) && p.Ops.CurrentPerSec > 150 && p.Latency.P95 != nil &&
+			len(p.Workers) == 2; live {
+			break
+		}
+	}
+	if !live {
+		t.Fatal("the other server shows no figures of the run")
+	}
+	shown := make(chan engine.Status, 1)
+	go func() {
+		var last engine.Status
+		for p := range page {
+			last = p.Status
+		}
+		shown <- last
+	}()
 	f.svc.Kill()
 	f.svc = survivor
 	time.Sleep(300 * time.Millisecond)
@@ -131,4 +156,7 @@ func TestTheSurvivorTakesARunOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.whole(run.RunID)
+	if last := <-shown; last != engine.StatusCompleted {
+		t.Errorf("the page that was open showed %s last", last)
+	}
 }

@@ -186,3 +186,20 @@ func Warehouse(p *engine.Payload, w *engine.Warehouse, credits *float64) {
 	p.CustomMetrics.SFBench = map[string]any{"warehouse": w.Name, "running": w.Running, "queued": w.Queued,
 		"clusters": w.StartedClusters, "credits": credits}
 }
+
+// Newest shows a stored second as what is live.
+func Newest(p *engine.Payload, at engine.Point) {
+	p.Ops.CurrentPerSec, p.Ops.Total = at.QPS, at.TotalQueries
+	p.Operations.ReadsPerSec, p.Operations.WritesPerSec = at.ReadsPerSec, at.WritesPerSec
+	p.Latency.P50, p.Latency.P95, p.Latency.P99 = at.P50LatencyMs, at.P95LatencyMs, at.P99LatencyMs
+	p.Latency.Avg, p.Latency.Max = at.AvgLatencyMs, at.MaxLatencyMs
+	p.Errors.PerSec, p.Errors.Count = at.ErrorsPerSec, at.ErrorCount
+	if at.ErrorsByClass != nil {
+		p.Errors.ByClass = at.ErrorsByClass
+	}
+	p.Connections.Active, p.Connections.Target = at.ActiveConnections, at.TargetConnections
+	p.LatencyHistogram, p.LoadDetail = at.Histogram, at.LoadDetail
+	r := &p.CustomMetrics.Resources
+	r.CPUPercent, r.MemoryPercent = at.CPUPercent, at.MemoryPercent
+	r.HostCPUPercent, r.HostMemoryPercent = at.HostCPUPercent, at.HostMemoryPercent
+}

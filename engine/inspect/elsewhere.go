@@ -1,0 +1,43 @@
+package inspect
+
+import (
+	"context"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/payload"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// newestSeconds of a run are looked through for its last second.
+const newestSeconds = 10
+
+// Elsewhere reads a run that another server carries, as a page shows it: its newest stored
+// second stands for what is live. p is nil while there is nothing new to show; last says
+// that nothing follows, and over that this process shows the run itself.
+func (r *Reader) Elsewhere(runID string) func(ctx context.Context) (p *engine.Payload, last, over bool) {
+	return func(ctx context.Context) (p *engine.Payload, last, over bool) {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		if _, _, here := r.opts.Live(runID); here {
+			return nil, false, true
+		}
+		if run, err := r.Run(ctx, runID); err != nil || run.Status == engine.StatusPrepared {
+			return nil, false, engine.HasCode(err, engine.CodeNotFound)
+		}
+		d, err := r.Detail(ctx, runID)
+		if err != nil || d.Live != nil {
+			return nil, false, false // asked again
+		}
+		now := time.Now()
+		p = payload.Resting(&d, now)
+		if d.Status.Live() {
+			since := max(now.Sub(d.StartTime.Time).Seconds()-newestSeconds, 0)
+			points, _, err := r.opts.Store.Series(ctx, runID, store.Window{From: since})
+			if n := len(points); err == nil && n > 0 {
+				payload.Newest(p, points[n-1])
+			}
+		}
+		return p, d.Status.Terminal() && d.Phase == engine.PhaseNone, false
+	}
+}
