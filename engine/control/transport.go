@@ -30,6 +30,11 @@ type Addressed interface {
 	Address() string
 }
 
+// Refuser is a ServerEnd that can say to its node why it is sent away.
+type Refuser interface {
+	Refuse(ctx context.Context, reason string) error
+}
+
 // Listener takes the streams that servers open: each server has one at a time.
 type Listener interface {
 	// Serve says where the node's parts are, before the first Accept.

@@ -229,7 +229,7 @@ func (f *Fleet) do(a workcoord.Action) {
 	case workcoord.RefuseNode:
 		f.refuse(a)
 		for _, n := range f.nodes {
-			n.refuse(a.Session)
+			n.refuse(a.Session, a.Reason)
 		}
 	case workcoord.NodeChanged:
 		f.opts.Log.Info().Str("node_id", a.Node).Str("state", string(a.To)).Str("why",

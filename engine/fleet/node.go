@@ -68,17 +68,28 @@ func (n *node) ID() string {
 	return n.id
 }
 
-// refuse ends the stream of that session, if it is this node's.
-func (n *node) refuse(session string) {
+// refuseLimit bounds how long a node may take to hear why it is sent away.
+const refuseLimit = 2 * time.Second
+
+// refuse ends the stream of that session, if it is this node's, and says why.
+func (n *node) refuse(session, reason string) {
 	n.mu.Lock()
 	end := n.end
 	if n.session != session {
 		end = nil
 	}
 	n.mu.Unlock()
-	if end != nil {
-		go func() { _ = end.Close() }()
+	if end == nil {
+		return
 	}
+	go func() {
+		if r, ok := end.(control.Refuser); ok {
+			ctx, cancel := context.WithTimeout(context.Background(), refuseLimit)
+			defer cancel()
+			_ = r.Refuse(ctx, reason) // the server's log has it too
+		}
+		_ = end.Close()
+	}()
 }
 
 // keep holds a stream to the node until ctx ends, and opens another whenever it breaks.

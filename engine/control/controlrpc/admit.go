@@ -96,13 +96,13 @@ func (l *Listener) RequestCertificate(ctx context.Context, _ *pb.RequestCertific
 // InstallCertificate implements the service.
 func (l *Listener) InstallCertificate(ctx context.Context, r *pb.InstallCertificateRequest) (
 	*pb.InstallCertificateResponse, error) {
+	if r.GetRefusal() != "" {
+		l.opts.Log.Error().Str("hint", r.GetHint()).Msg("a server refuses this node: " + r.GetRefusal())
+		return &pb.InstallCertificateResponse{}, nil
+	}
 	who := l.opts.Identity
 	if who == nil {
 		return nil, status.Error(codes.FailedPrecondition, "this node has the certificates that its operator gave it")
-	}
-	if r.GetRefusal() != "" {
-		l.opts.Log.Error().Str("hint", r.GetHint()).Msg("a server gives this node no certificate: " + r.GetRefusal())
-		return &pb.InstallCertificateResponse{}, nil
 	}
 	joined := who.Joined()
 	if err := who.Install(caller(ctx).shown(), r.GetCertificate(), r.GetAuthority()); err != nil {

@@ -174,6 +174,15 @@ type serverEnd struct {
 	dialer *Dialer
 }
 
+// Refuse implements control.Refuser.
+func (e *serverEnd) Refuse(ctx context.Context, reason string) error {
+	_, err := e.dialer.client.InstallCertificate(ctx, &pb.InstallCertificateRequest{Refusal: reason})
+	if err != nil {
+		return fmt.Errorf("telling a node why it is refused: %w", plainly(err))
+	}
+	return nil
+}
+
 // chunk is how much of a plugin travels in one message.
 const chunk = 256 << 10
 

@@ -367,13 +367,18 @@ func TestNoSecretIsLogged(t *testing.T) {
 	if refused == nil {
 		t.Error("a token that nobody knows was taken")
 	}
-	if _, err := greeted(t, l, d, "node-1"); err != nil {
+	end, err := greeted(t, l, d, "node-1")
+	if err != nil {
 		t.Fatal(err)
+	}
+	if err := end.(control.Refuser).Refuse(t.Context(), "another has the same name"); err != nil {
+		t.Error(err)
 	}
 	_ = d.Close()
 	_ = l.Close()
 	text := out.String() + refused.Error()
-	for _, want := range []string{"gives this node no certificate", "the node has joined"} {
+	for _, want := range []string{"a server refuses this node: The token", "the node has joined",
+		"another has the same name"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("nothing says that %s: %s", want, text)
 		}
