@@ -156,6 +156,8 @@ type Capacity struct {
 	// Unlimited: one of the nodes takes any number of connections.
 	Unlimited   bool
 	Connections int
+	// Elsewhere names a node of another process among them, empty where there is none.
+	Elsewhere string
 }
 
 // Capacity adds up what the nodes that take new run workers hold.
@@ -168,6 +170,9 @@ func (f *Fleet) Capacity() Capacity {
 			c.None = false
 			c.Connections += n.Capacity
 			c.Unlimited = c.Unlimited || n.Capacity == 0
+			if n.ID != control.OwnNode {
+				c.Elsewhere = n.ID
+			}
 		}
 	}
 	return c
@@ -189,6 +194,11 @@ func (c Capacity) Fits(sc engine.Scenario, used int) error {
 			Message: fmt.Sprintf("The nodes hold %d connections, and live runs use %d of them: %d more do not fit.",
 				c.Connections, used, want),
 			Hint: "Wait for a run to end, or ask for fewer connections."}
+	case c.Elsewhere != "" && sc.Workload.Feed != nil && sc.Workload.Feed.Run != "":
+		return &engine.Error{Code: engine.CodeUnsupported,
+			Message: fmt.Sprintf("A recorded run is replayed on the server's own node alone, and the node %s takes run "+
+				"workers too.", c.Elsewhere),
+			Hint: "Replay it with a server that has no other nodes, or drain them meanwhile; a feed from a CSV runs anywhere."}
 	}
 	return nil
 }

@@ -209,7 +209,7 @@ func TestANodeThatIsSilentHoldsNobodyUp(t *testing.T) {
 		if took := time.Since(begin); took != helloLimit {
 			t.Errorf("opened after %v", took)
 		}
-		if f.Capacity() != (Capacity{Connections: 15}) {
+		if f.Capacity() != (Capacity{Connections: 15, Elsewhere: "c"}) {
 			t.Errorf("%+v", f.Capacity())
 		}
 		on, err := f.Place(run(4, 2)...)
@@ -466,6 +466,28 @@ func TestWhatANodeHoldsThatDoesNotComeIsLost(t *testing.T) {
 		synctest.Wait()
 		if got := f.missed(); len(got) != 1 {
 			t.Errorf("lost %v", got)
+		}
+	})
+}
+
+// TestARecordedRunIsNotReplayedElsewhere: a node of another process cannot read it, and that is
+// said before anything has begun.
+func TestARecordedRunIsNotReplayedElsewhere(t *testing.T) {
+	replayed := engine.Scenario{Workload: engine.Workload{ConcurrentConnections: 2, Feed: &engine.Feed{Run: "r"}}}
+	fed := engine.Scenario{Workload: engine.Workload{ConcurrentConnections: 2, Feed: &engine.Feed{CSV: "at_ms"}}}
+	inFleet(t, 2, func(t *testing.T, f *playing) {
+		f.wg.Go(func() { _ = f.node(0).Send(f.ctx, hello(control.OwnNode, 10)) })
+		f.open()
+		if err := f.Capacity().Fits(replayed, 0); err != nil {
+			t.Errorf("on the server's own node: %v", err)
+		}
+		f.node(1).say(t, hello("a", 10))
+		if err := f.Capacity().Fits(replayed, 0); !engine.HasCode(err, engine.CodeUnsupported) ||
+			!strings.Contains(err.Error(), "the node a ") {
+			t.Errorf("with a node elsewhere: %v", err)
+		}
+		if err := f.Capacity().Fits(fed, 0); err != nil {
+			t.Errorf("a feed that comes with the run: %v", err)
 		}
 	})
 }
