@@ -40,7 +40,7 @@ ADAPTER_SOURCES := $(shell find plugins/adapters/pgtable plugins/adapters/snowfl
 DATA ?= $(CURDIR)/.loadstone
 FIRST_RUN ?= examples/first-run.yaml
 
-.PHONY: help run build test check check-api check-proto check-nosnowflake api lint bench soak audit plugins examples ui fmt clean \
+.PHONY: help run build test check check-api check-proto check-nosnowflake check-observability api lint bench soak audit plugins examples ui fmt clean \
 	s3-server image-test check-chart need-toolchain need-postgres need-test need-examples test-s3 test-go test-ui test-journey test-first-run test-matrix test-snowflake-emulator
 
 help:
@@ -169,7 +169,7 @@ $(GOLANGCI):
 	@GOFLAGS= GOBIN="$(CURDIR)/$(CACHE)/install" $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	@mv $(CACHE)/install/golangci-lint $@ && rmdir $(CACHE)/install
 
-check: lint test check-api check-proto test-s3 check-nosnowflake check-chart
+check: lint test check-api check-proto test-s3 check-nosnowflake check-chart check-observability
 
 # Results on a real S3 server, a Go module of its own. Building it takes longer than all of its
 # tests, so that make test runs them on a stand-in, and on the server where it is built.
@@ -193,6 +193,10 @@ check-nosnowflake: need-postgres plugins ui
 
 check-api: build
 	@deploy/api-conformance.sh bin/loadstone
+
+# Alert rules and dashboard, with Prometheus's own promtool; it is fetched with apt, once.
+check-observability:
+	@deploy/observability.sh
 
 # The schema of the control stream; buf is fetched with npm, once.
 check-proto: need-toolchain

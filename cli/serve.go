@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/loadstone-db/loadstone/cli/certificate"
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/input"
@@ -16,6 +18,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/meter"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/template"
@@ -148,6 +151,7 @@ func (c *serveCommand) listen(s *wiring.Services) (*server.Server, string, error
 		Matrices:   s.Matrices,
 		Roster:     s.Roster,
 		NodeAccess: s.Members,
+		Collectors: []prometheus.Collector{s.Meter, meter.NewNodes(s.Roster.Nodes)},
 		Store:      s.Store,
 		Files:      s.Results,
 		Plugins:    s.Plugins,

@@ -39,6 +39,13 @@ func newMetrics(s *Server) *metrics {
 			Help: "Open sockets that watch runs."}, func() float64 { return float64(s.hub.Clients()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "loadstone_nodes", Help: "Nodes that can host run workers."},
 			func() float64 { return float64(s.opts.Nodes()) }))
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "loadstone_disk_free_bytes",
+		Help: "Free space where results are kept; -1 when unknown."}, func() float64 {
+		if free := freeBytes(s.opts.DataDir); free != nil {
+			return float64(*free)
+		}
+		return -1
+	}))
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "loadstone_build_info",
 		Help: "Always 1; the version is a label.", ConstLabels: prometheus.Labels{"version": s.opts.Version}})
 	build.Set(1)
@@ -76,28 +83,25 @@ func (l promLog) Println(v ...any) {
 	l.log.Error().Interface("detail", v).Msg("could not collect every metric")
 }
 
-// maxRunSeries bounds the runs that have a series of their own.
-const maxRunSeries = 50
-
 // runCollector asks the control store for live runs when it is scraped.
 type runCollector struct{ server *Server }
 
 var (
 	liveRunsDesc = prometheus.NewDesc("loadstone_live_runs", "Runs that are live or being processed, by phase.",
 		[]string{"phase"}, nil)
-	runQPSDesc = prometheus.NewDesc("loadstone_run_qps", "Operations of the last second of a live run.",
-		[]string{"run_id", "run"}, nil)
-	runErrorsDesc = prometheus.NewDesc("loadstone_run_errors", "Failed operations of a live run's phase so far.",
-		[]string{"run_id", "run"}, nil)
-	runConnsDesc = prometheus.NewDesc("loadstone_run_connections", "Open load connections of a live run.",
-		[]string{"run_id", "run"}, nil)
-	storeUpDesc = prometheus.NewDesc("loadstone_control_store_up", "1 when the control store answered this scrape.", nil,
+	runQPSDesc = prometheus.NewDesc("loadstone_operations_per_second", "Operations of the last second, of all live runs.",
+		nil, nil)
+	runErrorsDesc = prometheus.NewDesc("loadstone_operations_failed", "Failed operations of the phases of all live runs.",
+		nil, nil)
+	runConnsDesc = prometheus.NewDesc("loadstone_load_connections", "Open load connections of all live runs.", nil, nil)
+	degradedDesc = prometheus.NewDesc("loadstone_runs_degraded", "Live runs whose figures are not valid so far.", nil, nil)
+	storeUpDesc  = prometheus.NewDesc("loadstone_control_store_up", "1 when the control store answered this scrape.", nil,
 		nil)
 )
 
 // Describe implements prometheus.Collector.
 func (r *runCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{liveRunsDesc, runQPSDesc, runErrorsDesc, runConnsDesc, storeUpDesc} {
+	for _, d := range []*prometheus.Desc{liveRunsDesc, runQPSDesc, runErrorsDesc, runConnsDesc, degradedDesc, storeUpDesc} {
 		ch <- d
 	}
 }
@@ -117,16 +121,24 @@ func (r *runCollector) Collect(ch chan<- prometheus.Metric) {
 	gauge(storeUpDesc, 1)
 	byPhase := map[engine.Phase]int{engine.PhasePreparing: 0, engine.PhaseWarmup: 0, engine.PhaseMeasurement: 0,
 		engine.PhaseCooldown: 0, engine.PhaseProcessing: 0}
-	for i, run := range runs {
+	var qps, failed, connections, degraded float64
+	for _, run := range runs {
 		byPhase[run.Phase]++
 		p := r.server.opts.Runs.Live(run.RunID)
-		if p == nil || i >= maxRunSeries {
+		if p == nil {
 			continue
 		}
-		gauge(runQPSDesc, p.Ops.CurrentPerSec, run.RunID, run.RunName)
-		gauge(runErrorsDesc, float64(p.Errors.Count), run.RunID, run.RunName)
-		gauge(runConnsDesc, float64(p.Connections.Active), run.RunID, run.RunName)
+		qps += p.Ops.CurrentPerSec
+		failed += float64(p.Errors.Count)
+		connections += float64(p.Connections.Active)
+		if p.Validity.Verdict == engine.VerdictDegraded {
+			degraded++
+		}
 	}
+	gauge(runQPSDesc, qps)
+	gauge(runErrorsDesc, failed)
+	gauge(runConnsDesc, connections)
+	gauge(degradedDesc, degraded)
 	for phase, n := range byPhase {
 		gauge(liveRunsDesc, float64(n), string(phase))
 	}

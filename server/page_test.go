@@ -84,7 +84,7 @@ func TestProbesAndMetrics(t *testing.T) {
 	b.do("GET", "/readyz", nil, "Authorization", "").want(t, 200)
 	text := string(b.do("GET", "/metrics", nil).want(t, 200).body)
 	for _, want := range []string{
-		`loadstone_live_runs{phase="MEASUREMENT"} 1`, `loadstone_run_qps{run="measured",run_id="` + run.RunID + `"} 123`,
+		`loadstone_live_runs{phase="MEASUREMENT"} 1`, `loadstone_operations_per_second 123`,
 		`loadstone_websocket_clients 0`,
 		`loadstone_http_requests_total{method="GET",route="/api/runs/:id",status="200"} 1`, `route="not_found",status="404"`,
 		`route="page",status="200"`,

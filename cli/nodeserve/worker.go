@@ -32,6 +32,7 @@ type Command struct {
 	Listen    string        `default:"127.0.0.1:9090" placeholder:"HOST:PORT" env:"LOADSTONE_WORKER_LISTEN" help:"Address that servers dial (default: 127.0.0.1:9090)."`
 	DataDir   string        `required:"" placeholder:"FOLDER" env:"LOADSTONE_DATA_DIR" help:"Folder for what is recorded until a server has it, and for compiled plugins."`
 	Capacity  int           `placeholder:"N" env:"LOADSTONE_WORKER_CAPACITY" help:"Most connections of all runs together; 0 is what cores and memory suggest, less is no limit."`
+	Metrics   string        `name:"metrics-listen" placeholder:"HOST:PORT" env:"LOADSTONE_WORKER_METRICS_LISTEN" help:"Address of /metrics, /livez and /readyz over plain HTTP, such as 127.0.0.1:9091 (default: none)."`
 	Drain     time.Duration `default:"120s" placeholder:"TIME" help:"How long work in flight may take after SIGTERM (default: 120s)."`
 	Cert      string        `placeholder:"FILE" env:"LOADSTONE_WORKER_CERT" help:"Certificate of the node, PEM."`
 	Key       string        `placeholder:"FILE" env:"LOADSTONE_WORKER_KEY" help:"Its private key, PEM."`
@@ -80,10 +81,13 @@ func (c *Command) Run(e *command.Env) error {
 		drivers[d.Name()] = d
 	}
 	fetched := &fetchedPlugins{Host: plugins}
+	meters := wiring.NewNodeMeters(e.Version)
 	node := worker.NewNode(worker.Options{NodeID: id, Version: e.Version, Plugins: fetched, Drivers: drivers,
 		Capacity: c.Capacity, ContactLimit: c.ContactLimit,
-		SpoolDir: filepath.Join(dir, "spool"), Log: e.Log})
+		SpoolDir: filepath.Join(dir, "spool"), Meter: meters.Node,
+		Log: e.Log})
 	fetched.want = node.WantPlugin
+	meters.Read = node.State
 	listener, err := controlrpc.Listen(e.Ctx,
 		controlrpc.ListenOptions{Address: c.Listen, Security: security, Identity: identity,
 			Plugin: func(ctx context.Context, wasm []byte) error { _, err := plugins.Register(ctx, wasm, false); return err },
@@ -92,6 +96,12 @@ func (c *Command) Run(e *command.Env) error {
 		node.Close()
 		return listenError(c.Listen, err)
 	}
+	closeMetrics, err := meters.Serve(c.Metrics, node.Ready, e.Log)
+	if err != nil {
+		node.Close()
+		return errors.Join(err, listener.Close())
+	}
+	defer closeMetrics()
 	e.Log.Info().Str("node_id", id).Str("address", listener.Addr().String()).Bool("tls",
 		security.TLS != nil || identity != nil).Bool("joined", identity != nil && identity.Joined()).Str("data_dir", dir).
 		Msg("the node waits for servers")

@@ -22,6 +22,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cost"
 	"github.com/loadstone-db/loadstone/engine/matrix"
 	"github.com/loadstone-db/loadstone/engine/membership"
+	"github.com/loadstone-db/loadstone/engine/meter"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/replay"
@@ -93,7 +94,9 @@ type Services struct {
 	Members  *membership.Members
 	Matrices *matrix.Service
 	// Roster is the nodes as operators see them.
-	Roster  *roster.Roster
+	Roster *roster.Roster
+	// Meter takes what happens between the server and its nodes.
+	Meter   *meter.Server
 	Drivers map[string]target.Driver
 	prices  func() cost.Prices
 	// Certificate is the generator's accuracy on this machine.
@@ -353,6 +356,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 	if own != nil {
 		s.openOwnNode(ctx, nodes.LocalCapacity, own, recordings)
 	}
+	s.Meter = meter.NewServer()
 	s.Roster = roster.New(roster.Options{Store: s.Store, Server: s.owner, Log: s.Log})
 	s.Runs = orchestrator.New(orchestrator.Options{
 		Store: s.Store, Results: s.Results, Plugins: s.Plugins, Drivers: s.Drivers,
@@ -364,6 +368,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 		Calibration: s.Certificate.Current,
 		Room:        s.room,
 		Watch:       s.Roster.Watch,
+		Meter:       s.Meter,
 	})
 	s.keepRoster(ctx)
 	if err := s.Runs.Open(ctx); err != nil {

@@ -1,8 +1,11 @@
 package fleet
 
 import (
+	"errors"
+	"io"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/workcoord"
 )
 
@@ -21,6 +24,10 @@ type Meter interface {
 	Assigned(preferred, again bool)
 	// Answered is a node's answer, so long after it was given a work.
 	Answered(accepted bool, after time.Duration)
+	// FetchBegun is the beginning of a fetch, so long after its artifact was announced.
+	FetchBegun(after time.Duration)
+	// Fetched is its end; mismatch: it is not what was announced.
+	Fetched(bytes int64, took time.Duration, failed, mismatch bool)
 }
 
 // unmeasured takes no measurement.
@@ -31,6 +38,9 @@ func (unmeasured) Connected(time.Duration)      {}
 func (unmeasured) Disconnected()                {}
 func (unmeasured) Assigned(bool, bool)          {}
 func (unmeasured) Answered(bool, time.Duration) {}
+func (unmeasured) FetchBegun(time.Duration)     {}
+
+func (unmeasured) Fetched(int64, time.Duration, bool, bool) {}
 
 // measure takes what a happening says of time. It needs mu.
 func (f *Fleet) measure(h workcoord.Happening) {
@@ -55,4 +65,38 @@ func (f *Fleet) answered(key workcoord.Key, accepted bool) {
 		delete(f.asked, key)
 		f.opts.Meter.Answered(accepted, time.Since(at))
 	}
+}
+
+// announce notes when a part was announced first.
+func (n *node) announce(workID string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if _, known := n.partsSince[workID]; !known {
+		n.partsSince[workID] = time.Now()
+	}
+}
+
+// measured is a part that is being read, measured from its opening to its closing.
+type measured struct {
+	io.ReadCloser
+	meter Meter
+	begin time.Time
+	bytes int64
+	err   error
+}
+
+// Read implements io.Reader.
+func (m *measured) Read(p []byte) (int, error) {
+	n, err := m.ReadCloser.Read(p)
+	m.bytes += int64(n)
+	if err != nil && !errors.Is(err, io.EOF) {
+		m.err = err
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (m *measured) Close() error {
+	m.meter.Fetched(m.bytes, time.Since(m.begin), m.err != nil, errors.Is(m.err, control.ErrAnnounced))
+	return m.ReadCloser.Close()
 }

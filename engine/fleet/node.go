@@ -45,11 +45,14 @@ type node struct {
 	// status is the last of the stream that stands; failure why there is none.
 	status  *control.Status
 	failure string
-	lost    time.Time // when its stream broke; zero while it stands or never did
+	// partsSince is when each part was announced that is not acknowledged, by work id.
+	partsSince map[string]time.Time
+	lost       time.Time // when its stream broke; zero while it stands or never did
 }
 
 func newNode(f *Fleet, d control.Dialer) *node {
-	return &node{fleet: f, dialer: d, out: control.NewMailbox(control.PolicyToNode, nil), ready: make(chan struct{})}
+	return &node{fleet: f, dialer: d, out: control.NewMailbox(control.PolicyToNode, nil), ready: make(chan struct{}),
+		partsSince: map[string]time.Time{}}
 }
 
 // Send implements Node.
@@ -277,6 +280,7 @@ func (n *node) announced(p control.WorkReady) {
 		n.fleet.opts.Log.Error().Err(err).Str("node_id", n.ID()).Msg("a node announces what is no part; it is not fetched")
 		return
 	}
+	n.announce(p.WorkID)
 	n.fleet.listener.Hear(p.Artifact.RunID, n, p)
 }
 

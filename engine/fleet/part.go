@@ -2,8 +2,10 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine/control"
 )
@@ -18,6 +20,11 @@ type Part struct {
 // Acknowledge tells the node that the part is safe, and that it may delete its own.
 func (p Part) Acknowledge() {
 	a := p.Artifact
+	if n, ok := p.Node.(*node); ok {
+		n.mu.Lock()
+		delete(n.partsSince, p.WorkID)
+		n.mu.Unlock()
+	}
 	_ = p.Node.Send(control.ArtifactAck{RunID: a.RunID, WorkerID: a.WorkerID, Name: a.Name, SHA256: a.SHA256})
 }
 
@@ -30,10 +37,21 @@ func (p Part) Open(ctx context.Context) (io.ReadCloser, error) {
 	}
 	n.mu.Lock()
 	end := n.end
+	at, known := n.partsSince[p.WorkID]
 	n.mu.Unlock()
 	if end == nil {
 		return nil, fmt.Errorf("fetching %s: there is no stream to the node that holds it: %w", p.Artifact.Name,
 			control.ErrClosed)
 	}
-	return end.OpenPart(ctx, p.WorkReady)
+	meter := n.fleet.opts.Meter
+	if known {
+		meter.FetchBegun(time.Since(at))
+	}
+	begin := time.Now()
+	r, err := end.OpenPart(ctx, p.WorkReady)
+	if err != nil {
+		meter.Fetched(0, 0, true, errors.Is(err, control.ErrAnnounced))
+		return nil, err
+	}
+	return &measured{ReadCloser: r, meter: meter, begin: begin}, nil
 }

@@ -67,6 +67,8 @@ func (c *counted) Assigned(preferred, _ bool) {
 		}
 	})
 }
+func (c *counted) FetchBegun(time.Duration)                 {}
+func (c *counted) Fetched(int64, time.Duration, bool, bool) {}
 func (c *counted) Answered(accepted bool, _ time.Duration) {
 	c.note(func() {
 		if accepted {

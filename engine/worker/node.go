@@ -41,6 +41,8 @@ type Options struct {
 	// machine's cores and memory suggest, less than 0 no bound.
 	Capacity int
 	Log      zerolog.Logger
+	// Meter takes measurements; nil takes none.
+	Meter Meter
 	// Recordings opens the runs that a replay takes its operations from; nil where there are none.
 	Recordings Recordings
 	// ContactLimit is how long a run worker bears load without contact; 0 is control.ContactLimit,
@@ -335,7 +337,9 @@ func (n *Node) assign(s *session, a control.AssignRun) {
 	n.held[key] = w
 	n.out.Put(control.RunAccepted{RunID: a.RunID, WorkerID: a.WorkerID, NodeID: n.opts.NodeID})
 	n.workers.Go(func() {
+		began := time.Now()
 		w.run(n.lifetime)
+		n.measure(w, began)
 		n.mu.Lock()
 		delete(n.held, key)
 		n.ended[key] = w.report()

@@ -80,6 +80,13 @@ func (o *outbox) put(m control.FromNode) {
 	o.away.Put(m)
 }
 
+// servers counts the sessions.
+func (o *outbox) servers() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.sessions)
+}
+
 // open begins a session. What waits for the server's process goes with it.
 func (o *outbox) open(server string) *session {
 	o.mu.Lock()

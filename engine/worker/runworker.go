@@ -40,7 +40,8 @@ type runWorker struct {
 	started   bool
 	begun     bool // the load
 	stopping  bool
-	givenUp   bool // stopped before its time: what is due and not begun is dropped
+	stoppedAt time.Time // when it was told to stop
+	givenUp   bool      // stopped before its time: what is due and not begun is dropped
 	drain     time.Duration
 	phase     engine.Phase
 	loadPhase engine.Phase // what the load was told
@@ -426,7 +427,7 @@ func (w *runWorker) stop(limit time.Duration) {
 		}
 		return
 	}
-	w.stopping, w.drain = true, limit
+	w.stopping, w.drain, w.stoppedAt = true, limit, time.Now()
 	w.step.halt()
 	w.cancelSetup()
 	if w.load == nil {

@@ -1,0 +1,78 @@
+package wiring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/meter"
+)
+
+// NodeMeters are the metrics of a node, and the address where they are read.
+type NodeMeters struct {
+	*meter.Node
+	// Read is the node's state; it is set when there is a node.
+	Read    func() meter.NodeState
+	version string
+}
+
+// NewNodeMeters returns them, all 0, for a program of that version.
+func NewNodeMeters(version string) *NodeMeters {
+	m := &NodeMeters{version: version}
+	m.Node = meter.NewNode(func() meter.NodeState { return m.Read() })
+	return m
+}
+
+// handler answers /metrics, /livez and /readyz; the last is 503 while the node takes no new work.
+func (m *NodeMeters) handler(ready func() bool) http.Handler {
+	registry := prometheus.NewRegistry()
+	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "loadstone_build_info",
+		Help: "Always 1; the version is a label.", ConstLabels: prometheus.Labels{"version": m.version}})
+	build.Set(1)
+	registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.Node, build)
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if !ready() {
+			http.Error(w, "the node takes no new work", http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = fmt.Fprintln(w, "ready")
+	})
+	return mux
+}
+
+// Serve answers at the address until closed; at none when it is empty.
+func (m *NodeMeters) Serve(address string, ready func() bool, log zerolog.Logger) (closed func(), err error) {
+	if address == "" {
+		return func() {}, nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
+	if err != nil {
+		return nil, &engine.Error{Code: engine.CodeInvalid,
+			Message: fmt.Sprintf("The address %s of the metrics cannot be listened on: %v.", address, err),
+			Hint:    "write --metrics-listen host:port", Cause: err}
+	}
+	server := &http.Server{Handler: m.handler(ready), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			log.Error().Err(err).Msg("the metrics are not served any more")
+		}
+	}()
+	log.Info().Str("address", listener.Addr().String()).Msg("the node's metrics are served")
+	return func() { _ = server.Close(); <-ended }, nil
+}

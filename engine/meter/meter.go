@@ -1,0 +1,134 @@
+// Package meter is the metrics of Prometheus that the engine takes: between a server and its
+// nodes, and on a node. Nothing that grows without bound (a run, a work, a node) is a
+// label; which run it was is in the logs.
+package meter
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// set is a group of metrics that are registered together.
+type set []prometheus.Collector
+
+// Describe implements prometheus.Collector.
+func (s set) Describe(ch chan<- *prometheus.Desc) {
+	for _, c := range s {
+		c.Describe(ch)
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (s set) Collect(ch chan<- prometheus.Metric) {
+	for _, c := range s {
+		c.Collect(ch)
+	}
+}
+
+func (s *set) histogram(name, help string, buckets ...float64) prometheus.Histogram {
+	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
+	*s = append(*s, h)
+	return h
+}
+
+func (s *set) counter(name, help string) prometheus.Counter {
+	c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	*s = append(*s, c)
+	return c
+}
+
+func (s *set) gauge(name, help string, read func() float64) {
+	*s = append(*s, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
+}
+
+// Buckets in seconds: of what takes a round trip, of what is noticed, and of work.
+var (
+	quick = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+	human = []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
+	long  = []float64{1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 14400, 86400}
+)
+
+// Server takes what happens between a server and its nodes. It implements fleet.Meter.
+type Server struct {
+	set
+	rtt, reconnect, assignment, ready, fetch           prometheus.Histogram
+	disconnects, accepted, rejected, assigned          prometheus.Counter
+	reassigned, affinity, mismatches, failed, fetchedB prometheus.Counter
+}
+
+// NewServer returns the metrics of a server, all 0.
+func NewServer() *Server {
+	m := &Server{}
+	m.rtt = m.histogram("loadstone_heartbeat_rtt_seconds", "Round trips of heartbeats, of all nodes.", quick...)
+	m.disconnects = m.counter("loadstone_control_disconnects_total", "Streams to nodes that have broken.")
+	m.reconnect = m.histogram("loadstone_control_reconnect_seconds",
+		"From the loss of a stream to a node to the next one.", human...)
+	m.assigned = m.counter("loadstone_work_assigned_total", "Works that were given to nodes.")
+	m.reassigned = m.counter("loadstone_work_reassigned_total", "Works that were given again, after a node was lost.")
+	m.affinity = m.counter("loadstone_work_affinity_hits_total",
+		"Works that were given to the node that has what they need at hand.")
+	m.assignment = m.histogram("loadstone_work_assignment_seconds",
+		"From giving a node a work to its answer.", quick...)
+	m.accepted = m.counter("loadstone_work_accepted_total", "Works that nodes have accepted.")
+	m.rejected = m.counter("loadstone_work_rejected_total", "Works that nodes have rejected.")
+	m.ready = m.histogram("loadstone_artifact_ready_to_fetch_seconds",
+		"From the announcement of an artifact to the beginning of its fetch.", human...)
+	m.fetch = m.histogram("loadstone_artifact_fetch_seconds", "Fetches of artifacts, from the first byte to the last.",
+		human...)
+	m.fetchedB = m.counter("loadstone_artifact_fetched_bytes_total", "Bytes of artifacts that were fetched.")
+	m.mismatches = m.counter("loadstone_artifact_mismatches_total",
+		"Artifacts that were not what was announced: another checksum, another size.")
+	m.failed = m.counter("loadstone_artifact_fetch_failures_total", "Fetches that failed for another reason.")
+	return m
+}
+
+// RoundTrip implements fleet.Meter.
+func (m *Server) RoundTrip(took time.Duration) { m.rtt.Observe(took.Seconds()) }
+
+// Connected implements fleet.Meter.
+func (m *Server) Connected(after time.Duration) {
+	if after > 0 {
+		m.reconnect.Observe(after.Seconds())
+	}
+}
+
+// Disconnected implements fleet.Meter.
+func (m *Server) Disconnected() { m.disconnects.Inc() }
+
+// Assigned implements fleet.Meter.
+func (m *Server) Assigned(preferred, again bool) {
+	m.assigned.Inc()
+	if preferred {
+		m.affinity.Inc()
+	}
+	if again {
+		m.reassigned.Inc()
+	}
+}
+
+// Answered implements fleet.Meter.
+func (m *Server) Answered(accepted bool, after time.Duration) {
+	m.assignment.Observe(after.Seconds())
+	if accepted {
+		m.accepted.Inc()
+	} else {
+		m.rejected.Inc()
+	}
+}
+
+// FetchBegun implements fleet.Meter.
+func (m *Server) FetchBegun(after time.Duration) { m.ready.Observe(after.Seconds()) }
+
+// Fetched implements fleet.Meter.
+func (m *Server) Fetched(bytes int64, took time.Duration, failed, mismatch bool) {
+	m.fetchedB.Add(float64(bytes))
+	switch {
+	case mismatch:
+		m.mismatches.Inc()
+	case failed:
+		m.failed.Inc()
+	default:
+		m.fetch.Observe(took.Seconds())
+	}
+}

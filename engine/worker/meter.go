@@ -1,0 +1,52 @@
+package worker
+
+import (
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/meter"
+)
+
+// Meter takes measurements of run workers and returns at once.
+type Meter interface {
+	// Ended is the end of a run worker: how long it lived, and how long ago it was told to
+	// stop, 0 when it was not.
+	Ended(life, sinceStop time.Duration)
+}
+
+// measure tells the meter of a run worker that has ended.
+func (n *Node) measure(w *runWorker, began time.Time) {
+	if n.opts.Meter == nil {
+		return
+	}
+	var since time.Duration
+	if !w.stoppedAt.IsZero() {
+		since = max(time.Since(w.stoppedAt), time.Nanosecond)
+	}
+	n.opts.Meter.Ended(time.Since(began), since)
+}
+
+// State is what the node is and has now, for its metrics.
+func (n *Node) State() meter.NodeState {
+	s := meter.NodeState{Capacity: max(n.opts.Capacity, 0), Servers: n.out.servers(), FreeBytes: -1}
+	if free, _, ok := artifact.Space(n.opts.SpoolDir); ok {
+		s.FreeBytes = free
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s.RunWorkers, s.Parts, s.Draining = len(n.held), len(n.parts), n.draining || n.drainAsked
+	for _, w := range n.held {
+		s.Connections += w.a.Connections
+	}
+	for _, p := range n.parts {
+		s.SpoolBytes += p.Artifact.SizeBytes
+	}
+	return s
+}
+
+// Ready reports whether the node takes new work.
+func (n *Node) Ready() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return !n.draining && !n.drainAsked && n.lifetime.Err() == nil
+}

@@ -1,0 +1,113 @@
+package server_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/loadstone-db/loadstone/engine/member"
+	"github.com/loadstone-db/loadstone/engine/meter"
+	"github.com/loadstone-db/loadstone/server"
+)
+
+// metricsOf are the metrics of Loadstone in the text that is scraped, histograms by their own name.
+func metricsOf(text string) (names []string) {
+	for _, m := range regexp.MustCompile(`(?m)^# TYPE (loadstone_\w+) `).FindAllStringSubmatch(text, -1) {
+		names = append(names, m[1])
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// tableOf are the metrics of the table under a heading of docs/operations.md.
+func tableOf(t *testing.T, heading string) (names []string) {
+	t.Helper()
+	text, err := os.ReadFile("../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(text), "\n"+heading+"\n")
+	if !found {
+		t.Fatalf("docs/operations.md has no %q", heading)
+	}
+	section, _, _ = strings.Cut(section, "\n##")
+	for _, m := range regexp.MustCompile("(?m)^\\| `(loadstone_\\w+)").FindAllStringSubmatch(section, -1) {
+		names = append(names, m[1])
+	}
+	slices.Sort(names)
+	return names
+}
+
+func compareNames(t *testing.T, where string, documented, exported []string) {
+	t.Helper()
+	for _, name := range documented {
+		if !slices.Contains(exported, name) {
+			t.Errorf("%s: %s is in the docs and not exported", where, name)
+		}
+	}
+	for _, name := range exported {
+		if !slices.Contains(documented, name) {
+			t.Errorf("%s: %s is exported and not in the docs", where, name)
+		}
+	}
+}
+
+// TestTheTableOfMetricsIsWhatIsExported, on a server and on a node, both ways. No label
+// names what there is no end of.
+func TestTheTableOfMetricsIsWhatIsExported(t *testing.T) {
+	b := start(t, func(o *server.Options) {
+		o.Collectors = []prometheus.Collector{meter.NewServer(), meter.NewNodes(func() []member.Node { return nil })}
+	})
+	b.do("GET", "/api/info", nil).want(t, 200) // a metric by route has its first
+	text := string(b.do("GET", "/metrics", nil).want(t, 200).body)
+	compareNames(t, "server", tableOf(t, "### On a server"), metricsOf(text))
+	for _, label := range []string{"run_id", "work_id", "worker_id", "node_id", "query_id"} {
+		if strings.Contains(text, label+"=") {
+			t.Errorf("%s is a label", label)
+		}
+	}
+	if !strings.Contains(text, `loadstone_nodes_by_state{state="UNREACHABLE"} 0`) {
+		t.Error("a state without nodes has no figure")
+	}
+	node := meter.NewNode(func() meter.NodeState { return meter.NodeState{RunWorkers: 3} })
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(node)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"loadstone_build_info"} // the program's own, beside them
+	for _, f := range families {
+		names = append(names, f.GetName())
+	}
+	compareNames(t, "node", tableOf(t, "### On a node"), names)
+}
+
+// TestTheDashboardAndTheRulesNameWhatIsExported: a panel of a metric that does not exist stays empty for ever.
+func TestTheDashboardAndTheRulesNameWhatIsExported(t *testing.T) {
+	known := append(tableOf(t, "### On a server"), tableOf(t, "### On a node")...)
+	seen := 0
+	for _, file := range []string{"dashboard.json", "alerts.yaml", "alerts_test.yaml"} {
+		text, err := os.ReadFile("../deploy/observability/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range regexp.MustCompile(`loadstone_[a-z_]+`).FindAllString(string(text), -1) {
+			seen++
+			base := name
+			for _, suffix := range []string{"_bucket", "_count", "_sum"} {
+				base = strings.TrimSuffix(base, suffix)
+			}
+			if !slices.Contains(known, name) && !slices.Contains(known, base) {
+				t.Errorf("%s names %s, which nobody exports", file, name)
+			}
+		}
+	}
+	if seen < 30 {
+		t.Errorf("%d names were found", seen)
+	}
+}
