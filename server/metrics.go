@@ -101,7 +101,8 @@ var (
 
 // Describe implements prometheus.Collector.
 func (r *runCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{liveRunsDesc, runQPSDesc, runErrorsDesc, runConnsDesc, degradedDesc, storeUpDesc} {
+	for _, d := range []*prometheus.Desc{liveRunsDesc, runQPSDesc, runErrorsDesc, runConnsDesc, degradedDesc,
+		storeUpDesc} {
 		ch <- d
 	}
 }

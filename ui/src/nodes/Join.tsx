@@ -2,18 +2,16 @@ import { CopyButton } from '../design/Controls';
 
 export const joinSteps: { title: string; text: string }[] = [
   {
-    title: 'A token that both sides know, once',
-    text: 'openssl rand -hex 32 > token',
+    title: "On the server's machine: a token, good for one node and an hour",
+    text: 'loadstone node token',
   },
   {
-    title: 'On the machine that is to bear load, with a certificate for its name',
-    text:
-      'loadstone worker --listen 0.0.0.0:9090 --data-dir ./loadstone-node \\\n' +
-      '  --cert node.pem --key node.key --token-file token',
+    title: 'On the machine that is to bear load, with that token and an address that the server reaches',
+    text: 'LOADSTONE_JOIN=lsn_… loadstone worker --listen HOST:9090 --data-dir ./loadstone-node',
   },
   {
-    title: 'The server is started with the addresses of its nodes',
-    text: 'loadstone serve --nodes HOST:9090 --nodes-ca ca.pem --nodes-token-file token',
+    title: "On the server's machine again: the server dials the node from now on",
+    text: 'loadstone node add HOST:9090',
   },
 ];
 
