@@ -119,5 +119,7 @@ describe('a node in words', () => {
     expect(question(node('a'), 'drain', () => {}).body).toMatch(/^What it has goes on to its end/);
   });
   it('says how the first node is added', () =>
-    expect(joinSteps.map((s) => s.text).join('\n')).toMatch(/loadstone node token[\s\S]*loadstone worker [\s\S]*loadstone node add/));
+    expect(joinSteps.map((s) => s.text).join('\n')).toMatch(
+      /loadstone node token[\s\S]*loadstone worker [\s\S]*loadstone node add/,
+    ));
 });
