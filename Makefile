@@ -130,6 +130,8 @@ test-go: examples
 	@# part, and two warehouses of TPC-C.
 	CGO_ENABLED=0 $(GO) test -vet=off -buildvcs=false -trimpath -run '^(TestHostile(AtTheGate|Truncations)|TestTpcc)$$' \
 		./plugins/host ./plugins/bundled
+	@# The simulation: with the race detector it lives few seeds.
+	CGO_ENABLED=0 $(GO) test -vet=off -buildvcs=false -trimpath ./engine/simulation
 
 test-ui: ui/node_modules/.package-lock.json
 	cd ui && npm test --silent

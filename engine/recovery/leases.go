@@ -3,6 +3,7 @@ package recovery
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -53,6 +54,9 @@ func (s *Service) expired(ctx context.Context) ([]engine.Run, error) {
 	if s.opts.Live.Closing() {
 		return nil, nil
 	}
+	if err := s.finishLeft(ctx); err != nil {
+		return nil, err
+	}
 	if err := s.sweepPostponed(ctx); err != nil {
 		return nil, err
 	}
@@ -64,6 +68,41 @@ func (s *Service) expired(ctx context.Context) ([]engine.Run, error) {
 		return nil, err
 	}
 	return slices.DeleteFunc(runs, func(run engine.Run) bool { return s.handles(run.RunID) }), nil
+}
+
+// leaves remembers that a run could not be finished, or forgets it.
+func (s *Service) leaves(runID, why string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil || errors.Is(err, store.ErrHeld) || errors.Is(err, store.ErrNotFound) {
+		delete(s.left, runID)
+	} else {
+		s.left[runID] = why
+	}
+}
+
+// finishLeft finishes what could not be finished when it was claimed. Its lease is renewed with
+// those of this owner's other runs, so that it would never expire, and nobody else would do it.
+func (s *Service) finishLeft(ctx context.Context) error {
+	s.mu.Lock()
+	left := maps.Clone(s.left)
+	s.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(left)) {
+		if s.handles(id) {
+			s.leaves(id, "", nil)
+			continue
+		}
+		run, err := s.opts.Store.Run(ctx, id)
+		if err == nil && (run.Status.Live() || run.Phase == engine.PhaseProcessing) {
+			err = s.finish(ctx, run, left[id], true)
+		} else {
+			s.leaves(id, left[id], err)
+		}
+		if err != nil && !errors.Is(err, store.ErrHeld) && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
 }
 
 // handles reports whether this process has a run in its hands.

@@ -97,3 +97,63 @@ func TestARunOfAnEarlierProcessIsEnded(t *testing.T) {
 		t.Error("it is still in hand")
 	}
 }
+
+// faltering cannot read runs a few times.
+type faltering struct {
+	*memstore.Store
+	mu   sync.Mutex
+	fail int
+}
+
+func (f *faltering) Run(ctx context.Context, id string) (engine.Run, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.fail--; f.fail >= 0 {
+		return engine.Run{}, store.ErrUnavailable
+	}
+	return f.Store.Run(ctx, id)
+}
+
+// TestWhatCouldNotBeFinishedIsTriedAgain: a run that was claimed has its lease renewed with the
+// others of its owner, so that nobody else would ever end it.
+func TestWhatCouldNotBeFinishedIsTriedAgain(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var routines sync.WaitGroup
+	defer routines.Wait()
+	defer cancel()
+	s := &faltering{Store: memstore.New()}
+	if err := s.CreateRun(ctx, engine.Run{RunID: "r", ResultID: "r", Status: engine.StatusPrepared,
+		Phase: engine.PhasePreparing, WorkersExpected: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Transition(ctx, store.Transition{RunID: "r", From: []engine.Status{engine.StatusPrepared},
+		To: engine.StatusRunning, Owner: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	folder, err := results.Open(filepath.Join(t.TempDir(), "results"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	traits := func(*engine.Plan) target.Traits { return target.Traits{} }
+	enrichments := enrichment.New(enrichment.Options{Store: s, Results: folder, Log: zerolog.Nop(), Lifetime: ctx,
+		Go: routines.Go, Traits: traits})
+	live := &alone{}
+	r := New(Options{Store: s, Version: "test", Owner: "a", Log: zerolog.Nop(), Lifetime: ctx, Go: routines.Go,
+		Outcomes: outcome.New(outcome.Options{Store: s, Results: folder, Log: zerolog.Nop(), Traits: traits,
+			Skipped: enrichments.Skipped}), Enrichments: enrichments, Live: live, Nodes: live})
+	s.fail = 1
+	run, _ := s.Store.Run(ctx, "r")
+	if err := r.finish(ctx, run, "It is gone", true); !errors.Is(err, store.ErrUnavailable) {
+		t.Fatalf("the first time: %v", err)
+	}
+	if _, err := r.expired(ctx); err != nil {
+		t.Fatal(err)
+	}
+	routines.Wait()
+	if run, err = s.Run(ctx, "r"); err != nil || run.Status != engine.StatusFailed || run.Phase != engine.PhaseNone {
+		t.Errorf("it is %s, %s: %v", run.Status, run.Phase, err)
+	}
+	if len(r.left) > 0 {
+		t.Errorf("%v is left", r.left)
+	}
+}

@@ -75,6 +75,8 @@ type Service struct {
 	postponed map[string]bool
 	// aside are parts that a node keeps and cannot open, by run.
 	aside map[string][]control.AsidePart
+	// left are runs that may be this owner's and could not be finished, with the reason of their end.
+	left map[string]string
 	// strangers are run workers on nodes whose runs this process does not carry.
 	strangers map[stranger]held
 }
@@ -82,7 +84,8 @@ type Service struct {
 // New returns a service; nothing happens before Open.
 func New(o Options) *Service {
 	return &Service{opts: o, finishing: map[string]bool{}, parts: map[string][]fleet.Part{},
-		postponed: map[string]bool{}, aside: map[string][]control.AsidePart{}, strangers: map[stranger]held{}}
+		postponed: map[string]bool{}, aside: map[string][]control.AsidePart{}, strangers: map[stranger]held{},
+		left: map[string]string{}}
 }
 
 // Keep remembers a part of a run that this process does not carry. It is taken in with
@@ -130,7 +133,9 @@ func (s *Service) Open(ctx context.Context) error {
 // begins the sentence that users read. It is store.ErrHeld when another owner's
 // lease goes on; reclaim says that this owner's own lease does not count.
 func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclaim bool) (err error) {
-	carrier := run.Owner
+	id, carrier := run.RunID, run.Owner
+	// An error of the claim may hide that it was made.
+	defer func() { s.leaves(id, why, err) }()
 	epoch, err := s.Claim(ctx, run.RunID, reclaim)
 	if err != nil {
 		return err
@@ -138,7 +143,7 @@ func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclai
 	s.finishes(run.RunID, true)
 	defer func() {
 		if err != nil {
-			s.finishes(run.RunID, false)
+			s.finishes(id, false)
 		}
 	}()
 	// What its carrier wrote until now counts; from here on it writes nothing more.

@@ -1,12 +1,16 @@
 package simulation
 
-import "time"
+import (
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/store"
+)
 
 // plan decides by the seed what fails, and when: up to eight faults, some of them while
 // others last.
 func (s *simulation) plan() {
 	s.storeSlow = []time.Duration{0, 0, 0, 50 * time.Millisecond, 700 * time.Millisecond}[s.w.chance.IntN(5)]
-	s.ambiguous = []int{1_000_000, 200, 50, 15}[s.w.chance.IntN(4)]
+	s.ambiguous = []int{1_000_000, 60, 20, 8}[s.w.chance.IntN(4)]
 	for range s.w.chance.IntN(9) {
 		s.w.after(s.w.between(0, 2*time.Minute), s.fault)
 	}
@@ -26,7 +30,7 @@ func (s *simulation) fault() {
 	n := s.nodes[s.w.chance.IntN(len(s.nodes))]
 	srv := s.servers[len(s.servers)-1]
 	long := s.long()
-	switch s.w.chance.IntN(9) {
+	switch s.w.chance.IntN(10) {
 	case 0, 1:
 		s.partition(srv, n, long)
 	case 2:
@@ -57,7 +61,7 @@ func (s *simulation) fault() {
 				s.w.after(long, func() { l.slow = 0 })
 			}
 		}
-	case 8:
+	case 8, 9:
 		if srv.isOpen() && !srv.dead.Load() && !srv.paused {
 			s.replace(srv, long)
 		}
@@ -160,6 +164,7 @@ func (s *simulation) replace(srv *server, long time.Duration) {
 		owner = string(rune('a' + len(s.servers)))
 	}
 	if owner != srv.owner && s.w.oneIn(2) {
+		long += store.Lease // so that another one has the time to take over
 		s.w.note("the server %s is stopped for %v", srv.name, long)
 		srv.paused = true
 		for _, l := range srv.wires {

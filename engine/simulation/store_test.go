@@ -172,6 +172,12 @@ func (s controlStore) Results(ctx context.Context, id string) ([]engine.RunResul
 
 func (s controlStore) SaveArtifact(ctx context.Context, a engine.Artifact) error {
 	_, err := asked(s, ctx, "SaveArtifact "+a.Name, func(ctx context.Context) (struct{}, error) {
+		if s.srv.sim.without == withoutDeduplication {
+			kept, _ := s.Store.Artifacts(ctx, a.RunID)
+			if slices.ContainsFunc(kept, func(o engine.Artifact) bool { return o.Name == a.Name }) {
+				a.Name = "again-" + a.Name
+			}
+		}
 		return struct{}{}, s.Store.SaveArtifact(ctx, a)
 	})
 	return err
