@@ -7,6 +7,7 @@ import "time"
 // clock moves no time of the run. A Clock does not change; it is safe for concurrent use.
 type Clock struct {
 	begin time.Time // with a monotonic reading
+	line  time.Time // begin on the time line
 	read  func() time.Time
 }
 
@@ -16,14 +17,20 @@ func NewClock(read func() time.Time) *Clock {
 	if read == nil {
 		read = time.Now
 	}
-	return &Clock{begin: read(), read: read}
+	begin := read()
+	return &Clock{begin: begin, line: begin, read: read}
+}
+
+// Ahead is the time line of another machine, which is ahead of this one by that much now.
+func (c *Clock) Ahead(by time.Duration) *Clock {
+	return &Clock{begin: c.begin, line: c.line.Round(0).Add(by), read: c.read}
 }
 
 // Now is the present moment on the time line.
 func (c *Clock) Now() time.Time { return c.Place(c.read()) }
 
 // Place puts a moment that this process has read on the time line.
-func (c *Clock) Place(t time.Time) time.Time { return c.begin.Add(t.Sub(c.begin)) }
+func (c *Clock) Place(t time.Time) time.Time { return c.line.Add(t.Sub(c.begin)) }
 
 // Offset is by how much the wall clock has been set forward since the time line
 // began, less than 0 when it was set back. A clock that is slewed has no offset.

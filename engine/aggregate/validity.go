@@ -140,6 +140,14 @@ func (v *Validity) Clone() *Validity {
 	return c
 }
 
+// Imprecise notes how wrong the times of a run worker's record may be that has ended elsewhere.
+func (v *Validity) Imprecise(workerID, nodeID string, ended bool, wrong time.Duration) {
+	if ended && wrong > 0 {
+		v.Note(fmt.Sprintf("The times in the record of %s, on %s, are the server's to within %.3g ms.", workerID, nodeID,
+			engine.Milliseconds(wrong)))
+	}
+}
+
 // Note adds a remark that does not degrade; a repeated one is kept once.
 func (v *Validity) Note(text string) {
 	for _, n := range v.notes {

@@ -80,6 +80,8 @@ type AssignRun struct {
 	// Clock is the run's time line. It reaches a node in the server's process
 	// only; nil means that the node begins one of its own.
 	Clock *engine.Clock
+	// ClockAhead is by how much that line is ahead of the clock that StatusAck tells.
+	ClockAhead time.Duration
 }
 
 // RunEvent carries one persisted control event.

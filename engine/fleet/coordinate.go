@@ -27,6 +27,9 @@ func (f *Fleet) Place(workers ...control.AssignRun) ([]Node, error) {
 	for i, a := range workers {
 		key := keyOf(a.RunID, a.WorkerID)
 		works[i] = workcoord.Work{Key: key, Weight: a.Connections, OnLoss: workcoord.StayPut}
+		if a.Clock != nil {
+			a.ClockAhead = a.Clock.Now().Sub(f.clock.Now())
+		}
 		f.placed[key] = a
 	}
 	on := map[workcoord.Key]Node{}

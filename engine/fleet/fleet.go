@@ -81,6 +81,8 @@ type Fleet struct {
 	changed chan struct{}
 	// lost wakes the source when a stream has broken.
 	lost chan struct{}
+	// clock is what nodes set theirs by. It does not follow one that is set.
+	clock *engine.Clock
 
 	mu     sync.Mutex
 	found  map[string]*node // those of the source, by its keys
@@ -101,7 +103,8 @@ func New(opts Options) *Fleet {
 	if opts.Chance == nil {
 		opts.Chance = rand.N[time.Duration]
 	}
-	f := &Fleet{opts: opts, changed: make(chan struct{}, 1), lost: make(chan struct{}, 1),
+	f := &Fleet{opts: opts, changed: make(chan struct{}, 1), clock: engine.NewClock(nil),
+		lost: make(chan struct{}, 1),
 		found: map[string]*node{}, coord: workcoord.New(workcoord.DefaultPolicy()),
 		byID: map[string]*node{}, placed: map[workcoord.Key]control.AssignRun{}, asked: map[workcoord.Key]time.Time{},
 		absent: map[string]*absent{},

@@ -248,14 +248,14 @@ func (n *node) heard(ctx context.Context, session string, end control.ServerEnd,
 	case control.Pong:
 		f.apply(workcoord.Answered{Node: id, Session: session, Seq: m.Seq})
 	case control.Status:
-		received := time.Now()
+		received := f.clock.Now()
 		n.mu.Lock()
 		n.status = &m
 		n.mu.Unlock()
 		f.apply(workcoord.Reported{Node: id, Session: session, Accepting: m.AcceptingWork, Draining: m.Draining})
 		_, remote := end.(control.Remote)
 		_ = n.Send(control.StatusAck{Sequence: m.Sequence, Runs: f.listener.Owned(remote), Received: received,
-			Sent: time.Now()}) // the next Status is acknowledged too
+			Sent: f.clock.Now()}) // the next Status is acknowledged too
 	case control.RunAccepted:
 		f.apply(workcoord.Accepted{Node: id, Session: session, Key: keyOf(m.RunID, m.WorkerID)})
 	case control.RunRejected:

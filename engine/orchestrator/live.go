@@ -434,6 +434,7 @@ func (l *live) report(ctx context.Context, from fleet.Node, m control.WorkerStat
 			l.validity.LostWorker(w.id, message, m.At, l.clock.Now())
 		}
 	}
+	l.validity.Imprecise(w.id, m.NodeID, m.Status.Ended(), m.ClockError)
 	if m.Status.Ended() && l.allEnded() {
 		// The last second belongs to the run before it turns terminal.
 		l.aggregate(l.clock.Now())

@@ -56,7 +56,14 @@ func (n *Node) report() {
 	draining := n.draining || n.drainAsked
 	n.mu.Unlock()
 	now := time.Now()
-	n.out.Put(control.Status{Sequence: n.statuses.next(now), NodeID: n.opts.NodeID, Alive: true,
+	var ahead, wrong time.Duration
+	if c := n.compared.Load(); c != nil {
+		// The page shows the machine's clock as it is set now.
+		ahead, wrong = c.best(n.clock.Now())
+		ahead -= n.clock.Offset()
+	}
+	n.out.Put(control.Status{ClockOffset: ahead, ClockError: wrong,
+		Sequence: n.statuses.next(now), NodeID: n.opts.NodeID, Alive: true,
 		AcceptingWork: !draining, Draining: draining, Resources: *n.resources.Load(), At: now})
 }
 

@@ -27,7 +27,7 @@ func running(t *testing.T) (*server, time.Time) {
 	time.Sleep(10 * time.Second)
 	synctest.Wait()
 	if got := s.last().Status; got != engine.WorkerRunning {
-		t.Fatal(got)
+		t.Fatal(got, s.last().Err)
 	}
 	s.silence()
 	return s, s.contact()
@@ -146,7 +146,7 @@ func TestNoLoadBeginsWithoutContact(t *testing.T) {
 		synctest.Wait()
 		s.silence()
 		s.send(assign(), start(1))
-		time.Sleep(3 * time.Second)
+		time.Sleep(firstSample + time.Second)
 		synctest.Wait()
 		if calls := s.load.said(); len(calls) != 0 || s.last().Status != engine.WorkerReady || !s.load.deadline().IsZero() {
 			t.Fatalf("%s, %v, deadline %v", s.last().Status, calls, s.load.deadline())

@@ -48,6 +48,8 @@ type Options struct {
 	// ContactLimit is how long a run worker bears load without contact; 0 is control.ContactLimit,
 	// which is the most.
 	ContactLimit time.Duration
+	// Clock reads the machine's clock, with its monotonic reading; nil means time.Now.
+	Clock func() time.Time
 	// OpenLoad opens the load of a run worker; nil means engine/load.
 	OpenLoad OpenLoad
 }
@@ -59,6 +61,9 @@ type Node struct {
 	session string
 	out     *outbox
 	sampler *sampler
+	// clock is the node's, and compared what the server that was heard last makes of it.
+	clock    *engine.Clock
+	compared atomic.Pointer[clocks]
 	// statuses are those that wait for their acknowledgement.
 	statuses statuses
 
@@ -104,7 +109,8 @@ func NewNode(opts Options) *Node {
 		opts.Capacity = capacityOf(s.cpus(), s.memoryLimit())
 	}
 	n := &Node{opts: opts, session: uuid.NewString(), out: newOutbox(), sampler: newSampler(),
-		held: map[workerKey]*runWorker{}, ended: map[workerKey]control.WorkerState{}, parts: map[string]heldPart{}}
+		clock: engine.NewClock(opts.Clock),
+		held:  map[workerKey]*runWorker{}, ended: map[workerKey]control.WorkerState{}, parts: map[string]heldPart{}}
 	n.lifetime, n.end = context.WithCancel(context.Background())
 	n.resources.Store(&engine.Resources{})
 	return n
@@ -255,6 +261,10 @@ func (n *Node) receive(ctx context.Context, s *session, link control.NodeEnd) er
 		case control.RunState:
 			n.told(s, m.RunID, m.Epoch, m)
 		case control.StatusAck:
+			if sent, known := n.statuses.at(m.Sequence); known {
+				s.clocks.take(n.clock.Place(sent), n.clock.Now(), m)
+				n.compared.Store(s.clocks)
+			}
 			n.acknowledgedStatus(s, m)
 		case control.ArtifactAck:
 			if !n.out.elsewhere(s, m.RunID) {
@@ -333,7 +343,7 @@ func (n *Node) assign(s *session, a control.AssignRun) {
 			return
 		}
 	}
-	w := newRunWorker(n, a)
+	w := newRunWorker(n, s.clocks, a)
 	n.held[key] = w
 	n.out.Put(control.RunAccepted{RunID: a.RunID, WorkerID: a.WorkerID, NodeID: n.opts.NodeID})
 	n.workers.Go(func() {

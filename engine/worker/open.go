@@ -66,10 +66,11 @@ func (w *runWorker) open(ctx context.Context) (_ *resources, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the recorder: %w", err)
 	}
+	w.line.Store(w.timeLine(ctx))
 	last := time.Now()
 	r.load, err = opts.OpenLoad(ctx,
 		load.Config{Plan: w.a.Plan, Workload: w.a.Workload, Stream: r.stream, Database: r.database, Sink: r.writer,
-			Share: shareOf(w.a), Clock: w.a.Clock,
+			Share: shareOf(w.a), Clock: w.line.Load(),
 			Log: opts.Log.With().Str("run_id", w.a.RunID).Str("worker_id", w.a.WorkerID).Logger()},
 		w.a.Connections,
 		func(open, want int) {

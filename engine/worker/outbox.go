@@ -26,6 +26,8 @@ type outbox struct {
 type session struct {
 	server string // names the server's process
 	out    *control.Mailbox[control.FromNode]
+	// clocks compares its clock with the node's.
+	clocks *clocks
 }
 
 // owner is the server whose messages about a run count.
@@ -91,7 +93,7 @@ func (o *outbox) servers() int {
 func (o *outbox) open(server string) *session {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	s := &session{server: server, out: o.mailbox()}
+	s := &session{server: server, out: o.mailbox(), clocks: newClocks()}
 	o.sessions = append(o.sessions, s)
 	for runID, w := range o.owners {
 		if w.server == server {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -23,12 +24,16 @@ const failedDrain = 5 * time.Second
 // connecting, draining and closing happen beside it and report back, so that it
 // hears events, and is heard, all the time.
 type runWorker struct {
-	node  *Node
-	a     control.AssignRun
-	inbox *control.Mailbox[control.ToNode]
+	node *Node
+	a    control.AssignRun
+	// server compares the clocks of the server that has assigned it; line is the run's time line.
+	server *clocks
+	line   atomic.Pointer[engine.Clock]
+	inbox  *control.Mailbox[control.ToNode]
 
 	mu    sync.Mutex
 	state control.WorkerState
+	ahead time.Duration // what line is ahead of the node's clock, by the server's
 
 	// What follows belongs to the loop.
 	epoch int64 // the latest that was heard of
@@ -83,13 +88,14 @@ type closeDone struct {
 	err   error
 }
 
-func newRunWorker(n *Node, a control.AssignRun) *runWorker {
-	if a.Clock == nil {
-		a.Clock = engine.NewClock(nil)
-	}
-	w := &runWorker{node: n, a: a, inbox: control.NewMailbox(control.PolicyToNode, nil),
+func newRunWorker(n *Node, server *clocks, a control.AssignRun) *runWorker {
+	w := &runWorker{node: n, server: server, a: a, inbox: control.NewMailbox(control.PolicyToNode, nil),
 		target: a.Connections, drain: control.DrainLimit, epoch: a.Epoch, contact: time.Now(),
 		setup: make(chan setupDone, 1), drained: make(chan error, 1), closed: make(chan closeDone, 1)}
+	// Until the load is opened the node's own is good enough.
+	if w.line.Store(a.Clock); a.Clock == nil {
+		w.line.Store(n.clock)
+	}
 	w.state = control.WorkerState{RunID: a.RunID, ResultID: a.ResultID, WorkerID: a.WorkerID,
 		WorkerGroupID: a.WorkerGroupID,
 		NodeID:        n.opts.NodeID, Status: engine.WorkerStarting, WantConnections: a.Connections}
@@ -102,7 +108,7 @@ func (w *runWorker) report() control.WorkerState {
 	defer w.mu.Unlock()
 	s := w.state
 	s.LogsDropped = w.node.out.linesDropped(w.a.RunID)
-	s.At = w.a.Clock.Now()
+	s.At, s.ClockError = w.line.Load().Now(), w.clockError()
 	return s
 }
 
@@ -129,7 +135,7 @@ func (w *runWorker) logWith(about map[string]any, level engine.LogLevel, message
 	text, _ := json.Marshal(about) // names and numbers
 	w.node.out.Put(control.Log{LogEntry: engine.LogEntry{RunID: w.a.RunID, ResultID: w.a.ResultID, WorkerID: w.a.WorkerID,
 		Level:   level,
-		Message: message, Details: text, Timestamp: engine.At(w.a.Clock.Now())}})
+		Message: message, Details: text, Timestamp: engine.At(w.line.Load().Now())}})
 }
 
 // pluginSays takes a line of the workload plugin into the run's log, where its rate is limited already;
@@ -201,7 +207,7 @@ func (w *runWorker) run(ctx context.Context) {
 			w.leave()
 			return
 		case <-w.step.due():
-			w.stepDue(w.a.Clock.Now())
+			w.stepDue(w.line.Load().Now())
 		case <-w.ticker.C:
 			w.beat()
 		}
@@ -365,7 +371,7 @@ func (w *runWorker) follow() {
 	} else {
 		w.load.SetPhase(p)
 	}
-	w.loadPhase, w.entered = p, w.a.Clock.Now()
+	w.loadPhase, w.entered = p, w.line.Load().Now()
 }
 
 func (w *runWorker) start() {
@@ -393,7 +399,7 @@ func (w *runWorker) begin() {
 		w.load.SetRate(w.ofRun(*w.rate), 0)
 	}
 	w.follow()
-	w.beginStep(w.a.Clock.Now())
+	w.beginStep(w.line.Load().Now())
 	w.change(func(s *control.WorkerState) { s.Status = engine.WorkerRunning })
 }
 
@@ -498,7 +504,7 @@ func (w *runWorker) collect() {
 		Resources: *w.node.resources.Load()}
 	w.load.Collect(&s)
 	w.step.tag(&s)
-	now := w.a.Clock.Now()
+	now := w.line.Load().Now()
 	s.Timestamp, s.PhaseSeconds = engine.At(now), now.Sub(w.entered).Seconds()
 	w.node.out.Put(control.Snapshot{WorkerSnapshot: s})
 }

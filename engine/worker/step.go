@@ -71,7 +71,7 @@ func (w *runWorker) enterStep(s control.Step) {
 	w.step.halt()
 	w.step = stepping{Step: s}
 	if w.begun {
-		w.beginStep(w.a.Clock.Now())
+		w.beginStep(w.line.Load().Now())
 	}
 }
 

@@ -524,6 +524,7 @@ type AssignRun struct {
 	KeySlot       int64  `protobuf:"varint,10,opt,name=key_slot,json=keySlot,proto3" json:"key_slot,omitempty"`
 	Connections   int64  `protobuf:"varint,11,opt,name=connections,proto3" json:"connections,omitempty"`
 	Workers       int64  `protobuf:"varint,12,opt,name=workers,proto3" json:"workers,omitempty"`
+	ClockAheadNs  int64  `protobuf:"varint,13,opt,name=clock_ahead_ns,json=clockAheadNs,proto3" json:"clock_ahead_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -638,6 +639,13 @@ func (x *AssignRun) GetConnections() int64 {
 func (x *AssignRun) GetWorkers() int64 {
 	if x != nil {
 		return x.Workers
+	}
+	return 0
+}
+
+func (x *AssignRun) GetClockAheadNs() int64 {
+	if x != nil {
+		return x.ClockAheadNs
 	}
 	return 0
 }
@@ -3779,7 +3787,7 @@ const file_control_proto_rawDesc = "" +
 	"\x0eserver_version\x18\x01 \x01(\tR\rserverVersion\x12%\n" +
 	"\x0eserver_process\x18\x02 \x01(\tR\rserverProcess\x12\x18\n" +
 	"\asession\x18\x03 \x01(\x03R\asession\x12\x12\n" +
-	"\x04link\x18\x04 \x01(\tR\x04link\"\xe0\x02\n" +
+	"\x04link\x18\x04 \x01(\tR\x04link\"\x86\x03\n" +
 	"\tAssignRun\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n" +
 	"\tresult_id\x18\x02 \x01(\tR\bresultId\x12\x1b\n" +
@@ -3793,7 +3801,8 @@ const file_control_proto_rawDesc = "" +
 	"\bkey_slot\x18\n" +
 	" \x01(\x03R\akeySlot\x12 \n" +
 	"\vconnections\x18\v \x01(\x03R\vconnections\x12\x18\n" +
-	"\aworkers\x18\f \x01(\x03R\aworkers\"?\n" +
+	"\aworkers\x18\f \x01(\x03R\aworkers\x12$\n" +
+	"\x0eclock_ahead_ns\x18\r \x01(\x03R\fclockAheadNs\"?\n" +
 	"\bRunEvent\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x03R\x05epoch\x12\x1d\n" +
 	"\n" +

@@ -1,0 +1,103 @@
+package worker
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
+)
+
+const (
+	// mostSamples are remembered of a server's clock, a few minutes.
+	mostSamples = 256
+	// mostDrift is what two clocks may drift apart, as a part of the time since they were compared.
+	mostDrift = 1.0 / 5000
+	// firstSample is how long a run worker waits for the first comparison of the clocks.
+	firstSample = 5 * time.Second
+)
+
+// clocks compares the clock of a server with the node's, by each Status that it acknowledges:
+// of four times, of which each side reads two, follows by how much it is ahead, to within
+// half of what was under way. The best of late counts, and the older it is the less.
+type clocks struct {
+	mu      sync.Mutex
+	samples []clockSample
+	first   chan struct{} // closed when there is one
+}
+
+type clockSample struct {
+	at           time.Time
+	ahead, error time.Duration
+}
+
+func newClocks() *clocks { return &clocks{first: make(chan struct{})} }
+
+// take takes an acknowledgement in: the Status left at sent and the acknowledgement came at
+// back, both by the node's clock.
+func (c *clocks) take(sent, back time.Time, ack control.StatusAck) {
+	if ack.Received.IsZero() || ack.Sent.IsZero() {
+		return
+	}
+	underWay := back.Sub(sent) - ack.Sent.Sub(ack.Received)
+	drift := drifted(back.Sub(sent)) + 1
+	if underWay < -drift {
+		return // no times that can be
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.samples) == 0 {
+		close(c.first)
+	}
+	if len(c.samples) == mostSamples {
+		c.samples = c.samples[:copy(c.samples, c.samples[1:])]
+	}
+	c.samples = append(c.samples, clockSample{back, (ack.Received.Sub(sent) + ack.Sent.Sub(back)) / 2,
+		max(underWay, 0)/2 + drift})
+}
+
+// drifted is how far clocks may have drifted apart in a time.
+func drifted(d time.Duration) time.Duration { return time.Duration(mostDrift * float64(d)) }
+
+// best is by how much the server's clock is ahead now, and how wrong that may be; 0 and 0 when nobody knows.
+func (c *clocks) best(now time.Time) (ahead, wrong time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.samples {
+		if e := s.error + drifted(now.Sub(s.at)); wrong == 0 || e < wrong {
+			ahead, wrong = s.ahead, e
+		}
+	}
+	return ahead, wrong
+}
+
+// timeLine is the run's: the server's own in its process, and elsewhere the node's, set by
+// the server's clock as it is when the load is opened. It does not follow what is measured
+// later: that is how wrong it is.
+func (w *runWorker) timeLine(ctx context.Context) *engine.Clock {
+	if w.a.Clock != nil {
+		return w.a.Clock
+	}
+	limit := time.NewTimer(firstSample)
+	defer limit.Stop()
+	select {
+	case <-w.server.first:
+	case <-limit.C:
+	case <-ctx.Done():
+	}
+	ahead, _ := w.server.best(w.node.clock.Now())
+	w.mu.Lock()
+	w.ahead = ahead
+	w.mu.Unlock()
+	return w.node.clock.Ahead(ahead + w.a.ClockAhead)
+}
+
+// clockError is how wrong the times of the worker's record may be, as times of the server. It needs mu.
+func (w *runWorker) clockError() time.Duration {
+	if w.a.Clock != nil {
+		return 0
+	}
+	ahead, wrong := w.server.best(w.node.clock.Now())
+	return wrong + (ahead - w.ahead).Abs()
+}
