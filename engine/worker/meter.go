@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"path/filepath"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine/artifact"
@@ -29,7 +30,7 @@ func (n *Node) measure(w *runWorker, began time.Time) {
 // State is what the node is and has now, for its metrics.
 func (n *Node) State() meter.NodeState {
 	s := meter.NodeState{Capacity: max(n.opts.Capacity, 0), Servers: n.out.servers(), FreeBytes: -1}
-	if free, _, ok := artifact.Space(n.opts.SpoolDir); ok {
+	if free, _, ok := artifact.Space(filepath.Dir(n.opts.SpoolDir)); ok {
 		s.FreeBytes = free
 	}
 	n.mu.Lock()
