@@ -104,7 +104,7 @@ func New(opts Options) *Fleet {
 		opts.Chance = rand.N[time.Duration]
 	}
 	f := &Fleet{opts: opts, changed: make(chan struct{}, 1), clock: engine.NewClock(nil),
-		lost: make(chan struct{}, 1),
+		lost:  make(chan struct{}, 1),
 		found: map[string]*node{}, coord: workcoord.New(workcoord.DefaultPolicy()),
 		byID: map[string]*node{}, placed: map[workcoord.Key]control.AssignRun{}, asked: map[workcoord.Key]time.Time{},
 		absent: map[string]*absent{},
