@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
@@ -54,7 +55,8 @@ func (s *Service) postpone(run engine.Run, parts int) {
 }
 
 func (s *Service) sweep(ctx context.Context, left map[string][]fleet.Part) error {
-	for id, parts := range left {
+	for _, id := range slices.Sorted(maps.Keys(left)) {
+		parts := left[id]
 		run, err := s.opts.Store.Run(ctx, id)
 		if err == nil && !run.Status.Live() && run.Phase != engine.PhaseProcessing {
 			if parts, err = s.missing(ctx, id, parts); err == nil && len(parts) == 0 {

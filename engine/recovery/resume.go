@@ -3,7 +3,10 @@ package recovery
 import (
 	"context"
 	"errors"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -156,7 +159,8 @@ func (s *Service) judgeStrangers(ctx context.Context) error {
 		all[k.runID][k] = w
 	}
 	s.mu.Unlock()
-	for runID, workers := range all {
+	for _, runID := range slices.Sorted(maps.Keys(all)) {
+		workers := all[runID]
 		run, err := s.opts.Store.Run(ctx, runID)
 		over := errors.Is(err, store.ErrNotFound)
 		switch {
@@ -172,7 +176,10 @@ func (s *Service) judgeStrangers(ctx context.Context) error {
 				continue // its server has it, or will
 			}
 		}
-		for k, w := range workers {
+		for _, k := range slices.SortedFunc(maps.Keys(workers), func(a, b stranger) int {
+			return strings.Compare(a.workerID, b.workerID)
+		}) {
+			w := workers[k]
 			switch {
 			case !over: // it is carried here now, and no stranger
 			case w.state.Status.Ended():

@@ -70,7 +70,7 @@ func TestSeeds(t *testing.T) {
 func TestASeedGivesOneTrace(t *testing.T) {
 	t.Parallel()
 	unraced(t)
-	for seed := uint64(1); seed <= 3; seed++ {
+	for seed := uint64(1); seed <= 6; seed++ {
 		_, one := simulate(t, seed, withoutNothing)
 		_, other := simulate(t, seed, withoutNothing)
 		if bytes.Equal(one, other) {

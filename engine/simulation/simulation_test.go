@@ -3,8 +3,10 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -256,7 +258,7 @@ func planned(context.Context, prepare.Deps, engine.Scenario, func(engine.Prepare
 
 // over reports whether all runs are.
 func (s *simulation) over() bool {
-	for id := range s.runs {
+	for _, id := range slices.Sorted(maps.Keys(s.runs)) {
 		run, err := s.store.Run(context.Background(), id)
 		if err != nil || !run.Status.Terminal() || run.Phase != engine.PhaseNone {
 			return false
@@ -270,7 +272,7 @@ func (s *simulation) settled() bool {
 	if !s.over() {
 		return false
 	}
-	for id := range s.runs {
+	for _, id := range slices.Sorted(maps.Keys(s.runs)) {
 		for _, l := range s.model.of(id) {
 			l.mu.Lock()
 			left := !l.closed && !l.p.dead.Load()
@@ -285,7 +287,7 @@ func (s *simulation) settled() bool {
 
 // unsettled says what has not ended (invariant 2).
 func (s *simulation) unsettled() {
-	for id := range s.runs {
+	for _, id := range slices.Sorted(maps.Keys(s.runs)) {
 		run, _ := s.store.Run(context.Background(), id)
 		text := fmt.Sprintf("%s is %s, %s", id, run.Status, run.Phase)
 		for _, l := range s.model.of(id) {
@@ -300,7 +302,7 @@ func (s *simulation) unsettled() {
 
 // check holds everything against the invariants that can be seen in the end.
 func (s *simulation) check() {
-	for id := range s.runs {
+	for _, id := range slices.Sorted(maps.Keys(s.runs)) {
 		run, err := s.store.Run(context.Background(), id)
 		if err != nil {
 			s.w.violated(2, "%s cannot be read: %v", id, err)
