@@ -12,6 +12,9 @@ import (
 // PartsPath is where a node gives its parts, by their work ids.
 const PartsPath = "/parts/"
 
+// MaxPart bounds a part, in bytes: one has two million rows at most.
+const MaxPart = 4 << 30
+
 // ErrAnnounced says that a node announces what it cannot have made.
 var ErrAnnounced = errors.New("not the announcement of a part")
 
@@ -36,7 +39,7 @@ func (p WorkReady) Check() error {
 		return fmt.Errorf("%w: the work id of %s is %.200q", ErrAnnounced, WorkIDOf(a), p.WorkID)
 	case p.ArtifactURL != PartsPath+p.WorkID:
 		return fmt.Errorf("%w: %s is said to be at %.200q", ErrAnnounced, p.WorkID, p.ArtifactURL)
-	case a.SizeBytes < 0 || a.RowCount < 0:
+	case a.SizeBytes < 0 || a.SizeBytes > MaxPart || a.RowCount < 0:
 		return fmt.Errorf("%w: %s is said to have %d bytes and %d rows", ErrAnnounced, p.WorkID, a.SizeBytes, a.RowCount)
 	case !sum.MatchString(a.SHA256):
 		return fmt.Errorf("%w: %.200q is no SHA-256", ErrAnnounced, a.SHA256)

@@ -18,6 +18,19 @@ import (
 // is stored under its final name in one rename, and never changes.
 type Folder struct {
 	dir string
+	// fault is asked before each step of storing a file; nil but in tests.
+	fault func(step string) error
+}
+
+// The steps of storing a file, in order.
+var steps = []string{"create", "write", "write again", "sync", "make the folder", "name", "sync the folder", "done"}
+
+// at lets a test fail a step.
+func (f *Folder) at(step string) error {
+	if f.fault == nil {
+		return nil
+	}
+	return f.fault(step)
 }
 
 var _ Store = (*Folder)(nil)
@@ -65,7 +78,7 @@ func (f *Folder) Put(ctx context.Context, a engine.Artifact, from artifact.Sourc
 		if err != nil {
 			return artifact.DiskError(f.dir, err)
 		}
-		return nil
+		return f.at("done")
 	}
 	// Another was faster.
 	if done, err := already(a, final); done || err != nil {
@@ -106,13 +119,22 @@ func matches(path string, a engine.Artifact) (bool, error) {
 
 // publish gives what has come in its name, unless that is taken (fs.ErrExist).
 func (f *Folder) publish(in *incoming, final string) error {
+	if err := f.at("make the folder"); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(filepath.Dir(final), 0o750); err != nil {
 		return err
 	}
 	if err := artifact.SyncDir(f.dir); err != nil {
 		return err
 	}
+	if err := f.at("name"); err != nil {
+		return err
+	}
 	if err := in.named(final); err != nil {
+		return err
+	}
+	if err := f.at("sync the folder"); err != nil {
 		return err
 	}
 	return artifact.SyncDir(filepath.Dir(final))

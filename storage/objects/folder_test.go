@@ -14,7 +14,12 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if step := os.Getenv(killAt); step != "" {
+		storeAndDie(step)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // someFile is a file to store.
 func someFile(t *testing.T, content string) (engine.Artifact, string) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -26,6 +27,9 @@ func (f *Folder) receive(ctx context.Context, a engine.Artifact, from artifact.S
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, artifact.DiskError(f.dir, err)
 	}
+	if err := f.at("create"); err != nil {
+		return nil, artifact.DiskError(f.dir, err)
+	}
 	if in, err = begin(dir); err != nil {
 		return nil, artifact.DiskError(f.dir, err)
 	}
@@ -34,9 +38,12 @@ func (f *Folder) receive(ctx context.Context, a engine.Artifact, from artifact.S
 			in.discard()
 		}
 	}()
-	failed, err := Receive(ctx, a, from, in.file)
+	failed, err := Receive(ctx, a, from, &faulty{f, in.file, "write"})
 	if err != nil {
 		return in, fmt.Errorf("storing part %s: %w", a.Name, err)
+	}
+	if failed == nil {
+		failed = f.at("sync")
 	}
 	if failed == nil {
 		failed = in.file.Sync()
@@ -45,6 +52,21 @@ func (f *Folder) receive(ctx context.Context, a engine.Artifact, from artifact.S
 		return in, artifact.DiskError(f.dir, failed)
 	}
 	return in, nil
+}
+
+// faulty is the file as a test may make it fail.
+type faulty struct {
+	*Folder
+	w    io.Writer
+	step string
+}
+
+func (f *faulty) Write(p []byte) (int, error) {
+	if err := f.at(f.step); err != nil {
+		return 0, err
+	}
+	f.step = "write again"
+	return f.w.Write(p)
 }
 
 // begin makes an empty file that is locked for as long as it is open.

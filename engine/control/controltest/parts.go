@@ -51,6 +51,7 @@ func Lies(good control.WorkReady, path string) map[string]control.WorkReady {
 		"a name with a backslash": func(p *control.WorkReady) { p.Artifact.Name = `..\x.parquet` },
 		"a long name":             func(p *control.WorkReady) { p.Artifact.Name = strings.Repeat("x", 1<<20) + ".parquet" },
 		"a size below zero":       func(p *control.WorkReady) { p.Artifact.SizeBytes = -1 },
+		"a size beyond measure":   func(p *control.WorkReady) { p.Artifact.SizeBytes = control.MaxPart + 1 },
 		"rows below zero":         func(p *control.WorkReady) { p.Artifact.RowCount = -1 },
 		"no sum":                  func(p *control.WorkReady) { p.Artifact.SHA256 = "" },
 		"a sum that climbs":       func(p *control.WorkReady) { p.Artifact.SHA256 = strings.Repeat("../", 21) + "x" },
