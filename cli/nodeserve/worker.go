@@ -17,6 +17,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/budget"
 	"github.com/loadstone-db/loadstone/engine/control/controlrpc"
 	"github.com/loadstone-db/loadstone/engine/control/nodecert"
 	"github.com/loadstone-db/loadstone/engine/plugin"
@@ -38,6 +39,9 @@ type Command struct {
 	Key       string        `placeholder:"FILE" env:"LOADSTONE_WORKER_KEY" help:"Its private key, PEM."`
 	ClientCA  string        `name:"client-ca" placeholder:"FILE" env:"LOADSTONE_WORKER_CLIENT_CA" help:"Who signs the certificates of servers, PEM: servers must have one then."`
 	TokenFile string        `placeholder:"FILE" env:"LOADSTONE_WORKER_TOKEN_FILE" help:"File with the token that servers must know."`
+
+	Spool wiring.SpoolFlags `embed:""`
+
 	// ContactLimit is less than it must be in tests only, which have not the time.
 	ContactLimit time.Duration `hidden:"" default:"60s" help:"How long load outlives the contact with who owns the run; at most 60s."`
 	Join         string        `placeholder:"TOKEN" env:"LOADSTONE_JOIN" help:"Token of loadstone node token, by which the node joins the servers that made it. Other users of this machine can read arguments: better LOADSTONE_JOIN, or --join-file."`
@@ -84,8 +88,9 @@ func (c *Command) Run(e *command.Env) error {
 	meters := wiring.NewNodeMeters(e.Version)
 	node := worker.NewNode(worker.Options{NodeID: id, Version: e.Version, Plugins: fetched, Drivers: drivers,
 		Capacity: c.Capacity, ContactLimit: c.ContactLimit,
-		SpoolDir: filepath.Join(dir, "spool"), Meter: meters.Node,
-		Log: e.Log})
+		SpoolDir: filepath.Join(dir, "spool"), SpoolBytes: c.Spool.Bytes(), KeepStored: budget.AcknowledgedFor,
+		Meter: meters.Node,
+		Log:   e.Log})
 	fetched.want = node.WantPlugin
 	meters.Read = node.State
 	listener, err := controlrpc.Listen(e.Ctx,

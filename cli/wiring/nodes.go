@@ -24,15 +24,32 @@ type NodeFlags struct {
 	NodesName      string   `name:"nodes-name" placeholder:"NAME" env:"LOADSTONE_NODES_NAME" help:"Name in the certificates of nodes that are dialled by other addresses, as with dns:///NAME (with --nodes-ca)."`
 	NodesTokenFile string   `name:"nodes-token-file" placeholder:"FILE" env:"LOADSTONE_NODES_TOKEN_FILE" help:"File with the token that nodes ask for."`
 	NodesInsecure  bool     `name:"nodes-insecure" env:"LOADSTONE_NODES_INSECURE" help:"Dial nodes without TLS also beyond this machine: anybody on the way reads targets' passwords."`
+
+	Spool SpoolFlags `embed:""`
+}
+
+// SpoolFlags bound what a node keeps of records on its disk.
+type SpoolFlags struct {
+	SpoolBudget int64 `name:"spool-budget" placeholder:"MB" env:"LOADSTONE_SPOOL_BUDGET" help:"How many MB of a node's disk parts of records may take that no server has stored yet; -1 is no limit (default: half of what is free)."`
+}
+
+// Bytes is the budget as a node takes it.
+func (f SpoolFlags) Bytes() int64 {
+	if f.SpoolBudget < 0 {
+		return -1
+	}
+	return f.SpoolBudget << 20
 }
 
 // openOwnNode starts the node in this process. It outlives ctx: runs are stopped by
 // Close, not by the signal that asks for it.
-func (s *Services) openOwnNode(ctx context.Context, capacity int, way *control.Memory, recordings worker.Recordings) {
+func (s *Services) openOwnNode(ctx context.Context, flags NodeFlags, way *control.Memory,
+	recordings worker.Recordings) {
 	// The flag's -1 is the default, and a node without a bound is none that a flag asks for.
 	node := worker.NewNode(worker.Options{
-		NodeID: control.OwnNode, Plugins: s.Plugins.ByHash(), Drivers: s.Drivers, Capacity: max(capacity, 0),
-		SpoolDir: filepath.Join(s.DataDir, "spool"), Reserve: s.reserve, Recordings: recordings, Log: s.Log,
+		NodeID: control.OwnNode, Plugins: s.Plugins.ByHash(), Drivers: s.Drivers, Capacity: max(flags.LocalCapacity, 0),
+		SpoolDir: filepath.Join(s.DataDir, "spool"), SpoolBytes: flags.Spool.Bytes(), Reserve: s.reserve,
+		Recordings: recordings, Log: s.Log,
 	})
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	served := make(chan error, 1)

@@ -354,7 +354,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 		return err
 	}
 	if own != nil {
-		s.openOwnNode(ctx, nodes.LocalCapacity, own, recordings)
+		s.openOwnNode(ctx, nodes, own, recordings)
 	}
 	s.Meter = meter.NewServer()
 	s.Roster = roster.New(roster.Options{Store: s.Store, Server: s.owner, Log: s.Log})

@@ -50,14 +50,22 @@ type part struct {
 	maxTime int64
 	opened  time.Time
 	opts    *WriterOptions
+	asked   int64 // of the quota
 }
 
+func (p *part) name() string { return filepath.Base(p.path) }
+
 func openPart(opts *WriterOptions, path string, create func(string) (file, error)) (*part, error) {
-	f, err := create(path + unfinished)
-	if err != nil {
+	p := &part{path: path, sum: sha256.New(), opened: time.Now(), opts: opts}
+	if err := p.ask(len(magic)); err != nil {
 		return nil, err
 	}
-	p := &part{path: path, f: f, sum: sha256.New(), opened: time.Now(), opts: opts}
+	f, err := create(path + unfinished)
+	if err != nil {
+		p.gone()
+		return nil, err
+	}
+	p.f = f
 	if err := p.write([]byte(magic)); err != nil {
 		p.abandon()
 		return nil, err
@@ -73,6 +81,9 @@ func (p *part) write(b []byte) error {
 }
 
 func (p *part) add(bytes []byte, group format.RowGroup, minTime, maxTime int64) error {
+	if err := p.ask(len(bytes)); err != nil {
+		return err
+	}
 	if err := p.write(bytes); err != nil {
 		return err
 	}
@@ -91,13 +102,18 @@ func (p *part) add(bytes []byte, group format.RowGroup, minTime, maxTime int64) 
 func (p *part) finish() (engine.Artifact, error) {
 	a := engine.Artifact{
 		ArtifactID: uuid.NewString(), RunID: p.opts.RunID, ResultID: p.opts.ResultID, WorkerID: p.opts.WorkerID,
-		Kind: KindExecutions, Name: filepath.Base(p.path), RowCount: p.rows,
+		Kind: KindExecutions, Name: p.name(), RowCount: p.rows,
 		MinTime: engine.At(time.Unix(0, p.minTime)), MaxTime: engine.At(time.Unix(0, p.maxTime)),
 		SchemaVersion: SchemaVersion, CreatedAt: engine.At(time.Now()),
 	}
 	footer, err := p.footer(a)
 	if err != nil {
 		return a, err
+	}
+	if len(footer) > footerRoom+groupRoom*len(p.groups) {
+		if err := p.ask(len(footer)); err != nil {
+			return a, err
+		}
 	}
 	if err := p.write(footer); err != nil {
 		return a, err
@@ -115,6 +131,9 @@ func (p *part) finish() (engine.Artifact, error) {
 		return a, err
 	}
 	a.SizeBytes, a.SHA256 = p.size, hex.EncodeToString(p.sum.Sum(nil))
+	if q := p.opts.Quota; q != nil {
+		q.Finished(a)
+	}
 	return a, nil
 }
 
@@ -151,6 +170,14 @@ func (p *part) footer(a engine.Artifact) ([]byte, error) {
 func (p *part) abandon() {
 	_ = p.f.Close() // the file is thrown away
 	_ = os.Remove(p.path + unfinished)
+	p.gone()
+}
+
+// gone tells the quota that nothing of the part is on the disk.
+func (p *part) gone() {
+	if q := p.opts.Quota; q != nil {
+		q.Abandoned(p.name())
+	}
 }
 
 // SyncDir makes the names in a folder durable.

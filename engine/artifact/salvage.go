@@ -14,6 +14,10 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
+// Stored ends the names of parts that a server has, which are kept a while for one that
+// asks again, and are of no use to another process.
+const Stored = ".stored"
+
 // aside ends the names of parts that could not be opened; they are tried again.
 const aside = ".aside"
 
@@ -49,7 +53,7 @@ var openWhole = OpenPart
 
 // Salvage lists the whole parts that a killed process left in dir, by name, and
 // removes what is torn for certain: files under construction, and files that end
-// without a footer. A part that cannot be opened for another reason — no
+// without a footer; and what a server has. A part that cannot be opened for another reason — no
 // descriptors, a failing disk, a newer version's columns — is moved aside, tried
 // again by the next call, and told by an *AsideError. No Writer may be at work in
 // dir. A missing folder has no parts.
@@ -67,7 +71,7 @@ func Salvage(dir string) ([]engine.Artifact, error) {
 		name := entry.Name()
 		switch {
 		case entry.IsDir():
-		case strings.HasSuffix(name, extension+unfinished):
+		case strings.HasSuffix(name, extension+unfinished), strings.HasSuffix(name, extension+Stored):
 			if err := os.Remove(filepath.Join(dir, name)); err != nil {
 				kept.Parts = append(kept.Parts, Aside{name, fmt.Errorf("removing torn part: %w", err)})
 			}

@@ -34,6 +34,8 @@ type WriterOptions struct {
 	PartAge  time.Duration
 	// Reserve is how many bytes of the disk stay free; recording ends when there are fewer. 0 is none.
 	Reserve int64
+	// Quota bounds what is written; nil is no bound.
+	Quota Quota
 }
 
 const (
@@ -159,6 +161,12 @@ func (w *Writer) Close() ([]engine.Artifact, error) {
 }
 
 func (w *Writer) fail(err error) error {
+	if full := (*quotaError)(nil); errors.As(err, &full) {
+		if kept := w.keep(); kept == nil {
+			w.err = full.error
+			return w.err
+		}
+	}
 	if w.part != nil {
 		w.part.abandon()
 		w.part = nil
@@ -205,6 +213,16 @@ func (w *Writer) flush() error {
 		return w.rotate()
 	}
 	return nil
+}
+
+// keep ends the current part with the rows that it has on the disk.
+func (w *Writer) keep() error {
+	w.cols.reset()
+	if w.part != nil && w.part.rows == 0 {
+		w.part.abandon()
+		w.part = nil
+	}
+	return w.rotate()
 }
 
 // rotate ends the current part. At most one part is being made durable at a time.

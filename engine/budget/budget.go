@@ -129,8 +129,12 @@ type Found struct {
 	Bytes int64
 }
 
-// Finished says that a file is whole.
-type Finished struct{ Key string }
+// Finished says that a file is whole, and how large it has become: what was granted
+// beyond that is given back. 0 is what was granted.
+type Finished struct {
+	Key   string
+	Bytes int64
+}
 
 // Announced says that servers have been told of a file.
 type Announced struct{ Key string }
@@ -143,6 +147,9 @@ type Used struct{ Key string }
 
 // Gone says that a file is not on the disk any more.
 type Gone struct{ Key string }
+
+// Withdrawn says that nobody waits for an answer about a file any more.
+type Withdrawn struct{ Key string }
 
 // Passed says that time has passed.
 type Passed struct{}
@@ -157,6 +164,7 @@ func (Announced) happening()    {}
 func (Acknowledged) happening() {}
 func (Used) happening()         {}
 func (Gone) happening()         {}
+func (Withdrawn) happening()    {}
 func (Passed) happening()       {}
 func (Ended) happening()        {}
 
@@ -212,6 +220,9 @@ func (b *Budget) Apply(now time.Time, h Happening) []Action {
 		b.add(d.now, Grow(h)).state = finished
 		d.count(b.files[h.Key], h.Bytes)
 	case Finished:
+		if f := b.files[h.Key]; f != nil && f.state == writing && h.Bytes > 0 && h.Bytes < f.bytes {
+			d.count(f, h.Bytes-f.bytes)
+		}
 		d.enter(h.Key, finished)
 	case Announced:
 		d.enter(h.Key, announced)
@@ -221,8 +232,10 @@ func (b *Budget) Apply(now time.Time, h Happening) []Action {
 		if f := b.files[h.Key]; f != nil && f.kind == Cache {
 			f.since, f.order = now, b.next()
 		}
+	case Withdrawn:
+		b.withdraw(h.Key)
 	case Gone:
-		b.waiting = slices.DeleteFunc(b.waiting, func(g Grow) bool { return g.Key == h.Key })
+		b.withdraw(h.Key)
 		if f := b.files[h.Key]; f != nil {
 			d.count(f, -f.bytes)
 			delete(b.files, h.Key)
@@ -235,6 +248,10 @@ func (b *Budget) Apply(now time.Time, h Happening) []Action {
 	d.answer()
 	d.relieve()
 	return d.actions
+}
+
+func (b *Budget) withdraw(key string) {
+	b.waiting = slices.DeleteFunc(b.waiting, func(g Grow) bool { return g.Key == key })
 }
 
 func (b *Budget) next() int64 {

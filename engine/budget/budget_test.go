@@ -40,7 +40,7 @@ func (m *machine) has(key string, k Kind, bytes int64, steps ...Happening) {
 		g.Run = "run"
 	}
 	m.wants(g, Granted{g})
-	m.wants(Finished{key})
+	m.wants(Finished{Key: key})
 	for _, s := range steps {
 		m.wants(s)
 	}
@@ -151,4 +151,19 @@ func TestWhatWasThereBeforeCounts(t *testing.T) {
 	m.wants(Acknowledged{"old"}, Delete{"old", IsAcknowledged})
 	m.wants(Gone{"old"})
 	m.wants(grow, Granted{grow})
+}
+
+// TestWhatWasAskedForAndNotWrittenIsGivenBack, to who waits for it.
+func TestWhatWasAskedForAndNotWrittenIsGivenBack(t *testing.T) {
+	m := newMachine(t)
+	part := Grow{Key: "part", Kind: Work, Bytes: 40}
+	m.wants(part, Granted{part})
+	m.has("old", Work, 20)
+	grow := Grow{Key: "new", Kind: Work, Bytes: 50}
+	m.wants(grow, Redo{"old"}, Delete{"old", IsOldest})
+	m.wants(Finished{"part", 30}, Granted{grow})
+	m.wants(Finished{"part", 10})
+	if m.Used() != 100 {
+		t.Errorf("%d are used", m.Used())
+	}
 }

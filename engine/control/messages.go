@@ -229,6 +229,8 @@ type WorkerState struct {
 	Totals *engine.Totals
 	// Parts is the number of parts announced by WorkReady before this message.
 	Parts int
+	// RecordEnded: the record may not fit on the node. The load ends while there is room for what is in flight.
+	RecordEnded bool
 	// LogsDropped is how many lines of the run's log the node has dropped so far, of all its workers.
 	LogsDropped int64
 	// IOEngine names what drove the connections; set with Totals.
@@ -256,6 +258,8 @@ type WorkReady struct {
 	ArtifactURL string
 	// Salvaged is true for a part that a killed process left behind.
 	Salvaged bool
+	// Pressing: the node needs its room, and the server is to fetch it at once, also beside load.
+	Pressing bool
 	// Totals are what the run worker of a salvaged part had counted; nil when it was killed before it had ended.
 	Totals *engine.Totals
 }

@@ -3,8 +3,6 @@ package orchestrator
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
@@ -21,7 +19,8 @@ type finisher struct {
 	// shown are the percentiles of the measurement so far.
 	shown outcome.Shown
 	// parts are finished ones that nodes hold, by work id.
-	parts map[string]fleet.Part
+	parts  map[string]fleet.Part
+	beside outcome.Beside
 	// ends tell nodes that the ends of their run workers are known.
 	ends    []func()
 	results chan *outcome.Outcome
@@ -96,9 +95,7 @@ func (l *finisher) begin(ctx context.Context) {
 			e.Workers = append(e.Workers, c)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(l.finisher.parts)) {
-		e.Parts = append(e.Parts, l.finisher.parts[id])
-	}
+	e.Parts = l.finisher.beside.End(l.finisher.parts)
 	l.finisher.saveCounts(e)
 	l.svc.routines.Go(func() { l.finisher.results <- l.svc.outcomes.Process(ctx, e) })
 }
@@ -112,7 +109,7 @@ func (l *finisher) saveCounts(e outcome.Evidence) {
 			if c.Totals == nil {
 				continue
 			}
-			if err := l.svc.opts.Store.SaveResult(ctx, counted(e.Run, e.Run.Status, c)); err != nil {
+			if err := l.svc.opts.Store.SaveResult(ctx, c.Counted(e.Run)); err != nil {
 				return err
 			}
 		}
@@ -121,15 +118,6 @@ func (l *finisher) saveCounts(e outcome.Evidence) {
 		}
 		return nil
 	})
-}
-
-// counted is a run worker's row of the results with what it has counted.
-func counted(run engine.Run, status engine.Status, c outcome.Worker) engine.RunResult {
-	f := &engine.Figures{ByKind: map[engine.Kind]*engine.KindFigures{}}
-	f.Accounting = c.Totals.Accounting
-	f.Connections, f.KeysReplaced = &c.Totals.Connections, c.Totals.KeysReplaced
-	return engine.RunResult{ResultID: c.ResultID, RunID: run.RunID, WorkerID: c.ID, WorkerGroupID: &c.Group,
-		RunName: run.RunName, Status: status, Figures: f}
 }
 
 // keepEnd stores what a run worker has counted, and tells its node that the end is known:
@@ -145,7 +133,7 @@ func (l *finisher) keepEnd(w *runWorker, from fleet.Node, m control.WorkerState)
 	case l.life.Stopping():
 		l.finisher.ends = append(l.finisher.ends, acknowledge)
 	default:
-		row := counted(l.run, l.run.Status, outcome.Worker{ID: w.id, ResultID: w.resultID, Group: w.group, Totals: m.Totals})
+		row := outcome.Worker{ID: w.id, ResultID: w.resultID, Group: w.group, Totals: m.Totals}.Counted(l.run)
 		l.keeper.Add("the counts of a run worker", func(ctx context.Context) error {
 			err := l.svc.opts.Store.SaveResult(ctx, row)
 			if err == nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -372,7 +373,11 @@ func (l *live) receive(ctx context.Context, f fromNode) {
 		l.logbook.Add(m.LogEntry)
 		l.logbook.Lost("the server", l.linesLost.Load())
 	case control.WorkReady:
-		l.finisher.parts[m.WorkID] = fleet.Part{WorkReady: m, Node: f.node}
+		p := fleet.Part{WorkReady: m, Node: f.node}
+		l.finisher.parts[m.WorkID] = p
+		if m.Pressing {
+			l.svc.routines.Go(func() { l.finisher.beside.Keep(ctx, l.svc.outcomes, l.keeper, l.log, p) })
+		}
 	case control.RunRejected:
 		if w := l.worker(m.WorkerID); w != nil {
 			w.state.Status, w.state.Err = engine.WorkerFailed, m.Err
@@ -402,6 +407,11 @@ func (l *live) report(ctx context.Context, from fleet.Node, m control.WorkerStat
 		// It was given up, and its load may have run on; what it counted still counts.
 		w.state.Totals = m.Totals
 		return
+	}
+	if m.RecordEnded && !w.state.RecordEnded {
+		// Known before anything of the record is missing, and whether or not anything will be.
+		l.validity.Add(aggregate.CauseIncompleteRecord, fmt.Sprintf("The record of %s may not fit on %s, and its load ends",
+			w.id, m.NodeID), l.clock.Now(), l.clock.Now())
 	}
 	changed := w.state.Status != m.Status
 	w.state = m

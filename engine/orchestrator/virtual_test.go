@@ -43,6 +43,10 @@ type virtual struct {
 	workers map[string]*virtualWorker
 	// served is what the target serves in a second by so many connections in all; nil: what is asked for.
 	served func(connections int, rate float64) float64
+	// quota is asked by the writers; nil is no bound.
+	quota artifact.Quota
+	// acked are the parts that the server has acknowledged.
+	acked []control.ArtifactAck
 	// cpu is what the generator's processor is said to be used, in per cent.
 	cpu float64
 }
@@ -137,12 +141,17 @@ func (v *virtual) listen(ctx context.Context) {
 		case control.AssignRun:
 			w := &virtualWorker{a: m, connections: m.Connections, status: engine.WorkerReady, phase: engine.PhasePreparing}
 			w.writer, err = artifact.NewWriter(artifact.WriterOptions{Dir: filepath.Join(v.dir, m.WorkerID), RunID: m.RunID,
-				ResultID: m.ResultID, WorkerID: m.WorkerID, Statements: m.Plan.Statements})
+				ResultID: m.ResultID, WorkerID: m.WorkerID, Statements: m.Plan.Statements, Quota: v.quota})
 			if err != nil {
 				v.t.Error(err)
 			}
 			v.workers[m.WorkerID] = w
 			v.say(w.report())
+		case control.ArtifactAck:
+			v.acked = append(v.acked, m)
+			if err := os.Remove(filepath.Join(v.dir, m.WorkerID, m.Name)); err != nil && !os.IsNotExist(err) {
+				v.t.Error(err)
+			}
 		case control.RunEvent:
 			for _, id := range slices.Sorted(maps.Keys(v.workers)) {
 				if w := v.workers[id]; m.Event.For(id, w.a.WorkerGroupID) {

@@ -106,7 +106,7 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Outcome {
 		v.Add(aggregate.CauseIncompleteRecord, text, from, to)
 	}
 	for _, p := range e.Parts {
-		if err := s.keepPart(ctx, e.Keeper, p); err != nil {
+		if err := s.Keep(ctx, e.Keeper, p); err != nil {
 			if ctx.Err() != nil {
 				return o
 			}
@@ -169,8 +169,9 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Outcome {
 	return o
 }
 
-// keepPart stores and indexes one part, then acknowledges it: the node deletes its own after that.
-func (s *Service) keepPart(ctx context.Context, k *keeper.Keeper, p fleet.Part) error {
+// Keep stores and indexes one part, then acknowledges it: the node deletes its own after
+// that. Repeating it is harmless.
+func (s *Service) Keep(ctx context.Context, k *keeper.Keeper, p fleet.Part) error {
 	if err := s.opts.Results.Put(ctx, p.Artifact, p); err != nil {
 		return fmt.Errorf("storing %s: %w", p.Artifact.Name, err)
 	}

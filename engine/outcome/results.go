@@ -56,6 +56,15 @@ func (s *Service) saveResults(ctx context.Context, e Evidence, parent *engine.Fi
 	}
 }
 
+// Counted is a run worker's row of the results with what it has counted, which is known.
+func (w Worker) Counted(run engine.Run) engine.RunResult {
+	f := &engine.Figures{ByKind: map[engine.Kind]*engine.KindFigures{}}
+	f.Accounting = w.Totals.Accounting
+	f.Connections, f.KeysReplaced = &w.Totals.Connections, w.Totals.KeysReplaced
+	return engine.RunResult{ResultID: w.ResultID, RunID: run.RunID, WorkerID: w.ID, WorkerGroupID: &w.Group,
+		RunName: run.RunName, Status: run.Status, Figures: f}
+}
+
 // Summarize is the result of a run as users read it.
 func Summarize(run engine.Run, parent engine.RunResult) *engine.Summary {
 	if parent.Figures == nil {

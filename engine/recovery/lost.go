@@ -3,10 +3,11 @@ package recovery
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -28,18 +29,34 @@ func (s *Service) lastSign(ctx context.Context, run engine.Run) (time.Time, erro
 	return time.Now(), nil
 }
 
+// record are the parts of executions that a run has left: those that nodes hold, and
+// those that were stored beside its load.
+func (s *Service) record(ctx context.Context, runID string) ([]engine.Artifact, error) {
+	stored, err := s.opts.Store.Artifacts(ctx, runID)
+	if err != nil {
+		return nil, fmt.Errorf("looking for the record of run %s: %w", runID, err)
+	}
+	record := slices.DeleteFunc(stored, func(a engine.Artifact) bool { return a.Kind != artifact.KindExecutions })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.parts[runID] {
+		record = append(record, p.Artifact)
+	}
+	return record, nil
+}
+
 // recordEnds is when the record of a killed run ends on the first of its workers:
 // what its parts do not hold was in memory, and is lost. A worker without a part
 // lost everything since the load began; before that there is nothing to lose but
 // the seconds after last.
-func recordEnds(run engine.Run, last time.Time, parts []fleet.Part) time.Time {
+func recordEnds(run engine.Run, last time.Time, parts []engine.Artifact) time.Time {
 	if run.WarmupStartTime.IsZero() {
 		return last
 	}
 	ends := map[string]time.Time{}
-	for _, p := range parts {
-		if end := p.Artifact.MaxTime.Time; end.After(ends[p.Artifact.WorkerID]) {
-			ends[p.Artifact.WorkerID] = end
+	for _, a := range parts {
+		if end := a.MaxTime.Time; end.After(ends[a.WorkerID]) {
+			ends[a.WorkerID] = end
 		}
 	}
 	// Every run worker that ever had a target has a record, also one that has left.

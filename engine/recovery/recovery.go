@@ -171,9 +171,11 @@ func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclai
 	now := time.Now()
 	e := found{Evidence: outcome.Evidence{Validity: aggregate.NewValidity()}}
 	if run.Status.Live() {
-		s.mu.Lock()
-		e.LostFrom, e.LostTo = recordEnds(run, last, s.parts[run.RunID]), now
-		s.mu.Unlock()
+		record, err := s.record(ctx, run.RunID)
+		if err != nil {
+			return err
+		}
+		e.LostFrom, e.LostTo = recordEnds(run, last, record), now
 		if run, err = s.endLost(ctx, run, epoch, why, last, e.LostFrom, now); err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"os"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine/control"
@@ -33,18 +32,6 @@ func (n *Node) Idle(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// Part opens a part that the node holds, by its work id: what it does not hold is
-// os.ErrNotExist, whatever lies on its disk.
-func (n *Node) Part(workID string) (*os.File, error) {
-	n.mu.Lock()
-	p, ok := n.parts[workID]
-	n.mu.Unlock()
-	if !ok {
-		return nil, os.ErrNotExist
-	}
-	return os.Open(p.path)
 }
 
 // WantPlugin asks the server for a plugin.

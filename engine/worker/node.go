@@ -5,9 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -18,7 +15,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -34,6 +30,11 @@ type Options struct {
 	// SpoolDir holds recorded parts until the server has them; nobody else opens a file in it.
 	// One node at a time uses it.
 	SpoolDir string
+	// SpoolBytes is the budget of the spool; 0 is half of what its disk has free, less than 0 none.
+	SpoolBytes int64
+	// KeepStored is how long the node keeps a part that a server has acknowledged, for one that asks
+	// again: budget.AcknowledgedFor, or 0 where nobody else could.
+	KeepStored time.Duration
 	// Reserve is how many bytes of the spool's disk recording leaves free; 0 is the
 	// default of artifact.Reserve, less than 0 none.
 	Reserve int64
@@ -64,6 +65,7 @@ type Node struct {
 	// clock is the node's, and compared what the server that was heard last makes of it.
 	clock    *engine.Clock
 	compared atomic.Pointer[clocks]
+	disk     *spool
 	// statuses are those that wait for their acknowledgement.
 	statuses statuses
 
@@ -82,6 +84,9 @@ type Node struct {
 	// ended are run workers of whose end no server has said that it knows.
 	ended map[workerKey]control.WorkerState
 	parts map[string]heldPart // by work id
+	// stored are parts that a server has and that are still on the disk, and early those that were
+	// announced while their run worker has load; by work id.
+	stored, early map[string]bool
 	// aside are those that cannot be opened.
 	aside []control.AsidePart
 	// draining: the process is ending; drainAsked: an operator wants the node to rest.
@@ -111,6 +116,9 @@ func NewNode(opts Options) *Node {
 	n := &Node{opts: opts, session: uuid.NewString(), out: newOutbox(), sampler: newSampler(),
 		clock: engine.NewClock(opts.Clock),
 		held:  map[workerKey]*runWorker{}, ended: map[workerKey]control.WorkerState{}, parts: map[string]heldPart{}}
+	n.stored, n.early = map[string]bool{}, map[string]bool{}
+	n.disk = newSpool(opts.SpoolDir, spoolBytes(opts.SpoolDir, opts.SpoolBytes), max(opts.KeepStored, 0), opts.Log,
+		n.readyEarly)
 	n.lifetime, n.end = context.WithCancel(context.Background())
 	n.resources.Store(&engine.Resources{})
 	return n
@@ -205,6 +213,7 @@ func (n *Node) Serve(ctx context.Context, link control.NodeEnd) error {
 func (n *Node) Close() {
 	n.end()
 	n.workers.Wait()
+	n.dropStored()
 }
 
 // hello says what the node is, and all that it holds, whoever owns it.
@@ -237,6 +246,7 @@ func (n *Node) beat(ctx context.Context) {
 	for {
 		r := n.sampler.sample()
 		n.resources.Store(&r)
+		n.tend()
 		n.report()
 		select {
 		case <-ctx.Done():
@@ -354,97 +364,8 @@ func (n *Node) assign(s *session, a control.AssignRun) {
 		delete(n.held, key)
 		n.ended[key] = w.report()
 		n.mu.Unlock()
+		if len(n.of(a.RunID)) == 0 {
+			n.disk.ended(a.RunID)
+		}
 	})
-}
-
-// ready announces finished parts and keeps them until they are acknowledged.
-func (n *Node) ready(parts []engine.Artifact, dir string, salvaged bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, a := range parts {
-		if a.Kind == "" {
-			a.Kind = "executions"
-		}
-		id := control.WorkIDOf(a)
-		p := control.WorkReady{WorkID: id, NodeID: n.opts.NodeID, Artifact: a, ArtifactURL: control.PartsPath + id,
-			Salvaged: salvaged}
-		if salvaged {
-			p.Totals = keptCounts(dir, a.ResultID)
-		}
-		n.parts[p.WorkID] = heldPart{p, filepath.Join(dir, a.Name)}
-		if !salvaged {
-			n.out.Put(p)
-		}
-	}
-}
-
-func (n *Node) acknowledged(ack control.ArtifactAck) {
-	id := ack.RunID + "/" + ack.WorkerID + "/" + ack.Name
-	n.mu.Lock()
-	p, ok := n.parts[id]
-	if ok && p.Artifact.SHA256 == ack.SHA256 {
-		delete(n.parts, id)
-	}
-	last := !slices.ContainsFunc(slices.Collect(maps.Values(n.parts)), func(o heldPart) bool {
-		return o.Artifact.RunID == ack.RunID && o.Artifact.WorkerID == ack.WorkerID
-	})
-	n.mu.Unlock()
-	if !ok || p.Artifact.SHA256 != ack.SHA256 {
-		return
-	}
-	path := p.path
-	if last {
-		dropCounts(filepath.Dir(path))
-	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		n.opts.Log.Warn().Err(err).Str("run_id", ack.RunID).Str("part", ack.Name).
-			Msg("an acknowledged part cannot be deleted")
-	}
-	tidy(filepath.Dir(path))
-}
-
-// tidy removes the folder of one run worker's parts, and the run's, when they
-// are empty; Remove refuses others.
-func tidy(dir string) {
-	_ = os.Remove(dir)
-	_ = os.Remove(filepath.Dir(dir))
-}
-
-// spool is the folder of one run worker's parts.
-func (n *Node) spool(runID, workerID string) string {
-	return filepath.Join(n.opts.SpoolDir, runID, workerID)
-}
-
-// salvageSpool finds the parts that a killed process left behind.
-func (n *Node) salvageSpool() {
-	dirs, err := filepath.Glob(filepath.Join(n.opts.SpoolDir, "*", "*"))
-	if err != nil {
-		return
-	}
-	for _, dir := range dirs {
-		parts, err := artifact.Salvage(dir)
-		var kept *artifact.AsideError
-		switch {
-		case errors.As(err, &kept):
-			run, worker := filepath.Base(filepath.Dir(dir)), filepath.Base(dir)
-			for _, p := range kept.Parts {
-				n.opts.Log.Error().Err(p.Err).Str("run_id", run).Str("worker_id", worker).Str("path", filepath.Join(dir, p.Name)).
-					Msg("a part of an earlier process cannot be opened; it was moved aside and is tried again at the next start")
-				n.aside = append(n.aside, control.AsidePart{RunID: run, WorkerID: worker, Name: p.Name, Reason: p.Err.Error()})
-			}
-		case err != nil:
-			n.opts.Log.Warn().Err(err).Str("folder", dir).Msg("parts of an earlier process cannot be read")
-			continue
-		}
-		if len(parts) == 0 {
-			if kept != nil {
-				continue
-			}
-			dropCounts(dir)
-			tidy(dir)
-			continue
-		}
-		n.opts.Log.Info().Str("folder", dir).Int("parts", len(parts)).Msg("found parts of an earlier process")
-		n.ready(parts, dir, true)
-	}
 }

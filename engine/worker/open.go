@@ -62,7 +62,8 @@ func (w *runWorker) open(ctx context.Context) (_ *resources, err error) {
 		WorkerID:   w.a.WorkerID,
 		Statements: w.a.Plan.Statements, Errors: func(id uint32) engine.ExecutionError { return r.load.Error(id) },
 		OpenLoop: w.a.Workload.LoadMode == engine.LoadQPS,
-		Reserve:  artifact.Reserve(opts.SpoolDir, opts.Reserve)})
+		Reserve:  artifact.Reserve(opts.SpoolDir, opts.Reserve),
+		Quota:    runQuota{w.node.disk, w.a.RunID, w.a.WorkerID}})
 	if err != nil {
 		return nil, fmt.Errorf("opening the recorder: %w", err)
 	}

@@ -488,6 +488,12 @@ func (w *runWorker) beat() {
 		w.fail(&engine.Error{Code: engine.CodeUnavailable,
 			Message: fmt.Sprintf("%s was ready, and heard no START for %.0f s.", w.a.WorkerID, control.StartLimit.Seconds())})
 	}
+	if why := w.node.disk.pressedBy(w.a.RunID); why != nil && !w.stopping {
+		w.mu.Lock()
+		w.state.RecordEnded = true
+		w.mu.Unlock()
+		w.fail(why) // while what is in flight still has its room
+	}
 	w.collect()
 	w.node.out.Put(w.report())
 }

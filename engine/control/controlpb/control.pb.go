@@ -2220,8 +2220,10 @@ type WorkerState struct {
 	IoEngine        string                 `protobuf:"bytes,15,opt,name=io_engine,json=ioEngine,proto3" json:"io_engine,omitempty"`
 	At              *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=at,proto3" json:"at,omitempty"`
 	ClockErrorNs    int64                  `protobuf:"varint,17,opt,name=clock_error_ns,json=clockErrorNs,proto3" json:"clock_error_ns,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// The record of the run may not fit on the node: its load ends, and the run is marked.
+	RecordEnded   bool `protobuf:"varint,18,opt,name=record_ended,json=recordEnded,proto3" json:"record_ended,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WorkerState) Reset() {
@@ -2371,6 +2373,13 @@ func (x *WorkerState) GetClockErrorNs() int64 {
 		return x.ClockErrorNs
 	}
 	return 0
+}
+
+func (x *WorkerState) GetRecordEnded() bool {
+	if x != nil {
+		return x.RecordEnded
+	}
+	return false
 }
 
 type Histogram struct {
@@ -3139,9 +3148,11 @@ type WorkReady struct {
 	NodeId   string                 `protobuf:"bytes,2,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
 	Artifact *Artifact              `protobuf:"bytes,3,opt,name=artifact,proto3" json:"artifact,omitempty"`
 	// A path on the node that the stream belongs to; the server asks no other host.
-	ArtifactUrl   string  `protobuf:"bytes,4,opt,name=artifact_url,json=artifactUrl,proto3" json:"artifact_url,omitempty"`
-	Salvaged      bool    `protobuf:"varint,5,opt,name=salvaged,proto3" json:"salvaged,omitempty"`
-	Totals        *Totals `protobuf:"bytes,6,opt,name=totals,proto3" json:"totals,omitempty"`
+	ArtifactUrl string  `protobuf:"bytes,4,opt,name=artifact_url,json=artifactUrl,proto3" json:"artifact_url,omitempty"`
+	Salvaged    bool    `protobuf:"varint,5,opt,name=salvaged,proto3" json:"salvaged,omitempty"`
+	Totals      *Totals `protobuf:"bytes,6,opt,name=totals,proto3" json:"totals,omitempty"`
+	// The node needs its room: the server is to fetch it at once, also beside load.
+	Pressing      bool `protobuf:"varint,7,opt,name=pressing,proto3" json:"pressing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3216,6 +3227,13 @@ func (x *WorkReady) GetTotals() *Totals {
 		return x.Totals
 	}
 	return nil
+}
+
+func (x *WorkReady) GetPressing() bool {
+	if x != nil {
+		return x.Pressing
+	}
+	return false
 }
 
 type Artifact struct {
@@ -3938,7 +3956,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04lost\x18\x01 \x01(\x03R\x04lost\x12\x18\n" +
 	"\arefused\x18\x02 \x01(\x03R\arefused\x12\x1a\n" +
 	"\breopened\x18\x03 \x01(\x03R\breopened\x12!\n" +
-	"\fmost_missing\x18\x04 \x01(\x03R\vmostMissing\"\xd9\x04\n" +
+	"\fmost_missing\x18\x04 \x01(\x03R\vmostMissing\"\xfc\x04\n" +
 	"\vWorkerState\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n" +
 	"\tresult_id\x18\x02 \x01(\tR\bresultId\x12\x1b\n" +
@@ -3957,7 +3975,8 @@ const file_control_proto_rawDesc = "" +
 	"\flogs_dropped\x18\x0e \x01(\x03R\vlogsDropped\x12\x1b\n" +
 	"\tio_engine\x18\x0f \x01(\tR\bioEngine\x12*\n" +
 	"\x02at\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12$\n" +
-	"\x0eclock_error_ns\x18\x11 \x01(\x03R\fclockErrorNs\"\x98\x01\n" +
+	"\x0eclock_error_ns\x18\x11 \x01(\x03R\fclockErrorNs\x12!\n" +
+	"\frecord_ended\x18\x12 \x01(\bR\vrecordEnded\"\x98\x01\n" +
 	"\tHistogram\x12\x16\n" +
 	"\x06schema\x18\x01 \x01(\x03R\x06schema\x12\x16\n" +
 	"\x06offset\x18\x02 \x01(\x03R\x06offset\x12\x16\n" +
@@ -4055,14 +4074,15 @@ const file_control_proto_rawDesc = "" +
 	"\x05level\x18\x04 \x01(\tR\x05level\x12\x18\n" +
 	"\amessage\x18\x05 \x01(\tR\amessage\x12!\n" +
 	"\fdetails_json\x18\x06 \x01(\fR\vdetailsJson\x128\n" +
-	"\ttimestamp\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\ttimestamp\"\xee\x01\n" +
+	"\ttimestamp\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\ttimestamp\"\x8a\x02\n" +
 	"\tWorkReady\x12\x17\n" +
 	"\awork_id\x18\x01 \x01(\tR\x06workId\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12:\n" +
 	"\bartifact\x18\x03 \x01(\v2\x1e.loadstone.control.v1.ArtifactR\bartifact\x12!\n" +
 	"\fartifact_url\x18\x04 \x01(\tR\vartifactUrl\x12\x1a\n" +
 	"\bsalvaged\x18\x05 \x01(\bR\bsalvaged\x124\n" +
-	"\x06totals\x18\x06 \x01(\v2\x1c.loadstone.control.v1.TotalsR\x06totals\"\xf5\x03\n" +
+	"\x06totals\x18\x06 \x01(\v2\x1c.loadstone.control.v1.TotalsR\x06totals\x12\x1a\n" +
+	"\bpressing\x18\a \x01(\bR\bpressing\"\xf5\x03\n" +
 	"\bArtifact\x12\x1f\n" +
 	"\vartifact_id\x18\x01 \x01(\tR\n" +
 	"artifactId\x12\x15\n" +

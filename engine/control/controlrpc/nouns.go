@@ -14,7 +14,7 @@ func workerState(m control.WorkerState) *pb.WorkerState {
 		NodeId:        m.NodeID, Status: string(m.Status), Phase: string(m.Phase), LastSequence: m.LastSequence,
 		OpenConnections: int64(m.OpenConnections), WantConnections: int64(m.WantConnections), Error: failure(m.Err),
 		Totals: totals(m.Totals), Parts: int64(m.Parts), LogsDropped: m.LogsDropped, IoEngine: m.IOEngine, At: instant(m.At),
-		ClockErrorNs: int64(m.ClockError)}
+		ClockErrorNs: int64(m.ClockError), RecordEnded: m.RecordEnded}
 }
 
 func readWorkerState(p *pb.WorkerState) control.WorkerState {
@@ -23,13 +23,14 @@ func readWorkerState(p *pb.WorkerState) control.WorkerState {
 		Phase: engine.Phase(p.GetPhase()), LastSequence: p.GetLastSequence(), OpenConnections: int(p.GetOpenConnections()),
 		WantConnections: int(p.GetWantConnections()), Err: readFailure(p.GetError()), Totals: readTotals(p.GetTotals()),
 		Parts: int(p.GetParts()), LogsDropped: p.GetLogsDropped(), IOEngine: p.GetIoEngine(), At: moment(p.GetAt()),
-		ClockError: time.Duration(p.GetClockErrorNs())}
+		ClockError: time.Duration(p.GetClockErrorNs()), RecordEnded: p.GetRecordEnded()}
 }
 
 func workReady(m control.WorkReady) *pb.WorkReady {
 	a := m.Artifact
 	return &pb.WorkReady{WorkId: m.WorkID, NodeId: m.NodeID, ArtifactUrl: m.ArtifactURL, Salvaged: m.Salvaged,
-		Totals: totals(m.Totals), Artifact: &pb.Artifact{ArtifactId: a.ArtifactID, RunId: a.RunID, ResultId: a.ResultID,
+		Pressing: m.Pressing, Totals: totals(m.Totals),
+		Artifact: &pb.Artifact{ArtifactId: a.ArtifactID, RunId: a.RunID, ResultId: a.ResultID,
 			WorkerId: a.WorkerID, Kind: a.Kind, Name: a.Name, ArtifactSizeBytes: a.SizeBytes, ArtifactChecksum: a.SHA256,
 			RowCount: a.RowCount, MinTs: instant(a.MinTime.Time), MaxTs: instant(a.MaxTime.Time),
 			ParquetSchemaVersion: int64(a.SchemaVersion), CreatedAt: instant(a.CreatedAt.Time)}}
@@ -38,7 +39,8 @@ func workReady(m control.WorkReady) *pb.WorkReady {
 func readWorkReady(p *pb.WorkReady) control.WorkReady {
 	a := p.GetArtifact()
 	return control.WorkReady{WorkID: p.GetWorkId(), NodeID: p.GetNodeId(), ArtifactURL: p.GetArtifactUrl(),
-		Salvaged: p.GetSalvaged(), Totals: readTotals(p.GetTotals()), Artifact: engine.Artifact{ArtifactID: a.GetArtifactId(),
+		Salvaged: p.GetSalvaged(), Pressing: p.GetPressing(), Totals: readTotals(p.GetTotals()),
+		Artifact: engine.Artifact{ArtifactID: a.GetArtifactId(),
 			RunID: a.GetRunId(), ResultID: a.GetResultId(), WorkerID: a.GetWorkerId(), Kind: a.GetKind(), Name: a.GetName(),
 			SizeBytes: a.GetArtifactSizeBytes(), SHA256: a.GetArtifactChecksum(), RowCount: a.GetRowCount(),
 			MinTime: engine.At(moment(a.GetMinTs())), MaxTime: engine.At(moment(a.GetMaxTs())),

@@ -1,0 +1,96 @@
+package outcome
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/keeper"
+)
+
+// Beside stores parts of one run beside its load, those whose nodes need the room; one at
+// a time, so that it takes no more of the machine than it must. The zero Beside is ready.
+type Beside struct {
+	turn sync.Mutex
+
+	mu sync.Mutex
+	// asked are the parts that are being stored, or are stored (true), by work id.
+	asked map[string]bool
+	over  bool
+}
+
+// besidePause is the time between two attempts to store a part.
+const besidePause = 5 * time.Second
+
+// Keep stores a part, however often that takes, until End or ctx's; a part that is being
+// stored already is left to whoever is at it.
+func (e *Beside) Keep(ctx context.Context, s *Service, k *keeper.Keeper, log zerolog.Logger, p fleet.Part) {
+	if !e.begin(p.WorkID) {
+		return
+	}
+	for attempt := 1; ; attempt++ {
+		e.turn.Lock()
+		if e.ended() || ctx.Err() != nil {
+			e.turn.Unlock()
+			return
+		}
+		err := s.Keep(ctx, k, p)
+		e.turn.Unlock()
+		if err == nil {
+			e.done(p.WorkID)
+			return
+		}
+		log.Warn().Err(err).Str("work_id", p.WorkID).Int("attempt", attempt).
+			Msg("a part that its node needs the room of cannot be stored; it is tried again")
+		select {
+		case <-time.After(besidePause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// End ends it: nothing more is begun. It returns those of the parts, by work id, that are
+// not stored, in their order: they are for Process.
+func (e *Beside) End(parts map[string]fleet.Part) (left []fleet.Part) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.over = true
+	for _, id := range slices.Sorted(maps.Keys(parts)) {
+		if !e.asked[id] {
+			left = append(left, parts[id])
+		}
+	}
+	return left
+}
+
+// begin reports whether the part is to be stored now.
+func (e *Beside) begin(id string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, asked := e.asked[id]; asked || e.over {
+		return false
+	}
+	if e.asked == nil {
+		e.asked = map[string]bool{}
+	}
+	e.asked[id] = false
+	return true
+}
+
+func (e *Beside) done(id string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.asked[id] = true
+}
+
+func (e *Beside) ended() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.over
+}

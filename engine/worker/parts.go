@@ -1,0 +1,204 @@
+package worker
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/budget"
+	"github.com/loadstone-db/loadstone/engine/control"
+)
+
+// ready announces finished parts and keeps them until they are acknowledged. Those that
+// were announced early are left as they are.
+func (n *Node) ready(parts []engine.Artifact, dir string, salvaged bool) {
+	for _, a := range parts {
+		p := n.announcement(a)
+		p.Salvaged = salvaged
+		if salvaged {
+			p.Totals = keptCounts(dir, a.ResultID)
+			n.disk.apply(budget.Found{Key: p.WorkID, Kind: budget.Record, Run: a.RunID, Bytes: a.SizeBytes})
+		}
+		n.mu.Lock()
+		if n.early[p.WorkID] {
+			delete(n.early, p.WorkID)
+			n.mu.Unlock()
+			continue
+		}
+		n.parts[p.WorkID] = heldPart{p, filepath.Join(dir, a.Name)}
+		n.mu.Unlock()
+		if !salvaged {
+			n.out.Put(p)
+		}
+		n.disk.apply(budget.Announced{Key: p.WorkID})
+	}
+}
+
+// readyEarly announces a part while its run worker has load, because the spool needs the room.
+func (n *Node) readyEarly(a engine.Artifact) {
+	p := n.announcement(a)
+	p.Pressing = true
+	n.mu.Lock()
+	_, held := n.parts[p.WorkID]
+	if !held { // a part of an earlier process has been announced
+		n.parts[p.WorkID] = heldPart{p, filepath.Join(n.spool(a.RunID, a.WorkerID), a.Name)}
+		n.early[p.WorkID] = true
+	}
+	n.mu.Unlock()
+	if !held {
+		n.out.Put(p)
+	}
+}
+
+func (n *Node) announcement(a engine.Artifact) control.WorkReady {
+	if a.Kind == "" {
+		a.Kind = artifact.KindExecutions
+	}
+	id := control.WorkIDOf(a)
+	return control.WorkReady{WorkID: id, NodeID: n.opts.NodeID, Artifact: a, ArtifactURL: control.PartsPath + id}
+}
+
+// acknowledged lets go of a part that a server has. It stays on the disk for a while.
+func (n *Node) acknowledged(ack control.ArtifactAck) {
+	id := ack.RunID + "/" + ack.WorkerID + "/" + ack.Name
+	n.mu.Lock()
+	p, ok := n.parts[id]
+	if !ok || p.Artifact.SHA256 != ack.SHA256 {
+		n.mu.Unlock()
+		return
+	}
+	delete(n.parts, id)
+	n.stored[id] = true
+	n.mu.Unlock()
+	// Under this name another process does not announce it again.
+	if err := os.Rename(p.path, p.path+artifact.Stored); err != nil && !errors.Is(err, os.ErrNotExist) {
+		n.opts.Log.Warn().Err(err).Str("run_id", ack.RunID).Str("part", ack.Name).
+			Msg("an acknowledged part cannot be renamed")
+	}
+	n.disk.apply(budget.Acknowledged{Key: id})
+	n.tend()
+}
+
+// tend lets the files go whose time is over, and the folders that are empty then.
+func (n *Node) tend() {
+	n.disk.apply(budget.Passed{})
+	n.mu.Lock()
+	var gone []string
+	for id := range n.stored {
+		if _, err := os.Lstat(n.path(id) + artifact.Stored); err != nil {
+			delete(n.stored, id)
+			gone = append(gone, id)
+		}
+	}
+	var empty []string
+	for _, id := range gone {
+		dir := filepath.Dir(n.path(id))
+		worker := workerKey{filepath.Base(filepath.Dir(dir)), filepath.Base(dir)}
+		waits := slices.ContainsFunc(slices.Collect(maps.Values(n.parts)), func(o heldPart) bool {
+			return o.Artifact.RunID == worker.runID && o.Artifact.WorkerID == worker.workerID
+		})
+		if _, here := n.held[worker]; !here && !waits {
+			empty = append(empty, dir)
+		}
+	}
+	n.mu.Unlock()
+	for _, dir := range empty {
+		dropCounts(dir)
+		tidy(dir)
+	}
+}
+
+// dropStored removes what servers have: nobody asks this process for it any more.
+func (n *Node) dropStored() {
+	n.mu.Lock()
+	ids := slices.Collect(maps.Keys(n.stored))
+	n.mu.Unlock()
+	for _, id := range ids {
+		path := n.path(id)
+		_ = os.Remove(path + artifact.Stored) // what stays is removed by the next process
+		n.disk.apply(budget.Gone{Key: id})
+	}
+	n.tend()
+}
+
+// Part opens a part that the node holds, by its work id: what it does not hold is
+// os.ErrNotExist, whatever lies on its disk.
+func (n *Node) Part(workID string) (*os.File, error) {
+	n.mu.Lock()
+	p, ok := n.parts[workID]
+	stored := n.stored[workID]
+	n.mu.Unlock()
+	if stored {
+		p.path = n.path(workID) + artifact.Stored
+	}
+	if !ok && !stored {
+		return nil, os.ErrNotExist
+	}
+	return os.Open(p.path)
+}
+
+// path is where a part lies, by its work id.
+func (n *Node) path(workID string) string {
+	return filepath.Join(n.opts.SpoolDir, filepath.FromSlash(workID))
+}
+
+// tidy removes the folder of one run worker's parts, and the run's, when they
+// are empty; Remove refuses others.
+func tidy(dir string) {
+	_ = os.Remove(dir)
+	_ = os.Remove(filepath.Dir(dir))
+}
+
+// spool is the folder of one run worker's parts.
+func (n *Node) spool(runID, workerID string) string {
+	return filepath.Join(n.opts.SpoolDir, runID, workerID)
+}
+
+// salvageSpool finds the parts that a killed process left behind.
+func (n *Node) salvageSpool() {
+	dirs, err := filepath.Glob(filepath.Join(n.opts.SpoolDir, "*", "*"))
+	if err != nil {
+		return
+	}
+	for _, dir := range dirs {
+		parts, err := artifact.Salvage(dir)
+		var kept *artifact.AsideError
+		switch {
+		case errors.As(err, &kept):
+			run, worker := filepath.Base(filepath.Dir(dir)), filepath.Base(dir)
+			for _, p := range kept.Parts {
+				n.opts.Log.Error().Err(p.Err).Str("run_id", run).Str("worker_id", worker).Str("path", filepath.Join(dir, p.Name)).
+					Msg("a part of an earlier process cannot be opened; it was moved aside and is tried again at the next start")
+				n.disk.apply(budget.Found{Key: run + "/" + worker + "/" + p.Name, Kind: budget.Record, Run: run,
+					Bytes: sizeOf(filepath.Join(dir, p.Name))})
+				n.aside = append(n.aside, control.AsidePart{RunID: run, WorkerID: worker, Name: p.Name, Reason: p.Err.Error()})
+			}
+		case err != nil:
+			n.opts.Log.Warn().Err(err).Str("folder", dir).Msg("parts of an earlier process cannot be read")
+			continue
+		}
+		if len(parts) == 0 {
+			if kept != nil {
+				continue
+			}
+			dropCounts(dir)
+			tidy(dir)
+			continue
+		}
+		n.opts.Log.Info().Str("folder", dir).Int("parts", len(parts)).Msg("found parts of an earlier process")
+		n.ready(parts, dir, true)
+	}
+}
+
+// sizeOf is the size of a file, 0 where it is not known.
+func sizeOf(path string) int64 {
+	st, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return st.Size()
+}
