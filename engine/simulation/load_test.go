@@ -21,7 +21,8 @@ type played struct {
 	run, worker string
 	of          int
 	connections int
-	chance      *rand.Rand
+	chance      *rand.Rand // of the goroutine that issues, and disk of those that record
+	disk        *rand.Rand
 	failed      chan error
 	done        chan struct{}
 	changed     chan struct{}
@@ -62,6 +63,7 @@ func newLoad(p *process, cfg load.Config, connections int) *played {
 	l := &played{p: p, cfg: cfg, run: db.run, worker: db.worker, of: max(cfg.Share.Of, 1), connections: connections,
 		failed: make(chan error, 1), done: make(chan struct{}), changed: make(chan struct{}, 1),
 		chance: p.node.sim.chanceOf(fmt.Sprintf("%s %s %d", db.worker, p.node.name, p.n))}
+	l.disk = p.node.sim.chanceOf(fmt.Sprintf("disk %s %s %d", db.worker, p.node.name, p.n))
 	l.rate = cfg.Workload.StartRate() / float64(l.of)
 	l.inPhase, l.inTick = newCounts(), newCounts()
 	return l
@@ -250,7 +252,7 @@ func (l *played) complete(now time.Time, cut bool) error {
 	if len(ended) == 0 || l.p.dead.Load() {
 		return nil
 	}
-	if !l.p.node.sim.calm.Load() && l.chance.IntN(3000) == 0 {
+	if !l.p.node.sim.calm.Load() && l.disk.IntN(3000) == 0 {
 		return &engine.Error{Code: engine.CodeUnavailable, Message: "The disk of the spool is full."}
 	}
 	if err := l.cfg.Sink.Write(ended); err != nil {
