@@ -43,7 +43,7 @@ func remote(tb testing.TB, parts control.Parts) *node {
 	}
 	accepting.Wait()
 	tb.Cleanup(func() { _ = end.Close(); _ = d.Close(); _ = l.Close() })
-	return &node{end: end}
+	return &node{fleet: New(Options{Log: zerolog.Nop()}), end: end}
 }
 
 // TestAPartArrivesAsItWasAnnouncedOrNotAtAll: over HTTP into the folder of results, from a disk that
