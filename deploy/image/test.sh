@@ -11,7 +11,7 @@ cd "$(dirname "$0")/../.."
 cache=$PWD/.cache/image
 mkdir -p "$cache"
 files=$(ulimit -Hn)
-storage=(--root "$cache/storage" --runroot /run/loadstone-image --storage-driver overlay)
+storage=(--root "$(realpath -m "$cache/storage")" --runroot /run/loadstone-image --storage-driver overlay)
 buildah=(buildah "${storage[@]}")
 podman=(podman "${storage[@]}" --runtime runc --cgroup-manager cgroupfs)
 image=localhost/loadstone:test
