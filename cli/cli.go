@@ -61,11 +61,6 @@ func Main(args []string) int {
 	return start(ctx, stop, settle, args, os.Stdout, os.Stderr)
 }
 
-// run is Main of a process that does other things too.
-func run(ctx context.Context, forget func(), args []string, stdout, stderr io.Writer) int {
-	return start(ctx, forget, func() {}, args, stdout, stderr)
-}
-
 func start(ctx context.Context, forget, settle func(), args []string, stdout, stderr io.Writer) int {
 	for _, arg := range args {
 		if !utf8.ValidString(arg) {

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +15,11 @@ import (
 	"github.com/loadstone-db/loadstone/cli/report"
 	"github.com/loadstone-db/loadstone/engine"
 )
+
+// run is Main of a process that does other things too.
+func run(ctx context.Context, forget func(), args []string, stdout, stderr io.Writer) int {
+	return start(ctx, forget, func() {}, args, stdout, stderr)
+}
 
 // writeReport writes a file as run --out does, of seconds with so many operations each.
 func writeReport(t *testing.T, id string, perSecond ...int64) string {

@@ -369,6 +369,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 		Room:        s.room,
 		Watch:       s.Roster.Watch,
 		Meter:       s.Meter,
+		Local:       s.leadsHome,
 	})
 	s.keepRoster(ctx)
 	if err := s.Runs.Open(ctx); err != nil {
@@ -415,4 +416,10 @@ func (s *Services) EnrichmentOf(ctx context.Context, runID string) (engine.Enric
 		return engine.Enrichment{}, fmt.Errorf("reading the enrichment of run %s: %w", runID, err)
 	}
 	return d.Enrichment, nil
+}
+
+// leadsHome reports whether a DSN is that of the server's own sample database, which listens
+// on a socket in its data directory.
+func (s *Services) leadsHome(dsn string) bool {
+	return s.Embedded != nil && dsn == s.Embedded.DSN(embedded.PlaygroundDatabase)
 }

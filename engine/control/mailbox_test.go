@@ -159,7 +159,7 @@ func TestAMailboxKeepsWhatMustArriveInOrder(t *testing.T) {
 func TestAStalledNodeLosesNoEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const events = 3000
-		server, node := control.Pipe()
+		server, node := control.Pipe(nil)
 		b := control.NewMailbox(control.PolicyToNode, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
@@ -194,7 +194,7 @@ func TestWhatAClosedStreamDidNotTakeGoesWithTheNext(t *testing.T) {
 		}
 		var got []string
 		for range 2 {
-			server, node := control.Pipe()
+			server, node := control.Pipe(nil)
 			ended := make(chan error, 1)
 			go func() { ended <- b.Deliver(t.Context(), node.Send) }()
 			for len(got)%3 < 2 && b.Len() > 0 {

@@ -48,12 +48,9 @@ const SendLimit = 5 * time.Second
 // isStalled tells a stream that may go on from one that is over.
 func isStalled(err error) bool { return errors.Is(err, ErrStalled) }
 
-// Pipe returns the two ends of a stream in memory. Send returns when the other end
-// has taken the message.
-func Pipe() (ServerEnd, NodeEnd) { return pipeWith(nil) }
-
-// pipeWith is Pipe for a node that holds parts.
-func pipeWith(parts Parts) (ServerEnd, NodeEnd) {
+// Pipe returns the two ends of a stream in memory, to a node that holds parts or, without
+// any, announces none. Send returns when the other end has taken the message.
+func Pipe(parts Parts) (ServerEnd, NodeEnd) {
 	p := &pipe{closed: make(chan struct{}), down: make(chan ToNode), up: make(chan FromNode), parts: parts}
 	return serverEnd{p}, nodeEnd{p}
 }

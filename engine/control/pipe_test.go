@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestAReaderThatStoppedDelaysOnlyItsOwnDirection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server, node := control.Pipe()
+		server, node := control.Pipe(nil)
 		ctx := context.Background()
 		// Nobody reads what goes to the node.
 		var stalled error
@@ -40,7 +40,7 @@ func TestAReaderThatStoppedDelaysOnlyItsOwnDirection(t *testing.T) {
 
 func TestASendEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server, _ := control.Pipe()
+		server, _ := control.Pipe(nil)
 		var err error
 		begin := time.Now()
 		for err == nil {
@@ -59,7 +59,7 @@ func TestASendEndsWithItsContext(t *testing.T) {
 }
 
 func TestAClosedStreamTakesAndGivesNothing(t *testing.T) {
-	server, node := control.Pipe()
+	server, node := control.Pipe(nil)
 	ctx := context.Background()
 	_ = node.Close()
 	_ = server.Close()
@@ -74,7 +74,7 @@ func TestAClosedStreamTakesAndGivesNothing(t *testing.T) {
 func TestOrderIsKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 500).Draw(t, "n")
-		server, node := control.Pipe()
+		server, node := control.Pipe(nil)
 		ctx := context.Background()
 		go func() {
 			for i := range n {

@@ -97,7 +97,7 @@ func (m *Memory) open(workID string) (*os.File, error) {
 
 // Dial waits until the node accepts.
 func (m *Memory) Dial(ctx context.Context) (ServerEnd, error) {
-	server, node := pipeWith(m.open)
+	server, node := Pipe(m.open)
 	m.mu.Lock()
 	if m.last != nil {
 		_ = m.last.Close()

@@ -26,7 +26,7 @@ func (f *Fleet) Place(workers ...control.AssignRun) ([]Node, error) {
 	works := make([]workcoord.Work, len(workers))
 	for i, a := range workers {
 		key := keyOf(a.RunID, a.WorkerID)
-		works[i] = workcoord.Work{Key: key, Weight: a.Connections, OnLoss: workcoord.StayPut}
+		works[i] = workcoord.Work{Key: key, Only: f.only(a), Weight: a.Connections, OnLoss: workcoord.StayPut}
 		if a.Clock != nil {
 			a.ClockAhead = a.Clock.Now().Sub(f.clock.Now())
 		}
@@ -53,6 +53,19 @@ func (f *Fleet) Place(workers ...control.AssignRun) ([]Node, error) {
 		}
 	}
 	return nodes, nil
+}
+
+// only is the server's own node for what no node of another process reaches: a recorded run,
+// and a database of the server. Where the server has none, nodes on its machine may reach that.
+func (f *Fleet) only(a control.AssignRun) string {
+	recorded := a.Workload.Feed != nil && a.Workload.Feed.Run != ""
+	if !recorded && (f.opts.Local == nil || !f.opts.Local(a.DSN)) {
+		return ""
+	}
+	if !recorded && !slices.ContainsFunc(f.coord.Nodes(), func(n workcoord.Node) bool { return n.ID == control.OwnNode }) {
+		return ""
+	}
+	return control.OwnNode
 }
 
 // Carried is a run worker that a node carries for a server whose run is taken over.

@@ -63,6 +63,9 @@ type Options struct {
 	Source Source
 	// Module reads a plugin that a node wants; nil where all nodes share the server's.
 	Module func(ctx context.Context, sha256 string) ([]byte, error)
+	// Local reports whether a DSN leads to a database that nobody but this process's machine
+	// reaches; nil: none does.
+	Local func(dsn string) bool
 	// Watch is told of each change of a node's state. It is called in order, while the fleet
 	// waits, and must not ask the fleet for anything; nil where nobody watches.
 	Watch func(member.NodeEvent)
@@ -159,8 +162,8 @@ type Capacity struct {
 	// Unlimited: one of the nodes takes any number of connections.
 	Unlimited   bool
 	Connections int
-	// Elsewhere names a node of another process among them, empty where there is none.
-	Elsewhere string
+	// Own: the node in the server's process is one of them.
+	Own bool
 }
 
 // Capacity adds up what the nodes that take new run workers hold.
@@ -173,9 +176,7 @@ func (f *Fleet) Capacity() Capacity {
 			c.None = false
 			c.Connections += n.Capacity
 			c.Unlimited = c.Unlimited || n.Capacity == 0
-			if n.ID != control.OwnNode {
-				c.Elsewhere = n.ID
-			}
+			c.Own = c.Own || n.ID == control.OwnNode
 		}
 	}
 	return c
@@ -197,11 +198,10 @@ func (c Capacity) Fits(sc engine.Scenario, used int) error {
 			Message: fmt.Sprintf("The nodes hold %d connections, and live runs use %d of them: %d more do not fit.",
 				c.Connections, used, want),
 			Hint: "Wait for a run to end, or ask for fewer connections."}
-	case c.Elsewhere != "" && sc.Workload.Feed != nil && sc.Workload.Feed.Run != "":
+	case !c.Own && sc.Workload.Feed != nil && sc.Workload.Feed.Run != "":
 		return &engine.Error{Code: engine.CodeUnsupported,
-			Message: fmt.Sprintf("A recorded run is replayed on the server's own node alone, and the node %s takes run "+
-				"workers too.", c.Elsewhere),
-			Hint: "Replay it with a server that has no other nodes, or drain them meanwhile; a feed from a CSV runs anywhere."}
+			Message: "A recorded run is replayed on the server's own node alone, which takes no run workers here.",
+			Hint:    "Start the server with a --local-capacity over 0; a feed from a CSV runs anywhere."}
 	}
 	return nil
 }

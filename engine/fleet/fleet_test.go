@@ -209,7 +209,7 @@ func TestANodeThatIsSilentHoldsNobodyUp(t *testing.T) {
 		if took := time.Since(begin); took != helloLimit {
 			t.Errorf("opened after %v", took)
 		}
-		if f.Capacity() != (Capacity{Connections: 15, Elsewhere: "c"}) {
+		if f.Capacity() != (Capacity{Connections: 15}) {
 			t.Errorf("%+v", f.Capacity())
 		}
 		on, err := f.Place(run(4, 2)...)
@@ -470,24 +470,59 @@ func TestWhatANodeHoldsThatDoesNotComeIsLost(t *testing.T) {
 	})
 }
 
-// TestARecordedRunIsNotReplayedElsewhere: a node of another process cannot read it, and that is
-// said before anything has begun.
-func TestARecordedRunIsNotReplayedElsewhere(t *testing.T) {
-	replayed := engine.Scenario{Workload: engine.Workload{ConcurrentConnections: 2, Feed: &engine.Feed{Run: "r"}}}
-	fed := engine.Scenario{Workload: engine.Workload{ConcurrentConnections: 2, Feed: &engine.Feed{CSV: "at_ms"}}}
-	inFleet(t, 2, func(t *testing.T, f *playing) {
-		f.wg.Go(func() { _ = f.node(0).Send(f.ctx, hello(control.OwnNode, 10)) })
+// TestWhatOnlyTheServerReachesIsCarriedByItsOwnNode: a recorded run, and the server's own
+// database, however many nodes there are beside it.
+func TestWhatOnlyTheServerReachesIsCarriedByItsOwnNode(t *testing.T) {
+	replayed := engine.Workload{ConcurrentConnections: 2, Feed: &engine.Feed{Run: "r"}}
+	fed := engine.Workload{ConcurrentConnections: 2, Feed: &engine.Feed{CSV: "at_ms"}}
+	place := func(f *playing, run, dsn string, w engine.Workload, workers int) (on []string, err error) {
+		var all []control.AssignRun
+		for i := range workers {
+			all = append(all, control.AssignRun{RunID: run, WorkerID: fmt.Sprint("w", i), Connections: 2, DSN: dsn, Workload: w})
+		}
+		nodes, err := f.Place(all...)
+		for _, n := range nodes {
+			on = append(on, n.ID())
+		}
+		return on, err
+	}
+	inFleet(t, 3, func(t *testing.T, f *playing) {
+		f.opts.Local = func(dsn string) bool { return dsn == "home" }
+		f.wg.Go(func() { _ = f.node(1).Send(f.ctx, hello("a", 100)) })
+		f.wg.Go(func() { _ = f.node(2).Send(f.ctx, hello("b", 100)) })
+		f.wg.Go(func() {
+			time.Sleep(time.Second)
+			_ = f.node(0).Send(f.ctx, hello(control.OwnNode, 10))
+		})
 		f.open()
-		if err := f.Capacity().Fits(replayed, 0); err != nil {
-			t.Errorf("on the server's own node: %v", err)
+		for _, tt := range []struct {
+			run, dsn string
+			workload engine.Workload
+			on       string // of all run workers; empty: of several nodes
+		}{{"replay", "away", replayed, control.OwnNode}, {"playground", "home", fed, control.OwnNode},
+			{"any", "away", fed, ""}} {
+			on, err := place(f, tt.run, tt.dsn, tt.workload, 2)
+			if err != nil || tt.on == "" && on[0] == on[1] || tt.on != "" && (on[0] != tt.on || on[1] != tt.on) {
+				t.Errorf("%s is on %v: %v", tt.run, on, err)
+			}
 		}
-		f.node(1).say(t, hello("a", 10))
-		if err := f.Capacity().Fits(replayed, 0); !engine.HasCode(err, engine.CodeUnsupported) ||
-			!strings.Contains(err.Error(), "the node a ") {
-			t.Errorf("with a node elsewhere: %v", err)
+		if _, err := place(f, "too much", "home", fed, 2); err == nil || !strings.Contains(err.Error(), control.OwnNode) {
+			t.Errorf("more than the node has room for: %v", err)
 		}
-		if err := f.Capacity().Fits(fed, 0); err != nil {
+	})
+	inFleet(t, 1, func(t *testing.T, f *playing) {
+		f.opts.Local = func(dsn string) bool { return dsn == "home" }
+		f.wg.Go(func() { _ = f.node(0).Send(f.ctx, hello("a", 100)) })
+		f.open()
+		if err := f.Capacity().Fits(engine.Scenario{Workload: replayed}, 0); !engine.HasCode(err, engine.CodeUnsupported) {
+			t.Errorf("a replay without a node that can read it: %v", err)
+		}
+		if err := f.Capacity().Fits(engine.Scenario{Workload: fed}, 0); err != nil {
 			t.Errorf("a feed that comes with the run: %v", err)
+		}
+		// It may be on the server's machine.
+		if on, err := place(f, "playground", "home", fed, 1); err != nil || on[0] != "a" {
+			t.Errorf("the playground without a node of the server's own: %v, %v", on, err)
 		}
 	})
 }

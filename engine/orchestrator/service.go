@@ -69,9 +69,10 @@ type Options struct {
 	Module  func(ctx context.Context, sha256 string) ([]byte, error)
 	Log     zerolog.Logger
 	Version string
-	// Watch and Meter see what happens to nodes, as fleet.Options say; nil where nobody does.
+	// Watch, Meter and Local are the fleet's, as fleet.Options say; each may be nil.
 	Watch func(member.NodeEvent)
 	Meter fleet.Meter
+	Local func(dsn string) bool
 	// MostLive is how many live runs one user may have at a time; 0 means no bound.
 	MostLive int
 	// Scratch is a folder for files under construction.
@@ -123,7 +124,7 @@ type Service struct {
 func New(opts Options) *Service {
 	s := &Service{opts: opts, runs: newRegistry(),
 		nodes: fleet.New(fleet.Options{Log: opts.Log, Dialers: opts.Nodes, Source: opts.Source, Module: opts.Module,
-			Watch: opts.Watch, Meter: opts.Meter, Chance: opts.Chance})}
+			Watch: opts.Watch, Meter: opts.Meter, Local: opts.Local, Chance: opts.Chance})}
 	if opts.Plan == nil {
 		s.opts.Plan = prepare.Plan
 	}

@@ -31,6 +31,8 @@ type Work struct {
 	// Affinity is what the node should have at hand: the same affinity goes to the
 	// same node while that is possible. Empty is the work's own.
 	Affinity string
+	// Only is the one node that can do it, where not every node can.
+	Only string
 	// Weight is what it takes of a node's capacity.
 	Weight int
 	OnLoss OnLoss
@@ -42,6 +44,9 @@ func (w Work) affinity() string {
 	}
 	return w.Key.Query + "\x00" + w.Key.Leaf + "\x00" + w.Key.Work
 }
+
+// may reports whether a node can do the work at all.
+func (w Work) may(n *node) bool { return w.Only == "" || w.Only == n.id }
 
 // WorkState is how far a work is.
 type WorkState string
@@ -150,7 +155,7 @@ func (c *Coordinator) together(works []*work) (places []*node, why string) {
 		part := (i + len(nodes)) / len(nodes) // of those so far, rounded up
 		for _, most := range []int{part, len(works)} {
 			for _, n := range nodes {
-				if taken[n] >= most || n.capacity != 0 && n.used+used[n]+w.Weight > n.capacity {
+				if !w.may(n) || taken[n] >= most || n.capacity != 0 && n.used+used[n]+w.Weight > n.capacity {
 					continue
 				}
 				if places[i] == nil || prefers(n.id, places[i].id, w.affinity()) {
@@ -160,6 +165,9 @@ func (c *Coordinator) together(works []*work) (places []*node, why string) {
 			if places[i] != nil {
 				break
 			}
+		}
+		if places[i] == nil && w.Only != "" {
+			return nil, fmt.Sprintf("the node %s, which alone can carry it, has no room or takes no work", w.Only)
 		}
 		if places[i] == nil {
 			return nil, fmt.Sprintf("the %d nodes that take work have no room for all of it", len(nodes))
@@ -203,7 +211,7 @@ func (c *Coordinator) dispatch() {
 // best is the node that a work's affinity prefers of those in rotation that keep accepts.
 func (c *Coordinator) best(w *work, keep func(*node) bool) (best *node) {
 	for _, n := range c.nodes {
-		if n.inRotation() && keep(n) && (best == nil || prefers(n.id, best.id, w.affinity())) {
+		if n.inRotation() && w.may(n) && keep(n) && (best == nil || prefers(n.id, best.id, w.affinity())) {
 			best = n
 		}
 	}

@@ -166,7 +166,7 @@ func connect(t *testing.T, spool string, fake *fakeLoad, open OpenLoad) *server 
 	}
 	s := &server{t: t, load: fake, served: make(chan error, 1)}
 	var end control.NodeEnd
-	s.link, end = control.Pipe()
+	s.link, end = control.Pipe(nil)
 	s.node = NewNode(Options{NodeID: "n", Plugins: fakeHost{}, Drivers: map[string]target.Driver{"fake": fakeDriver{}},
 		SpoolDir: spool, Log: zerolog.Nop(), OpenLoad: open})
 	var ctx context.Context

@@ -25,7 +25,7 @@ func (p peer) Server() string { return p.name }
 func (s *server) another(name string, epoch int64) *server {
 	o := &server{t: s.t, node: s.node, load: s.load, served: make(chan error, 1)}
 	var end control.NodeEnd
-	o.link, end = control.Pipe()
+	o.link, end = control.Pipe(nil)
 	var ctx context.Context
 	ctx, o.cancel = context.WithCancel(context.Background())
 	go func() { o.served <- s.node.Serve(context.Background(), peer{end, name}) }()

@@ -175,13 +175,6 @@ func (s *spool) ended(run string) {
 	s.mu.Unlock()
 }
 
-// used is what the files take, and what they may.
-func (s *spool) used() (bytes, of int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Used(), s.b.Policy().Budget
-}
-
 // runQuota is what the writer of one run worker asks.
 type runQuota struct {
 	*spool
