@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,23 +135,23 @@ func TestServersOfOneStoreBelieveTheSameNodes(t *testing.T) {
 				t.Fatalf("%+v, %v", who, err)
 			}
 		}
-		told := map[*Members]int{}
+		told := map[*Members]*atomic.Int64{one: {}, two: {}}
 		ctx, cancel := context.WithCancel(t.Context())
 		var keeping sync.WaitGroup
 		for _, m := range []*Members{one, two} {
-			m.Watch(func() { told[m]++ })
+			m.Watch(func() { told[m].Add(1) })
 		}
 		keeping.Go(func() { two.Keep(ctx) })
 		time.Sleep(3 * Every)
 		if err := one.Revoke(t.Context(), "node-1", "u"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := one.Node(shown); !errors.Is(err, nodecert.ErrRevoked) || told[one] != 1 {
-			t.Errorf("where it was revoked: %v, told %d times", err, told[one])
+		if _, err := one.Node(shown); !errors.Is(err, nodecert.ErrRevoked) || told[one].Load() != 1 {
+			t.Errorf("where it was revoked: %v, told %d times", err, told[one].Load())
 		}
 		time.Sleep(2 * Every)
-		if _, err := two.Node(shown); !errors.Is(err, nodecert.ErrRevoked) || told[two] != 1 {
-			t.Errorf("on the other server: %v, told %d times", err, told[two])
+		if _, err := two.Node(shown); !errors.Is(err, nodecert.ErrRevoked) || told[two].Load() != 1 {
+			t.Errorf("on the other server: %v, told %d times", err, told[two].Load())
 		}
 		// While the store is away, what is known holds.
 		k.mu.Lock()
