@@ -98,8 +98,8 @@ work() { # NUMBER [VARIABLE=VALUE]
 }
 # run carries a template's run over the server, and keeps its summary.
 run() {
-	inside loadstone-server sh -c 'cat > /tmp/run.yaml && loadstone run /tmp/run.yaml --allow-writes --quiet --out /tmp/run.json \
-		--server http://127.0.0.1:58080 --token-file /tmp/token && cat /tmp/run.json'
+	"${podman[@]}" exec --interactive loadstone-server sh -c 'cat > /tmp/run.yaml && loadstone run /tmp/run.yaml --allow-writes --quiet --out /tmp/run.json \
+		--server http://127.0.0.1:58080 --token-file /tmp/token >&2 && cat /tmp/run.json'
 }
 
 serve
