@@ -3,6 +3,7 @@ package storetest
 import (
 	"fmt"
 	"maps"
+	"math"
 	"testing"
 	"time"
 
@@ -50,6 +51,9 @@ func nodeEvents(t *testing.T, s store.Store) {
 	must(t, err)
 	if len(older) != 1 || older[0].NodeID != "a" || len(of) != 1 || of[0].By != "ada" {
 		t.Errorf("older %+v, of b %+v", older, of)
+	}
+	if all, err := s.NodeEvents(ctx, store.NodeEventFilter{Before: math.MaxInt64 - 1}); err != nil || len(all) != 2 {
+		t.Errorf("before the largest number there is: %+v, %v", all, err)
 	}
 	for i := range 10 {
 		must(t, s.AppendNodeEvents(ctx, []member.NodeEvent{{NodeID: fmt.Sprint(i), Kind: member.NodeRefused}}))

@@ -72,7 +72,7 @@ func (r Rows) NodeEvents(ctx context.Context, f store.NodeEventFilter) ([]member
 		limit = 50
 	}
 	rows, err := r.Pool.Query(ctx, `SELECT seq, at, node_id, server, kind, from_state, to_state, reason, asked_by
-		FROM node_events WHERE ($1 = '' OR node_id = $1) AND ($2 = 0 OR seq < $2) ORDER BY seq DESC LIMIT $3`,
+		FROM node_events WHERE ($1 = '' OR node_id = $1) AND ($2::bigint = 0 OR seq < $2) ORDER BY seq DESC LIMIT $3`,
 		f.NodeID, f.Before, limit)
 	if err != nil {
 		return nil, dberr.Failed("reading events of nodes", err)
