@@ -115,7 +115,7 @@ func (c *Command) Run(e *command.Env) error {
 	serving, stop := context.WithCancel(context.WithoutCancel(e.Ctx))
 	defer stop()
 	served := make(chan error, 1)
-	go func() { served <- node.Listen(serving, listener) }()
+	go func() { served <- node.Listen(serving, listener) }() // room: for the one end of it
 	select {
 	case err := <-served:
 		return errors.Join(err, listener.Close())

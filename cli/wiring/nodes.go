@@ -53,7 +53,7 @@ func (s *Services) openOwnNode(ctx context.Context, flags NodeFlags, way *contro
 	})
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	served := make(chan error, 1)
-	go func() { served <- node.Listen(background, way) }()
+	go func() { served <- node.Listen(background, way) }() // room: for the one end of it
 	s.onClose(func(context.Context) error {
 		cancel()
 		if err := <-served; err != nil && !errors.Is(err, context.Canceled) {

@@ -152,7 +152,7 @@ func Open(ctx context.Context, o Options) (_ *Services, err error) {
 	}
 	// Plugins compile while Postgres starts: both take about a second.
 	loaded := make(chan error, 1)
-	go func() { loaded <- s.openPlugins(ctx, flags) }()
+	go func() { loaded <- s.openPlugins(ctx, flags) }() // room: for the one answer
 	storeErr := s.openStore(ctx, url, keys)
 	if err := errors.Join(storeErr, <-loaded); err != nil {
 		return nil, err

@@ -246,7 +246,7 @@ func (w *Writer) rotate() error {
 		if err != nil {
 			p.abandon()
 		}
-		done <- finished{a, err}
+		done <- finished{a, err} // room: each part has a channel of its own
 	}()
 	return nil
 }

@@ -97,7 +97,7 @@ func (l *finisher) begin(ctx context.Context) {
 	}
 	e.Parts = l.finisher.beside.End(l.finisher.parts)
 	l.finisher.saveCounts(e)
-	l.svc.routines.Go(func() { l.finisher.results <- l.svc.outcomes.Process(ctx, e) })
+	l.svc.routines.Go(func() { l.finisher.results <- l.svc.outcomes.Process(ctx, e) }) // room: begin runs once
 }
 
 // saveCounts stores what the workers counted, so that a restart while figures

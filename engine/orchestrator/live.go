@@ -316,7 +316,7 @@ func (l *live) prepare(ctx context.Context) {
 			default:
 			}
 		})
-		l.prepareDone <- prepareResult{plan, err}
+		l.prepareDone <- prepareResult{plan, err} // room: a run is prepared once
 	})
 }
 

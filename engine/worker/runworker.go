@@ -157,7 +157,7 @@ func (w *runWorker) run(ctx context.Context) {
 	w.change(func(*control.WorkerState) {})
 	go func() {
 		res, err := w.open(setupCtx)
-		w.setup <- setupDone{res, err}
+		w.setup <- setupDone{res, err} // room: a worker opens once
 	}()
 	w.ticker = time.NewTicker(control.HeartbeatInterval)
 	defer w.ticker.Stop()
@@ -201,7 +201,7 @@ func (w *runWorker) run(ctx context.Context) {
 				w.err = engine.AsError(err)
 			}
 			w.collect()
-			go func() { w.closed <- w.res.close() }()
+			go func() { w.closed <- w.res.close() }() // room: a worker closes once
 		case c := <-w.closed:
 			w.finish(c)
 			w.leave()
@@ -455,7 +455,7 @@ func (w *runWorker) beginDrain() {
 	go func() {
 		err := w.load.Drain(ctx)
 		w.cut()
-		w.drained <- err
+		w.drained <- err // room: a worker drains once
 	}()
 }
 

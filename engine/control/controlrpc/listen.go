@@ -264,7 +264,7 @@ func (l *Listener) opened(s grpc.BidiStreamingServer[pb.ToNode, pb.FromNode]) (*
 	first := make(chan *pb.Open, 1)
 	go func() {
 		m, _ := s.Recv()
-		first <- m.GetOpen()
+		first <- m.GetOpen() // room: for the first message
 	}()
 	limit := time.NewTimer(helloLimit)
 	defer limit.Stop()
