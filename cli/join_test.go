@@ -43,8 +43,8 @@ func TestANodeJoinsAServerAndCarriesItsRuns(t *testing.T) {
 	if text := node4("add", n.address); !strings.Contains(text, n.address) {
 		t.Errorf("add: %s", text)
 	}
-	if text := node4("list"); !strings.Contains(text, n.address) {
-		t.Errorf("list: %s", text)
+	if text := node4("list", "--catalog"); !strings.Contains(text, n.address) {
+		t.Errorf("the catalog: %s", text)
 	}
 	waitFor(t, startLimit, "that the node joins", func() bool { return strings.Contains(said(), "the node has joined") })
 	var run engine.Run
@@ -57,6 +57,25 @@ func TestANodeJoinsAServerAndCarriesItsRuns(t *testing.T) {
 	if d := session.settled(run.RunID, served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced ||
 		rows(t, dir, run.RunID) == 0 {
 		t.Fatalf("%s, %+v: %s", d.Status, d.Summary, served.out.String())
+	}
+	// An operator takes it out by its address, and back by its name.
+	name, err := os.ReadFile(filepath.Join(nodeDir, "node-id"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	called := strings.TrimSpace(string(name))
+	if text := node4("list"); !strings.Contains(text, called) || !strings.Contains(text, "ACTIVE") {
+		t.Errorf("the nodes: %s", text)
+	}
+	if text := node4("drain", n.address, "--wait", "1m"); !strings.Contains(text, called+" takes no new work") ||
+		!strings.Contains(text, called+" carries nothing any more") || !strings.Contains(text, "No other node takes work") {
+		t.Errorf("drain: %s", text)
+	}
+	if text := node4("list"); !strings.Contains(text, called+" takes no new work: an operator has asked it to drain") {
+		t.Errorf("the nodes: %s", text)
+	}
+	if text := node4("resume", called); !strings.Contains(text, called+" takes work again") {
+		t.Errorf("resume: %s", text)
 	}
 	// Another node with the same token is told what to do.
 	other := node(t, t.TempDir(), "", "--join-file", file)
@@ -74,11 +93,7 @@ func TestANodeJoinsAServerAndCarriesItsRuns(t *testing.T) {
 	n = node(t, nodeDir, n.address)
 	until(t, startLimit, func() bool { return strings.Count(served.out.String(), "it has introduced itself") > 1 },
 		served.out.String)
-	name, err := os.ReadFile(filepath.Join(nodeDir, "node-id"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	node4("revoke", strings.TrimSpace(string(name)))
+	node4("revoke", called)
 	waitFor(t, startLimit, "that the node learns of it", func() bool {
 		return strings.Contains(n.out.String(), "does not believe this node's certificate")
 	})

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"text/tabwriter"
 	"time"
 
 	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/nodeadmin"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -15,7 +15,9 @@ import (
 type nodeCommand struct {
 	Token  nodeTokenCommand  `cmd:"" help:"Make a token by which a node joins: loadstone worker --join."`
 	Add    nodeAddCommand    `cmd:"" help:"Add a node to the catalog: all servers of the control store dial it."`
-	List   nodeListCommand   `cmd:"" help:"List the catalog of nodes."`
+	List   nodeListCommand   `cmd:"" help:"List the nodes that a server knows, or the catalog."`
+	Drain  nodeDrainCommand  `cmd:"" help:"Have a node end what it carries and take nothing new."`
+	Resume nodeResumeCommand `cmd:"" help:"Let a node take work again that was drained or removed."`
 	Remove nodeRemoveCommand `cmd:"" help:"Take a node out of the catalog."`
 	Revoke nodeRevokeCommand `cmd:"" help:"Revoke the certificates of a node: it is cut off at once, and can join again with a new token."`
 }
@@ -96,25 +98,51 @@ func (c *nodeAddCommand) Run(e *command.Env) error {
 	return err
 }
 
-type nodeListCommand struct{ nodeFlags }
+type nodeListCommand struct {
+	Catalog bool `xor:"list" help:"The addresses of the catalog instead, which all servers of the control store dial."`
+	JSON    bool `name:"json" xor:"list" help:"As the API answers it."`
+	nodeFlags
+}
 
 func (c *nodeListCommand) Run(e *command.Env) error {
+	client, err := c.client()
+	switch {
+	case err != nil:
+		return err
+	case c.Catalog:
+		return nodeadmin.API(client.do).Catalog(e.Ctx, e.Stdout)
+	}
+	return nodeadmin.API(client.do).List(e.Ctx, e.Stdout, c.JSON)
+}
+
+type nodeDrainCommand struct {
+	Node string        `arg:"" help:"The node's name or address, as loadstone node list shows them."`
+	Wait time.Duration `placeholder:"TIME" help:"Wait until it carries nothing any more, so long at most; exit code 2 when it does then."`
+	nodeFlags
+}
+
+func (c *nodeDrainCommand) Run(e *command.Env) error {
+	if c.Wait < 0 {
+		return engine.InvalidField("--wait", fmt.Sprintf("is %s", c.Wait), "more than nothing, for example 5m")
+	}
 	client, err := c.client()
 	if err != nil {
 		return err
 	}
-	var list struct {
-		Addresses []store.NodeAddress `json:"addresses"`
-	}
-	if err := client.do(e.Ctx, http.MethodGet, "/api/v1/node-addresses", nil, &list); err != nil {
+	return nodeadmin.API(client.do).Drain(e, c.Node, c.Wait)
+}
+
+type nodeResumeCommand struct {
+	Node string `arg:"" help:"The node's name or address, as loadstone node list shows them."`
+	nodeFlags
+}
+
+func (c *nodeResumeCommand) Run(e *command.Env) error {
+	client, err := c.client()
+	if err != nil {
 		return err
 	}
-	w := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "ADDRESS\tADDED BY\tADDED AT")
-	for _, a := range list.Addresses {
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", a.Address, a.AddedBy, a.AddedAt.UTC().Format(time.RFC3339))
-	}
-	return w.Flush()
+	return nodeadmin.API(client.do).Resume(e, c.Node)
 }
 
 type nodeRemoveCommand struct {

@@ -1,0 +1,192 @@
+package nodeadmin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/member"
+)
+
+// server answers as one does; each look at its nodes lets work end.
+type server struct {
+	nodes []member.Node
+	asked []string
+	// ends is after how many looks the nodes carry nothing any more, 0 for never.
+	ends, looks int
+	away        map[int]bool
+}
+
+func (s *server) do(_ context.Context, method, path string, _, out any) error {
+	if method == http.MethodGet {
+		if s.looks++; s.away[s.looks] {
+			return &engine.Error{Code: engine.CodeUnavailable, Message: "away"}
+		}
+		if s.looks == s.ends {
+			for i := range s.nodes {
+				s.nodes[i].Workers = nil
+			}
+		}
+		return through(List{Nodes: s.nodes}, out)
+	}
+	s.asked = append(s.asked, path)
+	id, verb, _ := strings.Cut(strings.TrimPrefix(path, base+"/"), "/")
+	for i, n := range s.nodes {
+		if n.NodeID == id {
+			s.nodes[i].AcceptingWork = verb == "resume" && n.State == member.NodeActive
+			return through(s.nodes[i], out)
+		}
+	}
+	return errors.New("no such node")
+}
+
+func through(in, out any) error {
+	text, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, out)
+}
+
+func ms(v float64) *float64 { return &v }
+
+func fleet() []member.Node {
+	return []member.Node{
+		{NodeID: "local", Local: true, State: member.NodeActive, AcceptingWork: true, Capacity: 100, Used: 3, Version: "v1"},
+		{NodeID: "b", Address: "10.0.0.8:9090", State: member.NodeUnreachable, OutReason: "no\x1b[31m answer", Capacity: 0},
+		{NodeID: "a", Address: "10.0.0.7:9090", State: member.NodeActive, AcceptingWork: true, RTTMs: ms(0.25),
+			ClockOffsetMs: ms(-3), ClockErrorMs: ms(0.5), Workers: []member.NodeRunWorker{{RunID: "r1", WorkerID: "1"},
+				{RunID: "r1", WorkerID: "2"}, {RunID: "r2", WorkerID: "1"}}},
+		{Address: "10.0.0.9:9090", State: member.NodeConnecting, OutReason: "nobody there"},
+	}
+}
+
+func env(ctx context.Context) (*command.Env, *bytes.Buffer, *bytes.Buffer) {
+	var out, err bytes.Buffer
+	return &command.Env{Ctx: ctx, Stdout: &out, Stderr: &err}, &out, &err
+}
+
+func TestNodesAreListedForAPerson(t *testing.T) {
+	var out bytes.Buffer
+	if err := (List{Nodes: fleet()}).Table(&out); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range strings.Lines(out.String()) {
+		got = append(got, strings.Join(strings.Fields(line), " "))
+	}
+	want := []string{
+		"NODE ADDRESS STATE RUNS CONNECTIONS VERSION RTT CLOCK",
+		"local (in the server) ACTIVE 0 3 of 100 v1 – –",
+		"b 10.0.0.8:9090 UNREACHABLE 0 0, no limit – – –",
+		"a 10.0.0.7:9090 ACTIVE 2 0, no limit – 0.250 ms -3.0 ±0.5 ms",
+		"– 10.0.0.9:9090 CONNECTING 0 – – – –",
+		"b takes no new work: no[31m answer",
+		"10.0.0.9:9090 takes no new work: nobody there",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestANodeIsNamedByItsNameOrItsAddress(t *testing.T) {
+	for called, want := range map[string]string{"a": "a", "10.0.0.7:9090": "a", "local": "local", "10.0.0.9:9090": "",
+		"": "", "c": ""} {
+		n, err := List{Nodes: fleet()}.find(called)
+		if n.NodeID != want || (err == nil) != (want != "") {
+			t.Errorf("%q is %q, %v", called, n.NodeID, err)
+		}
+		var e *engine.Error
+		if err != nil && (!errors.As(err, &e) || e.Code != engine.CodeNotFound || !strings.Contains(e.Hint, "local, b, a")) {
+			t.Errorf("%q: %v names no cure", called, err)
+		}
+	}
+}
+
+func TestADrainWaitsUntilTheNodeCarriesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{nodes: fleet(), ends: 6, away: map[int]bool{4: true}}
+		e, out, _ := env(t.Context())
+		begin := time.Now()
+		if err := API(s.do).Drain(e, "10.0.0.7:9090", time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		// The first look is for the name, the second says who takes work; the wait begins with the third.
+		if took := time.Since(begin); took != 3*lookEvery {
+			t.Errorf("it waited %s", took)
+		}
+		if strings.Join(s.asked, " ") != base+"/a/drain" || !strings.Contains(out.String(),
+			"it carries 3 run workers of 2 runs") || !strings.Contains(out.String(), "a carries nothing any more") {
+			t.Errorf("%v: %s", s.asked, out)
+		}
+	})
+}
+
+func TestADrainThatTakesTooLongSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{nodes: fleet()}
+		e, _, _ := env(t.Context())
+		begin := time.Now()
+		err := API(s.do).Drain(e, "a", 10*time.Second)
+		var exit *command.Error
+		if !errors.As(err, &exit) || exit.Code != command.ExitFailed || time.Since(begin) != 10*time.Second ||
+			!strings.Contains(err.Error(), "still carries 3 run workers of 2 runs") {
+			t.Errorf("after %s: %v", time.Since(begin), err)
+		}
+	})
+}
+
+func TestADrainOfTheLastNodeIsSaid(t *testing.T) {
+	s := &server{nodes: fleet()[:2]}
+	e, _, said := env(t.Context())
+	if err := API(s.do).Drain(e, "local", 0); err != nil || !strings.Contains(said.String(), "No other node takes work") {
+		t.Errorf("%v: %s", err, said)
+	}
+}
+
+func TestAResumedNodeThatTakesNoWorkYetSaysWhy(t *testing.T) {
+	s := &server{nodes: fleet()}
+	e, out, _ := env(t.Context())
+	if err := API(s.do).Resume(e, "b"); err != nil || !strings.Contains(out.String(), "It takes none yet: no[31m answer") {
+		t.Errorf("%v: %s", err, out)
+	}
+	out.Reset()
+	if err := API(s.do).Resume(e, "a"); err != nil || out.String() != "a takes work again.\n" {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestAResumeWaitsForTheNodesWord: its last status still says that it drains.
+func TestAResumeWaitsForTheNodesWord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := fleet()[2:3]
+		nodes[0].State, nodes[0].AcceptingWork, nodes[0].OutReason = member.NodeDraining, false, "its process is ending"
+		s := &server{nodes: nodes}
+		e, out, _ := env(t.Context())
+		ask := func(ctx context.Context, method, path string, in, answer any) error {
+			if s.looks == 3 {
+				nodes[0].State, nodes[0].AcceptingWork = member.NodeActive, true
+			}
+			return s.do(ctx, method, path, in, answer)
+		}
+		if err := API(ask).Resume(e, "a"); err != nil || out.String() != "a takes work again.\n" {
+			t.Errorf("%v: %s", err, out)
+		}
+		nodes[0].State, nodes[0].AcceptingWork = member.NodeDraining, false
+		out.Reset()
+		begin := time.Now()
+		err := API(s.do).Resume(e, "a")
+		if err != nil || !strings.Contains(out.String(), "takes none yet: its process is ending.") ||
+			time.Since(begin) != hearLimit {
+			t.Errorf("after %s: %v: %s", time.Since(begin), err, out)
+		}
+	})
+}
