@@ -30,7 +30,13 @@ type between struct {
 	conns sync.WaitGroup
 
 	mu   sync.Mutex
-	sent map[string][]time.Time // by the application's name
+	sent map[string][]sending // by the application's name
+}
+
+// sending is something that was sent.
+type sending struct {
+	at   time.Time
+	what []byte
 }
 
 // newBetween returns it with the DSN that leads through it to a Postgres.
@@ -40,7 +46,7 @@ func newBetween(t *testing.T, dsn string) (*between, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &between{t: t, to: net.JoinHostPort(c.Host, fmt.Sprint(c.Port)), sent: map[string][]time.Time{}}
+	b := &between{t: t, to: net.JoinHostPort(c.Host, fmt.Sprint(c.Port)), sent: map[string][]sending{}}
 	if strings.HasPrefix(c.Host, "/") {
 		b.to = fmt.Sprintf("%s/.s.PGSQL.%d", c.Host, c.Port)
 	}
@@ -87,7 +93,7 @@ func (b *between) watch(client, server net.Conn) {
 			name = string(text)
 		} else if buf[0] != 'X' {
 			b.mu.Lock()
-			b.sent[name] = append(b.sent[name], time.Now())
+			b.sent[name] = append(b.sent[name], sending{time.Now(), bytes.Clone(buf[:min(n, 200)])})
 			b.mu.Unlock()
 		}
 		if _, err := server.Write(buf[:n]); err != nil {
@@ -97,17 +103,20 @@ func (b *between) watch(client, server net.Conn) {
 }
 
 // since is how often run workers have sent something since a time.
-func (b *between) since(at time.Time) (n int) {
+func (b *between) since(at time.Time) int { return len(b.said(at)) }
+
+// said is what run workers have sent since a time, and how long after it.
+func (b *between) said(at time.Time) (all []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for name, times := range b.sent {
-		for _, sent := range times {
-			if strings.HasPrefix(name, "loadstone worker-") && sent.After(at) {
-				n++
+	for name, list := range b.sent {
+		for _, s := range list {
+			if strings.HasPrefix(name, "loadstone worker-") && s.at.After(at) {
+				all = append(all, fmt.Sprintf("%s after %v: %q", name, s.at.Sub(at), s.what))
 			}
 		}
 	}
-	return n
+	return all
 }
 
 // freezing are runs on a node of another process that is then stopped for a while: in a
@@ -177,8 +186,8 @@ func TestNodesThatAreFrozenForReal(t *testing.T) {
 			t.Parallel()
 			stopped := time.Duration(seconds) * time.Second
 			freezing(t, control.ContactLimit, stopped, func(b *between, _, goOn time.Time, runs []engine.RunDetail) {
-				if n := b.since(goOn); seconds > 60 && n > 0 {
-					t.Errorf("%d things were sent to the target after the stop", n)
+				if all := b.said(goOn); seconds > 60 && len(all) > 0 {
+					t.Errorf("%d things were sent to the target after the stop: %s", len(all), all)
 				}
 				for _, d := range runs {
 					switch {
@@ -198,11 +207,11 @@ func TestNodesThatAreFrozenForReal(t *testing.T) {
 
 func stoppedByItself(t *testing.T) func(*between, time.Time, time.Time, []engine.RunDetail) {
 	return func(b *between, stop, goOn time.Time, runs []engine.RunDetail) {
-		if n := b.since(goOn); n > 0 {
-			t.Errorf("%d things were sent to the target after the stop", n)
+		if all := b.said(goOn); len(all) > 0 {
+			t.Errorf("%d things were sent to the target after the stop: %s", len(all), all)
 		}
-		if n := b.since(stop.Add(time.Second)); n > 0 {
-			t.Errorf("%d things were sent to the target during the stop", n)
+		if all := b.said(stop.Add(time.Second)); len(all) > 0 {
+			t.Errorf("%d things were sent to the target during the stop: %s", len(all), all)
 		}
 		for _, d := range runs {
 			a := d.Summary.Accounting

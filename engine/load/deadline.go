@@ -15,7 +15,19 @@ var ErrOverdue = &engine.Error{Code: engine.CodeUnavailable,
 // connection looks at it before each operation, with the reading of the clock that it takes
 // anyway, so that a process that was stopped issues nothing of what became due meanwhile.
 // A group that finds it passed fails with ErrOverdue. Without a call there is no deadline.
-func (g *Group) SetDeadline(until time.Time) { g.deadline.Store(g.clock.at(until)) }
+//
+// Once the load has begun a deadline that has passed is not moved any more, although nothing was due
+// since: others may have the load by then, and a group that went on would be one too many.
+func (g *Group) SetDeadline(until time.Time) {
+	select {
+	case <-g.begun:
+		if g.overdue(g.clock.now()) {
+			return
+		}
+	default:
+	}
+	g.deadline.Store(g.clock.at(until))
+}
 
 // overdue reports whether nothing may be issued at now, and ends the group then.
 func (g *Group) overdue(now int64) bool {

@@ -146,3 +146,38 @@ func TestADeadlineThatIsMovedInTimeEndsNothing(t *testing.T) {
 		}
 	})
 }
+
+// TestADeadlineThatHasPassedIsNotMoved, also when nothing was due since: who sets it later was not heard in time.
+func TestADeadlineThatHasPassedIsNotMoved(t *testing.T) {
+	onBoth(t, func(t *testing.T, io engine.IOEngine) {
+		server, err := nullpg.Listen(t.Context(), "127.0.0.1:0", nullpg.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = server.Close() }()
+		db, err := postgres.NewDriver().Open(target.Config{DSN: server.DSN()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = db.Close() }()
+		g, err := load.Open(t.Context(), load.Config{Plan: lookupPlan(),
+			Stream: &lookups{rand.New(rand.NewPCG(1, 2)), 1000}, Database: db, Sink: &begins{}, Log: zerolog.Nop(),
+			Workload: engine.Workload{IOEngine: io, ConcurrentConnections: 2, ThinkTimeMs: 600_000}}, 2, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = g.Close() }()
+		g.SetDeadline(time.Now().Add(time.Minute))
+		g.Start(engine.PhaseMeasurement)
+		g.SetDeadline(time.Time{})
+		g.SetDeadline(time.Now().Add(time.Minute))
+		select {
+		case err := <-g.Failed():
+			if !errors.Is(err, load.ErrOverdue) {
+				t.Error(err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Error("the group goes on")
+		}
+	})
+}

@@ -96,6 +96,10 @@ func (w *runWorker) touched(ack control.StatusAck) {
 	if !known || !w.hears(ack.Runs[0].Epoch) || w.touchedOnce && !at.After(w.contact) {
 		return
 	}
+	if w.begun && !time.Now().Before(w.deadline()) {
+		w.outOfContact(time.Since(w.contact)) // too late: its load may be with others by now
+		return
+	}
 	w.contact, w.touchedOnce = at, true
 	if w.load != nil {
 		w.load.SetDeadline(w.deadline())

@@ -105,6 +105,27 @@ func TestContactCountsFromWhenTheStatusWasSent(t *testing.T) {
 	})
 }
 
+// TestContactThatComesTooLateIsNone: a worker whose load issues rarely has issued nothing since its
+// deadline and has not been looked at either, and others may have its load: it does not go on.
+func TestContactThatComesTooLateIsNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, contact := running(t)
+		deadline := contact.Add(control.ContactLimit)
+		time.Sleep(time.Until(deadline) - time.Second)
+		synctest.Wait()
+		m := s.lastStatus()
+		// The worker looks at itself each second, and this comes before it does.
+		time.Sleep(time.Until(deadline))
+		s.acknowledge(t.Context(), m, 3)
+		synctest.Wait()
+		got := s.last()
+		if !s.load.deadline().Equal(deadline) || got.Err == nil || !strings.Contains(got.Err.Message, "stopped by itself") {
+			t.Fatalf("%s, %v, and the deadline was moved by %v", got.Status, got.Err, s.load.deadline().Sub(deadline))
+		}
+		s.end()
+	})
+}
+
 // TestALaterOwnerKeepsContactAndAFormerOneDoesNot: what the former owner says is not heard
 // from the later one's first word on, also its STOP.
 func TestALaterOwnerKeepsContactAndAFormerOneDoesNot(t *testing.T) {
