@@ -567,11 +567,18 @@ func (l *eventLoop) ring() {
 		heap.Pop(&l.timers)
 		l.poll.Looked(now)
 		var on bool
-		if v.at == atPause {
+		switch {
+		case v.at == atThinking && s.leaving(l.g): // the loop has not been told yet, and nothing may begin
+			l.giveBack(s)
+			l.leave(s)
+		case v.at == atThinking:
+			on = l.start(s)
+		case s.leaving(l.g):
+			v.sent = now
+			on = l.drive(s, s.progress.GiveUp())
+		default:
 			v.sent = now
 			on = l.drive(s, s.progress.Resume())
-		} else {
-			on = l.start(s)
 		}
 		if on {
 			l.proceed(s, true)
