@@ -18,8 +18,8 @@ import (
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/intake"
 	"github.com/loadstone-db/loadstone/engine/meter"
-	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/template"
 	"github.com/loadstone-db/loadstone/server"
@@ -159,7 +159,7 @@ func (c *serveCommand) listen(s *wiring.Services) (*server.Server, string, error
 		Preflight: func(ctx context.Context, scenario engine.Scenario) (any, error) {
 			return s.Runs.Preflight(ctx, scenario)
 		},
-		PreflightSample: orchestrator.Preflight{},
+		PreflightSample: intake.Preflight{},
 		UI:              ui.Dist(),
 		Version:         version,
 		ControlStore:    s.ControlStore(),

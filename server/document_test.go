@@ -7,7 +7,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/loadstone-db/loadstone/engine/orchestrator"
+	"github.com/loadstone-db/loadstone/engine/intake"
 	"github.com/loadstone-db/loadstone/server"
 )
 
@@ -18,7 +18,7 @@ var updateDocument = flag.Bool("update", false, "write docs/openapi.json anew")
 func TestTheDocumentInTheDocsIsTheServers(t *testing.T) {
 	const path = "../docs/openapi.json"
 	b := start(t, func(o *server.Options) {
-		o.PreflightSample, o.Version, o.Matrices = orchestrator.Preflight{}, "unreleased", &lineup{}
+		o.PreflightSample, o.Version, o.Matrices = intake.Preflight{}, "unreleased", &lineup{}
 		o.NodeAccess = &gatekeeper{}
 	})
 	served := b.do("GET", "/api/openapi.json", nil).want(t, 200).body

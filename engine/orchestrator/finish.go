@@ -68,7 +68,7 @@ func (l *finisher) environment() engine.Environment {
 // begin computes the results beside the loop.
 func (l *finisher) begin(ctx context.Context) {
 	l.poller.stop()
-	l.endLosses(l.workers, l.clock.Now(), true)
+	l.endLosses(l.clock.Now(), true)
 	environment := l.finisher.environment()
 	if l.run.Scenario.Workload.IOEngine == engine.IOEvents && environment.IOEngine == string(engine.IOGoroutines) {
 		l.validity.Note("workload.io_engine asks for event loops, but goroutines drove the connections: event loops need " +
@@ -164,7 +164,7 @@ func (l *finisher) take(ctx context.Context, o *outcome.Outcome) {
 
 // enriched tells the log how the enrichment ended, and ends the run.
 func (l *finisher) enriched(ctx context.Context) {
-	l.noteSaid(l.plugins.Take())
+	l.Said(l.plugins.Take())
 	e := l.finisher.enriching.State()
 	level := engine.LogInfo
 	if e.Status == engine.EnrichmentFailed {

@@ -15,7 +15,7 @@ var _ fleet.Listener = hearing{}
 // Hear hands a message to the loop of its run. A part of a run that is not live here is
 // kept for who finishes the run.
 func (h hearing) Hear(runID string, from fleet.Node, m control.FromNode) bool {
-	l := h.s.runs.find(runID)
+	l := h.s.runs.Find(runID)
 	if l != nil {
 		l.inbox.Put(fromNode{from, m})
 	} else if p, ok := m.(control.WorkReady); ok {
@@ -26,7 +26,7 @@ func (h hearing) Hear(runID string, from fleet.Node, m control.FromNode) bool {
 
 // Owned are the runs that this server owns. Its own node ends with it; a node elsewhere
 // may have heard of another owner, once a lease has expired.
-func (h hearing) Owned(remote bool) []control.OwnedRun { return h.s.runs.owned(remote) }
+func (h hearing) Owned(remote bool) []control.OwnedRun { return h.s.runs.Owned(remote) }
 
 // Stranger remembers a run worker of a run that nobody carries here.
 func (h hearing) Stranger(from fleet.Node, w control.WorkerState) { h.s.recovery.Stranger(from, w) }
@@ -40,10 +40,10 @@ type carrier struct{ s *Service }
 var _ recovery.Live = carrier{}
 
 // Has reports whether the process carries the run, or is starting it.
-func (c carrier) Has(runID string) bool { return c.s.runs.has(runID) }
+func (c carrier) Has(runID string) bool { return c.s.runs.Has(runID) }
 
 // Closing reports whether the process takes nothing over any more.
-func (c carrier) Closing() bool { return c.s.runs.closed() }
+func (c carrier) Closing() bool { return c.s.runs.Closed() }
 
 // SetBack undoes what the preparation of a run started.
 func (c carrier) SetBack(run engine.Run, plan *engine.Plan) string { return c.s.setBack(run, plan) }

@@ -15,6 +15,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/guardrail"
+	"github.com/loadstone-db/loadstone/engine/journal"
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/outcome"
@@ -62,7 +63,7 @@ type live struct {
 	// begin is the first thing that the loop does.
 	begin func(ctx context.Context)
 
-	journal
+	journal.Journal
 	crew
 	search   searcher
 	scale    scaler
@@ -131,7 +132,7 @@ func newLive(s *Service, run engine.Run, clock *engine.Clock, workers []*runWork
 	}
 	l.life = life
 	l.begin = func(ctx context.Context) { l.happen(ctx, lifecycle.Begun{}) }
-	l.journal = journal{runID: run.RunID, begun: run.StartTime.Time, clock: clock, life: l.life}
+	l.Journal = journal.Journal{RunID: run.RunID, Begun: run.StartTime.Time, Clock: clock, Life: l.life}
 	l.search = searcher{live: l}
 	l.search.meter.Begin(0, 0, nil)
 	l.scale = scaler{live: l, pool: run.Scenario.Workload.ConcurrentConnections}
@@ -145,8 +146,20 @@ func newLive(s *Service, run engine.Run, clock *engine.Clock, workers []*runWork
 	return l
 }
 
-// current returns the run as its loop last showed it.
-func (l *live) current() engine.Run { return *l.shown.Load() }
+// Current is the run as its loop last showed it.
+func (l *live) Current() engine.Run { return *l.shown.Load() }
+
+// Payload is its latest state for pages.
+func (l *live) Payload() *engine.Payload { return l.payload.Load() }
+
+// StartedBy is who started it.
+func (l *live) StartedBy() string { return l.by }
+
+// Connections is how many it holds, or will.
+func (l *live) Connections() int { return int(l.connections.Load()) }
+
+// Owned is the epoch in which this process owns it, leased: with a lease that has not expired.
+func (l *live) Owned(leased bool) (epoch int64, owned bool) { return l.epoch, l.keeper.Owns(leased) }
 
 // ask hands the loop a happening. The channel closes when its consequences are stored.
 func (l *live) ask(h lifecycle.Happening) <-chan struct{} {
@@ -220,7 +233,7 @@ func (l *live) loop(ctx context.Context) {
 		case p := <-l.poller.polls:
 			l.poller.take(p)
 		case o := <-l.keeper.Outages():
-			l.storeOutage(o)
+			l.StoreOutage(o)
 		case <-enriched:
 			if l.finisher.enriching.Interrupted() {
 				stopTimer()
@@ -255,7 +268,7 @@ func (l *live) timer() (<-chan time.Time, func()) {
 // release ends the bookkeeping of the run. Parts that were not stored are kept for who
 // finishes it.
 func (l *live) release() {
-	l.svc.runs.remove(l.runID)
+	l.svc.runs.Remove(l.runID)
 	if l.life.Status().Terminal() {
 		// Otherwise the process ends, and whoever finishes the run asks about its run workers.
 		l.svc.nodes.Forget(l.runID)
@@ -323,7 +336,7 @@ func (l *live) prepare(ctx context.Context) {
 func (l *live) prepared(ctx context.Context, r prepareResult) {
 	l.preparedAt = l.clock.Now()
 	l.progress = nil
-	l.noteSaid(l.plugins.Take())
+	l.Said(l.plugins.Take())
 	if r.err != nil {
 		if !errors.Is(r.err, context.Canceled) {
 			l.log.Warn().Err(r.err).Msg("preparing a run failed")
@@ -365,13 +378,13 @@ func (l *live) receive(ctx context.Context, f fromNode) {
 		if w := l.worker(m.WorkerID); w != nil && w.resultID == m.ResultID {
 			w.heard = l.clock.Now()
 			if l.agg.Add(&m.WorkerSnapshot) {
-				l.seeLosses(w, &m.WorkerSnapshot)
+				l.SeeLosses(w.told(), &m.WorkerSnapshot)
 				l.search.add(ctx, &m.WorkerSnapshot)
 			}
 		}
 	case control.Log:
-		l.logbook.Add(m.LogEntry)
-		l.logbook.Lost("the server", l.linesLost.Load())
+		l.Logbook.Add(m.LogEntry)
+		l.Logbook.Lost("the server", l.linesLost.Load())
 	case control.WorkReady:
 		p := fleet.Part{WorkReady: m, Node: f.node}
 		l.finisher.parts[m.WorkID] = p
@@ -402,7 +415,7 @@ func (l *live) report(ctx context.Context, from fleet.Node, m control.WorkerStat
 		l.finisher.keepEnd(w, from, m)
 	}
 	w.heard = l.clock.Now()
-	l.logbook.Lost(m.NodeID, m.LogsDropped)
+	l.Logbook.Lost(m.NodeID, m.LogsDropped)
 	if w.dead {
 		// It was given up, and its load may have run on; what it counted still counts.
 		w.state.Totals = m.Totals

@@ -50,7 +50,7 @@ func (l *live) snapshot(now time.Time) *engine.Payload {
 	}
 	p.Guardrails = l.guard.State()
 	p.FindMax = l.search.state()
-	p.Logs, p.LogsDropped = l.logbook.Newest(now), l.logbook.Missing(l.keeper.LinesLost())
+	p.Logs, p.LogsDropped = l.Logbook.Newest(now), l.Logbook.Missing(l.keeper.LinesLost())
 	return p
 }
 

@@ -118,7 +118,7 @@ func TestThePayloadHasTheWholeShapeOfTheContract(t *testing.T) {
 			MaxDurationSeconds: 600, QPSStabilityPct: 5, LatencyStabilityPct: 50, MaxErrorRatePct: 1,
 			SLO: &engine.SLO{P95Ms: &slo}}
 		v.start(sc)
-		v.svc.runs.find("run-1").poller.polls <- warehouse.Poll{At: time.Now(),
+		v.svc.runs.Find("run-1").poller.polls <- warehouse.Poll{At: time.Now(),
 			Warehouse: &engine.Warehouse{Name: "BENCHMARK_WH", State: "STARTED", Type: "STANDARD", Size: "X-Small",
 				StartedClusters: 2, Running: 45}}
 		v.wait(20 * time.Second)

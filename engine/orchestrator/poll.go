@@ -98,7 +98,7 @@ func (s *Service) setBack(run engine.Run, plan *engine.Plan) (failed string) {
 		return ""
 	}
 	log := s.opts.Log.With().Str("run_id", run.RunID).Logger()
-	if s.runs.others(run.RunID) > 0 {
+	if s.runs.Others(run.RunID) > 0 {
 		log.Info().Msg("the warehouse is left running: another run is live")
 		return ""
 	}

@@ -59,7 +59,7 @@ func (l *scaler) roomForRate(have int) (lifecycle.Room, int) {
 	nodes := l.svc.nodes.Capacity()
 	return lifecycle.RoomForRate(l.sc, lifecycle.Bounds{Have: have, Pool: l.scale.pool,
 		Allowed: l.plan.Server.MaxConnections, Spare: scaling.SpareSessions,
-		Unlimited: nodes.Unlimited, Nodes: max(nodes.Connections-l.svc.runs.connections(), 0),
+		Unlimited: nodes.Unlimited, Nodes: max(nodes.Connections-l.svc.runs.Connections(), 0),
 		Slots: l.plan.Plan.KeySlots, SlotsUsed: len(l.workers), Paused: l.clock.Now().Before(l.scale.nextJoin)})
 }
 

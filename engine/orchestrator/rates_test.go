@@ -27,7 +27,7 @@ func overRate(mode engine.ScalingMode, most int) engine.Scenario {
 // checkShares: the run workers have the rate and the connections between them, evenly, and the run says so.
 func checkShares(t *testing.T, v *virtual, rate float64, workers int) {
 	t.Helper()
-	run := v.svc.runs.find("run-1").current()
+	run := v.svc.runs.Find("run-1").Current()
 	sum, least, most := 0.0, math.Inf(1), 0.0
 	for id, w := range run.WorkerTargets {
 		if w.TargetQPS == nil || w.TargetConnections < 1 || w.TargetConnections > 2 {
@@ -69,8 +69,8 @@ func TestARateThatIsMissedBringsRunWorkers(t *testing.T) {
 		if reasons[engine.TargetInitial] != n || reasons[engine.TargetRedistribute] < n {
 			t.Errorf("%v", reasons)
 		}
-		if v.svc.runs.find("run-1").scale.growth.Stopped() != "" {
-			t.Errorf("it says %q", v.svc.runs.find("run-1").scale.growth.Stopped())
+		if v.svc.runs.Find("run-1").scale.growth.Stopped() != "" {
+			t.Errorf("it says %q", v.svc.runs.Find("run-1").scale.growth.Stopped())
 		}
 		// The part of a run worker that dies goes to others, once it must have stopped.
 		v.silence("worker-1", true)

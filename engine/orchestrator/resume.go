@@ -58,7 +58,7 @@ func (c carrier) Resume(r recovery.Resumed) (why string) {
 		i := &l.plan.Server
 		i.Version, i.Local, i.Simulated, i.Emulated = e.ServerVersion, e.TargetIsLocal, e.Simulated, e.Emulated
 	}
-	l.logbook, l.validity, l.sender.sequence = runlog.BookAfter(r.LogSeq), r.Validity, r.Sequence
+	l.Logbook, l.validity, l.sender.sequence = runlog.BookAfter(r.LogSeq), r.Validity, r.Sequence
 	l.scale.pool = 0
 	for _, w := range l.carrying() {
 		l.scale.pool += w.connections

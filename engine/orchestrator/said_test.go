@@ -51,7 +51,7 @@ func TestWhatAnAdapterLogsReachesTheRunsLog(t *testing.T) {
 		if again != runlog.PluginBurst-1 {
 			t.Errorf("%d lines of one plugin at once", again)
 		}
-		if missing := v.svc.runs.find("run-1").logbook.Missing(0); missing != 2*runlog.PluginBurst+1+2 {
+		if missing := v.svc.runs.Find("run-1").Logbook.Missing(0); missing != 2*runlog.PluginBurst+1+2 {
 			t.Errorf("%d lines are said to be missing", missing)
 		}
 		if _, err := v.svc.Stop(t.Context(), "run-1", "tester"); err != nil {

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -20,6 +19,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/enrichment"
 	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/inspect"
+	"github.com/loadstone-db/loadstone/engine/intake"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/outcome"
@@ -27,7 +27,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/recovery"
-	"github.com/loadstone-db/loadstone/engine/scaling"
+	"github.com/loadstone-db/loadstone/engine/registry"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/warehouse"
@@ -103,6 +103,7 @@ type Options struct {
 // may see are *engine.Error.
 type Service struct {
 	*inspect.Reader
+	*intake.Desk
 	opts  Options
 	nodes *fleet.Fleet
 
@@ -112,7 +113,7 @@ type Service struct {
 	open     sync.Once
 	close    sync.Once
 
-	runs  *registry
+	runs  *registry.Registry[*live]
 	board broadcast.Board
 
 	enrichments *enrichment.Service
@@ -122,7 +123,7 @@ type Service struct {
 
 // New returns a service; nothing happens before Open.
 func New(opts Options) *Service {
-	s := &Service{opts: opts, runs: newRegistry(),
+	s := &Service{opts: opts, runs: registry.New[*live](),
 		nodes: fleet.New(fleet.Options{Log: opts.Log, Dialers: opts.Nodes, Source: opts.Source, Module: opts.Module,
 			Watch: opts.Watch, Meter: opts.Meter, Local: opts.Local, Chance: opts.Chance})}
 	if opts.Plan == nil {
@@ -153,7 +154,8 @@ func New(opts Options) *Service {
 		},
 		Changed: func(d *engine.RunDetail) { s.board.Show(d.RunID, payload.Resting(d, time.Now()), false) }})
 	s.Reader = inspect.New(inspect.Options{Store: opts.Store, Results: opts.Results, Enrichments: s.enrichments,
-		Prices: s.opts.Prices, Live: s.runs.current})
+		Prices: s.opts.Prices, Live: s.runs.Current})
+	s.Desk = intake.New(intake.Options{Store: opts.Store, Deps: s.deps, Capacity: s.nodes.Capacity, Run: s.Run})
 	s.outcomes = outcome.New(outcome.Options{Store: opts.Store, Results: opts.Results, Log: opts.Log, Traits: s.traits,
 		Skipped: s.enrichments.Skipped})
 	s.recovery = recovery.New(recovery.Options{Store: opts.Store, Version: opts.Version, Owner: s.opts.Owner,
@@ -164,12 +166,6 @@ func New(opts Options) *Service {
 
 // Fleet is the nodes that carry the service's runs.
 func (s *Service) Fleet() *fleet.Fleet { return s.nodes }
-
-// Preflight is what a run would do, found out without changing the target.
-type Preflight = prepare.Preflight
-
-// CheckResult is one line of a preflight.
-type CheckResult = prepare.CheckResult
 
 func (s *Service) deps() prepare.Deps {
 	return prepare.Deps{Plugins: s.opts.Plugins, Drivers: s.opts.Drivers, Connections: s.opts.Store,
@@ -201,7 +197,7 @@ func (s *Service) Open(ctx context.Context) error {
 func (s *Service) Close(ctx context.Context) error {
 	var err error
 	s.close.Do(func() {
-		runs := s.runs.close()
+		runs := s.runs.Close()
 		s.enrichments.Close()
 		for _, l := range runs {
 			l.ask(lifecycle.StopAsked{Reason: engine.StopUserRequested, Sentence: reasonShutdown, By: "server"})
@@ -220,48 +216,16 @@ func (s *Service) Close(ctx context.Context) error {
 	return err
 }
 
-// Create stores a PREPARED run of a valid scenario. The plugins, the parameters
-// and the connection's name are checked; the target is not contacted.
-func (s *Service) Create(ctx context.Context, sc engine.Scenario, by string) (engine.Run, error) {
-	return s.CreateMember(ctx, sc, by, engine.MatrixMember{})
-}
-
-// CreateMember is Create for a run that has a place in a matrix.
-func (s *Service) CreateMember(ctx context.Context, sc engine.Scenario, by string,
-	place engine.MatrixMember) (engine.Run, error) {
-	if err := prepare.OneTarget(sc); err != nil {
-		return engine.Run{}, err
-	}
-	shares, err := scaling.Shares(sc)
-	if err != nil {
-		return engine.Run{}, err
-	}
-	if err := s.nodes.Capacity().Fits(sc, 0); err != nil {
-		return engine.Run{}, err
-	}
-	if err := prepare.Check(ctx, s.deps(), sc); err != nil {
-		return engine.Run{}, inspect.StoreError(err)
-	}
-	id := uuid.NewString()
-	run := engine.Run{RunID: id, ResultID: id, TemplateID: sc.TemplateID, RunName: sc.Name, Scenario: sc,
-		Status: engine.StatusPrepared, Phase: engine.PhasePreparing,
-		WorkersExpected: len(shares), WorkerTargets: scaling.FirstTargets(sc, shares), CreatedBy: by, MatrixMember: place}
-	if err := s.opts.Store.CreateRun(ctx, run); err != nil {
-		return engine.Run{}, inspect.StoreError(fmt.Errorf("creating the run: %w", err))
-	}
-	return s.Run(ctx, id)
-}
-
 // Stop ends a run: a PREPARED one becomes CANCELLED, a live one CANCELLING. A
 // terminal one is a conflict. Workers are told at once, also when the store is away.
 func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error) {
-	l, busy := s.runs.look(runID)
+	l, busy := s.runs.Look(runID)
 	if l == nil && busy {
 		return engine.Run{}, &engine.Error{Code: engine.CodeConflict, Message: "The run is being started.",
 			Hint: "stop it again in a moment"}
 	}
 	if l != nil {
-		if run := l.current(); run.Status.Terminal() {
+		if run := l.Current(); run.Status.Terminal() {
 			return engine.Run{}, inspect.Finished(run)
 		}
 		stored := l.ask(lifecycle.StopAsked{Reason: engine.StopUserRequested, Sentence: reasonUser, By: by})
@@ -276,7 +240,7 @@ func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error
 		case <-limit.C:
 		case <-ctx.Done():
 		}
-		return l.current(), nil
+		return l.Current(), nil
 	}
 	run, err := s.Run(ctx, runID)
 	if err != nil {
@@ -300,7 +264,7 @@ func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error
 
 // Delete removes a run that is not live, with its record.
 func (s *Service) Delete(ctx context.Context, runID, by string) error {
-	l, busy := s.runs.look(runID)
+	l, busy := s.runs.Look(runID)
 	if l == nil && s.enrichments.Of(runID) != nil {
 		return &engine.Error{Code: engine.CodeConflict, Message: "The enrichment of the run is under way.",
 			Hint: "stop it, and delete the run then"}
@@ -328,31 +292,9 @@ func (s *Service) Delete(ctx context.Context, runID, by string) error {
 	return nil
 }
 
-// Preflight says what a run of the scenario would do, or the runs of its matrix.
-func (s *Service) Preflight(ctx context.Context, sc engine.Scenario) (Preflight, error) {
-	for _, one := range sc.Expand() {
-		if _, err := scaling.Shares(one); err != nil {
-			return Preflight{}, err
-		}
-		if err := s.nodes.Capacity().Fits(one, 0); err != nil {
-			return Preflight{}, err
-		}
-	}
-	f, err := prepare.InspectAll(ctx, s.deps(), sc)
-	if err != nil {
-		return Preflight{}, inspect.StoreError(err)
-	}
-	return *f, nil
-}
-
-// CheckConnection connects once and returns what answered.
-func (s *Service) CheckConnection(ctx context.Context, driver, dsn string) (target.ServerInfo, error) {
-	return prepare.CheckConnection(ctx, s.opts.Drivers, driver, dsn)
-}
-
 // Live returns the latest payload of a live run, or nil. Nobody may change it.
 func (s *Service) Live(runID string) *engine.Payload {
-	l := s.runs.find(runID)
+	l := s.runs.Find(runID)
 	if l == nil {
 		return nil
 	}
@@ -362,7 +304,7 @@ func (s *Service) Live(runID string) *engine.Payload {
 // Wait returns the summary of a run once its figures are there. A run that has
 // not been started is a conflict.
 func (s *Service) Wait(ctx context.Context, runID string) (*engine.Summary, error) {
-	l := s.runs.find(runID)
+	l := s.runs.Find(runID)
 	if l != nil {
 		select {
 		case <-l.figured:
@@ -418,6 +360,6 @@ func (s *Service) priced(ctx context.Context, l *live, sum engine.Summary) *engi
 	if l.plan != nil {
 		plan = l.plan.Plan
 	}
-	sum.Cost = s.Cost(polls, l.current(), sum.Figures, plan)
+	sum.Cost = s.Cost(polls, l.Current(), sum.Figures, plan)
 	return &sum
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/orchestrator"
+	"github.com/loadstone-db/loadstone/engine/intake"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -329,7 +329,7 @@ func TestPreflightChangesNothing(t *testing.T) {
 		t.Fatal("preflight created the table")
 	}
 	p, err = f.svc.Preflight(t.Context(), f.scenario(func(sc *engine.Scenario) { sc.Target.Prepare = nil }))
-	if err != nil || p.OK || !slices.ContainsFunc(p.Checks, func(c orchestrator.CheckResult) bool {
+	if err != nil || p.OK || !slices.ContainsFunc(p.Checks, func(c intake.CheckResult) bool {
 		return c.Name == "table" && c.Outcome == "failed" && c.Fix != ""
 	}) {
 		t.Fatalf("%+v, %v", p, err)

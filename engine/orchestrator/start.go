@@ -17,7 +17,7 @@ import (
 // Start starts a PREPARED run and returns it as RUNNING. A run that is not
 // PREPARED is a conflict.
 func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, error) {
-	end, err := s.runs.begin(runID, by, s.opts.MostLive)
+	end, err := s.runs.Begin(runID, by, s.opts.MostLive)
 	if err != nil {
 		return engine.Run{}, err
 	}
@@ -33,7 +33,7 @@ func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, erro
 	if err != nil {
 		return engine.Run{}, err
 	}
-	if err := s.nodes.Capacity().Fits(run.Scenario, s.runs.connections()); err != nil {
+	if err := s.nodes.Capacity().Fits(run.Scenario, s.runs.Connections()); err != nil {
 		return engine.Run{}, err
 	}
 	// The conditional update decides who starts; only the winner takes the run over.
@@ -72,7 +72,7 @@ func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, erro
 
 // carry begins the loop of a run.
 func (s *Service) carry(l *live) {
-	s.runs.add(l)
+	s.runs.Add(l.runID, l)
 	s.routines.Go(func() { l.keeper.Run(s.lifetime) })
 	s.routines.Go(func() { l.loop(s.lifetime) })
 }

@@ -16,7 +16,7 @@ import (
 func (s *Service) Subscribe(runID string) (updates <-chan *engine.Payload, cancel func(), err error) {
 	var resting *engine.Payload
 	over := false
-	if s.runs.find(runID) == nil {
+	if s.runs.Find(runID) == nil {
 		ctx, done := context.WithTimeout(s.lifetime, keeper.StoreLimit)
 		defer done()
 		d, err := s.Detail(ctx, runID)
@@ -28,7 +28,7 @@ func (s *Service) Subscribe(runID string) (updates <-chan *engine.Payload, cance
 	}
 	gone := false
 	updates, cancel = s.board.Watch(runID, func() (*engine.Payload, bool) {
-		if l := s.runs.find(runID); l != nil {
+		if l := s.runs.Find(runID); l != nil {
 			return l.payload.Load(), false
 		}
 		gone = resting == nil
@@ -38,7 +38,7 @@ func (s *Service) Subscribe(runID string) (updates <-chan *engine.Payload, cance
 		cancel()
 		return s.Subscribe(runID)
 	}
-	if !over && resting != nil && !s.runs.closed() {
+	if !over && resting != nil && !s.runs.Closed() {
 		// Another server carries it, or may start it.
 		s.routines.Go(func() { s.board.Follow(s.lifetime, runID, time.Second, s.Elsewhere(runID)) })
 	}

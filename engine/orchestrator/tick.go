@@ -17,7 +17,7 @@ import (
 func (l *live) everySecond(ctx context.Context) {
 	now := l.clock.Now()
 	l.time.look(now)
-	l.noteSaid(l.plugins.Take())
+	l.Said(l.plugins.Take())
 	if !l.life.Status().Terminal() {
 		l.time.judge(now)
 		l.judgeHealth(ctx, now)
@@ -25,16 +25,16 @@ func (l *live) everySecond(ctx context.Context) {
 			l.sender.lastState = now
 			l.sender.repeatState()
 		}
-		if others := l.svc.runs.others(l.runID); others > 0 && l.life.Started() {
+		if others := l.svc.runs.Others(l.runID); others > 0 && l.life.Started() {
 			l.validity.Note(fmt.Sprintf("%d other run(s) were live on this server at the same time.", others))
 		}
 		l.scale.followStages(ctx, now)
 		l.scale.followRates(now)
 		l.aggregate(now)
 		l.scale.judgeRate(ctx, now)
-		l.endLosses(l.workers, now, false)
+		l.endLosses(now, false)
 		l.happen(ctx, lifecycle.Ticked{})
-	} else if l.logbook.Waiting() > 0 {
+	} else if l.Logbook.Waiting() > 0 {
 		l.keeper.SaveTick(l.lines())
 	}
 	l.publish(false)
@@ -107,7 +107,7 @@ func (l *live) aggregate(now time.Time) {
 	shown := *r
 	l.shown.Store(&shown)
 
-	t := &store.Tick{RunID: l.runID, Epoch: l.epoch, Workers: rows, Snapshots: s.Snapshots, Logs: l.logbook.Take(),
+	t := &store.Tick{RunID: l.runID, Epoch: l.epoch, Workers: rows, Snapshots: s.Snapshots, Logs: l.Logbook.Take(),
 		TotalOps: s.RollupOps, ErrorCount: s.RollupErrors, CurrentQPS: s.Payload.Ops.CurrentPerSec,
 		WorkersRegistered: registered, WorkersActive: active, WorkersCompleted: completed}
 	if l.life.Started() && s.Reported() && (len(s.Snapshots) > 0 || !l.allEnded()) && s.Tells() {
@@ -133,7 +133,7 @@ func (l *live) heartbeat(w *runWorker) store.WorkerRow {
 // lines are a tick that adds nothing to the figures but what was written into the log.
 func (l *live) lines() *store.Tick {
 	r := &l.run
-	return &store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.Take(), TotalOps: r.TotalOps,
+	return &store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.Logbook.Take(), TotalOps: r.TotalOps,
 		ErrorCount: r.ErrorCount, WorkersRegistered: r.WorkersRegistered, WorkersCompleted: r.WorkersCompleted}
 }
 
@@ -160,4 +160,4 @@ func guarded(s *aggregate.Second) guardrail.Sample {
 }
 
 // Busy reports whether a run is live in this process.
-func (s *Service) Busy() bool { return s.runs.others("") > 0 }
+func (s *Service) Busy() bool { return s.runs.Others("") > 0 }

@@ -1,0 +1,94 @@
+// Package intake takes runs in: it checks a scenario against the plugins, the connection and the
+// nodes, says beforehand what a run of it would do, and stores runs that can be started.
+package intake
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/inspect"
+	"github.com/loadstone-db/loadstone/engine/prepare"
+	"github.com/loadstone-db/loadstone/engine/scaling"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+// Options are what a desk is made of.
+type Options struct {
+	Store store.Runs
+	Deps  func() prepare.Deps
+	// Capacity is the room of the nodes now.
+	Capacity func() fleet.Capacity
+	// Run reads a run as it is stored.
+	Run func(ctx context.Context, runID string) (engine.Run, error)
+}
+
+// Desk takes runs in. Its methods are safe for concurrent use.
+type Desk struct{ opts Options }
+
+// New makes a desk.
+func New(opts Options) *Desk { return &Desk{opts: opts} }
+
+// Preflight is what a run would do, found out without changing the target.
+type Preflight = prepare.Preflight
+
+// CheckResult is one line of a preflight.
+type CheckResult = prepare.CheckResult
+
+// Create stores a PREPARED run of a valid scenario. The plugins, the parameters
+// and the connection's name are checked; the target is not contacted.
+func (d *Desk) Create(ctx context.Context, sc engine.Scenario, by string) (engine.Run, error) {
+	return d.CreateMember(ctx, sc, by, engine.MatrixMember{})
+}
+
+// CreateMember is Create for a run that has a place in a matrix.
+func (d *Desk) CreateMember(ctx context.Context, sc engine.Scenario, by string,
+	place engine.MatrixMember) (engine.Run, error) {
+	if err := prepare.OneTarget(sc); err != nil {
+		return engine.Run{}, err
+	}
+	shares, err := scaling.Shares(sc)
+	if err != nil {
+		return engine.Run{}, err
+	}
+	if err := d.opts.Capacity().Fits(sc, 0); err != nil {
+		return engine.Run{}, err
+	}
+	if err := prepare.Check(ctx, d.opts.Deps(), sc); err != nil {
+		return engine.Run{}, inspect.StoreError(err)
+	}
+	id := uuid.NewString()
+	run := engine.Run{RunID: id, ResultID: id, TemplateID: sc.TemplateID, RunName: sc.Name, Scenario: sc,
+		Status: engine.StatusPrepared, Phase: engine.PhasePreparing,
+		WorkersExpected: len(shares), WorkerTargets: scaling.FirstTargets(sc, shares), CreatedBy: by, MatrixMember: place}
+	if err := d.opts.Store.CreateRun(ctx, run); err != nil {
+		return engine.Run{}, inspect.StoreError(fmt.Errorf("creating the run: %w", err))
+	}
+	return d.opts.Run(ctx, id)
+}
+
+// Preflight says what a run of the scenario would do, or the runs of its matrix.
+func (d *Desk) Preflight(ctx context.Context, sc engine.Scenario) (Preflight, error) {
+	for _, one := range sc.Expand() {
+		if _, err := scaling.Shares(one); err != nil {
+			return Preflight{}, err
+		}
+		if err := d.opts.Capacity().Fits(one, 0); err != nil {
+			return Preflight{}, err
+		}
+	}
+	f, err := prepare.InspectAll(ctx, d.opts.Deps(), sc)
+	if err != nil {
+		return Preflight{}, inspect.StoreError(err)
+	}
+	return *f, nil
+}
+
+// CheckConnection connects once and returns what answered.
+func (d *Desk) CheckConnection(ctx context.Context, driver, dsn string) (target.ServerInfo, error) {
+	return prepare.CheckConnection(ctx, d.opts.Deps().Drivers, driver, dsn)
+}
