@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -273,8 +275,8 @@ func (l *live) release() {
 		// Otherwise the process ends, and whoever finishes the run asks about its run workers.
 		l.svc.nodes.Forget(l.runID)
 	}
-	for _, p := range l.finisher.parts {
-		l.svc.recovery.Keep(p)
+	for _, id := range slices.Sorted(maps.Keys(l.finisher.parts)) {
+		l.svc.recovery.Keep(l.finisher.parts[id])
 	}
 	l.svc.board.End(l.runID)
 	l.keeper.Close()
@@ -389,7 +391,7 @@ func (l *live) receive(ctx context.Context, f fromNode) {
 		p := fleet.Part{WorkReady: m, Node: f.node}
 		l.finisher.parts[m.WorkID] = p
 		if m.Pressing {
-			l.svc.routines.Go(func() { l.finisher.beside.Keep(ctx, l.svc.outcomes, l.keeper, l.log, p) })
+			l.finisher.beside.Keep(ctx, l.svc.routines.Go, l.svc.outcomes, l.keeper, l.log, p)
 		}
 	case control.RunRejected:
 		if w := l.worker(m.WorkerID); w != nil {

@@ -2,6 +2,7 @@ package recovery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -46,8 +47,8 @@ func (s *Service) enrich(e found, sum *engine.Summary) bool {
 	}
 }
 
-// conclude computes the results and takes the last step of the run.
-func (s *Service) conclude(e found, epoch int64) {
+// conclude computes the results and takes the last step of the run. why is that of finish.
+func (s *Service) conclude(e found, why string, epoch int64) {
 	o := &outcome.Outcome{Summary: outcome.Summarize(e.Run, e.known)}
 	// Figures that were stored before the restart are final.
 	if o.Summary == nil {
@@ -96,6 +97,12 @@ func (s *Service) conclude(e found, epoch int64) {
 	select {
 	case <-j.Done():
 	case <-s.opts.Lifetime.Done():
+		return
+	}
+	if errors.Is(j.Err(), store.ErrFenced) {
+		// A claim of this process whose answer was lost may have come late: then nobody has the run.
+		// It is looked at with the leases, and left to the other one if there is one.
+		s.leaves(e.Run.RunID, why, j.Err())
 		return
 	}
 	s.opts.Live.Show(e.Run.RunID, payload.Resting(&engine.RunDetail{Run: e.Run, Summary: o.Summary,

@@ -19,15 +19,24 @@ func (s *Service) Claim(ctx context.Context, runID string, reclaim bool) (epoch 
 		store.Claim{RunID: runID, Owner: s.opts.Owner, Reclaim: reclaim})
 }
 
-// finishes notes that a run of another process is finished here, or is no more.
-func (s *Service) finishes(runID string, now bool) {
+// takes notes that a run of another process is finished here, unless it is already. From here on
+// it is left only when that fails.
+func (s *Service) takes(runID string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now {
-		s.finishing[runID] = true
-	} else {
-		delete(s.finishing, runID)
+	if s.finishing[runID] {
+		return false
 	}
+	s.finishing[runID] = true
+	delete(s.left, runID)
+	return true
+}
+
+// finishes notes that a run is no longer finished here.
+func (s *Service) finishes(runID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.finishing, runID)
 }
 
 // Watch renews those of this server's runs, and takes over runs whose owner has let
@@ -41,7 +50,7 @@ func (s *Service) Watch() lease.Watch[engine.Run] {
 		ID:      func(run engine.Run) string { return run.RunID },
 		TakeOver: func(ctx context.Context, run engine.Run) error {
 			err := s.finish(ctx, run, "The server that carried it stopped responding", false)
-			if errors.Is(err, store.ErrHeld) {
+			if errors.Is(err, store.ErrHeld) || errors.Is(err, errInHand) {
 				return nil
 			}
 			return err
@@ -89,7 +98,6 @@ func (s *Service) finishLeft(ctx context.Context) error {
 	s.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(left)) {
 		if s.handles(id) {
-			s.leaves(id, "", nil)
 			continue
 		}
 		run, err := s.opts.Store.Run(ctx, id)
@@ -98,7 +106,8 @@ func (s *Service) finishLeft(ctx context.Context) error {
 		} else {
 			s.leaves(id, left[id], err)
 		}
-		if err != nil && !errors.Is(err, store.ErrHeld) && !errors.Is(err, store.ErrNotFound) {
+		if err != nil && !errors.Is(err, store.ErrHeld) && !errors.Is(err, store.ErrNotFound) &&
+			!errors.Is(err, errInHand) {
 			return err
 		}
 	}
@@ -128,6 +137,9 @@ func (s *Service) TakeOver(ctx context.Context, runID string) (epoch int64, err 
 // however long the store stays away.
 func (s *Service) Insist(runID string, started time.Time) {
 	_ = keeper.Retry(s.opts.Lifetime, func() error {
+		if s.opts.Live.Has(runID) {
+			return errInHand // it is being started, or who found it goes on with it
+		}
 		ctx, cancel := context.WithTimeout(s.opts.Lifetime, keeper.StoreLimit)
 		defer cancel()
 		run, err := s.opts.Store.Run(ctx, runID)

@@ -110,6 +110,10 @@ func (s *Service) Aside(p control.AsidePart) {
 	}
 }
 
+// errInHand: the process is at the run already. Two claims of it would fence each other, and the
+// one that has the last word need not be the one that goes on.
+var errInHand = errors.New("the run is being finished already")
+
 // Open finds the runs that an earlier process of this owner left behind. It
 // returns when none of them is live any more, or the store does not answer. Those of
 // other owners stay theirs until their leases have expired, see Watch.
@@ -119,7 +123,8 @@ func (s *Service) Open(ctx context.Context) error {
 		return fmt.Errorf("looking for live runs: %w", err)
 	}
 	for _, run := range runs {
-		if err := s.finish(ctx, run, "The server restarted", true); err != nil && !errors.Is(err, store.ErrHeld) {
+		err := s.finish(ctx, run, "The server restarted", true)
+		if err != nil && !errors.Is(err, store.ErrHeld) && !errors.Is(err, errInHand) {
 			return fmt.Errorf("recovering run %s: %w", run.RunID, err)
 		}
 	}
@@ -131,21 +136,24 @@ func (s *Service) Open(ctx context.Context) error {
 
 // finish ends a run that lost its owner, and has its results computed. why
 // begins the sentence that users read. It is store.ErrHeld when another owner's
-// lease goes on; reclaim says that this owner's own lease does not count.
+// lease goes on, and errInHand when this process is at it already; reclaim says that this
+// owner's own lease does not count.
 func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclaim bool) (err error) {
 	id, carrier := run.RunID, run.Owner
-	// An error of the claim may hide that it was made.
-	defer func() { s.leaves(id, why, err) }()
+	if !s.takes(id) {
+		return errInHand
+	}
+	defer func() {
+		if err != nil {
+			// An error of the claim may hide that it was made.
+			s.leaves(id, why, err)
+			s.finishes(id)
+		}
+	}()
 	epoch, err := s.Claim(ctx, run.RunID, reclaim)
 	if err != nil {
 		return err
 	}
-	s.finishes(run.RunID, true)
-	defer func() {
-		if err != nil {
-			s.finishes(id, false)
-		}
-	}()
 	// What its carrier wrote until now counts; from here on it writes nothing more.
 	if run, err = s.opts.Store.Run(ctx, run.RunID); err != nil {
 		return err
@@ -161,7 +169,7 @@ func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclai
 		case err != nil:
 			return err
 		case resumed:
-			s.finishes(run.RunID, false)
+			s.finishes(run.RunID)
 			return nil
 		}
 		s.opts.Log.Info().Str("run_id", run.RunID).Str("why", unable).Msg("a run cannot be gone on with, and is ended")
@@ -197,8 +205,8 @@ func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclai
 	s.opts.Go(func() { e.Keeper.Run(s.opts.Lifetime) })
 	s.opts.Go(func() {
 		defer e.Keeper.Close()
-		defer s.finishes(run.RunID, false)
-		s.conclude(e, epoch)
+		defer s.finishes(run.RunID)
+		s.conclude(e, why, epoch)
 	})
 	return nil
 }

@@ -316,6 +316,9 @@ func (e serverEnd) OpenPart(ctx context.Context, p control.WorkReady) (io.ReadCl
 		r   io.ReadCloser
 		err error
 	}
+	if e.s.wire.srv.dead.Load() {
+		return nil, control.ErrClosed
+	}
 	reply := make(chan opened, 1)
 	l := e.s.wire
 	l.w.hand("part "+l.name()+" "+p.WorkID, func() {
@@ -345,14 +348,6 @@ func (e nodeEnd) Send(ctx context.Context, m control.FromNode) error {
 	if err := n.awake(ctx); err != nil {
 		return err
 	}
-	switch told := m.(type) {
-	case control.Status:
-		told.Resources = engineResources // those of the machine are different each time
-		m = told
-	case control.Snapshot:
-		told.Resources = engineResources
-		m = told
-	}
 	e.s.process.said(m)
 	return e.s.up.send(ctx, e.s.node, m)
 }
@@ -368,6 +363,9 @@ func (e nodeEnd) Receive(ctx context.Context) (control.ToNode, error) {
 
 func (e nodeEnd) Close() error {
 	e.s.node.close()
+	if e.s.process.dead.Load() {
+		return nil // its machine tells the other side
+	}
 	l := e.s.wire
 	l.w.hand("close "+e.s.up.name, func() { e.s.up.travel(e.s.server.close) })
 	return nil

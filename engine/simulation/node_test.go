@@ -84,7 +84,8 @@ func (n *node) start() {
 		announced: map[string]string{}}
 	p.worker = worker.NewNode(worker.Options{NodeID: n.name, Plugins: host{}, SpoolDir: n.disk, Reserve: -1,
 		Capacity: 1000,
-		Drivers:  map[string]target.Driver{"postgres": driver{}}, Log: zerolog.Nop(), OpenLoad: p.open})
+		Drivers:  map[string]target.Driver{"postgres": driver{}}, Log: zerolog.Nop(), OpenLoad: p.open,
+		Sample: func() engine.Resources { return engineResources }}) // those of the machine are different each time
 	ctx, end := context.WithCancel(context.Background())
 	p.end = end
 	n.process = p

@@ -93,6 +93,8 @@ var seedsThatFailed = map[string]uint64{
 	// recovery.TestWhatCouldNotBeFinishedIsTriedAgain
 	"a run was claimed, its events could not be read, and its lease was renewed for ever": 26,
 	"a run without an owner was claimed and ended, and its figures were never computed":   42,
+	// recovery.TestARunIsFinishedByOneAtATime, TestARunThatALateClaimHasFencedIsFinished
+	"two goroutines claimed one run, and the one that went on was fenced by the other": 1467,
 }
 
 func TestSeedsThatFailed(t *testing.T) {

@@ -54,7 +54,9 @@ type simulation struct {
 	lives   []*process
 	runs    map[string]engine.Scenario
 	marked  int
-	ending  bool
+	// written: a run was written to since over looked, which found all of them over or not.
+	written, allOver bool
+	ending           bool
 
 	// calm: nothing fails any more.
 	calm      atomic.Bool
@@ -148,6 +150,7 @@ func (s *simulation) begin(id string) {
 		WorkerTargets: scaling.FirstTargets(sc, shares)}); err != nil {
 		s.t.Fatal(err)
 	}
+	s.written = true
 	s.w.after(s.w.between(0, 3*time.Second), func() { s.start(id) })
 }
 
@@ -174,6 +177,9 @@ func (s *simulation) target(run string) float64 { return *s.runs[run].Workload.T
 
 // boot starts a server of an owner.
 func (s *simulation) boot(owner string) {
+	if s.ending {
+		return
+	}
 	srv := &server{sim: s, name: fmt.Sprintf("%s%d", owner, len(s.servers)), owner: owner, opened: make(chan struct{}),
 		closed: make(chan struct{})}
 	var dialers []control.Dialer
@@ -182,16 +188,13 @@ func (s *simulation) boot(owner string) {
 		srv.wires = append(srv.wires, l)
 		dialers = append(dialers, l)
 	}
-	chance := s.chanceOf(srv.name)
-	pause := make(chan struct{}, 1) // chance is used by the keepers of several wires
 	srv.svc = orchestrator.New(orchestrator.Options{Store: controlStore{s.store, srv},
 		Results: keptResults{s.results, srv},
 		Plugins: plugin.Host(host{}), Drivers: map[string]target.Driver{"postgres": driver{}}, Nodes: dialers,
 		Log: zerolog.Nop(), Version: "test", Owner: owner, Scratch: s.dir, Plan: planned,
+		// The keepers of several wires ask at one moment, in any order.
 		Chance: func(d time.Duration) time.Duration {
-			pause <- struct{}{}
-			defer func() { <-pause }()
-			return time.Duration(chance.Int64N(int64(d)))
+			return time.Duration(s.chanceOf(fmt.Sprint(srv.name, time.Now().UnixNano())).Int64N(int64(d)))
 		}})
 	s.servers = append(s.servers, srv)
 	s.w.note("the server %s begins", srv.name)
@@ -258,6 +261,14 @@ func planned(context.Context, prepare.Deps, engine.Scenario, func(engine.Prepare
 
 // over reports whether all runs are.
 func (s *simulation) over() bool {
+	if s.written {
+		s.written, s.allOver = false, s.look()
+	}
+	return s.allOver
+}
+
+// look reads all runs.
+func (s *simulation) look() bool {
 	for _, id := range slices.Sorted(maps.Keys(s.runs)) {
 		run, err := s.store.Run(context.Background(), id)
 		if err != nil || !run.Status.Terminal() || run.Phase != engine.PhaseNone {

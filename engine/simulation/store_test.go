@@ -30,6 +30,10 @@ func asked[T any](s controlStore, ctx context.Context, name string, do func(cont
 	reply := make(chan answer, 1)
 	sim := s.srv.sim
 	away := fmt.Errorf("%s: %w", name, store.ErrUnavailable)
+	if s.srv.dead.Load() {
+		var none T
+		return none, away // nobody sees what a process that has ended would still ask
+	}
 	sim.w.hand("store "+s.srv.name+" "+name, func() {
 		sim.w.after(sim.storeDelay(), func() {
 			switch {
@@ -75,6 +79,7 @@ func watched[T any](s controlStore, runID string, epoch int64, do func() (T, err
 	ctx := context.Background()
 	before, _ := s.Store.Run(ctx, runID)
 	v, err := do()
+	sim.written = true
 	after, _ := s.Store.Run(ctx, runID)
 	if epoch != 0 && epoch != before.OwnerEpoch && err == nil {
 		sim.w.violated(1, "%s has written to %s in epoch %d, which %d has followed", s.srv.name, runID, epoch,

@@ -53,6 +53,8 @@ type Options struct {
 	Clock func() time.Time
 	// OpenLoad opens the load of a run worker; nil means engine/load.
 	OpenLoad OpenLoad
+	// Sample measures the process and its host over the time since the call before; nil means this one.
+	Sample func() engine.Resources
 }
 
 // Node hosts run workers. It outlives sessions: when a stream breaks, its run
@@ -61,7 +63,6 @@ type Node struct {
 	opts    Options
 	session string
 	out     *outbox
-	sampler *sampler
 	// clock is the node's, and compared what the server that was heard last makes of it.
 	clock    *engine.Clock
 	compared atomic.Pointer[clocks]
@@ -106,6 +107,9 @@ func NewNode(opts Options) *Node {
 	if opts.OpenLoad == nil {
 		opts.OpenLoad = openLoad
 	}
+	if opts.Sample == nil {
+		opts.Sample = newSampler().sample
+	}
 	if opts.ContactLimit <= 0 || opts.ContactLimit > control.ContactLimit {
 		opts.ContactLimit = control.ContactLimit
 	}
@@ -113,7 +117,7 @@ func NewNode(opts Options) *Node {
 		s := newSystem()
 		opts.Capacity = capacityOf(s.cpus(), s.memoryLimit())
 	}
-	n := &Node{opts: opts, session: uuid.NewString(), out: newOutbox(), sampler: newSampler(),
+	n := &Node{opts: opts, session: uuid.NewString(), out: newOutbox(),
 		clock: engine.NewClock(opts.Clock),
 		held:  map[workerKey]*runWorker{}, ended: map[workerKey]control.WorkerState{}, parts: map[string]heldPart{}}
 	n.stored, n.early = map[string]bool{}, map[string]bool{}
@@ -244,7 +248,7 @@ func (n *Node) beat(ctx context.Context) {
 	ticker := time.NewTicker(control.HeartbeatInterval)
 	defer ticker.Stop()
 	for {
-		r := n.sampler.sample()
+		r := n.opts.Sample()
 		n.resources.Store(&r)
 		n.tend()
 		n.report()
