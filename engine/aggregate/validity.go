@@ -148,8 +148,11 @@ func (v *Validity) Imprecise(workerID, nodeID string, ended bool, wrong time.Dur
 	}
 }
 
-// Note adds a remark that does not degrade; a repeated one is kept once.
+// Note adds a remark that does not degrade; a repeated one is kept once, and an empty one not at all.
 func (v *Validity) Note(text string) {
+	if text == "" {
+		return
+	}
 	for _, n := range v.notes {
 		if n == text {
 			return

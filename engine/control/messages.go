@@ -105,7 +105,7 @@ type RunState struct {
 	Step         Step
 	StopReason   engine.StopReason
 	DrainTimeout time.Duration
-	// StartAt is when the load begins, by the server's clock; the zero time is at once.
+	// StartAt is when the load begins, by the clock of who owns the run; the zero time is at once.
 	StartAt time.Time
 }
 
@@ -239,6 +239,11 @@ type WorkerState struct {
 	// ClockError is how wrong the times of the worker's record may be, as times of the server;
 	// 0 in the server's own process.
 	ClockError time.Duration
+	// BeganAt is when its load began, by the server's clock; zero before it has. BeganLate is by how
+	// much that was after the instant that START named, or after the worker was ready; 0 where
+	// START named none.
+	BeganAt   time.Time
+	BeganLate time.Duration
 }
 
 // Snapshot carries one second of a run worker. The receiver owns it.

@@ -9,6 +9,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/member"
+	"github.com/loadstone-db/loadstone/engine/startline"
 	"github.com/loadstone-db/loadstone/engine/workcoord"
 )
 
@@ -55,6 +56,23 @@ func (f *Fleet) Nodes() []member.Node {
 		return strings.Compare(a.Address, b.Address)
 	})
 	return all
+}
+
+// Way is what is known of the way to a node; zero while it is away.
+func (f *Fleet) Way(id string) (w startline.Way) {
+	f.mu.Lock()
+	c, ok := f.coord.Node(id)
+	n := f.byID[id]
+	f.mu.Unlock()
+	if !ok || n == nil {
+		return w
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if w.RTT = c.RTT; n.status != nil {
+		w.ClockError = n.status.ClockError
+	}
+	return w
 }
 
 // Drain asks a node to end what it has and to take nothing new, also one that comes later.

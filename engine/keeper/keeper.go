@@ -46,6 +46,7 @@ type Keeper struct {
 	away    bool
 	closing bool
 	held    time.Time // when the last second that is stored was begun to be written
+	took    time.Duration
 
 	// outages tell when the store went away and came back; linesLost counts lines of the run's log that were given up.
 	outages   chan Outage
@@ -103,6 +104,13 @@ func (k *Keeper) Owns(leased bool) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return !leased || time.Since(k.held) < store.Lease
+}
+
+// Took is how long the last write took that succeeded, 0 before the first.
+func (k *Keeper) Took() time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.took
 }
 
 // LinesLost counts lines of the run's log that were given up.
@@ -261,11 +269,11 @@ func (k *Keeper) write(ctx context.Context, j *Write) error {
 		switch {
 		case err == nil:
 			k.reachable(true, nil)
-			if j.tick != nil {
-				k.mu.Lock()
+			k.mu.Lock()
+			if k.took = time.Since(begin); j.tick != nil {
 				k.held = begin
-				k.mu.Unlock()
 			}
+			k.mu.Unlock()
 			return nil
 		case ctx.Err() != nil:
 			return err

@@ -24,6 +24,9 @@ type (
 		ID      string
 		Status  engine.WorkerStatus
 		Message string
+		// StartIn is how far ahead the load begins, should all run workers be ready with this one: so
+		// long START takes to them, so that they begin at one instant.
+		StartIn time.Duration
 	}
 	// WorkerJoined says that a run worker was placed while the run goes on.
 	WorkerJoined struct{ ID string }

@@ -51,6 +51,7 @@ type Machine struct {
 	startedAt  time.Time // of the run
 	placedAt   time.Time
 	loadAt     time.Time // all run workers were ready and told so; warm-up begins
+	startAt    time.Time // when START has them begin; zero is at once
 	measureAt  time.Time
 	measureEnd time.Time
 	stoppedAt  time.Time
@@ -104,6 +105,10 @@ func (m *Machine) Placed() bool { return m.placed }
 
 // Started reports whether the run workers have been told to begin.
 func (m *Machine) Started() bool { return m.started }
+
+// StartAt is when START has the run workers begin; zero where it has them begin at once, and in
+// a run that another process has started, by a clock of its own.
+func (m *Machine) StartAt() time.Time { return m.startAt }
 
 // Ended reports whether nothing is left to do.
 func (m *Machine) Ended() bool { return m.ended }
@@ -218,7 +223,7 @@ func (m *Machine) worker(now time.Time, h WorkerChanged) []Action {
 	case h.Status == engine.WorkerFailed:
 		out = m.stop(now, engine.StopSetupFailure, "Set-up failed: "+h.Message, "")
 	case h.Status == engine.WorkerReady && !m.started && !m.Stopping() && m.count(engine.WorkerReady) == m.expected:
-		out = m.start(now)
+		out = m.start(now, h.StartIn)
 	}
 	if m.left() && m.started {
 		// Without a STOP, workers leave because the workload has ended.
@@ -279,19 +284,28 @@ func (m *Machine) missing() []string {
 	return ids
 }
 
-// start begins the load on all workers, in the run's first phase.
-func (m *Machine) start(now time.Time) []Action {
-	m.started, m.loadAt = true, now
-	t := Change{From: engine.StatusRunning, WarmupStartTime: now}
+// start begins the load on all workers, in the run's first phase: at an instant that lies
+// ahead, or as soon as each hears of it.
+func (m *Machine) start(now time.Time, in time.Duration) []Action {
+	begin := now
+	if in > 0 {
+		begin = now.Add(in).Truncate(time.Millisecond) // as it is stored and sent
+	}
+	m.started, m.loadAt = true, begin
+	t := Change{From: engine.StatusRunning, WarmupStartTime: begin}
 	m.phase = engine.PhaseWarmup
 	if m.plan.Warmup <= 0 {
-		m.phase, m.measureAt, t.WarmupEndTime = engine.PhaseMeasurement, now, now
+		m.phase, m.measureAt, t.WarmupEndTime = engine.PhaseMeasurement, begin, begin
 	}
-	at := engine.At(now)
+	at := engine.At(begin)
 	phase := m.phase
 	t.Phase = &phase
+	first := engine.EventData{Scope: engine.ScopeRun, ExpectedWorkers: m.expected, Phase: phase}
+	if begin.After(now) {
+		m.startAt, first.EffectiveAt = begin, &at
+	}
 	t.Events = []engine.Event{
-		{Type: engine.EventStart, Data: engine.EventData{Scope: engine.ScopeRun, ExpectedWorkers: m.expected, Phase: phase}},
+		{Type: engine.EventStart, Data: first},
 		{Type: engine.EventSetPhase, Data: engine.EventData{Scope: engine.ScopeRun, Phase: phase, EffectiveAt: &at}},
 	}
 	out := []Action{t, TellTargets{}}
@@ -363,14 +377,15 @@ func (m *Machine) tick(now time.Time) []Action {
 }
 
 // Entered notes that the workers were told of a phase at now. Its time counts
-// from here and not from the decision: what the store took must not shorten it.
+// from here and not from the decision: what the store took must not shorten it. The load
+// begins no earlier than START says.
 func (m *Machine) Entered(now time.Time, phase engine.Phase) {
 	switch {
 	case m.Stopping() || phase != m.phase:
 	case phase == engine.PhaseWarmup:
-		m.loadAt = now
+		m.loadAt = Later(now, m.startAt)
 	case phase == engine.PhaseMeasurement:
-		m.measureAt, m.told = now, true
+		m.measureAt, m.told = Later(now, m.startAt), true
 	}
 }
 

@@ -143,6 +143,6 @@ func (m *Machine) endSearch(reason engine.StopReason, now time.Time) {
 // Stepped notes that the workers were told of a step at now.
 func (m *Machine) Stepped(now time.Time, number int) {
 	if s := m.plan.Search; s != nil && s.number == number && !m.Stopping() {
-		s.begun, s.asked = now, false
+		s.begun, s.asked = Later(now, m.startAt), false
 	}
 }

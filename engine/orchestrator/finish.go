@@ -74,9 +74,8 @@ func (l *finisher) begin(ctx context.Context) {
 		l.validity.Note("workload.io_engine asks for event loops, but goroutines drove the connections: event loops need " +
 			"Linux and connections without TLS.")
 	}
-	if text := outcome.EndedEarly(l.run); text != "" {
-		l.validity.Note(text)
-	}
+	l.validity.Note(outcome.EndedEarly(l.run))
+	l.validity.Note(l.sender.line.Words())
 	e := outcome.Evidence{Run: l.run, Keeper: l.keeper, Environment: environment, Validity: l.validity.Clone(),
 		Shown: l.finisher.shown, MeasureAt: l.life.MeasureAt()}
 	if l.plan != nil {

@@ -464,7 +464,8 @@ func (l *live) report(ctx context.Context, from fleet.Node, m control.WorkerStat
 		// The last second belongs to the run before it turns terminal.
 		l.aggregate(l.clock.Now())
 	}
-	l.happen(ctx, lifecycle.WorkerChanged{ID: w.id, Status: m.Status, Message: message})
+	l.validity.Note(l.sender.line.Began(w.id, m.NodeID, m.BeganAt, m.BeganLate, m.ClockError))
+	l.happen(ctx, lifecycle.WorkerChanged{ID: w.id, Status: m.Status, Message: message, StartIn: l.sender.startIn()})
 	l.scale.settle()
 	if l.search.held != nil && l.joined() {
 		l.search.beginHeld()

@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/warehouse"
@@ -19,28 +18,13 @@ type poller struct {
 	stop      context.CancelFunc
 }
 
-// A search whose steps are short asks for the warehouse as often as it takes to see
-// each of them so many times.
-const (
-	shortestPoll = time.Second
-	pollsPerStep = 3
-)
-
-func (l *poller) every() time.Duration {
-	every := l.svc.opts.PollEvery
-	if l.life.Search() != nil {
-		every = min(every, max(shortestPoll, l.sc.FindMax.StepDuration()/pollsPerStep))
-	}
-	return every
-}
-
 // watch begins to poll the run's warehouse, until the run's loop cancels it.
 func (l *poller) watch(ctx context.Context) {
 	if !l.svc.traits(l.plan.Plan).Warehouses {
 		return
 	}
 	ctx, l.poller.stop = context.WithCancel(l.svc.heard(ctx, l.runID))
-	run, plan, every := l.run, l.plan.Plan, l.poller.every()
+	run, plan, every := l.run, l.plan.Plan, warehouse.Pace(l.svc.opts.PollEvery, l.sc, l.life.Search() != nil)
 	l.svc.routines.Go(func() { warehouse.Watch(ctx, every, l.svc.deps(), run, plan, l.poller.polls) })
 }
 
@@ -69,13 +53,7 @@ func (l *poller) take(p warehouse.Poll) {
 	l.poller.warehouse = p.Warehouse
 	l.poller.warehouse.PolledAt = engine.At(l.clock.Place(p.At))
 	if was == nil || was.StartedClusters != p.Warehouse.StartedClusters && was.Name != "" {
-		kind := p.Warehouse.Type
-		if g := p.Warehouse.Generation; g != "" && kind == "STANDARD" {
-			kind += " of generation " + g
-		}
-		l.note(engine.LogInfo, nil, "The warehouse %s (%s, %s) is %s with %d of %d cluster(s)", p.Warehouse.Name,
-			p.Warehouse.Size, kind, p.Warehouse.State,
-			p.Warehouse.StartedClusters, max(1, p.Warehouse.MaxClusterCount))
+		l.note(engine.LogInfo, nil, "%s", warehouse.Words(p.Warehouse))
 	}
 	// Queueing counts for a step when it is seen after the step has settled.
 	if s := l.life.Search(); s != nil && p.Warehouse.Queued > 0 && s.Settled(l.search.meter.Number(), p.At) {

@@ -9,6 +9,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/runlog"
 	"github.com/loadstone-db/loadstone/engine/scaling"
+	"github.com/loadstone-db/loadstone/engine/startline"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -20,6 +21,7 @@ type sender struct {
 	lastStore *keeper.Write // the last transition queued
 	pending   []pendingPush
 	lastState time.Time
+	line      startline.Line
 }
 
 // pendingPush are events that wait for the store before they are sent.
@@ -116,6 +118,8 @@ func (l *sender) push(now time.Time) {
 				l.send(n, e)
 			}
 			switch {
+			case e.Type == engine.EventStart && e.Data.EffectiveAt != nil:
+				l.sender.line.Set(idsOf(l.workers))
 			case e.Type == engine.EventSetPhase:
 				l.life.Entered(now, e.Data.Phase)
 			case e.Data.StepNumber > 0:
@@ -153,7 +157,19 @@ func (l *sender) state() control.RunState {
 	return control.RunState{RunID: l.runID, Epoch: l.epoch, Status: l.life.Status(), Phase: l.life.Phase(),
 		Started:      l.life.Started(),
 		LastSequence: l.sender.sequence, Targets: targets, Step: l.search.step, StopReason: l.life.StopReason(),
-		DrainTimeout: l.life.Drain(l.life.StopReason())}
+		DrainTimeout: l.life.Drain(l.life.StopReason()), StartAt: l.life.StartAt()}
+}
+
+// startIn is how far ahead START lies, should it be decided now.
+func (l *sender) startIn() time.Duration {
+	if l.life.Started() {
+		return 0
+	}
+	var ways []startline.Way
+	for _, n := range l.nodes() {
+		ways = append(ways, l.svc.nodes.Way(n.ID()))
+	}
+	return startline.Ahead(ways, l.keeper.Took())
 }
 
 // whenStored closes done once everything decided so far is stored.

@@ -66,7 +66,7 @@ func timing(run engine.Run, now time.Time) engine.Timing {
 	}
 	remaining := func(from engine.Time, total time.Duration) {
 		if !from.IsZero() {
-			t.PhaseRemainingSeconds = seconds(max(0, total-now.Sub(from.Time)))
+			t.PhaseRemainingSeconds = seconds(max(0, total-max(0, now.Sub(from.Time))))
 		}
 	}
 	switch run.Phase {

@@ -4,6 +4,7 @@ package warehouse
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -15,6 +16,31 @@ import (
 
 // Every is how often a run's warehouse is asked for.
 const Every = 5 * time.Second
+
+// A search whose steps are short asks for the warehouse as often as it takes to see
+// each of them so many times.
+const (
+	shortestPoll = time.Second
+	pollsPerStep = 3
+)
+
+// Pace is how often the warehouse of a run is asked for, every otherwise.
+func Pace(every time.Duration, sc engine.Scenario, searches bool) time.Duration {
+	if searches {
+		every = min(every, max(shortestPoll, sc.FindMax.StepDuration()/pollsPerStep))
+	}
+	return every
+}
+
+// Words describe a warehouse for the log of its run.
+func Words(w *engine.Warehouse) string {
+	kind := w.Type
+	if g := w.Generation; g != "" && kind == "STANDARD" {
+		kind += " of generation " + g
+	}
+	return fmt.Sprintf("The warehouse %s (%s, %s) is %s with %d of %d cluster(s)", w.Name, w.Size, kind, w.State,
+		w.StartedClusters, max(1, w.MaxClusterCount))
+}
 
 // askLimit bounds one conversation with an adapter beside the load.
 const askLimit = 30 * time.Second

@@ -22,32 +22,33 @@ type statuses struct {
 	sent     [mostStatuses]sentStatus
 }
 
+// sentStatus was sent at a time, which the node's own clock calls line.
 type sentStatus struct {
 	sequence int64
-	at       time.Time
+	at, line time.Time
 }
 
 // next numbers a Status that is about to be sent.
-func (s *statuses) next(now time.Time) int64 {
+func (s *statuses) next(now, line time.Time) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sequence == 0 {
 		s.sequence = now.UnixMicro()
 	}
 	s.sequence++
-	s.sent[s.sequence%mostStatuses] = sentStatus{s.sequence, now}
+	s.sent[s.sequence%mostStatuses] = sentStatus{s.sequence, now, line}
 	return s.sequence
 }
 
 // at is when a Status was sent; false when nobody knows.
-func (s *statuses) at(sequence int64) (time.Time, bool) {
+func (s *statuses) at(sequence int64) (sent sentStatus, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if sequence <= 0 {
-		return time.Time{}, false
+		return sent, false
 	}
-	sent := s.sent[sequence%mostStatuses]
-	return sent.at, sent.sequence == sequence
+	sent = s.sent[sequence%mostStatuses]
+	return sent, sent.sequence == sequence
 }
 
 // report sends the node's status, which its owners acknowledge.
@@ -63,7 +64,7 @@ func (n *Node) report() {
 		ahead -= n.clock.Offset()
 	}
 	n.out.Put(control.Status{ClockOffset: ahead, ClockError: wrong,
-		Sequence: n.statuses.next(now), NodeID: n.opts.NodeID, Alive: true,
+		Sequence: n.statuses.next(now, n.clock.Now()), NodeID: n.opts.NodeID, Alive: true,
 		AcceptingWork: !draining, Draining: draining, Resources: *n.resources.Load(), At: now})
 }
 
@@ -92,15 +93,15 @@ func (w *runWorker) hears(epoch int64) bool {
 // touched takes the owner's acknowledgement of a Status of the node: contact as it was when
 // that was sent, and no later.
 func (w *runWorker) touched(ack control.StatusAck) {
-	at, known := w.node.statuses.at(ack.Sequence)
-	if !known || !w.hears(ack.Runs[0].Epoch) || w.touchedOnce && !at.After(w.contact) {
+	sent, known := w.node.statuses.at(ack.Sequence)
+	if !known || !w.hears(ack.Runs[0].Epoch) || w.touchedOnce && !sent.at.After(w.contact) {
 		return
 	}
 	if w.begun && !time.Now().Before(w.deadline()) {
 		w.outOfContact(time.Since(w.contact)) // too late: its load may be with others by now
 		return
 	}
-	w.contact, w.touchedOnce = at, true
+	w.contact, w.touchedOnce = sent.at, true
 	if w.load != nil {
 		w.load.SetDeadline(w.deadline())
 		w.tryBegin()

@@ -276,7 +276,7 @@ func (n *Node) receive(ctx context.Context, s *session, link control.NodeEnd) er
 			n.told(s, m.RunID, m.Epoch, m)
 		case control.StatusAck:
 			if sent, known := n.statuses.at(m.Sequence); known {
-				s.clocks.take(n.clock.Place(sent), n.clock.Now(), m)
+				s.clocks.take(sent.line, n.clock.Now(), m)
 				n.compared.Store(s.clocks)
 			}
 			n.acknowledgedStatus(s, m)

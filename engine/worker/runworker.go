@@ -43,7 +43,9 @@ type runWorker struct {
 	touchedOnce bool
 
 	started   bool
-	begun     bool // the load
+	startAt   time.Time   // when the load is to begin, by the owner's clock; zero is at once
+	begins    *time.Timer // until then
+	begun     bool        // the load
 	stopping  bool
 	stoppedAt time.Time // when it was told to stop
 	givenUp   bool      // stopped before its time: what is due and not begun is dropped
@@ -162,6 +164,7 @@ func (w *runWorker) run(ctx context.Context) {
 	w.ticker = time.NewTicker(control.HeartbeatInterval)
 	defer w.ticker.Stop()
 	defer w.step.halt()
+	defer w.noBegin()
 	over := ctx.Done()
 	for {
 		var failed <-chan error
@@ -206,6 +209,8 @@ func (w *runWorker) run(ctx context.Context) {
 			w.finish(c)
 			w.leave()
 			return
+		case <-w.beginDue():
+			w.tryBegin()
 		case <-w.step.due():
 			w.stepDue(w.line.Load().Now())
 		case <-w.ticker.C:
@@ -270,6 +275,9 @@ func (w *runWorker) apply(e engine.Event) {
 	switch e.Type {
 	case engine.EventStart:
 		w.enter(e.Data.Phase)
+		if at := e.Data.EffectiveAt; at != nil {
+			w.startAt = at.Round(0)
+		}
 		w.start()
 	case engine.EventSetPhase:
 		w.enter(e.Data.Phase)
@@ -321,6 +329,9 @@ func (w *runWorker) heal(s control.RunState) {
 		}
 	}
 	if s.Started {
+		if !w.started {
+			w.startAt = s.StartAt.Round(0)
+		}
 		w.start()
 	}
 }
@@ -382,15 +393,6 @@ func (w *runWorker) start() {
 	w.tryBegin()
 }
 
-// tryBegin begins the load that has been started, once there is contact with who owns the run.
-func (w *runWorker) tryBegin() {
-	if w.load == nil || !w.started || w.stopping || w.begun || !w.touchedOnce {
-		return
-	}
-	w.begun = true
-	w.begin()
-}
-
 func (w *runWorker) begin() {
 	if w.target != w.a.Connections {
 		w.load.SetTarget(w.target, 0)
@@ -400,7 +402,8 @@ func (w *runWorker) begin() {
 	}
 	w.follow()
 	w.beginStep(w.line.Load().Now())
-	w.change(func(s *control.WorkerState) { s.Status = engine.WorkerRunning })
+	at, late := w.began()
+	w.change(func(s *control.WorkerState) { s.Status, s.BeganAt, s.BeganLate = engine.WorkerRunning, at, late })
 }
 
 // follows reports whether the worker follows the stages of its workload by
@@ -435,6 +438,7 @@ func (w *runWorker) stop(limit time.Duration) {
 	}
 	w.stopping, w.drain, w.stoppedAt = true, limit, time.Now()
 	w.step.halt()
+	w.noBegin()
 	w.cancelSetup()
 	if w.load == nil {
 		// ready follows as soon as connecting has given up.

@@ -2221,7 +2221,10 @@ type WorkerState struct {
 	At              *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=at,proto3" json:"at,omitempty"`
 	ClockErrorNs    int64                  `protobuf:"varint,17,opt,name=clock_error_ns,json=clockErrorNs,proto3" json:"clock_error_ns,omitempty"`
 	// The record of the run may not fit on the node: its load ends, and the run is marked.
-	RecordEnded   bool `protobuf:"varint,18,opt,name=record_ended,json=recordEnded,proto3" json:"record_ended,omitempty"`
+	RecordEnded bool `protobuf:"varint,18,opt,name=record_ended,json=recordEnded,proto3" json:"record_ended,omitempty"`
+	// When its load began, by the server's clock, and how long after the instant that START named.
+	BeganAt       *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=began_at,json=beganAt,proto3" json:"began_at,omitempty"`
+	BeganLateNs   int64                  `protobuf:"varint,20,opt,name=began_late_ns,json=beganLateNs,proto3" json:"began_late_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2380,6 +2383,20 @@ func (x *WorkerState) GetRecordEnded() bool {
 		return x.RecordEnded
 	}
 	return false
+}
+
+func (x *WorkerState) GetBeganAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.BeganAt
+	}
+	return nil
+}
+
+func (x *WorkerState) GetBeganLateNs() int64 {
+	if x != nil {
+		return x.BeganLateNs
+	}
+	return 0
 }
 
 type Histogram struct {
@@ -3956,7 +3973,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04lost\x18\x01 \x01(\x03R\x04lost\x12\x18\n" +
 	"\arefused\x18\x02 \x01(\x03R\arefused\x12\x1a\n" +
 	"\breopened\x18\x03 \x01(\x03R\breopened\x12!\n" +
-	"\fmost_missing\x18\x04 \x01(\x03R\vmostMissing\"\xfc\x04\n" +
+	"\fmost_missing\x18\x04 \x01(\x03R\vmostMissing\"\xd7\x05\n" +
 	"\vWorkerState\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n" +
 	"\tresult_id\x18\x02 \x01(\tR\bresultId\x12\x1b\n" +
@@ -3976,7 +3993,9 @@ const file_control_proto_rawDesc = "" +
 	"\tio_engine\x18\x0f \x01(\tR\bioEngine\x12*\n" +
 	"\x02at\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12$\n" +
 	"\x0eclock_error_ns\x18\x11 \x01(\x03R\fclockErrorNs\x12!\n" +
-	"\frecord_ended\x18\x12 \x01(\bR\vrecordEnded\"\x98\x01\n" +
+	"\frecord_ended\x18\x12 \x01(\bR\vrecordEnded\x125\n" +
+	"\bbegan_at\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\abeganAt\x12\"\n" +
+	"\rbegan_late_ns\x18\x14 \x01(\x03R\vbeganLateNs\"\x98\x01\n" +
 	"\tHistogram\x12\x16\n" +
 	"\x06schema\x18\x01 \x01(\x03R\x06schema\x12\x16\n" +
 	"\x06offset\x18\x02 \x01(\x03R\x06offset\x12\x16\n" +
@@ -4228,44 +4247,45 @@ var file_control_proto_depIdxs = []int32{
 	20, // 35: loadstone.control.v1.WorkerState.error:type_name -> loadstone.control.v1.Error
 	22, // 36: loadstone.control.v1.WorkerState.totals:type_name -> loadstone.control.v1.Totals
 	47, // 37: loadstone.control.v1.WorkerState.at:type_name -> google.protobuf.Timestamp
-	47, // 38: loadstone.control.v1.Snapshot.timestamp:type_name -> google.protobuf.Timestamp
-	43, // 39: loadstone.control.v1.Snapshot.by_kind:type_name -> loadstone.control.v1.Snapshot.ByKindEntry
-	44, // 40: loadstone.control.v1.Snapshot.errors_by_class:type_name -> loadstone.control.v1.Snapshot.ErrorsByClassEntry
-	45, // 41: loadstone.control.v1.Snapshot.tick_by_kind:type_name -> loadstone.control.v1.Snapshot.TickByKindEntry
-	26, // 42: loadstone.control.v1.Snapshot.tick_latency:type_name -> loadstone.control.v1.Histogram
-	26, // 43: loadstone.control.v1.Snapshot.phase_latency:type_name -> loadstone.control.v1.Histogram
-	46, // 44: loadstone.control.v1.Snapshot.kind_latency:type_name -> loadstone.control.v1.Snapshot.KindLatencyEntry
-	26, // 45: loadstone.control.v1.Snapshot.tick_service:type_name -> loadstone.control.v1.Histogram
-	26, // 46: loadstone.control.v1.Snapshot.phase_service:type_name -> loadstone.control.v1.Histogram
-	26, // 47: loadstone.control.v1.Snapshot.tick_lag:type_name -> loadstone.control.v1.Histogram
-	28, // 48: loadstone.control.v1.Snapshot.tick_split:type_name -> loadstone.control.v1.LatencySplit
-	24, // 49: loadstone.control.v1.Snapshot.connections:type_name -> loadstone.control.v1.ConnectionFigures
-	17, // 50: loadstone.control.v1.Snapshot.resources:type_name -> loadstone.control.v1.Resources
-	29, // 51: loadstone.control.v1.Snapshot.last_errors:type_name -> loadstone.control.v1.ExecutionError
-	47, // 52: loadstone.control.v1.Log.timestamp:type_name -> google.protobuf.Timestamp
-	33, // 53: loadstone.control.v1.WorkReady.artifact:type_name -> loadstone.control.v1.Artifact
-	22, // 54: loadstone.control.v1.WorkReady.totals:type_name -> loadstone.control.v1.Totals
-	47, // 55: loadstone.control.v1.Artifact.min_ts:type_name -> google.protobuf.Timestamp
-	47, // 56: loadstone.control.v1.Artifact.max_ts:type_name -> google.protobuf.Timestamp
-	47, // 57: loadstone.control.v1.Artifact.created_at:type_name -> google.protobuf.Timestamp
-	47, // 58: loadstone.control.v1.Pong.sent:type_name -> google.protobuf.Timestamp
-	6,  // 59: loadstone.control.v1.RunState.TargetsEntry.value:type_name -> loadstone.control.v1.WorkerTarget
-	27, // 60: loadstone.control.v1.Snapshot.ByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
-	27, // 61: loadstone.control.v1.Snapshot.TickByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
-	26, // 62: loadstone.control.v1.Snapshot.KindLatencyEntry.value:type_name -> loadstone.control.v1.Histogram
-	0,  // 63: loadstone.control.v1.NodeService.Control:input_type -> loadstone.control.v1.ToNode
-	36, // 64: loadstone.control.v1.NodeService.PutPlugin:input_type -> loadstone.control.v1.PutPluginRequest
-	38, // 65: loadstone.control.v1.NodeService.RequestCertificate:input_type -> loadstone.control.v1.RequestCertificateRequest
-	40, // 66: loadstone.control.v1.NodeService.InstallCertificate:input_type -> loadstone.control.v1.InstallCertificateRequest
-	1,  // 67: loadstone.control.v1.NodeService.Control:output_type -> loadstone.control.v1.FromNode
-	37, // 68: loadstone.control.v1.NodeService.PutPlugin:output_type -> loadstone.control.v1.PutPluginResponse
-	39, // 69: loadstone.control.v1.NodeService.RequestCertificate:output_type -> loadstone.control.v1.RequestCertificateResponse
-	41, // 70: loadstone.control.v1.NodeService.InstallCertificate:output_type -> loadstone.control.v1.InstallCertificateResponse
-	67, // [67:71] is the sub-list for method output_type
-	63, // [63:67] is the sub-list for method input_type
-	63, // [63:63] is the sub-list for extension type_name
-	63, // [63:63] is the sub-list for extension extendee
-	0,  // [0:63] is the sub-list for field type_name
+	47, // 38: loadstone.control.v1.WorkerState.began_at:type_name -> google.protobuf.Timestamp
+	47, // 39: loadstone.control.v1.Snapshot.timestamp:type_name -> google.protobuf.Timestamp
+	43, // 40: loadstone.control.v1.Snapshot.by_kind:type_name -> loadstone.control.v1.Snapshot.ByKindEntry
+	44, // 41: loadstone.control.v1.Snapshot.errors_by_class:type_name -> loadstone.control.v1.Snapshot.ErrorsByClassEntry
+	45, // 42: loadstone.control.v1.Snapshot.tick_by_kind:type_name -> loadstone.control.v1.Snapshot.TickByKindEntry
+	26, // 43: loadstone.control.v1.Snapshot.tick_latency:type_name -> loadstone.control.v1.Histogram
+	26, // 44: loadstone.control.v1.Snapshot.phase_latency:type_name -> loadstone.control.v1.Histogram
+	46, // 45: loadstone.control.v1.Snapshot.kind_latency:type_name -> loadstone.control.v1.Snapshot.KindLatencyEntry
+	26, // 46: loadstone.control.v1.Snapshot.tick_service:type_name -> loadstone.control.v1.Histogram
+	26, // 47: loadstone.control.v1.Snapshot.phase_service:type_name -> loadstone.control.v1.Histogram
+	26, // 48: loadstone.control.v1.Snapshot.tick_lag:type_name -> loadstone.control.v1.Histogram
+	28, // 49: loadstone.control.v1.Snapshot.tick_split:type_name -> loadstone.control.v1.LatencySplit
+	24, // 50: loadstone.control.v1.Snapshot.connections:type_name -> loadstone.control.v1.ConnectionFigures
+	17, // 51: loadstone.control.v1.Snapshot.resources:type_name -> loadstone.control.v1.Resources
+	29, // 52: loadstone.control.v1.Snapshot.last_errors:type_name -> loadstone.control.v1.ExecutionError
+	47, // 53: loadstone.control.v1.Log.timestamp:type_name -> google.protobuf.Timestamp
+	33, // 54: loadstone.control.v1.WorkReady.artifact:type_name -> loadstone.control.v1.Artifact
+	22, // 55: loadstone.control.v1.WorkReady.totals:type_name -> loadstone.control.v1.Totals
+	47, // 56: loadstone.control.v1.Artifact.min_ts:type_name -> google.protobuf.Timestamp
+	47, // 57: loadstone.control.v1.Artifact.max_ts:type_name -> google.protobuf.Timestamp
+	47, // 58: loadstone.control.v1.Artifact.created_at:type_name -> google.protobuf.Timestamp
+	47, // 59: loadstone.control.v1.Pong.sent:type_name -> google.protobuf.Timestamp
+	6,  // 60: loadstone.control.v1.RunState.TargetsEntry.value:type_name -> loadstone.control.v1.WorkerTarget
+	27, // 61: loadstone.control.v1.Snapshot.ByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
+	27, // 62: loadstone.control.v1.Snapshot.TickByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
+	26, // 63: loadstone.control.v1.Snapshot.KindLatencyEntry.value:type_name -> loadstone.control.v1.Histogram
+	0,  // 64: loadstone.control.v1.NodeService.Control:input_type -> loadstone.control.v1.ToNode
+	36, // 65: loadstone.control.v1.NodeService.PutPlugin:input_type -> loadstone.control.v1.PutPluginRequest
+	38, // 66: loadstone.control.v1.NodeService.RequestCertificate:input_type -> loadstone.control.v1.RequestCertificateRequest
+	40, // 67: loadstone.control.v1.NodeService.InstallCertificate:input_type -> loadstone.control.v1.InstallCertificateRequest
+	1,  // 68: loadstone.control.v1.NodeService.Control:output_type -> loadstone.control.v1.FromNode
+	37, // 69: loadstone.control.v1.NodeService.PutPlugin:output_type -> loadstone.control.v1.PutPluginResponse
+	39, // 70: loadstone.control.v1.NodeService.RequestCertificate:output_type -> loadstone.control.v1.RequestCertificateResponse
+	41, // 71: loadstone.control.v1.NodeService.InstallCertificate:output_type -> loadstone.control.v1.InstallCertificateResponse
+	68, // [68:72] is the sub-list for method output_type
+	64, // [64:68] is the sub-list for method input_type
+	64, // [64:64] is the sub-list for extension type_name
+	64, // [64:64] is the sub-list for extension extendee
+	0,  // [0:64] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }

@@ -14,7 +14,8 @@ func workerState(m control.WorkerState) *pb.WorkerState {
 		NodeId:        m.NodeID, Status: string(m.Status), Phase: string(m.Phase), LastSequence: m.LastSequence,
 		OpenConnections: int64(m.OpenConnections), WantConnections: int64(m.WantConnections), Error: failure(m.Err),
 		Totals: totals(m.Totals), Parts: int64(m.Parts), LogsDropped: m.LogsDropped, IoEngine: m.IOEngine, At: instant(m.At),
-		ClockErrorNs: int64(m.ClockError), RecordEnded: m.RecordEnded}
+		ClockErrorNs: int64(m.ClockError), RecordEnded: m.RecordEnded, BeganAt: instant(m.BeganAt),
+		BeganLateNs: int64(m.BeganLate)}
 }
 
 func readWorkerState(p *pb.WorkerState) control.WorkerState {
@@ -23,7 +24,8 @@ func readWorkerState(p *pb.WorkerState) control.WorkerState {
 		Phase: engine.Phase(p.GetPhase()), LastSequence: p.GetLastSequence(), OpenConnections: int(p.GetOpenConnections()),
 		WantConnections: int(p.GetWantConnections()), Err: readFailure(p.GetError()), Totals: readTotals(p.GetTotals()),
 		Parts: int(p.GetParts()), LogsDropped: p.GetLogsDropped(), IOEngine: p.GetIoEngine(), At: moment(p.GetAt()),
-		ClockError: time.Duration(p.GetClockErrorNs()), RecordEnded: p.GetRecordEnded()}
+		ClockError: time.Duration(p.GetClockErrorNs()), RecordEnded: p.GetRecordEnded(), BeganAt: moment(p.GetBeganAt()),
+		BeganLate: time.Duration(p.GetBeganLateNs())}
 }
 
 func workReady(m control.WorkReady) *pb.WorkReady {
