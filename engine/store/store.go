@@ -28,6 +28,8 @@ var (
 	ErrHeld = errors.New("another server holds the run")
 	// ErrUnavailable: the store cannot be reached now; the call may be repeated.
 	ErrUnavailable = errors.New("control store unavailable")
+	// ErrClaimLost: the claim on a refresh has expired, or another worker has one with a higher epoch.
+	ErrClaimLost = errors.New("the claim on the refresh is lost")
 	// ErrInUse: something else refers to the row.
 	ErrInUse = errors.New("in use")
 )
@@ -49,6 +51,7 @@ type Store interface {
 	Users
 	Audit
 	Nodes
+	Refreshes
 	// Ping proves that the store answers and that its schema is current.
 	Ping(ctx context.Context) error
 }

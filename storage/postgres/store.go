@@ -21,6 +21,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 	"github.com/loadstone-db/loadstone/storage/postgres/noderows"
+	"github.com/loadstone-db/loadstone/storage/postgres/refreshrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
@@ -28,6 +29,7 @@ import (
 type Store struct {
 	pool *pgxpool.Pool
 	noderows.Rows
+	refreshrows.Queue
 	// probe has the one connection of Ping, so that calls which wait for theirs do not make the store look dead.
 	probe   *pgxpool.Pool
 	keys    *keyring.Keyring
@@ -76,7 +78,8 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...tar
 	for _, d := range drivers {
 		known[d.Name()] = d
 	}
-	s := &Store{pool: pool, Rows: noderows.Rows{Pool: pool}, probe: probe, keys: keys, secrets: target.SecretsOf(known)}
+	s := &Store{pool: pool, Rows: noderows.Rows{Pool: pool},
+		Queue: refreshrows.Queue{Pool: pool}, probe: probe, keys: keys, secrets: target.SecretsOf(known)}
 	if err := s.Ping(ctx); err != nil {
 		s.Close()
 		return nil, err

@@ -38,6 +38,7 @@ type Store struct {
 	audit       []store.AuditEntry
 	wishes      map[string]member.NodeWish
 	nodeEvents  []member.NodeEvent
+	refreshes   refreshes
 	// sealed are the connection strings in clear, by what stands for them in documents.
 	sealed map[string]string
 	// created numbers rows in the order in which they were made.
@@ -57,7 +58,7 @@ func New(drivers ...target.Driver) *Store {
 	return &Store{secrets: target.SecretsOf(known), runs: map[string]*run{}, matrices: map[string]*matrixRow{},
 		templates: map[string]*templateRow{}, connections: map[string]*connection{}, plugins: map[string]*pluginRow{},
 		users: map[string]store.User{}, tokens: map[[32]byte]*store.Token{}, sealed: map[string]string{},
-		wishes: map[string]member.NodeWish{}}
+		wishes: map[string]member.NodeWish{}, refreshes: newRefreshes()}
 }
 
 // begin locks the store, unless the context is over. The caller unlocks it.

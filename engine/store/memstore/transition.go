@@ -39,6 +39,9 @@ func (s *Store) Transition(ctx context.Context, t store.Transition) ([]engine.Ev
 		return nil, err
 	}
 	r.apply(t)
+	if t.Phase != nil {
+		s.refreshes.tell()
+	}
 	if t.Owner != "" {
 		r.owner, r.row.Owner = t.Owner, t.Owner
 		r.hold()

@@ -61,6 +61,9 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Tokens", tokens},
 		{"Audit", audit},
 		{"NodeWishes", nodeWishes}, {"NodeEvents", nodeEvents},
+		{"DynamicTables", dynamicTables}, {"RefreshClaims", refreshClaims}, {"RefreshExpiry", refreshExpiry},
+		{"RefreshResults", refreshResults}, {"RefreshFailures", refreshFailures}, {"RefreshRuns", refreshRuns},
+		{"RefreshRace", refreshRace}, {"AwaitRefreshes", awaitRefreshes},
 		{"Copies", copies},
 		{"Cancelled", cancelled},
 	} {

@@ -1,0 +1,151 @@
+// Package refresh decides about derived tables: when they are due, in which order they are
+// refreshed, how long the claim of a worker holds, and what becomes of one that fails. It is pure:
+// what is known goes in, with the time of the control store's database, and what is to be done comes out.
+//
+// # The queue
+//
+// A table is refreshed by whichever worker claims it. There is no leader: every server looks what is due and puts
+// it into the queue, which holds one entry at most for each table, so that it does not matter how many do. A claim
+// has an epoch, higher than that of every earlier claim of the table, and ends at its expiry, by the clock of
+// the database alone. Its holder prolongs it with heartbeats and stops by itself before it can have
+// expired. What it writes carries the epoch: once another worker has begun with a higher one, it changes nothing.
+//
+// # Freshness
+//
+// A table follows its sources: those of an INGEST table are the runs that have ended, those of an SQL table are
+// what its definition reads. It is behind from the first change that it does not have, and is
+// refreshed so that it is never behind for longer than its target lag. What changes several times meanwhile is
+// refreshed once.
+package refresh
+
+import "github.com/loadstone-db/loadstone/engine"
+
+// Kind says where the rows of a table come from.
+type Kind string
+
+// The kinds of tables.
+const (
+	// SQL tables hold the rows of a SELECT.
+	SQL Kind = "SQL"
+	// Ingest tables hold what the records of runs give; each run is a subtask.
+	Ingest Kind = "INGEST"
+)
+
+// Mode says how much of a table a refresh replaces.
+type Mode string
+
+// The modes of a refresh.
+const (
+	Full Mode = "FULL"
+	// Incremental replaces the partitions that have changed.
+	Incremental Mode = "INCREMENTAL"
+	// Auto is Incremental where that gives the same rows.
+	Auto Mode = "AUTO"
+)
+
+// ByRun is the partition of tables whose rows belong to one run each.
+const ByRun = "RUN"
+
+// Status says whether a table is refreshed.
+type Status string
+
+// The statuses of a table.
+const (
+	Active    Status = "ACTIVE"
+	Suspended Status = "SUSPENDED"
+	// Failed: its refresh has failed so often that it is left alone until somebody resumes it.
+	Failed Status = "FAILED"
+)
+
+// Table is a derived table: its definition, and how it stands.
+type Table struct {
+	Name             string   `json:"name"`
+	Kind             Kind     `json:"kind" enum:"SQL,INGEST"`
+	Definition       string   `json:"definition" doc:"The SELECT of an SQL table."`
+	Description      string   `json:"description"`
+	Bundled          bool     `json:"bundled" doc:"It comes with Loadstone, and is neither changed nor dropped."`
+	TargetLagSeconds float64  `json:"target_lag_seconds" doc:"How far it may be behind what it reads."`
+	Mode             Mode     `json:"refresh_mode" enum:"FULL,INCREMENTAL,AUTO"`
+	PartitionBy      string   `json:"partition_by" enum:",RUN" doc:"RUN: each row belongs to the run of its run_id."`
+	Priority         int      `json:"priority" doc:"The highest is refreshed first."`
+	Sources          []string `json:"sources" nullable:"false" doc:"The derived tables that it reads."`
+	Status           Status   `json:"status" enum:"ACTIVE,SUSPENDED,FAILED"`
+	Version          int64    `json:"version" doc:"Rises with each change of the definition."`
+	// ChangedAt is when what it reads changed last, BehindSince the first change that it does not have.
+	ChangedAt   engine.Time `json:"changed_at"`
+	BehindSince engine.Time `json:"behind_since"`
+	// AsOf is when its latest refresh began; what had changed until then is in it.
+	AsOf        engine.Time `json:"as_of"`
+	NextDue     engine.Time `json:"next_refresh_due"`
+	LastSeconds float64     `json:"last_refresh_seconds"`
+	Failures    int         `json:"failures" doc:"How often its refresh has failed since it succeeded."`
+	Error       string      `json:"error"`
+	CreatedBy   string      `json:"created_by"`
+	CreatedAt   engine.Time `json:"created_at"`
+	UpdatedAt   engine.Time `json:"updated_at"`
+}
+
+// Task is what one claim is about: a table, or a part of it that is refreshed by itself.
+type Task struct {
+	Table string `json:"dynamic_table"`
+	// Subtask is "" for all of the table, else the id of a run.
+	Subtask string `json:"subtask"`
+}
+
+// Pending is an entry of the queue.
+type Pending struct {
+	Task
+	Priority int         `json:"priority"`
+	Due      engine.Time `json:"next_refresh_due"`
+}
+
+// Claim is a worker's right to refresh something.
+type Claim struct {
+	Task
+	Worker      string      `json:"worker_id"`
+	Epoch       int64       `json:"epoch"`
+	ClaimedAt   engine.Time `json:"claimed_at"`
+	HeartbeatAt engine.Time `json:"heartbeat_at"`
+	ExpiresAt   engine.Time `json:"expires_at"`
+}
+
+// State is what the control store knows of all tables, at its own time.
+type State struct {
+	Now     engine.Time
+	Tables  []Table
+	Pending []Pending
+	Claims  []Claim
+	// Runs are those whose record an INGEST table does not have as it is now: they have ended or changed
+	// since, or are gone.
+	Runs map[string][]string
+}
+
+// Result is what became of a claim.
+type Result struct {
+	// Error is the sentence of what failed, "" when nothing did.
+	Error string
+	// Mode and Note say what was replaced, and why so much.
+	Mode        Mode
+	Note        string
+	Rows, Bytes int64
+	// Unchanged: the table is what it was, and nobody who reads it needs to look.
+	Unchanged bool
+	// Gone: there is nothing any more that the subtask stands for, and it is forgotten.
+	Gone bool
+}
+
+// Record is one line of the history of a table.
+type Record struct {
+	Seq int64 `json:"seq"`
+	Task
+	Worker     string      `json:"worker_id"`
+	Epoch      int64       `json:"epoch"`
+	StartedAt  engine.Time `json:"started_at"`
+	EndedAt    engine.Time `json:"ended_at"`
+	Mode       Mode        `json:"refresh_mode" enum:",FULL,INCREMENTAL"`
+	Note       string      `json:"note"`
+	Rows       int64       `json:"row_count"`
+	Bytes      int64       `json:"byte_count"`
+	LagSeconds *float64    `json:"lag_seconds" doc:"How old the oldest change was that it brought in; null when there was none."`
+	Error      string      `json:"error"`
+}

@@ -1,0 +1,163 @@
+package refresh
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// The life of a claim. SelfStop is so much shorter than Life that a holder who hears nothing has stopped before
+// anybody else may begin.
+const (
+	Heartbeat = 30 * time.Second
+	SelfStop  = 90 * time.Second
+	Life      = 2 * time.Minute
+)
+
+// Failures is how often in a row the refresh of a table may fail.
+const Failures = 5
+
+// AfterFailure says what becomes of a task whose refresh has failed so often in a row: when it is tried
+// again, or that it is not.
+func AfterFailure(failures int) (retry time.Duration, failed bool) {
+	if failures >= Failures {
+		return 0, true
+	}
+	return 5 * time.Second << (2 * max(failures-1, 0)), false
+}
+
+// Due says when a table is to be refreshed, zero when nothing is to be done. It begins before its lag
+// is reached by as much as the refresh may take, but not before half of it: a table that takes
+// longer than its lag would be refreshed all the time.
+func Due(t Table) time.Time {
+	lag := time.Duration(t.TargetLagSeconds * float64(time.Second))
+	early := min(time.Duration(2*t.LastSeconds*float64(time.Second)), lag/2)
+	switch {
+	case t.Status != Active || t.Kind != SQL:
+		return time.Time{}
+	case t.AsOf.IsZero():
+		return t.CreatedAt.Time
+	case len(t.Sources) == 0:
+		// What it reads is not known to change, or never does.
+		return t.AsOf.Add(lag - early)
+	case t.BehindSince.IsZero():
+		return time.Time{}
+	}
+	if due := t.AsOf.Add(lag - early); due.After(t.BehindSince.Time) {
+		return due
+	}
+	return t.BehindSince.Time
+}
+
+// Schedule is what is to be put into the queue, and when tables are due.
+type Schedule struct {
+	Enqueue []Pending
+	// Due holds the tables whose next_refresh_due is another than before; a zero time is none.
+	Due map[string]engine.Time
+}
+
+// Plan decides what of all tables goes into the queue now. Whatever is there stays there; a table waits for those it
+// reads, as long as they are going to be refreshed themselves.
+func Plan(s State) Schedule {
+	plan := Schedule{Due: map[string]engine.Time{}}
+	waiting := map[Task]bool{}
+	for _, p := range s.Pending {
+		waiting[p.Task] = true
+	}
+	dues := map[string]time.Time{}
+	for _, t := range s.Tables {
+		dues[t.Name] = Due(t)
+		if due := dues[t.Name]; !due.Equal(t.NextDue.Time) {
+			plan.Due[t.Name] = engine.At(due)
+		}
+	}
+	underWay := func(name string) bool {
+		due := dues[name]
+		return waiting[Task{Table: name}] || !due.IsZero() && !due.After(s.Now.Time)
+	}
+	for _, t := range s.Tables {
+		due := dues[t.Name]
+		if due.IsZero() || due.After(s.Now.Time) || waiting[Task{Table: t.Name}] || slices.ContainsFunc(t.Sources, underWay) {
+			continue
+		}
+		plan.Enqueue = append(plan.Enqueue, Pending{Task: Task{Table: t.Name}, Priority: t.Priority, Due: engine.At(due)})
+	}
+	for _, t := range s.Tables {
+		if t.Kind != Ingest || t.Status != Active {
+			continue
+		}
+		for _, run := range s.Runs[t.Name] {
+			task := Task{Table: t.Name, Subtask: run}
+			if !waiting[task] {
+				plan.Enqueue = append(plan.Enqueue, Pending{Task: task, Priority: t.Priority, Due: s.Now})
+			}
+		}
+	}
+	return plan
+}
+
+// Circle returns the circle that a table with these sources would close, beginning and ending
+// with its name, or nil.
+func Circle(name string, sources []string, of map[string][]string) []string {
+	seen := map[string]bool{}
+	var walk func(at string, path []string) []string
+	walk = func(at string, path []string) []string {
+		if at == name {
+			return append(path, at)
+		}
+		if seen[at] {
+			return nil
+		}
+		seen[at] = true
+		for _, next := range of[at] {
+			if circle := walk(next, append(path, at)); circle != nil {
+				return circle
+			}
+		}
+		return nil
+	}
+	for _, source := range sources {
+		if circle := walk(source, []string{name}); circle != nil {
+			return circle
+		}
+	}
+	return nil
+}
+
+// Check refuses what no table can be.
+func Check(t Table) error {
+	switch {
+	case t.Name == "" || len(t.Name) > 63:
+		return engine.InvalidField("name", fmt.Sprintf("has %d bytes", len(t.Name)), "choose a name of 1 to 63 bytes")
+	case strings.ContainsAny(t.Name, "\x00\n\r\t/"):
+		return engine.InvalidField("name", "has a character that cannot be used", "leave out slashes and control characters")
+	case t.Kind != SQL && t.Kind != Ingest:
+		return engine.InvalidField("kind", fmt.Sprintf("is %q", t.Kind), "SQL")
+	case t.Kind == SQL && strings.TrimSpace(t.Definition) == "":
+		return engine.InvalidField("definition", "is empty", "write a SELECT")
+	case !(t.TargetLagSeconds >= 1 && t.TargetLagSeconds <= 366*24*3600):
+		return engine.InvalidField("target_lag_seconds", fmt.Sprintf("is %v", t.TargetLagSeconds),
+			"choose a second to a year")
+	}
+	return nil
+}
+
+// Hold is what the holder of a claim knows of it. Its times are those of its own clock, which stands still in
+// no pause of the process.
+type Hold struct{ confirmed time.Time }
+
+// NewHold is that of a claim that was asked for at the time.
+func NewHold(asked time.Time) *Hold { return &Hold{asked} }
+
+// Confirm notes a heartbeat that was sent at the time and has succeeded.
+func (h *Hold) Confirm(sent time.Time) {
+	if sent.After(h.confirmed) {
+		h.confirmed = sent
+	}
+}
+
+// Ends is when the holder stops unless a heartbeat succeeds before.
+func (h *Hold) Ends() time.Time { return h.confirmed.Add(SelfStop) }

@@ -1,0 +1,353 @@
+// Package refresher keeps derived tables fresh: it looks what is due, puts it into the queue of the
+// control store, and has workers that claim entries and refresh them. Every server has one, and none of them leads.
+//
+// A worker holds a claim while it refreshes. A heartbeat prolongs it; when none has succeeded for refresh.SelfStop, or
+// the store says that the claim is lost, the work is cancelled. That alone would not do: a process that
+// stood still may go on with a write that it had begun. So every write carries the epoch of the claim to where the
+// table is kept, and is refused there when a higher one has begun.
+package refresher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// Store is the queue as the refresher needs it.
+type Store interface {
+	RefreshState(ctx context.Context, runs int) (refresh.State, error)
+	ScheduleRefreshes(ctx context.Context, s refresh.Schedule) error
+	ClaimRefreshes(ctx context.Context, worker string, life time.Duration, most int) ([]refresh.Claim, error)
+	RenewRefresh(ctx context.Context, c refresh.Claim, life time.Duration) error
+	ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.Result) error
+	AbandonRefresh(ctx context.Context, c refresh.Claim) error
+	SweepRefreshes(ctx context.Context) (int, error)
+	PruneRefreshHistory(ctx context.Context, keep int) error
+	AwaitRefreshes(ctx context.Context) error
+}
+
+// Work refreshes what a claim is about. It ends early with ctx, and writes nothing once the epoch of
+// the claim is not the highest any more. prove asks whether the claim is still held; whoever is about to commit calls it.
+type Work func(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (refresh.Result, error)
+
+// Options say how a refresher works.
+type Options struct {
+	Store Store
+	Work  Work
+	// Workers is how many refreshes this process carries out at a time; with 0 it only looks what is due.
+	Workers int
+	// Name is the server's; workers are numbered after it.
+	Name string
+	Log  zerolog.Logger
+}
+
+// The times of a refresher. Poll is how often it looks when nobody tells it to: what has expired is found so.
+const (
+	Poll = 5 * time.Second
+	// runsAtOnce bounds the runs that are put into the queue in one look.
+	runsAtOnce = 200
+	// keepHistory is how many lines of history each table has.
+	keepHistory = 500
+	pruneEvery  = 10 * time.Minute
+	// callLimit bounds a call of the store.
+	callLimit = 10 * time.Second
+)
+
+// Refresher is the part of a server that keeps derived tables fresh.
+type Refresher struct {
+	opts   Options
+	cancel context.CancelFunc
+	group  sync.WaitGroup
+	mu     sync.Mutex
+	// changed is closed, and made anew, when there may be something to do.
+	changed chan struct{}
+}
+
+// Start begins to work until Close.
+func Start(o Options) *Refresher {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &Refresher{opts: o, cancel: cancel, changed: make(chan struct{})}
+	r.group.Go(func() { r.listen(ctx) })
+	r.group.Go(func() { r.schedule(ctx) })
+	for n := range o.Workers {
+		r.group.Go(func() { r.work(ctx, fmt.Sprintf("%s/%d", o.Name, n)) })
+	}
+	return r
+}
+
+// Close ends the work that is under way, gives its claims back and returns when that is done.
+func (r *Refresher) Close() {
+	r.cancel()
+	r.group.Wait()
+}
+
+// wake makes everybody look at once.
+func (r *Refresher) wake() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+func (r *Refresher) waking() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.changed
+}
+
+// pause waits until there may be something to do, and at most as long as told. It is false at the end.
+func pause(ctx context.Context, woken <-chan struct{}, most time.Duration) bool {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-woken:
+	case <-timer.C:
+	}
+	return ctx.Err() == nil
+}
+
+// listen hears from the store that a run has ended, or that something was put into the queue.
+func (r *Refresher) listen(ctx context.Context) {
+	for {
+		err := r.opts.Store.AwaitRefreshes(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			r.wake()
+			continue
+		}
+		r.opts.Log.Debug().Err(err).Msg("the control store cannot tell of what is to be refreshed")
+		if !pause(ctx, nil, Poll) {
+			return
+		}
+	}
+}
+
+// schedule looks what is due, again and again.
+func (r *Refresher) schedule(ctx context.Context) {
+	var pruned time.Time
+	for {
+		woken := r.waking()
+		next, err := r.look(ctx)
+		if err == nil && time.Since(pruned) > pruneEvery {
+			err = r.prune(ctx)
+			pruned = time.Now()
+		}
+		if err != nil && ctx.Err() == nil {
+			r.opts.Log.Warn().Err(err).Msg("what is to be refreshed could not be looked at")
+		}
+		if !pause(ctx, woken, min(next, Poll)) {
+			return
+		}
+	}
+}
+
+func (r *Refresher) prune(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	return r.opts.Store.PruneRefreshHistory(ctx, keepHistory)
+}
+
+// look takes expired claims away, puts what is due into the queue, and returns how long it is to the next
+// table that will be.
+func (r *Refresher) look(ctx context.Context) (next time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	next = Poll
+	swept, err := r.opts.Store.SweepRefreshes(ctx)
+	if err != nil {
+		return next, err
+	}
+	if swept > 0 {
+		r.opts.Log.Warn().Int("claims", swept).Msg("claims on refreshes had expired: their workers are gone or stood still")
+		r.wake()
+	}
+	state, err := r.opts.Store.RefreshState(ctx, runsAtOnce)
+	if err != nil {
+		return next, err
+	}
+	plan := refresh.Plan(state)
+	if err := r.opts.Store.ScheduleRefreshes(ctx, plan); err != nil {
+		return next, err
+	}
+	if len(plan.Enqueue) > 0 {
+		r.wake()
+	}
+	soon := func(due time.Time) {
+		if wait := due.Sub(state.Now.Time); wait > 0 {
+			next = min(next, wait)
+		}
+	}
+	for _, t := range state.Tables {
+		soon(refresh.Due(t))
+	}
+	for _, p := range state.Pending {
+		soon(p.Due.Time)
+	}
+	for _, c := range state.Claims {
+		soon(c.ExpiresAt.Time)
+	}
+	return next, nil
+}
+
+// work claims and refreshes, one entry after another.
+func (r *Refresher) work(ctx context.Context, worker string) {
+	for {
+		woken := r.waking()
+		asked := time.Now()
+		claims, err := r.claim(ctx, worker)
+		if err != nil && ctx.Err() == nil {
+			r.opts.Log.Warn().Err(err).Msg("nothing could be claimed")
+		}
+		for _, c := range claims {
+			r.hold(ctx, c, asked)
+		}
+		if len(claims) == 0 && !pause(ctx, woken, r.nap(err)) || ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// nap is how long an idle worker waits when nobody wakes it: entries become due by the clock.
+func (r *Refresher) nap(err error) time.Duration {
+	if err != nil {
+		return Poll
+	}
+	return time.Second
+}
+
+func (r *Refresher) claim(ctx context.Context, worker string) ([]refresh.Claim, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	return r.opts.Store.ClaimRefreshes(ctx, worker, refresh.Life, 1)
+}
+
+// errSilence ends a refresh whose holder has heard nothing for too long.
+var errSilence = errors.New("no heartbeat has succeeded for too long")
+
+// hold refreshes what was claimed, and ends the claim.
+func (r *Refresher) hold(ctx context.Context, c refresh.Claim, asked time.Time) {
+	log := r.opts.Log.With().Str("dynamic_table", c.Table).Str("subtask", c.Subtask).Int64("epoch", c.Epoch).Logger()
+	working, stop := context.WithCancelCause(ctx)
+	beating := make(chan struct{})
+	hold := &heart{r: r, claim: c, hold: refresh.NewHold(asked)}
+	go func() {
+		defer close(beating)
+		hold.beat(working, stop)
+	}()
+	result, err := r.do(working, c, hold.prove)
+	stop(nil)
+	<-beating
+	// What is said of the claim is said also while the process ends.
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), callLimit)
+	defer cancel()
+	switch {
+	case ctx.Err() != nil && err != nil:
+		if err := r.opts.Store.AbandonRefresh(ending, c); err != nil {
+			log.Warn().Err(err).Msg("the claim could not be given back; it expires")
+		}
+		return
+	case err != nil && (errors.Is(err, store.ErrClaimLost) || errors.Is(context.Cause(working), errSilence) ||
+		errors.Is(context.Cause(working), store.ErrClaimLost)):
+		log.Warn().Err(err).Msg("the claim is lost: what was begun is left to whoever has it now")
+		return
+	case err != nil:
+		log.Warn().Err(err).Msg("the refresh failed")
+		result = refresh.Result{Error: engine.Sentences(err)}
+	}
+	if err := r.release(ending, c, result); err != nil {
+		// The entry is in the queue, and is refreshed once more when the claim has expired.
+		log.Warn().Err(err).Msg("the end of a refresh could not be written")
+		return
+	}
+	r.wake()
+}
+
+// release ends a claim; a store that is away for a moment is asked again.
+func (r *Refresher) release(ctx context.Context, c refresh.Claim, result refresh.Result) error {
+	for {
+		err := r.opts.Store.ReleaseRefresh(ctx, c, result)
+		if err == nil || errors.Is(err, store.ErrClaimLost) || !pause(ctx, nil, time.Second) {
+			return err
+		}
+	}
+}
+
+// do refreshes; a panic of one table is the failure of that table.
+func (r *Refresher) do(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (_ refresh.Result,
+	err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("refreshing %s panicked: %v", c.Table, p)
+		}
+	}()
+	return r.opts.Work(ctx, c, prove)
+}
+
+// heart keeps a claim while its work lasts.
+type heart struct {
+	r     *Refresher
+	claim refresh.Claim
+	mu    sync.Mutex
+	hold  *refresh.Hold
+}
+
+func (h *heart) ends() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.hold.Ends()
+}
+
+// prove renews the claim now. It fails when the claim is lost, and when it has not been heard of for too long.
+func (h *heart) prove(ctx context.Context) error {
+	sent := time.Now()
+	if !sent.Before(h.ends()) {
+		return errSilence
+	}
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	if err := h.r.opts.Store.RenewRefresh(ctx, h.claim, refresh.Life); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hold.Confirm(sent)
+	return nil
+}
+
+// beat renews the claim until ctx ends, and stops the work when the claim is lost or silent.
+func (h *heart) beat(ctx context.Context, stop context.CancelCauseFunc) {
+	wait := refresh.Heartbeat
+	for {
+		// One heartbeat that takes long must not make the holder stop late.
+		if !pause(ctx, nil, min(wait, max(time.Until(h.ends()), 0))) {
+			return
+		}
+		if !time.Now().Before(h.ends()) {
+			stop(errSilence)
+			return
+		}
+		wait = refresh.Heartbeat
+		beating, cancel := context.WithDeadline(ctx, h.ends())
+		err := h.prove(beating)
+		cancel()
+		switch {
+		case errors.Is(err, store.ErrClaimLost), errors.Is(err, errSilence):
+			stop(err)
+			return
+		case err != nil:
+			wait = time.Second
+		}
+	}
+}

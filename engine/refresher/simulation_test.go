@@ -1,0 +1,401 @@
+package refresher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/store/memstore"
+)
+
+// world is several servers on one store, in virtual time, with faults by a seed: servers die and are replaced, stand
+// still for 130 s, lose the store; writes arrive late. It keeps the tables too, behind a fence as the results database
+// does, and watches what must never be.
+type world struct {
+	t     *testing.T
+	store *memstore.Store
+	// broken takes a guard away: "fence" or "expiry".
+	broken string
+
+	mu   sync.Mutex
+	rand *rand.Rand
+	// faults is over when everything has healed.
+	healed bool
+	fences map[refresh.Task]int64
+	began  map[refresh.Task]int64
+	// live are the claims as the store gave them, by task.
+	live map[refresh.Task]refresh.Claim
+	// content is how many runs each table has taken account of.
+	content  map[refresh.Task]int
+	problems []string
+	writes   int
+	refused  int
+	lost     int
+}
+
+func (w *world) problem(format string, args ...any) {
+	w.problems = append(w.problems, fmt.Sprintf(format, args...))
+}
+
+func (w *world) chance(p float64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.healed && w.rand.Float64() < p
+}
+
+func (w *world) upTo(d time.Duration) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Duration(w.rand.Int64N(int64(d)))
+}
+
+// process is one server as the world sees it: what stands between it and the store.
+type process struct {
+	*memstore.Store
+	w *world
+
+	mu     sync.Mutex
+	dead   bool
+	frozen time.Time
+	away   time.Time
+}
+
+var errAway = errors.New("the store cannot be reached")
+
+// gate is passed by every call of a process: none while it stands still, in vain when it is dead or cut off.
+func (p *process) gate(ctx context.Context) error {
+	for {
+		p.mu.Lock()
+		wait, dead, away := time.Until(p.frozen), p.dead, time.Until(p.away) > 0
+		p.mu.Unlock()
+		if wait > 0 {
+			time.Sleep(wait)
+			continue
+		}
+		if dead || away {
+			return errAway
+		}
+		return ctx.Err()
+	}
+}
+
+// ClaimRefreshes checks that no claim of the task is in force.
+func (p *process) ClaimRefreshes(ctx context.Context, worker string, life time.Duration, most int) ([]refresh.Claim, error) {
+	if err := p.gate(ctx); err != nil {
+		return nil, err
+	}
+	claims, err := p.Store.ClaimRefreshes(ctx, worker, life, most)
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	for _, c := range claims {
+		if before, ok := p.w.live[c.Task]; ok && before.ExpiresAt.After(time.Now()) {
+			p.w.problem("%v is claimed at epoch %d while epoch %d is in force", c.Task, c.Epoch, before.Epoch)
+		}
+		if c.Epoch <= p.w.live[c.Task].Epoch {
+			p.w.problem("the epochs of %v do not rise", c.Task)
+		}
+		p.w.live[c.Task] = c
+	}
+	return claims, err
+}
+
+func (p *process) RenewRefresh(ctx context.Context, c refresh.Claim, life time.Duration) error {
+	if err := p.gate(ctx); err != nil {
+		return err
+	}
+	err := p.Store.RenewRefresh(ctx, c, life)
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	if err == nil {
+		kept := p.w.live[c.Task]
+		kept.ExpiresAt = engine.At(time.Now().Truncate(time.Microsecond).Add(life))
+		p.w.live[c.Task] = kept
+	}
+	return err
+}
+
+// ended notes that a claim was given up.
+func (w *world) ended(c refresh.Claim) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if kept := w.live[c.Task]; kept.Epoch == c.Epoch {
+		kept.ExpiresAt = engine.Time{}
+		w.live[c.Task] = kept
+	}
+}
+
+func (p *process) ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.Result) error {
+	if err := p.gate(ctx); err != nil {
+		return err
+	}
+	err := p.Store.ReleaseRefresh(ctx, c, r)
+	if err == nil {
+		p.w.ended(c)
+		if p.w.chance(0.05) {
+			return errAway // done, and the answer is lost
+		}
+	}
+	return err
+}
+
+func (p *process) AbandonRefresh(ctx context.Context, c refresh.Claim) error {
+	if err := p.gate(ctx); err != nil {
+		return err
+	}
+	p.w.ended(c)
+	return p.Store.AbandonRefresh(ctx, c)
+}
+
+func (p *process) RefreshState(ctx context.Context, runs int) (refresh.State, error) {
+	if err := p.gate(ctx); err != nil {
+		return refresh.State{}, err
+	}
+	return p.Store.RefreshState(ctx, runs)
+}
+
+// SweepRefreshes takes claims that have not expired, too, in the world without that guard.
+func (p *process) SweepRefreshes(ctx context.Context) (int, error) {
+	if err := p.gate(ctx); err != nil {
+		return 0, err
+	}
+	if p.w.broken == "expiry" {
+		state, err := p.Store.RefreshState(ctx, 0)
+		for _, c := range state.Claims {
+			if time.Since(c.HeartbeatAt.Time) > 20*time.Second {
+				err = errors.Join(err, p.Store.AbandonRefresh(ctx, c))
+			}
+		}
+		return 0, err
+	}
+	return p.Store.SweepRefreshes(ctx)
+}
+
+// refresh is the work of a claim: it raises the fence, reads, takes its time, proves the claim and writes.
+func (p *process) refresh(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (r refresh.Result,
+	err error) {
+	w := p.w
+	if err := p.gate(ctx); err != nil {
+		return r, err
+	}
+	w.mu.Lock()
+	w.began[c.Task] = max(w.began[c.Task], c.Epoch)
+	if w.fences[c.Task] > c.Epoch {
+		w.mu.Unlock()
+		return r, store.ErrClaimLost
+	}
+	w.fences[c.Task] = c.Epoch
+	read := 1
+	if c.Subtask == "" {
+		read = w.sources(c.Table)
+	}
+	w.mu.Unlock()
+	long := 5 * time.Second
+	if w.chance(0.1) {
+		long = 5 * time.Minute
+	}
+	if !pause(ctx, nil, w.upTo(long)) {
+		return r, context.Cause(ctx)
+	}
+	if w.chance(0.05) {
+		return r, errors.New("the query failed")
+	}
+	if err := prove(ctx); err != nil {
+		return r, err
+	}
+	if w.chance(0.15) {
+		time.Sleep(w.upTo(5 * time.Minute)) // the write is on its way, whatever becomes of its sender
+	}
+	if err := p.gate(context.WithoutCancel(ctx)); err != nil {
+		return r, err
+	}
+	return w.publish(c, read)
+}
+
+// sources are how many runs a table would take account of now.
+func (w *world) sources(table string) int {
+	n := 0
+	switch table {
+	case "daily":
+		for task := range w.content {
+			if task.Table == "runs" {
+				n++
+			}
+		}
+	default:
+		n = w.content[refresh.Task{Table: "daily"}]
+	}
+	return n
+}
+
+func (w *world) publish(c refresh.Claim, read int) (r refresh.Result, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fences[c.Task] != c.Epoch && w.broken != "fence" {
+		w.refused++
+		return r, store.ErrClaimLost
+	}
+	if c.Epoch < w.began[c.Task] {
+		w.problem("epoch %d writes %v after epoch %d has begun", c.Epoch, c.Task, w.began[c.Task])
+	}
+	w.writes++
+	w.content[c.Task] = read
+	return refresh.Result{Rows: int64(read)}, nil
+}
+
+// disturb has one fault of a process now and then.
+func (w *world) disturb(p *process) (died bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch w.rand.IntN(8) {
+	case 0:
+		p.dead = true
+		return true
+	case 1, 2:
+		p.frozen = time.Now().Add(130 * time.Second)
+	case 3:
+		p.frozen = time.Now().Add(time.Duration(w.rand.Int64N(int64(3 * time.Minute))))
+	case 4:
+		p.away = time.Now().Add(time.Duration(w.rand.Int64N(int64(3 * time.Minute))))
+	}
+	return false
+}
+
+// live has servers work for half an hour with faults and for half an hour without.
+func (w *world) run(runs int) {
+	t := w.t
+	ctx := t.Context()
+	for _, table := range []refresh.Table{{Name: "runs", Kind: refresh.Ingest, TargetLagSeconds: 60, Mode: refresh.Full},
+		{Name: "daily", Kind: refresh.SQL, Definition: "SELECT", TargetLagSeconds: 60, Mode: refresh.Full,
+			Sources: []string{"runs"}},
+		{Name: "drift", Kind: refresh.SQL, Definition: "SELECT", TargetLagSeconds: 30, Mode: refresh.Full,
+			Sources: []string{"daily"}}} {
+		if _, err := w.store.CreateDynamicTable(ctx, table); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var processes []*process
+	var servers, buried []*Refresher
+	begin := func() (*process, *Refresher) {
+		p := &process{Store: w.store, w: w}
+		return p, Start(Options{Store: p, Work: p.refresh, Workers: 2, Name: fmt.Sprintf("s%d", len(buried)+len(servers)),
+			Log: zerolog.Nop()})
+	}
+	for range 3 {
+		p, s := begin()
+		processes, servers = append(processes, p), append(servers, s)
+	}
+	for i := range 120 {
+		time.Sleep(15 * time.Second)
+		if i%(120/runs) == 0 {
+			w.end(fmt.Sprintf("run-%d", i))
+		}
+		if which := i % 3; w.chance(0.3) && w.disturb(processes[which]) {
+			buried = append(buried, servers[which])
+			processes[which], servers[which] = begin()
+		}
+		// Nobody lets a table fail for good here.
+		for _, name := range []string{"runs", "daily", "drift"} {
+			if err := w.store.SetDynamicTableStatus(ctx, name, refresh.Active); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	w.mu.Lock()
+	w.healed = true
+	w.mu.Unlock()
+	time.Sleep(30 * time.Minute)
+	for _, s := range append(servers, buried...) {
+		s.Close()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, name := range []string{"daily", "drift"} {
+		if got := w.content[refresh.Task{Table: name}]; got != runs {
+			w.problem("%s has %d runs of %d when everything has healed", name, got, runs)
+		}
+	}
+	state, err := w.store.RefreshState(ctx, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(state.Pending)+len(state.Claims)+len(state.Runs) > 0 {
+		w.problem("left over: %+v, %+v, %+v", state.Pending, state.Claims, state.Runs)
+	}
+}
+
+// end makes a run that is over.
+func (w *world) end(id string) {
+	ctx := w.t.Context()
+	if err := w.store.CreateRun(ctx, engine.Run{RunID: id}); err != nil {
+		w.t.Fatal(err)
+	}
+	none := engine.PhaseNone
+	for _, tr := range []store.Transition{{To: engine.StatusRunning}, {To: engine.StatusStopping},
+		{To: engine.StatusCompleted, Phase: &none}} {
+		tr.RunID = id
+		if _, err := w.store.Transition(ctx, tr); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// simulate lives one seed and returns what must never have been.
+func simulate(t *testing.T, seed uint64, broken string) (w *world) {
+	synctest.Test(t, func(t *testing.T) {
+		w = &world{t: t, store: memstore.New(), broken: broken, rand: rand.New(rand.NewPCG(seed, 15)),
+			fences: map[refresh.Task]int64{}, began: map[refresh.Task]int64{}, live: map[refresh.Task]refresh.Claim{},
+			content: map[refresh.Task]int{}}
+		w.run(12)
+	})
+	return w
+}
+
+func seeds() uint64 {
+	if raceEnabled {
+		return 4
+	}
+	return 40
+}
+
+// TestClaimersInVirtualTime: one valid epoch at a time, no stale write, and everything due is refreshed
+// once faults have healed.
+func TestClaimersInVirtualTime(t *testing.T) {
+	t.Parallel()
+	writes, refused := 0, 0
+	for seed := range seeds() {
+		w := simulate(t, seed, "")
+		for _, p := range w.problems {
+			t.Errorf("seed %d: %s", seed, p)
+		}
+		writes, refused = writes+w.writes, refused+w.refused
+	}
+	t.Logf("%d writes, %d stale ones refused", writes, refused)
+	if refused == 0 && !raceEnabled {
+		t.Error("no stale write was ever tried: the simulation shows nothing")
+	}
+}
+
+// TestTheSimulationFindsMissingGuards: without the fence, and with claims that are taken away before they have
+// expired, it finds what must never be.
+func TestTheSimulationFindsMissingGuards(t *testing.T) {
+	t.Parallel()
+	for _, broken := range []string{"fence", "expiry"} {
+		found := false
+		for seed := uint64(0); seed < 40 && !found; seed++ {
+			found = len(simulate(t, seed, broken).problems) > 0
+		}
+		if !found {
+			t.Errorf("40 seeds without the guard %q show nothing", broken)
+		}
+	}
+}

@@ -1,0 +1,489 @@
+package memstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// refreshes are the derived tables and the queue of their refreshes.
+type refreshes struct {
+	tables   map[string]*refresh.Table
+	subtasks map[refresh.Task]subtask
+	pending  map[refresh.Task]pending
+	claims   map[refresh.Task]refresh.Claim
+	history  []refresh.Record
+	epoch    int64
+	// changed is closed, and made anew, when there may be something to do.
+	changed chan struct{}
+}
+
+type subtask struct {
+	asOf     time.Time
+	failures int
+}
+
+type pending struct {
+	refresh.Pending
+	enqueued time.Time
+}
+
+func newRefreshes() refreshes {
+	return refreshes{tables: map[string]*refresh.Table{}, subtasks: map[refresh.Task]subtask{},
+		pending: map[refresh.Task]pending{}, claims: map[refresh.Task]refresh.Claim{}, changed: make(chan struct{})}
+}
+
+// tell wakes whoever waits for something to refresh.
+func (r *refreshes) tell() {
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+func (r *refreshes) sources() map[string][]string {
+	of := map[string][]string{}
+	for name, t := range r.tables {
+		of[name] = t.Sources
+	}
+	return of
+}
+
+// reads checks what a table reads.
+func (r *refreshes) reads(t refresh.Table) error {
+	for _, source := range t.Sources {
+		if r.tables[source] == nil && source != t.Name {
+			return store.UnknownSource(t.Name)
+		}
+	}
+	if refresh.Circle(t.Name, t.Sources, r.sources()) != nil {
+		return store.ReadsItself(t.Name)
+	}
+	return nil
+}
+
+// table returns a table, or a user-facing store.ErrNotFound.
+func (r *refreshes) table(name string) (*refresh.Table, error) {
+	if t := r.tables[name]; t != nil {
+		return t, nil
+	}
+	return nil, notFound("derived table", name)
+}
+
+// CreateDynamicTable implements store.Refreshes.
+func (s *Store) CreateDynamicTable(ctx context.Context, t refresh.Table) (refresh.Table, error) {
+	if err := refresh.Check(t); err != nil {
+		return t, err
+	}
+	if err := s.begin(ctx); err != nil {
+		return t, err
+	}
+	defer s.mu.Unlock()
+	if s.refreshes.tables[t.Name] != nil {
+		return t, store.NameTaken("derived table", t.Name)
+	}
+	if err := s.refreshes.reads(t); err != nil {
+		return t, err
+	}
+	at := engine.At(now())
+	t.Status, t.Version, t.CreatedAt, t.UpdatedAt = refresh.Active, 1, at, at
+	t.Description, t.CreatedBy = store.CleanText(t.Description), store.CleanText(t.CreatedBy)
+	t.Sources = slices.Sorted(slices.Values(t.Sources))
+	s.refreshes.tables[t.Name] = &t
+	return shownTable(t), nil
+}
+
+// shownTable shares no memory with what is stored.
+func shownTable(t refresh.Table) refresh.Table {
+	t.Sources = append([]string{}, t.Sources...)
+	return t
+}
+
+// UpdateDynamicTable implements store.Refreshes.
+func (s *Store) UpdateDynamicTable(ctx context.Context, t refresh.Table) (refresh.Table, error) {
+	if err := refresh.Check(t); err != nil {
+		return t, err
+	}
+	if err := s.begin(ctx); err != nil {
+		return t, err
+	}
+	defer s.mu.Unlock()
+	old, err := s.refreshes.table(t.Name)
+	if err != nil {
+		return t, err
+	}
+	if old.Version != t.Version {
+		return t, fmt.Errorf("changing the derived table %s: %w", t.Name, store.ErrConflict)
+	}
+	if err := s.refreshes.reads(t); err != nil {
+		return t, err
+	}
+	at := engine.At(now())
+	old.Definition, old.Description, old.TargetLagSeconds = t.Definition, store.CleanText(t.Description), t.TargetLagSeconds
+	old.Mode, old.PartitionBy, old.Priority = t.Mode, t.PartitionBy, t.Priority
+	old.Sources = slices.Sorted(slices.Values(t.Sources))
+	old.Version++
+	old.UpdatedAt, old.ChangedAt, old.BehindSince, old.AsOf = at, at, at, engine.Time{}
+	return shownTable(*old), nil
+}
+
+// DropDynamicTable implements store.Refreshes.
+func (s *Store) DropDynamicTable(ctx context.Context, name string) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	if _, err := s.refreshes.table(name); err != nil {
+		return err
+	}
+	if readers := s.refreshes.readers(name); len(readers) > 0 {
+		return store.ReadBy(name, readers)
+	}
+	delete(s.refreshes.tables, name)
+	of := func(task refresh.Task) bool { return task.Table == name }
+	maps.DeleteFunc(s.refreshes.pending, func(t refresh.Task, _ pending) bool { return of(t) })
+	maps.DeleteFunc(s.refreshes.claims, func(t refresh.Task, _ refresh.Claim) bool { return of(t) })
+	maps.DeleteFunc(s.refreshes.subtasks, func(t refresh.Task, _ subtask) bool { return of(t) })
+	s.refreshes.history = slices.DeleteFunc(s.refreshes.history, func(r refresh.Record) bool { return of(r.Task) })
+	return nil
+}
+
+// readers are the tables that read one, by name.
+func (r *refreshes) readers(name string) []string {
+	var readers []string
+	for reader, t := range r.tables {
+		if slices.Contains(t.Sources, name) {
+			readers = append(readers, reader)
+		}
+	}
+	slices.Sort(readers)
+	return readers
+}
+
+// SetDynamicTableStatus implements store.Refreshes.
+func (s *Store) SetDynamicTableStatus(ctx context.Context, name string, status refresh.Status) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	t, err := s.refreshes.table(name)
+	if err != nil {
+		return err
+	}
+	t.Status, t.Failures = status, 0
+	if status == refresh.Active {
+		t.Error = ""
+		maps.DeleteFunc(s.refreshes.subtasks, func(task refresh.Task, sub subtask) bool {
+			return task.Table == name && sub.failures > 0
+		})
+		return nil
+	}
+	maps.DeleteFunc(s.refreshes.pending, func(task refresh.Task, _ pending) bool {
+		_, claimed := s.refreshes.claims[task]
+		return task.Table == name && !claimed
+	})
+	return nil
+}
+
+// RequestRefresh implements store.Refreshes.
+func (s *Store) RequestRefresh(ctx context.Context, name string) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	t, err := s.refreshes.table(name)
+	if err != nil {
+		return err
+	}
+	if t.Kind != refresh.SQL || t.Status != refresh.Active {
+		return store.NotRefreshable(*t)
+	}
+	at := now()
+	t.ChangedAt = engine.At(at)
+	p, ok := s.refreshes.pending[refresh.Task{Table: name}]
+	if !ok {
+		p = pending{refresh.Pending{Task: refresh.Task{Table: name}, Priority: t.Priority}, at}
+	}
+	if p.Due.IsZero() || p.Due.After(at) {
+		p.Due = engine.At(at)
+	}
+	s.refreshes.pending[p.Task] = p
+	s.refreshes.tell()
+	return nil
+}
+
+// RefreshState implements store.Refreshes.
+func (s *Store) RefreshState(ctx context.Context, runs int) (refresh.State, error) {
+	if err := s.begin(ctx); err != nil {
+		return refresh.State{}, err
+	}
+	defer s.mu.Unlock()
+	state := refresh.State{Now: engine.At(now()), Runs: map[string][]string{}}
+	for _, name := range slices.Sorted(maps.Keys(s.refreshes.tables)) {
+		t := s.refreshes.tables[name]
+		state.Tables = append(state.Tables, shownTable(*t))
+		if t.Kind == refresh.Ingest && t.Status == refresh.Active {
+			if stale := s.staleRuns(name); len(stale) > 0 {
+				state.Runs[name] = stale[:min(runs, len(stale))]
+			}
+		}
+	}
+	for _, p := range s.refreshes.pending {
+		state.Pending = append(state.Pending, p.Pending)
+	}
+	state.Claims = slices.Collect(maps.Values(s.refreshes.claims))
+	return state, nil
+}
+
+// staleRuns are those that have ended or changed since a table took them in, and those that are gone.
+func (s *Store) staleRuns(table string) []string {
+	var stale []string
+	for _, r := range sorted(s.runs, oldest) {
+		sub, known := s.refreshes.subtasks[refresh.Task{Table: table, Subtask: r.row.RunID}]
+		changed := r.row.UpdatedAt.Time
+		if p := r.results[r.row.RunID]; p != nil && p.UpdatedAt.After(changed) {
+			changed = p.UpdatedAt.Time
+		}
+		if r.row.Phase == engine.PhaseNone && r.row.Status.Terminal() && (!known || changed.After(sub.asOf)) {
+			stale = append(stale, r.row.RunID)
+		}
+	}
+	for task := range s.refreshes.subtasks {
+		if task.Table == table && s.runs[task.Subtask] == nil {
+			stale = append(stale, task.Subtask)
+		}
+	}
+	return stale
+}
+
+// ScheduleRefreshes implements store.Refreshes.
+func (s *Store) ScheduleRefreshes(ctx context.Context, plan refresh.Schedule) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	for name, due := range plan.Due {
+		if t := s.refreshes.tables[name]; t != nil {
+			t.NextDue = due
+		}
+	}
+	for _, p := range plan.Enqueue {
+		t := s.refreshes.tables[p.Table]
+		if _, there := s.refreshes.pending[p.Task]; !there && t != nil && t.Status == refresh.Active {
+			s.refreshes.pending[p.Task] = pending{p, now()}
+		}
+	}
+	if len(plan.Enqueue) > 0 {
+		s.refreshes.tell()
+	}
+	return nil
+}
+
+// ClaimRefreshes implements store.Refreshes.
+func (s *Store) ClaimRefreshes(ctx context.Context, worker string, life time.Duration, most int) ([]refresh.Claim, error) {
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	at := now()
+	var due []refresh.Pending
+	for task, p := range s.refreshes.pending {
+		if _, claimed := s.refreshes.claims[task]; !claimed && !p.Due.After(at) {
+			due = append(due, p.Pending)
+		}
+	}
+	slices.SortFunc(due, func(a, b refresh.Pending) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Due.Compare(b.Due.Time), strings.Compare(a.Table, b.Table),
+			strings.Compare(a.Subtask, b.Subtask))
+	})
+	var claims []refresh.Claim
+	for _, p := range due[:min(most, len(due))] {
+		s.refreshes.epoch++
+		c := refresh.Claim{Task: p.Task, Worker: worker, Epoch: s.refreshes.epoch, ClaimedAt: engine.At(at),
+			HeartbeatAt: engine.At(at), ExpiresAt: engine.At(at.Add(life))}
+		s.refreshes.claims[p.Task] = c
+		claims = append(claims, c)
+	}
+	return claims, nil
+}
+
+// held returns the claim if it is in force.
+func (s *Store) held(c refresh.Claim) (refresh.Claim, error) {
+	kept, ok := s.refreshes.claims[c.Task]
+	if !ok || kept.Epoch != c.Epoch || !kept.ExpiresAt.After(now()) {
+		return kept, fmt.Errorf("refreshing %s %s at epoch %d: %w", c.Table, c.Subtask, c.Epoch, store.ErrClaimLost)
+	}
+	return kept, nil
+}
+
+// RenewRefresh implements store.Refreshes.
+func (s *Store) RenewRefresh(ctx context.Context, c refresh.Claim, life time.Duration) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	kept, err := s.held(c)
+	if err != nil {
+		return err
+	}
+	at := now()
+	kept.HeartbeatAt, kept.ExpiresAt = engine.At(at), engine.At(at.Add(life))
+	s.refreshes.claims[c.Task] = kept
+	return nil
+}
+
+// ReleaseRefresh implements store.Refreshes.
+func (s *Store) ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.Result) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	kept, err := s.held(c)
+	if err != nil {
+		return err
+	}
+	delete(s.refreshes.claims, c.Task)
+	t, at := s.refreshes.tables[c.Table], now()
+	record := refresh.Record{Seq: s.next(), Task: c.Task, Worker: kept.Worker, Epoch: c.Epoch, StartedAt: kept.ClaimedAt,
+		EndedAt: engine.At(at), Mode: r.Mode, Note: store.CleanText(r.Note), Rows: r.Rows, Bytes: r.Bytes,
+		Error: store.CleanText(r.Error)}
+	if r.Error != "" {
+		s.failed(t, kept, r, at)
+		s.refreshes.history = append(s.refreshes.history, record)
+		return nil
+	}
+	oldest := s.refreshes.pending[c.Task].enqueued
+	delete(s.refreshes.pending, c.Task)
+	if !r.Unchanged {
+		for _, name := range s.refreshes.readers(c.Table) {
+			reader := s.refreshes.tables[name]
+			reader.ChangedAt = engine.At(at)
+			if reader.BehindSince.IsZero() {
+				reader.BehindSince = reader.ChangedAt
+			}
+		}
+	}
+	switch {
+	case c.Subtask == "":
+		if !t.BehindSince.IsZero() {
+			oldest = t.BehindSince.Time
+		}
+		t.AsOf, t.BehindSince, t.Failures, t.Error = kept.ClaimedAt, engine.Time{}, 0, ""
+		if t.UpdatedAt.After(kept.ClaimedAt.Time) {
+			t.AsOf = engine.Time{}
+		}
+		if t.ChangedAt.After(kept.ClaimedAt.Time) {
+			t.BehindSince = t.ChangedAt
+		}
+		t.LastSeconds = at.Sub(kept.ClaimedAt.Time).Seconds()
+	case r.Gone:
+		delete(s.refreshes.subtasks, c.Task)
+	default:
+		s.refreshes.subtasks[c.Task] = subtask{asOf: kept.ClaimedAt.Time}
+	}
+	if !r.Unchanged {
+		lag := at.Sub(oldest).Seconds()
+		record.LagSeconds = &lag
+	}
+	s.refreshes.history = append(s.refreshes.history, record)
+	return nil
+}
+
+// failed notes a refresh that has failed.
+func (s *Store) failed(t *refresh.Table, c refresh.Claim, r refresh.Result, at time.Time) {
+	failures := 0
+	if c.Subtask == "" {
+		t.Failures++
+		t.Error, failures = store.CleanText(r.Error), t.Failures
+	} else {
+		failures = s.refreshes.subtasks[c.Task].failures + 1
+		s.refreshes.subtasks[c.Task] = subtask{asOf: c.ClaimedAt.Time, failures: failures}
+	}
+	pause, over := refresh.AfterFailure(failures)
+	if over {
+		delete(s.refreshes.pending, c.Task)
+		if c.Subtask == "" && t.Status == refresh.Active {
+			t.Status = refresh.Failed
+		}
+		return
+	}
+	p := s.refreshes.pending[c.Task]
+	p.Due = engine.At(at.Add(pause))
+	s.refreshes.pending[c.Task] = p
+}
+
+// AbandonRefresh implements store.Refreshes.
+func (s *Store) AbandonRefresh(ctx context.Context, c refresh.Claim) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	if s.refreshes.claims[c.Task].Epoch == c.Epoch {
+		delete(s.refreshes.claims, c.Task)
+		s.refreshes.tell()
+	}
+	return nil
+}
+
+// SweepRefreshes implements store.Refreshes.
+func (s *Store) SweepRefreshes(ctx context.Context) (int, error) {
+	if err := s.begin(ctx); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	before := len(s.refreshes.claims)
+	maps.DeleteFunc(s.refreshes.claims, func(_ refresh.Task, c refresh.Claim) bool { return !c.ExpiresAt.After(now()) })
+	return before - len(s.refreshes.claims), nil
+}
+
+// RefreshHistory implements store.Refreshes.
+func (s *Store) RefreshHistory(ctx context.Context, name string, limit int) ([]refresh.Record, error) {
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	var found []refresh.Record
+	for _, r := range slices.Backward(s.refreshes.history) {
+		if r.Table == name && len(found) < limit {
+			found = append(found, r)
+		}
+	}
+	return found, nil
+}
+
+// PruneRefreshHistory implements store.Refreshes.
+func (s *Store) PruneRefreshHistory(ctx context.Context, keep int) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	kept := map[string]int{}
+	slices.Reverse(s.refreshes.history)
+	s.refreshes.history = slices.DeleteFunc(s.refreshes.history, func(r refresh.Record) bool {
+		kept[r.Table]++
+		return kept[r.Table] > keep
+	})
+	slices.Reverse(s.refreshes.history)
+	return nil
+}
+
+// AwaitRefreshes implements store.Refreshes.
+func (s *Store) AwaitRefreshes(ctx context.Context) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	changed := s.refreshes.changed
+	s.mu.Unlock()
+	select {
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,82 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/refresh"
+)
+
+// Refreshes keeps the definitions of derived tables, the queue of their refreshes, and the claims of
+// workers. Only the clock of the store counts: neither workers nor servers say what time it is.
+type Refreshes interface {
+	// CreateDynamicTable saves a table that is to be refreshed at once. Its name may be taken, a source unknown, and its
+	// sources may read it: then the error is an *engine.Error that says so.
+	CreateDynamicTable(ctx context.Context, t refresh.Table) (refresh.Table, error)
+	// UpdateDynamicTable changes what a user may change of a table, if t.Version is current, else ErrConflict. The
+	// table is refreshed in whole then.
+	UpdateDynamicTable(ctx context.Context, t refresh.Table) (refresh.Table, error)
+	// DropDynamicTable forgets a table with its history; ErrInUse names the tables that read it.
+	DropDynamicTable(ctx context.Context, name string) error
+	// SetDynamicTableStatus suspends a table or lets it be refreshed again, which forgets its failures and
+	// those of its subtasks.
+	SetDynamicTableStatus(ctx context.Context, name string, status refresh.Status) error
+	// RequestRefresh makes a table due now, whatever it reads; a suspended one is ErrConflict.
+	RequestRefresh(ctx context.Context, name string) error
+	// RefreshState reads all that Plan needs, with at most so many runs of each INGEST table.
+	RefreshState(ctx context.Context, runs int) (refresh.State, error)
+	// ScheduleRefreshes carries a plan out. What is in the queue already stays as it is; several servers may do it at once.
+	ScheduleRefreshes(ctx context.Context, s refresh.Schedule) error
+	// ClaimRefreshes claims at most so many entries of the queue that are due and not claimed, by priority and then by
+	// their due times.
+	ClaimRefreshes(ctx context.Context, worker string, life time.Duration, most int) ([]refresh.Claim, error)
+	// RenewRefresh prolongs a claim; ErrClaimLost when it has expired or is gone.
+	RenewRefresh(ctx context.Context, c refresh.Claim, life time.Duration) error
+	// ReleaseRefresh ends a claim: claim and entry go in one transaction with the result. A failure leaves the
+	// entry to be tried again later, or ends it. ErrClaimLost changes nothing.
+	ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.Result) error
+	// AbandonRefresh gives a claim back: another worker may begin at once. A lost one is no error.
+	AbandonRefresh(ctx context.Context, c refresh.Claim) error
+	// SweepRefreshes removes the claims that have expired, and returns how many.
+	SweepRefreshes(ctx context.Context) (int, error)
+	// RefreshHistory returns what became of a table's refreshes, newest first.
+	RefreshHistory(ctx context.Context, name string, limit int) ([]refresh.Record, error)
+	// PruneRefreshHistory deletes all but the newest keep lines of each table.
+	PruneRefreshHistory(ctx context.Context, keep int) error
+	// AwaitRefreshes blocks until there may be something to schedule or to refresh, or ctx ends. It may
+	// return for nothing, and nobody may rely on it alone.
+	AwaitRefreshes(ctx context.Context) error
+}
+
+// UnknownSource is the ErrNotFound about a derived table that reads one that is not there.
+func UnknownSource(name string) error {
+	return &engine.Error{Code: engine.CodeNotFound, Cause: ErrNotFound,
+		Message: fmt.Sprintf("The table %q reads a derived table that is not there.", name)}
+}
+
+// ReadsItself is the ErrConflict about a circle of derived tables.
+func ReadsItself(name string) error {
+	return &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict,
+		Message: fmt.Sprintf("The table %q would read itself, through one that reads it.", name),
+		Hint:    "Tables may read each other in one direction only."}
+}
+
+// ReadBy is the ErrInUse about a derived table that others read.
+func ReadBy(name string, readers []string) error {
+	return &engine.Error{Code: engine.CodeConflict, Cause: ErrInUse,
+		Message: fmt.Sprintf("The table %q is read by %s.", name, strings.Join(readers, ", ")), Hint: "Drop these first."}
+}
+
+// NotRefreshable is the ErrConflict about a derived table that cannot be refreshed by itself now.
+func NotRefreshable(t refresh.Table) error {
+	e := &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict,
+		Message: fmt.Sprintf("The table %q is %s.", t.Name, t.Status), Hint: "Resume it first."}
+	if t.Kind != refresh.SQL {
+		e.Message = fmt.Sprintf("The table %q takes runs in when they end.", t.Name)
+		e.Hint = "There is nothing to refresh besides."
+	}
+	return e
+}

@@ -1,0 +1,421 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+func sqlTable(name string, sources ...string) refresh.Table {
+	return refresh.Table{Name: name, Kind: refresh.SQL, Definition: "SELECT 1 AS one", Description: "the table\x00 " + name,
+		TargetLagSeconds: 60, Mode: refresh.Auto, Priority: 1, Sources: sources, CreatedBy: "ada"}
+}
+
+func ingestTable(name string) refresh.Table {
+	return refresh.Table{Name: name, Kind: refresh.Ingest, TargetLagSeconds: 60, Mode: refresh.Incremental,
+		PartitionBy: refresh.ByRun, Bundled: true}
+}
+
+func makeTable(t testing.TB, s store.Store, table refresh.Table) refresh.Table {
+	t.Helper()
+	made, err := s.CreateDynamicTable(t.Context(), table)
+	must(t, err)
+	return made
+}
+
+func refreshState(t testing.TB, s store.Store) (refresh.State, map[string]refresh.Table) {
+	t.Helper()
+	state, err := s.RefreshState(t.Context(), 100)
+	must(t, err)
+	byName := map[string]refresh.Table{}
+	for _, table := range state.Tables {
+		byName[table.Name] = table
+	}
+	return state, byName
+}
+
+// enqueue puts tasks into the queue, due now.
+func enqueue(t testing.TB, s store.Store, tasks ...refresh.Task) {
+	t.Helper()
+	state, _ := refreshState(t, s)
+	var plan refresh.Schedule
+	for _, task := range tasks {
+		plan.Enqueue = append(plan.Enqueue, refresh.Pending{Task: task, Due: state.Now})
+	}
+	must(t, s.ScheduleRefreshes(t.Context(), plan))
+}
+
+func claimOne(t testing.TB, s store.Store, worker string) refresh.Claim {
+	t.Helper()
+	claims, err := s.ClaimRefreshes(t.Context(), worker, refresh.Life, 1)
+	must(t, err)
+	if len(claims) != 1 {
+		t.Fatalf("%s has claimed %v, want one", worker, claims)
+	}
+	return claims[0]
+}
+
+func dynamicTables(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	runs := makeTable(t, s, ingestTable("runs"))
+	if runs.Version != 1 || runs.Status != refresh.Active || runs.CreatedAt.IsZero() || len(runs.Sources) != 0 {
+		t.Errorf("a new table: %+v", runs)
+	}
+	odd := `odd "name" of 63 bytes; DROP TABLE é …`
+	makeTable(t, s, sqlTable("daily", "runs"))
+	made := makeTable(t, s, sqlTable(odd, "daily", "runs"))
+	if !slices.Equal(made.Sources, []string{"daily", "runs"}) || made.Description != "the table "+odd {
+		t.Errorf("made %+v", made)
+	}
+	_, err := s.CreateDynamicTable(ctx, sqlTable("daily"))
+	wantTaken(t, err)
+	_, err = s.CreateDynamicTable(ctx, sqlTable("lost", "nowhere"))
+	wantError(t, err, store.ErrNotFound)
+	_, err = s.CreateDynamicTable(ctx, sqlTable("self", "self"))
+	wantError(t, err, store.ErrConflict)
+	for _, bad := range []refresh.Table{sqlTable(""), {Name: "x", Kind: refresh.SQL, TargetLagSeconds: 60}, {Name: "x",
+		Kind: refresh.SQL, Definition: "SELECT 1"}} {
+		if _, err := s.CreateDynamicTable(ctx, bad); !engine.HasCode(err, engine.CodeInvalid) {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+	daily := sqlTable("daily", odd)
+	daily.Version = 1
+	_, err = s.UpdateDynamicTable(ctx, daily)
+	wantError(t, err, store.ErrConflict) // a circle
+	daily.Sources, daily.Definition = []string{"runs"}, "SELECT 2 AS two"
+	updated, err := s.UpdateDynamicTable(ctx, daily)
+	must(t, err)
+	if updated.Version != 2 || updated.Definition != "SELECT 2 AS two" || !updated.AsOf.IsZero() {
+		t.Errorf("updated %+v", updated)
+	}
+	_, err = s.UpdateDynamicTable(ctx, daily) // the version that was edited is not the newest
+	wantError(t, err, store.ErrConflict)
+	wantError(t, s.DropDynamicTable(ctx, "daily"), store.ErrInUse)
+	wantError(t, s.DropDynamicTable(ctx, "nowhere"), store.ErrNotFound)
+	must(t, s.DropDynamicTable(ctx, odd))
+	must(t, s.DropDynamicTable(ctx, "daily"))
+	if _, tables := refreshState(t, s); len(tables) != 1 {
+		t.Errorf("tables that are left: %v", tables)
+	}
+}
+
+func refreshClaims(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	for _, name := range []string{"a", "b", "c"} {
+		makeTable(t, s, sqlTable(name))
+	}
+	state, _ := refreshState(t, s)
+	began := state.Now
+	ago := func(d time.Duration) engine.Time { return engine.At(began.Add(-d)) }
+	in := func(name string, priority int, due engine.Time) refresh.Pending {
+		return refresh.Pending{Task: refresh.Task{Table: name}, Priority: priority, Due: due}
+	}
+	plan := refresh.Schedule{Enqueue: []refresh.Pending{in("a", 1, ago(time.Minute)), in("b", 2, ago(time.Second)),
+		in("c", 2, ago(time.Hour))}, Due: map[string]engine.Time{"a": ago(time.Minute), "b": {}}}
+	must(t, s.ScheduleRefreshes(ctx, plan))
+	plan.Enqueue[0].Priority = 9
+	must(t, s.ScheduleRefreshes(ctx, plan)) // another server; one entry each stays as it is
+	state, tables := refreshState(t, s)
+	if len(state.Pending) != 3 || !tables["a"].NextDue.Equal(ago(time.Minute).Time) || !tables["b"].NextDue.IsZero() {
+		t.Errorf("queue %+v, tables %+v", state.Pending, tables)
+	}
+	first, err := s.ClaimRefreshes(ctx, "w1", refresh.Life, 2)
+	must(t, err)
+	if len(first) != 2 || first[0].Table+first[1].Table != "cb" && first[0].Table+first[1].Table != "bc" {
+		t.Fatalf("claimed %+v, want the two of the highest priority", first)
+	}
+	second := claimOne(t, s, "w2")
+	if second.Table != "a" || second.Epoch <= first[0].Epoch || second.Worker != "w2" ||
+		second.ExpiresAt.Sub(second.HeartbeatAt.Time) != refresh.Life {
+		t.Errorf("the second claim is %+v", second)
+	}
+	none, err := s.ClaimRefreshes(ctx, "w3", refresh.Life, 5)
+	must(t, err)
+	if len(none) != 0 {
+		t.Errorf("claimed twice: %+v", none)
+	}
+	must(t, s.RenewRefresh(ctx, second, refresh.Life))
+	stale := second
+	stale.Epoch--
+	wantError(t, s.RenewRefresh(ctx, stale, refresh.Life), store.ErrClaimLost)
+	wantError(t, s.ReleaseRefresh(ctx, stale, refresh.Result{}), store.ErrClaimLost)
+	must(t, s.AbandonRefresh(ctx, stale))
+	if state, _ := refreshState(t, s); len(state.Claims) != 3 {
+		t.Errorf("an old epoch took a claim away: %+v", state.Claims)
+	}
+	must(t, s.AbandonRefresh(ctx, second))
+	again := claimOne(t, s, "w3")
+	if again.Table != "a" || again.Epoch <= second.Epoch {
+		t.Errorf("claimed again: %+v after %+v", again, second)
+	}
+	wantError(t, s.ReleaseRefresh(ctx, second, refresh.Result{}), store.ErrClaimLost)
+	must(t, s.ReleaseRefresh(ctx, again, refresh.Result{Rows: 3}))
+	wantError(t, s.ReleaseRefresh(ctx, again, refresh.Result{}), store.ErrClaimLost)
+	if state, _ := refreshState(t, s); len(state.Pending) != 2 || len(state.Claims) != 2 {
+		t.Errorf("after the release: %+v", state)
+	}
+}
+
+func refreshExpiry(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	makeTable(t, s, sqlTable("a"))
+	enqueue(t, s, refresh.Task{Table: "a"})
+	claims, err := s.ClaimRefreshes(ctx, "w1", 20*time.Millisecond, 1)
+	must(t, err)
+	if len(claims) != 1 {
+		t.Fatal(claims)
+	}
+	for swept := 0; swept == 0; {
+		must(t, ctx.Err())
+		time.Sleep(10 * time.Millisecond)
+		// The expiry alone decides, whether somebody has swept or not.
+		state, _ := refreshState(t, s)
+		if expired := !state.Now.Before(claims[0].ExpiresAt.Time); expired {
+			wantError(t, s.RenewRefresh(ctx, claims[0], refresh.Life), store.ErrClaimLost)
+			wantError(t, s.ReleaseRefresh(ctx, claims[0], refresh.Result{}), store.ErrClaimLost)
+		}
+		swept, err = s.SweepRefreshes(ctx)
+		must(t, err)
+	}
+	next := claimOne(t, s, "w2")
+	if next.Epoch <= claims[0].Epoch {
+		t.Errorf("the next epoch is %d, the one before %d", next.Epoch, claims[0].Epoch)
+	}
+	must(t, s.ReleaseRefresh(ctx, next, refresh.Result{}))
+}
+
+func refreshResults(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	makeTable(t, s, sqlTable("a"))
+	makeTable(t, s, sqlTable("b", "a"))
+	enqueue(t, s, refresh.Task{Table: "b"})
+	before := claimOne(t, s, "w")
+	enqueue(t, s, refresh.Task{Table: "a"})
+	c := claimOne(t, s, "w")
+	must(t, s.ReleaseRefresh(ctx, c, refresh.Result{Rows: 7, Bytes: 70, Mode: refresh.Full, Note: "all of it"}))
+	_, tables := refreshState(t, s)
+	if a := tables["a"]; !a.AsOf.Equal(c.ClaimedAt.Time) || a.LastSeconds < 0 || !a.BehindSince.IsZero() {
+		t.Errorf("a after its refresh: %+v", a)
+	}
+	if b := tables["b"]; b.BehindSince.IsZero() || b.ChangedAt.Before(c.ClaimedAt.Time) {
+		t.Errorf("b reads a, which has changed: %+v", b)
+	}
+	// What changed while b was being refreshed may not be in it.
+	must(t, s.ReleaseRefresh(ctx, before, refresh.Result{Rows: 1}))
+	_, tables = refreshState(t, s)
+	if b := tables["b"]; b.BehindSince.IsZero() || !b.AsOf.Equal(before.ClaimedAt.Time) {
+		t.Errorf("b after a refresh that began before a changed: %+v", b)
+	}
+	enqueue(t, s, refresh.Task{Table: "a"})
+	c = claimOne(t, s, "w")
+	behind := tables["b"].ChangedAt
+	must(t, s.ReleaseRefresh(ctx, c, refresh.Result{Unchanged: true}))
+	_, tables = refreshState(t, s)
+	if !tables["b"].ChangedAt.Equal(behind.Time) {
+		t.Error("a refresh that changed nothing makes readers look")
+	}
+	history, err := s.RefreshHistory(ctx, "a", 10)
+	must(t, err)
+	if len(history) != 2 || history[1].Rows != 7 || history[1].Bytes != 70 || history[1].Mode != refresh.Full ||
+		history[1].Note != "all of it" || history[1].LagSeconds == nil || history[0].LagSeconds != nil {
+		t.Errorf("history %+v", history)
+	}
+	must(t, s.PruneRefreshHistory(ctx, 1))
+	if history, err = s.RefreshHistory(ctx, "a", 10); err != nil || len(history) != 1 || history[0].Rows != 0 {
+		t.Errorf("pruned to %+v, %v", history, err)
+	}
+	must(t, s.RequestRefresh(ctx, "b"))
+	if got := claimOne(t, s, "w"); got.Table != "b" {
+		t.Errorf("claimed %+v", got)
+	}
+}
+
+func refreshFailures(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	makeTable(t, s, sqlTable("a"))
+	for n := 1; n <= refresh.Failures; n++ {
+		must(t, s.RequestRefresh(ctx, "a")) // now, and not when its pause is over
+		c := claimOne(t, s, "w")
+		must(t, s.ReleaseRefresh(ctx, c, refresh.Result{Error: fmt.Sprintf("no %d", n)}))
+		state, tables := refreshState(t, s)
+		a := tables["a"]
+		if a.Failures != n || a.Error != fmt.Sprintf("no %d", n) {
+			t.Fatalf("after failure %d: %+v", n, a)
+		}
+		if n == refresh.Failures {
+			if a.Status != refresh.Failed || len(state.Pending) != 0 {
+				t.Errorf("after %d failures: %+v, %+v", n, a, state.Pending)
+			}
+			continue
+		}
+		pause, _ := refresh.AfterFailure(n)
+		if len(state.Pending) != 1 || state.Pending[0].Due.Before(c.ClaimedAt.Add(pause)) {
+			t.Errorf("after failure %d: %+v, want it %s later", n, state.Pending, pause)
+		}
+		if none, err := s.ClaimRefreshes(ctx, "w", refresh.Life, 1); err != nil || len(none) > 0 {
+			t.Errorf("a task in its pause is claimed: %v, %v", none, err)
+		}
+	}
+	wantError(t, s.RequestRefresh(ctx, "a"), store.ErrConflict)
+	wantError(t, s.RequestRefresh(ctx, "nowhere"), store.ErrNotFound)
+	enqueue(t, s, refresh.Task{Table: "a"})
+	if state, _ := refreshState(t, s); len(state.Pending) != 0 {
+		t.Error("a failed table is put into the queue")
+	}
+	must(t, s.SetDynamicTableStatus(ctx, "a", refresh.Active))
+	if _, tables := refreshState(t, s); tables["a"].Failures != 0 || tables["a"].Error != "" {
+		t.Errorf("resumed: %+v", tables["a"])
+	}
+	enqueue(t, s, refresh.Task{Table: "a"})
+	must(t, s.SetDynamicTableStatus(ctx, "a", refresh.Suspended))
+	if state, tables := refreshState(t, s); len(state.Pending) != 0 || tables["a"].Status != refresh.Suspended {
+		t.Errorf("suspended: %+v", state)
+	}
+	wantError(t, s.SetDynamicTableStatus(ctx, "nowhere", refresh.Active), store.ErrNotFound)
+}
+
+func refreshRuns(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	makeTable(t, s, ingestTable("runs"))
+	makeTable(t, s, sqlTable("daily", "runs"))
+	create(t, s, "live")
+	create(t, s, "over")
+	stale := func(want ...string) {
+		t.Helper()
+		state, _ := refreshState(t, s)
+		if !slices.Equal(state.Runs["runs"], want) {
+			t.Fatalf("runs to take in: %v, want %v", state.Runs["runs"], want)
+		}
+	}
+	stale()
+	must(t, s.Ping(ctx))
+	move(t, s, "live", engine.StatusRunning)
+	move(t, s, "over", engine.StatusRunning, engine.StatusCancelling, engine.StatusFailed)
+	processing, none := engine.PhaseProcessing, engine.PhaseNone
+	_, err := s.Transition(ctx, store.Transition{RunID: "over", Phase: &processing})
+	must(t, err)
+	stale() // its figures are being computed
+	_, err = s.Transition(ctx, store.Transition{RunID: "over", Phase: &none})
+	must(t, err)
+	stale("over")
+	task := refresh.Task{Table: "runs", Subtask: "over"}
+	refreshed := func(r refresh.Result) {
+		t.Helper()
+		enqueue(t, s, task)
+		c := claimOne(t, s, "w")
+		if c.Task != task {
+			t.Fatalf("claimed %+v", c)
+		}
+		must(t, s.ReleaseRefresh(ctx, c, r))
+	}
+	refreshed(refresh.Result{Rows: 5})
+	stale()
+	if _, tables := refreshState(t, s); tables["daily"].BehindSince.IsZero() {
+		t.Error("what reads the runs does not know that one was taken in")
+	}
+	// Late figures make it a run to be taken in again.
+	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "over", RunID: "over", FailureReason: "late"}))
+	stale("over")
+	refreshed(refresh.Result{Error: "damaged"})
+	enqueue(t, s, task)
+	if state, _ := refreshState(t, s); len(state.Pending) != 1 || !state.Pending[0].Due.After(state.Now.Time) {
+		t.Errorf("a run that failed to be taken in: %+v", state.Pending)
+	}
+	must(t, s.SetDynamicTableStatus(ctx, "runs", refresh.Suspended))
+	stale()
+	must(t, s.SetDynamicTableStatus(ctx, "runs", refresh.Active))
+	stale("over")
+	refreshed(refresh.Result{})
+	must(t, s.DeleteRun(ctx, "over"))
+	stale("over")
+	refreshed(refresh.Result{Gone: true})
+	stale()
+}
+
+func refreshRace(t *testing.T, s store.Store) {
+	const tasks, workers = 120, 12
+	makeTable(t, s, ingestTable("runs"))
+	var all []refresh.Task
+	for i := range tasks {
+		all = append(all, refresh.Task{Table: "runs", Subtask: fmt.Sprintf("run-%d", i)})
+	}
+	enqueue(t, s, all...)
+	var mu sync.Mutex
+	epochs := map[int64]refresh.Task{}
+	done := map[refresh.Task]int{}
+	var group sync.WaitGroup
+	for w := range workers {
+		group.Go(func() {
+			for t.Context().Err() == nil {
+				claims, err := s.ClaimRefreshes(context.Background(), fmt.Sprintf("w%d", w), refresh.Life, 1+w%3)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, c := range claims {
+					mu.Lock()
+					if task, taken := epochs[c.Epoch]; taken {
+						t.Errorf("epoch %d is of %v and %v", c.Epoch, task, c.Task)
+					}
+					epochs[c.Epoch] = c.Task
+					mu.Unlock()
+					if err := s.ReleaseRefresh(context.Background(), c, refresh.Result{Unchanged: true}); err != nil {
+						t.Errorf("a claim of its own is lost: %v", err)
+					}
+					mu.Lock()
+					done[c.Task]++
+					mu.Unlock()
+				}
+				mu.Lock()
+				over := len(done) == tasks
+				mu.Unlock()
+				if over {
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	for task, times := range done {
+		if times != 1 {
+			t.Errorf("%v was refreshed %d times", task, times)
+		}
+	}
+	if len(done) != tasks {
+		t.Errorf("%d of %d tasks were refreshed", len(done), tasks)
+	}
+}
+
+func awaitRefreshes(t *testing.T, s store.Store) {
+	makeTable(t, s, sqlTable("a"))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	woken := make(chan error, 1)
+	go func() { woken <- s.AwaitRefreshes(ctx) }()
+	for {
+		// Whoever began to wait a moment later hears of the next.
+		must(t, s.RequestRefresh(ctx, "a"))
+		c := claimOne(t, s, "w")
+		must(t, s.ReleaseRefresh(ctx, c, refresh.Result{}))
+		select {
+		case err := <-woken:
+			must(t, err)
+			over, end := context.WithCancel(ctx)
+			end()
+			if err := s.AwaitRefreshes(over); !errors.Is(err, context.Canceled) {
+				t.Errorf("waiting with a context that is over: %v", err)
+			}
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package refreshrows
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
+)
+
+// RefreshState implements store.Refreshes. It reads one snapshot, so that what it says fits together.
+func (q Queue) RefreshState(ctx context.Context, runs int) (s refresh.State, err error) {
+	s.Runs = map[string][]string{}
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = pgx.BeginTxFunc(ctx, q.Pool, options, func(tx pgx.Tx) error {
+		var now time.Time
+		var batch pgx.Batch
+		batch.Queue("SELECT clock_timestamp()").QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
+		batch.Queue("SELECT " + columns + " FROM dynamic_tables t ORDER BY t.name").Query(func(rows pgx.Rows) (err error) {
+			s.Tables, err = pgx.CollectRows(rows, table)
+			return err
+		})
+		batch.Queue("SELECT dynamic_table, subtask, priority, next_refresh_due FROM pending_refreshes").Query(
+			func(rows pgx.Rows) (err error) {
+				s.Pending, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (p refresh.Pending, err error) {
+					err = row.Scan(&p.Table, &p.Subtask, &p.Priority, &p.Due.Time)
+					p.Due = engine.At(p.Due.Time)
+					return p, err
+				})
+				return err
+			})
+		batch.Queue("SELECT " + claimColumns + " FROM refresh_claims").Query(func(rows pgx.Rows) (err error) {
+			s.Claims, err = pgx.CollectRows(rows, claim)
+			return err
+		})
+		batch.Queue(staleRuns, runs).Query(func(rows pgx.Rows) error {
+			var name, run string
+			_, err := pgx.ForEachRow(rows, []any{&name, &run}, func() error {
+				s.Runs[name] = append(s.Runs[name], run)
+				return nil
+			})
+			return err
+		})
+		err := tx.SendBatch(ctx, &batch).Close()
+		s.Now = engine.At(now)
+		return err
+	})
+	return s, dberr.Failed("reading what is to be refreshed", err)
+}
+
+// staleRuns are the runs of each INGEST table that have ended or changed since they were taken in, oldest
+// first, and those that are gone.
+const staleRuns = `SELECT t.name, stale.run_id FROM dynamic_tables t CROSS JOIN LATERAL (
+		SELECT r.run_id, r.created_at FROM run_status r JOIN test_results p ON p.test_id = r.run_id
+			LEFT JOIN refresh_subtasks s ON s.dynamic_table = t.name AND s.subtask = r.run_id
+			WHERE r.phase IS NULL AND r.status IN ('COMPLETED', 'FAILED', 'CANCELLED')
+				AND (s.as_of IS NULL OR greatest(r.updated_at, p.updated_at) > s.as_of)
+		UNION ALL
+		SELECT s.subtask, s.updated_at FROM refresh_subtasks s WHERE s.dynamic_table = t.name
+			AND NOT EXISTS (SELECT FROM run_status r WHERE r.run_id = s.subtask)
+		ORDER BY 2, 1 LIMIT $1) stale
+	WHERE t.kind = 'INGEST' AND t.status = 'ACTIVE'`
+
+// ScheduleRefreshes implements store.Refreshes.
+func (q Queue) ScheduleRefreshes(ctx context.Context, s refresh.Schedule) error {
+	if len(s.Enqueue)+len(s.Due) == 0 {
+		return nil
+	}
+	var batch pgx.Batch
+	if len(s.Due) > 0 {
+		var names []string
+		var dues []*time.Time
+		for name, due := range s.Due {
+			at := &due.Time
+			if due.IsZero() {
+				at = nil
+			}
+			names, dues = append(names, name), append(dues, at)
+		}
+		// Locked in the order of names, as release_refresh does.
+		batch.Queue(`WITH due AS (SELECT * FROM unnest($1::text[], $2::timestamptz[]) AS d (name, at)),
+				locked AS MATERIALIZED (SELECT t.name, d.at FROM dynamic_tables t JOIN due d USING (name)
+					ORDER BY t.name FOR NO KEY UPDATE OF t)
+			UPDATE dynamic_tables t SET next_refresh_due = l.at FROM locked l WHERE t.name = l.name`, names, dues)
+	}
+	if len(s.Enqueue) > 0 {
+		var names, subtasks []string
+		var priorities []int
+		var dues []time.Time
+		for _, p := range s.Enqueue {
+			names, subtasks = append(names, p.Table), append(subtasks, p.Subtask)
+			priorities, dues = append(priorities, p.Priority), append(dues, p.Due.Time)
+		}
+		// A table that was suspended or dropped meanwhile is left out.
+		batch.Queue(`INSERT INTO pending_refreshes (dynamic_table, subtask, priority, next_refresh_due)
+			SELECT e.name, e.subtask, e.priority, e.due
+			FROM unnest($1::text[], $2::text[], $3::integer[], $4::timestamptz[]) AS e (name, subtask, priority, due)
+				JOIN dynamic_tables t ON t.name = e.name AND t.status = 'ACTIVE'
+			ORDER BY e.name, e.subtask ON CONFLICT DO NOTHING`, names, subtasks, priorities, dues)
+	}
+	return dberr.Failed("putting refreshes into the queue", q.Pool.SendBatch(ctx, &batch).Close())
+}
+
+const claimColumns = "dynamic_table, subtask, worker_id, epoch, claimed_at, heartbeat_at, expires_at"
+
+func claim(row pgx.CollectableRow) (c refresh.Claim, err error) {
+	err = row.Scan(&c.Table, &c.Subtask, &c.Worker, &c.Epoch, &c.ClaimedAt.Time, &c.HeartbeatAt.Time, &c.ExpiresAt.Time)
+	c.ClaimedAt, c.HeartbeatAt = engine.At(c.ClaimedAt.Time), engine.At(c.HeartbeatAt.Time)
+	c.ExpiresAt = engine.At(c.ExpiresAt.Time)
+	return c, err
+}
+
+// ClaimRefreshes implements store.Refreshes. An entry stays locked until its claim is committed, and the epoch is
+// taken under that lock: so the epochs of a table only rise.
+func (q Queue) ClaimRefreshes(ctx context.Context, worker string, life time.Duration, most int) ([]refresh.Claim, error) {
+	rows, err := q.Pool.Query(ctx, `WITH picked AS MATERIALIZED (
+			SELECT p.dynamic_table, p.subtask FROM pending_refreshes p
+			WHERE p.next_refresh_due <= clock_timestamp() AND NOT EXISTS (SELECT FROM refresh_claims c
+				WHERE c.dynamic_table = p.dynamic_table AND c.subtask = p.subtask)
+			ORDER BY p.priority DESC, p.next_refresh_due, p.dynamic_table, p.subtask
+			LIMIT $2 FOR UPDATE OF p SKIP LOCKED)
+		INSERT INTO refresh_claims (`+claimColumns+`)
+		SELECT p.dynamic_table, p.subtask, $1, nextval('refresh_epochs'), n.now, n.now, n.now + make_interval(secs => $3)
+		FROM picked p, (SELECT clock_timestamp() AS now) n ON CONFLICT DO NOTHING RETURNING `+claimColumns,
+		worker, most, life.Seconds())
+	if err != nil {
+		return nil, dberr.Failed("claiming refreshes", err)
+	}
+	claims, err := pgx.CollectRows(rows, claim)
+	return claims, dberr.Failed("claiming refreshes", err)
+}
+
+// RenewRefresh implements store.Refreshes.
+func (q Queue) RenewRefresh(ctx context.Context, c refresh.Claim, life time.Duration) error {
+	tag, err := q.Pool.Exec(ctx, `UPDATE refresh_claims SET heartbeat_at = n.now, expires_at = n.now + make_interval(secs => $4)
+		FROM (SELECT clock_timestamp() AS now) n
+		WHERE dynamic_table = $1 AND subtask = $2 AND epoch = $3 AND expires_at > clock_timestamp()`,
+		c.Table, c.Subtask, c.Epoch, life.Seconds())
+	if err == nil && tag.RowsAffected() == 0 {
+		return lost(c)
+	}
+	return dberr.Failed("renewing the claim on a refresh", err)
+}
+
+func lost(c refresh.Claim) error {
+	return fmt.Errorf("refreshing %s %s at epoch %d: %w", c.Table, c.Subtask, c.Epoch, store.ErrClaimLost)
+}
+
+// ReleaseRefresh implements store.Refreshes.
+func (q Queue) ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.Result) error {
+	var held bool
+	err := q.Pool.QueryRow(ctx, "SELECT release_refresh($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", c.Table, c.Subtask,
+		c.Epoch, store.CleanText(r.Error), string(r.Mode), store.CleanText(r.Note), r.Rows, r.Bytes, r.Unchanged, r.Gone,
+		pauses()).Scan(&held)
+	if err == nil && !held {
+		return lost(c)
+	}
+	return dberr.Failed("releasing the claim on a refresh", err)
+}
+
+// AbandonRefresh implements store.Refreshes.
+func (q Queue) AbandonRefresh(ctx context.Context, c refresh.Claim) error {
+	_, err := q.Pool.Exec(ctx, `WITH gone AS (DELETE FROM refresh_claims WHERE dynamic_table = $1 AND subtask = $2
+			AND epoch = $3 RETURNING 1) SELECT pg_notify('loadstone_refresh', '') FROM gone`, c.Table, c.Subtask, c.Epoch)
+	return dberr.Failed("giving the claim on a refresh back", err)
+}
+
+// SweepRefreshes implements store.Refreshes.
+func (q Queue) SweepRefreshes(ctx context.Context) (int, error) {
+	tag, err := q.Pool.Exec(ctx, "DELETE FROM refresh_claims WHERE expires_at <= clock_timestamp()")
+	return int(tag.RowsAffected()), dberr.Failed("removing expired claims", err)
+}
