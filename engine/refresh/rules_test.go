@@ -30,9 +30,12 @@ func TestWhenATableIsDue(t *testing.T) {
 		"takes long":               {func(t *refresh.Table) { t.BehindSince, t.LastSeconds = at(110), 5 }, at(150)},
 		"takes longer than allows": {func(t *refresh.Table) { t.BehindSince, t.LastSeconds = at(101), 600 }, at(130)},
 		"reads nothing":            {func(t *refresh.Table) { t.Sources = nil }, at(160)},
-		"suspended":                {func(t *refresh.Table) { t.BehindSince, t.Status = at(110), refresh.Suspended }, engine.Time{}},
-		"failed":                   {func(t *refresh.Table) { t.BehindSince, t.Status = at(110), refresh.Failed }, engine.Time{}},
-		"takes runs in":            {func(t *refresh.Table) { t.BehindSince, t.Kind = at(110), refresh.Ingest }, engine.Time{}},
+		"suspended": {func(t *refresh.Table) { t.BehindSince, t.Status = at(110), refresh.Suspended },
+			engine.Time{}},
+		"failed": {func(t *refresh.Table) { t.BehindSince, t.Status = at(110), refresh.Failed },
+			engine.Time{}},
+		"takes runs in": {func(t *refresh.Table) { t.BehindSince, t.Kind = at(110), refresh.Ingest },
+			engine.Time{}},
 	} {
 		table := base
 		c.change(&table)
@@ -71,7 +74,7 @@ func TestAHolderStopsBeforeItsClaimExpires(t *testing.T) {
 	}
 }
 
-// TestPlansOfAnyState: whatever the state, a plan has a task once at most, nothing that is in the queue already, nothing
+// TestPlansOfAnyState: whatever the state, a plan has a task once at most, nothing that is in the queue, nothing
 // that is not due, no table before one that it reads; and carrying plans out ends with nothing that is due.
 func TestPlansOfAnyState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -87,7 +90,7 @@ func TestPlansOfAnyState(t *testing.T) {
 				}
 				return
 			}
-			// All of the queue is refreshed, and nothing changes besides.
+			// All of the queue is refreshed.
 			for _, p := range append(plan.Enqueue, state.Pending...) {
 				for i := range state.Tables {
 					if state.Tables[i].Name == p.Table && p.Subtask == "" {

@@ -35,7 +35,7 @@ type Store interface {
 }
 
 // Work refreshes what a claim is about. It ends early with ctx, and writes nothing once the epoch of
-// the claim is not the highest any more. prove asks whether the claim is still held; whoever is about to commit calls it.
+// the claim is not the highest any more. prove asks whether the claim is still held; who is about to commit calls it.
 type Work func(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (refresh.Result, error)
 
 // Options say how a refresher works.

@@ -90,7 +90,8 @@ func (p *process) gate(ctx context.Context) error {
 }
 
 // ClaimRefreshes checks that no claim of the task is in force.
-func (p *process) ClaimRefreshes(ctx context.Context, worker string, life time.Duration, most int) ([]refresh.Claim, error) {
+func (p *process) ClaimRefreshes(ctx context.Context, worker string, life time.Duration, most int) ([]refresh.Claim,
+	error) {
 	if err := p.gate(ctx); err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ type Refreshes interface {
 	RequestRefresh(ctx context.Context, name string) error
 	// RefreshState reads all that Plan needs, with at most so many runs of each INGEST table.
 	RefreshState(ctx context.Context, runs int) (refresh.State, error)
-	// ScheduleRefreshes carries a plan out. What is in the queue already stays as it is; several servers may do it at once.
+	// ScheduleRefreshes carries a plan out. What is in the queue stays as it is; several servers may do it at once.
 	ScheduleRefreshes(ctx context.Context, s refresh.Schedule) error
 	// ClaimRefreshes claims at most so many entries of the queue that are due and not claimed, by priority and then by
 	// their due times.

@@ -88,10 +88,7 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...tar
 }
 
 // Close waits for calls that are under way and closes the connections.
-func (s *Store) Close() {
-	s.pool.Close()
-	s.probe.Close()
-}
+func (s *Store) Close() { s.pool.Close(); s.probe.Close() }
 
 // Ping proves that the store answers and that its schema is current.
 func (s *Store) Ping(ctx context.Context) error {

@@ -20,11 +20,13 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/store/memstore/memrefresh"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
 // Store implements store.Store. It is safe for concurrent use.
 type Store struct {
+	*memrefresh.Queue
 	secrets target.Secrets
 
 	mu          sync.Mutex
@@ -38,7 +40,6 @@ type Store struct {
 	audit       []store.AuditEntry
 	wishes      map[string]member.NodeWish
 	nodeEvents  []member.NodeEvent
-	refreshes   refreshes
 	// sealed are the connection strings in clear, by what stands for them in documents.
 	sealed map[string]string
 	// created numbers rows in the order in which they were made.
@@ -55,10 +56,29 @@ func New(drivers ...target.Driver) *Store {
 	for _, d := range drivers {
 		known[d.Name()] = d
 	}
-	return &Store{secrets: target.SecretsOf(known), runs: map[string]*run{}, matrices: map[string]*matrixRow{},
+	s := &Store{secrets: target.SecretsOf(known), runs: map[string]*run{}, matrices: map[string]*matrixRow{},
 		templates: map[string]*templateRow{}, connections: map[string]*connection{}, plugins: map[string]*pluginRow{},
 		users: map[string]store.User{}, tokens: map[[32]byte]*store.Token{}, sealed: map[string]string{},
-		wishes: map[string]member.NodeWish{}, refreshes: newRefreshes()}
+		wishes: map[string]member.NodeWish{}}
+	s.Queue = memrefresh.New(s.ended)
+	return s
+}
+
+// ended are the runs that are over, with when they changed last.
+func (s *Store) ended() (over map[string]time.Time, there func(string) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	over, all := map[string]time.Time{}, map[string]bool{}
+	for id, r := range s.runs {
+		all[id] = true
+		if r.row.Phase == engine.PhaseNone && r.row.Status.Terminal() {
+			over[id] = r.row.UpdatedAt.Time
+			if p := r.results[id]; p.UpdatedAt.After(over[id]) {
+				over[id] = p.UpdatedAt.Time
+			}
+		}
+	}
+	return over, func(id string) bool { return all[id] }
 }
 
 // begin locks the store, unless the context is over. The caller unlocks it.

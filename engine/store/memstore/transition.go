@@ -40,7 +40,7 @@ func (s *Store) Transition(ctx context.Context, t store.Transition) ([]engine.Ev
 	}
 	r.apply(t)
 	if t.Phase != nil {
-		s.refreshes.tell()
+		s.Tell()
 	}
 	if t.Owner != "" {
 		r.owner, r.row.Owner = t.Owner, t.Owner

@@ -117,7 +117,8 @@ func claim(row pgx.CollectableRow) (c refresh.Claim, err error) {
 
 // ClaimRefreshes implements store.Refreshes. An entry stays locked until its claim is committed, and the epoch is
 // taken under that lock: so the epochs of a table only rise.
-func (q Queue) ClaimRefreshes(ctx context.Context, worker string, life time.Duration, most int) ([]refresh.Claim, error) {
+func (q Queue) ClaimRefreshes(ctx context.Context, worker string, life time.Duration, most int) ([]refresh.Claim,
+	error) {
 	rows, err := q.Pool.Query(ctx, `WITH picked AS MATERIALIZED (
 			SELECT p.dynamic_table, p.subtask FROM pending_refreshes p
 			WHERE p.next_refresh_due <= clock_timestamp() AND NOT EXISTS (SELECT FROM refresh_claims c

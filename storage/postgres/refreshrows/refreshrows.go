@@ -32,7 +32,8 @@ const columns = `t.name, t.kind, t.definition, t.description, t.bundled, t.targe
 
 func table(row pgx.CollectableRow) (t refresh.Table, err error) {
 	var changed, behind, asOf, due *time.Time
-	err = row.Scan(&t.Name, &t.Kind, &t.Definition, &t.Description, &t.Bundled, &t.TargetLagSeconds, &t.Mode, &t.PartitionBy,
+	err = row.Scan(&t.Name, &t.Kind, &t.Definition, &t.Description, &t.Bundled, &t.TargetLagSeconds, &t.Mode,
+		&t.PartitionBy,
 		&t.Priority, &t.Status, &t.Version, &changed, &behind, &asOf, &due, &t.LastSeconds, &t.Failures, &t.Error,
 		&t.CreatedBy, &t.CreatedAt.Time, &t.UpdatedAt.Time, &t.Sources)
 	t.ChangedAt, t.BehindSince, t.AsOf, t.NextDue = instant(changed), instant(behind), instant(asOf), instant(due)
@@ -192,14 +193,16 @@ func (q Queue) RequestRefresh(ctx context.Context, name string) error {
 
 // RefreshHistory implements store.Refreshes.
 func (q Queue) RefreshHistory(ctx context.Context, name string, limit int) ([]refresh.Record, error) {
-	rows, err := q.Pool.Query(ctx, `SELECT seq, dynamic_table, subtask, worker_id, epoch, started_at, ended_at, refresh_mode,
+	rows, err := q.Pool.Query(ctx,
+		`SELECT seq, dynamic_table, subtask, worker_id, epoch, started_at, ended_at, refresh_mode,
 			note, row_count, byte_count, lag_seconds, error
 		FROM refresh_history WHERE dynamic_table = $1 ORDER BY seq DESC LIMIT $2`, name, limit)
 	if err != nil {
 		return nil, dberr.Failed("reading the history of a derived table", err)
 	}
 	records, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r refresh.Record, err error) {
-		err = row.Scan(&r.Seq, &r.Table, &r.Subtask, &r.Worker, &r.Epoch, &r.StartedAt.Time, &r.EndedAt.Time, &r.Mode, &r.Note,
+		err = row.Scan(&r.Seq, &r.Table, &r.Subtask, &r.Worker, &r.Epoch, &r.StartedAt.Time, &r.EndedAt.Time, &r.Mode,
+			&r.Note,
 			&r.Rows, &r.Bytes, &r.LagSeconds, &r.Error)
 		r.StartedAt, r.EndedAt = engine.At(r.StartedAt.Time), engine.At(r.EndedAt.Time)
 		return r, err
@@ -214,7 +217,7 @@ func (q Queue) PruneRefreshHistory(ctx context.Context, keep int) error {
 	return dberr.Failed("deleting old lines of the history of derived tables", err)
 }
 
-// AwaitRefreshes implements store.Refreshes. It has a connection of its own, so that it takes none that others wait for.
+// AwaitRefreshes implements store.Refreshes, on a connection of its own, so that none is taken that others wait for.
 func (q Queue) AwaitRefreshes(ctx context.Context) error {
 	conn, err := pgx.ConnectConfig(ctx, q.Pool.Config().ConnConfig)
 	if err != nil {

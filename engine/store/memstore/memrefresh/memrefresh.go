@@ -1,4 +1,5 @@
-package memstore
+// Package memrefresh is the queue of refreshes in memory, a part of the store there.
+package memrefresh
 
 import (
 	"cmp"
@@ -7,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -14,8 +16,12 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// refreshes are the derived tables and the queue of their refreshes.
-type refreshes struct {
+// Queue implements store.Refreshes. It is safe for concurrent use.
+type Queue struct {
+	// runs are those that are over, by id, with when they changed last, and all that there are.
+	runs func() (over map[string]time.Time, all func(id string) bool)
+
+	mu       sync.Mutex
 	tables   map[string]*refresh.Table
 	subtasks map[refresh.Task]subtask
 	pending  map[refresh.Task]pending
@@ -25,6 +31,8 @@ type refreshes struct {
 	// changed is closed, and made anew, when there may be something to do.
 	changed chan struct{}
 }
+
+var _ store.Refreshes = (*Queue)(nil)
 
 type subtask struct {
 	asOf     time.Time
@@ -36,48 +44,67 @@ type pending struct {
 	enqueued time.Time
 }
 
-func newRefreshes() refreshes {
-	return refreshes{tables: map[string]*refresh.Table{}, subtasks: map[refresh.Task]subtask{},
+// New returns an empty queue over the runs of a store.
+func New(runs func() (over map[string]time.Time, all func(id string) bool)) *Queue {
+	return &Queue{runs: runs, tables: map[string]*refresh.Table{}, subtasks: map[refresh.Task]subtask{},
 		pending: map[refresh.Task]pending{}, claims: map[refresh.Task]refresh.Claim{}, changed: make(chan struct{})}
 }
 
-// tell wakes whoever waits for something to refresh.
-func (r *refreshes) tell() {
-	close(r.changed)
-	r.changed = make(chan struct{})
+// Tell wakes whoever waits for something to refresh.
+func (s *Queue) Tell() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tell()
 }
 
-func (r *refreshes) sources() map[string][]string {
+func (s *Queue) tell() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (s *Queue) begin(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("asking the control store: %w", err)
+	}
+	s.mu.Lock()
+	return nil
+}
+
+// now is exact to a microsecond, as a time that comes back from a database.
+func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+
+func (s *Queue) sources() map[string][]string {
 	of := map[string][]string{}
-	for name, t := range r.tables {
+	for name, t := range s.tables {
 		of[name] = t.Sources
 	}
 	return of
 }
 
 // reads checks what a table reads.
-func (r *refreshes) reads(t refresh.Table) error {
+func (s *Queue) reads(t refresh.Table) error {
 	for _, source := range t.Sources {
-		if r.tables[source] == nil && source != t.Name {
+		if s.tables[source] == nil && source != t.Name {
 			return store.UnknownSource(t.Name)
 		}
 	}
-	if refresh.Circle(t.Name, t.Sources, r.sources()) != nil {
+	if refresh.Circle(t.Name, t.Sources, s.sources()) != nil {
 		return store.ReadsItself(t.Name)
 	}
 	return nil
 }
 
 // table returns a table, or a user-facing store.ErrNotFound.
-func (r *refreshes) table(name string) (*refresh.Table, error) {
-	if t := r.tables[name]; t != nil {
+func (s *Queue) table(name string) (*refresh.Table, error) {
+	if t := s.tables[name]; t != nil {
 		return t, nil
 	}
-	return nil, notFound("derived table", name)
+	return nil, &engine.Error{Code: engine.CodeNotFound, Cause: store.ErrNotFound,
+		Message: fmt.Sprintf("There is no derived table %q.", name)}
 }
 
 // CreateDynamicTable implements store.Refreshes.
-func (s *Store) CreateDynamicTable(ctx context.Context, t refresh.Table) (refresh.Table, error) {
+func (s *Queue) CreateDynamicTable(ctx context.Context, t refresh.Table) (refresh.Table, error) {
 	if err := refresh.Check(t); err != nil {
 		return t, err
 	}
@@ -85,17 +112,17 @@ func (s *Store) CreateDynamicTable(ctx context.Context, t refresh.Table) (refres
 		return t, err
 	}
 	defer s.mu.Unlock()
-	if s.refreshes.tables[t.Name] != nil {
+	if s.tables[t.Name] != nil {
 		return t, store.NameTaken("derived table", t.Name)
 	}
-	if err := s.refreshes.reads(t); err != nil {
+	if err := s.reads(t); err != nil {
 		return t, err
 	}
 	at := engine.At(now())
 	t.Status, t.Version, t.CreatedAt, t.UpdatedAt = refresh.Active, 1, at, at
 	t.Description, t.CreatedBy = store.CleanText(t.Description), store.CleanText(t.CreatedBy)
 	t.Sources = slices.Sorted(slices.Values(t.Sources))
-	s.refreshes.tables[t.Name] = &t
+	s.tables[t.Name] = &t
 	return shownTable(t), nil
 }
 
@@ -106,7 +133,7 @@ func shownTable(t refresh.Table) refresh.Table {
 }
 
 // UpdateDynamicTable implements store.Refreshes.
-func (s *Store) UpdateDynamicTable(ctx context.Context, t refresh.Table) (refresh.Table, error) {
+func (s *Queue) UpdateDynamicTable(ctx context.Context, t refresh.Table) (refresh.Table, error) {
 	if err := refresh.Check(t); err != nil {
 		return t, err
 	}
@@ -114,18 +141,19 @@ func (s *Store) UpdateDynamicTable(ctx context.Context, t refresh.Table) (refres
 		return t, err
 	}
 	defer s.mu.Unlock()
-	old, err := s.refreshes.table(t.Name)
+	old, err := s.table(t.Name)
 	if err != nil {
 		return t, err
 	}
 	if old.Version != t.Version {
 		return t, fmt.Errorf("changing the derived table %s: %w", t.Name, store.ErrConflict)
 	}
-	if err := s.refreshes.reads(t); err != nil {
+	if err := s.reads(t); err != nil {
 		return t, err
 	}
 	at := engine.At(now())
-	old.Definition, old.Description, old.TargetLagSeconds = t.Definition, store.CleanText(t.Description), t.TargetLagSeconds
+	old.Definition, old.Description, old.TargetLagSeconds = t.Definition, store.CleanText(t.Description),
+		t.TargetLagSeconds
 	old.Mode, old.PartitionBy, old.Priority = t.Mode, t.PartitionBy, t.Priority
 	old.Sources = slices.Sorted(slices.Values(t.Sources))
 	old.Version++
@@ -134,30 +162,30 @@ func (s *Store) UpdateDynamicTable(ctx context.Context, t refresh.Table) (refres
 }
 
 // DropDynamicTable implements store.Refreshes.
-func (s *Store) DropDynamicTable(ctx context.Context, name string) error {
+func (s *Queue) DropDynamicTable(ctx context.Context, name string) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
-	if _, err := s.refreshes.table(name); err != nil {
+	if _, err := s.table(name); err != nil {
 		return err
 	}
-	if readers := s.refreshes.readers(name); len(readers) > 0 {
+	if readers := s.readers(name); len(readers) > 0 {
 		return store.ReadBy(name, readers)
 	}
-	delete(s.refreshes.tables, name)
+	delete(s.tables, name)
 	of := func(task refresh.Task) bool { return task.Table == name }
-	maps.DeleteFunc(s.refreshes.pending, func(t refresh.Task, _ pending) bool { return of(t) })
-	maps.DeleteFunc(s.refreshes.claims, func(t refresh.Task, _ refresh.Claim) bool { return of(t) })
-	maps.DeleteFunc(s.refreshes.subtasks, func(t refresh.Task, _ subtask) bool { return of(t) })
-	s.refreshes.history = slices.DeleteFunc(s.refreshes.history, func(r refresh.Record) bool { return of(r.Task) })
+	maps.DeleteFunc(s.pending, func(t refresh.Task, _ pending) bool { return of(t) })
+	maps.DeleteFunc(s.claims, func(t refresh.Task, _ refresh.Claim) bool { return of(t) })
+	maps.DeleteFunc(s.subtasks, func(t refresh.Task, _ subtask) bool { return of(t) })
+	s.history = slices.DeleteFunc(s.history, func(r refresh.Record) bool { return of(r.Task) })
 	return nil
 }
 
 // readers are the tables that read one, by name.
-func (r *refreshes) readers(name string) []string {
+func (s *Queue) readers(name string) []string {
 	var readers []string
-	for reader, t := range r.tables {
+	for reader, t := range s.tables {
 		if slices.Contains(t.Sources, name) {
 			readers = append(readers, reader)
 		}
@@ -167,37 +195,37 @@ func (r *refreshes) readers(name string) []string {
 }
 
 // SetDynamicTableStatus implements store.Refreshes.
-func (s *Store) SetDynamicTableStatus(ctx context.Context, name string, status refresh.Status) error {
+func (s *Queue) SetDynamicTableStatus(ctx context.Context, name string, status refresh.Status) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
-	t, err := s.refreshes.table(name)
+	t, err := s.table(name)
 	if err != nil {
 		return err
 	}
 	t.Status, t.Failures = status, 0
 	if status == refresh.Active {
 		t.Error = ""
-		maps.DeleteFunc(s.refreshes.subtasks, func(task refresh.Task, sub subtask) bool {
+		maps.DeleteFunc(s.subtasks, func(task refresh.Task, sub subtask) bool {
 			return task.Table == name && sub.failures > 0
 		})
 		return nil
 	}
-	maps.DeleteFunc(s.refreshes.pending, func(task refresh.Task, _ pending) bool {
-		_, claimed := s.refreshes.claims[task]
+	maps.DeleteFunc(s.pending, func(task refresh.Task, _ pending) bool {
+		_, claimed := s.claims[task]
 		return task.Table == name && !claimed
 	})
 	return nil
 }
 
 // RequestRefresh implements store.Refreshes.
-func (s *Store) RequestRefresh(ctx context.Context, name string) error {
+func (s *Queue) RequestRefresh(ctx context.Context, name string) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
-	t, err := s.refreshes.table(name)
+	t, err := s.table(name)
 	if err != nil {
 		return err
 	}
@@ -206,95 +234,93 @@ func (s *Store) RequestRefresh(ctx context.Context, name string) error {
 	}
 	at := now()
 	t.ChangedAt = engine.At(at)
-	p, ok := s.refreshes.pending[refresh.Task{Table: name}]
+	p, ok := s.pending[refresh.Task{Table: name}]
 	if !ok {
 		p = pending{refresh.Pending{Task: refresh.Task{Table: name}, Priority: t.Priority}, at}
 	}
 	if p.Due.IsZero() || p.Due.After(at) {
 		p.Due = engine.At(at)
 	}
-	s.refreshes.pending[p.Task] = p
-	s.refreshes.tell()
+	s.pending[p.Task] = p
+	s.tell()
 	return nil
 }
 
 // RefreshState implements store.Refreshes.
-func (s *Store) RefreshState(ctx context.Context, runs int) (refresh.State, error) {
+func (s *Queue) RefreshState(ctx context.Context, runs int) (refresh.State, error) {
+	over, there := s.runs() // the store's lock is never taken under the queue's
 	if err := s.begin(ctx); err != nil {
 		return refresh.State{}, err
 	}
 	defer s.mu.Unlock()
 	state := refresh.State{Now: engine.At(now()), Runs: map[string][]string{}}
-	for _, name := range slices.Sorted(maps.Keys(s.refreshes.tables)) {
-		t := s.refreshes.tables[name]
+	for _, name := range slices.Sorted(maps.Keys(s.tables)) {
+		t := s.tables[name]
 		state.Tables = append(state.Tables, shownTable(*t))
 		if t.Kind == refresh.Ingest && t.Status == refresh.Active {
-			if stale := s.staleRuns(name); len(stale) > 0 {
+			if stale := s.staleRuns(name, over, there); len(stale) > 0 {
 				state.Runs[name] = stale[:min(runs, len(stale))]
 			}
 		}
 	}
-	for _, p := range s.refreshes.pending {
+	for _, p := range s.pending {
 		state.Pending = append(state.Pending, p.Pending)
 	}
-	state.Claims = slices.Collect(maps.Values(s.refreshes.claims))
+	state.Claims = slices.Collect(maps.Values(s.claims))
 	return state, nil
 }
 
 // staleRuns are those that have ended or changed since a table took them in, and those that are gone.
-func (s *Store) staleRuns(table string) []string {
+func (s *Queue) staleRuns(table string, over map[string]time.Time, there func(string) bool) []string {
 	var stale []string
-	for _, r := range sorted(s.runs, oldest) {
-		sub, known := s.refreshes.subtasks[refresh.Task{Table: table, Subtask: r.row.RunID}]
-		changed := r.row.UpdatedAt.Time
-		if p := r.results[r.row.RunID]; p != nil && p.UpdatedAt.After(changed) {
-			changed = p.UpdatedAt.Time
-		}
-		if r.row.Phase == engine.PhaseNone && r.row.Status.Terminal() && (!known || changed.After(sub.asOf)) {
-			stale = append(stale, r.row.RunID)
+	for run, changed := range over {
+		if sub, known := s.subtasks[refresh.Task{Table: table, Subtask: run}]; !known || changed.After(sub.asOf) {
+			stale = append(stale, run)
 		}
 	}
-	for task := range s.refreshes.subtasks {
-		if task.Table == table && s.runs[task.Subtask] == nil {
+	for task := range s.subtasks {
+		if task.Table == table && !there(task.Subtask) {
 			stale = append(stale, task.Subtask)
 		}
 	}
+	slices.Sort(stale)
 	return stale
 }
 
 // ScheduleRefreshes implements store.Refreshes.
-func (s *Store) ScheduleRefreshes(ctx context.Context, plan refresh.Schedule) error {
+func (s *Queue) ScheduleRefreshes(ctx context.Context, plan refresh.Schedule) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
 	for name, due := range plan.Due {
-		if t := s.refreshes.tables[name]; t != nil {
+		if t := s.tables[name]; t != nil {
 			t.NextDue = due
 		}
 	}
 	for _, p := range plan.Enqueue {
-		t := s.refreshes.tables[p.Table]
-		if _, there := s.refreshes.pending[p.Task]; !there && t != nil && t.Status == refresh.Active {
-			s.refreshes.pending[p.Task] = pending{p, now()}
+		t := s.tables[p.Table]
+		if _, there := s.pending[p.Task]; !there && t != nil && t.Status == refresh.Active {
+			s.pending[p.Task] = pending{p, now()}
 		}
 	}
 	if len(plan.Enqueue) > 0 {
-		s.refreshes.tell()
+		s.tell()
 	}
 	return nil
 }
 
 // ClaimRefreshes implements store.Refreshes.
-func (s *Store) ClaimRefreshes(ctx context.Context, worker string, life time.Duration, most int) ([]refresh.Claim, error) {
+func (s *Queue) ClaimRefreshes(ctx context.Context, worker string, life time.Duration, most int) ([]refresh.Claim,
+	error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
 	at := now()
 	var due []refresh.Pending
-	for task, p := range s.refreshes.pending {
-		if _, claimed := s.refreshes.claims[task]; !claimed && !p.Due.After(at) {
+	for task, p := range s.pending {
+		if _, claimed := s.claims[task]; !claimed && !p.Due.After(at) {
 			due = append(due, p.Pending)
 		}
 	}
@@ -304,18 +330,18 @@ func (s *Store) ClaimRefreshes(ctx context.Context, worker string, life time.Dur
 	})
 	var claims []refresh.Claim
 	for _, p := range due[:min(most, len(due))] {
-		s.refreshes.epoch++
-		c := refresh.Claim{Task: p.Task, Worker: worker, Epoch: s.refreshes.epoch, ClaimedAt: engine.At(at),
+		s.epoch++
+		c := refresh.Claim{Task: p.Task, Worker: worker, Epoch: s.epoch, ClaimedAt: engine.At(at),
 			HeartbeatAt: engine.At(at), ExpiresAt: engine.At(at.Add(life))}
-		s.refreshes.claims[p.Task] = c
+		s.claims[p.Task] = c
 		claims = append(claims, c)
 	}
 	return claims, nil
 }
 
 // held returns the claim if it is in force.
-func (s *Store) held(c refresh.Claim) (refresh.Claim, error) {
-	kept, ok := s.refreshes.claims[c.Task]
+func (s *Queue) held(c refresh.Claim) (refresh.Claim, error) {
+	kept, ok := s.claims[c.Task]
 	if !ok || kept.Epoch != c.Epoch || !kept.ExpiresAt.After(now()) {
 		return kept, fmt.Errorf("refreshing %s %s at epoch %d: %w", c.Table, c.Subtask, c.Epoch, store.ErrClaimLost)
 	}
@@ -323,7 +349,7 @@ func (s *Store) held(c refresh.Claim) (refresh.Claim, error) {
 }
 
 // RenewRefresh implements store.Refreshes.
-func (s *Store) RenewRefresh(ctx context.Context, c refresh.Claim, life time.Duration) error {
+func (s *Queue) RenewRefresh(ctx context.Context, c refresh.Claim, life time.Duration) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
@@ -334,12 +360,12 @@ func (s *Store) RenewRefresh(ctx context.Context, c refresh.Claim, life time.Dur
 	}
 	at := now()
 	kept.HeartbeatAt, kept.ExpiresAt = engine.At(at), engine.At(at.Add(life))
-	s.refreshes.claims[c.Task] = kept
+	s.claims[c.Task] = kept
 	return nil
 }
 
 // ReleaseRefresh implements store.Refreshes.
-func (s *Store) ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.Result) error {
+func (s *Queue) ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.Result) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
@@ -348,21 +374,21 @@ func (s *Store) ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.R
 	if err != nil {
 		return err
 	}
-	delete(s.refreshes.claims, c.Task)
-	t, at := s.refreshes.tables[c.Table], now()
-	record := refresh.Record{Seq: s.next(), Task: c.Task, Worker: kept.Worker, Epoch: c.Epoch, StartedAt: kept.ClaimedAt,
+	delete(s.claims, c.Task)
+	t, at := s.tables[c.Table], now()
+	record := refresh.Record{Seq: c.Epoch, Task: c.Task, Worker: kept.Worker, Epoch: c.Epoch, StartedAt: kept.ClaimedAt,
 		EndedAt: engine.At(at), Mode: r.Mode, Note: store.CleanText(r.Note), Rows: r.Rows, Bytes: r.Bytes,
 		Error: store.CleanText(r.Error)}
 	if r.Error != "" {
 		s.failed(t, kept, r, at)
-		s.refreshes.history = append(s.refreshes.history, record)
+		s.history = append(s.history, record)
 		return nil
 	}
-	oldest := s.refreshes.pending[c.Task].enqueued
-	delete(s.refreshes.pending, c.Task)
+	oldest := s.pending[c.Task].enqueued
+	delete(s.pending, c.Task)
 	if !r.Unchanged {
-		for _, name := range s.refreshes.readers(c.Table) {
-			reader := s.refreshes.tables[name]
+		for _, name := range s.readers(c.Table) {
+			reader := s.tables[name]
 			reader.ChangedAt = engine.At(at)
 			if reader.BehindSince.IsZero() {
 				reader.BehindSince = reader.ChangedAt
@@ -383,73 +409,73 @@ func (s *Store) ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.R
 		}
 		t.LastSeconds = at.Sub(kept.ClaimedAt.Time).Seconds()
 	case r.Gone:
-		delete(s.refreshes.subtasks, c.Task)
+		delete(s.subtasks, c.Task)
 	default:
-		s.refreshes.subtasks[c.Task] = subtask{asOf: kept.ClaimedAt.Time}
+		s.subtasks[c.Task] = subtask{asOf: kept.ClaimedAt.Time}
 	}
 	if !r.Unchanged {
 		lag := at.Sub(oldest).Seconds()
 		record.LagSeconds = &lag
 	}
-	s.refreshes.history = append(s.refreshes.history, record)
+	s.history = append(s.history, record)
 	return nil
 }
 
 // failed notes a refresh that has failed.
-func (s *Store) failed(t *refresh.Table, c refresh.Claim, r refresh.Result, at time.Time) {
+func (s *Queue) failed(t *refresh.Table, c refresh.Claim, r refresh.Result, at time.Time) {
 	failures := 0
 	if c.Subtask == "" {
 		t.Failures++
 		t.Error, failures = store.CleanText(r.Error), t.Failures
 	} else {
-		failures = s.refreshes.subtasks[c.Task].failures + 1
-		s.refreshes.subtasks[c.Task] = subtask{asOf: c.ClaimedAt.Time, failures: failures}
+		failures = s.subtasks[c.Task].failures + 1
+		s.subtasks[c.Task] = subtask{asOf: c.ClaimedAt.Time, failures: failures}
 	}
 	pause, over := refresh.AfterFailure(failures)
 	if over {
-		delete(s.refreshes.pending, c.Task)
+		delete(s.pending, c.Task)
 		if c.Subtask == "" && t.Status == refresh.Active {
 			t.Status = refresh.Failed
 		}
 		return
 	}
-	p := s.refreshes.pending[c.Task]
+	p := s.pending[c.Task]
 	p.Due = engine.At(at.Add(pause))
-	s.refreshes.pending[c.Task] = p
+	s.pending[c.Task] = p
 }
 
 // AbandonRefresh implements store.Refreshes.
-func (s *Store) AbandonRefresh(ctx context.Context, c refresh.Claim) error {
+func (s *Queue) AbandonRefresh(ctx context.Context, c refresh.Claim) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
-	if s.refreshes.claims[c.Task].Epoch == c.Epoch {
-		delete(s.refreshes.claims, c.Task)
-		s.refreshes.tell()
+	if s.claims[c.Task].Epoch == c.Epoch {
+		delete(s.claims, c.Task)
+		s.tell()
 	}
 	return nil
 }
 
 // SweepRefreshes implements store.Refreshes.
-func (s *Store) SweepRefreshes(ctx context.Context) (int, error) {
+func (s *Queue) SweepRefreshes(ctx context.Context) (int, error) {
 	if err := s.begin(ctx); err != nil {
 		return 0, err
 	}
 	defer s.mu.Unlock()
-	before := len(s.refreshes.claims)
-	maps.DeleteFunc(s.refreshes.claims, func(_ refresh.Task, c refresh.Claim) bool { return !c.ExpiresAt.After(now()) })
-	return before - len(s.refreshes.claims), nil
+	before := len(s.claims)
+	maps.DeleteFunc(s.claims, func(_ refresh.Task, c refresh.Claim) bool { return !c.ExpiresAt.After(now()) })
+	return before - len(s.claims), nil
 }
 
 // RefreshHistory implements store.Refreshes.
-func (s *Store) RefreshHistory(ctx context.Context, name string, limit int) ([]refresh.Record, error) {
+func (s *Queue) RefreshHistory(ctx context.Context, name string, limit int) ([]refresh.Record, error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
 	var found []refresh.Record
-	for _, r := range slices.Backward(s.refreshes.history) {
+	for _, r := range slices.Backward(s.history) {
 		if r.Table == name && len(found) < limit {
 			found = append(found, r)
 		}
@@ -458,27 +484,27 @@ func (s *Store) RefreshHistory(ctx context.Context, name string, limit int) ([]r
 }
 
 // PruneRefreshHistory implements store.Refreshes.
-func (s *Store) PruneRefreshHistory(ctx context.Context, keep int) error {
+func (s *Queue) PruneRefreshHistory(ctx context.Context, keep int) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
 	kept := map[string]int{}
-	slices.Reverse(s.refreshes.history)
-	s.refreshes.history = slices.DeleteFunc(s.refreshes.history, func(r refresh.Record) bool {
+	slices.Reverse(s.history)
+	s.history = slices.DeleteFunc(s.history, func(r refresh.Record) bool {
 		kept[r.Table]++
 		return kept[r.Table] > keep
 	})
-	slices.Reverse(s.refreshes.history)
+	slices.Reverse(s.history)
 	return nil
 }
 
 // AwaitRefreshes implements store.Refreshes.
-func (s *Store) AwaitRefreshes(ctx context.Context) error {
+func (s *Queue) AwaitRefreshes(ctx context.Context) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	changed := s.refreshes.changed
+	changed := s.changed
 	s.mu.Unlock()
 	select {
 	case <-changed:
