@@ -8,7 +8,7 @@
 #   make api    docs/openapi.json and the page's types, after the API has changed
 #   make image-test   the container image, built and run; needs root on Debian and a network
 #   make audit  known weaknesses in modules and packages; needs a network
-#   make bench  the figures of docs/performance.md (long; wants an idle machine)
+#   make bench  the figures of docs/performance.md (long; wants an idle machine); make bench-nodes those of nodes
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -44,7 +44,7 @@ ADAPTER_SOURCES := $(shell find plugins/adapters/pgtable plugins/adapters/snowfl
 DATA ?= $(CURDIR)/.loadstone
 FIRST_RUN ?= examples/first-run.yaml
 
-.PHONY: help run build test check check-api check-proto check-nosnowflake check-observability api lint bench soak audit plugins examples ui fmt clean \
+.PHONY: help run build test check check-api check-proto check-nosnowflake check-observability api lint bench bench-nodes soak audit plugins examples ui fmt clean \
 	s3-server image-test check-chart need-toolchain need-postgres need-test need-examples test-s3 test-go test-ui test-journey test-first-run test-matrix test-snowflake-emulator
 
 help:
@@ -240,6 +240,10 @@ bench: need-postgres build examples s3-server
 	$(GO) run ./bench/peers -rounds 5 -seconds 5 -connections 16
 	$(GO) run ./bench/peers -rounds 5 -seconds 5 -connections 64
 	$(GO) run ./bench/peers -rounds 5 -seconds 5 -connections 16 -script tpcb-like
+
+# What a server makes of many nodes; see go doc ./bench/nodes for single figures.
+bench-nodes: need-postgres build
+	$(GO) run ./bench/nodes
 
 # Needs a network; without one it says what it could not look at, and fails.
 audit: need-toolchain

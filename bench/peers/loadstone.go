@@ -11,10 +11,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
+	"github.com/loadstone-db/loadstone/bench/measure"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
 )
@@ -180,7 +179,7 @@ func watch(pid int, stop <-chan struct{}) series {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if cpu, err := processCPU(pid); err == nil {
+		if cpu, err := measure.CPU(pid); err == nil {
 			s = append(s, point{time.Now(), cpu, machineNow()})
 		}
 		select {
@@ -189,44 +188,4 @@ func watch(pid int, stop <-chan struct{}) series {
 		case <-tick.C:
 		}
 	}
-}
-
-// clockTick is the unit of /proc/PID/stat, 1/USER_HZ, which Linux fixes at 100.
-const clockTick = 10 * time.Millisecond
-
-func processCPU(pid int) (time.Duration, error) {
-	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return 0, err
-	}
-	return parseStat(string(b), ownTimes)
-}
-
-// Where in /proc/PID/stat, behind the command's name, a process's user and
-// system time are, and those of the children it has waited for.
-const (
-	ownTimes   = 11
-	childTimes = 13
-)
-
-// parseStat takes user and system time. The second field, the
-// command's name, is in parentheses and may hold anything.
-func parseStat(stat string, which int) (time.Duration, error) {
-	end := strings.LastIndexByte(stat, ')')
-	if end < 0 {
-		return 0, errors.New("no command name in stat")
-	}
-	fields := strings.Fields(stat[end+1:])
-	if len(fields) < which+2 {
-		return 0, errors.New("too few fields in stat")
-	}
-	var ticks int64
-	for _, f := range fields[which : which+2] {
-		n, err := strconv.ParseInt(f, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("reading stat: %w", err)
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * clockTick, nil
 }

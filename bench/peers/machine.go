@@ -8,37 +8,12 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/loadstone-db/loadstone/bench/measure"
 )
 
 // machine is what /proc/stat counts since boot: seconds of all processors, and context switches.
 type machine struct{ busy, idle, stolen, switches float64 }
-
-// machineName says which machine the figures are from: its processor, memory and kernel.
-func machineName() string {
-	processor, memory, kernel := "unknown processor", "", ""
-	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		processor = field(string(b), "model name", processor)
-	}
-	if b, err := os.ReadFile("/proc/meminfo"); err == nil {
-		if kb, err := strconv.ParseFloat(strings.TrimSuffix(field(string(b), "MemTotal", ""), " kB"), 64); err == nil {
-			memory = fmt.Sprintf(", %.0f GiB", kb/(1<<20))
-		}
-	}
-	if b, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
-		kernel = ", Linux " + strings.TrimSpace(string(b))
-	}
-	return processor + memory + kernel
-}
-
-// field is the first value of a name in a file of names and values.
-func field(text, name, otherwise string) string {
-	for line := range strings.Lines(text) {
-		if key, value, found := strings.Cut(line, ":"); found && strings.TrimSpace(key) == name {
-			return strings.TrimSpace(value)
-		}
-	}
-	return otherwise
-}
 
 // machineNow is zero on systems without /proc/stat.
 func machineNow() machine {
@@ -57,7 +32,7 @@ func parseMachine(stat string) machine {
 			// user nice system idle iowait irq softirq steal
 			for i, text := range f[1:9] {
 				n, _ := strconv.ParseFloat(text, 64)
-				n *= clockTick.Seconds()
+				n *= measure.ClockTick.Seconds()
 				switch i {
 				case 3, 4:
 					m.idle += n
@@ -95,8 +70,8 @@ func accountNow(server int) account {
 		}
 	}
 	if b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(server), "stat")); err == nil {
-		own, _ := parseStat(string(b), ownTimes)
-		ended, _ := parseStat(string(b), childTimes)
+		own, _ := measure.ParseStat(string(b), measure.OwnTimes)
+		ended, _ := measure.ParseStat(string(b), measure.ChildTimes)
 		a.ours += own + ended
 	}
 	return a

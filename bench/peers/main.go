@@ -51,6 +51,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/loadstone-db/loadstone/bench/measure"
 	"github.com/loadstone-db/loadstone/storage/embedded"
 )
 
@@ -158,7 +159,7 @@ func run(ctx context.Context, c config) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("Machine: %s.\n\n", machineName())
+	fmt.Printf("Machine: %s.\n\n", measure.Machine())
 	fmt.Printf(
 		"Postgres %s, %s/%s, %d CPUs (clients and server share them), %d connections, %d rows, %d rounds of %d s.\n\n",
 		pg.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), c.connections, c.scale*100_000, c.rounds, c.seconds)

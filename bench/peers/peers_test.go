@@ -52,23 +52,6 @@ func TestPgbenchLog(t *testing.T) {
 	}
 }
 
-func TestParseStat(t *testing.T) {
-	const stat = "42 (a) b (c) S 1 42 42 0 -1 4194560 1 2 3 4 150 50 9 10 20 0 1 0 100 1 1"
-	for which, want := range map[int]time.Duration{ownTimes: 2 * time.Second, childTimes: 190 * time.Millisecond} {
-		if got, err := parseStat(stat, which); err != nil || got != want {
-			t.Fatalf("%v, %v", got, err)
-		}
-	}
-	for _, bad := range []string{"", "42 (x) S 1", "no name"} {
-		if _, err := parseStat(bad, ownTimes); err == nil {
-			t.Errorf("%q was accepted", bad)
-		}
-	}
-	if self, err := processCPU(os.Getpid()); err != nil || self < 0 {
-		t.Fatalf("own CPU time %v, %v", self, err)
-	}
-}
-
 func TestCPUBetween(t *testing.T) {
 	t0 := time.Unix(1_790_000_000, 0)
 	s := series{{t0, 0, machine{}}, {t0.Add(time.Second), 200 * time.Millisecond, machine{busy: 1}},

@@ -4,19 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-)
 
-// median of the values, 0 when there are none.
-func median(values []float64) float64 {
-	v := slices.Sorted(slices.Values(values))
-	if len(v) == 0 {
-		return 0
-	}
-	if len(v)%2 == 1 {
-		return v[len(v)/2]
-	}
-	return (v[len(v)/2-1] + v[len(v)/2]) / 2
-}
+	"github.com/loadstone-db/loadstone/bench/measure"
+)
 
 // column takes one figure of every round.
 func column(s []sample, of func(sample) float64) []float64 {
@@ -46,26 +36,18 @@ func table(clients []client, samples map[string][]sample) string {
 			for i := range s {
 				ratios[i] = of(s[i]) / of(base[i])
 			}
-			return spread("%.2f", ratios)
+			return measure.Spread("%.2f", ratios)
 		}
 		tps := func(s sample) float64 { return s.tps }
 		whole := func(s sample) float64 { return s.whole }
 		fmt.Fprintf(&b, "| %s | %s | %.3f | %.3f | %s | %s | %s | %s |\n", c.name,
-			spread("%.0f", column(s, tps)),
-			median(column(s, func(s sample) float64 { return s.p50 })),
-			median(column(s, func(s sample) float64 { return s.p99 })),
-			spread("%.2f", column(s, func(s sample) float64 { return s.cpu })),
-			spread("%.2f", column(s, whole)), against(tps), against(whole))
+			measure.Spread("%.0f", column(s, tps)),
+			measure.Median(column(s, func(s sample) float64 { return s.p50 })),
+			measure.Median(column(s, func(s sample) float64 { return s.p99 })),
+			measure.Spread("%.2f", column(s, func(s sample) float64 { return s.cpu })),
+			measure.Spread("%.2f", column(s, whole)), against(tps), against(whole))
 	}
 	return b.String()
-}
-
-// spread writes the median and the range.
-func spread(format string, values []float64) string {
-	if len(values) == 0 {
-		return "–"
-	}
-	return fmt.Sprintf(format+" ("+format+"–"+format+")", median(values), slices.Min(values), slices.Max(values))
 }
 
 // maxSpread is how far a client's TPS may range over the rounds, largest over
