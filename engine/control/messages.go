@@ -109,6 +109,21 @@ type RunState struct {
 	StartAt time.Time
 }
 
+// Of is the state for a node: with the targets of these run workers only, so that what all nodes
+// are sent together grows with the run workers and not with their square.
+func (s RunState) Of(workers ...[]string) RunState {
+	all := s.Targets
+	s.Targets = map[string]engine.WorkerTarget{}
+	for _, ids := range workers {
+		for _, id := range ids {
+			if t, ok := all[id]; ok {
+				s.Targets[id] = t
+			}
+		}
+	}
+	return s
+}
+
 // Step is one step of a search as a run worker sees it: Settle passes, then
 // Length is measured, in ticks that lie within the step.
 type Step struct {

@@ -278,9 +278,21 @@ func (f *Fleet) wake() {
 	}
 }
 
+// tickEvery is the least time between two decisions by time. Each looks at all nodes and all works, and
+// each node has a beat of its own: without it a thousand nodes would be looked at a thousand times a second.
+const tickEvery = 20 * time.Millisecond
+
 // keepTime lets the coordinator decide by time.
 func (f *Fleet) keepTime(ctx context.Context) {
+	pause := time.NewTimer(0)
+	defer pause.Stop()
 	for {
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return
+		}
+		pause.Reset(tickEvery)
 		f.mu.Lock()
 		due := f.coord.Due()
 		f.mu.Unlock()

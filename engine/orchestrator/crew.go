@@ -92,6 +92,23 @@ func (c *crew) nodes() []fleet.Node {
 	return found
 }
 
+// hearing are those of all nodes that an event is for: one about a run worker is for its node alone.
+func (c *crew) hearing(e engine.Event, all []fleet.Node) []fleet.Node {
+	if w := c.byID[e.Data.WorkerID]; e.Data.Scope == engine.ScopeWorker && w != nil && w.node != nil {
+		return []fleet.Node{w.node}
+	}
+	return all
+}
+
+// carriers are the ids of the run workers on each node, those without a node under nil.
+func (c *crew) carriers() map[fleet.Node][]string {
+	on := map[fleet.Node][]string{}
+	for _, w := range c.workers {
+		on[w.node] = append(on[w.node], w.id)
+	}
+	return on
+}
+
 // expected is how many run workers the run has: those that are not needed any
 // more, and those that never came to carry load, are none of them.
 func (l *live) expected() int {

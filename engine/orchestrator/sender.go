@@ -113,8 +113,9 @@ func (l *sender) push(now time.Time) {
 			}
 		}
 		l.sender.pending = l.sender.pending[1:]
+		all := l.nodes()
 		for _, e := range p.events {
-			for _, n := range l.nodes() {
+			for _, n := range l.hearing(e, all) {
 				l.send(n, e)
 			}
 			switch {
@@ -143,8 +144,9 @@ func (l *sender) repeatState() {
 	if !l.life.Placed() || len(l.sender.pending) > 0 {
 		return
 	}
+	state, own := l.sender.state(), l.carriers()
 	for _, n := range l.nodes() {
-		_ = n.Send(l.sender.state()) // to a node that has gone: it is repeated
+		_ = n.Send(state.Of(own[n], own[nil])) // to a node that has gone: it is repeated
 	}
 }
 

@@ -95,10 +95,10 @@ func (c *Coordinator) submitted(h Submitted) {
 	if len(works) == 0 {
 		return
 	}
-	var places []*node
+	var places, preferred []*node
 	if h.Together {
 		var why string
-		if places, why = c.together(works); why != "" {
+		if places, preferred, why = c.together(works); why != "" {
 			refusal := NotPlaced{Reason: why}
 			for _, w := range works {
 				refusal.Keys = append(refusal.Keys, w.Key)
@@ -110,7 +110,7 @@ func (c *Coordinator) submitted(h Submitted) {
 	for i, w := range works {
 		c.works[w.Key] = w
 		if places != nil {
-			c.assign(w, places[i], c.preferred(w) == places[i])
+			c.assign(w, places[i], preferred[i] == places[i])
 		} else {
 			c.waiting = append(c.waiting, w)
 		}
@@ -137,8 +137,9 @@ func (c *Coordinator) adopt(h Adopted) {
 }
 
 // together finds a node for each of the works, each node taking its part of
-// them; where room is short some take more. It says why when they do not fit.
-func (c *Coordinator) together(works []*work) (places []*node, why string) {
+// them; where room is short some take more. It says why when they do not fit. A node is scored once for
+// each work: a thousand of both are a million scores, and the fleet waits meanwhile.
+func (c *Coordinator) together(works []*work) (places, preferred []*node, why string) {
 	var nodes []*node
 	for _, n := range c.byID() {
 		if n.inRotation() {
@@ -146,36 +147,44 @@ func (c *Coordinator) together(works []*work) (places []*node, why string) {
 		}
 	}
 	if len(nodes) == 0 {
-		return nil, "no node takes work"
+		return nil, nil, "no node takes work"
 	}
 	used := make(map[*node]int, len(nodes))
 	taken := make(map[*node]int, len(nodes))
-	places = make([]*node, len(works))
+	places, preferred = make([]*node, len(works)), make([]*node, len(works))
 	for i, w := range works {
 		part := (i + len(nodes)) / len(nodes) // of those so far, rounded up
-		for _, most := range []int{part, len(works)} {
-			for _, n := range nodes {
-				if !w.may(n) || taken[n] >= most || n.capacity != 0 && n.used+used[n]+w.Weight > n.capacity {
-					continue
-				}
-				if places[i] == nil || prefers(n.id, places[i].id, w.affinity()) {
-					places[i] = n
-				}
+		affinity := w.affinity()
+		var liked, fits, best choice
+		for _, n := range nodes {
+			if !w.may(n) {
+				continue
 			}
-			if places[i] != nil {
-				break
+			s := score(n.id, affinity)
+			liked.offer(n, s)
+			if n.capacity != 0 && n.used+used[n]+w.Weight > n.capacity {
+				continue
+			}
+			fits.offer(n, s)
+			if taken[n] < part {
+				best.offer(n, s)
 			}
 		}
-		if places[i] == nil && w.Only != "" {
-			return nil, fmt.Sprintf("the node %s, which alone can carry it, has no room or takes no work", w.Only)
+		if best.node == nil {
+			best = fits
 		}
-		if places[i] == nil {
-			return nil, fmt.Sprintf("the %d nodes that take work have no room for all of it", len(nodes))
+		n := best.node
+		if n == nil && w.Only != "" {
+			return nil, nil, fmt.Sprintf("the node %s, which alone can carry it, has no room or takes no work", w.Only)
 		}
-		used[places[i]] += w.Weight
-		taken[places[i]]++
+		if n == nil {
+			return nil, nil, fmt.Sprintf("the %d nodes that take work have no room for all of it", len(nodes))
+		}
+		places[i], preferred[i] = n, liked.node
+		used[n] += w.Weight
+		taken[n]++
 	}
-	return places, ""
+	return places, preferred, ""
 }
 
 // dispatch gives waiting work to nodes, and has fetches repeated. Both pause while
@@ -209,13 +218,27 @@ func (c *Coordinator) dispatch() {
 }
 
 // best is the node that a work's affinity prefers of those in rotation that keep accepts.
-func (c *Coordinator) best(w *work, keep func(*node) bool) (best *node) {
+func (c *Coordinator) best(w *work, keep func(*node) bool) *node {
+	var best choice
+	affinity := w.affinity()
 	for _, n := range c.nodes {
-		if n.inRotation() && w.may(n) && keep(n) && (best == nil || prefers(n.id, best.id, w.affinity())) {
-			best = n
+		if n.inRotation() && w.may(n) && keep(n) {
+			best.offer(n, score(n.id, affinity))
 		}
 	}
-	return best
+	return best.node
+}
+
+// choice is the node of the highest score of those that were offered.
+type choice struct {
+	node  *node
+	score uint64
+}
+
+func (c *choice) offer(n *node, s uint64) {
+	if c.node == nil || s > c.score || s == c.score && n.id < c.node.id {
+		c.node, c.score = n, s
+	}
 }
 
 // preferred is the node that has what the work needs at hand, whether or not there is room.
