@@ -199,10 +199,15 @@ func (s *server) token(ctx context.Context, uses int) (string, error) {
 func (s *server) addNodes(ctx context.Context, addresses []string) (took time.Duration, err error) {
 	begin := time.Now()
 	var adding errgroup.Group
-	adding.SetLimit(16)
+	adding.SetLimit(4)
 	for _, a := range addresses {
-		adding.Go(func() error {
-			return s.call(ctx, http.MethodPost, "/api/v1/node-addresses", map[string]any{"address": a}, nil)
+		adding.Go(func() (err error) {
+			for range 5 { // the store of a busy machine may be late
+				if err = s.call(ctx, http.MethodPost, "/api/v1/node-addresses", map[string]any{"address": a}, nil); err == nil {
+					break
+				}
+			}
+			return err
 		})
 	}
 	if err := adding.Wait(); err != nil {

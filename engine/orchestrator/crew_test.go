@@ -1,0 +1,55 @@
+package orchestrator
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/fleet"
+)
+
+type named string
+
+func (n named) ID() string                { return string(n) }
+func (n named) Send(control.ToNode) error { return nil }
+
+// TestNodesHearWhatIsForThem: with many nodes and as many run workers, telling all to all is their
+// square. What a node must have it still gets: all of what is for the run or a group, and the
+// targets of its own run workers and of those of which nobody knows where they are.
+func TestNodesHearWhatIsForThem(t *testing.T) {
+	a, b := named("a"), named("b")
+	var c crew
+	for id, n := range map[string]fleet.Node{"worker-0": a, "worker-1": b, "worker-2": a, "worker-3": nil} {
+		c.enlist(&runWorker{id: id, node: n})
+	}
+	all := []fleet.Node{a, b}
+	for _, s := range []struct {
+		data engine.EventData
+		want []fleet.Node
+	}{
+		{engine.EventData{Scope: engine.ScopeRun}, all},
+		{engine.EventData{Scope: engine.ScopeWorkerGroup, WorkerID: "worker-0"}, all},
+		{engine.EventData{Scope: engine.ScopeWorker, WorkerID: "worker-1"}, []fleet.Node{b}},
+		{engine.EventData{Scope: engine.ScopeWorker, WorkerID: "worker-3"}, all},
+		{engine.EventData{Scope: engine.ScopeWorker, WorkerID: "another"}, all},
+	} {
+		if got := c.hearing(engine.Event{Data: s.data}, all); !slices.Equal(got, s.want) {
+			t.Errorf("%+v is told to %v, not %v", s.data, got, s.want)
+		}
+	}
+	state := control.RunState{RunID: "r", Targets: map[string]engine.WorkerTarget{}}
+	for i, w := range c.workers {
+		state.Targets[w.id] = engine.WorkerTarget{TargetConnections: i + 1}
+	}
+	on := c.carriers()
+	own := state.Of(on[a], on[nil])
+	for _, id := range []string{"worker-0", "worker-2", "worker-3"} {
+		if own.Targets[id] != state.Targets[id] {
+			t.Errorf("the target of %s: %+v, not %+v", id, own.Targets[id], state.Targets[id])
+		}
+	}
+	if len(own.Targets) != 3 || len(state.Targets) != 4 || own.RunID != "r" {
+		t.Errorf("%+v of %+v", own, state)
+	}
+}
