@@ -47,7 +47,8 @@ type counted struct {
 }
 
 func newCounted() counted {
-	return counted{kinds: map[engine.Kind]int64{}, latency: histogram.New(), byKind: map[engine.Kind]*histogram.Histogram{}}
+	return counted{kinds: map[engine.Kind]int64{}, latency: histogram.New(),
+		byKind: map[engine.Kind]*histogram.Histogram{}}
 }
 
 func (c *counted) record(k engine.Kind, ns int64) {
@@ -61,7 +62,8 @@ func (c *counted) record(k engine.Kind, ns int64) {
 }
 
 // openPlayed implements worker.OpenLoad.
-func openPlayed(_ context.Context, cfg load.Config, connections int, progress func(open, want int)) (worker.Load, error) {
+func openPlayed(_ context.Context, cfg load.Config, connections int, progress func(open, want int)) (worker.Load,
+	error) {
 	progress(connections, connections)
 	l := &played{cfg: cfg, chance: rand.New(rand.NewPCG(rand.Uint64(), 1)), //nolint:gosec // no secret
 		failed: make(chan error, 1), done: make(chan struct{}), connections: connections,

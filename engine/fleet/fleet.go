@@ -84,6 +84,8 @@ type Fleet struct {
 	changed chan struct{}
 	// lost wakes the source when a stream has broken.
 	lost chan struct{}
+	// dialling has a token of each node that is being dialled.
+	dialling chan struct{}
 	// clock is what nodes set theirs by. It does not follow one that is set.
 	clock *engine.Clock
 
@@ -107,7 +109,7 @@ func New(opts Options) *Fleet {
 		opts.Chance = rand.N[time.Duration]
 	}
 	f := &Fleet{opts: opts, changed: make(chan struct{}, 1), clock: engine.NewClock(nil),
-		lost:  make(chan struct{}, 1),
+		lost: make(chan struct{}, 1), dialling: make(chan struct{}, mostDialling),
 		found: map[string]*node{}, coord: workcoord.New(workcoord.DefaultPolicy()),
 		byID: map[string]*node{}, placed: map[workcoord.Key]control.AssignRun{}, asked: map[workcoord.Key]time.Time{},
 		absent: map[string]*absent{},

@@ -99,9 +99,7 @@ func (n *node) refuse(session, reason string) {
 func (n *node) keep(ctx context.Context) {
 	pause, said := firstPause, ""
 	for ctx.Err() == nil {
-		dialling, cancel := context.WithTimeout(ctx, dialLimit)
-		end, err := n.dialer.Dial(dialling)
-		cancel()
+		end, err := n.dial(ctx)
 		if err == nil {
 			begin := time.Now()
 			err = n.hold(ctx, end)
@@ -125,6 +123,28 @@ func (n *node) keep(ctx context.Context) {
 		}
 		pause = min(2*pause, longestPause)
 	}
+}
+
+// So many nodes are dialled at a time, each counting for dialShare at most: the handshakes of a thousand that
+// begin at once would all take longer than they may, and begin again. One that does not answer keeps nobody waiting.
+const (
+	mostDialling = 64
+	dialShare    = time.Second
+)
+
+// dial opens a stream, when it is the node's turn.
+func (n *node) dial(ctx context.Context) (control.ServerEnd, error) {
+	select {
+	case n.fleet.dialling <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	leave := sync.OnceFunc(func() { <-n.fleet.dialling })
+	defer leave()
+	defer time.AfterFunc(dialShare, leave).Stop()
+	ctx, cancel := context.WithTimeout(ctx, dialLimit)
+	defer cancel()
+	return n.dialer.Dial(ctx)
 }
 
 // sayWhy logs why there is no stream.
