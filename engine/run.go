@@ -64,6 +64,10 @@ type RunResult struct {
 	FailureReason    string            `json:"failure_reason,omitempty"`
 	CreatedAt        Time              `json:"created_at"`
 	UpdatedAt        Time              `json:"updated_at"`
+
+	// Epoch is the one in which the writer of the row owns the run. It is not kept; 0 is a writer
+	// who needs not own it, because the run is over.
+	Epoch int64 `json:"-"`
 }
 
 // RunDetail is GET /api/runs/{id}.
@@ -135,4 +139,7 @@ type Artifact struct {
 	MaxTime       Time   `json:"max_ts"`
 	SchemaVersion int    `json:"parquet_schema_version"`
 	CreatedAt     Time   `json:"created_at"`
+
+	// Epoch is as in RunResult.
+	Epoch int64 `json:"-"`
 }

@@ -36,6 +36,7 @@ const (
 type Keeper struct {
 	store store.Runs
 	runID string
+	epoch int64
 	log   zerolog.Logger
 
 	mu      sync.Mutex
@@ -81,10 +82,11 @@ func (w *Write) Done() <-chan struct{} { return w.done }
 // Err tells why a write that is done was given up, nil when it is persisted.
 func (w *Write) Err() error { return w.err }
 
-// New is a keeper of one run; Run has to be called for it to write.
-func New(s store.Runs, runID string, log zerolog.Logger) *Keeper {
-	return &Keeper{store: s, runID: runID, log: log, wake: make(chan struct{}, 1), outages: make(chan Outage, 16),
-		fenced: make(chan struct{}), held: time.Now()}
+// New is a keeper of one run, owned in an epoch; Run has to be called for it to write.
+func New(s store.Runs, runID string, epoch int64, log zerolog.Logger) *Keeper {
+	return &Keeper{store: s, runID: runID, epoch: epoch, log: log, wake: make(chan struct{}, 1),
+		outages: make(chan Outage, 16),
+		fenced:  make(chan struct{}), held: time.Now()}
 }
 
 // Outages tell when the store went away and came back.
@@ -159,6 +161,29 @@ func (k *Keeper) thin() {
 // Add queues a write that may be repeated.
 func (k *Keeper) Add(name string, do func(ctx context.Context) error) *Write {
 	return k.push(&Write{name: name, do: func(ctx context.Context, _ bool) error { return do(ctx) }})
+}
+
+// SaveResults queues rows of the run's results, in their order. then, which may be nil, is
+// called when they are stored.
+func (k *Keeper) SaveResults(name string, rows []engine.RunResult, then func()) *Write {
+	return k.Add(name, func(ctx context.Context) error {
+		for _, r := range rows {
+			r.Epoch = k.epoch
+			if err := k.store.SaveResult(ctx, r); err != nil {
+				return err
+			}
+		}
+		if then != nil {
+			then()
+		}
+		return nil
+	})
+}
+
+// SaveArtifact queues a part of the record.
+func (k *Keeper) SaveArtifact(a engine.Artifact) *Write {
+	a.Epoch = k.epoch
+	return k.Add("a part of the record", func(ctx context.Context) error { return k.store.SaveArtifact(ctx, a) })
 }
 
 // SaveTick queues one second. The keeper owns t afterwards.
@@ -239,7 +264,11 @@ func (k *Keeper) Run(ctx context.Context) {
 			}
 			continue
 		}
-		next.err = k.write(ctx, next)
+		if k.Owns(false) {
+			next.err = k.write(ctx, next)
+		} else {
+			next.err = store.ErrFenced // what the new owner has written is not touched
+		}
 		if ctx.Err() != nil && next.err != nil {
 			return
 		}

@@ -37,14 +37,7 @@ func (l *finisher) saveStart() {
 	for _, w := range l.workers {
 		rows = append(rows, l.finisher.row(w))
 	}
-	l.keeper.Add("the plan", func(ctx context.Context) error {
-		for _, r := range rows {
-			if err := l.svc.opts.Store.SaveResult(ctx, r); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	l.keeper.SaveResults("the plan", rows, nil)
 }
 
 func (l *finisher) environment() engine.Environment {
@@ -103,19 +96,16 @@ func (l *finisher) begin(ctx context.Context) {
 // are computed does not lose it.
 func (l *finisher) saveCounts(e outcome.Evidence) {
 	ends := l.finisher.ends
-	l.keeper.Add("the counts", func(ctx context.Context) error {
-		for _, c := range e.Workers {
-			if c.Totals == nil {
-				continue
-			}
-			if err := l.svc.opts.Store.SaveResult(ctx, c.Counted(e.Run)); err != nil {
-				return err
-			}
+	var rows []engine.RunResult
+	for _, c := range e.Workers {
+		if c.Totals != nil {
+			rows = append(rows, c.Counted(e.Run))
 		}
+	}
+	l.keeper.SaveResults("the counts", rows, func() {
 		for _, acknowledge := range ends {
 			acknowledge()
 		}
-		return nil
 	})
 }
 
@@ -133,13 +123,7 @@ func (l *finisher) keepEnd(w *runWorker, from fleet.Node, m control.WorkerState)
 		l.finisher.ends = append(l.finisher.ends, acknowledge)
 	default:
 		row := outcome.Worker{ID: w.id, ResultID: w.resultID, Group: w.group, Totals: m.Totals}.Counted(l.run)
-		l.keeper.Add("the counts of a run worker", func(ctx context.Context) error {
-			err := l.svc.opts.Store.SaveResult(ctx, row)
-			if err == nil {
-				acknowledge()
-			}
-			return err
-		})
+		l.keeper.SaveResults("the counts of a run worker", []engine.RunResult{row}, acknowledge)
 	}
 }
 

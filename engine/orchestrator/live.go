@@ -116,7 +116,7 @@ func newLive(s *Service, run engine.Run, clock *engine.Clock, workers []*runWork
 ) *live {
 	l := &live{svc: s, runID: run.RunID, clock: clock, run: run, sc: run.Scenario, by: by, epoch: run.OwnerEpoch,
 		log:    s.opts.Log.With().Str("run_id", run.RunID).Logger(),
-		keeper: keeper.New(s.opts.Store, run.RunID, s.opts.Log),
+		keeper: keeper.New(s.opts.Store, run.RunID, run.OwnerEpoch, s.opts.Log),
 		asked:  make(chan request, 16), done: make(chan struct{}),
 		figured: make(chan struct{}),
 		agg:     aggregate.New(), validity: aggregate.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails),

@@ -88,8 +88,7 @@ func (l *scaler) join(ctx context.Context, connections int) *runWorker {
 	} else {
 		l.note(engine.LogInfo, w, "%s joins", w.id)
 	}
-	row := l.finisher.row(w)
-	l.keeper.Add("a run worker", func(ctx context.Context) error { return l.svc.opts.Store.SaveResult(ctx, row) })
+	l.keeper.SaveResults("a run worker", []engine.RunResult{l.finisher.row(w)}, nil)
 	l.scale.assign(ctx, w)
 	if w.node != nil {
 		_ = w.node.Send(l.sender.state()) // to a node that has gone: it is repeated

@@ -145,7 +145,7 @@ func (l *live) saveVerdict() {
 		l.judgedSoFar = n
 		row := engine.RunResult{ResultID: l.runID, RunID: l.runID, RunName: l.run.RunName, Status: l.life.Status(),
 			Validity: &verdict}
-		l.keeper.Add("the verdict so far", func(ctx context.Context) error { return l.svc.opts.Store.SaveResult(ctx, row) })
+		l.keeper.SaveResults("the verdict so far", []engine.RunResult{row}, nil)
 	}
 }
 

@@ -70,7 +70,7 @@ func TestNothingIsAcknowledgedBeforeItIsSafe(t *testing.T) {
 		"indexed": {"stored", "indexed"},
 	} {
 		s := &steps{fail: fail}
-		k := keeper.New(s, "r", zerolog.Nop())
+		k := keeper.New(s, "r", 1, zerolog.Nop())
 		ctx, cancel := context.WithCancel(t.Context())
 		var wait sync.WaitGroup
 		wait.Go(func() { k.Run(ctx) })

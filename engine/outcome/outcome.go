@@ -175,8 +175,7 @@ func (s *Service) Keep(ctx context.Context, k *keeper.Keeper, p fleet.Part) erro
 	if err := s.opts.Results.Put(ctx, p.Artifact, p); err != nil {
 		return fmt.Errorf("storing %s: %w", p.Artifact.Name, err)
 	}
-	j := k.Add("a part of the record",
-		func(ctx context.Context) error { return s.opts.Store.SaveArtifact(ctx, p.Artifact) })
+	j := k.SaveArtifact(p.Artifact)
 	select {
 	case <-j.Done():
 	case <-ctx.Done():

@@ -40,14 +40,7 @@ func (s *Service) saveResults(ctx context.Context, e Evidence, parent *engine.Fi
 			EndTime: e.Run.EndTime, Figures: workers[i], FailureReason: c.Failure})
 	}
 	rows = append(rows, s.parentResult(e, parent))
-	j := e.Keeper.Add("the results", func(ctx context.Context) error {
-		for _, r := range rows {
-			if err := s.opts.Store.SaveResult(ctx, r); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	j := e.Keeper.SaveResults("the results", rows, nil)
 	select {
 	case <-j.Done():
 		return j.Err()

@@ -137,7 +137,7 @@ func (s *Service) takeIn(ctx context.Context, run engine.Run, parts []fleet.Part
 	}
 	s.opts.Nodes.Ask(ctx, control.RunState{RunID: run.RunID, Epoch: epoch, Status: run.Status, StopReason: run.StopReason,
 		LastSequence: math.MaxInt64})
-	e.Keeper = keeper.New(s.opts.Store, run.RunID, s.opts.Log)
+	e.Keeper = keeper.New(s.opts.Store, run.RunID, epoch, s.opts.Log)
 	s.opts.Log.Warn().Str("run_id", run.RunID).Int("parts", len(parts)).Msg("parts that a run has left are taken in")
 	s.opts.Go(func() { e.Keeper.Run(s.opts.Lifetime) })
 	s.opts.Go(func() {

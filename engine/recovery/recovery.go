@@ -189,7 +189,7 @@ func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclai
 		}
 	}
 	e.Run = run
-	e.Keeper = keeper.New(s.opts.Store, run.RunID, s.opts.Log)
+	e.Keeper = keeper.New(s.opts.Store, run.RunID, epoch, s.opts.Log)
 	s.mu.Lock()
 	e.Parts = s.parts[run.RunID]
 	s.mu.Unlock()

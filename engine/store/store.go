@@ -208,7 +208,8 @@ type Runs interface {
 	// WarehouseChanges returns the polls at which the warehouse was another than at the poll
 	// before, whatever it had to do, and the latest: a week of polls is thousands of equal ones.
 	WarehouseChanges(ctx context.Context, runID string) ([]engine.WarehousePoint, error)
-	// SaveResult inserts or updates a test_results row by ResultID; nil fields are left as they are.
+	// SaveResult inserts or updates a test_results row by ResultID; nil fields are left as they are. With an
+	// Epoch that is not the run's it changes nothing and is ErrFenced, as SaveArtifact.
 	SaveResult(ctx context.Context, r engine.RunResult) error
 	// Results returns the parent's row first, then the run workers' by group.
 	Results(ctx context.Context, runID string) ([]engine.RunResult, error)

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -16,41 +17,25 @@ import (
 func (s *Store) SaveResult(ctx context.Context, r engine.RunResult) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	var thresholds []byte
-	if r.Thresholds != nil {
-		var err error
-		if thresholds, err = document("thresholds", r.Thresholds); err != nil {
-			return err
-		}
+	judged := &r.Thresholds
+	if r.Thresholds == nil {
+		judged = nil
 	}
-	figures, err := optional("figures", r.Figures)
-	if err != nil {
-		return err
-	}
-	validity, err := optional("verdict", r.Validity)
-	if err != nil {
-		return err
-	}
-	plan, err := optional("plan", r.Plan)
-	if err != nil {
-		return err
-	}
-	environment, err := optional("environment", r.Environment)
-	if err != nil {
-		return err
-	}
-	search, err := optional("answer of the search", r.FindMax)
-	if err != nil {
-		return err
-	}
-	enrichment, err := optional("enrichment", r.Enrichment)
-	if err != nil {
+	var thresholds, figures, validity, plan, environment, search, enrichment []byte
+	if err := cmp.Or(optional(&thresholds, "thresholds", judged), optional(&figures, "figures", r.Figures),
+		optional(&validity, "verdict", r.Validity), optional(&plan, "plan", r.Plan),
+		optional(&environment, "environment", r.Environment), optional(&search, "answer of the search", r.FindMax),
+		optional(&enrichment, "enrichment", r.Enrichment)); err != nil {
 		return err
 	}
 	if r.Enrichment != nil {
 		r.EnrichmentStatus = r.Enrichment.Status
 	}
-	_, err = s.pool.Exec(ctx, `INSERT INTO test_results AS old (test_id, run_id, worker_id, worker_group_id, test_name, status, start_time, end_time,
+	batch := &pgx.Batch{}
+	if r.Epoch != 0 {
+		batch.Queue("SELECT fence_run($1, $2)", r.RunID, r.Epoch)
+	}
+	batch.Queue(`INSERT INTO test_results AS old (test_id, run_id, worker_id, worker_group_id, test_name, status, start_time, end_time,
 			figures, validity, thresholds, passed, plan, environment, enrichment_status, failure_reason, find_max_result, enrichment)
 		VALUES ($1, $2, $3, $4, $5, coalesce($6, 'PREPARED'), $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
 		ON CONFLICT (test_id) DO UPDATE SET
@@ -74,6 +59,7 @@ func (s *Store) SaveResult(ctx context.Context, r engine.RunResult) error {
 		stamp(r.EndTime.Time),
 		figures, validity, thresholds, r.Passed, plan, environment, r.EnrichmentStatus, store.CleanText(r.FailureReason),
 		search, enrichment)
+	err := s.inTx(ctx, func(tx pgx.Tx) error { return tx.SendBatch(ctx, batch).Close() })
 	return dberr.Failed("saving result", err)
 }
 
@@ -165,6 +151,11 @@ func (s *Store) SaveArtifact(ctx context.Context, a engine.Artifact) error {
 		a.ArtifactID = newID()
 	}
 	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		if a.Epoch != 0 {
+			if _, err := tx.Exec(ctx, "SELECT fence_run($1, $2)", a.RunID, a.Epoch); err != nil {
+				return err
+			}
+		}
 		_, err := tx.Exec(ctx, `INSERT INTO query_execution_artifacts (artifact_id, run_id, test_id, worker_id, kind, name,
 				artifact_size_bytes, artifact_checksum, row_count, min_ts, max_ts, parquet_schema_version, created_at)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, coalesce($13, now()))

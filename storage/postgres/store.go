@@ -146,11 +146,11 @@ func document(what string, v any) ([]byte, error) {
 }
 
 // optional marshals v unless it is nil; nil is NULL.
-func optional[T any](what string, v *T) ([]byte, error) {
-	if v == nil {
-		return nil, nil
+func optional[T any](into *[]byte, what string, v *T) (err error) {
+	if v != nil {
+		*into, err = document(what, v)
 	}
-	return document(what, v)
+	return err
 }
 
 // parse reads a jsonb column; NULL leaves v as it is.

@@ -166,8 +166,8 @@ func queuePoint(batch *pgx.Batch, runID string, p *engine.Point) error {
 	if err != nil {
 		return err
 	}
-	hist, err := optional("point", p.Histogram)
-	if err != nil {
+	var hist []byte
+	if err := optional(&hist, "point", p.Histogram); err != nil {
 		return err
 	}
 	load, err := document("point", p.LoadDetail)

@@ -68,7 +68,7 @@ func (s *Store) SaveResult(ctx context.Context, r engine.RunResult) error {
 		return err
 	}
 	defer s.mu.Unlock()
-	owner, err := s.find(r.RunID)
+	owner, err := s.written(r.RunID, r.Epoch)
 	if err != nil {
 		return err
 	}
@@ -189,10 +189,11 @@ func (s *Store) SaveArtifact(ctx context.Context, a engine.Artifact) error {
 		return err
 	}
 	defer s.mu.Unlock()
-	r, err := s.find(a.RunID)
+	r, err := s.written(a.RunID, a.Epoch)
 	if err != nil {
 		return err
 	}
+	a.Epoch = 0
 	if old, there := r.artifacts[a.Name]; there {
 		if old.SHA256 != a.SHA256 {
 			return fmt.Errorf("saving artifact: %w: artifact %s is stored with another checksum", store.ErrConflict, a.Name)

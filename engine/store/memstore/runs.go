@@ -136,6 +136,14 @@ func (s *Store) fenced(runID string, epoch int64) (*run, error) {
 	return r, err
 }
 
+// written returns a run that a writer of this epoch owns, or with 0 who needs not own it.
+func (s *Store) written(runID string, epoch int64) (*run, error) {
+	if epoch == 0 {
+		return s.find(runID)
+	}
+	return s.fenced(runID, epoch)
+}
+
 // Run implements store.Runs.
 func (s *Store) Run(ctx context.Context, runID string) (engine.Run, error) {
 	if err := s.begin(ctx); err != nil {

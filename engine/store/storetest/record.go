@@ -193,6 +193,23 @@ func results(t *testing.T, s store.Store) {
 		rows[1].Figures != nil {
 		t.Errorf("child %+v", rows[1])
 	}
+	_, err = s.TakeOver(ctx, "r1")
+	must(t, err)
+	epoch, err := s.TakeOver(ctx, "r1")
+	must(t, err)
+	// Who owned the run before changes nothing of what who owns it now has written.
+	late := engine.RunResult{ResultID: "r1", RunID: "r1", Epoch: epoch - 1, Status: engine.StatusRunning,
+		FailureReason: "late", Validity: &engine.Validity{Verdict: engine.VerdictDegraded}}
+	wantError(t, s.SaveResult(ctx, late), store.ErrFenced)
+	late.ResultID, late.WorkerID = "late", "worker-9"
+	wantError(t, s.SaveResult(ctx, late), store.ErrFenced)
+	after, err := s.Results(ctx, "r1")
+	must(t, err)
+	same(t, "results after a late write", after, rows)
+	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1", RunID: "r1", Epoch: epoch, FailureReason: "in time"}))
+	if after, err = s.Results(ctx, "r1"); err != nil || after[0].FailureReason != "in time" || after[0].Epoch != 0 {
+		t.Errorf("%v, %+v", err, after[0])
+	}
 }
 
 func enrichment(t *testing.T, s store.Store) {
@@ -294,9 +311,22 @@ func artifacts(t *testing.T, s store.Store) {
 	other := a
 	other.ArtifactID, other.SHA256 = "a2", strings.Repeat("cd", 32)
 	wantError(t, s.SaveArtifact(ctx, other), store.ErrConflict)
+	_, err := s.TakeOver(ctx, "r1")
+	must(t, err)
+	epoch, err := s.TakeOver(ctx, "r1")
+	must(t, err)
+	late := a
+	late.ArtifactID, late.Name, late.Epoch = "a3", "executions-1.parquet", epoch-1
+	wantError(t, s.SaveArtifact(ctx, late), store.ErrFenced)
 	list, err := s.Artifacts(ctx, "r1")
 	must(t, err)
 	same(t, "artifacts", list, []engine.Artifact{a})
+	late.Epoch = epoch
+	must(t, s.SaveArtifact(ctx, late))
+	late.Epoch = 0
+	list, err = s.Artifacts(ctx, "r1")
+	must(t, err)
+	same(t, "artifacts of the owner", list, []engine.Artifact{a, late})
 }
 
 func liveRuns(t *testing.T, s store.Store) {
