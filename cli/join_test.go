@@ -115,11 +115,19 @@ func TestAWorkerIsToldWhatIsWrongWithItsToken(t *testing.T) {
 		"a part of it":       {[]string{"--join", "lsn_AbCd"}, "it is no token of loadstone node token"},
 		"an API token":       {[]string{"--join", "lst_0123456789"}, "begins with lsn_"},
 		"two of them":        {[]string{"--join", "lsn_AbCd", "--join-file", "x"}, "give one of them"},
+		"an empty one":       {[]string{"--join", ""}, "is empty"},
 		"a file that is not": {[]string{"--join-file", p.path("nothing")}, "nothing"},
 	} {
 		code, text := p.command(append([]string{"worker", "--data-dir", p.path("node"), "--listen", "127.0.0.1:0"},
 			c.args...)...)
 		if code != command.ExitUsage || !strings.Contains(text, c.want) || strings.Contains(text, "AbCd") {
+			t.Errorf("%s: exit %d: %s", name, code, text)
+		}
+	}
+	// Set and not filled in is not the same as not set.
+	for _, name := range []string{"LOADSTONE_JOIN", "LOADSTONE_JOIN_FILE", "LOADSTONE_WORKER_TOKEN_FILE"} {
+		code, text := p.commandIn([]string{name + "="}, "worker", "--data-dir", p.path("node"), "--listen", "127.0.0.1:0")
+		if code != command.ExitUsage || !strings.Contains(text, name) || !strings.Contains(text, "empty") {
 			t.Errorf("%s: exit %d: %s", name, code, text)
 		}
 	}

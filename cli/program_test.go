@@ -49,10 +49,16 @@ func (p *program) write(name, text string) string {
 // invoke runs a command to its end, and returns its exit code and all that it wrote.
 func (p *program) command(args ...string) (code int, text string) {
 	p.t.Helper()
+	return p.commandIn(nil, args...)
+}
+
+// commandIn is command with more variables.
+func (p *program) commandIn(env []string, args ...string) (code int, text string) {
+	p.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, programFile(p.t), args...)
-	cmd.Env = append(os.Environ(), programEnv+"=1", "LOADSTONE_CALIBRATE=off")
+	cmd.Env = append(append(os.Environ(), programEnv+"=1", "LOADSTONE_CALIBRATE=off"), env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil && cmd.ProcessState == nil || ctx.Err() != nil {
 		p.t.Fatalf("%v: %v: %s", args, err, out)

@@ -19,6 +19,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/intake"
+	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/meter"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/template"
@@ -150,6 +151,7 @@ func (c *serveCommand) listen(s *wiring.Services) (*server.Server, string, error
 		Runs:       s.Runs,
 		Matrices:   s.Matrices,
 		Roster:     s.Roster,
+		Nodes:      func() int { return takingWork(s.Roster.Nodes()) },
 		NodeAccess: s.Members,
 		Collectors: []prometheus.Collector{s.Meter, meter.NewNodes(s.Roster.Nodes)},
 		Store:      s.Store,
@@ -182,6 +184,16 @@ func (c *serveCommand) listen(s *wiring.Services) (*server.Server, string, error
 			Cause: err}
 	}
 	return srv, bound, nil
+}
+
+// takingWork counts the nodes that take new run workers.
+func takingWork(nodes []member.Node) (n int) {
+	for _, v := range nodes {
+		if v.AcceptingWork {
+			n++
+		}
+	}
+	return n
 }
 
 // firstRun is the template of serve --run.

@@ -70,7 +70,7 @@ type Options struct {
 	Playground bool
 	// DataDir is where results are kept; its free space is shown.
 	DataDir string
-	// Nodes counts the nodes that can host run workers; nil means one.
+	// Nodes counts the nodes that take new run workers; nil means one.
 	Nodes func() int
 	// Collectors are further metrics to show under /metrics.
 	Collectors []prometheus.Collector

@@ -59,10 +59,9 @@ func (s *Server) readyz(c *fiber.Ctx) error {
 		problem.RequestOf(c.UserContext()).Cause = err
 		p = problem.New(http.StatusServiceUnavailable, engine.CodeUnavailable,
 			"The control store does not answer, or its schema is not current.", "The server's log has the details.")
-	case nodes == 0:
-		p = problem.New(http.StatusServiceUnavailable, engine.CodeUnavailable, "No node can host a run.",
-			"The node of the server itself has stopped; the server's log says why. Start it again.")
 	default:
+		// Without a node too: on this server's page nodes are added and let take work again, and
+		// runs that wait for nodes are seen.
 		return c.JSON(api.Ready{Status: "ready", Checks: api.ReadyChecks{ControlStore: "ok", Nodes: nodes}})
 	}
 	return problem.Write(c, p)

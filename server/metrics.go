@@ -37,7 +37,7 @@ func newMetrics(s *Server) *metrics {
 		m.requests, m.duration, &runCollector{server: s},
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "loadstone_websocket_clients",
 			Help: "Open sockets that watch runs."}, func() float64 { return float64(s.hub.Clients()) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "loadstone_nodes", Help: "Nodes that can host run workers."},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "loadstone_nodes", Help: "Nodes that take new run workers."},
 			func() float64 { return float64(s.opts.Nodes()) }))
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "loadstone_disk_free_bytes",
 		Help: "Free space where results are kept; -1 when unknown."}, func() float64 {

@@ -100,7 +100,15 @@ func TestProbesAndMetrics(t *testing.T) {
 	}
 }
 
-func TestNoNodesIsNotReady(t *testing.T) {
+// TestAServerIsReadyWithoutANode: a probe that takes it out of service would take away the page on
+// which nodes are added and resumed.
+func TestAServerIsReadyWithoutANode(t *testing.T) {
 	b := start(t, func(o *server.Options) { o.Nodes = func() int { return 0 } })
-	b.do("GET", "/readyz", nil, "Authorization", "").problem(t, 503, engine.CodeUnavailable)
+	text := string(b.do("GET", "/readyz", nil, "Authorization", "").want(t, 200).body)
+	if !strings.Contains(text, `"nodes":0`) {
+		t.Errorf("%s", text)
+	}
+	if text = string(b.do("GET", "/metrics", nil).want(t, 200).body); !strings.Contains(text, "\nloadstone_nodes 0\n") {
+		t.Error("the metric counts a node")
+	}
 }

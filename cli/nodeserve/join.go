@@ -3,6 +3,7 @@ package nodeserve
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -14,10 +15,49 @@ import (
 	"github.com/loadstone-db/loadstone/engine/control/nodecert"
 )
 
+// identityFile is where nodecert keeps who the node is.
+const identityFile = "node-identity.pem"
+
+// emptied refuses secrets that are set in the environment and hold nothing: a node whose token was not filled
+// in would listen without one. A node that has joined needs none.
+func (c *Command) emptied() error {
+	joined := false
+	if _, err := os.Stat(filepath.Join(c.DataDir, identityFile)); err == nil {
+		joined = true
+	}
+	if c.Join != nil && *c.Join == "" && !joined && c.JoinFile == "" {
+		return engine.InvalidField("--join", "is empty, here or in LOADSTONE_JOIN",
+			"give it the token of loadstone node token; leave it out, and the variable unset, to do without")
+	}
+	for _, v := range []struct {
+		name, flag, value string
+		fine              bool
+	}{
+		{"LOADSTONE_JOIN_FILE", "--join-file", c.JoinFile, joined || c.join() != ""},
+		{"LOADSTONE_WORKER_TOKEN_FILE", "--token-file", c.TokenFile, false},
+		{"LOADSTONE_WORKER_CLIENT_CA", "--client-ca", c.ClientCA, false},
+		{"LOADSTONE_WORKER_CERT", "--cert", c.Cert, false},
+		{"LOADSTONE_WORKER_KEY", "--key", c.Key, false},
+	} {
+		if set, ok := os.LookupEnv(v.name); ok && set == "" && v.value == "" && !v.fine {
+			return engine.InvalidField(v.flag, v.name+" is set and empty", "fill it in, or unset it to do without")
+		}
+	}
+	return nil
+}
+
+// join is the token of the flags, "" without one.
+func (c *Command) join() string {
+	if c.Join == nil {
+		return ""
+	}
+	return *c.Join
+}
+
 // identity is who the node is to servers: as it has joined before, or joins with the token of
 // the flags. It is nil for a node that has neither.
 func (c *Command) identity(e *command.Env, dir, id string) (*nodecert.Identity, error) {
-	text, err := input.SecretOf("--join", c.Join, c.JoinFile)
+	text, err := input.SecretOf("--join", c.join(), c.JoinFile)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +83,7 @@ func (c *Command) identity(e *command.Env, dir, id string) (*nodecert.Identity, 
 			"a node joins the servers' own authority, or has certificates or a token of "+
 				"its operator: not both",
 			"leave --cert, --key, --client-ca, --token-file and --insecure out; a node that has joined before does so "+
-				"until "+filepath.Join(dir, "node-identity.pem")+" is moved away")
+				"until "+filepath.Join(dir, identityFile)+" is moved away")
 	case text != "" && o.Token != nil && i.Joined():
 		e.Log.Info().Str("token_id", o.Token.ID).Msg("the node has joined with this token before, and goes on as it is")
 	case !i.Joined():

@@ -44,13 +44,16 @@ type Command struct {
 
 	// ContactLimit is less than it must be in tests only, which have not the time.
 	ContactLimit time.Duration `hidden:"" default:"60s" help:"How long load outlives the contact with who owns the run; at most 60s."`
-	Join         string        `placeholder:"TOKEN" env:"LOADSTONE_JOIN" help:"Token of loadstone node token, by which the node joins the servers that made it. Other users of this machine can read arguments: better LOADSTONE_JOIN, or --join-file."`
+	Join         *string       `placeholder:"TOKEN" env:"LOADSTONE_JOIN" help:"Token of loadstone node token, by which the node joins the servers that made it. Other users of this machine can read arguments: better LOADSTONE_JOIN, or --join-file."`
 	JoinFile     string        `placeholder:"FILE" env:"LOADSTONE_JOIN_FILE" help:"File that holds the token."`
 	Insecure     bool          `env:"LOADSTONE_WORKER_INSECURE" help:"Listen without TLS also beyond this machine: anybody on the way reads what servers and targets say."`
 }
 
 // Run serves until a signal comes, and what is in flight has ended.
 func (c *Command) Run(e *command.Env) error {
+	if err := c.emptied(); err != nil {
+		return err
+	}
 	security, err := c.security()
 	if err != nil {
 		return err

@@ -14,6 +14,9 @@ import (
 // standIns are the built-in connections to what stands for a database: none in this build.
 var standIns []store.Connection
 
+// isStandIn: there is none in this build.
+func isStandIn(string) bool { return false }
+
 // ErrNoSnowflake is what is said wherever a Snowflake target is named.
 var ErrNoSnowflake = &engine.Error{Code: engine.CodeUnsupported,
 	Message: "This program was built without Snowflake (-tags nosnowflake).",

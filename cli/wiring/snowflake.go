@@ -26,6 +26,9 @@ const simulatedDSN = "snowsim://builtin"
 var standIns = []store.Connection{{Name: "snowsim", Driver: "snowflake", DSN: simulatedDSN,
 	Description: "Simulated Snowflake account that comes with Loadstone; its figures say nothing about Snowflake"}}
 
+// isStandIn reports whether a DSN is that of the server's own stand-in.
+func isStandIn(dsn string) bool { return dsn == simulatedDSN }
+
 // SnowflakeDriver is the driver without the stand-in of a server.
 func SnowflakeDriver() target.Driver { return targetsnowflake.NewDriver() }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/cost"
+	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/matrix"
 	"github.com/loadstone-db/loadstone/engine/membership"
 	"github.com/loadstone-db/loadstone/engine/meter"
@@ -369,7 +370,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 		Room:        s.room,
 		Watch:       s.Roster.Watch,
 		Meter:       s.Meter,
-		Local:       s.leadsHome,
+		Reach:       s.reach,
 	})
 	s.keepRoster(ctx)
 	if err := s.Runs.Open(ctx); err != nil {
@@ -418,8 +419,14 @@ func (s *Services) EnrichmentOf(ctx context.Context, runID string) (engine.Enric
 	return d.Enrichment, nil
 }
 
-// leadsHome reports whether a DSN is that of the server's own sample database, which listens
-// on a socket in its data directory.
-func (s *Services) leadsHome(dsn string) bool {
-	return s.Embedded != nil && dsn == s.Embedded.DSN(embedded.PlaygroundDatabase)
+// reach says who reaches a database: the server's own sample database listens on a socket in its
+// data directory, and its stand-in opens in this process, under an address that is made up.
+func (s *Services) reach(dsn string) fleet.Reach {
+	switch {
+	case isStandIn(dsn):
+		return fleet.ByServer
+	case s.Embedded != nil && dsn == s.Embedded.DSN(embedded.PlaygroundDatabase):
+		return fleet.ByMachine
+	}
+	return fleet.ByAll
 }

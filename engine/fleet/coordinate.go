@@ -56,13 +56,19 @@ func (f *Fleet) Place(workers ...control.AssignRun) ([]Node, error) {
 }
 
 // only is the server's own node for what no node of another process reaches: a recorded run,
-// and a database of the server. Where the server has none, nodes on its machine may reach that.
+// and a database of the server. Where the server has none, nodes on its machine may reach the
+// database that is on it.
 func (f *Fleet) only(a control.AssignRun) string {
 	recorded := a.Workload.Feed != nil && a.Workload.Feed.Run != ""
-	if !recorded && (f.opts.Local == nil || !f.opts.Local(a.DSN)) {
+	reach := ByAll
+	if f.opts.Reach != nil {
+		reach = f.opts.Reach(a.DSN)
+	}
+	if !recorded && reach == ByAll {
 		return ""
 	}
-	if !recorded && !slices.ContainsFunc(f.coord.Nodes(), func(n workcoord.Node) bool { return n.ID == control.OwnNode }) {
+	if !recorded && reach == ByMachine &&
+		!slices.ContainsFunc(f.coord.Nodes(), func(n workcoord.Node) bool { return n.ID == control.OwnNode }) {
 		return ""
 	}
 	return control.OwnNode
@@ -303,6 +309,7 @@ func (f *Fleet) keepTime(ctx context.Context) {
 		select {
 		case <-timer:
 			f.apply(workcoord.Ticked{})
+			f.tidy()
 		case <-f.changed:
 		case <-ctx.Done():
 			return

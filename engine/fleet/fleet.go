@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -63,9 +64,8 @@ type Options struct {
 	Source Source
 	// Module reads a plugin that a node wants; nil where all nodes share the server's.
 	Module func(ctx context.Context, sha256 string) ([]byte, error)
-	// Local reports whether a DSN leads to a database that nobody but this process's machine
-	// reaches; nil: none does.
-	Local func(dsn string) bool
+	// Reach says who reaches the database of a DSN; nil: every node does.
+	Reach func(dsn string) Reach
 	// Watch is told of each change of a node's state. It is called in order, while the fleet
 	// waits, and must not ask the fleet for anything; nil where nobody watches.
 	Watch func(member.NodeEvent)
@@ -101,6 +101,7 @@ type Fleet struct {
 	// shown is the state in which each node was last shown to Watch, refused the last reason by name.
 	shown   map[string]showing
 	refused map[string]string
+	tidied  time.Time
 }
 
 // New makes a fleet; nothing is dialled before Open.
@@ -157,6 +158,16 @@ func (f *Fleet) Open(ctx, lifetime context.Context, run func(func()), l Listener
 	return nil
 }
 
+// Reach says from where a database can be reached.
+type Reach int
+
+// The reaches.
+const (
+	ByAll     Reach = iota
+	ByMachine       // from the server's machine
+	ByServer        // from the server's process
+)
+
 // Capacity is how many connections the nodes hold together.
 type Capacity struct {
 	// None: no node takes new run workers.
@@ -164,24 +175,78 @@ type Capacity struct {
 	// Unlimited: one of the nodes takes any number of connections.
 	Unlimited   bool
 	Connections int
-	// Own: the node in the server's process is one of them.
-	Own bool
+	// Own: the node in the server's process is one of them, with room for OwnConnections, 0 without a limit.
+	Own            bool
+	OwnConnections int
+	// Nodes is how many are known; Out says why they take nothing, Drained that an operator wants it so of one.
+	Nodes   int
+	Out     []string
+	Drained bool
 }
 
 // Capacity adds up what the nodes that take new run workers hold.
 func (f *Fleet) Capacity() Capacity {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	c := Capacity{None: true}
+	c := Capacity{None: true, Nodes: len(f.nodes)}
 	for _, n := range f.coord.Nodes() {
-		if n.InRotation {
-			c.None = false
-			c.Connections += n.Capacity
-			c.Unlimited = c.Unlimited || n.Capacity == 0
-			c.Own = c.Own || n.ID == control.OwnNode
+		if !n.InRotation {
+			c.Out = append(c.Out, n.ID+": "+outReason(n))
+			c.Drained = c.Drained || n.DrainAsked
+			continue
+		}
+		c.None = false
+		c.Connections += n.Capacity
+		c.Unlimited = c.Unlimited || n.Capacity == 0
+		if n.ID == control.OwnNode {
+			c.Own, c.OwnConnections = true, n.Capacity
 		}
 	}
 	return c
+}
+
+// nobody is the error of a run that no node carries.
+func (c Capacity) nobody() error {
+	e := &engine.Error{Code: engine.CodeUnavailable, Message: "No node takes run workers now.",
+		Hint: "`loadstone node list` and the page Nodes say why."}
+	if len(c.Out) > 0 {
+		e.Message = "No node takes run workers now (" + strings.Join(c.Out[:min(len(c.Out), 3)], "; ")
+		if more := len(c.Out) - 3; more > 0 {
+			e.Message += fmt.Sprintf("; and %d more", more)
+		}
+		e.Message += ")."
+	}
+	switch {
+	case c.Drained:
+		e.Hint = "Let one take work again: loadstone node resume NODE, or on the page Nodes."
+	case c.Nodes == 0:
+		e.Message = "The server has no node: its own is switched off, and it dials none."
+		e.Hint = "Start it with a --local-capacity over 0, or tell it of nodes: loadstone node add HOST:PORT."
+	}
+	return e
+}
+
+// Reaches checks whether nodes that are there reach the database of a scenario, by its DSN.
+func (f *Fleet) Reaches(sc engine.Scenario, dsn string) error {
+	if f.opts.Reach == nil {
+		return nil
+	}
+	c, reach, want := f.Capacity(), f.opts.Reach(dsn), sc.Workload.ConcurrentConnections
+	switch {
+	case c.None || reach == ByAll || reach == ByMachine && !c.Own:
+		return nil
+	case !c.Own:
+		return engine.InvalidField("target.connection",
+			"leads to a database inside the server's own process, which no node of another process reaches, and the "+
+				"server's own node takes no run workers",
+			"start the server with a --local-capacity over 0, or resume its own node; or use a database that nodes reach, "+
+				"such as one of loadstone snowsim")
+	case c.OwnConnections > 0 && want > c.OwnConnections:
+		return engine.InvalidField("workload.concurrent_connections",
+			fmt.Sprintf("%d connections are more than the %d of the server's own node, which alone reaches this database",
+				want, c.OwnConnections), "lower it, or start the server with a larger --local-capacity")
+	}
+	return nil
 }
 
 // Fits checks a scenario against the room that there is, of which used connections are taken.
@@ -189,8 +254,7 @@ func (c Capacity) Fits(sc engine.Scenario, used int) error {
 	want := sc.Workload.ConcurrentConnections
 	switch {
 	case c.None:
-		return &engine.Error{Code: engine.CodeUnavailable, Message: "There is no node to carry the load.",
-			Hint: "The node of the server itself has stopped; its log says why. Start the server again."}
+		return c.nobody()
 	case !c.Unlimited && want > c.Connections:
 		return engine.InvalidField("workload.concurrent_connections",
 			fmt.Sprintf("%d connections are more than the %d that the nodes hold", want, c.Connections),

@@ -209,8 +209,8 @@ func TestANodeThatIsSilentHoldsNobodyUp(t *testing.T) {
 		if took := time.Since(begin); took != helloLimit {
 			t.Errorf("opened after %v", took)
 		}
-		if f.Capacity() != (Capacity{Connections: 15}) {
-			t.Errorf("%+v", f.Capacity())
+		if c := f.Capacity(); c.None || c.Unlimited || c.Connections != 15 || c.Own || len(c.Out) != 0 {
+			t.Errorf("%+v", c)
 		}
 		on, err := f.Place(run(4, 2)...)
 		if err != nil {
@@ -475,6 +475,7 @@ func TestWhatANodeHoldsThatDoesNotComeIsLost(t *testing.T) {
 func TestWhatOnlyTheServerReachesIsCarriedByItsOwnNode(t *testing.T) {
 	replayed := engine.Workload{ConcurrentConnections: 2, Feed: &engine.Feed{Run: "r"}}
 	fed := engine.Workload{ConcurrentConnections: 2, Feed: &engine.Feed{CSV: "at_ms"}}
+	reach := func(dsn string) Reach { return map[string]Reach{"home": ByMachine, "inside": ByServer}[dsn] }
 	place := func(f *playing, run, dsn string, w engine.Workload, workers int) (on []string, err error) {
 		var all []control.AssignRun
 		for i := range workers {
@@ -487,7 +488,7 @@ func TestWhatOnlyTheServerReachesIsCarriedByItsOwnNode(t *testing.T) {
 		return on, err
 	}
 	inFleet(t, 3, func(t *testing.T, f *playing) {
-		f.opts.Local = func(dsn string) bool { return dsn == "home" }
+		f.opts.Reach = reach
 		f.wg.Go(func() { _ = f.node(1).Send(f.ctx, hello("a", 100)) })
 		f.wg.Go(func() { _ = f.node(2).Send(f.ctx, hello("b", 100)) })
 		f.wg.Go(func() {
@@ -506,12 +507,22 @@ func TestWhatOnlyTheServerReachesIsCarriedByItsOwnNode(t *testing.T) {
 				t.Errorf("%s is on %v: %v", tt.run, on, err)
 			}
 		}
+		for _, dsn := range []string{"home", "inside"} {
+			large := engine.Workload{ConcurrentConnections: 11}
+			if err := f.Reaches(engine.Scenario{Workload: large}, dsn); err == nil ||
+				!strings.Contains(err.Error(), "more than the 10 of the server's own node") {
+				t.Errorf("%s: %v", dsn, err)
+			}
+		}
+		if err := f.Reaches(engine.Scenario{Workload: fed}, "inside"); err != nil {
+			t.Error(err)
+		}
 		if _, err := place(f, "too much", "home", fed, 2); err == nil || !strings.Contains(err.Error(), control.OwnNode) {
 			t.Errorf("more than the node has room for: %v", err)
 		}
 	})
 	inFleet(t, 1, func(t *testing.T, f *playing) {
-		f.opts.Local = func(dsn string) bool { return dsn == "home" }
+		f.opts.Reach = reach
 		f.wg.Go(func() { _ = f.node(0).Send(f.ctx, hello("a", 100)) })
 		f.open()
 		if err := f.Capacity().Fits(engine.Scenario{Workload: replayed}, 0); !engine.HasCode(err, engine.CodeUnsupported) {
@@ -519,6 +530,20 @@ func TestWhatOnlyTheServerReachesIsCarriedByItsOwnNode(t *testing.T) {
 		}
 		if err := f.Capacity().Fits(engine.Scenario{Workload: fed}, 0); err != nil {
 			t.Errorf("a feed that comes with the run: %v", err)
+		}
+		// What is in the server's process is refused before the run, by field.
+		var e *engine.Error
+		if err := f.Reaches(engine.Scenario{Workload: fed}, "inside"); !errors.As(err, &e) || len(e.Fields) != 1 ||
+			e.Fields[0].Field != "target.connection" {
+			t.Errorf("a database of the server's process: %v", err)
+		}
+		if _, err := place(f, "inside", "inside", fed, 1); err == nil {
+			t.Error("it is placed on another node")
+		}
+		for _, dsn := range []string{"home", "away"} {
+			if err := f.Reaches(engine.Scenario{Workload: fed}, dsn); err != nil {
+				t.Errorf("%s: %v", dsn, err)
+			}
 		}
 		// It may be on the server's machine.
 		if on, err := place(f, "playground", "home", fed, 1); err != nil || on[0] != "a" {

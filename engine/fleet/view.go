@@ -75,6 +75,38 @@ func (f *Fleet) Way(id string) (w startline.Way) {
 	return w
 }
 
+// tidyEvery is how often nodes are looked at that may be forgotten.
+const tidyEvery = time.Minute
+
+// tidy forgets nodes that nobody dials any more and that are not shown any more.
+func (f *Fleet) tidy() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	if now.Sub(f.tidied) < tidyEvery {
+		return
+	}
+	f.tidied = now
+	dialled := map[string]bool{}
+	for _, n := range f.nodes {
+		dialled[n.ID()] = true
+	}
+	for _, c := range f.coord.Nodes() {
+		if dialled[c.ID] || now.Sub(f.shown[c.ID].since) < forgetAfter {
+			continue
+		}
+		for _, a := range f.coord.Apply(now, workcoord.Undialled{Node: c.ID}) {
+			f.do(a)
+		}
+		if _, kept := f.coord.Node(c.ID); !kept {
+			delete(f.byID, c.ID)
+			delete(f.absent, c.ID)
+			delete(f.shown, c.ID)
+			delete(f.refused, c.ID)
+		}
+	}
+}
+
 // Drain asks a node to end what it has and to take nothing new, also one that comes later.
 func (f *Fleet) Drain(id string) { f.wished(id, workcoord.DrainAsked{Node: id}) }
 

@@ -3,12 +3,14 @@ package fleet
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
 )
 
@@ -138,6 +140,83 @@ func TestAWayThatIsRetiredEndsWithItsStream(t *testing.T) {
 		f.node(link).say(f.t, hello("node-a", 4))
 		if f.Capacity().Connections != 4 {
 			t.Error("it is not there again")
+		}
+	})
+}
+
+// TestANodeThatNobodyDialsIsForgotten when it is shown no longer, unless an operator wants something of it; one that
+// is dialled stays, however long it is away.
+func TestANodeThatNobodyDialsIsForgotten(t *testing.T) {
+	sourcedFleet(t, func(f *playing, w Ways, _ closing, e *end) {
+		c, link := f.way()
+		if err := w.Add("b", c.dial); err != nil {
+			t.Error(err)
+		}
+		other := f.node(link)
+		other.say(f.t, hello("node-b", 8))
+		kept, link := f.way()
+		if err := w.Add("c", kept.dial); err != nil {
+			t.Error(err)
+		}
+		f.node(link).say(f.t, hello("node-c", 8))
+		f.Drain("node-c")
+		_ = e.Close()
+		w.Remove("b")
+		w.Remove("c")
+		_ = other.Close()
+		knows := func(id string) bool {
+			f.Fleet.mu.Lock()
+			defer f.Fleet.mu.Unlock()
+			_, ok := f.coord.Node(id)
+			return ok || f.byID[id] != nil || f.shown[id] != showing{}
+		}
+		time.Sleep(forgetAfter - time.Minute)
+		synctest.Wait()
+		if !knows("node-b") {
+			t.Error("it is forgotten while it is shown")
+		}
+		time.Sleep(3 * time.Minute)
+		synctest.Wait()
+		if knows("node-b") {
+			t.Error("it is never forgotten")
+		}
+		if !knows("node-c") {
+			t.Error("what an operator wants of a node is forgotten with it")
+		}
+		if !knows("node-a") {
+			t.Error("a node that is dialled is forgotten")
+		}
+	})
+}
+
+// TestARunWithoutANodeIsToldWhy, and what to do.
+func TestARunWithoutANodeIsToldWhy(t *testing.T) {
+	sc := engine.Scenario{Workload: engine.Workload{ConcurrentConnections: 1}}
+	told := func(f *playing) (message, hint string) {
+		var e *engine.Error
+		if !errors.As(f.Capacity().Fits(sc, 0), &e) {
+			t.Fatal("it fits")
+		}
+		return e.Message, e.Hint
+	}
+	sourcedFleet(t, func(f *playing, _ Ways, _ closing, e *end) {
+		f.Drain("node-a")
+		if m, h := told(f); !strings.Contains(m, "node-a: an operator has asked it to drain") || !strings.Contains(h,
+			"node resume") {
+			t.Errorf("drained: %s %s", m, h)
+		}
+		f.Resume("node-a")
+		e.say(f.t, control.Status{AcceptingWork: true})
+		_ = e.Close()
+		synctest.Wait()
+		if m, h := told(f); !strings.Contains(m, "node-a: its stream has broken") || strings.Contains(h, "resume") {
+			t.Errorf("gone: %s %s", m, h)
+		}
+	})
+	inFleet(t, 0, func(t *testing.T, f *playing) {
+		f.open()
+		if m, h := told(f); !strings.Contains(m, "no node") || !strings.Contains(h, "--local-capacity") {
+			t.Errorf("none: %s %s", m, h)
 		}
 	})
 }

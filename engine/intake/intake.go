@@ -23,6 +23,8 @@ type Options struct {
 	Deps  func() prepare.Deps
 	// Capacity is the room of the nodes now.
 	Capacity func() fleet.Capacity
+	// Reaches says whether nodes reach the database of a DSN.
+	Reaches func(sc engine.Scenario, dsn string) error
 	// Run reads a run as it is stored.
 	Run func(ctx context.Context, runID string) (engine.Run, error)
 }
@@ -61,6 +63,9 @@ func (d *Desk) CreateMember(ctx context.Context, sc engine.Scenario, by string,
 	if err := prepare.Check(ctx, d.opts.Deps(), sc); err != nil {
 		return engine.Run{}, inspect.StoreError(err)
 	}
+	if err := d.reaches(ctx, sc); err != nil {
+		return engine.Run{}, err
+	}
 	id := uuid.NewString()
 	run := engine.Run{RunID: id, ResultID: id, TemplateID: sc.TemplateID, RunName: sc.Name, Scenario: sc,
 		Status: engine.StatusPrepared, Phase: engine.PhasePreparing,
@@ -71,6 +76,16 @@ func (d *Desk) CreateMember(ctx context.Context, sc engine.Scenario, by string,
 	return d.opts.Run(ctx, id)
 }
 
+// reaches checks the scenario's connection against the nodes. One that cannot be opened is
+// checked elsewhere, where it is said what is wrong with it.
+func (d *Desk) reaches(ctx context.Context, sc engine.Scenario) error {
+	_, dsn, err := d.opts.Deps().Connections.OpenDSN(ctx, sc.Target.Connection)
+	if err != nil {
+		return nil //nolint:nilerr // prepare.Check says it, and by field
+	}
+	return d.opts.Reaches(sc, dsn)
+}
+
 // Preflight says what a run of the scenario would do, or the runs of its matrix.
 func (d *Desk) Preflight(ctx context.Context, sc engine.Scenario) (Preflight, error) {
 	for _, one := range sc.Expand() {
@@ -78,6 +93,9 @@ func (d *Desk) Preflight(ctx context.Context, sc engine.Scenario) (Preflight, er
 			return Preflight{}, err
 		}
 		if err := d.opts.Capacity().Fits(one, 0); err != nil {
+			return Preflight{}, err
+		}
+		if err := d.reaches(ctx, one); err != nil {
 			return Preflight{}, err
 		}
 	}

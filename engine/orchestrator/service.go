@@ -69,10 +69,10 @@ type Options struct {
 	Module  func(ctx context.Context, sha256 string) ([]byte, error)
 	Log     zerolog.Logger
 	Version string
-	// Watch, Meter and Local are the fleet's, as fleet.Options say; each may be nil.
+	// Watch, Meter and Reach are the fleet's, as fleet.Options say; each may be nil.
 	Watch func(member.NodeEvent)
 	Meter fleet.Meter
-	Local func(dsn string) bool
+	Reach func(dsn string) fleet.Reach
 	// MostLive is how many live runs one user may have at a time; 0 means no bound.
 	MostLive int
 	// Scratch is a folder for files under construction.
@@ -125,7 +125,7 @@ type Service struct {
 func New(opts Options) *Service {
 	s := &Service{opts: opts, runs: registry.New[*live](),
 		nodes: fleet.New(fleet.Options{Log: opts.Log, Dialers: opts.Nodes, Source: opts.Source, Module: opts.Module,
-			Watch: opts.Watch, Meter: opts.Meter, Local: opts.Local, Chance: opts.Chance})}
+			Watch: opts.Watch, Meter: opts.Meter, Reach: opts.Reach, Chance: opts.Chance})}
 	if opts.Plan == nil {
 		s.opts.Plan = prepare.Plan
 	}
@@ -155,7 +155,8 @@ func New(opts Options) *Service {
 		Changed: func(d *engine.RunDetail) { s.board.Show(d.RunID, payload.Resting(d, time.Now()), false) }})
 	s.Reader = inspect.New(inspect.Options{Store: opts.Store, Results: opts.Results, Enrichments: s.enrichments,
 		Prices: s.opts.Prices, Live: s.runs.Current})
-	s.Desk = intake.New(intake.Options{Store: opts.Store, Deps: s.deps, Capacity: s.nodes.Capacity, Run: s.Run})
+	s.Desk = intake.New(intake.Options{Store: opts.Store, Deps: s.deps, Capacity: s.nodes.Capacity,
+		Reaches: s.nodes.Reaches, Run: s.Run})
 	s.outcomes = outcome.New(outcome.Options{Store: opts.Store, Results: opts.Results, Log: opts.Log, Traits: s.traits,
 		Skipped: s.enrichments.Skipped})
 	s.recovery = recovery.New(recovery.Options{Store: opts.Store, Version: opts.Version, Owner: s.opts.Owner,

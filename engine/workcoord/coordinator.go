@@ -73,6 +73,11 @@ func (c *Coordinator) Apply(now time.Time, h Happening) []Action {
 			n.next = c.now
 			c.become(n, NodeUnreachable, "an operator has added it again")
 		}
+	case Undialled:
+		if n := c.nodes[h.Node]; n != nil && n.state == NodeUnreachable && n.session == "" && !n.drainAsked &&
+			len(c.on(n)) == 0 {
+			delete(c.nodes, n.id)
+		}
 	case Ticked:
 		c.ticked()
 	default:

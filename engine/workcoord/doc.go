@@ -11,6 +11,7 @@
 //	                    ↑        Answered, Greeted          │
 //	                    └───────────────────────────────────┘
 //	           Removed from any state → REMOVED ── Added → UNREACHABLE
+//	           Undialled, of an UNREACHABLE one that carries nothing → (none)
 //
 // An ACTIVE node is pinged once a heartbeat. A ping is missed when no answer
 // has come within the node's timeout, which follows its last round trip. An

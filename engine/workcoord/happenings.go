@@ -105,6 +105,10 @@ type (
 	Removed struct{ Node string }
 	// Added undoes Removed.
 	Added struct{ Node string }
+	// Undialled says that no way leads to a node any more; what comes from it later is as of
+	// one that has not been heard of. One that carries work, or that an operator wants
+	// something of, is kept.
+	Undialled struct{ Node string }
 	// Ticked says that time has passed.
 	Ticked struct{}
 )
@@ -128,4 +132,5 @@ func (DrainAsked) happening()  {}
 func (ResumeAsked) happening() {}
 func (Removed) happening()     {}
 func (Added) happening()       {}
+func (Undialled) happening()   {}
 func (Ticked) happening()      {}

@@ -207,6 +207,7 @@ func TestCoursesKeepTheInvariants(t *testing.T) {
 			"resume": func(t *rapid.T) { w.apply(ResumeAsked{rapid.SampledFrom(ids).Draw(t, "node")}) },
 			"remove": func(t *rapid.T) { w.apply(Removed{rapid.SampledFrom(ids).Draw(t, "node")}) },
 			"add":    func(t *rapid.T) { w.apply(Added{rapid.SampledFrom(ids).Draw(t, "node")}) },
+			"no way": func(t *rapid.T) { w.apply(Undialled{rapid.SampledFrom(ids).Draw(t, "node")}) },
 			"time": func(t *rapid.T) {
 				w.now = w.now.Add(time.Duration(rapid.Int64Range(1, int64(20*time.Second)).Draw(t, "wait")))
 				w.apply(Ticked{})

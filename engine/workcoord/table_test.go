@@ -73,7 +73,8 @@ func happenings() []Happening {
 		Adopted{[]Held{{"a", Work{Key: key, Weight: 2, OnLoss: StayPut}}}},
 		CancelAsked{key}, CancelAsked{Key{Query: "q"}}, Fetched{key, "sum"}, Fetched{key, "other"}, FetchFailed{key, "sum",
 			"503"},
-		FetchFailed{key, "other", "503"}, Forgotten{"q"}, DrainAsked{a}, ResumeAsked{a}, Removed{a}, Added{a}, Ticked{},
+		FetchFailed{key, "other", "503"}, Forgotten{"q"}, DrainAsked{a}, ResumeAsked{a}, Removed{a}, Added{a}, Undialled{a},
+		Ticked{},
 	}
 }
 

@@ -60,7 +60,7 @@ type Ready struct {
 // ReadyChecks is what was looked at.
 type ReadyChecks struct {
 	ControlStore string `json:"control_store" enum:"ok"`
-	Nodes        int    `json:"nodes" minimum:"1" doc:"Nodes that can host run workers now."`
+	Nodes        int    `json:"nodes" minimum:"0" doc:"Nodes that take new run workers now. The server is ready without one: there it can be told of others."`
 }
 
 // describeOutside adds the addresses that the server itself serves.

@@ -39,15 +39,7 @@ func findMajor(major int) (install, error) {
 	dirs, only := candidates()
 	var found, old []install
 	seen := map[string]bool{}
-	for _, dir := range dirs {
-		real, err := filepath.EvalSymlinks(filepath.Join(dir, "postgres"))
-		if err != nil {
-			// Debian puts a link to initdb alone on PATH in some set-ups.
-			if real, err = filepath.EvalSymlinks(filepath.Join(dir, "initdb")); err != nil {
-				continue
-			}
-		}
-		dir = filepath.Dir(real)
+	for _, dir := range resolved(dirs) {
 		if seen[dir] {
 			continue
 		}
@@ -75,6 +67,19 @@ func findMajor(major int) (install, error) {
 				"start with a new data directory.", major, major)}
 	}
 	return install{}, missing(only, old)
+}
+
+// resolved are the folders where the programs of the candidates lie. Either may be a link, to
+// another folder than the other's.
+func resolved(dirs []string) (real []string) {
+	for _, dir := range dirs {
+		for _, name := range []string{"postgres", "initdb"} {
+			if at, err := filepath.EvalSymlinks(filepath.Join(dir, name)); err == nil {
+				real = append(real, filepath.Dir(at))
+			}
+		}
+	}
+	return real
 }
 
 func missing(only string, old []install) *engine.Error {
@@ -122,9 +127,15 @@ func candidates() (dirs []string, only string) {
 	return dirs, ""
 }
 
+// inspect asks the programs in a folder what they are. initdb looks for postgres beside its own
+// file, whatever link it was started by: a link to it is another folder's.
 func inspect(dir string) (install, error) {
-	if _, err := os.Stat(filepath.Join(dir, "initdb")); err != nil {
+	at, err := filepath.EvalSymlinks(filepath.Join(dir, "initdb"))
+	if err != nil {
 		return install{}, err
+	}
+	if filepath.Dir(at) != dir {
+		return install{}, fmt.Errorf("the initdb of %s is %s", dir, at)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

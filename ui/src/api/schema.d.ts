@@ -4181,7 +4181,7 @@ export interface components {
             control_store: "ok";
             /**
              * Format: int64
-             * @description Nodes that can host run workers now.
+             * @description Nodes that take new run workers now. The server is ready without one: there it can be told of others.
              */
             nodes: number;
         };
