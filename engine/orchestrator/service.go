@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -27,6 +28,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/recovery"
+	"github.com/loadstone-db/loadstone/engine/relay"
 	"github.com/loadstone-db/loadstone/engine/registry"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -51,6 +53,7 @@ const (
 // ControlStore is what the orchestrator needs of the control store.
 type ControlStore interface {
 	store.Runs
+	store.RunWishes
 	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, dsn string, err error)
 }
 
@@ -119,6 +122,7 @@ type Service struct {
 	enrichments *enrichment.Service
 	outcomes    *outcome.Service
 	recovery    *recovery.Service
+	relay       *relay.Relay
 }
 
 // New returns a service; nothing happens before Open.
@@ -162,6 +166,7 @@ func New(opts Options) *Service {
 	s.recovery = recovery.New(recovery.Options{Store: opts.Store, Version: opts.Version, Owner: s.opts.Owner,
 		Log: opts.Log, Lifetime: s.lifetime, Go: s.routines.Go, Outcomes: s.outcomes, Nodes: s.nodes,
 		Enrichments: s.enrichments, Live: carrier{s}})
+	s.relay = relay.New(relay.Options{Store: opts.Store, Server: s.opts.Owner, Log: opts.Log, Do: s.relayed})
 	return s
 }
 
@@ -189,6 +194,7 @@ func (s *Service) Open(ctx context.Context) error {
 			err = inspect.StoreError(s.enrichments.ResumeAggregates(ctx))
 		}
 		s.routines.Go(func() { s.recovery.Watch().Keep(s.lifetime) })
+		s.routines.Go(func() { s.relay.Keep(s.lifetime) })
 	})
 	return err
 }
@@ -251,13 +257,18 @@ func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error
 		return engine.Run{}, inspect.Finished(run)
 	}
 	if run.Status != engine.StatusPrepared {
-		return engine.Run{}, &engine.Error{Code: engine.CodeConflict,
-			Message: fmt.Sprintf("The run is %s, and another server owns it.", run.Status), Hint: "stop it there"}
+		return s.stopElsewhere(ctx, runID, by)
 	}
 	none := engine.PhaseNone
-	if _, err := s.opts.Store.Transition(ctx,
+	_, err = s.opts.Store.Transition(ctx,
 		store.Transition{RunID: runID, From: []engine.Status{engine.StatusPrepared}, To: engine.StatusCancelled, Phase: &none,
-			EndTime: time.Now(), StopReason: engine.StopUserRequested, CancellationReason: reasonUser}); err != nil {
+			EndTime: time.Now(), StopReason: engine.StopUserRequested, CancellationReason: reasonUser})
+	if errors.Is(err, store.ErrConflict) {
+		if now, readErr := s.Run(ctx, runID); readErr == nil && now.Status != engine.StatusPrepared {
+			return s.Stop(ctx, runID, by) // somebody has started it meanwhile
+		}
+	}
+	if err != nil {
 		return engine.Run{}, inspect.StoreError(fmt.Errorf("cancelling the run: %w", err))
 	}
 	return s.Run(ctx, runID)
@@ -341,11 +352,6 @@ func withParams(w engine.Workload, params json.RawMessage) engine.Workload {
 // What was found before is kept.
 func (s *Service) RetryEnrichment(ctx context.Context, runID, by string) (engine.Enrichment, error) {
 	return s.enrichments.Retry(ctx, runID, by)
-}
-
-// StopEnrichment ends the enrichment of a run; what was found is kept.
-func (s *Service) StopEnrichment(ctx context.Context, runID, by string) (engine.Enrichment, error) {
-	return s.enrichments.Stop(ctx, runID, by)
 }
 
 // priced is a summary that is fresh from the run's loop with its cost. Without

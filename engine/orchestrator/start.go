@@ -75,6 +75,7 @@ func (s *Service) carry(l *live) {
 	s.runs.Add(l.runID, l)
 	s.routines.Go(func() { l.keeper.Run(s.lifetime) })
 	s.routines.Go(func() { l.loop(s.lifetime) })
+	s.relay.Look() // something may be wanted of a run that is taken over
 }
 
 // firstWorkers are the run workers that a run begins with.

@@ -160,3 +160,72 @@ func TestTheSurvivorTakesARunOver(t *testing.T) {
 		t.Errorf("the page that was open showed %s last", last)
 	}
 }
+
+// stopper stops a run at a server, and says what came of it and how long it took.
+func stopper(t *testing.T, at *orchestrator.Service, runID string) (engine.Run, time.Duration, error) {
+	t.Helper()
+	begin := time.Now()
+	run, err := at.Stop(t.Context(), runID, "tester")
+	return run, time.Since(begin), err
+}
+
+// TestAnyServerStopsARun: what it is asked reaches the server that carries the run, and the answer
+// is that of a run which is being cancelled.
+func TestAnyServerStopsARun(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	links := []*control.Memory{control.NewMemory(), control.NewMemory()}
+	f.outliving(links...)
+	f.svc = f.server("a", links[0])
+	other := f.server("b", links[1])
+	run := f.run(func(sc *engine.Scenario) { steady(sc); sc.Workload.DurationSeconds = 600 })
+	f.until(run.RunID, func(p *engine.Payload) bool { return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 50 })
+	got, took, err := stopper(t, other, run.RunID)
+	if err != nil || got.StopReason != engine.StopUserRequested ||
+		got.Status != engine.StatusCancelling && got.Status != engine.StatusCancelled {
+		t.Fatalf("after %v: %s, %s, %v", took, got.Status, got.StopReason, err)
+	}
+	d := f.settled(run.RunID)
+	if d.Status != engine.StatusCancelled || !d.Summary.Accounting.Balanced || d.Owner != "a" {
+		t.Errorf("%s of %s, %+v\n%s", d.Status, d.Owner, d.Summary.Accounting, f.logs(run.RunID))
+	}
+	// A run that is over has nothing to stop, wherever that is asked; one that has not begun is cancelled.
+	if _, _, err := stopper(t, other, run.RunID); !engine.HasCode(err, engine.CodeConflict) {
+		t.Error(err)
+	}
+	if open, err := f.store.OpenRunWishes(t.Context()); err != nil || len(open) > 0 {
+		t.Errorf("open are %+v, %v", open, err)
+	}
+}
+
+// TestWhoTakesARunOverHonoursItsStop: nobody answers while its owner is dead, which the error
+// says, and the stop is not forgotten.
+func TestWhoTakesARunOverHonoursItsStop(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	links := []*control.Memory{control.NewMemory(), control.NewMemory()}
+	f.outliving(links...)
+	f.svc = f.server("a", links[0])
+	survivor := f.server("b", links[1])
+	run := f.run(func(sc *engine.Scenario) { steady(sc); sc.Workload.DurationSeconds = 600 })
+	f.until(run.RunID, func(p *engine.Payload) bool { return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 50 })
+	f.svc.Kill()
+	f.svc = survivor
+	if _, took, err := stopper(t, survivor, run.RunID); !engine.HasCode(err, engine.CodeUnavailable) ||
+		!strings.Contains(err.Error(), "has not answered") {
+		t.Fatalf("after %v: %v", took, err)
+	}
+	conn, err := pgx.Connect(t.Context(), f.control)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(t.Context()) }()
+	if _, err := conn.Exec(t.Context(), "UPDATE run_status SET lease_until = now() - interval '1 s'"); err != nil {
+		t.Fatal(err)
+	}
+	d := f.settled(run.RunID)
+	if d.Status != engine.StatusCancelled || d.StopReason != engine.StopUserRequested || d.Owner != "b" ||
+		!d.Summary.Accounting.Balanced {
+		t.Errorf("%s of %s, %s, %+v\n%s", d.Status, d.Owner, d.StopReason, d.Summary.Accounting, f.logs(run.RunID))
+	}
+}

@@ -51,6 +51,7 @@ type Store interface {
 	Users
 	Audit
 	Nodes
+	RunWishes
 	Refreshes
 	// Ping proves that the store answers and that its schema is current.
 	Ping(ctx context.Context) error

@@ -23,15 +23,16 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/noderows"
 	"github.com/loadstone-db/loadstone/storage/postgres/refreshrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/wishrows"
 )
 
 // Store implements store.Store. It is safe for concurrent use.
 type Store struct {
-	pool *pgxpool.Pool
+	// probe has the one connection of Ping, so that calls which wait for theirs do not make the store look dead.
+	pool, probe *pgxpool.Pool
 	noderows.Rows
 	refreshrows.Queue
-	// probe has the one connection of Ping, so that calls which wait for theirs do not make the store look dead.
-	probe   *pgxpool.Pool
+	wishrows.Wishes
 	keys    *keyring.Keyring
 	secrets target.Secrets
 }
@@ -41,7 +42,7 @@ var _ store.Store = (*Store)(nil)
 const (
 	// defaultTimeout bounds calls whose context has no deadline.
 	defaultTimeout = 30 * time.Second
-	// MaxConnections is how many connections a store takes, one for Ping not counted.
+	// MaxConnections is how many connections a store takes, those of Ping and of HearRunWishes not counted.
 	MaxConnections = 12
 )
 
@@ -78,7 +79,7 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...tar
 	for _, d := range drivers {
 		known[d.Name()] = d
 	}
-	s := &Store{pool: pool, Rows: noderows.Rows{Pool: pool},
+	s := &Store{pool: pool, Rows: noderows.Rows{Pool: pool}, Wishes: wishrows.Wishes{Pool: pool},
 		Queue: refreshrows.Queue{Pool: pool}, probe: probe, keys: keys, secrets: target.SecretsOf(known)}
 	if err := s.Ping(ctx); err != nil {
 		s.Close()

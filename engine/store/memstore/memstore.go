@@ -40,6 +40,9 @@ type Store struct {
 	audit       []store.AuditEntry
 	wishes      map[string]member.NodeWish
 	nodeEvents  []member.NodeEvent
+	// runWishes are in the order of their numbers; noted is closed with the next one.
+	runWishes []store.RunWish
+	noted     chan struct{}
 	// sealed are the connection strings in clear, by what stands for them in documents.
 	sealed map[string]string
 	// created numbers rows in the order in which they were made.
@@ -59,7 +62,7 @@ func New(drivers ...target.Driver) *Store {
 	s := &Store{secrets: target.SecretsOf(known), runs: map[string]*run{}, matrices: map[string]*matrixRow{},
 		templates: map[string]*templateRow{}, connections: map[string]*connection{}, plugins: map[string]*pluginRow{},
 		users: map[string]store.User{}, tokens: map[[32]byte]*store.Token{}, sealed: map[string]string{},
-		wishes: map[string]member.NodeWish{}}
+		wishes: map[string]member.NodeWish{}, noted: make(chan struct{})}
 	s.Queue = memrefresh.New(s.ended)
 	return s
 }

@@ -60,7 +60,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Admin", admin},
 		{"Tokens", tokens},
 		{"Audit", audit},
-		{"NodeWishes", nodeWishes}, {"NodeEvents", nodeEvents},
+		{"RunWishes", runWishes}, {"NodeWishes", nodeWishes}, {"NodeEvents", nodeEvents},
 		{"DynamicTables", dynamicTables}, {"RefreshClaims", refreshClaims}, {"RefreshExpiry", refreshExpiry},
 		{"RefreshResults", refreshResults}, {"RefreshFailures", refreshFailures}, {"RefreshRuns", refreshRuns},
 		{"RefreshRace", refreshRace}, {"AwaitRefreshes", awaitRefreshes},
