@@ -347,18 +347,23 @@ func operatorOf(t *testing.T, dir string, served *process) caller {
 	return caller{t, o.Address, [2]string{"Authorization", "Bearer " + o.Secret}}
 }
 
-// signedIn makes a session and a token of it.
+// signedIn makes a session and a token of it. A link is good until there is another one, which a
+// server that starts on the same store makes too: it is asked for again then.
 func (c caller) signedIn() (session, token caller, secret string) {
 	c.t.Helper()
-	var link map[string]string
-	c.do("POST", "/api/auth/signin-links", struct{}{}, &link)
-	for _, text := range link {
-		if _, once, ok := strings.Cut(text, "/signin?token="); ok {
-			secret = once
-		}
-	}
 	var cookie string
-	c.do("POST", "/api/auth/signin", map[string]string{"token": secret}, &cookie)
+	var refused error
+	until(c.t, time.Minute, func() bool {
+		var link map[string]string
+		c.do("POST", "/api/auth/signin-links", struct{}{}, &link)
+		for _, text := range link {
+			if _, once, ok := strings.Cut(text, "/signin?token="); ok {
+				secret = once
+			}
+		}
+		_, refused = c.try("POST", "/api/auth/signin", map[string]string{"token": secret}, &cookie)
+		return refused == nil
+	}, func() string { return fmt.Sprint(refused) })
 	session = caller{c.t, c.base, [2]string{"Cookie", cookie}}
 	var made struct{ Secret string }
 	session.do("POST", "/api/auth/tokens", map[string]string{"name": "test"}, &made)

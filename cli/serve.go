@@ -78,15 +78,16 @@ func (c *serveCommand) Run(e *command.Env) error {
 	// The server's own life: it ends on the signal, after the progress is told.
 	serving := make(chan error, 1)
 	go func() { serving <- srv.Serve(e.Ctx) }()
+	// First: a link makes those before it useless, also one that the operator has just asked for.
+	link, how, err := firstLink(e.Ctx, srv, s.DataDir)
+	if err != nil {
+		return err
+	}
 	forget, err := leaveOperator(s.DataDir, address, srv.Operator())
 	if err != nil {
 		return err
 	}
 	defer forget()
-	link, how, err := firstLink(e.Ctx, srv, s.DataDir)
-	if err != nil {
-		return err
-	}
 	e.Log.Info().Str("address", address).Str("data_dir", s.DataDir).Str("control_store", s.ControlStore()).
 		Str("results", s.ResultsAt).Msg("serving")
 	_, _ = fmt.Fprintf(e.Stdout, "\nLoadstone is ready.\n  Open:  %s\n         (%s)\n\n", terminal.Bold(e.Stdout, link),
