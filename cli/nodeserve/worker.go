@@ -97,7 +97,7 @@ func (c *Command) Run(e *command.Env) error {
 	fetched.want = node.WantPlugin
 	meters.Read = node.State
 	listener, err := controlrpc.Listen(e.Ctx,
-		controlrpc.ListenOptions{Address: c.Listen, Security: security, Identity: identity,
+		controlrpc.ListenOptions{Address: c.Listen, Security: security, Identity: identity, Version: e.Version,
 			Plugin: func(ctx context.Context, wasm []byte) error { _, err := plugins.Register(ctx, wasm, false); return err },
 			Log:    e.Log})
 	if err != nil {

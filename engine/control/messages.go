@@ -178,6 +178,8 @@ type Ping struct {
 type Hello struct {
 	NodeID  string
 	Version string
+	// Protocol is the number of the messages that the node speaks; see engine/compat.
+	Protocol int
 	// Session identifies the node's process; it changes when the node restarts.
 	Session string
 	// Capacity is the most connections the node takes; 0 means no limit of its own.

@@ -22,6 +22,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/compat"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/workcoord"
@@ -58,6 +59,8 @@ type Listener interface {
 // Options are what a fleet is made of.
 type Options struct {
 	Log zerolog.Logger
+	// Version is the server's. Nodes of versions that do not work with it are sent away.
+	Version string
 	// Dialers lead to one node each.
 	Dialers []control.Dialer
 	// Source finds more while the fleet is open; nil finds none.
@@ -168,6 +171,11 @@ const (
 	ByServer        // from the server's process
 )
 
+// build is who the server is to nodes.
+func (f *Fleet) build() compat.Build {
+	return compat.Build{Version: f.opts.Version, Protocol: compat.Protocol}
+}
+
 // Capacity is how many connections the nodes hold together.
 type Capacity struct {
 	// None: no node takes new run workers.
@@ -200,6 +208,11 @@ func (f *Fleet) Capacity() Capacity {
 		c.Unlimited = c.Unlimited || n.Capacity == 0
 		if n.ID == control.OwnNode {
 			c.Own, c.OwnConnections = true, n.Capacity
+		}
+	}
+	for _, n := range f.nodes {
+		if v := n.stranger(); n.ID() == "" && v.Address != "" {
+			c.Out = append(c.Out, v.Address+": "+v.Reason)
 		}
 	}
 	return c

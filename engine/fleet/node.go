@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine/compat"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/workcoord"
 )
@@ -47,6 +48,7 @@ type node struct {
 	failure string
 	// partsSince is when each part was announced that is not acknowledged, by work id.
 	partsSince map[string]time.Time
+	unfit      string    // why the node of the last stream cannot be used
 	lost       time.Time // when its stream broke; zero while it stands or never did
 }
 
@@ -149,6 +151,9 @@ func (n *node) dial(ctx context.Context) (control.ServerEnd, error) {
 
 // sayWhy logs why there is no stream.
 func (n *node) sayWhy(err error) {
+	if errors.As(err, new(unfitError)) {
+		return // the refusal was logged
+	}
 	log := n.fleet.opts.Log.With().Str("node_id", n.ID()).Logger()
 	if errors.Is(err, control.ErrSameNode) {
 		log.Info().Err(err).Msg("two addresses lead to one node, which counts once")
@@ -169,15 +174,24 @@ func (n *node) hold(ctx context.Context, end control.ServerEnd) error {
 		n.flush(end)
 	}
 	n.mu.Lock()
-	id, name := n.id, n.session
-	n.session, n.end, n.status = "", nil, nil
+	id, name, unfit := n.id, n.session, n.unfit
+	n.session, n.end, n.status, n.unfit = "", nil, nil, ""
 	n.mu.Unlock()
 	if name != "" {
 		n.fleet.opts.Meter.Disconnected()
 		n.fleet.apply(workcoord.StreamLost{Node: id, Session: name})
 	}
+	if unfit != "" {
+		_ = end.Close()
+		return unfitError(unfit)
+	}
 	return errors.Join(err, end.Close())
 }
+
+// unfitError says why a node was sent away that cannot be used.
+type unfitError string
+
+func (e unfitError) Error() string { return string(e) }
 
 // flush sends what was decided before the end.
 func (n *node) flush(end control.ServerEnd) {
@@ -228,14 +242,24 @@ func (n *node) greet(h control.Hello, end control.ServerEnd) {
 	for i, w := range h.Workers {
 		held[i] = keyOf(w.RunID, w.WorkerID)
 	}
-	tell, refused := f.decide(workcoord.Greeted{Node: h.NodeID, Session: session, Link: n.link(),
+	unfit := ""
+	if err := compat.Check(f.build(), compat.Build{Version: h.Version, Protocol: h.Protocol}); err != nil {
+		unfit = err.Error()
+	}
+	tell, refused := f.decide(workcoord.Greeted{Node: h.NodeID, Session: session, Link: n.link(), Unfit: unfit,
 		Process: h.Session, Capacity: h.Capacity, Accepting: true, Held: held})
+	n.mu.Lock()
+	n.unfit = unfit
 	if refused {
-		n.mu.Lock()
 		n.session = "" // whatever it says is not heard
-		n.mu.Unlock()
+	}
+	n.mu.Unlock()
+	if refused {
 		return
 	}
+	f.mu.Lock()
+	delete(f.refused, h.NodeID) // if it is refused again, that is news
+	f.mu.Unlock()
 	n.connected()
 	for _, p := range h.Aside {
 		f.listener.Aside(p)

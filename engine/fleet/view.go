@@ -244,7 +244,7 @@ func (n *node) view(c workcoord.Node, workers []member.NodeRunWorker, now time.T
 			v.ClockOffsetMs, v.ClockErrorMs = &ahead, &wrong
 		}
 	}
-	if v.State == member.NodeUnreachable && n.failure != "" {
+	if v.State == member.NodeUnreachable && n.failure != "" && n.failure != v.Reason {
 		v.Reason, v.OutReason = v.Reason+"; "+n.failure, v.OutReason+"; "+n.failure
 	}
 	return v

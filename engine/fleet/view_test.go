@@ -242,3 +242,60 @@ func TestANodeIsDrainedResumedAndRemoved(t *testing.T) {
 		}
 	})
 }
+
+// TestANodeTwoMinorVersionsApartIsSentAway: the page and the log's event name both versions and the
+// cure, no run worker is placed on it, and it is let in when it comes with a version that fits.
+func TestANodeTwoMinorVersionsApartIsSentAway(t *testing.T) {
+	inWatchedFleet(t, func(t *testing.T, f *watching) {
+		f.opts.Version = "v1.4.0"
+		f.wg.Go(f.open)
+		greeting := func(version string, protocol int) {
+			h := hello("a", 10)
+			h.Version, h.Protocol = version, protocol
+			f.node(0).say(t, h)
+			time.Sleep(time.Second)
+		}
+		for range 3 {
+			time.Sleep(20 * time.Second)
+			greeting("v1.2.7", 1)
+			if n := f.one(t); n.State != member.NodeUnreachable {
+				t.Fatalf("it is let in: %+v", n)
+			}
+		}
+		const why = "the node is Loadstone v1.2.7 and the server v1.4.0, which are more than one minor version apart: " +
+			"upgrade the node to 1.4"
+		n := f.one(t)
+		if n.State != member.NodeUnreachable || n.Version != "v1.2.7" || n.AcceptingWork || n.Reason != why ||
+			n.OutReason != why {
+			t.Errorf("%+v", n)
+		}
+		if _, err := f.Place(run(2, 3)...); err == nil {
+			t.Error("a run worker was placed on it")
+		}
+		sc := engine.Scenario{Workload: engine.Workload{ConcurrentConnections: 1}}
+		if err := f.Capacity().Fits(sc, 0); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("a run that does not find a node is told %v", err)
+		}
+		refused := 0
+		for _, e := range f.events {
+			if e.Kind == member.NodeRefused && strings.HasSuffix(e.Reason, why) {
+				refused++
+			}
+		}
+		if refused != 1 {
+			t.Errorf("%d lines about it: %+v", refused, f.events)
+		}
+		// A later protocol of a program that was built between versions, and one that fits.
+		greeting("8629e92", 3)
+		if n := f.one(t); n.State != member.NodeUnreachable || !strings.Contains(n.Reason, "upgrade the server") {
+			t.Errorf("%+v", n)
+		}
+		greeting("v1.3.0", 0)
+		if n := f.one(t); n.State != member.NodeActive || !n.AcceptingWork {
+			t.Errorf("one minor version apart: %+v", n)
+		}
+		if _, err := f.Place(run(2, 3)...); err != nil {
+			t.Error(err)
+		}
+	})
+}

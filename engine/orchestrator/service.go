@@ -129,7 +129,7 @@ type Service struct {
 func New(opts Options) *Service {
 	s := &Service{opts: opts, runs: registry.New[*live](),
 		nodes: fleet.New(fleet.Options{Log: opts.Log, Dialers: opts.Nodes, Source: opts.Source, Module: opts.Module,
-			Watch: opts.Watch, Meter: opts.Meter, Reach: opts.Reach, Chance: opts.Chance})}
+			Version: opts.Version, Watch: opts.Watch, Meter: opts.Meter, Reach: opts.Reach, Chance: opts.Chance})}
 	if opts.Plan == nil {
 		s.opts.Plan = prepare.Plan
 	}

@@ -18,6 +18,8 @@ type (
 		Capacity            int
 		Accepting, Draining bool
 		Held                []Key
+		// Unfit says why the node cannot be used although it is there, "" when it can.
+		Unfit string
 	}
 	// Reported is a node's status.
 	Reported struct {

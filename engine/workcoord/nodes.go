@@ -184,6 +184,10 @@ func (c *Coordinator) greeted(h Greeted) {
 			fmt.Sprintf("another node with the same identity is connected at %s", n.link)})
 		return
 	}
+	if h.Unfit != "" {
+		c.unfit(n, h)
+		return
+	}
 	moved := n.link != "" && n.link != h.Link
 	// Only one process listens at a place: when it is another, the one before is gone.
 	restarted := n.process != "" && n.process != h.Process
@@ -205,6 +209,20 @@ func (c *Coordinator) greeted(h Greeted) {
 	}
 	c.reconcile(n, h.Held, moved, restarted)
 	c.beat(n)
+}
+
+// unfit sends a node away that cannot be used as it is. It is shown with the reason, and what it had
+// is lost when it must have stopped by itself.
+func (c *Coordinator) unfit(n *node, h Greeted) {
+	c.do(RefuseNode{h.Node, h.Session, h.Link, h.Unfit})
+	if n.session != "" {
+		c.forsake(n, false)
+	}
+	n.link, n.process, n.session, n.capacity = h.Link, h.Process, "", h.Capacity
+	n.pings, n.heard, n.next = nil, c.now, c.now.Add(c.policy.Probe)
+	if n.state != NodeUnreachable || n.why != h.Unfit {
+		c.become(n, NodeUnreachable, h.Unfit)
+	}
 }
 
 // reconcile compares what a node holds with what it should.

@@ -63,6 +63,7 @@ func happenings() []Happening {
 		Greeted{Node: a, Session: "a2", Link: "a:9090", Process: "a-p1", Accepting: true, Held: []Key{key}},
 		Greeted{Node: a, Session: "a2", Link: "a:9090", Process: "a-p2", Accepting: true},
 		Greeted{Node: a, Session: "x1", Link: "x:9090", Process: "x-p1", Accepting: true},
+		Greeted{Node: a, Session: "a2", Link: "a:9090", Process: "a-p2", Accepting: true, Unfit: "too old"},
 		Reported{a, s, true, false}, Reported{a, s, false, false}, Reported{a, s, false, true}, Reported{a, "old", false,
 			true},
 		Answered{a, s, 1}, Answered{a, "old", 1}, StreamLost{a, s}, StreamLost{a, "old"},

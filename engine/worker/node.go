@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/compat"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -224,7 +225,7 @@ func (n *Node) Close() {
 func (n *Node) hello() control.Hello {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	h := control.Hello{NodeID: n.opts.NodeID, Version: n.opts.Version, Session: n.session,
+	h := control.Hello{NodeID: n.opts.NodeID, Version: n.opts.Version, Protocol: compat.Protocol, Session: n.session,
 		Capacity: max(n.opts.Capacity, 0)}
 	for _, w := range n.held {
 		h.Workers = append(h.Workers, w.report())

@@ -445,7 +445,10 @@ type Open struct {
 	Session       int64  `protobuf:"varint,3,opt,name=session,proto3" json:"session,omitempty"`
 	// The way by which the server has come; a second one to the same node is refused
 	// while a stream stands.
-	Link          string `protobuf:"bytes,4,opt,name=link,proto3" json:"link,omitempty"`
+	Link string `protobuf:"bytes,4,opt,name=link,proto3" json:"link,omitempty"`
+	// The number of the messages that the server speaks; 0 of one that says none, which
+	// does not compare it with the node's either.
+	Protocol      int64 `protobuf:"varint,5,opt,name=protocol,proto3" json:"protocol,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -506,6 +509,13 @@ func (x *Open) GetLink() string {
 		return x.Link
 	}
 	return ""
+}
+
+func (x *Open) GetProtocol() int64 {
+	if x != nil {
+		return x.Protocol
+	}
+	return 0
 }
 
 type AssignRun struct {
@@ -1294,6 +1304,7 @@ type Hello struct {
 	Workers       []*WorkerState `protobuf:"bytes,5,rep,name=workers,proto3" json:"workers,omitempty"`
 	Parts         []*WorkReady   `protobuf:"bytes,6,rep,name=parts,proto3" json:"parts,omitempty"`
 	Aside         []*AsidePart   `protobuf:"bytes,7,rep,name=aside,proto3" json:"aside,omitempty"`
+	Protocol      int64          `protobuf:"varint,8,opt,name=protocol,proto3" json:"protocol,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1375,6 +1386,13 @@ func (x *Hello) GetAside() []*AsidePart {
 		return x.Aside
 	}
 	return nil
+}
+
+func (x *Hello) GetProtocol() int64 {
+	if x != nil {
+		return x.Protocol
+	}
+	return 0
 }
 
 type AsidePart struct {
@@ -3817,12 +3835,13 @@ const file_control_proto_rawDesc = "" +
 	"\x04pong\x18\t \x01(\v2\x1a.loadstone.control.v1.PongH\x00R\x04pong\x12I\n" +
 	"\rplugin_wanted\x18\n" +
 	" \x01(\v2\".loadstone.control.v1.PluginWantedH\x00R\fpluginWantedB\t\n" +
-	"\amessageJ\x04\b\v\x10\x0e\"\x82\x01\n" +
+	"\amessageJ\x04\b\v\x10\x0e\"\x9e\x01\n" +
 	"\x04Open\x12%\n" +
 	"\x0eserver_version\x18\x01 \x01(\tR\rserverVersion\x12%\n" +
 	"\x0eserver_process\x18\x02 \x01(\tR\rserverProcess\x12\x18\n" +
 	"\asession\x18\x03 \x01(\x03R\asession\x12\x12\n" +
-	"\x04link\x18\x04 \x01(\tR\x04link\"\x86\x03\n" +
+	"\x04link\x18\x04 \x01(\tR\x04link\x12\x1a\n" +
+	"\bprotocol\x18\x05 \x01(\x03R\bprotocol\"\x86\x03\n" +
 	"\tAssignRun\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n" +
 	"\tresult_id\x18\x02 \x01(\tR\bresultId\x12\x1b\n" +
@@ -3889,7 +3908,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04over\x18\x01 \x01(\bR\x04over\"H\n" +
 	"\x04Ping\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x03R\x03seq\x12.\n" +
-	"\x04sent\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04sent\"\x9b\x02\n" +
+	"\x04sent\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04sent\"\xb7\x02\n" +
 	"\x05Hello\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x18\n" +
@@ -3897,7 +3916,8 @@ const file_control_proto_rawDesc = "" +
 	"\bcapacity\x18\x04 \x01(\x03R\bcapacity\x12;\n" +
 	"\aworkers\x18\x05 \x03(\v2!.loadstone.control.v1.WorkerStateR\aworkers\x125\n" +
 	"\x05parts\x18\x06 \x03(\v2\x1f.loadstone.control.v1.WorkReadyR\x05parts\x125\n" +
-	"\x05aside\x18\a \x03(\v2\x1f.loadstone.control.v1.AsidePartR\x05aside\"k\n" +
+	"\x05aside\x18\a \x03(\v2\x1f.loadstone.control.v1.AsidePartR\x05aside\x12\x1a\n" +
+	"\bprotocol\x18\b \x01(\x03R\bprotocol\"k\n" +
 	"\tAsidePart\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n" +
 	"\tworker_id\x18\x02 \x01(\tR\bworkerId\x12\x12\n" +

@@ -130,8 +130,9 @@ func toNode(w *pb.ToNode) (control.ToNode, error) {
 func fromWire(m control.FromNode) (*pb.FromNode, error) {
 	switch m := m.(type) {
 	case control.Hello:
-		h := &pb.Hello{NodeId: m.NodeID, Version: m.Version, Session: m.Session, Capacity: int64(m.Capacity),
-			Workers: listed(m.Workers, workerState), Parts: listed(m.Parts, workReady)}
+		h := &pb.Hello{NodeId: m.NodeID, Version: m.Version, Protocol: int64(m.Protocol), Session: m.Session,
+			Capacity: int64(m.Capacity),
+			Workers:  listed(m.Workers, workerState), Parts: listed(m.Parts, workReady)}
 		h.Aside = listed(m.Aside, func(p control.AsidePart) *pb.AsidePart {
 			return &pb.AsidePart{RunId: p.RunID, WorkerId: p.WorkerID, Name: p.Name, Reason: p.Reason}
 		})
@@ -168,7 +169,8 @@ func fromNode(w *pb.FromNode) (control.FromNode, error) {
 	switch w := w.GetMessage().(type) {
 	case *pb.FromNode_Hello:
 		p := w.Hello
-		return control.Hello{NodeID: p.GetNodeId(), Version: p.GetVersion(), Session: p.GetSession(),
+		return control.Hello{NodeID: p.GetNodeId(), Version: p.GetVersion(), Protocol: int(p.GetProtocol()),
+			Session:  p.GetSession(),
 			Capacity: int(p.GetCapacity()), Workers: listed(p.GetWorkers(), readWorkerState),
 			Parts: listed(p.GetParts(), readWorkReady), Aside: listed(p.GetAside(), func(a *pb.AsidePart) control.AsidePart {
 				return control.AsidePart{RunID: a.GetRunId(), WorkerID: a.GetWorkerId(), Name: a.GetName(), Reason: a.GetReason()}

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/loadstone-db/loadstone/engine/compat"
 	"github.com/loadstone-db/loadstone/engine/control"
 	pb "github.com/loadstone-db/loadstone/engine/control/controlpb"
 	"github.com/loadstone-db/loadstone/engine/control/nodecert"
@@ -118,6 +119,7 @@ func (d *Dialer) open(ctx context.Context) (control.ServerEnd, error) {
 	s, err := d.client.Control(life, grpc.WaitForReady(true))
 	if err == nil {
 		err = s.Send(&pb.ToNode{Message: &pb.ToNode_Open{Open: &pb.Open{ServerVersion: d.opts.Version,
+			Protocol:      compat.Protocol,
 			ServerProcess: d.opts.Process, Session: d.opts.Sessions.Add(1), Link: d.opts.Address}}})
 	}
 	if err == nil {

@@ -28,6 +28,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/loadstone-db/loadstone/engine/compat"
 	"github.com/loadstone-db/loadstone/engine/control"
 	pb "github.com/loadstone-db/loadstone/engine/control/controlpb"
 	"github.com/loadstone-db/loadstone/engine/control/nodecert"
@@ -40,6 +41,8 @@ type ListenOptions struct {
 	Security Security
 	// Identity is the node's own, in place of Security; nil without one.
 	Identity *nodecert.Identity
+	// Version is the node's, for servers that are too old to compare it with theirs.
+	Version string
 	// Plugin takes a module that the server brings; its hash has been checked.
 	Plugin func(ctx context.Context, wasm []byte) error
 	Log    zerolog.Logger
@@ -273,10 +276,23 @@ func (l *Listener) opened(s grpc.BidiStreamingServer[pb.ToNode, pb.FromNode]) (*
 		if open == nil {
 			return nil, status.Error(codes.InvalidArgument, "a stream begins with Open")
 		}
+		if err := l.tooFar(open); err != nil {
+			l.opts.Log.Error().Err(err).Msg("a server is not let in")
+			return nil, status.Error(codes.FailedPrecondition, err.Error())
+		}
 		return open, nil
 	case <-limit.C:
 		return nil, status.Error(codes.DeadlineExceeded, "a stream begins with Open, and none came")
 	}
+}
+
+// tooFar says that a server does not work with this node, where the server does not find out itself.
+func (l *Listener) tooFar(open *pb.Open) error {
+	if open.GetProtocol() > 0 {
+		return nil
+	}
+	return compat.Check(compat.Build{Version: open.GetServerVersion()},
+		compat.Build{Version: l.opts.Version, Protocol: compat.Protocol})
 }
 
 // take makes the stream that of the server's process, in place of an older one of it.
