@@ -36,7 +36,7 @@ func (f *Fleet) Place(workers ...control.AssignRun) ([]Node, error) {
 	for _, a := range f.coord.Apply(time.Now(), workcoord.Submitted{Works: works, Together: true}) {
 		switch a := a.(type) {
 		case workcoord.Assign:
-			on[a.Work.Key] = f.byID[a.Node]
+			on[a.Work.Key] = f.handle(a.Node)
 		case workcoord.NotPlaced:
 			for _, key := range a.Keys {
 				delete(f.placed, key)
@@ -93,7 +93,7 @@ func (f *Fleet) Adopt(state control.RunState, workers ...Carried) []Node {
 		f.placed[key] = w.AssignRun
 		works[i] = workcoord.Held{Node: w.Node,
 			Work: workcoord.Work{Key: key, Weight: w.Connections, OnLoss: workcoord.StayPut}}
-		nodes[i] = f.named(w.Node)
+		nodes[i] = f.handle(w.Node)
 	}
 	f.mu.Unlock()
 	f.apply(workcoord.Adopted{Works: works})
@@ -141,37 +141,6 @@ func (f *Fleet) known() []*node {
 // askEvery is how often Ask looks whether the nodes have answered.
 const askEvery = 10 * time.Millisecond
 
-// named is the node of that name. It needs mu.
-func (f *Fleet) named(id string) Node {
-	if n := f.byID[id]; n != nil {
-		return n
-	}
-	if f.absent[id] == nil {
-		f.absent[id] = &absent{f, id}
-	}
-	return f.absent[id]
-}
-
-// absent is a node that had not introduced itself when it was asked for.
-type absent struct {
-	fleet *Fleet
-	id    string
-}
-
-// ID implements Node.
-func (n *absent) ID() string { return n.id }
-
-// Send implements Node. A message to a node that has never been there is dropped.
-func (n *absent) Send(m control.ToNode) error {
-	n.fleet.mu.Lock()
-	at := n.fleet.byID[n.id]
-	n.fleet.mu.Unlock()
-	if at == nil {
-		return control.ErrClosed
-	}
-	return at.Send(m)
-}
-
 // Forget ends what the fleet knows of a run: what nodes still hold of it they are told to end.
 func (f *Fleet) Forget(runID string) {
 	f.apply(workcoord.Forgotten{Query: runID})
@@ -188,28 +157,36 @@ func (f *Fleet) Forget(runID string) {
 // apply tells the coordinator what has happened, does what it says, and tells the
 // listener of what is lost.
 func (f *Fleet) apply(h workcoord.Happening) {
-	tell, _ := f.decide(h)
+	tell, _ := f.decide(h, nil)
 	tell()
 }
 
-// decide is apply without telling the listener, who may ask the fleet something. refused
-// says that the node is not wanted.
-func (f *Fleet) decide(h workcoord.Happening) (tell func(), refused bool) {
+// decide is apply without telling the listener, who may ask the fleet something. by is the way
+// on which a node has introduced itself; refused says that it is not wanted.
+func (f *Fleet) decide(h workcoord.Happening, by *node) (tell func(), refused bool) {
 	f.mu.Lock()
 	defer f.wake()
 	defer f.mu.Unlock()
 	var lost []func()
-	for _, a := range f.coord.Apply(time.Now(), h) {
+	actions := f.coord.Apply(time.Now(), h)
+	if g, ok := h.(workcoord.Greeted); ok {
+		refused = slices.ContainsFunc(actions, func(a workcoord.Action) bool {
+			r, ok := a.(workcoord.RefuseNode)
+			return ok && r.Session == g.Session
+		})
+		// What is to be said now goes to where the node is. Nothing waits for one that was never let in.
+		if !refused || f.byID[g.Node] == nil {
+			by.arrive(g.Node)
+		}
+	}
+	for _, a := range actions {
 		switch a := a.(type) {
 		case workcoord.Lost:
 			if w, ok := f.placed[a.Key]; ok {
-				from := f.named(a.Node)
+				from := f.handle(a.Node)
 				lost = append(lost, func() { f.listener.Hear(w.RunID, from, lostWorker(w, a)) })
 			}
 			continue
-		case workcoord.RefuseNode:
-			g, ok := h.(workcoord.Greeted)
-			refused = refused || ok && g.Session == a.Session
 		}
 		f.do(a)
 	}

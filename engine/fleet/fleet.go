@@ -97,8 +97,9 @@ type Fleet struct {
 	coord  *workcoord.Coordinator
 	byID   map[string]*node
 	placed map[workcoord.Key]control.AssignRun
-	absent map[string]*absent
-	stream int64 // numbers the streams
+	// handles are the nodes as others hold them, by name.
+	handles map[string]*handle
+	stream  int64 // numbers the streams
 	// asked is when a node was given a run worker that it has not answered for.
 	asked map[workcoord.Key]time.Time
 	// shown is the state in which each node was last shown to Watch, refused the last reason by name.
@@ -116,8 +117,8 @@ func New(opts Options) *Fleet {
 		lost: make(chan struct{}, 1), dialling: make(chan struct{}, mostDialling),
 		found: map[string]*node{}, coord: workcoord.New(workcoord.DefaultPolicy()),
 		byID: map[string]*node{}, placed: map[workcoord.Key]control.AssignRun{}, asked: map[workcoord.Key]time.Time{},
-		absent: map[string]*absent{},
-		shown:  map[string]showing{}, refused: map[string]string{}}
+		handles: map[string]*handle{},
+		shown:   map[string]showing{}, refused: map[string]string{}}
 	if f.opts.Watch == nil {
 		f.opts.Watch = func(member.NodeEvent) {}
 	}

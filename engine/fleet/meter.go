@@ -67,15 +67,6 @@ func (f *Fleet) answered(key workcoord.Key, accepted bool) {
 	}
 }
 
-// announce notes when a part was announced first.
-func (n *node) announce(workID string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if _, known := n.partsSince[workID]; !known {
-		n.partsSince[workID] = time.Now()
-	}
-}
-
 // measured is a part that is being read, measured from its opening to its closing.
 type measured struct {
 	io.ReadCloser

@@ -36,6 +36,8 @@ type node struct {
 	leave context.CancelFunc
 	// greetings counts those that were taken in.
 	greetings atomic.Int64
+	// from is the node that has introduced itself here; it belongs to the goroutine that listens.
+	from *handle
 
 	mu      sync.Mutex
 	retired bool // the way ends with its stream
@@ -46,15 +48,12 @@ type node struct {
 	// status is the last of the stream that stands; failure why there is none.
 	status  *control.Status
 	failure string
-	// partsSince is when each part was announced that is not acknowledged, by work id.
-	partsSince map[string]time.Time
-	unfit      string    // why the node of the last stream cannot be used
-	lost       time.Time // when its stream broke; zero while it stands or never did
+	unfit   string    // why the node of the last stream cannot be used
+	lost    time.Time // when its stream broke; zero while it stands or never did
 }
 
 func newNode(f *Fleet, d control.Dialer) *node {
-	return &node{fleet: f, dialer: d, out: control.NewMailbox(control.PolicyToNode, nil), ready: make(chan struct{}),
-		partsSince: map[string]time.Time{}}
+	return &node{fleet: f, dialer: d, out: control.NewMailbox(control.PolicyToNode, nil), ready: make(chan struct{})}
 }
 
 // Send implements Node.
@@ -170,6 +169,7 @@ func (n *node) hold(ctx context.Context, end control.ServerEnd) error {
 	err := n.listen(ctx, end)
 	cancel()
 	writing.Wait()
+	n.handOn()
 	if ctx.Err() != nil {
 		n.flush(end)
 	}
@@ -231,12 +231,10 @@ func (n *node) greet(h control.Hello, end control.ServerEnd) {
 	f.mu.Lock()
 	f.stream++
 	session := fmt.Sprintf("%s/%d", h.Session, f.stream)
-	if at := f.byID[h.NodeID]; at == nil || at.away() {
-		f.byID[h.NodeID] = n
-	}
+	from := f.handle(h.NodeID)
 	f.mu.Unlock()
 	n.mu.Lock()
-	n.id, n.session, n.end, n.version = h.NodeID, session, end, h.Version
+	n.id, n.from, n.session, n.end, n.version = h.NodeID, from, session, end, h.Version
 	n.mu.Unlock()
 	held := make([]workcoord.Key, len(h.Workers))
 	for i, w := range h.Workers {
@@ -247,7 +245,7 @@ func (n *node) greet(h control.Hello, end control.ServerEnd) {
 		unfit = err.Error()
 	}
 	tell, refused := f.decide(workcoord.Greeted{Node: h.NodeID, Session: session, Link: n.link(), Unfit: unfit,
-		Process: h.Session, Capacity: h.Capacity, Accepting: true, Held: held})
+		Process: h.Session, Capacity: h.Capacity, Accepting: true, Held: held}, n)
 	n.mu.Lock()
 	n.unfit = unfit
 	if refused {
@@ -271,7 +269,7 @@ func (n *node) greet(h control.Hello, end control.ServerEnd) {
 	tell()
 	for _, w := range h.Workers {
 		if !n.heardWorker(session, w) && !w.Status.Ended() {
-			f.listener.Stranger(n, w)
+			f.listener.Stranger(from, w)
 		}
 	}
 	n.greetings.Add(1)
@@ -304,13 +302,13 @@ func (n *node) heard(ctx context.Context, session string, end control.ServerEnd,
 		f.apply(workcoord.Accepted{Node: id, Session: session, Key: keyOf(m.RunID, m.WorkerID)})
 	case control.RunRejected:
 		f.apply(workcoord.Rejected{Node: id, Session: session, Key: keyOf(m.RunID, m.WorkerID)})
-		f.listener.Hear(m.RunID, n, m)
+		f.listener.Hear(m.RunID, n.from, m)
 	case control.WorkerState:
 		n.heardWorker(session, m)
 	case control.Snapshot:
-		f.listener.Hear(m.RunID, n, m)
+		f.listener.Hear(m.RunID, n.from, m)
 	case control.Log:
-		f.listener.Hear(m.RunID, n, m)
+		f.listener.Hear(m.RunID, n.from, m)
 	case control.WorkReady:
 		n.announced(m)
 	case control.PluginWanted:
@@ -324,8 +322,8 @@ func (n *node) announced(p control.WorkReady) {
 		n.fleet.opts.Log.Error().Err(err).Str("node_id", n.ID()).Msg("a node announces what is no part; it is not fetched")
 		return
 	}
-	n.announce(p.WorkID)
-	n.fleet.listener.Hear(p.Artifact.RunID, n, p)
+	n.from.announce(p.WorkID)
+	n.fleet.listener.Hear(p.Artifact.RunID, n.from, p)
 }
 
 // heardWorker takes in what a run worker says of itself, and reports whether somebody
@@ -333,11 +331,11 @@ func (n *node) announced(p control.WorkReady) {
 // node says it again on each new stream.
 func (n *node) heardWorker(session string, m control.WorkerState) bool {
 	f := n.fleet
-	carried := f.listener.Hear(m.RunID, n, m)
+	carried := f.listener.Hear(m.RunID, n.from, m)
 	if m.Status.Ended() {
 		f.apply(workcoord.Ended{Node: n.ID(), Session: session, Key: keyOf(m.RunID, m.WorkerID)})
 		if !carried {
-			f.listener.Stranger(n, m)
+			f.listener.Stranger(n.from, m)
 		}
 	}
 	return carried

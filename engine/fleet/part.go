@@ -21,10 +21,8 @@ type Part struct {
 // Acknowledge tells the node that the part is safe, and that it may delete its own.
 func (p Part) Acknowledge() {
 	a := p.Artifact
-	if n, ok := p.Node.(*node); ok {
-		n.mu.Lock()
-		delete(n.partsSince, p.WorkID)
-		n.mu.Unlock()
+	if n, ok := p.Node.(*handle); ok {
+		n.acknowledge(p.WorkID)
 	}
 	_ = p.Node.Send(control.ArtifactAck{RunID: a.RunID, WorkerID: a.WorkerID, Name: a.Name, SHA256: a.SHA256})
 }
@@ -32,14 +30,12 @@ func (p Part) Acknowledge() {
 // Open begins to read the part from the node that announced it, over the stream that
 // there is to it now.
 func (p Part) Open(ctx context.Context) (io.ReadCloser, error) {
-	n, ok := p.Node.(*node)
+	n, ok := p.Node.(*handle)
 	if !ok {
 		return nil, fmt.Errorf("fetching %s: no node holds it", p.Artifact.Name)
 	}
-	n.mu.Lock()
-	end := n.end
-	at, known := n.partsSince[p.WorkID]
-	n.mu.Unlock()
+	at, known := n.announced(p.WorkID)
+	end := n.stream()
 	if end == nil {
 		return nil, fmt.Errorf("fetching %s: there is no stream to the node that holds it: %w", p.Artifact.Name,
 			control.ErrClosed)

@@ -20,7 +20,7 @@ import (
 )
 
 // remote is a node of another process, as far as its parts are concerned: HTTP over loopback.
-func remote(tb testing.TB, parts control.Parts) *node {
+func remote(tb testing.TB, parts control.Parts) *handle {
 	tb.Helper()
 	l, err := controlrpc.Listen(tb.Context(), controlrpc.ListenOptions{Address: "127.0.0.1:0", Log: zerolog.Nop()})
 	if err != nil {
@@ -43,7 +43,9 @@ func remote(tb testing.TB, parts control.Parts) *node {
 	}
 	accepting.Wait()
 	tb.Cleanup(func() { _ = end.Close(); _ = d.Close(); _ = l.Close() })
-	return &node{fleet: New(Options{Log: zerolog.Nop()}), end: end}
+	f := New(Options{Log: zerolog.Nop()})
+	f.byID["a"] = &node{fleet: f, end: end}
+	return f.handle("a")
 }
 
 // TestAPartArrivesAsItWasAnnouncedOrNotAtAll: over HTTP into the folder of results, from a disk that

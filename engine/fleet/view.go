@@ -100,7 +100,7 @@ func (f *Fleet) tidy() {
 		}
 		if _, kept := f.coord.Node(c.ID); !kept {
 			delete(f.byID, c.ID)
-			delete(f.absent, c.ID)
+			delete(f.handles, c.ID)
 			delete(f.shown, c.ID)
 			delete(f.refused, c.ID)
 		}
