@@ -23,7 +23,6 @@ package budget
 
 import (
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -82,6 +81,9 @@ type file struct {
 	since time.Time
 	order int64
 	going bool
+	// lane is where it stands, nil while nothing can be wanted of it; between its neighbours there.
+	lane         *lane
+	before, next *file
 }
 
 // Budget holds what is on the disk. It is not safe for concurrent use.
@@ -90,6 +92,7 @@ type Budget struct {
 	files   map[string]*file
 	used    int64
 	cache   int64
+	lanes   [lanes]lane
 	marked  map[string]bool // runs
 	waiting []Grow
 	order   int64
@@ -217,8 +220,10 @@ func (b *Budget) Apply(now time.Time, h Happening) []Action {
 	case Grow:
 		b.waiting = append(b.waiting, h)
 	case Found:
-		b.add(d.now, Grow(h)).state = finished
-		d.count(b.files[h.Key], h.Bytes)
+		f := b.add(d.now, Grow(h))
+		f.state = finished
+		b.place(f)
+		d.count(f, h.Bytes)
 	case Finished:
 		if f := b.files[h.Key]; f != nil && f.state == writing && h.Bytes > 0 && h.Bytes < f.bytes {
 			d.count(f, h.Bytes-f.bytes)
@@ -231,6 +236,7 @@ func (b *Budget) Apply(now time.Time, h Happening) []Action {
 	case Used:
 		if f := b.files[h.Key]; f != nil && f.kind == Cache {
 			f.since, f.order = now, b.next()
+			b.place(f)
 		}
 	case Withdrawn:
 		b.withdraw(h.Key)
@@ -238,6 +244,7 @@ func (b *Budget) Apply(now time.Time, h Happening) []Action {
 		b.withdraw(h.Key)
 		if f := b.files[h.Key]; f != nil {
 			d.count(f, -f.bytes)
+			f.leave()
 			delete(b.files, h.Key)
 		}
 	case Ended:
@@ -283,25 +290,36 @@ func (d *deciding) count(f *file, bytes int64) {
 	if f.kind == Cache {
 		d.cache += bytes
 	}
+	if f.lane != nil {
+		f.lane.bytes += bytes
+	}
 }
 
 // enter takes a file a step on; there is no step back.
 func (d *deciding) enter(key string, s state) {
 	if f := d.files[key]; f != nil && f.state < s && (f.kind != Cache || s == finished) {
 		f.state, f.since, f.order = s, d.now, d.next()
+		d.place(f)
 	}
 }
 
 // expire marks what has been announced for long enough; with a tick it goes, and what
 // was acknowledged long enough ago.
 func (d *deciding) expire(tick bool) {
-	for _, f := range d.sorted() {
-		if f.state == announced && f.kind == Work && d.now.Sub(f.since) >= d.policy.Announced {
-			f.state = expired
-		}
-		if tick && (f.state == expired || f.state == acknowledged && d.now.Sub(f.since) >= d.policy.Acknowledged) {
-			d.remove(f, f.why())
-		}
+	for f := d.lanes[announcedWork].first; f != nil && d.now.Sub(f.since) >= d.policy.Announced; {
+		f.state = expired
+		d.place(f)
+		f = d.lanes[announcedWork].first
+	}
+	if !tick {
+		return
+	}
+	for f := d.lanes[expiredWork].first; f != nil; f = d.lanes[expiredWork].first {
+		d.remove(f, IsExpired)
+	}
+	for f := d.lanes[stored].first; f != nil && d.now.Sub(f.since) >= d.policy.Acknowledged; {
+		d.remove(f, IsAcknowledged)
+		f = d.lanes[stored].first
 	}
 }
 
@@ -345,73 +363,57 @@ func (d *deciding) mark(k Kind, run string) {
 // makeRoom orders as much off the disk as the write needs, in order; false when all
 // that may go for it is not enough, and then nothing goes.
 func (d *deciding) makeRoom(g Grow) bool {
-	need := d.used + g.Bytes - d.policy.Budget
+	need := d.used + g.Bytes - d.policy.Budget - d.lanes[goingSpool].bytes - d.lanes[goingCache].bytes
 	if g.Kind == Cache {
-		need = max(need, d.cache+g.Bytes-(d.policy.Budget-d.policy.Floor))
+		need = max(d.used+g.Bytes-d.policy.Budget, d.cache+g.Bytes-(d.policy.Budget-d.policy.Floor)) -
+			d.lanes[goingCache].bytes
 	}
 	var victims []*file
-	for _, f := range d.victims(true) {
-		if f.key == g.Key || g.Kind == Cache && f.kind != Cache {
-			continue
-		}
-		if need <= 0 {
+	for f := range d.victims(true) {
+		if need <= 0 || g.Kind == Cache && f.kind != Cache {
 			break
 		}
-		victims = append(victims, f)
-		need -= f.bytes
+		if f.key != g.Key {
+			victims = append(victims, f)
+			need -= f.bytes
+		}
 	}
 	if need > 0 {
 		return false
 	}
 	for _, f := range victims {
-		if !f.going {
-			d.remove(f, f.why())
-		}
+		d.remove(f, f.why())
 	}
 	return true
 }
 
 // relieve lets files go above the high watermark, and has parts of records announced above the low one.
 func (d *deciding) relieve() {
-	if staying := d.staying(); staying > d.policy.High {
-		for _, f := range d.victims(false) {
-			if staying <= d.policy.Low {
+	if d.staying() > d.policy.High {
+		for d.staying() > d.policy.Low {
+			f := d.victim()
+			if f == nil {
 				break
 			}
-			if !f.going {
-				staying -= f.bytes
-				d.remove(f, f.why())
-			}
+			d.remove(f, f.why())
 		}
 	}
 	if d.staying() <= d.policy.Low {
 		return
 	}
-	for _, f := range d.sorted() {
-		if f.kind == Record && f.state == finished {
-			d.do(Announce{f.key})
-		}
+	for f := d.lanes[finishedRecord].first; f != nil; f = f.next {
+		d.do(Announce{f.key})
 	}
 }
 
 // staying is what is on the disk and not ordered off it.
 func (d *deciding) staying() int64 {
-	n := d.used
-	for _, f := range d.files {
-		if f.going {
-			n -= f.bytes
-		}
-	}
-	return n
+	return d.used - d.lanes[goingSpool].bytes - d.lanes[goingCache].bytes
 }
 
 // relievable reports whether what may go brings the disk below the high watermark.
 func (d *deciding) relievable() bool {
-	over := d.used - d.policy.High
-	for _, f := range d.victims(false) {
-		over -= f.bytes
-	}
-	return over <= 0
+	return d.staying()-d.lanes[cached].bytes-d.lanes[stored].bytes-d.lanes[expiredWork].bytes <= d.policy.High
 }
 
 // why is the reason for which a file goes, empty when it stays.
@@ -431,53 +433,13 @@ func (f *file) why() Why {
 	return ""
 }
 
-var rank = map[Why]int{IsCache: 0, IsAcknowledged: 1, IsExpired: 2, IsOldest: 3}
-
-// victims are the files that may go, in order: those that are going first, so that
-// nothing more goes than is needed. unfetched includes those that nobody has fetched.
-func (d *deciding) victims(unfetched bool) []*file {
-	var all []*file
-	for _, f := range d.sorted() {
-		if why := f.why(); f.going || why != "" && (unfetched || why != IsOldest) {
-			all = append(all, f)
-		}
-	}
-	slices.SortStableFunc(all, func(x, y *file) int {
-		if x.going != y.going {
-			if x.going {
-				return -1
-			}
-			return 1
-		}
-		return rank[x.why()] - rank[y.why()]
-	})
-	return all
-}
-
-// sorted are all files, oldest first.
-func (d *deciding) sorted() []*file {
-	all := make([]*file, 0, len(d.files))
-	for _, f := range d.files {
-		all = append(all, f)
-	}
-	slices.SortFunc(all, func(x, y *file) int {
-		if c := x.since.Compare(y.since); c != 0 {
-			return c
-		}
-		if x.order != y.order {
-			return int(x.order - y.order)
-		}
-		return strings.Compare(x.key, y.key)
-	})
-	return all
-}
-
 // remove orders a file off the disk, once.
 func (d *deciding) remove(f *file, why Why) {
 	if f.going {
 		return
 	}
 	f.going = true
+	d.place(f)
 	if why == IsOldest || why == IsExpired {
 		d.do(Redo{f.key})
 	}

@@ -167,3 +167,29 @@ func TestWhatWasAskedForAndNotWrittenIsGivenBack(t *testing.T) {
 		t.Errorf("%d are used", m.Used())
 	}
 }
+
+// TestManyFilesAreNoMoreWorkEach: what one happening costs does not grow with the files there are.
+// A day of a run is some thousand parts, all of which are announced and acknowledged at its end.
+func TestManyFilesAreNoMoreWorkEach(t *testing.T) {
+	b := New(PolicyFor(1 << 40))
+	const files = 100_000 // with a look at each of them at each happening, hours
+	key := make([]string, files)
+	for i := range key {
+		key[i] = fmt.Sprintf("run/worker/part-%d", i)
+		b.Apply(start, Found{Key: key[i], Kind: Record, Run: "run", Bytes: 1})
+	}
+	for _, k := range key {
+		b.Apply(start, Announced{k})
+	}
+	gone := 0
+	for i, k := range key {
+		b.Apply(start.Add(time.Duration(i)*time.Millisecond), Acknowledged{k})
+		for _, a := range b.Apply(start.Add(time.Duration(i)*time.Millisecond), Passed{}) {
+			b.Apply(start, Gone{a.(Delete).Key})
+			gone++
+		}
+	}
+	if want := files - int(AcknowledgedFor/time.Millisecond); gone != want || b.Used() != int64(files-want) {
+		t.Errorf("%d are gone, %d left, want %d", gone, b.Used(), want)
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/budget"
 	"github.com/loadstone-db/loadstone/engine/compat"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/plugin"
@@ -89,6 +90,8 @@ type Node struct {
 	// stored are parts that a server has and that are still on the disk, and early those that were
 	// announced while their run worker has load; by work id.
 	stored, early map[string]bool
+	// waits counts the parts of each run worker.
+	waits map[workerKey]int
 	// aside are those that cannot be opened.
 	aside []control.AsidePart
 	// draining: the process is ending; drainAsked: an operator wants the node to rest.
@@ -121,9 +124,9 @@ func NewNode(opts Options) *Node {
 	n := &Node{opts: opts, session: uuid.NewString(), out: newOutbox(),
 		clock: engine.NewClock(opts.Clock),
 		held:  map[workerKey]*runWorker{}, ended: map[workerKey]control.WorkerState{}, parts: map[string]heldPart{}}
-	n.stored, n.early = map[string]bool{}, map[string]bool{}
+	n.stored, n.early, n.waits = map[string]bool{}, map[string]bool{}, map[workerKey]int{}
 	n.disk = newSpool(opts.SpoolDir, spoolBytes(opts.SpoolDir, opts.SpoolBytes), max(opts.KeepStored, 0), opts.Log,
-		n.readyEarly)
+		n.readyEarly, n.gone)
 	n.lifetime, n.end = context.WithCancel(context.Background())
 	n.resources.Store(&engine.Resources{})
 	return n
@@ -251,7 +254,7 @@ func (n *Node) beat(ctx context.Context) {
 	for {
 		r := n.opts.Sample()
 		n.resources.Store(&r)
-		n.tend()
+		n.disk.apply(budget.Passed{})
 		n.report()
 		select {
 		case <-ctx.Done():

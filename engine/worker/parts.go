@@ -29,7 +29,7 @@ func (n *Node) ready(parts []engine.Artifact, dir string, salvaged bool) {
 			n.mu.Unlock()
 			continue
 		}
-		n.parts[p.WorkID] = heldPart{p, filepath.Join(dir, a.Name)}
+		n.keep(p, filepath.Join(dir, a.Name))
 		n.mu.Unlock()
 		if !salvaged {
 			n.out.Put(p)
@@ -45,7 +45,7 @@ func (n *Node) readyEarly(a engine.Artifact) {
 	n.mu.Lock()
 	_, held := n.parts[p.WorkID]
 	if !held { // a part of an earlier process has been announced
-		n.parts[p.WorkID] = heldPart{p, filepath.Join(n.spool(a.RunID, a.WorkerID), a.Name)}
+		n.keep(p, filepath.Join(n.spool(a.RunID, a.WorkerID), a.Name))
 		n.early[p.WorkID] = true
 	}
 	n.mu.Unlock()
@@ -62,6 +62,23 @@ func (n *Node) announcement(a engine.Artifact) control.WorkReady {
 	return control.WorkReady{WorkID: id, NodeID: n.opts.NodeID, Artifact: a, ArtifactURL: control.PartsPath + id}
 }
 
+// keep remembers a part until it is acknowledged. It needs mu.
+func (n *Node) keep(p control.WorkReady, path string) {
+	if _, known := n.parts[p.WorkID]; !known {
+		n.waits[workerKey{p.Artifact.RunID, p.Artifact.WorkerID}]++
+	}
+	n.parts[p.WorkID] = heldPart{p, path}
+}
+
+// letGo forgets a part. It needs mu.
+func (n *Node) letGo(p heldPart) {
+	delete(n.parts, p.WorkID)
+	worker := workerKey{p.Artifact.RunID, p.Artifact.WorkerID}
+	if n.waits[worker]--; n.waits[worker] <= 0 {
+		delete(n.waits, worker)
+	}
+}
+
 // acknowledged lets go of a part that a server has. It stays on the disk for a while.
 func (n *Node) acknowledged(ack control.ArtifactAck) {
 	id := ack.RunID + "/" + ack.WorkerID + "/" + ack.Name
@@ -71,37 +88,31 @@ func (n *Node) acknowledged(ack control.ArtifactAck) {
 		n.mu.Unlock()
 		return
 	}
-	delete(n.parts, id)
+	n.letGo(p)
 	n.stored[id] = true
-	n.mu.Unlock()
-	// Under this name another process does not announce it again.
+	// Under this name another process does not announce it again. Who opens the part finds it
+	// under one of the two, because mu is held.
 	if err := os.Rename(p.path, p.path+artifact.Stored); err != nil && !errors.Is(err, os.ErrNotExist) {
 		n.opts.Log.Warn().Err(err).Str("run_id", ack.RunID).Str("part", ack.Name).
 			Msg("an acknowledged part cannot be renamed")
 	}
+	n.mu.Unlock()
 	n.disk.apply(budget.Acknowledged{Key: id})
-	n.tend()
+	n.disk.apply(budget.Passed{}) // where nobody asks again it goes at once
 }
 
-// tend lets the files go whose time is over, and the folders that are empty then.
-func (n *Node) tend() {
-	n.disk.apply(budget.Passed{})
+// gone forgets files that are not on the disk any more, and removes the folders that are empty then.
+func (n *Node) gone(ids []string) {
 	n.mu.Lock()
-	var gone []string
-	for id := range n.stored {
-		if _, err := os.Lstat(n.path(id) + artifact.Stored); err != nil {
-			delete(n.stored, id)
-			gone = append(gone, id)
-		}
-	}
 	var empty []string
-	for _, id := range gone {
+	for _, id := range ids {
+		if !n.stored[id] {
+			continue
+		}
+		delete(n.stored, id)
 		dir := filepath.Dir(n.path(id))
 		worker := workerKey{filepath.Base(filepath.Dir(dir)), filepath.Base(dir)}
-		waits := slices.ContainsFunc(slices.Collect(maps.Values(n.parts)), func(o heldPart) bool {
-			return o.Artifact.RunID == worker.runID && o.Artifact.WorkerID == worker.workerID
-		})
-		if _, here := n.held[worker]; !here && !waits {
+		if _, here := n.held[worker]; !here && n.waits[worker] == 0 {
 			empty = append(empty, dir)
 		}
 	}
@@ -118,20 +129,19 @@ func (n *Node) dropStored() {
 	ids := slices.Collect(maps.Keys(n.stored))
 	n.mu.Unlock()
 	for _, id := range ids {
-		path := n.path(id)
-		_ = os.Remove(path + artifact.Stored) // what stays is removed by the next process
+		_ = os.Remove(n.path(id) + artifact.Stored) // what stays is removed by the next process
 		n.disk.apply(budget.Gone{Key: id})
 	}
-	n.tend()
+	n.gone(ids)
 }
 
 // Part opens a part that the node holds, by its work id: what it does not hold is
 // os.ErrNotExist, whatever lies on its disk.
 func (n *Node) Part(workID string) (*os.File, error) {
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	p, ok := n.parts[workID]
 	stored := n.stored[workID]
-	n.mu.Unlock()
 	if stored {
 		p.path = n.path(workID) + artifact.Stored
 	}

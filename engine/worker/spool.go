@@ -23,6 +23,8 @@ type spool struct {
 	log zerolog.Logger
 	// announce tells servers of a part at once. It is called without mu.
 	announce func(a engine.Artifact)
+	// gone is told of files that are not on the disk any more. It is called without mu.
+	gone func(keys []string)
 	// remove is os.Remove, or fails in tests.
 	remove func(path string) error
 
@@ -67,10 +69,10 @@ func existing(dir string) string {
 
 // newSpool returns the spool in a folder. What a server has stays for acknowledged.
 func newSpool(dir string, bytes int64, acknowledged time.Duration, log zerolog.Logger,
-	announce func(engine.Artifact)) *spool {
+	announce func(engine.Artifact), gone func([]string)) *spool {
 	p := budget.PolicyFor(bytes)
 	p.Acknowledged = acknowledged
-	return &spool{dir: dir, log: log, announce: announce, remove: os.Remove, b: budget.New(p),
+	return &spool{dir: dir, log: log, announce: announce, gone: gone, remove: os.Remove, b: budget.New(p),
 		made: map[string]engine.Artifact{}, pressed: map[string]*engine.Error{}, stay: map[string]bool{}}
 }
 
@@ -95,6 +97,9 @@ func (s *spool) apply(h budget.Happening) (refused bool) {
 	for _, a := range d.announce {
 		s.announce(a)
 	}
+	if len(d.gone) > 0 {
+		s.gone(d.gone)
+	}
 	return !d.granted
 }
 
@@ -103,6 +108,7 @@ type doing struct {
 	*spool
 	granted  bool
 	announce []engine.Artifact
+	gone     []string
 }
 
 func (d *doing) apply(h budget.Happening) {
@@ -146,6 +152,7 @@ func (d *doing) drop(key string) {
 	}
 	delete(d.stay, key)
 	delete(d.made, key)
+	d.gone = append(d.gone, key)
 	d.apply(budget.Gone{Key: key})
 }
 

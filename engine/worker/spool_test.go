@@ -98,7 +98,7 @@ func TestARecordLargerThanItsSpool(t *testing.T) {
 		}
 		s.apply(budget.Acknowledged{Key: id})
 		s.apply(budget.Passed{})
-	})
+	}, func([]string) {})
 	w := recorder(t, s, 60_000)
 	const rows = 1_200_000
 	most := int64(0)
@@ -136,7 +136,7 @@ func TestARecordLargerThanItsSpool(t *testing.T) {
 // was written up to the last bit of it is whole.
 func TestARunIsMarkedBeforeItsRecordEnds(t *testing.T) {
 	dir := t.TempDir()
-	s := newSpool(dir, spoolMB, 0, zerolog.Nop(), func(engine.Artifact) {})
+	s := newSpool(dir, spoolMB, 0, zerolog.Nop(), func(engine.Artifact) {}, func([]string) {})
 	w := recorder(t, s, 70_000)
 	marked, written := -1, 0
 	var err error
@@ -304,7 +304,7 @@ func TestAPartIsAnnouncedEarlyOnce(t *testing.T) {
 
 // TestAFileThatCannotBeRemovedCounts, is tried again, and holds nobody up for ever.
 func TestAFileThatCannotBeRemovedCounts(t *testing.T) {
-	s := newSpool(t.TempDir(), 1000, 0, zerolog.Nop(), func(engine.Artifact) {})
+	s := newSpool(t.TempDir(), 1000, 0, zerolog.Nop(), func(engine.Artifact) {}, func([]string) {})
 	broken := errors.New("the disk is read-only")
 	s.remove = func(string) error { return broken }
 	s.apply(budget.Found{Key: "r/w/a.parquet", Kind: budget.Record, Bytes: 900})
