@@ -371,6 +371,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 		Watch:       s.Roster.Watch,
 		Meter:       s.Meter,
 		Reach:       s.reach,
+		Ticked:      s.Meter.Ticked,
 	})
 	s.keepRoster(ctx)
 	if err := s.Runs.Open(ctx); err != nil {

@@ -44,7 +44,7 @@ func (s *set) gauge(name, help string, read func() float64) {
 
 // Buckets in seconds: of what takes a round trip, of what is noticed, and of work.
 var (
-	quick = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+	quick = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .2, .3, .5, 1, 2.5, 5, 10}
 	human = []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
 	long  = []float64{1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 14400, 86400}
 )
@@ -52,7 +52,7 @@ var (
 // Server takes what happens between a server and its nodes. It implements fleet.Meter.
 type Server struct {
 	set
-	rtt, reconnect, assignment, ready, fetch           prometheus.Histogram
+	tick, rtt, reconnect, assignment, ready, fetch     prometheus.Histogram
 	disconnects, accepted, rejected, assigned          prometheus.Counter
 	reassigned, affinity, mismatches, failed, fetchedB prometheus.Counter
 }
@@ -60,6 +60,8 @@ type Server struct {
 // NewServer returns the metrics of a server, all 0.
 func NewServer() *Server {
 	m := &Server{}
+	m.tick = m.histogram("loadstone_run_tick_seconds",
+		"From when a second of a run was due to when it was aggregated and shown.", quick...)
 	m.rtt = m.histogram("loadstone_heartbeat_rtt_seconds", "Round trips of heartbeats, of all nodes.", quick...)
 	m.disconnects = m.counter("loadstone_control_disconnects_total", "Streams to nodes that have broken.")
 	m.reconnect = m.histogram("loadstone_control_reconnect_seconds",
@@ -82,6 +84,9 @@ func NewServer() *Server {
 	m.failed = m.counter("loadstone_artifact_fetch_failures_total", "Fetches that failed for another reason.")
 	return m
 }
+
+// Ticked takes how long after its time the second of a run was aggregated and shown.
+func (m *Server) Ticked(after time.Duration) { m.tick.Observe(after.Seconds()) }
 
 // RoundTrip implements fleet.Meter.
 func (m *Server) RoundTrip(took time.Duration) { m.rtt.Observe(took.Seconds()) }

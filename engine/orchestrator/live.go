@@ -247,8 +247,9 @@ func (l *live) loop(ctx context.Context) {
 		case <-due:
 			l.sender.push(l.clock.Now())
 			l.happen(ctx, lifecycle.Ticked{})
-		case <-ticker.C:
+		case due := <-ticker.C:
 			l.everySecond(ctx)
+			l.svc.opts.Ticked(time.Since(due))
 		}
 		stopTimer()
 	}

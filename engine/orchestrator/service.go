@@ -76,6 +76,8 @@ type Options struct {
 	Watch func(member.NodeEvent)
 	Meter fleet.Meter
 	Reach func(dsn string) fleet.Reach
+	// Ticked takes how long after its time the second of a run was aggregated and shown; nil takes nothing.
+	Ticked func(after time.Duration)
 	// MostLive is how many live runs one user may have at a time; 0 means no bound.
 	MostLive int
 	// Scratch is a folder for files under construction.
@@ -137,6 +139,9 @@ func New(opts Options) *Service {
 	s.opts.Owner = cmp.Or(opts.Owner, "local")
 	if opts.Prices == nil {
 		s.opts.Prices = cost.Default
+	}
+	if opts.Ticked == nil {
+		s.opts.Ticked = func(time.Duration) {}
 	}
 	if opts.PollEvery <= 0 {
 		s.opts.PollEvery = warehouse.Every
