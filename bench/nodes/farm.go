@@ -25,6 +25,7 @@ type farmed struct {
 	id       string
 	listener *controlrpc.Listener
 	way      *proxy // between servers and it, nil where they dial it straight
+	spool    string
 }
 
 // address is where servers dial it.
@@ -41,6 +42,8 @@ type farmOptions struct {
 	token string
 	// proxied puts a network between servers and nodes that can be broken.
 	proxied bool
+	// budget bounds the spool of each, in bytes; 0 is no bound.
+	budget int64
 	// node is what they have in common; names, folders and capacity are filled in.
 	node worker.Options
 }
@@ -76,6 +79,7 @@ func (b *bench) farm(ctx context.Context, o farmOptions) (*farm, error) {
 	for i := range f.nodes {
 		n := &farmed{id: fmt.Sprintf("farm-%04d", i)}
 		own := filepath.Join(dir, n.id)
+		n.spool = filepath.Join(own, "spool")
 		if err := os.MkdirAll(own, 0o700); err != nil {
 			return nil, err
 		}
@@ -84,7 +88,10 @@ func (b *bench) farm(ctx context.Context, o farmOptions) (*farm, error) {
 			return nil, err
 		}
 		opts := o.node
-		opts.NodeID, opts.Version, opts.SpoolDir, opts.SpoolBytes = n.id, "bench", filepath.Join(own, "spool"), -1
+		opts.NodeID, opts.Version, opts.SpoolDir, opts.SpoolBytes = n.id, "bench", n.spool, -1
+		if o.budget > 0 {
+			opts.SpoolBytes = o.budget
+		}
 		opts.Reserve, opts.Log = -1, zerolog.Nop()
 		host := opts.Plugins
 		if n.listener, err = controlrpc.Listen(serving, controlrpc.ListenOptions{Address: "127.0.0.1:0",

@@ -9,9 +9,14 @@
 // time and memory can be measured alone; where a node is killed it is the binary. The figures:
 //
 //	start      START reaches every node (-nodes, 50) whose load is real, and STOP ends what all issue
+//	lost       how soon a server knows of streams (-nodes, 20) that are reset, of links that swallow everything,
+//	           and of processes that are killed
 //	many       simulated nodes (-nodes, 1000) that report once a second: processor time and memory
 //	           of the server, and how long its tick takes
 //	reconnect  all streams (-nodes, 500) break at once in a run
+//	pairs      two nodes beside a server against the node of a server's own process, on a Postgres, in pairs
+//	spool      10 GB of records through a node with a budget of 2 GB, and how fast they are fetched
+//	takeover   the server that owns a run on real nodes (-nodes, 4) is killed; another one goes on with it
 //
 // Simulated nodes are worker.Node with a load that is played: it counts and records
 // what an open loop at its rate would have, and asks nothing of a database.
@@ -53,7 +58,12 @@ type figure struct {
 
 var figures = []figure{
 	{"start", start},
+	{"lost", lost},
 	{"many", many},
+	{"reconnect", reconnect},
+	{"takeover", takeover},
+	{"pairs", pairs},
+	{"spool", spool},
 }
 
 func main() {

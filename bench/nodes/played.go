@@ -114,12 +114,15 @@ func (l *played) Connections() (open, target int) {
 // SetDeadline implements worker.Load. Without contact the node ends the load within a second.
 func (l *played) SetDeadline(time.Time) {}
 
+// mostAtOnce bounds how many records are made before they are written.
+const mostAtOnce = 16 << 10
+
 // issue plays what was due until now. It needs mu.
 func (l *played) issue(now time.Time) {
 	if !l.begun || l.stopped || l.rate <= 0 {
 		return
 	}
-	var made []engine.Execution
+	made := make([]engine.Execution, 0, min(mostAtOnce, 1+int(now.Sub(l.next).Seconds()*l.rate)))
 	statements := l.cfg.Plan.Statements
 	for ; l.next.Before(now); l.next = l.next.Add(time.Duration(float64(time.Second) / l.rate)) {
 		at := int(l.seq) % len(statements)
@@ -132,7 +135,16 @@ func (l *played) issue(now time.Time) {
 		l.seq++
 		l.inTick.record(e.Kind, e.Elapsed)
 		l.inPhase.record(e.Kind, e.Elapsed)
+		if len(made) == mostAtOnce {
+			l.write(made)
+			made = made[:0]
+		}
 	}
+	l.write(made)
+}
+
+// write records and counts what was played. It needs mu.
+func (l *played) write(made []engine.Execution) {
 	if len(made) == 0 {
 		return
 	}

@@ -24,7 +24,7 @@ import (
 )
 
 // patience is how long anything is waited for that is not the figure itself.
-const patience = 3 * time.Minute
+const patience = 10 * time.Minute
 
 // process is a program of Loadstone that was started.
 type process struct {
@@ -75,7 +75,7 @@ func (p *process) pid() int { return p.cmd.Process.Pid }
 // said is the end of what it has said, for an error.
 func (p *process) said() string {
 	text, _ := os.ReadFile(p.log)
-	return string(text[max(0, len(text)-4000):])
+	return string(text[max(0, len(text)-1500):])
 }
 
 // server is a server that was started, and a session with it.
@@ -301,4 +301,12 @@ func used(p *process) func() (cpu time.Duration, cores float64) {
 		after, _ := measure.CPU(p.pid())
 		return after - before, (after - before).Seconds() / time.Since(begin).Seconds()
 	}
+}
+
+// stopped stops a run and waits for its figures.
+func (s *server) stopped(ctx context.Context, id string) (engine.RunDetail, error) {
+	if err := s.call(ctx, http.MethodPost, "/api/runs/"+id+"/stop", struct{}{}, nil); err != nil {
+		return engine.RunDetail{}, err
+	}
+	return s.settled(ctx, id)
 }

@@ -102,6 +102,15 @@ func (b *bench) real(ctx context.Context, n int, token string, m *moments) (farm
 		}}}, nil
 }
 
+// lookups makes the workload of a template one that the null target answers: one integer by its key.
+func lookups(t map[string]any) map[string]any {
+	w, target := t["workload"].(map[string]any), t["target"].(map[string]any)
+	w["plugin"], w["params"] = "tpcb", map[string]any{"scale": 1, "script": "select-only"}
+	delete(target, "table_name")
+	target["prepare"] = map[string]any{"if_exists": "use"}
+	return t
+}
+
 // start: START reaches every node, and STOP ends what every node issues.
 func start(ctx context.Context, b *bench) error {
 	nodes, rounds := b.or(b.nodes, 50), b.or(b.rounds, 10)
@@ -127,7 +136,7 @@ func start(ctx context.Context, b *bench) error {
 	}
 	var first, last, apart, halted, issued []float64
 	for round := range rounds {
-		run, err := s.run(ctx, template("start", nodes, 20, 600))
+		run, err := s.run(ctx, lookups(template("start", nodes, 20, 600)))
 		if err != nil {
 			return err
 		}
@@ -176,22 +185,11 @@ func start(ctx context.Context, b *bench) error {
 
 // lastIssue is when the last operation in the parts of a run was issued.
 func lastIssue(dir string) (last time.Time, err error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "executions-*.parquet"))
-	if err == nil && len(paths) == 0 {
-		err = fmt.Errorf("no parts in %s", dir)
-	}
-	if err != nil {
-		return last, err
-	}
-	for _, path := range paths {
-		p, err := artifact.OpenPart(path)
-		if err != nil {
-			return last, err
-		}
+	err = eachPart(dir, func(p *artifact.Part) error {
 		for g := range p.RowGroups() {
 			times, err := p.Int64s(g, artifact.ColStartedAt, nil)
 			if err != nil {
-				return last, errors.Join(err, p.Close())
+				return err
 			}
 			for _, ns := range times {
 				if at := time.Unix(0, ns); at.After(last) {
@@ -199,9 +197,30 @@ func lastIssue(dir string) (last time.Time, err error) {
 				}
 			}
 		}
-		_ = p.Close() // only read
+		return nil
+	})
+	return last, err
+}
+
+// eachPart reads the parts of a run, which has some.
+func eachPart(dir string, read func(*artifact.Part) error) error {
+	paths, err := filepath.Glob(filepath.Join(dir, "executions-*.parquet"))
+	if err == nil && len(paths) == 0 {
+		err = fmt.Errorf("no parts in %s", dir)
 	}
-	return last, nil
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		p, err := artifact.OpenPart(path)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(read(p), p.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
