@@ -98,7 +98,8 @@ func (s *server) unreachable(ctx context.Context, id string, after time.Time) (a
 			return false, err
 		}
 		for _, e := range page.Events {
-			if e.To == member.NodeUnreachable && !e.At.Before(after) {
+			// Times of the store are of whole microseconds, or less exact.
+			if e.To == member.NodeUnreachable && !e.At.Before(after.Truncate(time.Millisecond)) {
 				at = e.At.Time
 				return true, nil
 			}
@@ -189,7 +190,11 @@ func reconnect(ctx context.Context, b *bench) error {
 	if _, err := s.addNodes(ctx, f.addresses()); err != nil {
 		return err
 	}
-	run, err := s.run(ctx, template("reconnect", nodes, 10, 600))
+	t, err := b.on(ctx, template("reconnect", nodes, 10, 600))
+	if err != nil {
+		return err
+	}
+	run, err := s.run(ctx, t)
 	if err != nil {
 		return err
 	}

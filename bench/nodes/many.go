@@ -28,6 +28,16 @@ func template(name string, nodes int, rate float64, seconds int) map[string]any 
 	}
 }
 
+// on makes a database of the figure's own Postgres the target of a template.
+func (b *bench) on(ctx context.Context, t map[string]any) (map[string]any, error) {
+	pg, err := b.postgres(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t["target"].(map[string]any)["connection"] = map[string]any{"driver": "postgres", "dsn": pg.DSN("playground")}
+	return t, nil
+}
+
 // many: simulated nodes that report once a second to one server.
 func many(ctx context.Context, b *bench) error {
 	nodes, seconds := b.or(b.nodes, 1000), b.or(b.seconds, 60)
@@ -60,7 +70,11 @@ func many(ctx context.Context, b *bench) error {
 	_, cores := cpu()
 	tell("processor time of the server without a run", fmt.Sprintf("%.2f cores", cores), "")
 
-	run, err := s.run(ctx, template("many", nodes, 10, seconds+20))
+	t, err := b.on(ctx, template("many", nodes, 10, seconds+20))
+	if err != nil {
+		return err
+	}
+	run, err := s.run(ctx, t)
 	if err != nil {
 		return err
 	}

@@ -79,8 +79,8 @@ func pairs(ctx context.Context, b *bench) error {
 		}
 		rates, costs = append(rates, rate[1]/rate[0]), append(costs, cost[1]/cost[0])
 		ownRate, twoRate = append(ownRate, rate[0]), append(twoRate, rate[1])
-		fmt.Printf("  pair %d: own node %.0f/s and %.1f µs of processor time each, two nodes %.0f/s and %.1f µs: %.3f and %.3f "+
-			"(load average %.1f)\n", round+1, rate[0], cost[0], rate[1], cost[1], rates[round], costs[round],
+		fmt.Printf("  pair %d: own node %.0f/s and %.1f µs of processor time each, two nodes %.0f/s and %.1f µs: "+
+			"%.3f and %.3f (load average %.1f)\n", round+1, rate[0], cost[0], rate[1], cost[1], rates[round], costs[round],
 			measure.LoadAverage())
 	}
 	tell("operations per second, the server's own node", measure.Spread("%.0f", ownRate), "")

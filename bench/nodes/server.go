@@ -39,7 +39,8 @@ func (b *bench) start(dir, name string, args ...string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(b.loadstone, args...) //nolint:gosec // the binary that is measured
+	// It outlives the signal that ends the benchmark: stop ends it in order.
+	cmd := exec.CommandContext(context.Background(), b.loadstone, args...) //nolint:gosec // the binary that is measured
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(os.Environ(), b.env...)
 	if err := cmd.Start(); err != nil {

@@ -24,7 +24,9 @@ func (b *bench) postgres(ctx context.Context) (*embedded.Postgres, error) {
 	if err != nil {
 		return nil, err
 	}
-	pg, err := embedded.Start(ctx, embedded.Options{DataDir: dir, Log: zerolog.Nop()})
+	// A run on a thousand nodes asks whether its target takes as many connections.
+	pg, err := embedded.Start(ctx, embedded.Options{DataDir: dir, Log: zerolog.Nop(),
+		Settings: map[string]string{"max_connections": "1200"}})
 	if err != nil {
 		return nil, err
 	}
