@@ -16,6 +16,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
+	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
@@ -30,16 +31,27 @@ type cluster struct {
 	dirs    [2]string
 	servers [2]*process
 	ways    [2]caller
-	args    []string
+	args    [2][]string
+	results string
 	nodeDir string
 	node    *remoteNode
 }
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
+	nodeDir := t.TempDir()
+	n := node(t, nodeDir, "")
+	c := newClusterOf(t, func(int) []string { return []string{"--nodes", n.address} })
+	c.node, c.nodeDir = n, nodeDir
+	return c
+}
+
+// newClusterOf is two servers, each with flags of its own, which say where nodes are.
+func newClusterOf(t *testing.T, flags func(server int) []string) *cluster {
+	t.Helper()
 	server := pgtest.Start(t)
 	control := server.NewDatabase(t)
-	c := &cluster{t: t, load: server.NewDatabase(t), nodeDir: t.TempDir()}
+	c := &cluster{t: t, load: server.NewDatabase(t), results: t.TempDir()}
 	if err := schema.Apply(t.Context(), control); err != nil {
 		t.Fatal(err)
 	}
@@ -54,9 +66,10 @@ func newCluster(t *testing.T) *cluster {
 		*open.into = conn
 		t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	}
-	c.node = node(t, c.nodeDir, "")
-	c.args = []string{"--listen", "127.0.0.1:0", "--calibrate", "off", "--database-url", control, "--nodes",
-		c.node.address, "--local-capacity", "0", "--results", t.TempDir()}
+	for i := range c.args {
+		c.args[i] = append([]string{"--listen", "127.0.0.1:0", "--calibrate", "off", "--database-url", control,
+			"--local-capacity", "0", "--results", c.results}, flags(i)...)
+	}
 	// Servers on one store share the key that seals connections.
 	var sealed []byte
 	for i := range c.dirs {
@@ -83,10 +96,27 @@ func newCluster(t *testing.T) *cluster {
 // serve starts a server on its data directory, and reach waits for it.
 func (c *cluster) serve(i int) {
 	_ = os.Remove(filepath.Join(c.dirs[i], operatorFile))
-	c.servers[i] = launch(c.t, append([]string{"serve", "--data-dir", c.dirs[i]}, c.args...)...)
+	c.servers[i] = launch(c.t, append([]string{"serve", "--data-dir", c.dirs[i]}, c.args[i]...)...)
 }
 
 func (c *cluster) reach(i int) { c.ways[i], _, _ = operatorOf(c.t, c.dirs[i], c.servers[i]).signedIn() }
+
+// awaitNodes waits until a server has so many nodes that take work: one that came back a moment ago is
+// dialled again after a pause.
+func (c *cluster) awaitNodes(i, n int) {
+	c.t.Helper()
+	until(c.t, startLimit, func() bool {
+		var list struct{ Nodes []member.Node }
+		c.ways[i].do("GET", "/api/v1/nodes", nil, &list)
+		accepting := 0
+		for _, node := range list.Nodes {
+			if node.AcceptingWork {
+				accepting++
+			}
+		}
+		return accepting == n
+	}, c.servers[i].out.String)
+}
 
 func (c *cluster) kill(p *process) {
 	c.t.Helper()
@@ -99,6 +129,7 @@ func (c *cluster) kill(p *process) {
 // start starts a run on a server and waits until it has measured for a while.
 func (c *cluster) start(i, seconds int, after time.Duration) (run engine.Run) {
 	c.t.Helper()
+	c.awaitNodes(i, 1)
 	c.ways[i].do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: shared\ntarget:\n  "+
 		"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
 		"workload: {plugin: mix, load_mode: QPS, target_qps: 200, concurrent_connections: 4, duration_seconds: %d, "+
@@ -256,6 +287,12 @@ func TestRoundsOfKills(t *testing.T) {
 		}
 	}
 	t.Logf("the longest: %v", longest)
+	if os.Getenv("LOADSTONE_KILLS") != "" {
+		time.Sleep(time.Minute)
+		if n := c.orphans(); n > 0 {
+			t.Errorf("%d connections of run workers are there a minute later", n)
+		}
+	}
 	if took := longest[kinds[0].name]; limit == "" && took > 20*time.Second {
 		t.Errorf("a takeover took %v", took)
 	}

@@ -2,7 +2,7 @@
 # Fuzzes every target for a minute, and gives a server the whole hostile corpus beside
 # an open-loop run, the engine 200 rounds of broken connections, and a server a full disk
 # (where one can be mounted) and a control store that hangs, and nodes that are stopped
-# for 5, 65 and 130 s, and kills servers and nodes. usage: deploy/soak.sh [SECONDS]
+# for 5, 65 and 130 s, cuts nodes off, lets them go wrong, and kills servers and nodes. usage: deploy/soak.sh [SECONDS]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
@@ -15,6 +15,8 @@ done
 LOADSTONE_SOAK=1 go test ./cli -run '^TestHostileFilesOnALiveServer$' -v -count 1 -timeout 30m
 LOADSTONE_SOAK=1 go test ./cli -run '^(TestAFullDisk|TestAStopIsHeardWhileTheStoreIsAway)$' -v -count 1 -timeout 30m
 LOADSTONE_SOAK=1 go test ./cli -run '^TestNodesThatAreFrozenForReal$' -v -count 1 -timeout 30m
+# Ways between servers and nodes are cut in network namespaces (root, iproute2, nftables), nodes go wrong, versions differ.
+LOADSTONE_SOAK=1 go test ./cli -run '^(TestPartitions|TestAKilledNodeIsNoticedAtOnce|TestNodesThatGoWrong|TestVersionsApart)$' -parallel 6 -v -count 1 -timeout 30m
 # Servers and nodes are killed in turn: 20 rounds with the limits as they are, 180 with shorter leases.
 LOADSTONE_KILLS=20 go test ./cli -run '^TestRoundsOfKills$' -v -count 1 -timeout 60m
 LOADSTONE_KILLS=180 LOADSTONE_LEASE=1500ms go test ./cli -run '^TestRoundsOfKills$' -v -count 1 -timeout 90m

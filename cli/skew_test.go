@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/member"
+	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+)
+
+// versioned builds the program as another version.
+func versioned(t *testing.T, dir, version string) string {
+	t.Helper()
+	file := filepath.Join(dir, "loadstone-"+version)
+	flags := "-ldflags=-s -w -X github.com/loadstone-db/loadstone/cli.version=" + version
+	//nolint:gosec // the test's own words
+	cmd := exec.Command("go", "test", "-c", "-buildvcs=false", "-trimpath", flags, "-o", file, ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return file
+}
+
+// TestVersionsApart: of two nodes of other versions than the server's, the one a minor version apart
+// carries a run, and the one two apart is told why it does not: on the page, by a command and in both logs.
+func TestVersionsApart(t *testing.T) {
+	if os.Getenv("LOADSTONE_SOAK") == "" {
+		t.Skip("builds the program three times; make soak sets LOADSTONE_SOAK")
+	}
+	dir, data := reachable(t), reachable(t)
+	server := versioned(t, dir, "v1.4.0")
+	var nodes []*remoteNode
+	var addresses []string
+	for _, version := range []string{"v1.2.0", "v1.3.0"} {
+		n := &remoteNode{dir: t.TempDir()}
+		n.process = launchProgram(t, versioned(t, dir, version), "worker", "--listen", "127.0.0.1:0", "--data-dir", n.dir)
+		waitFor(t, startLimit, "the node's address", func() bool {
+			_, after, ok := strings.Cut(n.out.String(), " listens on ")
+			n.address, _, _ = strings.Cut(after, "\n")
+			return ok && strings.Contains(after, "\n")
+		})
+		nodes, addresses = append(nodes, n), append(addresses, n.address)
+	}
+	served := launchProgram(t, server, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", data,
+		"--nodes", strings.Join(addresses, ","), "--local-capacity", "0")
+	session, _, _ := operatorOf(t, data, served).signedIn()
+	const why = "the node is Loadstone v1.2.0 and the server v1.4.0, which are more than one minor version apart: " +
+		"upgrade the node to 1.4"
+	var list struct{ Nodes []member.Node }
+	states := func() (found map[string]member.Node) {
+		session.do("GET", "/api/v1/nodes", nil, &list)
+		found = map[string]member.Node{}
+		for _, n := range list.Nodes {
+			found[n.Version] = n
+		}
+		return found
+	}
+	until(t, startLimit, func() bool { return states()["v1.3.0"].AcceptingWork && states()["v1.2.0"].Reason == why },
+		func() string { text, _ := json.Marshal(list); return string(text) + served.out.String() })
+	if n := states()["v1.2.0"]; n.State != member.NodeUnreachable || n.AcceptingWork {
+		t.Errorf("%+v", n)
+	}
+	run := engine.Run{}
+	session.do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: skew\ntarget:\n  "+
+		"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
+		"workload: {plugin: mix, load_mode: QPS, target_qps: 100, concurrent_connections: 4, duration_seconds: 3, "+
+		"warmup_seconds: 0}\nscaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 2}\n",
+		pgtest.Start(t).NewDatabase(t))}, &run)
+	if d := session.settled(run.RunID, served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced ||
+		d.Summary.Accounting.Recorded == 0 {
+		t.Errorf("%s (%v), %+v", d.Status, d.CancellationReason, d.Summary.Accounting)
+	}
+	if parts, _ := filepath.Glob(filepath.Join(nodes[0].dir, "spool", "*", "*")); len(parts) > 0 {
+		t.Errorf("the node two versions apart was given %v", parts)
+	}
+	if text := nodes[0].out.String(); !strings.Contains(text, why) {
+		t.Errorf("the node's log does not say why: %s", text)
+	}
+	if text := served.out.String(); !strings.Contains(text, why) {
+		t.Errorf("the server's log does not say why: %s", text)
+	}
+	cmd := exec.Command(server, "node", "list", "--data-dir", data) //nolint:gosec // the test's own program
+	cmd.Env = append(os.Environ(), programEnv+"=1")
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), why) {
+		t.Errorf("the list of nodes: %v: %s", err, out)
+	}
+}
