@@ -6,6 +6,8 @@
 #   make check  what CI runs, lint and test, the API against its document, and results on a
 #               real S3 server; needs a network
 #   make api    docs/openapi.json and the page's types, after the API has changed
+#   make acceptance   the checklist of runs on several nodes, line by line; PROVE=1 breaks each once
+#   make check-arm64  the program for arm64, run by qemu; needs Debian and a network
 #   make image-test   the container image, built and run; needs root on Debian and a network
 #   make audit  known weaknesses in modules and packages; needs a network
 #   make bench  the figures of docs/performance.md (long; wants an idle machine); make bench-nodes those of nodes
@@ -44,7 +46,7 @@ ADAPTER_SOURCES := $(shell find plugins/adapters/pgtable plugins/adapters/snowfl
 DATA ?= $(CURDIR)/.loadstone
 FIRST_RUN ?= examples/first-run.yaml
 
-.PHONY: help run build test check check-api check-proto check-nosnowflake check-observability api lint bench bench-nodes soak audit plugins examples ui fmt clean \
+.PHONY: help run build test check check-api check-proto check-nosnowflake check-observability check-arm64 acceptance api lint bench bench-nodes soak audit plugins examples ui fmt clean \
 	s3-server image-test check-chart need-toolchain need-postgres need-test need-examples test-s3 test-go test-ui test-journey test-first-run test-matrix test-snowflake-emulator
 
 help:
@@ -218,6 +220,14 @@ check-observability:
 # The schema of the control stream; buf is fetched with npm, once.
 check-proto: need-toolchain
 	@deploy/proto.sh
+
+# A server and two nodes in processes of their own, on a real Postgres: each line PASS or FAIL, with what was seen.
+acceptance: build need-postgres
+	@$(GO) run -trimpath ./deploy/acceptance -program bin/loadstone $(if $(PROVE),-prove)
+
+check-arm64: need-toolchain plugins ui
+	@mkdir -p $(CACHE)/bin
+	@VERSION="$(VERSION)" deploy/arm64.sh $(CACHE)/bin/loadstone-arm64
 
 # The image from the Dockerfile as it is, on base images made here, run as a platform would.
 image-test:
