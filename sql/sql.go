@@ -25,18 +25,20 @@ type File struct {
 }
 
 // Schema returns the files in the order in which they are applied.
-func Schema() []File {
-	names, err := fs.Glob(files, "schema/postgres/*.sql")
+func Schema() []File { return filesOf(files, "schema/postgres/") }
+
+func filesOf(embedded embed.FS, folder string) []File {
+	names, err := fs.Glob(embedded, folder+"*.sql")
 	if err != nil {
 		panic("sql: the pattern of the schema files is wrong: " + err.Error())
 	}
 	schema := make([]File, 0, len(names))
 	for _, name := range names {
-		text, err := files.ReadFile(name)
+		text, err := embedded.ReadFile(name)
 		if err != nil {
 			panic("sql: an embedded file cannot be read: " + err.Error())
 		}
-		schema = append(schema, File{Name: name[strings.LastIndexByte(name, '/')+1:], Text: string(text)})
+		schema = append(schema, File{Name: strings.TrimPrefix(name, folder), Text: string(text)})
 	}
 	return schema
 }
@@ -68,3 +70,9 @@ func Hash() string {
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
+
+//go:embed schema/results/*.sql
+var resultFiles embed.FS
+
+// Results returns the files of the results database's schema, in the order in which they are applied.
+func Results() []File { return filesOf(resultFiles, "schema/results/") }

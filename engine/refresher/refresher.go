@@ -262,6 +262,14 @@ func (r *Refresher) hold(ctx context.Context, c refresh.Claim, asked time.Time) 
 		errors.Is(context.Cause(working), store.ErrClaimLost)):
 		log.Warn().Err(err).Msg("the claim is lost: what was begun is left to whoever has it now")
 		return
+	case errors.Is(err, store.ErrUnavailable):
+		// Nothing is wrong with the table.
+		log.Warn().Err(err).Msg("a database is away: the refresh is tried again")
+		if err := r.opts.Store.AbandonRefresh(ending, c); err != nil {
+			log.Warn().Err(err).Msg("the claim could not be given back; it expires")
+		}
+		pause(ctx, nil, Poll)
+		return
 	case err != nil:
 		log.Warn().Err(err).Msg("the refresh failed")
 		result = refresh.Result{Error: engine.Sentences(err)}

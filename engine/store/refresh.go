@@ -16,6 +16,8 @@ type Refreshes interface {
 	// CreateDynamicTable saves a table that is to be refreshed at once. Its name may be taken, a source unknown, and its
 	// sources may read it: then the error is an *engine.Error that says so.
 	CreateDynamicTable(ctx context.Context, t refresh.Table) (refresh.Table, error)
+	// DynamicTable reads a table.
+	DynamicTable(ctx context.Context, name string) (refresh.Table, error)
 	// UpdateDynamicTable changes what a user may change of a table, if t.Version is current, else ErrConflict. The
 	// table is refreshed in whole then.
 	UpdateDynamicTable(ctx context.Context, t refresh.Table) (refresh.Table, error)

@@ -221,6 +221,13 @@ func (p place) access(id identity) (hba, ident string) {
 	for _, guest := range guests {
 		admit(guest, guest)
 	}
+	admit(ResultsDatabase, ResultsDatabase)
+	if p.password != "" {
+		// Its members are people who read results; no other database lets them in.
+		admit(ResultsDatabase, "+"+ResultsReader)
+	} else {
+		admit(ResultsDatabase, ResultsReader)
+	}
 	admit("all", superuser)
 	return hba, ident
 }

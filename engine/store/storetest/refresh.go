@@ -98,6 +98,11 @@ func dynamicTables(t *testing.T, s store.Store) {
 	if updated.Version != 2 || updated.Definition != "SELECT 2 AS two" || !updated.AsOf.IsZero() {
 		t.Errorf("updated %+v", updated)
 	}
+	read, err := s.DynamicTable(ctx, "daily")
+	must(t, err)
+	same(t, "the table that was changed", read, updated)
+	_, err = s.DynamicTable(ctx, "nowhere")
+	wantError(t, err, store.ErrNotFound)
 	_, err = s.UpdateDynamicTable(ctx, daily) // the version that was edited is not the newest
 	wantError(t, err, store.ErrConflict)
 	wantError(t, s.DropDynamicTable(ctx, "daily"), store.ErrInUse)

@@ -122,6 +122,16 @@ func stop() {
 // every other as superuser.
 func (s *Server) DSN(database string) string { return s.pg.DSN(database) }
 
+// Results makes the results database, one for all tests of the binary, and returns how owner and reader connect.
+func (s *Server) Results(t testing.TB) (owner, reader string) {
+	t.Helper()
+	owner, reader, err := s.pg.Results(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return owner, reader
+}
+
 // NewDatabase makes an empty database and returns its DSN; it is dropped, with
 // the connections to it, when the test ends.
 func (s *Server) NewDatabase(t testing.TB) (dsn string) {

@@ -85,6 +85,11 @@ func (q Queue) CreateDynamicTable(ctx context.Context, t refresh.Table) (made re
 	return made, err
 }
 
+// DynamicTable implements store.Refreshes.
+func (q Queue) DynamicTable(ctx context.Context, name string) (refresh.Table, error) {
+	return read(ctx, q.Pool, name)
+}
+
 // sources writes what a table reads.
 func sources(ctx context.Context, tx pgx.Tx, t refresh.Table) error {
 	if _, err := tx.Exec(ctx, "DELETE FROM dynamic_table_sources WHERE dynamic_table = $1", t.Name); err != nil {

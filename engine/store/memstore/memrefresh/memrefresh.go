@@ -126,6 +126,19 @@ func (s *Queue) CreateDynamicTable(ctx context.Context, t refresh.Table) (refres
 	return shownTable(t), nil
 }
 
+// DynamicTable implements store.Refreshes.
+func (s *Queue) DynamicTable(ctx context.Context, name string) (refresh.Table, error) {
+	if err := s.begin(ctx); err != nil {
+		return refresh.Table{}, err
+	}
+	defer s.mu.Unlock()
+	t, err := s.table(name)
+	if err != nil {
+		return refresh.Table{}, err
+	}
+	return shownTable(*t), nil
+}
+
 // shownTable shares no memory with what is stored.
 func shownTable(t refresh.Table) refresh.Table {
 	t.Sources = append([]string{}, t.Sources...)

@@ -1,0 +1,172 @@
+// Package derived is the results database: the roll-ups of runs, the derived tables made of them, and the readers who
+// query both. It stands apart from the control store, in a database of its own, so that nobody who reads results
+// can reach what Loadstone is controlled with.
+//
+// # Who may what
+//
+// The owner writes; Loadstone alone has its login. A reader's login sees the schemas rollup and tables and writes
+// nothing. What users write, definitions of tables and queries, runs in sessions of the reader, never of the owner:
+// their rows come to Loadstone and go into the table through it, so that no SQL of theirs is ever executed with more
+// rights.
+//
+// # Stale writers
+//
+// Every write names the epoch of its claim. Who begins with an epoch raises the fence of its task to it, and who
+// commits holds that fence locked: a write with a lower epoch than the fence's changes nothing.
+// A writer that stands still in the middle of a transaction loses it when the server ends the idle session.
+package derived
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/sql"
+)
+
+// Limits bound what a reader's statement may take.
+type Limits struct {
+	// Statement is how long it may run.
+	Statement time.Duration
+	// Rows and Bytes are how many it may return.
+	Rows, Bytes int64
+}
+
+// The limits of the definitions of tables, and of queries.
+var (
+	definitionLimits = Limits{Statement: 5 * time.Minute, Rows: 5_000_000, Bytes: 2 << 30}
+	queryLimits      = Limits{Statement: 25 * time.Second, Rows: 100_000, Bytes: 64 << 20}
+)
+
+// maxColumns is how many columns a derived table has at most.
+const maxColumns = 500
+
+// Database is the results database. It is safe for concurrent use.
+type Database struct {
+	owner, reader *pgxpool.Pool
+	readerRole    string
+}
+
+// Open connects as the owner and as the reader, and brings the schema up to date.
+func Open(ctx context.Context, ownerDSN, readerDSN string) (*Database, error) {
+	owner, err := pool(ctx, ownerDSN, 6, map[string]string{"search_path": "tables, rollup",
+		// A writer that stands still in a transaction loses it before its claim can have expired.
+		"idle_in_transaction_session_timeout": "60s", "lock_timeout": "30s"})
+	if err != nil {
+		return nil, err
+	}
+	reader, err := pool(ctx, readerDSN, 6, map[string]string{"search_path": "tables, rollup",
+		"default_transaction_read_only": "on", "idle_in_transaction_session_timeout": "60s"})
+	if err != nil {
+		owner.Close()
+		return nil, err
+	}
+	d := &Database{owner: owner, reader: reader, readerRole: reader.Config().ConnConfig.User}
+	if err := d.apply(ctx); err != nil {
+		d.Close()
+		return nil, failed("applying the schema of the results database", err)
+	}
+	return d, nil
+}
+
+func pool(ctx context.Context, dsn string, most int32, params map[string]string) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, errors.New("the URL of the results database cannot be read")
+	}
+	config.MaxConns, config.MaxConnIdleTime = most, time.Minute
+	config.ConnConfig.RuntimeParams["application_name"] = "loadstone"
+	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	for name, value := range params {
+		config.ConnConfig.RuntimeParams[name] = value
+	}
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = 5 * time.Second
+	}
+	p, err := pgxpool.NewWithConfig(ctx, config)
+	return p, failed("opening the results database", err)
+}
+
+// Close closes the connections.
+func (d *Database) Close() { d.reader.Close(); d.owner.Close() }
+
+// schemaLock is the key of the advisory lock under which the schema changes.
+const schemaLock = 0x72657375 // "resu"
+
+func (d *Database) apply(ctx context.Context) error {
+	role := pgx.Identifier{d.readerRole}.Sanitize()
+	return pgx.BeginFunc(ctx, d.owner, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", schemaLock); err != nil {
+			return err
+		}
+		for _, f := range sql.Results() {
+			if _, err := tx.Exec(ctx, f.Text, pgx.QueryExecModeSimpleProtocol); err != nil {
+				return fmt.Errorf("%s: %w", f.Name, err)
+			}
+		}
+		for _, grant := range []string{"GRANT USAGE ON SCHEMA rollup, tables TO " + role,
+			"GRANT SELECT ON ALL TABLES IN SCHEMA rollup, tables TO " + role,
+			"ALTER DEFAULT PRIVILEGES IN SCHEMA rollup, tables GRANT SELECT ON TABLES TO " + role} {
+			if _, err := tx.Exec(ctx, grant); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// failed adds what was being done; a database that is away is store.ErrUnavailable.
+func failed(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var refused *pgconn.PgError
+	var connecting *pgconn.ConnectError
+	if errors.As(err, &connecting) || errors.As(err, &refused) && (refused.Code[:2] == "57" && refused.Code != "57014" ||
+		refused.Code[:2] == "53" || refused.Code[:2] == "08") {
+		return fmt.Errorf("%s: %w: %w", doing, store.ErrUnavailable, err)
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// Begin raises the fence of a claim's task to its epoch: lower ones write nothing from now on.
+func (d *Database) Begin(ctx context.Context, c refresh.Claim) error {
+	tag, err := d.owner.Exec(ctx, `INSERT INTO staging.fences AS f (dynamic_table, subtask, epoch) VALUES ($1, $2, $3)
+		ON CONFLICT (dynamic_table, subtask) DO UPDATE SET epoch = excluded.epoch WHERE f.epoch <= excluded.epoch`,
+		c.Table, c.Subtask, c.Epoch)
+	if err == nil && tag.RowsAffected() == 0 {
+		return lost(c)
+	}
+	return failed("beginning a refresh", err)
+}
+
+func lost(c refresh.Claim) error {
+	return fmt.Errorf("writing %s %s at epoch %d: %w", c.Table, c.Subtask, c.Epoch, store.ErrClaimLost)
+}
+
+// fenced runs f in a transaction of the owner that holds the fence of the claim. prove is called before it commits.
+func (d *Database) fenced(ctx context.Context, c refresh.Claim, prove func(context.Context) error,
+	f func(tx pgx.Tx) error) error {
+	return pgx.BeginFunc(ctx, d.owner, func(tx pgx.Tx) error {
+		var epoch int64
+		err := tx.QueryRow(ctx, "SELECT epoch FROM staging.fences WHERE dynamic_table = $1 AND subtask = $2 FOR UPDATE",
+			c.Table, c.Subtask).Scan(&epoch)
+		if errors.Is(err, pgx.ErrNoRows) || err == nil && epoch != c.Epoch {
+			return lost(c)
+		}
+		if err != nil {
+			return err
+		}
+		if err := f(tx); err != nil {
+			return err
+		}
+		return prove(ctx)
+	})
+}

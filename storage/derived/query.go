@@ -1,0 +1,134 @@
+package derived
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/query"
+	"github.com/loadstone-db/loadstone/sdk/sqltext"
+)
+
+// reading are the words that statements of readers begin with.
+var reading = []string{"SELECT", "WITH", "VALUES", "TABLE", "EXPLAIN", "SHOW", "("}
+
+// reads refuses what is not one statement that reads. The database refuses
+// the same by its privileges; here it is said in words.
+func reads(sql string) error {
+	tokens, err := sqltext.Tokens(sql, sqltext.DialectOf("postgres"))
+	if err != nil {
+		return &engine.Error{Code: engine.CodeInvalid, Cause: err, Message: fmt.Sprintf("The SQL cannot be read: %v.", err)}
+	}
+	statements := sqltext.Statements(tokens)
+	if len(statements) != 1 {
+		return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("There are %d statements.", len(statements)),
+			Hint: "Send one statement at a time."}
+	}
+	for _, word := range reading {
+		if first := statements[0][0]; first.Upper() == word || first.Is(word) {
+			return nil
+		}
+	}
+	return &engine.Error{Code: engine.CodeInvalid, Message: "Only statements that read results can be executed.",
+		Hint: "They begin with SELECT, WITH, VALUES, TABLE, EXPLAIN or SHOW."}
+}
+
+// Query implements query.Asker, in a session of the reader.
+func (d *Database) Query(ctx context.Context, sql string, most int) (a query.Answer, err error) {
+	if err := reads(sql); err != nil {
+		return a, err
+	}
+	began := time.Now()
+	a.Columns, a.Rows = []query.Column{}, [][]any{}
+	limits := queryLimits
+	limits.Rows = min(limits.Rows, int64(max(most, 1)))
+	err = pgx.BeginTxFunc(ctx, d.reader, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if err := limit(ctx, tx, limits.Statement); err != nil {
+			return err
+		}
+		return answer(ctx, tx, sql, limits, &a)
+	})
+	a.ElapsedMs = float64(time.Since(began).Microseconds()) / 1000
+	if err != nil && !errors.Is(err, errEnough) {
+		return a, refusedSQL(err)
+	}
+	return a, nil
+}
+
+// answer executes a statement, one by the protocol, and reads its rows as text.
+func answer(ctx context.Context, tx pgx.Tx, sql string, limits Limits, a *query.Answer) error {
+	// Whoever has enough rows does not wait for the rest.
+	ctx, enough := context.WithCancel(ctx)
+	defer enough()
+	rows := tx.Conn().PgConn().ExecParams(ctx, sql, nil, nil, nil, nil)
+	var oids []uint32
+	var bytes int64
+	for rows.NextRow() {
+		if oids == nil {
+			oids = describeAnswer(tx, rows.FieldDescriptions(), a)
+		}
+		if int64(len(a.Rows)) == limits.Rows || bytes > limits.Bytes {
+			a.Truncated = true
+			enough()
+			_, _ = rows.Close()
+			return errEnough
+		}
+		row := make([]any, len(oids))
+		for i, text := range rows.Values() {
+			bytes += int64(len(text)) + 8
+			row[i] = value(oids[i], text)
+		}
+		a.Rows = append(a.Rows, row)
+	}
+	if oids == nil {
+		describeAnswer(tx, rows.FieldDescriptions(), a)
+	}
+	_, err := rows.Close()
+	return err
+}
+
+// errEnough ends the transaction of an answer that is as long as it may be; its connection is not used again.
+var errEnough = errors.New("there are enough rows")
+
+func describeAnswer(tx pgx.Tx, fields []pgconn.FieldDescription, a *query.Answer) (oids []uint32) {
+	oids = []uint32{}
+	for _, f := range fields {
+		name := strconv.FormatUint(uint64(f.DataTypeOID), 10)
+		if t, ok := tx.Conn().TypeMap().TypeForOID(f.DataTypeOID); ok {
+			name = t.Name
+		}
+		a.Columns = append(a.Columns, query.Column{Name: f.Name, Type: name})
+		oids = append(oids, f.DataTypeOID)
+	}
+	return oids
+}
+
+// value is a value that Postgres wrote as text.
+func value(oid uint32, text []byte) any {
+	if text == nil {
+		return nil
+	}
+	switch oid {
+	case pgtype.BoolOID:
+		return text[0] == 't'
+	case pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID:
+		return json.Number(string(text))
+	case pgtype.Float4OID, pgtype.Float8OID, pgtype.NumericOID:
+		if n, err := strconv.ParseFloat(string(text), 64); err == nil && !math.IsNaN(n) && !math.IsInf(n, 0) {
+			return json.Number(string(text))
+		}
+	case pgtype.JSONOID, pgtype.JSONBOID:
+		return json.RawMessage(append([]byte(nil), text...))
+	}
+	return strings.ToValidUTF8(string(text), "\uFFFD")
+}

@@ -1,0 +1,197 @@
+package derived
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/histogram"
+	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/rollup"
+)
+
+// Fingerprint is that of the run as it was taken in, "" when it was not.
+func (d *Database) Fingerprint(ctx context.Context, runID string) (print string, err error) {
+	err = d.owner.QueryRow(ctx, "SELECT fingerprint FROM rollup.runs WHERE run_id = $1", runID).Scan(&print)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
+	}
+	return print, failed("looking for a run in the results database", err)
+}
+
+// DropRun removes what is there of the run of a claim, the rows of derived tables with their next refresh.
+func (d *Database) DropRun(ctx context.Context, c refresh.Claim) error {
+	err := d.fenced(ctx, c, nothing, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "DELETE FROM rollup.runs WHERE run_id = $1", c.Subtask)
+		return err
+	})
+	return failed("removing a run from the results database", err)
+}
+
+func nothing(context.Context) error { return nil }
+
+// PutRun replaces what is there of the run of a claim, in one transaction.
+func (d *Database) PutRun(ctx context.Context, c refresh.Claim, r rollup.Run, prove func(context.Context) error) (
+	rows, bytes int64, err error) {
+	err = d.fenced(ctx, c, prove, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "DELETE FROM rollup.runs WHERE run_id = $1", r.Run.RunID); err != nil {
+			return err
+		}
+		if err := insertRun(ctx, tx, r); err != nil {
+			return err
+		}
+		rows = 1
+		for _, s := range series(r) {
+			n, err := tx.CopyFrom(ctx, pgx.Identifier{"rollup", s.table}, s.columns, pgx.CopyFromRows(s.rows))
+			if err != nil {
+				return err
+			}
+			rows += n
+			for _, row := range s.rows {
+				if h, ok := row[len(row)-1].([]int64); ok {
+					bytes += int64(8 * len(h))
+				}
+				bytes += int64(8 * len(row))
+			}
+		}
+		return nil
+	})
+	return rows, bytes, failed("writing a run into the results database", err)
+}
+
+func insertRun(ctx context.Context, tx pgx.Tx, r rollup.Run) error {
+	run, scenario := r.Run, r.Run.Scenario
+	values := pgx.NamedArgs{"run_id": run.RunID, "run_name": run.RunName, "template": scenario.TemplateName,
+		"adapter": r.Adapter, "connection": scenario.Target.Connection.Name, "table_name": scenario.Target.TableName,
+		"status": string(run.Status), "verdict": "", "load_mode": string(scenario.Workload.LoadMode), "simulated": false,
+		"started_at": stamp(run.StartTime), "ended_at": stamp(run.EndTime), "warehouse": "", "warehouse_size": "",
+		"currency": "", "tags": tags(scenario.Tags), "created_by": run.CreatedBy, "parts": r.Parts,
+		"part_problems": append([]string{}, r.Problems...), "executions": int64(0), "fingerprint": r.Fingerprint}
+	if r.Seconds != nil {
+		values["executions"] = r.Seconds.Executions
+	}
+	for _, name := range []string{"passed", "duration_seconds", "operations", "reads", "writes", "errors", "error_rate",
+		"qps", "p50_ms", "p95_ms", "p99_ms", "avg_ms", "max_ms", "credits", "price", "price_per_million"} {
+		values[name] = nil
+	}
+	summarize(values, r.Summary)
+	_, err := tx.Exec(ctx, `INSERT INTO rollup.runs (run_id, run_name, template, adapter, connection, table_name, status,
+			verdict, passed, simulated, load_mode, started_at, ended_at, duration_seconds, operations, reads, writes, errors,
+			error_rate, qps, p50_ms, p95_ms, p99_ms, avg_ms, max_ms, warehouse, warehouse_size, credits, price, currency,
+			price_per_million, tags, created_by, parts, part_problems, executions, fingerprint, version)
+		VALUES (@run_id, @run_name, @template, @adapter, @connection, @table_name, @status, @verdict, @passed, @simulated,
+			@load_mode, @started_at, @ended_at, @duration_seconds, @operations, @reads, @writes, @errors, @error_rate, @qps,
+			@p50_ms, @p95_ms, @p99_ms, @avg_ms, @max_ms, @warehouse, @warehouse_size, @credits, @price, @currency,
+			@price_per_million, @tags, @created_by, @parts, @part_problems, @executions, @fingerprint,
+			nextval('staging.run_versions'))`, values)
+	return err
+}
+
+func summarize(values pgx.NamedArgs, s *engine.Summary) {
+	if s == nil {
+		return
+	}
+	values["verdict"], values["passed"], values["simulated"] = s.Verdict, s.Passed, s.Simulated
+	values["duration_seconds"], values["operations"] = s.DurationSeconds, s.Operations
+	values["reads"], values["writes"] = s.Reads, s.Writes
+	values["errors"], values["error_rate"], values["qps"] = s.Errors.Count, s.Errors.Rate, s.QPS
+	if l := s.LatencyMs; l != nil {
+		values["p50_ms"], values["p95_ms"], values["p99_ms"] = l.P50, l.P95, l.P99
+		values["avg_ms"], values["max_ms"] = l.Avg, l.Max
+	}
+	if c := s.Cost; c != nil {
+		values["warehouse"], values["warehouse_size"], values["currency"] = c.Warehouse, c.WarehouseSize, c.Currency
+		values["credits"], values["price"], values["price_per_million"] = c.Credits, c.Price, c.PricePerMillion
+	}
+}
+
+func tags(t map[string]string) string {
+	if t == nil {
+		t = map[string]string{}
+	}
+	text, err := json.Marshal(t)
+	if err != nil {
+		return "{}"
+	}
+	return string(text)
+}
+
+func stamp(t engine.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	at := t.UTC()
+	return &at
+}
+
+// relation is what goes into one relation of a run.
+type relation struct {
+	table   string
+	columns []string
+	rows    [][]any
+}
+
+// series are the seconds of a run as rows.
+func series(r rollup.Run) []relation {
+	id, s := r.Run.RunID, r.Seconds
+	moment := []string{"run_id", "second", "warmup", "at"}
+	counts := []string{"operations", "errors", "row_count", "latency"}
+	with := func(keys ...string) []string {
+		return append(append(append([]string{}, moment...), keys...), counts...)
+	}
+	row := func(m rollup.Moment, c *rollup.Cell, keys ...any) []any {
+		all := append([]any{id, m.Second, m.Warmup, s.At(m.Second)}, keys...)
+		return append(all, c.Operations, c.Errors, c.Rows, packed(&c.Latency))
+	}
+	run := relation{table: "run_seconds", columns: with()}
+	for key, c := range s.Run {
+		run.rows = append(run.rows, row(key, c))
+	}
+	kind := relation{table: "kind_seconds", columns: with("kind")}
+	for key, c := range s.Kinds {
+		kind.rows = append(kind.rows, row(key.Moment, c, key.Kind))
+	}
+	statement := relation{table: "statement_seconds", columns: with("statement_id", "kind", "in_transaction")}
+	for key, c := range s.Statements {
+		statement.rows = append(statement.rows, row(key.Moment, c, key.Statement, key.Kind, key.InTransaction))
+	}
+	worker := relation{table: "worker_seconds", columns: with("worker_id")}
+	for key, c := range s.Workers {
+		worker.rows = append(worker.rows, row(key.Moment, c, key.Worker))
+	}
+	failures := relation{table: "error_seconds",
+		columns: append(append([]string{}, moment...), "error_class", "error_code", "kind", "errors")}
+	for key, n := range s.Errors {
+		failures.rows = append(failures.rows, []any{id, key.Second, key.Warmup, s.At(key.Second), key.Class, key.Code,
+			key.Kind, n})
+	}
+	return []relation{run, kind, statement, worker, failures, warehouse(r)}
+}
+
+// warehouse are the polls of a run's warehouse, one for a second at most.
+func warehouse(r rollup.Run) relation {
+	rel := relation{table: "warehouse_seconds", columns: []string{"run_id", "second", "at", "warehouse", "state",
+		"warehouse_type", "warehouse_size", "started_clusters", "running", "queued"}}
+	last := int64(math.MinInt64)
+	for _, p := range r.Warehouse {
+		second := int64(math.Floor(p.ElapsedSeconds))
+		if second <= last {
+			continue
+		}
+		last = second
+		rel.rows = append(rel.rows, []any{r.Run.RunID, second, p.Timestamp.UTC(), p.Name, p.State, p.Type, p.Size,
+			p.StartedClusters, p.Running, p.Queued})
+	}
+	return rel
+}
+
+// packed is a histogram as the functions of the schema read it.
+func packed(n *histogram.Narrow) []int64 {
+	h := n.Data()
+	return append([]int64{int64(h.Schema), int64(h.Offset), h.Sum, h.Min, h.Max}, h.Counts...)
+}

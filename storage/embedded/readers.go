@@ -1,0 +1,74 @@
+package embedded
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// readerName is what the login of somebody who reads results may be called; readerPrefix keeps it from being a
+// role of Loadstone's own.
+var readerName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
+
+const readerPrefix = "query_"
+
+// AddReader makes a login that reads the results database and nothing else, or gives it another password. The
+// connection string is shown once.
+func (pg *Postgres) AddReader(ctx context.Context, name string) (dsn string, err error) {
+	if !readerName.MatchString(name) {
+		return "", engine.InvalidField("name", fmt.Sprintf("%q cannot be the name of a login", name),
+			"a small letter, then small letters, digits and underscores, 40 at most")
+	}
+	if _, _, err := pg.Results(ctx); err != nil {
+		return "", err
+	}
+	conn, err := pgx.Connect(ctx, pg.place.dsn("postgres", superuser))
+	if err != nil {
+		return "", fmt.Errorf("connecting to make a login: %w", err)
+	}
+	defer hangUp(conn)
+	role, password := readerPrefix+name, rand.Text()
+	todo := append([]string{"ALTER ROLE " + role + " PASSWORD '" + password + "'"}, bounds(role)...)
+	_, err = conn.Exec(ctx, "CREATE ROLE "+role+" LOGIN IN ROLE "+ResultsReader)
+	var refused *pgconn.PgError
+	if err != nil && !(errors.As(err, &refused) && refused.Code == "42710") {
+		return "", fmt.Errorf("making a login: %w", err)
+	}
+	for _, sql := range todo {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return "", errors.New("making a login: Postgres refused it") // the statement holds the password
+		}
+	}
+	p := pg.place
+	p.password = password
+	return p.dsn(ResultsDatabase, role), nil
+}
+
+// RemoveReader removes such a login, and ends its sessions.
+func (pg *Postgres) RemoveReader(ctx context.Context, name string) error {
+	conn, err := pgx.Connect(ctx, pg.place.dsn("postgres", superuser))
+	if err != nil {
+		return fmt.Errorf("connecting to remove a login: %w", err)
+	}
+	defer hangUp(conn)
+	if !readerName.MatchString(name) {
+		return &engine.Error{Code: engine.CodeNotFound, Message: fmt.Sprintf("There is no login %q.", name)}
+	}
+	_, err = conn.Exec(ctx, "DROP ROLE "+readerPrefix+name)
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) && refused.Code == "42704" {
+		return &engine.Error{Code: engine.CodeNotFound, Message: fmt.Sprintf("There is no login %q.", name)}
+	}
+	if err != nil {
+		return fmt.Errorf("removing a login: %w", err)
+	}
+	_, err = conn.Exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1", readerPrefix+name)
+	return err
+}
