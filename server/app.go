@@ -31,6 +31,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/auth"
 	"github.com/loadstone-db/loadstone/server/live"
+	"github.com/loadstone-db/loadstone/server/tables"
 )
 
 // Options are what a server is made of.
@@ -52,6 +53,8 @@ type Options struct {
 	Drivers map[string]target.Driver
 	// Matrices runs one workload on several targets; nil where that is not to be had.
 	Matrices api.Matrices
+	// Tables are the derived tables; nil where there are none.
+	Tables tables.Tables
 	// Roster is the nodes with their history; nil where that is not to be had.
 	Roster api.Nodes
 	// NodeAccess decides who is a node; nil where nodes cannot join.
@@ -167,13 +170,17 @@ func New(opts Options) (*Server, error) {
 	s.app.Get("/healthz", s.healthz)
 	s.app.Get("/readyz", s.readyz)
 	s.app.Get("/metrics", s.metrics.handler())
+	var more []func(*api.API)
+	if opts.Tables != nil {
+		more = append(more, func(a *api.API) { tables.Register(a, opts.Tables) })
+	}
 	s.api = api.Register(s.app, api.Services{
 		Runs: opts.Runs, Store: opts.Store, Files: opts.Files, Plugins: opts.Plugins,
 		Matrices: opts.Matrices, Nodes: opts.Roster, NodeAccess: opts.NodeAccess,
 		Preflight: opts.Preflight, PreflightSample: opts.PreflightSample,
 		Secrets: target.SecretsOf(opts.Drivers),
 		Info:    s.info, SignInLink: s.SignInLink, Auth: s.auth, Guard: guard, Hub: s.hub, Log: opts.Log, Streams: s.streams,
-		UploadFor: opts.UploadTimeout, Version: opts.Version,
+		UploadFor: opts.UploadTimeout, Version: opts.Version, More: more,
 	})
 	s.app.Use(s.fallback(page))
 	s.refuseUnknownMethods()

@@ -112,7 +112,9 @@ type Services struct {
 	SignInLink func(ctx context.Context) (string, error)
 	// UploadFor bounds how long an uploaded plugin may take to arrive.
 	UploadFor time.Duration
-	Version   string
+	// More registers handlers of other packages.
+	More    []func(*API)
+	Version string
 }
 
 // API is the set of handlers on one Fiber app.
@@ -173,6 +175,7 @@ func Register(app *fiber.App, s Services) *API {
 				{Name: tagPlugins, Description: "Workloads and table types."},
 				{Name: tagNodes, Description: "The machines that carry load: which there are, who may be one, and what became " +
 					"of them."},
+				{Name: "Tables", Description: "Derived tables of results, and SQL over them."},
 				{Name: tagAuth, Description: "Sessions and API tokens."},
 				{Name: tagServer, Description: "The server itself."},
 				{Name: tagOld, Description: "Earlier addresses of the same handlers."},
@@ -199,6 +202,9 @@ func Register(app *fiber.App, s Services) *API {
 	a.registerNodeAccess()
 	a.registerRuns(app, "/api/tests", true)
 	a.registerSockets(app)
+	for _, register := range s.More {
+		register(a)
+	}
 	openapi.Finish(schemas)
 	return a
 }

@@ -1131,6 +1131,49 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/query": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Query results with SQL
+         * @description One statement that reads, over derived tables and roll-ups, executed by a role that can do nothing else. A token of the scope read may, too.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["QueryQuestion"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["QueryAnswer"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/runs": {
         parameters: {
             query?: never;
@@ -2453,6 +2496,339 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/query-users": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a login that reads results
+         * @description Only an admin may: a session, or a token of the scope admin. It connects to the results database and to nothing else. The same name again gets a new password.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["QueryLoginInput"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["QueryLogin"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/query-users/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Remove a login that reads results
+         * @description Only an admin may: a session, or a token of the scope admin. Its sessions end.
+         */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description No Content */
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tables": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the derived tables */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["DerivedTableList"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        /**
+         * Make a derived table
+         * @description Its definition is executed by a role that can read results and nothing else.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["DerivedTableInput"];
+                };
+            };
+            responses: {
+                /** @description Created */
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["DerivedTable"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tables/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Drop a derived table */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description No Content */
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tables/{name}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What became of the refreshes of a table */
+        get: {
+            parameters: {
+                query?: {
+                    limit?: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RefreshHistory"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tables/{name}/refresh": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Refresh a table now */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["DerivedTable"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tables/{name}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Let a table be refreshed again */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["DerivedTable"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tables/{name}/suspend": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Suspend a table */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["DerivedTable"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -2855,6 +3231,93 @@ export interface components {
             sf_bench: {
                 [key: string]: unknown;
             } | null;
+        };
+        DerivedTable: {
+            /** Format: date-time */
+            as_of: string | null;
+            /** Format: date-time */
+            behind_since: string | null;
+            /** @description It comes with Loadstone, and is neither changed nor dropped. */
+            bundled: boolean;
+            /** Format: date-time */
+            changed_at: string | null;
+            /** Format: date-time */
+            created_at: string | null;
+            created_by: string;
+            /** @description The SELECT of an SQL table. */
+            definition: string;
+            description: string;
+            error: string;
+            /**
+             * Format: int64
+             * @description How often its refresh has failed since it succeeded.
+             */
+            failures: number;
+            /** @enum {string} */
+            kind: "SQL" | "INGEST";
+            /** Format: double */
+            last_refresh_seconds: number;
+            name: string;
+            /** Format: date-time */
+            next_refresh_due: string | null;
+            /**
+             * @description RUN: each row belongs to the run of its run_id.
+             * @enum {string}
+             */
+            partition_by: "" | "RUN";
+            /**
+             * Format: int64
+             * @description The highest is refreshed first.
+             */
+            priority: number;
+            /** @enum {string} */
+            refresh_mode: "FULL" | "INCREMENTAL" | "AUTO";
+            /** @description The derived tables that it reads. */
+            sources: string[];
+            /** @enum {string} */
+            status: "ACTIVE" | "SUSPENDED" | "FAILED";
+            /**
+             * Format: double
+             * @description How far it may be behind what it reads.
+             */
+            target_lag_seconds: number;
+            /** Format: date-time */
+            updated_at: string | null;
+            /**
+             * Format: int64
+             * @description Rises with each change of the definition.
+             */
+            version: number;
+        };
+        DerivedTableInput: {
+            /** @description One SELECT over derived tables and roll-ups. */
+            definition: string;
+            description?: string;
+            name: string;
+            /**
+             * @description RUN: each row depends on the roll-ups of the run of its run_id alone, so that rows of other runs need not be made anew.
+             * @enum {string}
+             */
+            partition_by?: "" | "RUN";
+            /** Format: int64 */
+            priority?: number;
+            /**
+             * @default AUTO
+             * @enum {string}
+             */
+            refresh_mode: "FULL" | "INCREMENTAL" | "AUTO";
+            /**
+             * Format: double
+             * @default 60
+             */
+            target_lag_seconds: number;
+        };
+        DerivedTableList: {
+            /** Format: date-time */
+            at: string | null;
+            claims: components["schemas"]["RefreshClaim"][];
+            pending: components["schemas"]["PendingRefresh"][];
+            tables: components["schemas"]["DerivedTable"][];
         };
         Dispersion: {
             /** Format: double */
@@ -3918,6 +4381,14 @@ export interface components {
             /** Format: int64 */
             total_queries: number;
         };
+        PendingRefresh: {
+            dynamic_table: string;
+            /** Format: date-time */
+            next_refresh_due: string | null;
+            /** Format: int64 */
+            priority: number;
+            subtask: string;
+        };
         PercentileError: {
             /** Format: double */
             error_ms: number;
@@ -4171,6 +4642,38 @@ export interface components {
              */
             type: string;
         };
+        QueryAnswer: {
+            columns: components["schemas"]["QueryColumn"][];
+            /** Format: double */
+            elapsed_ms: number;
+            /** @description Values are null, true or false, numbers, JSON of json columns, and text for all else. */
+            rows: (unknown[] | null)[];
+            /** @description There were more rows than were asked for, or than an answer holds. */
+            truncated: boolean;
+        };
+        QueryColumn: {
+            name: string;
+            /** @description As the database names it. */
+            type: string;
+        };
+        QueryLogin: {
+            /** @description Shown once. */
+            readonly dsn: string;
+            name: string;
+        };
+        QueryLoginInput: {
+            /** @description Of the login, without its prefix query_. */
+            name: string;
+        };
+        QueryQuestion: {
+            /**
+             * Format: int64
+             * @default 1000
+             */
+            max_rows: number;
+            /** @description One statement that reads. */
+            sql: string;
+        };
         Ready: {
             checks: components["schemas"]["ReadyChecks"];
             /** @enum {string} */
@@ -4184,6 +4687,48 @@ export interface components {
              * @description Nodes that take new run workers now. The server is ready without one: there it can be told of others.
              */
             nodes: number;
+        };
+        RefreshClaim: {
+            /** Format: date-time */
+            claimed_at: string | null;
+            dynamic_table: string;
+            /** Format: int64 */
+            epoch: number;
+            /** Format: date-time */
+            expires_at: string | null;
+            /** Format: date-time */
+            heartbeat_at: string | null;
+            subtask: string;
+            worker_id: string;
+        };
+        RefreshHistory: {
+            refreshes: components["schemas"]["RefreshRecord"][];
+        };
+        RefreshRecord: {
+            /** Format: int64 */
+            byte_count: number;
+            dynamic_table: string;
+            /** Format: date-time */
+            ended_at: string | null;
+            /** Format: int64 */
+            epoch: number;
+            error: string;
+            /**
+             * Format: double
+             * @description How old the oldest change was that it brought in; null when there was none.
+             */
+            lag_seconds: number | null;
+            note: string;
+            /** @enum {string} */
+            refresh_mode: "" | "FULL" | "INCREMENTAL";
+            /** Format: int64 */
+            row_count: number;
+            /** Format: int64 */
+            seq: number;
+            /** Format: date-time */
+            started_at: string | null;
+            subtask: string;
+            worker_id: string;
         };
         Resources: {
             /** Format: double */
@@ -5122,6 +5667,9 @@ export type ConnectionTest = components['schemas']['ConnectionTest'];
 export type ConnectionTestBody = components['schemas']['ConnectionTestBody'];
 export type Cost = components['schemas']['Cost'];
 export type CustomMetrics = components['schemas']['CustomMetrics'];
+export type DerivedTable = components['schemas']['DerivedTable'];
+export type DerivedTableInput = components['schemas']['DerivedTableInput'];
+export type DerivedTableList = components['schemas']['DerivedTableList'];
 export type Dispersion = components['schemas']['Dispersion'];
 export type Drops = components['schemas']['Drops'];
 export type Enrichment = components['schemas']['Enrichment'];
@@ -5191,6 +5739,7 @@ export type PayloadOperations = components['schemas']['PayloadOperations'];
 export type PayloadOps = components['schemas']['PayloadOps'];
 export type PayloadWorker = components['schemas']['PayloadWorker'];
 export type PayloadWorkerMetrics = components['schemas']['PayloadWorkerMetrics'];
+export type PendingRefresh = components['schemas']['PendingRefresh'];
 export type PercentileError = components['schemas']['PercentileError'];
 export type Plan = components['schemas']['Plan'];
 export type PluginEntry = components['schemas']['PluginEntry'];
@@ -5207,8 +5756,16 @@ export type PreflightTable = components['schemas']['PreflightTable'];
 export type Prepare = components['schemas']['Prepare'];
 export type PrepareProgress = components['schemas']['PrepareProgress'];
 export type Problem = components['schemas']['Problem'];
+export type QueryAnswer = components['schemas']['QueryAnswer'];
+export type QueryColumn = components['schemas']['QueryColumn'];
+export type QueryLogin = components['schemas']['QueryLogin'];
+export type QueryLoginInput = components['schemas']['QueryLoginInput'];
+export type QueryQuestion = components['schemas']['QueryQuestion'];
 export type Ready = components['schemas']['Ready'];
 export type ReadyChecks = components['schemas']['ReadyChecks'];
+export type RefreshClaim = components['schemas']['RefreshClaim'];
+export type RefreshHistory = components['schemas']['RefreshHistory'];
+export type RefreshRecord = components['schemas']['RefreshRecord'];
 export type Resources = components['schemas']['Resources'];
 export type Retry = components['schemas']['Retry'];
 export type Run = components['schemas']['Run'];

@@ -1,0 +1,28 @@
+package api
+
+import (
+	"context"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// Op is op for handlers of other packages.
+func Op(method, path, id, tag, summary string, errors ...int) huma.Operation {
+	return op(method, path, id, tag, summary, errors...)
+}
+
+// Handle is handle for handlers of other packages.
+func Handle[I, O any](a *API, o huma.Operation, h func(ctx context.Context, in *I) (*O, error)) {
+	handle(a, o, h)
+}
+
+// Admin refuses callers who are no admins; what is to be done is named in the refusal.
+func (a *API) Admin(ctx context.Context, what string) error { return a.admin(ctx, what) }
+
+// Caller is the name of who asks.
+func (a *API) Caller(ctx context.Context) string { return a.identity(ctx).User.Name }
+
+// Note writes down in the audit log what the caller did.
+func (a *API) Note(ctx context.Context, action, object, detail string) {
+	a.trail.Note(ctx, a.identity(ctx).User.UserID, action, object, detail)
+}
