@@ -39,7 +39,9 @@ type serveCommand struct {
 	RunFirst  string `name:"run" placeholder:"TEMPLATE.yaml" help:"Save this template, run it once, and go on serving."`
 	wiring.StoreFlags
 	wiring.NodeFlags
+	wiring.RefreshFlags
 	certificate.CalibrateFlag
+	tables *wiring.Tables `kong:"-"`
 }
 
 func (c *serveCommand) Run(e *command.Env) error {
@@ -71,6 +73,9 @@ func (c *serveCommand) Run(e *command.Env) error {
 		return err
 	}
 	defer func() { _ = closeAll() }()
+	if c.tables, err = s.OpenTables(e.Ctx, c.RefreshFlags); err != nil {
+		return err
+	}
 	srv, address, err := c.listen(s)
 	if err != nil {
 		return err
@@ -146,7 +151,7 @@ func (c *serveCommand) listen(s *wiring.Services) (*server.Server, string, error
 			_ = probe.Close()
 		}
 	}
-	srv, err := server.New(server.Options{
+	options := server.Options{
 		Addr:       address,
 		PublicURL:  c.PublicURL,
 		Runs:       s.Runs,
@@ -170,7 +175,11 @@ func (c *serveCommand) listen(s *wiring.Services) (*server.Server, string, error
 		DataDir:         s.DataDir,
 		PingEvery:       socketPing,
 		Log:             s.Log,
-	})
+	}
+	if c.tables != nil {
+		options.Tables = c.tables
+	}
+	srv, err := server.New(options)
 	if err != nil {
 		return nil, "", err
 	}

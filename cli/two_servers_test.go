@@ -32,10 +32,16 @@ const programEnv = "LOADSTONE_TEST_PROGRAM"
 // leaseEnv shortens the leases of the program, so that tests need not wait for them.
 const leaseEnv = "LOADSTONE_TEST_LEASE"
 
+const refreshEnv = "LOADSTONE_REFRESH_WORKERS"
+
 func TestMain(m *testing.M) {
 	wiring.CompiledIn = func(string) string { return precompiled.CacheDir() }
 	if limit, err := time.ParseDuration(os.Getenv(leaseEnv)); err == nil {
 		store.Lease, lease.Every = limit, limit/5
+	}
+	// Tests that want derived tables say so: for each new server they are a database more to make.
+	if os.Getenv(refreshEnv) == "" {
+		_ = os.Setenv(refreshEnv, "0")
 	}
 	// What the program starts as its own child has a bare environment.
 	if os.Getenv(programEnv) != "" || len(os.Args) > 1 && os.Args[1] == quarantine.Command {

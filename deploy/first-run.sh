@@ -53,3 +53,25 @@ fails 1 'Nothing accepts connections' "${short[@]}" --set 'target.connection={dr
 fails 1 'does not exist' "${short[@]}" --set target.table_name=missing --set target.prepare=null
 fails 3 'FAILED' "${short[@]}" --set 'thresholds=["p95_ms < 0.0001"]'
 echo "Exit codes are as the contract says."
+
+# A server on the same data takes the run into its tables: every execution is there, and a reader writes nothing.
+"$binary" serve --data-dir "$work/data" --listen 127.0.0.1:0 --calibrate off >"$work/serve" 2>&1 &
+server=$!
+trap 'kill "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
+recorded=$(node -p 'JSON.parse(require("fs").readFileSync(process.argv[1], "utf8")).accounting.recorded' "$work/s.json")
+taken="SELECT s.executions, sum(r.operations) FROM run_summary s JOIN run_seconds r USING (run_id) WHERE run_id = '$run_id' GROUP BY 1"
+for _ in $(seq 120); do
+	rows=$("$binary" sql --data-dir "$work/data" --format csv "$taken" 2>"$work/out" | tail -n +2) || true
+	[ -z "$rows" ] || break
+	sleep 0.5
+done
+if [ "$rows" != "$recorded,$recorded" ]; then
+	cat "$work/out" "$work/serve" >&2
+	echo "The tables have the executions \"$rows\" of $recorded." >&2
+	exit 1
+fi
+if "$binary" sql --data-dir "$work/data" "DELETE FROM rollup.runs" >"$work/out" 2>&1; then
+	echo "loadstone sql has written." >&2
+	exit 1
+fi
+echo "The run is in the tables."

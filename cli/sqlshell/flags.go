@@ -1,0 +1,74 @@
+package sqlshell
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+
+	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/terminal"
+	"github.com/loadstone-db/loadstone/engine/query"
+)
+
+// Do sends a request to a server, and reads its JSON answer into out.
+type Do func(ctx context.Context, method, path string, in, out any) error
+
+// Flags are those of loadstone sql.
+type Flags struct {
+	Statement string `arg:"" optional:"" help:"One statement; without it statements are read from standard input, each ending with a semicolon."`
+	Format    string `enum:"table,csv,json,parquet" default:"table" help:"How answers are written: ${enum}."`
+	MaxRows   int    `name:"max-rows" default:"1000" placeholder:"N" help:"How many rows an answer has at most, up to 100000."`
+}
+
+// Ask executes the statement, or those that standard input has.
+func (f Flags) Ask(e *command.Env, do Do) error {
+	shell := &Shell{Format: f.Format, Out: e.Stdout, Err: e.Stderr,
+		Ask: func(ctx context.Context, sql string) (a query.Answer, err error) {
+			var raw json.RawMessage
+			if err := do(ctx, http.MethodPost, "/api/query", map[string]any{"sql": sql, "max_rows": f.MaxRows},
+				&raw); err != nil {
+				return a, err
+			}
+			// Numbers stay as they were written.
+			d := json.NewDecoder(bytes.NewReader(raw))
+			d.UseNumber()
+			if err := d.Decode(&a); err != nil {
+				return a, fmt.Errorf("reading the answer: %w", err)
+			}
+			return a, nil
+		}}
+	if f.Statement != "" {
+		return shell.Execute(e.Ctx, f.Statement)
+	}
+	shell.Interactive = terminal.Is(os.Stdin) && terminal.Is(e.Stdout)
+	return shell.Read(e.Ctx, os.Stdin)
+}
+
+// UserFlags are those of loadstone query-user.
+type UserFlags struct {
+	Name   string `arg:"" help:"Name of the login, without its prefix query_."`
+	Remove bool   `help:"Remove the login instead, and end its sessions."`
+}
+
+// Make makes the login and prints its connection string, alone; or removes it.
+func (f UserFlags) Make(e *command.Env, do Do) error {
+	if f.Remove {
+		if err := do(e.Ctx, http.MethodDelete, "/api/v1/query-users/"+url.PathEscape(f.Name), nil, nil); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(e.Stdout, "The login %s is gone.\n", f.Name)
+		return err
+	}
+	var made struct {
+		DSN string `json:"dsn"`
+	}
+	if err := do(e.Ctx, http.MethodPost, "/api/v1/query-users", map[string]any{"name": f.Name}, &made); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(e.Stdout, made.DSN)
+	return err
+}

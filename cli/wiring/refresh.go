@@ -1,0 +1,225 @@
+package wiring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/ingest"
+	"github.com/loadstone-db/loadstone/engine/query"
+	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/refresher"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/derived"
+)
+
+// RefreshFlags say who keeps derived tables fresh, and where they are.
+type RefreshFlags struct {
+	RefreshWorkers   int    `name:"refresh-workers" default:"2" placeholder:"N" env:"LOADSTONE_REFRESH_WORKERS" help:"How many derived tables and finished runs this server works on at a time; 0 leaves it to others (default: 2)."`
+	ResultsDatabase  string `name:"results-database-url" placeholder:"URL" env:"LOADSTONE_RESULTS_DATABASE_URL" help:"With --database-url: the database of the derived tables, as its owner. Another database than the control store's; without it there are no derived tables."`
+	ResultsReaderURL string `name:"results-reader-url" placeholder:"URL" env:"LOADSTONE_RESULTS_READER_URL" help:"The same database as a role that may only connect to it: definitions and queries run as that role."`
+}
+
+// Tables are the derived tables of one process: the database that holds them, opened when it is first needed.
+type Tables struct {
+	s     *Services
+	flags RefreshFlags
+	mu    sync.Mutex
+	open  *derived.Database
+}
+
+// OpenTables registers the bundled tables and begins to keep tables fresh. It is nil where there is no such database.
+func (s *Services) OpenTables(ctx context.Context, flags RefreshFlags) (*Tables, error) {
+	if flags.RefreshWorkers < 0 || flags.RefreshWorkers > 64 {
+		return nil, engine.InvalidField("--refresh-workers", "is out of range", "0 to 64")
+	}
+	if s.Embedded == nil && (flags.ResultsDatabase == "" || flags.ResultsReaderURL == "") {
+		s.Log.Info().Msg("there are no derived tables: --results-database-url and --results-reader-url name their database")
+		return nil, nil
+	}
+	t := &Tables{s: s, flags: flags}
+	if err := t.register(ctx); err != nil {
+		return nil, err
+	}
+	s.onClose(func(context.Context) error { t.close(); return nil })
+	keeper := refresher.Start(refresher.Options{Store: s.Store, Work: t.work, Workers: flags.RefreshWorkers, Name: s.owner,
+		Log: s.Log})
+	s.onClose(func(context.Context) error { keeper.Close(); return nil })
+	return t, nil
+}
+
+func (t *Tables) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open != nil {
+		t.open.Close()
+	}
+}
+
+// Database opens the results database, once.
+func (t *Tables) Database(ctx context.Context) (*derived.Database, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open != nil {
+		return t.open, nil
+	}
+	owner, reader := t.flags.ResultsDatabase, t.flags.ResultsReaderURL
+	var err error
+	if t.s.Embedded != nil {
+		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+		defer cancel()
+		if owner, reader, err = t.s.Embedded.Results(ctx); err != nil {
+			return nil, err
+		}
+	}
+	t.open, err = derived.Open(ctx, owner, reader)
+	return t.open, err
+}
+
+// register makes the bundled tables, and brings those of an earlier version up to date.
+func (t *Tables) register(ctx context.Context) error {
+	state, err := t.s.Store.RefreshState(ctx, 1)
+	if err != nil {
+		return err
+	}
+	for _, table := range derived.Bundled() {
+		i := slices.IndexFunc(state.Tables, func(known refresh.Table) bool { return known.Name == table.Name })
+		switch {
+		case i < 0:
+			_, err = t.s.Store.CreateDynamicTable(ctx, table)
+		case !state.Tables[i].Bundled:
+			t.s.Log.Warn().Str("dynamic_table", table.Name).
+				Msg("a table of a user's has the name of a bundled one, which is left out")
+		case state.Tables[i].Definition != table.Definition || state.Tables[i].Description != table.Description:
+			table.Version = state.Tables[i].Version
+			_, err = t.s.Store.UpdateDynamicTable(ctx, table)
+		}
+		// Another server may have been faster.
+		if err != nil && !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
+	return nil
+}
+
+// work refreshes what a claim is about.
+func (t *Tables) work(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (refresh.Result, error) {
+	db, err := t.Database(ctx)
+	if err != nil {
+		return refresh.Result{}, err
+	}
+	if c.Subtask != "" {
+		in := &ingest.Ingest{Store: t.s.Store, Record: t.s.Results, Target: db, Detail: t.s.Runs.Detail}
+		return in.Run(ctx, c, prove)
+	}
+	table, err := t.s.Store.DynamicTable(ctx, c.Table)
+	if err != nil {
+		return refresh.Result{}, err
+	}
+	return db.Materialize(ctx, table, c, prove)
+}
+
+// Query implements query.Asker.
+func (t *Tables) Query(ctx context.Context, sql string, rows int) (query.Answer, error) {
+	db, err := t.Database(ctx)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	return db.Query(ctx, sql, rows)
+}
+
+// State reads the tables, what is waiting and what is under way.
+func (t *Tables) State(ctx context.Context) (refresh.State, error) {
+	return t.s.Store.RefreshState(ctx, 1)
+}
+
+// History reads what became of a table's refreshes.
+func (t *Tables) History(ctx context.Context, name string, limit int) ([]refresh.Record, error) {
+	if _, err := t.s.Store.DynamicTable(ctx, name); err != nil {
+		return nil, err
+	}
+	return t.s.Store.RefreshHistory(ctx, name, limit)
+}
+
+// Create makes a table of a user's.
+func (t *Tables) Create(ctx context.Context, table refresh.Table) (refresh.Table, error) {
+	table.Kind = refresh.SQL
+	if err := refresh.Check(table); err != nil {
+		return table, err
+	}
+	db, err := t.Database(ctx)
+	if err != nil {
+		return table, err
+	}
+	if table.Sources, err = db.Sources(ctx, table.Definition, ingest.Table); err != nil {
+		return table, err
+	}
+	return t.s.Store.CreateDynamicTable(ctx, table)
+}
+
+// Drop removes a table of a user's; ErrInUse names those that read it.
+func (t *Tables) Drop(ctx context.Context, name string) error {
+	table, err := t.s.Store.DynamicTable(ctx, name)
+	if err != nil {
+		return err
+	}
+	if table.Bundled {
+		return &engine.Error{Code: engine.CodeConflict, Cause: store.ErrConflict,
+			Message: fmt.Sprintf("The table %q comes with Loadstone.", name), Hint: "It can be suspended."}
+	}
+	db, err := t.Database(ctx)
+	if err != nil {
+		return err
+	}
+	// A refresh that is under way has lost its claim then, and writes nothing.
+	if err := t.s.Store.DropDynamicTable(ctx, name); err != nil {
+		return err
+	}
+	return db.Drop(ctx, name)
+}
+
+// Do refreshes, suspends or resumes a table.
+func (t *Tables) Do(ctx context.Context, name, verb string) (refresh.Table, error) {
+	var err error
+	switch verb {
+	case "suspend":
+		err = t.s.Store.SetDynamicTableStatus(ctx, name, refresh.Suspended)
+	case "resume":
+		err = t.s.Store.SetDynamicTableStatus(ctx, name, refresh.Active)
+	default:
+		err = t.s.Store.RequestRefresh(ctx, name)
+	}
+	if err != nil {
+		return refresh.Table{}, err
+	}
+	return t.s.Store.DynamicTable(ctx, name)
+}
+
+// AddReader makes a login in the embedded Postgres; an external one's administrator makes logins there.
+func (t *Tables) AddReader(ctx context.Context, name string) (string, error) {
+	if t.s.Embedded == nil {
+		return "", externalLogins()
+	}
+	// The reader's rights are granted when the database is opened.
+	if _, err := t.Database(ctx); err != nil {
+		return "", err
+	}
+	return t.s.Embedded.AddReader(ctx, name)
+}
+
+// RemoveReader removes it.
+func (t *Tables) RemoveReader(ctx context.Context, name string) error {
+	if t.s.Embedded == nil {
+		return externalLogins()
+	}
+	return t.s.Embedded.RemoveReader(ctx, name)
+}
+
+func externalLogins() error {
+	return &engine.Error{Code: engine.CodeConflict, Message: "The results database is not Loadstone's own.",
+		Hint: "Its administrator makes logins: members of the role of --results-reader-url."}
+}
