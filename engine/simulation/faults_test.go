@@ -149,7 +149,7 @@ func (s *simulation) stop(n *node, long time.Duration) {
 
 // revive begins the node's next life, if it has none.
 func (n *node) revive() {
-	if n.process == nil {
+	if n.process == nil && !n.sim.ending {
 		n.w.note("%s is back", n.name)
 		n.start()
 		n.answer()

@@ -35,19 +35,19 @@ type clockSample struct {
 func newClocks() *clocks { return &clocks{first: make(chan struct{})} }
 
 // take takes an acknowledgement in: the Status left at sent and the acknowledgement came at
-// back, both by the node's clock.
-func (c *clocks) take(sent, back time.Time, ack control.StatusAck) {
+// back, both by the node's clock. It reports whether that was the first to say something.
+func (c *clocks) take(sent, back time.Time, ack control.StatusAck) (first bool) {
 	if ack.Received.IsZero() || ack.Sent.IsZero() {
-		return
+		return false
 	}
 	underWay := back.Sub(sent) - ack.Sent.Sub(ack.Received)
 	drift := drifted(back.Sub(sent)) + 1
 	if underWay < -drift {
-		return // no times that can be
+		return false // no times that can be
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.samples) == 0 {
+	if first = len(c.samples) == 0; first {
 		close(c.first)
 	}
 	if len(c.samples) == mostSamples {
@@ -55,6 +55,7 @@ func (c *clocks) take(sent, back time.Time, ack control.StatusAck) {
 	}
 	c.samples = append(c.samples, clockSample{back, (ack.Received.Sub(sent) + ack.Sent.Sub(back)) / 2,
 		max(underWay, 0)/2 + drift})
+	return first
 }
 
 // drifted is how far clocks may have drifted apart in a time.

@@ -103,3 +103,49 @@ func TestRecordsAreInTheTimeOfTheServer(t *testing.T) {
 		s.end()
 	})
 }
+
+// TestEachServerIsToldItsOwnClock, and at once: that of another server, which was heard last, is
+// not what the node's clock is to this one.
+func TestEachServerIsToldItsOwnClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := connect(t, t.TempDir(), newFakeLoad(), nil)
+		a.mu.Lock()
+		a.ahead = time.Hour
+		a.mu.Unlock()
+		time.Sleep(1500 * time.Millisecond) // between two heartbeats
+		b := a.another("b", 2)
+		if st := b.lastStatus(); st.ClockOffset != 0 || st.ClockError <= 0 {
+			t.Errorf("a server that has just come hears of %v, to within %v", st.ClockOffset, st.ClockError)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if got := a.lastStatus().ClockOffset; got != time.Hour {
+			t.Errorf("the first server hears of %v", got)
+		}
+		if got := b.lastStatus().ClockOffset; got != 0 {
+			t.Errorf("the second server hears of %v", got)
+		}
+		b.kill()
+		a.end()
+	})
+}
+
+// TestABrokenStreamMakesNoClockWrong: a run worker goes on knowing the time of the server that
+// has given it to the node when that comes back.
+func TestABrokenStreamMakesNoClockWrong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := connect(t, t.TempDir(), newFakeLoad(), nil)
+		owner := s.another("owner", 3)
+		owner.send(assign(), start(1))
+		time.Sleep(2 * time.Second)
+		owner.kill()
+		owner = s.another("owner", 3)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if w := owner.last(); w.Status != engine.WorkerRunning || w.ClockError <= 0 || w.ClockError > 2*time.Millisecond {
+			t.Errorf("%s, %v wrong", w.Status, w.ClockError)
+		}
+		owner.kill()
+		s.end()
+	})
+}

@@ -51,20 +51,21 @@ func (s *statuses) at(sequence int64) (sent sentStatus, known bool) {
 	return sent, sent.sequence == sequence
 }
 
-// report sends the node's status, which its owners acknowledge.
-func (n *Node) report() {
+// report sends the node's status to every server, which acknowledges it.
+func (n *Node) report() { n.out.each(n.reportTo) }
+
+// reportTo sends the node's status to one server, with what its clock is to the node's.
+func (n *Node) reportTo(s *session) {
 	n.mu.Lock()
 	draining := n.draining || n.drainAsked
 	n.mu.Unlock()
-	now := time.Now()
-	var ahead, wrong time.Duration
-	if c := n.compared.Load(); c != nil {
-		// The page shows the machine's clock as it is set now.
-		ahead, wrong = c.best(n.clock.Now())
-		ahead -= n.clock.Offset()
+	now, line := time.Now(), n.clock.Now()
+	ahead, wrong := s.clocks.best(line)
+	if wrong > 0 {
+		ahead -= n.clock.Offset() // the page shows the machine's clock as it is set now
 	}
-	n.out.Put(control.Status{ClockOffset: ahead, ClockError: wrong,
-		Sequence: n.statuses.next(now, n.clock.Now()), NodeID: n.opts.NodeID, Alive: true,
+	s.out.Put(control.Status{ClockOffset: ahead, ClockError: wrong,
+		Sequence: n.statuses.next(now, line), NodeID: n.opts.NodeID, Alive: true,
 		AcceptingWork: !draining, Draining: draining, Resources: *n.resources.Load(), At: now})
 }
 

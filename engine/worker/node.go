@@ -65,10 +65,8 @@ type Node struct {
 	opts    Options
 	session string
 	out     *outbox
-	// clock is the node's, and compared what the server that was heard last makes of it.
-	clock    *engine.Clock
-	compared atomic.Pointer[clocks]
-	disk     *spool
+	clock   *engine.Clock
+	disk    *spool
 	// statuses are those that wait for their acknowledgement.
 	statuses statuses
 
@@ -202,7 +200,9 @@ func (n *Node) Serve(ctx context.Context, link control.NodeEnd) error {
 		// A stream that has closed ends the session through Receive, and what waits goes with the next.
 		_ = s.out.Deliver(ending, link.Send)
 	})
-	n.beats.begin(func(ctx context.Context) { n.beat(ctx) })
+	if !n.beats.begin(func(ctx context.Context) { n.beat(ctx) }) {
+		n.reportTo(s) // the clocks are compared by it; the first beat does that too
+	}
 	defer n.beats.end()
 	err := n.receive(ending, s, link)
 	cancel()
@@ -280,8 +280,9 @@ func (n *Node) receive(ctx context.Context, s *session, link control.NodeEnd) er
 			n.told(s, m.RunID, m.Epoch, m)
 		case control.StatusAck:
 			if sent, known := n.statuses.at(m.Sequence); known {
-				s.clocks.take(sent.line, n.clock.Now(), m)
-				n.compared.Store(s.clocks)
+				if s.clocks.take(sent.line, n.clock.Now(), m) {
+					n.reportTo(s) // what nobody knew before
+				}
 			}
 			n.acknowledgedStatus(s, m)
 		case control.ArtifactAck:

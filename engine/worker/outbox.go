@@ -20,7 +20,18 @@ type outbox struct {
 	sessions []*session
 	owners   map[string]*owner // by run
 	lines    map[string]int64  // dropped, by run
+	// clocks outlive the sessions with the process of a server, and are in the order of their last use.
+	clocks []knownClocks
 }
+
+// knownClocks are those of the process of a server.
+type knownClocks struct {
+	server string
+	*clocks
+}
+
+// mostClocks is how many processes of servers are remembered.
+const mostClocks = 32
 
 // session is the conversation with one server, until its stream ends.
 type session struct {
@@ -93,7 +104,7 @@ func (o *outbox) servers() int {
 func (o *outbox) open(server string) *session {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	s := &session{server: server, out: o.mailbox(), clocks: newClocks()}
+	s := &session{server: server, out: o.mailbox(), clocks: o.clocksOf(server)}
 	o.sessions = append(o.sessions, s)
 	for runID, w := range o.owners {
 		if w.server == server {
@@ -101,6 +112,34 @@ func (o *outbox) open(server string) *session {
 		}
 	}
 	return s
+}
+
+// clocksOf compares the clocks of a server's process, from its first session on: a run worker that
+// it has given the node goes on knowing its time when a stream has broken. It needs mu.
+func (o *outbox) clocksOf(server string) *clocks {
+	known := knownClocks{server, newClocks()}
+	for i, c := range o.clocks {
+		if c.server == server {
+			known = c
+			o.clocks = slices.Delete(o.clocks, i, i+1)
+			break
+		}
+	}
+	if len(o.clocks) == mostClocks {
+		o.clocks = slices.Delete(o.clocks, 0, 1)
+	}
+	o.clocks = append(o.clocks, known)
+	return known.clocks
+}
+
+// each calls f for every session.
+func (o *outbox) each(f func(*session)) {
+	o.mu.Lock()
+	sessions := slices.Clone(o.sessions)
+	o.mu.Unlock()
+	for _, s := range sessions {
+		f(s)
+	}
 }
 
 // close ends a session. What it has not delivered waits for another one.
@@ -198,18 +237,19 @@ type shared struct {
 	done  chan struct{}
 }
 
-// begin does the work, in a goroutine of its own, unless it is being done.
-func (w *shared) begin(work func(ctx context.Context)) {
+// begin does the work, in a goroutine of its own, unless it is being done; it reports whether it was not.
+func (w *shared) begin(work func(ctx context.Context)) (begun bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.users++; w.users > 1 {
-		return
+		return false
 	}
 	var ctx context.Context
 	ctx, w.stop = context.WithCancel(context.Background())
 	done := make(chan struct{})
 	w.done = done
 	go func() { defer close(done); work(ctx) }()
+	return true
 }
 
 // end waits for the work to end where nobody needs it any more.
