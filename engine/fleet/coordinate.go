@@ -285,11 +285,14 @@ func (f *Fleet) keepTime(ctx context.Context) {
 		}
 		select {
 		case <-timer:
-			f.apply(workcoord.Ticked{})
-			f.tidy()
 		case <-f.changed:
 		case <-ctx.Done():
 			return
+		}
+		// What is due is done now, also when something has changed at the same moment.
+		if !due.IsZero() && !time.Now().Before(due) {
+			f.apply(workcoord.Ticked{})
+			f.tidy()
 		}
 	}
 }
