@@ -99,7 +99,8 @@ func (s *server) unreachable(ctx context.Context, id string, after time.Time) (a
 		}
 		for _, e := range page.Events {
 			// Times of the store are of whole microseconds, or less exact.
-			if e.To == member.NodeUnreachable && !e.At.Before(after.Truncate(time.Millisecond)) {
+			gone := e.To == member.NodeUnreachable || e.To == member.NodeProbing // a stream that stands is probed
+			if gone && !e.At.Before(after.Truncate(time.Millisecond)) {
 				at = e.At.Time
 				return true, nil
 			}

@@ -47,7 +47,7 @@ func spool(ctx context.Context, b *bench) error {
 	var m metrics
 	begin := time.Now()
 	for runs := 1; m.value(fetched) < spoolBytes; runs++ {
-		run, err := s.run(ctx, template("spool", 1, 2_000_000, b.or(b.seconds, 60)))
+		run, err := s.run(ctx, template("spool", 1, 1_000_000, b.or(b.seconds, 60)))
 		if err != nil {
 			return err
 		}
