@@ -114,16 +114,20 @@ func (l *played) Connections() (open, target int) {
 // SetDeadline implements worker.Load. Without contact the node ends the load within a second.
 func (l *played) SetDeadline(time.Time) {}
 
-// mostAtOnce bounds how many records are made before they are written.
-const mostAtOnce = 16 << 10
+// mostAtOnce bounds how many records are made before they are written, and mostPlayed how long is played at
+// a time: the run worker is to be heard of meanwhile, also on a machine that cannot keep up.
+const (
+	mostAtOnce = 16 << 10
+	mostPlayed = 300 * time.Millisecond
+)
 
-// issue plays what was due until now. It needs mu.
+// issue plays what was due until now, or the first of it. It needs mu.
 func (l *played) issue(now time.Time) {
 	if !l.begun || l.stopped || l.rate <= 0 {
 		return
 	}
 	made := make([]engine.Execution, 0, min(mostAtOnce, 1+int(now.Sub(l.next).Seconds()*l.rate)))
-	statements := l.cfg.Plan.Statements
+	statements, begin := l.cfg.Plan.Statements, time.Now()
 	for ; l.next.Before(now); l.next = l.next.Add(time.Duration(float64(time.Second) / l.rate)) {
 		at := int(l.seq) % len(statements)
 		took := int64(800_000 * math.Exp(0.6*l.chance.NormFloat64()))
@@ -138,6 +142,9 @@ func (l *played) issue(now time.Time) {
 		if len(made) == mostAtOnce {
 			l.write(made)
 			made = made[:0]
+			if time.Since(begin) > mostPlayed {
+				return
+			}
 		}
 	}
 	l.write(made)
