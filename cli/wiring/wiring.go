@@ -365,6 +365,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 		Scratch:     filepath.Join(s.DataDir, "scratch"),
 		Prices:      s.prices,
 		Owner:       s.owner,
+		Shared:      s.Embedded == nil,
 		MostLive:    s.options.MostLive,
 		Calibration: s.Certificate.Current,
 		Room:        s.room,

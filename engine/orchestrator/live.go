@@ -160,8 +160,11 @@ func (l *live) StartedBy() string { return l.by }
 // Connections is how many it holds, or will.
 func (l *live) Connections() int { return int(l.connections.Load()) }
 
-// Owned is the epoch in which this process owns it, leased: with a lease that has not expired.
-func (l *live) Owned(leased bool) (epoch int64, owned bool) { return l.epoch, l.keeper.Owns(leased) }
+// Owned is the epoch in which this process owns it, leased: with a lease that has not expired. A server
+// that takes an elastic run over gives the load of this process's own node to others too.
+func (l *live) Owned(leased bool) (epoch int64, owned bool) {
+	return l.epoch, l.keeper.Owns(leased || l.svc.opts.Shared && l.sc.Scaling.Elastic())
+}
 
 // ask hands the loop a happening. The channel closes when its consequences are stored.
 func (l *live) ask(h lifecycle.Happening) <-chan struct{} {
@@ -422,6 +425,9 @@ func (l *live) report(ctx context.Context, from fleet.Node, m control.WorkerStat
 	if w.dead {
 		// It was given up, and its load may have run on; what it counted still counts.
 		w.state.Totals = m.Totals
+		if !m.Status.Ended() {
+			_ = from.Send(fleet.EndOf(l.runID, w.id, l.epoch)) // others have its load, or will; said until it has ended
+		}
 		return
 	}
 	if m.RecordEnded && !w.state.RecordEnded {

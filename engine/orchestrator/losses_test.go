@@ -123,6 +123,91 @@ func TestTheLoadOfALostWorkerIsGivenAwayOnceItMustHaveStopped(t *testing.T) {
 	}
 }
 
+// TestAWorkerThatWasGivenUpAndComesBackIsStopped: others have its load, or are about to.
+func TestAWorkerThatWasGivenUpAndComesBackIsStopped(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, v *virtual) {
+		v.start(elastic(engine.ScalingAuto, 0))
+		v.wait(5 * time.Second)
+		v.silence("worker-1", true) // and yet it has contact: what it says is lost on its way
+		v.wait(deadAfter + 3*time.Second)
+		v.silence("worker-1", false)
+		for range 600 { // its load is given away within them
+			v.wait(50 * time.Millisecond)
+			if _, connections, _ := v.offered(); connections > 8 {
+				t.Fatalf("%d connections are offered", connections)
+			}
+		}
+		if n, connections, _ := v.offered(); n != 4 || connections != 8 {
+			t.Errorf("%d workers bear %d connections", n, connections)
+		}
+		v.mu.Lock()
+		if w := v.workers["worker-1"]; !w.status.Ended() {
+			t.Errorf("it is %s", w.status)
+		}
+		v.mu.Unlock()
+	})
+}
+
+// TestARateThatFallsIsFollowedWhileAWorkerJoins, which may take a minute.
+func TestARateThatFallsIsFollowedWhileAWorkerJoins(t *testing.T) {
+	sc := overRate(engine.ScalingAuto, 0)
+	sc.Workload.ConcurrentConnections = 8
+	hundred, ten := 100.0, 10.0
+	sc.Workload.Stages = []engine.Stage{{DurationSeconds: 90, TargetQPS: &hundred, Ramp: engine.RampStep},
+		{DurationSeconds: 3600, TargetQPS: &ten, Ramp: engine.RampStep}}
+	inVirtualTime(t, func(t *testing.T, v *virtual) {
+		v.mu.Lock()
+		v.slow = "worker-4"
+		v.mu.Unlock()
+		v.start(sc)
+		v.wait(15 * time.Second)
+		v.cutOff("worker-1")
+		v.wait(85 * time.Second) // worker-4 joins in its place 70 s after that, and is STARTING for long
+		v.mu.Lock()
+		slow := v.workers["worker-4"]
+		v.mu.Unlock()
+		if slow == nil || slow.status != engine.WorkerStarting {
+			t.Fatalf("nobody joins: %+v", slow)
+		}
+		if n, _, rate := v.offered(); n == 0 || rate > ten+1e-6 {
+			t.Errorf("%d workers are told %v/s", n, rate)
+		}
+		v.mu.Lock()
+		slow.status = engine.WorkerReady
+		v.say(slow.report())
+		v.mu.Unlock()
+		v.wait(10 * time.Second)
+		if n, _, rate := v.offered(); n != 4 || rate < ten-1e-6 || rate > ten+1e-6 {
+			t.Errorf("%d workers are told %v/s in the end", n, rate)
+		}
+	})
+}
+
+// TestAServerWithoutItsLeaseReplacesNobody: another server may own the run, and replace them. In an
+// elastic run its own node stops then, as those of others do.
+func TestAServerWithoutItsLeaseReplacesNobody(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		inVirtualTime(t, func(t *testing.T, v *virtual) {
+			v.start(elastic(engine.ScalingAuto, 0))
+			v.wait(5 * time.Second)
+			v.store.away(true)
+			v.cutOff("worker-1")
+			v.wait(3 * time.Minute)
+			if n, connections, _ := v.offered(); n != 3 || connections != 6 {
+				t.Errorf("%d workers bear %d connections without the store", n, connections)
+			}
+			if owned := len(v.svc.runs.Owned(false)) > 0; owned == shared {
+				t.Errorf("a shared store: %t; its own node hears that the run is owned: %t", shared, owned)
+			}
+			v.store.away(false)
+			v.wait(30 * time.Second)
+			if n, connections, _ := v.offered(); n != 4 || connections != 8 {
+				t.Errorf("%d workers bear %d connections when the store is back\n%s", n, connections, v.store.text())
+			}
+		}, func(o *Options) { o.Shared = shared })
+	}
+}
+
 // TestAWorkerThatItsNodeTookAlongIsReplacedAtOnce: it has ended, and nothing is wrong with the
 // load. A FIXED run ends, and so does one whose load failed.
 func TestAWorkerThatItsNodeTookAlongIsReplacedAtOnce(t *testing.T) {

@@ -92,6 +92,9 @@ func (l *scaler) redistribute() {
 // run workers that join in their place, or else to those that are left. Stages of connections
 // and steps of a search place whom they need by themselves.
 func (l *scaler) replaceLost(ctx context.Context, now time.Time) {
+	if !l.keeper.Owns(true) {
+		return // another server may own the run, and replace them
+	}
 	lost := l.losses.Freed(now)
 	if len(lost) == 0 || l.life.Stopping() || scaling.Staged(l.sc) || l.life.Search() != nil {
 		return
@@ -123,14 +126,16 @@ func (l *scaler) wantedRate(now time.Time) float64 {
 
 // followRates brings the run workers to the rate of the stages, up to the next
 // second or the next border: a ramp is made of such pieces, and a step is announced at its time.
+// While somebody joins the rate only falls: a joining one may take a minute.
 func (l *scaler) followRates(now time.Time) {
-	if !scaling.Rated(l.sc) || !scaling.Followed(l.sc) || !l.life.Started() || l.life.Stopping() || l.scale.joining {
+	if !scaling.Rated(l.sc) || !scaling.Followed(l.sc) || !l.life.Started() || l.life.Stopping() {
 		return
 	}
 	at := l.life.SinceMeasuring(now)
 	rate, ramp := l.sc.Workload.NextRate(at, scaling.StageRamp)
 	workers := l.carrying()
-	_, announced := l.held()
+	_, held := l.held()
+	announced := held
 	for _, w := range workers {
 		if w.rate != nil {
 			announced += *w.rate
@@ -139,6 +144,18 @@ func (l *scaler) followRates(now time.Time) {
 	if len(workers) == 0 || announced-rate < 1e-9*rate && rate-announced < 1e-9*rate {
 		return
 	}
-	l.shareRate(workers, rate)
+	switch {
+	case !l.scale.joining:
+		l.shareRate(workers, rate)
+	case announced <= rate || announced <= held:
+		return // settle shares it
+	default:
+		for _, w := range workers {
+			if w.rate != nil {
+				own := *w.rate * max(rate-held, 0) / (announced - held)
+				w.rate = &own
+			}
+		}
+	}
 	l.sender.tell(scaling.Change{Reason: engine.TargetStage, At: now, Ramp: ramp}, workers)
 }

@@ -94,6 +94,8 @@ type Options struct {
 	// Owner names this server in the leases of its runs, the same over restarts on
 	// one data directory; empty is a name of its own for all without one.
 	Owner string
+	// Shared says that other servers may have the control store too, and take runs over.
+	Shared bool
 	// Clock reads the machine's clock, with its monotonic reading; nil means time.Now.
 	Clock func() time.Time
 	// Calibration reads the generator's calibration for a run's environment; nil when there is none.

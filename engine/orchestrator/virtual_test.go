@@ -47,6 +47,8 @@ type virtual struct {
 	quota artifact.Quota
 	// acked are the parts that the server has acknowledged.
 	acked []control.ArtifactAck
+	// slow is a worker that stays STARTING.
+	slow string
 	// cpu is what the generator's processor is said to be used, in per cent.
 	cpu float64
 }
@@ -74,7 +76,7 @@ type virtualWorker struct {
 }
 
 // inVirtualTime runs a test with a server of one node.
-func inVirtualTime(t *testing.T, test func(t *testing.T, v *virtual)) {
+func inVirtualTime(t *testing.T, test func(t *testing.T, v *virtual), with ...func(*Options)) {
 	synctest.Test(t, func(t *testing.T) {
 		link := control.NewMemory()
 		folder, err := results.Open(filepath.Join(t.TempDir(), "results"))
@@ -83,8 +85,12 @@ func inVirtualTime(t *testing.T, test func(t *testing.T, v *virtual)) {
 		}
 		v := &virtual{t: t, store: newMemoryStore(), linked: make(chan struct{}), dir: t.TempDir(),
 			workers: map[string]*virtualWorker{}}
-		v.svc = New(Options{Store: v.store, Results: folder, Nodes: []control.Dialer{link}, Log: zerolog.Nop(),
-			Version: "test", Scratch: t.TempDir()})
+		opts := Options{Store: v.store, Results: folder, Nodes: []control.Dialer{link}, Log: zerolog.Nop(),
+			Version: "test", Scratch: t.TempDir()}
+		for _, change := range with {
+			change(&opts)
+		}
+		v.svc = New(opts)
 		v.svc.opts.Plan = func(context.Context, prepare.Deps, engine.Scenario,
 			func(engine.PrepareProgress)) (*prepare.Prepared,
 			error) {
@@ -144,6 +150,9 @@ func (v *virtual) listen(ctx context.Context) {
 				ResultID: m.ResultID, WorkerID: m.WorkerID, Statements: m.Plan.Statements, Quota: v.quota})
 			if err != nil {
 				v.t.Error(err)
+			}
+			if m.WorkerID == v.slow {
+				w.status = engine.WorkerStarting
 			}
 			v.workers[m.WorkerID] = w
 			v.say(w.report())
