@@ -25,5 +25,5 @@ LOADSTONE_SOAK=1 go test -race ./cli -run '^(TestTwoServersShareAControlStore|Te
 LOADSTONE_SOAK=1 go test -race ./plugins/bundled -run '^TestTpcc' -v -count 1 -timeout 30m
 LOADSTONE_SOAK=1 go test ./plugins/host -run '^(TestStalls|TestHostileTruncations)' -v -count 1 -timeout 60m
 LOADSTONE_SOAK=1 go test -race ./engine/load -run '^TestChaos$' -count 1 -timeout 30m
-# 10 000 seeds of the simulation; make test lives 60.
+# 10 000 seeds of the simulation; make test lives 100.
 LOADSTONE_SEEDS=10000 go test ./engine/simulation -run '^TestSeeds$' -count 1 -timeout 120m

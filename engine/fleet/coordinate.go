@@ -289,7 +289,12 @@ func (f *Fleet) keepTime(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		// What is due is done now, also when something has changed at the same moment.
+		// Both may have come at one moment: what is due is decided whichever was seen, and what changed
+		// until now is looked at in the next round anyway.
+		select {
+		case <-f.changed:
+		default:
+		}
 		if !due.IsZero() && !time.Now().Before(due) {
 			f.apply(workcoord.Ticked{})
 			f.tidy()

@@ -15,7 +15,7 @@
 // the loop of the simulation, which takes what is handed to it when all goroutines have come
 // to rest, in an order that does not depend on the scheduler, decides by the seed how long
 // it takes and whether it fails, and lets one thing happen after the other. So a seed gives the
-// same trace each time; TestASeedGivesOneTrace holds that. Every side keeps the order of
+// same trace each time, unless a process was stopped; TestASeedGivesOneTrace holds that. Every side keeps the order of
 // what one of its goroutines has said.
 //
 // # What is checked
@@ -23,8 +23,19 @@
 // The invariants of the design, by a model that sees borders only: epochs and
 // terminal states at the store, the rates of all loads that may issue at each moment, issues after
 // the last contact plus its limit, events and phases, parts against their sums, and what
-// was issued against what the run says in the end. TestSeededBugsAreFound takes out
-// fencing, the deadline and the removal of duplicates one at a time.
+// was issued against what the run says in the end; what seconds count against what was done,
+// and the sum of all snapshots against that in another order, some of them twice; and that nobody
+// issues who has spoken with the owner of a run since it was stopped. TestSeededBugsAreFound takes out
+// fencing, the deadline, the removal of duplicates, stops, and the counting of snapshots by their
+// number, one at a time.
+//
+// # What is not played
+//
+// A run worker of an AUTO or BOUNDED run that joins because the rate is missed: the others are told
+// to bear less at the same time as it is told to bear more, so that for as long as one of them does
+// not hear it, more than the rate is offered. Commits that happen after the next attempt of
+// the same call: transitions have no key by which a store could know them again. Stages, searches,
+// clocks that are off, and slow disks.
 //
 // # A seed that fails
 //

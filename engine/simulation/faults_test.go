@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"context"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -30,7 +31,7 @@ func (s *simulation) fault() {
 	n := s.nodes[s.w.chance.IntN(len(s.nodes))]
 	srv := s.servers[len(s.servers)-1]
 	long := s.long()
-	switch s.w.chance.IntN(10) {
+	switch s.w.chance.IntN(12) {
 	case 0, 1:
 		s.partition(srv, n, long)
 	case 2:
@@ -60,6 +61,13 @@ func (s *simulation) fault() {
 				l.slow = s.w.between(20*time.Millisecond, 3*time.Second)
 				s.w.after(long, func() { l.slow = 0 })
 			}
+		}
+	case 10:
+		s.drain(n, long)
+	case 11:
+		if n.process != nil {
+			s.w.note("%s leaves", n.name)
+			n.kill() // and is back when everything is healed
 		}
 	case 8, 9:
 		if srv.isOpen() && !srv.dead.Load() && !srv.paused {
@@ -145,6 +153,31 @@ func (s *simulation) stop(n *node, long time.Duration) {
 			n.unfreeze()
 		}
 	})
+}
+
+// drain has a node take no more work, as SIGTERM does; its process ends when it is idle or the
+// time is over, and the next one begins later.
+func (s *simulation) drain(n *node, long time.Duration) {
+	p := n.process
+	if p == nil || n.frozen.Load() {
+		return
+	}
+	s.w.note("%s drains, for %v at most", n.name, long)
+	p.worker.Drain()
+	end := func() {
+		if n.process == p {
+			s.w.note("%s has drained", n.name)
+			n.kill()
+			s.w.after(s.w.between(time.Millisecond, 20*time.Second), n.revive)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p.rest = cancel
+	s.w.after(long, cancel)
+	go func() {
+		p.worker.Idle(ctx)
+		s.w.hand("idle "+n.name, end)
+	}()
 }
 
 // revive begins the node's next life, if it has none.

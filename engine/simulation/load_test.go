@@ -176,7 +176,7 @@ func (l *played) one(now, due time.Time) bool {
 	if warm {
 		l.account.WarmupScheduled++
 	}
-	if l.chance.IntN(40) == 0 {
+	if drop := l.chance.IntN(40) == 0; drop && !l.p.node.sim.runs[l.run].Scaling.Elastic() {
 		l.account.Dropped++
 		l.account.DroppedByReason.MaxInFlight++
 		l.inTick.dropped++

@@ -7,12 +7,18 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"sync"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
+	"github.com/loadstone-db/loadstone/engine/store"
 )
+
+// promptly is within what a node hears of a stop that speaks with the owner of the run: it repeats
+// how the run stands every 5 s.
+const promptly = 12 * time.Second
 
 // tolerated is what sums of rates may be wrong by.
 const tolerated = 1e-6
@@ -21,8 +27,84 @@ const tolerated = 1e-6
 type model struct {
 	sim *simulation
 
+	// ticks are what the seconds of each run worker have counted, by its tick; of the loop.
+	ticks map[string]map[int64]int64
+
 	mu    sync.Mutex
 	loads []*played
+	// stops are when it was decided that a run ends; heard are its snapshots.
+	stops map[string]time.Time
+	heard map[string][]*engine.WorkerSnapshot
+}
+
+// decided takes note of the end of a run.
+func (m *model) decided(t store.Transition) {
+	for _, e := range t.Events {
+		if e.Type == engine.EventStop && e.Data.Scope == engine.ScopeRun {
+			m.mu.Lock()
+			if m.stops[t.RunID].IsZero() {
+				m.stops[t.RunID] = time.Now()
+			}
+			m.mu.Unlock()
+		}
+	}
+}
+
+// counted holds what the seconds of a run worker count against what it has done (invariant 5).
+func (m *model) counted(t store.Tick) {
+	for _, s := range t.Snapshots {
+		key := t.RunID + " " + s.WorkerID
+		if m.ticks[key] == nil {
+			m.ticks[key] = map[int64]int64{}
+		}
+		m.ticks[key][s.Tick] = s.TickStarted
+		sum, done := int64(0), int64(0)
+		for _, n := range m.ticks[key] {
+			sum += n
+		}
+		for _, l := range m.of(t.RunID) {
+			if l.worker == s.WorkerID {
+				l.mu.Lock()
+				done += l.account.Succeeded + l.account.Failed
+				l.mu.Unlock()
+			}
+		}
+		if sum > done {
+			m.sim.w.violated(5, "the seconds of %s count %d operations of %d", key, sum, done)
+		}
+	}
+}
+
+// aggregated holds the sum of all snapshots of a run against that of the same ones in another
+// order, some of them twice (invariant 5).
+func (m *model) aggregated(run string) {
+	heard := m.heard[run]
+	if len(heard) == 0 {
+		return
+	}
+	var workers []aggregate.Worker
+	seen := map[string]bool{}
+	in, mixed := aggregate.New(), aggregate.New()
+	for _, s := range heard {
+		if !seen[s.WorkerID] {
+			seen[s.WorkerID] = true
+			workers = append(workers, aggregate.Worker{WorkerID: s.WorkerID, WorkerGroupID: s.WorkerGroupID,
+				NodeID: s.NodeID, Status: engine.WorkerRunning, Phase: s.Phase})
+		}
+		one := *s
+		in.Add(&one)
+	}
+	chance := m.sim.chanceOf("order of " + run)
+	order := append(chance.Perm(len(heard)), chance.Perm(len(heard))[:len(heard)/2]...)
+	for _, i := range order {
+		one := *heard[i]
+		mixed.Add(&one)
+	}
+	a, b := in.Tick(engine.PhaseMeasurement, workers), mixed.Tick(engine.PhaseMeasurement, workers)
+	if a.RollupOps != b.RollupOps || !reflect.DeepEqual(a.Payload, b.Payload) ||
+		!reflect.DeepEqual(a.Snapshots, b.Snapshots) {
+		m.sim.w.violated(5, "%s: %d snapshots give %+v, and in another order %+v", run, len(heard), a.Payload, b.Payload)
+	}
 }
 
 func (m *model) opened(l *played) {
@@ -51,6 +133,17 @@ func (m *model) issued(l *played, now time.Time) {
 	if until := l.p.licensed(l.run); !now.Before(until) {
 		m.sim.w.violated(3, "%s of %s on %s issues an operation %v after its deadline", l.worker, l.run, l.p.node.name,
 			now.Sub(until))
+	}
+	m.mu.Lock()
+	stopped := m.stops[l.run]
+	m.mu.Unlock()
+	since, touched := l.p.together(l.run)
+	if since.Before(stopped) {
+		since = stopped
+	}
+	if !stopped.IsZero() && touched.Sub(since) > promptly {
+		m.sim.w.violated(7, "%s of %s on %s issues an operation %v after the run was stopped, and %v after its owner spoke "+
+			"with it", l.worker, l.run, l.p.node.name, now.Sub(stopped), now.Sub(touched))
 	}
 }
 

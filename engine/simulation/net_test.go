@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
 )
 
@@ -77,6 +78,9 @@ func (l *wire) dial(ctx context.Context, reply chan dialled) {
 			}
 			s := l.open()
 			l.w.note("%s stream %d", l.name(), s.id)
+			l.node.process.mu.Lock()
+			l.node.process.joined = time.Now()
+			l.node.process.mu.Unlock()
 			l.node.process.accepts.put(nodeEnd{s})
 			reply <- dialled{end: serverEnd{s}}
 		}
@@ -107,6 +111,29 @@ type stream struct {
 func (s *stream) broken(server, node time.Duration) {
 	s.wire.w.after(server, func() { s.server.close() })
 	s.wire.w.after(node, func() { s.node.close() })
+}
+
+// repeats has a snapshot arrive once more now and then, before or after others.
+func (s *stream) repeats(m control.Snapshot) {
+	w := s.wire.w
+	about, what := describe(m)
+	w.hand("repeat "+s.up.name+" "+about, func() {
+		sim := s.wire.node.sim
+		one := m.WorkerSnapshot
+		sim.model.heard[m.RunID] = append(sim.model.heard[m.RunID], &one)
+		if !w.oneIn(15) {
+			return
+		}
+		if sim.without == withoutCounting {
+			m.Tick += 1 << 20
+		}
+		w.after(w.between(0, 4*time.Second), func() {
+			if !s.up.cut() && !s.server.closed() {
+				w.note("%s %d again %s", s.up.name, s.id, what)
+				s.server.put(m)
+			}
+		})
+	})
 }
 
 // lane is one direction of a stream: messages arrive in order, or not at all.
@@ -278,6 +305,14 @@ type serverEnd struct{ s *stream }
 var _ control.Remote = serverEnd{}
 
 func (e serverEnd) Send(ctx context.Context, m control.ToNode) error {
+	if e.s.wire.node.sim.without == withoutStop {
+		if ev, ok := m.(control.RunEvent); ok && ev.Event.Type == engine.EventStop {
+			return nil
+		}
+		if st, ok := m.(control.RunState); ok && st.Status != engine.StatusRunning {
+			return nil
+		}
+	}
 	if a, ok := m.(control.AssignRun); ok {
 		a.Clock = nil // it does not travel
 		m = a
@@ -349,6 +384,9 @@ func (e nodeEnd) Send(ctx context.Context, m control.FromNode) error {
 		return err
 	}
 	e.s.process.said(m)
+	if snap, ok := m.(control.Snapshot); ok {
+		e.s.repeats(snap)
+	}
 	return e.s.up.send(ctx, e.s.node, m)
 }
 

@@ -3,6 +3,7 @@ package simulation
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -49,6 +50,7 @@ type process struct {
 	worker  *worker.Node
 	accepts *accepts
 	end     context.CancelFunc
+	rest    context.CancelFunc // ends its waiting to be idle
 	ended   chan struct{}
 	dead    atomic.Bool
 
@@ -57,6 +59,9 @@ type process struct {
 	sent    map[int64]time.Time
 	contact map[string]time.Time
 	epochs  map[string]int64
+	// risen is when the epoch of a run rose, joined when the process took its last stream.
+	risen  map[string]time.Time
+	joined time.Time
 	// announced are the parts that it has told of, by work id, with their files.
 	announced map[string]string
 }
@@ -81,6 +86,7 @@ func (n *node) start() {
 	n.lives++
 	p := &process{node: n, n: n.lives, disk: n.disk, accepts: &accepts{side: newSide()}, ended: make(chan struct{}),
 		sent: map[int64]time.Time{}, contact: map[string]time.Time{}, epochs: map[string]int64{},
+		risen:     map[string]time.Time{},
 		announced: map[string]string{}}
 	p.worker = worker.NewNode(worker.Options{NodeID: n.name, Plugins: host{}, SpoolDir: n.disk, Reserve: -1,
 		Capacity: 1000,
@@ -119,6 +125,9 @@ func (n *node) kill() {
 	}
 	n.unfreeze()
 	p.end()
+	if p.rest != nil {
+		p.rest()
+	}
 }
 
 // freeze stops the process as SIGSTOP does.
@@ -176,6 +185,9 @@ func (p *process) heard(m any) {
 		if e < p.epochs[run] {
 			return false
 		}
+		if e > p.epochs[run] {
+			p.risen[run] = time.Now()
+		}
 		p.epochs[run] = e
 		return true
 	}
@@ -207,6 +219,18 @@ func (p *process) licensed(run string) time.Time {
 		return time.Time{}
 	}
 	return at.Add(control.ContactLimit)
+}
+
+// together is since when the process can have been told how a run stands, and the time of the last
+// status that its owner has acknowledged.
+func (p *process) together(run string) (since, touched time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	since = p.risen[run]
+	if p.joined.After(since) {
+		since = p.joined
+	}
+	return since, p.contact[run]
 }
 
 // said is what the model knows of what the process says.
@@ -303,6 +327,7 @@ func (p *process) open(ctx context.Context, cfg load.Config, connections int, _ 
 type (
 	host     struct{ plugin.Host }
 	workload struct{ plugin.Workload }
+	adapter  struct{ plugin.Adapter }
 	stub     struct{ plugin.Stream }
 	driver   struct{ target.Driver }
 	database struct {
@@ -312,6 +337,15 @@ type (
 )
 
 func (host) Workload(context.Context, string) (plugin.Workload, error) { return workload{}, nil }
+
+func (host) Adapter(context.Context, string) (plugin.Adapter, error) { return adapter{}, nil }
+
+func (adapter) Info() plugin.Info  { return plugin.Info{} }
+func (workload) Info() plugin.Info { return plugin.Info{} }
+
+func (workload) Tables(context.Context, json.RawMessage) ([]plugin.LogicalTable, error) {
+	return nil, nil
+}
 
 func (workload) Open(context.Context, plugin.OpenRequest, []engine.Statement) (plugin.Stream, error) {
 	return stub{}, nil

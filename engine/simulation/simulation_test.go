@@ -33,6 +33,8 @@ const (
 	withoutFencing       without = "fencing"
 	withoutDeadline      without = "deadline"
 	withoutDeduplication without = "deduplication"
+	withoutStop          without = "stop"     // nodes never hear that a run is to end
+	withoutCounting      without = "counting" // a snapshot counts as often as it comes
 )
 
 // mostVirtual is how long everything that was accepted may take to end once faults are healed: the
@@ -92,7 +94,8 @@ func simulate(t *testing.T, seed uint64, missing without) (wrong []string, trace
 	synctest.Test(t, func(t *testing.T) {
 		s := &simulation{t: t, w: newWorld(seed), seed: seed, without: missing, dir: dir, store: memstore.New(),
 			runs: map[string]engine.Scenario{}, ambiguous: 100}
-		s.model = &model{sim: s}
+		s.model = &model{sim: s, ticks: map[string]map[int64]int64{}, stops: map[string]time.Time{},
+			heard: map[string][]*engine.WorkerSnapshot{}}
 		if s.results, err = results.Open(filepath.Join(dir, "results")); err != nil {
 			t.Fatal(err)
 		}
@@ -115,6 +118,10 @@ func (s *simulation) live() {
 	for i := range 1 + s.w.chance.IntN(3) {
 		n := &node{w: s.w, sim: s, name: fmt.Sprintf("n%d", i), disk: filepath.Join(s.dir, fmt.Sprintf("n%d-0", i))}
 		s.nodes = append(s.nodes, n)
+		if i > 0 && s.w.oneIn(6) {
+			s.w.after(s.w.between(0, time.Minute), n.revive) // it joins while runs go on
+			continue
+		}
 		n.start()
 	}
 	s.boot("a")
@@ -132,7 +139,7 @@ func (s *simulation) live() {
 	s.end()
 }
 
-// begin makes a run and asks a server to start it.
+// begin makes a run and asks a server to start it. Some runs are stopped by a user.
 func (s *simulation) begin(id string) {
 	rate := float64(4 + s.w.chance.IntN(20))
 	workers := 1 + s.w.chance.IntN(3)
@@ -140,6 +147,15 @@ func (s *simulation) begin(id string) {
 		Arrival: engine.ArrivalConstant, TargetQPS: &rate, MaxInFlight: 1000, ConcurrentConnections: workers * 2,
 		WarmupSeconds: float64(s.w.chance.IntN(6)), DurationSeconds: float64(5 + s.w.chance.IntN(120)), Repeat: 1},
 		Scaling: engine.Scaling{Mode: engine.ScalingFixed, WorkerCount: workers, PerWorkerCapacity: 2, MinWorkers: workers}}
+	switch s.w.chance.IntN(6) {
+	case 0, 1:
+		sc.Scaling.Mode, sc.Scaling.MaxWorkers = engine.ScalingBounded, workers+1+s.w.chance.IntN(2)
+	case 2:
+		sc.Scaling.Mode = engine.ScalingAuto
+	}
+	if s.w.oneIn(4) {
+		s.w.after(s.w.between(2*time.Second, 2*time.Minute), func() { s.stopRun(id) })
+	}
 	shares, err := scaling.Shares(sc)
 	if err != nil {
 		s.t.Fatal(err)
@@ -167,6 +183,31 @@ func (s *simulation) start(id string) {
 			s.w.note("start %s: %s %s", id, run.Status, short(err))
 			if now, readErr := s.store.Run(context.Background(), id); readErr == nil && now.Status == engine.StatusPrepared {
 				s.w.after(time.Second+s.w.between(0, time.Second), func() { s.start(id) })
+			}
+		})
+	}()
+}
+
+// stopRun asks the server that came last to stop a run, as a user does, once more if it could not.
+func (s *simulation) stopRun(id string) {
+	srv := s.servers[len(s.servers)-1]
+	again := func() {
+		if now, err := s.store.Run(context.Background(), id); err == nil && !now.Status.Terminal() && !s.calm.Load() {
+			s.w.after(s.w.between(time.Second, 20*time.Second), func() { s.stopRun(id) })
+		}
+	}
+	if !srv.isOpen() || srv.dead.Load() {
+		again()
+		return
+	}
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		run, err := srv.svc.Stop(ctx, id, "tester")
+		s.w.hand("stop "+id, func() {
+			s.w.note("stop %s by %s: %s %s", id, srv.name, run.Status, short(err))
+			if err != nil {
+				again()
 			}
 		})
 	}()
@@ -322,6 +363,7 @@ func (s *simulation) check() {
 		s.w.note("%s ended %s %s epoch %d", id, run.Status, run.StopReason, run.OwnerEpoch)
 		s.model.events(id)
 		s.model.stored(id)
+		s.model.aggregated(id)
 		if run.Status.Terminal() && run.Phase == engine.PhaseNone {
 			s.model.account(run)
 		}

@@ -130,7 +130,11 @@ func (s controlStore) Transition(ctx context.Context, t store.Transition) ([]eng
 			if s.srv.sim.without == withoutFencing && t.Epoch != 0 {
 				t.Epoch = s.epoch(t.RunID)
 			}
-			return s.Store.Transition(ctx, t)
+			events, err := s.Store.Transition(ctx, t)
+			if err == nil {
+				s.srv.sim.model.decided(t)
+			}
+			return events, err
 		})
 	})
 }
@@ -148,7 +152,11 @@ func (s controlStore) SaveTick(ctx context.Context, t store.Tick) error {
 				if s.srv.sim.without == withoutFencing {
 					t.Epoch = s.epoch(t.RunID)
 				}
-				return struct{}{}, s.Store.SaveTick(ctx, t)
+				err := s.Store.SaveTick(ctx, t)
+				if err == nil {
+					s.srv.sim.model.counted(t)
+				}
+				return struct{}{}, err
 			})
 		})
 	return err
@@ -161,6 +169,55 @@ func (s controlStore) Events(ctx context.Context, id string, after int64) ([]eng
 		}
 		return s.Store.Events(ctx, id, after)
 	})
+}
+
+func (s controlStore) Workers(ctx context.Context, id string) ([]store.WorkerRow, error) {
+	return asked(s, ctx, "Workers "+id, func(ctx context.Context) ([]store.WorkerRow, error) {
+		return s.Store.Workers(ctx, id)
+	})
+}
+
+func (s controlStore) Logs(ctx context.Context, id string, after int64, level engine.LogLevel,
+	most int) ([]engine.LogEntry, error) {
+	return asked(s, ctx, fmt.Sprintf("Logs %s after %d", id, after), func(ctx context.Context) ([]engine.LogEntry, error) {
+		return s.Store.Logs(ctx, id, after, level, most)
+	})
+}
+
+func (s controlStore) Series(ctx context.Context, id string, w store.Window) ([]engine.Point, float64, error) {
+	type series struct {
+		points     []engine.Point
+		resolution float64
+	}
+	v, err := asked(s, ctx, "Series "+id, func(ctx context.Context) (v series, err error) {
+		v.points, v.resolution, err = s.Store.Series(ctx, id, w)
+		return v, err
+	})
+	return v.points, v.resolution, err
+}
+
+func (s controlStore) FindMax(ctx context.Context, id string) (*engine.FindMaxState, error) {
+	return asked(s, ctx, "FindMax "+id, func(ctx context.Context) (*engine.FindMaxState, error) {
+		return s.Store.FindMax(ctx, id)
+	})
+}
+
+func (s controlStore) SaveFindMax(ctx context.Context, p store.FindMaxProgress) error {
+	name := fmt.Sprintf("SaveFindMax %s@%d", p.RunID, p.Epoch)
+	_, err := asked(s, ctx, name, func(ctx context.Context) (struct{}, error) {
+		return watched(s, p.RunID, p.Epoch, func() (struct{}, error) {
+			return struct{}{}, s.Store.SaveFindMax(ctx, p)
+		})
+	})
+	return err
+}
+
+func (s controlStore) Enriching(ctx context.Context) ([]string, error) {
+	return asked(s, ctx, "Enriching", s.Store.Enriching)
+}
+
+func (s controlStore) AwaitingAggregates(ctx context.Context) ([]string, error) {
+	return asked(s, ctx, "AwaitingAggregates", s.Store.AwaitingAggregates)
 }
 
 func (s controlStore) SaveResult(ctx context.Context, r engine.RunResult) error {
