@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -295,5 +296,39 @@ func TestRoundsOfKills(t *testing.T) {
 	}
 	if took := longest[kinds[0].name]; limit == "" && took > 20*time.Second {
 		t.Errorf("a takeover took %v", took)
+	}
+}
+
+// TestAnyServerProcessStopsARun: what one server is asked reaches the other, which carries the
+// run; when that has been killed the asker says so, and does it when it has taken the run over.
+func TestAnyServerProcessStopsARun(t *testing.T) {
+	if os.Getenv("LOADSTONE_SOAK") == "" {
+		t.Skip("three processes for what engine/orchestrator tests in one: only in the soak")
+	}
+	t.Parallel()
+	shortLeases.Store(t.Name(), "8s")
+	c := newCluster(t)
+	run := c.start(0, 600, time.Second)
+	var stopped engine.Run
+	begin := time.Now()
+	c.ways[1].do("POST", "/api/runs/"+run.RunID+"/stop", struct{}{}, &stopped)
+	t.Logf("stopped through the other server after %v", time.Since(begin))
+	if stopped.StopReason != engine.StopUserRequested {
+		t.Errorf("%s, %s", stopped.Status, stopped.StopReason)
+	}
+	if d := c.ways[0].settled(run.RunID, c.servers[0]); d.Status != engine.StatusCancelled ||
+		!d.Summary.Accounting.Balanced {
+		t.Errorf("%s, %+v", d.Status, d.Summary.Accounting)
+	}
+	run = c.start(0, 600, time.Second)
+	c.kill(c.servers[0])
+	code, err := c.ways[1].try("POST", "/api/runs/"+run.RunID+"/stop", struct{}{}, &stopped)
+	if code != http.StatusServiceUnavailable {
+		t.Errorf("of a dead server's run: %d, %v", code, err)
+	}
+	t.Logf("of a dead server's run: %d, %v", code, err)
+	if d := c.ways[1].settled(run.RunID, c.servers[1]); d.Status != engine.StatusCancelled ||
+		d.StopReason != engine.StopUserRequested || !d.Summary.Accounting.Balanced {
+		t.Errorf("%s, %s, %+v\n%s", d.Status, d.StopReason, d.Summary.Accounting, c.servers[1].out.String())
 	}
 }
