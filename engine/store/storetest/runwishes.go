@@ -70,7 +70,10 @@ func runWishes(t *testing.T, s store.Store) {
 	}
 	stop()
 	select {
-	case <-ended:
+	case err := <-ended:
+		if err == nil {
+			t.Error("listening ends without a reason")
+		}
 	case <-time.After(time.Minute):
 		t.Error("listening does not end")
 	}

@@ -436,7 +436,7 @@ func (s *Queue) ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.R
 
 // failed notes a refresh that has failed.
 func (s *Queue) failed(t *refresh.Table, c refresh.Claim, r refresh.Result, at time.Time) {
-	failures := 0
+	var failures int
 	if c.Subtask == "" {
 		t.Failures++
 		t.Error, failures = store.CleanText(r.Error), t.Failures
