@@ -30,6 +30,8 @@ var (
 	ErrUnavailable = errors.New("control store unavailable")
 	// ErrClaimLost: the claim on a refresh has expired, or another worker has one with a higher epoch.
 	ErrClaimLost = errors.New("the claim on the refresh is lost")
+	// ErrNoRoom: the nodes have no room for all that was asked for, or others wait for it before.
+	ErrNoRoom = errors.New("no room on the nodes")
 	// ErrInUse: something else refers to the row.
 	ErrInUse = errors.New("in use")
 )
@@ -53,6 +55,7 @@ type Store interface {
 	Nodes
 	RunWishes
 	Refreshes
+	Rooms
 	// Ping proves that the store answers and that its schema is current.
 	Ping(ctx context.Context) error
 }
@@ -118,6 +121,8 @@ type Transition struct {
 	Epoch int64
 	// Owner takes the run for this owner, with a lease; empty leaves it.
 	Owner string
+	// Room must be there for the run's workers and is taken, else ErrNoRoom; nil asks for none.
+	Room *Admission
 	// From lists the statuses the change is allowed from; another one is ErrConflict.
 	From []engine.Status
 	// To is the new status; empty leaves it.

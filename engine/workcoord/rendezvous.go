@@ -1,9 +1,9 @@
 package workcoord
 
-// score is how much a node is meant for an affinity: rendezvous hashing gives
+// Score is how much a node is meant for an affinity: rendezvous hashing gives
 // the work to the highest. It is the same on every server, and a node that comes
 // or goes moves only the work that is its own.
-func score(node, affinity string) uint64 {
+func Score(node, affinity string) uint64 {
 	// FNV-1a of node, a zero byte and affinity, without the garbage of hash/fnv.
 	x := uint64(14695981039346656037)
 	for i := range len(node) {

@@ -160,7 +160,7 @@ func (c *Coordinator) together(works []*work) (places, preferred []*node, why st
 			if !w.may(n) {
 				continue
 			}
-			s := score(n.id, affinity)
+			s := Score(n.id, affinity)
 			liked.offer(n, s)
 			if n.capacity != 0 && n.used+used[n]+w.Weight > n.capacity {
 				continue
@@ -223,7 +223,7 @@ func (c *Coordinator) best(w *work, keep func(*node) bool) *node {
 	affinity := w.affinity()
 	for _, n := range c.nodes {
 		if n.inRotation() && w.may(n) && keep(n) {
-			best.offer(n, score(n.id, affinity))
+			best.offer(n, Score(n.id, affinity))
 		}
 	}
 	return best.node

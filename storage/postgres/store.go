@@ -20,6 +20,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
+	"github.com/loadstone-db/loadstone/storage/postgres/ledger"
 	"github.com/loadstone-db/loadstone/storage/postgres/noderows"
 	"github.com/loadstone-db/loadstone/storage/postgres/refreshrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
@@ -33,6 +34,7 @@ type Store struct {
 	noderows.Rows
 	refreshrows.Queue
 	wishrows.Wishes
+	ledger.Book
 	keys    *keyring.Keyring
 	secrets target.Secrets
 }
@@ -80,7 +82,8 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...tar
 		known[d.Name()] = d
 	}
 	s := &Store{pool: pool, Rows: noderows.Rows{Pool: pool}, Wishes: wishrows.Wishes{Pool: pool},
-		Queue: refreshrows.Queue{Pool: pool}, probe: probe, keys: keys, secrets: target.SecretsOf(known)}
+		Queue: refreshrows.Queue{Pool: pool}, Book: ledger.Book{Rooms: pool}, probe: probe, keys: keys,
+		secrets: target.SecretsOf(known)}
 	if err := s.Ping(ctx); err != nil {
 		s.Close()
 		return nil, err

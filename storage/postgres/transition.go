@@ -74,7 +74,7 @@ func (s *Store) Transition(ctx context.Context, t store.Transition) ([]engine.Ev
 	update := "UPDATE run_status SET " + strings.Join(set, ", ") + " WHERE " + where + " RETURNING next_sequence_id"
 
 	var events []engine.Event
-	err := s.inTx(ctx, func(tx pgx.Tx) error {
+	err := s.Admit(ctx, t.RunID, t.Room, func(tx pgx.Tx) error {
 		var next int64
 		if err := tx.QueryRow(ctx, update, args...).Scan(&next); err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/placement"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -23,6 +24,10 @@ type run struct {
 	owner string
 	lease time.Time // its end; zero: that of the last change
 	next  int64     // sequence id
+
+	// room is what its run workers hold on nodes, by their ids; waiting is its place in the queue.
+	room    map[string]placement.Held
+	waiting *waiting
 
 	events    []eventRow
 	workers   map[string]store.WorkerRow

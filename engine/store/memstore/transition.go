@@ -34,11 +34,22 @@ func (s *Store) Transition(ctx context.Context, t store.Transition) ([]engine.Ev
 	case len(t.From) > 0 && !slices.Contains(t.From, status), t.To != "" && t.To != status && !status.CanBecome(t.To):
 		return nil, conflict(fmt.Sprintf("The run is %s and cannot be made %s.", status, firstOf(t.To, "another")), "")
 	}
+	if t.Room != nil {
+		if err := s.admit(r, t.Room); err != nil {
+			return nil, fmt.Errorf("changing run: %w", err)
+		}
+	}
 	events, err := r.append(t.Events)
 	if err != nil {
 		return nil, err
 	}
 	r.apply(t)
+	if t.To.Terminal() {
+		r.room = nil
+	}
+	if t.To != "" {
+		r.waiting = nil
+	}
 	if t.Phase != nil {
 		s.Tell()
 	}

@@ -1,0 +1,191 @@
+// Package placement decides which nodes carry the run workers of a run: all of them find room,
+// or none is placed. It knows connections, capacities and who waits; it is pure, and every
+// server that is given the same comes to the same.
+package placement
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/loadstone-db/loadstone/engine/workcoord"
+)
+
+// Node is a node that takes run workers.
+type Node struct {
+	ID string
+	// Capacity is the most connections of all runs together, 0 without a bound. Used are those
+	// that runs hold: more than the capacity when that has shrunk.
+	Capacity, Used int
+}
+
+// free is how many connections it takes besides; ok is false where there is no bound.
+func (n Node) free() (free int, bounded bool) { return max(n.Capacity-n.Used, 0), n.Capacity > 0 }
+
+func (n Node) takes(connections int) bool {
+	free, bounded := n.free()
+	return !bounded || connections <= free
+}
+
+// Work is what one run worker needs.
+type Work struct {
+	// ID names it within its run.
+	ID          string
+	Connections int
+	// Only is the one node that can carry it, empty where any can.
+	Only string
+}
+
+// Total adds up what works need.
+func Total(works []Work) (connections int) {
+	for _, w := range works {
+		connections += w.Connections
+	}
+	return connections
+}
+
+// Pool is what the works of a run wait for together with others: the one node that can carry
+// them, or empty for any.
+func Pool(works []Work) string {
+	for _, w := range works {
+		if w.Only != "" {
+			return w.Only
+		}
+	}
+	return ""
+}
+
+// Held is what a run worker holds on a node.
+type Held struct {
+	RunID, WorkerID, NodeID string
+	Connections             int
+}
+
+// Loaded are the nodes with what is held on them, that of the run but left out.
+func Loaded(nodes []Node, held []Held, but string) []Node {
+	used := map[string]int{}
+	for _, h := range held {
+		if h.RunID != but {
+			used[h.NodeID] += h.Connections
+		}
+	}
+	out := slices.Clone(nodes)
+	for i := range out {
+		out[i].Used = used[out[i].ID]
+	}
+	return out
+}
+
+// Place finds a node for each work of a run, nil when there is none for one of them. They are
+// spread evenly; which of two equal nodes has one is decided by rendezvous hashing, so that a
+// node that comes or goes moves only what is its own. Where spreading finds no way, the
+// fullest node that has room is taken.
+func Place(nodes []Node, runID string, works []Work) map[string]string {
+	order := slices.Clone(works)
+	slices.SortStableFunc(order, func(a, b Work) int { return b.Connections - a.Connections })
+	for _, better := range []func(a, b *place) bool{even, tight} {
+		if on := fill(nodes, runID, order, better); on != nil {
+			return on
+		}
+	}
+	return nil
+}
+
+// place is a node while works are put on it.
+type place struct {
+	Node
+	taken int // works
+}
+
+func even(a, b *place) bool { return a.taken < b.taken }
+
+func tight(a, b *place) bool {
+	x, bounded := a.free()
+	y, other := b.free()
+	return bounded && (!other || x < y)
+}
+
+func fill(nodes []Node, runID string, works []Work, better func(a, b *place) bool) map[string]string {
+	places := make([]place, len(nodes))
+	for i, n := range nodes {
+		places[i].Node = n
+	}
+	on := make(map[string]string, len(works))
+	for _, w := range works {
+		var best *place
+		affinity := runID + "/" + w.ID
+		for i := range places {
+			p := &places[i]
+			if w.Only != "" && w.Only != p.ID || !p.takes(w.Connections) {
+				continue
+			}
+			if best == nil || better(p, best) || !better(best, p) && prefers(p.ID, best.ID, affinity) {
+				best = p
+			}
+		}
+		if best == nil {
+			return nil
+		}
+		best.Used += w.Connections
+		best.taken++
+		on[w.ID] = best.ID
+	}
+	return on
+}
+
+// prefers reports whether a comes before b for an affinity.
+func prefers(a, b, affinity string) bool {
+	x, y := workcoord.Score(a, affinity), workcoord.Score(b, affinity)
+	return x > y || x == y && a < b
+}
+
+// Ever reports whether the works found room if nothing else were on the nodes.
+func Ever(nodes []Node, runID string, works []Work) bool {
+	return Place(Loaded(nodes, nil, ""), runID, works) != nil
+}
+
+// Room is what is free on nodes.
+type Room struct {
+	Nodes       int
+	Connections int
+	Unbounded   bool
+}
+
+// Free adds up what is free on the nodes of a pool.
+func Free(nodes []Node, pool string) (r Room) {
+	for _, n := range nodes {
+		if pool != "" && n.ID != pool {
+			continue
+		}
+		free, bounded := n.free()
+		r.Nodes++
+		r.Connections += free
+		r.Unbounded = r.Unbounded || !bounded
+	}
+	return r
+}
+
+// Words say what a run of so many connections waits for, behind so many others.
+func Words(connections, ahead int, free Room) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "waits for %d connections; ", connections)
+	switch {
+	case free.Nodes == 0:
+		b.WriteString("there is no node to carry them")
+	case free.Unbounded:
+		b.WriteString("a server starts it in a moment")
+	default:
+		fmt.Fprintf(&b, "%d are free on %d %s", free.Connections, free.Nodes, plural(free.Nodes, "node", "nodes"))
+	}
+	if ahead > 0 {
+		fmt.Fprintf(&b, ", and %d %s before it", ahead, plural(ahead, "run waits", "runs wait"))
+	}
+	return b.String()
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}

@@ -1,0 +1,50 @@
+package store
+
+import (
+	"context"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/placement"
+)
+
+// Admission is what run workers need, and where they may be.
+type Admission struct {
+	Nodes []placement.Node
+	Works []placement.Work
+	// On is the node of each run worker; the store fills it in.
+	On map[string]string
+}
+
+// Waiting is a run that waits for room on the nodes.
+type Waiting struct {
+	RunID   string
+	RunName string // is not written
+	// Pool is the one node that can carry the run, empty where any can. Those of a pool are
+	// started in the order in which they came.
+	Pool  string
+	Works []placement.Work
+	By    string
+	Since engine.Time // the store fills it in
+}
+
+// Ledger is what runs hold on the nodes, and who waits for it, the longest first.
+type Ledger struct {
+	Held    []placement.Held
+	Waiting []Waiting
+}
+
+// Rooms is what runs hold on the nodes that servers share, and the queue of those that wait
+// for it. The change of a run to RUNNING takes its room (Transition.Room), and the change to a
+// terminal status gives it back, whoever writes it.
+type Rooms interface {
+	// Enqueue lets a PREPARED run wait, behind those that wait already; else it is ErrConflict.
+	// A run that waits keeps its place.
+	Enqueue(ctx context.Context, w Waiting) error
+	Ledger(ctx context.Context) (Ledger, error)
+	// Reserve takes room for run workers that join a live run or move, for all of them or none:
+	// ErrNoRoom. What they held before is given back.
+	Reserve(ctx context.Context, runID string, epoch int64, a *Admission) error
+	// Hold writes what run workers of a run hold, whether or not there is room for it; one
+	// without a node holds nothing any more. Repeating it is harmless.
+	Hold(ctx context.Context, runID string, epoch int64, held []placement.Held) error
+}
