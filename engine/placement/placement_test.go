@@ -117,8 +117,8 @@ func TestUnequalRunWorkersAreTriedTightly(t *testing.T) {
 }
 
 func TestACapacityThatHasShrunkTakesNothing(t *testing.T) {
-	nodes := Loaded([]Node{{ID: "a", Capacity: 8}, {ID: "b", Capacity: 8}}, []Held{{"r1", "w1", "a", 16}, {"r2", "w1", "b", 3},
-		{"r3", "w1", "b", 5}}, "r3")
+	nodes := Loaded([]Node{{ID: "a", Capacity: 8}, {ID: "b", Capacity: 8}},
+		[]Held{{"r1", "w1", "a", 16}, {"r2", "w1", "b", 3}, {"r3", "w1", "b", 5}}, "r3")
 	if on := Place(nodes, "r3", []Work{{ID: "w", Connections: 5}}); on["w"] != "b" {
 		t.Errorf("%v on %+v", on, nodes)
 	}

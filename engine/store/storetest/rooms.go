@@ -160,7 +160,8 @@ func queueing(t *testing.T, s store.Store) {
 	l, err := s.Ledger(ctx)
 	must(t, err)
 	if len(l.Waiting) != 2 || l.Waiting[0].RunID != "r1" || l.Waiting[1].RunID != "r2" || l.Waiting[1].By != "ada" ||
-		l.Waiting[1].RunName != "test of r2" || l.Waiting[1].Since.IsZero() || !slices.Equal(l.Waiting[1].Works, works(5, 3)) {
+		l.Waiting[1].RunName != "test of r2" || l.Waiting[1].Since.IsZero() ||
+		!slices.Equal(l.Waiting[1].Works, works(5, 3)) {
 		t.Errorf("%+v", l.Waiting)
 	}
 	// There is room for the second, but not before the first; a run of another pool waits for none of them.
