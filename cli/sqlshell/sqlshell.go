@@ -58,10 +58,10 @@ func (s *Shell) Read(ctx context.Context, in io.Reader) error {
 		}
 	}
 	for prompt(); lines.Scan(); prompt() {
-		switch line := strings.TrimSpace(lines.Text()); {
-		case line == `\q`:
+		switch strings.TrimSpace(lines.Text()) {
+		case `\q`:
 			return nil
-		case line == `\d`:
+		case `\d`:
 			text = listTables
 		default:
 			text += lines.Text() + "\n"

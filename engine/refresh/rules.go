@@ -99,34 +99,6 @@ func Plan(s State) Schedule {
 	return plan
 }
 
-// Circle returns the circle that a table with these sources would close, beginning and ending
-// with its name, or nil.
-func Circle(name string, sources []string, of map[string][]string) []string {
-	seen := map[string]bool{}
-	var walk func(at string, path []string) []string
-	walk = func(at string, path []string) []string {
-		if at == name {
-			return append(path, at)
-		}
-		if seen[at] {
-			return nil
-		}
-		seen[at] = true
-		for _, next := range of[at] {
-			if circle := walk(next, append(path, at)); circle != nil {
-				return circle
-			}
-		}
-		return nil
-	}
-	for _, source := range sources {
-		if circle := walk(source, []string{name}); circle != nil {
-			return circle
-		}
-	}
-	return nil
-}
-
 // Check refuses what no table can be.
 func Check(t Table) error {
 	switch {

@@ -40,7 +40,6 @@ type world struct {
 	problems []string
 	writes   int
 	refused  int
-	lost     int
 }
 
 func (w *world) problem(format string, args ...any) {

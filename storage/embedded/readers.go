@@ -38,7 +38,7 @@ func (pg *Postgres) AddReader(ctx context.Context, name string) (dsn string, err
 	todo := append([]string{"ALTER ROLE " + role + " PASSWORD '" + password + "'"}, bounds(role)...)
 	_, err = conn.Exec(ctx, "CREATE ROLE "+role+" LOGIN IN ROLE "+ResultsReader)
 	var refused *pgconn.PgError
-	if err != nil && !(errors.As(err, &refused) && refused.Code == "42710") {
+	if there := errors.As(err, &refused) && refused.Code == "42710"; err != nil && !there {
 		return "", fmt.Errorf("making a login: %w", err)
 	}
 	for _, sql := range todo {

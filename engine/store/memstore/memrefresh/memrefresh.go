@@ -88,7 +88,7 @@ func (s *Queue) reads(t refresh.Table) error {
 			return store.UnknownSource(t.Name)
 		}
 	}
-	if refresh.Circle(t.Name, t.Sources, s.sources()) != nil {
+	if circle(t.Name, t.Sources, s.sources()) != nil {
 		return store.ReadsItself(t.Name)
 	}
 	return nil
@@ -525,4 +525,32 @@ func (s *Queue) AwaitRefreshes(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// circle returns the circle that a table with these sources would close, beginning and ending
+// with its name, or nil.
+func circle(name string, sources []string, of map[string][]string) []string {
+	seen := map[string]bool{}
+	var walk func(at string, path []string) []string
+	walk = func(at string, path []string) []string {
+		if at == name {
+			return append(path, at)
+		}
+		if seen[at] {
+			return nil
+		}
+		seen[at] = true
+		for _, next := range of[at] {
+			if found := walk(next, append(path, at)); found != nil {
+				return found
+			}
+		}
+		return nil
+	}
+	for _, source := range sources {
+		if found := walk(source, []string{name}); found != nil {
+			return found
+		}
+	}
+	return nil
 }
