@@ -9,6 +9,8 @@ package lease
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -38,8 +40,8 @@ type Watch[T any] struct {
 	TakeOver func(ctx context.Context, one T) error
 }
 
-// Keep renews and looks until ctx ends. An error is logged, and what was seen until
-// then is forgotten.
+// Keep renews and looks until ctx ends. An error is logged, and what it is about has to be seen
+// expired in two looks again.
 func (w Watch[T]) Keep(ctx context.Context) {
 	ticker := time.NewTicker(Every)
 	defer ticker.Stop()
@@ -70,6 +72,7 @@ func (w Watch[T]) look(ctx context.Context, before map[string]bool) (now map[str
 		return nil, err
 	}
 	now = map[string]bool{}
+	var errs []error // one that cannot be taken over holds up no other
 	for _, one := range expired {
 		id := w.ID(one)
 		if !before[id] {
@@ -77,8 +80,8 @@ func (w Watch[T]) look(ctx context.Context, before map[string]bool) (now map[str
 			continue
 		}
 		if err := w.TakeOver(ctx, one); err != nil {
-			return nil, err
+			errs = append(errs, fmt.Errorf("taking %s over: %w", id, err))
 		}
 	}
-	return now, nil
+	return now, errors.Join(errs...)
 }

@@ -103,6 +103,15 @@ func TestAWatchWithoutHeirsOnlyRenews(t *testing.T) {
 	}
 }
 
+// TestOneThatCannotBeTakenOverHoldsUpNoOther.
+func TestOneThatCannotBeTakenOverHoldsUpNoOther(t *testing.T) {
+	w := &world{expired: []string{"x", "y"}, refuses: errors.New("it cannot be read")}
+	looks(t, w.watch(), func(int) {}, 2)
+	if !slices.Equal(w.taken, []string{"x", "y"}) {
+		t.Errorf("tried %v", w.taken)
+	}
+}
+
 // TestATakeOverThatFailsIsTriedAgain, once it is seen expired in two looks again.
 func TestATakeOverThatFailsIsTriedAgain(t *testing.T) {
 	w := &world{expired: []string{"x"}, refuses: errors.New("no answer")}

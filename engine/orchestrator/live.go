@@ -411,6 +411,10 @@ func (l *live) receive(ctx context.Context, f fromNode) {
 
 func (l *live) report(ctx context.Context, from fleet.Node, m control.WorkerState) {
 	w := l.worker(m.WorkerID)
+	if w == nil && !m.Status.Ended() && m.RunID == l.runID {
+		// Another server has let it join, and lost the run before it could say so. Nobody counts its load.
+		_ = from.Send(fleet.EndOf(l.runID, m.WorkerID, l.epoch))
+	}
 	if w == nil || w.resultID != m.ResultID {
 		return
 	}

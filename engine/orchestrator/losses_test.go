@@ -1,11 +1,13 @@
 package orchestrator
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/control"
 )
 
@@ -145,6 +147,30 @@ func TestAWorkerThatWasGivenUpAndComesBackIsStopped(t *testing.T) {
 			t.Errorf("it is %s", w.status)
 		}
 		v.mu.Unlock()
+	})
+}
+
+// TestARunWorkerThatNobodyKnowsIsStopped: the server that let it join has lost the run since.
+func TestARunWorkerThatNobodyKnowsIsStopped(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, v *virtual) {
+		v.start(elastic(engine.ScalingAuto, 0))
+		v.mu.Lock()
+		a := v.workers["worker-1"].a
+		a.WorkerID, a.ResultID, a.WorkerGroupID = "worker-9", "another", 9
+		w, err := artifact.NewWriter(artifact.WriterOptions{Dir: filepath.Join(v.dir, a.WorkerID), RunID: a.RunID,
+			ResultID: a.ResultID, WorkerID: a.WorkerID, Statements: a.Plan.Statements})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.workers[a.WorkerID] = &virtualWorker{a: a, status: engine.WorkerRunning, phase: engine.PhaseMeasurement,
+			connections: 2, writer: w}
+		v.mu.Unlock()
+		v.wait(3 * time.Second)
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if s := v.workers[a.WorkerID].status; !s.Ended() {
+			t.Errorf("it is %s", s)
+		}
 	})
 }
 

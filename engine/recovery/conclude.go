@@ -14,17 +14,27 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// lastLog is the number of the last line of a run's log.
-func (s *Service) lastLog(runID string) (seq int64) {
+// lastLog is the number of the last line of a run's log. Who goes on from a lower one has lines that
+// the store takes for those it has, and drops.
+func (s *Service) lastLog(runID string) (seq int64, err error) {
 	ctx, cancel := context.WithTimeout(s.opts.Lifetime, keeper.StoreLimit)
 	defer cancel()
 	for {
 		lines, err := s.opts.Store.Logs(ctx, runID, seq, "", 0)
 		if err != nil || len(lines) == 0 {
-			return seq
+			return seq, err
 		}
 		seq = lines[len(lines)-1].Seq
 	}
+}
+
+// endOfLog is lastLog, asked until the store answers; the error is the end of the process.
+func (s *Service) endOfLog(runID string) (seq int64, err error) {
+	err = keeper.Retry(s.opts.Lifetime, func() (err error) {
+		seq, err = s.lastLog(runID)
+		return err
+	})
+	return seq, err
 }
 
 // enrich asks the history of a run whose figures are there, or goes on
@@ -63,7 +73,10 @@ func (s *Service) conclude(e found, why string, epoch int64) {
 	}
 	notSetBack := s.opts.Live.SetBack(e.Run, e.Plan)
 	logs := []engine.LogEntry{}
-	seq := s.lastLog(e.Run.RunID)
+	seq, err := s.endOfLog(e.Run.RunID)
+	if err != nil {
+		return // the next process goes on with it
+	}
 	add := func(level engine.LogLevel, text string, about runlog.Details) {
 		seq++
 		line := runlog.After(e.Run, level, text, about)

@@ -3,6 +3,7 @@ package recovery
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -63,14 +64,9 @@ func (s *Service) expired(ctx context.Context) ([]engine.Run, error) {
 	if s.opts.Live.Closing() {
 		return nil, nil
 	}
-	if err := s.finishLeft(ctx); err != nil {
-		return nil, err
-	}
-	if err := s.sweepPostponed(ctx); err != nil {
-		return nil, err
-	}
-	if err := s.judgeStrangers(ctx); err != nil {
-		return nil, err
+	// What cannot be done of one run holds up no other.
+	if err := errors.Join(s.finishLeft(ctx), s.sweepPostponed(ctx), s.judgeStrangers(ctx)); err != nil {
+		s.opts.Log.Warn().Err(err).Msg("what another server has let go of could not be taken in")
 	}
 	runs, err := s.opts.Store.ExpiredRuns(ctx)
 	if err != nil {
@@ -96,6 +92,7 @@ func (s *Service) finishLeft(ctx context.Context) error {
 	s.mu.Lock()
 	left := maps.Clone(s.left)
 	s.mu.Unlock()
+	var errs []error
 	for _, id := range slices.Sorted(maps.Keys(left)) {
 		if s.handles(id) {
 			continue
@@ -108,10 +105,10 @@ func (s *Service) finishLeft(ctx context.Context) error {
 		}
 		if err != nil && !errors.Is(err, store.ErrHeld) && !errors.Is(err, store.ErrNotFound) &&
 			!errors.Is(err, errInHand) {
-			return err
+			errs = append(errs, fmt.Errorf("finishing run %s: %w", id, err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // handles reports whether this process has a run in its hands.

@@ -108,7 +108,7 @@ type faltering struct {
 func (f *faltering) Run(ctx context.Context, id string) (engine.Run, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.fail--; f.fail >= 0 {
+	if f.fail--; f.fail >= 0 || id == "broken" {
 		return engine.Run{}, store.ErrUnavailable
 	}
 	return f.Store.Run(ctx, id)
@@ -146,10 +146,12 @@ func TestWhatCouldNotBeFinishedIsTriedAgain(t *testing.T) {
 	if err := r.finish(ctx, run, "It is gone", true); !errors.Is(err, store.ErrUnavailable) {
 		t.Fatalf("the first time: %v", err)
 	}
+	r.left["broken"] = "It is gone" // and can never be read
 	if _, err := r.expired(ctx); err != nil {
 		t.Fatal(err)
 	}
 	routines.Wait()
+	delete(r.left, "broken")
 	if run, err = s.Run(ctx, "r"); err != nil || run.Status != engine.StatusFailed || run.Phase != engine.PhaseNone {
 		t.Errorf("it is %s, %s: %v", run.Status, run.Phase, err)
 	}

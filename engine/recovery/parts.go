@@ -146,7 +146,11 @@ func (s *Service) takeIn(ctx context.Context, run engine.Run, parts []fleet.Part
 		if o.Summary == nil {
 			return
 		}
-		b := runlog.BookAfter(s.lastLog(run.RunID))
+		last, err := s.endOfLog(run.RunID)
+		if err != nil {
+			return
+		}
+		b := runlog.BookAfter(last)
 		add := func(level engine.LogLevel, text string, about runlog.Details) {
 			b.Add(runlog.After(run, level, text, about))
 		}

@@ -3,6 +3,7 @@ package recovery
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -89,7 +90,9 @@ func (s *Service) resume(ctx context.Context, run engine.Run, why string, last t
 	if n := len(r.Events); n > 0 {
 		r.Sequence = r.Events[n-1].SequenceID
 	}
-	r.LogSeq = s.lastLog(run.RunID)
+	if r.LogSeq, err = s.lastLog(run.RunID); err != nil {
+		return false, "", fmt.Errorf("looking for the end of the log: %w", err)
+	}
 	unable = s.opts.Live.Resume(r)
 	if unable == "" {
 		s.mu.Lock()
