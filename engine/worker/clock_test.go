@@ -62,13 +62,11 @@ func TestRecordsAreInTheTimeOfTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var line *engine.Clock // once the load is open
 		fake := newFakeLoad()
-		s := connect(t, t.TempDir(), fake, func(_ context.Context, cfg load.Config, _ int, _ func(int, int)) (Load, error) {
+		open := func(_ context.Context, cfg load.Config, _ int, _ func(int, int)) (Load, error) {
 			line, fake.sink = cfg.Clock, cfg.Sink
 			return fake, nil
-		})
-		s.mu.Lock()
-		s.ahead = time.Hour
-		s.mu.Unlock()
+		}
+		s := connectAhead(t, t.TempDir(), fake, open, time.Hour)
 		synctest.Wait()
 		a := assign()
 		a.ClockAhead = 3 * time.Second // the server's clock was set since its process began
@@ -108,10 +106,7 @@ func TestRecordsAreInTheTimeOfTheServer(t *testing.T) {
 // not what the node's clock is to this one.
 func TestEachServerIsToldItsOwnClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := connect(t, t.TempDir(), newFakeLoad(), nil)
-		a.mu.Lock()
-		a.ahead = time.Hour
-		a.mu.Unlock()
+		a := connectAhead(t, t.TempDir(), newFakeLoad(), nil, time.Hour)
 		time.Sleep(1500 * time.Millisecond) // between two heartbeats
 		b := a.another("b", 2)
 		if st := b.lastStatus(); st.ClockOffset != 0 || st.ClockError <= 0 {

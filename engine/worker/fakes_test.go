@@ -158,13 +158,19 @@ func (s *server) silence() {
 // connect serves a node whose run workers get fake. open replaces opening it.
 func connect(t *testing.T, spool string, fake *fakeLoad, open OpenLoad) *server {
 	t.Helper()
+	return connectAhead(t, spool, fake, open, 0)
+}
+
+// connectAhead is connect to a server whose clock is ahead of the node's from the first word on.
+func connectAhead(t *testing.T, spool string, fake *fakeLoad, open OpenLoad, ahead time.Duration) *server {
+	t.Helper()
 	if open == nil {
 		open = func(_ context.Context, cfg load.Config, _ int, _ func(int, int)) (Load, error) {
 			fake.sink = cfg.Sink
 			return fake, nil
 		}
 	}
-	s := &server{t: t, load: fake, served: make(chan error, 1)}
+	s := &server{t: t, load: fake, ahead: ahead, served: make(chan error, 1)}
 	var end control.NodeEnd
 	s.link, end = control.Pipe(nil)
 	s.node = NewNode(Options{NodeID: "n", Plugins: fakeHost{}, Drivers: map[string]target.Driver{"fake": fakeDriver{}},

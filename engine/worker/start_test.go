@@ -47,10 +47,7 @@ func TestTheLoadBeginsAtTheInstantThatSTARTNames(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := connect(t, t.TempDir(), newFakeLoad(), nil)
-				s.mu.Lock()
-				s.ahead = c.ahead
-				s.mu.Unlock()
+				s := connectAhead(t, t.TempDir(), newFakeLoad(), nil, c.ahead)
 				a := assign()
 				a.ClockAhead = 3 * time.Second // the run's line of that clock
 				s.send(a)
