@@ -3,6 +3,7 @@ package control
 import (
 	"container/list"
 	"context"
+	"errors"
 	"sync"
 )
 
@@ -234,14 +235,20 @@ func (b *Mailbox[M]) Len() int {
 
 // Deliver hands over what is put into the mailbox, one after the other, with send,
 // until ctx ends or the stream has closed. What could not be sent stays the first:
-// a stalled stream delays it, and another session goes on with it.
-func (b *Mailbox[M]) Deliver(ctx context.Context, send func(context.Context, M) error) error {
+// a stalled stream delays it, and another session goes on with it. What can never be sent
+// (ErrTooLarge, ErrUnsendable) is dropped, so that it holds up nothing behind it, and unsent is told.
+func (b *Mailbox[M]) Deliver(ctx context.Context, send func(context.Context, M) error, unsent func(M, error)) error {
 	for {
 		m, err := b.Next(ctx)
 		if err != nil {
 			return err
 		}
-		if err := send(ctx, m); err != nil {
+		err = send(ctx, m)
+		if errors.Is(err, ErrTooLarge) || errors.Is(err, ErrUnsendable) {
+			unsent(m, err)
+			continue
+		}
+		if err != nil {
 			b.PutBack(m)
 			if ctx.Err() != nil {
 				return ctx.Err()

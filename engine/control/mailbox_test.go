@@ -163,7 +163,7 @@ func TestAStalledNodeLosesNoEvent(t *testing.T) {
 		b := control.NewMailbox(control.PolicyToNode, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- b.Deliver(ctx, server.Send) }()
+		go func() { ended <- b.Deliver(ctx, server.Send, nil) }()
 		for i := range events {
 			b.Put(control.RunEvent{Event: engine.Event{SequenceID: int64(i + 1)}})
 			b.Put(control.Ping{Seq: int64(i)})
@@ -196,7 +196,7 @@ func TestWhatAClosedStreamDidNotTakeGoesWithTheNext(t *testing.T) {
 		for range 2 {
 			server, node := control.Pipe(nil)
 			ended := make(chan error, 1)
-			go func() { ended <- b.Deliver(t.Context(), node.Send) }()
+			go func() { ended <- b.Deliver(t.Context(), node.Send, nil) }()
 			for len(got)%3 < 2 && b.Len() > 0 {
 				m, err := server.Receive(t.Context())
 				if err != nil {
@@ -250,5 +250,37 @@ func TestASiftedMailboxForgetsWhatItGaveAway(t *testing.T) {
 	}
 	if want := []string{"b", "b", "b", "b", "", "a"}; !slices.Equal(runs, want) || n != control.MostWaiting+3 {
 		t.Errorf("%d left, of %q, want %q", n, runs, want)
+	}
+}
+
+// TestAMessageThatCanNeverBeSentHoldsUpNothing: it is told of, and what stands behind it goes out.
+func TestAMessageThatCanNeverBeSentHoldsUpNothing(t *testing.T) {
+	for name, never := range map[string]error{"too large": control.ErrTooLarge, "not written": control.ErrUnsendable} {
+		b := control.NewMailbox(control.PolicyToNode, nil)
+		b.Put(control.RunEvent{Event: engine.Event{SequenceID: 1}})
+		b.Put(control.AssignRun{RunID: "r"})
+		b.Put(control.RunEvent{Event: engine.Event{SequenceID: 2}})
+		ctx, cancel := context.WithCancel(t.Context())
+		var sent []int64
+		var unsent []control.ToNode
+		_ = b.Deliver(ctx, func(_ context.Context, m control.ToNode) error {
+			e, ok := m.(control.RunEvent)
+			if !ok {
+				return never
+			}
+			if sent = append(sent, e.Event.SequenceID); len(sent) == 2 {
+				cancel()
+			}
+			return nil
+		}, func(m control.ToNode, err error) {
+			if !errors.Is(err, never) {
+				t.Errorf("%s: %v", name, err)
+			}
+			unsent = append(unsent, m)
+		})
+		if !slices.Equal(sent, []int64{1, 2}) || len(unsent) != 1 || b.Len() != 0 {
+			t.Errorf("%s: sent %v, told of %d, %d wait", name, sent, len(unsent), b.Len())
+		}
+		cancel()
 	}
 }

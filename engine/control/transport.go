@@ -10,6 +10,9 @@ import (
 // ErrTooLarge says that a message is over MaxMessage and was not sent; the stream goes on.
 var ErrTooLarge = errors.New("control message too large")
 
+// ErrUnsendable says that a message cannot be written as it is, and was not sent; the stream goes on.
+var ErrUnsendable = errors.New("control message cannot be sent")
+
 // ErrSameNode says that this server has a stream to the node already, by another address.
 var ErrSameNode = errors.New("the node is there by another address")
 

@@ -30,6 +30,8 @@ type heard struct {
 	parts  []Part
 	states []control.WorkerState
 	aside  []control.AsidePart
+	// rejected are run workers that were said not to begin.
+	rejected []string
 	// strangers are run workers that nobody carries; carried says of which runs nobody does.
 	strangers []string
 	carried   func(runID string) bool
@@ -59,6 +61,8 @@ func (h *heard) Hear(runID string, from Node, m control.FromNode) bool {
 	switch m := m.(type) {
 	case control.WorkReady:
 		h.parts = append(h.parts, Part{m, from})
+	case control.RunRejected:
+		h.rejected = append(h.rejected, m.RunID+"/"+m.WorkerID)
 	case control.WorkerState:
 		h.states = append(h.states, m)
 	}

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,6 +76,35 @@ func TestANodeThatHasGoneIsNotToldInSilence(t *testing.T) {
 		synctest.Wait()
 		if err := f.nodes[0].Send(control.RunEvent{}); !errors.Is(err, control.ErrClosed) {
 			t.Errorf("sending to a node that has gone: %v", err)
+		}
+	})
+}
+
+// TestARunThatIsTooLargeForAMessageHarmsNoOther: its run worker is refused, and what is said of
+// another run on the same node goes on.
+func TestARunThatIsTooLargeForAMessageHarmsNoOther(t *testing.T) {
+	inFleet(t, 1, func(t *testing.T, f *playing) {
+		var e *end
+		f.wg.Go(func() { e = f.node(0); _ = e.Send(f.ctx, hello("a", 10)) })
+		f.open()
+		on, err := f.Place(run(1, 2)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		huge := control.AssignRun{RunID: "huge", WorkerID: "worker-0", Connections: 8,
+			Workload: engine.Workload{Params: make([]byte, 40<<20)}}
+		if _, err := f.Place(huge); err != nil {
+			t.Fatal(err)
+		}
+		_ = on[0].Send(event(7))
+		if got := e.events(); len(got) != 1 || got[0] != 7 {
+			t.Errorf("of the other run came %v", got)
+		}
+		if !slices.Contains(f.said, "a of huge") || !slices.Contains(f.rejected, "huge/worker-0") {
+			t.Errorf("heard %v, rejected %v", f.said, f.rejected)
+		}
+		if _, err := f.Place(control.AssignRun{RunID: "next", WorkerID: "worker-0", Connections: 8}); err != nil {
+			t.Errorf("its room is not free again: %v", err)
 		}
 	})
 }

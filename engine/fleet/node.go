@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/compat"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/workcoord"
@@ -165,7 +166,7 @@ func (n *node) sayWhy(err error) {
 func (n *node) hold(ctx context.Context, end control.ServerEnd) error {
 	session, cancel := context.WithCancel(ctx)
 	var writing sync.WaitGroup
-	writing.Go(func() { _ = n.out.Deliver(session, end.Send) })
+	writing.Go(func() { _ = n.out.Deliver(session, end.Send, n.unsent) })
 	err := n.listen(ctx, end)
 	cancel()
 	writing.Wait()
@@ -193,13 +194,39 @@ type unfitError string
 
 func (e unfitError) Error() string { return string(e) }
 
+// unsent takes note of a message that can never be sent: a run worker whose assignment is one
+// does not begin.
+func (n *node) unsent(m control.ToNode, err error) {
+	f, id := n.fleet, n.ID()
+	f.opts.Log.Error().Err(err).Str("node_id", id).Type("message", m).Msg("a message cannot be sent to a node")
+	a, ok := m.(control.AssignRun)
+	if !ok {
+		return
+	}
+	f.mu.Lock()
+	from := f.handle(id)
+	f.mu.Unlock()
+	n.mu.Lock()
+	session := n.session
+	n.mu.Unlock()
+	f.apply(workcoord.Rejected{Node: id, Session: session, Key: keyOf(a.RunID, a.WorkerID)})
+	f.listener.Hear(a.RunID, from, control.RunRejected{RunID: a.RunID, WorkerID: a.WorkerID, NodeID: id,
+		Err: &engine.Error{Code: engine.CodeInvalid,
+			Message: fmt.Sprintf("%s cannot be given to the node %s: %v.", a.WorkerID, id, err),
+			Hint:    "Make the feed, the parameters or the statements of the run smaller."}})
+}
+
 // flush sends what was decided before the end.
 func (n *node) flush(end control.ServerEnd) {
 	ctx, cancel := context.WithTimeout(context.Background(), flushLimit)
 	defer cancel()
 	for {
 		m, ok := n.out.Take()
-		if !ok || end.Send(ctx, m) != nil {
+		if !ok {
+			return
+		}
+		err := end.Send(ctx, m)
+		if err != nil && !errors.Is(err, control.ErrTooLarge) && !errors.Is(err, control.ErrUnsendable) {
 			return
 		}
 	}

@@ -34,5 +34,11 @@ func (n *Node) Idle(ctx context.Context) {
 	}
 }
 
+// unsent takes note of a message that can never be sent.
+func (n *Node) unsent(m control.FromNode, err error) {
+	n.opts.Log.Error().Err(err).Str("run_id", control.RunOf(m)).Type("message", m).
+		Msg("a message cannot be sent to a server")
+}
+
 // WantPlugin asks the server for a plugin.
 func (n *Node) WantPlugin(sha256 string) { n.out.Put(control.PluginWanted{SHA256: sha256}) }

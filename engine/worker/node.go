@@ -198,7 +198,7 @@ func (n *Node) Serve(ctx context.Context, link control.NodeEnd) error {
 	var helpers sync.WaitGroup
 	helpers.Go(func() {
 		// A stream that has closed ends the session through Receive, and what waits goes with the next.
-		_ = s.out.Deliver(ending, link.Send)
+		_ = s.out.Deliver(ending, link.Send, n.unsent)
 	})
 	if !n.beats.begin(func(ctx context.Context) { n.beat(ctx) }) {
 		n.reportTo(s) // the clocks are compared by it; the first beat does that too

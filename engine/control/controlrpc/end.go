@@ -107,7 +107,7 @@ func (e *end[Out, In, S, R]) reading(s stream[S, R]) {
 func (e *end[Out, In, S, R]) Send(ctx context.Context, m Out) error {
 	w, err := e.write(m)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", control.ErrUnsendable, err)
 	}
 	if size := proto.Size(w); size > control.MaxMessage {
 		return fmt.Errorf("%w: %d bytes", control.ErrTooLarge, size)
