@@ -61,7 +61,8 @@ func (c *Coordinator) Apply(now time.Time, h Happening) []Action {
 		c.drainAsked(h.Node)
 	case ResumeAsked:
 		if n := c.nodes[h.Node]; n != nil && n.drainAsked {
-			n.drainAsked = false
+			// On a stream that breaks it may not arrive: it is said again on the next.
+			n.drainAsked, n.resuming = false, true
 			if n.session != "" {
 				c.do(Resume{n.id, n.session})
 			}

@@ -156,3 +156,34 @@ func TestANodeThatStillReportsMayBearItsLoadLonger(t *testing.T) {
 		t.Errorf("%s 66 s after its node reported", c.works[key].state)
 	}
 }
+
+// TestWhatANodeMissedOfBeingResumedIsSaidAgain: it was away then, or the stream broke on the way.
+func TestWhatANodeMissedOfBeingResumedIsSaidAgain(t *testing.T) {
+	resumes := func(c *course) (n int) {
+		for _, a := range c.out {
+			if _, ok := a.(Resume); ok {
+				n++
+			}
+		}
+		return n
+	}
+	again := Greeted{Node: "a", Session: "a2", Link: "here:9090", Process: "p", Accepting: true}
+	away := newCourse().then(hello("a"), DrainAsked{"a"}, StreamLost{"a", "a1"}, ResumeAsked{"a"})
+	if away.then(again); resumes(away) != 1 {
+		t.Error("a node that was resumed while it was away is not told")
+	}
+	broken := newCourse().then(hello("a"), DrainAsked{"a"}, Reported{"a", "a1", true, true}, ResumeAsked{"a"},
+		StreamLost{"a", "a1"})
+	if broken.then(again); resumes(broken) != 1 {
+		t.Error("what may have been lost with the stream is not said again")
+	}
+	knows := newCourse().then(hello("a"), DrainAsked{"a"}, ResumeAsked{"a"}, Reported{"a", "a1", true, false},
+		StreamLost{"a", "a1"})
+	if knows.then(again); resumes(knows) != 0 {
+		t.Error("a node that knows is told again")
+	}
+	drained := newCourse().then(hello("a"), DrainAsked{"a"}, ResumeAsked{"a"}, DrainAsked{"a"}, StreamLost{"a", "a1"})
+	if drained.then(again); resumes(drained) != 0 {
+		t.Error("a node that is drained is resumed")
+	}
+}

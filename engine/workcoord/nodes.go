@@ -45,6 +45,7 @@ type node struct {
 	accepting         bool
 	draining          bool
 	drainAsked        bool // by an operator; it outlives the session
+	resuming          bool // an operator has taken that back, and the node has not said that it knows
 	used              int
 
 	rtt    time.Duration // the last; 0: not measured
@@ -204,8 +205,11 @@ func (c *Coordinator) greeted(h Greeted) {
 	if n.state != NodeActive {
 		c.become(n, NodeActive, "it has introduced itself")
 	}
-	if n.drainAsked {
+	switch {
+	case n.drainAsked:
 		c.do(Drain{n.id, n.session})
+	case n.resuming:
+		c.do(Resume{n.id, n.session})
 	}
 	c.reconcile(n, h.Held, moved, restarted)
 	c.beat(n)
@@ -273,6 +277,7 @@ func (c *Coordinator) holdOn(n *node) {
 // begun when it drains.
 func (c *Coordinator) admission(n *node, accepting, draining bool) {
 	n.accepting, n.draining = accepting, draining
+	n.resuming = n.resuming && draining
 	if !n.draining && !n.drainAsked {
 		return
 	}
@@ -298,7 +303,7 @@ func (c *Coordinator) drainAsked(id string) {
 	if n.session != "" {
 		c.do(Drain{n.id, n.session})
 	}
-	n.drainAsked = true
+	n.drainAsked, n.resuming = true, false
 	c.admission(n, n.accepting, n.draining)
 }
 
