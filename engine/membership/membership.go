@@ -55,6 +55,10 @@ type Options struct {
 type Members struct {
 	opts Options
 
+	// reading is held while it is asked what was revoked, so that no older answer replaces a newer
+	// one. It comes before mu, which nobody holds while the store is asked for what is known.
+	reading sync.Mutex
+
 	mu        sync.Mutex
 	authority *nodecert.Authority
 	own       *tls.Certificate
@@ -93,18 +97,24 @@ func (m *Members) opened(ctx context.Context) (*nodecert.Authority, error) {
 	return a, nil
 }
 
-// known returns what was revoked. It needs mu.
+// known returns what was revoked, as it was read last.
 func (m *Members) known(ctx context.Context) (map[string]bool, error) {
-	if m.revoked == nil {
-		if _, err := m.read(ctx); err != nil {
-			return nil, err
-		}
+	last := func() map[string]bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.revoked
 	}
-	return m.revoked, nil
+	if now := last(); now != nil {
+		return now, nil
+	}
+	_, err := m.read(ctx)
+	return last(), err
 }
 
-// read reads what was revoked, and reports whether there is more. It needs mu.
+// read reads what was revoked, and reports whether that has changed.
 func (m *Members) read(ctx context.Context) (more bool, err error) {
+	m.reading.Lock()
+	defer m.reading.Unlock()
 	serials, err := m.opts.Store.RevokedNodes(ctx)
 	if err != nil {
 		return false, err
@@ -113,6 +123,8 @@ func (m *Members) read(ctx context.Context) (more bool, err error) {
 	for _, s := range serials {
 		now[s] = true
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	more = !maps.Equal(now, m.revoked)
 	m.revoked = now
 	return more, nil
@@ -147,8 +159,8 @@ func (m *Members) Keep(ctx context.Context) {
 func (m *Members) refresh(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, storeLimit)
 	defer cancel()
-	m.mu.Lock()
 	more, err := m.read(limited)
+	m.mu.Lock()
 	watch := m.watch
 	m.mu.Unlock()
 	if more {
@@ -184,8 +196,8 @@ func (m *Members) Node(shown []*x509.Certificate) (nodecert.Peer, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), storeLimit)
 	defer cancel()
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	a, err := m.opened(ctx)
+	m.mu.Unlock()
 	if err != nil {
 		return nodecert.Peer{}, err
 	}

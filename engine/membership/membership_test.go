@@ -234,3 +234,56 @@ func TestAnAddressIsReadWithCare(t *testing.T) {
 		}
 	}
 }
+
+// hanging is a store of which nobody hears any more.
+type hanging struct {
+	*kept
+	asked, hangs chan struct{}
+}
+
+func (h hanging) RevokedNodes(ctx context.Context) ([]string, error) {
+	select {
+	case <-h.hangs:
+		select {
+		case h.asked <- struct{}{}:
+		default:
+		}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	default:
+		return h.kept.RevokedNodes(ctx)
+	}
+}
+
+// TestNodesConnectWhileTheStoreHangs: what was known last holds, and is not waited for.
+func TestNodesConnectWhileTheStoreHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := hanging{&kept{serials: map[string]string{}}, make(chan struct{}), make(chan struct{})}
+		m := New(Options{Store: h, Server: "s", Log: zerolog.Nop()})
+		shown, _ := joined(t, m, "n")
+		if _, err := m.Node(shown); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var keeping sync.WaitGroup
+		keeping.Go(func() { m.Keep(ctx) })
+		close(h.hangs)
+		<-h.asked
+		defer keeping.Wait()
+		defer cancel()
+		if !m.mu.TryLock() { // who waits for a mutex stops the clock of the test
+			t.Fatal("a handshake has to wait for the store")
+		}
+		m.mu.Unlock()
+		begin := time.Now()
+		if _, err := m.Node(shown); err != nil {
+			t.Error(err)
+		}
+		if _, err := m.Certificate(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begin); took > 0 {
+			t.Errorf("a handshake waited for the store for %s", took)
+		}
+	})
+}
