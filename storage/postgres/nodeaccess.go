@@ -99,13 +99,19 @@ func tokenRefused(message string) error {
 		Fields: []engine.FieldError{{Field: "--join", Message: message, Hint: freshToken}}}
 }
 
+// lockNode has what is decided about the certificates of one node come one after the other: a
+// revocation that began before a renewal was committed would not see what was renewed.
+func lockNode(ctx context.Context, tx pgx.Tx, nodeID string) error {
+	_, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('node ' || $1, 0))", nodeID)
+	return err
+}
+
 // AdmitNode implements store.NodeAccess.
 func (s *Store) AdmitNode(ctx context.Context, c store.NodeCertificate, secretSHA256 [32]byte) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	err := s.inTx(ctx, func(tx pgx.Tx) error {
-		// Two nodes of one name come one after the other.
-		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('node ' || $1, 0))", c.NodeID); err != nil {
+		if err := lockNode(ctx, tx, c.NodeID); err != nil {
 			return err
 		}
 		var over bool
@@ -175,6 +181,9 @@ func (s *Store) RenewNode(ctx context.Context, c store.NodeCertificate, serial s
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		if err := lockNode(ctx, tx, c.NodeID); err != nil {
+			return err
+		}
 		var good bool
 		err := tx.QueryRow(ctx, `SELECT revoked_at IS NULL AND node_id = $2 AND key_sha256 = $3 FROM node_certificates
 			WHERE serial = $1 FOR UPDATE`, serial, c.NodeID, c.Key[:]).Scan(&good)
@@ -195,12 +204,24 @@ func (s *Store) RenewNode(ctx context.Context, c store.NodeCertificate, serial s
 func (s *Store) RevokeNode(ctx context.Context, nodeID, by string) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	tag, err := s.pool.Exec(ctx, `UPDATE node_certificates SET revoked_at = coalesce(revoked_at, now()),
-		revoked_by = CASE WHEN revoked_at IS NULL THEN $2 ELSE revoked_by END
-		WHERE node_id = $1 AND expires_at > now()`, nodeID, by)
-	if err == nil && tag.RowsAffected() == 0 {
-		return dberr.NotFound("node with a certificate called", nodeID)
-	}
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		if err := lockNode(ctx, tx, nodeID); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `UPDATE node_certificates SET revoked_at = coalesce(revoked_at, now()),
+			revoked_by = CASE WHEN revoked_at IS NULL THEN $2 ELSE revoked_by END
+			WHERE node_id = $1 AND expires_at > now()`, nodeID, by)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return dberr.NotFound("node with a certificate called", nodeID)
+		}
+		// Who has taken the node over has its token too, and could join by it under any name.
+		_, err = tx.Exec(ctx, `UPDATE node_tokens SET expires_at = now() WHERE expires_at > now()
+			AND token_id IN (SELECT token_id FROM node_certificates WHERE node_id = $1)`, nodeID)
+		return err
+	})
 	return dberr.Failed("revoking the node "+nodeID, err)
 }
 

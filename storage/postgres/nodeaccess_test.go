@@ -185,3 +185,87 @@ func TestTheCatalogOfNodesIsShared(t *testing.T) {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
+
+// TestARevocationBesideARenewalEndsWhatWasRenewed: it waits for the renewal that it has met.
+func TestARevocationBesideARenewalEndsWhatWasRenewed(t *testing.T) {
+	s, dsn := open(t)
+	ctx := t.Context()
+	if _, err := s.CreateNodeToken(ctx, store.NodeToken{TokenID: "a", Uses: 1}, [32]byte{0}, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.AdmitNode(ctx, certificateOf("1", "n", 1), [32]byte{0}); err != nil {
+		t.Fatal(err)
+	}
+	// The renewal stands still before it is committed: a key of its row is taken by somebody else.
+	other := connect(t, dsn)
+	tx, err := other.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(ctx, `INSERT INTO node_certificates (serial, node_id, key_sha256, token_id, expires_at)
+		VALUES ('2', 'x', decode(repeat('00', 32), 'hex'), '', now())`); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 2)
+	go func() { ended <- s.RenewNode(ctx, certificateOf("2", "n", 1), "1") }()
+	waiting := func(n int) {
+		t.Helper()
+		watch := connect(t, dsn)
+		for range 6000 {
+			var held int
+			if err := watch.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+				AND wait_event_type = 'Lock'`).Scan(&held); err != nil {
+				t.Fatal(err)
+			}
+			if held == n {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		t.Fatalf("there are not %d that wait", n)
+	}
+	waiting(1)
+	go func() { ended <- s.RevokeNode(ctx, "n", "u") }()
+	waiting(2)
+	if err := tx.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if both, err := s.RevokedNodes(ctx); err != nil || len(both) != 2 {
+		t.Errorf("revoked: %v, %v", both, err)
+	}
+}
+
+// TestARevokedNodeDoesNotJoinAgainByItsToken, whatever uses are left, with another key or name.
+func TestARevokedNodeDoesNotJoinAgainByItsToken(t *testing.T) {
+	s, _ := open(t)
+	ctx := t.Context()
+	for n := range byte(2) {
+		if _, err := s.CreateNodeToken(ctx, store.NodeToken{TokenID: string('a' + rune(n)), Uses: 100}, [32]byte{n},
+			time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.AdmitNode(ctx, certificateOf("1", "n", 1), [32]byte{0}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.RenewNode(ctx, certificateOf("2", "n", 1), "1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.RevokeNode(ctx, "n", "u"); err != nil {
+		t.Fatal(err)
+	}
+	for what, c := range map[string]store.NodeCertificate{"itself": certificateOf("3", "n", 1),
+		"another key": certificateOf("4", "n", 2), "another name": certificateOf("5", "m", 3)} {
+		if err := s.AdmitNode(ctx, c, [32]byte{0}); !engine.HasCode(err, engine.CodeForbidden) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := s.AdmitNode(ctx, certificateOf("6", "n", 2), [32]byte{1}); err != nil {
+		t.Errorf("by a token that it did not have: %v", err)
+	}
+}
