@@ -49,6 +49,19 @@ func (c *crew) enlist(w *runWorker) {
 
 func (c *crew) worker(id string) *runWorker { return c.byID[id] }
 
+// speaks reports whether what a node says of a run worker counts: only the one that carries it
+// speaks for it, and for what it made. Of one that nobody knows to be anywhere, the first does.
+func (c *crew) speaks(from fleet.Node, workerID, resultID string) bool {
+	w := c.byID[workerID]
+	switch {
+	case w == nil || resultID != "" && resultID != w.resultID:
+		return false
+	case w.node != nil:
+		return w.node.ID() == from.ID()
+	}
+	return w.state.NodeID == "" || w.state.NodeID == from.ID()
+}
+
 func (c *crew) allEnded() bool {
 	for _, w := range c.workers {
 		if !w.state.Status.Ended() {

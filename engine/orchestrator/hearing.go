@@ -24,6 +24,41 @@ func (h hearing) Hear(runID string, from fleet.Node, m control.FromNode) bool {
 	return l != nil
 }
 
+// about are the run worker that a message of a node is about, and its result, "" where it names none.
+func about(m control.FromNode) (workerID, resultID string) {
+	switch m := m.(type) {
+	case control.Snapshot:
+		return m.WorkerID, m.ResultID
+	case control.Log:
+		return m.WorkerID, m.ResultID
+	case control.WorkReady:
+		return m.Artifact.WorkerID, m.Artifact.ResultID
+	case control.RunRejected:
+		return m.WorkerID, ""
+	case control.WorkerState:
+		return m.WorkerID, m.ResultID
+	}
+	return "", ""
+}
+
+// disbelieve notes, once for each run worker and node, that a node speaks for what it does not
+// carry: its certificate bounds what it can say to itself.
+func (l *live) disbelieve(f fromNode, workerID string) {
+	key := f.node.ID() + " of " + workerID
+	if l.disbelieved[key] || len(l.disbelieved) >= mostDisbelieved {
+		return
+	}
+	if l.disbelieved == nil {
+		l.disbelieved = map[string]bool{}
+	}
+	l.disbelieved[key] = true
+	l.log.Warn().Str("node_id", f.node.ID()).Str("worker_id", workerID).Type("message", f.m).
+		Msg("a node speaks for a run worker that it does not carry; it is not heard")
+}
+
+// mostDisbelieved bounds how many lines of that kind a run can cause.
+const mostDisbelieved = 64
+
 // Owned are the runs that this server owns. Its own node ends with it; a node elsewhere
 // may have heard of another owner, once a lease has expired.
 func (h hearing) Owned(remote bool) []control.OwnedRun { return h.s.runs.Owned(remote) }

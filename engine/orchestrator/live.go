@@ -86,7 +86,9 @@ type live struct {
 	second      *aggregate.Second
 
 	// resumed is when this process took the run over from another, which was heard until then; zero.
-	resumed       time.Time
+	resumed time.Time
+	// disbelieved are the nodes that spoke for run workers of others.
+	disbelieved   map[string]bool
 	plan          *prepare.Prepared
 	progress      *engine.PrepareProgress
 	cancelPrepare context.CancelFunc
@@ -379,6 +381,10 @@ func (l *live) place(ctx context.Context) {
 
 // receive takes one message of a node.
 func (l *live) receive(ctx context.Context, f fromNode) {
+	if worker, result := about(f.m); !l.speaks(f.node, worker, result) {
+		l.disbelieve(f, worker)
+		return
+	}
 	switch m := f.m.(type) {
 	case control.Snapshot:
 		if w := l.worker(m.WorkerID); w != nil && w.resultID == m.ResultID {

@@ -1,0 +1,67 @@
+package orchestrator
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/control/controltest"
+)
+
+// another is a node that carries nothing of the run.
+type another struct{}
+
+func (another) ID() string                { return "another" }
+func (another) Send(control.ToNode) error { return nil }
+
+// TestANodeSpeaksForItsOwnRunWorkersOnly: neither rejections, states, snapshots and lines nor parts
+// of another node count, and parts of a run worker that the run has not, from no node.
+func TestANodeSpeaksForItsOwnRunWorkersOnly(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, v *virtual) {
+		run := v.start(fiveWorkers(engine.ScalingFixed))
+		l := v.svc.runs.Find(run.RunID)
+		w := l.worker("worker-0")
+		part := controltest.Announced([]byte("x"))
+		part.Artifact.RunID, part.Artifact.WorkerID, part.Artifact.ResultID = run.RunID, w.id, w.resultID
+		part.WorkID = control.WorkIDOf(part.Artifact)
+		nobodys := part
+		nobodys.Artifact.WorkerID = "worker-77"
+		nobodys.WorkID = control.WorkIDOf(nobodys.Artifact)
+		says := func(from interface {
+			ID() string
+			Send(m control.ToNode) error
+		}, all ...control.FromNode) {
+			for _, m := range all {
+				hearing{v.svc}.Hear(run.RunID, from, m)
+			}
+			synctest.Wait()
+		}
+		lines := len(v.store.lines())
+		says(another{}, control.RunRejected{RunID: run.RunID, WorkerID: w.id, Err: &engine.Error{Message: "no"}},
+			control.WorkerState{RunID: run.RunID, WorkerID: w.id, ResultID: w.resultID, Status: engine.WorkerFailed},
+			control.Log{LogEntry: engine.LogEntry{RunID: run.RunID, WorkerID: w.id, ResultID: w.resultID, Message: "forged"}},
+			part)
+		says(w.node, nobodys)
+		if len(l.finisher.parts) != 0 {
+			t.Errorf("parts of others are kept: %v", l.finisher.parts)
+		}
+		if w.state.Status != engine.WorkerRunning || l.run.Status != engine.StatusRunning {
+			t.Errorf("the run worker is %s, the run %s", w.state.Status, l.run.Status)
+		}
+		if len(l.disbelieved) != 2 {
+			t.Errorf("noted: %v", l.disbelieved)
+		}
+		v.wait(2e9)
+		for _, line := range v.store.lines()[lines:] {
+			if line.Message == "forged" {
+				t.Error("a line of another node is in the log")
+			}
+		}
+		says(w.node, part)
+		if len(l.finisher.parts) != 1 {
+			t.Errorf("of its own node %d parts are kept", len(l.finisher.parts))
+		}
+		delete(l.finisher.parts, part.WorkID) // nobody has it
+	})
+}
