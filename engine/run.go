@@ -139,7 +139,4 @@ type Artifact struct {
 	MaxTime       Time   `json:"max_ts"`
 	SchemaVersion int    `json:"parquet_schema_version"`
 	CreatedAt     Time   `json:"created_at"`
-
-	// Epoch is as in RunResult.
-	Epoch int64 `json:"-"`
 }

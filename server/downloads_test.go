@@ -18,7 +18,7 @@ func (b *bench) recorded(parts int, size int) engine.Run {
 	run := b.createRun("recorded")
 	for i := range parts {
 		name := fmt.Sprintf("executions-worker-0-%d.parquet", i)
-		if err := b.store.SaveArtifact(b.t.Context(),
+		if err := b.store.SaveArtifact(b.t.Context(), 0,
 			engine.Artifact{RunID: run.RunID, Kind: "executions", Name: name, SizeBytes: int64(size),
 				SHA256: "aa"}); err != nil {
 			b.t.Fatal(err)

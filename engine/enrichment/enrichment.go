@@ -245,7 +245,7 @@ func (s *Service) enrichRun(ctx context.Context, run engine.Run, plan *engine.Pl
 			return keeper.Retry(ctx, func() error {
 				tctx, cancel := context.WithTimeout(ctx, keeper.StoreLimit)
 				defer cancel()
-				return s.opts.Store.SaveArtifact(tctx, a)
+				return s.opts.Store.SaveArtifact(tctx, 0, a)
 			})
 		},
 		Progress:  func(p engine.Enrichment) { e.state.Store(&p) },

@@ -182,8 +182,8 @@ func (k *Keeper) SaveResults(name string, rows []engine.RunResult, then func()) 
 
 // SaveArtifact queues a part of the record.
 func (k *Keeper) SaveArtifact(a engine.Artifact) *Write {
-	a.Epoch = k.epoch
-	return k.Add("a part of the record", func(ctx context.Context) error { return k.store.SaveArtifact(ctx, a) })
+	return k.Add("a part of the record",
+		func(ctx context.Context) error { return k.store.SaveArtifact(ctx, k.epoch, a) })
 }
 
 // SaveTick queues one second. The keeper owns t afterwards.

@@ -40,7 +40,9 @@ type owned struct{ store.Runs }
 
 func (owned) SaveResult(_ context.Context, r engine.RunResult) error { return inSeven(r.Epoch) }
 
-func (owned) SaveArtifact(_ context.Context, a engine.Artifact) error { return inSeven(a.Epoch) }
+func (owned) SaveArtifact(_ context.Context, epoch int64, _ engine.Artifact) error {
+	return inSeven(epoch)
+}
 
 func inSeven(epoch int64) error {
 	if epoch != 7 {

@@ -148,11 +148,11 @@ func (s *faulty) SaveResult(ctx context.Context, r engine.RunResult) error {
 	return s.ControlStore.SaveResult(ctx, r)
 }
 
-func (s *faulty) SaveArtifact(ctx context.Context, a engine.Artifact) error {
+func (s *faulty) SaveArtifact(ctx context.Context, epoch int64, a engine.Artifact) error {
 	if err := s.gone("saving an artifact"); err != nil {
 		return err
 	}
-	return s.ControlStore.SaveArtifact(ctx, a)
+	return s.ControlStore.SaveArtifact(ctx, epoch, a)
 }
 
 func (s *faulty) Run(ctx context.Context, id string) (engine.Run, error) {

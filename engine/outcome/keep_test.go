@@ -51,8 +51,8 @@ func (k kept) Put(_ context.Context, _ engine.Artifact, from artifact.Source) er
 	return k.s.step("stored")
 }
 
-func (s *steps) SaveArtifact(context.Context, engine.Artifact) error { return s.step("indexed") }
-func (s *steps) ID() string                                          { return "node" }
+func (s *steps) SaveArtifact(context.Context, int64, engine.Artifact) error { return s.step("indexed") }
+func (s *steps) ID() string                                                 { return "node" }
 
 func (s *steps) Send(m control.ToNode) error {
 	if _, ok := m.(control.ArtifactAck); ok {

@@ -237,7 +237,7 @@ func (s controlStore) Results(ctx context.Context, id string) ([]engine.RunResul
 		func(ctx context.Context) ([]engine.RunResult, error) { return s.Store.Results(ctx, id) })
 }
 
-func (s controlStore) SaveArtifact(ctx context.Context, a engine.Artifact) error {
+func (s controlStore) SaveArtifact(ctx context.Context, epoch int64, a engine.Artifact) error {
 	_, err := asked(s, ctx, "SaveArtifact "+a.Name, func(ctx context.Context) (struct{}, error) {
 		if s.srv.sim.without == withoutDeduplication {
 			kept, _ := s.Store.Artifacts(ctx, a.RunID)
@@ -245,11 +245,11 @@ func (s controlStore) SaveArtifact(ctx context.Context, a engine.Artifact) error
 				a.Name = "again-" + a.Name
 			}
 		}
-		return watched(s, a.RunID, a.Epoch, func() (struct{}, error) {
-			if s.srv.sim.without == withoutFencing && a.Epoch != 0 {
-				a.Epoch = s.epoch(a.RunID)
+		return watched(s, a.RunID, epoch, func() (struct{}, error) {
+			if s.srv.sim.without == withoutFencing && epoch != 0 {
+				epoch = s.epoch(a.RunID)
 			}
-			return struct{}{}, s.Store.SaveArtifact(ctx, a)
+			return struct{}{}, s.Store.SaveArtifact(ctx, epoch, a)
 		})
 	})
 	return err

@@ -215,7 +215,7 @@ type Runs interface {
 	// before, whatever it had to do, and the latest: a week of polls is thousands of equal ones.
 	WarehouseChanges(ctx context.Context, runID string) ([]engine.WarehousePoint, error)
 	// SaveResult inserts or updates a test_results row by ResultID; nil fields are left as they are. With an
-	// Epoch that is not the run's it changes nothing and is ErrFenced, as SaveArtifact.
+	// Epoch that is not the run's it changes nothing and is ErrFenced.
 	SaveResult(ctx context.Context, r engine.RunResult) error
 	// Results returns the parent's row first, then the run workers' by group.
 	Results(ctx context.Context, runID string) ([]engine.RunResult, error)
@@ -223,8 +223,9 @@ type Runs interface {
 	Enriching(ctx context.Context) ([]string, error)
 	// AwaitingAggregates returns the terminal runs whose account aggregates are PENDING.
 	AwaitingAggregates(ctx context.Context) ([]string, error)
-	// SaveArtifact records a fetched artifact; the same name and checksum again is harmless.
-	SaveArtifact(ctx context.Context, a engine.Artifact) error
+	// SaveArtifact records a fetched artifact; the same name and checksum again is harmless. epoch is
+	// that of RunResult.
+	SaveArtifact(ctx context.Context, epoch int64, a engine.Artifact) error
 	Artifacts(ctx context.Context, runID string) ([]engine.Artifact, error)
 	// DeleteRun removes a terminal or PREPARED run with everything that belongs to it; else ErrConflict.
 	DeleteRun(ctx context.Context, runID string) error

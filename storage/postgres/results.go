@@ -144,15 +144,15 @@ func (s *Store) AwaitingAggregates(ctx context.Context) ([]string, error) {
 }
 
 // SaveArtifact implements store.Runs. The same name with another checksum is store.ErrConflict.
-func (s *Store) SaveArtifact(ctx context.Context, a engine.Artifact) error {
+func (s *Store) SaveArtifact(ctx context.Context, epoch int64, a engine.Artifact) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	if a.ArtifactID == "" {
 		a.ArtifactID = newID()
 	}
 	err := s.inTx(ctx, func(tx pgx.Tx) error {
-		if a.Epoch != 0 {
-			if _, err := tx.Exec(ctx, "SELECT fence_run($1, $2)", a.RunID, a.Epoch); err != nil {
+		if epoch != 0 {
+			if _, err := tx.Exec(ctx, "SELECT fence_run($1, $2)", a.RunID, epoch); err != nil {
 				return err
 			}
 		}

@@ -184,16 +184,15 @@ func (s *Store) AwaitingAggregates(ctx context.Context) ([]string, error) {
 }
 
 // SaveArtifact implements store.Runs. The same name with another checksum is store.ErrConflict.
-func (s *Store) SaveArtifact(ctx context.Context, a engine.Artifact) error {
+func (s *Store) SaveArtifact(ctx context.Context, epoch int64, a engine.Artifact) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
-	r, err := s.written(a.RunID, a.Epoch)
+	r, err := s.written(a.RunID, epoch)
 	if err != nil {
 		return err
 	}
-	a.Epoch = 0
 	if old, there := r.artifacts[a.Name]; there {
 		if old.SHA256 != a.SHA256 {
 			return fmt.Errorf("saving artifact: %w: artifact %s is stored with another checksum", store.ErrConflict, a.Name)

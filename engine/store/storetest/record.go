@@ -303,27 +303,25 @@ func artifacts(t *testing.T, s store.Store) {
 		Name:      "executions-0.parquet",
 		SizeBytes: 10, SHA256: strings.Repeat("ab", 32), RowCount: 3, MinTime: engine.At(noon),
 		MaxTime: engine.At(noon.Add(time.Second)), SchemaVersion: 1, CreatedAt: engine.At(noon)}
-	must(t, s.SaveArtifact(ctx, a))
-	must(t, s.SaveArtifact(ctx, a))
+	must(t, s.SaveArtifact(ctx, 0, a))
+	must(t, s.SaveArtifact(ctx, 0, a))
 	again := a
 	again.ArtifactID = "" // another fetch of the same file
-	must(t, s.SaveArtifact(ctx, again))
+	must(t, s.SaveArtifact(ctx, 0, again))
 	other := a
 	other.ArtifactID, other.SHA256 = "a2", strings.Repeat("cd", 32)
-	wantError(t, s.SaveArtifact(ctx, other), store.ErrConflict)
+	wantError(t, s.SaveArtifact(ctx, 0, other), store.ErrConflict)
 	_, err := s.TakeOver(ctx, "r1")
 	must(t, err)
 	epoch, err := s.TakeOver(ctx, "r1")
 	must(t, err)
 	late := a
-	late.ArtifactID, late.Name, late.Epoch = "a3", "executions-1.parquet", epoch-1
-	wantError(t, s.SaveArtifact(ctx, late), store.ErrFenced)
+	late.ArtifactID, late.Name = "a3", "executions-1.parquet"
+	wantError(t, s.SaveArtifact(ctx, epoch-1, late), store.ErrFenced)
 	list, err := s.Artifacts(ctx, "r1")
 	must(t, err)
 	same(t, "artifacts", list, []engine.Artifact{a})
-	late.Epoch = epoch
-	must(t, s.SaveArtifact(ctx, late))
-	late.Epoch = 0
+	must(t, s.SaveArtifact(ctx, epoch, late))
 	list, err = s.Artifacts(ctx, "r1")
 	must(t, err)
 	same(t, "artifacts of the owner", list, []engine.Artifact{a, late})
@@ -365,7 +363,8 @@ func deleteRun(t *testing.T, s store.Store) {
 	tick.Logs = []engine.LogEntry{{Seq: 1, Level: engine.LogInfo, Message: "x"}}
 	must(t, s.SaveTick(ctx, tick))
 	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "c1", RunID: "r1", WorkerID: "worker-0"}))
-	must(t, s.SaveArtifact(ctx, engine.Artifact{RunID: "r1", ResultID: "c1", Kind: "executions", Name: "a", SHA256: "ab"}))
+	must(t, s.SaveArtifact(ctx, 0,
+		engine.Artifact{RunID: "r1", ResultID: "c1", Kind: "executions", Name: "a", SHA256: "ab"}))
 	_, err := s.Transition(ctx, store.Transition{RunID: "r1", To: engine.StatusStopping,
 		Events: []engine.Event{{Type: engine.EventStop}}})
 	must(t, err)

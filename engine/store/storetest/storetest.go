@@ -188,7 +188,7 @@ func missingRun(t *testing.T, s store.Store) {
 	wantError(t, s.SaveTick(ctx, store.Tick{RunID: "none"}), store.ErrNotFound)
 	wantError(t, s.DeleteRun(ctx, "none"), store.ErrNotFound)
 	wantError(t, s.SaveResult(ctx, engine.RunResult{ResultID: "none", RunID: "none"}), store.ErrNotFound)
-	wantError(t, s.SaveArtifact(ctx,
+	wantError(t, s.SaveArtifact(ctx, 0,
 		engine.Artifact{RunID: "none", ResultID: "none", Kind: "executions", Name: "a", SHA256: "aa"}), store.ErrNotFound)
 	for name, list := range map[string]func() (int, error){
 		"events":  func() (int, error) { l, err := s.Events(ctx, "none", 0); return len(l), err },

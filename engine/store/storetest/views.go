@@ -113,7 +113,7 @@ func pages(t *testing.T, s store.Store) {
 		t.Errorf("%d events of %d", total, len(stored))
 	}
 	for i := range 5 {
-		must(t, s.SaveArtifact(ctx, engine.Artifact{RunID: "r1", ResultID: "r1", Kind: "executions",
+		must(t, s.SaveArtifact(ctx, 0, engine.Artifact{RunID: "r1", ResultID: "r1", Kind: "executions",
 			Name: fmt.Sprint("part-", i), SHA256: "a", RowCount: 1}))
 	}
 	parts, total, err := s.ArtifactPage(ctx, "r1", "part-2", 10)
