@@ -171,13 +171,12 @@ func (s *simulation) drain(n *node, long time.Duration) {
 			s.w.after(s.w.between(time.Millisecond, 20*time.Second), n.revive)
 		}
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	p.rest = cancel
-	s.w.after(long, cancel)
-	go func() {
-		p.worker.Idle(ctx)
+	s.asks(func(ctx context.Context) {
+		limited, cancel := context.WithTimeout(ctx, long)
+		defer cancel()
+		p.worker.Idle(limited)
 		s.w.hand("idle "+n.name, end)
-	}()
+	})
 }
 
 // revive begins the node's next life, if it has none.

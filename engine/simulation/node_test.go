@@ -50,7 +50,6 @@ type process struct {
 	worker  *worker.Node
 	accepts *accepts
 	end     context.CancelFunc
-	rest    context.CancelFunc // ends its waiting to be idle
 	ended   chan struct{}
 	dead    atomic.Bool
 
@@ -125,9 +124,6 @@ func (n *node) kill() {
 	}
 	n.unfreeze()
 	p.end()
-	if p.rest != nil {
-		p.rest()
-	}
 }
 
 // freeze stops the process as SIGSTOP does.

@@ -123,7 +123,7 @@ func TestSeededBugsAreFound(t *testing.T) {
 		invariant string
 		within    uint64
 	}{
-		{withoutFencing, "invariant 1:", 40},
+		{withoutFencing, "invariant 1:", 60},
 		{withoutDeadline, "invariant 3:", 40},
 		{withoutDeduplication, "invariant 7:", 40},
 		{withoutStop, "invariant 7:", 40},

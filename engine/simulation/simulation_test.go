@@ -59,6 +59,10 @@ type simulation struct {
 	// written: a run was written to since over looked, which found all of them over or not.
 	written, allOver bool
 	ending           bool
+	// asked counts the goroutines of asks, which end with asking.
+	asked  atomic.Int64
+	asking context.Context //nolint:containedctx // of the whole world
+	enough context.CancelFunc
 
 	// calm: nothing fails any more.
 	calm      atomic.Bool
@@ -177,15 +181,15 @@ func (s *simulation) start(id string) {
 		s.w.after(time.Second+s.w.between(0, time.Second), func() { s.start(id) })
 		return
 	}
-	go func() {
-		run, err := srv.svc.Start(context.Background(), id, "tester")
+	s.asks(func(ctx context.Context) {
+		run, err := srv.svc.Start(ctx, id, "tester")
 		s.w.hand("start "+id, func() {
 			s.w.note("start %s: %s %s", id, run.Status, short(err))
 			if now, readErr := s.store.Run(context.Background(), id); readErr == nil && now.Status == engine.StatusPrepared {
 				s.w.after(time.Second+s.w.between(0, time.Second), func() { s.start(id) })
 			}
 		})
-	}()
+	})
 }
 
 // stopRun asks the server that came last to stop a run, as a user does, once more if it could not.
@@ -196,20 +200,35 @@ func (s *simulation) stopRun(id string) {
 			s.w.after(s.w.between(time.Second, 20*time.Second), func() { s.stopRun(id) })
 		}
 	}
+	if s.ending {
+		return
+	}
 	if !srv.isOpen() || srv.dead.Load() {
 		again()
 		return
 	}
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	s.asks(func(ctx context.Context) {
+		limited, cancel := context.WithTimeout(ctx, 30*time.Second)
 		defer cancel()
-		run, err := srv.svc.Stop(ctx, id, "tester")
+		run, err := srv.svc.Stop(limited, id, "tester")
 		s.w.hand("stop "+id, func() {
 			s.w.note("stop %s by %s: %s %s", id, srv.name, run.Status, short(err))
 			if err != nil {
 				again()
 			}
 		})
+	})
+}
+
+// asks has a goroutine ask something of a process, until the end of the world.
+func (s *simulation) asks(do func(ctx context.Context)) {
+	if s.asking == nil {
+		s.asking, s.enough = context.WithCancel(context.Background())
+	}
+	s.asked.Add(1)
+	go func() {
+		defer s.asked.Add(-1)
+		do(s.asking)
 	}()
 }
 
@@ -390,6 +409,10 @@ func (s *simulation) end() {
 	for _, p := range s.lives {
 		s.w.run(time.Hour, func() bool { return isClosed(p.ended) })
 	}
+	if s.enough != nil {
+		s.enough()
+	}
+	s.w.run(time.Hour, func() bool { return s.asked.Load() == 0 })
 }
 
 func isClosed(c chan struct{}) bool {
