@@ -256,6 +256,8 @@ func (w *world) publish(c refresh.Claim, read int) (r refresh.Result, err error)
 func (w *world) disturb(p *process) (died bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	switch w.rand.IntN(8) {
 	case 0:
 		p.dead = true
