@@ -381,7 +381,11 @@ func (l *live) place(ctx context.Context) {
 
 // receive takes one message of a node.
 func (l *live) receive(ctx context.Context, f fromNode) {
-	if worker, result := about(f.m); !l.speaks(f.node, worker, result) {
+	_, state := f.m.(control.WorkerState)
+	worker, result := about(f.m)
+	// What nobody here knows of is told to end, see report.
+	toEnd := state && l.worker(worker) == nil
+	if !toEnd && !l.speaks(f.node, worker, result) {
 		l.disbelieve(f, worker)
 		return
 	}
