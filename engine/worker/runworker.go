@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -262,14 +263,16 @@ func (w *runWorker) handle(m control.ToNode) {
 
 // apply follows one event, at most once and in order.
 func (w *runWorker) apply(e engine.Event) {
-	if e.SequenceID <= w.sequence {
+	mine := e.For(w.a.WorkerID, w.a.WorkerGroupID)
+	// The end of another run worker that nobody asks about is behind all events: it says nothing of them.
+	if e.SequenceID <= w.sequence || !mine && e.SequenceID == math.MaxInt64 {
 		return
 	}
 	w.sequence = e.SequenceID
 	w.mu.Lock()
 	w.state.LastSequence = w.sequence
 	w.mu.Unlock()
-	if !e.For(w.a.WorkerID, w.a.WorkerGroupID) {
+	if !mine {
 		return
 	}
 	switch e.Type {

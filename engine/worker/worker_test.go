@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -42,6 +43,8 @@ func TestEventsApplyAtMostOnceInOrderAndInScope(t *testing.T) {
 				engine.EventData{Scope: engine.ScopeWorker, WorkerID: "worker-1", TargetConnections: &nine}),
 			event(5, engine.EventSetWorkerTarget,
 				engine.EventData{Scope: engine.ScopeWorkerGroup, WorkerGroupID: &group, TargetConnections: &nine}),
+			// Nobody asks about another one any more: that is no event of the run, and nothing is behind it.
+			event(math.MaxInt64, engine.EventStop, engine.EventData{Scope: engine.ScopeWorker, WorkerID: "worker-1"}),
 			event(6, engine.EventSetWorkerTarget,
 				engine.EventData{Scope: engine.ScopeWorker, WorkerID: "worker-0", TargetConnections: &five, RampSeconds: 2}),
 			event(7, engine.EventSetPhase, engine.EventData{Phase: engine.PhaseWarmup}), // never back
