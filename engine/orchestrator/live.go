@@ -116,6 +116,7 @@ type prepareResult struct {
 // newLive is a run with the run workers that it begins with, or goes on with.
 func newLive(s *Service, run engine.Run, clock *engine.Clock, workers []*runWorker, life *lifecycle.Machine, by string,
 ) *live {
+	run.Owner = s.opts.Owner
 	l := &live{svc: s, runID: run.RunID, clock: clock, run: run, sc: run.Scenario, by: by, epoch: run.OwnerEpoch,
 		log:    s.opts.Log.With().Str("run_id", run.RunID).Logger(),
 		keeper: keeper.New(s.opts.Store, run.RunID, run.OwnerEpoch, s.opts.Log),

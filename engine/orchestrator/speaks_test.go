@@ -52,6 +52,8 @@ func TestANodeSpeaksForItsOwnRunWorkersOnly(t *testing.T) {
 		if len(l.disbelieved) != 2 {
 			t.Errorf("noted: %v", l.disbelieved)
 		}
+		// The run's loop takes it, and has what was read above behind it.
+		says(another{}, control.RunRejected{RunID: run.RunID, WorkerID: w.id, Err: &engine.Error{Message: "no"}})
 		v.wait(2e9)
 		for _, line := range v.store.lines()[lines:] {
 			if line.Message == "forged" {
@@ -63,5 +65,6 @@ func TestANodeSpeaksForItsOwnRunWorkersOnly(t *testing.T) {
 			t.Errorf("of its own node %d parts are kept", len(l.finisher.parts))
 		}
 		delete(l.finisher.parts, part.WorkID) // nobody has it
+		says(another{}, control.RunRejected{RunID: run.RunID, WorkerID: w.id, Err: &engine.Error{Message: "no"}})
 	})
 }

@@ -122,6 +122,9 @@ func (d *Dialer) open(ctx context.Context) (control.ServerEnd, error) {
 			Protocol:      compat.Protocol,
 			ServerProcess: d.opts.Process, Session: d.opts.Sessions.Add(1), Link: d.opts.Address}}})
 	}
+	if errors.Is(err, io.EOF) {
+		_, err = s.Recv() // why the stream has ended already
+	}
 	if err == nil {
 		var md metadata.MD
 		if md, err = s.Header(); err == nil && len(md.Get(admitted)) == 0 {

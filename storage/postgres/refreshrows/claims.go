@@ -2,10 +2,12 @@ package refreshrows
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/refresh"
@@ -116,9 +118,26 @@ func claim(row pgx.CollectableRow) (c refresh.Claim, err error) {
 }
 
 // ClaimRefreshes implements store.Refreshes. An entry stays locked until its claim is committed, and the epoch is
-// taken under that lock: so the epochs of a table only rise.
+// taken under that lock: so the epochs of a table only rise. Where Postgres has ended it for a deadlock with
+// another claimer, nothing is claimed, and it is tried again.
 func (q Queue) ClaimRefreshes(ctx context.Context, worker string, life time.Duration, most int) ([]refresh.Claim,
 	error) {
+	for attempt := 1; ; attempt++ {
+		claims, err := q.claim(ctx, worker, life, most)
+		var refused *pgconn.PgError
+		if attempt < mostDeadlocks && errors.As(err, &refused) && refused.Code == codeDeadlock {
+			continue
+		}
+		return claims, dberr.Failed("claiming refreshes", err)
+	}
+}
+
+const (
+	codeDeadlock  = "40P01"
+	mostDeadlocks = 10
+)
+
+func (q Queue) claim(ctx context.Context, worker string, life time.Duration, most int) ([]refresh.Claim, error) {
 	rows, err := q.Pool.Query(ctx, `WITH picked AS MATERIALIZED (
 			SELECT p.dynamic_table, p.subtask FROM pending_refreshes p
 			WHERE p.next_refresh_due <= clock_timestamp() AND NOT EXISTS (SELECT FROM refresh_claims c
@@ -130,10 +149,9 @@ func (q Queue) ClaimRefreshes(ctx context.Context, worker string, life time.Dura
 		FROM picked p, (SELECT clock_timestamp() AS now) n ON CONFLICT DO NOTHING RETURNING `+claimColumns,
 		worker, most, life.Seconds())
 	if err != nil {
-		return nil, dberr.Failed("claiming refreshes", err)
+		return nil, err
 	}
-	claims, err := pgx.CollectRows(rows, claim)
-	return claims, dberr.Failed("claiming refreshes", err)
+	return pgx.CollectRows(rows, claim)
 }
 
 // RenewRefresh implements store.Refreshes.
