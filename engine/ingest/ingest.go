@@ -11,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
@@ -107,6 +109,8 @@ func (in *Ingest) parts(ctx context.Context, r *rollup.Run) (good []string, err 
 	if err != nil {
 		return nil, fmt.Errorf("listing the parts of run %s: %w", r.Run.RunID, err)
 	}
+	// The fingerprint must not depend on the order in which a store lists them.
+	slices.SortFunc(artifacts, func(a, b engine.Artifact) int { return strings.Compare(a.Name, b.Name) })
 	print := sha256.New()
 	for _, a := range artifacts {
 		if a.Kind != artifact.KindExecutions {
