@@ -167,12 +167,17 @@ func (c *client) follow(e *command.Env, runID string, quiet bool) (*engine.RunDe
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	var away time.Time
+	said := ""
 	for {
 		var detail engine.RunDetail
 		err := c.do(stop.context(), http.MethodGet, "/api/runs/"+url.PathEscape(runID), nil, &detail)
 		switch {
 		case err == nil:
 			away = time.Time{}
+			if w := detail.Waiting; w != nil && !quiet && w.Reason != said {
+				said = w.Reason
+				show.Line("The run %s.", said)
+			}
 			if detail.Live != nil && !quiet {
 				show.Show(detail.Live)
 			}

@@ -159,6 +159,7 @@ func (c *serveCommand) listen(s *wiring.Services) (*server.Server, string, error
 		Roster:     s.Roster,
 		Nodes:      func() int { return takingWork(s.Roster.Nodes()) },
 		NodeAccess: s.Members,
+		Scaling:    s.Runs.Doorman(),
 		Collectors: []prometheus.Collector{s.Meter, meter.NewNodes(s.Roster.Nodes)},
 		Store:      s.Store,
 		Files:      s.Results,

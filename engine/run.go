@@ -27,12 +27,24 @@ type Run struct {
 	CreatedBy          string                  `json:"created_by,omitempty"`
 	// A run of a matrix knows its place in it.
 	MatrixMember
+	// Waiting is what a run waits for that was started and has found no room yet.
+	Waiting *Waiting `json:"waiting,omitempty"`
 	// OwnerEpoch rises each time a server takes the run over; a write with an old epoch changes nothing.
 	OwnerEpoch int64 `json:"owner_epoch"`
 	// Owner is the server that carries the run, or did last; empty before the start.
 	Owner     string `json:"-"`
 	CreatedAt Time   `json:"created_at"`
 	UpdatedAt Time   `json:"updated_at"`
+}
+
+// Waiting is what a PREPARED run waits for.
+type Waiting struct {
+	Since           Time   `json:"since"`
+	Position        int    `json:"position" doc:"1 is the next to start."`
+	Connections     int    `json:"connections" doc:"How many it needs."`
+	FreeConnections int    `json:"free_connections"`
+	Nodes           int    `json:"nodes" doc:"Nodes that could carry it."`
+	Reason          string `json:"reason" doc:"What it waits for, in words."`
 }
 
 // WorkerTarget is the absolute target of one run worker. TargetQPS is its own

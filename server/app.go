@@ -57,6 +57,8 @@ type Options struct {
 	Tables tables.Tables
 	// Roster is the nodes with their history; nil where that is not to be had.
 	Roster api.Nodes
+	// Scaling says how many nodes the demand wants; nil where nobody asks.
+	Scaling api.Scaling
 	// NodeAccess decides who is a node; nil where nodes cannot join.
 	NodeAccess api.NodeAccess
 	// Preflight plans a run; PreflightSample is a value of the type it answers, for the API document.
@@ -177,6 +179,7 @@ func New(opts Options) (*Server, error) {
 	s.api = api.Register(s.app, api.Services{
 		Runs: opts.Runs, Store: opts.Store, Files: opts.Files, Plugins: opts.Plugins,
 		Matrices: opts.Matrices, Nodes: opts.Roster, NodeAccess: opts.NodeAccess,
+		Scaling:   opts.Scaling,
 		Preflight: opts.Preflight, PreflightSample: opts.PreflightSample,
 		Secrets: target.SecretsOf(opts.Drivers),
 		Info:    s.info, SignInLink: s.SignInLink, Auth: s.auth, Guard: guard, Hub: s.hub, Log: opts.Log, Streams: s.streams,

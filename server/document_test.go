@@ -20,7 +20,7 @@ func TestTheDocumentInTheDocsIsTheServers(t *testing.T) {
 	b := start(t, func(o *server.Options) {
 		o.PreflightSample, o.Version, o.Matrices = intake.Preflight{}, "unreleased", &lineup{}
 		o.Tables = noTables{}
-		o.NodeAccess = &gatekeeper{}
+		o.NodeAccess, o.Scaling = &gatekeeper{}, demand{}
 	})
 	served := b.do("GET", "/api/openapi.json", nil).want(t, 200).body
 	var want bytes.Buffer

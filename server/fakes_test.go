@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/admission"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/store/memstore"
@@ -314,3 +315,10 @@ func (plugins) Delete(context.Context, string) (engine.PluginRef, error) {
 }
 
 func (plugins) Usable(context.Context, string, string) error { return nil }
+
+// demand is what runs need of nodes.
+type demand struct{}
+
+func (demand) Scaling(context.Context) (admission.Needs, error) {
+	return admission.Needs{WantedNodes: 2}, nil
+}

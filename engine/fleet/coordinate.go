@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,14 +20,16 @@ func keyOf(runID, workerID string) workcoord.Key {
 }
 
 // Place finds a node for each run worker and gives it to it, for all of them or for
-// none: then the error says why. They are spread evenly over the nodes that take work.
-func (f *Fleet) Place(workers ...control.AssignRun) ([]Node, error) {
+// none: then the error says why. where says which, by run worker; the others are spread evenly over
+// the nodes that take work.
+func (f *Fleet) Place(where map[string]string, workers ...control.AssignRun) ([]Node, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	works := make([]workcoord.Work, len(workers))
 	for i, a := range workers {
 		key := keyOf(a.RunID, a.WorkerID)
-		works[i] = workcoord.Work{Key: key, Only: f.only(a), Weight: a.Connections, OnLoss: workcoord.StayPut}
+		works[i] = workcoord.Work{Key: key, Only: cmp.Or(where[a.WorkerID], f.only(a.Workload, a.DSN)),
+			Weight: a.Connections, OnLoss: workcoord.StayPut}
 		if a.Clock != nil {
 			a.ClockAhead = a.Clock.Now().Sub(f.clock.Now())
 		}
@@ -55,14 +58,21 @@ func (f *Fleet) Place(workers ...control.AssignRun) ([]Node, error) {
 	return nodes, nil
 }
 
+// Only is the one node that can carry a workload on a target, empty where any can.
+func (f *Fleet) Only(w engine.Workload, dsn string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.only(w, dsn)
+}
+
 // only is the server's own node for what no node of another process reaches: a recorded run,
 // and a database of the server. Where the server has none, nodes on its machine may reach the
 // database that is on it.
-func (f *Fleet) only(a control.AssignRun) string {
-	recorded := a.Workload.Feed != nil && a.Workload.Feed.Run != ""
+func (f *Fleet) only(w engine.Workload, dsn string) string {
+	recorded := w.Feed != nil && w.Feed.Run != ""
 	reach := ByAll
 	if f.opts.Reach != nil {
-		reach = f.opts.Reach(a.DSN)
+		reach = f.opts.Reach(dsn)
 	}
 	if !recorded && reach == ByAll {
 		return ""

@@ -263,8 +263,8 @@ func (f *Fleet) Reaches(sc engine.Scenario, dsn string) error {
 	return nil
 }
 
-// Fits checks a scenario against the room that there is, of which used connections are taken.
-func (c Capacity) Fits(sc engine.Scenario, used int) error {
+// Fits checks a scenario against the room that there is, whatever is taken of it.
+func (c Capacity) Fits(sc engine.Scenario) error {
 	want := sc.Workload.ConcurrentConnections
 	switch {
 	case c.None:
@@ -273,11 +273,6 @@ func (c Capacity) Fits(sc engine.Scenario, used int) error {
 		return engine.InvalidField("workload.concurrent_connections",
 			fmt.Sprintf("%d connections are more than the %d that the nodes hold", want, c.Connections),
 			"lower it, or add a node")
-	case !c.Unlimited && want > c.Connections-used:
-		return &engine.Error{Code: engine.CodeConflict,
-			Message: fmt.Sprintf("The nodes hold %d connections, and live runs use %d of them: %d more do not fit.",
-				c.Connections, used, want),
-			Hint: "Wait for a run to end, or ask for fewer connections."}
 	case !c.Own && sc.Workload.Feed != nil && sc.Workload.Feed.Run != "":
 		return &engine.Error{Code: engine.CodeUnsupported,
 			Message: "A recorded run is replayed on the server's own node alone, which takes no run workers here.",

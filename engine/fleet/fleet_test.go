@@ -216,7 +216,7 @@ func TestANodeThatIsSilentHoldsNobodyUp(t *testing.T) {
 		if c := f.Capacity(); c.None || c.Unlimited || c.Connections != 15 || c.Own || len(c.Out) != 0 {
 			t.Errorf("%+v", c)
 		}
-		on, err := f.Place(run(4, 2)...)
+		on, err := f.Place(nil, run(4, 2)...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,7 +226,7 @@ func TestANodeThatIsSilentHoldsNobodyUp(t *testing.T) {
 		// No room for two more of 5: none of them is placed.
 		more := run(2, 5)
 		more[0].RunID, more[1].RunID = "other", "other"
-		if _, err := f.Place(more...); err == nil {
+		if _, err := f.Place(nil, more...); err == nil {
 			t.Error("more was placed than fits")
 		}
 		if got := len(a.kept()) + len(c.kept()); got != 4 {
@@ -245,7 +245,7 @@ func TestANodeThatIsSilentHoldsNobodyUp(t *testing.T) {
 		// The silent one comes at last, and takes any number.
 		b := f.node(1)
 		b.say(t, hello("b", 0))
-		if on, err := f.Place(more...); err != nil || count(on)["b"] != 2 || !f.Capacity().Unlimited {
+		if on, err := f.Place(nil, more...); err != nil || count(on)["b"] != 2 || !f.Capacity().Unlimited {
 			t.Errorf("%v, %v, %+v", on, err, f.Capacity())
 		}
 	})
@@ -292,7 +292,7 @@ func TestWhatANodeLostIsTold(t *testing.T) {
 		var e *end
 		f.wg.Go(func() { e = f.node(0); _ = e.Send(f.ctx, hello("a", 10)) })
 		f.open()
-		if _, err := f.Place(run(1, 2)...); err != nil {
+		if _, err := f.Place(nil, run(1, 2)...); err != nil {
 			t.Fatal(err)
 		}
 		e.say(t, control.RunAccepted{RunID: "r", WorkerID: "worker-0"})
@@ -319,7 +319,7 @@ func TestAnEndIsHeardAlsoAfterTheStreamBroke(t *testing.T) {
 		var e *end
 		f.wg.Go(func() { e = f.node(0); _ = e.Send(f.ctx, hello("a", 10)) })
 		f.open()
-		if _, err := f.Place(run(1, 10)...); err != nil {
+		if _, err := f.Place(nil, run(1, 10)...); err != nil {
 			t.Fatal(err)
 		}
 		e.say(t, control.RunAccepted{RunID: "r", WorkerID: "worker-0"})
@@ -337,7 +337,7 @@ func TestAnEndIsHeardAlsoAfterTheStreamBroke(t *testing.T) {
 			t.Errorf("heard %+v", f.states)
 		}
 		// Its room is free again.
-		if on, err := f.Place(control.AssignRun{RunID: "next", WorkerID: "worker-0", Connections: 10}); err != nil {
+		if on, err := f.Place(nil, control.AssignRun{RunID: "next", WorkerID: "worker-0", Connections: 10}); err != nil {
 			t.Errorf("%v, %v", on, err)
 		}
 	})
@@ -367,7 +367,7 @@ func TestWhatNobodyAsksAboutIsEnded(t *testing.T) {
 		}
 		placed := run(1, 2)
 		placed[0].Epoch = 7
-		if _, err := f.Place(placed...); err != nil {
+		if _, err := f.Place(nil, placed...); err != nil {
 			t.Fatal(err)
 		}
 		f.Forget("r")
@@ -443,7 +443,7 @@ func TestWhatNodesCarryIsTakenOver(t *testing.T) {
 			t.Errorf("the node that came later was told %+v", got)
 		}
 		// What is taken over takes room.
-		if _, err := f.Place(control.AssignRun{RunID: "next", WorkerID: "worker-0", Connections: 9},
+		if _, err := f.Place(nil, control.AssignRun{RunID: "next", WorkerID: "worker-0", Connections: 9},
 			control.AssignRun{RunID: "next", WorkerID: "worker-1", Connections: 9}); err == nil {
 			t.Error("two nodes of 10 that carry 2 took 18 more")
 		}
@@ -485,7 +485,7 @@ func TestWhatOnlyTheServerReachesIsCarriedByItsOwnNode(t *testing.T) {
 		for i := range workers {
 			all = append(all, control.AssignRun{RunID: run, WorkerID: fmt.Sprint("w", i), Connections: 2, DSN: dsn, Workload: w})
 		}
-		nodes, err := f.Place(all...)
+		nodes, err := f.Place(nil, all...)
 		for _, n := range nodes {
 			on = append(on, n.ID())
 		}
@@ -529,10 +529,10 @@ func TestWhatOnlyTheServerReachesIsCarriedByItsOwnNode(t *testing.T) {
 		f.opts.Reach = reach
 		f.wg.Go(func() { _ = f.node(0).Send(f.ctx, hello("a", 100)) })
 		f.open()
-		if err := f.Capacity().Fits(engine.Scenario{Workload: replayed}, 0); !engine.HasCode(err, engine.CodeUnsupported) {
+		if err := f.Capacity().Fits(engine.Scenario{Workload: replayed}); !engine.HasCode(err, engine.CodeUnsupported) {
 			t.Errorf("a replay without a node that can read it: %v", err)
 		}
-		if err := f.Capacity().Fits(engine.Scenario{Workload: fed}, 0); err != nil {
+		if err := f.Capacity().Fits(engine.Scenario{Workload: fed}); err != nil {
 			t.Errorf("a feed that comes with the run: %v", err)
 		}
 		// What is in the server's process is refused before the run, by field.

@@ -31,7 +31,7 @@ func TestANodeThatComesBackByAnotherWayHearsItsRuns(t *testing.T) {
 		var first *end
 		f.wg.Go(func() { first = f.node(0); _ = first.Send(f.ctx, hello("a", 10)) })
 		f.open() // the second way leads nowhere yet
-		on, err := f.Place(run(1, 2)...)
+		on, err := f.Place(nil, run(1, 2)...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -87,13 +87,13 @@ func TestARunThatIsTooLargeForAMessageHarmsNoOther(t *testing.T) {
 		var e *end
 		f.wg.Go(func() { e = f.node(0); _ = e.Send(f.ctx, hello("a", 10)) })
 		f.open()
-		on, err := f.Place(run(1, 2)...)
+		on, err := f.Place(nil, run(1, 2)...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		huge := control.AssignRun{RunID: "huge", WorkerID: "worker-0", Connections: 8,
 			Workload: engine.Workload{Params: make([]byte, 40<<20)}}
-		if _, err := f.Place(huge); err != nil {
+		if _, err := f.Place(nil, huge); err != nil {
 			t.Fatal(err)
 		}
 		_ = on[0].Send(event(7))
@@ -103,7 +103,7 @@ func TestARunThatIsTooLargeForAMessageHarmsNoOther(t *testing.T) {
 		if !slices.Contains(f.said, "a of huge") || !slices.Contains(f.rejected, "huge/worker-0") {
 			t.Errorf("heard %v, rejected %v", f.said, f.rejected)
 		}
-		if _, err := f.Place(control.AssignRun{RunID: "next", WorkerID: "worker-0", Connections: 8}); err != nil {
+		if _, err := f.Place(nil, control.AssignRun{RunID: "next", WorkerID: "worker-0", Connections: 8}); err != nil {
 			t.Errorf("its room is not free again: %v", err)
 		}
 	})

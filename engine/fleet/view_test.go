@@ -127,7 +127,7 @@ func TestANodeIsShownFromItsAddressToItsLoss(t *testing.T) {
 		e.say(t, h)
 		e.say(t, control.Status{AcceptingWork: true, Resources: engine.Resources{CPUPercent: 7},
 			ClockOffset: -3 * time.Millisecond, ClockError: time.Millisecond})
-		if _, err := f.Place(run(2, 3)...); err != nil {
+		if _, err := f.Place(nil, run(2, 3)...); err != nil {
 			t.Fatal(err)
 		}
 		e.say(t, control.RunAccepted{RunID: "r", WorkerID: "worker-0"})
@@ -269,11 +269,11 @@ func TestANodeTwoMinorVersionsApartIsSentAway(t *testing.T) {
 			n.OutReason != why {
 			t.Errorf("%+v", n)
 		}
-		if _, err := f.Place(run(2, 3)...); err == nil {
+		if _, err := f.Place(nil, run(2, 3)...); err == nil {
 			t.Error("a run worker was placed on it")
 		}
 		sc := engine.Scenario{Workload: engine.Workload{ConcurrentConnections: 1}}
-		if err := f.Capacity().Fits(sc, 0); err == nil || !strings.Contains(err.Error(), why) {
+		if err := f.Capacity().Fits(sc); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("a run that does not find a node is told %v", err)
 		}
 		refused := 0
@@ -294,7 +294,7 @@ func TestANodeTwoMinorVersionsApartIsSentAway(t *testing.T) {
 		if n := f.one(t); n.State != member.NodeActive || !n.AcceptingWork {
 			t.Errorf("one minor version apart: %+v", n)
 		}
-		if _, err := f.Place(run(2, 3)...); err != nil {
+		if _, err := f.Place(nil, run(2, 3)...); err != nil {
 			t.Error(err)
 		}
 	})

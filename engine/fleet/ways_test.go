@@ -91,7 +91,7 @@ func TestANodeThatIsFoundLaterCarriesLoad(t *testing.T) {
 		if got := f.Capacity().Connections; got != 12 {
 			t.Errorf("room for %d", got)
 		}
-		nodes, err := f.Place(control.AssignRun{RunID: "r", WorkerID: "w", Connections: 7})
+		nodes, err := f.Place(nil, control.AssignRun{RunID: "r", WorkerID: "w", Connections: 7})
 		if err != nil || nodes[0].ID() != "node-b" {
 			t.Errorf("%v, %v", nodes, err)
 		}
@@ -194,7 +194,7 @@ func TestARunWithoutANodeIsToldWhy(t *testing.T) {
 	sc := engine.Scenario{Workload: engine.Workload{ConcurrentConnections: 1}}
 	told := func(f *playing) (message, hint string) {
 		var e *engine.Error
-		if !errors.As(f.Capacity().Fits(sc, 0), &e) {
+		if !errors.As(f.Capacity().Fits(sc), &e) {
 			t.Fatal("it fits")
 		}
 		return e.Message, e.Hint

@@ -41,3 +41,33 @@ func (r *Reader) Elsewhere(runID string) func(ctx context.Context) (p *engine.Pa
 		return p, d.Status.Terminal() && d.Phase == engine.PhaseNone, false
 	}
 }
+
+// waitEvery is how often it is looked whether a run that waits has been started.
+const waitEvery = 500 * time.Millisecond
+
+// AwaitStart returns when a run that waits for room has been started by this process, has its
+// figures from another, or will have none.
+func (r *Reader) AwaitStart(ctx context.Context, runID string) error {
+	here := func() bool { _, _, live := r.opts.Live(runID); return live }
+	if here() {
+		return nil
+	}
+	run, err := r.Run(ctx, runID)
+	if err != nil || run.Waiting == nil {
+		return nil // who asks for the figures says so
+	}
+	tick := time.NewTicker(waitEvery)
+	defer tick.Stop()
+	for {
+		d, err := r.Detail(ctx, runID)
+		over := err == nil && (d.Summary != nil || d.Status.Terminal() && d.Phase == engine.PhaseNone)
+		if here() || over || engine.HasCode(err, engine.CodeNotFound) {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

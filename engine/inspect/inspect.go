@@ -20,6 +20,8 @@ type Options struct {
 	Enrichments *enrichment.Service
 	// Prices is the price list that costs are reckoned with.
 	Prices func() cost.Prices
+	// Waiting says what a run waits for, nil when it does not.
+	Waiting func(ctx context.Context, runID string) (*engine.Waiting, error)
 	// Live returns a run that this process carries as it is now, with its latest payload.
 	Live func(runID string) (run engine.Run, p *engine.Payload, ok bool)
 }
@@ -41,6 +43,11 @@ func (r *Reader) Run(ctx context.Context, runID string) (engine.Run, error) {
 	if err != nil {
 		return engine.Run{}, StoreError(fmt.Errorf("reading the run: %w", err))
 	}
+	if run.Status == engine.StatusPrepared {
+		if run.Waiting, err = r.opts.Waiting(ctx, runID); err != nil {
+			return engine.Run{}, StoreError(err)
+		}
+	}
 	return run, nil
 }
 
@@ -60,4 +67,15 @@ func StoreError(err error) error {
 		return &engine.Error{Code: engine.CodeNotFound, Message: "There is no such run.", Cause: err}
 	}
 	return err
+}
+
+// Price adds what a run has cost to a summary that is fresh from its loop. Without the store
+// nobody knows the warehouse's polls, and the summary stays without it.
+func (r *Reader) Price(ctx context.Context, sum *engine.Summary, run engine.Run, plan *engine.Plan) error {
+	polls, err := r.opts.Store.WarehouseChanges(ctx, sum.RunID)
+	if err != nil {
+		return fmt.Errorf("reading the polls of the warehouse: %w", err)
+	}
+	sum.Cost = r.Cost(polls, run, sum.Figures, plan)
+	return nil
 }

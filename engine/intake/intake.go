@@ -5,11 +5,11 @@ package intake
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/inspect"
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/scaling"
@@ -21,8 +21,8 @@ import (
 type Options struct {
 	Store store.Runs
 	Deps  func() prepare.Deps
-	// Capacity is the room of the nodes now.
-	Capacity func() fleet.Capacity
+	// Fits refuses a scenario that the nodes can never carry.
+	Fits func(sc engine.Scenario) error
 	// Reaches says whether nodes reach the database of a DSN.
 	Reaches func(sc engine.Scenario, dsn string) error
 	// Run reads a run as it is stored.
@@ -57,7 +57,7 @@ func (d *Desk) CreateMember(ctx context.Context, sc engine.Scenario, by string,
 	if err != nil {
 		return engine.Run{}, err
 	}
-	if err := d.opts.Capacity().Fits(sc, 0); err != nil {
+	if err := d.opts.Fits(sc); err != nil {
 		return engine.Run{}, err
 	}
 	if err := prepare.Check(ctx, d.opts.Deps(), sc); err != nil {
@@ -92,7 +92,7 @@ func (d *Desk) Preflight(ctx context.Context, sc engine.Scenario) (Preflight, er
 		if _, err := scaling.Shares(one); err != nil {
 			return Preflight{}, err
 		}
-		if err := d.opts.Capacity().Fits(one, 0); err != nil {
+		if err := d.opts.Fits(one); err != nil {
 			return Preflight{}, err
 		}
 		if err := d.reaches(ctx, one); err != nil {
@@ -109,4 +109,12 @@ func (d *Desk) Preflight(ctx context.Context, sc engine.Scenario) (Preflight, er
 // CheckConnection connects once and returns what answered.
 func (d *Desk) CheckConnection(ctx context.Context, driver, dsn string) (target.ServerInfo, error) {
 	return prepare.CheckConnection(ctx, d.opts.Deps().Drivers, driver, dsn)
+}
+
+// Cancel ends a run that has not been started, with the reason.
+func (d *Desk) Cancel(ctx context.Context, runID string, stop engine.StopReason, sentence string) error {
+	none := engine.PhaseNone
+	_, err := d.opts.Store.Transition(ctx, store.Transition{RunID: runID, From: []engine.Status{engine.StatusPrepared},
+		To: engine.StatusCancelled, Phase: &none, EndTime: time.Now(), StopReason: stop, CancellationReason: sentence})
+	return err
 }

@@ -51,8 +51,7 @@ type live struct {
 	// figured is closed when the figures are there while the enrichment goes on.
 	figured chan struct{}
 
-	by          string       // who started it
-	connections atomic.Int64 // what it asked for, and what joined since
+	by string // who started it
 
 	payload atomic.Pointer[engine.Payload]
 	summary atomic.Pointer[engine.Summary]
@@ -131,7 +130,6 @@ func newLive(s *Service, run engine.Run, clock *engine.Clock, workers []*runWork
 				l.linesLost.Add(1)
 			}
 		})
-	l.connections.Store(int64(run.Scenario.Workload.ConcurrentConnections))
 	for _, w := range workers {
 		l.enlist(w)
 	}
@@ -140,7 +138,7 @@ func newLive(s *Service, run engine.Run, clock *engine.Clock, workers []*runWork
 	l.Journal = journal.Journal{RunID: run.RunID, Begun: run.StartTime.Time, Clock: clock, Life: l.life}
 	l.search = searcher{live: l}
 	l.search.meter.Begin(0, 0, nil)
-	l.scale = scaler{live: l, pool: run.Scenario.Workload.ConcurrentConnections}
+	l.scale = scaler{live: l, rooms: make(chan reservation), pool: run.Scenario.Workload.ConcurrentConnections}
 	l.sender = sender{live: l}
 	l.poller = poller{live: l, polls: make(chan warehouse.Poll), stop: func() {}}
 	l.finisher = finisher{live: l, parts: map[string]fleet.Part{}, results: make(chan *outcome.Outcome, 1)}
@@ -159,9 +157,6 @@ func (l *live) Payload() *engine.Payload { return l.payload.Load() }
 
 // StartedBy is who started it.
 func (l *live) StartedBy() string { return l.by }
-
-// Connections is how many it holds, or will.
-func (l *live) Connections() int { return int(l.connections.Load()) }
 
 // Owned is the epoch in which this process owns it, leased: with a lease that has not expired. A server
 // that takes an elastic run over gives the load of this process's own node to others too.
@@ -231,6 +226,8 @@ func (l *live) loop(ctx context.Context) {
 		case r := <-l.asked:
 			l.happen(ctx, r.happening)
 			l.sender.whenStored(r.stored)
+		case r := <-l.scale.rooms:
+			l.scale.reserved(ctx, r)
 		case p := <-l.prepareStep:
 			l.progress = &p
 			l.publish(false)
@@ -376,7 +373,7 @@ func (l *live) prepared(ctx context.Context, r prepareResult) {
 // place assigns the run workers to nodes, evenly.
 func (l *live) place(ctx context.Context) {
 	l.finisher.saveStart()
-	l.scale.assign(ctx, l.workers...)
+	l.scale.assign(ctx, l.scale.on, l.workers...)
 	l.publish(false)
 }
 

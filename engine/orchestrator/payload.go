@@ -58,11 +58,9 @@ func (l *live) snapshot(now time.Time) *engine.Payload {
 func (l *live) connecting() *engine.PrepareProgress {
 	var open, want int64
 	for _, w := range l.workers {
-		open += int64(w.state.OpenConnections)
-		want += int64(w.connections)
+		open, want = open+int64(w.state.OpenConnections), want+int64(w.connections)
 	}
-	return &engine.PrepareProgress{Step: "connect", Message: "Opening the connections of the run workers", RowsDone: open,
-		RowsTotal: want}
+	return payload.Connecting(open, want)
 }
 
 func seconds(d time.Duration) *float64 {

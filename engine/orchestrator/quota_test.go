@@ -3,6 +3,7 @@ package orchestrator_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 )
@@ -40,10 +41,34 @@ func TestQuotasOfLiveRuns(t *testing.T) {
 		!strings.Contains(err.Error(), "2 live runs") {
 		t.Errorf("a third run of one user: %v", err)
 	}
-	if _, err := start("b", 5); !engine.HasCode(err, engine.CodeConflict) ||
-		!strings.Contains(err.Error(), "hold 10 connections, and live runs use 6") {
-		t.Errorf("more connections than are left: %v", err)
+	waits, err := start("b", 5)
+	if err != nil || waits.Status != engine.StatusPrepared || waits.Waiting == nil ||
+		waits.Waiting.Reason != "waits for 5 connections; 4 are free on 1 node" || waits.Waiting.Position != 1 {
+		t.Fatalf("more connections than are left: %+v, %v", waits.Waiting, err)
 	}
+	behind, err := start("b", 2)
+	if err != nil || behind.Waiting == nil || behind.Waiting.Position != 2 {
+		t.Errorf("one that would fit is started before another that waits: %+v, %v", behind.Waiting, err)
+	}
+	if _, err := start("b", 2); !engine.HasCode(err, engine.CodeConflict) {
+		t.Errorf("runs that wait count for nobody: %v", err)
+	}
+	if run, err := f.svc.Stop(t.Context(), waits.RunID, "b"); err != nil || run.Status != engine.StatusCancelled {
+		t.Errorf("a run that waits is stopped: %s, %v", run.Status, err)
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		run, err := f.svc.Run(t.Context(), behind.RunID)
+		if err == nil && run.Status == engine.StatusRunning && run.Waiting == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the one behind it is %s, %+v, %v", run.Status, run.Waiting, err)
+		}
+	}
+	if _, err := f.svc.Stop(t.Context(), behind.RunID, "b"); err != nil {
+		t.Fatal(err)
+	}
+	f.wait(behind.RunID)
 	if _, err := start("b", 4); err != nil {
 		t.Errorf("what fits: %v", err)
 	}

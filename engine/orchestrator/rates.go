@@ -40,7 +40,6 @@ func (l *scaler) grow(ctx context.Context, decide func(have int, room lifecycle.
 		return false
 	}
 	l.scale.pool = min(l.scale.pool+add*l.sc.Scaling.PerWorkerCapacity, connections)
-	l.connections.Store(int64(l.scale.pool))
 	l.note(engine.LogInfo, nil, "The rate of %.6g/s is missed (%.6g/s): %d run worker(s) join the %d, for %d "+
 		"connections in all", s.Wanted, s.Achieved, add, len(have), l.scale.pool)
 	l.scale.joining = true
@@ -56,10 +55,10 @@ func (l *scaler) grow(ctx context.Context, decide func(have int, room lifecycle.
 // roomForRate is how many run workers may join the have there are, and how many
 // connections all may hold together.
 func (l *scaler) roomForRate(have int) (lifecycle.Room, int) {
-	nodes := l.svc.nodes.Capacity()
+	free := l.svc.doorman.Free()
 	return lifecycle.RoomForRate(l.sc, lifecycle.Bounds{Have: have, Pool: l.scale.pool,
 		Allowed: l.plan.Server.MaxConnections, Spare: scaling.SpareSessions,
-		Unlimited: nodes.Unlimited, Nodes: max(nodes.Connections-l.svc.runs.Connections(), 0),
+		Unlimited: free.Unbounded, Nodes: free.Connections,
 		Slots: l.plan.Plan.KeySlots, SlotsUsed: len(l.workers), Paused: l.clock.Now().Before(l.scale.nextJoin)})
 }
 

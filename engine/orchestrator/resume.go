@@ -63,7 +63,6 @@ func (c carrier) Resume(r recovery.Resumed) (why string) {
 	for _, w := range l.carrying() {
 		l.scale.pool += w.connections
 	}
-	l.connections.Store(int64(l.scale.pool))
 	l.begin = func(ctx context.Context) { l.resume(ctx, r) }
 	s.carry(l)
 	return ""

@@ -9,6 +9,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
+	"github.com/loadstone-db/loadstone/engine/placement"
 	"github.com/loadstone-db/loadstone/engine/scaling"
 )
 
@@ -23,11 +24,17 @@ type scaler struct {
 	joining bool
 	// nextJoin is when the next run worker may join, after one that could not.
 	nextJoin time.Time
+	// on are the nodes that the first run workers have room on, account what the ledger has.
+	on      map[string]string
+	account placement.Account
+	// rooms are answers of the ledger.
+	rooms chan reservation
 }
 
-// assign gives run workers to nodes, all of them or none. The slot of each is its own
+// assign gives run workers to nodes, all of them or none: to those that they have room on, or to
+// others when one of these has gone. The slot of each is its own
 // for good: keys that it inserts must not meet those of another, also of one that has left.
-func (l *scaler) assign(ctx context.Context, workers ...*runWorker) {
+func (l *scaler) assign(ctx context.Context, on map[string]string, workers ...*runWorker) {
 	shares := len(l.workers)
 	if l.scale.elastic() {
 		shares = 0 // each is told its own number of connections
@@ -38,10 +45,13 @@ func (l *scaler) assign(ctx context.Context, workers ...*runWorker) {
 		w.state = control.WorkerState{WorkerID: w.id, WorkerGroupID: w.group, ResultID: w.resultID,
 			Status: engine.WorkerStarting}
 		assignments[i] = control.AssignRun{RunID: l.runID, ResultID: w.resultID, WorkerID: w.id, WorkerGroupID: w.group,
-			Epoch: l.epoch, RunName: l.run.RunName, Plan: l.plan.Plan, Workload: withParams(scaling.Load(l.sc), l.plan.Params),
+			Epoch: l.epoch, RunName: l.run.RunName, Plan: l.plan.Plan, Workload: scaling.LoadWith(l.sc, l.plan.Params),
 			DSN: l.plan.DSN, KeySlot: w.group, Connections: w.connections, Workers: shares, Clock: l.clock}
 	}
-	nodes, err := l.svc.nodes.Place(assignments...)
+	nodes, err := l.svc.nodes.Place(on, assignments...)
+	if err != nil && on != nil {
+		nodes, err = l.svc.nodes.Place(nil, assignments...)
+	}
 	if err == nil {
 		// Where they are is stored before they carry load: another server may have to find them.
 		where := l.lines()
@@ -58,11 +68,7 @@ func (l *scaler) assign(ctx context.Context, workers ...*runWorker) {
 	if l.svc.nodes.Capacity().None {
 		why = "there is no node to carry the load"
 	}
-	l.scale.nextJoin = l.clock.Now().Add(scaling.JoinPause)
-	for _, w := range workers {
-		w.state.Status = engine.WorkerFailed
-		l.happen(ctx, lifecycle.WorkerChanged{ID: w.id, Status: engine.WorkerFailed, Message: why})
-	}
+	l.scale.refuse(ctx, why, workers...)
 }
 
 // elastic reports whether run workers join and leave while the run goes on.
@@ -89,10 +95,7 @@ func (l *scaler) join(ctx context.Context, connections int) *runWorker {
 		l.note(engine.LogInfo, w, "%s joins", w.id)
 	}
 	l.keeper.SaveResults("a run worker", []engine.RunResult{l.finisher.row(w)}, nil)
-	l.scale.assign(ctx, w)
-	if w.node != nil {
-		_ = w.node.Send(l.sender.state()) // to a node that has gone: it is repeated
-	}
+	l.scale.ask(ctx, w)
 	return w
 }
 

@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/admission"
 	"github.com/loadstone-db/loadstone/engine/broadcast"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/cost"
@@ -53,6 +53,7 @@ const (
 // ControlStore is what the orchestrator needs of the control store.
 type ControlStore interface {
 	store.Runs
+	store.Rooms
 	store.RunWishes
 	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, dsn string, err error)
 }
@@ -78,6 +79,8 @@ type Options struct {
 	Reach func(dsn string) fleet.Reach
 	// Ticked takes how long after its time the second of a run was aggregated and shown; nil takes nothing.
 	Ticked func(after time.Duration)
+	// WaitForNodes is how long a run may wait that is larger than all nodes; 0 refuses such runs.
+	WaitForNodes time.Duration
 	// MostLive is how many live runs one user may have at a time; 0 means no bound.
 	MostLive int
 	// Scratch is a folder for files under construction.
@@ -120,8 +123,10 @@ type Service struct {
 	open     sync.Once
 	close    sync.Once
 
-	runs  *registry.Registry[*live]
-	board broadcast.Board
+	runs *registry.Registry[*live]
+	// doorman lets runs in where there is room for them.
+	doorman *admission.Doorman
+	board   broadcast.Board
 
 	enrichments *enrichment.Service
 	outcomes    *outcome.Service
@@ -164,9 +169,15 @@ func New(opts Options) *Service {
 			return err
 		},
 		Changed: func(d *engine.RunDetail) { s.board.Show(d.RunID, payload.Resting(d, time.Now()), false) }})
+	s.doorman = admission.New(admission.Options{Store: opts.Store, Nodes: s.nodes, Owner: s.opts.Owner,
+		WaitForNodes: opts.WaitForNodes, Log: opts.Log,
+		GiveUp: func(ctx context.Context, runID, why string) error {
+			return s.Cancel(ctx, runID, engine.StopSetupFailure, why)
+		},
+		Start: func(ctx context.Context, runID, by string) error { _, err := s.start(ctx, runID, by, 0); return err }})
 	s.Reader = inspect.New(inspect.Options{Store: opts.Store, Results: opts.Results, Enrichments: s.enrichments,
-		Prices: s.opts.Prices, Live: s.runs.Current})
-	s.Desk = intake.New(intake.Options{Store: opts.Store, Deps: s.deps, Capacity: s.nodes.Capacity,
+		Prices: s.opts.Prices, Live: s.runs.Current, Waiting: s.doorman.Waiting})
+	s.Desk = intake.New(intake.Options{Store: opts.Store, Deps: s.deps, Fits: s.doorman.Fits,
 		Reaches: s.nodes.Reaches, Run: s.Run})
 	s.outcomes = outcome.New(outcome.Options{Store: opts.Store, Results: opts.Results, Log: opts.Log, Traits: s.traits,
 		Skipped: s.enrichments.Skipped})
@@ -176,6 +187,9 @@ func New(opts Options) *Service {
 	s.relay = relay.New(relay.Options{Store: opts.Store, Server: s.opts.Owner, Log: opts.Log, Do: s.relayed})
 	return s
 }
+
+// Doorman lets the service's runs in.
+func (s *Service) Doorman() *admission.Doorman { return s.doorman }
 
 // Fleet is the nodes that carry the service's runs.
 func (s *Service) Fleet() *fleet.Fleet { return s.nodes }
@@ -201,6 +215,7 @@ func (s *Service) Open(ctx context.Context) error {
 			err = inspect.StoreError(s.enrichments.ResumeAggregates(ctx))
 		}
 		s.routines.Go(func() { s.recovery.Watch().Keep(s.lifetime) })
+		s.routines.Go(func() { s.doorman.Keep(s.lifetime) })
 		s.routines.Go(func() { s.relay.Keep(s.lifetime) })
 	})
 	return err
@@ -266,10 +281,7 @@ func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error
 	if run.Status != engine.StatusPrepared {
 		return s.stopElsewhere(ctx, runID, by)
 	}
-	none := engine.PhaseNone
-	_, err = s.opts.Store.Transition(ctx,
-		store.Transition{RunID: runID, From: []engine.Status{engine.StatusPrepared}, To: engine.StatusCancelled, Phase: &none,
-			EndTime: time.Now(), StopReason: engine.StopUserRequested, CancellationReason: reasonUser})
+	err = s.Cancel(ctx, runID, engine.StopUserRequested, reasonUser)
 	if errors.Is(err, store.ErrConflict) {
 		if now, readErr := s.Run(ctx, runID); readErr == nil && now.Status != engine.StatusPrepared {
 			return s.Stop(ctx, runID, by) // somebody has started it meanwhile
@@ -297,9 +309,8 @@ func (s *Service) Delete(ctx context.Context, runID, by string) error {
 		return err
 	}
 	if run.Status.Live() || run.Phase == engine.PhaseProcessing {
-		return &engine.Error{Code: engine.CodeConflict,
-			Message: fmt.Sprintf("The run is %s, or its figures are being computed.", run.Status),
-			Hint:    "stop it, and delete it when it has ended"}
+		return &engine.Error{Code: engine.CodeConflict, Hint: "stop it, and delete it when it has ended",
+			Message: fmt.Sprintf("The run is %s, or its figures are being computed.", run.Status)}
 	}
 	if err := s.opts.Store.DeleteRun(ctx, runID); err != nil {
 		return inspect.StoreError(fmt.Errorf("deleting the run: %w", err))
@@ -313,16 +324,16 @@ func (s *Service) Delete(ctx context.Context, runID, by string) error {
 
 // Live returns the latest payload of a live run, or nil. Nobody may change it.
 func (s *Service) Live(runID string) *engine.Payload {
-	l := s.runs.Find(runID)
-	if l == nil {
-		return nil
-	}
-	return l.payload.Load()
+	_, p, _ := s.runs.Current(runID)
+	return p
 }
 
 // Wait returns the summary of a run once its figures are there. A run that has
 // not been started is a conflict.
 func (s *Service) Wait(ctx context.Context, runID string) (*engine.Summary, error) {
+	if err := s.AwaitStart(ctx, runID); err != nil {
+		return nil, err
+	}
 	l := s.runs.Find(runID)
 	if l != nil {
 		select {
@@ -349,31 +360,20 @@ func (s *Service) Wait(ctx context.Context, runID string) (*engine.Summary, erro
 	return d.Summary, nil
 }
 
-// withParams returns the workload with its completed parameters.
-func withParams(w engine.Workload, params json.RawMessage) engine.Workload {
-	w.Params = params
-	return w
-}
-
 // RetryEnrichment asks the history of a finished run again, in the background.
 // What was found before is kept.
 func (s *Service) RetryEnrichment(ctx context.Context, runID, by string) (engine.Enrichment, error) {
 	return s.enrichments.Retry(ctx, runID, by)
 }
 
-// priced is a summary that is fresh from the run's loop with its cost. Without
-// the store nobody knows the warehouse's polls, and the summary stays without it.
+// priced is a summary that is fresh from the run's loop with its cost.
 func (s *Service) priced(ctx context.Context, l *live, sum engine.Summary) *engine.Summary {
-	polls, err := s.opts.Store.WarehouseChanges(ctx, sum.RunID)
-	if err != nil {
-		s.opts.Log.Warn().Err(err).Str("run_id", sum.RunID).
-			Msg("the cost of a run is not reckoned: its warehouse's polls cannot be read")
-		return &sum
-	}
 	var plan *engine.Plan
 	if l.plan != nil {
 		plan = l.plan.Plan
 	}
-	sum.Cost = s.Cost(polls, l.Current(), sum.Figures, plan)
+	if err := s.Price(ctx, &sum, l.Current(), plan); err != nil {
+		s.opts.Log.Warn().Err(err).Str("run_id", sum.RunID).Msg("the cost of a run is not reckoned")
+	}
 	return &sum
 }

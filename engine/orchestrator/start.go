@@ -14,10 +14,15 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// Start starts a PREPARED run and returns it as RUNNING. A run that is not
-// PREPARED is a conflict.
+// Start starts a PREPARED run and returns it as RUNNING, or as PREPARED with what it waits
+// for. A run that is not PREPARED is a conflict.
 func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, error) {
-	end, err := s.runs.Begin(runID, by, s.opts.MostLive)
+	return s.start(ctx, runID, by, s.opts.MostLive)
+}
+
+// start is Start, for a user who may have so many live runs; 0 means no bound.
+func (s *Service) start(ctx context.Context, runID, by string, most int) (engine.Run, error) {
+	end, err := s.runs.Begin(runID, by, s.doorman.WaitingOf(by, runID), most)
 	if err != nil {
 		return engine.Run{}, err
 	}
@@ -33,9 +38,10 @@ func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, erro
 	if err != nil {
 		return engine.Run{}, err
 	}
-	if err := s.nodes.Capacity().Fits(run.Scenario, s.runs.Connections()); err != nil {
+	if err := s.doorman.Fits(run.Scenario); err != nil && run.Waiting == nil {
 		return engine.Run{}, err
 	}
+	room := s.doorman.Needs(run.Scenario, shares, s.only(ctx, run.Scenario))
 	// The conditional update decides who starts; only the winner takes the run over.
 	clock := engine.NewClock(s.opts.Clock)
 	now := clock.Now()
@@ -43,9 +49,14 @@ func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, erro
 	_, err = s.opts.Store.Transition(ctx,
 		store.Transition{RunID: runID, Epoch: run.OwnerEpoch, From: []engine.Status{engine.StatusPrepared},
 			To: engine.StatusRunning, Phase: &preparing, StartTime: now,
-			Owner: s.opts.Owner})
+			Owner: s.opts.Owner, Room: room})
 	switch {
 	case err == nil:
+	case errors.Is(err, store.ErrNoRoom):
+		if err := s.doorman.Wait(ctx, runID, by, room); err != nil {
+			return engine.Run{}, inspect.StoreError(fmt.Errorf("letting the run wait: %w", err))
+		}
+		return s.Run(ctx, runID)
 	case errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrFenced):
 		if other, readErr := s.Run(ctx, runID); readErr == nil {
 			return engine.Run{}, inspect.NotPrepared(other)
@@ -66,8 +77,17 @@ func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, erro
 	}
 	run.Status, run.Phase, run.StartTime, run.OwnerEpoch = engine.StatusRunning, preparing, engine.At(now), epoch
 	workers := firstWorkers(run.Scenario, shares)
-	s.carry(newLive(s, run, clock, workers, lifecycle.New(lifePlan(run, idsOf(workers))), by))
+	run.Waiting = nil
+	l := newLive(s, run, clock, workers, lifecycle.New(lifePlan(run, idsOf(workers))), by)
+	l.scale.on = s.doorman.Places(room)
+	s.carry(l)
 	return run, nil
+}
+
+// only is the node that alone can carry a scenario, empty where any can.
+func (s *Service) only(ctx context.Context, sc engine.Scenario) string {
+	_, dsn, _ := s.opts.Store.OpenDSN(ctx, sc.Target.Connection) // where it cannot be opened the preparation says so
+	return s.nodes.Only(sc.Workload, dsn)
 }
 
 // carry begins the loop of a run.

@@ -32,6 +32,7 @@ func (l *live) everySecond(ctx context.Context) {
 		l.scale.followRates(now)
 		l.aggregate(now)
 		l.scale.judgeRate(ctx, now)
+		l.scale.keepRoom()
 		l.endLosses(now, false)
 		l.happen(ctx, lifecycle.Ticked{})
 	} else if l.Logbook.Waiting() > 0 {

@@ -203,3 +203,9 @@ func Newest(p *engine.Payload, at engine.Point) {
 	r.CPUPercent, r.MemoryPercent = at.CPUPercent, at.MemoryPercent
 	r.HostCPUPercent, r.HostMemoryPercent = at.HostCPUPercent, at.HostMemoryPercent
 }
+
+// Connecting is the progress of run workers that open their connections.
+func Connecting(open, want int64) *engine.PrepareProgress {
+	return &engine.PrepareProgress{Step: "connect", Message: "Opening the connections of the run workers", RowsDone: open,
+		RowsTotal: want}
+}

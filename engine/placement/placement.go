@@ -4,7 +4,9 @@
 package placement
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/loadstone-db/loadstone/engine/workcoord"
 )
@@ -32,6 +34,14 @@ type Work struct {
 	Connections int
 	// Only is the one node that can carry it, empty where any can.
 	Only string
+}
+
+// Total adds up what works need.
+func Total(works []Work) (connections int) {
+	for _, w := range works {
+		connections += w.Connections
+	}
+	return connections
 }
 
 // Pool is what the works of a run wait for together with others: the one node that can carry
@@ -127,4 +137,72 @@ func fill(nodes []Node, runID string, works []Work, better func(a, b *place) boo
 func prefers(a, b, affinity string) bool {
 	x, y := workcoord.Score(a, affinity), workcoord.Score(b, affinity)
 	return x > y || x == y && a < b
+}
+
+// Ever reports whether the works found room if nothing else were on the nodes.
+func Ever(nodes []Node, runID string, works []Work) bool {
+	return Place(Loaded(nodes, nil, ""), runID, works) != nil
+}
+
+// Room is what is free on nodes.
+type Room struct {
+	Nodes       int
+	Connections int
+	Unbounded   bool
+}
+
+// Free adds up what is free on the nodes of a pool.
+func Free(nodes []Node, pool string) (r Room) {
+	for _, n := range nodes {
+		if pool != "" && n.ID != pool {
+			continue
+		}
+		free, bounded := n.free()
+		r.Nodes++
+		r.Connections += free
+		r.Unbounded = r.Unbounded || !bounded
+	}
+	return r
+}
+
+// Words say what a run of so many connections waits for, behind so many others.
+func Words(connections, ahead int, free Room) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "waits for %d connections; ", connections)
+	switch {
+	case free.Nodes == 0:
+		b.WriteString("there is no node to carry them")
+	case free.Unbounded:
+		b.WriteString("a server starts it in a moment")
+	default:
+		fmt.Fprintf(&b, "%d are free on %d %s", free.Connections, free.Nodes, plural(free.Nodes, "node", "nodes"))
+	}
+	if ahead > 0 {
+		fmt.Fprintf(&b, ", and %d %s before it", ahead, plural(ahead, "run waits", "runs wait"))
+	}
+	return b.String()
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// Account is what is known to be written of what the run workers of one run hold.
+type Account map[string]Held
+
+// Changed are those that hold another thing than is written. They count as written from then on.
+func (a *Account) Changed(now []Held) (changed []Held) {
+	if *a == nil {
+		*a = Account{}
+	}
+	for _, h := range now {
+		if before, known := (*a)[h.WorkerID]; !known || before != h {
+			(*a)[h.WorkerID] = h
+			changed = append(changed, h)
+		}
+	}
+	return changed
 }

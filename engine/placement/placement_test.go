@@ -125,4 +125,93 @@ func TestACapacityThatHasShrunkTakesNothing(t *testing.T) {
 	if on := Place(nodes, "r3", []Work{{ID: "w", Connections: 6}}); on != nil {
 		t.Errorf("%v on %+v", on, nodes)
 	}
+	if free := Free(nodes, ""); free != (Room{Nodes: 2, Connections: 5}) {
+		t.Errorf("free %+v", free)
+	}
+	if !Ever(nodes, "r3", []Work{{ID: "w", Connections: 8}}) || Ever(nodes, "r3", []Work{{ID: "w", Connections: 9}}) {
+		t.Error("what would fit on empty nodes")
+	}
+}
+
+func TestWhatARunWaitsForIsSaid(t *testing.T) {
+	for _, c := range []struct {
+		ahead int
+		free  Room
+		want  string
+	}{
+		{0, Room{Nodes: 2, Connections: 16}, "waits for 48 connections; 16 are free on 2 nodes"},
+		{1, Room{Nodes: 1}, "waits for 48 connections; 0 are free on 1 node, and 1 run waits before it"},
+		{3, Room{}, "waits for 48 connections; there is no node to carry them, and 3 runs wait before it"},
+		{0, Room{Nodes: 1, Unbounded: true}, "waits for 48 connections; a server starts it in a moment"},
+	} {
+		if got := Words(48, c.ahead, c.free); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+// TestWantedNodesHoldTheDemand: as many typical nodes as are wanted have room for all, no fewer
+// than carry something, none when there is no demand, and never fewer for more demand.
+func TestWantedNodesHoldTheDemand(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := Demand{Nodes: someNodes(t, 1)}
+		total := 0
+		var works []Work
+		add := func(n int) {
+			works = append(works, Work{ID: fmt.Sprint(len(works)), Connections: n})
+			total += n
+		}
+		for i := range rapid.IntRange(0, 6).Draw(t, "held") {
+			h := Held{RunID: "r", WorkerID: fmt.Sprint(i), NodeID: fmt.Sprint("n", i%3),
+				Connections: rapid.IntRange(1, 40).Draw(t, "connections")}
+			d.Held = append(d.Held, h)
+			add(h.Connections)
+		}
+		for range rapid.IntRange(0, 6).Draw(t, "waiting") {
+			d.Waiting = append(d.Waiting, rapid.IntRange(1, 40).Draw(t, "connections"))
+			add(d.Waiting[len(d.Waiting)-1])
+		}
+		wanted, typical := d.Wanted(), d.Typical()
+		switch {
+		case len(works) == 0:
+			if wanted != 0 {
+				t.Fatalf("%d are wanted for nothing", wanted)
+			}
+			return
+		case typical == 0:
+			if wanted < 1 {
+				t.Fatal("none is wanted")
+			}
+			return
+		}
+		if wanted < min(len(d.Held), 3) || wanted < (total+typical-1)/typical && total <= typical*len(works) &&
+			slices.MaxFunc(works, func(a, b Work) int { return a.Connections - b.Connections }).Connections <= typical {
+			t.Fatalf("%d are wanted: %+v", wanted, d)
+		}
+		more := d
+		more.Waiting = append(slices.Clone(d.Waiting), 1)
+		if more.Wanted() < wanted {
+			t.Fatalf("%d are wanted, and %d for more", wanted, more.Wanted())
+		}
+	})
+}
+
+func TestWantedNodesFromZeroAndBack(t *testing.T) {
+	var d Demand
+	if d.Wanted() != 0 {
+		t.Error("idle")
+	}
+	d.Waiting = []int{24, 24, 24}
+	if d.Wanted() != 1 {
+		t.Errorf("from none %d are wanted", d.Wanted())
+	}
+	d.Nodes = []Node{{ID: "a", Capacity: 48}}
+	if d.Wanted() != 2 {
+		t.Errorf("%d are wanted", d.Wanted())
+	}
+	d = Demand{Nodes: []Node{{ID: "a", Capacity: 48}, {ID: "b", Capacity: 48}}, Held: []Held{{"r", "1", "a", 4},
+		{"s", "1", "b", 4}}}
+	if d.Wanted() != 2 {
+		t.Errorf("two nodes carry something, and %d are wanted", d.Wanted())
+	}
 }

@@ -1,4 +1,4 @@
-// Package registry knows which runs a process starts and carries, and what they hold together.
+// Package registry knows which runs a process starts and carries.
 package registry
 
 import (
@@ -18,8 +18,6 @@ type Run interface {
 	Payload() *engine.Payload
 	// StartedBy is who started it.
 	StartedBy() string
-	// Connections is how many it holds, or will.
-	Connections() int
 	// Owned is the epoch in which this process owns it, leased: with a lease that has not expired.
 	Owned(leased bool) (epoch int64, owned bool)
 }
@@ -71,8 +69,8 @@ func (r *Registry[R]) Has(runID string) bool {
 }
 
 // Begin reserves the start of a run for the caller, until it calls end. It refuses a
-// user who has as many live runs as one may have, most of them; 0 means no bound.
-func (r *Registry[R]) Begin(runID, by string, most int) (end func(), err error) {
+// user who has as many live runs as one may have, those that wait among them, most of them; 0 means no bound.
+func (r *Registry[R]) Begin(runID, by string, waiting, most int) (end func(), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closing {
@@ -84,7 +82,7 @@ func (r *Registry[R]) Begin(runID, by string, most int) (end func(), err error) 
 	if _, starting := r.starting[runID]; starting {
 		return nil, &engine.Error{Code: engine.CodeConflict, Message: "The run is being started."}
 	}
-	if n := r.of(by); most > 0 && n >= most {
+	if n := r.of(by) + waiting; most > 0 && n >= most {
 		return nil, &engine.Error{Code: engine.CodeConflict,
 			Message: fmt.Sprintf("You have %d live runs, which is the most that one user may have at a time.", n),
 			Hint:    "Wait for one of them to end, or stop it."}
@@ -148,18 +146,6 @@ func (r *Registry[R]) Closed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.closing
-}
-
-// Connections is how many of them the live runs hold.
-func (r *Registry[R]) Connections() (n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, l := range r.carried {
-		if !l.Current().Status.Terminal() {
-			n += l.Connections()
-		}
-	}
-	return n
 }
 
 // Owned are the runs that this process owns, leased: those whose lease has not expired.

@@ -1,6 +1,7 @@
 package scaling
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -51,6 +52,13 @@ func Load(sc engine.Scenario) engine.Workload {
 	if sc.FindMax.Unit == engine.FindMaxRate {
 		w.LoadMode, w.TargetQPS = engine.LoadQPS, sc.FindMax.StartRate
 	}
+	return w
+}
+
+// LoadWith is Load with the completed parameters of its plugin.
+func LoadWith(sc engine.Scenario, params json.RawMessage) engine.Workload {
+	w := Load(sc)
+	w.Params = params
 	return w
 }
 

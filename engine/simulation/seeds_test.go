@@ -126,7 +126,7 @@ func TestSeededBugsAreFound(t *testing.T) {
 		within    uint64
 	}{
 		{withoutFencing, "invariant 1:", 60},
-		{withoutDeadline, "invariant 3:", 40},
+		{withoutDeadline, "invariant 3:", 80}, // about one seed in fifty has a node that stands still for long enough
 		{withoutDeduplication, "invariant 7:", 40},
 		{withoutStop, "invariant 7:", 40},
 		{withoutCounting, "invariant 5:", 40},

@@ -2578,6 +2578,45 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/scaling": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read what the runs need of nodes
+         * @description For KEDA's metrics-api scaler (valueLocation wanted_nodes) and others. All servers on one control store answer the same, as far as they see the same nodes.
+         */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Needs"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/tables": {
         parameters: {
             query?: never;
@@ -4064,6 +4103,48 @@ export interface components {
             /** @enum {string} */
             verdict: "better" | "worse" | "same" | "unclear";
         };
+        Needs: {
+            /** Format: date-time */
+            at: string | null;
+            nodes: components["schemas"]["NodeRoom"][];
+            /**
+             * Format: double
+             * @description How long the first of them has waited; 0 when none waits.
+             */
+            oldest_wait_seconds: number;
+            /**
+             * Format: int64
+             * @description Runs that wait for room on the nodes.
+             */
+            queue_depth: number;
+            /**
+             * Format: int64
+             * @description Connections that they hold.
+             */
+            reserved_connections: number;
+            /**
+             * Format: int64
+             * @description Runs that hold room on nodes.
+             */
+            runs_running: number;
+            /**
+             * Format: int64
+             * @description The median capacity of the nodes that take run workers; 0 when there is none, or no limit.
+             */
+            typical_node_capacity: number;
+            /** @description The runs that wait, the longest first. */
+            waiting: components["schemas"]["WaitingInfo"][];
+            /**
+             * Format: int64
+             * @description Connections that the others wait for.
+             */
+            waiting_connections: number;
+            /**
+             * Format: int64
+             * @description How many nodes the demand needs: typical ones that hold the run workers of all runs that run or wait, no fewer than carry something now; 0 when there is no demand. The servers' own nodes, and what only they can carry, are no part of it.
+             */
+            wanted_nodes: number;
+        };
         NewNodeToken: {
             /** Format: date-time */
             created_at: string | null;
@@ -4212,6 +4293,21 @@ export interface components {
             nodes: components["schemas"]["Node"][];
             /** @description The server that answers: several may share the nodes, each over its own streams. */
             server: string;
+        };
+        NodeRoom: {
+            /** @description It takes run workers from the server that answers. */
+            accepting_work: boolean;
+            /**
+             * Format: int64
+             * @description Most connections of all runs together; 0 is no limit, or a node that this server does not know.
+             */
+            capacity: number;
+            /** @description The own node of a server has the server's name behind an @. */
+            node_id: string;
+            /** Format: int64 */
+            reserved_connections: number;
+            /** Format: int64 */
+            runs: number;
         };
         NodeRunWorker: {
             /** Format: int64 */
@@ -4792,6 +4888,7 @@ export interface components {
             total_workers_expected: number;
             /** Format: date-time */
             updated_at: string | null;
+            waiting?: components["schemas"]["Waiting"];
             /** Format: date-time */
             warmup_end_time: string | null;
             /** Format: date-time */
@@ -4877,6 +4974,7 @@ export interface components {
             total_workers_expected: number;
             /** Format: date-time */
             updated_at: string | null;
+            waiting?: components["schemas"]["Waiting"];
             warehouse: components["schemas"]["Warehouse"] | null;
             /** Format: date-time */
             warmup_end_time: string | null;
@@ -4987,6 +5085,7 @@ export interface components {
             updated_at: string | null;
             /** @enum {string|null} */
             validity: "VALID" | "DEGRADED" | "NONE" | null;
+            waiting?: components["schemas"]["Waiting"];
             /** Format: date-time */
             warmup_end_time: string | null;
             /** Format: date-time */
@@ -5479,6 +5578,55 @@ export interface components {
             /** Format: date-time */
             to: string | null;
         };
+        Waiting: {
+            /**
+             * Format: int64
+             * @description How many it needs.
+             */
+            connections: number;
+            /** Format: int64 */
+            free_connections: number;
+            /**
+             * Format: int64
+             * @description Nodes that could carry it.
+             */
+            nodes: number;
+            /**
+             * Format: int64
+             * @description 1 is the next to start.
+             */
+            position: number;
+            /** @description What it waits for, in words. */
+            reason: string;
+            /** Format: date-time */
+            since: string | null;
+        };
+        WaitingInfo: {
+            asked_by: string;
+            /**
+             * Format: int64
+             * @description How many it needs.
+             */
+            connections: number;
+            /** Format: int64 */
+            free_connections: number;
+            /**
+             * Format: int64
+             * @description Nodes that could carry it.
+             */
+            nodes: number;
+            /**
+             * Format: int64
+             * @description 1 is the next to start.
+             */
+            position: number;
+            /** @description What it waits for, in words. */
+            reason: string;
+            run_id: string;
+            /** Format: date-time */
+            since: string | null;
+            test_name: string;
+        };
         Warehouse: {
             error?: string;
             fallback_warehouse: string;
@@ -5720,6 +5868,7 @@ export type MeasuredSecond = components['schemas']['MeasuredSecond'];
 export type MeasuredSeconds = components['schemas']['MeasuredSeconds'];
 export type Message = components['schemas']['Message'];
 export type Metric = components['schemas']['Metric'];
+export type Needs = components['schemas']['Needs'];
 export type NewNodeToken = components['schemas']['NewNodeToken'];
 export type NewToken = components['schemas']['NewToken'];
 export type Node = components['schemas']['Node'];
@@ -5729,6 +5878,7 @@ export type NodeAddressList = components['schemas']['NodeAddressList'];
 export type NodeEvent = components['schemas']['NodeEvent'];
 export type NodeEventList = components['schemas']['NodeEventList'];
 export type NodeList = components['schemas']['NodeList'];
+export type NodeRoom = components['schemas']['NodeRoom'];
 export type NodeRunWorker = components['schemas']['NodeRunWorker'];
 export type NodeTokenInputBody = components['schemas']['NodeTokenInputBody'];
 export type Omission = components['schemas']['Omission'];
@@ -5814,6 +5964,8 @@ export type User = components['schemas']['User'];
 export type Validation = components['schemas']['Validation'];
 export type Validity = components['schemas']['Validity'];
 export type ValidityCause = components['schemas']['ValidityCause'];
+export type Waiting = components['schemas']['Waiting'];
+export type WaitingInfo = components['schemas']['WaitingInfo'];
 export type Warehouse = components['schemas']['Warehouse'];
 export type WarehousePoint = components['schemas']['WarehousePoint'];
 export type WarehouseSeries = components['schemas']['WarehouseSeries'];

@@ -1,0 +1,225 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/member"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/store/memstore"
+)
+
+// nodes are those that a server sees.
+type nodes struct {
+	mu  sync.Mutex
+	all []member.Node
+}
+
+func (n *nodes) set(all ...member.Node) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.all = all
+}
+
+func (n *nodes) Nodes() []member.Node {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.all
+}
+
+func (n *nodes) Capacity() fleet.Capacity {
+	c := fleet.Capacity{None: true, Own: true}
+	for _, one := range n.Nodes() {
+		c.None = false
+		c.Connections += one.Capacity
+	}
+	return c
+}
+
+func node(id string, capacity int) member.Node {
+	return member.Node{NodeID: id, AcceptingWork: true, Capacity: capacity}
+}
+
+func scenario(connections, workers int) engine.Scenario {
+	return engine.Scenario{Workload: engine.Workload{ConcurrentConnections: connections},
+		Scaling: engine.Scaling{Mode: engine.ScalingFixed, WorkerCount: workers}}
+}
+
+// world are two servers on one store that share nodes.
+type world struct {
+	t     *testing.T
+	store *memstore.Store
+	nodes *nodes
+	doors [2]*Doorman
+}
+
+func newWorld(t *testing.T, wait time.Duration) *world {
+	w := &world{t: t, store: memstore.New(), nodes: &nodes{}}
+	for i := range w.doors {
+		owner := fmt.Sprint("server-", i)
+		w.doors[i] = New(Options{Store: w.store, Nodes: w.nodes, Owner: owner, WaitForNodes: wait, Log: zerolog.Nop(),
+			Start: func(ctx context.Context, runID, _ string) error { return w.start(ctx, i, runID) },
+			GiveUp: func(ctx context.Context, runID, why string) error {
+				_, err := w.store.Transition(ctx, store.Transition{RunID: runID, To: engine.StatusCancelled,
+					CancellationReason: why})
+				return err
+			}})
+	}
+	return w
+}
+
+func (w *world) start(ctx context.Context, server int, runID string) error {
+	run, err := w.store.Run(ctx, runID)
+	if err != nil {
+		return err
+	}
+	d := w.doors[server]
+	a := d.Needs(run.Scenario,
+		engine.Spread(run.Scenario.Workload.ConcurrentConnections, run.Scenario.Scaling.WorkerCount), "")
+	_, err = w.store.Transition(ctx, store.Transition{RunID: runID, From: []engine.Status{engine.StatusPrepared},
+		To: engine.StatusRunning, Owner: d.opts.Owner, Room: a})
+	if err != nil {
+		return d.Wait(ctx, runID, "ada", a)
+	}
+	return nil
+}
+
+// ask makes a run and asks a server to start it.
+func (w *world) ask(server int, id string, connections, workers int) {
+	w.t.Helper()
+	if err := w.store.CreateRun(w.t.Context(), engine.Run{RunID: id, ResultID: id, WorkersExpected: workers,
+		Scenario: scenario(connections, workers)}); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.start(w.t.Context(), server, id); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) is(id string, want engine.Status) {
+	w.t.Helper()
+	if run, err := w.store.Run(w.t.Context(), id); err != nil || run.Status != want {
+		w.t.Errorf("%s is %s, not %s: %v", id, run.Status, want, err)
+	}
+}
+
+func (w *world) end(id string) {
+	w.t.Helper()
+	for _, to := range []engine.Status{engine.StatusStopping, engine.StatusCompleted} {
+		if _, err := w.store.Transition(w.t.Context(), store.Transition{RunID: id, To: to}); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// keep has both servers look after those that wait, until the test ends.
+func (w *world) keep() {
+	for _, d := range w.doors {
+		go d.Keep(w.t.Context())
+	}
+}
+
+// TestARunThatFindsNoRoomIsStartedByAnyServer, in order, and says meanwhile what it waits for.
+func TestARunThatFindsNoRoomIsStartedByAnyServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 0)
+		w.nodes.set(node("a", 32), node("b", 32))
+		w.keep()
+		w.ask(0, "first", 48, 2)
+		w.ask(1, "second", 48, 2)
+		w.ask(0, "third", 8, 1)
+		time.Sleep(time.Minute)
+		w.is("first", engine.StatusRunning)
+		w.is("second", engine.StatusPrepared)
+		w.is("third", engine.StatusPrepared) // there would be room, and another waits before it
+		said, err := w.doors[0].Waiting(t.Context(), "second")
+		if err != nil || said.Position != 1 || said.Connections != 48 ||
+			said.Reason != "waits for 48 connections; 16 are free on 2 nodes" {
+			t.Errorf("%+v, %v", said, err)
+		}
+		needs, err := w.doors[1].Scaling(t.Context())
+		if err != nil || needs.QueueDepth != 2 || needs.OldestSeconds != 60 || needs.RunsRunning != 1 ||
+			needs.Held != 48 || needs.Wanting != 56 || needs.TypicalCapacity != 32 || needs.WantedNodes != 4 {
+			t.Errorf("%+v, %v", needs, err)
+		}
+		w.end("first")
+		time.Sleep(2 * time.Second)
+		w.is("second", engine.StatusRunning)
+		w.is("third", engine.StatusRunning)
+		w.end("second")
+		w.end("third")
+		if needs, err = w.doors[0].Scaling(t.Context()); err != nil || needs.WantedNodes != 0 || needs.QueueDepth != 0 {
+			t.Errorf("idle: %+v, %v", needs, err)
+		}
+	})
+}
+
+// TestARunThatNoNodesCanHoldIsRefused by its field, with the figures, unless nodes come when they are wanted.
+func TestARunThatNoNodesCanHoldIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 0)
+		w.nodes.set(node("a", 32), node("b", 32))
+		for _, c := range []struct {
+			sc   engine.Scenario
+			says string
+		}{
+			{scenario(100, 4), "100 connections are more than the 64 that the nodes hold"},
+			{scenario(48, 1), "48 connections of 1 run worker(s) do not fit on the nodes, which hold 64 together and 32 each"},
+			{scenario(64, 2), ""},
+		} {
+			err := w.doors[0].Fits(c.sc)
+			if c.says == "" && err != nil || c.says != "" && (!engine.HasCode(err, engine.CodeInvalid) ||
+				!strings.Contains(engine.Sentences(err), c.says)) {
+				t.Errorf("%v, want %q", err, c.says)
+			}
+		}
+		w = newWorld(t, 10*time.Minute)
+		if err := w.doors[0].Fits(scenario(100, 4)); err != nil {
+			t.Error(err)
+		}
+		w.keep()
+		w.ask(0, "grows", 64, 4)
+		w.ask(0, "larger", 100, 1)
+		time.Sleep(time.Minute)
+		needs, err := w.doors[1].Scaling(t.Context())
+		if err != nil || needs.WantedNodes != 1 {
+			t.Errorf("from none: %+v, %v", needs, err)
+		}
+		w.nodes.set(node("a", 32), node("b", 32))
+		time.Sleep(2 * time.Second)
+		w.is("grows", engine.StatusRunning)
+		time.Sleep(10 * time.Minute)
+		run, err := w.store.Run(t.Context(), "larger")
+		if err != nil || run.Status != engine.StatusCancelled || run.CancellationReason == nil ||
+			*run.CancellationReason != "No nodes came in 10m0s: the run waits for 100 connections; 0 are free on 2 nodes" {
+			t.Errorf("%s, %v", run.Status, err)
+		}
+	})
+}
+
+// TestServersOwnNodesAreToldApart: all have one name, and each holds what it holds.
+func TestServersOwnNodesAreToldApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 0)
+		w.nodes.set(node(control.OwnNode, 16))
+		w.ask(0, "r1", 16, 1)
+		w.ask(1, "r2", 16, 1)
+		w.is("r1", engine.StatusRunning)
+		w.is("r2", engine.StatusRunning)
+		needs, err := w.doors[0].Scaling(t.Context())
+		if err != nil || len(needs.Nodes) != 2 || needs.WantedNodes != 0 || needs.Nodes[0].Reserved != 16 ||
+			needs.Nodes[1].Reserved != 16 || needs.Nodes[0].NodeID != "local@server-0" {
+			t.Errorf("%+v, %v", needs, err)
+		}
+	})
+}

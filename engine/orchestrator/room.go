@@ -1,0 +1,97 @@
+package orchestrator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/lifecycle"
+	"github.com/loadstone-db/loadstone/engine/placement"
+	"github.com/loadstone-db/loadstone/engine/scaling"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// reservation is the ledger's answer for a run worker that joins.
+type reservation struct {
+	worker *runWorker
+	on     map[string]string
+	err    error
+}
+
+// ask has room reserved for a run worker that joins, beside the loop, and assigns it then.
+// Where a node takes any number there is nothing to ask for.
+func (l *scaler) ask(ctx context.Context, w *runWorker) {
+	if l.svc.nodes.Capacity().Unlimited {
+		l.scale.place(ctx, nil, w)
+		return
+	}
+	w.heard = l.clock.Now()
+	w.state = control.WorkerState{WorkerID: w.id, WorkerGroupID: w.group, ResultID: w.resultID,
+		Status: engine.WorkerStarting}
+	needed := cmp.Or(w.connections, l.sc.Scaling.PerWorkerCapacity) // it may be told its connections when it is there
+	only := l.svc.nodes.Only(l.sc.Workload, l.plan.DSN)
+	l.svc.routines.Go(func() {
+		on, err := l.svc.doorman.Join(ctx, l.runID, l.epoch, w.id, needed, only)
+		select {
+		case l.scale.rooms <- reservation{w, on, err}:
+		case <-l.done:
+		}
+	})
+}
+
+// reserved assigns a run worker that has room, or says that there is none. A store that is away
+// stops no run from growing: a node takes no more than it holds, whoever asks.
+func (l *scaler) reserved(ctx context.Context, r reservation) {
+	switch {
+	case l.life.Stopping():
+		l.scale.refuse(ctx, "the run ends", r.worker)
+	case errors.Is(r.err, store.ErrNoRoom):
+		l.scale.refuse(ctx, "the nodes have no room for it", r.worker)
+	default:
+		l.scale.place(ctx, r.on, r.worker)
+	}
+	l.scale.settle()
+	if l.search.held != nil && l.joined() {
+		l.search.beginHeld()
+	}
+}
+
+// place assigns a run worker that joins. Its target and the run's phase follow.
+func (l *scaler) place(ctx context.Context, on map[string]string, w *runWorker) {
+	l.scale.assign(ctx, on, w)
+	if w.node != nil {
+		_ = w.node.Send(l.sender.state()) // to a node that has gone: it is repeated
+	}
+}
+
+// refuse ends run workers that were not placed.
+func (l *scaler) refuse(ctx context.Context, why string, workers ...*runWorker) {
+	l.scale.nextJoin = l.clock.Now().Add(scaling.JoinPause)
+	for _, w := range workers {
+		w.state.Status = engine.WorkerFailed
+		l.happen(ctx, lifecycle.WorkerChanged{ID: w.id, Status: engine.WorkerFailed, Message: why})
+	}
+}
+
+// keepRoom writes what the run workers of an elastic run hold now: they come and go, and share
+// connections anew. A lost one keeps its room as long as it may bear load.
+func (l *scaler) keepRoom() {
+	if !l.sc.Scaling.Elastic() || !l.life.Placed() || l.life.Status().Terminal() {
+		return
+	}
+	var held []placement.Held
+	for _, w := range l.workers {
+		if w.state.Status.Ended() && !l.losses.Holds(w.id) {
+			held = append(held, placement.Held{WorkerID: w.id})
+		} else if !w.state.Status.Ended() && w.node != nil {
+			held = append(held, l.svc.doorman.Held(w.id, w.state.NodeID, w.connections))
+		}
+	}
+	if held = l.scale.account.Changed(held); len(held) > 0 {
+		l.keeper.Add("what the run holds on nodes", func(ctx context.Context) error {
+			return l.svc.opts.Store.Hold(ctx, l.runID, l.epoch, held)
+		})
+	}
+}
