@@ -24,23 +24,6 @@ func (h hearing) Hear(runID string, from fleet.Node, m control.FromNode) bool {
 	return l != nil
 }
 
-// about are the run worker that a message of a node is about, and its result, "" where it names none.
-func about(m control.FromNode) (workerID, resultID string) {
-	switch m := m.(type) {
-	case control.Snapshot:
-		return m.WorkerID, m.ResultID
-	case control.Log:
-		return m.WorkerID, m.ResultID
-	case control.WorkReady:
-		return m.Artifact.WorkerID, m.Artifact.ResultID
-	case control.RunRejected:
-		return m.WorkerID, ""
-	case control.WorkerState:
-		return m.WorkerID, m.ResultID
-	}
-	return "", ""
-}
-
 // disbelieve notes, once for each run worker and node, that a node speaks for what it does not
 // carry: its certificate bounds what it can say to itself.
 func (l *live) disbelieve(f fromNode, workerID string) {

@@ -380,7 +380,7 @@ func (l *live) place(ctx context.Context) {
 // receive takes one message of a node.
 func (l *live) receive(ctx context.Context, f fromNode) {
 	_, state := f.m.(control.WorkerState)
-	worker, result := about(f.m)
+	worker, result := control.About(f.m)
 	// What nobody here knows of is told to end, see report.
 	toEnd := state && l.worker(worker) == nil
 	if !toEnd && !l.speaks(f.node, worker, result) {

@@ -44,8 +44,10 @@ const (
 // pushDeadline is how long an event waits for the store before it is sent anyway.
 const pushDeadline = 500 * time.Millisecond
 
-// How long Stop waits until the decision is stored; less where the store is known to be away.
+// How long Stop waits for a start that is under way, and until the decision is stored; less where
+// the store is known to be away.
 const (
+	startReply    = 5 * time.Second
 	stopReply     = time.Second
 	stopReplyAway = 100 * time.Millisecond
 )
@@ -248,7 +250,7 @@ func (s *Service) Close(ctx context.Context) error {
 // Stop ends a run: a PREPARED one becomes CANCELLED, a live one CANCELLING. A
 // terminal one is a conflict. Workers are told at once, also when the store is away.
 func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error) {
-	l, busy := s.runs.Look(runID)
+	l, busy := s.runs.Settled(ctx, runID, startReply)
 	if l == nil && busy {
 		return engine.Run{}, &engine.Error{Code: engine.CodeConflict, Message: "The run is being started.",
 			Hint: "stop it again in a moment"}

@@ -2,8 +2,10 @@
 package registry
 
 import (
+	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
@@ -27,14 +29,20 @@ type Run interface {
 type Registry[R Run] struct {
 	mu       sync.Mutex
 	carried  map[string]R
-	starting map[string]string // who starts it, by run
-	starts   sync.WaitGroup    // calls of Start under way
+	starting map[string]start // by run
+	starts   sync.WaitGroup   // calls of Start under way
 	closing  bool
+}
+
+// start is a start that is under way.
+type start struct {
+	by   string
+	over chan struct{} // closed when it has ended
 }
 
 // New is a registry without runs.
 func New[R Run]() *Registry[R] {
-	return &Registry[R]{carried: map[string]R{}, starting: map[string]string{}}
+	return &Registry[R]{carried: map[string]R{}, starting: map[string]start{}}
 }
 
 // Look returns the run with that id, the zero value when it is not live here, and whether it is being started.
@@ -43,6 +51,28 @@ func (r *Registry[R]) Look(runID string) (l R, starting bool) {
 	defer r.mu.Unlock()
 	_, starting = r.starting[runID]
 	return r.carried[runID], starting
+}
+
+// Settled is Look once the run is not being started any more, or the limit has passed: who wants
+// something of a run need not know that a server has just found room for it.
+func (r *Registry[R]) Settled(ctx context.Context, runID string, limit time.Duration) (l R, starting bool) {
+	var none R
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		r.mu.Lock()
+		l = r.carried[runID]
+		under, found := r.starting[runID]
+		r.mu.Unlock()
+		if l != none || !found {
+			return l, found
+		}
+		select {
+		case <-under.over:
+		case <-ctx.Done():
+			return l, true
+		}
+	}
 }
 
 // Find is the run with that id, the zero value when it is not live here.
@@ -87,12 +117,14 @@ func (r *Registry[R]) Begin(runID, by string, waiting, most int) (end func(), er
 			Message: fmt.Sprintf("You have %d live runs, which is the most that one user may have at a time.", n),
 			Hint:    "Wait for one of them to end, or stop it."}
 	}
-	r.starting[runID] = by
+	under := start{by, make(chan struct{})}
+	r.starting[runID] = under
 	r.starts.Add(1)
 	return func() {
 		r.mu.Lock()
 		delete(r.starting, runID)
 		r.mu.Unlock()
+		close(under.over)
 		r.starts.Done()
 	}, nil
 }
@@ -105,7 +137,7 @@ func (r *Registry[R]) of(by string) (n int) {
 		}
 	}
 	for _, other := range r.starting {
-		if other == by {
+		if other.by == by {
 			n++
 		}
 	}
