@@ -85,3 +85,47 @@ func TestAThousandNodesAreDialledInTurn(t *testing.T) {
 		})
 	}
 }
+
+// refused is a way to a node that nobody answers on, and when it was tried.
+type refused struct{ at chan time.Time }
+
+func (r refused) Dial(context.Context) (control.ServerEnd, error) {
+	r.at <- time.Now() // room: the test reads
+	return nil, control.ErrClosed
+}
+
+// TestANodeThatIsAwayIsProbedEveryTenSeconds: the pause before it is dialled again grows from a
+// fraction of a second to no more than ten seconds, whatever chance says.
+func TestANodeThatIsAwayIsProbedEveryTenSeconds(t *testing.T) {
+	for name, chance := range map[string]func(time.Duration) time.Duration{
+		"at the least": func(time.Duration) time.Duration { return 0 },
+		"at the most":  func(n time.Duration) time.Duration { return n - 1 },
+		"by chance":    nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				way := refused{make(chan time.Time, 1)}
+				f := New(Options{Log: zerolog.Nop(), Dialers: []control.Dialer{way}, Chance: chance})
+				lifetime, end := context.WithCancel(t.Context())
+				var wg sync.WaitGroup
+				opening, opened := context.WithCancel(t.Context())
+				opened() // nobody introduces itself here
+				_ = f.Open(opening, lifetime, func(f func()) { wg.Go(f) }, &heard{})
+				last, wanted := <-way.at, firstPause
+				for i := range 40 {
+					at := <-way.at
+					if pause := at.Sub(last); pause < wanted/2 || pause > wanted {
+						t.Errorf("pause %d is %v, where %v to %v are due", i, pause, wanted/2, wanted)
+					}
+					last, wanted = at, min(2*wanted, longestPause)
+				}
+				if wanted != 10*time.Second {
+					t.Errorf("the longest pause is %v", wanted)
+				}
+				end()
+				wg.Wait()
+			})
+		})
+	}
+}

@@ -14,8 +14,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/workcoord"
 )
 
-// The pause before a node is dialled again doubles up to longestPause, and varies so
-// that the servers of a node that comes back do not come at once.
+// The pause before a node is dialled again doubles up to longestPause, and is half to all of that,
+// so that the servers of a node that comes back do not come at once.
 const (
 	firstPause   = 100 * time.Millisecond
 	longestPause = 10 * time.Second
@@ -120,7 +120,7 @@ func (n *node) keep(ctx context.Context) {
 			n.sayWhy(err)
 		}
 		select {
-		case <-time.After(pause/2 + n.fleet.opts.Chance(pause)):
+		case <-time.After(pause/2 + n.fleet.opts.Chance(pause/2)):
 		case <-ctx.Done():
 		}
 		pause = min(2*pause, longestPause)
