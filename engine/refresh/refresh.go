@@ -132,6 +132,16 @@ type Result struct {
 	Unchanged bool
 	// Gone: there is nothing any more that the subtask stands for, and it is forgotten.
 	Gone bool
+	// Parts: the table is refreshed in these, each a subtask that is claimed by itself, before all of it is due again.
+	Parts []string
+	// Anew: there are no other parts than these any more.
+	Anew bool
+}
+
+// Ended is a claim with what became of it.
+type Ended struct {
+	Claim  Claim
+	Result Result
 }
 
 // Record is one line of the history of a table.

@@ -25,13 +25,15 @@ import (
 type Store interface {
 	RefreshState(ctx context.Context, runs int) (refresh.State, error)
 	ScheduleRefreshes(ctx context.Context, s refresh.Schedule) error
-	ClaimRefreshes(ctx context.Context, worker string, life time.Duration, most int) ([]refresh.Claim, error)
+	ClaimRefreshes(ctx context.Context, worker string, life time.Duration, most int, kinds ...refresh.Kind) (
+		[]refresh.Claim, error)
 	RenewRefresh(ctx context.Context, c refresh.Claim, life time.Duration) error
 	ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.Result) error
+	ReleaseRefreshes(ctx context.Context, ended []refresh.Ended) (lost []refresh.Claim, err error)
 	AbandonRefresh(ctx context.Context, c refresh.Claim) error
 	SweepRefreshes(ctx context.Context) (int, error)
 	PruneRefreshHistory(ctx context.Context, keep int) error
-	AwaitRefreshes(ctx context.Context) error
+	AwaitRefreshes(ctx context.Context, told func()) error
 }
 
 // Work refreshes what a claim is about. It ends early with ctx, and writes nothing once the epoch of
@@ -44,7 +46,11 @@ type Options struct {
 	Work  Work
 	// Workers is how many refreshes this process carries out at a time; with 0 it only looks what is due.
 	Workers int
-	// Name is the server's; workers are numbered after it.
+	// Kinds are the kinds of tables that it refreshes; none are all.
+	Kinds []refresh.Kind
+	// Free is asked before something is claimed, and again in a second when it says no; nil is always.
+	Free func() bool
+	// Name is that of the process in its claims.
 	Name string
 	Log  zerolog.Logger
 }
@@ -52,6 +58,9 @@ type Options struct {
 // The times of a refresher. Poll is how often it looks when nobody tells it to: what has expired is found so.
 const (
 	Poll = 5 * time.Second
+	// between is how long at least one look comes after another, and times the time that it takes: what many releases tell
+	// is looked at once.
+	between, times = 200 * time.Millisecond, 5
 	// runsAtOnce bounds the runs that are put into the queue in one look.
 	runsAtOnce = 200
 	// keepHistory is how many lines of history each table has.
@@ -66,19 +75,31 @@ type Refresher struct {
 	opts   Options
 	cancel context.CancelFunc
 	group  sync.WaitGroup
-	mu     sync.Mutex
+	// Idle workers say so, and are given what was claimed.
+	idle chan struct{}
+	jobs chan job
+	desk desk
+	mu   sync.Mutex
 	// changed is closed, and made anew, when there may be something to do.
 	changed chan struct{}
+}
+
+// job is a claim, and when it was asked for.
+type job struct {
+	claim refresh.Claim
+	asked time.Time
 }
 
 // Start begins to work until Close.
 func Start(o Options) *Refresher {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &Refresher{opts: o, cancel: cancel, changed: make(chan struct{})}
+	r := &Refresher{opts: o, cancel: cancel, changed: make(chan struct{}), idle: make(chan struct{}, o.Workers),
+		jobs: make(chan job, o.Workers), desk: desk{store: o.Store}}
 	r.group.Go(func() { r.listen(ctx) })
 	r.group.Go(func() { r.schedule(ctx) })
-	for n := range o.Workers {
-		r.group.Go(func() { r.work(ctx, fmt.Sprintf("%s/%d", o.Name, n)) })
+	r.group.Go(func() { r.dispatch(ctx) })
+	for range o.Workers {
+		r.group.Go(func() { r.work(ctx) })
 	}
 	return r
 }
@@ -119,13 +140,9 @@ func pause(ctx context.Context, woken <-chan struct{}, most time.Duration) bool 
 // listen hears from the store that a run has ended, or that something was put into the queue.
 func (r *Refresher) listen(ctx context.Context) {
 	for {
-		err := r.opts.Store.AwaitRefreshes(ctx)
+		err := r.opts.Store.AwaitRefreshes(ctx, r.wake)
 		if ctx.Err() != nil {
 			return
-		}
-		if err == nil {
-			r.wake()
-			continue
 		}
 		r.opts.Log.Debug().Err(err).Msg("the control store cannot tell of what is to be refreshed")
 		if !pause(ctx, nil, Poll) {
@@ -138,8 +155,9 @@ func (r *Refresher) listen(ctx context.Context) {
 func (r *Refresher) schedule(ctx context.Context) {
 	var pruned time.Time
 	for {
-		woken := r.waking()
+		woken, began := r.waking(), time.Now()
 		next, err := r.look(ctx)
+		took := time.Since(began)
 		if err == nil && time.Since(pruned) > pruneEvery {
 			err = r.prune(ctx)
 			pruned = time.Now()
@@ -147,7 +165,7 @@ func (r *Refresher) schedule(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			r.opts.Log.Warn().Err(err).Msg("what is to be refreshed could not be looked at")
 		}
-		if !pause(ctx, woken, min(next, Poll)) {
+		if !pause(ctx, nil, max(between, times*took)) || !pause(ctx, woken, min(next, Poll)) {
 			return
 		}
 	}
@@ -201,21 +219,49 @@ func (r *Refresher) look(ctx context.Context) (next time.Duration, err error) {
 	return next, nil
 }
 
-// work claims and refreshes, one entry after another.
-func (r *Refresher) work(ctx context.Context, worker string) {
-	for {
-		woken := r.waking()
-		asked := time.Now()
-		claims, err := r.claim(ctx, worker)
+// dispatch claims as much as there are idle workers, in one call, and gives it to them.
+func (r *Refresher) dispatch(ctx context.Context) {
+	defer close(r.jobs)
+	for waiting := 0; ; {
+		if waiting == 0 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-r.idle:
+				waiting++
+				continue
+			}
+		}
+		select {
+		case <-r.idle:
+			waiting++
+			continue
+		default:
+		}
+		woken, asked := r.waking(), time.Now()
+		claims, err := r.claim(ctx, waiting)
 		if err != nil && ctx.Err() == nil {
 			r.opts.Log.Warn().Err(err).Msg("nothing could be claimed")
 		}
 		for _, c := range claims {
-			r.hold(ctx, c, asked)
+			r.jobs <- job{c, asked} // room: one for each worker, and only idle ones are counted
 		}
-		if len(claims) == 0 && !pause(ctx, woken, r.nap(err)) || ctx.Err() != nil {
+		waiting -= len(claims)
+		if waiting > 0 && !pause(ctx, woken, r.nap(err)) || ctx.Err() != nil {
 			return
 		}
+	}
+}
+
+// work refreshes what it is given, one after another. What is left at the end is given back, claim by claim.
+func (r *Refresher) work(ctx context.Context) {
+	for {
+		r.idle <- struct{}{} // room: one for each worker
+		job, ok := <-r.jobs
+		if !ok {
+			return
+		}
+		r.hold(ctx, job.claim, job.asked)
 	}
 }
 
@@ -227,10 +273,13 @@ func (r *Refresher) nap(err error) time.Duration {
 	return time.Second
 }
 
-func (r *Refresher) claim(ctx context.Context, worker string) ([]refresh.Claim, error) {
+func (r *Refresher) claim(ctx context.Context, most int) ([]refresh.Claim, error) {
+	if r.opts.Free != nil && !r.opts.Free() {
+		return nil, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	return r.opts.Store.ClaimRefreshes(ctx, worker, refresh.Life, 1)
+	return r.opts.Store.ClaimRefreshes(ctx, r.opts.Name, refresh.Life, most, r.opts.Kinds...)
 }
 
 // errSilence ends a refresh whose holder has heard nothing for too long.
@@ -285,7 +334,7 @@ func (r *Refresher) hold(ctx context.Context, c refresh.Claim, asked time.Time) 
 // release ends a claim; a store that is away for a moment is asked again.
 func (r *Refresher) release(ctx context.Context, c refresh.Claim, result refresh.Result) error {
 	for {
-		err := r.opts.Store.ReleaseRefresh(ctx, c, result)
+		err := r.desk.release(ctx, c, result)
 		if err == nil || errors.Is(err, store.ErrClaimLost) || !pause(ctx, nil, time.Second) {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -89,12 +90,12 @@ func (p *process) gate(ctx context.Context) error {
 }
 
 // ClaimRefreshes checks that no claim of the task is in force.
-func (p *process) ClaimRefreshes(ctx context.Context, worker string, life time.Duration, most int) ([]refresh.Claim,
-	error) {
+func (p *process) ClaimRefreshes(ctx context.Context, worker string, life time.Duration, most int,
+	kinds ...refresh.Kind) ([]refresh.Claim, error) {
 	if err := p.gate(ctx); err != nil {
 		return nil, err
 	}
-	claims, err := p.Store.ClaimRefreshes(ctx, worker, life, most)
+	claims, err := p.Store.ClaimRefreshes(ctx, worker, life, most, kinds...)
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	for _, c := range claims {
@@ -134,18 +135,22 @@ func (w *world) ended(c refresh.Claim) {
 	}
 }
 
-func (p *process) ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.Result) error {
+func (p *process) ReleaseRefreshes(ctx context.Context, ended []refresh.Ended) (lost []refresh.Claim, err error) {
 	if err := p.gate(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	err := p.Store.ReleaseRefresh(ctx, c, r)
+	lost, err = p.Store.ReleaseRefreshes(ctx, ended)
 	if err == nil {
-		p.w.ended(c)
+		for _, e := range ended {
+			if !slices.ContainsFunc(lost, func(c refresh.Claim) bool { return c.Epoch == e.Claim.Epoch }) {
+				p.w.ended(e.Claim)
+			}
+		}
 		if p.w.chance(0.05) {
-			return errAway // done, and the answer is lost
+			return nil, errAway // done, and the answer is lost
 		}
 	}
-	return err
+	return lost, err
 }
 
 func (p *process) AbandonRefresh(ctx context.Context, c refresh.Claim) error {

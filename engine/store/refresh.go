@@ -33,13 +33,17 @@ type Refreshes interface {
 	// ScheduleRefreshes carries a plan out. What is in the queue stays as it is; several servers may do it at once.
 	ScheduleRefreshes(ctx context.Context, s refresh.Schedule) error
 	// ClaimRefreshes claims at most so many entries of the queue that are due and not claimed, by priority and then by
-	// their due times.
-	ClaimRefreshes(ctx context.Context, worker string, life time.Duration, most int) ([]refresh.Claim, error)
+	// their due times; with kinds only those of tables of these kinds.
+	ClaimRefreshes(ctx context.Context, worker string, life time.Duration, most int, kinds ...refresh.Kind) (
+		[]refresh.Claim, error)
 	// RenewRefresh prolongs a claim; ErrClaimLost when it has expired or is gone.
 	RenewRefresh(ctx context.Context, c refresh.Claim, life time.Duration) error
 	// ReleaseRefresh ends a claim: claim and entry go in one transaction with the result. A failure leaves the
-	// entry to be tried again later, or ends it. ErrClaimLost changes nothing.
+	// entry to be tried again later, or ends it. Parts are put into the queue, and the table is due again when the
+	// last of them is done; one that fails for good fails the table. ErrClaimLost changes nothing.
 	ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.Result) error
+	// ReleaseRefreshes ends several claims, none with parts, in one transaction, and returns those that were lost.
+	ReleaseRefreshes(ctx context.Context, ended []refresh.Ended) (lost []refresh.Claim, err error)
 	// AbandonRefresh gives a claim back: another worker may begin at once. A lost one is no error.
 	AbandonRefresh(ctx context.Context, c refresh.Claim) error
 	// SweepRefreshes removes the claims that have expired, and returns how many.
@@ -48,9 +52,10 @@ type Refreshes interface {
 	RefreshHistory(ctx context.Context, name string, limit int) ([]refresh.Record, error)
 	// PruneRefreshHistory deletes all but the newest keep lines of each table.
 	PruneRefreshHistory(ctx context.Context, keep int) error
-	// AwaitRefreshes blocks until there may be something to schedule or to refresh, or ctx ends. It may
-	// return for nothing, and nobody may rely on it alone.
-	AwaitRefreshes(ctx context.Context) error
+	// AwaitRefreshes calls told whenever there may be something to schedule or to refresh, and when it has begun to
+	// hear of that; it returns when it cannot hear any more, or ctx ends. It may call for nothing, and nobody may
+	// rely on it alone.
+	AwaitRefreshes(ctx context.Context, told func()) error
 }
 
 // UnknownSource is the ErrNotFound about a derived table that reads one that is not there.

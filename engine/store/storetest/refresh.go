@@ -405,23 +405,34 @@ func awaitRefreshes(t *testing.T, s store.Store) {
 	makeTable(t, s, sqlTable("a"))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	woken := make(chan error, 1)
-	go func() { woken <- s.AwaitRefreshes(ctx) }()
-	for {
-		// Whoever began to wait a moment later hears of the next.
-		must(t, s.RequestRefresh(ctx, "a"))
-		c := claimOne(t, s, "w")
-		must(t, s.ReleaseRefresh(ctx, c, refresh.Result{}))
-		select {
-		case err := <-woken:
-			must(t, err)
-			over, end := context.WithCancel(ctx)
-			end()
-			if err := s.AwaitRefreshes(over); !errors.Is(err, context.Canceled) {
-				t.Errorf("waiting with a context that is over: %v", err)
+	waiting, end := context.WithCancel(ctx)
+	told, ended := make(chan struct{}, 100), make(chan error, 1)
+	go func() {
+		ended <- s.AwaitRefreshes(waiting, func() {
+			select {
+			case told <- struct{}{}:
+			default:
 			}
-			return
-		case <-time.After(10 * time.Millisecond):
+		})
+	}()
+	hear := func(what string) {
+		t.Helper()
+		select {
+		case <-told:
+		case err := <-ended:
+			t.Fatalf("%s: it has ended with %v", what, err)
+		case <-ctx.Done():
+			t.Fatalf("%s: nobody was told", what)
 		}
+	}
+	hear("it listens")
+	for range 2 {
+		must(t, s.RequestRefresh(ctx, "a"))
+		hear("a table is to be refreshed")
+		must(t, s.ReleaseRefresh(ctx, claimOne(t, s, "w"), refresh.Result{}))
+	}
+	end()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("waiting with a context that is over: %v", err)
 	}
 }

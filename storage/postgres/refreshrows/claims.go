@@ -1,9 +1,12 @@
 package refreshrows
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -117,19 +120,20 @@ func claim(row pgx.CollectableRow) (c refresh.Claim, err error) {
 	return c, err
 }
 
-// ClaimRefreshes implements store.Refreshes. An entry stays locked until its claim is committed, and the epoch is
-// taken under that lock: so the epochs of a table only rise. Where Postgres has ended it for a deadlock with
-// another claimer, nothing is claimed, and it is tried again.
-func (q Queue) ClaimRefreshes(ctx context.Context, worker string, life time.Duration, most int) ([]refresh.Claim,
-	error) {
-	for attempt := 1; ; attempt++ {
-		claims, err := q.claim(ctx, worker, life, most)
-		var refused *pgconn.PgError
-		if attempt < mostDeadlocks && errors.As(err, &refused) && refused.Code == codeDeadlock {
-			continue
+// ClaimRefreshes implements store.Refreshes. Where Postgres has ended it for a deadlock with another claimer, nothing
+// is claimed, and it is tried again.
+func (q Queue) ClaimRefreshes(ctx context.Context, worker string, life time.Duration, most int, kinds ...refresh.Kind) (
+	claims []refresh.Claim, err error) {
+	err = undeadlocked(func() error {
+		rows, err := q.Pool.Query(ctx, "SELECT "+claimColumns+" FROM claim_refreshes($1, $2, $3, $4)", worker, most,
+			life.Seconds(), kinds)
+		if err != nil {
+			return err
 		}
-		return claims, dberr.Failed("claiming refreshes", err)
-	}
+		claims, err = pgx.CollectRows(rows, claim)
+		return err
+	})
+	return claims, dberr.Failed("claiming refreshes", err)
 }
 
 const (
@@ -137,21 +141,16 @@ const (
 	mostDeadlocks = 10
 )
 
-func (q Queue) claim(ctx context.Context, worker string, life time.Duration, most int) ([]refresh.Claim, error) {
-	rows, err := q.Pool.Query(ctx, `WITH picked AS MATERIALIZED (
-			SELECT p.dynamic_table, p.subtask FROM pending_refreshes p
-			WHERE p.next_refresh_due <= clock_timestamp() AND NOT EXISTS (SELECT FROM refresh_claims c
-				WHERE c.dynamic_table = p.dynamic_table AND c.subtask = p.subtask)
-			ORDER BY p.priority DESC, p.next_refresh_due, p.dynamic_table, p.subtask
-			LIMIT $2 FOR UPDATE OF p SKIP LOCKED)
-		INSERT INTO refresh_claims (`+claimColumns+`)
-		SELECT p.dynamic_table, p.subtask, $1, nextval('refresh_epochs'), n.now, n.now, n.now + make_interval(secs => $3)
-		FROM picked p, (SELECT clock_timestamp() AS now) n ON CONFLICT DO NOTHING RETURNING `+claimColumns,
-		worker, most, life.Seconds())
-	if err != nil {
-		return nil, err
+// undeadlocked tries again what Postgres has ended because another session waited for it, too.
+func undeadlocked(try func() error) (err error) {
+	for range mostDeadlocks {
+		err = try()
+		var refused *pgconn.PgError
+		if !errors.As(err, &refused) || refused.Code != codeDeadlock {
+			break
+		}
 	}
-	return pgx.CollectRows(rows, claim)
+	return err
 }
 
 // RenewRefresh implements store.Refreshes.
@@ -161,25 +160,76 @@ func (q Queue) RenewRefresh(ctx context.Context, c refresh.Claim, life time.Dura
 		WHERE dynamic_table = $1 AND subtask = $2 AND epoch = $3 AND expires_at > clock_timestamp()`,
 		c.Table, c.Subtask, c.Epoch, life.Seconds())
 	if err == nil && tag.RowsAffected() == 0 {
-		return lost(c)
+		return lostClaim(c)
 	}
 	return dberr.Failed("renewing the claim on a refresh", err)
 }
 
-func lost(c refresh.Claim) error {
+func lostClaim(c refresh.Claim) error {
 	return fmt.Errorf("refreshing %s %s at epoch %d: %w", c.Table, c.Subtask, c.Epoch, store.ErrClaimLost)
 }
 
 // ReleaseRefresh implements store.Refreshes.
 func (q Queue) ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.Result) error {
-	var held bool
-	err := q.Pool.QueryRow(ctx, "SELECT release_refresh($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", c.Table, c.Subtask,
-		c.Epoch, store.CleanText(r.Error), string(r.Mode), store.CleanText(r.Note), r.Rows, r.Bytes, r.Unchanged, r.Gone,
-		pauses()).Scan(&held)
-	if err == nil && !held {
-		return lost(c)
+	if len(r.Parts) > 0 {
+		return q.divide(ctx, c, r)
 	}
-	return dberr.Failed("releasing the claim on a refresh", err)
+	lost, err := q.ReleaseRefreshes(ctx, []refresh.Ended{{Claim: c, Result: r}})
+	if err == nil && len(lost) > 0 {
+		return lostClaim(c)
+	}
+	return err
+}
+
+// divide has the parts of a table refreshed in the place of all of it.
+func (q Queue) divide(ctx context.Context, c refresh.Claim, r refresh.Result) error {
+	var held bool
+	err := undeadlocked(func() error {
+		return q.Pool.QueryRow(ctx, "SELECT divide_refresh($1, $2, $3, $4)", c.Table, c.Epoch, r.Parts, r.Anew).Scan(&held)
+	})
+	if err == nil && !held {
+		return lostClaim(c)
+	}
+	return dberr.Failed("dividing a refresh", err)
+}
+
+// ReleaseRefreshes implements store.Refreshes. The claims end in the order of their tasks, so that two that end several
+// at once seldom wait for each other.
+func (q Queue) ReleaseRefreshes(ctx context.Context, ended []refresh.Ended) (lost []refresh.Claim, err error) {
+	ended = slices.Clone(ended)
+	slices.SortFunc(ended, func(a, b refresh.Ended) int {
+		return cmp.Or(strings.Compare(a.Claim.Table, b.Claim.Table), strings.Compare(a.Claim.Subtask, b.Claim.Subtask))
+	})
+	var tables, subtasks, failures, modes, notes []string
+	var epochs, rows, bytes []int64
+	var unchanged, gone []bool
+	for _, e := range ended {
+		tables, subtasks = append(tables, e.Claim.Table), append(subtasks, e.Claim.Subtask)
+		epochs, failures = append(epochs, e.Claim.Epoch), append(failures, store.CleanText(e.Result.Error))
+		modes, notes = append(modes, string(e.Result.Mode)), append(notes, store.CleanText(e.Result.Note))
+		rows, bytes = append(rows, e.Result.Rows), append(bytes, e.Result.Bytes)
+		unchanged, gone = append(unchanged, e.Result.Unchanged), append(gone, e.Result.Gone)
+	}
+	err = undeadlocked(func() error {
+		answers, err := q.Pool.Query(ctx, `SELECT release_refresh(tbl, sub, epoch, failure, how, why, row_total, byte_total,
+				unchanged, gone, $11)
+			FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[],
+				$9::boolean[], $10::boolean[])
+				AS e (tbl, sub, epoch, failure, how, why, row_total, byte_total, unchanged, gone)`,
+			tables, subtasks, epochs, failures, modes, notes, rows, bytes, unchanged, gone, pauses())
+		if err != nil {
+			return err
+		}
+		held, err := pgx.CollectRows(answers, pgx.RowTo[bool])
+		lost = nil
+		for i, yes := range held {
+			if !yes {
+				lost = append(lost, ended[i].Claim)
+			}
+		}
+		return err
+	})
+	return lost, dberr.Failed("releasing claims on refreshes", err)
 }
 
 // AbandonRefresh implements store.Refreshes.
@@ -189,8 +239,12 @@ func (q Queue) AbandonRefresh(ctx context.Context, c refresh.Claim) error {
 	return dberr.Failed("giving the claim on a refresh back", err)
 }
 
-// SweepRefreshes implements store.Refreshes.
+// SweepRefreshes implements store.Refreshes. It moves the bounds of the queue, too, from where claimers look.
 func (q Queue) SweepRefreshes(ctx context.Context) (int, error) {
 	tag, err := q.Pool.Exec(ctx, "DELETE FROM refresh_claims WHERE expires_at <= clock_timestamp()")
-	return int(tag.RowsAffected()), dberr.Failed("removing expired claims", err)
+	if err != nil {
+		return 0, dberr.Failed("removing expired claims", err)
+	}
+	_, err = q.Pool.Exec(ctx, "SELECT raise_refresh_bounds()")
+	return int(tag.RowsAffected()), dberr.Failed("moving the bounds of the queue of refreshes", err)
 }

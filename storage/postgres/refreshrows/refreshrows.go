@@ -223,7 +223,7 @@ func (q Queue) PruneRefreshHistory(ctx context.Context, keep int) error {
 }
 
 // AwaitRefreshes implements store.Refreshes, on a connection of its own, so that none is taken that others wait for.
-func (q Queue) AwaitRefreshes(ctx context.Context) error {
+func (q Queue) AwaitRefreshes(ctx context.Context, told func()) error {
 	conn, err := pgx.ConnectConfig(ctx, q.Pool.Config().ConnConfig)
 	if err != nil {
 		return fmt.Errorf("waiting for something to refresh: %w", dberr.Map(err))
@@ -236,8 +236,12 @@ func (q Queue) AwaitRefreshes(ctx context.Context) error {
 	if _, err := conn.Exec(ctx, "LISTEN loadstone_refresh"); err != nil {
 		return dberr.Failed("waiting for something to refresh", err)
 	}
-	_, err = conn.WaitForNotification(ctx)
-	return dberr.Failed("waiting for something to refresh", err)
+	for {
+		told()
+		if _, err := conn.WaitForNotification(ctx); err != nil {
+			return dberr.Failed("waiting for something to refresh", err)
+		}
+	}
 }
 
 // pauses are what release_refresh waits after each failure.

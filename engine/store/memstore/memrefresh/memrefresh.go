@@ -37,6 +37,7 @@ var _ store.Refreshes = (*Queue)(nil)
 type subtask struct {
 	asOf     time.Time
 	failures int
+	done     bool
 }
 
 type pending struct {
@@ -324,8 +325,8 @@ func (s *Queue) ScheduleRefreshes(ctx context.Context, plan refresh.Schedule) er
 }
 
 // ClaimRefreshes implements store.Refreshes.
-func (s *Queue) ClaimRefreshes(ctx context.Context, worker string, life time.Duration, most int) ([]refresh.Claim,
-	error) {
+func (s *Queue) ClaimRefreshes(ctx context.Context, worker string, life time.Duration, most int,
+	kinds ...refresh.Kind) ([]refresh.Claim, error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, err
 	}
@@ -333,7 +334,8 @@ func (s *Queue) ClaimRefreshes(ctx context.Context, worker string, life time.Dur
 	at := now()
 	var due []refresh.Pending
 	for task, p := range s.pending {
-		if _, claimed := s.claims[task]; !claimed && !p.Due.After(at) {
+		wanted := len(kinds) == 0 || slices.Contains(kinds, s.tables[task.Table].Kind)
+		if _, claimed := s.claims[task]; !claimed && wanted && !p.Due.After(at) {
 			due = append(due, p.Pending)
 		}
 	}
@@ -375,86 +377,6 @@ func (s *Queue) RenewRefresh(ctx context.Context, c refresh.Claim, life time.Dur
 	kept.HeartbeatAt, kept.ExpiresAt = engine.At(at), engine.At(at.Add(life))
 	s.claims[c.Task] = kept
 	return nil
-}
-
-// ReleaseRefresh implements store.Refreshes.
-func (s *Queue) ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.Result) error {
-	if err := s.begin(ctx); err != nil {
-		return err
-	}
-	defer s.mu.Unlock()
-	kept, err := s.held(c)
-	if err != nil {
-		return err
-	}
-	delete(s.claims, c.Task)
-	t, at := s.tables[c.Table], now()
-	record := refresh.Record{Seq: c.Epoch, Task: c.Task, Worker: kept.Worker, Epoch: c.Epoch, StartedAt: kept.ClaimedAt,
-		EndedAt: engine.At(at), Mode: r.Mode, Note: store.CleanText(r.Note), Rows: r.Rows, Bytes: r.Bytes,
-		Error: store.CleanText(r.Error)}
-	if r.Error != "" {
-		s.failed(t, kept, r, at)
-		s.history = append(s.history, record)
-		return nil
-	}
-	oldest := s.pending[c.Task].enqueued
-	delete(s.pending, c.Task)
-	if !r.Unchanged {
-		for _, name := range s.readers(c.Table) {
-			reader := s.tables[name]
-			reader.ChangedAt = engine.At(at)
-			if reader.BehindSince.IsZero() {
-				reader.BehindSince = reader.ChangedAt
-			}
-		}
-	}
-	switch {
-	case c.Subtask == "":
-		if !t.BehindSince.IsZero() {
-			oldest = t.BehindSince.Time
-		}
-		t.AsOf, t.BehindSince, t.Failures, t.Error = kept.ClaimedAt, engine.Time{}, 0, ""
-		if t.UpdatedAt.After(kept.ClaimedAt.Time) {
-			t.AsOf = engine.Time{}
-		}
-		if t.ChangedAt.After(kept.ClaimedAt.Time) {
-			t.BehindSince = t.ChangedAt
-		}
-		t.LastSeconds = at.Sub(kept.ClaimedAt.Time).Seconds()
-	case r.Gone:
-		delete(s.subtasks, c.Task)
-	default:
-		s.subtasks[c.Task] = subtask{asOf: kept.ClaimedAt.Time}
-	}
-	if !r.Unchanged {
-		lag := at.Sub(oldest).Seconds()
-		record.LagSeconds = &lag
-	}
-	s.history = append(s.history, record)
-	return nil
-}
-
-// failed notes a refresh that has failed.
-func (s *Queue) failed(t *refresh.Table, c refresh.Claim, r refresh.Result, at time.Time) {
-	var failures int
-	if c.Subtask == "" {
-		t.Failures++
-		t.Error, failures = store.CleanText(r.Error), t.Failures
-	} else {
-		failures = s.subtasks[c.Task].failures + 1
-		s.subtasks[c.Task] = subtask{asOf: c.ClaimedAt.Time, failures: failures}
-	}
-	pause, over := refresh.AfterFailure(failures)
-	if over {
-		delete(s.pending, c.Task)
-		if c.Subtask == "" && t.Status == refresh.Active {
-			t.Status = refresh.Failed
-		}
-		return
-	}
-	p := s.pending[c.Task]
-	p.Due = engine.At(at.Add(pause))
-	s.pending[c.Task] = p
 }
 
 // AbandonRefresh implements store.Refreshes.
@@ -513,17 +435,19 @@ func (s *Queue) PruneRefreshHistory(ctx context.Context, keep int) error {
 }
 
 // AwaitRefreshes implements store.Refreshes.
-func (s *Queue) AwaitRefreshes(ctx context.Context) error {
-	if err := s.begin(ctx); err != nil {
-		return err
-	}
-	changed := s.changed
-	s.mu.Unlock()
-	select {
-	case <-changed:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+func (s *Queue) AwaitRefreshes(ctx context.Context, told func()) error {
+	for {
+		if err := s.begin(ctx); err != nil {
+			return err
+		}
+		changed := s.changed
+		s.mu.Unlock()
+		told()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 
