@@ -32,7 +32,7 @@ func openTransaction(t testing.TB, dsn string) pgx.Tx {
 // stay in the index; a claim does not read them.
 func TestAClaimPassesByDeadEntries(t *testing.T) {
 	_, dsn := open(t)
-	q := queueOf(t, dsn, 4)
+	q := queueOf(t, dsn, 1)
 	const jobs = 1500
 	tx := openTransaction(t, dsn)
 	var plan refresh.Schedule
@@ -44,18 +44,18 @@ func TestAClaimPassesByDeadEntries(t *testing.T) {
 	if err := q.ScheduleRefreshes(t.Context(), plan); err != nil {
 		t.Fatal(err)
 	}
-	c, _ := work(t, q, 4, jobs, 50)
+	c, _ := work(t, q, 1, jobs, 50)
 	c.check(t, jobs)
 	if _, err := q.SweepRefreshes(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	fill(t, q, 0, 2)
-	before := entriesRead(t, dsn)
+	before := entriesRead(t, q, dsn)
 	claims, err := q.ClaimRefreshes(t.Context(), "w", refresh.Life, 2)
 	if err != nil || len(claims) != 2 {
 		t.Fatal(claims, err)
 	}
-	if read := entriesRead(t, dsn) - before; read > 100 {
+	if read := entriesRead(t, q, dsn) - before; read > 100 {
 		t.Errorf("a claim of two entries read %d of the index, in which %d dead ones are", read, jobs)
 	}
 	// What is put in with an earlier time is found all the same.
@@ -72,20 +72,17 @@ func TestAClaimPassesByDeadEntries(t *testing.T) {
 	}
 }
 
-// entriesRead is how many entries of the queue's index were read so far, when all sessions have told theirs.
-func entriesRead(t testing.TB, dsn string) int64 {
+// entriesRead is how many entries of the queue's index the one session of a queue has read so far.
+func entriesRead(t testing.TB, q refreshrows.Queue, dsn string) int64 {
 	t.Helper()
-	const sql = `SELECT coalesce(sum(idx_tup_read), 0)::bigint FROM pg_stat_user_indexes
-		WHERE indexrelname = 'pending_refreshes_order'`
-	read := ask[int64](t, dsn, sql)
-	for quiet := 0; quiet < 5; quiet++ {
-		// A session tells a second after the last time at the latest, idle ones too.
-		time.Sleep(300 * time.Millisecond)
-		if now := ask[int64](t, dsn, sql); now != read {
-			read, quiet = now, 0
-		}
+	if ask[int](t, dsn, "SELECT current_setting('server_version_num')::int") < 150000 {
+		t.Skip("this Postgres cannot be made to say what it has counted")
 	}
-	return read
+	if _, err := q.Pool.Exec(t.Context(), "SELECT pg_stat_force_next_flush()"); err != nil {
+		t.Fatal(err)
+	}
+	return ask[int64](t, dsn, `SELECT coalesce(sum(idx_tup_read), 0)::bigint FROM pg_stat_user_indexes
+		WHERE indexrelname = 'pending_refreshes_order'`)
 }
 
 // TestClaimsBesideAnOldTransaction is an hour of 50 jobs a second with a transaction of 15 minutes in it, at six times
