@@ -207,7 +207,8 @@ func TestManyClaimers(t *testing.T) {
 	c.check(t, jobs)
 	t.Logf("64 claimers, %d jobs: %d overlaps, %d lost, %.0f cycles a second", jobs, c.overlaps, c.lost,
 		float64(jobs)/took.Seconds())
-	if n := ask[int](t, dsn, "SELECT (SELECT count(*) FROM pending_refreshes) + (SELECT count(*) FROM refresh_claims)"); n != 0 {
+	left := "SELECT (SELECT count(*) FROM pending_refreshes) + (SELECT count(*) FROM refresh_claims)"
+	if n := ask[int](t, dsn, left); n != 0 {
 		t.Errorf("%d entries and claims are left", n)
 	}
 	if n := ask[int](t, dsn, "SELECT count(DISTINCT epoch) FROM refresh_history"); n != jobs {

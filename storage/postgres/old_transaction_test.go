@@ -192,8 +192,8 @@ func claimAll(t *testing.T, q refreshrows.Queue, stop <-chan struct{}, told func
 }
 
 func sizes(t testing.TB, dsn string) string {
-	return ask[string](t, dsn, `SELECT string_agg(relname || ' ' || pg_size_pretty(pg_total_relation_size(relid)) || ', ' ||
-			n_dead_tup || ' dead', '; ' ORDER BY relname)
+	return ask[string](t, dsn, `SELECT string_agg(relname || ' ' || pg_size_pretty(pg_total_relation_size(relid)) ||
+			', ' || n_dead_tup || ' dead', '; ' ORDER BY relname)
 		FROM pg_stat_user_tables WHERE relname IN ('pending_refreshes', 'refresh_claims', 'dynamic_tables',
 			'refresh_subtasks', 'refresh_history', 'refresh_bounds')`)
 }
