@@ -207,7 +207,7 @@ func fixed[T any](p *Part, group int, col Column, dst []T, plain func(parquet.Pa
 	if p.cols[col] == absent {
 		return zeros(dst, p.Rows(group)), nil
 	}
-	dst = dst[:0]
+	dst = slices.Grow(dst[:0], p.Rows(group))
 	err := p.pages(group, col, func(page parquet.Page) error {
 		dict := page.Dictionary()
 		if dict == nil {
@@ -253,7 +253,7 @@ func (p *Part) Bools(group int, col Column, dst []bool) ([]bool, error) {
 	if p.cols[col] == absent {
 		return zeros(dst, p.Rows(group)), nil
 	}
-	dst = dst[:0]
+	dst = slices.Grow(dst[:0], p.Rows(group))
 	err := p.pages(group, col, func(page parquet.Page) error {
 		data := page.Data()
 		packed := data.Boolean()
@@ -268,7 +268,7 @@ func (p *Part) Bools(group int, col Column, dst []bool) ([]bool, error) {
 // Strings reads a text column of one row group as indexes into the returned
 // values; −1 is null. A column without a dictionary, as query ids have none, gives a value for each row.
 func (p *Part) Strings(group int, col Column, dst []int32) (indexes []int32, values []string, err error) {
-	dst = dst[:0]
+	dst = slices.Grow(dst[:0], p.Rows(group))
 	err = p.pages(group, col, func(page parquet.Page) error {
 		levels := page.DefinitionLevels()
 		dict := page.Dictionary()
@@ -333,7 +333,7 @@ func plainStrings(page parquet.Page, levels []byte, dst []int32, values []string
 // QueryIDs reads server_query_id of one row group into dst, which is grown as
 // needed; null is the zero QueryID.
 func (p *Part) QueryIDs(group int, dst []engine.QueryID) ([]engine.QueryID, error) {
-	dst = dst[:0]
+	dst = slices.Grow(dst[:0], p.Rows(group))
 	err := p.pages(group, ColServerQueryID, func(page parquet.Page) error {
 		indexes, values, err := plainStrings(page, page.DefinitionLevels(), nil, nil)
 		if err != nil {

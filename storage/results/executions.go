@@ -34,7 +34,7 @@ func partExecutions(ctx context.Context, at part, fn func(replay.Execution) erro
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		r, err := readRows(p, group)
+		r, err := readRows(p, group, replayColumns...)
 		if err != nil {
 			return err
 		}

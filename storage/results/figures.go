@@ -516,7 +516,7 @@ func (s *scan) details(ctx context.Context, of slowest) ([]engine.SlowExecution,
 			return nil, err
 		}
 		for group, wanted := range groups {
-			rows, err := readRows(p, group)
+			rows, err := readRows(p, group, slowColumns...)
 			if err != nil {
 				_ = p.Close() // only read
 				return nil, fmt.Errorf("reading slowest executions: %w", err)

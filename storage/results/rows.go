@@ -1,6 +1,8 @@
 package results
 
 import (
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -33,52 +35,55 @@ type rows struct {
 	warmup, success, rolledBack                 []bool
 }
 
-func readRows(p *artifact.Part, group int) (*rows, error) {
+// slowColumns are those that slow needs, replayColumns those of what is replayed.
+var (
+	slowColumns = []artifact.Column{artifact.ColWorkerID, artifact.ColConnectionID, artifact.ColSeq, artifact.ColKind,
+		artifact.ColStatementID, artifact.ColStartedAt, artifact.ColAppElapsedMs, artifact.ColRows, artifact.ColSuccess,
+		artifact.ColErrorClass, artifact.ColErrorMessage, artifact.ColServerQueryID}
+	replayColumns = []artifact.Column{artifact.ColWorkerID, artifact.ColStatementID, artifact.ColKind, artifact.ColDueAt,
+		artifact.ColConnectionID, artifact.ColSeq, artifact.ColPosition}
+)
+
+// readRows reads these columns of a row group, all without any; the others are left empty.
+func readRows(p *artifact.Part, group int, only ...artifact.Column) (*rows, error) {
 	r := &rows{n: p.Rows(group)}
-	for col, t := range map[artifact.Column]*text{
-		artifact.ColRunID: &r.run, artifact.ColResultID: &r.result, artifact.ColWorkerID: &r.worker,
-		artifact.ColPhase: &r.phase, artifact.ColKind: &r.kind, artifact.ColStatementID: &r.statement,
-		artifact.ColErrorClass: &r.class, artifact.ColErrorCode: &r.code, artifact.ColErrorMessage: &r.message,
-		artifact.ColServerQueryID: &r.queryID,
-	} {
+	return r, errors.Join(
+		columns(only, map[artifact.Column]*text{
+			artifact.ColRunID: &r.run, artifact.ColResultID: &r.result, artifact.ColWorkerID: &r.worker,
+			artifact.ColPhase: &r.phase, artifact.ColKind: &r.kind, artifact.ColStatementID: &r.statement,
+			artifact.ColErrorClass: &r.class, artifact.ColErrorCode: &r.code, artifact.ColErrorMessage: &r.message,
+			artifact.ColServerQueryID: &r.queryID,
+		}, func(col artifact.Column) (t text, err error) {
+			t.indexes, t.values, err = p.Strings(group, col, nil)
+			return t, err
+		}),
+		columns(only, map[artifact.Column]*[]int32{
+			artifact.ColConnectionID: &r.connection, artifact.ColSeq: &r.seq, artifact.ColStep: &r.step,
+			artifact.ColRows: &r.rows, artifact.ColRetries: &r.retries, artifact.ColPosition: &r.position,
+		}, func(col artifact.Column) ([]int32, error) { return p.Int32s(group, col, nil) }),
+		columns(only, map[artifact.Column]*[]int64{artifact.ColDueAt: &r.due, artifact.ColStartedAt: &r.started,
+			artifact.ColDecodeNs: &r.decode,
+		}, func(col artifact.Column) ([]int64, error) { return p.Int64s(group, col, nil) }),
+		columns(only, map[artifact.Column]*[]float64{artifact.ColAppElapsedMs: &r.elapsed,
+			artifact.ColScheduleLagMs: &r.lag, artifact.ColPoolWaitMs: &r.wait,
+		}, func(col artifact.Column) ([]float64, error) { return p.Doubles(group, col, nil) }),
+		columns(only, map[artifact.Column]*[]bool{artifact.ColWarmup: &r.warmup, artifact.ColSuccess: &r.success,
+			artifact.ColRolledBack: &r.rolledBack,
+		}, func(col artifact.Column) ([]bool, error) { return p.Bools(group, col, nil) }))
+}
+
+// columns reads those of one type that are wanted.
+func columns[T any](only []artifact.Column, into map[artifact.Column]*T, read func(artifact.Column) (T, error)) error {
+	for col, v := range into {
+		if len(only) > 0 && !slices.Contains(only, col) {
+			continue
+		}
 		var err error
-		if t.indexes, t.values, err = p.Strings(group, col, nil); err != nil {
-			return nil, err
+		if *v, err = read(col); err != nil {
+			return err
 		}
 	}
-	for col, v := range map[artifact.Column]*[]int32{
-		artifact.ColConnectionID: &r.connection, artifact.ColSeq: &r.seq, artifact.ColStep: &r.step,
-		artifact.ColRows: &r.rows, artifact.ColRetries: &r.retries,
-		artifact.ColPosition: &r.position,
-	} {
-		var err error
-		if *v, err = p.Int32s(group, col, nil); err != nil {
-			return nil, err
-		}
-	}
-	for col, v := range map[artifact.Column]*[]int64{artifact.ColDueAt: &r.due, artifact.ColStartedAt: &r.started,
-		artifact.ColDecodeNs: &r.decode} {
-		var err error
-		if *v, err = p.Int64s(group, col, nil); err != nil {
-			return nil, err
-		}
-	}
-	for col, v := range map[artifact.Column]*[]float64{
-		artifact.ColAppElapsedMs: &r.elapsed, artifact.ColScheduleLagMs: &r.lag, artifact.ColPoolWaitMs: &r.wait,
-	} {
-		var err error
-		if *v, err = p.Doubles(group, col, nil); err != nil {
-			return nil, err
-		}
-	}
-	for col, v := range map[artifact.Column]*[]bool{artifact.ColWarmup: &r.warmup, artifact.ColSuccess: &r.success,
-		artifact.ColRolledBack: &r.rolledBack} {
-		var err error
-		if *v, err = p.Bools(group, col, nil); err != nil {
-			return nil, err
-		}
-	}
-	return r, nil
+	return nil
 }
 
 func (r *rows) slow(i int) engine.SlowExecution {
