@@ -16,7 +16,7 @@ LOADSTONE_SOAK=1 go test ./cli -run '^TestHostileFilesOnALiveServer$' -v -count 
 LOADSTONE_SOAK=1 go test ./cli -run '^(TestAFullDisk|TestAStopIsHeardWhileTheStoreIsAway)$' -v -count 1 -timeout 30m
 LOADSTONE_SOAK=1 go test ./cli -run '^TestNodesThatAreFrozenForReal$' -v -count 1 -timeout 30m
 # Ways between servers and nodes are cut in network namespaces (root, iproute2, nftables), nodes go wrong, versions differ.
-LOADSTONE_SOAK=1 go test ./cli -run '^(TestPartitions|TestAKilledNodeIsNoticedAtOnce|TestNodesThatGoWrong|TestVersionsApart)$' -parallel 6 -v -count 1 -timeout 30m
+LOADSTONE_SOAK=1 go test ./cli -run '^(TestPartitions|TestAKilledNodeIsNoticedAtOnce|TestNodesThatGoWrong|TestVersionsApart|TestRunsWaitForRoomOnNodesOfTwoServers)$' -parallel 6 -v -count 1 -timeout 30m
 # Servers and nodes are killed in turn: 20 rounds with the limits as they are, 180 with shorter leases.
 LOADSTONE_KILLS=20 go test ./cli -run '^TestRoundsOfKills$' -v -count 1 -timeout 60m
 LOADSTONE_KILLS=180 LOADSTONE_LEASE=1500ms go test ./cli -run '^TestRoundsOfKills$' -v -count 1 -timeout 90m

@@ -141,32 +141,38 @@ func (d *Doorman) Held(workerID, node string, connections int) placement.Held {
 }
 
 // Fits refuses a scenario that the nodes could not carry if they had nothing else, unless
-// nodes come when they are wanted.
-func (d *Doorman) Fits(sc engine.Scenario) error {
+// nodes come when they are wanted. only is the node that alone can carry it, empty where any can.
+func (d *Doorman) Fits(sc engine.Scenario, only string) error {
 	err := d.opts.Nodes.Capacity().Fits(sc)
 	switch {
 	case err == nil:
-		err = d.ever(sc)
+		err = d.ever(sc, only)
 	case engine.HasCode(err, engine.CodeUnsupported):
 		return err
 	}
-	if d.opts.WaitForNodes > 0 {
+	if d.opts.WaitForNodes > 0 && only == "" {
 		return nil
 	}
 	return err
 }
 
 // ever refuses a scenario whose run workers no node can hold as they are cut.
-func (d *Doorman) ever(sc engine.Scenario) error {
+func (d *Doorman) ever(sc engine.Scenario, only string) error {
 	shares, err := scaling.Shares(sc)
 	if err != nil {
 		return err
 	}
-	a := d.Needs(sc, shares, "")
+	a := d.Needs(sc, shares, only)
 	if placement.Ever(a.Nodes, "", a.Works) {
 		return nil
 	}
-	room := placement.Free(a.Nodes, "")
+	room := placement.Free(a.Nodes, placement.Pool(a.Works))
+	if only != "" {
+		return engine.InvalidField("workload.concurrent_connections",
+			fmt.Sprintf("%d connections do not fit on the server's own node, which alone reaches what this run needs "+
+				"and holds %d", placement.Total(a.Works), room.Connections),
+			"lower them, or let the node hold more (--local-capacity)")
+	}
 	largest := 0
 	for _, n := range a.Nodes {
 		largest = max(largest, n.Capacity)
@@ -257,7 +263,7 @@ func (d *Doorman) giveUp(ctx context.Context, l store.Ledger, nodes []placement.
 			continue
 		}
 		why := fmt.Sprintf("No nodes came in %s: the run %s", d.opts.WaitForNodes,
-			placement.Words(placement.Total(w.Works), 0, placement.Free(placement.Loaded(nodes, l.Held, ""), w.Pool)))
+			placement.Words(placement.Loaded(nodes, l.Held, ""), w.Works, 0))
 		if err := d.opts.GiveUp(ctx, w.RunID, why); err != nil {
 			d.opts.Log.Warn().Err(err).Str("run_id", w.RunID).Msg("a run that waits for nodes could not be ended")
 		}
@@ -325,7 +331,7 @@ func said(all []store.Waiting, i int, nodes []placement.Node) *engine.Waiting {
 			ahead++
 		}
 	}
-	free, total := placement.Free(nodes, w.Pool), placement.Total(w.Works)
-	return &engine.Waiting{Since: w.Since, Position: ahead + 1, Connections: total, FreeConnections: free.Connections,
-		Nodes: free.Nodes, Reason: placement.Words(total, ahead, free)}
+	free := placement.Free(nodes, w.Pool)
+	return &engine.Waiting{Since: w.Since, Position: ahead + 1, Connections: placement.Total(w.Works),
+		FreeConnections: free.Connections, Nodes: free.Nodes, Reason: placement.Words(nodes, w.Works, ahead)}
 }

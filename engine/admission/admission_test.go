@@ -177,14 +177,14 @@ func TestARunThatNoNodesCanHoldIsRefused(t *testing.T) {
 			{scenario(48, 1), "48 connections of 1 run worker(s) do not fit on the nodes, which hold 64 together and 32 each"},
 			{scenario(64, 2), ""},
 		} {
-			err := w.doors[0].Fits(c.sc)
+			err := w.doors[0].Fits(c.sc, "")
 			if c.says == "" && err != nil || c.says != "" && (!engine.HasCode(err, engine.CodeInvalid) ||
 				!strings.Contains(engine.Sentences(err), c.says)) {
 				t.Errorf("%v, want %q", err, c.says)
 			}
 		}
 		w = newWorld(t, 10*time.Minute)
-		if err := w.doors[0].Fits(scenario(100, 4)); err != nil {
+		if err := w.doors[0].Fits(scenario(100, 4), ""); err != nil {
 			t.Error(err)
 		}
 		w.keep()
@@ -201,10 +201,25 @@ func TestARunThatNoNodesCanHoldIsRefused(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		run, err := w.store.Run(t.Context(), "larger")
 		if err != nil || run.Status != engine.StatusCancelled || run.CancellationReason == nil ||
-			*run.CancellationReason != "No nodes came in 10m0s: the run waits for 100 connections; 0 are free on 2 nodes" {
+			*run.CancellationReason != "No nodes came in 10m0s: the run waits for 100 connections; they do not fit on "+
+				"2 nodes, also when nothing else runs" {
 			t.Errorf("%s, %v", run.Status, err)
 		}
 	})
+}
+
+// TestWhatOnlyTheOwnNodeCanCarryIsMeasuredByIt: room on other nodes, and nodes that will come, are no help to it.
+func TestWhatOnlyTheOwnNodeCanCarryIsMeasuredByIt(t *testing.T) {
+	w := newWorld(t, 10*time.Minute)
+	w.nodes.set(node(control.OwnNode, 16), node("a", 64))
+	for connections, want := range map[int]string{16: "", 17: "17 connections do not fit on the server's own node, " +
+		"which alone reaches what this run needs and holds 16"} {
+		err := w.doors[0].Fits(scenario(connections, 1), control.OwnNode)
+		if want == "" && err != nil || want != "" && (!engine.HasCode(err, engine.CodeInvalid) ||
+			!strings.Contains(engine.Sentences(err), want)) {
+			t.Errorf("%d: %v", connections, err)
+		}
+	}
 }
 
 // TestServersOwnNodesAreToldApart: all have one name, and each holds what it holds.

@@ -22,7 +22,7 @@ type Options struct {
 	Store store.Runs
 	Deps  func() prepare.Deps
 	// Fits refuses a scenario that the nodes can never carry.
-	Fits func(sc engine.Scenario) error
+	Fits func(ctx context.Context, sc engine.Scenario) error
 	// Reaches says whether nodes reach the database of a DSN.
 	Reaches func(sc engine.Scenario, dsn string) error
 	// Run reads a run as it is stored.
@@ -57,7 +57,7 @@ func (d *Desk) CreateMember(ctx context.Context, sc engine.Scenario, by string,
 	if err != nil {
 		return engine.Run{}, err
 	}
-	if err := d.opts.Fits(sc); err != nil {
+	if err := d.opts.Fits(ctx, sc); err != nil {
 		return engine.Run{}, err
 	}
 	if err := prepare.Check(ctx, d.opts.Deps(), sc); err != nil {
@@ -92,7 +92,7 @@ func (d *Desk) Preflight(ctx context.Context, sc engine.Scenario) (Preflight, er
 		if _, err := scaling.Shares(one); err != nil {
 			return Preflight{}, err
 		}
-		if err := d.opts.Fits(one); err != nil {
+		if err := d.opts.Fits(ctx, one); err != nil {
 			return Preflight{}, err
 		}
 		if err := d.reaches(ctx, one); err != nil {

@@ -179,7 +179,7 @@ func New(opts Options) *Service {
 		Start: func(ctx context.Context, runID, by string) error { _, err := s.start(ctx, runID, by, 0); return err }})
 	s.Reader = inspect.New(inspect.Options{Store: opts.Store, Results: opts.Results, Enrichments: s.enrichments,
 		Prices: s.opts.Prices, Live: s.runs.Current, Waiting: s.doorman.Waiting})
-	s.Desk = intake.New(intake.Options{Store: opts.Store, Deps: s.deps, Fits: s.doorman.Fits,
+	s.Desk = intake.New(intake.Options{Store: opts.Store, Deps: s.deps, Fits: s.fits,
 		Reaches: s.nodes.Reaches, Run: s.Run})
 	s.outcomes = outcome.New(outcome.Options{Store: opts.Store, Results: opts.Results, Log: opts.Log, Traits: s.traits,
 		Skipped: s.enrichments.Skipped})

@@ -38,10 +38,11 @@ func (s *Service) start(ctx context.Context, runID, by string, most int) (engine
 	if err != nil {
 		return engine.Run{}, err
 	}
-	if err := s.doorman.Fits(run.Scenario); err != nil && run.Waiting == nil {
+	only := s.only(ctx, run.Scenario)
+	if err := s.doorman.Fits(run.Scenario, only); err != nil && run.Waiting == nil {
 		return engine.Run{}, err
 	}
-	room := s.doorman.Needs(run.Scenario, shares, s.only(ctx, run.Scenario))
+	room := s.doorman.Needs(run.Scenario, shares, only)
 	// The conditional update decides who starts; only the winner takes the run over.
 	clock := engine.NewClock(s.opts.Clock)
 	now := clock.Now()
@@ -82,6 +83,11 @@ func (s *Service) start(ctx context.Context, runID, by string, most int) (engine
 	l.scale.on = s.doorman.Places(room)
 	s.carry(l)
 	return run, nil
+}
+
+// fits refuses a scenario that the nodes can never carry.
+func (s *Service) fits(ctx context.Context, sc engine.Scenario) error {
+	return s.doorman.Fits(sc, s.only(ctx, sc))
 }
 
 // only is the node that alone can carry a scenario, empty where any can.

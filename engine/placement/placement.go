@@ -165,15 +165,19 @@ func Free(nodes []Node, pool string) (r Room) {
 	return r
 }
 
-// Words say what a run of so many connections waits for, behind so many others.
-func Words(connections, ahead int, free Room) string {
+// Words say what the works of a run wait for, behind so many other runs, on nodes with what is held on them.
+func Words(nodes []Node, works []Work, ahead int) string {
+	free := Free(nodes, Pool(works))
 	var b strings.Builder
-	fmt.Fprintf(&b, "waits for %d connections; ", connections)
+	fmt.Fprintf(&b, "waits for %d connections; ", Total(works))
 	switch {
 	case free.Nodes == 0:
 		b.WriteString("there is no node to carry them")
-	case free.Unbounded:
-		b.WriteString("a server starts it in a moment")
+	case ahead == 0 && Place(nodes, "", works) != nil:
+		b.WriteString("there is room, and a server starts it in a moment")
+	case !Ever(nodes, "", works):
+		fmt.Fprintf(&b, "they do not fit on %d %s, also when nothing else runs",
+			free.Nodes, plural(free.Nodes, "node", "nodes"))
 	default:
 		fmt.Fprintf(&b, "%d are free on %d %s", free.Connections, free.Nodes, plural(free.Nodes, "node", "nodes"))
 	}

@@ -134,17 +134,27 @@ func TestACapacityThatHasShrunkTakesNothing(t *testing.T) {
 }
 
 func TestWhatARunWaitsForIsSaid(t *testing.T) {
+	two := []Work{{ID: "a", Connections: 24}, {ID: "b", Connections: 24}}
 	for _, c := range []struct {
 		ahead int
-		free  Room
+		nodes []Node
+		works []Work
 		want  string
 	}{
-		{0, Room{Nodes: 2, Connections: 16}, "waits for 48 connections; 16 are free on 2 nodes"},
-		{1, Room{Nodes: 1}, "waits for 48 connections; 0 are free on 1 node, and 1 run waits before it"},
-		{3, Room{}, "waits for 48 connections; there is no node to carry them, and 3 runs wait before it"},
-		{0, Room{Nodes: 1, Unbounded: true}, "waits for 48 connections; a server starts it in a moment"},
+		{0, []Node{{ID: "x", Capacity: 32, Used: 24}, {ID: "y", Capacity: 32, Used: 24}}, two,
+			"waits for 48 connections; 16 are free on 2 nodes"},
+		{1, []Node{{ID: "x", Capacity: 48, Used: 48}}, two,
+			"waits for 48 connections; 0 are free on 1 node, and 1 run waits before it"},
+		{3, nil, two, "waits for 48 connections; there is no node to carry them, and 3 runs wait before it"},
+		{0, []Node{{ID: "x"}}, two, "waits for 48 connections; there is room, and a server starts it in a moment"},
+		{2, []Node{{ID: "x", Capacity: 64}}, two,
+			"waits for 48 connections; 64 are free on 1 node, and 2 runs wait before it"},
+		{0, []Node{{ID: "x", Capacity: 23}, {ID: "y", Capacity: 64, Used: 60}}, []Work{{ID: "a", Connections: 65}},
+			"waits for 65 connections; they do not fit on 2 nodes, also when nothing else runs"},
+		{0, []Node{{ID: "x", Capacity: 64}, {ID: "y", Capacity: 64, Used: 60}}, []Work{{ID: "a", Connections: 5, Only: "y"}},
+			"waits for 5 connections; 4 are free on 1 node"},
 	} {
-		if got := Words(48, c.ahead, c.free); got != c.want {
+		if got := Words(c.nodes, c.works, c.ahead); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}

@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/admission"
+)
+
+// request is a run of so many connections, spread over run workers of four.
+func (c *cluster) request(name string, connections, seconds int) map[string]any {
+	return map[string]any{"start": true, "source": fmt.Sprintf("name: %s\ntarget:\n  connection: {driver: postgres, "+
+		"dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\nworkload: {plugin: mix, "+
+		"load_mode: QPS, target_qps: 50, concurrent_connections: %d, duration_seconds: %d, warmup_seconds: 0}\n"+
+		"scaling: {mode: FIXED, worker_count: %d, per_worker_capacity: 4}\n", name, c.load, connections, seconds,
+		connections/4)}
+}
+
+func (c *cluster) ask(i int, name string, connections, seconds int) (run engine.Run) {
+	c.t.Helper()
+	c.ways[i].do("POST", "/api/runs", c.request(name, connections, seconds), &run)
+	return run
+}
+
+// waits checks what a server says of a run that waits.
+func (c *cluster) waits(i int, runID string, position int, reason string) {
+	c.t.Helper()
+	var d engine.RunDetail
+	c.ways[i].do("GET", "/api/runs/"+runID, nil, &d)
+	if d.Status != engine.StatusPrepared || d.Waiting == nil || d.Waiting.Position != position ||
+		!strings.Contains(d.Waiting.Reason, reason) {
+		c.t.Errorf("server %d: %s, %+v, not %d: %q", i, d.Status, d.Waiting, position, reason)
+	}
+}
+
+// needs are what runs need of nodes, once a server sees so many that take work.
+func (c *cluster) needs(i int) (n admission.Needs) {
+	c.t.Helper()
+	c.ways[i].do("GET", "/api/v1/scaling", nil, &n)
+	return n
+}
+
+// TestRunsWaitForRoomOnNodesOfTwoServers: two servers share a node of eight connections. Runs that fit one
+// after the other wait, are stopped, and are started by the server that is left.
+func TestRunsWaitForRoomOnNodesOfTwoServers(t *testing.T) {
+	if os.Getenv("LOADSTONE_SOAK") == "" {
+		t.Skip("three processes for what engine/admission tests in one: only in the soak")
+	}
+	t.Parallel()
+	shortLeases.Store(t.Name(), "8s")
+	dir := t.TempDir()
+	n := node(t, dir, "", "--capacity", "8")
+	c := newClusterOf(t, func(i int) []string {
+		flags := []string{"--nodes", n.address}
+		if i == 1 {
+			flags = append(flags, "--wait-for-nodes", "10m")
+		}
+		return flags
+	})
+	c.node, c.nodeDir = n, dir
+	c.awaitNodes(0, 1)
+	c.awaitNodes(1, 1)
+	var refused engine.Run
+	code, err := c.ways[0].try("POST", "/api/runs", c.request("larger than all", 16, 5), &refused)
+	if code != http.StatusUnprocessableEntity || err == nil ||
+		!strings.Contains(err.Error(), "16 connections are more than the 8 that the nodes hold") ||
+		!strings.Contains(err.Error(), "workload.concurrent_connections") ||
+		!strings.Contains(err.Error(), "add a node") {
+		t.Errorf("%d, %v", code, err)
+	}
+	t.Logf("refused: %d, %v", code, err)
+
+	first := c.ask(0, "first", 8, 600)
+	c.ways[0].awaitLoad(first.RunID)
+	second, third := c.ask(1, "second", 8, 5), c.ask(0, "third", 4, 600)
+	for i := range c.ways {
+		c.waits(i, second.RunID, 1, "waits for 8 connections; 0 are free on 1 node")
+		c.waits(i, third.RunID, 2, "and 1 run waits before it")
+		if s := c.needs(i); s.QueueDepth != 2 || s.Held != 8 || s.Wanting != 12 || s.WantedNodes != 3 {
+			t.Errorf("server %d: %+v", i, s)
+		}
+	}
+	var stopped engine.Run
+	c.ways[1].do("POST", "/api/runs/"+third.RunID+"/stop", struct{}{}, &stopped)
+	if stopped.Status != engine.StatusCancelled || stopped.StopReason != engine.StopUserRequested {
+		t.Errorf("stopped while it waits: %s, %s", stopped.Status, stopped.StopReason)
+	}
+	// Who was asked for the second is gone; the other one starts it.
+	c.kill(c.servers[1])
+	c.waits(0, second.RunID, 1, "waits for 8 connections")
+	c.ways[0].do("POST", "/api/runs/"+first.RunID+"/stop", struct{}{}, &stopped)
+	d := c.ways[0].settled(second.RunID, c.servers[0])
+	if d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
+		t.Errorf("%s, %+v", d.Status, d.Summary.Accounting)
+	}
+
+	// Larger than all nodes, where nodes come.
+	c.serve(1)
+	c.reach(1)
+	c.awaitNodes(1, 1)
+	large := c.ask(1, "large", 16, 5)
+	c.waits(1, large.RunID, 1, "waits for 16 connections")
+	later := node(t, t.TempDir(), "", "--capacity", "8")
+	c.ways[1].do("POST", "/api/v1/node-addresses", map[string]string{"address": later.address}, nil)
+	d = c.ways[1].settled(large.RunID, c.servers[1])
+	if d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
+		t.Errorf("%s (%v), %+v", d.Status, d.CancellationReason, d.Summary.Accounting)
+	}
+	var on int
+	if err := c.control.QueryRow(t.Context(), "SELECT count(DISTINCT node_id) FROM worker_heartbeats WHERE run_id = $1",
+		large.RunID).Scan(&on); err != nil || on != 2 {
+		t.Errorf("its run workers were on %d nodes: %v", on, err)
+	}
+	until(t, startLimit, func() bool { s := c.needs(0); return s.Held == 0 && s.QueueDepth == 0 && s.WantedNodes == 0 },
+		func() string { return fmt.Sprintf("%+v", c.needs(0)) })
+}
