@@ -39,7 +39,7 @@ func (s *Service) record(ctx context.Context, runID string) ([]engine.Artifact, 
 	record := slices.DeleteFunc(stored, func(a engine.Artifact) bool { return a.Kind != artifact.KindExecutions })
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range s.parts[runID] {
+	for _, p := range s.parts.of(runID) {
 		record = append(record, p.Artifact)
 	}
 	return record, nil

@@ -21,8 +21,11 @@ import (
 // sweepSpool lets nodes delete parts whose run was deleted, and takes in those of
 // runs that had ended without them: their folder was full, or could not be written.
 func (s *Service) sweepSpool(ctx context.Context) error {
+	left := map[string][]fleet.Part{}
 	s.mu.Lock()
-	left := maps.Clone(s.parts)
+	for id := range s.parts {
+		left[id] = s.parts.of(id)
+	}
 	s.mu.Unlock()
 	return s.sweep(ctx, left)
 }
@@ -36,7 +39,7 @@ func (s *Service) sweepPostponed(ctx context.Context) error {
 			delete(s.postponed, id)
 			continue
 		}
-		left[id] = s.parts[id]
+		left[id] = s.parts.of(id)
 	}
 	s.mu.Unlock()
 	return s.sweep(ctx, left)
@@ -90,7 +93,9 @@ func (s *Service) sweep(ctx context.Context, left map[string][]fleet.Part) error
 			if err == nil {
 				delete(s.postponed, id)
 			} else {
-				s.parts[id] = append(s.parts[id], parts...)
+				for _, p := range parts {
+					s.parts.add(p)
+				}
 			}
 			s.mu.Unlock()
 			switch {

@@ -1,11 +1,14 @@
 package recovery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -70,7 +73,7 @@ type Service struct {
 	// finishing are the runs of other processes that this one has in its hands.
 	finishing map[string]bool
 	// parts of runs that this process does not carry, by run; nodes hold them.
-	parts map[string][]fleet.Part
+	parts pile
 	// postponed are runs with parts that another server held when it was looked at last.
 	postponed map[string]bool
 	// aside are parts that a node keeps and cannot open, by run.
@@ -83,9 +86,30 @@ type Service struct {
 
 // New returns a service; nothing happens before Open.
 func New(o Options) *Service {
-	return &Service{opts: o, finishing: map[string]bool{}, parts: map[string][]fleet.Part{},
+	return &Service{opts: o, finishing: map[string]bool{}, parts: pile{},
 		postponed: map[string]bool{}, aside: map[string][]control.AsidePart{}, strangers: map[stranger]held{},
 		left: map[string]string{}}
+}
+
+// pile is parts by run. One is announced again until it is acknowledged, and counts once for each
+// node that says that it has it.
+type pile map[string]map[onNode]fleet.Part
+
+type onNode struct{ workID, nodeID string }
+
+func (h pile) add(p fleet.Part) {
+	run := p.Artifact.RunID
+	if h[run] == nil {
+		h[run] = map[onNode]fleet.Part{}
+	}
+	h[run][onNode{p.WorkID, p.Node.ID()}] = p
+}
+
+// of are those of a run, by their work ids.
+func (h pile) of(run string) []fleet.Part {
+	return slices.SortedFunc(maps.Values(h[run]), func(a, b fleet.Part) int {
+		return cmp.Or(strings.Compare(a.WorkID, b.WorkID), strings.Compare(a.Node.ID(), b.Node.ID()))
+	})
 }
 
 // Keep remembers a part of a run that this process does not carry. It is taken in with
@@ -93,11 +117,9 @@ func New(o Options) *Service {
 func (s *Service) Keep(p fleet.Part) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	run := p.Artifact.RunID
-	// A part is announced again until it is acknowledged.
-	s.parts[run] = append(slices.DeleteFunc(s.parts[run], func(o fleet.Part) bool { return o.WorkID == p.WorkID }), p)
-	if _, known := s.postponed[run]; !known {
-		s.postponed[run] = false
+	s.parts.add(p)
+	if _, known := s.postponed[p.Artifact.RunID]; !known {
+		s.postponed[p.Artifact.RunID] = false
 	}
 }
 
@@ -191,7 +213,7 @@ func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclai
 	e.Run = run
 	e.Keeper = keeper.New(s.opts.Store, run.RunID, epoch, s.opts.Log)
 	s.mu.Lock()
-	e.Parts = s.parts[run.RunID]
+	e.Parts = s.parts.of(run.RunID)
 	s.mu.Unlock()
 	e.Elsewhere = carrier != "" && carrier != s.opts.Owner && len(e.Parts) == 0 && !run.WarmupStartTime.IsZero()
 	if err := s.remember(ctx, &e); err != nil {

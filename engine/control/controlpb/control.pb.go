@@ -1299,12 +1299,16 @@ type Hello struct {
 	NodeId  string                 `protobuf:"bytes,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
 	Version string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
 	// The node's process.
-	Session       string         `protobuf:"bytes,3,opt,name=session,proto3" json:"session,omitempty"`
-	Capacity      int64          `protobuf:"varint,4,opt,name=capacity,proto3" json:"capacity,omitempty"`
-	Workers       []*WorkerState `protobuf:"bytes,5,rep,name=workers,proto3" json:"workers,omitempty"`
-	Parts         []*WorkReady   `protobuf:"bytes,6,rep,name=parts,proto3" json:"parts,omitempty"`
-	Aside         []*AsidePart   `protobuf:"bytes,7,rep,name=aside,proto3" json:"aside,omitempty"`
-	Protocol      int64          `protobuf:"varint,8,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	Session  string         `protobuf:"bytes,3,opt,name=session,proto3" json:"session,omitempty"`
+	Capacity int64          `protobuf:"varint,4,opt,name=capacity,proto3" json:"capacity,omitempty"`
+	Workers  []*WorkerState `protobuf:"bytes,5,rep,name=workers,proto3" json:"workers,omitempty"`
+	Parts    []*WorkReady   `protobuf:"bytes,6,rep,name=parts,proto3" json:"parts,omitempty"`
+	Aside    []*AsidePart   `protobuf:"bytes,7,rep,name=aside,proto3" json:"aside,omitempty"`
+	Protocol int64          `protobuf:"varint,8,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	// A node with very many parts says what it holds in several of these, numbered from 0: more of
+	// them follow. Each has all but the parts, which are in one of them.
+	Piece         int64 `protobuf:"varint,9,opt,name=piece,proto3" json:"piece,omitempty"`
+	More          bool  `protobuf:"varint,10,opt,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1393,6 +1397,20 @@ func (x *Hello) GetProtocol() int64 {
 		return x.Protocol
 	}
 	return 0
+}
+
+func (x *Hello) GetPiece() int64 {
+	if x != nil {
+		return x.Piece
+	}
+	return 0
+}
+
+func (x *Hello) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
 }
 
 type AsidePart struct {
@@ -3908,7 +3926,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04over\x18\x01 \x01(\bR\x04over\"H\n" +
 	"\x04Ping\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x03R\x03seq\x12.\n" +
-	"\x04sent\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04sent\"\xb7\x02\n" +
+	"\x04sent\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04sent\"\xe1\x02\n" +
 	"\x05Hello\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x18\n" +
@@ -3917,7 +3935,10 @@ const file_control_proto_rawDesc = "" +
 	"\aworkers\x18\x05 \x03(\v2!.loadstone.control.v1.WorkerStateR\aworkers\x125\n" +
 	"\x05parts\x18\x06 \x03(\v2\x1f.loadstone.control.v1.WorkReadyR\x05parts\x125\n" +
 	"\x05aside\x18\a \x03(\v2\x1f.loadstone.control.v1.AsidePartR\x05aside\x12\x1a\n" +
-	"\bprotocol\x18\b \x01(\x03R\bprotocol\"k\n" +
+	"\bprotocol\x18\b \x01(\x03R\bprotocol\x12\x14\n" +
+	"\x05piece\x18\t \x01(\x03R\x05piece\x12\x12\n" +
+	"\x04more\x18\n" +
+	" \x01(\bR\x04more\"k\n" +
 	"\tAsidePart\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n" +
 	"\tworker_id\x18\x02 \x01(\tR\bworkerId\x12\x12\n" +

@@ -76,7 +76,7 @@ func (l *Listener) admit(ctx context.Context, authorization string) error {
 	if !l.opts.Security.knows(authorization) {
 		return status.Error(codes.Unauthenticated, "the token is not that of this node")
 	}
-	l.split.crowd.known(conn)
+	l.split.crowd.admitted(conn)
 	return nil
 }
 

@@ -7,10 +7,11 @@ import (
 )
 
 // How many connections may stand whose owner has not shown that it is a server of this node,
-// and for how long.
+// for how long, and how many bytes each may send: what is read of calls that anybody may make.
 const (
 	mostStrangers = 256
 	strangerFor   = 30 * time.Second
+	strangerSays  = 256 << 10
 )
 
 // crowd are the strangers: connections that have not said yet what they want, probes, and
@@ -39,6 +40,12 @@ func (c *crowd) enter(conn *peekedConn) {
 		first.late.Stop()
 		_ = first.raw.Close()
 	}
+}
+
+// admitted takes a connection out for good: it is a server's.
+func (c *crowd) admitted(conn *peekedConn) {
+	conn.believed.Store(true)
+	c.known(conn)
 }
 
 // known takes a connection out: it is a server's, or closed.

@@ -149,7 +149,7 @@ func (d *Dialer) open(ctx context.Context) (control.ServerEnd, error) {
 		}
 		return nil, err
 	}
-	e := newEnd[control.ToNode, control.FromNode](s, toWire, read, cut, func() { _ = s.CloseSend() })
+	e := newEnd[control.ToNode, control.FromNode](s, one(toWire), whole(read), cut, func() { _ = s.CloseSend() })
 	return &serverEnd{e, d}, nil
 }
 

@@ -26,8 +26,10 @@ type stream[S, R any] interface {
 
 // end is one end of a stream: Out and In are the messages, S and R what travels.
 type end[Out, In any, S, R proto.Message] struct {
-	write func(Out) (S, error)
-	read  func(R) (In, error)
+	// write makes what travels of a message: in one piece, or in several.
+	write func(Out) ([]S, error)
+	// read is the message that is complete with what has come; errPart: there is more to come of it.
+	read func(R) (In, error)
 	// cut ends the stream at once; finish says that nothing more will be sent.
 	cut    func()
 	finish func()
@@ -44,7 +46,7 @@ type end[Out, In any, S, R proto.Message] struct {
 	gone      chan struct{} // closed when it is abandoned
 }
 
-func newEnd[Out, In any, S, R proto.Message](s stream[S, R], write func(Out) (S, error), read func(R) (In, error),
+func newEnd[Out, In any, S, R proto.Message](s stream[S, R], write func(Out) ([]S, error), read func(R) (In, error),
 	cut, finish func()) *end[Out, In, S, R] {
 	e := &end[Out, In, S, R]{write: write, read: read, cut: cut, finish: finish, out: make(chan S),
 		in: make(chan In), closing: make(chan struct{}), written: make(chan struct{}), over: make(chan struct{}),
@@ -87,8 +89,8 @@ func (e *end[Out, In, S, R]) reading(s stream[S, R]) {
 			return
 		}
 		m, err := e.read(w)
-		if errors.Is(err, errUnknown) {
-			continue // of a later version, which does without an answer of this one
+		if errors.Is(err, errUnknown) || errors.Is(err, errPart) {
+			continue // what is unknown is of a later version, which does without an answer of this one
 		}
 		if err != nil {
 			e.cause = err
@@ -105,13 +107,24 @@ func (e *end[Out, In, S, R]) reading(s stream[S, R]) {
 
 // Send implements control.ServerEnd and control.NodeEnd.
 func (e *end[Out, In, S, R]) Send(ctx context.Context, m Out) error {
-	w, err := e.write(m)
+	pieces, err := e.write(m)
 	if err != nil {
 		return fmt.Errorf("%w: %w", control.ErrUnsendable, err)
 	}
-	if size := proto.Size(w); size > control.MaxMessage {
-		return fmt.Errorf("%w: %d bytes", control.ErrTooLarge, size)
+	for _, w := range pieces {
+		if size := proto.Size(w); size > control.MaxMessage {
+			return fmt.Errorf("%w: %d bytes", control.ErrTooLarge, size)
+		}
 	}
+	for _, w := range pieces {
+		if err := e.send(ctx, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *end[Out, In, S, R]) send(ctx context.Context, w S) error {
 	select {
 	case <-e.closing:
 		return control.ErrClosed

@@ -1,6 +1,7 @@
 package controlrpc
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -97,6 +99,80 @@ func TestAMessageOf100MBEndsItsStreamOnly(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		goesOn("100 MB of " + name)
+	}
+}
+
+// TestALargeCallOfAStrangerIsNotRead: it is refused by its headers, and what anybody may call takes little.
+func TestALargeCallOfAStrangerIsNotRead(t *testing.T) {
+	l, goesOn := besieged(t)
+	for name, c := range map[string]struct {
+		path    string
+		refused bool
+	}{
+		"a server's call": {"/loadstone.control.v1.NodeService/RequestCertificate", true},
+		"a probe":         {"/grpc.health.v1.Health/Check", false},
+	} {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(20 * time.Second)) // less than a stranger may stay anyway
+		if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
+			t.Fatal(err)
+		}
+		f := http2.NewFramer(conn, conn)
+		_ = f.WriteSettings()
+		var fields bytes.Buffer
+		e := hpack.NewEncoder(&fields)
+		for _, h := range [][2]string{{":method", "POST"}, {":scheme", "http"}, {":path", c.path}, {":authority", "x"},
+			{"content-type", "application/grpc"}, {"te", "trailers"}} {
+			_ = e.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]})
+		}
+		_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: fields.Bytes(), EndHeaders: true})
+		// A message of 32 MB that never comes to its end. Who is refused by the headers is so before any of it.
+		said := make(chan struct{})
+		go func() {
+			defer close(said)
+			if c.refused {
+				return
+			}
+			_ = f.WriteData(1, false, []byte{0, 2, 0, 0, 0})
+			for range 32 {
+				if f.WriteData(1, false, make([]byte, 16<<10)) != nil {
+					return
+				}
+			}
+		}()
+		status, cut := "", false
+		d := hpack.NewDecoder(4096, func(h hpack.HeaderField) {
+			if h.Name == "grpc-status" {
+				status = h.Value
+			}
+		})
+		for status == "" && !cut {
+			frame, err := f.ReadFrame()
+			if isTimeout(err) {
+				t.Fatalf("%s: a call that does not end is held", name)
+			}
+			if cut = err != nil; cut {
+				break
+			}
+			switch frame := frame.(type) {
+			case *http2.HeadersFrame:
+				_, _ = d.Write(frame.HeaderBlockFragment())
+			case *http2.PingFrame:
+				if <-said; !frame.IsAck() { // otherwise the silence ends the connection
+					_ = f.WritePing(true, frame.Data)
+				}
+			}
+		}
+		if c.refused && status != "16" || !c.refused && !cut {
+			t.Errorf("%s: status %q, cut %v", name, status, cut)
+		}
+		conn.Close()
+		<-said
+		goesOn(name)
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 
 	"github.com/loadstone-db/loadstone/engine/compat"
 	"github.com/loadstone-db/loadstone/engine/control"
@@ -138,6 +139,10 @@ func (l *Listener) options() []grpc.ServerOption {
 		grpc.ConnectionTimeout(helloLimit), grpc.MaxConcurrentStreams(mostCalls), grpc.MaxHeaderListSize(mostHeaders),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveLimit}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveLeast, PermitWithoutStream: true}),
+		// Before the message of a call is read, which may be large.
+		grpc.InTapHandle(func(ctx context.Context, call *tap.Info) (context.Context, error) {
+			return ctx, admit(ctx, call.FullMethodName)
+		}),
 		grpc.UnaryInterceptor(func(ctx context.Context, r any, info *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
 			if err := admit(ctx, info.FullMethod); err != nil {
 				return nil, err
@@ -235,7 +240,7 @@ func (l *Listener) Control(s grpc.BidiStreamingServer[pb.ToNode, pb.FromNode]) e
 	h := holder{link: open.GetLink(), session: open.GetSession(), gone: make(chan struct{}), at: time.Now()}
 	defer close(h.gone)
 	begin := func() *nodeEnd {
-		return newEnd[control.FromNode, control.ToNode](s, fromWire, toNode, sync.OnceFunc(func() { close(broken) }),
+		return newEnd[control.FromNode, control.ToNode](s, piecesFromWire, toNode, sync.OnceFunc(func() { close(broken) }),
 			func() { close(finished) })
 	}
 	e, err := l.take(process, h, begin)

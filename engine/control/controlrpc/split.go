@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -109,9 +110,24 @@ type peekedConn struct {
 	crowd *crowd
 	place *list.Element
 	late  *time.Timer
+	// said is what it has sent while it was a stranger; one reads at a time.
+	said     int
+	believed atomic.Bool
 }
 
-func (c *peekedConn) Read(b []byte) (int, error) { return c.r.Read(b) }
+var errTooMuch = errors.New("a stranger says too much")
+
+func (c *peekedConn) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	if c.believed.Load() {
+		return n, err
+	}
+	if c.said += n; c.said > strangerSays {
+		_ = c.raw.Close()
+		return 0, errTooMuch
+	}
+	return n, err
+}
 
 func (c *peekedConn) Close() error {
 	c.crowd.known(c)
