@@ -34,6 +34,8 @@ type FieldError struct {
 	Hint string `json:"hint,omitempty"`
 	// Line is the line in the document as the user wrote it, from 1; 0 when unknown.
 	Line int `json:"line,omitempty"`
+	// Column is the character of that line, from 1; 0 when unknown.
+	Column int `json:"column,omitempty"`
 }
 
 // Error is what a user sees: a code, a sentence and a hint, without internals.

@@ -2,11 +2,17 @@ package server_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/query"
 	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server"
 	"github.com/loadstone-db/loadstone/server/auth"
 	"github.com/loadstone-db/loadstone/server/tables"
@@ -27,6 +33,41 @@ func (noTables) Create(_ context.Context, t refresh.Table) (refresh.Table, error
 	t.Sources = []string{}
 	return t, nil
 }
+
+func (noTables) Update(_ context.Context, t refresh.Table) (refresh.Table, error) {
+	if t.Version != 7 {
+		return t, store.ChangedMeanwhile("table", t.Name, "bob", engine.At(time.Unix(0, 0)), 7)
+	}
+	t.Sources = []string{}
+	return t, nil
+}
+
+func (noTables) Preview(_ context.Context, t refresh.Table) (query.Preview, error) {
+	return query.Preview{Plan: t.Definition, Answer: query.Answer{Rows: [][]any{{1}}}}, nil
+}
+
+func (noTables) Catalog(context.Context) ([]query.Relation, error) { return nil, nil }
+
+func (noTables) State(context.Context) (refresh.State, error) {
+	name := `nä me "x"%2F`
+	of := func(name string) refresh.Task { return refresh.Task{Table: name} }
+	return refresh.State{Tables: []refresh.Table{{Name: name, Sources: []string{"runs"}},
+		{Name: "runs", Sources: []string{}},
+		{Name: "top", Sources: []string{name}}}, Claims: []refresh.Claim{{Task: of("runs")}, {Task: of(name), Epoch: 4}}}, nil
+}
+
+func (noTables) History(_ context.Context, name string, limit int) ([]refresh.Record, error) {
+	return []refresh.Record{{Worker: fmt.Sprint(name, " of ", limit)}}, nil
+}
+
+func (noTables) SaveQuery(_ context.Context, q query.Saved) (query.Saved, error) {
+	if strings.ContainsAny(q.Name, "%") {
+		return q, errors.New("the name is not decoded")
+	}
+	return q, nil
+}
+
+func (noTables) DeleteSavedQuery(context.Context, string) error { return nil }
 
 func (noTables) Drop(context.Context, string) error { return nil }
 
@@ -58,6 +99,22 @@ func TestWhoMayDoWhatWithTables(t *testing.T) {
 		{"POST", "/api/v1/tables", map[string]any{"name": "mine", "definition": "SELECT 1"}, 403, 201, 201, ""},
 		{"DELETE", "/api/v1/tables/mine", nil, 403, 204, 204, ""},
 		{"DELETE", "/api/v1/query-users/grafana", nil, 403, 403, 204, ""},
+		{"PUT", "/api/v1/tables/mine", map[string]any{"definition": "SELECT 2", "version": 7}, 403, 200, 200,
+			`{"name":"mine",`},
+		{"PUT", "/api/v1/tables/mine", map[string]any{"definition": "SELECT 2", "version": 6}, 403, 409, 409, ""},
+		{"PUT", "/api/v1/tables/mine", map[string]any{"definition": "SELECT 2"}, 403, 422, 422, ""},
+		{"POST", "/api/v1/table-preview", map[string]any{"definition": "SELECT 3"}, 403, 200, 200, `"plan":"SELECT 3"`},
+		{"GET", "/api/v1/query-catalog", nil, 200, 200, 200, `"relations":[]`},
+		{"GET", "/api/v1/tables/n%C3%A4%20me%20%22x%22%252F", nil, 200, 200, 200,
+			`"read_by":["top"],"pending":[],"claims":[{`},
+		{"GET", "/api/v1/tables/n%C3%A4%20me/history?limit=7", nil, 200, 200, 200, `"worker_id":"nä me of 7"`},
+		{"GET", "/api/v1/tables/nowhere", nil, 404, 404, 404, ""},
+		{"POST", "/api/query/export", map[string]any{"sql": "SELECT 1", "format": "csv"}, 200, 200, 200,
+			"SELECT 1\n100000\n"},
+		{"POST", "/api/query/export", map[string]any{"sql": "SELECT 1", "format": "xml"}, 422, 422, 422, ""},
+		{"POST", "/api/query/cancel", map[string]any{"query_id": "nobodys-query"}, 404, 404, 404, ""},
+		{"PUT", "/api/v1/queries/n%C3%A4%20me%2Fx", map[string]any{"sql": "SELECT 2"}, 403, 200, 200, `"name":"nä me/x"`},
+		{"DELETE", "/api/v1/queries/mine", nil, 403, 204, 204, ""},
 	} {
 		for scope, want := range map[string]int{auth.ScopeRead: c.read, auth.ScopeWrite: c.write, auth.ScopeAdmin: c.admin} {
 			got := b.do(c.method, c.path, c.body, "Authorization", "Bearer "+tokens[scope])
@@ -65,5 +122,44 @@ func TestWhoMayDoWhatWithTables(t *testing.T) {
 				t.Errorf("%s %s with %s: %d %s, want %d", c.method, c.path, scope, got.StatusCode, got.body, want)
 			}
 		}
+	}
+}
+
+// slowTables answers no query before it is cancelled.
+type slowTables struct {
+	noTables
+	asked chan struct{}
+}
+
+func (s slowTables) Query(ctx context.Context, _ string, _ int) (query.Answer, error) {
+	s.asked <- struct{}{}
+	<-ctx.Done()
+	return query.Answer{}, ctx.Err()
+}
+
+// TestAQueryIsCancelledByItsCaller: who asked ends a query by the name that it was given.
+func TestAQueryIsCancelledByItsCaller(t *testing.T) {
+	asked := make(chan struct{}, 2)
+	b := start(t, func(o *server.Options) { o.Tables = slowTables{asked: asked} })
+	token, _ := b.mint(auth.ScopeRead)
+	post := func(path string, body map[string]any) answer {
+		return b.do("POST", path, body, "Authorization", "Bearer "+token)
+	}
+	const id = "a-query-of-mine"
+	ended := make(chan answer, 1)
+	go func() { ended <- post("/api/query", map[string]any{"sql": "SELECT 1", "query_id": id}) }()
+	<-asked
+	if got := post("/api/query", map[string]any{"sql": "SELECT 1",
+		"query_id": id}); got.StatusCode != http.StatusConflict {
+		t.Errorf("a second query of the name: %d %s", got.StatusCode, got.body)
+	}
+	if got := post("/api/query/cancel", map[string]any{"query_id": id}); got.StatusCode != http.StatusNoContent {
+		t.Errorf("cancelling: %d %s", got.StatusCode, got.body)
+	}
+	if got := <-ended; got.StatusCode != http.StatusConflict || !strings.Contains(string(got.body), "was cancelled") {
+		t.Errorf("the query that was cancelled: %d %s", got.StatusCode, got.body)
+	}
+	if got := post("/api/query/cancel", map[string]any{"query_id": id}); got.StatusCode != http.StatusNotFound {
+		t.Errorf("cancelling what is over: %d %s", got.StatusCode, got.body)
 	}
 }

@@ -151,25 +151,95 @@ func (t *Tables) Create(ctx context.Context, table refresh.Table) (refresh.Table
 	if err := refresh.Check(table); err != nil {
 		return table, err
 	}
-	db, err := t.Database(ctx)
-	if err != nil {
-		return table, err
-	}
-	if table.Sources, err = db.Sources(ctx, table.Definition, ingest.Table); err != nil {
+	if err := t.inspect(ctx, &table); err != nil {
 		return table, err
 	}
 	return t.s.Store.CreateDynamicTable(ctx, table)
 }
 
-// Drop removes a table of a user's; ErrInUse names those that read it.
-func (t *Tables) Drop(ctx context.Context, name string) error {
-	table, err := t.s.Store.DynamicTable(ctx, name)
+// inspect finds out what a definition reads, and refuses what could not be refreshed.
+func (t *Tables) inspect(ctx context.Context, table *refresh.Table) (err error) {
+	if table.Definition, err = derived.Definition(table.Definition); err != nil {
+		return err
+	}
+	db, err := t.Database(ctx)
 	if err != nil {
 		return err
 	}
-	if table.Bundled {
-		return &engine.Error{Code: engine.CodeConflict, Cause: store.ErrConflict,
-			Message: fmt.Sprintf("The table %q comes with Loadstone.", name), Hint: "It can be suspended."}
+	table.Sources, err = db.Inspect(ctx, table.Definition, ingest.Table)
+	return err
+}
+
+// Update changes a table of a user's.
+func (t *Tables) Update(ctx context.Context, table refresh.Table) (refresh.Table, error) {
+	now, err := t.own(ctx, table.Name, "It can be suspended; a table of your own can read it.")
+	if err != nil {
+		return table, err
+	}
+	table.Kind = now.Kind
+	if err := refresh.Check(table); err != nil {
+		return table, err
+	}
+	if err := t.inspect(ctx, &table); err != nil {
+		return table, err
+	}
+	return t.s.Store.UpdateDynamicTable(ctx, table)
+}
+
+// Preview shows what a definition would give.
+func (t *Tables) Preview(ctx context.Context, table refresh.Table) (p query.Preview, err error) {
+	if table.Definition, err = derived.Definition(table.Definition); err != nil {
+		return p, err
+	}
+	db, err := t.Database(ctx)
+	if err != nil {
+		return p, err
+	}
+	p, err = db.Preview(ctx, table.Definition, ingest.Table)
+	if err == nil && slices.Contains(p.Sources, table.Name) {
+		err = store.ReadsItself(table.Name)
+	}
+	return p, err
+}
+
+// Catalog lists what can be read.
+func (t *Tables) Catalog(ctx context.Context) ([]query.Relation, error) {
+	db, err := t.Database(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return db.Catalog(ctx)
+}
+
+// SavedQueries lists the queries that users keep.
+func (t *Tables) SavedQueries(ctx context.Context) ([]query.Saved, error) {
+	return t.s.Store.SavedQueries(ctx)
+}
+
+// SaveQuery keeps one.
+func (t *Tables) SaveQuery(ctx context.Context, q query.Saved) (query.Saved, error) {
+	return t.s.Store.SaveQuery(ctx, q)
+}
+
+// DeleteSavedQuery forgets one.
+func (t *Tables) DeleteSavedQuery(ctx context.Context, name string) error {
+	return t.s.Store.DeleteSavedQuery(ctx, name)
+}
+
+// own is a table of a user's; those that come with Loadstone stay as they are.
+func (t *Tables) own(ctx context.Context, name, instead string) (refresh.Table, error) {
+	table, err := t.s.Store.DynamicTable(ctx, name)
+	if err == nil && table.Bundled {
+		err = &engine.Error{Code: engine.CodeConflict, Cause: store.ErrConflict,
+			Message: fmt.Sprintf("The table %q comes with Loadstone.", name), Hint: instead}
+	}
+	return table, err
+}
+
+// Drop removes a table of a user's; ErrInUse names those that read it.
+func (t *Tables) Drop(ctx context.Context, name string) error {
+	if _, err := t.own(ctx, name, "It can be suspended."); err != nil {
+		return err
 	}
 	db, err := t.Database(ctx)
 	if err != nil {

@@ -1,7 +1,11 @@
-// Package query holds the answers to SQL over results: columns and rows.
+// Package query holds queries over results and their answers: columns and rows.
 package query
 
-import "context"
+import (
+	"context"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
 
 // Column is one of an answer.
 type Column struct {
@@ -22,4 +26,35 @@ type Answer struct {
 // Asker answers queries: one statement that reads, with at most so many rows.
 type Asker interface {
 	Query(ctx context.Context, sql string, rows int) (Answer, error)
+}
+
+// Preview is what the definition of a derived table would give.
+type Preview struct {
+	Answer
+	// Plan is that of the database, a line for each step.
+	Plan string
+	// Sources are the derived tables that it reads.
+	Sources []string
+	// Note says why there are no rows.
+	Note string
+}
+
+// Relation is a table that can be asked.
+type Relation struct {
+	Schema  string   `json:"schema"`
+	Name    string   `json:"name"`
+	Columns []Column `json:"columns" nullable:"false"`
+}
+
+// Saved is a query that somebody keeps under a name.
+type Saved struct {
+	Name string `json:"name"`
+	SQL  string `json:"sql"`
+	// Chart says how the page draws it, as the page writes that into its address.
+	Chart     string      `json:"chart" doc:"How the page draws its answer, as it stands in the page's address."`
+	Version   int64       `json:"version" doc:"Rises with each change."`
+	CreatedBy string      `json:"created_by"`
+	UpdatedBy string      `json:"updated_by"`
+	CreatedAt engine.Time `json:"created_at"`
+	UpdatedAt engine.Time `json:"updated_at"`
 }

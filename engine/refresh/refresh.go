@@ -83,6 +83,7 @@ type Table struct {
 	CreatedBy   string      `json:"created_by"`
 	CreatedAt   engine.Time `json:"created_at"`
 	UpdatedAt   engine.Time `json:"updated_at"`
+	UpdatedBy   string      `json:"updated_by" doc:"Who changed its definition last."`
 }
 
 // Task is what one claim is about: a table, or a part of it that is refreshed by itself.

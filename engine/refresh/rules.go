@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/loadstone-db/loadstone/engine"
 )
@@ -104,8 +106,10 @@ func Check(t Table) error {
 	switch {
 	case t.Name == "" || len(t.Name) > 63:
 		return engine.InvalidField("name", fmt.Sprintf("has %d bytes", len(t.Name)), "choose a name of 1 to 63 bytes")
-	case strings.ContainsAny(t.Name, "\x00\n\r\t/"):
+	case strings.Contains(t.Name, "/") || strings.ContainsFunc(t.Name, unicode.IsControl) || !utf8.ValidString(t.Name):
 		return engine.InvalidField("name", "has a character that cannot be used", "leave out slashes and control characters")
+	case strings.TrimSpace(t.Name) != t.Name || strings.Trim(t.Name, ".") == "":
+		return engine.InvalidField("name", fmt.Sprintf("is %q", t.Name), "begin and end it with a letter")
 	case t.Kind != SQL && t.Kind != Ingest:
 		return engine.InvalidField("kind", fmt.Sprintf("is %q", t.Kind), "SQL")
 	case t.Kind == SQL && strings.TrimSpace(t.Definition) == "":

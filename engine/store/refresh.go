@@ -19,7 +19,7 @@ type Refreshes interface {
 	// DynamicTable reads a table.
 	DynamicTable(ctx context.Context, name string) (refresh.Table, error)
 	// UpdateDynamicTable changes what a user may change of a table, if t.Version is current, else ErrConflict. The
-	// table is refreshed in whole then.
+	// table is refreshed in whole then; one that had failed is active again.
 	UpdateDynamicTable(ctx context.Context, t refresh.Table) (refresh.Table, error)
 	// DropDynamicTable forgets a table with its history; ErrInUse names the tables that read it.
 	DropDynamicTable(ctx context.Context, name string) error

@@ -55,6 +55,7 @@ type Store interface {
 	Nodes
 	RunWishes
 	Refreshes
+	Queries
 	Rooms
 	// Ping proves that the store answers and that its schema is current.
 	Ping(ctx context.Context) error

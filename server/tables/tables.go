@@ -3,12 +3,17 @@ package tables
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/query"
 	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/api"
+	"github.com/loadstone-db/loadstone/server/problem"
 )
 
 // Tables are the derived tables as the API needs them.
@@ -17,12 +22,19 @@ type Tables interface {
 	State(ctx context.Context) (refresh.State, error)
 	History(ctx context.Context, name string, limit int) ([]refresh.Record, error)
 	Create(ctx context.Context, t refresh.Table) (refresh.Table, error)
+	// Update changes a table whose Version is current.
+	Update(ctx context.Context, t refresh.Table) (refresh.Table, error)
+	// Preview shows what the definition of a table would give, without making it.
+	Preview(ctx context.Context, t refresh.Table) (query.Preview, error)
+	// Catalog lists what definitions and queries can read.
+	Catalog(ctx context.Context) ([]query.Relation, error)
 	Drop(ctx context.Context, name string) error
 	// Do refreshes, suspends or resumes a table: "refresh", "suspend", "resume".
 	Do(ctx context.Context, name, verb string) (refresh.Table, error)
 	// AddReader makes a login that reads results, and returns its connection string.
 	AddReader(ctx context.Context, name string) (dsn string, err error)
 	RemoveReader(ctx context.Context, name string) error
+	store.Queries
 }
 
 // The nouns of the engine by the names that they have in the document.
@@ -39,6 +51,16 @@ type (
 	QueryColumn query.Column
 )
 
+// DerivedTableDetail is a derived table with what surrounds it.
+type DerivedTableDetail struct {
+	At    engine.Time  `json:"at"`
+	Table DerivedTable `json:"table"`
+	// ReadBy are the tables that read it: it is not dropped before them.
+	ReadBy  []string         `json:"read_by" nullable:"false" doc:"The derived tables that read it."`
+	Pending []PendingRefresh `json:"pending" nullable:"false"`
+	Claims  []RefreshClaim   `json:"claims" nullable:"false"`
+}
+
 // DerivedTableList is every derived table, with what is waiting and what is under way.
 type DerivedTableList struct {
 	At      engine.Time      `json:"at"`
@@ -50,14 +72,6 @@ type DerivedTableList struct {
 // RefreshHistory is what became of the refreshes of a table, newest first.
 type RefreshHistory struct {
 	Refreshes []RefreshRecord `json:"refreshes" nullable:"false"`
-}
-
-// QueryAnswer is what a query gave.
-type QueryAnswer struct {
-	Columns   []QueryColumn `json:"columns" nullable:"false"`
-	Rows      [][]any       `json:"rows" nullable:"false" doc:"Values are null, true or false, numbers, JSON of json columns, and text for all else."`
-	Truncated bool          `json:"truncated" doc:"There were more rows than were asked for, or than an answer holds."`
-	ElapsedMs float64       `json:"elapsed_ms"`
 }
 
 // as gives the elements of a list their names in the document.
@@ -80,10 +94,15 @@ type DerivedTableInput struct {
 	Priority         int          `json:"priority,omitempty" minimum:"-100" maximum:"100"`
 }
 
-// QueryQuestion is a query.
-type QueryQuestion struct {
-	SQL     string `json:"sql" minLength:"1" maxLength:"100000" doc:"One statement that reads."`
-	MaxRows int    `json:"max_rows,omitempty" minimum:"1" maximum:"100000" default:"1000"`
+// DerivedTableChange is what a user changes of a table.
+type DerivedTableChange struct {
+	Definition       string       `json:"definition" minLength:"1" maxLength:"100000"`
+	Description      string       `json:"description,omitempty" maxLength:"1000"`
+	TargetLagSeconds float64      `json:"target_lag_seconds,omitempty" minimum:"1" maximum:"31622400" default:"60"`
+	Mode             refresh.Mode `json:"refresh_mode,omitempty" enum:"FULL,INCREMENTAL,AUTO" default:"AUTO"`
+	PartitionBy      string       `json:"partition_by,omitempty" enum:",RUN"`
+	Priority         int          `json:"priority,omitempty" minimum:"-100" maximum:"100"`
+	Version          int64        `json:"version" minimum:"1" maximum:"9007199254740991" doc:"The version that was edited; 409 when another has been saved since, with who and when."`
 }
 
 // QueryLogin is a login that reads results.
@@ -92,14 +111,28 @@ type QueryLogin struct {
 	DSN  string `json:"dsn" readOnly:"true" doc:"Shown once."`
 }
 
+type changeInput struct {
+	Named
+	Body DerivedTableChange
+}
+
 type body[T any] struct{ Body T }
 
-type named struct {
-	Name string `path:"name" maxLength:"63"`
+// Named names a table, a login or a query in an address. It is exported so that it can be embedded in other inputs.
+type Named struct {
+	Path string `path:"name" maxLength:"400" doc:"Percent-encoded."`
+}
+
+// name is the name as it is: the router leaves what it finds in an address encoded.
+func (n Named) name() string {
+	if name, err := url.PathUnescape(n.Path); err == nil {
+		return name
+	}
+	return n.Path
 }
 
 type historyInput struct {
-	named
+	Named
 	Limit int `query:"limit" minimum:"1" maximum:"500" default:"50"`
 }
 
@@ -125,10 +158,19 @@ func Register(a *api.API, t Tables) {
 				Pending: as(s.Pending, func(p refresh.Pending) PendingRefresh { return PendingRefresh(p) }),
 				Claims:  as(s.Claims, func(c refresh.Claim) RefreshClaim { return RefreshClaim(c) })}}, err
 		})
+	api.Handle(a, api.Op(http.MethodGet, base+"/{name}", "get-table", tag, "Read a derived table", http.StatusNotFound),
+		func(ctx context.Context, in *Named) (*body[DerivedTableDetail], error) {
+			s, err := t.State(ctx)
+			if err != nil {
+				return nil, err
+			}
+			d, err := detail(s, in.name())
+			return &body[DerivedTableDetail]{d}, err
+		})
 	api.Handle(a, api.Op(http.MethodGet, base+"/{name}/history", "table-history", tag,
 		"What became of the refreshes of a table", http.StatusNotFound),
 		func(ctx context.Context, in *historyInput) (*body[RefreshHistory], error) {
-			records, err := t.History(ctx, in.Name, in.Limit)
+			records, err := t.History(ctx, in.name(), in.Limit)
 			return &body[RefreshHistory]{RefreshHistory{as(records, func(r refresh.Record) RefreshRecord {
 				return RefreshRecord(r)
 			})}}, err
@@ -147,12 +189,59 @@ func Register(a *api.API, t Tables) {
 		}
 		return &body[DerivedTable]{DerivedTable(made)}, err
 	})
+	change := api.Op(http.MethodPut, base+"/{name}", "update-table", tag, "Change a derived table", http.StatusNotFound,
+		http.StatusConflict)
+	change.Description = "It is refreshed in whole then; one that has failed is active again."
+	api.Handle(a, change, func(ctx context.Context, in *changeInput) (*body[DerivedTable], error) {
+		b := in.Body
+		saved, err := t.Update(ctx, refresh.Table{Name: in.name(), Definition: b.Definition, Description: b.Description,
+			TargetLagSeconds: b.TargetLagSeconds, Mode: b.Mode, PartitionBy: b.PartitionBy, Priority: b.Priority,
+			Version: b.Version, UpdatedBy: a.Caller(ctx)})
+		if err == nil {
+			a.Note(ctx, "table.update", saved.Name, fmt.Sprintf("version %d", saved.Version))
+		}
+		return &body[DerivedTable]{DerivedTable(saved)}, err
+	})
+	acts(a, t)
+	queries(a, t)
+	logins(a, t)
+}
+
+// detail is a table of all that there are, with what surrounds it.
+func detail(s refresh.State, name string) (d DerivedTableDetail, err error) {
+	i := slices.IndexFunc(s.Tables, func(t refresh.Table) bool { return t.Name == name })
+	if i < 0 {
+		return d, problem.NotFound("derived table", name)
+	}
+	d = DerivedTableDetail{At: s.Now, Table: DerivedTable(s.Tables[i]), ReadBy: []string{}, Pending: []PendingRefresh{},
+		Claims: []RefreshClaim{}}
+	for _, other := range s.Tables {
+		if slices.Contains(other.Sources, name) {
+			d.ReadBy = append(d.ReadBy, other.Name)
+		}
+	}
+	for _, p := range s.Pending {
+		if p.Table == name {
+			d.Pending = append(d.Pending, PendingRefresh(p))
+		}
+	}
+	for _, c := range s.Claims {
+		if c.Table == name {
+			d.Claims = append(d.Claims, RefreshClaim(c))
+		}
+	}
+	return d, nil
+}
+
+// acts are what is done with a table as a whole.
+func acts(a *api.API, t Tables) {
+	const base = "/api/v1/tables"
 	drop := api.Op(http.MethodDelete, base+"/{name}", "drop-table", tag, "Drop a derived table", http.StatusNotFound,
 		http.StatusConflict)
-	api.Handle(a, drop, func(ctx context.Context, in *named) (*struct{}, error) {
-		err := t.Drop(ctx, in.Name)
+	api.Handle(a, drop, func(ctx context.Context, in *Named) (*struct{}, error) {
+		err := t.Drop(ctx, in.name())
 		if err == nil {
-			a.Note(ctx, "table.drop", in.Name, "")
+			a.Note(ctx, "table.drop", in.name(), "")
 		}
 		return &struct{}{}, err
 	})
@@ -161,23 +250,14 @@ func Register(a *api.API, t Tables) {
 		verb := act.verb
 		o := api.Op(http.MethodPost, base+"/{name}/"+verb, verb+"-table", tag, act.what, http.StatusNotFound,
 			http.StatusConflict)
-		api.Handle(a, o, func(ctx context.Context, in *named) (*body[DerivedTable], error) {
-			table, err := t.Do(ctx, in.Name, verb)
+		api.Handle(a, o, func(ctx context.Context, in *Named) (*body[DerivedTable], error) {
+			table, err := t.Do(ctx, in.name(), verb)
 			if err == nil {
-				a.Note(ctx, "table."+verb, in.Name, "")
+				a.Note(ctx, "table."+verb, in.name(), "")
 			}
 			return &body[DerivedTable]{DerivedTable(table)}, err
 		})
 	}
-	ask := api.Op(http.MethodPost, "/api/query", "query", tag, "Query results with SQL")
-	ask.Description = "One statement that reads, over derived tables and roll-ups, executed by a role that can do " +
-		"nothing else. A token of the scope read may, too."
-	api.Handle(a, ask, func(ctx context.Context, in *body[QueryQuestion]) (*body[QueryAnswer], error) {
-		answer, err := t.Query(ctx, in.Body.SQL, in.Body.MaxRows)
-		return &body[QueryAnswer]{QueryAnswer{as(answer.Columns, func(c query.Column) QueryColumn { return QueryColumn(c) }),
-			append([][]any{}, answer.Rows...), answer.Truncated, answer.ElapsedMs}}, err
-	})
-	logins(a, t)
 }
 
 // logins are the logins of programs that read results.
@@ -200,14 +280,14 @@ func logins(a *api.API, t Tables) {
 	remove := api.Op(http.MethodDelete, base+"/{name}", "remove-query-user", tag, "Remove a login that reads results",
 		http.StatusNotFound, http.StatusConflict)
 	remove.Description = only + "Its sessions end."
-	api.Handle(a, remove, func(ctx context.Context, in *named) (*struct{}, error) {
+	api.Handle(a, remove, func(ctx context.Context, in *Named) (*struct{}, error) {
 		if err := a.Admin(ctx, "remove a login"); err != nil {
 			return nil, err
 		}
-		if err := t.RemoveReader(ctx, in.Name); err != nil {
+		if err := t.RemoveReader(ctx, in.name()); err != nil {
 			return nil, err
 		}
-		a.Note(ctx, "query-user.remove", in.Name, "")
+		a.Note(ctx, "query-user.remove", in.name(), "")
 		return &struct{}{}, nil
 	})
 }

@@ -1,10 +1,20 @@
 package derived
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // LimitRows lowers how many rows a definition may return, for one test.
 func LimitRows(t *testing.T, rows int64) {
 	before := definitionLimits
 	definitionLimits.Rows = rows
 	t.Cleanup(func() { definitionLimits = before })
+}
+
+// LimitPreview lowers how long a preview may take, for one test.
+func LimitPreview(t *testing.T, most time.Duration) {
+	before := previewLimits
+	previewLimits.Statement = most
+	t.Cleanup(func() { previewLimits = before })
 }

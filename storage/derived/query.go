@@ -60,7 +60,7 @@ func (d *Database) Query(ctx context.Context, sql string, most int) (a query.Ans
 	})
 	a.ElapsedMs = float64(time.Since(began).Microseconds()) / 1000
 	if err != nil && !errors.Is(err, errEnough) {
-		return a, refusedSQL(err)
+		return a, refusedSQL(err, sql)
 	}
 	return a, nil
 }
@@ -131,4 +131,10 @@ func value(oid uint32, text []byte) any {
 		return json.RawMessage(append([]byte(nil), text...))
 	}
 	return strings.ToValidUTF8(string(text), "\uFFFD")
+}
+
+// tookTooLong says that a statement came to the end of its time.
+func tookTooLong(err error) bool {
+	var said *pgconn.PgError
+	return errors.As(err, &said) && said.Code == "57014"
 }

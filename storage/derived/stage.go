@@ -54,7 +54,7 @@ func (d *Database) stage(ctx context.Context, c refresh.Claim, columns []column,
 	case result.Rows > definitionLimits.Rows:
 		return stage, tooLarge(fmt.Sprintf("more than %d rows", definitionLimits.Rows))
 	case readErr != nil && !errors.Is(readErr, errStopped):
-		return stage, refusedSQL(readErr)
+		return stage, refusedSQL(readErr, "")
 	}
 	return stage, failed("gathering the rows of a refresh", writeErr)
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/refresh"
@@ -34,7 +33,7 @@ func (d *Database) Materialize(ctx context.Context, t refresh.Table, c refresh.C
 		result.Unchanged = true
 		return result, nil
 	}
-	query := "SELECT * FROM (\n" + t.Definition + "\n) AS definition"
+	query := whole(t.Definition)
 	if result.Mode == refresh.Incremental {
 		query += "\nWHERE run_id = ANY(" + literals(changes.ids()) + ")"
 	}
@@ -73,9 +72,9 @@ func (d *Database) describe(ctx context.Context, definition string) ([]column, e
 	}
 	defer conn.Release()
 	// An empty name is that of the unnamed statement: one statement, and gone with the next.
-	about, err := conn.Conn().PgConn().Prepare(ctx, "", "SELECT * FROM (\n"+definition+"\n) AS definition", nil)
+	about, err := conn.Conn().PgConn().Prepare(ctx, "", whole(definition), nil)
 	if err != nil {
-		return nil, refusedSQL(err)
+		return nil, refusedDefinition(err, definition)
 	}
 	if len(about.ParamOIDs) > 0 {
 		return nil, engine.InvalidField("definition", "has parameters", "write values in their place")
@@ -104,24 +103,6 @@ func (d *Database) describe(ctx context.Context, definition string) ([]column, e
 		columns = append(columns, column{f.Name, typ})
 	}
 	return columns, nil
-}
-
-// refusedSQL is what the database says of a user's SQL.
-func refusedSQL(err error) error {
-	var refused *pgconn.PgError
-	if !errors.As(err, &refused) || strings.HasPrefix(refused.Code, "57P") || strings.HasPrefix(refused.Code, "53") {
-		return failed("executing SQL", err)
-	}
-	e := &engine.Error{Code: engine.CodeInvalid, Cause: err, Message: "The database refuses the SQL: " + refused.Message +
-		".",
-		Hint: refused.Hint}
-	switch refused.Code {
-	case "57014":
-		e.Message, e.Hint = "The SQL took longer than it may.", "Ask for less: fewer runs, fewer rows."
-	case "42501", "25006":
-		e.Hint = "Results can be read; nothing can be written, and functions with side effects cannot be called."
-	}
-	return e
 }
 
 // changes are the runs whose partitions a table does not have as they are now.
@@ -240,43 +221,12 @@ func (d *Database) replace(ctx context.Context, tx pgx.Tx, t refresh.Table, colu
 	return tx.SendBatch(ctx, &batch).Close()
 }
 
-// Sources says which derived tables a definition reads; ingested is the one that the roll-ups belong to. What the
-// reader cannot read is refused.
-func (d *Database) Sources(ctx context.Context, definition, ingested string) ([]string, error) {
-	if _, err := d.describe(ctx, definition); err != nil {
-		return nil, err
-	}
-	var sources []string
-	undo := errors.New("nothing is kept")
-	err := pgx.BeginFunc(ctx, d.owner, func(tx pgx.Tx) error {
-		// Postgres itself says what a view reads. It is never executed.
-		if _, err := tx.Exec(ctx, "CREATE TEMP VIEW definition AS SELECT * FROM (\n"+definition+"\n) AS definition",
-			pgx.QueryExecModeExec); err != nil {
-			return refusedSQL(err)
-		}
-		rows, err := tx.Query(ctx, `SELECT DISTINCT CASE n.nspname WHEN 'tables' THEN c.relname ELSE $1 END
-			FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid JOIN pg_class c ON c.oid = d.refobjid
-				JOIN pg_namespace n ON n.oid = c.relnamespace
-			WHERE d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass
-				AND r.ev_class = 'pg_temp.definition'::regclass AND n.nspname IN ('tables', 'rollup') ORDER BY 1`, ingested)
-		if err != nil {
-			return err
-		}
-		if sources, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
-			return err
-		}
-		return undo
-	})
-	if errors.Is(err, undo) {
-		return sources, nil
-	}
-	return nil, failed("looking what a definition reads", err)
-}
-
 // Drop removes a derived table.
 func (d *Database) Drop(ctx context.Context, name string) error {
 	err := pgx.BeginFunc(ctx, d.owner, func(tx pgx.Tx) error {
 		var batch pgx.Batch
+		// A refresh that is about to commit ends first: afterwards it would make the table anew.
+		batch.Queue("SELECT FROM staging.fences WHERE dynamic_table = $1 AND subtask = '' FOR UPDATE", name)
 		batch.Queue("DROP TABLE IF EXISTS " + pgx.Identifier{"tables", name}.Sanitize())
 		batch.Queue("DELETE FROM staging.contents WHERE dynamic_table = $1", name)
 		batch.Queue("DELETE FROM staging.partitions WHERE dynamic_table = $1", name)

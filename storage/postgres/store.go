@@ -22,6 +22,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 	"github.com/loadstone-db/loadstone/storage/postgres/ledger"
 	"github.com/loadstone-db/loadstone/storage/postgres/noderows"
+	"github.com/loadstone-db/loadstone/storage/postgres/queryrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/refreshrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 	"github.com/loadstone-db/loadstone/storage/postgres/wishrows"
@@ -33,6 +34,7 @@ type Store struct {
 	pool, probe *pgxpool.Pool
 	noderows.Rows
 	refreshrows.Queue
+	queryrows.Saved
 	wishrows.Wishes
 	ledger.Book
 	keys    *keyring.Keyring
@@ -82,7 +84,8 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...tar
 		known[d.Name()] = d
 	}
 	s := &Store{pool: pool, Rows: noderows.Rows{Pool: pool}, Wishes: wishrows.Wishes{Pool: pool},
-		Queue: refreshrows.Queue{Pool: pool}, Book: ledger.Book{Rooms: pool}, probe: probe, keys: keys,
+		Queue: refreshrows.Queue{Pool: pool}, Saved: queryrows.Saved{Pool: pool}, Book: ledger.Book{Rooms: pool},
+		probe: probe, keys: keys,
 		secrets: target.SecretsOf(known)}
 	if err := s.Ping(ctx); err != nil {
 		s.Close()

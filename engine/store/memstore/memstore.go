@@ -20,6 +20,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/store/memstore/memqueries"
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memrefresh"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
@@ -27,6 +28,7 @@ import (
 // Store implements store.Store. It is safe for concurrent use.
 type Store struct {
 	*memrefresh.Queue
+	memqueries.Saved
 	secrets target.Secrets
 
 	mu          sync.Mutex

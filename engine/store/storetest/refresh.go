@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -92,7 +93,7 @@ func dynamicTables(t *testing.T, s store.Store) {
 	daily.Version = 1
 	_, err = s.UpdateDynamicTable(ctx, daily)
 	wantError(t, err, store.ErrConflict) // a circle
-	daily.Sources, daily.Definition = []string{"runs"}, "SELECT 2 AS two"
+	daily.Sources, daily.Definition, daily.UpdatedBy = []string{"runs"}, "SELECT 2 AS two", "bob"
 	updated, err := s.UpdateDynamicTable(ctx, daily)
 	must(t, err)
 	if updated.Version != 2 || updated.Definition != "SELECT 2 AS two" || !updated.AsOf.IsZero() {
@@ -105,6 +106,20 @@ func dynamicTables(t *testing.T, s store.Store) {
 	wantError(t, err, store.ErrNotFound)
 	_, err = s.UpdateDynamicTable(ctx, daily) // the version that was edited is not the newest
 	wantError(t, err, store.ErrConflict)
+	if err == nil || !strings.Contains(err.Error(), "bob") ||
+		!strings.Contains(err.Error(), updated.UpdatedAt.UTC().Format("15:04:05")) {
+		t.Errorf("who was faster, and when: %v", err)
+	}
+	must(t, s.SetDynamicTableStatus(ctx, "daily", refresh.Failed))
+	daily.Version = 2
+	if again, err := s.UpdateDynamicTable(ctx, daily); err != nil || again.Status != refresh.Active {
+		t.Errorf("a failed table that was changed: %+v, %v", again, err)
+	}
+	must(t, s.SetDynamicTableStatus(ctx, "daily", refresh.Suspended))
+	daily.Version = 3
+	if again, err := s.UpdateDynamicTable(ctx, daily); err != nil || again.Status != refresh.Suspended {
+		t.Errorf("a suspended table that was changed: %+v, %v", again, err)
+	}
 	wantError(t, s.DropDynamicTable(ctx, "daily"), store.ErrInUse)
 	wantError(t, s.DropDynamicTable(ctx, "nowhere"), store.ErrNotFound)
 	must(t, s.DropDynamicTable(ctx, odd))

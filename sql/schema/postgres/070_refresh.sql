@@ -29,6 +29,8 @@ CREATE TABLE IF NOT EXISTS dynamic_tables (
     CONSTRAINT dynamic_table_definition CHECK ((kind = 'SQL') = (definition <> ''))
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 100, autovacuum_vacuum_scale_factor = 0.1);
 
+ALTER TABLE dynamic_tables ADD COLUMN IF NOT EXISTS updated_by text NOT NULL DEFAULT '';
+
 -- What a table reads. A table is not dropped while another one reads it.
 CREATE TABLE IF NOT EXISTS dynamic_table_sources (
     dynamic_table  text NOT NULL REFERENCES dynamic_tables ON DELETE CASCADE,

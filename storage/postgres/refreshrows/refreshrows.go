@@ -27,7 +27,7 @@ var _ store.Refreshes = Queue{}
 // columns are those of a table, in the order of fields.
 const columns = `t.name, t.kind, t.definition, t.description, t.bundled, t.target_lag_seconds, t.refresh_mode, t.partition_by,
 	t.priority, t.status, t.version, t.changed_at, t.behind_since, t.as_of, t.next_refresh_due, t.last_seconds, t.failures,
-	t.error, t.created_by, t.created_at, t.updated_at,
+	t.error, t.created_by, t.created_at, t.updated_at, t.updated_by,
 	ARRAY(SELECT s.source FROM dynamic_table_sources s WHERE s.dynamic_table = t.name ORDER BY s.source)`
 
 func table(row pgx.CollectableRow) (t refresh.Table, err error) {
@@ -35,7 +35,7 @@ func table(row pgx.CollectableRow) (t refresh.Table, err error) {
 	err = row.Scan(&t.Name, &t.Kind, &t.Definition, &t.Description, &t.Bundled, &t.TargetLagSeconds, &t.Mode,
 		&t.PartitionBy,
 		&t.Priority, &t.Status, &t.Version, &changed, &behind, &asOf, &due, &t.LastSeconds, &t.Failures, &t.Error,
-		&t.CreatedBy, &t.CreatedAt.Time, &t.UpdatedAt.Time, &t.Sources)
+		&t.CreatedBy, &t.CreatedAt.Time, &t.UpdatedAt.Time, &t.UpdatedBy, &t.Sources)
 	t.ChangedAt, t.BehindSince, t.AsOf, t.NextDue = instant(changed), instant(behind), instant(asOf), instant(due)
 	t.CreatedAt, t.UpdatedAt = engine.At(t.CreatedAt.Time), engine.At(t.UpdatedAt.Time)
 	return t, err
@@ -66,7 +66,8 @@ func (q Queue) CreateDynamicTable(ctx context.Context, t refresh.Table) (made re
 	}
 	err = pgx.BeginFunc(ctx, q.Pool, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `INSERT INTO dynamic_tables (name, kind, definition, description, bundled, target_lag_seconds,
-				refresh_mode, partition_by, priority, created_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+				refresh_mode, partition_by, priority, created_by, updated_by)
+				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)`,
 			t.Name, string(t.Kind), t.Definition, store.CleanText(t.Description), t.Bundled, t.TargetLagSeconds, string(t.Mode),
 			t.PartitionBy, t.Priority, store.CleanText(t.CreatedBy))
 		var refused *pgconn.PgError
@@ -116,17 +117,19 @@ func (q Queue) UpdateDynamicTable(ctx context.Context, t refresh.Table) (made re
 	err = pgx.BeginFunc(ctx, q.Pool, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `UPDATE dynamic_tables SET definition = $3, description = $4, target_lag_seconds = $5,
 				refresh_mode = $6, partition_by = $7, priority = $8, version = version + 1, updated_at = clock_timestamp(),
-				as_of = NULL, changed_at = clock_timestamp(), behind_since = clock_timestamp()
+				as_of = NULL, changed_at = clock_timestamp(), behind_since = clock_timestamp(), updated_by = $9,
+				status = CASE status WHEN 'FAILED' THEN 'ACTIVE' ELSE status END, failures = 0, error = ''
 			WHERE name = $1 AND version = $2`, t.Name, t.Version, t.Definition, store.CleanText(t.Description),
-			t.TargetLagSeconds, string(t.Mode), t.PartitionBy, t.Priority)
+			t.TargetLagSeconds, string(t.Mode), t.PartitionBy, t.Priority, store.CleanText(t.UpdatedBy))
 		if err != nil {
 			return dberr.Failed("saving a derived table", err)
 		}
 		if tag.RowsAffected() == 0 {
-			if _, err := read(ctx, tx, t.Name); err != nil {
+			there, err := read(ctx, tx, t.Name)
+			if err != nil {
 				return err
 			}
-			return dberr.Conflict("Somebody else has changed this table meanwhile.", "Read it again and repeat your change.")
+			return store.ChangedMeanwhile("table", t.Name, there.UpdatedBy, there.UpdatedAt, there.Version)
 		}
 		if err := sources(ctx, tx, t); err != nil {
 			return err

@@ -1174,6 +1174,88 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/query/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Cancel a query of one's own */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["QueryCancel"];
+                };
+            };
+            responses: {
+                /** @description No Content */
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/query/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Query results into a file */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["QueryExport"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        "Cache-Control"?: string;
+                        "Content-Disposition"?: string;
+                        "Content-Type"?: string;
+                        "X-Truncated"?: string;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": string;
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/runs": {
         parameters: {
             query?: never;
@@ -2496,6 +2578,142 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/queries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the saved queries */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SavedQueryList"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/queries/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Save a query */
+        put: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description Percent-encoded. */
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["SavedQueryInput"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SavedQuery"];
+                    };
+                };
+            };
+        };
+        post?: never;
+        /** Delete a saved query */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description Percent-encoded. */
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description No Content */
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/query-catalog": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What can be queried */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["QueryCatalog"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/query-users": {
         parameters: {
             query?: never;
@@ -2558,6 +2776,7 @@ export interface paths {
                 query?: never;
                 header?: never;
                 path: {
+                    /** @description Percent-encoded. */
                     name: string;
                 };
                 cookie?: never;
@@ -2611,6 +2830,49 @@ export interface paths {
         };
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/table-preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Show what a definition would give: plan, columns, first rows
+         * @description Nothing is made. The rows are left out when they take longer than two seconds.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["TablePreviewInput"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["TablePreview"];
+                    };
+                };
+            };
+        };
         delete?: never;
         options?: never;
         head?: never;
@@ -2687,8 +2949,61 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
-        put?: never;
+        /** Read a derived table */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description Percent-encoded. */
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["DerivedTableDetail"];
+                    };
+                };
+            };
+        };
+        /**
+         * Change a derived table
+         * @description It is refreshed in whole then; one that has failed is active again.
+         */
+        put: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description Percent-encoded. */
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["DerivedTableChange"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["DerivedTable"];
+                    };
+                };
+            };
+        };
         post?: never;
         /** Drop a derived table */
         delete: {
@@ -2696,6 +3011,7 @@ export interface paths {
                 query?: never;
                 header?: never;
                 path: {
+                    /** @description Percent-encoded. */
                     name: string;
                 };
                 cookie?: never;
@@ -2730,7 +3046,10 @@ export interface paths {
                     limit?: number;
                 };
                 header?: never;
-                path?: never;
+                path: {
+                    /** @description Percent-encoded. */
+                    name: string;
+                };
                 cookie?: never;
             };
             requestBody?: never;
@@ -2769,6 +3088,7 @@ export interface paths {
                 query?: never;
                 header?: never;
                 path: {
+                    /** @description Percent-encoded. */
                     name: string;
                 };
                 cookie?: never;
@@ -2807,6 +3127,7 @@ export interface paths {
                 query?: never;
                 header?: never;
                 path: {
+                    /** @description Percent-encoded. */
                     name: string;
                 };
                 cookie?: never;
@@ -2845,6 +3166,7 @@ export interface paths {
                 query?: never;
                 header?: never;
                 path: {
+                    /** @description Percent-encoded. */
                     name: string;
                 };
                 cookie?: never;
@@ -3322,11 +3644,45 @@ export interface components {
             target_lag_seconds: number;
             /** Format: date-time */
             updated_at: string | null;
+            /** @description Who changed its definition last. */
+            updated_by: string;
             /**
              * Format: int64
              * @description Rises with each change of the definition.
              */
             version: number;
+        };
+        DerivedTableChange: {
+            definition: string;
+            description?: string;
+            /** @enum {string} */
+            partition_by?: "" | "RUN";
+            /** Format: int64 */
+            priority?: number;
+            /**
+             * @default AUTO
+             * @enum {string}
+             */
+            refresh_mode: "FULL" | "INCREMENTAL" | "AUTO";
+            /**
+             * Format: double
+             * @default 60
+             */
+            target_lag_seconds: number;
+            /**
+             * Format: int64
+             * @description The version that was edited; 409 when another has been saved since, with who and when.
+             */
+            version: number;
+        };
+        DerivedTableDetail: {
+            /** Format: date-time */
+            at: string | null;
+            claims: components["schemas"]["RefreshClaim"][];
+            pending: components["schemas"]["PendingRefresh"][];
+            /** @description The derived tables that read it. */
+            read_by: string[];
+            table: components["schemas"]["DerivedTable"];
         };
         DerivedTableInput: {
             /** @description One SELECT over derived tables and roll-ups. */
@@ -3509,6 +3865,8 @@ export interface components {
             run?: string;
         };
         FieldError: {
+            /** Format: int64 */
+            column?: number;
             field: string;
             hint?: string;
             /** Format: int64 */
@@ -4747,10 +5105,26 @@ export interface components {
             /** @description There were more rows than were asked for, or than an answer holds. */
             truncated: boolean;
         };
+        QueryCancel: {
+            query_id: string;
+        };
+        QueryCatalog: {
+            relations: components["schemas"]["QueryRelation"][];
+        };
         QueryColumn: {
             name: string;
             /** @description As the database names it. */
             type: string;
+        };
+        QueryExport: {
+            /** @enum {string} */
+            format: "csv" | "json" | "parquet";
+            /**
+             * Format: int64
+             * @default 100000
+             */
+            max_rows: number;
+            sql: string;
         };
         QueryLogin: {
             /** @description Shown once. */
@@ -4767,8 +5141,16 @@ export interface components {
              * @default 1000
              */
             max_rows: number;
+            /** @description A name of the caller's, by which it can be cancelled. */
+            query_id?: string;
             /** @description One statement that reads. */
             sql: string;
+        };
+        QueryRelation: {
+            columns: components["schemas"]["QueryColumn"][];
+            name: string;
+            /** @enum {string} */
+            schema: "tables" | "rollup";
         };
         Ready: {
             checks: components["schemas"]["ReadyChecks"];
@@ -5100,6 +5482,35 @@ export interface components {
             /** Format: int64 */
             workers_registered: number;
         };
+        SavedQuery: {
+            /** @description How the page draws its answer, as it stands in the page's address. */
+            chart: string;
+            /** Format: date-time */
+            created_at: string | null;
+            created_by: string;
+            name: string;
+            sql: string;
+            /** Format: date-time */
+            updated_at: string | null;
+            updated_by: string;
+            /**
+             * Format: int64
+             * @description Rises with each change.
+             */
+            version: number;
+        };
+        SavedQueryInput: {
+            chart?: string;
+            sql: string;
+            /**
+             * Format: int64
+             * @description The version that was edited, 0 for a new query; 409 when another has been saved since.
+             */
+            version?: number;
+        };
+        SavedQueryList: {
+            queries: components["schemas"]["SavedQuery"][];
+        };
         Scaling: {
             /** Format: int64 */
             max_workers?: number;
@@ -5394,6 +5805,26 @@ export interface components {
             /** Format: int64 */
             rows: number;
             rows_exact: boolean;
+        };
+        TablePreview: {
+            columns: components["schemas"]["QueryColumn"][];
+            /** Format: double */
+            elapsed_ms: number;
+            /** @description Why there are no rows. */
+            note: string;
+            /** @description The plan of the database, a line for each step. */
+            plan: string;
+            /** @description Values are null, true or false, numbers, JSON of json columns, and text for all else. */
+            rows: (unknown[] | null)[];
+            /** @description The derived tables that it reads. */
+            sources: string[];
+            /** @description There were more rows than were asked for, or than an answer holds. */
+            truncated: boolean;
+        };
+        TablePreviewInput: {
+            definition: string;
+            /** @description Of the table, which may not read itself. */
+            name?: string;
         };
         Target: {
             adapter: string;
@@ -5816,6 +6247,8 @@ export type ConnectionTestBody = components['schemas']['ConnectionTestBody'];
 export type Cost = components['schemas']['Cost'];
 export type CustomMetrics = components['schemas']['CustomMetrics'];
 export type DerivedTable = components['schemas']['DerivedTable'];
+export type DerivedTableChange = components['schemas']['DerivedTableChange'];
+export type DerivedTableDetail = components['schemas']['DerivedTableDetail'];
 export type DerivedTableInput = components['schemas']['DerivedTableInput'];
 export type DerivedTableList = components['schemas']['DerivedTableList'];
 export type Dispersion = components['schemas']['Dispersion'];
@@ -5907,10 +6340,14 @@ export type Prepare = components['schemas']['Prepare'];
 export type PrepareProgress = components['schemas']['PrepareProgress'];
 export type Problem = components['schemas']['Problem'];
 export type QueryAnswer = components['schemas']['QueryAnswer'];
+export type QueryCancel = components['schemas']['QueryCancel'];
+export type QueryCatalog = components['schemas']['QueryCatalog'];
 export type QueryColumn = components['schemas']['QueryColumn'];
+export type QueryExport = components['schemas']['QueryExport'];
 export type QueryLogin = components['schemas']['QueryLogin'];
 export type QueryLoginInput = components['schemas']['QueryLoginInput'];
 export type QueryQuestion = components['schemas']['QueryQuestion'];
+export type QueryRelation = components['schemas']['QueryRelation'];
 export type Ready = components['schemas']['Ready'];
 export type ReadyChecks = components['schemas']['ReadyChecks'];
 export type RefreshClaim = components['schemas']['RefreshClaim'];
@@ -5925,6 +6362,9 @@ export type RunFromTemplateBody = components['schemas']['RunFromTemplateBody'];
 export type RunList = components['schemas']['RunList'];
 export type RunResult = components['schemas']['RunResult'];
 export type RunRow = components['schemas']['RunRow'];
+export type SavedQuery = components['schemas']['SavedQuery'];
+export type SavedQueryInput = components['schemas']['SavedQueryInput'];
+export type SavedQueryList = components['schemas']['SavedQueryList'];
 export type Scaling = components['schemas']['Scaling'];
 export type Scenario = components['schemas']['Scenario'];
 export type Sends = components['schemas']['Sends'];
@@ -5947,6 +6387,8 @@ export type Stop = components['schemas']['Stop'];
 export type Summary = components['schemas']['Summary'];
 export type Supports = components['schemas']['Supports'];
 export type Table = components['schemas']['Table'];
+export type TablePreview = components['schemas']['TablePreview'];
+export type TablePreviewInput = components['schemas']['TablePreviewInput'];
 export type Target = components['schemas']['Target'];
 export type TargetPreflight = components['schemas']['TargetPreflight'];
 export type TargetReport = components['schemas']['TargetReport'];

@@ -122,6 +122,7 @@ func (s *Queue) CreateDynamicTable(ctx context.Context, t refresh.Table) (refres
 	at := engine.At(now())
 	t.Status, t.Version, t.CreatedAt, t.UpdatedAt = refresh.Active, 1, at, at
 	t.Description, t.CreatedBy = store.CleanText(t.Description), store.CleanText(t.CreatedBy)
+	t.UpdatedBy = t.CreatedBy
 	t.Sources = slices.Sorted(slices.Values(t.Sources))
 	s.tables[t.Name] = &t
 	return shownTable(t), nil
@@ -160,7 +161,7 @@ func (s *Queue) UpdateDynamicTable(ctx context.Context, t refresh.Table) (refres
 		return t, err
 	}
 	if old.Version != t.Version {
-		return t, fmt.Errorf("changing the derived table %s: %w", t.Name, store.ErrConflict)
+		return t, store.ChangedMeanwhile("table", t.Name, old.UpdatedBy, old.UpdatedAt, old.Version)
 	}
 	if err := s.reads(t); err != nil {
 		return t, err
@@ -171,6 +172,10 @@ func (s *Queue) UpdateDynamicTable(ctx context.Context, t refresh.Table) (refres
 	old.Mode, old.PartitionBy, old.Priority = t.Mode, t.PartitionBy, t.Priority
 	old.Sources = slices.Sorted(slices.Values(t.Sources))
 	old.Version++
+	old.UpdatedBy, old.Failures, old.Error = store.CleanText(t.UpdatedBy), 0, ""
+	if old.Status == refresh.Failed {
+		old.Status = refresh.Active
+	}
 	old.UpdatedAt, old.ChangedAt, old.BehindSince, old.AsOf = at, at, at, engine.Time{}
 	return shownTable(*old), nil
 }

@@ -1,0 +1,234 @@
+package tables
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/query"
+	"github.com/loadstone-db/loadstone/engine/query/asfile"
+	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/server/api"
+)
+
+// QueryAnswer is what a query gave.
+type QueryAnswer struct {
+	Columns   []QueryColumn `json:"columns" nullable:"false"`
+	Rows      [][]any       `json:"rows" nullable:"false" doc:"Values are null, true or false, numbers, JSON of json columns, and text for all else."`
+	Truncated bool          `json:"truncated" doc:"There were more rows than were asked for, or than an answer holds."`
+	ElapsedMs float64       `json:"elapsed_ms"`
+}
+
+func answerOf(a query.Answer) QueryAnswer {
+	return QueryAnswer{as(a.Columns, func(c query.Column) QueryColumn { return QueryColumn(c) }),
+		append([][]any{}, a.Rows...), a.Truncated, a.ElapsedMs}
+}
+
+// QueryQuestion is a query.
+type QueryQuestion struct {
+	SQL     string `json:"sql" minLength:"1" maxLength:"100000" doc:"One statement that reads."`
+	MaxRows int    `json:"max_rows,omitempty" minimum:"1" maximum:"100000" default:"1000"`
+	QueryID string `json:"query_id,omitempty" pattern:"^[A-Za-z0-9-]{8,64}$" doc:"A name of the caller's, by which it can be cancelled."`
+}
+
+// QueryExport is a query whose answer becomes a file.
+type QueryExport struct {
+	SQL     string `json:"sql" minLength:"1" maxLength:"100000"`
+	MaxRows int    `json:"max_rows,omitempty" minimum:"1" maximum:"100000" default:"100000"`
+	Format  string `json:"format" enum:"csv,json,parquet"`
+}
+
+// QueryCancel names a query that is under way.
+type QueryCancel struct {
+	QueryID string `json:"query_id" pattern:"^[A-Za-z0-9-]{8,64}$"`
+}
+
+// TablePreviewInput is a definition that is not a table's yet.
+type TablePreviewInput struct {
+	Name       string `json:"name,omitempty" maxLength:"63" doc:"Of the table, which may not read itself."`
+	Definition string `json:"definition" minLength:"1" maxLength:"100000"`
+}
+
+// TablePreview is what a definition would give.
+type TablePreview struct {
+	Plan    string   `json:"plan" doc:"The plan of the database, a line for each step."`
+	Sources []string `json:"sources" nullable:"false" doc:"The derived tables that it reads."`
+	QueryAnswer
+	Note string `json:"note" doc:"Why there are no rows."`
+}
+
+// QueryRelation is a table that can be asked.
+type QueryRelation struct {
+	Schema  string        `json:"schema" enum:"tables,rollup"`
+	Name    string        `json:"name"`
+	Columns []QueryColumn `json:"columns" nullable:"false"`
+}
+
+// QueryCatalog is what can be asked.
+type QueryCatalog struct {
+	Relations []QueryRelation `json:"relations" nullable:"false"`
+}
+
+// SavedQuery is a query under a name.
+type SavedQuery query.Saved
+
+// SavedQueryList is every saved query, by name.
+type SavedQueryList struct {
+	Queries []SavedQuery `json:"queries" nullable:"false"`
+}
+
+// SavedQueryInput is a query to be saved.
+type SavedQueryInput struct {
+	SQL     string `json:"sql" minLength:"1" maxLength:"100000"`
+	Chart   string `json:"chart,omitempty" maxLength:"1000"`
+	Version int64  `json:"version,omitempty" minimum:"0" maximum:"9007199254740991" doc:"The version that was edited, 0 for a new query; 409 when another has been saved since."`
+}
+
+type savedInput struct {
+	Named
+	Body SavedQueryInput
+}
+
+type file struct {
+	ContentType  string `header:"Content-Type"`
+	Disposition  string `header:"Content-Disposition"`
+	CacheControl string `header:"Cache-Control"`
+	Truncated    string `header:"X-Truncated" doc:"true when there were more rows."`
+	Body         []byte
+}
+
+// errCancelled ends a query that its caller does not want any more.
+var errCancelled = &engine.Error{Code: engine.CodeConflict, Message: "The query was cancelled."}
+
+// underWay are the queries that can be cancelled, by caller and id.
+type underWay struct {
+	mu      sync.Mutex
+	cancels map[string]context.CancelCauseFunc
+}
+
+// begin makes a query cancellable until done is called.
+func (u *underWay) begin(ctx context.Context, key string) (_ context.Context, done func(), err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.cancels[key] != nil {
+		return nil, nil, &engine.Error{Code: engine.CodeConflict, Message: "A query of this query_id is under way."}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	u.cancels[key] = cancel
+	return ctx, func() {
+		cancel(nil)
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		delete(u.cancels, key)
+	}, nil
+}
+
+func (u *underWay) cancel(key string) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	cancel := u.cancels[key]
+	if cancel == nil {
+		return &engine.Error{Code: engine.CodeNotFound, Message: "This query is not under way on this server."}
+	}
+	cancel(errCancelled)
+	return nil
+}
+
+// queries are SQL over results, and the queries that are kept.
+func queries(a *api.API, t Tables) {
+	running := &underWay{cancels: map[string]context.CancelCauseFunc{}}
+	key := func(ctx context.Context, id string) string { return a.Caller(ctx) + "\x00" + id }
+	ask := api.Op(http.MethodPost, "/api/query", "query", tag, "Query results with SQL", http.StatusConflict)
+	ask.Description = "One statement that reads, over derived tables and roll-ups, executed by a role that can do " +
+		"nothing else. A token of the scope read may, too."
+	api.Handle(a, ask, func(ctx context.Context, in *body[QueryQuestion]) (*body[QueryAnswer], error) {
+		if id := in.Body.QueryID; id != "" {
+			asking, done, err := running.begin(ctx, key(ctx, id))
+			if err != nil {
+				return nil, err
+			}
+			defer done()
+			ctx = asking
+		}
+		answer, err := t.Query(ctx, in.Body.SQL, in.Body.MaxRows)
+		if err != nil && errors.Is(context.Cause(ctx), errCancelled) {
+			err = errCancelled
+		}
+		return &body[QueryAnswer]{answerOf(answer)}, err
+	})
+	cancel := api.Op(http.MethodPost, "/api/query/cancel", "cancel-query", tag, "Cancel a query of one's own",
+		http.StatusNotFound)
+	cancel.DefaultStatus = http.StatusNoContent
+	api.Handle(a, cancel, func(ctx context.Context, in *body[QueryCancel]) (*struct{}, error) {
+		return &struct{}{}, running.cancel(key(ctx, in.Body.QueryID))
+	})
+	api.Handle(a, api.Op(http.MethodPost, "/api/query/export", "export-query", tag, "Query results into a file"),
+		func(ctx context.Context, in *body[QueryExport]) (*file, error) { return export(ctx, t, in.Body) })
+	api.Handle(a, api.Op(http.MethodGet, "/api/v1/query-catalog", "query-catalog", tag, "What can be queried"),
+		func(ctx context.Context, _ *struct{}) (*body[QueryCatalog], error) {
+			list, err := t.Catalog(ctx)
+			return &body[QueryCatalog]{QueryCatalog{as(list, func(r query.Relation) QueryRelation {
+				return QueryRelation{r.Schema, r.Name, as(r.Columns, func(c query.Column) QueryColumn { return QueryColumn(c) })}
+			})}}, err
+		})
+	preview := api.Op(http.MethodPost, "/api/v1/table-preview", "preview-table", tag,
+		"Show what a definition would give: plan, columns, first rows")
+	preview.Description = "Nothing is made. The rows are left out when they take longer than two seconds."
+	api.Handle(a, preview, func(ctx context.Context, in *body[TablePreviewInput]) (*body[TablePreview], error) {
+		p, err := t.Preview(ctx, refresh.Table{Name: in.Body.Name, Definition: in.Body.Definition})
+		return &body[TablePreview]{TablePreview{p.Plan, append([]string{}, p.Sources...), answerOf(p.Answer), p.Note}}, err
+	})
+	saved(a, t)
+}
+
+var media = map[string]string{"csv": "text/csv; charset=utf-8", "json": "application/x-ndjson",
+	"parquet": "application/vnd.apache.parquet"}
+
+func export(ctx context.Context, t Tables, e QueryExport) (*file, error) {
+	answer, err := t.Query(ctx, e.SQL, e.MaxRows)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	if err := asfile.Write(&out, e.Format, answer); err != nil {
+		return nil, err
+	}
+	f := &file{ContentType: media[e.Format], Disposition: `attachment; filename="query.` + e.Format + `"`,
+		CacheControl: "private, no-store", Body: out.Bytes()}
+	if answer.Truncated {
+		f.Truncated = "true"
+	}
+	return f, nil
+}
+
+// saved are the queries that users keep.
+func saved(a *api.API, t Tables) {
+	const base = "/api/v1/queries"
+	api.Handle(a, api.Op(http.MethodGet, base, "list-queries", tag, "List the saved queries"),
+		func(ctx context.Context, _ *struct{}) (*body[SavedQueryList], error) {
+			list, err := t.SavedQueries(ctx)
+			return &body[SavedQueryList]{SavedQueryList{as(list, func(q query.Saved) SavedQuery { return SavedQuery(q) })}}, err
+		})
+	save := api.Op(http.MethodPut, base+"/{name}", "save-query", tag, "Save a query", http.StatusNotFound,
+		http.StatusConflict)
+	api.Handle(a, save, func(ctx context.Context, in *savedInput) (*body[SavedQuery], error) {
+		b := in.Body
+		q, err := t.SaveQuery(ctx, query.Saved{Name: in.name(), SQL: b.SQL, Chart: b.Chart, Version: b.Version,
+			UpdatedBy: a.Caller(ctx)})
+		if err == nil {
+			a.Note(ctx, "query.save", q.Name, "")
+		}
+		return &body[SavedQuery]{SavedQuery(q)}, err
+	})
+	remove := api.Op(http.MethodDelete, base+"/{name}", "delete-query", tag, "Delete a saved query", http.StatusNotFound)
+	api.Handle(a, remove, func(ctx context.Context, in *Named) (*struct{}, error) {
+		err := t.DeleteSavedQuery(ctx, in.name())
+		if err == nil {
+			a.Note(ctx, "query.delete", in.name(), "")
+		}
+		return &struct{}{}, err
+	})
+}

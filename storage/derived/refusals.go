@@ -1,0 +1,58 @@
+package derived
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// refusedSQL is what the database says of a user's query, at its place in the text.
+func refusedSQL(err error, text string) error { return refused(err, "sql", text, 0) }
+
+// refusedDefinition is what it says of a definition, which was sent inside whole.
+func refusedDefinition(err error, text string) error {
+	return refused(err, "definition", text, len(wholeBefore))
+}
+
+// refused puts the refusal of the database into words. The text begins after so many characters of what was sent.
+func refused(err error, field, text string, before int) error {
+	var said *pgconn.PgError
+	if !errors.As(err, &said) || strings.HasPrefix(said.Code, "57P") || strings.HasPrefix(said.Code, "53") {
+		return failed("executing SQL", err)
+	}
+	e := &engine.Error{Code: engine.CodeInvalid, Cause: err, Message: "The database refuses the SQL: " + said.Message +
+		".",
+		Hint: said.Hint}
+	switch said.Code {
+	case "57014":
+		e.Message, e.Hint = "The SQL took longer than it may.", "Ask for less: fewer runs, fewer rows."
+	case "42501", "25006":
+		e.Hint = "Results can be read; nothing can be written, and functions with side effects cannot be called."
+	}
+	if line, column := place(text, int(said.Position)-before); line > 0 {
+		e.Message = "The database refuses the SQL."
+		e.Fields = []engine.FieldError{{Field: field, Message: said.Message, Hint: e.Hint, Line: line, Column: column}}
+		e.Hint = ""
+	}
+	return e
+}
+
+// place is the line and the column, from 1, of a character of a text; 0 when it is before the text, or there is none.
+// What is behind the text is missing at its end.
+func place(text string, character int) (line, column int) {
+	if character < 1 || text == "" {
+		return 0, 0
+	}
+	runes := []rune(strings.TrimRight(text, " \t\r\n"))
+	line, column = 1, 1
+	for _, r := range runes[:min(character-1, len(runes))] {
+		column++
+		if r == '\n' {
+			line, column = line+1, 1
+		}
+	}
+	return line, column
+}
