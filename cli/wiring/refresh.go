@@ -19,9 +19,10 @@ import (
 
 // RefreshFlags say who keeps derived tables fresh, and where they are.
 type RefreshFlags struct {
-	RefreshWorkers   int    `name:"refresh-workers" default:"2" placeholder:"N" env:"LOADSTONE_REFRESH_WORKERS" help:"How many derived tables and finished runs this server works on at a time; 0 leaves it to others (default: 2)."`
-	ResultsDatabase  string `name:"results-database-url" placeholder:"URL" env:"LOADSTONE_RESULTS_DATABASE_URL" help:"With --database-url: the database of the derived tables, as its owner. Another database than the control store's; without it there are no derived tables."`
-	ResultsReaderURL string `name:"results-reader-url" placeholder:"URL" env:"LOADSTONE_RESULTS_READER_URL" help:"The same database as a role that may only connect to it: definitions and queries run as that role."`
+	RefreshWorkers   int      `name:"refresh-workers" default:"2" placeholder:"N" env:"LOADSTONE_REFRESH_WORKERS" help:"How many derived tables and finished runs this server works on at a time; 0 leaves it to others (default: 2)."`
+	Ingest           []string `name:"ingest" enum:"executions" placeholder:"WHAT" env:"LOADSTONE_INGEST" help:"What else finished runs bring into the results database: executions (each single one, as the table executions). The same on all servers."`
+	ResultsDatabase  string   `name:"results-database-url" placeholder:"URL" env:"LOADSTONE_RESULTS_DATABASE_URL" help:"With --database-url: the database of the derived tables, as its owner. Another database than the control store's; without it there are no derived tables."`
+	ResultsReaderURL string   `name:"results-reader-url" placeholder:"URL" env:"LOADSTONE_RESULTS_READER_URL" help:"The same database as a role that may only connect to it: definitions and queries run as that role."`
 }
 
 // Tables are the derived tables of one process: the database that holds them, opened when it is first needed.
@@ -113,7 +114,8 @@ func (t *Tables) work(ctx context.Context, c refresh.Claim, prove func(context.C
 		return refresh.Result{}, err
 	}
 	if c.Subtask != "" {
-		in := &ingest.Ingest{Store: t.s.Store, Record: t.s.Results, Target: db, Detail: t.s.Runs.Detail}
+		in := &ingest.Ingest{Store: t.s.Store, Record: t.s.Results, Target: db, Detail: t.s.Runs.Detail,
+			Executions: slices.Contains(t.flags.Ingest, "executions")}
 		return in.Run(ctx, c, prove)
 	}
 	table, err := t.s.Store.DynamicTable(ctx, c.Table)

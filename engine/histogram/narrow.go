@@ -16,26 +16,60 @@ type Narrow struct {
 }
 
 // Record counts one value. Values below 1 ns are counted in the lowest bucket.
-func (n *Narrow) Record(ns int64) {
-	i := 0
-	if ns > 1 {
-		i = bucketOf(ns)
+func (n *Narrow) Record(ns int64) { n.RecordIn(Bucket(ns), ns) }
+
+// Bucket is the bucket of a value, for who records it more than once.
+func Bucket(ns int64) int {
+	if ns <= 1 {
+		return 0
 	}
+	return bucketOf(ns)
+}
+
+// RecordIn is Record of a value whose bucket is known.
+func (n *Narrow) RecordIn(bucket int, ns int64) {
 	if n.count == 0 {
-		n.offset, n.lowest, n.highest = i, math.MaxInt64, math.MinInt64
+		n.offset, n.lowest, n.highest = bucket, math.MaxInt64, math.MinInt64
 	}
-	switch {
-	case i < n.offset:
-		wider := make([]int64, n.offset-i+len(n.counts))
-		copy(wider[n.offset-i:], n.counts)
-		n.counts, n.offset = wider, i
-	case i-n.offset >= len(n.counts):
-		n.counts = append(n.counts, make([]int64, i-n.offset+1-len(n.counts))...)
+	at := bucket - n.offset
+	if uint(at) >= uint(len(n.counts)) {
+		n.reach(bucket, bucket)
+		at = bucket - n.offset
 	}
-	n.counts[i-n.offset]++
+	n.counts[at]++
 	n.count++
 	n.sum += ns
 	n.lowest, n.highest = min(n.lowest, ns), max(n.highest, ns)
+}
+
+// reach makes room for the buckets from low to high.
+func (n *Narrow) reach(low, high int) {
+	if low < n.offset {
+		wider := make([]int64, n.offset-low+len(n.counts))
+		copy(wider[n.offset-low:], n.counts)
+		n.counts, n.offset = wider, low
+	}
+	if more := high - n.offset + 1 - len(n.counts); more > 0 {
+		n.counts = append(n.counts, make([]int64, more)...)
+	}
+}
+
+// Merge adds the values of o.
+func (n *Narrow) Merge(o *Narrow) {
+	if o.count == 0 {
+		return
+	}
+	if n.count == 0 {
+		n.offset, n.lowest, n.highest = o.offset, math.MaxInt64, math.MinInt64
+	}
+	n.reach(o.offset, o.offset+len(o.counts)-1)
+	into := n.counts[o.offset-n.offset:]
+	for i, c := range o.counts {
+		into[i] += c
+	}
+	n.count += o.count
+	n.sum += o.sum
+	n.lowest, n.highest = min(n.lowest, o.lowest), max(n.highest, o.highest)
 }
 
 // Data returns the values in mergeable form; it shares memory with n.

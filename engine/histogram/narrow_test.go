@@ -1,10 +1,12 @@
 package histogram_test
 
 import (
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/histogram"
 )
 
@@ -31,4 +33,31 @@ func TestNarrowIsAHistogram(t *testing.T) {
 			t.Fatalf("%d values of %d", again.Count(), h.Count())
 		}
 	})
+}
+
+// TestMergedNarrowOnesAreOne: values in two histograms, merged, are those values in one; the second stays as it was.
+func TestMergedNarrowOnesAreOne(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var a, b, all histogram.Narrow
+		for i, into := range []*histogram.Narrow{&a, &b} {
+			for _, ns := range rapid.SliceOfN(rapid.Int64Range(-5, 1<<40), 0, 60).Draw(t, string(rune('a'+i))) {
+				into.Record(ns)
+				all.Record(ns)
+			}
+		}
+		before := b.Data()
+		before.Counts = slices.Clone(before.Counts)
+		a.Merge(&b)
+		if got, want := a.Data(), all.Data(); !same(got, want) {
+			t.Fatalf("%+v, want %+v", got, want)
+		}
+		if after := b.Data(); !same(before, after) {
+			t.Fatalf("%+v became %+v", before, after)
+		}
+	})
+}
+
+func same(a, b engine.HistogramData) bool {
+	return a.Schema == b.Schema && a.Offset == b.Offset && a.Sum == b.Sum && a.Min == b.Min && a.Max == b.Max &&
+		slices.Equal(a.Counts, b.Counts)
 }

@@ -1,6 +1,10 @@
 // Package ingest takes the records of finished runs into the results database: their seconds, rolled up from every
 // recorded execution, and what is known of the run. A run is taken in as a whole, in place of what was there of
 // it; when neither its parts nor its figures have changed since, nothing is written.
+//
+// The same seconds go into a segment, a file beside the parts. It is written first, under a name that no other claim
+// gives, and counts from when the results database names it, in the transaction that replaces the run. What earlier
+// claims have left is removed after that; a claim never removes what a later one has written.
 package ingest
 
 import (
@@ -11,13 +15,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/engine/rollup"
+	"github.com/loadstone-db/loadstone/engine/segment"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -34,14 +44,27 @@ type Store interface {
 type Record interface {
 	Open(ctx context.Context, runID, name string) (io.ReadSeekCloser, int64, error)
 	RollUp(ctx context.Context, runID, name string, into *rollup.Seconds) error
+	// ReadExecutions calls fn with all rows of a part, some thousands at a time.
+	ReadExecutions(ctx context.Context, runID, name string, fn func(*rollup.Executions) error) error
+	// PutSegment stores a segment, OpenSegment reads one; RemoveSegments removes those of epochs below, all but one.
+	PutSegment(ctx context.Context, a engine.Artifact, content []byte) error
+	OpenSegment(ctx context.Context, runID, name string) (*segment.File, error)
+	RemoveSegments(ctx context.Context, runID string, below int64, keep string) error
+	RemoveSegment(ctx context.Context, runID, name string) error
 }
 
 // Target is the results database. Its writes are refused when a higher epoch of the task has begun.
 type Target interface {
 	// Begin notes the epoch of a claim: lower ones write nothing from now on.
 	Begin(ctx context.Context, c refresh.Claim) error
-	// Fingerprint is that of the run as it is there, "" when it is not.
-	Fingerprint(ctx context.Context, runID string) (string, error)
+	// Known is what is there of the run: its fingerprint, "" when it is not there, and its segment.
+	Known(ctx context.Context, runID string) (fingerprint, segment string, err error)
+	// KnownExecutions is of which parts the single executions of the run are there, "" when they are not.
+	KnownExecutions(ctx context.Context, runID string) (fingerprint string, err error)
+	// StageExecutions takes what feed gives aside, for PutRun to let it count; Unstage removes it when that will not be.
+	StageExecutions(ctx context.Context, c refresh.Claim, fingerprint string,
+		feed func(ctx context.Context, take func(*rollup.Executions) error) error) (rollup.Staged, error)
+	Unstage(ctx context.Context, s rollup.Staged)
 	// PutRun replaces what is there of the run, in one transaction; prove is called before its end.
 	PutRun(ctx context.Context, c refresh.Claim, r rollup.Run, prove func(context.Context) error) (rows, bytes int64,
 		err error)
@@ -54,6 +77,8 @@ type Ingest struct {
 	Store  Store
 	Record Record
 	Target Target
+	// Executions: the single ones are taken in, too.
+	Executions bool
 	// Detail reads a run with its summary.
 	Detail func(ctx context.Context, runID string) (engine.RunDetail, error)
 }
@@ -65,79 +90,180 @@ func (in *Ingest) Run(ctx context.Context, c refresh.Claim, prove func(context.C
 	}
 	detail, err := in.Detail(ctx, c.Subtask)
 	if errors.Is(err, store.ErrNotFound) || engine.HasCode(err, engine.CodeNotFound) {
-		if err := in.Target.DropRun(ctx, c); err != nil {
-			return refresh.Result{}, err
-		}
-		return refresh.Result{Gone: true, Note: "The run was deleted."}, nil
+		return in.drop(ctx, c)
 	}
 	if err != nil {
 		return refresh.Result{}, fmt.Errorf("reading run %s: %w", c.Subtask, err)
 	}
 	r := rollup.Run{Run: detail.Run, Summary: detail.Summary, Adapter: detail.Scenario.Target.Adapter}
-	parts, err := in.parts(ctx, &r)
+	parts, sums, err := in.parts(ctx, &r)
 	if err != nil {
 		return refresh.Result{}, err
 	}
-	known, err := in.Target.Fingerprint(ctx, c.Subtask)
+	known, stored, err := in.Target.Known(ctx, c.Subtask)
 	if err != nil {
 		return refresh.Result{}, err
 	}
-	if known == r.Fingerprint {
+	if known == r.Fingerprint && in.sound(ctx, c.Subtask, stored) {
+		// A claim that ended in the middle may have left something.
+		if err := in.Record.RemoveSegments(ctx, c.Subtask, c.Epoch, stored); err != nil {
+			return refresh.Result{}, fmt.Errorf("removing what earlier claims have left: %w", err)
+		}
 		return refresh.Result{Unchanged: true, Note: "Nothing of it has changed."}, nil
 	}
-	if err := in.rollUp(ctx, &r, parts); err != nil {
+	if parts, err = in.rollUp(ctx, &r, parts); err != nil {
 		return refresh.Result{}, err
 	}
 	if r.Warehouse, err = in.Store.Warehouse(ctx, c.Subtask); err != nil {
 		return refresh.Result{}, fmt.Errorf("reading the warehouse of run %s: %w", c.Subtask, err)
 	}
-	rows, bytes, err := in.Target.PutRun(ctx, c, r, prove)
+	if in.Executions {
+		if r.Executions, err = in.stage(ctx, c, parts, sums); err != nil {
+			in.Target.Unstage(ctx, r.Executions)
+			return refresh.Result{}, err
+		}
+	}
+	return in.put(ctx, c, &r, prove)
+}
+
+// stage takes the single executions of the good parts aside, unless those are there already.
+func (in *Ingest) stage(ctx context.Context, c refresh.Claim, parts []string, sums map[string]string) (rollup.Staged,
+	error) {
+	print := sha256.New()
+	for _, name := range parts {
+		_, _ = fmt.Fprintf(print, "%q %s\n", name, sums[name])
+	}
+	fingerprint := hex.EncodeToString(print.Sum(nil))
+	known, err := in.Target.KnownExecutions(ctx, c.Subtask)
+	if err != nil || known == fingerprint {
+		return rollup.Staged{Keep: true}, err
+	}
+	return in.Target.StageExecutions(ctx, c, fingerprint,
+		func(ctx context.Context, take func(*rollup.Executions) error) error {
+			for _, name := range parts {
+				if err := in.Record.ReadExecutions(ctx, c.Subtask, name, take); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+}
+
+// drop removes what is there of a run that was deleted. Its parts go with the run; a segment may have come after that.
+func (in *Ingest) drop(ctx context.Context, c refresh.Claim) (refresh.Result, error) {
+	if err := in.Target.DropRun(ctx, c); err != nil {
+		return refresh.Result{}, err
+	}
+	if err := in.Record.RemoveSegments(ctx, c.Subtask, c.Epoch, ""); err != nil {
+		return refresh.Result{}, fmt.Errorf("removing the segments of a deleted run: %w", err)
+	}
+	return refresh.Result{Gone: true, Note: "The run was deleted."}, nil
+}
+
+// sound reports whether the segment that the results database names can be read.
+func (in *Ingest) sound(ctx context.Context, runID, name string) bool {
+	if name == "" {
+		return false
+	}
+	file, err := in.Record.OpenSegment(ctx, runID, name)
+	if err != nil {
+		return false
+	}
+	_ = file.Close() // only read
+	return true
+}
+
+// put writes what was read of a run: its segment first, which counts once the results database names it.
+func (in *Ingest) put(ctx context.Context, c refresh.Claim, r *rollup.Run, prove func(context.Context) error) (
+	refresh.Result, error) {
+	unstage := true
+	defer func() {
+		if unstage {
+			in.Target.Unstage(ctx, r.Executions)
+		}
+	}()
+	content, count, err := segment.Bytes(r)
 	if err != nil {
 		return refresh.Result{}, err
 	}
-	result := refresh.Result{Mode: refresh.Incremental, Rows: rows, Bytes: bytes}
+	sum := sha256.Sum256(content)
+	sha := hex.EncodeToString(sum[:])
+	r.Segment = rollup.Segment{Name: segment.Name(c.Epoch, sha), SHA256: sha, SizeBytes: int64(len(content)), Rows: count}
+	a := engine.Artifact{RunID: c.Subtask, Name: r.Segment.Name, SHA256: sha, SizeBytes: r.Segment.SizeBytes}
+	if err := in.Record.PutSegment(ctx, a, content); err != nil {
+		return refresh.Result{}, fmt.Errorf("storing the segment of run %s: %w", c.Subtask, err)
+	}
+	rows, size, err := in.Target.PutRun(ctx, c, *r, prove)
+	if err != nil {
+		// Of other errors it is not known whether the name of the segment was written. What stays the next claim removes.
+		if errors.Is(err, store.ErrClaimLost) {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidying)
+			defer cancel()
+			err = errors.Join(err, in.Record.RemoveSegment(ctx, c.Subtask, r.Segment.Name))
+		}
+		return refresh.Result{}, err
+	}
+	unstage = false
+	if err := in.Record.RemoveSegments(ctx, c.Subtask, c.Epoch, r.Segment.Name); err != nil {
+		return refresh.Result{}, fmt.Errorf("removing what earlier claims have left: %w", err)
+	}
+	result := refresh.Result{Mode: refresh.Incremental, Rows: rows, Bytes: size}
 	if len(r.Problems) > 0 {
 		result.Note = fmt.Sprintf("%d of %d parts of the record could not be read.", len(r.Problems), r.Parts)
 	}
 	return result, nil
 }
 
+// tidying bounds what is removed behind a claim that was lost.
+const tidying = 5 * time.Second
+
 // parts looks at every part of the record: those that are what was stored are to be read. The fingerprint is of
 // them all, and of what the run came to.
-func (in *Ingest) parts(ctx context.Context, r *rollup.Run) (good []string, err error) {
+func (in *Ingest) parts(ctx context.Context, r *rollup.Run) (good []string, sums map[string]string, err error) {
 	artifacts, err := in.Store.Artifacts(ctx, r.Run.RunID)
 	if err != nil {
-		return nil, fmt.Errorf("listing the parts of run %s: %w", r.Run.RunID, err)
+		return nil, nil, fmt.Errorf("listing the parts of run %s: %w", r.Run.RunID, err)
 	}
+	artifacts = slices.DeleteFunc(artifacts, func(a engine.Artifact) bool { return a.Kind != artifact.KindExecutions })
 	// The fingerprint must not depend on the order in which a store lists them.
 	slices.SortFunc(artifacts, func(a, b engine.Artifact) int { return strings.Compare(a.Name, b.Name) })
+	problems := make([]string, len(artifacts))
+	group, looking := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, a := range artifacts {
+		group.Go(func() (err error) {
+			if problems[i], err = in.check(looking, a); err != nil {
+				return fmt.Errorf("reading part %s of run %s: %w", a.Name, a.RunID, err)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, nil, err
+	}
+	sums = map[string]string{}
 	print := sha256.New()
-	for _, a := range artifacts {
-		if a.Kind != artifact.KindExecutions {
-			continue
-		}
+	_, _ = fmt.Fprintf(print, "segments %d, executions %v\n", segment.Version, in.Executions)
+	for i, a := range artifacts {
 		r.Parts++
-		problem, err := in.check(ctx, a)
-		if err != nil {
-			return nil, fmt.Errorf("reading part %s of run %s: %w", a.Name, a.RunID, err)
-		}
-		if problem == "" {
+		if problems[i] == "" {
 			good = append(good, a.Name)
+			sums[a.Name] = a.SHA256
 		} else {
-			r.Problems = append(r.Problems, problem)
+			r.Problems = append(r.Problems, problems[i])
 		}
-		_, _ = fmt.Fprintf(print, "%q %s %q\n", a.Name, a.SHA256, problem)
+		_, _ = fmt.Fprintf(print, "%q %s %q\n", a.Name, a.SHA256, problems[i])
 	}
 	text, err := json.Marshal(struct {
 		Run     engine.Run
 		Summary *engine.Summary
 	}{r.Run, r.Summary})
 	if err != nil {
-		return nil, fmt.Errorf("reading run %s: %w", r.Run.RunID, err)
+		return nil, nil, fmt.Errorf("reading run %s: %w", r.Run.RunID, err)
 	}
 	_, _ = print.Write(text)
 	r.Fingerprint = hex.EncodeToString(print.Sum(nil))
-	return good, nil
+	return good, sums, nil
 }
 
 // check says what is wrong with a stored part, "" when it is the one that was recorded. An error is of the way
@@ -152,7 +278,7 @@ func (in *Ingest) check(ctx context.Context, a engine.Artifact) (problem string,
 	}
 	defer func() { _ = file.Close() }() // only read
 	sum := sha256.New()
-	if _, err := io.Copy(sum, file); err != nil {
+	if _, err := io.CopyBuffer(struct{ io.Writer }{sum}, struct{ io.Reader }{file}, make([]byte, 256<<10)); err != nil {
 		return "", err
 	}
 	if hex.EncodeToString(sum.Sum(nil)) != a.SHA256 {
@@ -161,25 +287,39 @@ func (in *Ingest) check(ctx context.Context, a engine.Artifact) (problem string,
 	return "", ctx.Err()
 }
 
-// rollUp reads the parts. One that cannot be read though it is what was stored is left out, and the others
-// are read anew, because some of it may have been counted.
-func (in *Ingest) rollUp(ctx context.Context, r *rollup.Run, parts []string) error {
-	for {
-		r.Seconds = rollup.New(r.Run.StartTime.Time)
-		bad := -1
-		for i, name := range parts {
-			if err := in.Record.RollUp(ctx, r.Run.RunID, name, r.Seconds); err != nil {
-				if ctx.Err() != nil {
-					return ctx.Err()
+// rollUp reads the parts, each into seconds of its own: of one that cannot be read though it is what was stored
+// nothing is counted. What the others gave is added up; they are returned.
+func (in *Ingest) rollUp(ctx context.Context, r *rollup.Run, parts []string) (good []string, err error) {
+	r.Seconds = rollup.New(r.Run.StartTime.Time)
+	problems := make([]string, len(parts))
+	var adding sync.Mutex
+	group, reading := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, name := range parts {
+		group.Go(func() error {
+			s := rollup.New(r.Run.StartTime.Time)
+			if err := in.Record.RollUp(reading, r.Run.RunID, name, s); err != nil {
+				if reading.Err() != nil || errors.Is(err, store.ErrUnavailable) {
+					return err
 				}
-				r.Problems = append(r.Problems, name+" is damaged.")
-				bad = i
-				break
+				problems[i] = name + " is damaged."
+				return nil
 			}
-		}
-		if bad < 0 {
+			adding.Lock()
+			defer adding.Unlock()
+			r.Seconds.Merge(s)
 			return nil
-		}
-		parts = append(parts[:bad:bad], parts[bad+1:]...)
+		})
 	}
+	if err := group.Wait(); err != nil {
+		return nil, fmt.Errorf("reading the parts of run %s: %w", r.Run.RunID, err)
+	}
+	for i, name := range parts {
+		if problems[i] == "" {
+			good = append(good, name)
+		} else {
+			r.Problems = append(r.Problems, problems[i])
+		}
+	}
+	return good, nil
 }

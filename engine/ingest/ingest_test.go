@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/ingest"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/engine/rollup"
+	"github.com/loadstone-db/loadstone/engine/segment"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -24,14 +26,25 @@ type world struct {
 	sums    map[string]string
 	damaged string // a part that is what was recorded and cannot be read to its end
 	gone    bool
+	name    string // of the run
 	away    error
 	taken   *rollup.Run
 	puts    int
 	dropped bool
+	// segments are the files that are there, by name; epoch is that of the next claim, fence the highest that has begun.
+	segments     map[string][]byte
+	epoch, fence int64
+	stale        bool
+	// The single executions: of which parts, how often they were staged, and that removed.
+	executions         bool
+	staged             string
+	stagings, unstaged int
+	// The step of that number fails, as if the process had ended there.
+	steps, failAt int
 }
 
 func newWorld(names ...string) *world {
-	w := &world{parts: map[string]string{}, sums: map[string]string{}}
+	w := &world{parts: map[string]string{}, sums: map[string]string{}, segments: map[string][]byte{}}
 	for _, name := range names {
 		sum := sha256.Sum256([]byte(name))
 		w.parts[name], w.sums[name] = name, hex.EncodeToString(sum[:])
@@ -65,30 +78,123 @@ func (w *world) Open(_ context.Context, _, name string) (io.ReadSeekCloser, int6
 }
 
 func (w *world) RollUp(_ context.Context, _, name string, into *rollup.Seconds) error {
-	for i := range 10 {
-		if name == w.damaged && i == 7 {
-			return errors.New("damaged Parquet data")
+	rows := 10
+	if name == w.damaged {
+		rows = 7
+	}
+	b := &rollup.Batch{Kind: rollup.Texts{Values: []string{"POINT_LOOKUP"}}}
+	for range rows {
+		b.DueNs, b.ElapsedNs = append(b.DueNs, 0), append(b.ElapsedNs, 1e6)
+		b.Rows, b.Position = append(b.Rows, 1), append(b.Position, 0)
+		b.Warmup, b.Success = append(b.Warmup, false), append(b.Success, true)
+		b.Kind.Index = append(b.Kind.Index, 0)
+		for _, c := range []*rollup.Texts{&b.Statement, &b.Worker, &b.Class, &b.Code} {
+			c.Index = append(c.Index, -1)
 		}
-		into.Add(&rollup.Execution{ElapsedNs: 1e6, Success: true, Kind: "POINT_LOOKUP"})
+	}
+	into.Add(b)
+	if name == w.damaged {
+		return errors.New("damaged Parquet data")
 	}
 	return nil
 }
 
-func (w *world) Begin(context.Context, refresh.Claim) error { return nil }
+func (w *world) ReadExecutions(context.Context, string, string, func(*rollup.Executions) error) error {
+	return nil
+}
 
-func (w *world) Fingerprint(context.Context, string) (string, error) {
+func (w *world) KnownExecutions(context.Context, string) (string, error) {
 	if w.taken == nil {
 		return "", nil
 	}
-	return w.taken.Fingerprint, nil
+	return w.staged, nil
 }
 
-func (w *world) PutRun(_ context.Context, _ refresh.Claim, r rollup.Run, _ func(context.Context) error) (rows,
-	bytes int64,
-	err error) {
+func (w *world) StageExecutions(ctx context.Context, c refresh.Claim, fingerprint string,
+	feed func(ctx context.Context, take func(*rollup.Executions) error) error) (rollup.Staged, error) {
+	w.stagings++
+	w.staged = fingerprint
+	s := rollup.Staged{Table: fmt.Sprint("t", c.Epoch), Fingerprint: fingerprint}
+	return s, feed(ctx, func(*rollup.Executions) error { return nil })
+}
+
+func (w *world) Unstage(context.Context, rollup.Staged) { w.unstaged++ }
+
+func (w *world) PutSegment(_ context.Context, a engine.Artifact, content []byte) error {
+	if sum := sha256.Sum256(content); a.SHA256 != hex.EncodeToString(sum[:]) || a.SizeBytes != int64(len(content)) {
+		return errors.New("a segment that is not what it is said to be")
+	}
+	if err := w.step("put segment"); err != nil {
+		return err
+	}
+	w.segments[a.Name] = content
+	return w.step("segment put")
+}
+
+func (w *world) OpenSegment(_ context.Context, _, name string) (*segment.File, error) {
+	content, ok := w.segments[name]
+	if !ok {
+		return nil, store.ErrNotFound
+	}
+	return segment.Open(sized{file{bytes.NewReader(content)}})
+}
+
+type sized struct{ file }
+
+func (w *world) RemoveSegment(_ context.Context, _, name string) error {
+	delete(w.segments, name)
+	return nil
+}
+
+func (w *world) RemoveSegments(_ context.Context, _ string, below int64, keep string) error {
+	for name := range w.segments {
+		if epoch, ok := segment.Epoch(name); ok && epoch < below && name != keep {
+			if err := w.step("remove " + name); err != nil {
+				return err
+			}
+			delete(w.segments, name)
+		}
+	}
+	return nil
+}
+
+// step fails when it is the one that the test wants to fail at.
+func (w *world) step(name string) error {
+	w.steps++
+	if w.steps == w.failAt {
+		return fmt.Errorf("%s: %w", name, errFault)
+	}
+	return nil
+}
+
+var errFault = errors.New("killed here")
+
+func (w *world) Begin(_ context.Context, c refresh.Claim) error {
+	if c.Epoch < w.fence {
+		return store.ErrClaimLost
+	}
+	w.fence = c.Epoch
+	return w.step("begin")
+}
+
+func (w *world) Known(context.Context, string) (string, string, error) {
+	if w.taken == nil {
+		return "", "", w.step("known")
+	}
+	return w.taken.Fingerprint, w.taken.Segment.Name, w.step("known")
+}
+
+func (w *world) PutRun(_ context.Context, c refresh.Claim, r rollup.Run, _ func(context.Context) error) (rows,
+	bytes int64, err error) {
+	if w.stale {
+		return 0, 0, fmt.Errorf("writing: %w", store.ErrClaimLost)
+	}
+	if err := w.step("put run"); err != nil {
+		return 0, 0, err
+	}
 	w.taken = &r
 	w.puts++
-	return r.Seconds.Executions, 1, nil
+	return r.Seconds.Executions, 1, w.step("run put")
 }
 
 func (w *world) DropRun(context.Context, refresh.Claim) error {
@@ -98,14 +204,39 @@ func (w *world) DropRun(context.Context, refresh.Claim) error {
 
 func (w *world) take(t *testing.T) (refresh.Result, error) {
 	t.Helper()
-	in := &ingest.Ingest{Store: w, Record: w, Target: w,
+	in := &ingest.Ingest{Store: w, Record: w, Target: w, Executions: w.executions,
 		Detail: func(context.Context, string) (engine.RunDetail, error) {
 			if w.gone {
 				return engine.RunDetail{}, &engine.Error{Code: engine.CodeNotFound, Cause: store.ErrNotFound}
 			}
-			return engine.RunDetail{Run: engine.Run{RunID: "r"}}, nil
+			return engine.RunDetail{Run: engine.Run{RunID: "r", RunName: w.name}}, nil
 		}}
-	return in.Run(t.Context(), refresh.Claim{Task: refresh.Task{Table: ingest.Table, Subtask: "r"}, Epoch: 1}, nil)
+	w.epoch++
+	c := refresh.Claim{Task: refresh.Task{Table: ingest.Table, Subtask: "r"}, Epoch: w.epoch}
+	return in.Run(t.Context(), c, nil)
+}
+
+// one checks that there is exactly one copy of the run: its seconds, and the one segment that it names.
+func (w *world) one(t *testing.T, executions int64) {
+	t.Helper()
+	if w.taken == nil || w.taken.Seconds.Executions != executions || len(w.segments) != 1 {
+		t.Fatalf("%+v was taken in, and there are %d segments", w.taken, len(w.segments))
+	}
+	content, ok := w.segments[w.taken.Segment.Name]
+	if !ok {
+		t.Fatalf("the segment %s is not there", w.taken.Segment.Name)
+	}
+	s, err := segment.Open(sized{file{bytes.NewReader(content)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var operations int64
+	if err := s.Read(segment.Query{Relations: []string{segment.RunSeconds}}, func(r *segment.Row) error {
+		operations += r.Operations
+		return nil
+	}); err != nil || operations != executions {
+		t.Fatalf("the segment has %d executions of %d, %v", operations, executions, err)
+	}
 }
 
 func TestARunIsTakenInAgainWhenItHasChanged(t *testing.T) {
@@ -121,8 +252,9 @@ func TestARunIsTakenInAgainWhenItHasChanged(t *testing.T) {
 	if r, err := w.take(t); err != nil || r.Unchanged || w.puts != 2 || w.taken.Seconds.Executions != 30 {
 		t.Errorf("with another part: %+v, %v", r, err)
 	}
+	w.one(t, 30)
 	w.gone = true
-	if r, err := w.take(t); err != nil || !r.Gone || !w.dropped {
+	if r, err := w.take(t); err != nil || !r.Gone || !w.dropped || len(w.segments) != 0 {
 		t.Errorf("a run that was deleted: %+v, %v", r, err)
 	}
 }
@@ -153,5 +285,95 @@ func TestPartsThatAreLostMarkTheRun(t *testing.T) {
 	w.away = store.ErrUnavailable
 	if _, err := w.take(t); !errors.Is(err, store.ErrUnavailable) || w.puts != 2 {
 		t.Errorf("storage that is away: %v", err)
+	}
+}
+
+// TestAKillAtAnyStepLeavesOneCopy: whatever step a worker ends at, the one who comes next leaves one copy of the run
+// and one segment, that which the run names; and until then the run names a segment that is there.
+func TestAKillAtAnyStepLeavesOneCopy(t *testing.T) {
+	for failAt := 1; ; failAt++ {
+		w := newWorld("a", "b")
+		if _, err := w.take(t); err != nil {
+			t.Fatal(err)
+		}
+		later := newWorld("a", "b", "c")
+		w.parts, w.sums = later.parts, later.sums
+		w.steps, w.failAt = 0, failAt
+		_, err := w.take(t)
+		if err == nil {
+			if failAt < 7 {
+				t.Fatalf("there were only %d steps", failAt)
+			}
+			return
+		}
+		if !errors.Is(err, errFault) {
+			t.Fatal(err)
+		}
+		if _, ok := w.segments[w.taken.Segment.Name]; !ok {
+			t.Fatalf("ended at step %d: the run names a segment that is not there", failAt)
+		}
+		if _, err := w.take(t); err != nil {
+			t.Fatal(err)
+		}
+		w.one(t, 30)
+	}
+}
+
+// TestAStaleWorkerLeavesNothing: who has lost the claim removes its own segment, and never one that a later claim
+// wrote.
+func TestAStaleWorkerLeavesNothing(t *testing.T) {
+	w := newWorld("a")
+	w.epoch = 4
+	if _, err := w.take(t); err != nil {
+		t.Fatal(err)
+	}
+	current := w.taken.Segment.Name
+	w.parts, w.sums = newWorld("a", "b").parts, newWorld("a", "b").sums
+	w.stale = true
+	if _, err := w.take(t); !errors.Is(err, store.ErrClaimLost) || len(w.segments) != 1 || w.segments[current] == nil {
+		t.Errorf("%v, and there are %d segments", err, len(w.segments))
+	}
+	// One that lost it before it begins does nothing.
+	w.stale, w.epoch = false, 2
+	if _, err := w.take(t); !errors.Is(err, store.ErrClaimLost) || len(w.segments) != 1 || w.segments[current] == nil {
+		t.Errorf("%v, and there are %d segments", err, len(w.segments))
+	}
+}
+
+// TestALostSegmentIsWrittenAgain: a run that is there without its segment is taken in once more.
+func TestALostSegmentIsWrittenAgain(t *testing.T) {
+	w := newWorld("a")
+	for _, lose := range []func(){func() {}, func() { clear(w.segments) },
+		func() { w.segments[w.taken.Segment.Name] = []byte("damaged") }} {
+		lose()
+		if _, err := w.take(t); err != nil {
+			t.Fatal(err)
+		}
+		w.one(t, 10)
+	}
+}
+
+// TestExecutionsAreCopiedWhenTheirPartsChange, and kept while other things of the run do.
+func TestExecutionsAreCopiedWhenTheirPartsChange(t *testing.T) {
+	w := newWorld("a", "b")
+	if _, err := w.take(t); err != nil || w.stagings != 0 || w.taken.Executions.Table != "" {
+		t.Fatalf("nobody asked for them: %v, %+v", err, w.taken.Executions)
+	}
+	w.executions = true
+	if _, err := w.take(t); err != nil || w.stagings != 1 || w.taken.Executions.Table != "t2" || w.puts != 2 {
+		t.Fatalf("%v, %+v", err, w.taken.Executions)
+	}
+	w.name = "another name"
+	if _, err := w.take(t); err != nil || w.stagings != 1 || !w.taken.Executions.Keep || w.puts != 3 {
+		t.Fatalf("another name: %v, %+v", err, w.taken.Executions)
+	}
+	w.damaged = "b"
+	w.name = "yet another"
+	if _, err := w.take(t); err != nil || w.stagings != 2 || w.taken.Executions.Keep || w.unstaged != 0 {
+		t.Fatalf("without a part: %v, %+v", err, w.taken.Executions)
+	}
+	w.stale, w.damaged, w.name = true, "", "a stale one"
+	if _, err := w.take(t); !errors.Is(err, store.ErrClaimLost) || w.stagings != 3 || w.unstaged != 1 {
+		t.Fatalf("a claim that is lost: %v, %d, %d", err, w.stagings, w.unstaged)
 	}
 }

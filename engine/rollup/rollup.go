@@ -3,6 +3,7 @@
 package rollup
 
 import (
+	"math"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -13,15 +14,6 @@ import (
 type Cell struct {
 	Operations, Errors, Rows int64
 	Latency                  histogram.Narrow
-}
-
-func (c *Cell) add(e *Execution) {
-	c.Operations++
-	c.Rows += int64(e.Rows)
-	if !e.Success {
-		c.Errors++
-	}
-	c.Latency.Record(e.ElapsedNs)
 }
 
 // Moment is a second of a run, counted from its start.
@@ -55,17 +47,6 @@ type (
 	}
 )
 
-// Execution is one row of a record.
-type Execution struct {
-	// DueNs is when it was due, since the epoch of Unix.
-	DueNs, ElapsedNs        int64
-	Rows                    int32
-	Warmup, Success         bool
-	Inside                  bool // a statement inside a transaction
-	Kind, Statement, Worker string
-	Class, Code             string
-}
-
 // Seconds are the seconds of one run.
 type Seconds struct {
 	start      time.Time
@@ -95,23 +76,6 @@ func cell[K comparable](m map[K]*Cell, key K) *Cell {
 	return c
 }
 
-// Add counts an execution in the second in which it ended; what ended before the start is in the first.
-func (s *Seconds) Add(e *Execution) {
-	since := max(e.DueNs+e.ElapsedNs-s.start.UnixNano(), 0)
-	at := Moment{Second: int32(min(since/int64(time.Second), 1<<31-1)), Warmup: e.Warmup}
-	cell(s.Statements, OfStatement{at, e.Statement, e.Kind, e.Inside}).add(e)
-	if e.Inside {
-		return
-	}
-	s.Executions++
-	cell(s.Run, at).add(e)
-	cell(s.Kinds, OfKind{at, e.Kind}).add(e)
-	cell(s.Workers, OfWorker{at, e.Worker}).add(e)
-	if !e.Success {
-		s.Errors[OfError{at, e.Class, e.Code, e.Kind}]++
-	}
-}
-
 // Run is what is taken in of a run.
 type Run struct {
 	Run     engine.Run
@@ -125,4 +89,32 @@ type Run struct {
 	Fingerprint string
 	Seconds     *Seconds
 	Warehouse   []engine.WarehousePoint
+	// Segment is the file that holds the same seconds, stored by now.
+	Segment Segment
+	// Executions are the single ones.
+	Executions Staged
+}
+
+// Segment is a stored file of the series of a run.
+type Segment struct {
+	Name, SHA256    string
+	SizeBytes, Rows int64
+}
+
+// WarehouseSecond is what a warehouse was when it was asked, once for a second at most.
+type WarehouseSecond struct {
+	engine.WarehousePoint
+	Second int64
+}
+
+// WarehouseSeconds are the polls of the run's warehouse; the first one of a second counts.
+func (r *Run) WarehouseSeconds() (all []WarehouseSecond) {
+	last := int64(math.MinInt64)
+	for _, p := range r.Warehouse {
+		if second := int64(math.Floor(p.ElapsedSeconds)); second > last {
+			last = second
+			all = append(all, WarehouseSecond{p, second})
+		}
+	}
+	return all
 }

@@ -52,6 +52,8 @@ const maxColumns = 500
 type Database struct {
 	owner, reader *pgxpool.Pool
 	readerRole    string
+	// fault is asked at each step of taking executions in; nil but in tests.
+	fault func(step string) error
 }
 
 // Open connects as the owner and as the reader, and brings the schema up to date.

@@ -35,7 +35,8 @@ func open(t *testing.T) (d *derived.Database, owner, reader *pgx.Conn) {
 	t.Cleanup(d.Close)
 	owner, reader = connect(t, ownerDSN), connect(t, readerDSN)
 	if _, err := owner.Exec(t.Context(),
-		`TRUNCATE rollup.runs, staging.fences, staging.partitions, staging.contents CASCADE;
+		`TRUNCATE rollup.runs, rollup.execution_runs, staging.fences, staging.partitions, staging.contents CASCADE;
+		DROP TABLE rollup.executions;
 		DROP SCHEMA tables CASCADE`, pgx.QueryExecModeSimpleProtocol); err != nil {
 		t.Fatal(err)
 	}
@@ -68,16 +69,24 @@ var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 // oneRun has so many executions of 1 to 100 ms in three seconds, every tenth of which fails.
 func oneRun(id string, executions int) (rollup.Run, *histogram.Histogram) {
 	s, all := rollup.New(noon), histogram.New()
+	b := &rollup.Batch{Kind: rollup.Texts{Values: []string{"POINT_LOOKUP"}},
+		Statement: rollup.Texts{Values: []string{"get"}},
+		Worker:    rollup.Texts{Values: []string{"worker-0", "worker-1"}},
+		Class:     rollup.Texts{Values: []string{"TIMEOUT"}}, Code: rollup.Texts{Values: []string{"57014"}}}
 	for i := range executions {
-		e := rollup.Execution{DueNs: noon.Add(time.Duration(i%3) * time.Second).UnixNano(),
-			ElapsedNs: int64(i%100+1) * 1e6, Rows: 2, Success: i%10 != 0, Kind: "POINT_LOOKUP", Statement: "get",
-			Worker: fmt.Sprint("worker-", i%2)}
-		if !e.Success {
-			e.Class, e.Code = "TIMEOUT", "57014"
+		failed := int32(0)
+		if i%10 != 0 {
+			failed = -1
 		}
-		s.Add(&e)
-		all.Record(e.ElapsedNs)
+		b.DueNs = append(b.DueNs, noon.Add(time.Duration(i%3)*time.Second).UnixNano())
+		b.ElapsedNs, b.Rows = append(b.ElapsedNs, int64(i%100+1)*1e6), append(b.Rows, 2)
+		b.Position, b.Warmup, b.Success = append(b.Position, 0), append(b.Warmup, false), append(b.Success, failed < 0)
+		b.Kind.Index, b.Statement.Index = append(b.Kind.Index, 0), append(b.Statement.Index, 0)
+		b.Worker.Index = append(b.Worker.Index, int32(i%2))
+		b.Class.Index, b.Code.Index = append(b.Class.Index, failed), append(b.Code.Index, failed)
+		all.Record(b.ElapsedNs[i])
 	}
+	s.Add(b)
 	return rollup.Run{Run: engine.Run{RunID: id, RunName: "test of " + id, Status: engine.StatusCompleted,
 		StartTime: engine.At(noon), Scenario: engine.Scenario{TemplateName: "nightly"}}, Adapter: "postgres", Parts: 1,
 		Fingerprint: "first", Seconds: s,
@@ -122,8 +131,8 @@ func TestARunIsTakenInOnce(t *testing.T) {
 	if n := count(t, owner, "SELECT sum(errors)::bigint FROM rollup.error_seconds WHERE run_id = 'a'"); n != 300 {
 		t.Errorf("%d errors of 300", n)
 	}
-	if print, err := d.Fingerprint(t.Context(), "a"); err != nil || print != "second" {
-		t.Errorf("fingerprint %q, %v", print, err)
+	if print, name, err := d.Known(t.Context(), "a"); err != nil || print != "second" || name != "" {
+		t.Errorf("fingerprint %q, segment %q, %v", print, name, err)
 	}
 	for _, q := range []float64{0, 0.5, 0.95, 0.99, 1} {
 		var got float64
@@ -224,7 +233,7 @@ func TestBundledTables(t *testing.T) {
 	refreshed(refresh.Full, false)
 	refreshed(refresh.Incremental, true)
 	for table, want := range map[string]int64{"run_summary": 2, "run_seconds": 6, "kind_seconds": 6, "statement_stats": 2,
-		"error_stats": 2, "node_seconds": 12, "warehouse_timeseries": 2, "cost_per_million": 0, "baseline_drift": 1} {
+		"error_stats": 2, "node_seconds": 12, "warehouse_timeseries": 2, "cost_per_million": 0, "slow_executions": 0, "baseline_drift": 1} {
 		if n := count(t, reader, "SELECT count(*) FROM "+table); n != want {
 			t.Errorf("%s has %d rows, want %d", table, n, want)
 		}

@@ -18,3 +18,6 @@ func LimitPreview(t *testing.T, most time.Duration) {
 	previewLimits.Statement = most
 	t.Cleanup(func() { previewLimits = before })
 }
+
+// Fail makes d ask f at each step of taking executions in.
+func (d *Database) Fail(f func(step string) error) { d.fault = f }

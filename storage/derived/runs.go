@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,20 +14,23 @@ import (
 	"github.com/loadstone-db/loadstone/engine/rollup"
 )
 
-// Fingerprint is that of the run as it was taken in, "" when it was not.
-func (d *Database) Fingerprint(ctx context.Context, runID string) (print string, err error) {
-	err = d.owner.QueryRow(ctx, "SELECT fingerprint FROM rollup.runs WHERE run_id = $1", runID).Scan(&print)
+// Known is what is there of a run: its fingerprint, "" when it is not there, and its segment.
+func (d *Database) Known(ctx context.Context, runID string) (fingerprint, segment string, err error) {
+	err = d.owner.QueryRow(ctx, `SELECT r.fingerprint, coalesce(s.name, '') FROM rollup.runs r
+		LEFT JOIN rollup.segments s USING (run_id) WHERE r.run_id = $1`, runID).Scan(&fingerprint, &segment)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return "", nil
+		return "", "", nil
 	}
-	return print, failed("looking for a run in the results database", err)
+	return fingerprint, segment, failed("looking for a run in the results database", err)
 }
 
 // DropRun removes what is there of the run of a claim, the rows of derived tables with their next refresh.
 func (d *Database) DropRun(ctx context.Context, c refresh.Claim) error {
 	err := d.fenced(ctx, c, nothing, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, "DELETE FROM rollup.runs WHERE run_id = $1", c.Subtask)
-		return err
+		if _, err := tx.Exec(ctx, "DELETE FROM rollup.runs WHERE run_id = $1", c.Subtask); err != nil {
+			return err
+		}
+		return dropPartitions(ctx, tx, c, "")
 	})
 	return failed("removing a run from the results database", err)
 }
@@ -45,6 +47,9 @@ func (d *Database) PutRun(ctx context.Context, c refresh.Claim, r rollup.Run, pr
 		if err := insertRun(ctx, tx, r); err != nil {
 			return err
 		}
+		if err := insertSegment(ctx, tx, r); err != nil {
+			return err
+		}
 		rows = 1
 		for _, s := range series(r) {
 			n, err := tx.CopyFrom(ctx, pgx.Identifier{"rollup", s.table}, s.columns, pgx.CopyFromRows(s.rows))
@@ -59,8 +64,16 @@ func (d *Database) PutRun(ctx context.Context, c refresh.Claim, r rollup.Run, pr
 				bytes += int64(8 * len(row))
 			}
 		}
-		return nil
+		rows += r.Executions.Rows
+		// Last, because it holds others up who attach.
+		if err := d.attach(ctx, tx, c, r.Executions); err != nil {
+			return err
+		}
+		return d.at(stepCommit)
 	})
+	if err == nil {
+		err = d.at(stepDone)
+	}
 	return rows, bytes, failed("writing a run into the results database", err)
 }
 
@@ -89,6 +102,16 @@ func insertRun(ctx context.Context, tx pgx.Tx, r rollup.Run) error {
 			@p50_ms, @p95_ms, @p99_ms, @avg_ms, @max_ms, @warehouse, @warehouse_size, @credits, @price, @currency,
 			@price_per_million, @tags, @created_by, @parts, @part_problems, @executions, @fingerprint,
 			nextval('staging.run_versions'))`, values)
+	return err
+}
+
+// insertSegment names the file that holds the seconds of the run, from now on.
+func insertSegment(ctx context.Context, tx pgx.Tx, r rollup.Run) error {
+	if r.Segment.Name == "" {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `INSERT INTO rollup.segments (run_id, name, sha256, size_bytes, row_count)
+		VALUES ($1, $2, $3, $4, $5)`, r.Run.RunID, r.Segment.Name, r.Segment.SHA256, r.Segment.SizeBytes, r.Segment.Rows)
 	return err
 }
 
@@ -173,18 +196,12 @@ func series(r rollup.Run) []relation {
 	return []relation{run, kind, statement, worker, failures, warehouse(r)}
 }
 
-// warehouse are the polls of a run's warehouse, one for a second at most.
+// warehouse are the polls of a run's warehouse.
 func warehouse(r rollup.Run) relation {
 	rel := relation{table: "warehouse_seconds", columns: []string{"run_id", "second", "at", "warehouse", "state",
 		"warehouse_type", "warehouse_size", "started_clusters", "running", "queued"}}
-	last := int64(math.MinInt64)
-	for _, p := range r.Warehouse {
-		second := int64(math.Floor(p.ElapsedSeconds))
-		if second <= last {
-			continue
-		}
-		last = second
-		rel.rows = append(rel.rows, []any{r.Run.RunID, second, p.Timestamp.UTC(), p.Name, p.State, p.Type, p.Size,
+	for _, p := range r.WarehouseSeconds() {
+		rel.rows = append(rel.rows, []any{r.Run.RunID, p.Second, p.Timestamp.UTC(), p.Name, p.State, p.Type, p.Size,
 			p.StartedClusters, p.Running, p.Queued})
 	}
 	return rel

@@ -183,6 +183,23 @@ func (f *Folder) Names(_ context.Context, runID string) ([]string, error) {
 	return names, nil
 }
 
+// Remove implements Store.
+func (f *Folder) Remove(_ context.Context, runID, name string) error {
+	path, err := f.partPath(runID, name)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("removing part %s: %w", name, err)
+	}
+	if err := artifact.SyncDir(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("removing part %s: %w", name, err)
+	}
+	return nil
+}
+
 // Delete implements Store.
 func (f *Folder) Delete(_ context.Context, runID string) error {
 	dir, err := f.runDir(runID)

@@ -36,6 +36,9 @@ type Store interface {
 	Open(ctx context.Context, runID, name string) (File, error)
 	// Names lists the files of a run, sorted; none for a run that has none.
 	Names(ctx context.Context, runID string) ([]string, error)
+	// Remove removes one file of a run. One that is not there is no error; who has it open reads on, or
+	// hears that it is gone.
+	Remove(ctx context.Context, runID, name string) error
 	// Delete removes every file of a run. A run that has none is no error.
 	Delete(ctx context.Context, runID string) error
 	// Where says to people where the files of a run are, without a secret.

@@ -15,49 +15,61 @@ func (f *Results) RollUp(ctx context.Context, runID, name string, into *rollup.S
 		return err
 	}
 	defer func() { _ = p.Close() }() // only read
+	r := &batchReader{p: p}
 	for group := range p.RowGroups() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := rollUpGroup(p, group, into); err != nil {
+		if err := r.read(group); err != nil {
 			return fmt.Errorf("reading executions from %s: %w", name, err)
 		}
+		into.Add(&r.batch)
 	}
 	return nil
 }
 
-func rollUpGroup(p *artifact.Part, group int, into *rollup.Seconds) error {
-	r := &rows{n: p.Rows(group)}
-	for col, t := range map[artifact.Column]*text{artifact.ColWorkerID: &r.worker, artifact.ColKind: &r.kind,
-		artifact.ColStatementID: &r.statement, artifact.ColErrorClass: &r.class, artifact.ColErrorCode: &r.code} {
-		var err error
-		if t.indexes, t.values, err = p.Strings(group, col, nil); err != nil {
-			return err
+// batchReader reads row group after row group into the same memory.
+type batchReader struct {
+	p       *artifact.Part
+	batch   rollup.Batch
+	elapsed []float64
+}
+
+func (r *batchReader) read(group int) (err error) {
+	r.elapsed, err = readBatch(r.p, group, &r.batch, r.elapsed)
+	return err
+}
+
+// readBatch reads the columns that seconds are made of; elapsed is memory for milliseconds, and comes back with them.
+func readBatch(p *artifact.Part, group int, b *rollup.Batch, elapsed []float64) (_ []float64, err error) {
+	for _, c := range [...]struct {
+		col  artifact.Column
+		into *rollup.Texts
+	}{{artifact.ColWorkerID, &b.Worker}, {artifact.ColKind, &b.Kind}, {artifact.ColStatementID, &b.Statement},
+		{artifact.ColErrorClass, &b.Class}, {artifact.ColErrorCode, &b.Code}} {
+		if c.into.Index, c.into.Values, err = p.Strings(group, c.col, c.into.Index); err != nil {
+			return nil, err
 		}
 	}
-	var err error
-	if r.rows, err = p.Int32s(group, artifact.ColRows, nil); err != nil {
-		return err
+	if b.Rows, err = p.Int32s(group, artifact.ColRows, b.Rows); err != nil {
+		return nil, err
 	}
-	if r.position, err = p.Int32s(group, artifact.ColPosition, nil); err != nil {
-		return err
+	if b.Position, err = p.Int32s(group, artifact.ColPosition, b.Position); err != nil {
+		return nil, err
 	}
-	if r.due, err = p.Int64s(group, artifact.ColDueAt, nil); err != nil {
-		return err
+	if b.DueNs, err = p.Int64s(group, artifact.ColDueAt, b.DueNs); err != nil {
+		return nil, err
 	}
-	if r.elapsed, err = p.Doubles(group, artifact.ColAppElapsedMs, nil); err != nil {
-		return err
+	if elapsed, err = p.Doubles(group, artifact.ColAppElapsedMs, elapsed); err != nil {
+		return nil, err
 	}
-	if r.warmup, err = p.Bools(group, artifact.ColWarmup, nil); err != nil {
-		return err
+	b.ElapsedNs = b.ElapsedNs[:0]
+	for _, ms := range elapsed {
+		b.ElapsedNs = append(b.ElapsedNs, nanoseconds(ms))
 	}
-	if r.success, err = p.Bools(group, artifact.ColSuccess, nil); err != nil {
-		return err
+	if b.Warmup, err = p.Bools(group, artifact.ColWarmup, b.Warmup); err != nil {
+		return nil, err
 	}
-	for i := range r.n {
-		into.Add(&rollup.Execution{DueNs: r.due[i], ElapsedNs: nanoseconds(r.elapsed[i]), Rows: r.rows[i],
-			Warmup: r.warmup[i], Success: r.success[i], Inside: r.position[i] != 0, Kind: r.kind.at(i),
-			Statement: r.statement.at(i), Worker: r.worker.at(i), Class: r.class.at(i), Code: r.code.at(i)})
-	}
-	return nil
+	b.Success, err = p.Bools(group, artifact.ColSuccess, b.Success)
+	return elapsed, err
 }

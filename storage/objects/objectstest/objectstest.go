@@ -88,6 +88,7 @@ func Run(t *testing.T, open func(t *testing.T) objects.Store) {
 		"ManyAtATime":                           many,
 		"RunsAreApart":                          apart,
 		"DeleteRemovesARun":                     deletes,
+		"RemoveTakesOneFile":                    removes,
 		"NamesCannotClimb":                      climbing,
 		"AnEndedContextEndsIt":                  ended,
 		"WhatIsAbsentIsNotFound":                absent,
@@ -408,6 +409,35 @@ func deletes(t *testing.T, s objects.Store) {
 	}
 }
 
+func removes(t *testing.T, s objects.Store) {
+	Put(t, s, "run", "a.parquet", Content(Sizes[len(Sizes)-1], 8))
+	Put(t, s, "run", "a.parquet.b.parquet", []byte("b"))
+	Put(t, s, "other", "a.parquet", []byte("other"))
+	_ = Read(t, s, "run", "a.parquet")
+	for _, name := range []string{"a.parquet", "a.parquet", "never.parquet"} {
+		if err := s.Remove(t.Context(), "run", name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Open(t.Context(), "run", "a.parquet"); !errors.Is(err, store.ErrNotFound) {
+		t.Fatalf("a removed file: %v", err)
+	}
+	if names, err := s.Names(t.Context(), "run"); err != nil || len(names) != 1 {
+		t.Fatalf("names %v: %v", names, err)
+	}
+	if got := string(Read(t, s, "run", "a.parquet.b.parquet")) + string(Read(t, s, "other", "a.parquet")); got != "bother" {
+		t.Fatalf("%q", got)
+	}
+	if err := s.Remove(t.Context(), "no-such-run", "a.parquet"); err != nil {
+		t.Fatalf("a run that has nothing: %v", err)
+	}
+	// The name is free again, also for another content.
+	Put(t, s, "run", "a.parquet", []byte("anew"))
+	if got := string(Read(t, s, "run", "a.parquet")); got != "anew" {
+		t.Fatalf("%q", got)
+	}
+}
+
 func climbing(t *testing.T, s objects.Store) {
 	Put(t, s, "run", "a.parquet", []byte("a"))
 	for _, bad := range [][2]string{
@@ -426,6 +456,9 @@ func climbing(t *testing.T, s objects.Store) {
 	for _, run := range []string{"", ".", "..", "../x", "a/b", "run/a.parquet"} {
 		if err := s.Delete(t.Context(), run); !engine.HasCode(err, engine.CodeInvalid) {
 			t.Errorf("delete %q: %v", run, err)
+		}
+		if err := s.Remove(t.Context(), run, "a.parquet"); !engine.HasCode(err, engine.CodeInvalid) {
+			t.Errorf("run %q: removing: %v", run, err)
 		}
 		if _, err := s.Names(t.Context(), run); !engine.HasCode(err, engine.CodeInvalid) {
 			t.Errorf("names %q: %v", run, err)

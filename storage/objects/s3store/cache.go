@@ -187,10 +187,19 @@ func (c *cache) drop(e *list.Element) {
 
 // forget drops the blocks of a run.
 func (c *cache) forget(runID string) {
+	c.dropWhere(func(path string) bool { return filepath.Dir(path) == runID })
+}
+
+// forgetFile drops the blocks of a file.
+func (c *cache) forgetFile(runID, name string) {
+	c.dropWhere(func(path string) bool { return strings.HasPrefix(path, filepath.Join(runID, name)+".") })
+}
+
+func (c *cache) dropWhere(is func(path string) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for path, e := range c.at {
-		if filepath.Dir(path) == runID {
+		if is(path) {
 			c.drop(e)
 		}
 	}

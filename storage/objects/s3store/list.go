@@ -56,6 +56,23 @@ func (s *Store) Names(ctx context.Context, runID string) ([]string, error) {
 	return names, nil
 }
 
+// Remove implements objects.Store.
+func (s *Store) Remove(ctx context.Context, runID, name string) error {
+	if err := objects.CheckNames(runID, name); err != nil {
+		return err
+	}
+	ctx, cancel := s.within(ctx, 0)
+	defer cancel()
+	key := s.key(runID, name)
+	s.forget(key)
+	s.cache.forgetFile(runID, name)
+	_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.address.Bucket, Key: &key}, s.once)
+	if s.saw(err) != nil && !isAbsent(err) {
+		return s.explain(err, fails("Removing", name))
+	}
+	return nil
+}
+
 // Delete implements objects.Store. Uploads of the run that stopped are given up too.
 func (s *Store) Delete(ctx context.Context, runID string) error {
 	if err := objects.CheckRun(runID); err != nil {

@@ -1,0 +1,179 @@
+package rollup
+
+import (
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/histogram"
+)
+
+// Texts is a column of texts: for each row an index of Values, −1 for null.
+type Texts struct {
+	Index  []int32
+	Values []string
+}
+
+// At is the text of a row, "" for null.
+func (t *Texts) At(row int) string { return t.value(t.Index[row]) }
+
+func (t *Texts) value(index int32) string {
+	if index < 0 {
+		return ""
+	}
+	return t.Values[index]
+}
+
+// Batch are rows of a record by column; all columns have as many rows as DueNs.
+type Batch struct {
+	// DueNs is when an execution was due, since the epoch of Unix.
+	DueNs, ElapsedNs []int64
+	Rows             []int32
+	// Position is 0 for an execution; other rows are statements inside a transaction.
+	Position                             []int32
+	Warmup, Success                      []bool
+	Kind, Statement, Worker, Class, Code Texts
+}
+
+// moment are the cells of one second that the rows of a batch belong to, by index, so that nothing is looked up by
+// name for each row.
+type moment struct {
+	run            *Cell
+	kinds, workers []*Cell
+	statements     []*Cell // by the number of the series
+	errors         map[[3]int32]int64
+}
+
+// adding is the state of adding a batch.
+type adding struct {
+	s       *Seconds
+	b       *Batch
+	moments map[Moment]*moment
+	// numbers are those of the statements' series plus 1, by statement, kind and whether inside a transaction; they are
+	// given as they come, because few of the combinations do.
+	numbers []int32
+	series  []OfStatement
+}
+
+// Add counts the rows of a batch in the seconds in which they ended; what ended before the start is in the first.
+func (s *Seconds) Add(b *Batch) {
+	a := &adding{s: s, b: b, moments: map[Moment]*moment{},
+		numbers: make([]int32, 2*(len(b.Kind.Values)+1)*(len(b.Statement.Values)+1))}
+	var last Moment
+	var m *moment
+	start := s.start.UnixNano()
+	for i, due := range b.DueNs {
+		elapsed := b.ElapsedNs[i]
+		at := Moment{Second: int32(min(max(due+elapsed-start, 0)/int64(time.Second), 1<<31-1)), Warmup: b.Warmup[i]}
+		if m == nil || at != last {
+			m, last = a.moment(at), at
+		}
+		inside, success, rows := b.Position[i] != 0, b.Success[i], int64(b.Rows[i])
+		bucket := histogram.Bucket(elapsed)
+		a.statement(m, at, i, inside).add(bucket, elapsed, rows, success)
+		if inside {
+			continue
+		}
+		s.Executions++
+		if m.run == nil {
+			m.run = cell(s.Run, at)
+		}
+		m.run.add(bucket, elapsed, rows, success)
+		kind := &m.kinds[b.Kind.Index[i]+1]
+		if *kind == nil {
+			*kind = cell(s.Kinds, OfKind{at, b.Kind.At(i)})
+		}
+		(*kind).add(bucket, elapsed, rows, success)
+		worker := &m.workers[b.Worker.Index[i]+1]
+		if *worker == nil {
+			*worker = cell(s.Workers, OfWorker{at, b.Worker.At(i)})
+		}
+		(*worker).add(bucket, elapsed, rows, success)
+		if !success {
+			m.fail(b, i)
+		}
+	}
+	for at, m := range a.moments {
+		for key, n := range m.errors {
+			s.Errors[OfError{at, b.Class.value(key[0]), b.Code.value(key[1]), b.Kind.value(key[2])}] += n
+		}
+	}
+}
+
+func (m *moment) fail(b *Batch, i int) {
+	if m.errors == nil {
+		m.errors = map[[3]int32]int64{}
+	}
+	m.errors[[3]int32{b.Class.Index[i], b.Code.Index[i], b.Kind.Index[i]}]++
+}
+
+func (a *adding) moment(at Moment) *moment {
+	m := a.moments[at]
+	if m == nil {
+		m = &moment{kinds: make([]*Cell, len(a.b.Kind.Values)+1), workers: make([]*Cell, len(a.b.Worker.Values)+1)}
+		a.moments[at] = m
+	}
+	return m
+}
+
+// statement is the cell of the statement of a row.
+func (a *adding) statement(m *moment, at Moment, i int, inside bool) *Cell {
+	b := a.b
+	place := 2 * (int(b.Statement.Index[i]+1)*(len(b.Kind.Values)+1) + int(b.Kind.Index[i]+1))
+	if inside {
+		place++
+	}
+	number := a.numbers[place]
+	if number == 0 {
+		a.series = append(a.series, OfStatement{Statement: b.Statement.At(i), Kind: b.Kind.At(i), InTransaction: inside})
+		number = int32(len(a.series))
+		a.numbers[place] = number
+	}
+	for len(m.statements) < int(number) {
+		m.statements = append(m.statements, nil)
+	}
+	c := m.statements[number-1]
+	if c == nil {
+		key := a.series[number-1]
+		key.Moment = at
+		c = cell(a.s.Statements, key)
+		m.statements[number-1] = c
+	}
+	return c
+}
+
+func (c *Cell) add(bucket int, elapsed, rows int64, success bool) {
+	c.Operations++
+	c.Rows += rows
+	if !success {
+		c.Errors++
+	}
+	c.Latency.RecordIn(bucket, elapsed)
+}
+
+func (c *Cell) merge(o *Cell) {
+	c.Operations += o.Operations
+	c.Errors += o.Errors
+	c.Rows += o.Rows
+	c.Latency.Merge(&o.Latency)
+}
+
+// Merge adds the seconds of another part of the same run, which are not to be used any more.
+func (s *Seconds) Merge(o *Seconds) {
+	mergeCells(s.Run, o.Run)
+	mergeCells(s.Kinds, o.Kinds)
+	mergeCells(s.Statements, o.Statements)
+	mergeCells(s.Workers, o.Workers)
+	for key, n := range o.Errors {
+		s.Errors[key] += n
+	}
+	s.Executions += o.Executions
+}
+
+func mergeCells[K comparable](into, from map[K]*Cell) {
+	for key, c := range from {
+		if known := into[key]; known != nil {
+			known.merge(c)
+		} else {
+			into[key] = c
+		}
+	}
+}

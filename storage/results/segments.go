@@ -1,0 +1,51 @@
+package results
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/segment"
+)
+
+// inMemory is a source that is held in memory.
+type inMemory []byte
+
+func (m inMemory) Open(context.Context) (io.ReadCloser, error) {
+	return io.NopCloser(bytes.NewReader(m)), nil
+}
+
+// PutSegment stores a segment, whole or not at all.
+func (f *Results) PutSegment(ctx context.Context, a engine.Artifact, content []byte) error {
+	return f.objects.Put(ctx, a, inMemory(content))
+}
+
+// OpenSegment opens a stored segment; one that is not there is store.ErrNotFound.
+func (f *Results) OpenSegment(ctx context.Context, runID, name string) (*segment.File, error) {
+	file, err := f.objects.Open(ctx, runID, name)
+	if err != nil {
+		return nil, err
+	}
+	return segment.Open(file)
+}
+
+// RemoveSegment removes a segment; one that is not there is no error.
+func (f *Results) RemoveSegment(ctx context.Context, runID, name string) error {
+	return f.objects.Remove(ctx, runID, name)
+}
+
+// RemoveSegments removes what epochs below the given one have written of a run, all but the named one.
+func (f *Results) RemoveSegments(ctx context.Context, runID string, below int64, keep string) error {
+	names, err := f.objects.Names(ctx, runID)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if epoch, ok := segment.Epoch(name); ok && epoch < below && name != keep {
+			err = errors.Join(err, f.objects.Remove(ctx, runID, name))
+		}
+	}
+	return err
+}
