@@ -10,7 +10,7 @@
 #   make check-arm64  the program for arm64, run by qemu; needs Debian and a network
 #   make image-test   the container image, built and run; needs root on Debian and a network
 #   make audit  known weaknesses in modules and packages; needs a network
-#   make bench  the figures of docs/performance.md (long; wants an idle machine); make bench-nodes those of nodes
+#   make bench  the figures of docs/performance.md (long; wants an idle machine); make bench-nodes those of nodes, bench-refresh those of derived tables
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -46,7 +46,7 @@ ADAPTER_SOURCES := $(shell find plugins/adapters/pgtable plugins/adapters/snowfl
 DATA ?= $(CURDIR)/.loadstone
 FIRST_RUN ?= examples/first-run.yaml
 
-.PHONY: help run build test check check-api check-proto check-nosnowflake check-observability check-arm64 acceptance api lint bench bench-nodes soak audit plugins examples ui fmt clean \
+.PHONY: help run build test check check-api check-proto check-nosnowflake check-observability check-arm64 acceptance api lint bench bench-nodes bench-refresh soak audit plugins examples ui fmt clean \
 	s3-server image-test check-chart need-toolchain need-postgres need-test need-examples test-s3 test-go test-ui test-journey test-first-run test-matrix test-snowflake-emulator
 
 help:
@@ -254,6 +254,10 @@ bench: need-postgres build examples s3-server
 # What a server makes of many nodes; see go doc ./bench/nodes for single figures.
 bench-nodes: need-postgres build
 	$(GO) run ./bench/nodes
+
+# How fast a run of ten million executions is taken into the results database.
+bench-refresh: need-postgres build
+	$(GO) run ./bench/refresh
 
 # Needs a network; without one it says what it could not look at, and fails.
 audit: need-toolchain

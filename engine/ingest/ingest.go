@@ -118,7 +118,7 @@ func (in *Ingest) Run(ctx context.Context, c refresh.Claim, prove func(context.C
 		return refresh.Result{}, fmt.Errorf("reading the warehouse of run %s: %w", c.Subtask, err)
 	}
 	if in.Executions {
-		if r.Executions, err = in.stage(ctx, c, parts, sums); err != nil {
+		if r.Executions, err = in.stage(ctx, c, &r, parts, sums); err != nil {
 			in.Target.Unstage(ctx, r.Executions)
 			return refresh.Result{}, err
 		}
@@ -126,27 +126,43 @@ func (in *Ingest) Run(ctx context.Context, c refresh.Claim, prove func(context.C
 	return in.put(ctx, c, &r, prove)
 }
 
-// stage takes the single executions of the good parts aside, unless those are there already.
-func (in *Ingest) stage(ctx context.Context, c refresh.Claim, parts []string, sums map[string]string) (rollup.Staged,
-	error) {
-	print := sha256.New()
-	for _, name := range parts {
-		_, _ = fmt.Fprintf(print, "%q %s\n", name, sums[name])
-	}
-	fingerprint := hex.EncodeToString(print.Sum(nil))
-	known, err := in.Target.KnownExecutions(ctx, c.Subtask)
-	if err != nil || known == fingerprint {
-		return rollup.Staged{Keep: true}, err
-	}
-	return in.Target.StageExecutions(ctx, c, fingerprint,
-		func(ctx context.Context, take func(*rollup.Executions) error) error {
-			for _, name := range parts {
-				if err := in.Record.ReadExecutions(ctx, c.Subtask, name, take); err != nil {
-					return err
+// stage takes the single executions of the good parts aside, unless those are there already. A part whose seconds could
+// be read, and not all else of it, is left out.
+func (in *Ingest) stage(ctx context.Context, c refresh.Claim, r *rollup.Run, parts []string, sums map[string]string) (
+	rollup.Staged, error) {
+	for {
+		print := sha256.New()
+		for _, name := range parts {
+			_, _ = fmt.Fprintf(print, "%q %s\n", name, sums[name])
+		}
+		fingerprint := hex.EncodeToString(print.Sum(nil))
+		known, err := in.Target.KnownExecutions(ctx, c.Subtask)
+		if err != nil || known == fingerprint {
+			return rollup.Staged{Keep: true}, err
+		}
+		bad := -1
+		staged, err := in.Target.StageExecutions(ctx, c, fingerprint,
+			func(ctx context.Context, take func(*rollup.Executions) error) error {
+				for i, name := range parts {
+					var refused error
+					if err := in.Record.ReadExecutions(ctx, c.Subtask, name, func(e *rollup.Executions) error {
+						refused = take(e)
+						return refused
+					}); err != nil {
+						if refused == nil && ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable) {
+							bad = i
+						}
+						return err
+					}
 				}
-			}
-			return nil
-		})
+				return nil
+			})
+		if err == nil || bad < 0 {
+			return staged, err
+		}
+		r.Problems = append(r.Problems, parts[bad]+" is damaged: its single executions cannot be read.")
+		parts = slices.Delete(slices.Clone(parts), bad, bad+1)
+	}
 }
 
 // drop removes what is there of a run that was deleted. Its parts go with the run; a segment may have come after that.

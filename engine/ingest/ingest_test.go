@@ -39,6 +39,7 @@ type world struct {
 	executions         bool
 	staged             string
 	stagings, unstaged int
+	unreadable         string // a part whose seconds can be read, and not all else
 	// The step of that number fails, as if the process had ended there.
 	steps, failAt int
 }
@@ -99,7 +100,10 @@ func (w *world) RollUp(_ context.Context, _, name string, into *rollup.Seconds) 
 	return nil
 }
 
-func (w *world) ReadExecutions(context.Context, string, string, func(*rollup.Executions) error) error {
+func (w *world) ReadExecutions(_ context.Context, _, name string, _ func(*rollup.Executions) error) error {
+	if name == w.unreadable {
+		return errors.New("damaged Parquet data")
+	}
 	return nil
 }
 
@@ -113,9 +117,12 @@ func (w *world) KnownExecutions(context.Context, string) (string, error) {
 func (w *world) StageExecutions(ctx context.Context, c refresh.Claim, fingerprint string,
 	feed func(ctx context.Context, take func(*rollup.Executions) error) error) (rollup.Staged, error) {
 	w.stagings++
-	w.staged = fingerprint
 	s := rollup.Staged{Table: fmt.Sprint("t", c.Epoch), Fingerprint: fingerprint}
-	return s, feed(ctx, func(*rollup.Executions) error { return nil })
+	err := feed(ctx, func(*rollup.Executions) error { return nil })
+	if err == nil {
+		w.staged = fingerprint
+	}
+	return s, err
 }
 
 func (w *world) Unstage(context.Context, rollup.Staged) { w.unstaged++ }
@@ -372,8 +379,13 @@ func TestExecutionsAreCopiedWhenTheirPartsChange(t *testing.T) {
 	if _, err := w.take(t); err != nil || w.stagings != 2 || w.taken.Executions.Keep || w.unstaged != 0 {
 		t.Fatalf("without a part: %v, %+v", err, w.taken.Executions)
 	}
-	w.stale, w.damaged, w.name = true, "", "a stale one"
-	if _, err := w.take(t); !errors.Is(err, store.ErrClaimLost) || w.stagings != 3 || w.unstaged != 1 {
+	w.damaged, w.unreadable, w.name = "", "a", "and another"
+	if _, err := w.take(t); err != nil || w.stagings != 4 || len(w.taken.Problems) != 1 ||
+		w.taken.Executions.Table == "" || w.taken.Seconds.Executions != 20 {
+		t.Fatalf("a part of which not all can be read: %v, %q, %+v", err, w.taken.Problems, w.taken.Executions)
+	}
+	w.stale, w.unreadable, w.name = true, "", "a stale one"
+	if _, err := w.take(t); !errors.Is(err, store.ErrClaimLost) || w.stagings != 5 || w.unstaged != 1 {
 		t.Fatalf("a claim that is lost: %v, %d, %d", err, w.stagings, w.unstaged)
 	}
 }

@@ -22,7 +22,8 @@ func Bundled() []refresh.Table {
 		partition string
 	}{{"run_summary", refresh.ByRun}, {"run_seconds", refresh.ByRun}, {"kind_seconds", refresh.ByRun},
 		{"statement_stats", refresh.ByRun}, {"error_stats", refresh.ByRun}, {"node_seconds", refresh.ByRun},
-		{"warehouse_timeseries", refresh.ByRun}, {"slow_executions", refresh.ByRun}, {"cost_per_million", ""}, {"baseline_drift", ""}} {
+		{"warehouse_timeseries", refresh.ByRun}, {"slow_executions", refresh.ByRun}, {"cost_per_million", ""},
+		{"baseline_drift", ""}} {
 		text, err := bundled.ReadFile("bundled/" + t.name + ".sql")
 		if err != nil {
 			panic("derived: an embedded file cannot be read: " + err.Error())

@@ -20,6 +20,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -124,6 +126,11 @@ func (d *Database) apply(ctx context.Context) error {
 	})
 }
 
+// unreadable is an error of what is taken in, and none of the database.
+type unreadable struct{ error }
+
+func (u *unreadable) Unwrap() error { return u.error }
+
 // failed adds what was being done; a database that is away is store.ErrUnavailable.
 func failed(doing string, err error) error {
 	if err == nil {
@@ -131,8 +138,14 @@ func failed(doing string, err error) error {
 	}
 	var refused *pgconn.PgError
 	var connecting *pgconn.ConnectError
-	if errors.As(err, &connecting) || errors.As(err, &refused) && (refused.Code[:2] == "57" && refused.Code != "57014" ||
-		refused.Code[:2] == "53" || refused.Code[:2] == "08") {
+	var record *unreadable
+	if errors.As(err, &record) {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	var broken *net.OpError
+	if errors.As(err, &connecting) || errors.As(err, &broken) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.As(err, &refused) && (refused.Code[:2] == "57" && refused.Code != "57014" ||
+			refused.Code[:2] == "53" || refused.Code[:2] == "08") {
 		return fmt.Errorf("%s: %w: %w", doing, store.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)

@@ -233,7 +233,8 @@ func TestBundledTables(t *testing.T) {
 	refreshed(refresh.Full, false)
 	refreshed(refresh.Incremental, true)
 	for table, want := range map[string]int64{"run_summary": 2, "run_seconds": 6, "kind_seconds": 6, "statement_stats": 2,
-		"error_stats": 2, "node_seconds": 12, "warehouse_timeseries": 2, "cost_per_million": 0, "slow_executions": 0, "baseline_drift": 1} {
+		"error_stats": 2, "node_seconds": 12, "warehouse_timeseries": 2, "cost_per_million": 0, "slow_executions": 0,
+		"baseline_drift": 1} {
 		if n := count(t, reader, "SELECT count(*) FROM "+table); n != want {
 			t.Errorf("%s has %d rows, want %d", table, n, want)
 		}

@@ -122,6 +122,9 @@ func copyExecutions(ctx context.Context, tx pgx.Tx, table string,
 			fed += int64(len(e.DueNs))
 			return s.take(e)
 		})
+		if err != nil && together.Err() == nil {
+			err = &unreadable{err}
+		}
 		return s.end(err)
 	})
 	group.Go(func() error {

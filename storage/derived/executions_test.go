@@ -155,6 +155,22 @@ func TestExecutionsAreThereAsTheyWereRecorded(t *testing.T) {
 	if n := count(t, owner, leftovers); n != 0 {
 		t.Errorf("%d tables are left", n)
 	}
+	for _, table := range derived.Bundled() {
+		if table.Name != "slow_executions" {
+			continue
+		}
+		table.Version = 1
+		if _, err := d.Materialize(t.Context(), table, claim(table.Name, "", 1), held); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Of 30, four are warm-up and six are statements inside transactions.
+	if n := count(t, reader, "SELECT max(seq) FROM slow_executions WHERE run_id = 'b' AND place = 1"); n != 28 {
+		t.Errorf("the slowest execution is %d", n)
+	}
+	if n := count(t, reader, "SELECT count(*) FROM slow_executions"); n != 20 {
+		t.Errorf("%d slow executions of 20", n)
+	}
 	// Whoever does not want them any more has none.
 	plain, _ := oneRun("b", 30)
 	put(t, d, plain, 6)
@@ -255,5 +271,32 @@ func TestAStaleWorkerCopiesNothing(t *testing.T) {
 	}
 	if _, err := reader.Exec(t.Context(), "SELECT * FROM staging."+pgx.Identifier{"executions~"}.Sanitize()); err == nil {
 		t.Error("readers reach partitions by their own names")
+	}
+}
+
+// TestAResultsDatabaseThatGoesAwayMidway: sessions that end in the middle are no failure of the run, and leave nothing.
+func TestAResultsDatabaseThatGoesAwayMidway(t *testing.T) {
+	d, owner, reader := open(t)
+	epoch := int64(0)
+	for _, at := range []string{"create", "copy", "identify", "drop", "attach", "commit"} {
+		epoch += 2
+		d.Fail(func(step string) error {
+			if step == at {
+				_, err := owner.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+					WHERE usename = current_user AND pid <> pg_backend_pid()`)
+				return err
+			}
+			return nil
+		})
+		if err := takeIn(t.Context(), d, "a", epoch, at, single(3000)); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("away at %s: %v", at, err)
+		}
+		d.Fail(nil)
+		if err := takeIn(t.Context(), d, "a", epoch+1, at, single(40)); err != nil {
+			t.Fatalf("after it was away at %s: %v", at, err)
+		}
+		if n, left := count(t, reader, "SELECT count(*) FROM executions"), count(t, owner, leftovers); n != 40 || left != 0 {
+			t.Errorf("after it was away at %s: %d executions of 40, and %d tables are left", at, n, left)
+		}
 	}
 }
