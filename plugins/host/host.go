@@ -51,6 +51,11 @@ type Host struct {
 	// watch, in tests, is what instances tell when a guest begins and ends to compute.
 	watch func(computes bool)
 
+	// life ends with Close, and with it the compilations that making counts.
+	life   context.Context
+	end    context.CancelFunc
+	making sync.WaitGroup
+
 	mu     sync.Mutex
 	closed bool
 	list   []*registered // in the order of registration
@@ -61,11 +66,12 @@ type registered struct {
 	host    *Host
 	info    plugin.Info
 	bundled bool
-	// compiling guards wasm and module until the plugin is first used: wasm is what
-	// there is to compile, module is nil before.
-	compiling sync.Mutex
-	wasm      func() ([]byte, error)
-	module    *compiled
+	// making guards wasm, module and under until the plugin is first used: wasm is what there
+	// is to compile, module is nil before, and under is the compilation under way.
+	making sync.Mutex
+	wasm   func() ([]byte, error)
+	module *compiled
+	under  *compilation
 	// samples is the instance that writes sample rows, shared by all who ask.
 	samples samples
 	// callers are the instances that answer ls_call.
@@ -86,7 +92,8 @@ func New(ctx context.Context, o Options) (*Host, error) {
 	if err != nil {
 		return nil, errors.Join(err, e.close(ctx))
 	}
-	return &Host{log: o.Log, fuel: o.CallFuel, compiler: e, approvals: approvals,
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	return &Host{life: life, end: end, log: o.Log, fuel: o.CallFuel, compiler: e, approvals: approvals,
 		codeDir:  codeFolder(o.CacheDir),
 		quota:    quota{each: o.PluginMemory, all: o.PluginsMemory},
 		mappings: linear.NewPool(abi.MaxMemoryPages * abi.PageSize)}, nil
@@ -103,6 +110,8 @@ func (h *Host) Close(ctx context.Context) error {
 	list := h.list
 	h.list = nil
 	h.mu.Unlock()
+	h.end()
+	h.making.Wait()
 	for _, r := range list {
 		r.samples.close()
 		r.callers.close()
@@ -146,54 +155,6 @@ func (h *Host) Register(ctx context.Context, wasm []byte, bundled bool) (plugin.
 func (h *Host) Enlist(wasm func() ([]byte, error), info plugin.Info, bundled bool) error {
 	_, err := h.enlist(&registered{host: h, info: info, bundled: bundled, wasm: wasm})
 	return err
-}
-
-// ready compiles a plugin that was only enlisted.
-func (r *registered) ready(ctx context.Context) error {
-	r.compiling.Lock()
-	defer r.compiling.Unlock()
-	if r.module != nil {
-		return nil
-	}
-	if c := r.host.approved(ctx, r.info.SHA256); c != nil {
-		// Who it is was asked before it was approved.
-		c.name = r.info.Name + " " + r.info.Version
-		r.use(c)
-		r.wasm = nil
-		return nil
-	}
-	wasm, err := r.wasm()
-	if err != nil {
-		return err
-	}
-	sum := sha256.Sum256(wasm)
-	if hex.EncodeToString(sum[:]) != r.info.SHA256 {
-		return refuse("its bytes are not those that %s %s was known by", r.info.Name, r.info.Version)
-	}
-	loaded, err := r.host.load(ctx, wasm, r.info.SHA256)
-	if err != nil {
-		return err
-	}
-	r.use(loaded.module)
-	r.wasm = nil
-	return nil
-}
-
-// use gives the plugin its compiled module.
-func (r *registered) use(c *compiled) {
-	r.module = c
-	r.samples.owner, r.samples.host = r, r.host
-	r.callers.module, r.callers.host = c, r.host
-}
-
-// release frees the compiled module, if there is one.
-func (r *registered) release(ctx context.Context) error {
-	r.compiling.Lock()
-	defer r.compiling.Unlock()
-	if r.module == nil {
-		return nil
-	}
-	return r.module.code.Close(ctx)
 }
 
 // enlist adds a plugin to the list and returns it, or the one that has its bytes already.
@@ -310,7 +271,12 @@ func (h *Host) describe(ctx context.Context, c *compiled) (plugin.Info, error) {
 // is not compiled.
 func (h *Host) Unknown(sha string) []string {
 	r := h.find(func(r *registered) bool { return r.info.SHA256 == sha })
-	if r == nil || r.module == nil {
+	if r == nil {
+		return nil
+	}
+	r.making.Lock()
+	defer r.making.Unlock()
+	if r.module == nil {
 		return nil
 	}
 	return r.module.unknown

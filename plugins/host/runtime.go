@@ -120,6 +120,9 @@ func (e *compiler) compile(ctx context.Context, metered []byte) (m wazero.Compil
 		}
 	}()
 	m, err = e.runtime.CompileModule(experimental.WithCompilationWorkers(ctx, min(4, runtime.GOMAXPROCS(0))), metered)
+	if err != nil && ctx.Err() != nil {
+		return nil, fmt.Errorf("compiling a plugin: %w", ctx.Err()) // that says nothing of the file
+	}
 	if err != nil {
 		return nil, refuse("it is not valid: %s", manifest.Clean([]byte(err.Error()), 300))
 	}
