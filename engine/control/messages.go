@@ -261,6 +261,11 @@ type WorkerState struct {
 	// START named none.
 	BeganAt   time.Time
 	BeganLate time.Duration
+	// MeasuresSince is when its load entered the measurement, on the run's time line; zero before it has.
+	MeasuresSince time.Time
+	// LineAhead is by how much that line is ahead of the clock of the server that owns the run, LineError how
+	// wrong that may be; 0 and 0 while the node has not compared the clocks.
+	LineAhead, LineError time.Duration
 }
 
 // Snapshot carries one second of a run worker. The receiver owns it.

@@ -58,6 +58,9 @@ func (f *Fleet) Place(where map[string]string, workers ...control.AssignRun) ([]
 	return nodes, nil
 }
 
+// Now is the present moment by the clock that nodes compare theirs with.
+func (f *Fleet) Now() time.Time { return f.clock.Now() }
+
 // Only is the one node that can carry a workload on a target, empty where any can.
 func (f *Fleet) Only(w engine.Workload, dsn string) string {
 	f.mu.Lock()

@@ -106,3 +106,12 @@ func (m *Machine) resumed(now time.Time) []Action {
 	}
 	return m.nextStep(now)
 }
+
+// Told takes when the load of a run that was gone on with began, and when its measurement did, as the run
+// workers have heard of it: later than it was decided, or not before somebody went on. Zero says nothing.
+func (m *Machine) Told(began, measured time.Time) {
+	m.loadAt = Later(m.loadAt, began)
+	if m.phase == engine.PhaseMeasurement {
+		m.measureAt = Later(m.measureAt, measured)
+	}
+}

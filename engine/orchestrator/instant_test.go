@@ -52,6 +52,9 @@ type slowEnd struct {
 	n *farAway
 }
 
+// Server implements control.Peer: the nodes of these tests have a way of their own to each server.
+func (e slowEnd) Server() string { return e.n.name }
+
 func (e slowEnd) Receive(ctx context.Context) (control.ToNode, error) {
 	m, err := e.NodeEnd.Receive(ctx)
 	time.Sleep(e.n.way)

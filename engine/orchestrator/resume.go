@@ -13,6 +13,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/recovery"
 	"github.com/loadstone-db/loadstone/engine/runlog"
+	"github.com/loadstone-db/loadstone/engine/timeline"
 )
 
 // resumeGrace is what run workers get at least to be heard of, when another process goes on
@@ -27,16 +28,12 @@ const awayWords = "no server carried the run: it was not watched, and seconds of
 func (c carrier) Resume(r recovery.Resumed) (why string) {
 	s, run := c.s, r.Run
 	clock := engine.NewClock(s.opts.Clock)
-	now := clock.Now()
 	workers := make([]*runWorker, len(r.Workers))
 	for i, w := range r.Workers {
 		workers[i] = &runWorker{id: w.ID, group: w.Group, resultID: w.ResultID, connections: w.Target.TargetConnections,
 			rate: w.Target.TargetQPS, retiring: w.Retiring, heard: w.Heard, why: w.Failure, dead: w.Status == engine.WorkerDead,
 			state: control.WorkerState{WorkerID: w.ID, WorkerGroupID: w.Group, ResultID: w.ResultID, NodeID: w.NodeID,
 				Status: w.Status, Totals: w.Totals}}
-		if least := now.Add(resumeGrace - deadAfter); workers[i].heard.Before(least) {
-			workers[i].heard = least
-		}
 	}
 	life, why := lifecycle.Rehydrate(lifePlan(run, idsOf(workers)), r.Stored)
 	if why != "" {
@@ -69,36 +66,58 @@ func (c carrier) Resume(r recovery.Resumed) (why string) {
 }
 
 // resume is the first thing that the loop of a run does that another process has begun: it
-// becomes the owner of what nodes carry, and goes on.
+// becomes the owner of what nodes carry, learns the run's time from them, and goes on.
 func (l *live) resume(ctx context.Context, r recovery.Resumed) {
+	var held []*runWorker
+	var carried []fleet.Carried
+	for i, w := range r.Workers {
+		if own := l.workers[i]; w.Elsewhere() {
+			held = append(held, own)
+			carried = append(carried, fleet.Carried{Node: w.NodeID, AssignRun: control.AssignRun{RunID: l.runID,
+				ResultID: w.ResultID, WorkerID: w.ID, WorkerGroupID: w.Group, Epoch: l.epoch, Connections: own.connections}})
+		}
+	}
+	for i, n := range l.svc.nodes.Adopt(l.sender.state(), carried...) {
+		held[i].node = n
+	}
+	said := l.learnTime(ctx, held, r.Seen)
 	now := l.clock.Now()
 	l.resumed = now
 	l.noteWith(runlog.Details{"from": engine.At(r.Seen), "epoch": l.epoch}, engine.LogWarning, nil,
 		"%s; this one goes on with the run after %.1f s", r.Why, now.Sub(r.Seen).Seconds())
 	l.validity.Add(aggregate.CauseSnapshotGap, awayWords, r.Seen, now)
 	var lost []string
-	var held []*runWorker
-	var carried []fleet.Carried
 	for i, w := range r.Workers {
-		switch own := l.workers[i]; {
-		case w.Status.Ended():
-		case w.Elsewhere():
-			held = append(held, own)
-			carried = append(carried, fleet.Carried{Node: w.NodeID, AssignRun: control.AssignRun{RunID: l.runID,
-				ResultID: w.ResultID, WorkerID: w.ID, WorkerGroupID: w.Group, Epoch: l.epoch, Connections: own.connections}})
-		case w.NodeID == control.OwnNode:
+		own := l.workers[i]
+		own.heard = lifecycle.Later(own.heard, now.Add(resumeGrace-deadAfter))
+		if !w.Status.Ended() && w.NodeID == control.OwnNode {
 			// Should that server go on without its store, others have the load when it has noticed.
 			l.lose(own, "ended with the server that carried it", now.Add(control.FreeAfter))
 			lost = append(lost, w.ID)
 		}
 	}
-	for i, n := range l.svc.nodes.Adopt(l.sender.state(), carried...) {
-		held[i].node = n
-	}
 	if len(lost) > 0 {
 		l.happen(ctx, lifecycle.WorkersLost{IDs: lost})
 	}
 	l.happen(ctx, lifecycle.Resumed{})
+	for _, f := range said {
+		l.receive(ctx, f)
+	}
 	l.poller.watch(ctx)
 	l.publish(false)
+}
+
+// learnTime has the loop go by the run's own time, of which the run workers tell. It returns what was said meanwhile.
+func (l *live) learnTime(ctx context.Context, held []*runWorker, seen time.Time) []fromNode {
+	line := timeline.Of(idsOf(held), l.life.Phase() == engine.PhaseMeasurement)
+	said := timeline.Await(ctx, line, l.inbox, func(f fromNode) (control.WorkerState, bool) {
+		m, state := f.m.(control.WorkerState)
+		return m, state && l.speaks(f.node, m.WorkerID, m.ResultID)
+	})
+	ahead := line.Ahead(l.clock.Now(), l.svc.nodes.Now(), seen)
+	l.clock = l.clock.Ahead(ahead)
+	l.Clock = l.clock
+	l.life.Told(line.Began(), line.Measured())
+	l.validity.Note(line.Words(ahead))
+	return said
 }

@@ -5,32 +5,20 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
-)
-
-const (
-	// stoodStill is how long the loop of a run must not have looked to say that
-	// its process stood still: it looks every second.
-	stoodStill = 3 * time.Second
-	// clockNoise in a second is a clock that is slewed and not set.
-	clockNoise = 100 * time.Millisecond
+	"github.com/loadstone-db/loadstone/engine/timeline"
 )
 
 // timekeeper is what the loop knows of its own time.
 type timekeeper struct {
 	*live
-	looked time.Time     // last
-	judged time.Time     // the clock was, last
-	offset time.Duration // of the wall clock, then
+	watch timeline.Watch
 }
 
-// look notices that this process stood still: it was stopped, or the machine was.
-// Nobody was heard of meanwhile because nobody listened, and what waits for
-// others has waited for nothing: those limits begin anew where they were.
+// look notices that this process stood still. Nobody was heard of meanwhile because nobody listened,
+// and what waits for others has waited for nothing: those limits begin anew where they were.
 func (l *timekeeper) look(now time.Time) {
-	gap := now.Sub(l.time.looked)
-	first := l.time.looked.IsZero()
-	l.time.looked = now
-	if first || gap <= stoodStill {
+	gap := l.time.watch.Gap(now)
+	if gap == 0 {
 		return
 	}
 	for _, w := range l.workers {
@@ -47,10 +35,8 @@ func (l *timekeeper) look(now time.Time) {
 
 // judge notices that the wall clock was set. The run's times do not follow it.
 func (l *timekeeper) judge(now time.Time) {
-	offset, from := l.clock.Offset(), l.time.judged
-	step := offset - l.time.offset
-	l.time.judged, l.time.offset = now, offset
-	if from.IsZero() || step.Abs() < clockNoise {
+	from, step := l.time.watch.Step(now, l.clock.Offset())
+	if step == 0 {
 		return
 	}
 	l.validity.Stepped(from, now, l.life.Phase(), step)

@@ -102,3 +102,18 @@ func (w *runWorker) clockError() time.Duration {
 	ahead, wrong := w.server.best(w.node.clock.Now())
 	return wrong + (ahead - w.ahead).Abs()
 }
+
+// lineAhead is by how much the run's line, which says at, is ahead of the clock of the server that owns the
+// run now, and how wrong that may be: one that has taken it over goes on by it. 0 and 0 is not known.
+func (w *runWorker) lineAhead(at time.Time) (ahead, wrong time.Duration) {
+	c := w.node.out.ownersClocks(w.a.RunID)
+	if c == nil {
+		return 0, 0
+	}
+	now := w.node.clock.Now()
+	owner, wrong := c.best(now)
+	if wrong == 0 {
+		return 0, 0
+	}
+	return at.Round(0).Sub(now.Round(0)) - owner, wrong
+}

@@ -215,6 +215,16 @@ func (o *outbox) elsewhere(s *session, runID string) bool {
 	return w != nil && w.at != nil && w.at != s
 }
 
+// ownersClocks compare the clocks of the server that owns a run; nil while it has no session.
+func (o *outbox) ownersClocks(runID string) *clocks {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if w := o.owners[runID]; w != nil && w.at != nil {
+		return w.at.clocks
+	}
+	return nil
+}
+
 // linesDropped is how many lines of a run's log were dropped so far.
 func (o *outbox) linesDropped(runID string) int64 {
 	o.mu.Lock()

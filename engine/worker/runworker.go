@@ -112,6 +112,7 @@ func (w *runWorker) report() control.WorkerState {
 	s := w.state
 	s.LogsDropped = w.node.out.linesDropped(w.a.RunID)
 	s.At, s.ClockError = w.line.Load().Now(), w.clockError()
+	s.LineAhead, s.LineError = w.lineAhead(s.At)
 	return s
 }
 
@@ -386,6 +387,11 @@ func (w *runWorker) follow() {
 		w.load.SetPhase(p)
 	}
 	w.loadPhase, w.entered = p, w.line.Load().Now()
+	if p == engine.PhaseMeasurement {
+		w.mu.Lock()
+		w.state.MeasuresSince = w.entered
+		w.mu.Unlock()
+	}
 }
 
 func (w *runWorker) start() {

@@ -2259,8 +2259,14 @@ type WorkerState struct {
 	// The record of the run may not fit on the node: its load ends, and the run is marked.
 	RecordEnded bool `protobuf:"varint,18,opt,name=record_ended,json=recordEnded,proto3" json:"record_ended,omitempty"`
 	// When its load began, by the server's clock, and how long after the instant that START named.
-	BeganAt       *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=began_at,json=beganAt,proto3" json:"began_at,omitempty"`
-	BeganLateNs   int64                  `protobuf:"varint,20,opt,name=began_late_ns,json=beganLateNs,proto3" json:"began_late_ns,omitempty"`
+	BeganAt     *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=began_at,json=beganAt,proto3" json:"began_at,omitempty"`
+	BeganLateNs int64                  `protobuf:"varint,20,opt,name=began_late_ns,json=beganLateNs,proto3" json:"began_late_ns,omitempty"`
+	// When its load entered the measurement, on the run's time line; not set before it has.
+	MeasuresSince *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=measures_since,json=measuresSince,proto3" json:"measures_since,omitempty"`
+	// By how much that line is ahead of the clock of the server that owns the run, and how wrong that may be; 0 and
+	// 0 while the node has not compared the clocks.
+	LineAheadNs   int64 `protobuf:"varint,22,opt,name=line_ahead_ns,json=lineAheadNs,proto3" json:"line_ahead_ns,omitempty"`
+	LineErrorNs   int64 `protobuf:"varint,23,opt,name=line_error_ns,json=lineErrorNs,proto3" json:"line_error_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2431,6 +2437,27 @@ func (x *WorkerState) GetBeganAt() *timestamppb.Timestamp {
 func (x *WorkerState) GetBeganLateNs() int64 {
 	if x != nil {
 		return x.BeganLateNs
+	}
+	return 0
+}
+
+func (x *WorkerState) GetMeasuresSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.MeasuresSince
+	}
+	return nil
+}
+
+func (x *WorkerState) GetLineAheadNs() int64 {
+	if x != nil {
+		return x.LineAheadNs
+	}
+	return 0
+}
+
+func (x *WorkerState) GetLineErrorNs() int64 {
+	if x != nil {
+		return x.LineErrorNs
 	}
 	return 0
 }
@@ -4014,7 +4041,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04lost\x18\x01 \x01(\x03R\x04lost\x12\x18\n" +
 	"\arefused\x18\x02 \x01(\x03R\arefused\x12\x1a\n" +
 	"\breopened\x18\x03 \x01(\x03R\breopened\x12!\n" +
-	"\fmost_missing\x18\x04 \x01(\x03R\vmostMissing\"\xd7\x05\n" +
+	"\fmost_missing\x18\x04 \x01(\x03R\vmostMissing\"\xe2\x06\n" +
 	"\vWorkerState\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n" +
 	"\tresult_id\x18\x02 \x01(\tR\bresultId\x12\x1b\n" +
@@ -4036,7 +4063,10 @@ const file_control_proto_rawDesc = "" +
 	"\x0eclock_error_ns\x18\x11 \x01(\x03R\fclockErrorNs\x12!\n" +
 	"\frecord_ended\x18\x12 \x01(\bR\vrecordEnded\x125\n" +
 	"\bbegan_at\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\abeganAt\x12\"\n" +
-	"\rbegan_late_ns\x18\x14 \x01(\x03R\vbeganLateNs\"\x98\x01\n" +
+	"\rbegan_late_ns\x18\x14 \x01(\x03R\vbeganLateNs\x12A\n" +
+	"\x0emeasures_since\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\rmeasuresSince\x12\"\n" +
+	"\rline_ahead_ns\x18\x16 \x01(\x03R\vlineAheadNs\x12\"\n" +
+	"\rline_error_ns\x18\x17 \x01(\x03R\vlineErrorNs\"\x98\x01\n" +
 	"\tHistogram\x12\x16\n" +
 	"\x06schema\x18\x01 \x01(\x03R\x06schema\x12\x16\n" +
 	"\x06offset\x18\x02 \x01(\x03R\x06offset\x12\x16\n" +
@@ -4289,44 +4319,45 @@ var file_control_proto_depIdxs = []int32{
 	22, // 36: loadstone.control.v1.WorkerState.totals:type_name -> loadstone.control.v1.Totals
 	47, // 37: loadstone.control.v1.WorkerState.at:type_name -> google.protobuf.Timestamp
 	47, // 38: loadstone.control.v1.WorkerState.began_at:type_name -> google.protobuf.Timestamp
-	47, // 39: loadstone.control.v1.Snapshot.timestamp:type_name -> google.protobuf.Timestamp
-	43, // 40: loadstone.control.v1.Snapshot.by_kind:type_name -> loadstone.control.v1.Snapshot.ByKindEntry
-	44, // 41: loadstone.control.v1.Snapshot.errors_by_class:type_name -> loadstone.control.v1.Snapshot.ErrorsByClassEntry
-	45, // 42: loadstone.control.v1.Snapshot.tick_by_kind:type_name -> loadstone.control.v1.Snapshot.TickByKindEntry
-	26, // 43: loadstone.control.v1.Snapshot.tick_latency:type_name -> loadstone.control.v1.Histogram
-	26, // 44: loadstone.control.v1.Snapshot.phase_latency:type_name -> loadstone.control.v1.Histogram
-	46, // 45: loadstone.control.v1.Snapshot.kind_latency:type_name -> loadstone.control.v1.Snapshot.KindLatencyEntry
-	26, // 46: loadstone.control.v1.Snapshot.tick_service:type_name -> loadstone.control.v1.Histogram
-	26, // 47: loadstone.control.v1.Snapshot.phase_service:type_name -> loadstone.control.v1.Histogram
-	26, // 48: loadstone.control.v1.Snapshot.tick_lag:type_name -> loadstone.control.v1.Histogram
-	28, // 49: loadstone.control.v1.Snapshot.tick_split:type_name -> loadstone.control.v1.LatencySplit
-	24, // 50: loadstone.control.v1.Snapshot.connections:type_name -> loadstone.control.v1.ConnectionFigures
-	17, // 51: loadstone.control.v1.Snapshot.resources:type_name -> loadstone.control.v1.Resources
-	29, // 52: loadstone.control.v1.Snapshot.last_errors:type_name -> loadstone.control.v1.ExecutionError
-	47, // 53: loadstone.control.v1.Log.timestamp:type_name -> google.protobuf.Timestamp
-	33, // 54: loadstone.control.v1.WorkReady.artifact:type_name -> loadstone.control.v1.Artifact
-	22, // 55: loadstone.control.v1.WorkReady.totals:type_name -> loadstone.control.v1.Totals
-	47, // 56: loadstone.control.v1.Artifact.min_ts:type_name -> google.protobuf.Timestamp
-	47, // 57: loadstone.control.v1.Artifact.max_ts:type_name -> google.protobuf.Timestamp
-	47, // 58: loadstone.control.v1.Artifact.created_at:type_name -> google.protobuf.Timestamp
-	47, // 59: loadstone.control.v1.Pong.sent:type_name -> google.protobuf.Timestamp
-	6,  // 60: loadstone.control.v1.RunState.TargetsEntry.value:type_name -> loadstone.control.v1.WorkerTarget
-	27, // 61: loadstone.control.v1.Snapshot.ByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
-	27, // 62: loadstone.control.v1.Snapshot.TickByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
-	26, // 63: loadstone.control.v1.Snapshot.KindLatencyEntry.value:type_name -> loadstone.control.v1.Histogram
-	0,  // 64: loadstone.control.v1.NodeService.Control:input_type -> loadstone.control.v1.ToNode
-	36, // 65: loadstone.control.v1.NodeService.PutPlugin:input_type -> loadstone.control.v1.PutPluginRequest
-	38, // 66: loadstone.control.v1.NodeService.RequestCertificate:input_type -> loadstone.control.v1.RequestCertificateRequest
-	40, // 67: loadstone.control.v1.NodeService.InstallCertificate:input_type -> loadstone.control.v1.InstallCertificateRequest
-	1,  // 68: loadstone.control.v1.NodeService.Control:output_type -> loadstone.control.v1.FromNode
-	37, // 69: loadstone.control.v1.NodeService.PutPlugin:output_type -> loadstone.control.v1.PutPluginResponse
-	39, // 70: loadstone.control.v1.NodeService.RequestCertificate:output_type -> loadstone.control.v1.RequestCertificateResponse
-	41, // 71: loadstone.control.v1.NodeService.InstallCertificate:output_type -> loadstone.control.v1.InstallCertificateResponse
-	68, // [68:72] is the sub-list for method output_type
-	64, // [64:68] is the sub-list for method input_type
-	64, // [64:64] is the sub-list for extension type_name
-	64, // [64:64] is the sub-list for extension extendee
-	0,  // [0:64] is the sub-list for field type_name
+	47, // 39: loadstone.control.v1.WorkerState.measures_since:type_name -> google.protobuf.Timestamp
+	47, // 40: loadstone.control.v1.Snapshot.timestamp:type_name -> google.protobuf.Timestamp
+	43, // 41: loadstone.control.v1.Snapshot.by_kind:type_name -> loadstone.control.v1.Snapshot.ByKindEntry
+	44, // 42: loadstone.control.v1.Snapshot.errors_by_class:type_name -> loadstone.control.v1.Snapshot.ErrorsByClassEntry
+	45, // 43: loadstone.control.v1.Snapshot.tick_by_kind:type_name -> loadstone.control.v1.Snapshot.TickByKindEntry
+	26, // 44: loadstone.control.v1.Snapshot.tick_latency:type_name -> loadstone.control.v1.Histogram
+	26, // 45: loadstone.control.v1.Snapshot.phase_latency:type_name -> loadstone.control.v1.Histogram
+	46, // 46: loadstone.control.v1.Snapshot.kind_latency:type_name -> loadstone.control.v1.Snapshot.KindLatencyEntry
+	26, // 47: loadstone.control.v1.Snapshot.tick_service:type_name -> loadstone.control.v1.Histogram
+	26, // 48: loadstone.control.v1.Snapshot.phase_service:type_name -> loadstone.control.v1.Histogram
+	26, // 49: loadstone.control.v1.Snapshot.tick_lag:type_name -> loadstone.control.v1.Histogram
+	28, // 50: loadstone.control.v1.Snapshot.tick_split:type_name -> loadstone.control.v1.LatencySplit
+	24, // 51: loadstone.control.v1.Snapshot.connections:type_name -> loadstone.control.v1.ConnectionFigures
+	17, // 52: loadstone.control.v1.Snapshot.resources:type_name -> loadstone.control.v1.Resources
+	29, // 53: loadstone.control.v1.Snapshot.last_errors:type_name -> loadstone.control.v1.ExecutionError
+	47, // 54: loadstone.control.v1.Log.timestamp:type_name -> google.protobuf.Timestamp
+	33, // 55: loadstone.control.v1.WorkReady.artifact:type_name -> loadstone.control.v1.Artifact
+	22, // 56: loadstone.control.v1.WorkReady.totals:type_name -> loadstone.control.v1.Totals
+	47, // 57: loadstone.control.v1.Artifact.min_ts:type_name -> google.protobuf.Timestamp
+	47, // 58: loadstone.control.v1.Artifact.max_ts:type_name -> google.protobuf.Timestamp
+	47, // 59: loadstone.control.v1.Artifact.created_at:type_name -> google.protobuf.Timestamp
+	47, // 60: loadstone.control.v1.Pong.sent:type_name -> google.protobuf.Timestamp
+	6,  // 61: loadstone.control.v1.RunState.TargetsEntry.value:type_name -> loadstone.control.v1.WorkerTarget
+	27, // 62: loadstone.control.v1.Snapshot.ByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
+	27, // 63: loadstone.control.v1.Snapshot.TickByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
+	26, // 64: loadstone.control.v1.Snapshot.KindLatencyEntry.value:type_name -> loadstone.control.v1.Histogram
+	0,  // 65: loadstone.control.v1.NodeService.Control:input_type -> loadstone.control.v1.ToNode
+	36, // 66: loadstone.control.v1.NodeService.PutPlugin:input_type -> loadstone.control.v1.PutPluginRequest
+	38, // 67: loadstone.control.v1.NodeService.RequestCertificate:input_type -> loadstone.control.v1.RequestCertificateRequest
+	40, // 68: loadstone.control.v1.NodeService.InstallCertificate:input_type -> loadstone.control.v1.InstallCertificateRequest
+	1,  // 69: loadstone.control.v1.NodeService.Control:output_type -> loadstone.control.v1.FromNode
+	37, // 70: loadstone.control.v1.NodeService.PutPlugin:output_type -> loadstone.control.v1.PutPluginResponse
+	39, // 71: loadstone.control.v1.NodeService.RequestCertificate:output_type -> loadstone.control.v1.RequestCertificateResponse
+	41, // 72: loadstone.control.v1.NodeService.InstallCertificate:output_type -> loadstone.control.v1.InstallCertificateResponse
+	69, // [69:73] is the sub-list for method output_type
+	65, // [65:69] is the sub-list for method input_type
+	65, // [65:65] is the sub-list for extension type_name
+	65, // [65:65] is the sub-list for extension extendee
+	0,  // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }

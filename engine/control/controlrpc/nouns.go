@@ -15,7 +15,8 @@ func workerState(m control.WorkerState) *pb.WorkerState {
 		OpenConnections: int64(m.OpenConnections), WantConnections: int64(m.WantConnections), Error: failure(m.Err),
 		Totals: totals(m.Totals), Parts: int64(m.Parts), LogsDropped: m.LogsDropped, IoEngine: m.IOEngine, At: instant(m.At),
 		ClockErrorNs: int64(m.ClockError), RecordEnded: m.RecordEnded, BeganAt: instant(m.BeganAt),
-		BeganLateNs: int64(m.BeganLate)}
+		BeganLateNs: int64(m.BeganLate), MeasuresSince: instant(m.MeasuresSince), LineAheadNs: int64(m.LineAhead),
+		LineErrorNs: int64(m.LineError)}
 }
 
 func readWorkerState(p *pb.WorkerState) control.WorkerState {
@@ -25,7 +26,8 @@ func readWorkerState(p *pb.WorkerState) control.WorkerState {
 		WantConnections: int(p.GetWantConnections()), Err: readFailure(p.GetError()), Totals: readTotals(p.GetTotals()),
 		Parts: int(p.GetParts()), LogsDropped: p.GetLogsDropped(), IOEngine: p.GetIoEngine(), At: moment(p.GetAt()),
 		ClockError: time.Duration(p.GetClockErrorNs()), RecordEnded: p.GetRecordEnded(), BeganAt: moment(p.GetBeganAt()),
-		BeganLate: time.Duration(p.GetBeganLateNs())}
+		BeganLate: time.Duration(p.GetBeganLateNs()), MeasuresSince: moment(p.GetMeasuresSince()),
+		LineAhead: time.Duration(p.GetLineAheadNs()), LineError: time.Duration(p.GetLineErrorNs())}
 }
 
 func workReady(m control.WorkReady) *pb.WorkReady {
