@@ -58,8 +58,7 @@ func (c *serveCommand) Run(e *command.Env) error {
 	}
 	e.Log.Info().Msg("starting: the first time plugins are compiled, which takes some seconds")
 	s, err := wiring.Open(e.Ctx, wiring.Options{Store: flags, Nodes: c.NodeFlags, Version: version, Serves: true,
-		MostLive: c.LiveRuns,
-		Log:      e.Log})
+		MostLive: c.LiveRuns, Query: c.QueryFlags, Log: e.Log})
 	if err != nil {
 		return err
 	}

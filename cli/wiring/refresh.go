@@ -23,6 +23,7 @@ type RefreshFlags struct {
 	Ingest           []string `name:"ingest" enum:"executions" placeholder:"WHAT" env:"LOADSTONE_INGEST" help:"What else finished runs bring into the results database: executions (each single one, as the table executions). The same on all servers."`
 	ResultsDatabase  string   `name:"results-database-url" placeholder:"URL" env:"LOADSTONE_RESULTS_DATABASE_URL" help:"With --database-url: the database of the derived tables, as its owner. Another database than the control store's; without it there are no derived tables."`
 	ResultsReaderURL string   `name:"results-reader-url" placeholder:"URL" env:"LOADSTONE_RESULTS_READER_URL" help:"The same database as a role that may only connect to it: definitions and queries run as that role."`
+	QueryFlags
 }
 
 // Tables are the derived tables of one process: the database that holds them, opened when it is first needed.

@@ -66,6 +66,8 @@ type Options struct {
 	Nodes NodeFlags
 	// Version is this program's.
 	Version string
+	// Query says where people read results, besides through the server.
+	Query QueryFlags
 	// Serves is set where connections come from others than who started the process.
 	Serves bool
 	// MostLive is how many live runs one user may have, which a server bounds; 0 means no bound.
@@ -175,6 +177,10 @@ func Open(ctx context.Context, o Options) (_ *Services, err error) {
 
 func (s *Services) openStore(ctx context.Context, url string, keys *keyring.Keyring) (err error) {
 	var builtin []store.Connection
+	listen, err := s.options.Query.listen(url != "")
+	if err != nil {
+		return err
+	}
 	if url != "" {
 		// Parts in progress and leases belong to one process, wherever the store is.
 		lock, err := embedded.Lock(s.DataDir)
@@ -186,7 +192,7 @@ func (s *Services) openStore(ctx context.Context, url string, keys *keyring.Keyr
 			return err
 		}
 	} else {
-		s.Embedded, err = embedded.Start(ctx, embedded.Options{DataDir: s.DataDir, Log: s.Log})
+		s.Embedded, err = embedded.Start(ctx, embedded.Options{DataDir: s.DataDir, Listen: listen, Log: s.Log})
 		if err != nil {
 			return err
 		}

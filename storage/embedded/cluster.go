@@ -229,7 +229,7 @@ func (p place) access(id identity) (hba, ident string) {
 		admit(ResultsDatabase, ResultsReader)
 	}
 	admit("all", superuser)
-	return hba, ident
+	return hba + p.remote(), ident
 }
 
 // major returns the major version that made the cluster, 0 when there is none.
@@ -253,7 +253,7 @@ func (p place) dsn(database, role string) string {
 	quote := func(s string) string {
 		return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
 	}
-	dsn := fmt.Sprintf("host=%s port=5432 user=%s dbname=%s sslmode=disable", quote(p.socket), role, quote(database))
+	dsn := fmt.Sprintf("host=%s port=%d user=%s dbname=%s sslmode=disable", quote(p.socket), p.port, role, quote(database))
 	if p.password != "" && role != PlaygroundDatabase {
 		dsn += " password=" + p.password
 	}

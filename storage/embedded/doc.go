@@ -7,7 +7,8 @@
 // refuses to run as root; a root caller therefore runs it as the user postgres
 // (or nobody), and when that user cannot reach DataDir, the cluster moves to a
 // folder it can reach, which is logged and told by Postgres.Dir. There is no
-// TCP: the only way in is a unix socket in a folder of mode 0700, and the
+// TCP unless Options.Listen says so, and then for logins that read results alone:
+// the only other way in is a unix socket in a folder of mode 0700, and the
 // roles behind it take a random password, which lies in DataDir/postgres.secret
 // beside the key. The one exception is the role playground, which is admitted by
 // the credentials of the operating-system user that runs Loadstone (or root),

@@ -23,6 +23,8 @@ type Options struct {
 	// Throwaway trades durability for speed, for tests: nothing is synced to disk,
 	// and whoever runs the process is the superuser without a password.
 	Throwaway bool
+	// Listen has Postgres listen on TCP, for logins that read results; nil is for no TCP.
+	Listen *Listen
 }
 
 // Postgres is a supervised local Postgres. Its methods are safe for concurrent use.
@@ -55,6 +57,9 @@ func Start(ctx context.Context, opts Options) (*Postgres, error) {
 	p, err := locate(opts.DataDir, id)
 	if err != nil {
 		return nil, err
+	}
+	if opts.Listen != nil {
+		p.listen, p.port = opts.Listen, opts.Listen.Port
 	}
 	lock, err := p.lock()
 	if err != nil {
@@ -106,6 +111,9 @@ func (pg *Postgres) open(ctx context.Context, opts Options) error {
 	extra := map[string]string{}
 	if opts.Throwaway {
 		extra["fsync"], extra["synchronous_commit"], extra["full_page_writes"] = "off", "off", "off"
+	}
+	if err := p.listening(pg.id, extra); err != nil {
+		return err
 	}
 	for name, value := range opts.Settings {
 		extra[name] = value

@@ -16,8 +16,11 @@ import (
 )
 
 // maxSocketDir is the longest socket folder, in bytes: sun_path holds 107
-// bytes and a terminator, of which "/.s.PGSQL.5432" takes 14.
-const maxSocketDir = 93
+// bytes and a terminator, of which "/.s.PGSQL.65535" takes 15.
+const maxSocketDir = 92
+
+// defaultPort is in the name of the socket where nothing listens on TCP.
+const defaultPort = 5432
 
 // place is where a cluster's files are. All paths are absolute and free of symbolic links.
 type place struct {
@@ -31,6 +34,9 @@ type place struct {
 	// password is that of the control store's roles; empty in throw-away clusters,
 	// whose roles are told by the system's user.
 	password string
+	// port is in the name of the socket, and what listen says of TCP is on it.
+	port   int
+	listen *Listen
 	// moved is true when home is not data, because id cannot reach data.
 	moved bool
 }
@@ -47,7 +53,7 @@ func locate(dataDir string, id identity) (place, error) {
 	if abs, err = filepath.EvalSymlinks(abs); err != nil {
 		return place{}, unusable(dataDir, err)
 	}
-	p := place{data: abs, home: abs}
+	p := place{data: abs, home: abs, port: defaultPort}
 	switch here := holdsCluster(abs); {
 	case here && !id.reachable(abs):
 		// A new, empty cluster elsewhere would look like lost data.

@@ -245,7 +245,7 @@ func (p place) clearLocks() error {
 		return nil
 	}
 	for _, path := range []string{filepath.Join(p.cluster, "postmaster.pid"),
-		filepath.Join(p.socket, ".s.PGSQL.5432.lock")} {
+		filepath.Join(p.socket, fmt.Sprintf(".s.PGSQL.%d.lock", p.port))} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return unusable(p.home, err)
 		}

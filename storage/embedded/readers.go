@@ -46,9 +46,7 @@ func (pg *Postgres) AddReader(ctx context.Context, name string) (dsn string, err
 			return "", errors.New("making a login: Postgres refused it") // the statement holds the password
 		}
 	}
-	p := pg.place
-	p.password = password
-	return p.dsn(ResultsDatabase, role), nil
+	return pg.place.readerDSN(role, password), nil
 }
 
 // RemoveReader removes such a login, and ends its sessions.
