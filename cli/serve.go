@@ -159,7 +159,7 @@ func (c *serveCommand) listen(s *wiring.Services) (*server.Server, string, error
 		Nodes:      func() int { return takingWork(s.Roster.Nodes()) },
 		NodeAccess: s.Members,
 		Scaling:    s.Runs.Doorman(),
-		Collectors: []prometheus.Collector{s.Meter, meter.NewNodes(s.Roster.Nodes)},
+		Collectors: []prometheus.Collector{s.Meter, meter.NewNodes(s.Roster.Nodes), s.Runs.Doorman()},
 		Store:      s.Store,
 		Files:      s.Results,
 		Plugins:    s.Plugins,

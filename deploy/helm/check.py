@@ -56,6 +56,7 @@ REFUSED = {
     "autoscaling.minReplicas": {"autoscaling": {"mode": "hpa"}},
     "ingress.host": {"ingress": {"enabled": True}},
     "mode": {"autoscaling": {"mode": "sometimes"}},
+    "waitForNodes": {"autoscaling": {"waitForNodes": "soon"}},
     "replica": {"server": {"replica": 2}},
     "capacity": {"workers": {"capacity": "many"}},
 }
@@ -162,6 +163,11 @@ def judge(case, documents, schemas, known):
             labels.append(pod["metadata"]["labels"])
             selectors.append((where, d["spec"]["selector"]["matchLabels"]))
             judge_pod(case, where, pod["spec"], known)
+            if "serve" in [a for c in pod["spec"]["containers"] for a in c["args"]]:
+                waits = [v["value"] for c in pod["spec"]["containers"] for v in c["env"]
+                         if v["name"] == "LOADSTONE_WAIT_FOR_NODES"]
+                if waits != (["10m"] if "KEDA" in case else []):
+                    fail(case, f"{where}: runs wait for nodes {waits}")
         elif kind == "Service":
             selectors.append((where, d["spec"]["selector"]))
         elif kind == "PodDisruptionBudget":

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -152,6 +153,10 @@ func TestARunThatFindsNoRoomIsStartedByAnyServer(t *testing.T) {
 			needs.Held != 48 || needs.Wanting != 56 || needs.TypicalCapacity != 32 || needs.WantedNodes != 4 {
 			t.Errorf("%+v, %v", needs, err)
 		}
+		if got := scraped(t, w.doors[0]); got["loadstone_runs_waiting"] != 2 || got["loadstone_nodes_wanted"] != 4 ||
+			got["loadstone_runs_oldest_wait_seconds"] < 59 || got["loadstone_nodes_reserved_connections"] != 48 {
+			t.Errorf("metrics: %v", got)
+		}
 		w.end("first")
 		time.Sleep(2 * time.Second)
 		w.is("second", engine.StatusRunning)
@@ -162,6 +167,22 @@ func TestARunThatFindsNoRoomIsStartedByAnyServer(t *testing.T) {
 			t.Errorf("idle: %+v, %v", needs, err)
 		}
 	})
+}
+
+// scraped are the metrics of a doorman.
+func scraped(t *testing.T, d *Doorman) map[string]float64 {
+	t.Helper()
+	r := prometheus.NewRegistry()
+	r.MustRegister(d)
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, f := range families {
+		values[f.GetName()] = f.GetMetric()[0].GetGauge().GetValue()
+	}
+	return values
 }
 
 // TestARunThatNoNodesCanHoldIsRefused by its field, with the figures, unless nodes come when they are wanted.

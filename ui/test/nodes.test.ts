@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Node, NodeEvent } from '../src/api/types';
+import type { Needs, Node, NodeEvent } from '../src/api/types';
 import { joinSteps } from '../src/nodes/Join';
-import { lanes, room, runsOn, summary } from '../src/nodes/model';
+import { lanes, reserved, room, runsOn, summary } from '../src/nodes/model';
 import { question } from '../src/nodes/NodeTable';
 
 const at = (minutes: number) => new Date(Date.UTC(2026, 10, 22, 12, minutes)).toISOString();
@@ -122,4 +122,25 @@ describe('a node in words', () => {
     expect(joinSteps.map((s) => s.text).join('\n')).toMatch(
       /loadstone node token[\s\S]*loadstone worker [\s\S]*loadstone node add/,
     ));
+});
+
+describe('what runs hold on a node', () => {
+  const needs = {
+    nodes: [
+      { node_id: 'a', reserved_connections: 12 },
+      { node_id: 'local@s1', reserved_connections: 3 },
+      { node_id: 'local@s2', reserved_connections: 5 },
+    ],
+  } as unknown as Needs;
+
+  it('is found by the name in the ledger, where own nodes have their server behind them', () => {
+    expect(reserved(node('a'), 's1', needs)).toBe(12);
+    expect(reserved(node('local', { local: true }), 's1', needs)).toBe(3);
+    expect(reserved(node('local', { local: true }), 's2', needs)).toBe(5);
+  });
+
+  it('is not known without an answer, or of a node that the ledger does not have', () => {
+    expect(reserved(node('a'), 's1', undefined)).toBeNull();
+    expect(reserved(node('b'), 's1', needs)).toBeNull();
+  });
 });

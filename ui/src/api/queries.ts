@@ -61,6 +61,15 @@ export const liveStatuses: Status[] = ['RUNNING', 'STOPPING', 'CANCELLING'];
 /** Runs that have load now, for the rail and the home page. */
 export const useLiveRuns = () => useRuns({ status: liveStatuses, limit: 20 }, 3_000);
 
+/** What the runs of all servers need of nodes, and which of them wait for it. */
+export const useNeeds = (enabled: boolean) =>
+  useQuery({
+    queryKey: ['scaling'],
+    queryFn: ({ signal }) => api.get('/api/v1/scaling', { signal }),
+    enabled,
+    refetchInterval: 2_000,
+  });
+
 export const useRun = (id: string, linked: boolean) =>
   useQuery({
     queryKey: ['run', id],

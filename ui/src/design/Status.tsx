@@ -15,7 +15,24 @@ const statuses: Record<Status, { tone: string; shape: Shape; word: string }> = {
 };
 
 /** A run's status as shape, word and colour. A judged run says whether its thresholds passed. */
-export function StatusBadge({ status, passed }: { status: Status; passed?: boolean | null }) {
+export function StatusBadge({
+  status,
+  passed,
+  waits,
+}: {
+  status: Status;
+  passed?: boolean | null;
+  /** What a prepared run waits for that was started. */
+  waits?: string;
+}) {
+  if (status === 'PREPARED' && waits) {
+    return (
+      <span className="badge warn" title={`The run ${waits}.`}>
+        <Mark shape="ring" />
+        Waiting
+      </span>
+    );
+  }
   const s = statuses[status] ?? { tone: '', shape: 'ring' as const, word: status };
   if (status === 'COMPLETED' && passed === false) {
     return (

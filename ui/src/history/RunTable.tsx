@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react';
 import { Link, useLocation } from 'wouter';
+import { useNeeds } from '../api/queries';
 import { isTerminal, type RunRow } from '../api/types';
 import { ago, count, dateTime, duration, errorRate, latency, missing, rate } from '../design/format';
 import { Num } from '../design/Num';
@@ -29,6 +30,8 @@ export function RunTable({
   onPick?: (id: string, on: boolean) => void;
 }) {
   const [, navigate] = useLocation();
+  const needs = useNeeds(runs.some((r) => r.status === 'PREPARED'));
+  const waits = new Map(needs.data?.waiting?.map((w) => [w.run_id, w.reason]));
   return (
     <div className="table-wrap">
       <table className="table cards">
@@ -95,12 +98,15 @@ export function RunTable({
                   </div>
                 </td>
                 <td>
-                  <StatusBadge status={r.status} passed={r.passed} />
+                  <StatusBadge status={r.status} passed={r.passed} waits={waits.get(r.run_id)} />
                   {r.simulated && (
                     <>
                       {' '}
                       <SimulatedBadge of={r} />
                     </>
+                  )}
+                  {r.status === 'PREPARED' && waits.has(r.run_id) && (
+                    <span className="second waits">{waits.get(r.run_id)}</span>
                   )}
                 </td>
                 <td className="num" data-label="Throughput">

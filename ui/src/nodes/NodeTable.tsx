@@ -1,13 +1,13 @@
 import { Link } from 'wouter';
 import { api } from '../api/client';
-import type { Node } from '../api/types';
+import type { Needs, Node } from '../api/types';
 import { ActionsMenu, Term } from '../design/Controls';
 import type { Question } from '../design/Dialog';
 import { ago, bytes, latency, percent, plain } from '../design/format';
 import { Num } from '../design/Num';
 import { HealthBadge } from '../design/Status';
 import { terms } from '../design/terms';
-import { room, runsOn } from './model';
+import { reserved, room, runsOn } from './model';
 import { NodeStateBadge } from './State';
 
 type Verb = 'drain' | 'resume' | 'remove';
@@ -89,7 +89,14 @@ function Clock({ n }: { n: Node }) {
 }
 
 /** The nodes, a row each; on a phone a card each. */
-export function NodeTable(props: { nodes: Node[]; now: number; ask: (q: Question) => void; changed: () => unknown }) {
+export function NodeTable(props: {
+  nodes: Node[];
+  server: string;
+  needs: Needs | undefined;
+  now: number;
+  ask: (q: Question) => void;
+  changed: () => unknown;
+}) {
   const act = (n: Node, verb: Verb) => () =>
     props.ask(
       question(n, verb, async () => {
@@ -121,74 +128,87 @@ export function NodeTable(props: { nodes: Node[]; now: number; ask: (q: Question
             </tr>
           </thead>
           <tbody>
-            {props.nodes.map((n) => (
-              <tr key={n.node_id || n.address} data-state={n.state}>
-                <td data-label="Node">
-                  <strong className="mono">{n.node_id || n.address}</strong>
-                  <div className="muted note mono">{n.local ? "the server's own" : n.node_id ? n.address : ''}</div>
-                </td>
-                <td data-label="State">
-                  <div className="row nowrap">
-                    <NodeStateBadge node={n} />
-                    {n.node_id && n.state !== 'REMOVED' && n.health !== 'HEALTHY' && <HealthBadge health={n.health} />}
-                  </div>
-                  <div className="muted note why">
-                    {n.since && <span title={n.since}>{ago(n.since, props.now)}</span>}
-                    {!n.accepting_work && n.not_accepting_reason && (
-                      <span title={`Last contact ${ago(n.last_contact, props.now)}`}> · {n.not_accepting_reason}</span>
-                    )}
-                  </div>
-                </td>
-                <td data-label="Connections">
-                  <Meter {...room(n)} />
-                  <div className="note">{room(n).words.replace(' connections', '')}</div>
-                </td>
-                <td data-label="Machine">
-                  <Machine n={n} />
-                </td>
-                <td className="num" data-label="Round trip">
-                  <Num q={latency(n.rtt_ms)} />
-                </td>
-                <td className="num" data-label="Clock">
-                  <Clock n={n} />
-                </td>
-                <td data-label="Runs">
-                  {runsOn(n).map((r) => (
-                    <div key={r.id}>
-                      <Link href={`/runs/${r.id}`}>{r.name}</Link>
-                      {r.workers > 1 && <span className="muted"> ×{r.workers}</span>}
+            {props.nodes.map((n) => {
+              const held = reserved(n, props.server, props.needs);
+              return (
+                <tr key={n.node_id || n.address} data-state={n.state}>
+                  <td data-label="Node">
+                    <strong className="mono">{n.node_id || n.address}</strong>
+                    <div className="muted note mono">{n.local ? "the server's own" : n.node_id ? n.address : ''}</div>
+                  </td>
+                  <td data-label="State">
+                    <div className="row nowrap">
+                      <NodeStateBadge node={n} />
+                      {n.node_id && n.state !== 'REMOVED' && n.health !== 'HEALTHY' && (
+                        <HealthBadge health={n.health} />
+                      )}
                     </div>
-                  ))}
-                  {runsOn(n).length === 0 && <span className="muted">none</span>}
-                </td>
-                <td data-label="Version" className="mono">
-                  {n.version || <span className="muted">–</span>}
-                </td>
-                <td className="acts">
-                  {n.node_id && (
-                    <ActionsMenu
-                      small
-                      label={`Actions for ${n.node_id}`}
-                      actions={
-                        n.wish
-                          ? [
-                              { label: 'Resume', icon: 'play', act: act(n, 'resume') },
-                              ...(n.local || n.wish === 'REMOVE'
-                                ? []
-                                : [null, { label: 'Remove', icon: 'trash', danger: true, act: act(n, 'remove') }]),
-                            ]
-                          : [
-                              { label: 'Drain', icon: 'stop', act: act(n, 'drain') },
-                              ...(n.local
-                                ? []
-                                : [null, { label: 'Remove', icon: 'trash', danger: true, act: act(n, 'remove') }]),
-                            ]
-                      }
-                    />
-                  )}
-                </td>
-              </tr>
-            ))}
+                    <div className="muted note why">
+                      {n.since && <span title={n.since}>{ago(n.since, props.now)}</span>}
+                      {!n.accepting_work && n.not_accepting_reason && (
+                        <span title={`Last contact ${ago(n.last_contact, props.now)}`}>
+                          {' '}
+                          · {n.not_accepting_reason}
+                        </span>
+                      )}
+                    </div>
+                  </td>
+                  <td data-label="Connections">
+                    <Meter {...room(n)} />
+                    <div className="note">{room(n).words.replace(' connections', '')}</div>
+                    {held !== null && (
+                      <div className="muted note" title="What the runs of all servers hold on it, used or not">
+                        {held.toLocaleString('en')} reserved
+                      </div>
+                    )}
+                  </td>
+                  <td data-label="Machine">
+                    <Machine n={n} />
+                  </td>
+                  <td className="num" data-label="Round trip">
+                    <Num q={latency(n.rtt_ms)} />
+                  </td>
+                  <td className="num" data-label="Clock">
+                    <Clock n={n} />
+                  </td>
+                  <td data-label="Runs">
+                    {runsOn(n).map((r) => (
+                      <div key={r.id}>
+                        <Link href={`/runs/${r.id}`}>{r.name}</Link>
+                        {r.workers > 1 && <span className="muted"> ×{r.workers}</span>}
+                      </div>
+                    ))}
+                    {runsOn(n).length === 0 && <span className="muted">none</span>}
+                  </td>
+                  <td data-label="Version" className="mono">
+                    {n.version || <span className="muted">–</span>}
+                  </td>
+                  <td className="acts">
+                    {n.node_id && (
+                      <ActionsMenu
+                        small
+                        label={`Actions for ${n.node_id}`}
+                        actions={
+                          n.wish
+                            ? [
+                                { label: 'Resume', icon: 'play', act: act(n, 'resume') },
+                                ...(n.local || n.wish === 'REMOVE'
+                                  ? []
+                                  : [null, { label: 'Remove', icon: 'trash', danger: true, act: act(n, 'remove') }]),
+                              ]
+                            : [
+                                { label: 'Drain', icon: 'stop', act: act(n, 'drain') },
+                                ...(n.local
+                                  ? []
+                                  : [null, { label: 'Remove', icon: 'trash', danger: true, act: act(n, 'remove') }]),
+                              ]
+                        }
+                      />
+                    )}
+                  </td>
+                </tr>
+              );
+            })}
           </tbody>
         </table>
       </div>

@@ -1,6 +1,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api } from '../api/client';
+import { useNeeds } from '../api/queries';
 import { usePageTitle } from '../app/location';
 import { Dialog, useConfirm } from '../design/Dialog';
 import { ago } from '../design/format';
@@ -11,6 +12,7 @@ import { summary } from './model';
 import { NodeTable } from './NodeTable';
 import './nodes.css';
 import { Timeline } from './Timeline';
+import { WaitingRuns } from './WaitingRuns';
 
 /** /nodes: the machines that carry load, what they do now, and what became of them. */
 export function NodesPage() {
@@ -28,6 +30,7 @@ export function NodesPage() {
     queryFn: ({ signal }) => api.get('/api/v1/node-events', { query: { limit: 500 }, signal }),
     refetchInterval: 3_000,
   });
+  const needs = useNeeds(true);
   const changed = () =>
     Promise.all([qc.invalidateQueries({ queryKey: ['nodes'] }), qc.invalidateQueries({ queryKey: ['node-events'] })]);
   const now = Date.parse(list.data?.at ?? '') || Date.now();
@@ -60,7 +63,17 @@ export function NodesPage() {
         >
           {(d) => (
             <>
-              {(d.nodes ?? []).length > 0 && <NodeTable nodes={d.nodes ?? []} now={now} ask={ask} changed={changed} />}
+              {(d.nodes ?? []).length > 0 && (
+                <NodeTable
+                  nodes={d.nodes ?? []}
+                  server={d.server}
+                  needs={needs.data}
+                  now={now}
+                  ask={ask}
+                  changed={changed}
+                />
+              )}
+              <WaitingRuns needs={needs.data} now={now} />
               {!remote && (
                 <section className="panel" aria-label="The first node">
                   <Empty

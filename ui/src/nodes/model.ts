@@ -1,5 +1,5 @@
 // What the nodes page draws, computed from what the server answers; no clock of its own.
-import type { Node, NodeEvent } from '../api/types';
+import type { Needs, Node, NodeEvent } from '../api/types';
 
 export type NodeState = Node['state'];
 
@@ -78,6 +78,12 @@ export function room(n: Pick<Node, 'capacity' | 'used_connections'>): { share: n
     share: Math.min(1, n.used_connections / n.capacity),
     words: `${used} of ${n.capacity.toLocaleString('en')} connections`,
   };
+}
+
+/** What runs of all servers hold on a node, by its name in the ledger; a server's own node has the server's name. */
+export function reserved(n: Pick<Node, 'node_id' | 'local'>, server: string, needs: Needs | undefined): number | null {
+  const name = n.local ? `${n.node_id}@${server}` : n.node_id;
+  return needs?.nodes?.find((r) => r.node_id === name)?.reserved_connections ?? null;
 }
 
 /** The runs on a node, each once, with how many run workers it has there. */

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { api } from '../api/client';
 import type { CheckResult, RunDetail } from '../api/types';
 import { Term } from '../design/Controls';
-import { count, plain } from '../design/format';
+import { ago, count, plain } from '../design/format';
 import { Icon } from '../design/icons';
 import { Failed, Notice, SkeletonRows } from '../design/States';
 import { terms } from '../design/terms';
@@ -44,7 +44,15 @@ export function Prepared({ run }: { run: RunDetail }) {
   const onlyLeave = failures.length > 0 && failures.every((c) => (c.field ?? '').endsWith('.allow_writes'));
   return (
     <>
-      {run.plan === null && looked?.ok === false && onlyLeave ? (
+      {run.waiting ? (
+        <Notice tone="warn">
+          <strong>
+            {run.waiting.position === 1 ? 'Next to start.' : `Number ${run.waiting.position} of those that wait.`}
+          </strong>{' '}
+          The run {run.waiting.reason} (asked for {ago(run.waiting.since)}). It starts by itself as soon as the nodes
+          have room; nothing has touched the target yet.
+        </Notice>
+      ) : run.plan === null && looked?.ok === false && onlyLeave ? (
         <Notice tone="warn">
           <strong>This run writes to tables that Loadstone did not make.</strong> Nothing has touched the target yet.
           “Start run” asks once whether it may.

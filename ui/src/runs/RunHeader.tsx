@@ -30,7 +30,7 @@ export function RunHeader({ state, run }: { state: RunState; run: RunDetail }) {
           {status === 'RUNNING' && live?.phase ? (
             <PhaseBadge phase={live.phase} />
           ) : (
-            <StatusBadge status={status} passed={run.summary?.passed} />
+            <StatusBadge status={status} passed={run.summary?.passed} waits={run.waiting?.reason} />
           )}
           {isTerminal(run.status) && run.phase === 'PROCESSING' && <PhaseBadge phase="PROCESSING" />}
           {(run.simulated || live?.simulated) && <SimulatedBadge of={live?.emulated ? live : run} />}
@@ -272,9 +272,11 @@ function RunActions({
           >
             Cancel run
           </button>
-          <button type="button" className="btn primary" onClick={start} disabled={act.isPending || create.isPending}>
-            <Icon name="play" /> Start run
-          </button>
+          {!run.waiting && (
+            <button type="button" className="btn primary" onClick={start} disabled={act.isPending || create.isPending}>
+              <Icon name="play" /> Start run
+            </button>
+          )}
         </>
       )}
       {(status === 'RUNNING' || status === 'STOPPING') && (
