@@ -7,8 +7,8 @@ import (
 )
 
 var (
-	waitingDesc  = prometheus.NewDesc("loadstone_runs_waiting", "Runs that wait for room on the nodes.", nil, nil)
-	oldestDesc   = prometheus.NewDesc("loadstone_runs_oldest_wait_seconds", "How long the first of them has waited.",
+	waitingDesc = prometheus.NewDesc("loadstone_runs_waiting", "Runs that wait for room on the nodes.", nil, nil)
+	oldestDesc  = prometheus.NewDesc("loadstone_runs_oldest_wait_seconds", "How long the first of them has waited.",
 		nil, nil)
 	reservedDesc = prometheus.NewDesc("loadstone_nodes_reserved_connections",
 		"Connections that the runs of all servers on the control store hold on nodes.", nil, nil)
