@@ -87,6 +87,9 @@ func suiteOf(s *engine.Summary, requireValid bool) junitSuite {
 		for _, c := range s.ValidityDetail.Causes {
 			causes = append(causes, c.Detail)
 		}
+		if s.Validity == engine.VerdictNone {
+			causes = append(causes, s.VerdictText())
+		}
 		add("figures are valid", s.Validity == engine.VerdictValid, "validity", strings.Join(causes, "; "))
 	}
 	return suite
@@ -117,7 +120,7 @@ func MatrixJUnit(w io.Writer, r matrix.Report, requireValid bool) error {
 		if s == nil {
 			reason := fmt.Sprintf("The run is %s and has no figures.", t.Status)
 			s = &engine.Summary{RunID: t.RunID, RunName: r.Name + " · " + t.Label, Status: t.Status,
-				CancellationReason: &reason, Validity: engine.VerdictValid,
+				CancellationReason: &reason, Validity: engine.VerdictNone,
 				Simulated: t.Simulated, Emulated: t.Emulated}
 		}
 		all.Suites = append(all.Suites, suiteOf(s, requireValid))

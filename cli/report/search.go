@@ -82,14 +82,42 @@ func levelNumber(unit engine.FindMaxUnit, level float64) string {
 	return terminal.Count(int64(level))
 }
 
+// heldWords says how often the answer's level held of the steps that were made at it, and how many of repeated
+// searches reach it.
+func heldWords(r *engine.FindMaxResult) string {
+	level, _ := r.Level()
+	held, tried := 0, 0
+	for _, s := range r.History {
+		if s.Level() != level {
+			continue
+		}
+		tried++
+		// Where more brings no more throughput the level still bears its load.
+		if s.Outcome == engine.OutcomeStable || s.Outcome == engine.OutcomePlateau {
+			held++
+		}
+	}
+	words := fmt.Sprintf("held %d of %d times", held, tried)
+	if tried == 1 && held == 1 {
+		words = "held once, not repeated"
+	}
+	if r.Spread == nil {
+		return words
+	}
+	reach := 0
+	for _, x := range r.Repetitions {
+		if x.Level != nil && *x.Level >= level {
+			reach++
+		}
+	}
+	return fmt.Sprintf("%s, %d of %d searches reach it", words, reach, r.Spread.Asked)
+}
+
 // printSearch writes the answer of a search and its steps.
 func printSearch(p func(string, ...any), r *engine.FindMaxResult) {
 	answer := "none"
 	if level, ok := r.Level(); ok {
-		answer = levelOf(r.Unit, level)
-		if !r.Confirmed {
-			answer += ", not confirmed"
-		}
+		answer = levelOf(r.Unit, level) + ", " + heldWords(r)
 	}
 	p("limit\t%s", answer)
 	p("\t%s", r.Reason)

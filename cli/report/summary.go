@@ -49,7 +49,7 @@ func Summary(out io.Writer, s *engine.Summary) error {
 	if s.LatencyMs != nil {
 		printMeasured(p, s)
 	}
-	if s.Accounting.Scheduled == 0 && s.Status != engine.StatusCompleted {
+	if a := s.Accounting; a.Scheduled == 0 && a.Recorded == 0 && s.Operations == 0 && s.Status != engine.StatusCompleted {
 		// Nothing was executed: there is nothing to account for or to doubt.
 		return flush(w)
 	}

@@ -97,7 +97,8 @@ type Comparison struct {
 	// of B took longer than one of A (0.5: neither). Null without executions.
 	SlowerProbability *float64 `json:"slower_probability"`
 	// Verdict is worse when any metric is, else better when any is, else unclear when
-	// any is or nothing but the error rates can be compared, else same.
+	// any is or nothing but the error rates can be compared, else same. Of runs that were measured
+	// for less than 20 s together it is always unclear, and so are their metrics.
 	Verdict Verdict `json:"verdict"`
 	// SameRun: both sides are the same runs, so there is nothing to compare.
 	SameRun bool `json:"same_run"`
@@ -132,6 +133,10 @@ const (
 	minSeconds = 20
 )
 
+// short reports that so many seconds are too few to judge by. Those of a run's edges may be a little
+// shorter than a second, and a measurement of 20 s is one of 20 s.
+func short(seconds float64) bool { return seconds < minSeconds-0.5 }
+
 // compareSides compares the runs of side B with those of side A, at least one each;
 // shown, where given, are the figures of A and B as their summaries have them, by the
 // name of the metric. The draws come from a fixed seed.
@@ -149,9 +154,9 @@ func compareSides(a, b []Run, shown map[string][2]float64, o Options) (Compariso
 		name string
 		s    *side
 	}{{"A", sideA}, {"B", sideB}} {
-		if n := side.s.seconds; n < minSeconds {
+		if n := side.s.seconds; short(n) {
 			c.Notes = append(c.Notes, fmt.Sprintf("Side %s has only %.3g seconds of measurement; intervals from so few are "+
-				"too narrow. Measure for half a minute or more.", side.name, n))
+				"too narrow, so nothing is judged. Measure for half a minute or more.", side.name, n))
 		}
 	}
 	if len(a) == 1 && len(b) == 1 {

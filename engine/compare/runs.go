@@ -42,7 +42,33 @@ func Runs(a, b []Measured, o Options) (Comparison, error) {
 	}
 	c.About(summaries(a), summaries(b))
 	c.withoutRates(append(slices.Clone(a), b...))
+	if tooShort(seconds(a)) || tooShort(seconds(b)) {
+		c.unjudged()
+	}
 	return c, nil
+}
+
+// tooShort reports that the runs of a side were together measured for too short a time to judge by.
+func tooShort(runs []Run) bool {
+	total := 0.0
+	for _, run := range runs {
+		for _, second := range run {
+			total += second.Length()
+		}
+	}
+	return short(total)
+}
+
+// unjudged takes back the verdicts of a comparison whose own note calls a side too short, and leaves
+// the differences with their intervals: they are what was seen, and a reader may think their part.
+func (c *Comparison) unjudged() {
+	for i := range c.Metrics {
+		if m := &c.Metrics[i]; m.Verdict != Unclear {
+			m.Verdict = Unclear
+			m.Reason += fmt.Sprintf(" It is not judged: a side was measured for less than %d s.", minSeconds)
+		}
+	}
+	c.Verdict = Unclear
 }
 
 // withoutRates takes the rates out of a comparison with a run whose record is lost: it has

@@ -69,6 +69,35 @@ func TestARunIsTheSameAsItself(t *testing.T) {
 	}
 }
 
+// TestWhatIsTooShortIsNotJudged: the note that calls a side too short and a verdict about it do not stand side by side;
+// what was seen, with its interval, stays.
+func TestWhatIsTooShortIsNotJudged(t *testing.T) {
+	for name, c := range map[string]struct {
+		a, b   []Measured
+		judged bool
+	}{
+		"both long":               {[]Measured{measured("a", 1000, 5, 20)}, []Measured{measured("b", 1300, 5, 30)}, true},
+		"the second short":        {[]Measured{measured("a", 1000, 5, 30)}, []Measured{measured("b", 1300, 5, 10)}, false},
+		"the first short":         {[]Measured{measured("a", 1000, 5, 19)}, []Measured{measured("b", 1300, 5, 30)}, false},
+		"short ones that are one": {[]Measured{measured("a", 1000, 5, 5)}, []Measured{measured("b", 1000, 5, 5)}, false},
+		"short runs, long together": {[]Measured{measured("a", 1000, 5, 12), measured("c", 1001, 5, 12)},
+			[]Measured{measured("b", 1300, 5, 30)}, true},
+	} {
+		got, err := Runs(c.a, c.b, Defaults())
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		said := strings.Contains(strings.Join(got.Notes, " "), "nothing is judged")
+		qps := got.Metrics[0]
+		if said == c.judged || (got.Verdict != Unclear) != c.judged || (qps.Verdict == Better) != c.judged {
+			t.Errorf("%s: %s, qps %s (%s), notes %q", name, got.Verdict, qps.Verdict, qps.Reason, got.Notes)
+		}
+		if qps.Difference == nil || qps.Low == nil || strings.Contains(qps.Reason, "not judged") == c.judged {
+			t.Errorf("%s: %+v", name, qps)
+		}
+	}
+}
+
 // TestALostRecordHasNoRateToCompare: its seconds are those that happen to be there.
 func TestALostRecordHasNoRateToCompare(t *testing.T) {
 	a, lost := measured("a", 1000, 5, 30), measured("b", 1000, 5, 30)

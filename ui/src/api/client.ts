@@ -1,5 +1,6 @@
 import { said } from '../design/said';
 import { read } from './harmless';
+import { isAnswer, reach } from './reach';
 import type { Answer, Asked, Method, PathOf, Rest } from './operations';
 import type { paths } from './schema';
 import type { FieldError, Plugin } from './types';
@@ -70,6 +71,7 @@ async function send(method: string, path: string, body?: unknown, signal?: Abort
     });
   } catch (err) {
     if (signal?.aborted) throw err;
+    reach.failed();
     throw new Problem(
       0,
       'network',
@@ -77,6 +79,8 @@ async function send(method: string, path: string, body?: unknown, signal?: Abort
       'Check that loadstone serve is running, then try again.',
     );
   }
+  if (isAnswer(res.status, res.headers.get('Content-Type'))) reach.answered();
+  else reach.failed();
   if (res.ok) return res;
   throw refusal(path, res.status, await res.text().catch(() => ''));
 }

@@ -3,8 +3,11 @@ import { lazy, Suspense, useEffect } from 'react';
 import { Link, Redirect, Route, Switch, useLocation } from 'wouter';
 import { Problem, whenSignedOut } from '../api/client';
 import { useMe } from '../api/queries';
+import { useReach } from '../api/reach';
 import { ComparePage } from '../compare/ComparePage';
 import { ConnectionsPage } from '../connections/ConnectionsPage';
+import { timeOfDay } from '../design/format';
+import { Icon } from '../design/icons';
 import { Empty, Failed, SkeletonRows } from '../design/States';
 import { HistoryPage } from '../history/HistoryPage';
 import { MatrixPage } from '../matrix/MatrixPage';
@@ -33,6 +36,24 @@ export function App() {
   );
 }
 
+/** On every page: what is shown is old, and since when. */
+function SilentServer() {
+  const since = useReach();
+  return (
+    <div role="status" className={since === null ? '' : 'silent-server'}>
+      {since !== null && (
+        <>
+          <Icon name="alert" size={14} />
+          <span>
+            <strong>The server does not answer.</strong> What is shown was true at{' '}
+            {timeOfDay(new Date(since).toISOString()).slice(0, 8)}; the page keeps trying.
+          </span>
+        </>
+      )}
+    </div>
+  );
+}
+
 function Signed() {
   const me = useMe();
   const qc = useQueryClient();
@@ -58,6 +79,7 @@ function Signed() {
     <div className="shell">
       <Rail user={me.data} />
       <main className="main" id="main">
+        <SilentServer />
         <Suspense
           fallback={
             <div className="page">

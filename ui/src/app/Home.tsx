@@ -1,5 +1,6 @@
 import { Link, useLocation } from 'wouter';
 import { useCreateRun, useInfo, useLiveRuns, useRuns, useTemplates } from '../api/queries';
+import { reach, useReach } from '../api/reach';
 import type { RunRow } from '../api/types';
 import { clock, count, errorRate, latency, plain, rate } from '../design/format';
 import { Icon } from '../design/icons';
@@ -146,7 +147,8 @@ function FirstMinute(props: {
 }
 
 function LiveCard({ run }: { run: RunRow }) {
-  const started = run.start_time ? (Date.now() - Date.parse(run.start_time)) / 1000 : 0;
+  useReach(); // draws the clock again when the server falls silent, and when it is back
+  const started = run.start_time ? Math.max(0, reach.known() - Date.parse(run.start_time)) / 1000 : 0;
   return (
     <Link href={`/runs/${run.run_id}`} className="panel live-card" data-row>
       <div className="row">

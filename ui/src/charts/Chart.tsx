@@ -6,6 +6,7 @@ import { Num } from '../design/Num';
 import { Empty, Failed, Skeleton } from '../design/States';
 import { csv, fileName, save, savePng } from './export';
 import { useGroup } from './group';
+import { type Basis, basis, beside, type Stats, stats } from './stats';
 import { type Decor, type Line, type Live, makePlot, stack, timeLabel } from './plot';
 import { token } from './theme';
 
@@ -24,6 +25,8 @@ export interface ChartProps {
   lines: Line[];
   format: (n: number) => Quantity;
   decor: Decor;
+  /** Which points are of the measurement: the legend's figures are theirs, as those of the tiles are. */
+  counted?: boolean[];
   /** Last second to show when not zoomed; grows with the data. */
   until?: number;
   stacked?: boolean;
@@ -40,31 +43,6 @@ export interface ChartProps {
   yBounds?: () => [number, number] | null;
   paint?: (u: uPlot) => void;
   tooltip?: (u: uPlot, idx: number) => TipRow[];
-}
-
-interface Stats {
-  min: number;
-  mean: number;
-  max: number;
-  last: number;
-}
-
-function stats(values: (number | null)[], x: number[], from: number, to: number): Stats | null {
-  let n = 0;
-  let sum = 0;
-  let min = Number.POSITIVE_INFINITY;
-  let max = Number.NEGATIVE_INFINITY;
-  let last = 0;
-  for (let i = 0; i < x.length; i++) {
-    const v = values[i];
-    if (v === null || v === undefined || x[i]! < from || x[i]! > to) continue;
-    n++;
-    sum += v;
-    if (v < min) min = v;
-    if (v > max) max = v;
-    last = v;
-  }
-  return n ? { min, mean: sum / n, max, last } : null;
 }
 
 /** A chart over the time of a run: shared cursor and zoom, legend as a table, PNG and CSV. */
@@ -182,9 +160,15 @@ export function Chart(props: ChartProps) {
     plot.current?.setData(data, true);
   }, [data, from, to, decor]);
 
+  const counted = useMemo(() => props.counted ?? beside(x, decor.bands), [props.counted, x, decor.bands]);
+  const of = useMemo(() => basis(x, counted, from, to), [x, counted, from, to]);
   const rows = useMemo(
-    () => lines.map((l) => ({ line: l, stats: stats(l.values, x, from, to) })),
-    [lines, x, from, to],
+    () =>
+      lines.map((l) => ({
+        line: l,
+        stats: stats(l.values, x, from, to, of === 'measurement' ? counted : undefined),
+      })),
+    [lines, x, from, to, of, counted],
   );
 
   const toggle = (key: string, only: boolean) =>
@@ -274,7 +258,16 @@ export function Chart(props: ChartProps) {
             <div ref={host} style={{ height }} />
             <div ref={tipRef} className="chart-tip" />
           </div>
-          {props.legend !== false && <Legend rows={rows} hidden={hidden} format={format} onToggle={toggle} />}
+          {props.legend !== false && (
+            <Legend
+              rows={rows}
+              of={of}
+              zoomed={group.zoom !== null}
+              hidden={hidden}
+              format={format}
+              onToggle={toggle}
+            />
+          )}
           {props.footer}
         </>
       ) : props.state?.pending ? (
@@ -300,10 +293,13 @@ export function Chart(props: ChartProps) {
 
 function Legend(props: {
   rows: { line: Line; stats: Stats | null }[];
+  of: Basis;
+  zoomed: boolean;
   hidden: Set<string>;
   format: (n: number) => Quantity;
   onToggle: (key: string, only: boolean) => void;
 }) {
+  const overall = props.rows.some(({ line }) => line.overall != null);
   return (
     <div className="table-wrap">
       <table className="legend">
@@ -311,11 +307,21 @@ function Legend(props: {
           <tr>
             <th>
               <span className="sr">Series</span>
+              {props.of && (
+                <span title="The seconds that these figures are of.">
+                  {props.of === 'warm-up' ? 'warm-up only' : props.zoomed ? 'measurement, as zoomed' : 'measurement'}
+                </span>
+              )}
             </th>
             <th className="num">min</th>
             <th className="num">mean</th>
             <th className="num">max</th>
             <th className="num">last</th>
+            {overall && (
+              <th className="num" title="Of all operations of the measurement together, as in the tiles.">
+                overall
+              </th>
+            )}
           </tr>
         </thead>
         <tbody>
@@ -338,6 +344,9 @@ function Legend(props: {
                   {s ? <Num q={props.format(s[k])} /> : '–'}
                 </td>
               ))}
+              {overall && (
+                <td className="num">{line.overall == null ? '–' : <Num q={props.format(line.overall)} />}</td>
+              )}
             </tr>
           ))}
         </tbody>

@@ -14,6 +14,8 @@ export interface Line {
   dash?: number[];
   /** Fill down to the line below (stacked) or to zero, 0…1. */
   fill?: number;
+  /** The figure of the whole measurement, as the tiles have it. */
+  overall?: number | null;
   /** Lines outside the stack, such as a target, keep their own height. */
   unstacked?: boolean;
 }
@@ -21,6 +23,8 @@ export interface Line {
 export interface Decor {
   bands: PhaseBand[];
   markers: Marker[];
+  /** Seconds in which something spoke against the figures. */
+  doubts?: { from: number; to: number }[];
 }
 
 export interface PlotSpec {
@@ -89,6 +93,22 @@ function lonely(u: uPlot, seriesIdx: number): number[] {
   const out: number[] = [];
   for (let i = 0; i < d.length; i++) if (d[i] != null && d[i - 1] == null && d[i + 1] == null) out.push(i);
   return out;
+}
+
+/** Tints the seconds that are in doubt, or marks them at the top, where a chart's own painting covers the tint. */
+function drawDoubts(u: uPlot, decor: Decor, tint: boolean): void {
+  if (!decor.doubts?.length) return;
+  const { ctx, bbox } = u;
+  const ratio = uPlot.pxRatio;
+  ctx.save();
+  ctx.fillStyle = token(tint ? '--doubt-band' : '--warn-mark');
+  for (const d of decor.doubts) {
+    const x0 = Math.max(bbox.left, u.valToPos(d.from, 'x', true));
+    const x1 = Math.min(bbox.left + bbox.width, Math.max(u.valToPos(d.to, 'x', true), x0 + 2 * ratio));
+    if (x1 <= x0) continue;
+    ctx.fillRect(x0, bbox.top, x1 - x0, tint ? bbox.height : 3 * ratio);
+  }
+  ctx.restore();
 }
 
 function drawBands(u: uPlot, decor: Decor): void {
@@ -269,10 +289,11 @@ export function makePlot(
         drawClear: [
           (u) => {
             drawBands(u, live().decor);
+            drawDoubts(u, live().decor, true);
           },
         ],
         drawAxes: spec.paint ? [spec.paint] : [],
-        draw: [(u) => drawMarkers(u, live().decor)],
+        draw: [(u) => drawDoubts(u, live().decor, false), (u) => drawMarkers(u, live().decor)],
         setSelect: [
           (u) => {
             const { left, width } = u.select;

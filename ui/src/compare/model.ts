@@ -259,7 +259,7 @@ function facts(r: RunDetail): Map<string, string> {
   }
   if (r.summary) {
     out.set('simulated', simulated(r) ? 'yes' : 'no');
-    out.set('figures', r.summary.validity === 'VALID' ? 'valid' : 'degraded');
+    out.set('figures', r.summary.validity.toLowerCase());
   }
   for (const p of r.summary?.plugins ?? [])
     out.set(`${p.kind} plugin`, `${p.name} ${p.version} (${p.sha256.slice(0, 8)})`);

@@ -1,16 +1,18 @@
 import type { ReactNode } from 'react';
 import { Link, useLocation } from 'wouter';
 import { useNeeds } from '../api/queries';
+import { reach } from '../api/reach';
 import { isTerminal, type RunRow } from '../api/types';
 import { ago, count, dateTime, duration, errorRate, latency, missing, rate } from '../design/format';
 import { Num } from '../design/Num';
 import { SimulatedBadge, StatusBadge, VerdictBadge } from '../design/Status';
+import { judged } from '../runs/known';
 import { norate } from '../runs/rates';
 import { Tags } from './tags';
 
 function length(r: RunRow): string {
   if (!r.start_time) return '–';
-  const end = r.end_time ? Date.parse(r.end_time) : Date.now();
+  const end = r.end_time ? Date.parse(r.end_time) : reach.known();
   return duration(Math.max(1, Math.round((end - Date.parse(r.start_time)) / 1000)));
 }
 
@@ -141,7 +143,7 @@ export function RunTable({
                 )}
                 {!compact && (
                   <td className="extra">
-                    {r.validity ? <VerdictBadge verdict={r.validity} of={r} /> : <span className="muted">–</span>}
+                    {judged(r) ? <VerdictBadge verdict={judged(r)!} of={r} /> : <span className="muted">–</span>}
                   </td>
                 )}
                 <td className="num nowrap extra">{length(r)}</td>

@@ -2,10 +2,22 @@ import { useEffect, useRef, useState } from 'react';
 import type { Dispersion, FindMaxRepetition, FindMaxResult, FindMaxState, FindMaxStep } from '../api/types';
 import { Term } from '../design/Controls';
 import { axisText } from '../charts/plot';
-import { clock, count, errorRate, exact, latency, percent, plain, type Quantity, rate } from '../design/format';
+import {
+  clock,
+  count,
+  errorRate,
+  exact,
+  latency,
+  percent,
+  plain,
+  type Quantity,
+  rate,
+  sentence,
+} from '../design/format';
 import { Icon } from '../design/icons';
 import { Num } from '../design/Num';
 import { terms } from '../design/terms';
+import { answer, held } from './held';
 
 type Unit = FindMaxState['unit'];
 
@@ -13,10 +25,6 @@ export const level = (s: FindMaxStep) => s.target_qps ?? s.total_target_connecti
 const size = (unit: Unit, n: number): Quantity => (unit === 'rate' ? rate(n) : count(n));
 export const named = (unit: Unit, n: number) =>
   unit === 'rate' ? plain(rate(n)) : `${plain(count(n))} ${n === 1 ? 'connection' : 'connections'}`;
-
-/** The answer's level, null when there is none. */
-export const answer = (r: FindMaxResult | null | undefined) =>
-  r?.found ? (r.max_target_qps ?? r.max_connections ?? null) : null;
 
 const outcomes: Record<FindMaxStep['outcome'], { tone: string; word: string }> = {
   STABLE: { tone: 'ok', word: 'Holds' },
@@ -89,6 +97,7 @@ function bounds(f: FindMaxState): string {
 /** The answer of a search that is over, with what it rests on. */
 export function FindMaxAnswer({ r }: { r: FindMaxResult }) {
   const found = answer(r);
+  const sure = held(r)?.sure ?? false;
   const steps = r.history ?? [];
   return (
     <section className="panel find-max" aria-label="Find Max">
@@ -97,9 +106,9 @@ export function FindMaxAnswer({ r }: { r: FindMaxResult }) {
           <Term tip={terms.findMax}>Find Max</Term>
         </h3>
         {found !== null && (
-          <span className={`badge ${r.confirmed ? 'ok' : 'warn'}`}>
-            <Icon name={r.confirmed ? 'check' : 'alert'} size={12} />
-            {r.confirmed ? 'Confirmed by a repeated step' : 'Not confirmed'}
+          <span className={`badge ${sure ? 'ok' : 'warn'}`} title="Of the steps that were made at the answer's level.">
+            <Icon name={sure ? 'check' : 'alert'} size={12} />
+            {sentence(held(r)!.words)}
           </span>
         )}
       </header>
@@ -219,7 +228,7 @@ function Repetitions(props: { unit: Unit; list: FindMaxRepetition[]; answer: num
               <td className="num">{x.repetition}</td>
               <td className="num">
                 {x.level === null ? 'none' : plain(size(props.unit, x.level))}
-                {x.level !== null && !x.confirmed && <span className="muted"> not confirmed</span>}
+                {x.level !== null && !x.confirmed && <span className="muted"> not held twice</span>}
               </td>
               <td className="num">
                 <Num q={rate(x.qps)} />

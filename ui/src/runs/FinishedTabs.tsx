@@ -14,6 +14,7 @@ import { EnrichmentView, going } from './Enrichment';
 import { EnvironmentView } from './EnvironmentView';
 import { ExportView } from './ExportView';
 import { FindMaxAnswer } from './FindMax';
+import { began } from './known';
 import { LogPanel } from './LogPanel';
 import type { RunState } from './live';
 import { RunCharts } from './RunCharts';
@@ -66,7 +67,7 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
         ))}
       </Tabs.List>
       <Tabs.Content value="overview">
-        {s.accounting.started === 0 ? (
+        {!began(run, s, c.t.length) ? (
           <div className="stack">
             <section className="panel">
               <Empty icon="chart" title="No operation was sent to the database">

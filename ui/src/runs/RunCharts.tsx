@@ -1,5 +1,5 @@
 import { useMemo } from 'react';
-import { isTerminal, kinds, type LatencySplit, type Payload, type RunDetail } from '../api/types';
+import { isRated, isTerminal, kinds, type LatencySplit, type Payload, type RunDetail } from '../api/types';
 import { Chart } from '../charts/Chart';
 import { useGroup } from '../charts/group';
 import { HeatMap } from '../charts/HeatMap';
@@ -7,6 +7,7 @@ import type { Line } from '../charts/plot';
 import { count, duration, latency, percent, rate, sentence, words } from '../design/format';
 import { Icon } from '../design/icons';
 import { terms } from '../design/terms';
+import { doubtful } from './known';
 import { WarehousePanel } from './Warehouse';
 import { type Columns, perSecond, phases, resolution, type Sample } from './series';
 
@@ -30,15 +31,20 @@ export function RunCharts({ run, live, c, state }: Props) {
   const { zoom, setZoom } = useGroup();
   // The payload knows of a phase change a moment before the stored run does.
   const timing = live?.timing;
+  const causes = (live?.validity ?? run.summary?.validity_detail)?.causes ?? [];
+  const told = causes.map((x) => `${x.from}/${x.to}`).join();
   const decor = useMemo(
-    () =>
-      phases({
+    () => ({
+      ...phases({
         start_time: timing?.start_time ?? run.start_time,
         warmup_start_time: timing?.warmup_start_time ?? run.warmup_start_time,
         warmup_end_time: timing?.warmup_end_time ?? run.warmup_end_time,
         measurement_end_time: timing?.measurement_end_time ?? run.measurement_end_time,
       }),
+      doubts: doubtful(causes, timing?.start_time ?? run.start_time),
+    }),
     // Times are strings: equal texts need no new drawing.
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- told stands for the causes
     [
       timing?.start_time,
       timing?.warmup_start_time,
@@ -48,6 +54,7 @@ export function RunCharts({ run, live, c, state }: Props) {
       run.warmup_start_time,
       run.warmup_end_time,
       run.measurement_end_time,
+      told,
     ],
   );
   const until = useMemo(() => {
@@ -60,6 +67,12 @@ export function RunCharts({ run, live, c, state }: Props) {
     return all <= 1800 && timing.duration_seconds > 0 ? all : undefined;
   }, [timing]);
 
+  const counted = useMemo(() => c.rows.map((s) => s?.phase === 'MEASUREMENT'), [c]);
+  // A finished run's exact figures; while it runs, those that are computed so far.
+  const s = live || !isTerminal(run.status) || run.summary?.operations === 0 ? null : run.summary;
+  const exactly = live ? (live.phase === 'MEASUREMENT' ? live.latency_total : null) : (s?.latency_ms ?? null);
+  const kindsOf = s && isRated(s) ? s.by_kind : null;
+
   const throughput = useMemo<Line[]>(() => {
     const lines: Line[] = present(c, (s) => s.byKind, kinds).map((k) => ({
       key: k,
@@ -67,6 +80,7 @@ export function RunCharts({ run, live, c, state }: Props) {
       color: `--k-${k.toLowerCase()}`,
       fill: 0.28,
       values: c.rows.map((s) => (s ? (s.byKind[k] ?? 0) : null)),
+      overall: kindsOf?.[k]?.qps,
     }));
     if (lines.length === 0 && c.rows.length > 0)
       lines.push({
@@ -86,15 +100,15 @@ export function RunCharts({ run, live, c, state }: Props) {
         values: c.rows.map((s) => s?.rate ?? null),
       });
     return lines;
-  }, [c]);
+  }, [c, kindsOf]);
 
   const percentiles = useMemo<Line[]>(() => {
     // The few operations that a drain waits for are the slowest of all, and would flatten the rest of the curve.
     const of = (get: (s: Sample) => number | null) => c.rows.map((s) => (s && s.phase !== 'COOLDOWN' ? get(s) : null));
     const lines: Line[] = [
-      { key: 'p99', label: 'P99', color: '--p99', width: 2, values: of((s) => s.p99) },
-      { key: 'p95', label: 'P95', color: '--p95', width: 1.75, values: of((s) => s.p95) },
-      { key: 'p50', label: 'P50', color: '--p50', width: 1.5, values: of((s) => s.p50) },
+      { key: 'p99', label: 'P99', color: '--p99', width: 2, values: of((s) => s.p99), overall: exactly?.p99 },
+      { key: 'p95', label: 'P95', color: '--p95', width: 1.75, values: of((s) => s.p95), overall: exactly?.p95 },
+      { key: 'p50', label: 'P50', color: '--p50', width: 1.5, values: of((s) => s.p50), overall: exactly?.p50 },
     ];
     if (c.rows.some((s) => s?.service95 != null))
       lines.push({
@@ -105,7 +119,7 @@ export function RunCharts({ run, live, c, state }: Props) {
         values: of((s) => s.service95),
       });
     return lines;
-  }, [c]);
+  }, [c, exactly?.p50, exactly?.p95, exactly?.p99]);
 
   const split = useMemo<Line[]>(() => {
     const part = (key: string, label: string, color: string, of: (s: LatencySplit) => number): Line => ({
@@ -195,7 +209,7 @@ export function RunCharts({ run, live, c, state }: Props) {
 
   const over = live === null && isTerminal(run.status);
   const openLoop = run.scenario_config.workload.load_mode === 'QPS';
-  const common = { file: run.test_name, x: c.t, decor, until, state };
+  const common = { file: run.test_name, x: c.t, counted, decor, until, state };
   const method = live?.latency_aggregation_method;
   const step = resolution(c, zoom?.from, zoom?.to);
   return (

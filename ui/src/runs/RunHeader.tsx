@@ -6,12 +6,15 @@ import { useCreateRun, useRunAct } from '../api/queries';
 import { isLive, isTerminal, type Payload, type RunDetail } from '../api/types';
 import { type Action, ActionsMenu } from '../design/Controls';
 import { useConfirm } from '../design/Dialog';
-import { clock, count, duration, plain } from '../design/format';
+import { count, duration, plain, sentence } from '../design/format';
 import { Icon } from '../design/icons';
 import { said } from '../design/said';
 import { PhaseBadge, SimulatedBadge, StatusBadge } from '../design/Status';
 import { Tags } from '../history/tags';
 import { useToast } from '../design/Toast';
+import { clocks, freshness } from './clocks';
+import { headline } from './held';
+import { began } from './known';
 import type { RunState } from './live';
 import { stopWords } from './stop';
 import { asksToWrite, refusedWrites } from './writes';
@@ -56,17 +59,17 @@ export function RunHeader({ state, run }: { state: RunState; run: RunDetail }) {
 }
 
 function Timers({ live }: { live: Payload }) {
-  const t = live.timing;
-  const phase = live.phase === 'WARMUP' ? t.warmup_seconds : live.phase === 'MEASUREMENT' ? t.duration_seconds : null;
+  const t = clocks(live.timing, live.phase);
   return (
     <span className="timers mono" role="timer">
-      <span title="Time since the start of the run, of the time it is expected to take">
-        {clock(t.elapsed_display_seconds)}
-        {t.expected_seconds_total > 0 && <span className="muted"> / {clock(t.expected_seconds_total)}</span>}
+      <span title="Time since the start of the run, of the time it is expected to take; both count its preparation">
+        {t.elapsed}
+        {t.total && <span className="muted"> / {t.total}</span>}
+        {t.then && <span className="muted"> + {t.then}</span>}
       </span>
-      {phase !== null && phase > 0 && t.phase_elapsed_seconds !== null && (
+      {t.phase && (
         <span className="muted hide-phone" title="Time in this phase">
-          phase {clock(Math.min(t.phase_elapsed_seconds, phase))} / {clock(phase)}
+          phase {t.phase.at} / {t.phase.of}
         </span>
       )}
     </span>
@@ -96,33 +99,39 @@ function TargetLine({ run, live }: { run: RunDetail; live: Payload | null }) {
 /** Says how fresh the page is, only when it is not. */
 function LinkState({ state }: { state: RunState }) {
   const [now, setNow] = useState(Date.now);
-  const lost = state.link === 'lost' && state.run !== undefined && isLive(state.run);
+  const going = state.run !== undefined && isLive(state.run);
   useEffect(() => {
-    if (!lost) return;
-    setNow(Date.now());
+    if (!going) return;
     const t = setInterval(() => setNow(Date.now()), 1000);
     return () => clearInterval(t);
-  }, [lost]);
-  if (!lost) return null;
+  }, [going]);
+  const words = going ? freshness(state.link, state.newsAt, now) : null;
+  if (words === null) return null;
   return (
     <span className="badge warn" role="status">
       <Icon name="refresh" size={12} />
-      reconnecting, last update {Math.max(0, Math.round((now - state.newsAt) / 1000))} s ago
+      {words}
     </span>
   );
 }
 
 function VerdictLine({ run }: { run: RunDetail }) {
   // A run that failed before its load has no figure to judge.
-  const judged = run.status === 'COMPLETED' || (run.summary?.accounting.started ?? 0) > 0;
+  const judged = run.status === 'COMPLETED' || (run.summary !== null && began(run, run.summary));
   const thresholds = judged ? (run.summary?.thresholds ?? []) : [];
   const reason = run.cancellation_reason && said(run.cancellation_reason);
   const length = run.summary?.duration_seconds;
+  const search = run.summary?.find_max && headline(run.summary.find_max);
   if (run.status === 'COMPLETED' && thresholds.length === 0 && run.summary)
     return (
       <div className="verdict">
         <span>
-          Completed: {plain(count(run.summary.operations))} operations in {duration(length)}. No thresholds were set.
+          {search ? (
+            <strong>{sentence(search)}.</strong>
+          ) : (
+            `Completed: ${plain(count(run.summary.operations))} operations in ${duration(length)}.`
+          )}{' '}
+          No thresholds were set.
         </span>
       </div>
     );
@@ -144,6 +153,7 @@ function VerdictLine({ run }: { run: RunDetail }) {
                     : 'Thresholds failed'}
           </strong>
           {reason && `: ${reason}`}
+          {search && (reason ? ` · as far as it came, the target ${search}` : `: ${search}`)}
           {!run.summary && run.phase === 'PROCESSING' && ' · the exact figures are being computed'}
         </span>
       </span>

@@ -9,6 +9,7 @@ import { useToast } from '../design/Toast';
 import { FindMaxLive } from './FindMax';
 import { FinishedTabs } from './FinishedTabs';
 import { Guardrails } from './Guardrails';
+import { covers, doubt, interval, within } from './known';
 import { LogPanel } from './LogPanel';
 import { type RunState, useRunState } from './live';
 import { Prepared } from './Prepared';
@@ -16,7 +17,7 @@ import { PrepareProgressPanel } from './PrepareProgressPanel';
 import { RunCharts } from './RunCharts';
 import { RunHeader } from './RunHeader';
 import { RunRemarks } from './Remarks';
-import { columns } from './series';
+import { type Columns, columns } from './series';
 import { Tiles } from './Tiles';
 import { unresponsive } from './unresponsive';
 import { Workers } from './Workers';
@@ -54,13 +55,12 @@ function Run(props: { state: RunState; run: RunDetail; zoom: Zoom | null; setZoo
     <ChartGroup name={run.run_id} start={start} zoom={zoom} onZoom={setZoom}>
       <RunHeader state={state} run={run} />
       <div className="page run">
-        <LinkNotice state={state} />
         {!over && <UnresponsiveNotice state={state} />}
         {run.status === 'PREPARED' ? (
           <Prepared run={run} />
         ) : (
           <>
-            {measured && run.summary!.validity === 'DEGRADED' && <ValidityNotice run={run} />}
+            <ValidityNotice run={run} live={measured ? null : state.live} c={c} />
             <Tiles run={run} live={state.live} c={c} />
             <RunRemarks s={measured ? run.summary : null} live={measured ? null : state.live} />
             {!preparing && <Guardrails run={run} live={state.live} c={c} />}
@@ -117,16 +117,6 @@ function useReasonToast(run: RunDetail) {
   }, [run.cancellation_reason, run.status, run.stop_reason, toast]);
 }
 
-function LinkNotice({ state }: { state: RunState }) {
-  if (state.error && state.run && state.link !== 'open')
-    return (
-      <Notice tone="warn">
-        <strong>The server does not answer.</strong> What is shown was true at the last update; the page keeps trying.
-      </Notice>
-    );
-  return null;
-}
-
 /** The run workers that are not heard of. */
 function UnresponsiveNotice({ state }: { state: RunState }) {
   const u = unresponsive(state.live, state.newsAt);
@@ -143,25 +133,28 @@ function UnresponsiveNotice({ state }: { state: RunState }) {
   );
 }
 
-/** When a cause held, in seconds of the run, as the charts count them: "(12–15 s)". */
-function interval(from: string | null, to: string | null, start: string | null): string {
-  if (!from || !to || !start) return '';
-  const second = (at: string) => Math.max(0, Math.round((Date.parse(at) - Date.parse(start)) / 1000));
-  return `(${second(from)}–${second(to)} s)`;
-}
+/** More causes than these are counted, not listed. */
+const listed = 8;
 
-function ValidityNotice({ run }: { run: RunDetail }) {
-  const causes = run.summary?.validity_detail.causes ?? [];
+/** What speaks against the figures, while the run goes on and afterwards, with the seconds in which it held. */
+function ValidityNotice({ run, live, c }: { run: RunDetail; live: RunState['live']; c: Columns }) {
+  const s = live ? null : isTerminal(run.status) ? run.summary : null;
+  const validity = live ? live.validity : s?.validity_detail;
+  const causes = validity?.causes ?? [];
+  const known = s && covers(run, s, causes, c.t.at(-1) ?? null);
+  // A run that ended before its measurement has no figures to doubt, but it may have lost what it did.
+  if ((validity?.verdict !== 'DEGRADED' && !known) || causes.length === 0) return null;
   return (
     <Notice tone="warn">
-      <strong>These figures may show the generator's limit rather than the table's.</strong>
+      <strong>{doubt(causes)}</strong> {known}
       <ul>
-        {causes.map((x) => (
+        {causes.slice(0, listed).map((x) => (
           <li key={x.cause + x.from + x.detail}>
             {said(x.detail)}
-            <span className="muted"> {interval(x.from, x.to, run.start_time)}</span>
+            <span className="muted"> {within(interval(x, live?.timing.start_time ?? run.start_time))}</span>
           </li>
         ))}
+        {causes.length > listed && <li>and {causes.length - listed} more</li>}
       </ul>
     </Notice>
   );

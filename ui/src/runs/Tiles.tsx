@@ -6,6 +6,7 @@ import { count, duration, errorRate, latency, missing, percent, plain, type Quan
 import { Num } from '../design/Num';
 import { VerdictBadge } from '../design/Status';
 import { terms } from '../design/terms';
+import { began } from './known';
 import { rateOf } from './rates';
 import type { Columns } from './series';
 
@@ -36,7 +37,9 @@ function throughputNote(s: Summary): string {
   if (s.covered_seconds) return `over the ${duration(s.covered_seconds)} that the record covers`;
   return s.target_qps
     ? `${plain(percent((100 * s.qps) / s.target_qps))} of ${plain(rate(s.target_qps))}`
-    : `${plain(count(s.operations))} operations`;
+    : s.find_max
+      ? 'over all steps of the search'
+      : `${plain(count(s.operations))} operations`;
 }
 
 /** The figures of the run: of the last second while it runs, exact ones when they are there. */
@@ -45,8 +48,10 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
   const spark = <Sparkline values={c.rows.map((r) => r?.qps ?? null)} />;
   if (s) {
     const l = s.latency_ms;
-    const ran = s.accounting.started > 0;
+    const ran = began(run, s, c.t.length);
     const measured = ran && s.validity !== 'NONE';
+    // Nothing of the measurement is recorded, and something of it was seen.
+    const unrecorded = measured && s.operations === 0 && run.total_ops > 0;
     return (
       <div className="tiles">
         <Tile
@@ -54,7 +59,13 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
           tip={terms.throughput}
           q={measured ? rateOf(s, s.qps) : missing}
           side={spark}
-          note={measured ? throughputNote(s) : 'nothing was measured'}
+          note={
+            unrecorded
+              ? `${plain(count(run.total_ops))} operations seen live, none recorded`
+              : measured
+                ? throughputNote(s)
+                : 'nothing was measured'
+          }
         />
         <Tile label="P50" tip={terms.p50} q={latency(l?.p50)} note={l && `avg ${plain(latency(l.avg))}`} />
         <Tile
@@ -67,11 +78,13 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
         <Tile
           label="Errors"
           tip={terms.errors}
-          q={measured ? count(s.errors.count) : missing}
+          q={measured ? count(unrecorded ? run.error_count : s.errors.count) : missing}
           note={
-            measured
-              ? errorNote(s.errors.rate, s.accounting.dropped - (s.accounting.warmup_dropped ?? 0), s.retries)
-              : ''
+            unrecorded
+              ? 'seen live'
+              : measured
+                ? errorNote(s.errors.rate, s.accounting.dropped - (s.accounting.warmup_dropped ?? 0), s.retries)
+                : ''
           }
           tone={s.errors.count > 0 ? 'bad' : ''}
         />
@@ -124,7 +137,7 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
           <Term tip={terms.generator}>Generator</Term>
         </div>
         <div className="tile-value badge-value">
-          {active ? <VerdictBadge verdict={live.validity.verdict} of={live} /> : '–'}
+          {active && live.ops.total > 0 ? <VerdictBadge verdict={live.validity.verdict} of={live} /> : '–'}
         </div>
         <div className="tile-note">
           {active && cpu !== undefined && cpu !== null ? `CPU ${plain(percent(cpu))}` : ''}
