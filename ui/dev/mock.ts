@@ -15,6 +15,7 @@ import { listNodes, nodeEvents, setNodes, wishNode } from './nodes';
 import { Refusal } from './refusal';
 import { addConnection, begin, connections, create, matrices, runs, seed, start, templates, tokens } from './state';
 import { page } from './static';
+import { queryRoutes, tableRoutes } from './tables';
 import { receive } from './uploads';
 import { validate } from './validate';
 import { accept, frame } from './ws';
@@ -44,6 +45,7 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
   ['GET', /^\/api\/v1\/nodes$/, listNodes],
   ['GET', /^\/api\/v1\/node-events$/, nodeEvents],
   ['POST', /^\/api\/v1\/nodes\/([^/]+)\/(drain|resume|remove)$/, ([, id, verb]) => wishNode(id!, verb!)],
+  ...([...tableRoutes, ...queryRoutes] as unknown as [string, RegExp, Handle][]),
   ['GET', /^\/mock\/sockets$/, () => ({ cut: cutSockets() })],
   [
     'POST',

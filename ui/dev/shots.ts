@@ -84,6 +84,14 @@ try {
     ['plugins-damaged', base, '/plugins?plugin=counters@0.9.0'],
     ['plugins-adapter', base, '/plugins?plugin=postgres'],
     ...['0', '1', '3', '40'].map((n): [string, string, string] => [`nodes-${n}`, base, '/nodes']),
+    ['tables', base, '/tables'],
+    ['table', base, '/table/run_summary'],
+    ['table-failed', base, '/table/cost%20by%20%22size%22'],
+    ['table-new', base, '/tables/new'],
+    ['table-edit-wrong', base, '/table/p95_by_night/edit'],
+    ['query', base, '/query?q=SELECT%20*%20FROM%20run_summary'],
+    ['query-chart', base, '/query?saved=P95%20by%20night'],
+    ['query-rows', base, '/query'],
     ['settings', base, '/settings'],
     ['not-found', base, '/nowhere'],
   ];
@@ -113,6 +121,10 @@ try {
         const nodes = /^nodes-(\d+)$/.exec(name)?.[1];
         if (nodes) await ctx.request.post(`${b}/mock/nodes`, { data: { count: Number(nodes) } });
         await p.goto(b + path);
+        if (/^query-/.test(name)) {
+          await p.waitForTimeout(300);
+          await p.getByRole('button', { name: 'Run', exact: true }).click();
+        }
         await p.waitForTimeout(name === 'run-live' ? 2600 : 700);
         const wide = await p.evaluate(() => document.documentElement.scrollWidth);
         if (wide > width) problems.push(`${where}: the page is ${wide} px wide`);

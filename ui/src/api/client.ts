@@ -85,6 +85,9 @@ async function send(method: string, path: string, body?: unknown, signal?: Abort
   throw refusal(path, res.status, await res.text().catch(() => ''));
 }
 
+/** A request whose answer is a file; reading it is the caller's. */
+export const sendForFile = (path: '/api/query/export', body: unknown): Promise<Response> => send('POST', path, body);
+
 /** Puts a refused response into words; who is not known any more is sent to sign in. */
 function refusal(path: string, status: number, body: string): Problem {
   if (status === 401 && !path.startsWith('/api/auth/signin')) onSignedOut();

@@ -15,7 +15,7 @@ const joiner = new RegExp(`(?<=${joins})[\\u200C\\u200D](?=${joins})`, 'gu');
 /** The most characters of a text of others; statements and their like may be longer. */
 export const mostShown = 4_000;
 const mostWhole = 100_000;
-const whole = /^(sql|ddl|query|source|statement|statements|session|fix|dsn)$/;
+const whole = /^(sql|ddl|query|source|statement|statements|session|fix|dsn|definition|plan)$/;
 
 /**
  * A text of others, of a database, a plugin, another user, as the page may show it: what is in unsafe
@@ -37,7 +37,7 @@ export function harmless(text: string, most = mostShown): string {
 }
 
 /** What its user edits and sends back: it is kept as it is. */
-const edited = new Set(['config', 'source', 'scenario_config']);
+const edited = new Set(['config', 'source', 'scenario_config', 'definition']);
 
 function clean(value: unknown, most: number, edits: boolean): unknown {
   if (typeof value === 'string') return harmless(value, most);

@@ -21,6 +21,10 @@ import { Settings } from './Settings';
 import { Shortcuts } from './Shortcuts';
 import { SignIn } from './SignIn';
 
+const TablesPage = lazy(() => import('../tables/TablesPage').then((m) => ({ default: m.TablesPage })));
+const TablePage = lazy(() => import('../tables/TablePage').then((m) => ({ default: m.TablePage })));
+const TableEditor = lazy(() => import('../tables/TableEditor').then((m) => ({ default: m.TableEditor })));
+const ConsolePage = lazy(() => import('../tables/ConsolePage').then((m) => ({ default: m.ConsolePage })));
 const TemplateEditor = lazy(() => import('../templates/TemplateEditor'));
 
 export function App() {
@@ -114,6 +118,17 @@ function Signed() {
             </Route>
             <Route path="/nodes">
               <NodesPage />
+            </Route>
+            <Route path="/tables">
+              <TablesPage />
+            </Route>
+            <Route path="/tables/new">
+              <TableEditor name={null} />
+            </Route>
+            <Route path="/table/:name">{(p) => <TablePage key={p.name} name={p.name} />}</Route>
+            <Route path="/table/:name/edit">{(p) => <TableEditor key={p.name} name={p.name} />}</Route>
+            <Route path="/query">
+              <ConsolePage />
             </Route>
             <Route path="/plugins">
               <PluginsPage />

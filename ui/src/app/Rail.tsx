@@ -17,6 +17,13 @@ const places = [
     on: (p: string) =>
       p.startsWith('/history') || p.startsWith('/runs') || p.startsWith('/compare') || p.startsWith('/matrix'),
   },
+  {
+    href: '/tables',
+    icon: 'table',
+    label: 'Tables',
+    on: (p: string) => p.startsWith('/table') || p.startsWith('/query'),
+    wide: true,
+  },
   { href: '/connections', icon: 'connections', label: 'Connections', on: (p: string) => p.startsWith('/connections') },
   { href: '/nodes', icon: 'nodes', label: 'Nodes', on: (p: string) => p.startsWith('/nodes'), wide: true },
   { href: '/plugins', icon: 'plugins', label: 'Plugins', on: (p: string) => p.startsWith('/plugins'), wide: true },
@@ -105,7 +112,7 @@ export function Rail({ user }: { user: User }) {
           <Menu.Trigger asChild>
             <button
               type="button"
-              className={`rail-link phone-only${/^\/(nodes|plugins|settings)/.test(path) ? ' on' : ''}`}
+              className={`rail-link phone-only${/^\/(tables?|query|nodes|plugins|settings)/.test(path) ? ' on' : ''}`}
               aria-label="More places"
             >
               <Icon name="more" size={18} />
@@ -114,6 +121,9 @@ export function Rail({ user }: { user: User }) {
           </Menu.Trigger>
           <Menu.Portal>
             <Menu.Content className="menu" side="top" align="end" sideOffset={8} collisionPadding={8}>
+              <Menu.Item onSelect={() => navigate('/tables')}>
+                <Icon name="table" /> <span className="grow">Tables</span>
+              </Menu.Item>
               <Menu.Item onSelect={() => navigate('/nodes')}>
                 <Icon name="nodes" /> <span className="grow">Nodes</span>
               </Menu.Item>

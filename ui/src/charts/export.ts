@@ -11,13 +11,13 @@ export function save(name: string, content: Blob): void {
 /**
  * What a spreadsheet would take for a formula is given an apostrophe, which it takes for text. Names come from others.
  */
-function harmless(v: string): string {
+export function forSheets(v: string): string {
   return /^ *[=+\-@\t\r\n＝＋－＠]/.test(v) && !/^[-+]?[0-9]+(\.[0-9]+)?$/.test(v) ? `'${v}` : v;
 }
 
 function cell(v: string | number | null | undefined): string {
   if (v === null || v === undefined) return '';
-  const s = typeof v === 'string' ? harmless(v) : String(v);
+  const s = typeof v === 'string' ? forSheets(v) : String(v);
   return /[",;\t\r\n]/.test(s) ? `"${s.replaceAll('"', '""')}"` : s;
 }
 

@@ -65,4 +65,10 @@ export const terms = {
     'A database that makes the rows itself is ready sooner; copied rows are the same ones in every database.',
   prepare: 'Makes the table and fills it with sample rows before the load starts.',
   artifact: 'A Parquet file with one row for each execution.',
+  lag:
+    'How old the oldest change is that the table does not have yet, against how old it may become. A table whose ' +
+    'sources have not changed has no lag.',
+  refreshMode:
+    'All rows, or only those of runs that have changed since. Left to Loadstone, it replaces as little as gives the ' +
+    'same rows, and says in the history why.',
 } as const;

@@ -1,0 +1,299 @@
+import { useQuery } from '@tanstack/react-query';
+import { type FormEvent, useEffect, useState } from 'react';
+import { Link, useLocation } from 'wouter';
+import { api, asProblem } from '../api/client';
+import type { DerivedTable, FieldError, TablePreview } from '../api/types';
+import { usePageTitle, useParam } from '../app/location';
+import { Term } from '../design/Controls';
+import { duration } from '../design/format';
+import { Icon } from '../design/icons';
+import { Empty, Load, Notice, ProblemNotice, SkeletonRows } from '../design/States';
+import { terms } from '../design/terms';
+import { Grid } from './Grid';
+import { type Cell, tablePath } from './model';
+import { useCatalog, useEditedTable, useTablesChanged } from './queries';
+import { SqlEditor } from './SqlEditor';
+import './tables.css';
+
+interface Draft {
+  name: string;
+  definition: string;
+  description: string;
+  lag: string;
+  mode: DerivedTable['refresh_mode'];
+  byRun: boolean;
+}
+
+const example = `SELECT date_trunc('day', started_at) AS night,
+  adapter,
+  max(p95_ms) AS p95_ms
+FROM run_summary
+GROUP BY 1, 2
+`;
+
+function draftOf(t: DerivedTable | null, definition: string): Draft {
+  return {
+    name: t?.name ?? '',
+    definition: t?.definition ?? (definition || example),
+    description: t?.description ?? '',
+    lag: String(t?.target_lag_seconds ?? 60),
+    mode: t?.refresh_mode ?? 'AUTO',
+    byRun: t?.partition_by === 'RUN',
+  };
+}
+
+/** /tables/new and /table/NAME/edit: a definition, and beside it what it would give. */
+export function TableEditor({ name }: { name: string | null }) {
+  usePageTitle(name ? `Edit ${name}` : 'New table');
+  const table = useEditedTable(name);
+  const [start] = useParam('q');
+  if (name === null) return <Form table={null} start={start} />;
+  return (
+    <Load
+      from={table}
+      what="The table could not be read."
+      skeleton={
+        <div className="page">
+          <SkeletonRows rows={12} />
+        </div>
+      }
+    >
+      {(d) => <Form key={d.table.version} table={d.table} start="" reload={() => table.refetch()} />}
+    </Load>
+  );
+}
+
+/** The text once typing rests. */
+function useRested(text: string, ms: number): string {
+  const [rested, setRested] = useState(text);
+  useEffect(() => {
+    const t = setTimeout(() => setRested(text), ms);
+    return () => clearTimeout(t);
+  }, [text, ms]);
+  return rested;
+}
+
+const priority = 0;
+
+function Form(props: { table: DerivedTable | null; start: string; reload?: () => unknown }) {
+  const { table } = props;
+  const [draft, setDraft] = useState(() => draftOf(table, props.start));
+  const [busy, setBusy] = useState(false);
+  const [refusal, setRefusal] = useState<unknown>(null);
+  const [, navigate] = useLocation();
+  const catalog = useCatalog();
+  const changed = useTablesChanged();
+  const rested = useRested(draft.definition, 700);
+  const preview = useQuery({
+    queryKey: ['table-preview', draft.name, rested],
+    queryFn: ({ signal }) =>
+      api.post('/api/v1/table-preview', { body: { name: draft.name, definition: rested }, signal }),
+    enabled: rested.trim() !== '',
+    retry: false,
+    staleTime: 10_000,
+    placeholderData: (before) => before,
+  });
+  const set = (part: Partial<Draft>) => {
+    setRefusal(null);
+    setDraft((d) => ({ ...d, ...part }));
+  };
+  const problem = preview.error && rested === draft.definition ? asProblem(preview.error) : null;
+  const placed: FieldError[] = problem
+    ? problem.fields.length
+      ? problem.fields
+      : [{ field: 'definition', message: problem.message, hint: problem.hint }]
+    : [];
+  const bodyOf = () => ({
+    definition: draft.definition,
+    description: draft.description,
+    target_lag_seconds: Number(draft.lag),
+    refresh_mode: draft.mode,
+    partition_by: draft.byRun ? ('RUN' as const) : ('' as const),
+    priority: table?.priority ?? priority,
+  });
+  const save = async (e?: FormEvent) => {
+    e?.preventDefault();
+    setBusy(true);
+    setRefusal(null);
+    try {
+      const saved = table
+        ? await api.put('/api/v1/tables/{name}', {
+            path: { name: table.name },
+            body: { ...bodyOf(), version: table.version },
+          })
+        : await api.post('/api/v1/tables', { body: { ...bodyOf(), name: draft.name.trim() } });
+      await changed();
+      navigate(tablePath(saved.name));
+    } catch (err) {
+      setRefusal(err);
+      setBusy(false);
+    }
+  };
+  const conflict = refusal !== null && table !== null && asProblem(refusal).fields.some((f) => f.field === 'version');
+  return (
+    <form onSubmit={(e) => void save(e)} className="contents">
+      <header className="page-head">
+        <Link
+          href={table ? tablePath(table.name) : '/tables'}
+          className="back"
+          aria-label="Leave without saving"
+          title="Leave without saving"
+        >
+          <Icon name="back" />
+        </Link>
+        <h1 className="clip">{table ? <span className="mono">{table.name}</span> : 'New table'}</h1>
+        <div className="actions">
+          <button
+            type="submit"
+            className="btn primary"
+            disabled={busy || !draft.name.trim() || !draft.definition.trim()}
+          >
+            <Icon name="check" /> {busy ? 'Saving…' : table ? 'Save' : 'Make table'}
+          </button>
+        </div>
+      </header>
+      <div className="page">
+        {refusal !== null && <ProblemNotice error={refusal} />}
+        {conflict && (
+          <div>
+            <button type="button" className="btn" onClick={() => void props.reload?.()}>
+              <Icon name="refresh" /> Load the newest version, without my changes
+            </button>
+          </div>
+        )}
+        <div className="editor-columns">
+          <div className="stack">
+            <section className="panel pad stack" aria-label="The table">
+              <div className="columns three">
+                <label className="field">
+                  <span className="label">Name</span>
+                  <input
+                    className="input mono"
+                    value={draft.name}
+                    disabled={table !== null}
+                    maxLength={63}
+                    autoFocus={table === null}
+                    placeholder="p95_by_night"
+                    onChange={(e) => set({ name: e.target.value })}
+                  />
+                </label>
+                <label className="field">
+                  <span className="label">
+                    <Term tip={terms.lag}>Target lag</Term>
+                    <span className="muted">seconds</span>
+                  </span>
+                  <input
+                    className="input num"
+                    type="number"
+                    min={1}
+                    max={31622400}
+                    value={draft.lag}
+                    onChange={(e) => set({ lag: e.target.value })}
+                  />
+                </label>
+                <label className="field">
+                  <span className="label">
+                    <Term tip={terms.refreshMode}>A refresh replaces</Term>
+                  </span>
+                  <select
+                    className="input"
+                    value={draft.mode}
+                    onChange={(e) => set({ mode: e.target.value as Draft['mode'] })}
+                  >
+                    <option value="AUTO">as little as possible</option>
+                    <option value="INCREMENTAL">the rows of changed runs</option>
+                    <option value="FULL">all rows</option>
+                  </select>
+                </label>
+              </div>
+              <label className="field">
+                <span className="label">
+                  Description <span className="muted">optional</span>
+                </span>
+                <input
+                  className="input"
+                  value={draft.description}
+                  maxLength={1000}
+                  onChange={(e) => set({ description: e.target.value })}
+                />
+              </label>
+              <label className="check">
+                <input type="checkbox" checked={draft.byRun} onChange={(e) => set({ byRun: e.target.checked })} />
+                <span>
+                  Each row depends on the roll-ups of one run, that of its <code>run_id</code>, so that rows of other
+                  runs need not be made anew.
+                </span>
+              </label>
+            </section>
+            <SqlEditor
+              label="Definition, a SELECT"
+              value={draft.definition}
+              onChange={(definition) => set({ definition })}
+              catalog={catalog.data ?? []}
+              errors={placed}
+            />
+          </div>
+          <Preview
+            preview={problem ? undefined : preview.data}
+            pending={preview.isFetching || rested !== draft.definition}
+            refused={problem !== null}
+          />
+        </div>
+      </div>
+    </form>
+  );
+}
+
+function Preview(props: { preview?: TablePreview; pending: boolean; refused: boolean }) {
+  const p = props.preview;
+  return (
+    <section className="panel" aria-label="Preview" aria-busy={props.pending}>
+      <header>
+        <h2>Preview</h2>
+        <div className="end note muted">
+          {props.pending ? 'asking…' : p ? `in ${duration(Math.max(1, Math.round(p.elapsed_ms)) / 1000)}` : ''}
+        </div>
+      </header>
+      {!p ? (
+        props.refused ? (
+          <Empty tight icon="alert" title="Nothing to show">
+            The database refuses the definition; the place is marked in it.
+          </Empty>
+        ) : props.pending ? (
+          <SkeletonRows rows={6} />
+        ) : (
+          <Empty tight title="Nothing to show">
+            Write a SELECT over derived tables and roll-ups.
+          </Empty>
+        )
+      ) : (
+        <div className="stack">
+          {p.note && (
+            <div className="inside">
+              <Notice tone="warn">{p.note}</Notice>
+            </div>
+          )}
+          <Grid label="First rows" columns={p.columns} rows={p.rows as Cell[][]} height={340} />
+          <div className="inside stack">
+            <p className="note muted">
+              {p.rows.length === 0
+                ? 'It has no rows now.'
+                : p.truncated
+                  ? `The first ${p.rows.length} rows.`
+                  : `All of its ${p.rows.length} rows.`}{' '}
+              {p.sources.length
+                ? `It reads ${p.sources.join(', ')}: when that changes, it is refreshed.`
+                : 'It reads no derived table, and is refreshed by its target lag.'}
+            </p>
+            <details>
+              <summary>Plan</summary>
+              <pre className="code" tabIndex={0}>
+                {p.plan}
+              </pre>
+            </details>
+          </div>
+        </div>
+      )}
+    </section>
+  );
+}

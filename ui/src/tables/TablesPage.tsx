@@ -1,0 +1,236 @@
+import { useState } from 'react';
+import { Link, useLocation } from 'wouter';
+import { api, asProblem } from '../api/client';
+import type { DerivedTable, DerivedTableList } from '../api/types';
+import { usePageTitle } from '../app/location';
+import { ActionsMenu, SearchBox, Term } from '../design/Controls';
+import { useConfirm } from '../design/Dialog';
+import { ago, dateTime, duration } from '../design/format';
+import { Icon } from '../design/icons';
+import { Empty, Load, Notice, SkeletonRows } from '../design/States';
+import { terms } from '../design/terms';
+import { useToast } from '../design/Toast';
+import { Graph } from './Graph';
+import { claimAge, tablePath } from './model';
+import { useTables, useTablesChanged } from './queries';
+import { Lag, StandingBadge } from './Standing';
+import './tables.css';
+
+/** What a table is about to do, or did last. */
+function Next({ t, list, now }: { t: DerivedTable; list: DerivedTableList; now: number }) {
+  const claims = list.claims.filter((c) => c.dynamic_table === t.name);
+  if (claims.length > 0)
+    return (
+      <span title={claims.map((c) => c.worker_id).join(', ')}>
+        being refreshed{claims.length > 1 ? `, ${claims.length} parts` : ''} for{' '}
+        {duration(Math.round(claimAge(claims[0]!, now)))}
+      </span>
+    );
+  const waiting = list.pending.filter((p) => p.dynamic_table === t.name);
+  if (waiting.length > 0) {
+    const due = Math.min(...waiting.map((p) => Date.parse(p.next_refresh_due ?? '') || now));
+    return due > now + 1000 ? (
+      <span>tried again in {duration(Math.round((due - now) / 1000))}</span>
+    ) : (
+      <span>waits for a worker</span>
+    );
+  }
+  const due = Date.parse(t.next_refresh_due ?? '');
+  if (t.status !== 'ACTIVE') return <span className="muted">–</span>;
+  if (due > now) return <span title={dateTime(t.next_refresh_due)}>in {duration(Math.round((due - now) / 1000))}</span>;
+  return <span className="muted">{t.kind === 'INGEST' ? 'when a run ends' : 'when its sources change'}</span>;
+}
+
+export function Last({ t, now }: { t: DerivedTable; now: number }) {
+  if (t.error)
+    return (
+      <span className="clip-2 why-bad" title={t.error}>
+        {t.failures > 1 ? `failed ${t.failures} times: ` : 'failed: '}
+        {t.error}
+      </span>
+    );
+  if (!t.as_of) return <span className="muted">{t.kind === 'INGEST' ? 'run by run' : 'never'}</span>;
+  return (
+    <span title={dateTime(t.as_of)}>
+      {ago(t.as_of, now)} <span className="muted">in {duration(t.last_refresh_seconds)}</span>
+    </span>
+  );
+}
+
+/** /tables: the derived tables, how fresh they are, and which reads which. */
+export function TablesPage() {
+  usePageTitle('Tables');
+  const list = useTables();
+  const [text, setText] = useState('');
+  const now = Date.parse(list.data?.at ?? '') || Date.now();
+  const late = list.data?.tables.filter((t) => t.status === 'FAILED').length ?? 0;
+  return (
+    <>
+      <header className="page-head">
+        <h1>Tables</h1>
+        <span className="sub hide-phone" role="status">
+          {list.data
+            ? `${list.data.tables.length} tables, ${list.data.claims.length} being refreshed, ` +
+              `${list.data.pending.length - list.data.claims.length} waiting${late ? `, ${late} failed` : ''}`
+            : 'Results of many runs, kept fresh.'}
+        </span>
+        <div className="actions">
+          <Link href="/query" className="btn">
+            <Icon name="search" /> Query
+          </Link>
+          <Link href="/tables/new" className="btn primary">
+            <Icon name="plus" /> New table
+          </Link>
+        </div>
+      </header>
+      <div className="page">
+        {list.data && list.error && (
+          <Notice tone="warn">The server does not answer; what is shown is of {ago(list.data.at)}.</Notice>
+        )}
+        <Load
+          from={list}
+          what="The tables could not be read."
+          skeleton={
+            <div className="panel">
+              <SkeletonRows rows={9} />
+            </div>
+          }
+          empty={(d) =>
+            d.tables.length === 0 && (
+              <div className="panel">
+                <Empty icon="table" title="There are no tables">
+                  They appear when a server has opened its results database.
+                </Empty>
+              </div>
+            )
+          }
+        >
+          {(d) => (
+            <>
+              <div className="toolbar">
+                <SearchBox value={text} placeholder="Search tables" onChange={setText} />
+              </div>
+              <List list={d} now={now} search={text} />
+              <section className="panel" aria-label="Dependencies">
+                <header>
+                  <h2>Which table reads which</h2>
+                </header>
+                <Graph tables={d.tables} now={now} />
+              </section>
+            </>
+          )}
+        </Load>
+      </div>
+    </>
+  );
+}
+
+function List({ list, now, search }: { list: DerivedTableList; now: number; search: string }) {
+  const changed = useTablesChanged();
+  const toast = useToast();
+  const [, navigate] = useLocation();
+  const [dialog, ask] = useConfirm();
+  const act = async (t: DerivedTable, verb: 'refresh' | 'suspend' | 'resume') => {
+    try {
+      await api.post(`/api/v1/tables/{name}/${verb}`, { path: { name: t.name } });
+      await changed();
+    } catch (err) {
+      const p = asProblem(err);
+      toast(`${p.message} ${p.hint}`, 'bad');
+    }
+  };
+  const wanted = search.trim().toLowerCase();
+  const rows = list.tables
+    .filter((t) => `${t.name} ${t.description}`.toLowerCase().includes(wanted))
+    .sort((a, b) => Number(a.bundled) - Number(b.bundled) || (a.name < b.name ? -1 : 1));
+  if (rows.length === 0)
+    return (
+      <div className="panel">
+        <Empty icon="search" title="No table matches" tight>
+          Nothing is called like “{search}”.
+        </Empty>
+      </div>
+    );
+  return (
+    <section className="panel" aria-label="Tables">
+      <div className="table-wrap" tabIndex={0} role="group" aria-label="Tables, a table that scrolls">
+        <table className="table dense cards derived">
+          <thead>
+            <tr>
+              <th>Table</th>
+              <th>State</th>
+              <th>
+                <Term tip={terms.lag}>Lag / target</Term>
+              </th>
+              <th>Next refresh</th>
+              <th>Last refresh</th>
+              <th aria-label="Actions" />
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((t) => (
+              <tr key={t.name} className="link" onClick={() => navigate(tablePath(t.name))}>
+                <td>
+                  <Link href={tablePath(t.name)} className="name mono" onClick={(e) => e.stopPropagation()}>
+                    {t.name}
+                  </Link>
+                  <span className="second clip-2">
+                    {t.description || (t.bundled ? '' : `by ${t.created_by || 'somebody'}`)}
+                  </span>
+                </td>
+                <td>
+                  <StandingBadge table={t} now={now} />
+                </td>
+                <td data-label="Lag">
+                  <Lag table={t} now={now} />
+                </td>
+                <td data-label="Next">
+                  <Next t={t} list={list} now={now} />
+                </td>
+                <td data-label="Last">
+                  <Last t={t} now={now} />
+                </td>
+                <td className="act">
+                  <ActionsMenu
+                    small
+                    label={`Actions for ${t.name}`}
+                    actions={[
+                      ...(t.kind === 'SQL' && t.status === 'ACTIVE'
+                        ? [{ label: 'Refresh now', icon: 'refresh', act: () => void act(t, 'refresh') }]
+                        : []),
+                      t.status === 'ACTIVE'
+                        ? { label: 'Suspend', icon: 'stop', act: () => void act(t, 'suspend') }
+                        : { label: 'Resume', icon: 'play', act: () => void act(t, 'resume') },
+                      ...(t.bundled
+                        ? []
+                        : [
+                            { label: 'Edit', icon: 'edit', act: () => navigate(`${tablePath(t.name)}/edit`) },
+                            null,
+                            {
+                              label: 'Drop',
+                              icon: 'trash',
+                              danger: true,
+                              act: () =>
+                                ask({
+                                  title: `Drop the table ${t.name}?`,
+                                  body: 'Its definition, rows and history are deleted. The runs stay as they are.',
+                                  verb: 'Drop table',
+                                  act: async () => {
+                                    await api.remove('/api/v1/tables/{name}', { path: { name: t.name } });
+                                    await changed();
+                                  },
+                                }),
+                            },
+                          ]),
+                    ]}
+                  />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {dialog}
+    </section>
+  );
+}

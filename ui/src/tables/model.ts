@@ -1,0 +1,238 @@
+// What the pages about derived tables decide, without drawing anything.
+
+import { forSheets } from '../charts/export';
+import type { DerivedTable, QueryColumn, RefreshClaim } from '../api/types';
+
+/** How many seconds a table is behind what it reads; 0 when it has everything. */
+export function lagSeconds(t: Pick<DerivedTable, 'behind_since' | 'as_of' | 'kind'>, now: number): number {
+  if (!t.behind_since) return 0;
+  return Math.max(0, (now - Date.parse(t.behind_since)) / 1000);
+}
+
+export type Standing = 'fresh' | 'behind' | 'late' | 'new' | 'suspended' | 'failed';
+
+/** How a table stands, in one word. */
+export function standing(t: DerivedTable, now: number): Standing {
+  if (t.status === 'SUSPENDED') return 'suspended';
+  if (t.status === 'FAILED') return 'failed';
+  if (t.kind === 'SQL' && !t.as_of) return 'new';
+  const lag = lagSeconds(t, now);
+  if (lag === 0) return 'fresh';
+  // A refresh begins a little late at times; a second is what the promise allows.
+  return lag > t.target_lag_seconds + 1 ? 'late' : 'behind';
+}
+
+export interface GraphNode {
+  name: string;
+  level: number;
+  row: number;
+}
+
+/**
+ * Puts tables into columns, each to the right of those that it reads. A line over several columns
+ * has a row of its own in those between, where no table stands: via names them, by "source table".
+ */
+export function layers(tables: Pick<DerivedTable, 'name' | 'sources'>[]): {
+  nodes: GraphNode[];
+  via: Map<string, { level: number; row: number }[]>;
+} {
+  const byName = new Map(tables.map((t) => [t.name, t]));
+  const levels = new Map<string, number>();
+  const level = (name: string, above: Set<string>): number => {
+    const done = levels.get(name);
+    if (done !== undefined) return done;
+    // The store refuses circles; a picture must not hang on one all the same.
+    if (above.has(name)) return 0;
+    const path = new Set(above).add(name);
+    const below = (byName.get(name)?.sources ?? []).filter((s) => byName.has(s)).map((s) => level(s, path));
+    const own = below.length ? Math.max(...below) + 1 : 0;
+    levels.set(name, own);
+    return own;
+  };
+  const rows: number[] = [];
+  const free = (at: number) => (rows[at] = (rows[at] ?? -1) + 1);
+  const nodes = [...tables]
+    .sort((a, b) => (a.name < b.name ? -1 : 1))
+    .map((t) => {
+      const at = level(t.name, new Set());
+      return { name: t.name, level: at, row: free(at) };
+    });
+  const via = new Map<string, { level: number; row: number }[]>();
+  for (const n of nodes)
+    for (const source of byName.get(n.name)!.sources) {
+      const from = levels.get(source);
+      if (from === undefined || n.level - from < 2) continue;
+      const between = Array.from({ length: n.level - from - 1 }, (_, i) => from + 1 + i);
+      via.set(
+        `${source} ${n.name}`,
+        between.map((at) => ({ level: at, row: free(at) })),
+      );
+    }
+  return { nodes, via };
+}
+
+/** The tables around one: what it reads, through others too, and what reads it. */
+export function around<T extends Pick<DerivedTable, 'name' | 'sources'>>(tables: T[], name: string): T[] {
+  const kept = new Set([name]);
+  const walk = (next: (n: string) => string[]) => {
+    const todo = [name];
+    for (let n = todo.pop(); n !== undefined; n = todo.pop())
+      for (const m of next(n)) {
+        if (kept.has(m) && m !== name) continue;
+        if (!kept.has(m)) todo.push(m);
+        kept.add(m);
+      }
+  };
+  walk((n) => tables.find((t) => t.name === n)?.sources ?? []);
+  walk((n) => tables.filter((t) => t.sources.includes(n)).map((t) => t.name));
+  return tables.filter((t) => kept.has(t.name));
+}
+
+export type Cell = string | number | boolean | null | object;
+
+export type ColumnKind = 'time' | 'number' | 'text';
+
+/** What a column of an answer is to a chart. */
+export function columnKind(c: QueryColumn): ColumnKind {
+  if (/^(?:timestamp|timestamptz|date)$/.test(c.type) || /^timestamp/.test(c.type)) return 'time';
+  if (/^(?:int[248]|float[48]|numeric|oid)$/.test(c.type)) return 'number';
+  return 'text';
+}
+
+export type Shape = 'line' | 'bars' | 'points';
+
+export interface ChartChoice {
+  x: string;
+  y: string;
+  series: string;
+  shape: Shape;
+}
+
+/** A chart that may fit an answer; null when nothing in it is a number. */
+export function sensible(columns: QueryColumn[], rows: Cell[][]): ChartChoice | null {
+  const of = (kind: ColumnKind) => columns.filter((c) => columnKind(c) === kind);
+  const numbers = of('number');
+  const distinct = (c: QueryColumn) => new Set(rows.map((r) => shown(r[columns.indexOf(c)]))).size;
+  const texts = of('text').filter((c) => distinct(c) > 0);
+  const ordered = numbers.find((c) =>
+    /(?:second|elapsed|bucket|hour|day|size|workers|connections|number|^n$)/.test(c.name),
+  );
+  const x = of('time')[0] ?? (numbers.length > 1 ? ordered : undefined) ?? texts[0] ?? numbers[0];
+  const y = numbers.find((c) => c !== x);
+  if (!x || !y) return null;
+  const repeats = distinct(x) < rows.length;
+  const series = repeats ? texts.find((c) => c !== x && distinct(c) > 1 && distinct(c) <= 8) : undefined;
+  const shape: Shape = columnKind(x) === 'text' ? 'bars' : 'line';
+  return { x: x.name, y: y.name, series: series?.name ?? '', shape };
+}
+
+/** Reads a choice from the address or a saved query; what the answer has not is left out. */
+export function readChoice(text: string, columns: QueryColumn[], rows: Cell[][]): ChartChoice | null {
+  const usual = sensible(columns, rows);
+  const q = new URLSearchParams(text);
+  const has = (name: string | null, number = false) =>
+    columns.some((c) => c.name === name && (!number || columnKind(c) === 'number'));
+  const x = q.get('x');
+  const y = q.get('y');
+  if (!has(x) || !has(y, true)) return usual;
+  const shape = q.get('shape');
+  return {
+    x: x!,
+    y: y!,
+    series: has(q.get('series')) ? q.get('series')! : '',
+    shape: shape === 'bars' || shape === 'points' ? shape : 'line',
+  };
+}
+
+export function writeChoice(c: ChartChoice): string {
+  const q = new URLSearchParams({ x: c.x, y: c.y });
+  if (c.series) q.set('series', c.series);
+  if (c.shape !== 'line') q.set('shape', c.shape);
+  return q.toString();
+}
+
+export interface Point {
+  x: number;
+  y: number;
+  /** What stands at the axis where x is a word. */
+  label?: string;
+  bad?: boolean;
+}
+
+export interface Curve {
+  name: string;
+  points: Point[];
+}
+
+export const mostCurves = 8;
+
+/** The curves of an answer. Rows without a number at y, or nothing at x, are left out and counted. */
+export function curves(columns: QueryColumn[], rows: Cell[][], c: ChartChoice) {
+  const at = (name: string) => columns.findIndex((k) => k.name === name);
+  const [xi, yi, si] = [at(c.x), at(c.y), at(c.series)];
+  const kind = xi < 0 ? 'text' : columnKind(columns[xi]!);
+  const byName = new Map<string, Point[]>();
+  const labels = new Map<string, number>();
+  let left = 0;
+  for (const row of rows) {
+    const raw = row[xi];
+    const y = row[yi];
+    const name = si < 0 ? c.y : row[si] === null ? 'null' : shown(row[si]);
+    let x = Number.NaN;
+    if (raw !== null && raw !== undefined) {
+      if (kind === 'time') x = instant(shown(raw));
+      else if (kind === 'number') x = Number(raw);
+      else {
+        const label = shown(raw);
+        if (!labels.has(label)) labels.set(label, labels.size);
+        x = labels.get(label)!;
+      }
+    }
+    if (typeof y !== 'number' || !Number.isFinite(x) || (!byName.has(name) && byName.size >= mostCurves)) {
+      left++;
+      continue;
+    }
+    const points = byName.get(name) ?? [];
+    points.push({ x, y, label: kind === 'text' ? shown(raw) : undefined });
+    byName.set(name, points);
+  }
+  const list: Curve[] = [...byName].map(([name, points]) => ({ name, points }));
+  if (kind !== 'text') for (const k of list) k.points.sort((a, b) => a.x - b.x);
+  return { kind, curves: list, left, labels: [...labels.keys()] };
+}
+
+/** A time as Postgres writes it: 2026-11-22 12:00:00.5+00. */
+export function instant(text: string): number {
+  const t = text.trim().replace(' ', 'T');
+  if (/^\d{4}-\d\d-\d\d$/.test(t)) return Date.parse(`${t}T00:00:00Z`);
+  const zone = /([+-]\d\d)(:?\d\d)?$/.exec(t);
+  if (zone && t.includes('T')) return Date.parse(zone[2] ? t : `${t}:00`);
+  return Date.parse(/Z$/.test(t) ? t : `${t}Z`);
+}
+
+/** A value as a table shows it. */
+export function shown(v: Cell | undefined): string {
+  if (v === null || v === undefined) return '';
+  return typeof v === 'object' ? JSON.stringify(v) : String(v);
+}
+
+/** Rows for the clipboard, as spreadsheets read them. */
+export function tabSeparated(columns: QueryColumn[], rows: Cell[][]): string {
+  const cell = (v: Cell) => {
+    const text = shown(v).replace(/[\t\n\r]+/g, ' ');
+    return typeof v === 'string' ? forSheets(text) : text;
+  };
+  return [columns.map((c) => cell(c.name)).join('\t'), ...rows.map((r) => r.map(cell).join('\t'))].join('\n');
+}
+
+export function claimAge(c: Pick<RefreshClaim, 'claimed_at'>, now: number): number {
+  return c.claimed_at ? Math.max(0, (now - Date.parse(c.claimed_at)) / 1000) : 0;
+}
+
+/** A name for one query, by which it can be cancelled; randomUUID needs a secure origin. */
+export function queryId(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(12)), (b) => b.toString(16).padStart(2, '0')).join('');
+}
+
+/** The address of a table's page. */
+export const tablePath = (name: string) => `/table/${encodeURIComponent(name)}`;

@@ -1,0 +1,173 @@
+import { describe, expect, it } from 'vitest';
+import type { QueryRelation } from '../src/api/types';
+import {
+  around,
+  curves,
+  instant,
+  lagSeconds,
+  layers,
+  readChoice,
+  sensible,
+  standing,
+  tabSeparated,
+  writeChoice,
+} from '../src/tables/model';
+import { colourSql, inText, offers, quoted, wordAt } from '../src/tables/sql';
+import { ticks } from '../src/tables/XYChart';
+
+const reads = (name: string, ...sources: string[]) => ({ name, sources });
+
+describe('derived tables', () => {
+  const now = Date.parse('2026-11-22T12:00:00Z');
+  const t = {
+    behind_since: null,
+    as_of: '2026-11-22T11:00:00Z',
+    kind: 'SQL',
+    status: 'ACTIVE',
+    target_lag_seconds: 60,
+  };
+  it.each([
+    [{}, 'fresh', 0],
+    [{ behind_since: '2026-11-22T11:59:30Z' }, 'behind', 30],
+    [{ behind_since: '2026-11-22T11:58:00Z' }, 'late', 120],
+    [{ as_of: null, behind_since: '2026-11-22T11:59:30Z' }, 'new', 30],
+    [{ status: 'FAILED', behind_since: '2026-11-22T11:59:30Z' }, 'failed', 30],
+    [{ status: 'SUSPENDED' }, 'suspended', 0],
+    [{ kind: 'INGEST', as_of: null }, 'fresh', 0],
+  ])('%j stands as %s', (part, want, lag) => {
+    const table = { ...t, ...part } as Parameters<typeof standing>[0];
+    expect(standing(table, now)).toBe(want);
+    expect(lagSeconds(table, now)).toBe(lag);
+  });
+
+  it('puts each table to the right of those that it reads', () => {
+    const all = [reads('c', 'b', 'a'), reads('a'), reads('b', 'a'), reads('d', 'elsewhere')];
+    const level = Object.fromEntries(layers(all).nodes.map((n) => [n.name, n.level]));
+    expect(level).toEqual({ a: 0, b: 1, c: 2, d: 0 });
+    const { nodes, via } = layers(all);
+    const places = [...nodes, ...via.get('a c')!].map((n) => `${n.level} ${n.row}`);
+    expect(new Set(places).size).toBe(5);
+  });
+  it('does not hang on a circle', () => expect(layers([reads('a', 'b'), reads('b', 'a')]).nodes).toHaveLength(2));
+  it('shows what is around a table, and not its cousins', () => {
+    const all = [reads('root'), reads('mid', 'root'), reads('cousin', 'root'), reads('top', 'mid')];
+    expect(around(all, 'mid').map((n) => n.name)).toEqual(['root', 'mid', 'top']);
+  });
+});
+
+describe('charts of answers', () => {
+  const columns = [
+    { name: 'adapter', type: 'text' },
+    { name: 'started_at', type: 'timestamptz' },
+    { name: 'p95_ms', type: 'float8' },
+  ];
+  const rows = [
+    ['hybrid', '2026-11-22 12:00:00.5+00', 3],
+    ['postgres', '2026-11-22 12:00:00.5+00', null],
+    ['hybrid', '2026-11-21 12:00:00+02', 2],
+    ['postgres', '2026-11-21 12:00:00+02', 5],
+  ];
+  const usual = { x: 'started_at', y: 'p95_ms', series: 'adapter', shape: 'line' as const };
+  it('begin with what fits', () => {
+    expect(sensible(columns, rows)).toEqual(usual);
+    expect(sensible(columns.slice(0, 2), rows)).toBeNull();
+    const bars = sensible(
+      [columns[0]!, columns[2]!],
+      [
+        ['a', 1],
+        ['b', 2],
+      ],
+    );
+    expect(bars).toEqual({ x: 'adapter', y: 'p95_ms', series: '', shape: 'bars' });
+  });
+  it('are kept in an address', () => {
+    const odd = { ...usual, shape: 'bars' as const, series: '' };
+    expect(readChoice(writeChoice(odd), columns, rows)).toEqual(odd);
+    expect(readChoice('x=gone&y=p95_ms', columns, rows)).toEqual(usual);
+    expect(readChoice('x=adapter&y=started_at', columns, rows)).toEqual(usual);
+  });
+  it('sort times, and count what they leave out', () => {
+    const drawn = curves(columns, rows, usual);
+    expect(drawn.left).toBe(1);
+    expect(drawn.curves.map((c) => [c.name, c.points.map((p) => p.y)])).toEqual([
+      ['hybrid', [2, 3]],
+      ['postgres', [5]],
+    ]);
+  });
+  it.each([
+    ['2026-11-22 12:00:00.5+00', '2026-11-22T12:00:00.500Z'],
+    ['2026-11-22 12:00:00-05:30', '2026-11-22T17:30:00.000Z'],
+    ['2026-11-22', '2026-11-22T00:00:00.000Z'],
+    ['2026-11-22 12:00:00', '2026-11-22T12:00:00.000Z'],
+  ])('reads %s', (text, want) => expect(new Date(instant(text)).toISOString()).toBe(want));
+  it('has round steps', () => {
+    expect(ticks(0, 97, 4)).toEqual([0, 50]);
+    expect(ticks(0, 4.1, 4)).toEqual([0, 2, 4]);
+    expect(ticks(-0.3, 0.3, 6)).toEqual([-0.3, -0.2, -0.1, 0, 0.1, 0.2, 0.3]);
+  });
+  it('copies rows that no spreadsheet executes', () =>
+    expect(tabSeparated(columns, [['=1+1', 'a\tb', -2]])).toBe("adapter\tstarted_at\tp95_ms\n'=1+1\ta b\t-2"));
+});
+
+const catalog: QueryRelation[] = [
+  {
+    schema: 'tables',
+    name: 'run_summary',
+    columns: [
+      { name: 'run_id', type: 'text' },
+      { name: 'p95_ms', type: 'float8' },
+    ],
+  },
+  { schema: 'tables', name: 'My Table', columns: [{ name: 'The "Size"', type: 'text' }] },
+  { schema: 'rollup', name: 'runs', columns: [{ name: 'version', type: 'int8' }] },
+];
+const offered = (text: string) => {
+  const caret = text.indexOf('|');
+  return offers(text.replace('|', ''), caret, catalog).map((o) => o.text);
+};
+
+describe('the editor of SQL', () => {
+  it.each([
+    "SELECT 'it''s -- no', 1.5 -- yes\nFROM \"a b\" /* c\nd */ WHERE $x$ ' $x$ = E'\\''",
+    "'open",
+    '/* open',
+    '',
+  ])('keeps every character of %j', (text) =>
+    expect(
+      colourSql(text)
+        .map((l) => l.map((p) => p.text).join(''))
+        .join('\n'),
+    ).toBe(text),
+  );
+  it('colours what it knows', () => {
+    const kinds = colourSql("SELECT 'x', 12 -- c")[0]!.map((p) => `${p.kind}:${p.text}`);
+    expect(kinds).toEqual(['key:SELECT', ': ', "string:'x'", ':, ', 'number:12', ': ', 'comment:-- c']);
+  });
+  it('offers tables where a table stands', () => {
+    expect(offered('SELECT * FROM |')).toEqual(['run_summary', '"My Table"', 'rollup.runs']);
+    expect(offered('SELECT * FROM ru|')).toEqual(['run_summary', 'rollup.runs']);
+    expect(offered('SELECT * FROM rollup.|')).toEqual(['runs']);
+  });
+  it('offers the columns of what is read, by alias too', () => {
+    expect(offered('SELECT p9| FROM run_summary')).toEqual(['p95_ms']);
+    expect(offered('SELECT s.| FROM run_summary AS s')).toEqual(['run_id', 'p95_ms']);
+    expect(offered('SELECT m.| FROM "My Table" m')).toEqual(['"The ""Size"""']);
+    expect(offered('SELECT p9| FROM rollup.runs')).not.toContain('p95_ms');
+  });
+  it('offers nothing in texts, in comments, and when the word is whole', () => {
+    expect(offered("SELECT 'ru|'")).toEqual([]);
+    expect(offered('SELECT 1 -- ru|')).toEqual([]);
+    expect(offered('SELECT p95_ms| FROM run_summary')).toEqual([]);
+    expect(inText("SELECT 'a' ", 11)).toBe(false);
+  });
+  it('knows the word at the caret', () =>
+    expect(wordAt('SELECT s."Th', 12)).toEqual({ from: 9, word: '"Th', before: 's' }));
+  it('puts odd names into quotes', () =>
+    expect(['run_id', 'Run', 'a"b', 'order', 'é'].map(quoted)).toEqual([
+      'run_id',
+      '"Run"',
+      '"a""b"',
+      '"order"',
+      '"é"',
+    ]));
+});
