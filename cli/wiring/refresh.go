@@ -114,7 +114,7 @@ func (t *Tables) work(ctx context.Context, c refresh.Claim, prove func(context.C
 	if err != nil {
 		return refresh.Result{}, err
 	}
-	if c.Subtask != "" {
+	if c.Table == ingest.Table {
 		in := &ingest.Ingest{Store: t.s.Store, Record: t.s.Results, Target: db, Detail: t.s.Runs.Detail,
 			Executions: slices.Contains(t.flags.Ingest, "executions")}
 		return in.Run(ctx, c, prove)

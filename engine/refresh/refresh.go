@@ -46,6 +46,9 @@ const (
 // ByRun is the partition of tables whose rows belong to one run each.
 const ByRun = "RUN"
 
+// ByDay is the partition of tables whose rows belong to the day, of UTC, on which runs began.
+const ByDay = "DAY"
+
 // Status says whether a table is refreshed.
 type Status string
 
@@ -66,7 +69,7 @@ type Table struct {
 	Bundled          bool     `json:"bundled" doc:"It comes with Loadstone, and is neither changed nor dropped."`
 	TargetLagSeconds float64  `json:"target_lag_seconds" doc:"How far it may be behind what it reads."`
 	Mode             Mode     `json:"refresh_mode" enum:"FULL,INCREMENTAL,AUTO"`
-	PartitionBy      string   `json:"partition_by" enum:",RUN" doc:"RUN: each row belongs to the run of its run_id."`
+	PartitionBy      string   `json:"partition_by" enum:",RUN,DAY" doc:"RUN: each row belongs to the run of its run_id; DAY: to the runs that began on its day (UTC)."`
 	Priority         int      `json:"priority" doc:"The highest is refreshed first."`
 	Sources          []string `json:"sources" nullable:"false" doc:"The derived tables that it reads."`
 	Status           Status   `json:"status" enum:"ACTIVE,SUSPENDED,FAILED"`
@@ -89,7 +92,7 @@ type Table struct {
 // Task is what one claim is about: a table, or a part of it that is refreshed by itself.
 type Task struct {
 	Table string `json:"dynamic_table"`
-	// Subtask is "" for all of the table, else the id of a run.
+	// Subtask is "" for all of the table, else the id of a run, or a part of an SQL table.
 	Subtask string `json:"subtask"`
 }
 

@@ -90,7 +90,7 @@ type DerivedTableInput struct {
 	Description      string       `json:"description,omitempty" maxLength:"1000"`
 	TargetLagSeconds float64      `json:"target_lag_seconds,omitempty" minimum:"1" maximum:"31622400" default:"60"`
 	Mode             refresh.Mode `json:"refresh_mode,omitempty" enum:"FULL,INCREMENTAL,AUTO" default:"AUTO"`
-	PartitionBy      string       `json:"partition_by,omitempty" enum:",RUN" doc:"RUN: each row depends on the roll-ups of the run of its run_id alone, so that rows of other runs need not be made anew."`
+	PartitionBy      string       `json:"partition_by,omitempty" enum:",RUN,DAY" doc:"RUN: each row depends on the roll-ups of the run of its run_id alone, so that rows of other runs need not be made anew. DAY: each row depends on the runs alone that began on its day, a column of the type date, in UTC."`
 	Priority         int          `json:"priority,omitempty" minimum:"-100" maximum:"100"`
 }
 
@@ -100,7 +100,7 @@ type DerivedTableChange struct {
 	Description      string       `json:"description,omitempty" maxLength:"1000"`
 	TargetLagSeconds float64      `json:"target_lag_seconds,omitempty" minimum:"1" maximum:"31622400" default:"60"`
 	Mode             refresh.Mode `json:"refresh_mode,omitempty" enum:"FULL,INCREMENTAL,AUTO" default:"AUTO"`
-	PartitionBy      string       `json:"partition_by,omitempty" enum:",RUN"`
+	PartitionBy      string       `json:"partition_by,omitempty" enum:",RUN,DAY"`
 	Priority         int          `json:"priority,omitempty" minimum:"-100" maximum:"100"`
 	Version          int64        `json:"version" minimum:"1" maximum:"9007199254740991" doc:"The version that was edited; 409 when another has been saved since, with who and when."`
 }

@@ -21,3 +21,10 @@ func LimitPreview(t *testing.T, most time.Duration) {
 
 // Fail makes d ask f at each step of taking executions in.
 func (d *Database) Fail(f func(step string) error) { d.fault = f }
+
+// SmallParts has a table divided that has few partitions, for one test.
+func SmallParts(t *testing.T, keys int) {
+	before := keysInPart
+	keysInPart = keys
+	t.Cleanup(func() { keysInPart = before })
+}

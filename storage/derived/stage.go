@@ -28,10 +28,14 @@ func stageName(c refresh.Claim) (prefix string, name pgx.Identifier) {
 func (d *Database) stage(ctx context.Context, c refresh.Claim, columns []column, query string, result *refresh.Result) (
 	pgx.Identifier, error) {
 	prefix, stage := stageName(c)
-	if err := d.sweep(ctx, prefix, stage[1]); err != nil {
+	kind := "UNLOGGED TABLE "
+	if c.Subtask != "" {
+		// Other parts are gathered, too. All of them outlive a crash of the database, which empties unlogged tables.
+		kind = "TABLE "
+	} else if err := d.sweep(ctx, prefix, stage[1]); err != nil {
 		return stage, err
 	}
-	if _, err := d.owner.Exec(ctx, "CREATE UNLOGGED TABLE "+stage.Sanitize()+" ("+listed(columns)+")"); err != nil {
+	if _, err := d.owner.Exec(ctx, "CREATE "+kind+stage.Sanitize()+" ("+listed(columns)+")"); err != nil {
 		return stage, failed("making a table for the rows of a refresh", err)
 	}
 	// The statements come to an end together: when one fails, the other is told by the pipe.

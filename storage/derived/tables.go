@@ -2,7 +2,6 @@ package derived
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,30 +13,40 @@ import (
 )
 
 // Materialize refreshes an SQL table: the rows of its definition, read by the reader, replace those that are there,
-// all or those of the runs that have changed. Whoever reads the table sees the old rows or the new ones.
+// all or those of the runs or days that have changed. Whoever reads the table sees the old rows or the new ones. Where
+// much is to be made anew, the result names parts, which are refreshed by themselves; the table's next claim puts all
+// of them in place.
 func (d *Database) Materialize(ctx context.Context, t refresh.Table, c refresh.Claim,
-	prove func(context.Context) error) (
-	refresh.Result, error) {
+	prove func(context.Context) error) (r refresh.Result, err error) {
 	if err := d.Begin(ctx, c); err != nil {
-		return refresh.Result{}, err
+		return r, err
 	}
 	columns, err := d.describe(ctx, t.Definition)
 	if err != nil {
-		return refresh.Result{}, err
+		return r, err
 	}
-	changes, result, err := d.changes(ctx, t, columns)
+	if c.Subtask != "" {
+		return d.makePart(ctx, t, c, columns, prove)
+	}
+	if r, there, err := d.gather(ctx, t, c, columns, prove); there || err != nil {
+		return r, err
+	}
+	changes, r, err := d.changes(ctx, t, columns)
 	if err != nil {
-		return refresh.Result{}, err
+		return r, err
 	}
-	if result.Mode == refresh.Incremental && len(changes.gone)+len(changes.runs) == 0 {
-		result.Unchanged = true
-		return result, nil
+	if r.Mode == refresh.Incremental && len(changes.gone)+len(changes.runs) == 0 {
+		r.Unchanged = true
+		return r, nil
+	}
+	if parts := changes.parts(r.Mode); len(parts) > 1 {
+		return d.divide(ctx, t, c, columns, changes, parts, r, prove)
 	}
 	query := whole(t.Definition)
-	if result.Mode == refresh.Incremental {
-		query += "\nWHERE run_id = ANY(" + literals(changes.ids()) + ")"
+	if r.Mode == refresh.Incremental {
+		query += "\nWHERE " + changes.condition()
 	}
-	stage, err := d.stage(ctx, c, columns, query, &result)
+	stage, err := d.stage(ctx, c, columns, query, &r)
 	if stage != nil {
 		defer d.unstage(ctx, stage)
 	}
@@ -45,9 +54,9 @@ func (d *Database) Materialize(ctx context.Context, t refresh.Table, c refresh.C
 		return refresh.Result{}, err
 	}
 	err = d.fenced(ctx, c, prove, func(tx pgx.Tx) error {
-		return d.replace(ctx, tx, t, columns, stage, changes, result.Mode)
+		return d.replace(ctx, tx, t, columns, changes, r.Mode, staged{stage[1], r.Rows})
 	})
-	return result, failed("replacing the rows of a derived table", err)
+	return r, failed("replacing the rows of a derived table", err)
 }
 
 // column is one of a derived table.
@@ -105,122 +114,6 @@ func (d *Database) describe(ctx context.Context, definition string) ([]column, e
 	return columns, nil
 }
 
-// changes are the runs whose partitions a table does not have as they are now.
-type changes struct {
-	runs map[string]int64 // with their versions
-	gone []string
-}
-
-func (c changes) ids() []string {
-	ids := make([]string, 0, len(c.runs))
-	for id := range c.runs {
-		ids = append(ids, id)
-	}
-	return ids
-}
-
-// changes decides between all rows and those of changed runs, and says why.
-func (d *Database) changes(ctx context.Context, t refresh.Table, columns []column) (c changes, r refresh.Result,
-	err error) {
-	c.runs = map[string]int64{}
-	rows, err := d.owner.Query(ctx, `SELECT coalesce(r.run_id, p.run_id), coalesce(r.version, 0), r.run_id IS NULL,
-			r.version IS DISTINCT FROM p.run_version
-		FROM rollup.runs r FULL JOIN (SELECT * FROM staging.partitions WHERE dynamic_table = $1) p USING (run_id)`, t.Name)
-	if err != nil {
-		return c, r, failed("looking which runs have changed", err)
-	}
-	var id string
-	var version int64
-	var gone, changed bool
-	all := map[string]int64{}
-	_, err = pgx.ForEachRow(rows, []any{&id, &version, &gone, &changed}, func() error {
-		switch {
-		case gone:
-			c.gone = append(c.gone, id)
-		case changed:
-			c.runs[id] = version
-		}
-		if !gone {
-			all[id] = version
-		}
-		return nil
-	})
-	if err != nil {
-		return c, r, failed("looking which runs have changed", err)
-	}
-	var known int64
-	var shape string
-	err = d.owner.QueryRow(ctx, "SELECT definition_version, columns FROM staging.contents WHERE dynamic_table = $1",
-		t.Name).Scan(&known, &shape)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return c, r, failed("looking what a derived table holds", err)
-	}
-	r.Mode = refresh.Incremental
-	switch {
-	case t.Mode == refresh.Full:
-		r.Mode, r.Note = refresh.Full, ""
-	case t.PartitionBy != refresh.ByRun:
-		r.Mode, r.Note = refresh.Full, "FULL: its rows do not belong to one run each."
-	case !slices.ContainsFunc(columns, func(c column) bool { return c.name == "run_id" }):
-		r.Mode, r.Note = refresh.Full, "FULL: it has no column run_id."
-	case known == 0:
-		r.Mode, r.Note = refresh.Full, "FULL: it is made for the first time."
-	case known != t.Version || shape != listed(columns):
-		r.Mode, r.Note = refresh.Full, "FULL: its definition or the columns that it reads have changed."
-	}
-	if r.Mode == refresh.Full {
-		c.runs, c.gone = all, nil
-	}
-	return c, r, nil
-}
-
-// replace puts what was staged in the place of what is there.
-func (d *Database) replace(ctx context.Context, tx pgx.Tx, t refresh.Table, columns []column, stage pgx.Identifier,
-	c changes, mode refresh.Mode) error {
-	table := pgx.Identifier{"tables", t.Name}.Sanitize()
-	var shape string
-	err := tx.QueryRow(ctx, "SELECT columns FROM staging.contents WHERE dynamic_table = $1", t.Name).Scan(&shape)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return err
-	}
-	if shape != listed(columns) {
-		if _, err := tx.Exec(ctx, "DROP TABLE IF EXISTS "+table); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, "CREATE TABLE "+table+" ("+listed(columns)+")"); err != nil {
-			return err
-		}
-	}
-	// Rows are deleted and inserted, not the table exchanged: no reader waits, and each sees one state.
-	if mode == refresh.Full {
-		_, err = tx.Exec(ctx, "DELETE FROM "+table)
-	} else {
-		_, err = tx.Exec(ctx, "DELETE FROM "+table+" WHERE run_id = ANY($1)", append(c.ids(), c.gone...))
-	}
-	if err != nil {
-		return err
-	}
-	if _, err := tx.Exec(ctx, "INSERT INTO "+table+" SELECT * FROM "+stage.Sanitize()); err != nil {
-		return err
-	}
-	var batch pgx.Batch
-	batch.Queue(`INSERT INTO staging.contents (dynamic_table, definition_version, columns) VALUES ($1, $2, $3)
-		ON CONFLICT (dynamic_table) DO UPDATE SET definition_version = $2, columns = $3`, t.Name, t.Version, listed(columns))
-	if mode == refresh.Full {
-		batch.Queue("DELETE FROM staging.partitions WHERE dynamic_table = $1", t.Name)
-	} else {
-		batch.Queue("DELETE FROM staging.partitions WHERE dynamic_table = $1 AND run_id = ANY($2)", t.Name,
-			append(c.ids(), c.gone...))
-	}
-	ids, versions := c.ids(), []int64{}
-	for _, id := range ids {
-		versions = append(versions, c.runs[id])
-	}
-	batch.Queue(`INSERT INTO staging.partitions (dynamic_table, run_id, run_version)
-		SELECT $1, * FROM unnest($2::text[], $3::bigint[])`, t.Name, ids, versions)
-	return tx.SendBatch(ctx, &batch).Close()
-}
-
 // Drop removes a derived table.
 func (d *Database) Drop(ctx context.Context, name string) error {
 	err := pgx.BeginFunc(ctx, d.owner, func(tx pgx.Tx) error {
@@ -230,6 +123,7 @@ func (d *Database) Drop(ctx context.Context, name string) error {
 		batch.Queue("DROP TABLE IF EXISTS " + pgx.Identifier{"tables", name}.Sanitize())
 		batch.Queue("DELETE FROM staging.contents WHERE dynamic_table = $1", name)
 		batch.Queue("DELETE FROM staging.partitions WHERE dynamic_table = $1", name)
+		batch.Queue("DELETE FROM staging.plans WHERE dynamic_table = $1", name)
 		return tx.SendBatch(ctx, &batch).Close()
 	})
 	return failed("dropping a derived table", err)

@@ -232,3 +232,46 @@ func BenchmarkClaims(b *testing.B) {
 		})
 	}
 }
+
+// TestAPartThatFailsForGood: without it nothing of the table is put in place, and the table has failed.
+func TestAPartThatFailsForGood(t *testing.T) {
+	s, dsn := open(t)
+	ctx := t.Context()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := s.CreateDynamicTable(ctx, refresh.Table{Name: "a", Kind: refresh.SQL, Definition: "SELECT",
+		TargetLagSeconds: 60, Mode: refresh.Auto})
+	must(err)
+	must(s.RequestRefresh(ctx, "a"))
+	claim := func() []refresh.Claim {
+		t.Helper()
+		claims, err := s.ClaimRefreshes(ctx, "w", refresh.Life, 9)
+		must(err)
+		return claims
+	}
+	must(s.ReleaseRefresh(ctx, claim()[0], refresh.Result{Parts: []string{"1", "2", "3"}, Anew: true}))
+	parts := claim()
+	must(s.AbandonRefresh(ctx, parts[2]))
+	release := "SELECT release_refresh('a', $1, $2, 'no', '', '', 0, 0, true, false, '{}')"
+	var held bool
+	must(connect(t, dsn).QueryRow(ctx, release, parts[0].Subtask, parts[0].Epoch).Scan(&held))
+	table, err := s.DynamicTable(ctx, "a")
+	must(err)
+	if !held || table.Status != refresh.Failed || table.Error != "Part "+parts[0].Subtask+": no" {
+		t.Errorf("held %t, and the table is %+v", held, table)
+	}
+	if left := claim(); len(left) != 0 {
+		t.Errorf("claimed of a table that has failed: %+v", left)
+	}
+	// Who is at work on another part may end it.
+	must(s.ReleaseRefresh(ctx, parts[1], refresh.Result{Unchanged: true}))
+	must(s.SetDynamicTableStatus(ctx, "a", refresh.Active))
+	must(s.RequestRefresh(ctx, "a"))
+	if again := claim(); len(again) != 1 || again[0].Subtask != "" {
+		t.Errorf("resumed: %+v", again)
+	}
+}

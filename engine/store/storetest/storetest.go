@@ -63,7 +63,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"RunWishes", runWishes}, {"NodeWishes", nodeWishes}, {"NodeEvents", nodeEvents},
 		{"DynamicTables", dynamicTables}, {"RefreshClaims", refreshClaims}, {"RefreshExpiry", refreshExpiry},
 		{"RefreshResults", refreshResults}, {"RefreshFailures", refreshFailures}, {"RefreshRuns", refreshRuns},
-		{"RefreshRace", refreshRace}, {"AwaitRefreshes", awaitRefreshes},
+		{"RefreshRace", refreshRace}, {"RefreshParts", refreshParts}, {"AwaitRefreshes", awaitRefreshes},
 		{"SavedQueries", savedQueries},
 		{"Placement", placements}, {"PlacementRace", placementRace}, {"Queue", queueing}, {"RoomOfARun", roomOfARun},
 		{"Copies", copies},

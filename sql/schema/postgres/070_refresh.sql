@@ -9,7 +9,7 @@ CREATE TABLE IF NOT EXISTS dynamic_tables (
     bundled             boolean NOT NULL DEFAULT false,
     target_lag_seconds  double precision NOT NULL CHECK (target_lag_seconds > 0 AND target_lag_seconds <= 31622400),
     refresh_mode        text NOT NULL DEFAULT 'AUTO' CHECK (refresh_mode IN ('FULL', 'INCREMENTAL', 'AUTO')),
-    partition_by        text NOT NULL DEFAULT '' CHECK (partition_by IN ('', 'RUN')),
+    partition_by        text NOT NULL DEFAULT '' CHECK (partition_by IN ('', 'RUN', 'DAY')),
     priority            integer NOT NULL DEFAULT 0,
     status              text NOT NULL DEFAULT 'ACTIVE' CHECK (status IN ('ACTIVE', 'SUSPENDED', 'FAILED')),
     -- Rises with each change of the definition; an editor names the one that was edited.
@@ -29,6 +29,8 @@ CREATE TABLE IF NOT EXISTS dynamic_tables (
     CONSTRAINT dynamic_table_definition CHECK ((kind = 'SQL') = (definition <> ''))
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 100, autovacuum_vacuum_scale_factor = 0.1);
 
+ALTER TABLE dynamic_tables DROP CONSTRAINT IF EXISTS dynamic_tables_partition_by_check;
+ALTER TABLE dynamic_tables ADD CONSTRAINT dynamic_tables_partition_by_check CHECK (partition_by IN ('', 'RUN', 'DAY'));
 ALTER TABLE dynamic_tables ADD COLUMN IF NOT EXISTS updated_by text NOT NULL DEFAULT '';
 
 -- What a table reads. A table is not dropped while another one reads it.
@@ -59,7 +61,8 @@ END $$;
 CREATE OR REPLACE TRIGGER guard_dynamic_table_sources BEFORE INSERT OR UPDATE ON dynamic_table_sources
     FOR EACH ROW EXECUTE FUNCTION guard_dynamic_table_sources();
 
--- The parts of a table that are refreshed each by itself: of an INGEST table the runs.
+-- The parts of a table that are refreshed each by itself: of an INGEST table the runs, of an SQL table that is divided
+-- ranges of runs or days.
 CREATE TABLE IF NOT EXISTS refresh_subtasks (
     dynamic_table  text NOT NULL REFERENCES dynamic_tables ON DELETE CASCADE,
     subtask        text NOT NULL CHECK (subtask <> ''),

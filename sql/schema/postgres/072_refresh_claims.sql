@@ -91,7 +91,7 @@ BEGIN
         DELETE FROM refresh_subtasks WHERE dynamic_table = tbl;
     END IF;
     INSERT INTO refresh_subtasks (dynamic_table, subtask, status) SELECT tbl, part, 'PENDING' FROM unnest(parts) AS part
-        ON CONFLICT (dynamic_table, subtask) DO UPDATE SET status = 'PENDING', failures = 0, error = '', as_of = NULL;
+        ON CONFLICT (dynamic_table, subtask) DO UPDATE SET status = 'PENDING';
     INSERT INTO pending_refreshes (dynamic_table, subtask, priority, next_refresh_due)
         SELECT tbl, part, entry.priority, clock_timestamp() FROM unnest(parts) AS part ORDER BY part
         ON CONFLICT DO NOTHING;

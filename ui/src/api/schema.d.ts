@@ -3622,10 +3622,10 @@ export interface components {
             /** Format: date-time */
             next_refresh_due: string | null;
             /**
-             * @description RUN: each row belongs to the run of its run_id.
+             * @description RUN: each row belongs to the run of its run_id; DAY: to the runs that began on its day (UTC).
              * @enum {string}
              */
-            partition_by: "" | "RUN";
+            partition_by: "" | "RUN" | "DAY";
             /**
              * Format: int64
              * @description The highest is refreshed first.
@@ -3656,7 +3656,7 @@ export interface components {
             definition: string;
             description?: string;
             /** @enum {string} */
-            partition_by?: "" | "RUN";
+            partition_by?: "" | "RUN" | "DAY";
             /** Format: int64 */
             priority?: number;
             /**
@@ -3690,10 +3690,10 @@ export interface components {
             description?: string;
             name: string;
             /**
-             * @description RUN: each row depends on the roll-ups of the run of its run_id alone, so that rows of other runs need not be made anew.
+             * @description RUN: each row depends on the roll-ups of the run of its run_id alone, so that rows of other runs need not be made anew. DAY: each row depends on the runs alone that began on its day, a column of the type date, in UTC.
              * @enum {string}
              */
-            partition_by?: "" | "RUN";
+            partition_by?: "" | "RUN" | "DAY";
             /** Format: int64 */
             priority?: number;
             /**

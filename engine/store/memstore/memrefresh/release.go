@@ -89,7 +89,7 @@ func (s *Queue) refreshed(t *refresh.Table, c refresh.Claim, at time.Time) {
 	begun := c.ClaimedAt
 	for task, sub := range s.subtasks {
 		if task.Table == t.Name {
-			if sub.asOf.Before(begun.Time) {
+			if !sub.asOf.IsZero() && sub.asOf.Before(begun.Time) {
 				begun = engine.At(sub.asOf)
 			}
 			delete(s.subtasks, task)
@@ -116,7 +116,7 @@ func (s *Queue) divide(table string, r refresh.Result, at time.Time) {
 	whole := s.pending[refresh.Task{Table: table}]
 	for _, part := range r.Parts {
 		task := refresh.Task{Table: table, Subtask: part}
-		s.subtasks[task] = subtask{}
+		s.subtasks[task] = subtask{asOf: s.subtasks[task].asOf, failures: s.subtasks[task].failures}
 		if _, there := s.pending[task]; !there {
 			s.pending[task] = pending{refresh.Pending{Task: task, Priority: whole.Priority, Due: engine.At(at)}, at}
 		}

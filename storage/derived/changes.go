@@ -1,0 +1,238 @@
+package derived
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/loadstone-db/loadstone/engine/refresh"
+)
+
+// changes are the runs that a table does not have as they are now, and the partitions that are made anew for it: these
+// runs, or the days on which they began.
+type changes struct {
+	by   string // refresh.ByRun, refresh.ByDay, or "" where rows belong to no partition
+	runs map[string]seen
+	gone []string
+	// keys are the partitions, each run's id or day, "" for runs that have not begun on any.
+	keys []string
+}
+
+// seen is a run as a table has taken account of it.
+type seen struct {
+	version int64
+	day     string
+}
+
+// condition is true of the rows of the partitions that are made anew.
+func (c changes) condition() string { return condition(c.by, c.keys) }
+
+func condition(by string, keys []string) string {
+	if by != refresh.ByDay {
+		return "run_id = ANY (" + literals(keys) + ")"
+	}
+	days := slices.DeleteFunc(slices.Clone(keys), func(day string) bool { return day == "" })
+	text := "day = ANY (" + literals(days) + "::date[])"
+	if len(days) < len(keys) {
+		text = "(" + text + " OR day IS NULL)"
+	}
+	return text
+}
+
+// changes decides between all rows and those of changed runs or days, and says why.
+func (d *Database) changes(ctx context.Context, t refresh.Table, columns []column) (c changes, r refresh.Result,
+	err error) {
+	c.runs = map[string]seen{}
+	rows, err := d.owner.Query(ctx, `SELECT coalesce(r.run_id, p.run_id), coalesce(r.version, 0), r.run_id IS NULL,
+			r.version IS DISTINCT FROM p.run_version,
+			coalesce(to_char(r.started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD'), ''), coalesce(p.day, '')
+		FROM rollup.runs r FULL JOIN (SELECT * FROM staging.partitions WHERE dynamic_table = $1) p USING (run_id)
+		ORDER BY 1`, t.Name)
+	if err != nil {
+		return c, r, failed("looking which runs have changed", err)
+	}
+	var id, before string
+	var run seen
+	var gone, changed bool
+	all, days := map[string]seen{}, map[string]bool{}
+	_, err = pgx.ForEachRow(rows, []any{&id, &run.version, &gone, &changed, &run.day, &before}, func() error {
+		switch {
+		case gone:
+			c.gone = append(c.gone, id)
+			days[before] = true
+		case changed:
+			c.runs[id] = run
+			days[run.day], days[before] = true, true
+		}
+		if !gone {
+			all[id] = run
+		}
+		return nil
+	})
+	if err != nil {
+		return c, r, failed("looking which runs have changed", err)
+	}
+	r.Mode, r.Note, c.by, err = d.mode(ctx, t, columns)
+	if r.Mode == refresh.Full {
+		c.runs, c.gone, days = all, nil, map[string]bool{}
+		for _, run := range all {
+			days[run.day] = true
+		}
+	}
+	switch c.by {
+	case refresh.ByRun:
+		c.keys = append(ids(c.runs), c.gone...)
+	case refresh.ByDay:
+		for day := range days {
+			c.keys = append(c.keys, day)
+		}
+	}
+	slices.Sort(c.keys)
+	return c, r, err
+}
+
+func ids(runs map[string]seen) []string {
+	ids := make([]string, 0, len(runs))
+	for id := range runs {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// mode says how much of a table is made anew, why not less, and which partitions its rows belong to.
+func (d *Database) mode(ctx context.Context, t refresh.Table, columns []column) (m refresh.Mode, note, by string,
+	err error) {
+	var known int64
+	var shape string
+	err = d.owner.QueryRow(ctx, "SELECT definition_version, columns FROM staging.contents WHERE dynamic_table = $1",
+		t.Name).Scan(&known, &shape)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return m, "", "", failed("looking what a derived table holds", err)
+	}
+	has := func(name, typ string) bool {
+		return slices.ContainsFunc(columns, func(c column) bool { return c.name == name && (typ == "" || c.typ == typ) })
+	}
+	switch {
+	case t.PartitionBy == refresh.ByRun && has("run_id", ""), t.PartitionBy == refresh.ByDay && has("day", "date"):
+		by = t.PartitionBy
+	case t.Mode == refresh.Full:
+	case t.PartitionBy == refresh.ByRun:
+		note = "FULL: it has no column run_id."
+	case t.PartitionBy == refresh.ByDay:
+		note = "FULL: it has no column day of the type date."
+	default:
+		note = "FULL: its rows do not belong to one run or day each."
+	}
+	switch {
+	case t.Mode == refresh.Full || by == "":
+	case known == 0:
+		note = "FULL: it is made for the first time."
+	case known != t.Version || shape != listed(columns):
+		note = "FULL: its definition or the columns that it reads have changed."
+	default:
+		return refresh.Incremental, "", by, nil
+	}
+	return refresh.Full, note, by, nil
+}
+
+// staged is a table of rows that are to be put in place, and how many there are.
+type staged struct {
+	name string
+	rows int64
+}
+
+// replace puts what was staged in the place of what is there.
+func (d *Database) replace(ctx context.Context, tx pgx.Tx, t refresh.Table, columns []column, c changes,
+	mode refresh.Mode, from ...staged) error {
+	table := pgx.Identifier{"tables", t.Name}.Sanitize()
+	var shape string
+	err := tx.QueryRow(ctx, "SELECT columns FROM staging.contents WHERE dynamic_table = $1", t.Name).Scan(&shape)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return err
+	}
+	if shape != listed(columns) {
+		if _, err := tx.Exec(ctx, "DROP TABLE IF EXISTS "+table); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "CREATE TABLE "+table+" ("+listed(columns)+")"); err != nil {
+			return err
+		}
+	}
+	// Rows are deleted and inserted, not the table exchanged: no reader waits, and each sees one state.
+	deletion := "DELETE FROM " + table
+	if mode == refresh.Incremental {
+		deletion += " WHERE " + c.condition()
+	}
+	if _, err := tx.Exec(ctx, deletion); err != nil {
+		return err
+	}
+	for _, stage := range from {
+		tag, err := tx.Exec(ctx, "INSERT INTO "+table+" SELECT * FROM "+pgx.Identifier{"staging", stage.name}.Sanitize())
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() != stage.rows {
+			return fmt.Errorf("%d rows were gathered for %s, and %d are there", stage.rows, t.Name, tag.RowsAffected())
+		}
+	}
+	return d.note(ctx, tx, t, columns, c, mode)
+}
+
+// note keeps what a table has taken account of.
+func (d *Database) note(ctx context.Context, tx pgx.Tx, t refresh.Table, columns []column, c changes,
+	mode refresh.Mode) error {
+	var batch pgx.Batch
+	batch.Queue(`INSERT INTO staging.contents (dynamic_table, definition_version, columns) VALUES ($1, $2, $3)
+		ON CONFLICT (dynamic_table) DO UPDATE SET definition_version = $2, columns = $3`, t.Name, t.Version, listed(columns))
+	if mode == refresh.Full {
+		batch.Queue("DELETE FROM staging.partitions WHERE dynamic_table = $1", t.Name)
+	} else {
+		batch.Queue("DELETE FROM staging.partitions WHERE dynamic_table = $1 AND run_id = ANY($2)", t.Name,
+			append(ids(c.runs), c.gone...))
+	}
+	known := ids(c.runs)
+	versions, days := make([]int64, len(known)), make([]string, len(known))
+	for i, id := range known {
+		versions[i], days[i] = c.runs[id].version, c.runs[id].day
+	}
+	batch.Queue(`INSERT INTO staging.partitions (dynamic_table, run_id, run_version, day)
+		SELECT $1, * FROM unnest($2::text[], $3::bigint[], $4::text[])`, t.Name, known, versions, days)
+	batch.Queue("DELETE FROM staging.plans WHERE dynamic_table = $1", t.Name)
+	return tx.SendBatch(ctx, &batch).Close()
+}
+
+// The sizes of parts: a division costs a claim and a table for each of them.
+var (
+	keysInPart = 64
+	mostParts  = 16
+)
+
+// part is one of the pieces of a table that are refreshed by themselves.
+type part struct {
+	name      string
+	condition string
+}
+
+// parts divides the partitions that are made anew into ranges of them; fewer than two are not worth it. Of all of a
+// table the last part has the rows, too, that belong to none.
+func (c changes) parts(mode refresh.Mode) []part {
+	n := min(len(c.keys)/keysInPart, mostParts)
+	if n < 2 || c.by == "" {
+		return nil
+	}
+	parts := make([]part, n)
+	for i := range parts {
+		keys := c.keys[len(c.keys)*i/n : len(c.keys)*(i+1)/n]
+		parts[i] = part{fmt.Sprintf("part %02d of %02d", i+1, n), condition(c.by, keys)}
+	}
+	if mode == refresh.Full {
+		last := &parts[n-1]
+		last.condition = strings.Join([]string{last.condition, "(" + condition(c.by, c.keys) + ") IS NOT TRUE"}, " OR ")
+	}
+	return parts
+}
