@@ -75,10 +75,11 @@ func (l *scaler) refuse(ctx context.Context, why string, workers ...*runWorker) 
 	}
 }
 
-// keepRoom writes what the run workers of an elastic run hold now: they come and go, and share
-// connections anew. A lost one keeps its room as long as it may bear load.
+// keepRoom writes what the run workers of an elastic run or a search hold now: they come and go,
+// and share connections anew. A lost one keeps its room as long as it may bear load.
 func (l *scaler) keepRoom() {
-	if !l.sc.Scaling.Elastic() || !l.life.Placed() || l.life.Status().Terminal() {
+	moves := l.sc.Scaling.Elastic() || l.sc.Workload.Searches()
+	if !moves || !l.life.Placed() || l.life.Status().Terminal() {
 		return
 	}
 	var held []placement.Held
