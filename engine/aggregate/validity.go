@@ -87,6 +87,9 @@ type pool struct {
 type Outcome struct {
 	From, To           time.Time
 	Operations, Errors int64
+	// Seen are the operations that were counted while the measurement went on: all that is known
+	// of one whose record is lost.
+	Seen int64
 	// Scheduled and Dropped count operations of an open loop, without its warm-up.
 	Scheduled, Dropped int64
 	// Over: the measurement has ended, and nothing will follow.
@@ -360,7 +363,12 @@ func (o Outcome) judge(dropsKnown bool) (causes []engine.ValidityCause, notes []
 			From: engine.At(o.From), To: engine.At(o.To)})
 	}
 	if o.Operations == 0 {
-		if o.Over && !o.From.IsZero() {
+		switch {
+		case !o.Over || o.From.IsZero():
+		case o.Seen > 0:
+			add(CauseIncompleteRecord, "%d operations were counted while the run went on, and none of them is recorded: "+
+				"there are no figures", o.Seen)
+		default:
 			add(CauseNothingMeasured, "no operation was begun in the measurement: there are no figures")
 		}
 	} else if share := float64(o.Errors) / float64(o.Operations); share > errorLimit &&

@@ -243,6 +243,9 @@ func TestWhatTheOutcomeSays(t *testing.T) {
 			Search: true}, nil, 1},
 		"nothing yet": {Outcome{}, nil, 0},
 		"nothing":     {Outcome{Over: true}, []string{CauseNothingMeasured}, 0},
+		// What was seen and is not recorded was begun all the same.
+		"nothing recorded": {Outcome{Seen: 12_000, Over: true}, []string{CauseIncompleteRecord}, 0},
+		"recorded":         {Outcome{Seen: 12_000, Operations: 900, Over: true}, nil, 0},
 		"dropped at the end": {Outcome{Operations: 1000, Scheduled: 1002, Dropped: 2, Over: true},
 			[]string{CauseDropped}, 0},
 		"dropped, within the rule": {Outcome{Operations: 1000, Scheduled: 1001, Dropped: 1, Over: true}, nil, 0},

@@ -148,8 +148,12 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Outcome {
 		end = e.Run.EndTime.Time
 	}
 	scheduled, dropped := parent.Accounting.Measured()
+	seen := int64(0)
+	if !e.LostTo.IsZero() || !parent.Accounting.Balanced {
+		seen = e.Run.TotalOps
+	}
 	v.Outcome(aggregate.Outcome{From: e.Run.WarmupEndTime.Time, To: end, Operations: parent.Operations,
-		Errors:    parent.Errors.Count,
+		Errors: parent.Errors.Count, Seen: seen,
 		Scheduled: scheduled, Dropped: dropped, Over: true, Search: e.Run.Scenario.Workload.Searches()})
 	s.judgeFallback(ctx, e, parent)
 	remark(v, parent)
