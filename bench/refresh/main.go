@@ -17,9 +17,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -52,8 +54,12 @@ func main() {
 	runs := flag.Int("runs", 10_000, "runs with a partition of executions, of which one is asked for; 0 leaves it out")
 	dir := flag.String("dir", "", "where the folder of the benchmark is made; empty is the system's for temporary files")
 	flag.Parse()
-	if err := run(context.Background(), *dir, *executions, *rounds, *runs); err != nil {
+	// The Postgres and the folder go also when the benchmark is stopped.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *dir, *executions, *rounds, *runs); err != nil {
 		fmt.Fprintln(os.Stderr, err)
+		stop()
 		os.Exit(1)
 	}
 }

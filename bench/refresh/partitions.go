@@ -24,8 +24,6 @@ func (b *bench) partitions(ctx context.Context, owner, reader string, runs int) 
 		{"the same of a table without partitions", "SELECT count(*) FROM segments WHERE run_id = 'run-7'"},
 		{"one run, joined",
 			"SELECT count(*) FROM runs r JOIN executions e USING (run_id) WHERE r.run_id = 'run-7'"},
-		{"slow_executions of one run, as a refresh asks",
-			"SELECT count(*) FROM (" + slow + ") d WHERE run_id = ANY('{run-7}')"},
 		{"all runs", "SELECT count(*) FROM executions"}} {
 		var first, later []float64
 		for range 3 {
@@ -75,11 +73,6 @@ func (b *bench) partitions(ctx context.Context, owner, reader string, runs int) 
 		measure.Spread("%.1f", puts))
 	return nil
 }
-
-// slow is the definition of slow_executions, in short.
-const slow = `SELECT r.run_id, s.* FROM rollup.execution_runs r CROSS JOIN LATERAL (SELECT e.app_elapsed_ms
-	FROM rollup.executions e WHERE e.run_id = r.run_id AND e.position = 0 AND NOT e.warmup
-	ORDER BY e.app_elapsed_ms DESC, e.worker_id, e.connection_id, e.seq LIMIT 100) s`
 
 // makePartitions makes them as an ingest does, some hundred in a transaction.
 func makePartitions(ctx context.Context, owner string, runs int) error {

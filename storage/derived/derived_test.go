@@ -35,7 +35,8 @@ func open(t *testing.T) (d *derived.Database, owner, reader *pgx.Conn) {
 	t.Cleanup(d.Close)
 	owner, reader = connect(t, ownerDSN), connect(t, readerDSN)
 	if _, err := owner.Exec(t.Context(),
-		`TRUNCATE rollup.runs, rollup.execution_runs, staging.fences, staging.partitions, staging.contents CASCADE;
+		`TRUNCATE rollup.runs, rollup.execution_runs, rollup.slow_executions, staging.fences, staging.partitions,
+			staging.contents CASCADE;
 		DROP TABLE rollup.executions;
 		DROP SCHEMA tables CASCADE`, pgx.QueryExecModeSimpleProtocol); err != nil {
 		t.Fatal(err)

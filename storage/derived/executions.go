@@ -175,6 +175,11 @@ func (d *Database) attach(ctx context.Context, tx pgx.Tx, c refresh.Claim, s rol
 	if s.Keep {
 		return nil
 	}
+	if s.Table != "" {
+		if err := keepSlow(ctx, tx, c, s); err != nil {
+			return err
+		}
+	}
 	if err := dropPartitions(ctx, tx, c, s.Table); err != nil {
 		return err
 	}
@@ -193,6 +198,21 @@ func (d *Database) attach(ctx context.Context, tx pgx.Tx, c refresh.Claim, s rol
 	return err
 }
 
+// keepSlow finds the slowest of what was staged, before readers have to wait for what follows.
+func keepSlow(ctx context.Context, tx pgx.Tx, c refresh.Claim, s rollup.Staged) error {
+	if _, err := tx.Exec(ctx, "DELETE FROM rollup.slow_executions WHERE run_id = $1", c.Subtask); err != nil {
+		return err
+	}
+	const columns = `app_elapsed_ms, due_at, kind, statement_id, worker_id, connection_id, seq, row_count, success,
+		error_class, server_query_id`
+	_, err := tx.Exec(ctx, `INSERT INTO rollup.slow_executions (run_id, place, `+columns+`)
+		SELECT $1, row_number() OVER (ORDER BY app_elapsed_ms DESC, worker_id, connection_id, seq), `+columns+` FROM (
+			SELECT `+columns+` FROM `+pgx.Identifier{"staging", s.Table}.Sanitize()+`
+			WHERE position = 0 AND NOT warmup
+			ORDER BY app_elapsed_ms DESC, worker_id, connection_id, seq LIMIT 100) slowest`, c.Subtask)
+	return err
+}
+
 // dropPartitions removes the executions of the run of a claim, all but the named table.
 func dropPartitions(ctx context.Context, tx pgx.Tx, c refresh.Claim, keep string) error {
 	prefix, _ := partitionName(c)
@@ -207,6 +227,11 @@ func dropPartitions(ctx context.Context, tx pgx.Tx, c refresh.Claim, keep string
 	}
 	if err := dropTables(ctx, tx, names); err != nil {
 		return err
+	}
+	if keep == "" {
+		if _, err := tx.Exec(ctx, "DELETE FROM rollup.slow_executions WHERE run_id = $1", c.Subtask); err != nil {
+			return err
+		}
 	}
 	_, err = tx.Exec(ctx, "DELETE FROM rollup.execution_runs WHERE run_id = $1", c.Subtask)
 	return err

@@ -175,7 +175,7 @@ func TestExecutionsAreThereAsTheyWereRecorded(t *testing.T) {
 	plain, _ := oneRun("b", 30)
 	put(t, d, plain, 6)
 	if n := count(t, owner, `SELECT count(*) + (SELECT count(*) FROM rollup.execution_runs)
-		FROM rollup.executions`); n != 0 {
+		+ (SELECT count(*) FROM rollup.slow_executions) FROM rollup.executions`); n != 0 {
 		t.Errorf("%d executions of a run that is to have none", n)
 	}
 }

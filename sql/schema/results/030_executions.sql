@@ -36,3 +36,22 @@ CREATE TABLE IF NOT EXISTS rollup.execution_runs (
     fingerprint  text NOT NULL,
     row_count    bigint NOT NULL CHECK (row_count >= 0)
 );
+
+-- The 100 slowest of each run's measurement. They are found when the run is taken in: a statement that looks at the
+-- partitions of several runs has to open those of all.
+CREATE TABLE IF NOT EXISTS rollup.slow_executions (
+    run_id           text NOT NULL,
+    place            bigint NOT NULL,
+    app_elapsed_ms   double precision NOT NULL,
+    due_at           timestamptz NOT NULL,
+    kind             text NOT NULL,
+    statement_id     text NOT NULL,
+    worker_id        text NOT NULL,
+    connection_id    bigint NOT NULL,
+    seq              bigint NOT NULL,
+    row_count        integer NOT NULL,
+    success          boolean NOT NULL,
+    error_class      text,
+    server_query_id  text,
+    PRIMARY KEY (run_id, place)
+);
