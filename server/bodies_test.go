@@ -144,7 +144,10 @@ func TestInternalsDoNotLeak(t *testing.T) {
 	b.store.mu.Lock()
 	b.store.down = fmt.Errorf("asking: %w", store.ErrUnavailable)
 	b.store.mu.Unlock()
-	b.do("GET", "/api/templates/x", nil).problem(t, 503, engine.CodeUnavailable)
+	away := b.do("GET", "/api/templates/x", nil)
+	if away.problem(t, 503, engine.CodeUnavailable); away.Header.Get("Retry-After") != "5" {
+		t.Errorf("nobody says when to ask again: %v", away.Header)
+	}
 	b.do("GET", "/readyz", nil, "Authorization", "").problem(t, 503, engine.CodeUnavailable)
 	b.do("GET", "/healthz", nil, "Authorization", "").want(t, 200)
 }

@@ -271,6 +271,9 @@ func op(method, path, id, tag, summary string, errors ...int) huma.Operation {
 	return o
 }
 
+// againAfter is in how many seconds what is not there now is worth another attempt.
+const againAfter = "5"
+
 // handle registers a typed operation. Its errors become problems here, in one place.
 func handle[I, O any](a *API, o huma.Operation, h func(ctx context.Context, in *I) (*O, error)) {
 	a.routes = append(a.routes, Route{o.Method, o.Path})
@@ -281,6 +284,9 @@ func handle[I, O any](a *API, o huma.Operation, h func(ctx context.Context, in *
 			var with huma.HeadersError
 			if errors.As(err, &with) {
 				return nil, huma.ErrorWithHeaders(p, with.GetHeaders())
+			}
+			if p.Status == http.StatusServiceUnavailable {
+				return nil, huma.ErrorWithHeaders(p, http.Header{"Retry-After": {againAfter}})
 			}
 			return nil, p
 		}
