@@ -155,12 +155,17 @@ func (f *Fleet) known() []*node {
 const askEvery = 10 * time.Millisecond
 
 // Forget ends what the fleet knows of a run: what nodes still hold of it they are told to end.
-func (f *Fleet) Forget(runID string) {
-	f.apply(workcoord.Forgotten{Query: runID})
+func (f *Fleet) Forget(runID string) { f.forgotten(workcoord.Forgotten{Query: runID}) }
+
+// Disown forgets a run that another server has taken over: what nodes hold of it is that server's.
+func (f *Fleet) Disown(runID string) { f.forgotten(workcoord.Forgotten{Query: runID, Elsewhere: true}) }
+
+func (f *Fleet) forgotten(h workcoord.Forgotten) {
+	f.apply(h)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for key := range f.placed {
-		if key.Query == runID {
+		if key.Query == h.Query {
 			delete(f.placed, key)
 			delete(f.asked, key)
 		}

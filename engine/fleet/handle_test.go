@@ -64,6 +64,32 @@ func TestANodeThatComesBackByAnotherWayHearsItsRuns(t *testing.T) {
 	})
 }
 
+// TestARunThatAnotherServerHasTakesNoRoomHere, and nothing of it is ended.
+func TestARunThatAnotherServerHasTakesNoRoomHere(t *testing.T) {
+	inFleet(t, 1, func(t *testing.T, f *playing) {
+		var n *end
+		f.wg.Go(func() { n = f.node(0); _ = n.Send(f.ctx, hello("a", 4)) })
+		f.open()
+		if _, err := f.Place(nil, run(2, 2)...); err != nil {
+			t.Fatal(err)
+		}
+		n.say(t, control.RunAccepted{RunID: "r", WorkerID: "worker-0"})
+		other := control.AssignRun{RunID: "other", WorkerID: "worker-0", Connections: 4}
+		if _, err := f.Place(nil, other); err == nil {
+			t.Fatal("there is room for more than the node holds")
+		}
+		f.Disown("r")
+		if _, err := f.Place(nil, other); err != nil {
+			t.Errorf("the room of a run that another server has: %v", err)
+		}
+		for _, m := range n.kept() {
+			if e, ok := m.(control.RunEvent); ok {
+				t.Errorf("its node is told %+v", e)
+			}
+		}
+	})
+}
+
 // TestANodeThatIsTakenOverFromASilentStreamIsHeard: the old stream stands, and is asked in vain.
 func TestANodeThatIsTakenOverFromASilentStreamIsHeard(t *testing.T) {
 	inFleet(t, 2, func(t *testing.T, f *playing) {

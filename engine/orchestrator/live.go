@@ -282,6 +282,7 @@ func (l *live) release() {
 	for _, id := range slices.Sorted(maps.Keys(l.finisher.parts)) {
 		l.svc.recovery.Keep(l.finisher.parts[id])
 	}
+	l.handOn()
 	l.svc.board.End(l.runID)
 	l.keeper.Close()
 	close(l.done)
@@ -297,6 +298,7 @@ func (l *live) abandon() {
 				StopReason: engine.StopWorkerFailure, LastSequence: l.sender.sequence})
 		}
 	}
+	l.svc.nodes.Disown(l.runID)
 }
 
 // lose gives a run worker up. Others may have its load from free on.

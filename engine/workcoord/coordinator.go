@@ -98,7 +98,7 @@ func (c *Coordinator) workHappened(h Happening) {
 	case CancelAsked:
 		c.cancelled(h.Key)
 	case Forgotten:
-		c.forgotten(h.Query)
+		c.forgotten(h)
 	case Fetched:
 		c.fetched(h)
 	case FetchFailed:

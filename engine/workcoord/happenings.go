@@ -86,8 +86,12 @@ type (
 		Checksum string
 		Reason   string
 	}
-	// Forgotten says that nobody will ask about a query any more.
-	Forgotten struct{ Query string }
+	// Forgotten says that nobody will ask about a query any more; Elsewhere, that nobody here will, and
+	// that another server has its work: that is left as it is.
+	Forgotten struct {
+		Query     string
+		Elsewhere bool
+	}
 )
 
 // Held is a work that a node, which need not be there now, is said to hold.

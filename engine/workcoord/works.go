@@ -296,10 +296,14 @@ func (c *Coordinator) cancelled(k Key) {
 	}
 }
 
-func (c *Coordinator) forgotten(query string) {
-	c.cancelled(Key{Query: query})
-	for k := range c.works {
-		if k.Query == query {
+func (c *Coordinator) forgotten(h Forgotten) {
+	if !h.Elsewhere {
+		c.cancelled(Key{Query: h.Query})
+	}
+	for k, w := range c.works {
+		if k.Query == h.Query {
+			w.free()
+			w.state = WorkCancelled // should it be among those that wait
 			delete(c.works, k)
 		}
 	}

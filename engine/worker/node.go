@@ -291,8 +291,13 @@ func (n *Node) receive(ctx context.Context, s *session, link control.NodeEnd) er
 			}
 		case control.WorkerAck:
 			n.mu.Lock()
-			if key := (workerKey{m.RunID, m.WorkerID}); n.ended[key].ResultID == m.ResultID && !n.out.elsewhere(s, m.RunID) {
-				delete(n.ended, key)
+			if key := (workerKey{m.RunID, m.WorkerID}); !n.out.elsewhere(s, m.RunID) {
+				if n.ended[key].ResultID == m.ResultID {
+					delete(n.ended, key)
+				}
+				if w := n.held[key]; w != nil && w.a.ResultID == m.ResultID && w.status().Ended() {
+					w.acknowledged = true // before it has left
+				}
 			}
 			n.mu.Unlock()
 		case control.Drain:
@@ -371,7 +376,9 @@ func (n *Node) assign(s *session, a control.AssignRun) {
 		n.measure(w, began)
 		n.mu.Lock()
 		delete(n.held, key)
-		n.ended[key] = w.report()
+		if !w.acknowledged {
+			n.ended[key] = w.report()
+		}
 		n.mu.Unlock()
 		if len(n.of(a.RunID)) == 0 {
 			n.disk.ended(a.RunID)

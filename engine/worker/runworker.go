@@ -49,21 +49,23 @@ type runWorker struct {
 	begun     bool        // the load
 	stopping  bool
 	stoppedAt time.Time // when it was told to stop
-	givenUp   bool      // stopped before its time: what is due and not begun is dropped
-	drain     time.Duration
-	phase     engine.Phase
-	loadPhase engine.Phase // what the load was told
-	entered   time.Time    // when loadPhase began
-	target    int
-	rate      *float64 // its own; nil: as the workload says
-	step      stepping
-	ticker    *time.Ticker
-	tick      int64
-	sequence  int64
-	load      Load
-	res       *resources
-	err       *engine.Error
-	readyAt   time.Time
+	// acknowledged: a server knows of its end. The node's mu guards it.
+	acknowledged bool
+	givenUp      bool // stopped before its time: what is due and not begun is dropped
+	drain        time.Duration
+	phase        engine.Phase
+	loadPhase    engine.Phase // what the load was told
+	entered      time.Time    // when loadPhase began
+	target       int
+	rate         *float64 // its own; nil: as the workload says
+	step         stepping
+	ticker       *time.Ticker
+	tick         int64
+	sequence     int64
+	load         Load
+	res          *resources
+	err          *engine.Error
+	readyAt      time.Time
 
 	cancelSetup context.CancelFunc
 	setup       chan setupDone
