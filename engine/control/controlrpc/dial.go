@@ -131,7 +131,7 @@ func (d *Dialer) open(ctx context.Context) (control.ServerEnd, error) {
 			_, err = s.Recv() // the refusal
 		}
 	}
-	read := fromNode
+	read := named
 	if err == nil && d.opts.Trust != nil {
 		var who nodecert.Peer
 		if who, err = d.identified(s.Context()); err == nil {
@@ -247,10 +247,22 @@ func (e *serverEnd) OpenPart(ctx context.Context, p control.WorkReady) (io.ReadC
 		cancel(nil)
 		return nil, fmt.Errorf("fetching %s: %w", p.WorkID, err)
 	}
-	return newBody(ctx, cancel, answer.Body, e.dialer.idle), nil
+	return newBody(ctx, cancel, answer.Body, e.dialer.idle, p.Artifact.SizeBytes), nil
 }
 
-var errSilent = errors.New("the node has sent nothing for too long")
+var (
+	errSilent = errors.New("the node has sent nothing for too long")
+	errSlow   = errors.New("the node takes too long for a part of that size")
+)
+
+// leastRate is how many bytes a second a node sends of a part at least: one that keeps a server waiting
+// with a byte now and then would keep the run of the part from its end.
+const leastRate = 16 << 10
+
+// partLimit is how long a part of that size may take where silence may last for idle.
+func partLimit(size int64, idle time.Duration) time.Duration {
+	return 4*idle + time.Duration(min(max(size, 0), 1<<40)/leastRate)*time.Second
+}
 
 // body is a part on its way. It ends when nothing comes for a while.
 type body struct {
@@ -259,11 +271,14 @@ type body struct {
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
 	limit  time.Duration
+	whole  *time.Timer
 }
 
-func newBody(ctx context.Context, cancel context.CancelCauseFunc, r io.ReadCloser, limit time.Duration) *body {
+func newBody(ctx context.Context, cancel context.CancelCauseFunc, r io.ReadCloser, limit time.Duration,
+	size int64) *body {
 	return &body{ReadCloser: r, ctx: ctx, cancel: cancel, limit: limit,
-		timer: time.AfterFunc(limit, func() { cancel(errSilent) })}
+		timer: time.AfterFunc(limit, func() { cancel(errSilent) }),
+		whole: time.AfterFunc(partLimit(size, limit), func() { cancel(errSlow) })}
 }
 
 func (b *body) Read(p []byte) (int, error) {
@@ -280,6 +295,7 @@ func (b *body) Read(p []byte) (int, error) {
 
 func (b *body) Close() error {
 	b.timer.Stop()
+	b.whole.Stop()
 	defer b.cancel(nil)
 	return b.ReadCloser.Close()
 }

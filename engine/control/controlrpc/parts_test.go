@@ -64,7 +64,7 @@ func (s *slow) Read(p []byte) (int, error) {
 
 func (s *slow) Close() error { return nil }
 
-// TestASlowNodeIsWaitedFor: for as long as bytes come, however long that is in all; and
+// TestASlowNodeIsWaitedFor: for as long as bytes come and the part is not overdue for its size; and
 // silence counts from the beginning.
 func TestASlowNodeIsWaitedFor(t *testing.T) {
 	for name, pauses := range map[string][]time.Duration{
@@ -73,7 +73,7 @@ func TestASlowNodeIsWaitedFor(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
-			b := newBody(ctx, cancel, &slow{ctx, pauses}, 30*time.Second)
+			b := newBody(ctx, cancel, &slow{ctx, pauses}, 30*time.Second, 1<<20)
 			defer b.Close()
 			begin, sum := time.Now(), 30*time.Second
 			for _, p := range pauses {
@@ -87,6 +87,26 @@ func TestASlowNodeIsWaitedFor(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestANodeThatTricklesIsNotWaitedForForEver: a byte each 29 s is no silence, and no part either.
+func TestANodeThatTricklesIsNotWaitedForForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		pauses := make([]time.Duration, 10_000)
+		for i := range pauses {
+			pauses[i] = 29 * time.Second
+		}
+		b := newBody(ctx, cancel, &slow{ctx, pauses}, 30*time.Second, 1<<20)
+		defer b.Close()
+		begin := time.Now()
+		if _, err := io.Copy(io.Discard, b); !errors.Is(err, errSlow) {
+			t.Error(err)
+		}
+		if took := time.Since(begin); took < 2*time.Minute || took > 5*time.Minute {
+			t.Errorf("it is waited for %v", took)
+		}
+	})
 }
 
 // TestANodeSendsNobodyElsewhere: neither to another host nor to another path.

@@ -256,6 +256,15 @@ func (d *Dialer) Recheck() {
 	}
 }
 
+// named refuses a node whose name is none, or that of the server's own.
+func named(w *pb.FromNode) (control.FromNode, error) {
+	m, err := fromNode(w)
+	if h, ok := m.(control.Hello); ok && err == nil {
+		err = nodecert.CheckID(h.NodeID)
+	}
+	return m, err
+}
+
 // claimed refuses a node that calls itself another than its certificate.
 func claimed(who nodecert.Peer) func(*pb.FromNode) (control.FromNode, error) {
 	return func(w *pb.FromNode) (control.FromNode, error) {
@@ -314,6 +323,7 @@ func certify(ctx context.Context, client pb.NodeServiceClient,
 // renewing renews the node's certificate when two thirds of its life are over, until ctx ends.
 func (d *Dialer) renewing(ctx context.Context, who nodecert.Peer) {
 	next := who.RenewAt()
+	r := renewal{d: d, who: who}
 	for {
 		timer := time.NewTimer(max(time.Until(next), renewPause))
 		select {
@@ -323,21 +333,39 @@ func (d *Dialer) renewing(ctx context.Context, who nodecert.Peer) {
 		case <-timer.C:
 		}
 		limited, cancel := context.WithTimeout(ctx, joinLimit)
-		err := certify(limited, d.client, func(a nodecert.Ask) (nodecert.Signed, error) {
-			s, err := d.opts.Trust.Renew(limited, who, a)
-			if err == nil {
-				who.Serial, who.Issued, who.NotAfter = s.Serial, time.Now(), s.NotAfter
-				d.renewed(s)
-			}
-			return s, err
-		})
+		err := certify(limited, d.client, func(a nodecert.Ask) (nodecert.Signed, error) { return r.sign(limited, a) })
 		cancel()
-		next = who.RenewAt()
-		if err != nil {
+		next = r.who.RenewAt()
+		if err == nil {
+			r.offered = nodecert.Signed{}
+		} else {
 			// Who signs has said why; it is tried until the stream ends.
 			next = time.Now().Add(renewAgain)
 		}
 	}
+}
+
+// renewal is the next certificate of a node.
+type renewal struct {
+	d   *Dialer
+	who nodecert.Peer
+	// offered is one that the node is not known to keep.
+	offered nodecert.Signed
+}
+
+// sign has a certificate made, once: while a node cannot keep it, on a full disk for one, it is
+// offered the same again, because the control store remembers each that is made.
+func (r *renewal) sign(ctx context.Context, a nodecert.Ask) (nodecert.Signed, error) {
+	if asked, err := nodecert.ReadRequest(a.Request); err == nil && asked.Key == r.offered.Key {
+		return r.offered, nil
+	}
+	s, err := r.d.opts.Trust.Renew(ctx, r.who, a)
+	if err == nil {
+		r.offered = s
+		r.who.Serial, r.who.Issued, r.who.NotAfter = s.Serial, time.Now(), s.NotAfter
+		r.d.renewed(s)
+	}
+	return s, err
 }
 
 // renewed notes the certificate that counts for the stream from now on.

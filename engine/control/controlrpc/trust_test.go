@@ -405,6 +405,15 @@ func TestANodeOnThisMachineMayJoinOrNot(t *testing.T) {
 			}
 			c.cut()
 		}
+		if joins := who != nil; e.joined.Load() != joins {
+			t.Errorf("%s: remembered as one that has joined: %v", name, !joins)
+		}
+		// Something else answers without TLS where a node with a certificate was.
+		if e.joined.Store(true); who == nil {
+			if _, err := e.Dial(t.Context()); !errors.Is(err, ErrNotTLS) {
+				t.Errorf("in place of a node that has joined: %v", err)
+			}
+		}
 		_ = e.Close()
 	}
 	if _, err := NewEither(DialOptions{Address: "10.0.0.7:9090", Trust: b}); !errors.Is(err, ErrPlain) {

@@ -192,10 +192,16 @@ func serialOf(n *big.Int) string { return fmt.Sprintf("%032x", n) }
 
 var wellFormed = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
+// ownNode is control.OwnNode, which nobody else is: work that no other process reaches is given to it.
+const ownNode = "local"
+
 // CheckID refuses what cannot be the name of a node.
 func CheckID(id string) error {
 	if !wellFormed.MatchString(id) {
 		return fmt.Errorf("%q is no name of a node: it has up to 128 letters, digits, dots, dashes and underscores", id)
+	}
+	if id == ownNode {
+		return fmt.Errorf("%q is the name of the node in a server's own process; give this one another", id)
 	}
 	return nil
 }
