@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -78,12 +79,19 @@ func (d *Discovery) Follow(ctx context.Context, w fleet.Ways) {
 func (d *Discovery) Look(ctx context.Context, w fleet.Ways) {
 	limited, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
+	// All at once: one that does not answer takes no time from the others.
+	all, failed := make([][]string, len(d.opts.Places)), make([]error, len(d.opts.Places))
+	var looking sync.WaitGroup
+	for i, p := range d.opts.Places {
+		looking.Go(func() { all[i], failed[i] = p.Addresses(limited) })
+	}
+	looking.Wait()
+	if ctx.Err() != nil {
+		return
+	}
 	certain := map[string]bool{} // what somebody has taken out
 	for i, p := range d.opts.Places {
-		addresses, err := p.Addresses(limited)
-		if ctx.Err() != nil {
-			return
-		}
+		addresses, err := all[i], failed[i]
 		d.note(i, err)
 		if err != nil {
 			continue

@@ -259,3 +259,33 @@ func TestALostStreamIsAReasonToLook(t *testing.T) {
 		<-ended
 	})
 }
+
+// silent is a name server that answers nothing.
+type silent struct{ place }
+
+func (*silent) Addresses(ctx context.Context) ([]string, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestAPlaceThatDoesNotAnswerHidesNoOther: what operators add and take out counts meanwhile.
+func TestAPlaceThatDoesNotAnswerHidesNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		catalog := &asked{place{addresses: []string{"a:1"}, certain: true}}
+		d := New(Options{Places: []Place{&silent{}, catalog}, Dial: func(string) (control.Dialer, error) { return nil, nil },
+			Log: zerolog.Nop()})
+		w := &way{held: map[string]bool{}, lost: make(chan struct{})}
+		if d.Look(t.Context(), w); !w.held["a:1"] {
+			t.Error("an address of the catalog is not found")
+		}
+		catalog.addresses = nil
+		if d.Look(t.Context(), w); w.held["a:1"] {
+			t.Error("an address that was taken out is still there")
+		}
+	})
+}
+
+// asked is a place that answers while it is waited for.
+type asked struct{ place }
+
+func (p *asked) Addresses(ctx context.Context) ([]string, error) { return p.addresses, ctx.Err() }

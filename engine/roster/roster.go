@@ -73,6 +73,8 @@ type Roster struct {
 	telling sync.Mutex
 	fleet   Fleet
 	done    map[string]member.NodeWish
+	// wishes counts those that were noted here: what was read before the last one may not know it.
+	wishes int
 }
 
 // New returns a roster; nothing is read or written before Keep.
@@ -126,6 +128,9 @@ func (r *Roster) Keep(ctx context.Context, f Fleet) {
 func (r *Roster) follow(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, storeLimit)
 	defer cancel()
+	r.telling.Lock()
+	before := r.wishes
+	r.telling.Unlock()
 	wishes, err := r.opts.Store.NodeWishes(ctx)
 	if err != nil {
 		return fmt.Errorf("reading what is wanted of the nodes: %w", err)
@@ -140,6 +145,9 @@ func (r *Roster) follow(ctx context.Context) error {
 	}
 	r.telling.Lock()
 	defer r.telling.Unlock()
+	if r.wishes != before {
+		return nil // it is read again soon
+	}
 	for id := range r.done {
 		if _, wanted := wishes[id]; !wanted {
 			r.tell(id, member.WishNone)
@@ -217,11 +225,19 @@ func (r *Roster) Events(ctx context.Context, f store.NodeEventFilter) ([]member.
 // other servers follow. It returns the node as it is then.
 func (r *Roster) Wish(ctx context.Context, id string, wish member.NodeWish, by string) (member.Node, error) {
 	n, err := r.Node(id)
-	switch {
-	case err != nil:
+	if err != nil {
 		return n, err
+	}
+	// What another server was told a moment ago this one need not have read.
+	wishes, err := r.opts.Store.NodeWishes(ctx)
+	if err != nil {
+		return n, fmt.Errorf("reading what is wanted of the nodes: %w", err)
+	}
+	n.Wish = wishes[r.key(id, n.Local)]
+	switch {
 	case n.Wish == wish:
-		return n, nil
+		r.noted(id, wish)
+		return r.Node(id)
 	case wish == member.WishDrain && n.Wish == member.WishRemove:
 		return n, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The node %s was removed.", id),
 			Hint: "resume it first"}
@@ -236,18 +252,28 @@ func (r *Roster) Wish(ctx context.Context, id string, wish member.NodeWish, by s
 }
 
 func (r *Roster) wish(ctx context.Context, id string, local bool, wish member.NodeWish, by string) error {
-	key := id
-	if local {
-		key = id + at + r.opts.Server
-	}
-	if err := r.opts.Store.SetNodeWish(ctx, key, wish, by); err != nil {
+	if err := r.opts.Store.SetNodeWish(ctx, r.key(id, local), wish, by); err != nil {
 		return fmt.Errorf("noting what is wanted of the node %s: %w", id, err)
 	}
 	r.Watch(member.NodeEvent{At: engine.At(time.Now()), NodeID: id, Kind: member.NodeWished, Reason: said[wish], By: by})
+	r.noted(id, wish)
+	return nil
+}
+
+// noted does here what the store says is wanted.
+func (r *Roster) noted(id string, wish member.NodeWish) {
 	r.telling.Lock()
 	defer r.telling.Unlock()
+	r.wishes++
 	r.tell(id, wish)
-	return nil
+}
+
+// key is the name of a node in the store.
+func (r *Roster) key(id string, local bool) string {
+	if local {
+		return id + at + r.opts.Server
+	}
+	return id
 }
 
 // write brings events to the store, in order, until ctx ends.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -206,6 +207,70 @@ func TestWhatCannotBeWanted(t *testing.T) {
 	}
 	if _, err := r.Wish(t.Context(), "gone", member.WishRemove, "ada"); err != nil {
 		t.Error(err)
+	}
+	f.want(t)
+}
+
+// late is a store in which the first who reads what is wanted has it when goOn is closed.
+type late struct {
+	store.Nodes
+	goOn chan struct{}
+	read *atomic.Bool
+}
+
+func (s late) NodeWishes(ctx context.Context) (map[string]member.NodeWish, error) {
+	wishes, err := s.Nodes.NodeWishes(ctx)
+	if s.read.CompareAndSwap(false, true) {
+		<-s.goOn
+	}
+	return wishes, err
+}
+
+// TestAWishIsNotUndoneByWhatWasReadBeforeIt: between the two a run could be placed on a node that drains.
+func TestAWishIsNotUndoneByWhatWasReadBeforeIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := late{memstore.New(), make(chan struct{}), &atomic.Bool{}}
+		ctx, cancel := context.WithCancel(t.Context())
+		f := told{nodes: []member.Node{{NodeID: "a"}}}
+		r := New(Options{Store: s, Server: "s1", Log: zerolog.Nop()})
+		var wg sync.WaitGroup
+		wg.Go(func() { r.Keep(ctx, &f) })
+		synctest.Wait() // it has read, and does not have it yet
+		if _, err := r.Wish(ctx, "a", member.WishDrain, "ada"); err != nil {
+			t.Fatal(err)
+		}
+		close(s.goOn)
+		time.Sleep(time.Minute)
+		f.want(t, "drain a")
+		cancel()
+		wg.Wait()
+	})
+}
+
+// TestAWishIsMadeAgainstWhatOtherServersWereTold: this one has not read it yet.
+func TestAWishIsMadeAgainstWhatOtherServersWereTold(t *testing.T) {
+	s := memstore.New()
+	one := New(Options{Store: s, Server: "s1", Log: zerolog.Nop()})
+	two := New(Options{Store: s, Server: "s2", Log: zerolog.Nop()})
+	var f, g told
+	f.nodes, g.nodes = []member.Node{{NodeID: "a", Wish: member.WishDrain}}, []member.Node{{NodeID: "a"}}
+	one.fleet, two.fleet = &f, &g
+	if _, err := two.Wish(t.Context(), "a", member.WishDrain, "ada"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := two.Wish(t.Context(), "a", member.WishNone, "ada"); err != nil {
+		t.Fatal(err)
+	}
+	// The page of this server still shows the drain of a moment ago.
+	if _, err := one.Wish(t.Context(), "a", member.WishDrain, "bob"); err != nil {
+		t.Fatal(err)
+	}
+	if wishes, err := s.NodeWishes(t.Context()); err != nil || wishes["a"] != member.WishDrain {
+		t.Errorf("what is wanted is %v, %v", wishes, err)
+	}
+	f.want(t, "drain a")
+	if _, err := one.Wish(t.Context(), "a", member.WishDrain, "bob"); err != nil {
+		t.Fatal(err)
 	}
 	f.want(t)
 }
