@@ -38,8 +38,12 @@ func (s *Service) record(ctx context.Context, runID string) ([]engine.Artifact, 
 	}
 	record := slices.DeleteFunc(stored, func(a engine.Artifact) bool { return a.Kind != artifact.KindExecutions })
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, p := range s.parts.of(runID) {
+	parts := s.parts.of(runID)
+	s.mu.Unlock()
+	if parts, err = s.believed(ctx, runID, parts); err != nil {
+		return nil, err
+	}
+	for _, p := range parts {
 		record = append(record, p.Artifact)
 	}
 	return record, nil

@@ -62,7 +62,10 @@ func (s *Service) sweep(ctx context.Context, left map[string][]fleet.Part) error
 		parts := left[id]
 		run, err := s.opts.Store.Run(ctx, id)
 		if err == nil && !run.Status.Live() && run.Phase != engine.PhaseProcessing {
-			if parts, err = s.missing(ctx, id, parts); err == nil && len(parts) == 0 {
+			if parts, err = s.missing(ctx, id, parts); err == nil {
+				parts, err = s.believed(ctx, id, parts)
+			}
+			if err == nil && len(parts) == 0 {
 				s.mu.Lock()
 				delete(s.parts, id)
 				delete(s.postponed, id)
@@ -128,6 +131,35 @@ func (s *Service) missing(ctx context.Context, runID string, parts []fleet.Part)
 		}
 	}
 	return left, nil
+}
+
+// believed are the parts that come from the nodes which carried their run workers, as far as the store
+// knows: another one speaks for nobody's record.
+func (s *Service) believed(ctx context.Context, runID string, parts []fleet.Part) ([]fleet.Part, error) {
+	if len(parts) == 0 {
+		return nil, nil
+	}
+	rows, err := s.opts.Store.Workers(ctx, runID)
+	if err != nil {
+		return nil, fmt.Errorf("looking for the nodes of run %s: %w", runID, err)
+	}
+	known := map[string]store.WorkerRow{}
+	for _, row := range rows {
+		known[row.WorkerID] = row
+	}
+	var own []fleet.Part
+	for _, p := range parts {
+		row, ok := known[p.Artifact.WorkerID]
+		// Before the first second of a run is stored nobody is known to carry anything.
+		if len(rows) > 0 && !ok || row.NodeID != "" && row.NodeID != p.Node.ID() ||
+			row.ResultID != "" && row.ResultID != p.Artifact.ResultID {
+			s.opts.Log.Warn().Str("run_id", runID).Str("work_id", p.WorkID).Str("node_id", p.Node.ID()).
+				Msg("a node announces a part of a run worker that it did not carry; it is not taken in")
+			continue
+		}
+		own = append(own, p)
+	}
+	return own, nil
 }
 
 // takeIn stores parts of a run that is over, and has its results computed anew.

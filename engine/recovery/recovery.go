@@ -213,8 +213,11 @@ func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclai
 	e.Run = run
 	e.Keeper = keeper.New(s.opts.Store, run.RunID, epoch, s.opts.Log)
 	s.mu.Lock()
-	e.Parts = s.parts.of(run.RunID)
+	parts := s.parts.of(run.RunID)
 	s.mu.Unlock()
+	if e.Parts, err = s.believed(ctx, run.RunID, parts); err != nil {
+		return err
+	}
 	e.Elsewhere = carrier != "" && carrier != s.opts.Owner && len(e.Parts) == 0 && !run.WarmupStartTime.IsZero()
 	if err := s.remember(ctx, &e); err != nil {
 		return err
