@@ -16,32 +16,21 @@ var _ fleet.Listener = hearing{}
 // kept for who finishes the run.
 func (h hearing) Hear(runID string, from fleet.Node, m control.FromNode) bool {
 	l := h.s.runs.Find(runID)
-	if l != nil {
-		l.inbox.Put(fromNode{from, m})
-		if h.s.runs.Find(runID) != l {
-			l.handOn() // its loop ended meanwhile, and may have looked for the last time
-		}
-	} else if p, ok := m.(control.WorkReady); ok {
-		h.s.recovery.Keep(fleet.Part{WorkReady: p, Node: from})
+	if l == nil {
+		h.s.recovery.Left(from, m)
+		return false
 	}
-	return l != nil
+	l.inbox.Put(fromNode{from, m})
+	if h.s.runs.Find(runID) != l {
+		l.handOn() // its loop ended meanwhile, and may have looked for the last time
+	}
+	return true
 }
 
-// handOn gives what its loop did not come to any more to who finishes the run: parts, and ends.
+// handOn gives what its loop did not come to any more to who finishes the run.
 func (l *live) handOn() {
-	for {
-		f, ok := l.inbox.Take()
-		if !ok {
-			return
-		}
-		switch m := f.m.(type) {
-		case control.WorkReady:
-			l.svc.recovery.Keep(fleet.Part{WorkReady: m, Node: f.node})
-		case control.WorkerState:
-			if m.Status.Ended() {
-				l.svc.recovery.Stranger(f.node, m)
-			}
-		}
+	for f, ok := l.inbox.Take(); ok; f, ok = l.inbox.Take() {
+		l.svc.recovery.Left(f.node, f.m)
 	}
 }
 

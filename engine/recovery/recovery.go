@@ -123,6 +123,18 @@ func (s *Service) Keep(p fleet.Part) {
 	}
 }
 
+// Left takes what a node says of a run that this process does not carry: parts, and how run workers ended.
+func (s *Service) Left(from fleet.Node, m control.FromNode) {
+	switch m := m.(type) {
+	case control.WorkReady:
+		s.Keep(fleet.Part{WorkReady: m, Node: from})
+	case control.WorkerState:
+		if m.Status.Ended() {
+			s.Stranger(from, m)
+		}
+	}
+}
+
 // Aside remembers a part that its node cannot open, for the log of its run.
 func (s *Service) Aside(p control.AsidePart) {
 	s.mu.Lock()
