@@ -4,13 +4,10 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/fleet"
-	"github.com/loadstone-db/loadstone/engine/recovery"
 )
 
 // hearing brings what the nodes say to the runs that it is about.
 type hearing struct{ s *Service }
-
-var _ fleet.Listener = hearing{}
 
 // Hear hands a message to the loop of its run. A part of a run that is not live here is
 // kept for who finishes the run.
@@ -64,8 +61,6 @@ func (h hearing) Aside(p control.AsidePart) { h.s.recovery.Aside(p) }
 
 // carrier is the service as recovery sees it.
 type carrier struct{ s *Service }
-
-var _ recovery.Live = carrier{}
 
 // Has reports whether the process carries the run, or is starting it.
 func (c carrier) Has(runID string) bool { return c.s.runs.Has(runID) }

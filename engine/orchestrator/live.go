@@ -119,11 +119,9 @@ func newLive(s *Service, run engine.Run, clock *engine.Clock, workers []*runWork
 	l := &live{svc: s, runID: run.RunID, clock: clock, run: run, sc: run.Scenario, by: by, epoch: run.OwnerEpoch,
 		log:    s.opts.Log.With().Str("run_id", run.RunID).Logger(),
 		keeper: keeper.New(s.opts.Store, run.RunID, run.OwnerEpoch, s.opts.Log),
-		asked:  make(chan request, 16), done: make(chan struct{}),
-		figured: make(chan struct{}),
-		agg:     aggregate.New(), validity: aggregate.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails),
-		cancelPrepare: func() {}, prepareDone: make(chan prepareResult, 1),
-		prepareStep: make(chan engine.PrepareProgress, 1)}
+		asked:  make(chan request, 16), done: make(chan struct{}), figured: make(chan struct{}),
+		agg: aggregate.New(), validity: aggregate.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails),
+		cancelPrepare: func() {}, prepareDone: make(chan prepareResult, 1), prepareStep: make(chan engine.PrepareProgress, 1)}
 	l.inbox = control.NewMailbox(func(f fromNode) (control.Policy, control.Subject) { return control.PolicyFromNode(f.m) },
 		func(f fromNode) {
 			if _, ok := f.m.(control.Log); ok {
@@ -461,8 +459,7 @@ func (l *live) report(ctx context.Context, from fleet.Node, m control.WorkerStat
 	switch m.Status {
 	case engine.WorkerReady:
 		l.noteWith(runlog.Details{"connections": w.connections}, engine.LogInfo, w,
-			"%s is ready with %d connections on %s", w.id,
-			w.connections, m.NodeID)
+			"%s is ready with %d connections on %s", w.id, w.connections, m.NodeID)
 	case engine.WorkerFailed:
 		if l.sc.Scaling.Elastic() && l.life.Started() && !l.life.Stopping() && m.Err != nil &&
 			m.Err.Code == engine.CodeUnavailable && l.life.Carried(w.id) {

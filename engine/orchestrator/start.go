@@ -49,8 +49,7 @@ func (s *Service) start(ctx context.Context, runID, by string, most int) (engine
 	preparing := engine.PhasePreparing
 	_, err = s.opts.Store.Transition(ctx,
 		store.Transition{RunID: runID, Epoch: run.OwnerEpoch, From: []engine.Status{engine.StatusPrepared},
-			To: engine.StatusRunning, Phase: &preparing, StartTime: now,
-			Owner: s.opts.Owner, Room: room})
+			To: engine.StatusRunning, Phase: &preparing, StartTime: now, Owner: s.opts.Owner, Room: room})
 	switch {
 	case err == nil:
 	case errors.Is(err, store.ErrNoRoom):
