@@ -74,7 +74,8 @@ func happenings() []Happening {
 		Adopted{[]Held{{"a", Work{Key: key, Weight: 2, OnLoss: StayPut}}}},
 		CancelAsked{key}, CancelAsked{Key{Query: "q"}}, Fetched{key, "sum"}, Fetched{key, "other"}, FetchFailed{key, "sum",
 			"503"},
-		FetchFailed{key, "other", "503"}, Forgotten{Query: "q"}, Forgotten{"q", true}, DrainAsked{a}, ResumeAsked{a}, Removed{a}, Added{a}, Undialled{a},
+		FetchFailed{key, "other", "503"}, Forgotten{Query: "q"}, Forgotten{"q", true},
+		DrainAsked{a}, ResumeAsked{a}, Removed{a}, Added{a}, Undialled{a},
 		Ticked{},
 	}
 }
