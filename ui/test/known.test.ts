@@ -58,6 +58,8 @@ describe('what is known of a run that crashed', () => {
     expect(doubt([cause('incomplete_record', 0, 1)])).toBe('Part of this run is missing from its figures.');
     expect(doubt([cause('lost_worker', 0, 1), cause('gc_pause', 0, 1)])).toMatch(/limit .* missing/);
     expect(doubt([cause('nothing_measured', 0, 1)])).toBe('Nothing was measured.');
+    // Snapshots are of the live figures alone: the record has what they lack.
+    expect(doubt([cause('snapshot_gap', 0, 1)])).toBe('Something speaks against these figures.');
     expect(doubt([cause('errors', 0, 1)])).toBe('Something speaks against these figures.');
   });
 

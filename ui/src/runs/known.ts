@@ -2,7 +2,7 @@ import type { RunDetail, Summary, ValidityCause, Verdict } from '../api/types';
 import { duration, exact } from '../design/format';
 
 /** Causes that tell of parts of a run that its figures do not have. */
-const losses = new Set(['incomplete_record', 'lost_worker', 'snapshot_gap']);
+const losses = new Set(['incomplete_record', 'lost_worker']);
 /** Causes that lie with the machine that generates the load. */
 const generators = new Set(['generator_cpu', 'gc_pause', 'recorder_stall', 'schedule_lag', 'clock_step']);
 
