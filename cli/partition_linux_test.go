@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/member"
 )
@@ -179,49 +178,11 @@ func (p *parted) begin(scaling string, seconds int) engine.Run {
 	return run
 }
 
-// issued are the operations of a run: when they were due and when they began, in ns, by run worker.
-type issued struct{ due, began []int64 }
-
-// record reads what all run workers of a run recorded, from the results and from the nodes.
-func (p *parted) record(runID string) map[string]*issued {
-	p.t.Helper()
-	all := map[string]*issued{}
-	parts, _ := filepath.Glob(filepath.Join(p.results, runID, "executions-*.parquet"))
-	for _, n := range p.nodes {
-		left, _ := filepath.Glob(filepath.Join(n.dir, "spool", runID, "*", "*.parquet"))
-		parts = append(parts, left...)
-	}
-	for _, path := range parts {
-		part, err := artifact.OpenPart(path)
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		id := part.Artifact().WorkerID
-		if all[id] == nil {
-			all[id] = &issued{}
-		}
-		for g := range part.RowGroups() {
-			for _, c := range []struct {
-				into *[]int64
-				col  artifact.Column
-			}{{&all[id].due, artifact.ColDueAt}, {&all[id].began, artifact.ColStartedAt}} {
-				values, err := part.Int64s(g, c.col, nil)
-				if err != nil {
-					p.t.Fatal(err)
-				}
-				*c.into = append(*c.into, values...)
-			}
-		}
-		_ = part.Close()
-	}
-	return all
-}
-
 // judge checks that in no second more was offered than the run asked for, over all nodes, that a run
 // worker which was cut off issued nothing past its time, and that the account is balanced or says what is missing.
 func (p *parted) judgeParted(d engine.RunDetail, cutOff map[string]time.Time) {
 	p.t.Helper()
-	all := p.record(d.RunID)
+	all := recorded(p.t, d.RunID, p.results, p.nodes[:]...)
 	var due []int64
 	for id, w := range all {
 		due = append(due, w.due...)
@@ -232,14 +193,7 @@ func (p *parted) judgeParted(d engine.RunDetail, cutOff map[string]time.Time) {
 			p.t.Errorf("%s issued for %v without contact", id, last.Sub(at))
 		}
 	}
-	slices.Sort(due)
-	most, from := 0, 0
-	for i, at := range due {
-		for at-due[from] >= int64(time.Second) {
-			from++
-		}
-		most = max(most, i-from+1)
-	}
+	most := mostInASecond(due)
 	p.t.Logf("at most %d operations were due within one second, of %d in all; %s, %s, %+v", most, len(due), d.Status,
 		d.Summary.Validity, d.Summary.Accounting)
 	if most > partedRate+partedRate/50 {

@@ -50,9 +50,14 @@ func newCluster(t *testing.T) *cluster {
 // newClusterOf is two servers, each with flags of its own, which say where nodes are.
 func newClusterOf(t *testing.T, flags func(server int) []string) *cluster {
 	t.Helper()
-	server := pgtest.Start(t)
-	control := server.NewDatabase(t)
-	c := &cluster{t: t, load: server.NewDatabase(t), results: t.TempDir()}
+	control := pgtest.Start(t).NewDatabase(t)
+	return newClusterOn(t, control, [2]string{control, control}, flags)
+}
+
+// newClusterOn is two servers on a control store, each of which reaches it by an address of its own.
+func newClusterOn(t *testing.T, control string, ways [2]string, flags func(server int) []string) *cluster {
+	t.Helper()
+	c := &cluster{t: t, load: pgtest.Start(t).NewDatabase(t), results: t.TempDir()}
 	if err := schema.Apply(t.Context(), control); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +73,7 @@ func newClusterOf(t *testing.T, flags func(server int) []string) *cluster {
 		t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	}
 	for i := range c.args {
-		c.args[i] = append([]string{"--listen", "127.0.0.1:0", "--calibrate", "off", "--database-url", control,
+		c.args[i] = append([]string{"--listen", "127.0.0.1:0", "--calibrate", "off", "--database-url", ways[i],
 			"--local-capacity", "0", "--results", c.results}, flags(i)...)
 	}
 	// Servers on one store share the key that seals connections.

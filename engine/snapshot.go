@@ -293,14 +293,17 @@ type PayloadConnections struct {
 
 // PayloadWorker is one row of the worker table.
 type PayloadWorker struct {
-	WorkerID      string               `json:"worker_id"`
-	WorkerGroupID int                  `json:"worker_group_id"`
-	NodeID        string               `json:"node_id"`
-	Status        WorkerStatus         `json:"status"`
-	Phase         Phase                `json:"phase"`
-	Health        Health               `json:"health"`
-	LastHeartbeat Time                 `json:"last_heartbeat"`
-	Metrics       PayloadWorkerMetrics `json:"metrics"`
+	WorkerID      string       `json:"worker_id"`
+	WorkerGroupID int          `json:"worker_group_id"`
+	NodeID        string       `json:"node_id"`
+	Status        WorkerStatus `json:"status"`
+	Phase         Phase        `json:"phase"`
+	Health        Health       `json:"health"`
+	LastHeartbeat Time         `json:"last_heartbeat"`
+	// SilentSince is when something was last heard from a run worker that should report each second and does not,
+	// zero for one that does: what it does now nobody knows, and its rate is none of the run's.
+	SilentSince Time                 `json:"silent_since"`
+	Metrics     PayloadWorkerMetrics `json:"metrics"`
 }
 
 // PayloadWorkerMetrics are the figures of one run worker.

@@ -41,6 +41,8 @@ type Worker struct {
 	TargetConnections int
 	// OpenConnections counts while the worker connects, before its first snapshot.
 	OpenConnections int
+	// Silent says that nothing has been heard from it for longer than reports may be late.
+	Silent bool
 }
 
 // NodeSample is the peak telemetry of one node over a tick.
@@ -165,7 +167,8 @@ func counted(phase engine.Phase) engine.Phase {
 }
 
 // Tick aggregates everything added so far, for a run in the given phase.
-// Workers without a new snapshot show their last one again until they end.
+// Workers without a new snapshot show their last one again until they end, or are
+// silent: then their counts still count, and their rate does not.
 func (a *Aggregator) Tick(phase engine.Phase, workers []Worker) *Second {
 	workers = slices.Clone(workers)
 	slices.SortFunc(workers, func(x, y Worker) int {
@@ -227,6 +230,9 @@ func (f *fold) worker(w *Worker) {
 	if w.LastHeartbeat.IsZero() {
 		row.LastHeartbeat = engine.Time{}
 	}
+	if w.Silent && !w.Status.Ended() {
+		row.SilentSince = row.LastHeartbeat
+	}
 	dead := w.Health == engine.HealthDead || w.Status == engine.WorkerDead
 	ended := w.Status.Ended()
 	sample := WorkerSample{WorkerID: w.WorkerID, Ended: ended}
@@ -243,7 +249,7 @@ func (f *fold) worker(w *Worker) {
 	if len(show) > 0 {
 		r.emitted = show[len(show)-1].Tick
 		r.shown, r.fresh = show, nil
-	} else if !ended {
+	} else if !ended && !w.Silent {
 		show = r.shown
 	}
 	for _, s := range show {
@@ -267,7 +273,7 @@ func (f *fold) worker(w *Worker) {
 			sample.P95Ms, sample.P99Ms, sample.ErrorPct = row.Metrics.P95LatencyMs, row.Metrics.P99LatencyMs, &pct
 		}
 		if !dead {
-			f.load(r.newest, show, ended, &sample)
+			f.load(r.newest, show, ended, w.Silent, &sample)
 		}
 		if !dead {
 			f.resources(r.newest, show, sample)
@@ -379,7 +385,8 @@ func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gon
 }
 
 // load folds what snapshots say of the schedule and of where the time went.
-func (f *fold) load(newest *engine.WorkerSnapshot, show []*engine.WorkerSnapshot, ended bool, sample *WorkerSample) {
+func (f *fold) load(newest *engine.WorkerSnapshot, show []*engine.WorkerSnapshot, ended, silent bool,
+	sample *WorkerSample) {
 	p := &f.out.Payload
 	lag := f.a.one
 	lag.Reset()
@@ -413,8 +420,10 @@ func (f *fold) load(newest *engine.WorkerSnapshot, show []*engine.WorkerSnapshot
 	if ended {
 		return
 	}
-	p.InFlight += newest.InFlight
-	p.Waiting += newest.Waiting
+	if !silent {
+		p.InFlight += newest.InFlight
+		p.Waiting += newest.Waiting
+	}
 	if newest.TargetQPS != nil {
 		sum := *newest.TargetQPS
 		if p.TargetQPS != nil {

@@ -2,9 +2,23 @@ package aggregate
 
 import (
 	"slices"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 )
+
+// SilentAfter is longer than the reports of each second are late when all is well.
+const SilentAfter = 3 * time.Second
+
+// Silent says that a run worker that reported each second has not since it was heard, and may be heard of again.
+func Silent(status engine.WorkerStatus, heard, now time.Time) bool {
+	return status != engine.WorkerStarting && !status.Ended() && now.Sub(heard) > SilentAfter
+}
+
+// Silence tells whether a worker is silent: what it does is not known, so neither is what the run misses.
+func (s *Second) Silence() bool {
+	return slices.ContainsFunc(s.Payload.Workers, func(w engine.PayloadWorker) bool { return !w.SilentSince.IsZero() })
+}
 
 // Reported tells whether a worker has sent a snapshot yet. Before the first one
 // there is load already, and nothing is known of it.

@@ -71,7 +71,7 @@ func (l *live) aggregate(now time.Time) {
 			views = append(views, aggregate.Worker{WorkerID: w.id, WorkerGroupID: w.group, NodeID: w.state.NodeID,
 				Status: w.state.Status, Phase: w.state.Phase,
 				Health: l.health(w, now), LastHeartbeat: w.heard, TargetConnections: w.connections,
-				OpenConnections: w.state.OpenConnections})
+				OpenConnections: w.state.OpenConnections, Silent: aggregate.Silent(w.state.Status, w.heard, now)})
 			rows = append(rows, l.heartbeat(w))
 			switch s := w.state.Status; {
 			case s == engine.WorkerCompleted:

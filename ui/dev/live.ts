@@ -234,6 +234,7 @@ export class Live {
         phase,
         health: 'HEALTHY',
         last_heartbeat: iso(this.now),
+        silent_since: null,
         metrics: {
           qps: ((s?.qps ?? 0) / 2) * (i ? 1.02 : 0.98),
           p50_latency_ms: l.p50,

@@ -10,7 +10,7 @@ import { hole, mergeLogs } from '../src/runs/logs';
 import { prepareSteps, stepOf } from '../src/runs/PrepareProgressPanel';
 import { columns, type Sample } from '../src/runs/series';
 import { stopWords } from '../src/runs/stop';
-import { unresponsive } from '../src/runs/unresponsive';
+import { silence, unresponsive } from '../src/runs/unresponsive';
 import { curves, pointsOf } from '../src/runs/workerSeries';
 
 describe('the first run', () => {
@@ -79,6 +79,12 @@ describe('workers that are not heard of', () => {
     expect(u.title).toBe('2/6 workers unresponsive');
     expect(u.tone).toBe('bad');
     expect(u.details[1]).toContain('left out of the live figures');
+  });
+  it('say for how long one was not heard, before it is stale', () => {
+    const at = { timestamp: '2026-01-01T00:01:26Z' } as Payload;
+    expect(silence(at, { silent_since: '2026-01-01T00:01:20Z' })).toBe('nothing heard for 6 s');
+    expect(silence(at, { silent_since: null })).toBeNull();
+    expect(silence(null, { silent_since: '2026-01-01T00:01:20Z' })).toBeNull();
   });
   it('leave out those that retired', () =>
     expect(unresponsive(live(worker(0, 'STALE'), worker(1, 'HEALTHY', 'COMPLETED')), now)!.title).toBe(

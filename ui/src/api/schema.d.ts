@@ -4809,6 +4809,8 @@ export interface components {
             node_id: string;
             /** @enum {string} */
             phase: "PREPARING" | "WARMUP" | "MEASUREMENT" | "COOLDOWN" | "PROCESSING" | "";
+            /** Format: date-time */
+            silent_since: string | null;
             /** @enum {string} */
             status: "STARTING" | "READY" | "RUNNING" | "DRAINING" | "COMPLETED" | "FAILED" | "DEAD";
             /** Format: int64 */

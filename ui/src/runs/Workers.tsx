@@ -8,6 +8,7 @@ import { Empty } from '../design/States';
 import { HealthBadge, phaseName, StatusBadge } from '../design/Status';
 import { terms } from '../design/terms';
 import { throughput } from './rates';
+import { silence } from './unresponsive';
 import { lastMinute, useWorkerCurves, type WorkerCurve } from './workerSeries';
 
 const spark = { width: 132, height: 24 };
@@ -82,6 +83,7 @@ export function Workers({ run, live, newsAt }: { run: RunDetail; live: Payload |
                   <td className="mono">{w.worker_id}</td>
                   <td title={`Last heartbeat ${ago(w.last_heartbeat, newsAt)}`}>
                     <HealthBadge health={w.health} />
+                    {silence(live, w) && <span className="second">{silence(live, w)}</span>}
                   </td>
                   <td>
                     <Curve
@@ -95,9 +97,7 @@ export function Workers({ run, live, newsAt }: { run: RunDetail; live: Payload |
                       }
                     />
                   </td>
-                  <td className="num">
-                    <Num q={rate(w.metrics.qps)} />
-                  </td>
+                  <td className="num">{w.silent_since ? '–' : <Num q={rate(w.metrics.qps)} />}</td>
                   <td className="num">
                     <Num q={latency(w.metrics.p50_latency_ms)} />
                   </td>

@@ -9,6 +9,13 @@ export interface Unresponsive {
   tone: 'warn' | 'bad';
 }
 
+/** For how long nothing was heard of a run worker that should report each second, by the server's clock. */
+export function silence(live: Payload | null, w: { silent_since: string | null }): string | null {
+  if (!live || !w.silent_since) return null;
+  const s = Math.round((Date.parse(live.timestamp) - Date.parse(w.silent_since)) / 1000);
+  return `nothing heard for ${Math.max(0, s)} s`;
+}
+
 /** How many run workers have not been heard of for 30 s, and what counts of them; null when all are. */
 export function unresponsive(live: Payload | null, now: number): Unresponsive | null {
   const rows = live?.workers ?? [];
@@ -32,7 +39,7 @@ export function unresponsive(live: Payload | null, now: number): Unresponsive | 
     details: [
       ...say(
         gone.filter((w) => w.health === 'STALE'),
-        'the last figures are still shown; after 60 s of silence a worker counts as dead.',
+        'their rate is not in the live figures, what they counted is; after 60 s of silence a worker counts as dead.',
       ),
       ...say(dead, 'left out of the live figures. What was recorded before counts in the final ones.'),
     ],
