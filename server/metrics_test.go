@@ -9,6 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/loadstone-db/loadstone/engine/admission"
+	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/meter"
 	"github.com/loadstone-db/loadstone/server"
@@ -56,11 +58,19 @@ func compareNames(t *testing.T, where string, documented, exported []string) {
 	}
 }
 
+// noNodes is a fleet without any.
+type noNodes struct{}
+
+func (noNodes) Nodes() []member.Node { return nil }
+
+func (noNodes) Capacity() fleet.Capacity { return fleet.Capacity{} }
+
 // TestTheTableOfMetricsIsWhatIsExported, on a server and on a node, both ways. No label
 // names what there is no end of.
 func TestTheTableOfMetricsIsWhatIsExported(t *testing.T) {
 	b := start(t, func(o *server.Options) {
-		o.Collectors = []prometheus.Collector{meter.NewServer(), meter.NewNodes(func() []member.Node { return nil })}
+		o.Collectors = []prometheus.Collector{meter.NewServer(), meter.NewNodes(func() []member.Node { return nil }),
+			admission.New(admission.Options{Nodes: noNodes{}})}
 	})
 	b.do("GET", "/api/info", nil).want(t, 200) // a metric by route has its first
 	text := string(b.do("GET", "/metrics", nil).want(t, 200).body)
