@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
 import { launch } from './browser.mjs';
 import { pluginJourney } from './plugins.mjs';
+import { makesATable, seesTheRunInIt, suspendsAndResumes } from './tables.mjs';
 import { complaints, exactTile, stepper, tile, until } from './steps.mjs';
 
 const base = process.env.BASE_URL;
@@ -130,6 +131,11 @@ test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }
     );
   });
 
+  await step("makes a derived table, with the editor's help", async () => {
+    const other = await context.newPage();
+    await makesATable(other, base);
+    await other.close();
+  });
   await step('saves the template', async () => {
     await page.getByRole('button', { name: 'Save', exact: true }).click();
     await page.waitForURL(/\/templates\/(?!new)/);
@@ -252,6 +258,8 @@ test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }
     await page.getByText('Everything is accounted for').waitFor();
   });
 
+  await step('finds the run in the derived table, and queries it', () => seesTheRunInIt(page, base, name));
+  await step('suspends, resumes and drops the table', () => suspendsAndResumes(page, base));
   await step('drains a node that runs beside the server, and lets it work again', async () => {
     await page.goto(`${base}/nodes`);
     const row = page.getByRole('row').filter({ hasText: /127\.0\.0\.1:\d+/ });

@@ -559,6 +559,10 @@ for (const theme of ['light', 'dark'])
       ['an uploaded plugin', '/plugins?plugin=counters@1.1.0', 'DELETE FROM counters'],
       ['a damaged plugin', '/plugins?plugin=counters@0.9.0', 'is damaged'],
       ['nodes', '/nodes', 'Unreachable'],
+      ['tables', '/tables', 'Late'],
+      ['a failed table', '/table/cost%20by%20%22size%22', 'is not tried any more'],
+      ['a new table', '/tables/new', 'The first 50 rows'],
+      ['a query', '/query?saved=P95%20by%20night', 'P95 by night'],
       ['settings', '/settings', 'API tokens'],
       ['no such page', '/nowhere', 'There is no such page'],
     ];
