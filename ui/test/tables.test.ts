@@ -146,6 +146,7 @@ describe('the editor of SQL', () => {
   it('offers tables where a table stands', () => {
     expect(offered('SELECT * FROM |')).toEqual(['run_summary', '"My Table"', 'rollup.runs']);
     expect(offered('SELECT * FROM ru|')).toEqual(['run_summary', 'rollup.runs']);
+    expect(offered('SELECT * FROM roll|')).toEqual(['rollup.runs']);
     expect(offered('SELECT * FROM rollup.|')).toEqual(['runs']);
   });
   it('offers the columns of what is read, by alias too', () => {

@@ -168,7 +168,8 @@ export function offers(text: string, caret: number, catalog: QueryRelation[]): O
   const seen = new Set<string>();
   const fit = all.filter((o) => {
     const label = o.label.toLowerCase();
-    if (!label.includes(asked) || seen.has(o.text)) return false;
+    // A roll-up is found by its schema too.
+    if (!`${label} ${o.text.toLowerCase()}`.includes(asked) || seen.has(o.text)) return false;
     seen.add(o.text);
     return true;
   });
