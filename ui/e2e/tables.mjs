@@ -12,7 +12,7 @@ export async function makesATable(page, base) {
   await page.goto(`${base}/tables`);
   await page.getByRole('link', { name: 'New table' }).click();
   await page.getByLabel('Name').fill(name);
-  await page.getByLabel('Target lag').fill('1');
+  await page.getByRole('spinbutton', { name: 'Target lag' }).fill('1');
   await write(page, 'SELECT run_id, nobody,\n  run_name FROM rollup.runs');
   await page.getByText('column "nobody" does not exist').waitFor();
   await page.getByText('line 1, column 16').waitFor();

@@ -53,10 +53,16 @@ describe('refusals', () => {
         detail: 'No.',
         hint: 'Do.',
         code: 'invalid',
-        errors: [{ field: 'name', message: 'is taken', line: 3 }],
+        errors: [{ field: 'name', message: 'is taken', line: 3, column: 5 }],
       }),
     );
-    expect([p.message, p.hint, p.code, p.fields[0]!.line]).toEqual(['No.', 'Do.', 'invalid', 3]);
+    expect([p.message, p.hint, p.code, p.fields[0]!.line, p.fields[0]!.column]).toEqual([
+      'No.',
+      'Do.',
+      'invalid',
+      3,
+      5,
+    ]);
     expect(problemFrom(502, '<html>').message).toContain('502');
     expect(problemFrom(500, 'null').fields).toEqual([]);
   });

@@ -55,6 +55,7 @@ export function problemFrom(status: number, body: string): Problem {
     message: said(e.message ?? ''),
     hint: e.hint && said(e.hint),
     line: e.line,
+    column: e.column,
   }));
   return new Problem(status, p.code ?? '', said(p.detail || p.title || fallback), said(p.hint ?? ''), fields);
 }

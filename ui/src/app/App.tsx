@@ -20,6 +20,7 @@ import { Rail } from './Rail';
 import { Settings } from './Settings';
 import { Shortcuts } from './Shortcuts';
 import { SignIn } from './SignIn';
+import { pathPart } from './location';
 
 const TablesPage = lazy(() => import('../tables/TablesPage').then((m) => ({ default: m.TablesPage })));
 const TablePage = lazy(() => import('../tables/TablePage').then((m) => ({ default: m.TablePage })));
@@ -125,8 +126,8 @@ function Signed() {
             <Route path="/tables/new">
               <TableEditor name={null} />
             </Route>
-            <Route path="/table/:name">{(p) => <TablePage key={p.name} name={p.name} />}</Route>
-            <Route path="/table/:name/edit">{(p) => <TableEditor key={p.name} name={p.name} />}</Route>
+            <Route path="/table/:name">{(p) => <TablePage key={p.name} name={pathPart(2)} />}</Route>
+            <Route path="/table/:name/edit">{(p) => <TableEditor key={p.name} name={pathPart(2)} />}</Route>
             <Route path="/query">
               <ConsolePage />
             </Route>

@@ -25,3 +25,13 @@ export function usePageTitle(title: string): void {
     document.title = title ? `${title} · Loadstone` : 'Loadstone';
   }, [title]);
 }
+
+/** A part of the path, from 1, as it was before it was encoded: the router leaves `%2C`, `%2F` and their like in its. */
+export function pathPart(n: number): string {
+  const part = window.location.pathname.split('/')[n] ?? '';
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part; // typed by hand
+  }
+}

@@ -21,7 +21,7 @@ interface Draft {
   description: string;
   lag: string;
   mode: DerivedTable['refresh_mode'];
-  byRun: boolean;
+  by: DerivedTable['partition_by'];
 }
 
 const example = `SELECT date_trunc('day', started_at) AS night,
@@ -38,7 +38,7 @@ function draftOf(t: DerivedTable | null, definition: string): Draft {
     description: t?.description ?? '',
     lag: String(t?.target_lag_seconds ?? 60),
     mode: t?.refresh_mode ?? 'AUTO',
-    byRun: t?.partition_by === 'RUN',
+    by: t?.partition_by ?? '',
   };
 }
 
@@ -108,7 +108,7 @@ function Form(props: { table: DerivedTable | null; start: string; reload?: () =>
     description: draft.description,
     target_lag_seconds: Number(draft.lag),
     refresh_mode: draft.mode,
-    partition_by: draft.byRun ? ('RUN' as const) : ('' as const),
+    partition_by: draft.by,
     priority: table?.priority ?? priority,
   });
   const save = async (e?: FormEvent) => {
@@ -184,6 +184,7 @@ function Form(props: { table: DerivedTable | null; start: string; reload?: () =>
                   </span>
                   <input
                     className="input num"
+                    aria-label="Target lag in seconds"
                     type="number"
                     min={1}
                     max={31622400}
@@ -197,6 +198,7 @@ function Form(props: { table: DerivedTable | null; start: string; reload?: () =>
                   </span>
                   <select
                     className="input"
+                    aria-label="A refresh replaces"
                     value={draft.mode}
                     onChange={(e) => set({ mode: e.target.value as Draft['mode'] })}
                   >
@@ -217,12 +219,13 @@ function Form(props: { table: DerivedTable | null; start: string; reload?: () =>
                   onChange={(e) => set({ description: e.target.value })}
                 />
               </label>
-              <label className="check">
-                <input type="checkbox" checked={draft.byRun} onChange={(e) => set({ byRun: e.target.checked })} />
-                <span>
-                  Each row depends on the roll-ups of one run, that of its <code>run_id</code>, so that rows of other
-                  runs need not be made anew.
-                </span>
+              <label className="field">
+                <span className="label">What a row depends on</span>
+                <select className="input" value={draft.by} onChange={(e) => set({ by: e.target.value as Draft['by'] })}>
+                  <option value="">Anything: all rows are made anew</option>
+                  <option value="RUN">One run, that of its run_id: other runs' rows stay</option>
+                  <option value="DAY">The runs of one day (UTC), that of its day: other days' rows stay</option>
+                </select>
               </label>
             </section>
             <SqlEditor
