@@ -255,8 +255,9 @@ bench: need-postgres build examples s3-server
 bench-nodes: need-postgres build
 	$(GO) run ./bench/nodes
 
-# How fast a run of ten million executions is taken into the results database.
+# How fast refreshes are claimed and released, and a run of ten million executions is taken into the results database.
 bench-refresh: need-postgres build
+	$(GO) test -run '^$$' -bench Claims -timeout 30m ./storage/postgres
 	$(GO) run ./bench/refresh
 
 # Needs a network; without one it says what it could not look at, and fails.

@@ -22,6 +22,8 @@ LOADSTONE_SOAK=1 go test ./cli -run '^TestTheControlStoreGoesAway$' -parallel 5 
 # Servers and nodes are killed in turn: 20 rounds with the limits as they are, 180 with shorter leases.
 LOADSTONE_KILLS=20 go test ./cli -run '^TestRoundsOfKills$' -v -count 1 -timeout 60m
 LOADSTONE_KILLS=180 LOADSTONE_LEASE=1500ms go test ./cli -run '^TestRoundsOfKills$' -v -count 1 -timeout 90m
+# A hundred thousand claims of 64 claimers, and an hour of claims beside a transaction that stays open (in ten minutes).
+LOADSTONE_SOAK=1 go test ./storage/postgres -run '^(TestManyClaimers|TestClaimsBesideAnOldTransaction)$' -v -count 1 -timeout 40m
 # make test leaves the race detector out of the programs that tests start, and of TPC-C.
 LOADSTONE_SOAK=1 go test -race ./cli -run '^(TestTwoServersShareAControlStore|TestAKilledServersRun.*)$' -v -count 1 -timeout 30m
 LOADSTONE_SOAK=1 go test -race ./plugins/bundled -run '^TestTpcc' -v -count 1 -timeout 30m
