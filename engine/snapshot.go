@@ -301,7 +301,7 @@ type PayloadWorker struct {
 	Health        Health       `json:"health"`
 	LastHeartbeat Time         `json:"last_heartbeat"`
 	// SilentSince is when something was last heard from a run worker that should report each second and does not,
-	// zero for one that does: what it does now nobody knows, and its rate is none of the run's.
+	// zero for one that does: its figures are those of then, and count until it is DEAD.
 	SilentSince Time                 `json:"silent_since"`
 	Metrics     PayloadWorkerMetrics `json:"metrics"`
 }

@@ -167,8 +167,8 @@ func counted(phase engine.Phase) engine.Phase {
 }
 
 // Tick aggregates everything added so far, for a run in the given phase.
-// Workers without a new snapshot show their last one again until they end, or are
-// silent: then their counts still count, and their rate does not.
+// Workers without a new snapshot show their last one again until they end or are
+// dead; the row of one that is silent says since when.
 func (a *Aggregator) Tick(phase engine.Phase, workers []Worker) *Second {
 	workers = slices.Clone(workers)
 	slices.SortFunc(workers, func(x, y Worker) int {
@@ -249,7 +249,7 @@ func (f *fold) worker(w *Worker) {
 	if len(show) > 0 {
 		r.emitted = show[len(show)-1].Tick
 		r.shown, r.fresh = show, nil
-	} else if !ended && !w.Silent {
+	} else if !ended {
 		show = r.shown
 	}
 	for _, s := range show {
@@ -273,7 +273,7 @@ func (f *fold) worker(w *Worker) {
 			sample.P95Ms, sample.P99Ms, sample.ErrorPct = row.Metrics.P95LatencyMs, row.Metrics.P99LatencyMs, &pct
 		}
 		if !dead {
-			f.load(r.newest, show, ended, w.Silent, &sample)
+			f.load(r.newest, show, ended, &sample)
 		}
 		if !dead {
 			f.resources(r.newest, show, sample)
@@ -385,8 +385,7 @@ func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gon
 }
 
 // load folds what snapshots say of the schedule and of where the time went.
-func (f *fold) load(newest *engine.WorkerSnapshot, show []*engine.WorkerSnapshot, ended, silent bool,
-	sample *WorkerSample) {
+func (f *fold) load(newest *engine.WorkerSnapshot, show []*engine.WorkerSnapshot, ended bool, sample *WorkerSample) {
 	p := &f.out.Payload
 	lag := f.a.one
 	lag.Reset()
@@ -420,10 +419,8 @@ func (f *fold) load(newest *engine.WorkerSnapshot, show []*engine.WorkerSnapshot
 	if ended {
 		return
 	}
-	if !silent {
-		p.InFlight += newest.InFlight
-		p.Waiting += newest.Waiting
-	}
+	p.InFlight += newest.InFlight
+	p.Waiting += newest.Waiting
 	if newest.TargetQPS != nil {
 		sum := *newest.TargetQPS
 		if p.TargetQPS != nil {

@@ -15,11 +15,6 @@ func Silent(status engine.WorkerStatus, heard, now time.Time) bool {
 	return status != engine.WorkerStarting && !status.Ended() && now.Sub(heard) > SilentAfter
 }
 
-// Silence tells whether a worker is silent: what it does is not known, so neither is what the run misses.
-func (s *Second) Silence() bool {
-	return slices.ContainsFunc(s.Payload.Workers, func(w engine.PayloadWorker) bool { return !w.SilentSince.IsZero() })
-}
-
 // Reported tells whether a worker has sent a snapshot yet. Before the first one
 // there is load already, and nothing is known of it.
 func (s *Second) Reported() bool {

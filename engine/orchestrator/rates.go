@@ -12,7 +12,7 @@ import (
 // judgeRate adds run workers to a run that misses its rate, and says when it adds no more.
 func (l *scaler) judgeRate(ctx context.Context, now time.Time) {
 	if !scaling.Rated(l.sc) || l.life.Search() != nil || !l.life.Started() || l.life.Stopping() ||
-		l.scale.joining || l.plan == nil || len(l.second.Snapshots) == 0 || l.second.Silence() {
+		l.scale.joining || l.plan == nil || len(l.second.Snapshots) == 0 {
 		return
 	}
 	p := &l.second.Payload

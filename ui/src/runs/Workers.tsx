@@ -97,7 +97,9 @@ export function Workers({ run, live, newsAt }: { run: RunDetail; live: Payload |
                       }
                     />
                   </td>
-                  <td className="num">{w.silent_since ? '–' : <Num q={rate(w.metrics.qps)} />}</td>
+                  <td className={w.silent_since ? 'num muted' : 'num'}>
+                    <Num q={rate(w.metrics.qps)} />
+                  </td>
                   <td className="num">
                     <Num q={latency(w.metrics.p50_latency_ms)} />
                   </td>

@@ -39,7 +39,7 @@ export function unresponsive(live: Payload | null, now: number): Unresponsive | 
     details: [
       ...say(
         gone.filter((w) => w.health === 'STALE'),
-        'their rate is not in the live figures, what they counted is; after 60 s of silence a worker counts as dead.',
+        'the last figures are still shown; after 60 s of silence a worker counts as dead.',
       ),
       ...say(dead, 'left out of the live figures. What was recorded before counts in the final ones.'),
     ],
