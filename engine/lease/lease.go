@@ -3,8 +3,8 @@
 //
 // A lease is a time in the store, compared with the store's clock alone. Who owns
 // something renews it every few seconds; when the lease has expired anybody may take
-// the thing over. An expired lease must be seen in two looks: after an outage of the
-// store all leases have expired, and their owners come first.
+// the thing over. An expired lease must be seen in two looks, and after an
+// outage of the store nothing is taken over for a while: all leases have expired then, and their owners come first.
 package lease
 
 import (
@@ -23,6 +23,10 @@ var Every = 2 * time.Second
 
 // limit bounds one look at the store.
 const limit = 10 * time.Second
+
+// calm is for how long nothing is taken over after a look that failed, or took longer than looks are apart: the
+// store hung for others too, and an owner's own look may be under way for limit before the next one renews.
+func calm() time.Duration { return max(limit/2, 5*Every) + Every }
 
 // Watch renews the leases of one kind of thing, and takes over what has none.
 type Watch[T any] struct {
@@ -46,22 +50,28 @@ func (w Watch[T]) Keep(ctx context.Context) {
 	ticker := time.NewTicker(Every)
 	defer ticker.Stop()
 	var seen map[string]bool
+	var trouble time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
+		began := time.Now()
 		var err error
-		if seen, err = w.look(ctx, seen); err != nil && ctx.Err() == nil {
+		seen, err = w.look(ctx, seen, began.Sub(trouble) > calm())
+		if seen == nil && w.Expired != nil || time.Since(began) > Every {
+			trouble = time.Now()
+		}
+		if err != nil && ctx.Err() == nil {
 			w.Log.Warn().Err(err).Str("leases_of", w.What).Msg("leases could not be renewed or looked at")
 		}
 	}
 }
 
-// look renews and looks once. It takes over what was seen expired in the look before,
-// and returns what was seen expired in this one.
-func (w Watch[T]) look(ctx context.Context, before map[string]bool) (now map[string]bool, err error) {
+// look renews and looks once. It takes over what was seen expired in the look before, when it may,
+// and returns what was seen expired in this one; nil when the store did not answer.
+func (w Watch[T]) look(ctx context.Context, before map[string]bool, may bool) (now map[string]bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if err := w.Renew(ctx); err != nil || w.Expired == nil {
@@ -75,7 +85,7 @@ func (w Watch[T]) look(ctx context.Context, before map[string]bool) (now map[str
 	var errs []error // one that cannot be taken over holds up no other
 	for _, one := range expired {
 		id := w.ID(one)
-		if !before[id] {
+		if !before[id] || !may {
 			now[id] = true
 			continue
 		}
