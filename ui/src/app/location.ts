@@ -26,7 +26,7 @@ export function usePageTitle(title: string): void {
   }, [title]);
 }
 
-/** A part of the path, from 1, as it was before it was encoded: the router leaves `%2C`, `%2F` and their like in its. */
+/** A part of the path, from 1, as it was before it was encoded: the router leaves `%2C` and its like. */
 export function pathPart(n: number): string {
   const part = window.location.pathname.split('/')[n] ?? '';
   try {
