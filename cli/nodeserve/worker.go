@@ -98,6 +98,7 @@ func (c *Command) Run(e *command.Env) error {
 	meters.Read = node.State
 	listener, err := controlrpc.Listen(e.Ctx,
 		controlrpc.ListenOptions{Address: c.Listen, Security: security, Identity: identity, Version: e.Version,
+			Store:  filepath.Join(dir, "node-store"),
 			Plugin: func(ctx context.Context, wasm []byte) error { _, err := plugins.Register(ctx, wasm, false); return err },
 			Log:    e.Log})
 	if err != nil {

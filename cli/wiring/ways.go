@@ -30,7 +30,9 @@ type way interface {
 type ways struct {
 	security controlrpc.Security
 	// members is nil where the operator's certificates, token or leave to do without decide.
-	members          *membership.Members
+	members *membership.Members
+	// store names the control store to nodes.
+	store            func(context.Context) (string, error)
 	version, process string
 	sessions         atomic.Int64
 
@@ -92,7 +94,8 @@ func (s *Services) openWays(flags NodeFlags) (*ways, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &ways{security: security, version: s.options.Version, process: uuid.NewString(), kept: map[*keptWay]bool{}}
+	w := &ways{security: security, version: s.options.Version, process: uuid.NewString(), store: s.Members.Store,
+		kept: map[*keptWay]bool{}}
 	if own {
 		w.members = s.Members
 		s.Members.Watch(w.recheck)
@@ -104,7 +107,7 @@ func (s *Services) openWays(flags NodeFlags) (*ways, error) {
 // dial prepares the way to an address.
 func (w *ways) dial(address string) (control.Dialer, error) {
 	o := controlrpc.DialOptions{Address: address, Security: w.security, Version: w.version, Process: w.process,
-		Sessions: &w.sessions}
+		Store: w.store, Sessions: &w.sessions}
 	var made way
 	var err error
 	switch {

@@ -16,6 +16,9 @@ var ErrUnsendable = errors.New("control message cannot be sent")
 // ErrSameNode says that this server has a stream to the node already, by another address.
 var ErrSameNode = errors.New("the node is there by another address")
 
+// ErrOtherStore says that the node works for the servers of another control store.
+var ErrOtherStore = errors.New("the node works for servers of another control store")
+
 // MaxMessage bounds a message, in bytes.
 const MaxMessage = 32 << 20
 
@@ -44,6 +47,14 @@ type Listener interface {
 	Serve(parts Parts)
 	// Accept waits for the next stream, until ctx ends or the listener closes (ErrClosed).
 	Accept(ctx context.Context) (NodeEnd, error)
+}
+
+// Belongs is a Listener whose node works for the servers of one control store at a time. It asks
+// held whether the node still holds something of them that those of another store would end or
+// take away; Ask comes before the first Accept.
+type Belongs interface {
+	Listener
+	Ask(held func() bool)
 }
 
 // Remote is a ServerEnd whose node is another process: plugins travel beside the

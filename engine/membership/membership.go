@@ -12,6 +12,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"net"
@@ -95,6 +96,20 @@ func (m *Members) opened(ctx context.Context) (*nodecert.Authority, error) {
 	}
 	m.authority = a
 	return a, nil
+}
+
+// Store names the control store to its nodes: all servers of it have the same authority, and no others.
+func (m *Members) Store(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeLimit)
+	defer cancel()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a, err := m.opened(ctx)
+	if err != nil {
+		return "", err
+	}
+	sum := a.Fingerprint()
+	return hex.EncodeToString(sum[:]), nil
 }
 
 // known returns what was revoked, as it was read last.

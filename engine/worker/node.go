@@ -158,6 +158,9 @@ func Memory() int64 { return newSystem().memoryLimit() }
 func (n *Node) Listen(ctx context.Context, sessions control.Listener) error {
 	defer n.Close()
 	sessions.Serve(n.Part)
+	if b, ok := sessions.(control.Belongs); ok {
+		b.Ask(n.holds)
+	}
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	for {
@@ -245,6 +248,14 @@ func (n *Node) hello() control.Hello {
 	})
 	slices.SortFunc(h.Parts, func(a, b control.WorkReady) int { return strings.Compare(a.WorkID, b.WorkID) })
 	return h
+}
+
+// holds reports whether there are run workers, ends of them or parts here that a server is to know of.
+func (n *Node) holds() bool {
+	n.salvage.Do(n.salvageSpool)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.held)+len(n.ended)+len(n.parts) > 0
 }
 
 // beat samples telemetry and reports the node's own state each second.

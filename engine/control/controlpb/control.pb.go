@@ -448,7 +448,10 @@ type Open struct {
 	Link string `protobuf:"bytes,4,opt,name=link,proto3" json:"link,omitempty"`
 	// The number of the messages that the server speaks; 0 of one that says none, which
 	// does not compare it with the node's either.
-	Protocol      int64 `protobuf:"varint,5,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	Protocol int64 `protobuf:"varint,5,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	// The control store of the server, by the fingerprint of its authority over nodes; empty of a server that says
+	// none. While a node has a stream of one store, or holds run workers or parts for it, it refuses those of others.
+	Store         string `protobuf:"bytes,6,opt,name=store,proto3" json:"store,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -516,6 +519,13 @@ func (x *Open) GetProtocol() int64 {
 		return x.Protocol
 	}
 	return 0
+}
+
+func (x *Open) GetStore() string {
+	if x != nil {
+		return x.Store
+	}
+	return ""
 }
 
 type AssignRun struct {
@@ -3880,13 +3890,14 @@ const file_control_proto_rawDesc = "" +
 	"\x04pong\x18\t \x01(\v2\x1a.loadstone.control.v1.PongH\x00R\x04pong\x12I\n" +
 	"\rplugin_wanted\x18\n" +
 	" \x01(\v2\".loadstone.control.v1.PluginWantedH\x00R\fpluginWantedB\t\n" +
-	"\amessageJ\x04\b\v\x10\x0e\"\x9e\x01\n" +
+	"\amessageJ\x04\b\v\x10\x0e\"\xb4\x01\n" +
 	"\x04Open\x12%\n" +
 	"\x0eserver_version\x18\x01 \x01(\tR\rserverVersion\x12%\n" +
 	"\x0eserver_process\x18\x02 \x01(\tR\rserverProcess\x12\x18\n" +
 	"\asession\x18\x03 \x01(\x03R\asession\x12\x12\n" +
 	"\x04link\x18\x04 \x01(\tR\x04link\x12\x1a\n" +
-	"\bprotocol\x18\x05 \x01(\x03R\bprotocol\"\x86\x03\n" +
+	"\bprotocol\x18\x05 \x01(\x03R\bprotocol\x12\x14\n" +
+	"\x05store\x18\x06 \x01(\tR\x05store\"\x86\x03\n" +
 	"\tAssignRun\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n" +
 	"\tresult_id\x18\x02 \x01(\tR\bresultId\x12\x1b\n" +

@@ -35,6 +35,8 @@ type DialOptions struct {
 	Trust Trust
 	// Version is the server's; Process names it until it restarts.
 	Version, Process string
+	// Store names the control store of the server, where nodes keep those of several apart; nil names none.
+	Store func(ctx context.Context) (string, error)
 	// Sessions numbers the streams of the process, whatever way they take; nil where there is one way only.
 	Sessions *atomic.Int64
 }
@@ -114,12 +116,19 @@ func (d *Dialer) Dial(ctx context.Context) (control.ServerEnd, error) {
 }
 
 func (d *Dialer) open(ctx context.Context) (control.ServerEnd, error) {
+	name := ""
+	if d.opts.Store != nil {
+		var err error
+		if name, err = d.opts.Store(ctx); err != nil {
+			return nil, fmt.Errorf("reading whose nodes these are: %w", err)
+		}
+	}
 	life, cut := context.WithCancel(context.WithoutCancel(ctx))
 	stopped := context.AfterFunc(ctx, cut)
 	s, err := d.client.Control(life, grpc.WaitForReady(true))
 	if err == nil {
 		err = s.Send(&pb.ToNode{Message: &pb.ToNode_Open{Open: &pb.Open{ServerVersion: d.opts.Version,
-			Protocol:      compat.Protocol,
+			Protocol: compat.Protocol, Store: name,
 			ServerProcess: d.opts.Process, Session: d.opts.Sessions.Add(1), Link: d.opts.Address}}})
 	}
 	if errors.Is(err, io.EOF) {
@@ -144,6 +153,9 @@ func (d *Dialer) open(ctx context.Context) (control.ServerEnd, error) {
 	}
 	if err != nil {
 		cut()
+		if status.Code(err) == codes.PermissionDenied {
+			err = fmt.Errorf("%w: %w", control.ErrOtherStore, plainly(err))
+		}
 		if err = plainly(err); d.opts.Trust == nil {
 			err = fmt.Errorf("dialling the node at %s: %w", d.opts.Address, err)
 		}

@@ -44,12 +44,14 @@ type ListenOptions struct {
 	Identity *nodecert.Identity
 	// Version is the node's, for servers that are too old to compare it with theirs.
 	Version string
+	// Store is the file that keeps which control store the node works for; "" keeps it in memory only.
+	Store string
 	// Plugin takes a module that the server brings; its hash has been checked.
 	Plugin func(ctx context.Context, wasm []byte) error
 	Log    zerolog.Logger
 }
 
-// Listener serves what a server asks of a node. It implements control.Listener.
+// Listener serves what a server asks of a node. It implements control.Belongs.
 type Listener struct {
 	pb.UnimplementedNodeServiceServer
 
@@ -63,6 +65,8 @@ type Listener struct {
 	done   chan struct{}
 	serves sync.WaitGroup
 	closed sync.Once
+	// belongs is which control store's servers the node works for.
+	belongs *belonging
 
 	mu sync.Mutex
 	// held are the streams, by the server's process.
@@ -102,12 +106,16 @@ func Listen(ctx context.Context, opts ListenOptions) (*Listener, error) {
 	if err := opts.Security.check(opts.Address); err != nil {
 		return nil, err
 	}
+	belongs, err := newBelonging(opts.Store, opts.Log)
+	if err != nil {
+		return nil, err
+	}
 	socket, err := (&net.ListenConfig{}).Listen(ctx, "tcp", opts.Address)
 	if err != nil {
 		return nil, fmt.Errorf("listening on %s: %w", opts.Address, err)
 	}
 	l := &Listener{opts: opts, socket: socket, accept: make(chan control.NodeEnd), done: make(chan struct{}),
-		held: map[string]holder{}, health: health.NewServer()}
+		held: map[string]holder{}, health: health.NewServer(), belongs: belongs}
 	l.grpc = grpc.NewServer(l.options()...)
 	pb.RegisterNodeServiceServer(l.grpc, l)
 	// Health is for probes, which know no token: unary, and without the interceptor.
@@ -234,6 +242,11 @@ func (l *Listener) Control(s grpc.BidiStreamingServer[pb.ToNode, pb.FromNode]) e
 	if err != nil {
 		return err
 	}
+	out, err := l.belongs.enter(open)
+	if err != nil {
+		return err
+	}
+	defer out()
 	// Returning ends the stream: cut breaks it, finish is what follows the last message.
 	broken, finished := make(chan struct{}), make(chan struct{})
 	process := open.GetServerProcess()
