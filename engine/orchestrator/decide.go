@@ -41,7 +41,7 @@ func (l *live) happen(ctx context.Context, h lifecycle.Happening) {
 			l.sender.change(l.transition(a), a.Urgent)
 		case lifecycle.MarkLost:
 			for _, id := range a.IDs {
-				l.lose(l.worker(id), a.Why, now)
+				l.lose(l.Worker(id), a.Why, now)
 			}
 		case lifecycle.BeginStep:
 			l.search.nextStep(ctx, a)
@@ -52,7 +52,7 @@ func (l *live) happen(ctx context.Context, h lifecycle.Happening) {
 		case lifecycle.KeepStep:
 			l.search.keepStep(a.Step)
 		case lifecycle.TellTargets:
-			l.sender.tell(scaling.Change{Reason: engine.TargetInitial}, l.workers)
+			l.sender.tell(scaling.Change{Reason: engine.TargetInitial}, l.Workers)
 		case lifecycle.BeginStage:
 			l.scale.beginStage(a)
 		case lifecycle.ComputeFigures:

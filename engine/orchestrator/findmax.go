@@ -6,6 +6,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/crew"
 	"github.com/loadstone-db/loadstone/engine/findmax"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/runlog"
@@ -25,19 +26,19 @@ type searcher struct {
 
 // beginStep tells the run workers of a step: absolute targets, and when to measure.
 func (l *searcher) beginStep(a lifecycle.BeginStep) {
-	workers, stop := l.carrying(), []engine.Event(nil)
+	workers, stop := l.Carrying(), []engine.Event(nil)
 	if l.sc.FindMax.Unit != engine.FindMaxRate {
 		workers, stop = l.scale.retire(workers, int(a.Level))
 	}
-	l.search.meter.Begin(a.Number, a.Level, idsOf(workers))
+	l.search.meter.Begin(a.Number, a.Level, crew.IDsOf(workers))
 	l.search.step = control.Step{Number: a.Number, Settle: a.Settle, Length: a.Length}
 	if l.sc.FindMax.Unit == engine.FindMaxRate {
-		l.shareRate(workers, a.Level)
+		l.ShareRate(workers, a.Level)
 		if scaling.Rated(l.sc) {
-			l.shareConnections(workers, min(l.scale.pool, len(workers)*max(l.sc.Scaling.PerWorkerCapacity, 1)))
+			l.ShareConnections(workers, min(l.scale.pool, len(workers)*max(l.sc.Scaling.PerWorkerCapacity, 1)))
 		}
 	} else {
-		l.shareConnections(workers, int(a.Level))
+		l.ShareConnections(workers, int(a.Level))
 	}
 	l.sender.tell(scaling.Change{Reason: engine.TargetStepAdvance, StepID: scaling.StepID(l.runID, a.Number),
 		Step: l.search.step}, workers, stop...)
@@ -56,7 +57,7 @@ func (l *searcher) add(ctx context.Context, s *engine.WorkerSnapshot) {
 	}
 }
 
-func (l *searcher) hasLeft(id string) bool { return l.worker(id).state.Status.Ended() }
+func (l *searcher) hasLeft(id string) bool { return l.Worker(id).State.Status.Ended() }
 
 func (l *searcher) measure(ctx context.Context) {
 	o, measured := l.search.meter.Observation()
@@ -112,22 +113,22 @@ func (l *searcher) nextStep(ctx context.Context, a lifecycle.BeginStep) {
 		l.search.held = &a // those that join have a part in it
 		return
 	}
-	have := len(l.carrying())
+	have := len(l.Carrying())
 	need := l.sc.Scaling.Workers(int(a.Level))
-	if !l.scale.elastic() || need <= have || len(l.workers)+need-have > l.plan.Plan.KeySlots {
+	if !l.scale.elastic() || need <= have || len(l.Workers)+need-have > l.plan.Plan.KeySlots {
 		l.search.beginStep(a)
 		return
 	}
 	l.search.held = &a
-	var joined []*runWorker
+	var joined []*crew.Worker
 	for _, n := range engine.Spread(int(a.Level), need)[have:] {
-		if held, _ := l.crew.held(); held > 0 {
+		if held, _ := l.Held(); held > 0 {
 			n = 0 // the step gives them what is free
 		}
 		joined = append(joined, l.scale.join(ctx, n))
 	}
 	l.sender.tell(scaling.Change{Reason: engine.TargetInitial}, joined)
-	if l.joined() {
+	if l.Joined() {
 		l.search.beginHeld()
 	}
 }

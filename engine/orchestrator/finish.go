@@ -6,6 +6,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/crew"
 	"github.com/loadstone-db/loadstone/engine/enrichment"
 	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
@@ -34,7 +35,7 @@ func (l *finisher) saveStart() {
 	parent := engine.RunResult{ResultID: l.runID, RunID: l.runID, RunName: l.run.RunName, Status: engine.StatusRunning,
 		StartTime: l.run.StartTime, Plan: l.plan.Plan, Environment: &env}
 	rows := []engine.RunResult{parent}
-	for _, w := range l.workers {
+	for _, w := range l.Workers {
 		rows = append(rows, l.finisher.row(w))
 	}
 	l.keeper.SaveResults("the plan", rows, nil)
@@ -45,14 +46,14 @@ func (l *finisher) environment() engine.Environment {
 	if read := l.svc.opts.Calibration; read != nil {
 		e.Calibration = read()
 	}
-	e.Nodes = len(l.nodes())
+	e.Nodes = len(l.Nodes())
 	if l.plan != nil {
 		e.Driver, e.ServerVersion, e.TargetIsLocal = l.plan.Plan.Driver, l.plan.Server.Version, l.plan.Server.Local
 		e.Simulated, e.Emulated = l.plan.Server.Simulated, l.plan.Server.Emulated
 	}
-	for _, w := range l.workers {
-		if w.state.IOEngine != "" {
-			e.IOEngine = w.state.IOEngine
+	for _, w := range l.Workers {
+		if w.State.IOEngine != "" {
+			e.IOEngine = w.State.IOEngine
 		}
 	}
 	return e
@@ -79,10 +80,10 @@ func (l *finisher) begin(ctx context.Context) {
 		l.search.save(nil)
 	}
 	if l.life.Placed() {
-		for _, w := range l.workers {
-			c := outcome.Worker{ID: w.id, ResultID: w.resultID, Group: w.group, Totals: w.state.Totals, Failure: w.why}
-			if w.state.Err != nil {
-				c.Failure = w.state.Err.Message
+		for _, w := range l.Workers {
+			c := outcome.Worker{ID: w.ID, ResultID: w.ResultID, Group: w.Group, Totals: w.State.Totals, Failure: w.Why}
+			if w.State.Err != nil {
+				c.Failure = w.State.Err.Message
 			}
 			e.Workers = append(e.Workers, c)
 		}
@@ -112,7 +113,7 @@ func (l *finisher) saveCounts(e outcome.Evidence) {
 // keepEnd stores what a run worker has counted, and tells its node that the end is known:
 // until then the node says it again, also to a server that takes the run over. Of a run
 // that ends that is done for all together.
-func (l *finisher) keepEnd(w *runWorker, from fleet.Node, m control.WorkerState) {
+func (l *finisher) keepEnd(w *crew.Worker, from fleet.Node, m control.WorkerState) {
 	acknowledge := func() {
 		_ = from.Send(control.WorkerAck{RunID: m.RunID, WorkerID: m.WorkerID, ResultID: m.ResultID})
 	}
@@ -122,7 +123,7 @@ func (l *finisher) keepEnd(w *runWorker, from fleet.Node, m control.WorkerState)
 	case l.life.Stopping():
 		l.finisher.ends = append(l.finisher.ends, acknowledge)
 	default:
-		row := outcome.Worker{ID: w.id, ResultID: w.resultID, Group: w.group, Totals: m.Totals}.Counted(l.run)
+		row := outcome.Worker{ID: w.ID, ResultID: w.ResultID, Group: w.Group, Totals: m.Totals}.Counted(l.run)
 		l.keeper.SaveResults("the counts of a run worker", []engine.RunResult{row}, acknowledge)
 	}
 }

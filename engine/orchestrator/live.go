@@ -15,6 +15,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/crew"
 	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/guardrail"
 	"github.com/loadstone-db/loadstone/engine/journal"
@@ -26,12 +27,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/warehouse"
-)
-
-// The health of a run worker follows from the age of its last heartbeat.
-const (
-	staleAfter = 30 * time.Second
-	deadAfter  = 60 * time.Second
 )
 
 // live is a run with its loop. Fields below the line belong to the loop; its subjects
@@ -65,7 +60,7 @@ type live struct {
 	begin func(ctx context.Context)
 
 	journal.Journal
-	crew
+	crew.Crew
 	search   searcher
 	scale    scaler
 	sender   sender
@@ -113,7 +108,8 @@ type prepareResult struct {
 }
 
 // newLive is a run with the run workers that it begins with, or goes on with.
-func newLive(s *Service, run engine.Run, clock *engine.Clock, workers []*runWorker, life *lifecycle.Machine, by string,
+func newLive(s *Service, run engine.Run, clock *engine.Clock, workers []*crew.Worker, life *lifecycle.Machine,
+	by string,
 ) *live {
 	run.Owner = s.opts.Owner
 	l := &live{svc: s, runID: run.RunID, clock: clock, run: run, sc: run.Scenario, by: by, epoch: run.OwnerEpoch,
@@ -129,7 +125,7 @@ func newLive(s *Service, run engine.Run, clock *engine.Clock, workers []*runWork
 			}
 		})
 	for _, w := range workers {
-		l.enlist(w)
+		l.Enlist(w)
 	}
 	l.life = life
 	l.begin = func(ctx context.Context) { l.happen(ctx, lifecycle.Begun{}) }
@@ -290,9 +286,9 @@ func (l *live) release() {
 // stopped; those of other nodes are that server's, or stop by themselves when nobody asks.
 func (l *live) abandon() {
 	l.log.Error().Msg("another server has taken the run over; its workers in this process are stopped")
-	for _, w := range l.workers {
-		if w.node != nil && w.node.ID() == control.OwnNode && !w.state.Status.Ended() {
-			_ = w.node.Send(control.RunState{RunID: l.runID, Epoch: l.epoch, Status: engine.StatusCancelling,
+	for _, w := range l.Workers {
+		if w.Node != nil && w.Node.ID() == control.OwnNode && !w.State.Status.Ended() {
+			_ = w.Node.Send(control.RunState{RunID: l.runID, Epoch: l.epoch, Status: engine.StatusCancelling,
 				StopReason: engine.StopWorkerFailure, LastSequence: l.sender.sequence})
 		}
 	}
@@ -300,15 +296,15 @@ func (l *live) abandon() {
 }
 
 // lose gives a run worker up. Others may have its load from free on.
-func (l *live) lose(w *runWorker, why string, free time.Time) {
-	w.dead, w.why = true, why
-	if l.sc.Scaling.Elastic() && l.life.Started() && !w.retiring {
-		l.losses.Lost(w.id, free)
+func (l *live) lose(w *crew.Worker, why string, free time.Time) {
+	w.Dead, w.Why = true, why
+	if l.sc.Scaling.Elastic() && l.life.Started() && !w.Retiring {
+		l.Losses.Lost(w.ID, free)
 	}
-	w.state.Status = engine.WorkerDead
-	l.validity.LostWorker(w.id, why, w.heard, l.clock.Now())
-	l.noteWith(runlog.Details{"last_heard": engine.At(w.heard), "silent_seconds": l.clock.Now().Sub(w.heard).Seconds()},
-		engine.LogCritical, w, "%s %s", w.id, why)
+	w.State.Status = engine.WorkerDead
+	l.validity.LostWorker(w.ID, why, w.Heard, l.clock.Now())
+	l.noteWith(runlog.Details{"last_heard": engine.At(w.Heard), "silent_seconds": l.clock.Now().Sub(w.Heard).Seconds()},
+		engine.LogCritical, w, "%s %s", w.ID, why)
 }
 
 // show applies a transition to the run in memory.
@@ -373,7 +369,7 @@ func (l *live) prepared(ctx context.Context, r prepareResult) {
 // place assigns the run workers to nodes, evenly.
 func (l *live) place(ctx context.Context) {
 	l.finisher.saveStart()
-	l.scale.assign(ctx, l.scale.on, l.workers...)
+	l.scale.assign(ctx, l.scale.on, l.Workers...)
 	l.publish(false)
 }
 
@@ -382,17 +378,17 @@ func (l *live) receive(ctx context.Context, f fromNode) {
 	_, state := f.m.(control.WorkerState)
 	worker, result := control.About(f.m)
 	// What nobody here knows of is told to end, see report.
-	toEnd := state && l.worker(worker) == nil
-	if !toEnd && !l.speaks(f.node, worker, result) {
+	toEnd := state && l.Worker(worker) == nil
+	if !toEnd && !l.Speaks(f.node, worker, result) {
 		l.disbelieve(f, worker)
 		return
 	}
 	switch m := f.m.(type) {
 	case control.Snapshot:
-		if w := l.worker(m.WorkerID); w != nil && w.resultID == m.ResultID {
-			w.heard = l.clock.Now()
+		if w := l.Worker(m.WorkerID); w != nil && w.ResultID == m.ResultID {
+			w.Heard = l.clock.Now()
 			if l.agg.Add(&m.WorkerSnapshot) {
-				l.SeeLosses(w.told(), &m.WorkerSnapshot)
+				l.SeeLosses(w.Told(), &m.WorkerSnapshot)
 				l.search.add(ctx, &m.WorkerSnapshot)
 			}
 		}
@@ -406,10 +402,10 @@ func (l *live) receive(ctx context.Context, f fromNode) {
 			l.finisher.beside.Keep(ctx, l.svc.routines.Go, l.svc.outcomes, l.keeper, l.log, p)
 		}
 	case control.RunRejected:
-		if w := l.worker(m.WorkerID); w != nil {
-			w.state.Status, w.state.Err = engine.WorkerFailed, m.Err
+		if w := l.Worker(m.WorkerID); w != nil {
+			w.State.Status, w.State.Err = engine.WorkerFailed, m.Err
 			l.scale.nextJoin = l.clock.Now().Add(scaling.JoinPause)
-			l.happen(ctx, lifecycle.WorkerChanged{ID: w.id, Status: engine.WorkerFailed, Message: engine.Sentences(m.Err)})
+			l.happen(ctx, lifecycle.WorkerChanged{ID: w.ID, Status: engine.WorkerFailed, Message: engine.Sentences(m.Err)})
 			l.scale.settle()
 		}
 	case control.WorkerState:
@@ -418,37 +414,37 @@ func (l *live) receive(ctx context.Context, f fromNode) {
 }
 
 func (l *live) report(ctx context.Context, from fleet.Node, m control.WorkerState) {
-	w := l.worker(m.WorkerID)
+	w := l.Worker(m.WorkerID)
 	if w == nil && !m.Status.Ended() && m.RunID == l.runID {
 		// Another server has let it join, and lost the run before it could say so. Nobody counts its load.
 		_ = from.Send(fleet.EndOf(l.runID, m.WorkerID, l.epoch))
 	}
-	if w == nil || w.resultID != m.ResultID {
+	if w == nil || w.ResultID != m.ResultID {
 		return
 	}
-	if w.node == nil {
-		w.node = from // it was placed by another server, and not stored where
+	if w.Node == nil {
+		w.Node = from // it was placed by another server, and not stored where
 	}
 	if m.Status.Ended() {
 		l.finisher.keepEnd(w, from, m)
 	}
-	w.heard = l.clock.Now()
+	w.Heard = l.clock.Now()
 	l.Logbook.Lost(m.NodeID, m.LogsDropped)
-	if w.dead {
+	if w.Dead {
 		// It was given up, and its load may have run on; what it counted still counts.
-		w.state.Totals = m.Totals
+		w.State.Totals = m.Totals
 		if !m.Status.Ended() {
-			_ = from.Send(fleet.EndOf(l.runID, w.id, l.epoch)) // others have its load, or will; said until it has ended
+			_ = from.Send(fleet.EndOf(l.runID, w.ID, l.epoch)) // others have its load, or will; said until it has ended
 		}
 		return
 	}
-	if m.RecordEnded && !w.state.RecordEnded {
+	if m.RecordEnded && !w.State.RecordEnded {
 		// Known before anything of the record is missing, and whether or not anything will be.
 		l.validity.Add(aggregate.CauseIncompleteRecord, fmt.Sprintf("The record of %s may not fit on %s, and its load ends",
-			w.id, m.NodeID), l.clock.Now(), l.clock.Now())
+			w.ID, m.NodeID), l.clock.Now(), l.clock.Now())
 	}
-	changed := w.state.Status != m.Status
-	w.state = m
+	changed := w.State.Status != m.Status
+	w.State = m
 	if !changed {
 		return
 	}
@@ -458,34 +454,34 @@ func (l *live) report(ctx context.Context, from fleet.Node, m control.WorkerStat
 	}
 	switch m.Status {
 	case engine.WorkerReady:
-		l.noteWith(runlog.Details{"connections": w.connections}, engine.LogInfo, w,
-			"%s is ready with %d connections on %s", w.id, w.connections, m.NodeID)
+		l.noteWith(runlog.Details{"connections": w.Connections}, engine.LogInfo, w,
+			"%s is ready with %d connections on %s", w.ID, w.Connections, m.NodeID)
 	case engine.WorkerFailed:
 		if l.sc.Scaling.Elastic() && l.life.Started() && !l.life.Stopping() && m.Err != nil &&
-			m.Err.Code == engine.CodeUnavailable && l.life.Carried(w.id) {
+			m.Err.Code == engine.CodeUnavailable && l.life.Carried(w.ID) {
 			// Its node took it along, or it stopped by itself: nothing is wrong with the load, and the others go on.
 			l.lose(w, message, l.clock.Now())
-			w.state.Totals = m.Totals
-			l.happen(ctx, lifecycle.WorkersLost{IDs: []string{w.id}})
+			w.State.Totals = m.Totals
+			l.happen(ctx, lifecycle.WorkersLost{IDs: []string{w.ID}})
 			l.scale.settle()
 			l.publish(false)
 			return
 		}
-		l.noteWith(runlog.Details{"error": m.Err}, engine.LogError, w, "%s failed: %s", w.id, message)
+		l.noteWith(runlog.Details{"error": m.Err}, engine.LogError, w, "%s failed: %s", w.ID, message)
 		l.scale.nextJoin = l.clock.Now().Add(scaling.JoinPause)
 		if l.life.Started() {
-			l.validity.LostWorker(w.id, message, m.At, l.clock.Now())
+			l.validity.LostWorker(w.ID, message, m.At, l.clock.Now())
 		}
 	}
-	l.validity.Imprecise(w.id, m.NodeID, m.Status.Ended(), m.ClockError)
-	if m.Status.Ended() && l.allEnded() {
+	l.validity.Imprecise(w.ID, m.NodeID, m.Status.Ended(), m.ClockError)
+	if m.Status.Ended() && l.AllEnded() {
 		// The last second belongs to the run before it turns terminal.
 		l.aggregate(l.clock.Now())
 	}
-	l.validity.Note(l.sender.line.Began(w.id, m.NodeID, m.BeganAt, m.BeganLate, m.ClockError))
-	l.happen(ctx, lifecycle.WorkerChanged{ID: w.id, Status: m.Status, Message: message, StartIn: l.sender.startIn()})
+	l.validity.Note(l.sender.line.Began(w.ID, m.NodeID, m.BeganAt, m.BeganLate, m.ClockError))
+	l.happen(ctx, lifecycle.WorkerChanged{ID: w.ID, Status: m.Status, Message: message, StartIn: l.sender.startIn()})
 	l.scale.settle()
-	if l.search.held != nil && l.joined() {
+	if l.search.held != nil && l.Joined() {
 		l.search.beginHeld()
 	}
 	l.publish(false)

@@ -9,6 +9,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/crew"
 )
 
 // cutOff cuts a worker off from the server: neither hears the other any more, and the worker
@@ -131,7 +132,7 @@ func TestAWorkerThatWasGivenUpAndComesBackIsStopped(t *testing.T) {
 		v.start(elastic(engine.ScalingAuto, 0))
 		v.wait(5 * time.Second)
 		v.silence("worker-1", true) // and yet it has contact: what it says is lost on its way
-		v.wait(deadAfter + 3*time.Second)
+		v.wait(crew.DeadAfter + 3*time.Second)
 		v.silence("worker-1", false)
 		for range 600 { // its load is given away within them
 			v.wait(50 * time.Millisecond)

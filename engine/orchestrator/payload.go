@@ -57,8 +57,8 @@ func (l *live) snapshot(now time.Time) *engine.Payload {
 // connecting is the progress between placing and START.
 func (l *live) connecting() *engine.PrepareProgress {
 	var open, want int64
-	for _, w := range l.workers {
-		open, want = open+int64(w.state.OpenConnections), want+int64(w.connections)
+	for _, w := range l.Workers {
+		open, want = open+int64(w.State.OpenConnections), want+int64(w.Connections)
 	}
 	return payload.Connecting(open, want)
 }

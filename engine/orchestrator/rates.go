@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/crew"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/scaling"
 )
@@ -28,7 +29,7 @@ func (l *scaler) judgeRate(ctx context.Context, now time.Time) {
 // grow asks for a decision and carries it out; it reports whether run workers join.
 func (l *scaler) grow(ctx context.Context, decide func(have int, room lifecycle.Room) (int, string),
 	s lifecycle.Seen) bool {
-	have := l.carrying()
+	have := l.Carrying()
 	room, connections := l.scale.roomForRate(len(have))
 	add, why := decide(len(have), room)
 	if why != "" {
@@ -42,7 +43,7 @@ func (l *scaler) grow(ctx context.Context, decide func(have int, room lifecycle.
 	l.note(engine.LogInfo, nil, "The rate of %.6g/s is missed (%.6g/s): %d run worker(s) join the %d, for %d "+
 		"connections in all", s.Wanted, s.Achieved, add, len(have), l.scale.pool)
 	l.scale.joining = true
-	var joined []*runWorker
+	var joined []*crew.Worker
 	for _, n := range engine.Spread(l.scale.pool, len(have)+add)[len(have):] {
 		joined = append(joined, l.scale.join(ctx, n))
 	}
@@ -58,12 +59,12 @@ func (l *scaler) roomForRate(have int) (lifecycle.Room, int) {
 	return lifecycle.RoomForRate(l.sc, lifecycle.Bounds{Have: have, Pool: l.scale.pool,
 		Allowed: l.plan.Server.MaxConnections, Spare: scaling.SpareSessions,
 		Unlimited: free.Unbounded, Nodes: free.Connections,
-		Slots: l.plan.Plan.KeySlots, SlotsUsed: len(l.workers), Paused: l.clock.Now().Before(l.scale.nextJoin)})
+		Slots: l.plan.Plan.KeySlots, SlotsUsed: len(l.Workers), Paused: l.clock.Now().Before(l.scale.nextJoin)})
 }
 
 // settle shares the load anew once everybody who joins is ready, or has failed to be.
 func (l *scaler) settle() {
-	if !l.scale.joining || !l.joined() || l.life.Stopping() {
+	if !l.scale.joining || !l.Joined() || l.life.Stopping() {
 		return
 	}
 	l.scale.joining = false
@@ -75,14 +76,14 @@ func (l *scaler) settle() {
 
 // redistribute shares the connections of a run, and its rate if it has one, between the run workers that it has.
 func (l *scaler) redistribute() {
-	workers := l.carrying()
+	workers := l.Carrying()
 	if len(workers) == 0 {
 		return
 	}
 	if scaling.Rated(l.sc) {
-		l.shareRate(workers, l.scale.wantedRate(l.clock.Now()))
+		l.ShareRate(workers, l.scale.wantedRate(l.clock.Now()))
 	}
-	l.shareConnections(workers, min(l.scale.pool, len(workers)*max(l.sc.Scaling.PerWorkerCapacity, 1)))
+	l.ShareConnections(workers, min(l.scale.pool, len(workers)*max(l.sc.Scaling.PerWorkerCapacity, 1)))
 	l.sender.tell(scaling.Change{Reason: engine.TargetRedistribute}, workers)
 }
 
@@ -93,18 +94,18 @@ func (l *scaler) replaceLost(ctx context.Context, now time.Time) {
 	if !l.keeper.Owns(true) {
 		return // another server may own the run, and replace them
 	}
-	lost := l.losses.Freed(now)
+	lost := l.Losses.Freed(now)
 	if len(lost) == 0 || l.life.Stopping() || scaling.Staged(l.sc) || l.life.Search() != nil {
 		return
 	}
-	crew := lifecycle.CrewOf(l.sc, len(l.carrying()), l.plan.Plan.KeySlots-len(l.workers))
-	n, why := crew.Replacements(len(lost))
+	places := lifecycle.CrewOf(l.sc, len(l.Carrying()), l.plan.Plan.KeySlots-len(l.Workers))
+	n, why := places.Replacements(len(lost))
 	if why != "" {
 		l.note(engine.LogWarning, nil, "%d lost run worker(s) are not replaced: %s", len(lost)-n, why)
 	}
-	var joined []*runWorker
+	var joined []*crew.Worker
 	for _, id := range lost[:n] {
-		joined = append(joined, l.scale.join(ctx, l.worker(id).connections))
+		joined = append(joined, l.scale.join(ctx, l.Worker(id).Connections))
 	}
 	if l.scale.joining = l.scale.joining || n > 0; n > 0 {
 		l.sender.tell(scaling.Change{Reason: engine.TargetInitial}, joined)
@@ -131,12 +132,12 @@ func (l *scaler) followRates(now time.Time) {
 	}
 	at := l.life.SinceMeasuring(now)
 	rate, ramp := l.sc.Workload.NextRate(at, scaling.StageRamp)
-	workers := l.carrying()
-	_, held := l.held()
+	workers := l.Carrying()
+	_, held := l.Held()
 	announced := held
 	for _, w := range workers {
-		if w.rate != nil {
-			announced += *w.rate
+		if w.Rate != nil {
+			announced += *w.Rate
 		}
 	}
 	if len(workers) == 0 || announced-rate < 1e-9*rate && rate-announced < 1e-9*rate {
@@ -144,14 +145,14 @@ func (l *scaler) followRates(now time.Time) {
 	}
 	switch {
 	case !l.scale.joining:
-		l.shareRate(workers, rate)
+		l.ShareRate(workers, rate)
 	case announced <= rate || announced <= held:
 		return // settle shares it
 	default:
 		for _, w := range workers {
-			if w.rate != nil {
-				own := *w.rate * max(rate-held, 0) / (announced - held)
-				w.rate = &own
+			if w.Rate != nil {
+				own := *w.Rate * max(rate-held, 0) / (announced - held)
+				w.Rate = &own
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/crew"
 	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
@@ -28,14 +29,14 @@ const awayWords = "no server carried the run: it was not watched, and seconds of
 func (c carrier) Resume(r recovery.Resumed) (why string) {
 	s, run := c.s, r.Run
 	clock := engine.NewClock(s.opts.Clock)
-	workers := make([]*runWorker, len(r.Workers))
+	workers := make([]*crew.Worker, len(r.Workers))
 	for i, w := range r.Workers {
-		workers[i] = &runWorker{id: w.ID, group: w.Group, resultID: w.ResultID, connections: w.Target.TargetConnections,
-			rate: w.Target.TargetQPS, retiring: w.Retiring, heard: w.Heard, why: w.Failure, dead: w.Status == engine.WorkerDead,
-			state: control.WorkerState{WorkerID: w.ID, WorkerGroupID: w.Group, ResultID: w.ResultID, NodeID: w.NodeID,
+		workers[i] = &crew.Worker{ID: w.ID, Group: w.Group, ResultID: w.ResultID, Connections: w.Target.TargetConnections,
+			Rate: w.Target.TargetQPS, Retiring: w.Retiring, Heard: w.Heard, Why: w.Failure, Dead: w.Status == engine.WorkerDead,
+			State: control.WorkerState{WorkerID: w.ID, WorkerGroupID: w.Group, ResultID: w.ResultID, NodeID: w.NodeID,
 				Status: w.Status, Totals: w.Totals}}
 	}
-	life, why := lifecycle.Rehydrate(lifePlan(run, idsOf(workers)), r.Stored)
+	life, why := lifecycle.Rehydrate(lifePlan(run, crew.IDsOf(workers)), r.Stored)
 	if why != "" {
 		return why
 	}
@@ -57,8 +58,8 @@ func (c carrier) Resume(r recovery.Resumed) (why string) {
 	}
 	l.Logbook, l.validity, l.sender.sequence = runlog.BookAfter(r.LogSeq), r.Validity, r.Sequence
 	l.scale.pool = 0
-	for _, w := range l.carrying() {
-		l.scale.pool += w.connections
+	for _, w := range l.Carrying() {
+		l.scale.pool += w.Connections
 	}
 	l.begin = func(ctx context.Context) { l.resume(ctx, r) }
 	s.carry(l)
@@ -68,17 +69,17 @@ func (c carrier) Resume(r recovery.Resumed) (why string) {
 // resume is the first thing that the loop of a run does that another process has begun: it
 // becomes the owner of what nodes carry, learns the run's time from them, and goes on.
 func (l *live) resume(ctx context.Context, r recovery.Resumed) {
-	var held []*runWorker
+	var held []*crew.Worker
 	var carried []fleet.Carried
 	for i, w := range r.Workers {
-		if own := l.workers[i]; w.Elsewhere() {
+		if own := l.Workers[i]; w.Elsewhere() {
 			held = append(held, own)
 			carried = append(carried, fleet.Carried{Node: w.NodeID, AssignRun: control.AssignRun{RunID: l.runID,
-				ResultID: w.ResultID, WorkerID: w.ID, WorkerGroupID: w.Group, Epoch: l.epoch, Connections: own.connections}})
+				ResultID: w.ResultID, WorkerID: w.ID, WorkerGroupID: w.Group, Epoch: l.epoch, Connections: own.Connections}})
 		}
 	}
 	for i, n := range l.svc.nodes.Adopt(l.sender.state(), carried...) {
-		held[i].node = n
+		held[i].Node = n
 	}
 	said := l.learnTime(ctx, held, r.Seen)
 	now := l.clock.Now()
@@ -88,8 +89,8 @@ func (l *live) resume(ctx context.Context, r recovery.Resumed) {
 	l.validity.Add(aggregate.CauseSnapshotGap, awayWords, r.Seen, now)
 	var lost []string
 	for i, w := range r.Workers {
-		own := l.workers[i]
-		own.heard = lifecycle.Later(own.heard, now.Add(resumeGrace-deadAfter))
+		own := l.Workers[i]
+		own.Heard = lifecycle.Later(own.Heard, now.Add(resumeGrace-crew.DeadAfter))
 		if !w.Status.Ended() && w.NodeID == control.OwnNode {
 			// Should that server go on without its store, others have the load when it has noticed.
 			l.lose(own, "ended with the server that carried it", now.Add(control.FreeAfter))
@@ -108,11 +109,11 @@ func (l *live) resume(ctx context.Context, r recovery.Resumed) {
 }
 
 // learnTime has the loop go by the run's own time, of which the run workers tell. It returns what was said meanwhile.
-func (l *live) learnTime(ctx context.Context, held []*runWorker, seen time.Time) []fromNode {
-	line := timeline.Of(idsOf(held), l.life.Phase() == engine.PhaseMeasurement)
+func (l *live) learnTime(ctx context.Context, held []*crew.Worker, seen time.Time) []fromNode {
+	line := timeline.Of(crew.IDsOf(held), l.life.Phase() == engine.PhaseMeasurement)
 	said := timeline.Await(ctx, line, l.inbox, func(f fromNode) (control.WorkerState, bool) {
 		m, state := f.m.(control.WorkerState)
-		return m, state && l.speaks(f.node, m.WorkerID, m.ResultID)
+		return m, state && l.Speaks(f.node, m.WorkerID, m.ResultID)
 	})
 	ahead := line.Ahead(l.clock.Now(), l.svc.nodes.Now(), seen)
 	l.clock = l.clock.Ahead(ahead)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/crew"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/placement"
 	"github.com/loadstone-db/loadstone/engine/scaling"
@@ -15,25 +16,25 @@ import (
 
 // reservation is the ledger's answer for a run worker that joins.
 type reservation struct {
-	worker *runWorker
+	worker *crew.Worker
 	on     map[string]string
 	err    error
 }
 
 // ask has room reserved for a run worker that joins, beside the loop, and assigns it then.
 // Where a node takes any number there is nothing to ask for.
-func (l *scaler) ask(ctx context.Context, w *runWorker) {
+func (l *scaler) ask(ctx context.Context, w *crew.Worker) {
 	if l.svc.nodes.Capacity().Unlimited {
 		l.scale.place(ctx, nil, w)
 		return
 	}
-	w.heard = l.clock.Now()
-	w.state = control.WorkerState{WorkerID: w.id, WorkerGroupID: w.group, ResultID: w.resultID,
+	w.Heard = l.clock.Now()
+	w.State = control.WorkerState{WorkerID: w.ID, WorkerGroupID: w.Group, ResultID: w.ResultID,
 		Status: engine.WorkerStarting}
-	needed := cmp.Or(w.connections, l.sc.Scaling.PerWorkerCapacity) // it may be told its connections when it is there
+	needed := cmp.Or(w.Connections, l.sc.Scaling.PerWorkerCapacity) // it may be told its connections when it is there
 	only := l.svc.nodes.Only(l.sc.Workload, l.plan.DSN)
 	l.svc.routines.Go(func() {
-		on, err := l.svc.doorman.Join(ctx, l.runID, l.epoch, w.id, needed, only)
+		on, err := l.svc.doorman.Join(ctx, l.runID, l.epoch, w.ID, needed, only)
 		select {
 		case l.scale.rooms <- reservation{w, on, err}:
 		case <-l.done:
@@ -53,25 +54,25 @@ func (l *scaler) reserved(ctx context.Context, r reservation) {
 		l.scale.place(ctx, r.on, r.worker)
 	}
 	l.scale.settle()
-	if l.search.held != nil && l.joined() {
+	if l.search.held != nil && l.Joined() {
 		l.search.beginHeld()
 	}
 }
 
 // place assigns a run worker that joins. Its target and the run's phase follow.
-func (l *scaler) place(ctx context.Context, on map[string]string, w *runWorker) {
+func (l *scaler) place(ctx context.Context, on map[string]string, w *crew.Worker) {
 	l.scale.assign(ctx, on, w)
-	if w.node != nil {
-		_ = w.node.Send(l.sender.state()) // to a node that has gone: it is repeated
+	if w.Node != nil {
+		_ = w.Node.Send(l.sender.state()) // to a node that has gone: it is repeated
 	}
 }
 
 // refuse ends run workers that were not placed.
-func (l *scaler) refuse(ctx context.Context, why string, workers ...*runWorker) {
+func (l *scaler) refuse(ctx context.Context, why string, workers ...*crew.Worker) {
 	l.scale.nextJoin = l.clock.Now().Add(scaling.JoinPause)
 	for _, w := range workers {
-		w.state.Status = engine.WorkerFailed
-		l.happen(ctx, lifecycle.WorkerChanged{ID: w.id, Status: engine.WorkerFailed, Message: why})
+		w.State.Status = engine.WorkerFailed
+		l.happen(ctx, lifecycle.WorkerChanged{ID: w.ID, Status: engine.WorkerFailed, Message: why})
 	}
 }
 
@@ -83,11 +84,11 @@ func (l *scaler) keepRoom() {
 		return
 	}
 	var held []placement.Held
-	for _, w := range l.workers {
-		if w.state.Status.Ended() && !l.losses.Holds(w.id) {
-			held = append(held, placement.Held{WorkerID: w.id})
-		} else if !w.state.Status.Ended() && w.node != nil {
-			held = append(held, l.svc.doorman.Held(w.id, w.state.NodeID, w.connections))
+	for _, w := range l.Workers {
+		if w.State.Status.Ended() && !l.Losses.Holds(w.ID) {
+			held = append(held, placement.Held{WorkerID: w.ID})
+		} else if !w.State.Status.Ended() && w.Node != nil {
+			held = append(held, l.svc.doorman.Held(w.ID, w.State.NodeID, w.Connections))
 		}
 	}
 	if held = l.scale.account.Changed(held); len(held) > 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/crew"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/placement"
 	"github.com/loadstone-db/loadstone/engine/scaling"
@@ -34,19 +35,19 @@ type scaler struct {
 // assign gives run workers to nodes, all of them or none: to those that they have room on, or to
 // others when one of these has gone. The slot of each is its own
 // for good: keys that it inserts must not meet those of another, also of one that has left.
-func (l *scaler) assign(ctx context.Context, on map[string]string, workers ...*runWorker) {
-	shares := len(l.workers)
+func (l *scaler) assign(ctx context.Context, on map[string]string, workers ...*crew.Worker) {
+	shares := len(l.Workers)
 	if l.scale.elastic() {
 		shares = 0 // each is told its own number of connections
 	}
 	assignments := make([]control.AssignRun, len(workers))
 	for i, w := range workers {
-		w.heard = l.clock.Now()
-		w.state = control.WorkerState{WorkerID: w.id, WorkerGroupID: w.group, ResultID: w.resultID,
+		w.Heard = l.clock.Now()
+		w.State = control.WorkerState{WorkerID: w.ID, WorkerGroupID: w.Group, ResultID: w.ResultID,
 			Status: engine.WorkerStarting}
-		assignments[i] = control.AssignRun{RunID: l.runID, ResultID: w.resultID, WorkerID: w.id, WorkerGroupID: w.group,
+		assignments[i] = control.AssignRun{RunID: l.runID, ResultID: w.ResultID, WorkerID: w.ID, WorkerGroupID: w.Group,
 			Epoch: l.epoch, RunName: l.run.RunName, Plan: l.plan.Plan, Workload: scaling.LoadWith(l.sc, l.plan.Params),
-			DSN: l.plan.DSN, KeySlot: w.group, Connections: w.connections, Workers: shares, Clock: l.clock}
+			DSN: l.plan.DSN, KeySlot: w.Group, Connections: w.Connections, Workers: shares, Clock: l.clock}
 	}
 	nodes, err := l.svc.nodes.Place(on, assignments...)
 	if err != nil && on != nil {
@@ -57,8 +58,8 @@ func (l *scaler) assign(ctx context.Context, on map[string]string, workers ...*r
 		where := l.lines()
 		where.CurrentQPS, where.WorkersActive = l.run.CurrentQPS, l.run.WorkersActive
 		for i, w := range workers {
-			w.node = nodes[i]
-			w.state.NodeID = w.node.ID()
+			w.Node = nodes[i]
+			w.State.NodeID = w.Node.ID()
 			where.Workers = append(where.Workers, l.heartbeat(w))
 		}
 		l.keeper.SaveTick(where)
@@ -81,18 +82,18 @@ func (l *scaler) elastic() bool {
 
 // join places a further run worker. It inherits the run's phase, and its target,
 // from the state that follows the assignment.
-func (l *scaler) join(ctx context.Context, connections int) *runWorker {
-	slot := len(l.workers)
-	w := &runWorker{id: scaling.WorkerID(slot), group: slot, resultID: uuid.NewString(), connections: connections}
+func (l *scaler) join(ctx context.Context, connections int) *crew.Worker {
+	slot := len(l.Workers)
+	w := &crew.Worker{ID: scaling.WorkerID(slot), Group: slot, ResultID: uuid.NewString(), Connections: connections}
 	if scaling.Rated(l.sc) {
-		w.rate = new(float64) // until the rate is shared anew, so that there is never more than the rate
+		w.Rate = new(float64) // until the rate is shared anew, so that there is never more than the rate
 	}
-	l.enlist(w)
-	l.happen(ctx, lifecycle.WorkerJoined{ID: w.id})
+	l.Enlist(w)
+	l.happen(ctx, lifecycle.WorkerJoined{ID: w.ID})
 	if connections > 0 {
-		l.note(engine.LogInfo, w, "%s joins with %d connections", w.id, connections)
+		l.note(engine.LogInfo, w, "%s joins with %d connections", w.ID, connections)
 	} else {
-		l.note(engine.LogInfo, w, "%s joins", w.id)
+		l.note(engine.LogInfo, w, "%s joins", w.ID)
 	}
 	l.keeper.SaveResults("a run worker", []engine.RunResult{l.finisher.row(w)}, nil)
 	l.scale.ask(ctx, w)
@@ -100,31 +101,31 @@ func (l *scaler) join(ctx context.Context, connections int) *runWorker {
 }
 
 // row is a run worker's row of the results, before it has any.
-func (l *finisher) row(w *runWorker) engine.RunResult {
-	group := w.group
-	return engine.RunResult{ResultID: w.resultID, RunID: l.runID, WorkerID: w.id, WorkerGroupID: &group,
+func (l *finisher) row(w *crew.Worker) engine.RunResult {
+	group := w.Group
+	return engine.RunResult{ResultID: w.ResultID, RunID: l.runID, WorkerID: w.ID, WorkerGroupID: &group,
 		RunName: l.run.RunName, Status: engine.StatusRunning, StartTime: engine.At(l.clock.Now())}
 }
 
 // retire takes the run workers that the level does not need out of those that
 // carry it: they stop, drain, flush and leave. It keeps them when their slots
 // could run out, because a slot is never used again.
-func (l *scaler) retire(workers []*runWorker, level int) (stay []*runWorker, stop []engine.Event) {
+func (l *scaler) retire(workers []*crew.Worker, level int) (stay []*crew.Worker, stop []engine.Event) {
 	need := l.sc.Scaling.Workers(level)
 	most := l.sc.Scaling.Workers(l.sc.PeakConnections(l.plan.Server.MaxConnections))
-	if !l.scale.elastic() || need >= len(workers) || len(l.workers)+most-need > l.plan.Plan.KeySlots {
+	if !l.scale.elastic() || need >= len(workers) || len(l.Workers)+most-need > l.plan.Plan.KeySlots {
 		return workers, nil
 	}
 	for _, w := range workers[need:] {
-		w.retiring, w.connections = true, 0
-		if w.rate != nil {
-			w.rate = new(float64)
+		w.Retiring, w.Connections = true, 0
+		if w.Rate != nil {
+			w.Rate = new(float64)
 		}
-		l.note(engine.LogInfo, w, "%s is not needed any more and leaves", w.id)
+		l.note(engine.LogInfo, w, "%s is not needed any more and leaves", w.ID)
 		stop = append(stop, scaling.Change{Reason: engine.TargetRetire, At: l.clock.Now()}.Events(
-			[]scaling.Target{{WorkerID: w.id, Group: w.group, WorkerTarget: w.target()}})...)
+			[]scaling.Target{{WorkerID: w.ID, Group: w.Group, WorkerTarget: w.Target()}})...)
 		stop = append(stop, engine.Event{Type: engine.EventStop,
-			Data: engine.EventData{Scope: engine.ScopeWorker, WorkerID: w.id,
+			Data: engine.EventData{Scope: engine.ScopeWorker, WorkerID: w.ID,
 				Reason: string(engine.StopDurationElapsed), Detail: "retired",
 				DrainTimeoutSeconds: l.life.Drain(engine.StopDurationElapsed).Seconds()}})
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/crew"
 	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/runlog"
@@ -81,24 +82,24 @@ func (l *sender) change(t store.Transition, urgent bool) {
 }
 
 // tell stores and sends the targets of run workers, and what goes with them.
-func (l *sender) tell(a scaling.Change, workers []*runWorker, more ...engine.Event) {
+func (l *sender) tell(a scaling.Change, workers []*crew.Worker, more ...engine.Event) {
 	if a.At.IsZero() {
 		a.At = l.clock.Now()
 	}
 	to := make([]scaling.Target, len(workers))
 	targets := make(map[string]engine.WorkerTarget, len(workers))
 	for i, w := range workers {
-		to[i] = scaling.Target{WorkerID: w.id, Group: w.group, WorkerTarget: w.target()}
-		targets[w.id] = to[i].WorkerTarget
+		to[i] = scaling.Target{WorkerID: w.ID, Group: w.Group, WorkerTarget: w.Target()}
+		targets[w.ID] = to[i].WorkerTarget
 	}
 	// Who retires is among the targets too: what is stored says so even when its events are missed.
-	for _, w := range l.workers {
-		if w.retiring {
-			targets[w.id] = w.target()
+	for _, w := range l.Workers {
+		if w.Retiring {
+			targets[w.ID] = w.Target()
 		}
 	}
 	l.sender.change(store.Transition{From: []engine.Status{engine.StatusRunning}, Events: append(a.Events(to), more...),
-		WorkerTargets: targets, WorkersExpected: l.expected()}, false)
+		WorkerTargets: targets, WorkersExpected: l.Expected(l.life)}, false)
 }
 
 // push sends the events whose write has ended, or whose time has come, in order.
@@ -113,14 +114,14 @@ func (l *sender) push(now time.Time) {
 			}
 		}
 		l.sender.pending = l.sender.pending[1:]
-		all := l.nodes()
+		all := l.Nodes()
 		for _, e := range p.events {
-			for _, n := range l.hearing(e, all) {
+			for _, n := range l.Hearing(e, all) {
 				l.send(n, e)
 			}
 			switch {
 			case e.Type == engine.EventStart && e.Data.EffectiveAt != nil:
-				l.sender.line.Set(idsOf(l.workers))
+				l.sender.line.Set(crew.IDsOf(l.Workers))
 			case e.Type == engine.EventSetPhase:
 				l.life.Entered(now, e.Data.Phase)
 			case e.Data.StepNumber > 0:
@@ -144,17 +145,17 @@ func (l *sender) repeatState() {
 	if !l.life.Placed() || len(l.sender.pending) > 0 {
 		return
 	}
-	state, own := l.sender.state(), l.carriers()
-	for _, n := range l.nodes() {
+	state, own := l.sender.state(), l.Carriers()
+	for _, n := range l.Nodes() {
 		_ = n.Send(state.Of(own[n], own[nil])) // to a node that has gone: it is repeated
 	}
 }
 
 // state is the absolute state of the run.
 func (l *sender) state() control.RunState {
-	targets := make(map[string]engine.WorkerTarget, len(l.workers))
-	for _, w := range l.workers {
-		targets[w.id] = w.target()
+	targets := make(map[string]engine.WorkerTarget, len(l.Workers))
+	for _, w := range l.Workers {
+		targets[w.ID] = w.Target()
 	}
 	return control.RunState{RunID: l.runID, Epoch: l.epoch, Status: l.life.Status(), Phase: l.life.Phase(),
 		Started:      l.life.Started(),
@@ -168,7 +169,7 @@ func (l *sender) startIn() time.Duration {
 		return 0
 	}
 	var ways []startline.Way
-	for _, n := range l.nodes() {
+	for _, n := range l.Nodes() {
 		ways = append(ways, l.svc.nodes.Way(n.ID()))
 	}
 	return startline.Ahead(ways, l.keeper.Took())

@@ -21,9 +21,9 @@ func TestANodeSpeaksForItsOwnRunWorkersOnly(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, v *virtual) {
 		run := v.start(fiveWorkers(engine.ScalingFixed))
 		l := v.svc.runs.Find(run.RunID)
-		w := l.worker("worker-0")
+		w := l.Worker("worker-0")
 		part := controltest.Announced([]byte("x"))
-		part.Artifact.RunID, part.Artifact.WorkerID, part.Artifact.ResultID = run.RunID, w.id, w.resultID
+		part.Artifact.RunID, part.Artifact.WorkerID, part.Artifact.ResultID = run.RunID, w.ID, w.ResultID
 		part.WorkID = control.WorkIDOf(part.Artifact)
 		nobodys := part
 		nobodys.Artifact.WorkerID = "worker-77"
@@ -38,33 +38,33 @@ func TestANodeSpeaksForItsOwnRunWorkersOnly(t *testing.T) {
 			synctest.Wait()
 		}
 		lines := len(v.store.lines())
-		says(another{}, control.RunRejected{RunID: run.RunID, WorkerID: w.id, Err: &engine.Error{Message: "no"}},
-			control.WorkerState{RunID: run.RunID, WorkerID: w.id, ResultID: w.resultID, Status: engine.WorkerFailed},
-			control.Log{LogEntry: engine.LogEntry{RunID: run.RunID, WorkerID: w.id, ResultID: w.resultID, Message: "forged"}},
+		says(another{}, control.RunRejected{RunID: run.RunID, WorkerID: w.ID, Err: &engine.Error{Message: "no"}},
+			control.WorkerState{RunID: run.RunID, WorkerID: w.ID, ResultID: w.ResultID, Status: engine.WorkerFailed},
+			control.Log{LogEntry: engine.LogEntry{RunID: run.RunID, WorkerID: w.ID, ResultID: w.ResultID, Message: "forged"}},
 			part)
-		says(w.node, nobodys)
+		says(w.Node, nobodys)
 		if len(l.finisher.parts) != 0 {
 			t.Errorf("parts of others are kept: %v", l.finisher.parts)
 		}
-		if w.state.Status != engine.WorkerRunning || l.run.Status != engine.StatusRunning {
-			t.Errorf("the run worker is %s, the run %s", w.state.Status, l.run.Status)
+		if w.State.Status != engine.WorkerRunning || l.run.Status != engine.StatusRunning {
+			t.Errorf("the run worker is %s, the run %s", w.State.Status, l.run.Status)
 		}
 		if len(l.disbelieved) != 2 {
 			t.Errorf("noted: %v", l.disbelieved)
 		}
 		// The run's loop takes it, and has what was read above behind it.
-		says(another{}, control.RunRejected{RunID: run.RunID, WorkerID: w.id, Err: &engine.Error{Message: "no"}})
+		says(another{}, control.RunRejected{RunID: run.RunID, WorkerID: w.ID, Err: &engine.Error{Message: "no"}})
 		v.wait(2e9)
 		for _, line := range v.store.lines()[lines:] {
 			if line.Message == "forged" {
 				t.Error("a line of another node is in the log")
 			}
 		}
-		says(w.node, part)
+		says(w.Node, part)
 		if len(l.finisher.parts) != 1 {
 			t.Errorf("of its own node %d parts are kept", len(l.finisher.parts))
 		}
 		delete(l.finisher.parts, part.WorkID) // nobody has it
-		says(another{}, control.RunRejected{RunID: run.RunID, WorkerID: w.id, Err: &engine.Error{Message: "no"}})
+		says(another{}, control.RunRejected{RunID: run.RunID, WorkerID: w.ID, Err: &engine.Error{Message: "no"}})
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/crew"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/scaling"
 )
@@ -15,25 +16,25 @@ func (l *scaler) followStages(ctx context.Context, now time.Time) {
 		return
 	}
 	w, at := l.sc.Workload, l.life.SinceMeasuring(now)
-	have := l.carrying()
+	have := l.Carrying()
 	soon := l.sc.Scaling.Workers(w.MostConnections(at, at+scaling.JoinLead))
-	if missing := soon - len(have); missing > 0 && len(l.workers)+missing <= l.plan.Plan.KeySlots &&
+	if missing := soon - len(have); missing > 0 && len(l.Workers)+missing <= l.plan.Plan.KeySlots &&
 		now.After(l.scale.nextJoin) {
-		var joined []*runWorker
+		var joined []*crew.Worker
 		for range missing {
 			joined = append(joined, l.scale.join(ctx, 0))
 		}
 		l.sender.tell(scaling.Change{Reason: engine.TargetInitial}, joined)
 	}
 	have, stop := l.scale.retire(have, w.MostConnections(at, at+scaling.RetireAfter))
-	var running []*runWorker
+	var running []*crew.Worker
 	for _, x := range have {
-		if x.state.Status == engine.WorkerRunning {
+		if x.State.Status == engine.WorkerRunning {
 			running = append(running, x)
 		}
 	}
-	var changed []*runWorker
-	held, _ := l.held()
+	var changed []*crew.Worker
+	held, _ := l.Held()
 	level := min(max(w.NextConnections(at, scaling.StageRamp)-held, 0), len(running)*l.sc.Scaling.PerWorkerCapacity)
 	// Those that are not needed yet, or may be needed again, wait without connections.
 	shares := engine.Spread(level, min(l.sc.Scaling.Workers(level), len(running)))
@@ -42,10 +43,10 @@ func (l *scaler) followStages(ctx context.Context, now time.Time) {
 		if i < len(shares) {
 			n = shares[i]
 		}
-		if x.connections == n {
+		if x.Connections == n {
 			continue
 		}
-		x.connections = n
+		x.Connections = n
 		changed = append(changed, x)
 	}
 	if len(changed)+len(stop) > 0 {
@@ -61,11 +62,11 @@ func (l *scaler) beginStage(a lifecycle.BeginStage) {
 		return
 	}
 	s := l.sc.Workload.Stages[a.Index]
-	workers := l.carrying()
+	workers := l.Carrying()
 	if s.TargetQPS != nil {
-		l.shareRate(workers, *s.TargetQPS)
+		l.ShareRate(workers, *s.TargetQPS)
 	} else {
-		l.shareConnections(workers, int(s.Level()))
+		l.ShareConnections(workers, int(s.Level()))
 	}
 	about := scaling.Change{Reason: engine.TargetStage, At: a.At}
 	if s.Ramp != engine.RampStep {

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/google/uuid"
-
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/crew"
 	"github.com/loadstone-db/loadstone/engine/inspect"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/scaling"
@@ -76,9 +75,9 @@ func (s *Service) start(ctx context.Context, runID, by string, most int) (engine
 		}
 	}
 	run.Status, run.Phase, run.StartTime, run.OwnerEpoch = engine.StatusRunning, preparing, engine.At(now), epoch
-	workers := firstWorkers(run.Scenario, shares)
+	workers := crew.First(run.Scenario, shares)
 	run.Waiting = nil
-	l := newLive(s, run, clock, workers, lifecycle.New(lifePlan(run, idsOf(workers))), by)
+	l := newLive(s, run, clock, workers, lifecycle.New(lifePlan(run, crew.IDsOf(workers))), by)
 	l.scale.on = s.doorman.Places(room)
 	s.carry(l)
 	return run, nil
@@ -101,16 +100,4 @@ func (s *Service) carry(l *live) {
 	s.routines.Go(func() { l.keeper.Run(s.lifetime) })
 	s.routines.Go(func() { l.loop(s.lifetime) })
 	s.relay.Look() // something may be wanted of a run that is taken over
-}
-
-// firstWorkers are the run workers that a run begins with.
-func firstWorkers(sc engine.Scenario, shares []int) []*runWorker {
-	workers := make([]*runWorker, len(shares))
-	for i, n := range shares {
-		workers[i] = &runWorker{id: scaling.WorkerID(i), group: i, resultID: uuid.NewString(), connections: n}
-	}
-	if rate := scaling.FirstRate(sc); rate != nil {
-		(&crew{}).shareRate(workers, *rate)
-	}
-	return workers
 }

@@ -21,9 +21,9 @@ func (l *timekeeper) look(now time.Time) {
 	if gap == 0 {
 		return
 	}
-	for _, w := range l.workers {
-		if w.heard = w.heard.Add(gap); w.heard.After(now) {
-			w.heard = now
+	for _, w := range l.Workers {
+		if w.Heard = w.Heard.Add(gap); w.Heard.After(now) {
+			w.Heard = now
 		}
 	}
 	l.life.StoodStill(gap)

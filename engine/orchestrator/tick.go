@@ -8,6 +8,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/crew"
 	"github.com/loadstone-db/loadstone/engine/guardrail"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -47,11 +48,11 @@ func (l *live) judgeHealth(ctx context.Context, now time.Time) {
 		return
 	}
 	var lost []string
-	for _, w := range l.workers {
-		if !w.state.Status.Ended() && now.Sub(w.heard) > deadAfter {
-			l.lose(w, fmt.Sprintf("stopped responding %.0f s ago", now.Sub(w.heard).Seconds()),
-				lifecycle.Later(w.heard, l.resumed).Add(control.FreeAfter))
-			lost = append(lost, w.id)
+	for _, w := range l.Workers {
+		if !w.State.Status.Ended() && now.Sub(w.Heard) > crew.DeadAfter {
+			l.lose(w, fmt.Sprintf("stopped responding %.0f s ago", now.Sub(w.Heard).Seconds()),
+				lifecycle.Later(w.Heard, l.resumed).Add(control.FreeAfter))
+			lost = append(lost, w.ID)
 		}
 	}
 	if len(lost) > 0 {
@@ -63,17 +64,17 @@ func (l *live) judgeHealth(ctx context.Context, now time.Time) {
 
 // aggregate folds what arrived since the last second, judges it and queues its write.
 func (l *live) aggregate(now time.Time) {
-	views := make([]aggregate.Worker, 0, len(l.workers))
-	rows := make([]store.WorkerRow, 0, len(l.workers))
+	views := make([]aggregate.Worker, 0, len(l.Workers))
+	rows := make([]store.WorkerRow, 0, len(l.Workers))
 	registered, active, completed := 0, 0, 0
 	if l.life.Placed() {
-		for _, w := range l.workers {
-			views = append(views, aggregate.Worker{WorkerID: w.id, WorkerGroupID: w.group, NodeID: w.state.NodeID,
-				Status: w.state.Status, Phase: w.state.Phase,
-				Health: l.health(w, now), LastHeartbeat: w.heard, TargetConnections: w.connections,
-				OpenConnections: w.state.OpenConnections, Silent: aggregate.Silent(w.state.Status, w.heard, now)})
+		for _, w := range l.Workers {
+			views = append(views, aggregate.Worker{WorkerID: w.ID, WorkerGroupID: w.Group, NodeID: w.State.NodeID,
+				Status: w.State.Status, Phase: w.State.Phase,
+				Health: w.Health(now), LastHeartbeat: w.Heard, TargetConnections: w.Connections,
+				OpenConnections: w.State.OpenConnections, Silent: aggregate.Silent(w.State.Status, w.Heard, now)})
 			rows = append(rows, l.heartbeat(w))
-			switch s := w.state.Status; {
+			switch s := w.State.Status; {
 			case s == engine.WorkerCompleted:
 				registered, completed = registered+1, completed+1
 			case s.Ended(): // FAILED, DEAD
@@ -111,7 +112,7 @@ func (l *live) aggregate(now time.Time) {
 	t := &store.Tick{RunID: l.runID, Epoch: l.epoch, Workers: rows, Snapshots: s.Snapshots, Logs: l.Logbook.Take(),
 		TotalOps: s.RollupOps, ErrorCount: s.RollupErrors, CurrentQPS: s.Payload.Ops.CurrentPerSec,
 		WorkersRegistered: registered, WorkersActive: active, WorkersCompleted: completed}
-	if l.life.Started() && s.Reported() && (len(s.Snapshots) > 0 || !l.allEnded()) && s.Tells() {
+	if l.life.Started() && s.Reported() && (len(s.Snapshots) > 0 || !l.AllEnded()) && s.Tells() {
 		p := s.Point(now, now.Sub(r.StartTime.Time), s.PhaseOf(l.life.Phase()))
 		t.Point = &p
 	}
@@ -122,11 +123,11 @@ func (l *live) aggregate(now time.Time) {
 }
 
 // heartbeat is what is stored of a run worker each second.
-func (l *live) heartbeat(w *runWorker) store.WorkerRow {
-	row := store.WorkerRow{RunID: l.runID, WorkerID: w.id, WorkerGroupID: w.group, NodeID: w.state.NodeID,
-		ResultID: w.resultID, Status: w.state.Status, Phase: w.state.Phase, LastHeartbeat: w.heard, Error: w.why}
-	if w.state.Err != nil {
-		row.Error = w.state.Err.Message
+func (l *live) heartbeat(w *crew.Worker) store.WorkerRow {
+	row := store.WorkerRow{RunID: l.runID, WorkerID: w.ID, WorkerGroupID: w.Group, NodeID: w.State.NodeID,
+		ResultID: w.ResultID, Status: w.State.Status, Phase: w.State.Phase, LastHeartbeat: w.Heard, Error: w.Why}
+	if w.State.Err != nil {
+		row.Error = w.State.Err.Message
 	}
 	return row
 }

@@ -1,4 +1,4 @@
-package orchestrator
+package crew
 
 import (
 	"slices"
@@ -19,9 +19,9 @@ func (n named) Send(control.ToNode) error { return nil }
 // targets of its own run workers and of those of which nobody knows where they are.
 func TestNodesHearWhatIsForThem(t *testing.T) {
 	a, b := named("a"), named("b")
-	var c crew
+	var c Crew
 	for id, n := range map[string]fleet.Node{"worker-0": a, "worker-1": b, "worker-2": a, "worker-3": nil} {
-		c.enlist(&runWorker{id: id, node: n})
+		c.Enlist(&Worker{ID: id, Node: n})
 	}
 	all := []fleet.Node{a, b}
 	for _, s := range []struct {
@@ -34,15 +34,15 @@ func TestNodesHearWhatIsForThem(t *testing.T) {
 		{engine.EventData{Scope: engine.ScopeWorker, WorkerID: "worker-3"}, all},
 		{engine.EventData{Scope: engine.ScopeWorker, WorkerID: "another"}, all},
 	} {
-		if got := c.hearing(engine.Event{Data: s.data}, all); !slices.Equal(got, s.want) {
+		if got := c.Hearing(engine.Event{Data: s.data}, all); !slices.Equal(got, s.want) {
 			t.Errorf("%+v is told to %v, not %v", s.data, got, s.want)
 		}
 	}
 	state := control.RunState{RunID: "r", Targets: map[string]engine.WorkerTarget{}}
-	for i, w := range c.workers {
-		state.Targets[w.id] = engine.WorkerTarget{TargetConnections: i + 1}
+	for i, w := range c.Workers {
+		state.Targets[w.ID] = engine.WorkerTarget{TargetConnections: i + 1}
 	}
-	on := c.carriers()
+	on := c.Carriers()
 	own := state.Of(on[a], on[nil])
 	for _, id := range []string{"worker-0", "worker-2", "worker-3"} {
 		if own.Targets[id] != state.Targets[id] {
