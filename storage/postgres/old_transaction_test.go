@@ -85,6 +85,47 @@ func entriesRead(t testing.TB, q refreshrows.Queue, dsn string) int64 {
 		WHERE indexrelname = 'pending_refreshes_order'`)
 }
 
+// TestAReleaseReadsNoTableInWhole: sessions keep their plans, and one that was made while the queue was empty would
+// read all dead rows of it later, at every release.
+func TestAReleaseReadsNoTableInWhole(t *testing.T) {
+	_, dsn := open(t)
+	q := queueOf(t, dsn, 1)
+	if ask[int](t, dsn, "SELECT current_setting('server_version_num')::int") < 150000 {
+		t.Skip("this Postgres cannot be made to say what it has counted")
+	}
+	scans := func() int64 {
+		if _, err := q.Pool.Exec(t.Context(), "SELECT pg_stat_force_next_flush()"); err != nil {
+			t.Fatal(err)
+		}
+		return ask[int64](t, dsn, `SELECT coalesce(sum(seq_scan), 0)::bigint FROM pg_stat_user_tables WHERE relname IN
+			('pending_refreshes', 'refresh_claims', 'refresh_subtasks')`)
+	}
+	const jobs = 200
+	fill(t, q, 0, jobs)
+	if _, err := q.Pool.Exec(t.Context(), "ANALYZE pending_refreshes, refresh_claims, refresh_subtasks"); err != nil {
+		t.Fatal(err)
+	}
+	before := scans()
+	for i, result := range []refresh.Result{{Rows: 1}, {Error: "no"}, {Gone: true}, {Unchanged: true}} {
+		for batch := range 10 {
+			claims, err := q.ClaimRefreshes(t.Context(), "w", refresh.Life, 1+i+batch%2)
+			if err != nil || len(claims) != 1+i+batch%2 {
+				t.Fatal(claims, err)
+			}
+			ended := make([]refresh.Ended, len(claims))
+			for i, one := range claims {
+				ended[i] = refresh.Ended{Claim: one, Result: result}
+			}
+			if lost, err := q.ReleaseRefreshes(t.Context(), ended); err != nil || len(lost) != 0 {
+				t.Fatal(lost, err)
+			}
+		}
+	}
+	if n := scans() - before; n != 0 {
+		t.Errorf("claims and releases have read tables in whole %d times", n)
+	}
+}
+
 // TestClaimsBesideAnOldTransaction is an hour of 50 jobs a second with a transaction of 15 minutes in it, at six times
 // the pace: as many jobs, as many dead rows. It belongs to make soak, and says what it measured.
 func TestClaimsBesideAnOldTransaction(t *testing.T) {

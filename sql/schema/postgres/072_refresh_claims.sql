@@ -76,7 +76,7 @@ END $$;
 -- divide_refresh gives a table's own claim back and has the parts of the table refreshed in its place, each a task of
 -- its own. When all are there the table is due again. anew forgets the parts of an earlier division.
 CREATE OR REPLACE FUNCTION divide_refresh(tbl text, held bigint, parts text[], anew boolean) RETURNS boolean
-    LANGUAGE plpgsql AS $$
+    LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
     entry  pending_refreshes;
 BEGIN
@@ -103,10 +103,10 @@ END $$;
 
 -- release_refresh ends a claim with the result of the refresh, all in one statement; false when the claim is lost,
 -- and then nothing has changed. pauses are how long to wait after the first failure, the second, …; with one more the
--- task has failed.
+-- task has failed. Here and below no plan that was made while a table was small may read all of it later.
 CREATE OR REPLACE FUNCTION release_refresh(tbl text, sub text, held bigint, failure text, how text, why text,
     row_total bigint, byte_total bigint, unchanged boolean, gone boolean, pauses double precision[])
-    RETURNS boolean LANGUAGE plpgsql AS $$
+    RETURNS boolean LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
     c         refresh_claims;
     moment    timestamptz;
@@ -172,6 +172,57 @@ BEGIN
         VALUES (tbl, sub, c.worker_id, held, c.claimed_at, moment, how, why, row_total, byte_total,
             CASE WHEN NOT unchanged THEN extract(epoch FROM moment - oldest) END, failure);
     RETURN true;
+END $$;
+
+-- release_refreshes ends several claims in one transaction and returns the epochs of those that were held. Most of what
+-- ends many at a time are runs that were taken in: they are ended together, statement by statement; what has failed, and
+-- what belongs to all of a table, one by one.
+CREATE OR REPLACE FUNCTION release_refreshes(tables text[], subs text[], helds bigint[], failures text[], hows text[],
+    whys text[], row_totals bigint[], byte_totals bigint[], unchangeds boolean[], gones boolean[],
+    pauses double precision[]) RETURNS SETOF bigint LANGUAGE plpgsql
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+DECLARE
+    wholes   text[];
+    ended    bigint[];
+    changed  text[];
+    tbl      text;
+    moment   timestamptz;
+BEGIN
+    -- The order of locks is that of release_refresh.
+    PERFORM FROM pending_refreshes p WHERE (p.dynamic_table, p.subtask) IN (SELECT * FROM unnest(tables, subs)
+            UNION SELECT t, '' FROM unnest(tables) AS t)
+        ORDER BY p.dynamic_table, p.subtask FOR UPDATE;
+    wholes := ARRAY(SELECT DISTINCT t FROM unnest(tables) AS t WHERE EXISTS (SELECT FROM pending_refreshes p
+        WHERE p.dynamic_table = t AND p.subtask = ''));
+    moment := clock_timestamp();
+    WITH done AS (DELETE FROM refresh_claims c USING unnest(tables, subs, helds, failures, hows, whys, row_totals,
+                byte_totals, unchangeds, gones)
+                AS e (tbl, sub, held, failure, how, why, row_total, byte_total, unchanged, gone)
+            WHERE c.dynamic_table = e.tbl AND c.subtask = e.sub AND c.epoch = e.held AND c.expires_at > clock_timestamp()
+                AND e.sub <> '' AND e.failure = '' AND e.tbl <> ALL (wholes)
+            RETURNING e.*, c.worker_id, c.claimed_at),
+        entries AS (DELETE FROM pending_refreshes p USING done d WHERE p.dynamic_table = d.tbl AND p.subtask = d.sub
+            RETURNING d.held, p.enqueued_at),
+        forgotten AS (DELETE FROM refresh_subtasks u USING done d
+            WHERE d.gone AND u.dynamic_table = d.tbl AND u.subtask = d.sub),
+        known AS (INSERT INTO refresh_subtasks AS old (dynamic_table, subtask, status, as_of)
+            SELECT d.tbl, d.sub, 'DONE', d.claimed_at FROM done d WHERE NOT d.gone ORDER BY d.tbl, d.sub
+            ON CONFLICT (dynamic_table, subtask) DO UPDATE SET status = 'DONE', as_of = excluded.as_of, failures = 0,
+                error = '', updated_at = excluded.updated_at),
+        told AS (INSERT INTO refresh_history (dynamic_table, subtask, worker_id, epoch, started_at, ended_at,
+                refresh_mode, note, row_count, byte_count, lag_seconds)
+            SELECT d.tbl, d.sub, d.worker_id, d.held, d.claimed_at, greatest(moment, d.claimed_at), d.how, d.why,
+                d.row_total, d.byte_total, CASE WHEN NOT d.unchanged THEN extract(epoch FROM moment - n.enqueued_at) END
+            FROM done d JOIN entries n USING (held) ORDER BY d.held)
+        SELECT array_agg(d.held), array_agg(DISTINCT d.tbl) FILTER (WHERE NOT d.unchanged) INTO ended, changed FROM done d;
+    RETURN QUERY SELECT unnest(ended);
+    FOREACH tbl IN ARRAY coalesce(changed, '{}') LOOP
+        PERFORM tell_refresh_readers(tbl);
+    END LOOP;
+    RETURN QUERY SELECT e.held FROM unnest(tables, subs, helds, failures, hows, whys, row_totals, byte_totals,
+            unchangeds, gones) AS e (tbl, sub, held, failure, how, why, row_total, byte_total, unchanged, gone)
+        WHERE (e.sub = '' OR e.failure <> '' OR e.tbl = ANY (wholes)) AND release_refresh(e.tbl, e.sub, e.held, e.failure,
+            e.how, e.why, e.row_total, e.byte_total, e.unchanged, e.gone, pauses);
 END $$;
 
 -- tell_refresh_readers says to the tables that read one that it has changed. Those that know of a change already, and

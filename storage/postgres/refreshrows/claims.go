@@ -174,11 +174,7 @@ func (q Queue) ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.Re
 	if len(r.Parts) > 0 {
 		return q.divide(ctx, c, r)
 	}
-	lost, err := q.ReleaseRefreshes(ctx, []refresh.Ended{{Claim: c, Result: r}})
-	if err == nil && len(lost) > 0 {
-		return lostClaim(c)
-	}
-	return err
+	return q.release(ctx, c, r)
 }
 
 // divide has the parts of a table refreshed in the place of all of it.
@@ -193,9 +189,30 @@ func (q Queue) divide(ctx context.Context, c refresh.Claim, r refresh.Result) er
 	return dberr.Failed("dividing a refresh", err)
 }
 
+// release ends one claim.
+func (q Queue) release(ctx context.Context, c refresh.Claim, r refresh.Result) error {
+	var held bool
+	err := undeadlocked(func() error {
+		return q.Pool.QueryRow(ctx, "SELECT release_refresh($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", c.Table,
+			c.Subtask, c.Epoch, store.CleanText(r.Error), string(r.Mode), store.CleanText(r.Note), r.Rows, r.Bytes, r.Unchanged,
+			r.Gone, pauses()).Scan(&held)
+	})
+	if err == nil && !held {
+		return lostClaim(c)
+	}
+	return dberr.Failed("releasing the claim on a refresh", err)
+}
+
 // ReleaseRefreshes implements store.Refreshes. The claims end in the order of their tasks, so that two that end several
 // at once seldom wait for each other.
 func (q Queue) ReleaseRefreshes(ctx context.Context, ended []refresh.Ended) (lost []refresh.Claim, err error) {
+	if len(ended) == 1 {
+		err := q.release(ctx, ended[0].Claim, ended[0].Result)
+		if errors.Is(err, store.ErrClaimLost) {
+			return []refresh.Claim{ended[0].Claim}, nil
+		}
+		return nil, err
+	}
 	ended = slices.Clone(ended)
 	slices.SortFunc(ended, func(a, b refresh.Ended) int {
 		return cmp.Or(strings.Compare(a.Claim.Table, b.Claim.Table), strings.Compare(a.Claim.Subtask, b.Claim.Subtask))
@@ -211,20 +228,16 @@ func (q Queue) ReleaseRefreshes(ctx context.Context, ended []refresh.Ended) (los
 		unchanged, gone = append(unchanged, e.Result.Unchanged), append(gone, e.Result.Gone)
 	}
 	err = undeadlocked(func() error {
-		answers, err := q.Pool.Query(ctx, `SELECT release_refresh(tbl, sub, epoch, failure, how, why, row_total, byte_total,
-				unchanged, gone, $11)
-			FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[],
-				$9::boolean[], $10::boolean[])
-				AS e (tbl, sub, epoch, failure, how, why, row_total, byte_total, unchanged, gone)`,
-			tables, subtasks, epochs, failures, modes, notes, rows, bytes, unchanged, gone, pauses())
+		answers, err := q.Pool.Query(ctx, "SELECT release_refreshes($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", tables,
+			subtasks, epochs, failures, modes, notes, rows, bytes, unchanged, gone, pauses())
 		if err != nil {
 			return err
 		}
-		held, err := pgx.CollectRows(answers, pgx.RowTo[bool])
+		held, err := pgx.CollectRows(answers, pgx.RowTo[int64])
 		lost = nil
-		for i, yes := range held {
-			if !yes {
-				lost = append(lost, ended[i].Claim)
+		for _, e := range ended {
+			if !slices.Contains(held, e.Claim.Epoch) {
+				lost = append(lost, e.Claim)
 			}
 		}
 		return err
