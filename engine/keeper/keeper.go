@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -195,16 +197,20 @@ func (k *Keeper) SaveTick(t *store.Tick) {
 // Transition queues a change. expected are its events with the sequence ids
 // that they are going to have.
 func (k *Keeper) Transition(t store.Transition, expected []engine.Event) *Write {
+	// By their ids the store knows them again: one attempt may be committed when the next one is under way.
+	for i := range t.Events {
+		t.Events[i].EventID = uuid.NewString()
+	}
 	return k.push(&Write{name: "a transition to " + string(t.To), do: func(ctx context.Context, again bool) error {
 		if again {
 			// The attempt before may have been committed although its answer was lost.
-			if done, err := k.applied(ctx, t, expected); err != nil || done {
+			if done, err := k.applied(ctx, t); err != nil || done {
 				return err
 			}
 		}
 		got, err := k.store.Transition(ctx, t)
 		if errors.Is(err, store.ErrConflict) {
-			if done, lookErr := k.applied(ctx, t, expected); lookErr == nil && done {
+			if done, lookErr := k.applied(ctx, t); lookErr == nil && done {
 				return nil
 			}
 		}
@@ -217,13 +223,10 @@ func (k *Keeper) Transition(t store.Transition, expected []engine.Event) *Write 
 }
 
 // applied reports whether the store already shows what t asks for.
-func (k *Keeper) applied(ctx context.Context, t store.Transition, expected []engine.Event) (bool, error) {
-	if len(expected) > 0 {
-		events, err := k.store.Events(ctx, k.runID, expected[0].SequenceID-1)
-		if err != nil {
-			return false, err
-		}
-		return len(events) > 0 && events[0].SequenceID == expected[0].SequenceID && events[0].Type == expected[0].Type, nil
+func (k *Keeper) applied(ctx context.Context, t store.Transition) (bool, error) {
+	if len(t.Events) > 0 {
+		events, err := k.store.Events(ctx, k.runID, 0)
+		return slices.ContainsFunc(events, func(e engine.Event) bool { return e.EventID == t.Events[0].EventID }), err
 	}
 	run, err := k.store.Run(ctx, k.runID)
 	if err != nil {

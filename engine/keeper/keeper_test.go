@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/store/memstore"
 )
 
 // lost is a store in which another server owns the run.
@@ -69,4 +71,48 @@ func TestResultsAreWrittenInTheOwnersEpoch(t *testing.T) {
 	if stored != 1 {
 		t.Errorf("stored %d times", stored)
 	}
+}
+
+// late is a store that commits a transition only after its caller has seen an error, has looked whether it was
+// made, and has begun to make it again.
+type late struct {
+	*memstore.Store
+	under []store.Transition
+	tried int
+}
+
+func (l *late) Transition(ctx context.Context, t store.Transition) ([]engine.Event, error) {
+	if l.tried++; l.tried == 1 {
+		l.under = append(l.under, t)
+		return nil, store.ErrUnavailable
+	}
+	for _, before := range l.under {
+		if _, err := l.Store.Transition(ctx, before); err != nil {
+			return nil, err
+		}
+	}
+	l.under = nil
+	return l.Store.Transition(ctx, t)
+}
+
+// TestAnEventIsStoredOnceHoweverLateItsCommit: a change of phase leaves the status as it is, so that nothing but
+// the ids of its events tells a second attempt that the first one was committed meanwhile.
+func TestAnEventIsStoredOnceHoweverLateItsCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &late{Store: memstore.New()}
+		ctx := t.Context()
+		if err := s.CreateRun(ctx, engine.Run{RunID: "r"}); err != nil {
+			t.Fatal(err)
+		}
+		k := New(s, "r", 0, zerolog.Nop())
+		w := k.Transition(store.Transition{RunID: "r", Events: []engine.Event{{Type: engine.EventSetPhase},
+			{Type: engine.EventSetPhase}}}, []engine.Event{{SequenceID: 1}, {SequenceID: 2}})
+		k.Close()
+		k.Run(ctx)
+		<-w.Done()
+		events, err := s.Events(ctx, "r", 0)
+		if w.Err() != nil || err != nil || len(events) != 2 || s.tried != 2 {
+			t.Errorf("%d events after %d attempts, %v, %v", len(events), s.tried, w.Err(), err)
+		}
+	})
 }

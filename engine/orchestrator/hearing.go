@@ -4,6 +4,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/registry"
 )
 
 // hearing brings what the nodes say to the runs that it is about.
@@ -60,13 +61,10 @@ func (h hearing) Stranger(from fleet.Node, w control.WorkerState) { h.s.recovery
 func (h hearing) Aside(p control.AsidePart) { h.s.recovery.Aside(p) }
 
 // carrier is the service as recovery sees it.
-type carrier struct{ s *Service }
-
-// Has reports whether the process carries the run, or is starting it.
-func (c carrier) Has(runID string) bool { return c.s.runs.Has(runID) }
-
-// Closing reports whether the process takes nothing over any more.
-func (c carrier) Closing() bool { return c.s.runs.Closed() }
+type carrier struct {
+	*registry.Registry[*live]
+	s *Service
+}
 
 // SetBack undoes what the preparation of a run started.
 func (c carrier) SetBack(run engine.Run, plan *engine.Plan) string { return c.s.setBack(run, plan) }

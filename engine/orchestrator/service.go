@@ -185,7 +185,7 @@ func New(opts Options) *Service {
 		Skipped: s.enrichments.Skipped})
 	s.recovery = recovery.New(recovery.Options{Store: opts.Store, Version: opts.Version, Owner: s.opts.Owner,
 		Log: opts.Log, Lifetime: s.lifetime, Go: s.routines.Go, Outcomes: s.outcomes, Nodes: s.nodes,
-		Enrichments: s.enrichments, Live: carrier{s}})
+		Enrichments: s.enrichments, Live: carrier{s.runs, s}})
 	s.relay = relay.New(relay.Options{Store: opts.Store, Server: s.opts.Owner, Log: opts.Log, Do: s.relayed})
 	return s
 }

@@ -45,7 +45,7 @@ func (s *Service) finishes(runID string) {
 func (s *Service) Watch() lease.Watch[engine.Run] {
 	return lease.Watch[engine.Run]{What: "runs", Log: s.opts.Log,
 		Renew: func(ctx context.Context) error {
-			return s.opts.Store.RenewLeases(ctx, s.opts.Owner, s.opts.Enrichments.Runs())
+			return s.opts.Store.RenewLeases(ctx, s.opts.Owner, s.inHand())
 		},
 		Expired: s.expired,
 		ID:      func(run engine.Run) string { return run.RunID },
@@ -61,7 +61,7 @@ func (s *Service) Watch() lease.Watch[engine.Run] {
 // expired are the runs with an expired lease that this process does not have in its
 // hands. Before it looks for them it takes in what other servers have let go of.
 func (s *Service) expired(ctx context.Context) ([]engine.Run, error) {
-	if s.opts.Live.Closing() {
+	if s.opts.Live.Closed() {
 		return nil, nil
 	}
 	// What cannot be done of one run holds up no other.
@@ -109,6 +109,14 @@ func (s *Service) finishLeft(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// inHand are the runs whose leases this process renews. Those that are its owner's and nobody's work, because the
+// store has made the change that gave them to it later than it was waited for, are left to expire.
+func (s *Service) inHand() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Concat(s.opts.Live.Held(), s.opts.Enrichments.Runs(), slices.Collect(maps.Keys(s.finishing)))
 }
 
 // handles reports whether this process has a run in its hands.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -27,7 +29,8 @@ type alone struct {
 }
 
 func (*alone) Has(string) bool       { return false }
-func (*alone) Closing() bool         { return false }
+func (*alone) Held() []string        { return nil }
+func (*alone) Closed() bool          { return false }
 func (*alone) Resume(Resumed) string { return "nobody does here" }
 
 func (*alone) Ask(context.Context, control.RunState) {}
@@ -96,6 +99,49 @@ func TestARunOfAnEarlierProcessIsEnded(t *testing.T) {
 	if r.handles("r") {
 		t.Error("it is still in hand")
 	}
+}
+
+// TestARunThatNobodyCarriesLosesItsLease: its start was committed after the server had given it up and had found it
+// PREPARED still. The lease was renewed with those of the owner's other runs, so that the run never ended.
+func TestARunThatNobodyCarriesLosesItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var routines sync.WaitGroup
+		defer routines.Wait()
+		defer cancel()
+		s := memstore.New()
+		folder, err := results.Open(filepath.Join(t.TempDir(), "results"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		traits := func(*engine.Plan) target.Traits { return target.Traits{} }
+		enrichments := enrichment.New(enrichment.Options{Store: s, Results: folder, Log: zerolog.Nop(), Lifetime: ctx,
+			Go: routines.Go, Traits: traits})
+		live := &alone{}
+		r := New(Options{Store: s, Version: "test", Owner: "a", Log: zerolog.Nop(), Lifetime: ctx, Go: routines.Go,
+			Outcomes: outcome.New(outcome.Options{Store: s, Results: folder, Log: zerolog.Nop(), Traits: traits,
+				Skipped: enrichments.Skipped}), Enrichments: enrichments, Live: live, Nodes: live})
+		routines.Go(func() { r.Watch().Keep(ctx) })
+		for _, err := range []error{
+			s.CreateRun(ctx, engine.Run{RunID: "r", ResultID: "r", Status: engine.StatusPrepared,
+				Phase: engine.PhasePreparing, WorkersExpected: 1}),
+			func() error { r.Insist("r", time.Now()); return nil }(), // nothing is there to be ended yet
+			func() error {
+				_, err := s.Transition(ctx, store.Transition{RunID: "r", From: []engine.Status{engine.StatusPrepared},
+					To: engine.StatusRunning, Owner: "a"})
+				return err
+			}(),
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(store.Lease + 20*time.Second)
+		synctest.Wait()
+		if run, err := s.Run(ctx, "r"); err != nil || !run.Status.Terminal() || run.Phase != engine.PhaseNone {
+			t.Errorf("the run is %s, %s: %v", run.Status, run.Phase, err)
+		}
+	})
 }
 
 // faltering cannot read runs a few times.

@@ -47,8 +47,10 @@ type Options struct {
 type Live interface {
 	// Has reports whether the process carries the run, or is starting it.
 	Has(runID string) bool
-	// Closing reports whether the process takes nothing over any more.
-	Closing() bool
+	// Held are the runs that the process carries or is starting.
+	Held() []string
+	// Closed reports whether the process takes nothing over any more.
+	Closed() bool
 	// Resume goes on with a run that another process carried, or says why it cannot.
 	Resume(r Resumed) (why string)
 	// SetBack undoes what the preparation of a run started; it returns a sentence when that failed.

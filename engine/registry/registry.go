@@ -4,6 +4,8 @@ package registry
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -178,6 +180,13 @@ func (r *Registry[R]) Closed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.closing
+}
+
+// Held are the runs that are live here, or being started.
+func (r *Registry[R]) Held() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Concat(slices.Collect(maps.Keys(r.carried)), slices.Collect(maps.Keys(r.starting)))
 }
 
 // Owned are the runs that this process owns, leased: those whose lease has not expired.

@@ -7,7 +7,8 @@
 // spool and its Parquet files, and the results in a folder are what runs in production.
 // The network between them, the control store (memstore behind a layer of delays, outages and
 // commits whose answer is lost), the load of a run worker, and the crashes of processes are
-// played. Time is that of a synctest bubble.
+// played. Some writes are committed only when their caller has given them up, and while it makes them again: until
+// then their run is locked, as its row is in Postgres. Time is that of a synctest bubble.
 //
 // # One loop
 //
@@ -26,16 +27,14 @@
 // was issued against what the run says in the end; what seconds count against what was done,
 // and the sum of all snapshots against that in another order, some of them twice; and that nobody
 // issues who has spoken with the owner of a run since it was stopped. TestSeededBugsAreFound takes out
-// fencing, the deadline, the removal of duplicates, stops, and the counting of snapshots by their
-// number, one at a time.
+// fencing, the deadline, the removal of duplicates, stops, the counting of snapshots by their
+// number, the ids by which the store knows events again, and the expiry of leases, one at a time.
 //
 // # What is not played
 //
 // A run worker of an AUTO or BOUNDED run that joins because the rate is missed: the others are told
 // to bear less at the same time as it is told to bear more, so that for as long as one of them does
-// not hear it, more than the rate is offered. Commits that happen after the next attempt of
-// the same call: transitions have no key by which a store could know them again. Stages, searches,
-// clocks that are off, and slow disks.
+// not hear it, more than the rate is offered. Stages, searches, clocks that are off, and slow disks.
 //
 // # A seed that fails
 //

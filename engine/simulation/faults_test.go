@@ -12,6 +12,7 @@ import (
 func (s *simulation) plan() {
 	s.storeSlow = []time.Duration{0, 0, 0, 50 * time.Millisecond, 700 * time.Millisecond}[s.w.chance.IntN(5)]
 	s.ambiguous = []int{1_000_000, 60, 20, 8}[s.w.chance.IntN(4)]
+	s.lateCommits = []int{1_000_000, 60, 20, 8}[s.w.chance.IntN(4)]
 	for range s.w.chance.IntN(9) {
 		s.w.after(s.w.between(0, 2*time.Minute), s.fault)
 	}

@@ -130,6 +130,8 @@ func TestSeededBugsAreFound(t *testing.T) {
 		{withoutDeduplication, "invariant 7:", 40},
 		{withoutStop, "invariant 7:", 40},
 		{withoutCounting, "invariant 5:", 40},
+		{withoutKeys, "invariant 7:", 120},
+		{withoutLapse, "invariant 2:", 120},
 	} {
 		t.Run(string(tc.missing), func(t *testing.T) {
 			t.Parallel()

@@ -35,6 +35,8 @@ const (
 	withoutDeduplication without = "deduplication"
 	withoutStop          without = "stop"     // nodes never hear that a run is to end
 	withoutCounting      without = "counting" // a snapshot counts as often as it comes
+	withoutKeys          without = "keys"     // the store does not know an event again
+	withoutLapse         without = "lapse"    // all leases of an owner are renewed, those of runs that nobody carries too
 )
 
 // mostVirtual is how long everything that was accepted may take to end once faults are healed: the
@@ -68,8 +70,10 @@ type simulation struct {
 	calm      atomic.Bool
 	storeAway bool
 	storeSlow time.Duration
-	// ambiguous: one call in so many is committed and its answer lost.
-	ambiguous int
+	// ambiguous: one call in so many is committed and its answer lost; lateCommits: or is committed when its answer
+	// is lost already. locked is what waits for such a one, by run.
+	ambiguous, lateCommits int
+	locked                 map[string][]func()
 }
 
 // server is one life of a server.
@@ -97,7 +101,7 @@ func simulate(t *testing.T, seed uint64, missing without) (wrong []string, trace
 	defer func() { _ = os.RemoveAll(dir) }()
 	synctest.Test(t, func(t *testing.T) {
 		s := &simulation{t: t, w: newWorld(seed), seed: seed, without: missing, dir: dir, store: memstore.New(),
-			runs: map[string]engine.Scenario{}, ambiguous: 100}
+			runs: map[string]engine.Scenario{}, ambiguous: 100, lateCommits: 100, locked: map[string][]func(){}}
 		s.model = &model{sim: s, ticks: map[string]map[int64]int64{}, stops: map[string]time.Time{},
 			heard: map[string][]*engine.WorkerSnapshot{}}
 		if s.results, err = results.Open(filepath.Join(dir, "results")); err != nil {

@@ -21,41 +21,50 @@ type controlStore struct {
 	srv *server
 }
 
-// asked lets a call happen when the loop says so.
+// asked lets a call that only reads happen when the loop says so.
 func asked[T any](s controlStore, ctx context.Context, name string, do func(context.Context) (T, error)) (T, error) {
+	return call(s, ctx, name, "", do)
+}
+
+// call lets a call happen when the loop says so. on is the run whose row a write locks, empty for what only reads.
+func call[T any](s controlStore, ctx context.Context, name, on string, do func(context.Context) (T, error)) (T, error) {
 	type answer struct {
 		v   T
 		err error
 	}
-	reply := make(chan answer, 1)
+	reply := make(chan answer, 2) // a late one comes after that which nobody has waited for
 	sim := s.srv.sim
 	away := fmt.Errorf("%s: %w", name, store.ErrUnavailable)
 	if s.srv.dead.Load() {
 		var none T
 		return none, away // nobody sees what a process that has ended would still ask
 	}
-	sim.w.hand("store "+s.srv.name+" "+name, func() {
-		sim.w.after(sim.storeDelay(), func() {
-			switch {
-			case ctx.Err() != nil: // nobody waits, and the transaction is rolled back
-			case s.srv.dead.Load():
+	happens := func() {
+		switch {
+		case ctx.Err() != nil: // nobody waits, and the transaction is rolled back
+		case s.srv.dead.Load():
+			reply <- answer{err: away}
+		case s.srv.paused:
+			s.srv.hears(func() { reply <- answer{err: away} })
+		case sim.storeAway:
+			sim.w.note("%s %s: away", s.srv.name, name)
+			reply <- answer{err: away}
+		case on != "" && !sim.calm.Load() && sim.w.oneIn(sim.lateCommits):
+			sim.commitsLate(s.srv.name+" "+name, on, func() error { _, err := do(context.Background()); return err },
+				func() { s.srv.hears(func() { reply <- answer{err: away} }) })
+		default:
+			v, err := do(context.Background())
+			if !sim.calm.Load() && sim.w.oneIn(sim.ambiguous) {
+				sim.w.note("%s %s: %s, and the answer is lost", s.srv.name, name, short(err))
 				reply <- answer{err: away}
-			case s.srv.paused:
-				s.srv.resumed = append(s.srv.resumed, func() { reply <- answer{err: away} })
-			case sim.storeAway:
-				sim.w.note("%s %s: away", s.srv.name, name)
-				reply <- answer{err: away}
-			default:
-				v, err := do(context.Background())
-				if !sim.calm.Load() && sim.w.oneIn(sim.ambiguous) {
-					sim.w.note("%s %s: %s, and the answer is lost", s.srv.name, name, short(err))
-					reply <- answer{err: away}
-					return
-				}
-				sim.w.note("%s %s: %s", s.srv.name, name, short(err))
-				reply <- answer{v, err}
+				return
 			}
-		})
+			sim.w.note("%s %s: %s", s.srv.name, name, short(err))
+			reply <- answer{v, err}
+		}
+	}
+	sim.w.hand("store "+s.srv.name+" "+name, func() {
+		sim.w.after(sim.storeDelay(), func() { sim.unlocked(on, happens) })
 	})
 	select {
 	case a := <-reply:
@@ -64,6 +73,51 @@ func asked[T any](s controlStore, ctx context.Context, name string, do func(cont
 		var none T
 		return none, fmt.Errorf("%s: %w", name, ctx.Err())
 	}
+}
+
+// hears lets something reach the process, when it goes on if it is stopped.
+func (srv *server) hears(what func()) {
+	if srv.paused {
+		srv.resumed = append(srv.resumed, what)
+		return
+	}
+	what()
+}
+
+// anyRun is what writes lock that are about the runs of an owner: they are one statement, lock no run for longer
+// than it takes, and may come after what was written later.
+const anyRun = "any run"
+
+// commitsLate has a write be committed when its caller has heard that the store is away, or waits no longer. Until
+// then its run is locked as the row of it is in Postgres: nothing else is written, and what is read is as it was.
+func (s *simulation) commitsLate(name, on string, do func() error, lost func()) {
+	most := []time.Duration{300 * time.Millisecond, 4 * time.Second, 30 * time.Second}[s.w.chance.IntN(3)]
+	late := s.w.between(time.Millisecond, most)
+	s.w.note("%s: is committed in %v", name, late)
+	if s.w.oneIn(2) {
+		s.w.after(s.w.between(0, late), lost) // else the caller waits for as long as it does
+	}
+	if on != anyRun {
+		s.locked[on] = nil
+	}
+	s.w.after(late, func() {
+		s.w.note("%s, late: %s", name, short(do()))
+		lost()
+		waiting := s.locked[on]
+		delete(s.locked, on)
+		for _, again := range waiting {
+			s.unlocked(on, again)
+		}
+	})
+}
+
+// unlocked does something when no write to a run is under way.
+func (s *simulation) unlocked(on string, do func()) {
+	if waiting, locked := s.locked[on]; locked {
+		s.locked[on] = append(waiting, do)
+		return
+	}
+	do()
 }
 
 func short(err error) string {
@@ -111,13 +165,20 @@ func (s controlStore) ExpiredRuns(ctx context.Context) ([]engine.Run, error) {
 }
 
 func (s controlStore) Claim(ctx context.Context, c store.Claim) (int64, error) {
-	return asked(s, ctx, fmt.Sprintf("Claim %s for %s", c.RunID, c.Owner), func(ctx context.Context) (int64, error) {
+	name := fmt.Sprintf("Claim %s for %s", c.RunID, c.Owner)
+	return call(s, ctx, name, anyRun, func(ctx context.Context) (int64, error) {
 		return watched(s, c.RunID, 0, func() (int64, error) { return s.Store.Claim(ctx, c) })
 	})
 }
 
 func (s controlStore) RenewLeases(ctx context.Context, owner string, runs []string) error {
-	_, err := asked(s, ctx, "RenewLeases", func(ctx context.Context) (struct{}, error) {
+	_, err := call(s, ctx, "RenewLeases", anyRun, func(ctx context.Context) (struct{}, error) {
+		if s.srv.sim.without == withoutLapse {
+			live, _ := s.Store.LiveRuns(ctx)
+			for _, run := range live {
+				runs = append(runs, run.RunID)
+			}
+		}
 		return struct{}{}, s.Store.RenewLeases(ctx, owner, runs)
 	})
 	return err
@@ -125,10 +186,16 @@ func (s controlStore) RenewLeases(ctx context.Context, owner string, runs []stri
 
 func (s controlStore) Transition(ctx context.Context, t store.Transition) ([]engine.Event, error) {
 	name := fmt.Sprintf("Transition %s@%d to %q with %d events", t.RunID, t.Epoch, t.To, len(t.Events))
-	return asked(s, ctx, name, func(ctx context.Context) ([]engine.Event, error) {
+	return call(s, ctx, name, t.RunID, func(ctx context.Context) ([]engine.Event, error) {
 		return watched(s, t.RunID, t.Epoch, func() ([]engine.Event, error) {
 			if s.srv.sim.without == withoutFencing && t.Epoch != 0 {
 				t.Epoch = s.epoch(t.RunID)
+			}
+			if m := s.srv.sim.without; m == withoutKeys || m == withoutDeduplication {
+				t.Events = slices.Clone(t.Events)
+				for i := range t.Events {
+					t.Events[i].EventID = ""
+				}
 			}
 			events, err := s.Store.Transition(ctx, t)
 			if err == nil {
@@ -146,7 +213,7 @@ func (s controlStore) epoch(runID string) int64 {
 }
 
 func (s controlStore) SaveTick(ctx context.Context, t store.Tick) error {
-	_, err := asked(s, ctx, fmt.Sprintf("SaveTick %s@%d of %d", t.RunID, t.Epoch, t.TotalOps),
+	_, err := call(s, ctx, fmt.Sprintf("SaveTick %s@%d of %d", t.RunID, t.Epoch, t.TotalOps), t.RunID,
 		func(ctx context.Context) (struct{}, error) {
 			return watched(s, t.RunID, t.Epoch, func() (struct{}, error) {
 				if s.srv.sim.without == withoutFencing {
@@ -204,7 +271,7 @@ func (s controlStore) FindMax(ctx context.Context, id string) (*engine.FindMaxSt
 
 func (s controlStore) SaveFindMax(ctx context.Context, p store.FindMaxProgress) error {
 	name := fmt.Sprintf("SaveFindMax %s@%d", p.RunID, p.Epoch)
-	_, err := asked(s, ctx, name, func(ctx context.Context) (struct{}, error) {
+	_, err := call(s, ctx, name, p.RunID, func(ctx context.Context) (struct{}, error) {
 		return watched(s, p.RunID, p.Epoch, func() (struct{}, error) {
 			return struct{}{}, s.Store.SaveFindMax(ctx, p)
 		})
@@ -221,7 +288,7 @@ func (s controlStore) AwaitingAggregates(ctx context.Context) ([]string, error) 
 }
 
 func (s controlStore) SaveResult(ctx context.Context, r engine.RunResult) error {
-	_, err := asked(s, ctx, "SaveResult "+r.RunID+" "+r.WorkerID, func(ctx context.Context) (struct{}, error) {
+	_, err := call(s, ctx, "SaveResult "+r.RunID+" "+r.WorkerID, r.RunID, func(ctx context.Context) (struct{}, error) {
 		return watched(s, r.RunID, r.Epoch, func() (struct{}, error) {
 			if s.srv.sim.without == withoutFencing && r.Epoch != 0 {
 				r.Epoch = s.epoch(r.RunID)
@@ -238,7 +305,7 @@ func (s controlStore) Results(ctx context.Context, id string) ([]engine.RunResul
 }
 
 func (s controlStore) SaveArtifact(ctx context.Context, epoch int64, a engine.Artifact) error {
-	_, err := asked(s, ctx, "SaveArtifact "+a.Name, func(ctx context.Context) (struct{}, error) {
+	_, err := call(s, ctx, "SaveArtifact "+a.Name, a.RunID, func(ctx context.Context) (struct{}, error) {
 		if s.srv.sim.without == withoutDeduplication {
 			kept, _ := s.Store.Artifacts(ctx, a.RunID)
 			if slices.ContainsFunc(kept, func(o engine.Artifact) bool { return o.Name == a.Name }) {

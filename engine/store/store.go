@@ -138,7 +138,8 @@ type Transition struct {
 	WorkerTargets map[string]engine.WorkerTarget
 	// WorkersExpected is how many run workers the run has from now on; 0 leaves it.
 	WorkersExpected int
-	// Events are appended in order; the store fills EventID, RunID, SequenceID and CreatedAt.
+	// Events are appended in order; the store fills RunID, SequenceID and CreatedAt, and EventID where it is empty.
+	// When one of them is there already by its EventID, nothing is changed: ErrConflict.
 	Events []engine.Event
 }
 
@@ -185,8 +186,7 @@ type Runs interface {
 	// Claim takes a run whose lease has expired or is the claimant's own, raises the
 	// owner epoch and returns it; ErrHeld when another owner's lease goes on.
 	Claim(ctx context.Context, c Claim) (epoch int64, err error)
-	// RenewLeases prolongs the leases of an owner's runs that are live or PROCESSING,
-	// and of the runs that are named besides.
+	// RenewLeases prolongs the leases of the runs that are named, as far as they are the owner's.
 	RenewLeases(ctx context.Context, owner string, runIDs []string) error
 	// ExpiredRuns are the LiveRuns whose lease has expired.
 	ExpiredRuns(ctx context.Context) ([]engine.Run, error)

@@ -41,7 +41,7 @@ func TestOnlyExpiredLeasesAreTakenOver(t *testing.T) {
 		return err != nil
 	}
 	later("a")
-	if err := s.RenewLeases(ctx, "a", nil); err != nil {
+	if err := s.RenewLeases(ctx, "a", []string{"a", "b"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"a", "b", "old"} {
@@ -51,6 +51,9 @@ func TestOnlyExpiredLeasesAreTakenOver(t *testing.T) {
 	}
 	later("b")
 	later("old")
+	if err := errors.Join(s.RenewLeases(ctx, "a", []string{"b"}), s.RenewLeases(ctx, "b", []string{"a"})); err != nil {
+		t.Fatal(err)
+	}
 	expired, err := s.ExpiredRuns(ctx)
 	if err != nil || len(expired) != 2 || expired[0].RunID != "b" || expired[1].RunID != "old" {
 		t.Errorf("expired: %v, %v", expired, err)

@@ -161,7 +161,7 @@ func (s *Store) RenewLeases(ctx context.Context, owner string, runIDs []string) 
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	_, err := s.pool.Exec(ctx, `UPDATE run_status SET lease_until = clock_timestamp() + make_interval(secs => $3)
-		WHERE owner = $1 AND (status IN ('RUNNING', 'STOPPING', 'CANCELLING') OR phase = 'PROCESSING' OR run_id = ANY($2::text[]))`,
+		WHERE run_id = ANY($2::text[]) AND owner = $1`,
 		owner, runIDs, store.Lease.Seconds())
 	return dberr.Failed("renewing the leases", err)
 }

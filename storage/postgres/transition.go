@@ -128,7 +128,10 @@ func appendEvents(ctx context.Context, tx pgx.Tx, runID string, first int64, eve
 		if e.Data.Scope == "" {
 			e.Data.Scope = engine.ScopeRun
 		}
-		e.EventID, e.RunID, e.SequenceID = newID(), runID, first+int64(i)
+		if e.EventID == "" {
+			e.EventID = newID()
+		}
+		e.RunID, e.SequenceID = runID, first+int64(i)
 		if e.CreatedAt.IsZero() {
 			e.CreatedAt.Time = time.Now()
 		}

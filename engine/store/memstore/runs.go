@@ -221,7 +221,7 @@ func (s *Store) RenewLeases(ctx context.Context, owner string, runIDs []string) 
 	}
 	defer s.mu.Unlock()
 	for _, r := range s.runs {
-		if r.owner == owner && (r.live() || slices.Contains(runIDs, r.row.RunID)) {
+		if r.owner == owner && slices.Contains(runIDs, r.row.RunID) {
 			r.hold()
 		}
 	}

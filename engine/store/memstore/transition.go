@@ -109,7 +109,13 @@ func (r *run) append(events []engine.Event) ([]engine.Event, error) {
 		if err := check(e); err != nil {
 			return nil, err
 		}
-		e.EventID, e.RunID, e.SequenceID, e.CreatedAt = newID(), r.row.RunID, r.next+int64(i), orNow(e.CreatedAt)
+		if e.EventID != "" && slices.ContainsFunc(r.events, func(o eventRow) bool { return o.EventID == e.EventID }) {
+			return nil, conflict(fmt.Sprintf("The event %s is there already.", e.EventID), "")
+		}
+		if e.EventID == "" {
+			e.EventID = newID()
+		}
+		e.RunID, e.SequenceID, e.CreatedAt = r.row.RunID, r.next+int64(i), orNow(e.CreatedAt)
 		data, err := document("event", e.Data)
 		if err != nil {
 			return nil, err

@@ -48,6 +48,8 @@ func life(t *testing.T, s store.Store) {
 	if len(more) != 1 || more[0].SequenceID != 3 {
 		t.Errorf("the third event is %+v", more)
 	}
+	_, err = s.Transition(ctx, store.Transition{RunID: "r1", Epoch: epoch, To: engine.StatusFailed, Events: more})
+	wantError(t, err, store.ErrConflict) // they are there already, by their ids
 	_, err = s.Transition(ctx, store.Transition{RunID: "r1", Epoch: epoch, From: []engine.Status{engine.StatusCancelling},
 		To: engine.StatusFailed, EndTime: noon.Add(4 * time.Second)})
 	must(t, err)
@@ -317,7 +319,7 @@ func leases(t *testing.T, s store.Store) {
 	if run, err := s.Run(ctx, "r1"); err != nil || run.Owner != "a" {
 		t.Errorf("the run is %q's, %v", run.Owner, err)
 	}
-	must(t, s.RenewLeases(ctx, "a", nil))
+	must(t, s.RenewLeases(ctx, "a", []string{"r1", "none"}))
 	expired, err := s.ExpiredRuns(ctx)
 	must(t, err)
 	if live, err := s.LiveRuns(ctx); err != nil || len(live) != 1 || len(expired) != 0 {
