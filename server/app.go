@@ -30,6 +30,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/auth"
+	"github.com/loadstone-db/loadstone/server/demand"
 	"github.com/loadstone-db/loadstone/server/live"
 	"github.com/loadstone-db/loadstone/server/tables"
 )
@@ -58,7 +59,7 @@ type Options struct {
 	// Roster is the nodes with their history; nil where that is not to be had.
 	Roster api.Nodes
 	// Scaling says how many nodes the demand wants; nil where nobody asks.
-	Scaling api.Scaling
+	Scaling demand.Runs
 	// NodeAccess decides who is a node; nil where nodes cannot join.
 	NodeAccess api.NodeAccess
 	// Preflight plans a run; PreflightSample is a value of the type it answers, for the API document.
@@ -176,10 +177,12 @@ func New(opts Options) (*Server, error) {
 	if opts.Tables != nil {
 		more = append(more, func(a *api.API) { tables.Register(a, opts.Tables) })
 	}
+	if opts.Scaling != nil {
+		more = append(more, func(a *api.API) { demand.Register(a, opts.Scaling, opts.Tables) })
+	}
 	s.api = api.Register(s.app, api.Services{
 		Runs: opts.Runs, Store: opts.Store, Files: opts.Files, Plugins: opts.Plugins,
 		Matrices: opts.Matrices, Nodes: opts.Roster, NodeAccess: opts.NodeAccess,
-		Scaling:   opts.Scaling,
 		Preflight: opts.Preflight, PreflightSample: opts.PreflightSample,
 		Secrets: target.SecretsOf(opts.Drivers),
 		Info:    s.info, SignInLink: s.SignInLink, Auth: s.auth, Guard: guard, Hub: s.hub, Log: opts.Log, Streams: s.streams,

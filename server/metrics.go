@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/meter"
 )
 
 // metrics has a registry of its own; nothing is registered for the process.
@@ -50,6 +51,9 @@ func newMetrics(s *Server) *metrics {
 		Help: "Always 1; the version is a label.", ConstLabels: prometheus.Labels{"version": s.opts.Version}})
 	build.Set(1)
 	m.registry.MustRegister(build)
+	if s.opts.Tables != nil {
+		m.registry.MustRegister(meter.NewRefreshes(s.opts.Tables.Load))
+	}
 	for _, c := range s.opts.Collectors {
 		if err := m.registry.Register(c); err != nil {
 			s.opts.Log.Error().Err(err).Msg("could not register a metric")

@@ -71,6 +71,7 @@ func TestTheTableOfMetricsIsWhatIsExported(t *testing.T) {
 	b := start(t, func(o *server.Options) {
 		o.Collectors = []prometheus.Collector{meter.NewServer(), meter.NewNodes(func() []member.Node { return nil }),
 			admission.New(admission.Options{Nodes: noNodes{}})}
+		o.Tables = noTables{}
 	})
 	b.do("GET", "/api/info", nil).want(t, 200) // a metric by route has its first
 	text := string(b.do("GET", "/metrics", nil).want(t, 200).body)
@@ -80,12 +81,18 @@ func TestTheTableOfMetricsIsWhatIsExported(t *testing.T) {
 			t.Errorf("%s is a label", label)
 		}
 	}
+	for _, figure := range []string{"loadstone_pending_refresh_count 7", "loadstone_refresh_backlog_seconds 8",
+		"loadstone_refresh_duration_p95_seconds 9"} {
+		if !strings.Contains(text, figure+"\n") {
+			t.Errorf("%s is not there", figure)
+		}
+	}
 	if !strings.Contains(text, `loadstone_nodes_by_state{state="UNREACHABLE"} 0`) {
 		t.Error("a state without nodes has no figure")
 	}
 	node := meter.NewNode(func() meter.NodeState { return meter.NodeState{RunWorkers: 3} })
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(node)
+	registry.MustRegister(node, meter.NewRefreshes(noTables{}.Load))
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

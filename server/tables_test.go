@@ -53,7 +53,12 @@ func (noTables) State(context.Context) (refresh.State, error) {
 	of := func(name string) refresh.Task { return refresh.Task{Table: name} }
 	return refresh.State{Tables: []refresh.Table{{Name: name, Sources: []string{"runs"}},
 		{Name: "runs", Sources: []string{}},
-		{Name: "top", Sources: []string{name}}}, Claims: []refresh.Claim{{Task: of("runs")}, {Task: of(name), Epoch: 4}}}, nil
+		{Name: "top", Sources: []string{name}}}, Claims: []refresh.Claim{{Task: of("runs")}, {Task: of(name), Epoch: 4}},
+		Workers: []refresh.Worker{{Name: "w", Role: refresh.Node, Kinds: []refresh.Kind{refresh.SQL}, Slots: 2}}}, nil
+}
+
+func (noTables) Load(context.Context) (refresh.Load, error) {
+	return refresh.Load{Due: 7, OldestSeconds: 8, P95Seconds: 9}, nil
 }
 
 func (noTables) History(_ context.Context, name string, limit int) ([]refresh.Record, error) {
@@ -79,7 +84,7 @@ func (noTables) RemoveReader(context.Context, string) error { return nil }
 
 // TestWhoMayDoWhatWithTables: a token that only reads may query, and changes nothing; logins are made by admins.
 func TestWhoMayDoWhatWithTables(t *testing.T) {
-	b := start(t, func(o *server.Options) { o.Tables = noTables{} })
+	b := start(t, func(o *server.Options) { o.Tables, o.Scaling = noTables{}, demand{} })
 	tokens := map[string]string{}
 	for _, scope := range []string{auth.ScopeRead, auth.ScopeWrite, auth.ScopeAdmin} {
 		tokens[scope], _ = b.mint(scope)
@@ -109,6 +114,10 @@ func TestWhoMayDoWhatWithTables(t *testing.T) {
 			`"read_by":["top"],"pending":[],"claims":[{`},
 		{"GET", "/api/v1/tables/n%C3%A4%20me/history?limit=7", nil, 200, 200, 200, `"worker_id":"nä me of 7"`},
 		{"GET", "/api/v1/tables/nowhere", nil, 404, 404, 404, ""},
+		{"GET", "/api/v1/tables", nil, 200, 200, 200, `"workers":[{"worker_id":"w","role":"NODE","host":"","kinds":["SQL"],` +
+			`"slots":2,"waits_for":"","seen_at":null}],"nobody":""`},
+		{"GET", "/api/v1/scaling", nil, 200, 200, 200, `"pending_refresh_count":7,"refresh_backlog_seconds":8,` +
+			`"refresh_duration_p95_seconds":9`},
 		{"POST", "/api/query/export", map[string]any{"sql": "SELECT 1", "format": "csv"}, 200, 200, 200,
 			"SELECT 1\n100000\n"},
 		{"POST", "/api/query/export", map[string]any{"sql": "SELECT 1", "format": "xml"}, 422, 422, 422, ""},

@@ -53,6 +53,7 @@ func (s *Services) openOwnNode(ctx context.Context, flags NodeFlags, way *contro
 		SpoolDir: filepath.Join(s.DataDir, "spool"), SpoolBytes: flags.Spool.Bytes(), Reserve: s.reserve,
 		Recordings: recordings, Log: s.Log,
 	})
+	s.own = node
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	served := make(chan error, 1)
 	go func() { served <- node.Listen(background, way) }() // room: for the one end of it

@@ -49,7 +49,7 @@ func (s *Services) OpenTables(ctx context.Context, flags RefreshFlags) (*Tables,
 	}
 	s.onClose(func(context.Context) error { t.close(); return nil })
 	keeper := refresher.Start(refresher.Options{Store: s.Store, Work: t.work, Workers: flags.RefreshWorkers, Name: s.owner,
-		Log: s.Log})
+		Role: refresh.Server, Host: hostname(), Busy: Undisturbed(s.own), Log: s.Log})
 	s.onClose(func(context.Context) error { keeper.Close(); return nil })
 	return t, nil
 }
@@ -116,7 +116,7 @@ func (t *Tables) work(ctx context.Context, c refresh.Claim, prove func(context.C
 	}
 	if c.Table == ingest.Table {
 		in := &ingest.Ingest{Store: t.s.Store, Record: t.s.Results, Target: db, Detail: t.s.Runs.Detail,
-			Executions: slices.Contains(t.flags.Ingest, "executions")}
+			Executions: slices.Contains(t.flags.Ingest, "executions"), Cores: coresBeside(t.s.own)}
 		return in.Run(ctx, c, prove)
 	}
 	table, err := t.s.Store.DynamicTable(ctx, c.Table)
@@ -139,6 +139,9 @@ func (t *Tables) Query(ctx context.Context, sql string, rows int) (query.Answer,
 func (t *Tables) State(ctx context.Context) (refresh.State, error) {
 	return t.s.Store.RefreshState(ctx, 1)
 }
+
+// Load is how much there is to refresh.
+func (t *Tables) Load(ctx context.Context) (refresh.Load, error) { return t.s.Store.RefreshLoad(ctx) }
 
 // History reads what became of a table's refreshes.
 func (t *Tables) History(ctx context.Context, name string, limit int) ([]refresh.Record, error) {

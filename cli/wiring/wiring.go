@@ -98,6 +98,8 @@ type Services struct {
 	Matrices *matrix.Service
 	// Roster is the nodes as operators see them.
 	Roster *roster.Roster
+	// own is the node in this process, nil without one.
+	own *worker.Node
 	// Meter takes what happens between the server and its nodes.
 	Meter   *meter.Server
 	Drivers map[string]target.Driver

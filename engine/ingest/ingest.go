@@ -8,6 +8,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -79,6 +80,8 @@ type Ingest struct {
 	Target Target
 	// Executions: the single ones are taken in, too.
 	Executions bool
+	// Cores is how many parts are read at a time; 0 is one for each core.
+	Cores int
 	// Detail reads a run with its summary.
 	Detail func(ctx context.Context, runID string) (engine.RunDetail, error)
 }
@@ -245,7 +248,7 @@ func (in *Ingest) parts(ctx context.Context, r *rollup.Run) (good []string, sums
 	slices.SortFunc(artifacts, func(a, b engine.Artifact) int { return strings.Compare(a.Name, b.Name) })
 	problems := make([]string, len(artifacts))
 	group, looking := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
+	group.SetLimit(cmp.Or(in.Cores, runtime.GOMAXPROCS(0)))
 	for i, a := range artifacts {
 		group.Go(func() (err error) {
 			if problems[i], err = in.check(looking, a); err != nil {
@@ -310,7 +313,7 @@ func (in *Ingest) rollUp(ctx context.Context, r *rollup.Run, parts []string) (go
 	problems := make([]string, len(parts))
 	var adding sync.Mutex
 	group, reading := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
+	group.SetLimit(cmp.Or(in.Cores, runtime.GOMAXPROCS(0)))
 	for i, name := range parts {
 		group.Go(func() error {
 			s := rollup.New(r.Run.StartTime.Time)

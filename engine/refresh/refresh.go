@@ -15,7 +15,7 @@
 // A table follows its sources: those of an INGEST table are the runs that have ended, those of an SQL table are
 // what its definition reads. It is behind from the first change that it does not have, and is
 // refreshed so that it is never behind for longer than its target lag. What changes several times meanwhile is
-// refreshed once.
+// refreshed once. The end of a run is an event: what follows runs is refreshed at once then, unless that was just done.
 package refresh
 
 import "github.com/loadstone-db/loadstone/engine"
@@ -119,6 +119,8 @@ type State struct {
 	Tables  []Table
 	Pending []Pending
 	Claims  []Claim
+	// Workers are those that have said something lately.
+	Workers []Worker
 	// Runs are those whose record an INGEST table does not have as it is now: they have ended or changed
 	// since, or are gone.
 	Runs map[string][]string

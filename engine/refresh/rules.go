@@ -33,7 +33,8 @@ func AfterFailure(failures int) (retry time.Duration, failed bool) {
 
 // Due says when a table is to be refreshed, zero when nothing is to be done. It begins before its lag
 // is reached by as much as the refresh may take, but not before half of it: a table that takes
-// longer than its lag would be refreshed all the time.
+// longer than its lag would be refreshed all the time. Dues says so of tables that follow runs, which may be
+// due earlier.
 func Due(t Table) time.Time {
 	lag := time.Duration(t.TargetLagSeconds * float64(time.Second))
 	early := min(time.Duration(2*t.LastSeconds*float64(time.Second)), lag/2)
@@ -54,6 +55,60 @@ func Due(t Table) time.Time {
 	return t.BehindSince.Time
 }
 
+// A table that follows runs lets the longest of these pass between two refreshes: a part of its target lag, a
+// time at least, and so many times what one refresh of each of such tables takes.
+const (
+	eventShare = 12
+	eventPause = 2 * time.Second
+	eventTimes = 5
+)
+
+// Dues are when each of the tables is due. Those that read runs, also through others, are told when one has ended, and
+// need not wait for their lag then: only so long that several ends at a time are one refresh, and that all of them
+// together take no more than a fifth of the time of one worker.
+func Dues(tables []Table) map[string]time.Time {
+	follows := map[string]bool{}
+	for _, t := range tables {
+		if t.Kind == Ingest {
+			follows[t.Name] = true
+		}
+	}
+	for more := true; more; {
+		more = false
+		for _, t := range tables {
+			if !follows[t.Name] && slices.ContainsFunc(t.Sources, func(s string) bool { return follows[s] }) {
+				follows[t.Name], more = true, true
+			}
+		}
+	}
+	var took float64
+	for _, t := range tables {
+		if follows[t.Name] {
+			took += t.LastSeconds
+		}
+	}
+	dues := make(map[string]time.Time, len(tables))
+	for _, t := range tables {
+		due := Due(t)
+		if follows[t.Name] && !due.IsZero() && !t.AsOf.IsZero() {
+			pause := time.Duration(max(t.TargetLagSeconds/eventShare, eventTimes*took) * float64(time.Second))
+			pause = max(pause, eventPause)
+			if soon := later(t.AsOf.Add(pause), t.BehindSince.Time); soon.Before(due) {
+				due = soon
+			}
+		}
+		dues[t.Name] = due
+	}
+	return dues
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // Schedule is what is to be put into the queue, and when tables are due.
 type Schedule struct {
 	Enqueue []Pending
@@ -69,9 +124,8 @@ func Plan(s State) Schedule {
 	for _, p := range s.Pending {
 		waiting[p.Task] = true
 	}
-	dues := map[string]time.Time{}
+	dues := Dues(s.Tables)
 	for _, t := range s.Tables {
-		dues[t.Name] = Due(t)
 		if due := dues[t.Name]; !due.Equal(t.NextDue.Time) {
 			plan.Due[t.Name] = engine.At(due)
 		}

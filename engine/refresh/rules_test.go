@@ -45,6 +45,40 @@ func TestWhenATableIsDue(t *testing.T) {
 	}
 }
 
+// TestTheEndOfARunMakesDueAtOnce: what follows runs, also through another table, need not wait for its lag, and is not
+// refreshed all the time either.
+func TestTheEndOfARunMakesDueAtOnce(t *testing.T) {
+	table := func(name, source string, lag, took float64, asOf, behind engine.Time) refresh.Table {
+		return refresh.Table{Name: name, Kind: refresh.SQL, Status: refresh.Active, Sources: []string{source},
+			TargetLagSeconds: lag, LastSeconds: took, AsOf: asOf, BehindSince: behind}
+	}
+	runs := refresh.Table{Name: "runs", Kind: refresh.Ingest, Status: refresh.Active, TargetLagSeconds: 20}
+	for name, c := range map[string]struct {
+		tables []refresh.Table
+		want   engine.Time
+	}{
+		"a run has ended":         {[]refresh.Table{table("t", "runs", 60, 0.1, at(0), at(20))}, at(20)},
+		"another one right after": {[]refresh.Table{table("t", "runs", 60, 0.1, at(20), at(21))}, at(25)},
+		"of a short lag":          {[]refresh.Table{table("t", "runs", 6, 0.1, at(20), at(21))}, at(22)},
+		"of a long lag":           {[]refresh.Table{table("t", "runs", 3600, 0.1, at(0), at(20))}, at(300)},
+		"what takes long":         {[]refresh.Table{table("t", "runs", 60, 6, at(0), at(20))}, at(30)},
+		"what takes longer":       {[]refresh.Table{table("t", "runs", 60, 600, at(0), at(20))}, at(30)},
+		"of many that take long": {[]refresh.Table{table("t", "runs", 60, 0.1, at(0), at(20)), table("u", "runs", 60, 8,
+			at(0), at(20))}, at(40.5)},
+		"through another": {[]refresh.Table{table("t", "u", 60, 0.1, at(0), at(20)), table("u", "runs", 60, 0.1, at(0),
+			engine.Time{})}, at(20)},
+		"nothing has changed": {[]refresh.Table{table("t", "runs", 60, 0.1, at(0), engine.Time{})}, engine.Time{}},
+		"it follows no runs":  {[]refresh.Table{table("t", "u", 60, 0.1, at(0), at(20))}, at(59.8)},
+		"never refreshed":     {[]refresh.Table{table("t", "runs", 60, 0.1, engine.Time{}, at(20))}, engine.Time{}},
+		"two that read in turn": {[]refresh.Table{table("t", "u", 60, 0.1, at(0), at(20)), table("u", "t", 60, 0.1, at(0),
+			at(20))}, at(59.8)},
+	} {
+		if got := refresh.Dues(append(c.tables, runs))["t"]; !got.Equal(c.want.Time) {
+			t.Errorf("%s: due %s, want %s", name, got, c.want)
+		}
+	}
+}
+
 func TestFailuresPauseLongerAndEnd(t *testing.T) {
 	var last time.Duration
 	for n := 1; n < refresh.Failures; n++ {

@@ -34,6 +34,8 @@ type Store interface {
 	SweepRefreshes(ctx context.Context) (int, error)
 	PruneRefreshHistory(ctx context.Context, keep int) error
 	AwaitRefreshes(ctx context.Context, told func()) error
+	NoteRefreshWorker(ctx context.Context, w refresh.Worker) error
+	ForgetRefreshWorker(ctx context.Context, name string) error
 }
 
 // Work refreshes what a claim is about. It ends early with ctx, and writes nothing once the epoch of
@@ -48,10 +50,13 @@ type Options struct {
 	Workers int
 	// Kinds are the kinds of tables that it refreshes; none are all.
 	Kinds []refresh.Kind
-	// Free is asked before something is claimed, and again in a second when it says no; nil is always.
-	Free func() bool
-	// Name is that of the process in its claims.
+	// Busy says why nothing should be refreshed here now, "" when nothing is in the way; nil is never. Then nothing is
+	// claimed, and what is under way is given back, but for what has waited for Starved: see yield.
+	Busy func() string
+	// Name is that of the process in its claims; Role and Host are for people to know it by.
 	Name string
+	Role refresh.Role
+	Host string
 	Log  zerolog.Logger
 }
 
@@ -82,24 +87,33 @@ type Refresher struct {
 	mu   sync.Mutex
 	// changed is closed, and made anew, when there may be something to do.
 	changed chan struct{}
+	// first is when this process saw each entry waiting for the first time; starved is whether one has waited too long.
+	first   map[refresh.Task]time.Time
+	starved bool
+	// held is how many claims are in the hands of workers.
+	held int
 }
 
-// job is a claim, and when it was asked for.
+// job is a claim, when it was asked for, and whether it was although something was in the way.
 type job struct {
-	claim refresh.Claim
-	asked time.Time
+	claim  refresh.Claim
+	asked  time.Time
+	anyway bool
 }
 
 // Start begins to work until Close.
 func Start(o Options) *Refresher {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &Refresher{opts: o, cancel: cancel, changed: make(chan struct{}), idle: make(chan struct{}, o.Workers),
-		jobs: make(chan job, o.Workers), desk: desk{store: o.Store}}
+		jobs: make(chan job, o.Workers), desk: desk{store: o.Store}, first: map[refresh.Task]time.Time{}}
 	r.group.Go(func() { r.listen(ctx) })
 	r.group.Go(func() { r.schedule(ctx) })
 	r.group.Go(func() { r.dispatch(ctx) })
 	for range o.Workers {
 		r.group.Go(func() { r.work(ctx) })
+	}
+	if o.Workers > 0 {
+		r.group.Go(func() { r.announce(ctx) })
 	}
 	return r
 }
@@ -195,6 +209,7 @@ func (r *Refresher) look(ctx context.Context) (next time.Duration, err error) {
 	if err != nil {
 		return next, err
 	}
+	r.noteWaiting(state)
 	plan := refresh.Plan(state)
 	if err := r.opts.Store.ScheduleRefreshes(ctx, plan); err != nil {
 		return next, err
@@ -207,8 +222,8 @@ func (r *Refresher) look(ctx context.Context) (next time.Duration, err error) {
 			next = min(next, wait)
 		}
 	}
-	for _, t := range state.Tables {
-		soon(refresh.Due(t))
+	for _, due := range refresh.Dues(state.Tables) {
+		soon(due)
 	}
 	for _, p := range state.Pending {
 		soon(p.Due.Time)
@@ -239,12 +254,12 @@ func (r *Refresher) dispatch(ctx context.Context) {
 		default:
 		}
 		woken, asked := r.waking(), time.Now()
-		claims, err := r.claim(ctx, waiting)
+		claims, anyway, err := r.claim(ctx, waiting)
 		if err != nil && ctx.Err() == nil {
 			r.opts.Log.Warn().Err(err).Msg("nothing could be claimed")
 		}
 		for _, c := range claims {
-			r.jobs <- job{c, asked} // room: one for each worker, and only idle ones are counted
+			r.jobs <- job{c, asked, anyway} // room: one for each worker, and only idle ones are counted
 		}
 		waiting -= len(claims)
 		if waiting > 0 && !pause(ctx, woken, r.nap(err)) || ctx.Err() != nil {
@@ -261,7 +276,7 @@ func (r *Refresher) work(ctx context.Context) {
 		if !ok {
 			return
 		}
-		r.hold(ctx, job.claim, job.asked)
+		r.hold(ctx, job)
 	}
 }
 
@@ -273,28 +288,38 @@ func (r *Refresher) nap(err error) time.Duration {
 	return time.Second
 }
 
-func (r *Refresher) claim(ctx context.Context, most int) ([]refresh.Claim, error) {
-	if r.opts.Free != nil && !r.opts.Free() {
-		return nil, nil
+// claim claims so many entries at most; anyway is whether something was in the way of it.
+func (r *Refresher) claim(ctx context.Context, most int) (claims []refresh.Claim, anyway bool, err error) {
+	if most, anyway = r.room(most); most == 0 {
+		return nil, anyway, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	return r.opts.Store.ClaimRefreshes(ctx, r.opts.Name, refresh.Life, most, r.opts.Kinds...)
+	claims, err = r.opts.Store.ClaimRefreshes(ctx, r.opts.Name, refresh.Life, most, r.opts.Kinds...)
+	r.mu.Lock()
+	r.held += len(claims)
+	r.mu.Unlock()
+	return claims, anyway, err
 }
 
 // errSilence ends a refresh whose holder has heard nothing for too long.
 var errSilence = errors.New("no heartbeat has succeeded for too long")
 
 // hold refreshes what was claimed, and ends the claim.
-func (r *Refresher) hold(ctx context.Context, c refresh.Claim, asked time.Time) {
+func (r *Refresher) hold(ctx context.Context, j job) {
+	defer r.put()
+	c := j.claim
 	log := r.opts.Log.With().Str("dynamic_table", c.Table).Str("subtask", c.Subtask).Int64("epoch", c.Epoch).Logger()
 	working, stop := context.WithCancelCause(ctx)
 	beating := make(chan struct{})
-	hold := &heart{r: r, claim: c, hold: refresh.NewHold(asked)}
+	hold := &heart{r: r, claim: c, hold: refresh.NewHold(j.asked)}
 	go func() {
 		defer close(beating)
 		hold.beat(working, stop)
 	}()
+	if !j.anyway && r.opts.Busy != nil {
+		go r.yield(working, stop)
+	}
 	result, err := r.do(working, c, hold.prove)
 	stop(nil)
 	<-beating
@@ -302,7 +327,7 @@ func (r *Refresher) hold(ctx context.Context, c refresh.Claim, asked time.Time) 
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), callLimit)
 	defer cancel()
 	switch {
-	case ctx.Err() != nil && err != nil:
+	case err != nil && (ctx.Err() != nil || errors.Is(context.Cause(working), errInTheWay)):
 		if err := r.opts.Store.AbandonRefresh(ending, c); err != nil {
 			log.Warn().Err(err).Msg("the claim could not be given back; it expires")
 		}

@@ -168,6 +168,13 @@ func (p *process) RefreshState(ctx context.Context, runs int) (refresh.State, er
 	return p.Store.RefreshState(ctx, runs)
 }
 
+func (p *process) NoteRefreshWorker(ctx context.Context, w refresh.Worker) error {
+	if err := p.gate(ctx); err != nil {
+		return err
+	}
+	return p.Store.NoteRefreshWorker(ctx, w)
+}
+
 // SweepRefreshes takes claims that have not expired, too, in the world without that guard.
 func (p *process) SweepRefreshes(ctx context.Context) (int, error) {
 	if err := p.gate(ctx); err != nil {

@@ -48,9 +48,16 @@ type Refreshes interface {
 	AbandonRefresh(ctx context.Context, c refresh.Claim) error
 	// SweepRefreshes removes the claims that have expired, and returns how many.
 	SweepRefreshes(ctx context.Context) (int, error)
+	// NoteRefreshWorker says that a worker is there, by the clock of the store.
+	NoteRefreshWorker(ctx context.Context, w refresh.Worker) error
+	// ForgetRefreshWorker says that a worker has ended.
+	ForgetRefreshWorker(ctx context.Context, name string) error
+	// RefreshLoad reads how much there is to refresh.
+	RefreshLoad(ctx context.Context) (refresh.Load, error)
 	// RefreshHistory returns what became of a table's refreshes, newest first.
 	RefreshHistory(ctx context.Context, name string, limit int) ([]refresh.Record, error)
-	// PruneRefreshHistory deletes all but the newest keep lines of each table.
+	// PruneRefreshHistory deletes all but the newest keep lines of each table, and forgets workers that have long said
+	// nothing.
 	PruneRefreshHistory(ctx context.Context, keep int) error
 	// AwaitRefreshes calls told whenever there may be something to schedule or to refresh, and when it has begun to
 	// hear of that; it returns when it cannot hear any more, or ctx ends. It may call for nothing, and nobody may

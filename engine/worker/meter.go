@@ -45,6 +45,13 @@ func (n *Node) State() meter.NodeState {
 	return s
 }
 
+// Carries reports whether a run worker is here, from its assignment to its end.
+func (n *Node) Carries() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.held) > 0
+}
+
 // Ready reports whether the node takes new work.
 func (n *Node) Ready() bool {
 	n.mu.Lock()

@@ -93,8 +93,6 @@ type Services struct {
 	Matrices Matrices
 	// Nodes are nil where nobody asks about them.
 	Nodes Nodes
-	// Scaling is nil where nobody asks how many nodes are wanted.
-	Scaling Scaling
 	// NodeAccess is nil on a server that nodes cannot join.
 	NodeAccess NodeAccess
 	// Preflight plans a run without loading anything. Its answer is written as JSON as it is.
@@ -201,7 +199,6 @@ func Register(app *fiber.App, s Services) *API {
 	a.registerRuns(app, "/api/runs", false)
 	a.registerMatrices()
 	a.registerNodes()
-	a.registerScaling()
 	a.registerNodeAccess()
 	a.registerRuns(app, "/api/tests", true)
 	a.registerSockets(app)

@@ -20,6 +20,8 @@ import (
 type Tables interface {
 	query.Asker
 	State(ctx context.Context) (refresh.State, error)
+	// Load is how much there is to refresh.
+	Load(ctx context.Context) (refresh.Load, error)
 	History(ctx context.Context, name string, limit int) ([]refresh.Record, error)
 	Create(ctx context.Context, t refresh.Table) (refresh.Table, error)
 	// Update changes a table whose Version is current.
@@ -47,6 +49,8 @@ type (
 	RefreshClaim refresh.Claim
 	// RefreshRecord is a refresh that is over.
 	RefreshRecord refresh.Record
+	// RefreshWorker is a process that carries refreshes out.
+	RefreshWorker refresh.Worker
 	// QueryColumn is a column of an answer.
 	QueryColumn query.Column
 )
@@ -67,6 +71,8 @@ type DerivedTableList struct {
 	Tables  []DerivedTable   `json:"tables" nullable:"false"`
 	Pending []PendingRefresh `json:"pending" nullable:"false"`
 	Claims  []RefreshClaim   `json:"claims" nullable:"false"`
+	Workers []RefreshWorker  `json:"workers" nullable:"false" doc:"Who refreshes: those that have said so in the last half minute."`
+	Nobody  string           `json:"nobody" doc:"Which tables no worker refreshes, and what is to be done; empty when all have one."`
 }
 
 // RefreshHistory is what became of the refreshes of a table, newest first.
@@ -156,7 +162,9 @@ func Register(a *api.API, t Tables) {
 			return &body[DerivedTableList]{DerivedTableList{At: s.Now,
 				Tables:  as(s.Tables, func(t refresh.Table) DerivedTable { return DerivedTable(t) }),
 				Pending: as(s.Pending, func(p refresh.Pending) PendingRefresh { return PendingRefresh(p) }),
-				Claims:  as(s.Claims, func(c refresh.Claim) RefreshClaim { return RefreshClaim(c) })}}, err
+				Claims:  as(s.Claims, func(c refresh.Claim) RefreshClaim { return RefreshClaim(c) }),
+				Workers: as(s.Workers, func(w refresh.Worker) RefreshWorker { return RefreshWorker(w) }),
+				Nobody:  refresh.Nobody(s)}}, err
 		})
 	api.Handle(a, api.Op(http.MethodGet, base+"/{name}", "get-table", tag, "Read a derived table", http.StatusNotFound),
 		func(ctx context.Context, in *Named) (*body[DerivedTableDetail], error) {

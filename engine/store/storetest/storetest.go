@@ -14,6 +14,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/store/storetest/workerstest"
 )
 
 // Run tests a store. open returns an empty store and closes it when its test ends.
@@ -66,7 +67,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"RefreshRace", refreshRace}, {"RefreshParts", refreshParts}, {"AwaitRefreshes", awaitRefreshes},
 		{"SavedQueries", savedQueries},
 		{"Placement", placements}, {"PlacementRace", placementRace}, {"Queue", queueing}, {"RoomOfARun", roomOfARun},
-		{"Copies", copies},
+		{"Copies", copies}, {"RefreshWorkers", workerstest.Workers}, {"RefreshLoad", workerstest.Load},
 		{"Cancelled", cancelled},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })

@@ -43,6 +43,10 @@ func (q Queue) RefreshState(ctx context.Context, runs int) (s refresh.State, err
 			s.Claims, err = pgx.CollectRows(rows, claim)
 			return err
 		})
+		batch.Queue(presentWorkers, refresh.Present.Seconds()).Query(func(rows pgx.Rows) (err error) {
+			s.Workers, err = pgx.CollectRows(rows, worker)
+			return err
+		})
 		batch.Queue(staleRuns, runs).Query(func(rows pgx.Rows) error {
 			var name, run string
 			_, err := pgx.ForEachRow(rows, []any{&name, &run}, func() error {

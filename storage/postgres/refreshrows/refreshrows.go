@@ -222,7 +222,12 @@ func (q Queue) RefreshHistory(ctx context.Context, name string, limit int) ([]re
 func (q Queue) PruneRefreshHistory(ctx context.Context, keep int) error {
 	_, err := q.Pool.Exec(ctx, `DELETE FROM refresh_history h USING dynamic_tables t WHERE h.dynamic_table = t.name AND h.seq <=
 		(SELECT o.seq FROM refresh_history o WHERE o.dynamic_table = t.name ORDER BY o.seq DESC OFFSET $1 LIMIT 1)`, keep)
-	return dberr.Failed("deleting old lines of the history of derived tables", err)
+	if err != nil {
+		return dberr.Failed("deleting old lines of the history of derived tables", err)
+	}
+	_, err = q.Pool.Exec(ctx, "DELETE FROM refresh_workers WHERE seen_at < clock_timestamp() - make_interval(secs => $1)",
+		refresh.Present.Seconds())
+	return dberr.Failed("forgetting workers that are gone", err)
 }
 
 // AwaitRefreshes implements store.Refreshes, on a connection of its own, so that none is taken that others wait for.

@@ -2805,8 +2805,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read what the runs need of nodes
-         * @description For KEDA's metrics-api scaler (valueLocation wanted_nodes) and others. All servers on one control store answer the same, as far as they see the same nodes.
+         * Read what there is to do
+         * @description For KEDA's metrics-api scaler (valueLocation wanted_nodes for nodes that carry load, pending_refresh_count for workers that refresh tables) and others. All servers on one control store answer the same, as far as they see the same nodes.
          */
         get: {
             parameters: {
@@ -3711,8 +3711,12 @@ export interface components {
             /** Format: date-time */
             at: string | null;
             claims: components["schemas"]["RefreshClaim"][];
+            /** @description Which tables no worker refreshes, and what is to be done; empty when all have one. */
+            nobody: string;
             pending: components["schemas"]["PendingRefresh"][];
             tables: components["schemas"]["DerivedTable"][];
+            /** @description Who refreshes: those that have said so in the last half minute. */
+            workers: components["schemas"]["RefreshWorker"][];
         };
         Dispersion: {
             /** Format: double */
@@ -4472,9 +4476,24 @@ export interface components {
             oldest_wait_seconds: number;
             /**
              * Format: int64
+             * @description Refreshes of derived tables, and finished runs to be taken in, that are due or under way.
+             */
+            pending_refresh_count: number;
+            /**
+             * Format: int64
              * @description Runs that wait for room on the nodes.
              */
             queue_depth: number;
+            /**
+             * Format: double
+             * @description How long the oldest of them that no worker has has been due.
+             */
+            refresh_backlog_seconds: number;
+            /**
+             * Format: double
+             * @description How long the newest 500 refreshes took that succeeded, the 95th percentile; 0 without any.
+             */
+            refresh_duration_p95_seconds: number;
             /**
              * Format: int64
              * @description Connections that they hold.
@@ -5208,6 +5227,24 @@ export interface components {
             /** Format: date-time */
             started_at: string | null;
             subtask: string;
+            worker_id: string;
+        };
+        RefreshWorker: {
+            host: string;
+            /** @description The kinds of tables that it refreshes. */
+            kinds: string[];
+            /** @enum {string} */
+            role: "SERVER" | "NODE";
+            /** Format: date-time */
+            seen_at: string | null;
+            /**
+             * Format: int64
+             * @description How many refreshes it carries out at a time.
+             */
+            slots: number;
+            /** @description Why it takes nothing now; empty when it does. */
+            waits_for: string;
+            /** @description As its claims have it. */
             worker_id: string;
         };
         Resources: {
@@ -6355,6 +6392,7 @@ export type ReadyChecks = components['schemas']['ReadyChecks'];
 export type RefreshClaim = components['schemas']['RefreshClaim'];
 export type RefreshHistory = components['schemas']['RefreshHistory'];
 export type RefreshRecord = components['schemas']['RefreshRecord'];
+export type RefreshWorker = components['schemas']['RefreshWorker'];
 export type Resources = components['schemas']['Resources'];
 export type Retry = components['schemas']['Retry'];
 export type Run = components['schemas']['Run'];

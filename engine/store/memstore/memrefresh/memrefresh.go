@@ -27,6 +27,7 @@ type Queue struct {
 	pending  map[refresh.Task]pending
 	claims   map[refresh.Task]refresh.Claim
 	history  []refresh.Record
+	workers  map[string]refresh.Worker
 	epoch    int64
 	// changed is closed, and made anew, when there may be something to do.
 	changed chan struct{}
@@ -48,7 +49,8 @@ type pending struct {
 // New returns an empty queue over the runs of a store.
 func New(runs func() (over map[string]time.Time, all func(id string) bool)) *Queue {
 	return &Queue{runs: runs, tables: map[string]*refresh.Table{}, subtasks: map[refresh.Task]subtask{},
-		pending: map[refresh.Task]pending{}, claims: map[refresh.Task]refresh.Claim{}, changed: make(chan struct{})}
+		pending: map[refresh.Task]pending{}, claims: map[refresh.Task]refresh.Claim{}, changed: make(chan struct{}),
+		workers: map[string]refresh.Worker{}}
 }
 
 // Tell wakes whoever waits for something to refresh.
@@ -286,6 +288,7 @@ func (s *Queue) RefreshState(ctx context.Context, runs int) (refresh.State, erro
 		state.Pending = append(state.Pending, p.Pending)
 	}
 	state.Claims = slices.Collect(maps.Values(s.claims))
+	state.Workers = s.present()
 	return state, nil
 }
 
@@ -436,6 +439,7 @@ func (s *Queue) PruneRefreshHistory(ctx context.Context, keep int) error {
 		return kept[r.Table] > keep
 	})
 	slices.Reverse(s.history)
+	maps.DeleteFunc(s.workers, func(_ string, w refresh.Worker) bool { return now().Sub(w.SeenAt.Time) > refresh.Present })
 	return nil
 }
 

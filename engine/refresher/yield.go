@@ -1,0 +1,119 @@
+package refresher
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/refresh"
+)
+
+// Starved is how long something may wait where something is always in the way. Then it is done in spite of
+// that, one refresh at a time: tables that nobody refreshes for hours are worse than a measurement that is disturbed.
+const Starved = 15 * time.Minute
+
+// yieldEvery is how soon a refresh under way gives way.
+const yieldEvery = 50 * time.Millisecond
+
+// errInTheWay ends a refresh where something else has to go on undisturbed.
+var errInTheWay = errors.New("something else must not be disturbed")
+
+func (r *Refresher) busy() string {
+	if r.opts.Busy == nil {
+		return ""
+	}
+	return r.opts.Busy()
+}
+
+// room is how many entries may be claimed now, where so many workers are idle.
+func (r *Refresher) room(idle int) (most int, anyway bool) {
+	if r.busy() == "" {
+		return idle, false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.starved && r.held == 0 {
+		return 1, true
+	}
+	return 0, true
+}
+
+// put is the end of a claim in the hands of a worker.
+func (r *Refresher) put() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held--
+}
+
+// yield ends a refresh, whose claim is given back then, as soon as something is in the way.
+func (r *Refresher) yield(working context.Context, stop context.CancelCauseFunc) {
+	for why := r.busy(); ; why = r.busy() {
+		if why != "" {
+			r.opts.Log.Info().Str("why", why).Msg("a refresh gives way, and is done later or by another worker")
+			stop(errInTheWay)
+			return
+		}
+		if !pause(working, nil, yieldEvery) {
+			return
+		}
+	}
+}
+
+// noteWaiting notes what waits for a worker of this kind, and since when it was seen to.
+func (r *Refresher) noteWaiting(s refresh.State) {
+	if r.opts.Busy == nil {
+		return
+	}
+	kinds, claimed := map[string]refresh.Kind{}, map[refresh.Task]bool{}
+	for _, t := range s.Tables {
+		kinds[t.Name] = t.Kind
+	}
+	for _, c := range s.Claims {
+		claimed[c.Task] = true
+	}
+	now, seen := time.Now(), map[refresh.Task]time.Time{}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.starved = false
+	for _, p := range s.Pending {
+		since, known := r.first[p.Task]
+		if !known {
+			since = now
+		}
+		if p.Due.After(s.Now.Time) || len(r.opts.Kinds) > 0 && !slices.Contains(r.opts.Kinds, kinds[p.Table]) {
+			continue
+		}
+		seen[p.Task] = since
+		if !claimed[p.Task] && now.Sub(since) >= Starved {
+			r.starved = true
+		}
+	}
+	r.first = seen
+}
+
+// announce says that the process is there, until it ends.
+func (r *Refresher) announce(ctx context.Context) {
+	w := refresh.Worker{Name: r.opts.Name, Role: r.opts.Role, Host: r.opts.Host, Kinds: r.opts.Kinds,
+		Slots: r.opts.Workers}
+	if len(w.Kinds) == 0 {
+		w.Kinds = []refresh.Kind{refresh.SQL, refresh.Ingest}
+	}
+	for {
+		w.Waits = r.busy()
+		calling, cancel := context.WithTimeout(ctx, callLimit)
+		err := r.opts.Store.NoteRefreshWorker(calling, w)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			r.opts.Log.Debug().Err(err).Msg("the control store could not be told that there is a worker")
+		}
+		if !pause(ctx, nil, Poll) {
+			break
+		}
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), callLimit)
+	defer cancel()
+	if err := r.opts.Store.ForgetRefreshWorker(ending, w.Name); err != nil {
+		r.opts.Log.Debug().Err(err).Msg("the control store could not be told that a worker has ended")
+	}
+}

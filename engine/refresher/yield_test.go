@@ -1,0 +1,184 @@
+package refresher
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/store/memstore"
+)
+
+// beside is a process on whose machine runs are carried, and what was refreshed while they were.
+type beside struct {
+	mu      sync.Mutex
+	why     string
+	since   time.Time // when it became so
+	working int
+	most    int // refreshes at a time, in spite of a run
+	done    []string
+	// disturbed is how long refreshes went on beside runs, the longest.
+	disturbed time.Duration
+}
+
+func (b *beside) busy() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.why
+}
+
+func (b *beside) set(why string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.why, b.since = why, time.Now()
+}
+
+// work takes so long, unless it is ended.
+func (b *beside) work(took time.Duration) Work {
+	return func(ctx context.Context, c refresh.Claim, _ func(context.Context) error) (refresh.Result, error) {
+		b.mu.Lock()
+		b.working++
+		if b.why != "" {
+			b.most = max(b.most, b.working)
+		}
+		b.mu.Unlock()
+		pause(ctx, nil, took)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.working--
+		if b.why != "" {
+			b.disturbed = max(b.disturbed, time.Since(b.since))
+		}
+		if ctx.Err() != nil {
+			return refresh.Result{}, ctx.Err()
+		}
+		b.done = append(b.done, c.Table)
+		return refresh.Result{}, nil
+	}
+}
+
+func (b *beside) start(s *memstore.Store, name string, took time.Duration, busy func() string) *Refresher {
+	return Start(Options{Store: s, Work: b.work(took), Workers: 2, Name: name, Busy: busy, Role: refresh.Server,
+		Log: zerolog.Nop()})
+}
+
+func (b *beside) tables(t *testing.T, s *memstore.Store, n int) {
+	t.Helper()
+	for i := range n {
+		if _, err := s.CreateDynamicTable(t.Context(), refresh.Table{Name: fmt.Sprint("t", i), Kind: refresh.SQL,
+			Definition: "SELECT 1", TargetLagSeconds: 366 * 24 * 3600, Mode: refresh.Full}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (b *beside) finished() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.done)
+}
+
+// TestNothingIsRefreshedBesideARun: what is under way gives way at once and its claim is given back, nothing is begun,
+// and all of it is done when the run is over. What has waited for too long is done in spite of the run, one at a time.
+func TestNothingIsRefreshedBesideARun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, b := memstore.New(), &beside{}
+		b.tables(t, s, 4)
+		r := b.start(s, "server", time.Minute, b.busy)
+		defer r.Close()
+		time.Sleep(10 * time.Second)
+		b.set("a run is carried")
+		time.Sleep(10 * time.Minute)
+		b.mu.Lock()
+		if b.working > 0 || len(b.done) > 0 || b.disturbed > yieldEvery {
+			t.Errorf("beside a run %d are refreshed and %v were, for %s at most", b.working, b.done, b.disturbed)
+		}
+		b.mu.Unlock()
+		state, err := s.RefreshState(t.Context(), 1)
+		if err != nil || len(state.Claims) > 0 || len(state.Pending) != 4 {
+			t.Errorf("claims %+v, %d entries, %v", state.Claims, len(state.Pending), err)
+		}
+		if len(state.Workers) != 1 || state.Workers[0].Waits != "a run is carried" || state.Workers[0].Slots != 2 {
+			t.Errorf("workers %+v", state.Workers)
+		}
+		time.Sleep(5*time.Minute + 10*time.Second) // 15 minutes since they were seen
+		for n := range 4 {
+			time.Sleep(70 * time.Second)
+			if got := b.finished(); got < n || got > n+2 {
+				t.Errorf("%d were refreshed in spite of the run after %d minutes", got, n)
+			}
+		}
+		time.Sleep(2 * time.Minute)
+		if b.finished() != 4 || b.most != 1 {
+			t.Errorf("in spite of the run %v were refreshed, %d at a time, want all, one at a time", b.done, b.most)
+		}
+	})
+}
+
+// TestWhatGivesWayIsDoneElsewhere: after the run, and by another worker at once where there is one.
+func TestWhatGivesWayIsDoneElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, b := memstore.New(), &beside{}
+		b.tables(t, s, 2)
+		r := b.start(s, "server", 20*time.Second, b.busy)
+		defer r.Close()
+		time.Sleep(10 * time.Second)
+		b.set("a run is carried")
+		time.Sleep(time.Minute)
+		b.set("")
+		time.Sleep(30 * time.Second)
+		if b.finished() != 2 {
+			t.Errorf("after the run %v were refreshed, want both", b.done)
+		}
+		b.set("another run is carried")
+		b.mu.Lock()
+		b.done = nil
+		b.mu.Unlock()
+		for _, name := range []string{"t0", "t1"} {
+			if err := s.RequestRefresh(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		other := &beside{}
+		n := other.start(s, "node", 20*time.Second, nil)
+		defer n.Close()
+		time.Sleep(30 * time.Second)
+		if b.finished() != 0 || other.finished() != 2 {
+			t.Errorf("the one with a run has refreshed %v, the other %v", b.done, other.done)
+		}
+	})
+}
+
+// TestWhoHasEndedIsNoWorker: one that ends says so, one that has died is forgotten by itself.
+func TestWhoHasEndedIsNoWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, b := memstore.New(), &beside{}
+		p := &process{Store: s, w: &world{healed: true}}
+		ended, dead := b.start(s, "ended", time.Second, nil), Start(Options{Store: p, Work: b.work(time.Second), Workers: 1,
+			Name: "dead", Role: refresh.Node, Kinds: []refresh.Kind{refresh.SQL}, Log: zerolog.Nop()})
+		looks := Start(Options{Store: s, Work: b.work(time.Second), Name: "looks", Log: zerolog.Nop()})
+		defer looks.Close()
+		workers := func(when string, want int) {
+			t.Helper()
+			state, err := s.RefreshState(t.Context(), 1)
+			if err != nil || len(state.Workers) != want {
+				t.Errorf("%s: %+v, %v", when, state.Workers, err)
+			}
+		}
+		time.Sleep(time.Second)
+		workers("with two", 2)
+		ended.Close()
+		workers("one has ended", 1)
+		p.mu.Lock()
+		p.dead = true
+		p.mu.Unlock()
+		time.Sleep(refresh.Present + 2*Poll)
+		workers("one has died", 0)
+		dead.Close()
+	})
+}

@@ -1,0 +1,70 @@
+package memrefresh
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/refresh"
+)
+
+// NoteRefreshWorker implements store.Refreshes.
+func (s *Queue) NoteRefreshWorker(ctx context.Context, w refresh.Worker) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	w.Kinds, w.SeenAt = slices.Clone(w.Kinds), engine.At(now())
+	s.workers[w.Name] = w
+	return nil
+}
+
+// ForgetRefreshWorker implements store.Refreshes.
+func (s *Queue) ForgetRefreshWorker(ctx context.Context, name string) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	delete(s.workers, name)
+	return nil
+}
+
+// present are the workers that have said something lately, by role, host and name.
+func (s *Queue) present() (all []refresh.Worker) {
+	for _, w := range s.workers {
+		if now().Sub(w.SeenAt.Time) <= refresh.Present {
+			all = append(all, w)
+		}
+	}
+	slices.SortFunc(all, func(a, b refresh.Worker) int {
+		return strings.Compare(string(a.Role)+"\x00"+a.Host+"\x00"+a.Name, string(b.Role)+"\x00"+b.Host+"\x00"+b.Name)
+	})
+	return all
+}
+
+// RefreshLoad implements store.Refreshes.
+func (s *Queue) RefreshLoad(ctx context.Context) (l refresh.Load, err error) {
+	if err := s.begin(ctx); err != nil {
+		return l, err
+	}
+	defer s.mu.Unlock()
+	at := now()
+	for task, p := range s.pending {
+		_, claimed := s.claims[task]
+		if claimed || !p.Due.After(at) {
+			l.Due++
+		}
+		if !claimed {
+			l.OldestSeconds = max(l.OldestSeconds, at.Sub(p.Due.Time).Seconds())
+		}
+	}
+	var took []float64
+	for _, r := range slices.Backward(s.history) {
+		if r.Error == "" && len(took) < refresh.Durations {
+			took = append(took, r.EndedAt.Sub(r.StartedAt.Time).Seconds())
+		}
+	}
+	l.P95Seconds = refresh.P95(took)
+	return l, nil
+}
