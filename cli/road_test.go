@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"math/rand/v2"
 	"net"
 	"sync"
 	"testing"
+	"time"
 )
 
-// road stands between two processes and carries what they say to each other, or holds it until it is told to go on.
+// road stands between two processes and carries what they say to each other, each way as late as it is told to be, or
+// holds it until it is told to go on.
 type road struct {
 	t     *testing.T
 	ln    net.Listener
@@ -16,6 +19,30 @@ type road struct {
 	mu      sync.Mutex
 	open    []net.Conn
 	blocked chan struct{} // nil while it carries, closed when it does again
+	lag     [2]func() time.Duration
+}
+
+// there and back are the ways of a road: from who dials, and to it.
+const (
+	there = iota
+	back
+)
+
+// delay has each piece that is read from now on arrive so much later, in order.
+func (r *road) delay(way int, lag func() time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lag[way] = lag
+}
+
+// about is a delay with jitter: a time, and up to so much more.
+func about(least, more time.Duration) func() time.Duration {
+	return func() time.Duration {
+		if more <= 0 {
+			return least
+		}
+		return least + rand.N(more) //nolint:gosec // a test's network
+	}
 }
 
 // newRoad leads to an address.
@@ -91,20 +118,54 @@ func (r *road) accept() {
 			r.mu.Lock()
 			r.open = append(r.open, client, server)
 			r.mu.Unlock()
-			r.conns.Go(func() { r.pass(client, server) })
-			r.pass(server, client)
+			r.conns.Go(func() { r.pass(there, client, server) })
+			r.pass(back, server, client)
 		})
 	}
 }
 
+// piece is what was read at once, and when it arrives.
+type piece struct {
+	bytes []byte
+	due   time.Time
+	err   error
+}
+
 // pass carries one direction to its end; what was read when the road was blocked arrives when it carries again.
-func (r *road) pass(from, to net.Conn) {
+func (r *road) pass(way int, from, to net.Conn) {
 	defer func() { _ = to.Close() }()
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buf)
+	pieces, left := make(chan piece, 4096), make(chan struct{})
+	defer close(left)
+	r.conns.Go(func() {
+		var last time.Time
+		for {
+			r.mu.Lock()
+			lag := r.lag[way]
+			r.mu.Unlock()
+			buf := make([]byte, 32<<10)
+			n, err := from.Read(buf)
+			due := time.Now()
+			if lag != nil {
+				due = due.Add(lag())
+			}
+			if due.Before(last) {
+				due = last
+			}
+			last = due
+			select {
+			case pieces <- piece{buf[:n], due, err}:
+			case <-left:
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	})
+	for p := range pieces {
+		time.Sleep(time.Until(p.due))
 		r.wait()
-		if _, failed := to.Write(buf[:n]); failed != nil || err != nil {
+		if _, failed := to.Write(p.bytes); failed != nil || p.err != nil {
 			_ = from.Close()
 			return
 		}

@@ -73,7 +73,12 @@ type Validity struct {
 	outcome            Outcome
 	stall              stall
 	waits              map[string]pool // by run worker
+	news               map[string]news // by run worker
 }
+
+// news is when something was heard of a run worker that was new then: of a node behind a long way all that is heard
+// is old, and nothing is missing.
+type news struct{ newest, heard time.Time }
 
 // pool follows the seconds in which operations waited longer for a free connection
 // than they then took.
@@ -118,7 +123,8 @@ type interval struct {
 
 // NewValidity returns a tracker without causes.
 func NewValidity() *Validity {
-	return &Validity{open: map[string]*interval{}, highCPU: map[string]time.Time{}, waits: map[string]pool{}}
+	return &Validity{open: map[string]*interval{}, highCPU: map[string]time.Time{}, waits: map[string]pool{},
+		news: map[string]news{}}
 }
 
 // Clone returns an independent tracker that knows the same.
@@ -136,6 +142,7 @@ func (v *Validity) Clone() *Validity {
 			c.open[i.cause+"\x00"+i.subject] = &same
 		}
 	}
+	maps.Copy(c.news, v.news)
 	for id, since := range v.highCPU {
 		c.highCPU[id] = since
 	}
@@ -208,6 +215,11 @@ func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
 	for i := range s.Snapshots {
 		v.stood(&s.Snapshots[i])
 	}
+	for _, w := range s.Workers {
+		if n, known := v.news[w.WorkerID]; !known || !n.newest.Equal(w.Newest) {
+			v.news[w.WorkerID] = news{w.Newest, at}
+		}
+	}
 	if phase != engine.PhaseMeasurement {
 		clear(v.highCPU)
 		v.last = time.Time{}
@@ -233,7 +245,7 @@ func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
 		if w.Missing > 0 {
 			v.mark(CauseConnectionsShort, w.WorkerID, at.Add(-time.Second), at, float64(w.Missing), missingWords(w))
 		}
-		if !w.Newest.IsZero() && at.Sub(w.Newest) > snapshotGap {
+		if !w.Newest.IsZero() && at.Sub(v.news[w.WorkerID].heard) > snapshotGap {
 			v.mark(CauseSnapshotGap, w.WorkerID, w.Newest, at, 0, func(_ float64, length time.Duration) string {
 				return fmt.Sprintf("%s: no snapshot for %.0f s", w.WorkerID, length.Seconds())
 			})

@@ -162,6 +162,10 @@ func TestTooFewConnectionsAreACause(t *testing.T) {
 func TestGapsStallsAndLostWorkersAreNamed(t *testing.T) {
 	v := NewValidity()
 	at := epoch.Add(10 * time.Second)
+	for before := 4 * time.Second; before > 0; before -= time.Second {
+		v.Observe(at.Add(-before), engine.PhaseMeasurement, &Second{Workers: []WorkerSample{
+			{WorkerID: "worker-0", Newest: at.Add(-4 * time.Second)}, {WorkerID: "worker-1", Newest: at.Add(-before)}}})
+	}
 	v.Observe(at, engine.PhaseMeasurement, &Second{Workers: []WorkerSample{
 		{WorkerID: "worker-0", Newest: at.Add(-4 * time.Second)},
 		{WorkerID: "worker-1", Newest: at, StalledMs: 40},
@@ -177,6 +181,26 @@ func TestGapsStallsAndLostWorkersAreNamed(t *testing.T) {
 	}
 	if len(want) != 0 || len(got.Causes) != 3 || len(got.Notes) != 1 {
 		t.Fatalf("missing %v in %+v", want, got)
+	}
+}
+
+// TestWhatComesLateIsNotMissing: the snapshots of a node behind a long way are old when they come, and no gap while
+// each second brings one. One that stops is a gap since the last that came.
+func TestWhatComesLateIsNotMissing(t *testing.T) {
+	v := NewValidity()
+	for i := range 30 {
+		at := epoch.Add(time.Duration(i) * time.Second)
+		far := WorkerSample{WorkerID: "far", Newest: at.Add(-5 * time.Second)}
+		gone := WorkerSample{WorkerID: "gone", Newest: at.Add(-5 * time.Second)}
+		if i > 10 {
+			gone.Newest = epoch.Add(5 * time.Second)
+		}
+		v.Observe(at, engine.PhaseMeasurement, &Second{Workers: []WorkerSample{far, gone}})
+	}
+	got := v.Clone().Verdict().Causes
+	if len(got) != 1 || got[0].Cause != CauseSnapshotGap || got[0].Detail != "gone: no snapshot for 24 s" ||
+		!got[0].From.Equal(epoch.Add(5*time.Second)) {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"time"
 )
 
 // ErrTooLarge says that a message is over MaxMessage and was not sent; the stream goes on.
@@ -56,6 +57,9 @@ type Belongs interface {
 	Listener
 	Ask(held func() bool)
 }
+
+// Measured is a ServerEnd that knows how long its opening was on its way there and back.
+type Measured interface{ RoundTrip() time.Duration }
 
 // Remote is a ServerEnd whose node is another process: plugins travel beside the
 // stream, by calls that the server makes.

@@ -271,7 +271,11 @@ func (n *node) greet(h control.Hello, end control.ServerEnd) {
 	if err := compat.Check(f.build(), compat.Build{Version: h.Version, Protocol: h.Protocol}); err != nil {
 		unfit = err.Error()
 	}
-	tell, refused := f.decide(workcoord.Greeted{Node: h.NodeID, Session: session, Link: n.link(), Unfit: unfit,
+	var rtt time.Duration
+	if m, ok := end.(control.Measured); ok {
+		rtt = m.RoundTrip()
+	}
+	tell, refused := f.decide(workcoord.Greeted{Node: h.NodeID, Session: session, Link: n.link(), Unfit: unfit, RTT: rtt,
 		Process: h.Session, Capacity: h.Capacity, Accepting: true, Held: held}, n)
 	n.mu.Lock()
 	n.unfit = unfit

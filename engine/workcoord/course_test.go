@@ -187,3 +187,16 @@ func TestWhatANodeMissedOfBeingResumedIsSaidAgain(t *testing.T) {
 		t.Error("a node that is drained is resumed")
 	}
 }
+
+// TestANodeBehindALongWayIsNotLostAtItsBeginning: the round trip of its stream's opening counts until the first answer.
+func TestANodeBehindALongWayIsNotLostAtItsBeginning(t *testing.T) {
+	for _, rtt := range []time.Duration{0, 400 * time.Millisecond, 4500 * time.Millisecond} {
+		h := hello("a")
+		h.RTT = rtt
+		c := newCourse().then(h)
+		c.answers("a", "a1", time.Minute, max(rtt, time.Millisecond))
+		if c.lost > 0 || c.nodes["a"].misses > 0 {
+			t.Errorf("after %v: lost %d times, %d misses", rtt, c.lost, c.nodes["a"].misses)
+		}
+	}
+}

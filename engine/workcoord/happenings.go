@@ -1,5 +1,7 @@
 package workcoord
 
+import "time"
+
 // Happening is what happens to nodes and work; the set is closed.
 type Happening interface{ happening() }
 
@@ -20,6 +22,9 @@ type (
 		Held                []Key
 		// Unfit says why the node cannot be used although it is there, "" when it can.
 		Unfit string
+		// RTT is a round trip that was measured before; 0 where none was. Without it the first answers of a
+		// node behind a long way would all be late.
+		RTT time.Duration
 	}
 	// Reported is a node's status.
 	Reported struct {

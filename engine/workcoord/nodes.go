@@ -201,7 +201,7 @@ func (c *Coordinator) greeted(h Greeted) {
 	}
 	n.link, n.process, n.session, n.capacity = h.Link, h.Process, h.Session, h.Capacity
 	n.accepting, n.draining = h.Accepting, h.Draining
-	n.rtt, n.pings, n.misses, n.next, n.heard = 0, nil, 0, c.now, c.now
+	n.rtt, n.pings, n.misses, n.next, n.heard = h.RTT, nil, 0, c.now, c.now
 	if n.state != NodeActive {
 		c.become(n, NodeActive, "it has introduced itself")
 	}

@@ -23,6 +23,8 @@ type course struct {
 	*Coordinator
 	at   time.Time
 	last []Action
+	// lost counts how often a node became unreachable.
+	lost int
 }
 
 func newCourse() *course { return &course{Coordinator: New(DefaultPolicy()), at: begin} }
@@ -31,6 +33,9 @@ func newCourse() *course { return &course{Coordinator: New(DefaultPolicy()), at:
 func (c *course) then(hs ...Happening) *course {
 	for _, h := range hs {
 		c.last = c.Apply(c.at, h)
+		if c.changed(NodeUnreachable) {
+			c.lost++
+		}
 	}
 	return c
 }

@@ -126,6 +126,7 @@ func (d *Dialer) open(ctx context.Context) (control.ServerEnd, error) {
 	life, cut := context.WithCancel(context.WithoutCancel(ctx))
 	stopped := context.AfterFunc(ctx, cut)
 	s, err := d.client.Control(life, grpc.WaitForReady(true))
+	asked := time.Now()
 	if err == nil {
 		err = s.Send(&pb.ToNode{Message: &pb.ToNode_Open{Open: &pb.Open{ServerVersion: d.opts.Version,
 			Protocol: compat.Protocol, Store: name,
@@ -140,6 +141,7 @@ func (d *Dialer) open(ctx context.Context) (control.ServerEnd, error) {
 			_, err = s.Recv() // the refusal
 		}
 	}
+	took := time.Since(asked)
 	read := named
 	if err == nil && d.opts.Trust != nil {
 		var who nodecert.Peer
@@ -149,7 +151,10 @@ func (d *Dialer) open(ctx context.Context) (control.ServerEnd, error) {
 		}
 	}
 	if !stopped() {
-		err = errors.Join(err, ctx.Err())
+		err = errInTime // what gRPC says of that is that it was cancelled
+		if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
+			err = cause
+		}
 	}
 	if err != nil {
 		cut()
@@ -162,8 +167,11 @@ func (d *Dialer) open(ctx context.Context) (control.ServerEnd, error) {
 		return nil, err
 	}
 	e := newEnd[control.ToNode, control.FromNode](s, one(toWire), whole(read), cut, func() { _ = s.CloseSend() })
-	return &serverEnd{e, d}, nil
+	return &serverEnd{e, d, took}, nil
 }
+
+// errInTime says that there was nobody, or that the way is too long.
+var errInTime = fmt.Errorf("the node has not answered in time: %w", context.DeadlineExceeded)
 
 // Close ends the connection and all that uses it.
 func (d *Dialer) Close() error {
@@ -189,7 +197,11 @@ func plainly(err error) error {
 type serverEnd struct {
 	*end[control.ToNode, control.FromNode, *pb.ToNode, *pb.FromNode]
 	dialer *Dialer
+	took   time.Duration
 }
+
+// RoundTrip implements control.Measured.
+func (e *serverEnd) RoundTrip() time.Duration { return e.took }
 
 // Refuse implements control.Refuser.
 func (e *serverEnd) Refuse(ctx context.Context, reason string) error {

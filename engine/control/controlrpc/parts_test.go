@@ -33,7 +33,7 @@ func TestANodeThatFallsSilentIsNotWaitedFor(t *testing.T) {
 	}
 	defer d.Close()
 	d.idle = 50 * time.Millisecond
-	r, err := (&serverEnd{nil, d}).OpenPart(t.Context(), p)
+	r, err := (&serverEnd{dialer: d}).OpenPart(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestANodeSendsNobodyElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if r, err := (&serverEnd{nil, d}).OpenPart(t.Context(), p); err == nil {
+	if r, err := (&serverEnd{dialer: d}).OpenPart(t.Context(), p); err == nil {
 		_ = r.Close()
 		t.Error("the server went where the node sent it")
 	}

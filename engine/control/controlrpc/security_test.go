@@ -89,7 +89,7 @@ func TestWhoDoesNotKnowTheTokenGetsNothing(t *testing.T) {
 	if _, err := dialled(t, l, d); err == nil || !strings.Contains(err.Error(), "token") {
 		t.Fatalf("dialling with a wrong token: %v", err)
 	}
-	e := &serverEnd{nil, d}
+	e := &serverEnd{dialer: d}
 	if err := e.PutPlugin(t.Context(), "x", []byte("x")); err == nil || !strings.Contains(err.Error(), "token") {
 		t.Fatalf("a plugin with a wrong token: %v", err)
 	}

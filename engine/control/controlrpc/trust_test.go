@@ -312,7 +312,7 @@ func TestAStrangerOfAJoinedNodeSeesItsHealthOnly(t *testing.T) {
 			_ = s.Send(&pb.ToNode{Message: &pb.ToNode_Open{Open: &pb.Open{ServerProcess: "x", Session: 1}}})
 			_, opened = s.Recv()
 		}
-		put := (&serverEnd{nil, &Dialer{client: client}}).PutPlugin(t.Context(), "x", []byte("x"))
+		put := (&serverEnd{dialer: &Dialer{client: client}}).PutPlugin(t.Context(), "x", []byte("x"))
 		for what, err := range map[string]error{"asks": asked, "brings": brought, "opens": opened, "puts": put} {
 			if err == nil || !strings.Contains(err.Error(), "certificate of their authority") {
 				t.Errorf("%s, a stranger %s: %v", state, what, err)

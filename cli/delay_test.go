@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/member"
+)
+
+const delayRate = 200
+
+// delayed is two servers and two nodes, one of which the first server reaches by a long way.
+type delayed struct {
+	*cluster
+	near, far *remoteNode
+	road      *road
+}
+
+// newDelayed has the way as long as it is from the beginning; nil is no delay.
+func newDelayed(t *testing.T, there_, back_ func() time.Duration) *delayed {
+	t.Helper()
+	d := &delayed{near: node(t, t.TempDir(), ""), far: node(t, t.TempDir(), "")}
+	d.road = newRoad(t, "tcp", d.far.address)
+	d.road.delay(there, there_)
+	d.road.delay(back, back_)
+	d.cluster = newClusterOf(t, func(server int) []string {
+		return []string{"--nodes", d.near.address + "," + []string{d.road.address(), d.far.address}[server]}
+	})
+	d.node, d.nodeDir = d.far, d.far.dir
+	return d
+}
+
+// nameOf is a node's own name.
+func nameOf(t *testing.T, n *remoteNode) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(n.dir, "node-id"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// states are those that a server's log has of a node from a time on, in order, with their reasons.
+func (c *cluster) states(server int, id string, after time.Time) (states []string) {
+	for line := range bytes.Lines([]byte(c.servers[server].out.String())) {
+		var l struct {
+			NodeID  string           `json:"node_id"`
+			State   member.NodeState `json:"state"`
+			Message string           `json:"message"`
+			Reason  string           `json:"reason"`
+			Time    time.Time        `json:"time"`
+		}
+		if json.Unmarshal(line, &l) == nil && l.Message == "a node's state has changed" && l.NodeID == id &&
+			l.Time.After(after) {
+			states = append(states, fmt.Sprintf("%s %s (%s)", l.Time.Format(time.TimeOnly), l.State, l.Reason))
+		}
+	}
+	return states
+}
+
+// seen is a node as a server shows it.
+func (c *cluster) seen(server int, id string) (n member.Node) {
+	c.t.Helper()
+	var list struct{ Nodes []member.Node }
+	c.ways[server].do("GET", "/api/v1/nodes", nil, &list)
+	for _, n := range list.Nodes {
+		if n.NodeID == id {
+			return n
+		}
+	}
+	return n
+}
+
+// TestNodesBehindALongWay: the load begins at one instant, clocks are known to within what is stated, and a long
+// way alone makes no node unreachable.
+func TestNodesBehindALongWay(t *testing.T) {
+	if os.Getenv("LOADSTONE_SOAK") == "" {
+		t.Skip("takes minutes; make soak sets LOADSTONE_SOAK")
+	}
+	for _, c := range []struct {
+		name        string
+		there, back func() time.Duration
+		// least and most are what the round trip may be shown as; spread is how far apart the run workers may begin.
+		least, most, spread time.Duration
+	}{
+		{"200 ms", about(200*time.Millisecond, 0), about(200*time.Millisecond, 0), 400 * time.Millisecond,
+			time.Second, 250 * time.Millisecond},
+		{"200 ms and up to 100 ms more", about(200*time.Millisecond, 100*time.Millisecond),
+			about(200*time.Millisecond, 100*time.Millisecond), 400 * time.Millisecond, 1500 * time.Millisecond,
+			350 * time.Millisecond},
+		{"400 ms there, nothing back", about(400*time.Millisecond, 0), nil, 400 * time.Millisecond, time.Second,
+			450 * time.Millisecond},
+		{"2 s and up to 500 ms more", about(2*time.Second, 500*time.Millisecond),
+			about(2*time.Second, 500*time.Millisecond), 4 * time.Second, 7 * time.Second, 5 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			d := newDelayed(t, c.there, c.back)
+			d.awaitNodes(0, 2)
+			begin, id := time.Now(), nameOf(t, d.far)
+			var run engine.Run
+			d.ways[0].do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: far\ntarget:\n  "+
+				"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
+				"workload: {plugin: mix, load_mode: QPS, target_qps: %d, concurrent_connections: 8, duration_seconds: 30, "+
+				"warmup_seconds: 0}\nscaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 4}\n", d.load, delayRate)}, &run)
+			d.ways[0].awaitLoad(run.RunID)
+			time.Sleep(10 * time.Second)
+			n := d.seen(0, id)
+			if n.RTTMs == nil || n.ClockOffsetMs == nil || n.ClockErrorMs == nil {
+				t.Fatalf("%+v", n)
+			}
+			t.Logf("RTT %.0f ms, clock %+.1f ±%.1f ms, %s", *n.RTTMs, *n.ClockOffsetMs, *n.ClockErrorMs, n.State)
+			if rtt := time.Duration(*n.RTTMs * 1e6); rtt < c.least || rtt > c.most {
+				t.Errorf("the round trip is %v", rtt)
+			}
+			// One machine has one clock.
+			if off := *n.ClockOffsetMs; off > *n.ClockErrorMs || -off > *n.ClockErrorMs {
+				t.Errorf("the clocks are the same, and the node's is said to be ahead by %.1f ms, to within %.1f", off,
+					*n.ClockErrorMs)
+			}
+			done := d.ways[0].settled(run.RunID, d.servers[0])
+			if states := d.states(0, id, begin); len(states) > 0 {
+				t.Errorf("the node was %v", states)
+			}
+			var due []int64
+			var firsts []time.Time
+			for id, w := range recorded(t, run.RunID, d.results) {
+				due = append(due, w.due...)
+				firsts = append(firsts, time.Unix(0, slices.Min(w.began)))
+				t.Logf("%s: %d from %s to %s", id, len(w.began), time.Unix(0, slices.Min(w.began)).Format("05.000"),
+					time.Unix(0, slices.Max(w.began)).Format("05.000"))
+			}
+			a, most := done.Summary.Accounting, mostInASecond(due)
+			t.Logf("%s, %.1f/s, %+v; at most %d due in a second; %s, %v; notes: %s", done.Status, done.Summary.QPS, a, most,
+				done.Summary.Validity, done.Summary.ValidityDetail.Causes, strings.Join(done.Summary.ValidityDetail.Notes, " | "))
+			if done.Status != engine.StatusCompleted || !a.Balanced || a.Recorded != a.Started {
+				t.Errorf("%s, %+v", done.Status, a)
+			}
+			if len(firsts) != 2 {
+				t.Fatalf("%d run workers have a record", len(firsts))
+			}
+			if apart := firsts[0].Sub(firsts[1]).Abs(); apart > c.spread {
+				t.Errorf("the run workers began %v apart", apart)
+			}
+			if most > delayRate+delayRate/50 {
+				t.Errorf("%d operations were due within one second", most)
+			}
+			if t.Failed() {
+				t.Logf("server:\n%s\nnode:\n%s", d.servers[0].out.String(), d.far.out.String())
+			}
+		})
+	}
+}
