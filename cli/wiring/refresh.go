@@ -48,6 +48,7 @@ func (s *Services) OpenTables(ctx context.Context, flags RefreshFlags) (*Tables,
 		return nil, err
 	}
 	s.onClose(func(context.Context) error { t.close(); return nil })
+	t.openLive()
 	keeper := refresher.Start(refresher.Options{Store: s.Store, Work: t.work, Workers: flags.RefreshWorkers, Name: s.owner,
 		Role: refresh.Server, Host: hostname(), Busy: Undisturbed(s.own), Log: s.Log})
 	s.onClose(func(context.Context) error { keeper.Close(); return nil })

@@ -85,7 +85,9 @@ type Services struct {
 	options  Options
 	Embedded *embedded.Postgres // nil with an external control store
 	Store    *postgres.Store
-	Results  *results.Results
+	// watched is the same for the orchestrator.
+	watched *watchedStore
+	Results *results.Results
 	// ResultsAt says where they are, without secrets.
 	ResultsAt string
 	host      *host.Host
@@ -367,8 +369,9 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 	}
 	s.Meter = meter.NewServer()
 	s.Roster = roster.New(roster.Options{Store: s.Store, Server: s.owner, Log: s.Log})
+	s.watched = &watchedStore{ControlStore: s.Store}
 	s.Runs = orchestrator.New(orchestrator.Options{
-		Store: s.Store, Results: s.Results, Plugins: s.Plugins, Drivers: s.Drivers,
+		Store: s.watched, Results: s.Results, Plugins: s.Plugins, Drivers: s.Drivers,
 		Recordings: recordings, Nodes: fixed, Source: source, Module: s.module, Log: s.Log, Version: s.options.Version,
 		Scratch:  filepath.Join(s.DataDir, "scratch"),
 		Prices:   s.prices,

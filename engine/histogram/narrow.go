@@ -72,6 +72,27 @@ func (n *Narrow) Merge(o *Narrow) {
 	n.lowest, n.highest = min(n.lowest, o.lowest), max(n.highest, o.highest)
 }
 
+// MergeData adds what d describes, which is whole as Data of a Histogram is. A bucket of a coarser schema is counted in
+// the middle one of those that it is made of.
+func (n *Narrow) MergeData(d *engine.HistogramData) {
+	var o Narrow
+	shift := uint(Schema - d.Schema)
+	for i, c := range d.Counts {
+		if c <= 0 {
+			continue
+		}
+		bucket := max(0, (d.Offset+i)<<shift-(1<<shift)/2)
+		if o.count == 0 {
+			o.offset = bucket
+		}
+		o.reach(bucket, bucket)
+		o.counts[bucket-o.offset] += c
+		o.count += c
+	}
+	o.sum, o.lowest, o.highest = d.Sum, d.Min, d.Max
+	n.Merge(&o)
+}
+
 // Data returns the values in mergeable form; it shares memory with n.
 func (n *Narrow) Data() engine.HistogramData {
 	return engine.HistogramData{Schema: Schema, Offset: n.offset, Counts: n.counts, Sum: n.sum, Min: n.lowest,

@@ -95,6 +95,19 @@ type Run struct {
 	Executions Staged
 }
 
+// Live are seconds of a run that is going on, as its owner in an epoch knows them from snapshots: what has come since
+// its last batch. They are provisional: the run is taken in from its record when it has ended.
+type Live struct {
+	RunID        string
+	Epoch, Batch int64
+	Seconds      *Seconds
+	Warehouse    []engine.WarehousePoint
+	// Ticks are the last snapshots that are in the batch, by run worker.
+	Ticks map[string]int64
+	// Operations and Errors are those of the run so far.
+	Operations, Errors int64
+}
+
 // Segment is a stored file of the series of a run.
 type Segment struct {
 	Name, SHA256    string
@@ -118,3 +131,6 @@ func (r *Run) WarehouseSeconds() (all []WarehouseSecond) {
 	}
 	return all
 }
+
+// At is the cell of a key, made when it is not there yet.
+func At[K comparable](m map[K]*Cell, key K) *Cell { return cell(m, key) }

@@ -50,7 +50,7 @@ func (d *Database) changes(ctx context.Context, t refresh.Table, columns []colum
 	rows, err := d.owner.Query(ctx, `SELECT coalesce(r.run_id, p.run_id), coalesce(r.version, 0), r.run_id IS NULL,
 			r.version IS DISTINCT FROM p.run_version,
 			coalesce(to_char(r.started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD'), ''), coalesce(p.day, '')
-		FROM rollup.runs r FULL JOIN (SELECT * FROM staging.partitions WHERE dynamic_table = $1) p USING (run_id)
+		FROM (SELECT * FROM rollup.runs WHERE NOT provisional) r FULL JOIN (SELECT * FROM staging.partitions WHERE dynamic_table = $1) p USING (run_id)
 		ORDER BY 1`, t.Name)
 	if err != nil {
 		return c, r, failed("looking which runs have changed", err)

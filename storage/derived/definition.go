@@ -85,7 +85,7 @@ func (d *Database) plan(ctx context.Context, definition string) (plan string, er
 
 func (d *Database) looking(ctx context.Context, f func(pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, d.reader, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		if err := limit(ctx, tx, previewLimits.Statement); err != nil {
+		if err := limitDefinition(ctx, tx, previewLimits.Statement); err != nil {
 			return err
 		}
 		return f(tx)

@@ -36,7 +36,7 @@ func open(t *testing.T) (d *derived.Database, owner, reader *pgx.Conn) {
 	owner, reader = connect(t, ownerDSN), connect(t, readerDSN)
 	if _, err := owner.Exec(t.Context(),
 		`TRUNCATE rollup.runs, rollup.execution_runs, rollup.slow_executions, staging.fences, staging.partitions,
-			staging.contents CASCADE;
+			staging.contents, staging.live_runs CASCADE;
 		DROP TABLE rollup.executions;
 		DROP SCHEMA tables CASCADE`, pgx.QueryExecModeSimpleProtocol); err != nil {
 		t.Fatal(err)

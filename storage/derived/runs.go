@@ -27,6 +27,9 @@ func (d *Database) Known(ctx context.Context, runID string) (fingerprint, segmen
 // DropRun removes what is there of the run of a claim, the rows of derived tables with their next refresh.
 func (d *Database) DropRun(ctx context.Context, c refresh.Claim) error {
 	err := d.fenced(ctx, c, nothing, func(tx pgx.Tx) error {
+		if err := closeLive(ctx, tx, c.Subtask); err != nil {
+			return err
+		}
 		if _, err := tx.Exec(ctx, "DELETE FROM rollup.runs WHERE run_id = $1", c.Subtask); err != nil {
 			return err
 		}
@@ -41,10 +44,13 @@ func nothing(context.Context) error { return nil }
 func (d *Database) PutRun(ctx context.Context, c refresh.Claim, r rollup.Run, prove func(context.Context) error) (
 	rows, bytes int64, err error) {
 	err = d.fenced(ctx, c, prove, func(tx pgx.Tx) error {
+		if err := closeLive(ctx, tx, r.Run.RunID); err != nil {
+			return err
+		}
 		if _, err := tx.Exec(ctx, "DELETE FROM rollup.runs WHERE run_id = $1", r.Run.RunID); err != nil {
 			return err
 		}
-		if err := insertRun(ctx, tx, r); err != nil {
+		if err := insertRun(ctx, tx, r, false); err != nil {
 			return err
 		}
 		if err := insertSegment(ctx, tx, r); err != nil {
@@ -77,14 +83,17 @@ func (d *Database) PutRun(ctx context.Context, c refresh.Claim, r rollup.Run, pr
 	return rows, bytes, failed("writing a run into the results database", err)
 }
 
-func insertRun(ctx context.Context, tx pgx.Tx, r rollup.Run) error {
+// insertRun adds the row of a run. One that is going on has the version 0 and no fingerprint, and stays as it is when
+// it is there already.
+func insertRun(ctx context.Context, tx pgx.Tx, r rollup.Run, provisional bool) error {
 	run, scenario := r.Run, r.Run.Scenario
 	values := pgx.NamedArgs{"run_id": run.RunID, "run_name": run.RunName, "template": scenario.TemplateName,
 		"adapter": r.Adapter, "connection": scenario.Target.Connection.Name, "table_name": scenario.Target.TableName,
 		"status": string(run.Status), "verdict": "", "load_mode": string(scenario.Workload.LoadMode), "simulated": false,
 		"started_at": stamp(run.StartTime), "ended_at": stamp(run.EndTime), "warehouse": "", "warehouse_size": "",
 		"currency": "", "tags": tags(scenario.Tags), "created_by": run.CreatedBy, "parts": r.Parts,
-		"part_problems": append([]string{}, r.Problems...), "executions": int64(0), "fingerprint": r.Fingerprint}
+		"part_problems": append([]string{}, r.Problems...), "executions": int64(0), "fingerprint": r.Fingerprint,
+		"provisional": provisional}
 	if r.Seconds != nil {
 		values["executions"] = r.Seconds.Executions
 	}
@@ -93,15 +102,19 @@ func insertRun(ctx context.Context, tx pgx.Tx, r rollup.Run) error {
 		values[name] = nil
 	}
 	summarize(values, r.Summary)
+	there := ""
+	if provisional {
+		there = " ON CONFLICT (run_id) DO NOTHING"
+	}
 	_, err := tx.Exec(ctx, `INSERT INTO rollup.runs (run_id, run_name, template, adapter, connection, table_name, status,
 			verdict, passed, simulated, load_mode, started_at, ended_at, duration_seconds, operations, reads, writes, errors,
 			error_rate, qps, p50_ms, p95_ms, p99_ms, avg_ms, max_ms, warehouse, warehouse_size, credits, price, currency,
-			price_per_million, tags, created_by, parts, part_problems, executions, fingerprint, version)
+			price_per_million, tags, created_by, parts, part_problems, executions, fingerprint, provisional, version)
 		VALUES (@run_id, @run_name, @template, @adapter, @connection, @table_name, @status, @verdict, @passed, @simulated,
 			@load_mode, @started_at, @ended_at, @duration_seconds, @operations, @reads, @writes, @errors, @error_rate, @qps,
 			@p50_ms, @p95_ms, @p99_ms, @avg_ms, @max_ms, @warehouse, @warehouse_size, @credits, @price, @currency,
 			@price_per_million, @tags, @created_by, @parts, @part_problems, @executions, @fingerprint,
-			nextval('staging.run_versions'))`, values)
+			@provisional, CASE WHEN @provisional THEN 0 ELSE nextval('staging.run_versions') END)`+there, values)
 	return err
 }
 

@@ -87,7 +87,7 @@ func (c *counted) Write(p []byte) (int, error) {
 func (d *Database) read(ctx context.Context, query string, to io.Writer) (rows int64, err error) {
 	err = pgx.BeginTxFunc(ctx, d.reader, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
 		func(tx pgx.Tx) error {
-			if err := limit(ctx, tx, definitionLimits.Statement); err != nil {
+			if err := limitDefinition(ctx, tx, definitionLimits.Statement); err != nil {
 				return err
 			}
 			copying := fmt.Sprintf("COPY (%s\nLIMIT %d) TO STDOUT (FORMAT binary)", query, definitionLimits.Rows+1)
@@ -104,6 +104,15 @@ func limit(ctx context.Context, tx pgx.Tx, most time.Duration) error {
 		most.Milliseconds()),
 		pgx.QueryExecModeSimpleProtocol)
 	return err
+}
+
+// limitDefinition is limit of a definition, which does not see the seconds of runs that are going on: a table
+// would show them as they were at some moment.
+func limitDefinition(ctx context.Context, tx pgx.Tx, most time.Duration) error {
+	if _, err := tx.Exec(ctx, "SET LOCAL loadstone.live = 'off'", pgx.QueryExecModeSimpleProtocol); err != nil {
+		return err
+	}
+	return limit(ctx, tx, most)
 }
 
 func (d *Database) write(ctx context.Context, stage pgx.Identifier, from io.Reader) error {

@@ -1,0 +1,44 @@
+package wiring
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/liveseries"
+	"github.com/loadstone-db/loadstone/engine/orchestrator"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// watchedStore is the control store of the orchestrator: what it has taken of the seconds of a run goes on to the live
+// series, once there are any.
+type watchedStore struct {
+	orchestrator.ControlStore
+	series atomic.Pointer[liveseries.Series]
+}
+
+// SaveTick implements store.Runs.
+func (w *watchedStore) SaveTick(ctx context.Context, t store.Tick) error {
+	err := w.ControlStore.SaveTick(ctx, t)
+	if err == nil {
+		w.series.Load().Tick(&t)
+	}
+	return err //nolint:wrapcheck // it is the store
+}
+
+// SaveWarehouse implements store.Runs.
+func (w *watchedStore) SaveWarehouse(ctx context.Context, runID string, epoch int64, p engine.WarehousePoint) error {
+	err := w.ControlStore.SaveWarehouse(ctx, runID, epoch, p)
+	if err == nil {
+		w.series.Load().Poll(runID, epoch, p)
+	}
+	return err //nolint:wrapcheck // it is the store
+}
+
+// openLive begins to bring the seconds of live runs into the results database.
+func (t *Tables) openLive() {
+	series := liveseries.Start(liveseries.Options{Run: t.s.Store.Run, Log: t.s.Log,
+		Target: func(ctx context.Context) (liveseries.Target, error) { return t.Database(ctx) }})
+	t.s.watched.series.Store(series)
+	t.s.onClose(func(context.Context) error { series.Close(); return nil })
+}

@@ -1,0 +1,170 @@
+package liveseries
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/histogram"
+	"github.com/loadstone-db/loadstone/engine/rollup"
+)
+
+// fold adds the snapshots of one run up to its seconds.
+type fold struct {
+	start   time.Time
+	workers map[string]*seen
+	scratch *histogram.Histogram
+}
+
+// seen is the last snapshot of a run worker: what counts over a phase is told apart from what the next one has by it.
+type seen struct {
+	tick    int64
+	phase   engine.Phase
+	kinds   map[engine.Kind]*engine.HistogramData
+	classes map[engine.ErrorClass]int64
+}
+
+func newFold(start time.Time, ticks map[string]int64) *fold {
+	f := &fold{start: start, workers: map[string]*seen{}, scratch: histogram.New()}
+	for worker, tick := range ticks {
+		f.workers[worker] = &seen{tick: tick}
+	}
+	return f
+}
+
+// batch adds up ticks.
+func (f *fold) batch(ticks []tick, polls []engine.WarehousePoint) *rollup.Live {
+	l := &rollup.Live{Seconds: rollup.New(f.start), Warehouse: polls, Ticks: map[string]int64{}}
+	for _, t := range ticks {
+		l.Operations, l.Errors = t.operations, t.errors
+		for i := range t.snapshots {
+			f.add(l, &t.snapshots[i], t.at)
+		}
+	}
+	return l
+}
+
+// add adds a snapshot, once.
+func (f *fold) add(l *rollup.Live, w *engine.WorkerSnapshot, at time.Time) {
+	before := f.workers[w.WorkerID]
+	if before == nil {
+		before = &seen{}
+	}
+	if w.Tick <= before.tick {
+		return
+	}
+	// What a phase has counted is known from its beginning, or since the snapshot before.
+	follows := w.Tick == before.tick+1 && (before.phase != "" || before.tick == 0)
+	if before.phase != w.Phase {
+		before = &seen{}
+	}
+	f.workers[w.WorkerID] = &seen{tick: w.Tick, phase: w.Phase, kinds: w.KindLatency, classes: w.ByClass}
+	l.Ticks[w.WorkerID] = w.Tick
+	if w.TickStarted <= 0 {
+		return
+	}
+	m := rollup.Moment{Second: f.second(w, at), Warmup: w.Phase == engine.PhaseWarmup}
+	s := l.Seconds
+	s.Executions += w.TickStarted
+	latency := f.checked(w.TickLatency)
+	for _, c := range []*rollup.Cell{rollup.At(s.Run, m), rollup.At(s.Workers, rollup.OfWorker{Moment: m,
+		Worker: w.WorkerID})} {
+		addTo(c, w.TickStarted, w.TickErrors, latency)
+	}
+	f.addKinds(s, m, w, before, follows, latency)
+	if follows {
+		for class, n := range w.ByClass {
+			if more := n - before.classes[class]; more > 0 {
+				s.Errors[rollup.OfError{Moment: m, Class: string(class)}] += more
+			}
+		}
+	}
+}
+
+func (f *fold) addKinds(s *rollup.Seconds, m rollup.Moment, w *engine.WorkerSnapshot, before *seen, follows bool,
+	latency *engine.HistogramData) {
+	kinds := slices.Sorted(maps.Keys(w.TickByKind))
+	kinds = slices.DeleteFunc(kinds, func(k engine.Kind) bool { return w.TickByKind[k].Count <= 0 })
+	for _, kind := range kinds {
+		its := latency
+		if len(kinds) > 1 {
+			// The phase's less that of the snapshot before; where that is not known, the second has no percentiles.
+			its = nil
+			if follows {
+				its = f.since(f.checked(w.KindLatency[kind]), before.kinds[kind])
+			}
+		}
+		n := w.TickByKind[kind]
+		addTo(rollup.At(s.Kinds, rollup.OfKind{Moment: m, Kind: kind.String()}), n.Count, n.Errors, its)
+	}
+}
+
+func addTo(c *rollup.Cell, operations, errors int64, latency *engine.HistogramData) {
+	c.Operations += operations
+	c.Errors += errors
+	if latency != nil {
+		c.Latency.MergeData(latency)
+	}
+}
+
+// second is the one that most of a snapshot lies in. A clock that is wrong does not put it outside of the run.
+func (f *fold) second(w *engine.WorkerSnapshot, at time.Time) int32 {
+	middle := w.Timestamp.Time
+	if middle.After(at) || at.Sub(middle) > time.Hour {
+		middle = at
+	}
+	covered := min(max(w.TickSeconds, 0), 60)
+	middle = middle.Add(-time.Duration(covered / 2 * float64(time.Second)))
+	return int32(min(max(math.Floor(middle.Sub(f.start).Seconds()), 0), math.MaxInt32))
+}
+
+// checked is a histogram that adds up, nil for others.
+func (f *fold) checked(d *engine.HistogramData) *engine.HistogramData {
+	if d == nil {
+		return nil
+	}
+	f.scratch.Reset()
+	if f.scratch.MergeData(d) != nil || f.scratch.Count() == 0 {
+		return nil
+	}
+	return d
+}
+
+// since is what has come to a distribution that counts over a phase. Its smallest and largest values are known to the
+// bucket. Nil when they are not of one kind, or nothing has come.
+func (f *fold) since(now, before *engine.HistogramData) *engine.HistogramData {
+	if now == nil || before == nil || len(before.Counts) == 0 {
+		return now
+	}
+	if now.Schema != before.Schema {
+		return nil
+	}
+	d := &engine.HistogramData{Schema: now.Schema, Offset: now.Offset, Counts: slices.Clone(now.Counts),
+		Sum: now.Sum - before.Sum}
+	for i, c := range before.Counts {
+		at := before.Offset + i - now.Offset
+		if c == 0 {
+			continue
+		}
+		if at < 0 || at >= len(d.Counts) || d.Counts[at] < c {
+			return nil
+		}
+		d.Counts[at] -= c
+	}
+	first := slices.IndexFunc(d.Counts, func(c int64) bool { return c > 0 })
+	if first < 0 {
+		return nil
+	}
+	last := first
+	for i, c := range d.Counts {
+		if c > 0 {
+			last = i
+		}
+	}
+	d.Offset, d.Counts = d.Offset+first, d.Counts[first:last+1]
+	d.Min = max(now.Min, int64(histogram.UpperBound(d.Schema, d.Offset-1)))
+	d.Max = min(now.Max, int64(histogram.UpperBound(d.Schema, d.Offset+len(d.Counts)-1)))
+	return d
+}
