@@ -4,15 +4,15 @@
 //
 // # Beside the load
 //
-// Tick notes and returns: it waits for nothing and keeps a bounded number of snapshots, of which the oldest go first. One
-// goroutine adds up and writes, a transaction for each run and second at most; what could not be written waits, and
+// Tick notes and returns: it waits for nothing and keeps a bounded number of snapshots, the oldest of which go first.
+// One goroutine adds up and writes, a transaction for each run and second at most; what could not be written waits, and
 // later seconds join it.
 //
 // # One writer
 //
-// A run's owner writes in its epoch, and only snapshots that the control store has taken in that epoch come here. Batches
-// have numbers that rise, so that one whose answer was lost is added once; who takes a run over goes on behind the
-// last snapshot of each run worker that is there.
+// A run's owner writes in its epoch, and only snapshots that the control store has taken in that epoch come here.
+// Batches have numbers that rise, so that one whose answer was lost is added once; who takes a run over goes on behind
+// the last snapshot of each run worker that is there.
 package liveseries
 
 import (
@@ -28,7 +28,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// Target is where live seconds go. ErrFenced is of a run that somebody else writes now, or that was taken in or deleted.
+// Target is where live seconds go. ErrFenced is of a run that somebody else writes now, or that was taken in or
+// deleted.
 type Target interface {
 	// BeginLive makes the run this epoch's, and returns the last snapshot of each run worker that is there.
 	BeginLive(ctx context.Context, run engine.Run, epoch int64) (ticks map[string]int64, err error)
