@@ -79,10 +79,11 @@ CREATE OR REPLACE FUNCTION divide_refresh(tbl text, held bigint, parts text[], a
     LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
     entry  pending_refreshes;
+    begun  timestamptz;
 BEGIN
     SELECT * INTO entry FROM pending_refreshes WHERE dynamic_table = tbl AND subtask = '' FOR UPDATE;
     DELETE FROM refresh_claims WHERE dynamic_table = tbl AND subtask = '' AND epoch = held
-        AND expires_at > clock_timestamp();
+        AND expires_at > clock_timestamp() RETURNING claimed_at INTO begun;
     IF NOT FOUND THEN
         RETURN false;
     END IF;
@@ -90,8 +91,14 @@ BEGIN
         DELETE FROM pending_refreshes WHERE dynamic_table = tbl AND subtask <> '';
         DELETE FROM refresh_subtasks WHERE dynamic_table = tbl;
     END IF;
-    INSERT INTO refresh_subtasks (dynamic_table, subtask, status) SELECT tbl, part, 'PENDING' FROM unnest(parts) AS part
-        ON CONFLICT (dynamic_table, subtask) DO UPDATE SET status = 'PENDING';
+    IF NOT anew THEN
+        -- Of a division whose own claim could not say so any more nobody knows whether it has the last change.
+        SELECT least(begun, changed_at - interval '1 microsecond') INTO begun FROM dynamic_tables WHERE name = tbl;
+    END IF;
+    -- What the parts read was settled by who divided: what changes before the first of them is claimed is not in them.
+    INSERT INTO refresh_subtasks AS old (dynamic_table, subtask, status, as_of)
+        SELECT tbl, part, 'PENDING', begun FROM unnest(parts) AS part
+        ON CONFLICT (dynamic_table, subtask) DO UPDATE SET status = 'PENDING', as_of = least(old.as_of, excluded.as_of);
     INSERT INTO pending_refreshes (dynamic_table, subtask, priority, next_refresh_due)
         SELECT tbl, part, entry.priority, clock_timestamp() FROM unnest(parts) AS part ORDER BY part
         ON CONFLICT DO NOTHING;
@@ -131,7 +138,7 @@ BEGIN
         END IF;
         moment := clock_timestamp();
         IF sub = '' THEN
-            -- Parts were read when each of them was claimed.
+            -- Its parts are as of when it was divided.
             SELECT least(c.claimed_at, min(as_of)) INTO begun FROM refresh_subtasks WHERE dynamic_table = tbl;
             DELETE FROM refresh_subtasks WHERE dynamic_table = tbl;
             SELECT coalesce(behind_since, oldest) INTO oldest FROM dynamic_tables WHERE name = tbl;
@@ -143,8 +150,9 @@ BEGIN
         ELSE
             INSERT INTO refresh_subtasks AS old (dynamic_table, subtask, status, as_of)
                 VALUES (tbl, sub, 'DONE', c.claimed_at)
-                ON CONFLICT (dynamic_table, subtask) DO UPDATE SET status = 'DONE', as_of = excluded.as_of,
-                    failures = 0, error = '', updated_at = excluded.updated_at;
+                ON CONFLICT (dynamic_table, subtask) DO UPDATE SET status = 'DONE', as_of = CASE WHEN whole
+                    THEN least(old.as_of, excluded.as_of) ELSE excluded.as_of END, failures = 0, error = '',
+                    updated_at = excluded.updated_at;
         END IF;
     ELSE
         moment := clock_timestamp();
@@ -260,7 +268,8 @@ BEGIN
             VALUES (tbl, sub, CASE WHEN cardinality(pauses) = 0 THEN 'FAILED' ELSE 'PENDING' END, begun, 1, failure)
             ON CONFLICT (dynamic_table, subtask) DO UPDATE SET failures = old.failures + 1, error = failure,
                 status = CASE WHEN old.failures >= cardinality(pauses) THEN 'FAILED' ELSE 'PENDING' END,
-                as_of = excluded.as_of, updated_at = excluded.updated_at
+                as_of = CASE WHEN EXISTS (SELECT FROM pending_refreshes WHERE dynamic_table = tbl AND subtask = '')
+                    THEN least(old.as_of, excluded.as_of) ELSE excluded.as_of END, updated_at = excluded.updated_at
             RETURNING failures INTO attempts;
     END IF;
     RETURN attempts;

@@ -37,7 +37,7 @@ func (s *Queue) ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.R
 	delete(s.claims, c.Task)
 	t, at := s.tables[c.Table], now()
 	if len(r.Parts) > 0 {
-		s.divide(c.Table, r, at)
+		s.divide(kept, r, at)
 		return nil
 	}
 	record := refresh.Record{Seq: c.Epoch, Task: c.Task, Worker: kept.Worker, Epoch: c.Epoch, StartedAt: kept.ClaimedAt,
@@ -62,7 +62,7 @@ func (s *Queue) ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.R
 	case r.Gone:
 		delete(s.subtasks, c.Task)
 	default:
-		s.subtasks[c.Task] = subtask{asOf: kept.ClaimedAt.Time, done: true}
+		s.subtasks[c.Task] = subtask{asOf: s.asOf(kept), done: true}
 	}
 	s.whole(c, at)
 	if !r.Unchanged {
@@ -105,18 +105,35 @@ func (s *Queue) refreshed(t *refresh.Table, c refresh.Claim, at time.Time) {
 	t.LastSeconds = at.Sub(begun.Time).Seconds()
 }
 
+// asOf is when what a claim of a subtask has read was settled: when it was claimed, or all of its table was divided.
+func (s *Queue) asOf(c refresh.Claim) time.Time {
+	before := s.subtasks[c.Task].asOf
+	if _, divided := s.pending[refresh.Task{Table: c.Table}]; divided && !before.IsZero() &&
+		before.Before(c.ClaimedAt.Time) {
+		return before
+	}
+	return c.ClaimedAt.Time
+}
+
 // divide puts the parts of a table into the queue. All of it is due again when the last is done.
-func (s *Queue) divide(table string, r refresh.Result, at time.Time) {
+func (s *Queue) divide(c refresh.Claim, r refresh.Result, at time.Time) {
+	table := c.Table
 	if r.Anew {
 		part := func(t refresh.Task) bool { return t.Table == table && t.Subtask != "" }
 		maps.DeleteFunc(s.pending, func(t refresh.Task, _ pending) bool { return part(t) })
 		maps.DeleteFunc(s.claims, func(t refresh.Task, _ refresh.Claim) bool { return part(t) })
 		maps.DeleteFunc(s.subtasks, func(t refresh.Task, _ subtask) bool { return part(t) })
 	}
+	settled := c.ClaimedAt
+	if t := s.tables[table]; !r.Anew && !t.ChangedAt.IsZero() && !t.ChangedAt.After(settled.Time) {
+		// Of a division whose own claim could not say so any more nobody knows whether it has the last change.
+		settled = engine.At(t.ChangedAt.Add(-time.Microsecond))
+	}
 	whole := s.pending[refresh.Task{Table: table}]
 	for _, part := range r.Parts {
 		task := refresh.Task{Table: table, Subtask: part}
-		s.subtasks[task] = subtask{asOf: s.subtasks[task].asOf, failures: s.subtasks[task].failures}
+		s.subtasks[task] = subtask{asOf: s.asOf(refresh.Claim{Task: task, ClaimedAt: settled}),
+			failures: s.subtasks[task].failures}
 		if _, there := s.pending[task]; !there {
 			s.pending[task] = pending{refresh.Pending{Task: task, Priority: whole.Priority, Due: engine.At(at)}, at}
 		}
@@ -149,7 +166,7 @@ func (s *Queue) failed(t *refresh.Table, c refresh.Claim, r refresh.Result, at t
 		t.Error, failures = store.CleanText(r.Error), t.Failures
 	} else {
 		failures = s.subtasks[c.Task].failures + 1
-		s.subtasks[c.Task] = subtask{asOf: c.ClaimedAt.Time, failures: failures}
+		s.subtasks[c.Task] = subtask{asOf: s.asOf(c), failures: failures}
 	}
 	pause, over := refresh.AfterFailure(failures)
 	if !over {
