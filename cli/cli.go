@@ -10,12 +10,10 @@ import (
 	"os/signal"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
-	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/nodeserve"
@@ -108,8 +106,9 @@ func start(ctx context.Context, forget, settle func(), args []string, stdout, st
 	}
 	// The log and the progress of a run share standard error without tearing each other's lines.
 	shared := terminal.NewScreen(stderr)
+	log, traced := terminal.Logger(shared, c.LogLevel, c.LogFormat)
 	e := &command.Env{Ctx: ctx, Stdout: stdout, Stderr: shared, Forget: forget, Version: version, Settle: settle,
-		Log: logger(shared, c.LogLevel, c.LogFormat)}
+		Log: log, Traced: traced}
 	if !strings.HasPrefix(parsed.Command(), "run ") {
 		settle() // only a run says when its start is over
 	}
@@ -153,22 +152,6 @@ func exitCode(stderr io.Writer, err error) int {
 	}
 	_, _ = fmt.Fprintf(stderr, "loadstone: %s\n", terminal.Harmless(plainjson.WithoutGo(text, err)))
 	return code
-}
-
-// stampAsEngine makes the times of all loggers those of the engine. Once: others read it from then on.
-var stampAsEngine = sync.OnceFunc(func() { zerolog.TimeFieldFormat = engine.TimeLayout })
-
-func logger(w io.Writer, level, format string) zerolog.Logger {
-	stampAsEngine()
-	lvl, err := zerolog.ParseLevel(level)
-	if err != nil {
-		lvl = zerolog.InfoLevel
-	}
-	if format == "text" || format == "auto" && terminal.Is(w) {
-		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05.000", FormatMessage: terminal.LogMessage}
-	}
-	w = terminal.PlainLines(w)
-	return zerolog.New(w).Level(lvl).With().Timestamp().Logger()
 }
 
 type versionCommand struct{}

@@ -39,6 +39,7 @@ type runCommand struct {
 	WaitEnrichment time.Duration `default:"1m" placeholder:"DURATION" help:"How long to wait for what the target's own query history says of the executions, once the figures are there; 0s does not wait. What is missing then is fetched by the next server on the data directory."`
 	tokenFlags
 	wiring.StoreFlags
+	wiring.TraceFlags
 	certificate.CalibrateFlag
 }
 
@@ -183,7 +184,8 @@ func (c *runCommand) open(e *command.Env) (s *wiring.Services, done func(), err 
 		flags.DataDir = wiring.DefaultDataDir()
 	}
 	remove := func() {}
-	s, err = wiring.Open(e.Ctx, wiring.Options{Store: flags, Version: version, Log: quiet})
+	options := wiring.Options{Store: flags, Version: version, Traces: c.As("loadstone-run", e), Log: quiet}
+	s, err = wiring.Open(e.Ctx, options)
 	if engine.HasCode(err, engine.CodeConflict) && c.DataDir == "" {
 		_, _ = fmt.Fprintf(e.Stderr,
 			"Another Loadstone uses %s: this run keeps its data in a folder of its own, which is removed afterwards.\n",
@@ -194,7 +196,8 @@ func (c *runCommand) open(e *command.Env) (s *wiring.Services, done func(), err 
 		}
 		remove = func() { _ = os.RemoveAll(dir) }
 		flags.DataDir = dir
-		s, err = wiring.Open(e.Ctx, wiring.Options{Store: flags, Version: version, Log: quiet})
+		options.Store = flags
+		s, err = wiring.Open(e.Ctx, options)
 	}
 	if err != nil {
 		remove()

@@ -9,8 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/loadstone-db/loadstone/cli/certificate"
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/input"
@@ -20,7 +18,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/intake"
 	"github.com/loadstone-db/loadstone/engine/member"
-	"github.com/loadstone-db/loadstone/engine/meter"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/template"
 	"github.com/loadstone-db/loadstone/server"
@@ -39,6 +36,7 @@ type serveCommand struct {
 	RunFirst  string `name:"run" placeholder:"TEMPLATE.yaml" help:"Save this template, run it once, and go on serving."`
 	wiring.StoreFlags
 	wiring.NodeFlags
+	wiring.TraceFlags
 	wiring.RefreshFlags
 	certificate.CalibrateFlag
 	tables *wiring.Tables `kong:"-"`
@@ -58,7 +56,7 @@ func (c *serveCommand) Run(e *command.Env) error {
 	}
 	e.Log.Info().Msg("starting: the first time plugins are compiled, which takes some seconds")
 	s, err := wiring.Open(e.Ctx, wiring.Options{Store: flags, Nodes: c.NodeFlags, Version: version, Serves: true,
-		MostLive: c.LiveRuns, Query: c.QueryFlags, Log: e.Log})
+		MostLive: c.LiveRuns, Query: c.QueryFlags, Traces: c.As("loadstone-server", e), Log: e.Log})
 	if err != nil {
 		return err
 	}
@@ -159,7 +157,7 @@ func (c *serveCommand) listen(s *wiring.Services) (*server.Server, string, error
 		Nodes:      func() int { return takingWork(s.Roster.Nodes()) },
 		NodeAccess: s.Members,
 		Scaling:    s.Runs.Doorman(),
-		Collectors: []prometheus.Collector{s.Meter, meter.NewNodes(s.Roster.Nodes), s.Runs.Doorman()},
+		Collectors: s.Collectors(),
 		Store:      s.Store,
 		Files:      s.Results,
 		Plugins:    s.Plugins,

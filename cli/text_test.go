@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/loadstone-db/loadstone/cli/report"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/matrix"
 )
@@ -32,7 +33,7 @@ func TestNothingOfOthersReachesATerminalAsItIs(t *testing.T) {
 	result.Name, result.Labels = nasty, []string{nasty}
 	log := func(format string) func(io.Writer) error {
 		return func(w io.Writer) error {
-			l := logger(w, "info", format)
+			l, _ := terminal.Logger(w, "info", format)
 			l.Info().Str("sql", nasty[:100]).Msg(nasty)
 			return nil
 		}

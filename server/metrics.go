@@ -77,7 +77,8 @@ func (m *metrics) request(method, route string, status int, elapsed time.Duratio
 // which is written to at shutdown. Collectors bound themselves.
 func (m *metrics) handler() fiber.Handler {
 	return adaptor.HTTPHandler(promhttp.HandlerFor(m.registry,
-		promhttp.HandlerOpts{ErrorLog: promLog{m.log}, ErrorHandling: promhttp.ContinueOnError}))
+		promhttp.HandlerOpts{ErrorLog: promLog{m.log}, ErrorHandling: promhttp.ContinueOnError,
+			EnableOpenMetrics: true}))
 }
 
 type promLog struct{ log zerolog.Logger }

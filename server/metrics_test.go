@@ -13,6 +13,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/meter"
+	"github.com/loadstone-db/loadstone/engine/trace/otlp"
 	"github.com/loadstone-db/loadstone/server"
 )
 
@@ -68,8 +69,14 @@ func (noNodes) Capacity() fleet.Capacity { return fleet.Capacity{} }
 // TestTheTableOfMetricsIsWhatIsExported, on a server and on a node, both ways. No label
 // names what there is no end of.
 func TestTheTableOfMetricsIsWhatIsExported(t *testing.T) {
+	traces, err := otlp.Open(t.Context(), otlp.Options{Endpoint: "http://127.0.0.1:1", Service: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer traces.Close(t.Context())
 	b := start(t, func(o *server.Options) {
-		o.Collectors = []prometheus.Collector{meter.NewServer(), meter.NewNodes(func() []member.Node { return nil }),
+		o.Collectors = []prometheus.Collector{meter.NewServer(nil), traces,
+			meter.NewNodes(func() []member.Node { return nil }),
 			admission.New(admission.Options{Nodes: noNodes{}})}
 		o.Tables = noTables{}
 	})
@@ -90,9 +97,9 @@ func TestTheTableOfMetricsIsWhatIsExported(t *testing.T) {
 	if !strings.Contains(text, `loadstone_nodes_by_state{state="UNREACHABLE"} 0`) {
 		t.Error("a state without nodes has no figure")
 	}
-	node := meter.NewNode(func() meter.NodeState { return meter.NodeState{RunWorkers: 3} })
+	node := meter.NewNode(nil, func() meter.NodeState { return meter.NodeState{RunWorkers: 3} })
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(node, meter.NewRefreshes(noTables{}.Load))
+	registry.MustRegister(node, traces, meter.NewRefreshes(noTables{}.Load))
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -42,6 +42,8 @@ type Env struct {
 	// results is standard output when a result was asked for there; stdout is standard error then.
 	results io.Writer
 	Log     zerolog.Logger
+	// Traced has the lines about runs name their traces from then on.
+	Traced func()
 	// Version is the program's.
 	Version string
 	// Forget restores the default handling of signals, so that a second one ends the process at once.

@@ -41,6 +41,7 @@ type Command struct {
 	TokenFile string        `placeholder:"FILE" env:"LOADSTONE_WORKER_TOKEN_FILE" help:"File with the token that servers must know."`
 
 	Spool wiring.SpoolFlags `embed:""`
+	wiring.TraceFlags
 
 	// ContactLimit is less than it must be in tests only, which have not the time.
 	ContactLimit time.Duration `hidden:"" default:"60s" help:"How long load outlives the contact with who owns the run; at most 60s."`
@@ -88,7 +89,12 @@ func (c *Command) Run(e *command.Env) error {
 		drivers[d.Name()] = d
 	}
 	fetched := &fetchedPlugins{Host: plugins}
-	meters := wiring.NewNodeMeters(e.Version)
+	traces, closeTraces, err := c.As("loadstone-worker", e).Open(e.Ctx, id)
+	if err != nil {
+		return err
+	}
+	defer closeTraces()
+	meters := wiring.NewNodeMeters(e.Version, traces)
 	node := worker.NewNode(worker.Options{NodeID: id, Version: e.Version, Plugins: fetched, Drivers: drivers,
 		Capacity: c.Capacity, ContactLimit: c.ContactLimit,
 		SpoolDir: filepath.Join(dir, "spool"), SpoolBytes: c.Spool.Bytes(), KeepStored: budget.AcknowledgedFor,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/meter"
+	"github.com/loadstone-db/loadstone/engine/trace/otlp"
 )
 
 // NodeMeters are the metrics of a node, and the address where they are read.
@@ -23,12 +24,13 @@ type NodeMeters struct {
 	// Read is the node's state; it is set when there is a node.
 	Read    func() meter.NodeState
 	version string
+	traces  *otlp.Sender
 }
 
-// NewNodeMeters returns them, all 0, for a program of that version.
-func NewNodeMeters(version string) *NodeMeters {
-	m := &NodeMeters{version: version}
-	m.Node = meter.NewNode(func() meter.NodeState { return m.Read() })
+// NewNodeMeters returns them, all 0, for a program of that version that sends spans of what they measure, if not nil.
+func NewNodeMeters(version string, traces *otlp.Sender) *NodeMeters {
+	m := &NodeMeters{version: version, traces: traces}
+	m.Node = meter.NewNode(traces.Tracer(), func() meter.NodeState { return m.Read() })
 	return m
 }
 
@@ -40,8 +42,11 @@ func (m *NodeMeters) handler(ready func() bool) http.Handler {
 	build.Set(1)
 	registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.Node, build)
+	if m.traces != nil {
+		registry.MustRegister(m.traces)
+	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if !ready() {

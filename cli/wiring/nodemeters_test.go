@@ -11,7 +11,7 @@ import (
 
 // TestANodeSaysWhetherItIsReady: it lives while it drains, and takes nothing new.
 func TestANodeSaysWhetherItIsReady(t *testing.T) {
-	m := NewNodeMeters("1.2.3")
+	m := NewNodeMeters("1.2.3", nil)
 	m.Read = func() meter.NodeState { return meter.NodeState{RunWorkers: 2, SpoolBytes: 7} }
 	takes := true
 	h := m.handler(func() bool { return takes })

@@ -12,6 +12,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/meter"
 	"github.com/loadstone-db/loadstone/engine/worker"
 )
 
@@ -47,11 +48,12 @@ func (f SpoolFlags) Bytes() int64 {
 // Close, not by the signal that asks for it.
 func (s *Services) openOwnNode(ctx context.Context, flags NodeFlags, way *control.Memory,
 	recordings worker.Recordings) {
+	s.ownMeter = meter.NewNode(s.traces.Tracer(), func() meter.NodeState { return s.own.State() })
 	// The flag's -1 is the default, and a node without a bound is none that a flag asks for.
 	node := worker.NewNode(worker.Options{
 		NodeID: control.OwnNode, Plugins: s.Plugins.ByHash(), Drivers: s.Drivers, Capacity: max(flags.LocalCapacity, 0),
 		SpoolDir: filepath.Join(s.DataDir, "spool"), SpoolBytes: flags.Spool.Bytes(), Reserve: s.reserve,
-		Recordings: recordings, Log: s.Log,
+		Recordings: recordings, Meter: s.ownMeter, Log: s.Log,
 	})
 	s.own = node
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))

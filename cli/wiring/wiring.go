@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/cli/certificate"
@@ -31,6 +32,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
+	"github.com/loadstone-db/loadstone/engine/trace/otlp"
 	"github.com/loadstone-db/loadstone/engine/worker"
 	"github.com/loadstone-db/loadstone/plugins/approval"
 	"github.com/loadstone-db/loadstone/plugins/bundled"
@@ -72,7 +74,9 @@ type Options struct {
 	Serves bool
 	// MostLive is how many live runs one user may have, which a server bounds; 0 means no bound.
 	MostLive int
-	Log      zerolog.Logger
+	// Traces says where spans are sent; zero is nowhere.
+	Traces Tracing
+	Log    zerolog.Logger
 }
 
 // Services are the parts of one process, wired together.
@@ -103,7 +107,11 @@ type Services struct {
 	// own is the node in this process, nil without one.
 	own *worker.Node
 	// Meter takes what happens between the server and its nodes.
-	Meter   *meter.Server
+	Meter *meter.Server
+	// ownMeter takes what happens on that node, nil without one.
+	ownMeter *meter.Node
+	// traces sends spans; nil sends none.
+	traces  *otlp.Sender
 	Drivers map[string]target.Driver
 	prices  func() cost.Prices
 	// Certificate is the generator's accuracy on this machine.
@@ -170,6 +178,12 @@ func Open(ctx context.Context, o Options) (_ *Services, err error) {
 	if s.owner, err = ownerOf(dir); err != nil {
 		return nil, err
 	}
+	traces, close, err := o.Traces.Open(ctx, s.owner)
+	if err != nil {
+		return nil, err
+	}
+	s.traces = traces
+	s.onClose(func(context.Context) error { close(); return nil })
 	if err := s.openResults(ctx, flags); err != nil {
 		return nil, err
 	}
@@ -367,7 +381,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 	if own != nil {
 		s.openOwnNode(ctx, nodes, own, recordings)
 	}
-	s.Meter = meter.NewServer()
+	s.Meter = meter.NewServer(s.traces.Tracer())
 	s.Roster = roster.New(roster.Options{Store: s.Store, Server: s.owner, Log: s.Log})
 	s.watched = &watchedStore{ControlStore: s.Store}
 	s.Runs = orchestrator.New(orchestrator.Options{
@@ -384,6 +398,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 		Meter:       s.Meter,
 		Reach:       s.reach,
 		Ticked:      s.Meter.Ticked,
+		Traces:      s.traces.Tracer(),
 	})
 	s.keepRoster(ctx)
 	if err := s.Runs.Open(ctx); err != nil {
@@ -442,4 +457,16 @@ func (s *Services) reach(dsn string) fleet.Reach {
 		return fleet.ByMachine
 	}
 	return fleet.ByAll
+}
+
+// Collectors are the metrics of the process.
+func (s *Services) Collectors() []prometheus.Collector {
+	all := []prometheus.Collector{s.Meter, meter.NewNodes(s.Roster.Nodes), s.Runs.Doorman()}
+	if s.ownMeter != nil {
+		all = append(all, s.ownMeter)
+	}
+	if s.traces != nil {
+		all = append(all, s.traces)
+	}
+	return all
 }

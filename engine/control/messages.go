@@ -82,6 +82,8 @@ type AssignRun struct {
 	Clock *engine.Clock
 	// ClockAhead is by how much that line is ahead of the clock that StatusAck tells.
 	ClockAhead time.Duration
+	// TraceParent is what the node's spans are part of, as trace.Tracer.Context says; empty where none are made.
+	TraceParent string
 }
 
 // RunEvent carries one persisted control event.

@@ -231,8 +231,9 @@ func (f *Fleet) do(a workcoord.Action) {
 		f.tell(a.Node, control.Ping{Seq: a.Seq, Sent: time.Now()})
 	case workcoord.Assign:
 		f.asked[a.Work.Key] = time.Now()
-		f.opts.Meter.Assigned(a.Preferred, a.Attempt > 1)
-		f.tell(a.Node, f.placed[a.Work.Key])
+		run := f.placed[a.Work.Key]
+		run.TraceParent = f.opts.Meter.Assigned(workOn(a.Node, a.Work.Key), a.Preferred, a.Attempt > 1)
+		f.tell(a.Node, run)
 	case workcoord.Drain:
 		f.tell(a.Node, control.Drain{})
 	case workcoord.Resume:

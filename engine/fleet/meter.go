@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/workcoord"
 )
 
@@ -20,27 +21,28 @@ type Meter interface {
 	// Disconnected is a stream that has broken.
 	Disconnected()
 	// Assigned is a work that was given to a node: to the one that its affinity prefers or
-	// to another, and for the first time or again.
-	Assigned(preferred, again bool)
+	// to another, and for the first time or again. It returns what the node's spans are part of, empty where
+	// none are made.
+	Assigned(w member.Work, preferred, again bool) (traceParent string)
 	// Answered is a node's answer, so long after it was given a work.
-	Answered(accepted bool, after time.Duration)
+	Answered(w member.Work, accepted bool, after time.Duration)
 	// FetchBegun is the beginning of a fetch, so long after its artifact was announced.
-	FetchBegun(after time.Duration)
+	FetchBegun(w member.Work, after time.Duration)
 	// Fetched is its end; mismatch: it is not what was announced.
-	Fetched(bytes int64, took time.Duration, failed, mismatch bool)
+	Fetched(w member.Work, bytes int64, took time.Duration, failed, mismatch bool)
 }
 
 // unmeasured takes no measurement.
 type unmeasured struct{}
 
-func (unmeasured) RoundTrip(time.Duration)      {}
-func (unmeasured) Connected(time.Duration)      {}
-func (unmeasured) Disconnected()                {}
-func (unmeasured) Assigned(bool, bool)          {}
-func (unmeasured) Answered(bool, time.Duration) {}
-func (unmeasured) FetchBegun(time.Duration)     {}
+func (unmeasured) RoundTrip(time.Duration)                   {}
+func (unmeasured) Connected(time.Duration)                   {}
+func (unmeasured) Disconnected()                             {}
+func (unmeasured) Assigned(member.Work, bool, bool) string   { return "" }
+func (unmeasured) Answered(member.Work, bool, time.Duration) {}
+func (unmeasured) FetchBegun(member.Work, time.Duration)     {}
 
-func (unmeasured) Fetched(int64, time.Duration, bool, bool) {}
+func (unmeasured) Fetched(member.Work, int64, time.Duration, bool, bool) {}
 
 // measure takes what a happening says of time. It needs mu.
 func (f *Fleet) measure(h workcoord.Happening) {
@@ -54,23 +56,28 @@ func (f *Fleet) measure(h workcoord.Happening) {
 	case workcoord.StreamLost:
 		f.note(h.Node)
 	case workcoord.Accepted:
-		f.answered(h.Key, true)
+		f.answered(h.Node, h.Key, true)
 	case workcoord.Rejected:
-		f.answered(h.Key, false)
+		f.answered(h.Node, h.Key, false)
 	}
 }
 
-func (f *Fleet) answered(key workcoord.Key, accepted bool) {
+func (f *Fleet) answered(node string, key workcoord.Key, accepted bool) {
 	if at, ok := f.asked[key]; ok {
 		delete(f.asked, key)
-		f.opts.Meter.Answered(accepted, time.Since(at))
+		f.opts.Meter.Answered(workOn(node, key), accepted, time.Since(at))
 	}
+}
+
+func workOn(node string, key workcoord.Key) member.Work {
+	return member.Work{RunID: key.Query, WorkerID: key.Work, NodeID: node}
 }
 
 // measured is a part that is being read, measured from its opening to its closing.
 type measured struct {
 	io.ReadCloser
 	meter Meter
+	about member.Work
 	begin time.Time
 	bytes int64
 	err   error
@@ -88,6 +95,6 @@ func (m *measured) Read(p []byte) (int, error) {
 
 // Close implements io.Closer.
 func (m *measured) Close() error {
-	m.meter.Fetched(m.bytes, time.Since(m.begin), m.err != nil, errors.Is(m.err, control.ErrAnnounced))
+	m.meter.Fetched(m.about, m.bytes, time.Since(m.begin), m.err != nil, errors.Is(m.err, control.ErrAnnounced))
 	return m.ReadCloser.Close()
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/member"
 )
 
 // Part is a finished part of a record, with the node that keeps it until it is
@@ -41,17 +42,18 @@ func (p Part) Open(ctx context.Context) (io.ReadCloser, error) {
 			control.ErrClosed)
 	}
 	meter := n.fleet.opts.Meter
+	about := member.Work{RunID: p.Artifact.RunID, WorkerID: p.Artifact.WorkerID, WorkID: p.WorkID, NodeID: n.ID()}
 	if known {
-		meter.FetchBegun(time.Since(at))
+		meter.FetchBegun(about, time.Since(at))
 	}
 	begin := time.Now()
 	r, err := end.OpenPart(ctx, p.WorkReady)
 	if err != nil {
-		meter.Fetched(0, 0, true, errors.Is(err, control.ErrAnnounced))
+		meter.Fetched(about, 0, time.Since(begin), true, errors.Is(err, control.ErrAnnounced))
 		return nil, err
 	}
 	if f, ok := r.(*os.File); ok {
 		return f, nil // of this machine: it is read where it lies, and nothing is fetched
 	}
-	return &measured{ReadCloser: r, meter: meter, begin: begin}, nil
+	return &measured{ReadCloser: r, meter: meter, about: about, begin: begin}, nil
 }

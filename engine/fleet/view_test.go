@@ -60,16 +60,17 @@ func (c *counted) Connected(after time.Duration) {
 	c.note(func() { c.connected++; c.after = max(c.after, after) })
 }
 func (c *counted) Disconnected() { c.note(func() { c.lost++ }) }
-func (c *counted) Assigned(preferred, _ bool) {
+func (c *counted) Assigned(w member.Work, preferred, _ bool) string {
 	c.note(func() {
 		if c.given++; preferred {
 			c.preferred++
 		}
 	})
+	return "context of " + w.RunID + " " + w.WorkerID + " " + w.NodeID
 }
-func (c *counted) FetchBegun(time.Duration)                 {}
-func (c *counted) Fetched(int64, time.Duration, bool, bool) {}
-func (c *counted) Answered(accepted bool, _ time.Duration) {
+func (c *counted) FetchBegun(member.Work, time.Duration)                 {}
+func (c *counted) Fetched(member.Work, int64, time.Duration, bool, bool) {}
+func (c *counted) Answered(_ member.Work, accepted bool, _ time.Duration) {
 	c.note(func() {
 		if accepted {
 			c.accepted++

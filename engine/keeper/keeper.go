@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -374,4 +375,12 @@ func Retry(ctx context.Context, f func() error) error {
 		}
 		backoff = min(2*backoff, mostBackoff)
 	}
+}
+
+// Transition is a decided change as the store writes it.
+func Transition(c lifecycle.Change) store.Transition {
+	return store.Transition{From: []engine.Status{c.From}, To: c.To, Phase: c.Phase, StopReason: c.StopReason,
+		CancellationReason: c.CancellationReason,
+		WarmupStartTime:    c.WarmupStartTime, WarmupEndTime: c.WarmupEndTime, MeasurementEndTime: c.MeasurementEndTime,
+		EndTime: c.EndTime, Events: c.Events}
 }

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/loadstone-db/loadstone/engine/member"
+	"github.com/loadstone-db/loadstone/engine/trace"
 )
 
 // set is a group of metrics that are registered together.
@@ -52,14 +55,15 @@ var (
 // Server takes what happens between a server and its nodes. It implements fleet.Meter.
 type Server struct {
 	set
+	traces                                             *trace.Tracer
 	tick, rtt, reconnect, assignment, ready, fetch     prometheus.Histogram
 	disconnects, accepted, rejected, assigned          prometheus.Counter
 	reassigned, affinity, mismatches, failed, fetchedB prometheus.Counter
 }
 
-// NewServer returns the metrics of a server, all 0.
-func NewServer() *Server {
-	m := &Server{}
+// NewServer returns the metrics of a server, all 0; traces makes spans of what they measure, nil makes none.
+func NewServer(traces *trace.Tracer) *Server {
+	m := &Server{traces: traces}
 	m.tick = m.histogram("loadstone_run_tick_seconds",
 		"From when a second of a run was due to when it was aggregated and shown.", quick...)
 	m.rtt = m.histogram("loadstone_heartbeat_rtt_seconds", "Round trips of heartbeats, of all nodes.", quick...)
@@ -86,7 +90,7 @@ func NewServer() *Server {
 }
 
 // Ticked takes how long after its time the second of a run was aggregated and shown.
-func (m *Server) Ticked(after time.Duration) { m.tick.Observe(after.Seconds()) }
+func (m *Server) Ticked(runID string, after time.Duration) { observe(m.tick, after, runID, m.traces) }
 
 // RoundTrip implements fleet.Meter.
 func (m *Server) RoundTrip(took time.Duration) { m.rtt.Observe(took.Seconds()) }
@@ -102,7 +106,7 @@ func (m *Server) Connected(after time.Duration) {
 func (m *Server) Disconnected() { m.disconnects.Inc() }
 
 // Assigned implements fleet.Meter.
-func (m *Server) Assigned(preferred, again bool) {
+func (m *Server) Assigned(w member.Work, preferred, again bool) (traceParent string) {
 	m.assigned.Inc()
 	if preferred {
 		m.affinity.Inc()
@@ -110,30 +114,48 @@ func (m *Server) Assigned(preferred, again bool) {
 	if again {
 		m.reassigned.Inc()
 	}
+	return m.traces.Context(w.RunID, assignmentOf(w))
 }
 
+// assignmentOf is the key of the span in which a run worker was given to a node.
+func assignmentOf(w member.Work) string { return "assign " + w.WorkerID + " " + w.NodeID }
+
 // Answered implements fleet.Meter.
-func (m *Server) Answered(accepted bool, after time.Duration) {
-	m.assignment.Observe(after.Seconds())
+func (m *Server) Answered(w member.Work, accepted bool, after time.Duration) {
+	observe(m.assignment, after, w.RunID, m.traces)
+	s := span("assign", w, after)
+	s.Key = assignmentOf(w)
 	if accepted {
 		m.accepted.Inc()
 	} else {
 		m.rejected.Inc()
+		s.Failed = "the node does not take it"
 	}
+	m.traces.Record(s)
 }
 
 // FetchBegun implements fleet.Meter.
-func (m *Server) FetchBegun(after time.Duration) { m.ready.Observe(after.Seconds()) }
+func (m *Server) FetchBegun(w member.Work, after time.Duration) {
+	observe(m.ready, after, w.RunID, m.traces)
+	m.traces.Record(span("artifact waits", w, after))
+}
 
 // Fetched implements fleet.Meter.
-func (m *Server) Fetched(bytes int64, took time.Duration, failed, mismatch bool) {
+func (m *Server) Fetched(w member.Work, bytes int64, took time.Duration, failed, mismatch bool) {
 	m.fetchedB.Add(float64(bytes))
+	s := span("fetch artifact", w, took)
 	switch {
 	case mismatch:
 		m.mismatches.Inc()
+		s.Failed = "it is not what was announced"
 	case failed:
 		m.failed.Inc()
+		s.Failed = "the fetch failed"
 	default:
-		m.fetch.Observe(took.Seconds())
+		observe(m.fetch, took, w.RunID, m.traces)
 	}
+	if m.traces.On() {
+		s.Fields = append(s.Fields, trace.Number("bytes", bytes))
+	}
+	m.traces.Record(s)
 }

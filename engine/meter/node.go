@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/loadstone-db/loadstone/engine/trace"
 )
 
 // NodeState is what a node reads of itself when it is scraped.
@@ -20,15 +22,30 @@ type NodeState struct {
 	FreeBytes  int64
 }
 
+// Worker is the life of a run worker that has ended; times that never came are zero.
+type Worker struct {
+	RunID, WorkerID, NodeID string
+	// TraceParent is what its spans are part of.
+	TraceParent string
+	// Assigned to Ended: given to the node, ready, begun to bear load, told to stop, nothing in flight any more.
+	Assigned, Ready, Begun, Stopped, Drained, Ended time.Time
+	// Ahead is by how much the run's time is ahead of the node's clock.
+	Ahead time.Duration
+	// Failed says why it did not end well.
+	Failed string
+}
+
 // Node takes what happens on a node. It implements worker.Meter.
 type Node struct {
 	set
+	traces       *trace.Tracer
 	life, cancel prometheus.Histogram
 }
 
-// NewNode returns the metrics of a node, which reads its state anew for each figure.
-func NewNode(read func() NodeState) *Node {
-	m := &Node{}
+// NewNode returns the metrics of a node, which reads its state anew for each figure; traces makes spans, nil makes
+// none.
+func NewNode(traces *trace.Tracer, read func() NodeState) *Node {
+	m := &Node{traces: traces}
 	m.life = m.histogram("loadstone_node_run_worker_seconds", "Lives of run workers, from their assignment to their end.",
 		long...)
 	m.cancel = m.histogram("loadstone_node_cancel_seconds", "From hearing STOP to the end of the run worker.", human...)
@@ -66,9 +83,43 @@ func truth(b bool) float64 {
 }
 
 // Ended implements worker.Meter.
-func (m *Node) Ended(life, sinceStop time.Duration) {
-	m.life.Observe(life.Seconds())
-	if sinceStop > 0 {
-		m.cancel.Observe(sinceStop.Seconds())
+func (m *Node) Ended(w Worker) {
+	observe(m.life, w.Ended.Sub(w.Assigned), w.RunID, m.traces)
+	if !w.Stopped.IsZero() {
+		observe(m.cancel, max(w.Ended.Sub(w.Stopped), 0), w.RunID, m.traces)
 	}
+	if !m.traces.On() {
+		return
+	}
+	about := []trace.Field{trace.Text("run_id", w.RunID), trace.Text("worker_id", w.WorkerID),
+		trace.Text("node_id", w.NodeID)}
+	key := "run worker " + w.WorkerID + " " + w.NodeID
+	part := func(name string, from, to time.Time) {
+		if from.IsZero() {
+			return
+		}
+		if to.IsZero() || to.Before(from) {
+			to = w.Ended
+		}
+		m.traces.Record(trace.Span{Name: name, Of: w.RunID, Below: key, Parent: m.traces.Below(w.TraceParent, w.RunID, key),
+			Begin: w.runs(from), End: w.runs(to), Fields: about})
+	}
+	part("set-up", w.Assigned, earliest(w.Ready, w.Stopped))
+	part("wait for START", w.Ready, earliest(w.Begun, w.Stopped))
+	part("load", w.Begun, w.Stopped)
+	part("drain", w.Stopped, w.Drained)
+	part("finish record", w.Drained, w.Ended)
+	m.traces.Record(trace.Span{Name: "run worker", Of: w.RunID, Key: key, Parent: w.TraceParent, Begin: w.runs(w.Assigned),
+		End: w.runs(w.Ended), Failed: w.Failed, Fields: about})
+}
+
+// runs is a time of the node's clock by that of the run: spans of several machines lie beside each other.
+func (w Worker) runs(t time.Time) time.Time { return t.Round(0).Add(w.Ahead) }
+
+// earliest is the first of two times that came.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }

@@ -6,9 +6,9 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/scaling"
-	"github.com/loadstone-db/loadstone/engine/store"
 )
 
 // lifePlan is what a run is to do, as far as its life depends on it.
@@ -29,7 +29,9 @@ func lifePlan(run engine.Run, workers []string) lifecycle.Plan {
 func (l *live) happen(ctx context.Context, h lifecycle.Happening) {
 	now := l.clock.Now()
 	l.time.look(now)
-	for _, a := range l.life.Apply(now, h) {
+	decided := l.life.Apply(now, h)
+	l.spans.Happened(now, h, decided)
+	for _, a := range decided {
 		switch a := a.(type) {
 		case lifecycle.Prepare:
 			l.prepare(ctx)
@@ -38,7 +40,7 @@ func (l *live) happen(ctx context.Context, h lifecycle.Happening) {
 		case lifecycle.Place:
 			l.place(ctx)
 		case lifecycle.Change:
-			l.sender.change(l.transition(a), a.Urgent)
+			l.sender.change(keeper.Transition(a), a.Urgent)
 		case lifecycle.MarkLost:
 			for _, id := range a.IDs {
 				l.lose(l.Worker(id), a.Why, now)
@@ -65,12 +67,4 @@ func (l *live) happen(ctx context.Context, h lifecycle.Happening) {
 		case lifecycle.End:
 		}
 	}
-}
-
-// transition is a decided change as the store writes it.
-func (l *live) transition(c lifecycle.Change) store.Transition {
-	return store.Transition{From: []engine.Status{c.From}, To: c.To, Phase: c.Phase, StopReason: c.StopReason,
-		CancellationReason: c.CancellationReason,
-		WarmupStartTime:    c.WarmupStartTime, WarmupEndTime: c.WarmupEndTime, MeasurementEndTime: c.MeasurementEndTime,
-		EndTime: c.EndTime, Events: c.Events}
 }

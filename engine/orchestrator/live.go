@@ -26,6 +26,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/runlog"
 	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/trace"
 	"github.com/loadstone-db/loadstone/engine/warehouse"
 )
 
@@ -37,6 +38,7 @@ type live struct {
 	clock  *engine.Clock
 	log    zerolog.Logger
 	keeper *keeper.Keeper
+	spans  *trace.Life
 	// inbox holds what the nodes say until the loop has time for it; linesLost counts the
 	// lines of the log that it had to drop.
 	inbox     *control.Mailbox[fromNode]
@@ -114,8 +116,8 @@ func newLive(s *Service, run engine.Run, clock *engine.Clock, workers []*crew.Wo
 	run.Owner = s.opts.Owner
 	l := &live{svc: s, runID: run.RunID, clock: clock, run: run, sc: run.Scenario, by: by, epoch: run.OwnerEpoch,
 		log:    s.opts.Log.With().Str("run_id", run.RunID).Logger(),
-		keeper: keeper.New(s.opts.Store, run.RunID, run.OwnerEpoch, s.opts.Log),
-		asked:  make(chan request, 16), done: make(chan struct{}), figured: make(chan struct{}),
+		keeper: keeper.New(s.opts.Store, run.RunID, run.OwnerEpoch, s.opts.Log), spans: s.opts.Traces.Run(run),
+		asked: make(chan request, 16), done: make(chan struct{}), figured: make(chan struct{}),
 		agg: aggregate.New(), validity: aggregate.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails),
 		cancelPrepare: func() {}, prepareDone: make(chan prepareResult, 1), prepareStep: make(chan engine.PrepareProgress, 1)}
 	l.inbox = control.NewMailbox(func(f fromNode) (control.Policy, control.Subject) { return control.PolicyFromNode(f.m) },
@@ -246,7 +248,7 @@ func (l *live) loop(ctx context.Context) {
 			l.happen(ctx, lifecycle.Ticked{})
 		case due := <-ticker.C:
 			l.everySecond(ctx)
-			l.svc.opts.Ticked(time.Since(due))
+			l.svc.opts.Ticked(l.runID, time.Since(due))
 		}
 		stopTimer()
 	}

@@ -134,7 +134,9 @@ func (l *sender) push(now time.Time) {
 // send gives an event to a node. One that cannot have it is told of in the run's log: it
 // follows the absolute state when it is back, and stops by itself when it is not.
 func (l *sender) send(n fleet.Node, e engine.Event) {
-	if err := n.Send(control.RunEvent{Epoch: l.epoch, Event: e}); err != nil {
+	err := n.Send(control.RunEvent{Epoch: l.epoch, Event: e})
+	l.spans.Sent(l.clock.Now(), n.ID(), e, err)
+	if err != nil {
 		l.noteWith(runlog.Details{"event": e.Type, "sequence_id": e.SequenceID, "node_id": n.ID()}, engine.LogWarning, nil,
 			"The event %s (%d) could not be sent to the node %s: %v", e.Type, e.SequenceID, n.ID(), err)
 	}

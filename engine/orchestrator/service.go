@@ -32,6 +32,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/relay"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/engine/trace"
 	"github.com/loadstone-db/loadstone/engine/warehouse"
 )
 
@@ -80,7 +81,9 @@ type Options struct {
 	Meter fleet.Meter
 	Reach func(dsn string) fleet.Reach
 	// Ticked takes how long after its time the second of a run was aggregated and shown; nil takes nothing.
-	Ticked func(after time.Duration)
+	Ticked func(runID string, after time.Duration)
+	// Traces makes the spans of runs; nil makes none.
+	Traces *trace.Tracer
 	// WaitForNodes is how long a run may wait that is larger than all nodes; 0 refuses such runs.
 	WaitForNodes time.Duration
 	// MostLive is how many live runs one user may have at a time; 0 means no bound.
@@ -150,7 +153,7 @@ func New(opts Options) *Service {
 		s.opts.Prices = cost.Default
 	}
 	if opts.Ticked == nil {
-		s.opts.Ticked = func(time.Duration) {}
+		s.opts.Ticked = func(string, time.Duration) {}
 	}
 	if opts.PollEvery <= 0 {
 		s.opts.PollEvery = warehouse.Every

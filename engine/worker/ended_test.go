@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/meter"
 )
 
 // slowEnd lets a second pass between the last word of a run worker and its end.
 type slowEnd struct{}
 
-func (slowEnd) Ended(time.Duration, time.Duration) { time.Sleep(time.Second) }
+func (slowEnd) Ended(meter.Worker) { time.Sleep(time.Second) }
 
 // TestAnEndThatIsAcknowledgedAtOnceIsForgotten: a node that drains would wait for it until its limit.
 func TestAnEndThatIsAcknowledgedAtOnceIsForgotten(t *testing.T) {

@@ -10,9 +10,8 @@ import (
 
 // Meter takes measurements of run workers and returns at once.
 type Meter interface {
-	// Ended is the end of a run worker: how long it lived, and how long ago it was told to
-	// stop, 0 when it was not.
-	Ended(life, sinceStop time.Duration)
+	// Ended is the end of a run worker.
+	Ended(meter.Worker)
 }
 
 // measure tells the meter of a run worker that has ended.
@@ -20,11 +19,14 @@ func (n *Node) measure(w *runWorker, began time.Time) {
 	if n.opts.Meter == nil {
 		return
 	}
-	var since time.Duration
-	if !w.stoppedAt.IsZero() {
-		since = max(time.Since(w.stoppedAt), time.Nanosecond)
+	now := time.Now()
+	m := meter.Worker{RunID: w.a.RunID, WorkerID: w.a.WorkerID, NodeID: n.opts.NodeID, TraceParent: w.a.TraceParent,
+		Assigned: began, Ready: w.readyAt, Begun: w.begunAt, Stopped: w.stoppedAt, Drained: w.drainedAt, Ended: now,
+		Ahead: w.ownersTime().Sub(now.Round(0))}
+	if w.err != nil {
+		m.Failed = w.err.Message
 	}
-	n.opts.Meter.Ended(time.Since(began), since)
+	n.opts.Meter.Ended(m)
 }
 
 // State is what the node is and has now, for its metrics.

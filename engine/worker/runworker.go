@@ -66,6 +66,8 @@ type runWorker struct {
 	res          *resources
 	err          *engine.Error
 	readyAt      time.Time
+	begunAt      time.Time // when its load began
+	drainedAt    time.Time // when nothing was in flight any more
 
 	cancelSetup context.CancelFunc
 	setup       chan setupDone
@@ -207,6 +209,7 @@ func (w *runWorker) run(ctx context.Context) {
 			if err != nil && w.err == nil {
 				w.err = engine.AsError(err)
 			}
+			w.drainedAt = time.Now()
 			w.collect()
 			go func() { w.closed <- w.res.close() }() // room: a worker closes once
 		case c := <-w.closed:
@@ -412,6 +415,7 @@ func (w *runWorker) begin() {
 		w.load.SetRate(w.ofRun(*w.rate), 0)
 	}
 	w.follow()
+	w.begunAt = time.Now()
 	w.beginStep(w.line.Load().Now())
 	at, late := w.began()
 	w.change(func(s *control.WorkerState) { s.Status, s.BeganAt, s.BeganLate = engine.WorkerRunning, at, late })

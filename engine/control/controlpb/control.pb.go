@@ -540,11 +540,13 @@ type AssignRun struct {
 	PlanJson     []byte `protobuf:"bytes,7,opt,name=plan_json,json=planJson,proto3" json:"plan_json,omitempty"`
 	WorkloadJson []byte `protobuf:"bytes,8,opt,name=workload_json,json=workloadJson,proto3" json:"workload_json,omitempty"`
 	// The connection in clear; it is neither logged nor kept on a disk.
-	Dsn           string `protobuf:"bytes,9,opt,name=dsn,proto3" json:"dsn,omitempty"`
-	KeySlot       int64  `protobuf:"varint,10,opt,name=key_slot,json=keySlot,proto3" json:"key_slot,omitempty"`
-	Connections   int64  `protobuf:"varint,11,opt,name=connections,proto3" json:"connections,omitempty"`
-	Workers       int64  `protobuf:"varint,12,opt,name=workers,proto3" json:"workers,omitempty"`
-	ClockAheadNs  int64  `protobuf:"varint,13,opt,name=clock_ahead_ns,json=clockAheadNs,proto3" json:"clock_ahead_ns,omitempty"`
+	Dsn          string `protobuf:"bytes,9,opt,name=dsn,proto3" json:"dsn,omitempty"`
+	KeySlot      int64  `protobuf:"varint,10,opt,name=key_slot,json=keySlot,proto3" json:"key_slot,omitempty"`
+	Connections  int64  `protobuf:"varint,11,opt,name=connections,proto3" json:"connections,omitempty"`
+	Workers      int64  `protobuf:"varint,12,opt,name=workers,proto3" json:"workers,omitempty"`
+	ClockAheadNs int64  `protobuf:"varint,13,opt,name=clock_ahead_ns,json=clockAheadNs,proto3" json:"clock_ahead_ns,omitempty"`
+	// What the node's spans are part of, as the W3C writes it; empty where no traces are made.
+	Traceparent   string `protobuf:"bytes,14,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -668,6 +670,13 @@ func (x *AssignRun) GetClockAheadNs() int64 {
 		return x.ClockAheadNs
 	}
 	return 0
+}
+
+func (x *AssignRun) GetTraceparent() string {
+	if x != nil {
+		return x.Traceparent
+	}
+	return ""
 }
 
 type RunEvent struct {
@@ -3897,7 +3906,7 @@ const file_control_proto_rawDesc = "" +
 	"\asession\x18\x03 \x01(\x03R\asession\x12\x12\n" +
 	"\x04link\x18\x04 \x01(\tR\x04link\x12\x1a\n" +
 	"\bprotocol\x18\x05 \x01(\x03R\bprotocol\x12\x14\n" +
-	"\x05store\x18\x06 \x01(\tR\x05store\"\x86\x03\n" +
+	"\x05store\x18\x06 \x01(\tR\x05store\"\xa8\x03\n" +
 	"\tAssignRun\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n" +
 	"\tresult_id\x18\x02 \x01(\tR\bresultId\x12\x1b\n" +
@@ -3912,7 +3921,8 @@ const file_control_proto_rawDesc = "" +
 	" \x01(\x03R\akeySlot\x12 \n" +
 	"\vconnections\x18\v \x01(\x03R\vconnections\x12\x18\n" +
 	"\aworkers\x18\f \x01(\x03R\aworkers\x12$\n" +
-	"\x0eclock_ahead_ns\x18\r \x01(\x03R\fclockAheadNs\"?\n" +
+	"\x0eclock_ahead_ns\x18\r \x01(\x03R\fclockAheadNs\x12 \n" +
+	"\vtraceparent\x18\x0e \x01(\tR\vtraceparent\"?\n" +
 	"\bRunEvent\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x03R\x05epoch\x12\x1d\n" +
 	"\n" +

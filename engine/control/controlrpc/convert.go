@@ -32,7 +32,7 @@ func toWire(m control.ToNode) (*pb.ToNode, error) {
 		return &pb.ToNode{Message: &pb.ToNode_AssignRun{AssignRun: &pb.AssignRun{RunId: m.RunID, ResultId: m.ResultID,
 			WorkerId: m.WorkerID, WorkerGroupId: int64(m.WorkerGroupID), Epoch: m.Epoch, RunName: m.RunName, PlanJson: plan,
 			WorkloadJson: workload, Dsn: m.DSN, KeySlot: int64(m.KeySlot), Connections: int64(m.Connections),
-			Workers: int64(m.Workers), ClockAheadNs: int64(m.ClockAhead)}}}, nil
+			Workers: int64(m.Workers), ClockAheadNs: int64(m.ClockAhead), Traceparent: m.TraceParent}}}, nil
 	case control.RunEvent:
 		event, err := json.Marshal(m.Event)
 		if err != nil {
@@ -76,7 +76,7 @@ func toNode(w *pb.ToNode) (control.ToNode, error) {
 		m := control.AssignRun{RunID: p.GetRunId(), ResultID: p.GetResultId(), WorkerID: p.GetWorkerId(),
 			WorkerGroupID: int(p.GetWorkerGroupId()), Epoch: p.GetEpoch(), RunName: p.GetRunName(), DSN: p.GetDsn(),
 			KeySlot: int(p.GetKeySlot()), Connections: int(p.GetConnections()), Workers: int(p.GetWorkers()),
-			ClockAhead: time.Duration(p.GetClockAheadNs())}
+			ClockAhead: time.Duration(p.GetClockAheadNs()), TraceParent: p.GetTraceparent()}
 		if err := json.Unmarshal(p.GetPlanJson(), &m.Plan); err != nil {
 			return nil, fmt.Errorf("reading the plan: %w", err)
 		}

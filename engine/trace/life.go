@@ -1,0 +1,185 @@
+package trace
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/lifecycle"
+)
+
+// Life is the spans of one run as its owner sees it: it hears what happens, and what is decided. A nil *Life hears
+// nothing.
+type Life struct {
+	t      *Tracer
+	run    string
+	fields []Field
+	begun  time.Time // of the run
+
+	phase engine.Phase
+	// open are the spans that have begun and not ended, by name.
+	open map[string]begun
+	// stop is why the run was told to end.
+	stop     engine.StopReason
+	status   engine.Status
+	canceled string
+	resumed  bool
+}
+
+// begun is when a span began, and in which phase.
+type begun struct {
+	at    time.Time
+	phase engine.Phase
+}
+
+// Names of spans.
+const (
+	spanRun       = "run"
+	spanPrepare   = "prepare"
+	spanPlacement = "placement"
+	spanDrain     = "drain"
+	spanFigures   = "figures"
+	spanEnrich    = "enrichment"
+)
+
+// Run begins to follow a run. It is nil where no spans are made.
+func (t *Tracer) Run(run engine.Run) *Life {
+	if t == nil {
+		return nil
+	}
+	return &Life{t: t, run: run.RunID, begun: run.StartTime.Time, status: run.Status,
+		fields: []Field{Text("run_id", run.RunID), Text("load_mode", string(run.Scenario.Workload.LoadMode)),
+			Text("template_name", run.Scenario.Name)}, phase: run.Phase, open: map[string]begun{}}
+}
+
+// Happened takes what has happened to the run, and what was decided.
+func (l *Life) Happened(now time.Time, h lifecycle.Happening, decided []lifecycle.Action) {
+	if l == nil {
+		return
+	}
+	switch h := h.(type) {
+	case lifecycle.Begun:
+		l.phase = engine.PhaseNone
+	case lifecycle.Resumed:
+		p := l.phase
+		l.phase, l.resumed = engine.PhaseNone, true
+		l.enter(now, p)
+	case lifecycle.Prepared:
+		l.end(spanPrepare, now, "")
+	case lifecycle.PrepareFailed:
+		l.end(spanPrepare, now, h.Message)
+	case lifecycle.Finished:
+		l.end(spanFigures, now, "")
+	case lifecycle.Enriched:
+		l.end(spanEnrich, now, "")
+	}
+	for _, a := range decided {
+		switch a := a.(type) {
+		case lifecycle.Prepare:
+			l.enter(now, engine.PhasePreparing)
+			l.begin(spanPrepare, now)
+		case lifecycle.Place:
+			l.begin(spanPlacement, now)
+		case lifecycle.Change:
+			l.changed(now, a)
+		case lifecycle.ComputeFigures:
+			l.begin(spanFigures, now)
+		case lifecycle.Enrich:
+			l.begin(spanEnrich, now)
+		case lifecycle.End:
+			l.over(now)
+		}
+	}
+}
+
+// changed takes a transition of the run.
+func (l *Life) changed(now time.Time, c lifecycle.Change) {
+	for _, e := range c.Events {
+		switch e.Type {
+		case engine.EventStart:
+			l.end(spanPlacement, now, "")
+		case engine.EventStop:
+			if _, open := l.open[spanDrain]; !open {
+				l.begin(spanDrain, now)
+			}
+		}
+	}
+	if c.StopReason != "" {
+		l.stop = c.StopReason
+	}
+	if c.CancellationReason != "" {
+		l.canceled = c.CancellationReason
+	}
+	if c.To != "" {
+		l.status = c.To
+		if c.To.Terminal() {
+			l.end(spanPlacement, now, l.canceled)
+			l.end(spanDrain, now, "")
+		}
+	}
+	if c.Phase != nil {
+		l.enter(now, *c.Phase)
+	}
+}
+
+// enter ends the phase of the run and begins another.
+func (l *Life) enter(now time.Time, p engine.Phase) {
+	if p == l.phase {
+		return
+	}
+	l.end(string(l.phase), now, "")
+	if l.phase = p; p != engine.PhaseNone {
+		l.begin(string(p), now)
+	}
+}
+
+func (l *Life) begin(name string, now time.Time) { l.open[name] = begun{now, l.phase} }
+
+// end tells of a span that has begun.
+func (l *Life) end(name string, now time.Time, failed string) {
+	b, open := l.open[name]
+	if !open {
+		return
+	}
+	delete(l.open, name)
+	s := Span{Name: name, Of: l.run, Begin: b.at, End: now, Failed: failed, Fields: []Field{Text("run_id", l.run)}}
+	switch {
+	case name == string(b.phase):
+		s.Name, s.Key = phaseKey(b.phase), phaseKey(b.phase)
+	case b.phase != engine.PhaseNone:
+		s.Below = phaseKey(b.phase)
+	}
+	l.t.Record(s)
+}
+
+func phaseKey(p engine.Phase) string { return "phase " + string(p) }
+
+// over tells of the run itself.
+func (l *Life) over(now time.Time) {
+	failed := ""
+	if l.status == engine.StatusFailed {
+		failed = l.canceled
+		if failed == "" {
+			failed = string(l.status)
+		}
+	}
+	l.t.Record(Span{Name: spanRun, Of: l.run, Key: Root, Begin: l.begun, End: now, Failed: failed,
+		Fields: append(l.fields, Text("status", string(l.status)), Text("stop_reason", string(l.stop)),
+			Truth("resumed", l.resumed))})
+}
+
+// Sent takes an event that was given to a node, or why it could not be.
+func (l *Life) Sent(now time.Time, node string, e engine.Event, err error) {
+	if l == nil || e.Type != engine.EventStart && e.Type != engine.EventStop {
+		return
+	}
+	s := Span{Name: "send " + string(e.Type), Of: l.run, Begin: e.CreatedAt.Time, End: now,
+		Fields: []Field{Text("run_id", l.run), Text("node_id", node), Number("sequence_id", e.SequenceID)}}
+	if e.Data.WorkerID != "" {
+		s.Fields = append(s.Fields, Text("worker_id", e.Data.WorkerID))
+	}
+	if err != nil {
+		s.Failed = fmt.Sprint(err)
+	}
+	l.t.Record(s)
+}

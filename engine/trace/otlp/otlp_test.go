@@ -1,0 +1,316 @@
+package otlp
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	oteltrace "go.opentelemetry.io/otel/trace"
+	"go.uber.org/goleak"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/trace"
+	"github.com/loadstone-db/loadstone/engine/trace/otlptest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t *testing.T, o Options) *Sender {
+	t.Helper()
+	o.Service, o.Version, o.Instance = "loadstone-test", "1.2.3", "here"
+	s, err := Open(t.Context(), o)
+	if err != nil || s == nil {
+		t.Fatalf("%v, %v", s, err)
+	}
+	return s
+}
+
+// outcomes are what the metric says.
+func outcomes(t *testing.T, s *Sender) (sent, failed, dropped int) {
+	t.Helper()
+	r := prometheus.NewRegistry()
+	r.MustRegister(s)
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := map[string]int{}
+	for _, m := range families[0].GetMetric() {
+		by[m.GetLabel()[0].GetValue()] = int(m.GetCounter().GetValue())
+	}
+	return by["sent"], by["failed"], by["dropped"]
+}
+
+var begin = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+
+func record(t *trace.Tracer, of string) {
+	t.Record(trace.Span{Name: "part", Of: of, Key: "k", Begin: begin, End: begin.Add(time.Second), Failed: "why not",
+		Fields: []trace.Field{trace.Text("run_id", of), trace.Number("bytes", 7), trace.Truth("resumed", true)}})
+	t.Record(trace.Span{Name: "below", Of: of, Below: "k", Begin: begin, End: begin})
+	t.Record(trace.Span{Name: "run", Of: of, Key: trace.Root, Begin: begin, End: begin.Add(2 * time.Second)})
+}
+
+// TestSpansReachACollector over both protocols, with their ids, their times and what they say.
+func TestSpansReachACollector(t *testing.T) {
+	for name, listen := range map[string]func(testing.TB) (*otlptest.Collector, string){"http/protobuf": otlptest.HTTP,
+		"grpc": otlptest.GRPC} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", name)
+			t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=proof")
+			c, address := listen(t)
+			s := open(t, Options{Endpoint: address})
+			record(s.Tracer(), "run-1")
+			if err := s.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			spans := c.Of(trace.ID("run-1"))
+			if len(spans) != 3 || len(c.Spans()) != 3 {
+				t.Fatalf("%+v", c.Spans())
+			}
+			part, below, run := spans[0], spans[1], spans[2]
+			if part.Name != "part" || part.ParentID != run.SpanID || below.ParentID != part.SpanID || run.ParentID != "" ||
+				run.Name != "run" || below.SpanID == part.SpanID {
+				t.Errorf("the spans do not hang together: %+v", spans)
+			}
+			if !part.Begin.Equal(begin) || part.End.Sub(part.Begin) != time.Second || part.Failed != "why not" ||
+				run.Failed != "" {
+				t.Errorf("%+v", part)
+			}
+			if part.Fields["run_id"] != "run-1" || !strings.Contains(part.Fields["bytes"], "7") {
+				t.Errorf("it says %v", part.Fields)
+			}
+			if p := part.Process; p["service.name"] != "loadstone-test" || p["service.version"] != "1.2.3" ||
+				p["service.instance.id"] != "here" || p["deployment.environment"] != "proof" {
+				t.Errorf("the process is %v", p)
+			}
+			if sent, failed, dropped := outcomes(t, s); sent != 3 || failed != 0 || dropped != 0 {
+				t.Errorf("%d sent, %d failed, %d dropped", sent, failed, dropped)
+			}
+		})
+	}
+}
+
+// TestTheEnvironmentNamesTheCollector, what is sent along, and that there is to be none.
+func TestTheEnvironmentNamesTheCollector(t *testing.T) {
+	if s, err := Open(t.Context(), Options{}); s != nil || err != nil || s.Tracer().On() {
+		t.Fatalf("without a collector there is a sender: %v, %v", s, err)
+	}
+	c, address := otlptest.HTTP(t)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
+	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-tenant=seven")
+	t.Setenv("OTEL_SERVICE_NAME", "mine")
+	s := open(t, Options{})
+	record(s.Tracer(), "run-1")
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Spans()) != 3 || c.Header("X-Tenant") != "seven" || c.Spans()[0].Process["service.name"] != "mine" {
+		t.Errorf("%d spans, with %q: %v", len(c.Spans()), c.Header("X-Tenant"), c.Spans())
+	}
+	for _, off := range []string{"OTEL_SDK_DISABLED=true", "OTEL_TRACES_EXPORTER=none"} {
+		t.Run(off, func(t *testing.T) {
+			name, value, _ := strings.Cut(off, "=")
+			t.Setenv(name, value)
+			if s, err := Open(t.Context(), Options{Endpoint: address}); s != nil || err != nil {
+				t.Errorf("%v, %v", s, err)
+			}
+		})
+	}
+}
+
+// TestWhatNobodyUnderstandsIsRefused at the start, not in the middle of a run.
+func TestWhatNobodyUnderstandsIsRefused(t *testing.T) {
+	for _, address := range []string{"collector:4317", "://", "ftp://collector", "http://", "http://user:secret@%zz"} {
+		if _, err := Open(t.Context(), Options{Endpoint: address}); !engine.HasCode(err, engine.CodeInvalid) ||
+			strings.Contains(fmt.Sprint(err), "secret") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	for _, set := range []string{"OTEL_TRACES_SAMPLER=sometimes", "OTEL_TRACES_SAMPLER_ARG=2",
+		"OTEL_EXPORTER_OTLP_PROTOCOL=http/json"} {
+		t.Run(set, func(t *testing.T) {
+			t.Setenv("OTEL_TRACES_SAMPLER", "traceidratio")
+			name, value, _ := strings.Cut(set, "=")
+			t.Setenv(name, value)
+			if _, err := Open(t.Context(), Options{Endpoint: "http://127.0.0.1:1"}); !engine.HasCode(err, engine.CodeInvalid) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// TestAPartOfTheTracesIsKeptWhole: all processes of a run keep it, or none does.
+func TestAPartOfTheTracesIsKeptWhole(t *testing.T) {
+	t.Setenv("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
+	t.Setenv("OTEL_TRACES_SAMPLER_ARG", "0.5")
+	c, address := otlptest.HTTP(t)
+	s := open(t, Options{Endpoint: address})
+	kept := 0
+	for i := range 200 {
+		id := fmt.Sprintf("run-%d", i)
+		record(s.Tracer(), id)
+		if s.Tracer().Sampled(id) {
+			kept++
+		}
+		if on := strings.HasSuffix(s.Tracer().Context(id, "k"), "-01"); on != s.Tracer().Sampled(id) {
+			t.Errorf("what is sent along says that the trace is kept: %t", on)
+		}
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if kept < 60 || kept > 140 || len(c.Spans()) != 3*kept {
+		t.Errorf("%d of 200 traces are kept, with %d spans", kept, len(c.Spans()))
+	}
+	for i := range 200 {
+		id := fmt.Sprintf("run-%d", i)
+		if n := len(c.Of(trace.ID(id))); n != 0 && n != 3 || (n == 3) != s.Tracer().Sampled(id) {
+			t.Errorf("%s has %d spans", id, n)
+		}
+	}
+}
+
+// TestACollectorThatHangsHoldsNobodyUp: what is recorded meanwhile is counted, and the end comes when it is to.
+func TestACollectorThatHangsHoldsNobodyUp(t *testing.T) {
+	t.Setenv("OTEL_BSP_MAX_QUEUE_SIZE", "10")
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "1")
+	c, address := otlptest.HTTP(t)
+	c.Faulty(func(ctx context.Context) int { <-ctx.Done(); return http.StatusServiceUnavailable })
+	var log bytes.Buffer
+	s := open(t, Options{Endpoint: address, Log: zerolog.New(&log)})
+	for i := range 5000 { // far more than one batch and the queue hold together
+		record(s.Tracer(), fmt.Sprint(i))
+	}
+	if _, _, dropped := outcomes(t, s); dropped == 0 {
+		t.Error("nothing was dropped, so something waited")
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	_ = s.Close(over) // that it was cut short
+	sent, failed, dropped := outcomes(t, s)
+	if sent != 0 || failed == 0 || failed+dropped != 15000 {
+		t.Errorf("%d sent, %d failed, %d dropped of 15000", sent, failed, dropped)
+	}
+	record(s.Tracer(), "after the end")
+	if n := len(c.Spans()); n != 0 {
+		t.Errorf("%d spans", n)
+	}
+}
+
+// TestACollectorThatRefusesIsToldOfOnce: every batch is lost, and the log says so in one line.
+func TestACollectorThatRefusesIsToldOfOnce(t *testing.T) {
+	c, address := otlptest.HTTP(t)
+	c.Faulty(func(context.Context) int { return http.StatusForbidden })
+	var log bytes.Buffer
+	s := open(t, Options{Endpoint: address, Log: zerolog.New(&log)})
+	for range 400 {
+		record(s.Tracer(), "run-1")
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, failed, _ := outcomes(t, s); failed != 1200 || c.Calls() < 2 {
+		t.Errorf("%d failed in %d calls", failed, c.Calls())
+	}
+	if lines := strings.Count(log.String(), "\n"); lines != 1 || !strings.Contains(log.String(), "403") {
+		t.Errorf("the log has %d lines: %s", lines, log.String())
+	}
+}
+
+// TestACollectorThatIsAwayIsLeftAtTheEnd, however long it would still be tried.
+func TestACollectorThatIsAwayIsLeftAtTheEnd(t *testing.T) {
+	for _, protocol := range []string{"grpc", "http/protobuf"} {
+		t.Run(protocol, func(t *testing.T) {
+			t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
+			l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			address := l.Addr().String()
+			_ = l.Close() // nobody listens there
+			s := open(t, Options{Endpoint: "http://" + address, Log: zerolog.Nop()})
+			record(s.Tracer(), "run-1")
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			_ = s.Close(ctx) // that it was cut short
+			if sent, failed, _ := outcomes(t, s); sent != 0 || failed != 3 {
+				t.Errorf("%d sent, %d failed", sent, failed)
+			}
+		})
+	}
+}
+
+// slow takes a batch an hour.
+type slow struct{ tracetest.InMemoryExporter }
+
+func (s *slow) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+	select {
+	case <-time.After(time.Hour):
+		return s.InMemoryExporter.ExportSpans(ctx, spans)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// TestSpansAreSentTogetherAndSoon: a batch waits for others no longer than told, and a full one not at all.
+func TestSpansAreSentTogetherAndSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := tracetest.NewInMemoryExporter()
+		q := newQueue(e, queued, time.Second, zerolog.Nop())
+		p := sdk.NewTracerProvider(sdk.WithSpanProcessor(q), sdk.WithIDGenerator(ids{}))
+		tracer := trace.New(p.Tracer("test"), func(oteltrace.TraceID) bool { return true })
+		record(tracer, "run-1")
+		time.Sleep(999 * time.Millisecond)
+		synctest.Wait()
+		if n := len(e.GetSpans()); n != 0 {
+			t.Fatalf("%d spans were sent at once", n)
+		}
+		time.Sleep(2 * time.Millisecond)
+		synctest.Wait()
+		if n := len(e.GetSpans()); n != 3 {
+			t.Fatalf("%d spans were sent after a second", n)
+		}
+		for range atOnce/3 + 1 {
+			record(tracer, "run-2")
+		}
+		synctest.Wait()
+		if n := len(e.GetSpans()); n != 3+atOnce {
+			t.Errorf("%d spans were sent when a batch was full", n)
+		}
+		if err := p.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if sent := q.sent.Load(); sent != 3+3*(atOnce/3+1) {
+			t.Errorf("%d were sent in the end", sent)
+		}
+	})
+}
+
+// TestTheEndWaitsNoLongerThanItMay for an exporter that takes its time.
+func TestTheEndWaitsNoLongerThanItMay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(&slow{}, queued, time.Second, zerolog.Nop())
+		p := sdk.NewTracerProvider(sdk.WithSpanProcessor(q), sdk.WithIDGenerator(ids{}))
+		tracer := trace.New(p.Tracer("test"), func(oteltrace.TraceID) bool { return true })
+		for range 1000 {
+			record(tracer, "run-1")
+		}
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		_ = p.Shutdown(ctx) // that it was cut short
+		if took := time.Since(began); took != 3*time.Second || q.failed.Load() != 3000 {
+			t.Errorf("the end took %v, and %d were counted", took, q.failed.Load())
+		}
+	})
+}

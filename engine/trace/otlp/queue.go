@@ -1,0 +1,168 @@
+package otlp
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// How many spans wait at most, how many are sent together, and how long the first of them waits for others.
+const (
+	queued        = 4096
+	atOnce        = 512
+	pause         = time.Second
+	complainEvery = time.Minute
+)
+
+// queue sends spans in batches, one after another. It implements sdk.SpanProcessor.
+type queue struct {
+	exporter sdk.SpanExporter
+	waiting  chan sdk.ReadOnlySpan
+	delay    time.Duration
+	log      zerolog.Logger
+
+	// sending ends when no more is to be sent, ending is closed when the queue is to be emptied, ended when it was.
+	sending context.Context
+	cut     context.CancelFunc
+	ending  chan struct{}
+	once    sync.Once
+	ended   chan struct{}
+
+	sent, dropped, failed atomic.Int64
+	// complained is when the log last said that spans are lost.
+	mu         sync.Mutex
+	complained time.Time
+}
+
+func newQueue(to sdk.SpanExporter, room int, delay time.Duration, log zerolog.Logger) *queue {
+	q := &queue{exporter: to, waiting: make(chan sdk.ReadOnlySpan, room), delay: delay, log: log,
+		ending: make(chan struct{}), ended: make(chan struct{})}
+	q.sending, q.cut = context.WithCancel(context.Background())
+	go q.work()
+	return q
+}
+
+// OnStart implements sdk.SpanProcessor.
+func (q *queue) OnStart(context.Context, sdk.ReadWriteSpan) {}
+
+// OnEnd implements sdk.SpanProcessor. It never waits.
+func (q *queue) OnEnd(s sdk.ReadOnlySpan) {
+	if !s.SpanContext().IsSampled() {
+		return
+	}
+	select {
+	case <-q.ending:
+		q.dropped.Add(1)
+		return
+	default:
+	}
+	select {
+	case q.waiting <- s:
+	default:
+		q.dropped.Add(1)
+	}
+}
+
+// ForceFlush implements sdk.SpanProcessor; nobody asks for it.
+func (q *queue) ForceFlush(context.Context) error { return nil }
+
+// Shutdown implements sdk.SpanProcessor: it sends what waits, for as long as ctx allows.
+func (q *queue) Shutdown(ctx context.Context) error {
+	q.once.Do(func() { close(q.ending) })
+	stop := context.AfterFunc(ctx, q.cut)
+	defer stop()
+	<-q.ended // soon after ctx: all that waits in there has it
+	return q.exporter.Shutdown(context.WithoutCancel(ctx))
+}
+
+// work sends what waits until the end.
+func (q *queue) work() {
+	defer close(q.ended)
+	for {
+		batch, last := q.collect()
+		if len(batch) > 0 {
+			q.send(batch)
+		}
+		if last {
+			return
+		}
+	}
+}
+
+// collect waits for a batch; last: the queue has ended, and nothing waits any more.
+func (q *queue) collect() (batch []sdk.ReadOnlySpan, last bool) {
+	var due <-chan time.Time
+	ending := q.ending
+	for len(batch) < atOnce {
+		select {
+		case s := <-q.waiting:
+			if batch = append(batch, s); due == nil {
+				due = time.After(q.delay)
+			}
+			continue
+		default:
+		}
+		if ending == nil {
+			return batch, true
+		}
+		select {
+		case s := <-q.waiting:
+			if batch = append(batch, s); due == nil {
+				due = time.After(q.delay)
+			}
+		case <-due:
+			return batch, false
+		case <-ending:
+			ending = nil // what waits now is the last
+		}
+	}
+	return batch, false
+}
+
+// send sends a batch, or counts it as lost.
+func (q *queue) send(batch []sdk.ReadOnlySpan) {
+	ctx, cancel := context.WithTimeout(q.sending, batchLimit+attemptLimit)
+	defer cancel()
+	err := q.exporter.ExportSpans(ctx, batch)
+	if err == nil {
+		q.sent.Add(int64(len(batch)))
+		return
+	}
+	q.failed.Add(int64(len(batch)))
+	if !errors.Is(err, context.Canceled) || q.sending.Err() == nil {
+		q.complain(err)
+	}
+}
+
+// complain says in the log that spans are lost, once a minute at most.
+func (q *queue) complain(err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.complained.IsZero() && time.Since(q.complained) < complainEvery {
+		return
+	}
+	q.complained = time.Now()
+	q.log.Warn().Err(err).Int64("spans_lost", q.failed.Load()+q.dropped.Load()).
+		Msg("spans could not be sent to the collector of traces; nothing else waits for it")
+}
+
+var spansDesc = prometheus.NewDesc("loadstone_trace_spans_total",
+	"Spans that the collector has taken (sent), that it did not take (failed), and for which there was no room (dropped).",
+	[]string{"outcome"}, nil)
+
+// Describe implements prometheus.Collector.
+func (q *queue) Describe(ch chan<- *prometheus.Desc) { ch <- spansDesc }
+
+// Collect implements prometheus.Collector.
+func (q *queue) Collect(ch chan<- prometheus.Metric) {
+	for outcome, n := range map[string]int64{"sent": q.sent.Load(), "failed": q.failed.Load(),
+		"dropped": q.dropped.Load()} {
+		ch <- prometheus.MustNewConstMetric(spansDesc, prometheus.CounterValue, float64(n), outcome)
+	}
+}
