@@ -40,7 +40,8 @@ type Command struct {
 	ClientCA  string        `name:"client-ca" placeholder:"FILE" env:"LOADSTONE_WORKER_CLIENT_CA" help:"Who signs the certificates of servers, PEM: servers must have one then."`
 	TokenFile string        `placeholder:"FILE" env:"LOADSTONE_WORKER_TOKEN_FILE" help:"File with the token that servers must know."`
 
-	Spool wiring.SpoolFlags `embed:""`
+	Spool   wiring.SpoolFlags       `embed:""`
+	Refresh wiring.RefreshNodeFlags `embed:""`
 	wiring.TraceFlags
 
 	// ContactLimit is less than it must be in tests only, which have not the time.
@@ -117,6 +118,13 @@ func (c *Command) Run(e *command.Env) error {
 		return errors.Join(err, listener.Close())
 	}
 	defer closeMetrics()
+	tables, err := wiring.OpenRefreshNode(c.Refresh, wiring.RefreshNodeOptions{Name: id, DataDir: dir, Node: node,
+		Meters: meters, Log: e.Log})
+	if err != nil {
+		node.Close()
+		return errors.Join(err, listener.Close())
+	}
+	defer tables.Close()
 	e.Log.Info().Str("node_id", id).Str("address", listener.Addr().String()).Bool("tls",
 		security.TLS != nil || identity != nil).Bool("joined", identity != nil && identity.Joined()).Str("data_dir", dir).
 		Msg("the node waits for servers")
@@ -135,6 +143,7 @@ func (c *Command) Run(e *command.Env) error {
 	e.Log.Info().Msg("draining: no new work is taken, and what is in flight ends")
 	node.Drain()
 	listener.Draining()
+	tables.Close()
 	limit, cancel := context.WithTimeout(context.Background(), c.Drain)
 	defer cancel()
 	node.Idle(limit)

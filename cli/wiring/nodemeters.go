@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/meter"
+	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/engine/trace/otlp"
 )
 
@@ -25,6 +27,27 @@ type NodeMeters struct {
 	Read    func() meter.NodeState
 	version string
 	traces  *otlp.Sender
+	// load is what a node that refreshes tables knows of the queue; nil at others.
+	load atomic.Pointer[func(ctx context.Context) (refresh.Load, error)]
+}
+
+// Refreshes shows how much there is to refresh from now on; nil ends that.
+func (m *NodeMeters) Refreshes(load func(ctx context.Context) (refresh.Load, error)) {
+	if load == nil {
+		m.load.Store(nil)
+		return
+	}
+	m.load.Store(&load)
+}
+
+// errNoQueue: there are no figures of a queue.
+var errNoQueue = errors.New("this node refreshes no tables")
+
+func (m *NodeMeters) queue(ctx context.Context) (refresh.Load, error) {
+	if load := m.load.Load(); load != nil {
+		return (*load)(ctx)
+	}
+	return refresh.Load{}, errNoQueue
 }
 
 // NewNodeMeters returns them, all 0, for a program of that version that sends spans of what they measure, if not nil.
@@ -41,7 +64,7 @@ func (m *NodeMeters) handler(ready func() bool) http.Handler {
 		Help: "Always 1; the version is a label.", ConstLabels: prometheus.Labels{"version": m.version}})
 	build.Set(1)
 	registry.MustRegister(collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.Node, build)
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.Node, meter.NewRefreshes(m.queue), build)
 	if m.traces != nil {
 		registry.MustRegister(m.traces)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -19,19 +18,16 @@ import (
 
 // RefreshFlags say who keeps derived tables fresh, and where they are.
 type RefreshFlags struct {
-	RefreshWorkers   int      `name:"refresh-workers" default:"2" placeholder:"N" env:"LOADSTONE_REFRESH_WORKERS" help:"How many derived tables and finished runs this server works on at a time; 0 leaves it to others (default: 2)."`
-	Ingest           []string `name:"ingest" enum:"executions" placeholder:"WHAT" env:"LOADSTONE_INGEST" help:"What else finished runs bring into the results database: executions (each single one, as the table executions). The same on all servers."`
-	ResultsDatabase  string   `name:"results-database-url" placeholder:"URL" env:"LOADSTONE_RESULTS_DATABASE_URL" help:"With --database-url: the database of the derived tables, as its owner. Another database than the control store's; without it there are no derived tables."`
-	ResultsReaderURL string   `name:"results-reader-url" placeholder:"URL" env:"LOADSTONE_RESULTS_READER_URL" help:"The same database as a role that may only connect to it: definitions and queries run as that role."`
+	RefreshWorkers int      `name:"refresh-workers" default:"2" placeholder:"N" env:"LOADSTONE_REFRESH_WORKERS" help:"How many derived tables and finished runs this server works on at a time; 0 leaves it to others (default: 2)."`
+	Ingest         []string `name:"ingest" enum:"executions" placeholder:"WHAT" env:"LOADSTONE_INGEST" help:"What else finished runs bring into the results database: executions (each single one, as the table executions). The same on all servers."`
+	ResultsFlags
 	QueryFlags
 }
 
 // Tables are the derived tables of one process: the database that holds them, opened when it is first needed.
 type Tables struct {
-	s     *Services
-	flags RefreshFlags
-	mu    sync.Mutex
-	open  *derived.Database
+	s    *Services
+	crew *crew
 }
 
 // OpenTables registers the bundled tables and begins to keep tables fresh. It is nil where there is no such database.
@@ -39,48 +35,38 @@ func (s *Services) OpenTables(ctx context.Context, flags RefreshFlags) (*Tables,
 	if flags.RefreshWorkers < 0 || flags.RefreshWorkers > 64 {
 		return nil, engine.InvalidField("--refresh-workers", "is out of range", "0 to 64")
 	}
-	if s.Embedded == nil && (flags.ResultsDatabase == "" || flags.ResultsReaderURL == "") {
+	owner, reader, err := flags.urls()
+	if err != nil {
+		return nil, err
+	}
+	if s.Embedded == nil && owner == "" {
 		s.Log.Info().Msg("there are no derived tables: --results-database-url and --results-reader-url name their database")
 		return nil, nil
 	}
-	t := &Tables{s: s, flags: flags}
+	t := &Tables{s: s, crew: &crew{store: s.Store, own: s.own,
+		ingest: newIngest(s.Store, s.Results, flags.Ingest, s.Runs.Detail),
+		urls: func(ctx context.Context) (string, string, error) {
+			if s.Embedded == nil {
+				return owner, reader, nil
+			}
+			ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+			defer cancel()
+			return s.Embedded.Results(ctx)
+		}}}
 	if err := t.register(ctx); err != nil {
 		return nil, err
 	}
-	s.onClose(func(context.Context) error { t.close(); return nil })
+	s.onClose(func(context.Context) error { t.crew.close(); return nil })
 	t.openLive()
-	keeper := refresher.Start(refresher.Options{Store: s.Store, Work: t.work, Workers: flags.RefreshWorkers, Name: s.owner,
-		Role: refresh.Server, Host: hostname(), Busy: Undisturbed(s.own), Log: s.Log})
+	keeper := refresher.Start(refresher.Options{Store: s.Store, Work: t.crew.work, Workers: flags.RefreshWorkers,
+		Name: s.owner, Role: refresh.Server, Host: hostname(), Busy: Undisturbed(s.own), Log: s.Log})
 	s.onClose(func(context.Context) error { keeper.Close(); return nil })
 	return t, nil
 }
 
-func (t *Tables) close() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.open != nil {
-		t.open.Close()
-	}
-}
-
 // Database opens the results database, once.
 func (t *Tables) Database(ctx context.Context) (*derived.Database, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.open != nil {
-		return t.open, nil
-	}
-	owner, reader := t.flags.ResultsDatabase, t.flags.ResultsReaderURL
-	var err error
-	if t.s.Embedded != nil {
-		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-		defer cancel()
-		if owner, reader, err = t.s.Embedded.Results(ctx); err != nil {
-			return nil, err
-		}
-	}
-	t.open, err = derived.Open(ctx, owner, reader)
-	return t.open, err
+	return t.crew.database(ctx)
 }
 
 // register makes the bundled tables, and brings those of an earlier version up to date.
@@ -107,24 +93,6 @@ func (t *Tables) register(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// work refreshes what a claim is about.
-func (t *Tables) work(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (refresh.Result, error) {
-	db, err := t.Database(ctx)
-	if err != nil {
-		return refresh.Result{}, err
-	}
-	if c.Table == ingest.Table {
-		in := &ingest.Ingest{Store: t.s.Store, Record: t.s.Results, Target: db, Detail: t.s.Runs.Detail,
-			Executions: slices.Contains(t.flags.Ingest, "executions"), Cores: coresBeside(t.s.own)}
-		return in.Run(ctx, c, prove)
-	}
-	table, err := t.s.Store.DynamicTable(ctx, c.Table)
-	if err != nil {
-		return refresh.Result{}, err
-	}
-	return db.Materialize(ctx, table, c, prove)
 }
 
 // Query implements query.Asker.

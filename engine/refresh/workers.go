@@ -72,8 +72,9 @@ func Nobody(s State) string {
 		return ""
 	}
 	cure := "Start a server with --refresh-workers 1 or more"
-	if len(what) == 2 || !lacking(Ingest) {
-		cure += ", or a node with --database-url and --results-database-url"
+	cure += ", or a node with --database-url and --results-database-url"
+	if lacking(Ingest) {
+		cure += " (and --results s3://… to take runs in)"
 	}
 	return fmt.Sprintf("Nobody %s. %s.", strings.Join(what, " or "), cure)
 }

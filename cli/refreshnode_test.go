@@ -1,0 +1,214 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/cli/wiring"
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/worker"
+	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+	"github.com/loadstone-db/loadstone/storage/postgres"
+	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+)
+
+// onNode is a node in this process that refreshes tables.
+func onNode(t *testing.T, control, owner, reader string) (*worker.Node, *wiring.RefreshNode, error) {
+	t.Helper()
+	n := worker.NewNode(worker.Options{NodeID: "the-node", Version: "test", SpoolDir: t.TempDir(), Log: zerolog.Nop()})
+	t.Cleanup(n.Close)
+	meters := wiring.NewNodeMeters("test", nil)
+	meters.Read = n.State
+	r, err := wiring.OpenRefreshNode(wiring.RefreshNodeFlags{DatabaseFlags: wiring.DatabaseFlags{DatabaseURL: control},
+		ResultsFlags:   wiring.ResultsFlags{ResultsDatabase: owner, ResultsReaderURL: reader},
+		RefreshWorkers: 2, Results: "/a/folder/of/the/server"},
+		wiring.RefreshNodeOptions{Name: "the-node", DataDir: t.TempDir(), Node: n, Meters: meters, Log: zerolog.Nop()})
+	return n, r, err
+}
+
+// TestANodeRefreshesTables: a node that knows the databases takes what waits, of the kinds that it can; while it is
+// drained it takes nothing, and when it ends it is no worker any more.
+func TestANodeRefreshesTables(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	control := server.NewDatabase(t)
+	if err := schema.Apply(t.Context(), control); err != nil {
+		t.Fatal(err)
+	}
+	store, err := postgres.Open(t.Context(), control, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Close)
+	owner, reader := server.Results(t)
+	make := func(name string) {
+		t.Helper()
+		if _, err := store.CreateDynamicTable(t.Context(), refresh.Table{Name: name, Kind: refresh.SQL,
+			Definition: "SELECT 7 AS seven", TargetLagSeconds: 3600, Mode: refresh.Full}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	state := func() refresh.State {
+		t.Helper()
+		s, err := store.RefreshState(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	make("of a node")
+	node, tables, err := onNode(t, control, owner, reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, startLimit, "refresh by the node", func() bool { return !state().Tables[0].AsOf.IsZero() })
+	history, err := store.RefreshHistory(t.Context(), "of a node", 10)
+	if err != nil || len(history) != 1 || history[0].Worker != "the-node" || history[0].Rows != 1 {
+		t.Errorf("history %+v, %v", history, err)
+	}
+	workers := state().Workers
+	if len(workers) != 1 || workers[0].Role != refresh.Node || workers[0].Slots != 2 ||
+		!slices.Equal(workers[0].Kinds, []refresh.Kind{refresh.SQL}) {
+		t.Errorf("workers %+v: the record in a folder is the servers' alone", workers)
+	}
+	node.Drain()
+	make("while it is drained")
+	waitFor(t, startLimit, "word of the drain", func() bool {
+		s := state()
+		return len(s.Workers) == 1 && s.Workers[0].Waits == "the node is drained" && len(s.Pending) == 1
+	})
+	if s := state(); len(s.Claims) > 0 || !s.Tables[1].AsOf.IsZero() && !s.Tables[0].AsOf.IsZero() {
+		t.Errorf("a drained node works on %+v", s.Claims)
+	}
+	tables.Close()
+	if s := state(); len(s.Workers) > 0 || len(s.Claims) > 0 || refresh.Nobody(s) == "" {
+		t.Errorf("after its end: %+v, %+v", s.Workers, s.Claims)
+	}
+}
+
+// TestWhatANodeThatRefreshesIsTold: halves of what it needs are refused with the field that is missing.
+func TestWhatANodeThatRefreshesIsTold(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ control, owner, reader, field string }{
+		"no control store": {"", "postgres://o@h/r", "postgres://r@h/r", "--database-url"},
+		"no reader":        {"postgres://c@h/c", "postgres://o@h/r", "", "--results-reader-url"},
+		"no owner":         {"postgres://c@h/c", "", "postgres://r@h/r", "--results-database-url"},
+		"nothing":          {"", "", "", ""},
+		"of a server":      {"postgres://c@h/c", "", "", ""},
+	} {
+		_, r, err := onNode(t, c.control, c.owner, c.reader)
+		switch {
+		case c.field == "" && (err != nil || r != nil):
+			t.Errorf("%s: %v, %v", name, r, err)
+		case c.field != "" && (!engine.HasCode(err, engine.CodeInvalid) || !strings.Contains(err.Error(), c.field+": ")):
+			t.Errorf("%s: %v", name, err)
+		}
+		r.Close()
+	}
+}
+
+// TestServersAndANodeRefreshOneTable: two servers and a node, each a process, share the parts of one table. A part that
+// fails is tried again alone, and the table is put in place once. What a worker holds that is asked to end others take.
+func TestServersAndANodeRefreshOneTable(t *testing.T) {
+	if os.Getenv(soak) == "" {
+		t.Skip("works for a minute on all cores; make soak sets " + soak)
+	}
+	shared := pgtest.Start(t)
+	owner, reader := shared.Results(t)
+	databases := []string{"--results-database-url", owner, "--results-reader-url", reader, "--refresh-workers", "1"}
+	c := newClusterOf(t, func(int) []string { return databases })
+	n := node(t, t.TempDir(), "", append(databases, "--database-url", c.control.Config().ConnString())...)
+	db, err := pgxpool.New(t.Context(), owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	var list struct {
+		Tables  []refresh.Table
+		Workers []refresh.Worker
+		Claims  []refresh.Claim
+		Nobody  string
+	}
+	read := func() { c.ways[0].do(http.MethodGet, "/api/v1/tables", nil, &list) }
+	waitFor(t, startLimit, "three workers", func() bool { read(); return len(list.Workers) == 3 && list.Nobody == "" })
+	const runs = 1024
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := db.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(fmt.Sprintf(`INSERT INTO rollup.runs (run_id, run_name, template, adapter, connection, table_name, status, verdict,
+		simulated, load_mode, warehouse, warehouse_size, currency, tags, created_by, parts, part_problems, executions,
+		fingerprint, version) SELECT 'shared-' || lpad(i::text, 4, '0'), CASE i WHEN 500 THEN '0' ELSE '1' END, '', '', '', '',
+		'COMPLETED', 'VALID', false, '', '', '', '', '{}', '', 0, '{}', 0, '', nextval('staging.run_versions')
+		FROM generate_series(1, %d) i`, runs))
+	t.Cleanup(func() {
+		_, _ = db.Exec(context.Background(), "DELETE FROM rollup.runs WHERE run_id LIKE 'shared-%'")
+	})
+	var made refresh.Table
+	c.ways[0].do(http.MethodPost, "/api/v1/tables", map[string]any{"name": "shared", "partition_by": "RUN",
+		"target_lag_seconds": 3600, "definition": `SELECT r.run_id, count(*) AS n, max(10 / r.run_name::int) AS x
+			FROM rollup.runs r, generate_series(1, 60000) WHERE r.run_id LIKE 'shared-%' GROUP BY r.run_id`}, &made)
+	var history struct{ Refreshes []refresh.Record }
+	records := func() []refresh.Record {
+		c.ways[1].do(http.MethodGet, "/api/v1/tables/shared/history?limit=100", nil, &history)
+		return history.Refreshes
+	}
+	failed := func() (n int) {
+		for _, r := range records() {
+			if r.Error != "" {
+				n++
+			}
+		}
+		return n
+	}
+	waitFor(t, 3*time.Minute, "part that fails", func() bool { return failed() == 1 })
+	exec("UPDATE rollup.runs SET run_name = '1' WHERE run_id = 'shared-0500'")
+	// One of them is asked to end while it works.
+	if err := n.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	<-n.done
+	waitFor(t, 3*time.Minute, "whole table", func() bool {
+		c.ways[1].do(http.MethodGet, "/api/v1/tables/shared", nil, &struct{ Table *refresh.Table }{&made})
+		return !made.AsOf.IsZero()
+	})
+	tries, workers, wholes := map[string]int{}, map[string]int{}, 0
+	for _, r := range records() {
+		workers[r.Worker]++
+		if tries[r.Subtask]++; r.Subtask == "" && r.Rows > 0 {
+			wholes++
+		}
+	}
+	t.Logf("tries %v, workers %v", tries, workers)
+	again := 0
+	for part, n := range tries {
+		if part != "" && n > 1 {
+			again++
+		}
+	}
+	if again != 1 || len(tries) != 17 || wholes != 1 || failed() != 1 || len(workers) != 3 {
+		t.Errorf("%d parts were tried again of %d, by %v; the table was put in place %d times", again, len(tries)-1,
+			slices.Collect(maps.Keys(workers)), wholes)
+	}
+	var count, rows int
+	if err := db.QueryRow(t.Context(), `SELECT count(*), count(DISTINCT run_id) FROM tables.shared`).Scan(&rows,
+		&count); err != nil || rows != runs || count != runs {
+		t.Errorf("%d rows of %d runs, %v", rows, count, err)
+	}
+	waitFor(t, startLimit, "word of the end", func() bool { read(); return len(list.Workers) == 2 })
+	c.ways[0].do(http.MethodDelete, "/api/v1/tables/shared", nil, nil)
+}

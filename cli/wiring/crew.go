@@ -1,0 +1,104 @@
+package wiring
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/loadstone-db/loadstone/cli/input"
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/ingest"
+	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/worker"
+	"github.com/loadstone-db/loadstone/storage/derived"
+	"github.com/loadstone-db/loadstone/storage/postgres"
+	"github.com/loadstone-db/loadstone/storage/results"
+)
+
+// ResultsFlags name the results database, where it is not the embedded one.
+type ResultsFlags struct {
+	ResultsDatabase     string `name:"results-database-url" placeholder:"URL" env:"LOADSTONE_RESULTS_DATABASE_URL" help:"With --database-url: the database of the derived tables, as its owner. Another database than the control store's; without it there are no derived tables."`
+	ResultsDatabaseFile string `name:"results-database-url-file" placeholder:"FILE" env:"LOADSTONE_RESULTS_DATABASE_URL_FILE" help:"File that holds it."`
+	ResultsReaderURL    string `name:"results-reader-url" placeholder:"URL" env:"LOADSTONE_RESULTS_READER_URL" help:"The same database as a role that may only connect to it: definitions and queries run as that role."`
+	ResultsReaderFile   string `name:"results-reader-url-file" placeholder:"FILE" env:"LOADSTONE_RESULTS_READER_URL_FILE" help:"File that holds it."`
+}
+
+// urls are both, or none.
+func (f ResultsFlags) urls() (owner, reader string, err error) {
+	if owner, err = input.SecretOf("--results-database-url", f.ResultsDatabase, f.ResultsDatabaseFile); err != nil {
+		return "", "", err
+	}
+	if reader, err = input.SecretOf("--results-reader-url", f.ResultsReaderURL, f.ResultsReaderFile); err != nil {
+		return "", "", err
+	}
+	switch {
+	case owner != "" && reader == "":
+		return "", "", engine.InvalidField("--results-reader-url", "is missing beside --results-database-url",
+			"name the same database as a role that may only connect to it")
+	case owner == "" && reader != "":
+		return "", "", engine.InvalidField("--results-database-url", "is missing beside --results-reader-url",
+			"name the same database as its owner")
+	}
+	return owner, reader, nil
+}
+
+// crew refreshes what claims are about, in a server or on a node.
+type crew struct {
+	store *postgres.Store
+	// own is the node in the same process, if any.
+	own *worker.Node
+	// urls are those of the results database.
+	urls func(ctx context.Context) (owner, reader string, err error)
+	// ingest takes runs in, but for where they go; nil where that is not done.
+	ingest *ingest.Ingest
+
+	mu   sync.Mutex
+	open *derived.Database
+}
+
+func newIngest(s *postgres.Store, r *results.Results, also []string,
+	detail func(ctx context.Context, runID string) (engine.RunDetail, error)) *ingest.Ingest {
+	return &ingest.Ingest{Store: s, Record: r, Detail: detail, Executions: slices.Contains(also, "executions")}
+}
+
+// database opens the results database, once.
+func (c *crew) database(ctx context.Context) (*derived.Database, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open != nil {
+		return c.open, nil
+	}
+	owner, reader, err := c.urls(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.open, err = derived.Open(ctx, owner, reader)
+	return c.open, err
+}
+
+func (c *crew) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open != nil {
+		c.open.Close()
+	}
+}
+
+// work refreshes what a claim is about.
+func (c *crew) work(ctx context.Context, claim refresh.Claim, prove func(context.Context) error) (refresh.Result,
+	error) {
+	db, err := c.database(ctx)
+	if err != nil {
+		return refresh.Result{}, err
+	}
+	if claim.Table == ingest.Table {
+		in := *c.ingest
+		in.Target, in.Cores = db, coresBeside(c.own)
+		return in.Run(ctx, claim, prove)
+	}
+	table, err := c.store.DynamicTable(ctx, claim.Table)
+	if err != nil {
+		return refresh.Result{}, err
+	}
+	return db.Materialize(ctx, table, claim, prove)
+}

@@ -1,0 +1,192 @@
+package wiring
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/cost"
+	"github.com/loadstone-db/loadstone/engine/enrichment"
+	"github.com/loadstone-db/loadstone/engine/inspect"
+	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/refresher"
+	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/engine/worker"
+	"github.com/loadstone-db/loadstone/storage/objects/s3store"
+	"github.com/loadstone-db/loadstone/storage/postgres"
+	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/results"
+)
+
+// RefreshNodeFlags let a node refresh derived tables, when they name the databases.
+type RefreshNodeFlags struct {
+	DatabaseFlags
+	ResultsFlags
+	RefreshWorkers int      `name:"refresh-workers" default:"2" placeholder:"N" env:"LOADSTONE_REFRESH_WORKERS" help:"With --database-url and --results-database-url: how many derived tables this node works on at a time (default: 2)."`
+	Results        string   `placeholder:"s3://BUCKET/PREFIX" env:"LOADSTONE_RESULTS" help:"The servers' --results: with it the node takes finished runs in, too."`
+	Prices         string   `placeholder:"FILE" env:"LOADSTONE_PRICES" help:"The servers' price list, where it is not the default."`
+	Ingest         []string `name:"ingest" enum:"executions" placeholder:"WHAT" env:"LOADSTONE_INGEST" help:"The servers' --ingest."`
+}
+
+// RefreshNode refreshes derived tables on a node, once its databases can be reached.
+type RefreshNode struct {
+	flags         RefreshNodeFlags
+	url           string
+	owner, reader string
+	prices        func() cost.Prices
+	options       RefreshNodeOptions
+	cancel        context.CancelFunc
+	ended         chan struct{}
+}
+
+// RefreshNodeOptions say on which node.
+type RefreshNodeOptions struct {
+	// Name is the node's, in claims.
+	Name    string
+	DataDir string
+	Node    *worker.Node
+	Meters  *NodeMeters
+	Log     zerolog.Logger
+}
+
+// OpenRefreshNode begins to refresh tables where the flags name databases; else it is nil. A database that is away does
+// not keep the node from carrying load.
+func OpenRefreshNode(f RefreshNodeFlags, o RefreshNodeOptions) (*RefreshNode, error) {
+	url, err := f.URL()
+	if err != nil {
+		return nil, err
+	}
+	owner, reader, err := f.urls()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case f.RefreshWorkers < 0 || f.RefreshWorkers > 64:
+		return nil, engine.InvalidField("--refresh-workers", "is out of range", "0 to 64")
+	case owner != "" && url == "":
+		return nil, engine.InvalidField("--database-url", "is missing beside --results-database-url",
+			"name the servers' control store, which says what is to be refreshed")
+	case url != "" && owner == "":
+		o.Log.Info().Msg("this node refreshes no tables: --results-database-url names their database")
+		return nil, nil
+	case url == "" || f.RefreshWorkers == 0:
+		return nil, nil
+	}
+	r := &RefreshNode{flags: f, url: url, owner: owner, reader: reader, options: o, ended: make(chan struct{})}
+	if r.prices, err = openPrices(f.Prices, o.DataDir, o.Log); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel = cancel
+	go r.keep(ctx)
+	return r, nil
+}
+
+// Close gives claims back and returns when that is done.
+func (r *RefreshNode) Close() {
+	if r != nil {
+		r.cancel()
+		<-r.ended
+	}
+}
+
+// reopenAfter is how soon a control store that could not be opened is tried again.
+const reopenAfter = 5 * time.Second
+
+// keep opens the control store, as soon as that can be done, and refreshes until ctx ends.
+func (r *RefreshNode) keep(ctx context.Context) {
+	defer close(r.ended)
+	var last string
+	for {
+		err := r.run(ctx)
+		if err != nil && ctx.Err() == nil && err.Error() != last {
+			last = err.Error()
+			r.options.Log.Warn().Err(err).Msg("this node refreshes no tables yet; it tries again")
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(reopenAfter):
+		}
+	}
+}
+
+// run refreshes until ctx ends; an error is of opening.
+func (r *RefreshNode) run(ctx context.Context) error {
+	opening, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if err := schema.Compare(opening, r.url); err != nil && !engine.HasCode(err, engine.CodeForbidden) {
+		return err
+	}
+	store, err := postgres.Open(opening, r.url, nil)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	c := &crew{store: store, own: r.options.Node,
+		urls: func(context.Context) (string, string, error) { return r.owner, r.reader, nil }}
+	defer c.close()
+	kinds := []refresh.Kind{refresh.SQL}
+	record, err := r.record(opening)
+	if err != nil {
+		return err
+	}
+	if record != nil {
+		kinds = append(kinds, refresh.Ingest)
+		c.ingest = newIngest(store, record, r.flags.Ingest, r.runs(store, record).Detail)
+	}
+	cancel()
+	keeper := refresher.Start(refresher.Options{Store: store, Work: c.work, Workers: r.flags.RefreshWorkers, Kinds: kinds,
+		Name: r.options.Name, Role: refresh.Node, Host: hostname(), Busy: r.busy, Log: r.options.Log})
+	r.options.Meters.Refreshes(store.RefreshLoad)
+	r.options.Log.Info().Int("workers", r.flags.RefreshWorkers).Bool("takes_runs_in", record != nil).
+		Msg("this node refreshes derived tables")
+	<-ctx.Done()
+	r.options.Meters.Refreshes(nil)
+	keeper.Close()
+	return nil
+}
+
+// busy says why nothing should be refreshed here now.
+func (r *RefreshNode) busy() string {
+	if why := Undisturbed(r.options.Node)(); why != "" {
+		return why
+	}
+	if !r.options.Node.Ready() {
+		return "the node is drained"
+	}
+	return ""
+}
+
+// record is where the parts of runs are, nil where only the servers know: a folder is on their machines.
+func (r *RefreshNode) record(ctx context.Context) (*results.Results, error) {
+	if !s3store.IsAddress(r.flags.Results) {
+		return nil, nil
+	}
+	address, err := s3store.ParseAddress(r.flags.Results)
+	if err != nil {
+		return nil, err
+	}
+	dir := r.options.DataDir
+	kept, err := s3store.Open(ctx, address, s3store.Options{Log: r.options.Log,
+		CacheDir: filepath.Join(dir, "results-cache"), CacheBytes: defaultResultsCache << 20,
+		Room: func() error { return artifact.Room(dir, artifact.Reserve(dir, 0), "Nothing is cached") }})
+	if err != nil {
+		return nil, fmt.Errorf("opening the record of runs: %w", err)
+	}
+	return results.New(kept), nil
+}
+
+// runs reads runs that are over; nothing is live here.
+func (r *RefreshNode) runs(store *postgres.Store, record *results.Results) *inspect.Reader {
+	return inspect.New(inspect.Options{Store: store, Results: record, Prices: r.prices,
+		Enrichments: enrichment.New(enrichment.Options{Store: store, Results: record,
+			Traits: func(*engine.Plan) target.Traits { return target.Traits{} }}),
+		Waiting: func(context.Context, string) (*engine.Waiting, error) { return nil, nil },
+		Live:    func(string) (engine.Run, *engine.Payload, bool) { return engine.Run{}, nil, false }})
+}
