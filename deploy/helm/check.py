@@ -20,6 +20,7 @@ CHART = HERE / "loadstone"
 VERSIONS = ["1.25", "1.31", "1.37"]
 
 KEDA = {"mode": "keda", "keda": {"tokenSecret": "scaler"}}
+TABLES = {"database": {"existingSecret": "control"}, "tables": {"existingSecret": "tables"}}
 S3 = {"results": "s3://bench/runs?region=eu-central-1", "database": {"existingSecret": "control"}}
 # What people would set, each to be rendered and judged.
 ACCEPTED = {
@@ -45,6 +46,15 @@ ACCEPTED = {
     "nothing that can be left out": {"networkPolicy": {"enabled": False}, "serviceAccount": {"create": False},
                                      "server": {"podDisruptionBudget": {"enabled": False}},
                                      "workers": {"podDisruptionBudget": {"enabled": False}}},
+    "tables in a database of one's own": {**TABLES, "tables": {"existingSecret": "tables", "ownerKey": "o", "readerKey": "r"}},
+    "refreshers": {**TABLES, "refreshers": {"enabled": True, "envFrom": [{"secretRef": {"name": "s3"}}],
+                                            "env": [{"name": "LOADSTONE_INGEST", "value": "executions"}]}},
+    "refreshers with an HPA": {**TABLES, "refreshers": {"enabled": True, "autoscaling": {"mode": "hpa", "minReplicas": 2}}},
+    "refreshers alone, with KEDA, down to zero": {
+        **TABLES, "results": S3["results"], "autoscaling": {"keda": KEDA["keda"]},
+        "tables": {"existingSecret": "tables", "serverWorkers": 0},
+        "refreshers": {"enabled": True, "autoscaling": {"mode": "keda"}, "nodeSelector": {"disk": "ssd"},
+                       "tolerations": [{"key": "bench", "operator": "Exists"}], "podAnnotations": {"a/b": "c"}}},
     "keys of S3": {"server": {"envFrom": [{"secretRef": {"name": "s3"}}],
                               "env": [{"name": "LOADSTONE_LIVE_RUNS", "value": "4"}]}, **S3},
 }
@@ -53,6 +63,11 @@ REFUSED = {
     "server.replicas": {"server": {"replicas": 2}},
     "results": {"server": {"replicas": 2}, "database": {"existingSecret": "control"}},
     "autoscaling.keda.tokenSecret": {"autoscaling": {"mode": "keda"}},
+    "refreshers.enabled": {"refreshers": {"enabled": True}},
+    "tables.existingSecret": {"tables": {"existingSecret": "tables"}},
+    "tables.serverWorkers": {**TABLES, "tables": {"existingSecret": "tables", "serverWorkers": 0}, "refreshers": {"enabled": True}},
+    "refreshers.autoscaling.minReplicas": {**TABLES, "refreshers": {"enabled": True, "autoscaling": {"mode": "hpa"}}},
+    "keda.tokenSecret": {**TABLES, "refreshers": {"enabled": True, "autoscaling": {"mode": "keda"}}},
     "autoscaling.minReplicas": {"autoscaling": {"mode": "hpa"}},
     "ingress.host": {"ingress": {"enabled": True}},
     "mode": {"autoscaling": {"mode": "sometimes"}},
@@ -132,6 +147,10 @@ def judge_pod(case, where, pod, known):
             if v["name"].startswith("LOADSTONE_") and v["name"] not in known[command]:
                 fail(case, f"{where} sets {v['name']}, which loadstone {command} does not know")
         mounts = {m["mountPath"] for m in c["volumeMounts"]}
+        for v in c["env"]:
+            path = v.get("value", "")
+            if v["name"].endswith("_URL_FILE") and path.rsplit("/", 1)[0] not in mounts:
+                fail(case, f"{where} reads {path}, which is not mounted")
         if not {"/data", "/tmp"} <= mounts:
             fail(case, f"{where} has no place to write: {mounts}")
 
@@ -158,7 +177,7 @@ def judge(case, documents, schemas, known):
                     kubernetes_validate.validate(d, version, strict=True)
                 except kubernetes_validate.ValidationError as e:
                     fail(case, f"{where}, Kubernetes {version}: {e.message}")
-        if kind == "StatefulSet":
+        if kind in ["StatefulSet", "Deployment"]:
             pod = d["spec"]["template"]
             labels.append(pod["metadata"]["labels"])
             selectors.append((where, d["spec"]["selector"]["matchLabels"]))
@@ -166,8 +185,13 @@ def judge(case, documents, schemas, known):
             if "serve" in [a for c in pod["spec"]["containers"] for a in c["args"]]:
                 waits = [v["value"] for c in pod["spec"]["containers"] for v in c["env"]
                          if v["name"] == "LOADSTONE_WAIT_FOR_NODES"]
-                if waits != (["10m"] if "KEDA" in case else []):
+                if waits != (["10m"] if case == "KEDA, down to zero" else []):
                     fail(case, f"{where}: runs wait for nodes {waits}")
+        elif kind == "ScaledObject":
+            trigger = d["spec"]["triggers"][0]["metadata"]
+            wanted = "pending_refresh_count" if name.endswith("-refreshers") else "wanted_nodes"
+            if trigger["valueLocation"] != wanted or d["spec"]["minReplicaCount"] != 0:
+                fail(case, f"{where} scales by {trigger['valueLocation']} down to {d['spec']['minReplicaCount']}")
         elif kind == "Service":
             selectors.append((where, d["spec"]["selector"]))
         elif kind == "PodDisruptionBudget":
