@@ -7,6 +7,10 @@
 // single executions), and its steps alone: parts into the bytes of a segment, and rows into Postgres. Reading the
 // parts from a cold disk is not in it: they have just been written. Then it makes partitions of so many runs, and
 // measures what it costs to ask for the executions of one of them.
+//
+//	go run ./bench/refresh -tables 1000 [-workers 2] [-for 10m] [-every 5s]
+//
+// keeps so many tables fresh while runs come in, and prints how old what a refresh brought was, against the target lags.
 package main
 
 import (
@@ -53,11 +57,20 @@ func main() {
 	rounds := flag.Int("rounds", 3, "rounds")
 	runs := flag.Int("runs", 10_000, "runs with a partition of executions, of which one is asked for; 0 leaves it out")
 	dir := flag.String("dir", "", "where the folder of the benchmark is made; empty is the system's for temporary files")
+	var f freshness
+	flag.IntVar(&f.tables, "tables", 0, "measure how fresh so many tables are kept, and nothing else")
+	flag.IntVar(&f.workers, "workers", 2, "by so many workers, each in a server of its own")
+	flag.DurationVar(&f.length, "for", 10*time.Minute, "for so long")
+	flag.DurationVar(&f.every, "every", 5*time.Second, "while a run comes in so often")
 	flag.Parse()
 	// The Postgres and the folder go also when the benchmark is stopped.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *dir, *executions, *rounds, *runs); err != nil {
+	measured := func() error { return run(ctx, *dir, *executions, *rounds, *runs) }
+	if f.tables > 0 {
+		measured = func() error { return fresh(ctx, *dir, f) }
+	}
+	if err := measured(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		stop()
 		os.Exit(1)

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -46,8 +47,19 @@ func (p place) listening(id identity, extra map[string]string) error {
 	}
 	extra["listen_addresses"], extra["port"] = l.Host, strconv.Itoa(l.Port)
 	extra["password_encryption"] = "scram-sha-256"
+	// Who does not read what was sent is let go: statement_timeout does not end a session that waits for its client, and
+	// what that has read stays locked.
+	for name, value := range map[string]string{"tcp_user_timeout": "60s", "tcp_keepalives_idle": "60s",
+		"tcp_keepalives_interval": "10s", "tcp_keepalives_count": "3"} {
+		extra[name] = value
+	}
 	if l.Cert == "" {
 		return nil
+	}
+	if _, err := tls.LoadX509KeyPair(l.Cert, l.Key); err != nil {
+		return &engine.Error{Code: engine.CodeInvalid, Cause: err,
+			Message: fmt.Sprintf("%s and %s cannot be used for TLS: %v.", l.Cert, l.Key, err),
+			Hint:    "--query-cert and --query-key name a certificate, with those that signed it, and its key without a passphrase, in PEM"}
 	}
 	for from, to := range map[string]string{l.Cert: certFile, l.Key: keyFile} {
 		text, err := os.ReadFile(from)

@@ -13,6 +13,9 @@ const (
 	ResultsReader   = "results_reader"
 )
 
+// mostResults is how many connections there are to the results database at most, of max_connections.
+const mostResults = 200
+
 // harmless are the functions of Postgres that change with each call and do nothing besides: readers may call them. All
 // others of that sort (they wait, write, lock, stop other sessions, or run text as SQL) they may not.
 var harmless = []string{"random", "clock_timestamp", "timeofday", "gen_random_uuid", "pg_is_in_recovery",
@@ -40,7 +43,9 @@ func (pg *Postgres) Results(ctx context.Context) (owner, reader string, err erro
 		todo = append(todo, "CREATE DATABASE "+ResultsDatabase+" OWNER "+ResultsDatabase)
 	}
 	todo = append(todo, "REVOKE ALL ON DATABASE "+ResultsDatabase+" FROM PUBLIC",
-		"GRANT CONNECT ON DATABASE "+ResultsDatabase+" TO "+ResultsReader)
+		"GRANT CONNECT ON DATABASE "+ResultsDatabase+" TO "+ResultsReader,
+		// However many logins there are, they leave connections to the control store.
+		fmt.Sprintf("ALTER DATABASE %s CONNECTION LIMIT %d", ResultsDatabase, mostResults))
 	todo = append(todo, bounds(ResultsReader)...)
 	if pg.place.password != "" {
 		todo = append(todo, "ALTER ROLE "+ResultsDatabase+" PASSWORD '"+pg.place.password+"'",
