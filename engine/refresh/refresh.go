@@ -81,6 +81,9 @@ type Table struct {
 	AsOf        engine.Time `json:"as_of"`
 	NextDue     engine.Time `json:"next_refresh_due"`
 	LastSeconds float64     `json:"last_refresh_seconds"`
+	// WaitSeconds is how long its refreshes have waited for a worker since they were due: the longest lately, which
+	// fades by a tenth with each that waits less.
+	WaitSeconds float64     `json:"-"`
 	Failures    int         `json:"failures" doc:"How often its refresh has failed since it succeeded."`
 	Error       string      `json:"error"`
 	CreatedBy   string      `json:"created_by"`

@@ -19,6 +19,9 @@ const (
 	Life      = 2 * time.Minute
 )
 
+// Fading is what is left of how long a table's refreshes have waited when the next one does not wait.
+const Fading = 0.9
+
 // Failures is how often in a row the refresh of a table may fail.
 const Failures = 5
 
@@ -32,12 +35,12 @@ func AfterFailure(failures int) (retry time.Duration, failed bool) {
 }
 
 // Due says when a table is to be refreshed, zero when nothing is to be done. It begins before its lag
-// is reached by as much as the refresh may take, but not before half of it: a table that takes
+// is reached by as much as the refresh may take and wait for a worker, but not before half of it: a table that takes
 // longer than its lag would be refreshed all the time. Dues says so of tables that follow runs, which may be
 // due earlier.
 func Due(t Table) time.Time {
 	lag := time.Duration(t.TargetLagSeconds * float64(time.Second))
-	early := min(time.Duration(2*t.LastSeconds*float64(time.Second)), lag/2)
+	early := min(time.Duration(2*(t.LastSeconds+t.WaitSeconds)*float64(time.Second)), lag/2)
 	switch {
 	case t.Status != Active || t.Kind != SQL:
 		return time.Time{}

@@ -23,11 +23,14 @@ func TestWhenATableIsDue(t *testing.T) {
 		change func(*refresh.Table)
 		want   engine.Time
 	}{
-		"never refreshed":          {func(t *refresh.Table) { t.AsOf = engine.Time{} }, at(0)},
-		"nothing changed":          {func(*refresh.Table) {}, engine.Time{}},
-		"changed soon after":       {func(t *refresh.Table) { t.BehindSince = at(110) }, at(160)},
-		"changed long after":       {func(t *refresh.Table) { t.BehindSince = at(500) }, at(500)},
-		"takes long":               {func(t *refresh.Table) { t.BehindSince, t.LastSeconds = at(110), 5 }, at(150)},
+		"never refreshed":    {func(t *refresh.Table) { t.AsOf = engine.Time{} }, at(0)},
+		"nothing changed":    {func(*refresh.Table) {}, engine.Time{}},
+		"changed soon after": {func(t *refresh.Table) { t.BehindSince = at(110) }, at(160)},
+		"changed long after": {func(t *refresh.Table) { t.BehindSince = at(500) }, at(500)},
+		"takes long":         {func(t *refresh.Table) { t.BehindSince, t.LastSeconds = at(110), 5 }, at(150)},
+		"waits for workers": {func(t *refresh.Table) {
+			t.BehindSince, t.LastSeconds, t.WaitSeconds = at(110), 2, 5
+		}, at(146)},
 		"takes longer than allows": {func(t *refresh.Table) { t.BehindSince, t.LastSeconds = at(101), 600 }, at(130)},
 		"reads nothing":            {func(t *refresh.Table) { t.Sources = nil }, at(160)},
 		"suspended": {func(t *refresh.Table) { t.BehindSince, t.Status = at(110), refresh.Suspended },

@@ -1,6 +1,7 @@
 package derived
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine/refresh"
 )
@@ -44,8 +46,8 @@ func condition(by string, keys []string) string {
 }
 
 // changes decides between all rows and those of changed runs or days, and says why.
-func (d *Database) changes(ctx context.Context, t refresh.Table, columns []column) (c changes, r refresh.Result,
-	err error) {
+func (d *Database) changes(ctx context.Context, t refresh.Table, held refresh.Claim, columns []column) (c changes,
+	r refresh.Result, err error) {
 	c.runs = map[string]seen{}
 	rows, err := d.owner.Query(ctx, `SELECT coalesce(r.run_id, p.run_id), coalesce(r.version, 0), r.run_id IS NULL,
 			r.version IS DISTINCT FROM p.run_version,
@@ -76,7 +78,7 @@ func (d *Database) changes(ctx context.Context, t refresh.Table, columns []colum
 	if err != nil {
 		return c, r, failed("looking which runs have changed", err)
 	}
-	r.Mode, r.Note, c.by, err = d.mode(ctx, t, columns)
+	r.Mode, r.Note, c.by, err = d.mode(ctx, t, held, columns)
 	if r.Mode == refresh.Full {
 		c.runs, c.gone, days = all, nil, map[string]bool{}
 		for _, run := range all {
@@ -104,14 +106,21 @@ func ids(runs map[string]seen) []string {
 	return ids
 }
 
-// mode says how much of a table is made anew, why not less, and which partitions its rows belong to.
-func (d *Database) mode(ctx context.Context, t refresh.Table, columns []column) (m refresh.Mode, note, by string,
-	err error) {
+// mode says how much of a table is made anew, why not less, and which partitions its rows belong to. What refreshes that
+// ended midway have left is removed.
+func (d *Database) mode(ctx context.Context, t refresh.Table, c refresh.Claim, columns []column) (m refresh.Mode,
+	note, by string, err error) {
 	var known int64
 	var shape string
-	err = d.owner.QueryRow(ctx, "SELECT definition_version, columns FROM staging.contents WHERE dynamic_table = $1",
-		t.Name).Scan(&known, &shape)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+	var left bool
+	prefix, stage := stageName(c)
+	err = d.owner.QueryRow(ctx, `SELECT coalesce(max(definition_version), 0), coalesce(max(columns), ''),
+			EXISTS (SELECT FROM pg_class WHERE relname >= $2::text::name AND relname < $3::text::name AND relkind = 'r')
+		FROM staging.contents WHERE dynamic_table = $1`, t.Name, prefix, stage[1]).Scan(&known, &shape, &left)
+	if err == nil && left {
+		err = d.sweep(ctx, prefix, stage[1])
+	}
+	if err != nil {
 		return m, "", "", failed("looking what a derived table holds", err)
 	}
 	has := func(name, typ string) bool {
@@ -140,10 +149,21 @@ func (d *Database) mode(ctx context.Context, t refresh.Table, columns []column) 
 	return refresh.Full, note, by, nil
 }
 
-// staged is a table of rows that are to be put in place, and how many there are.
+// staged are rows that are to be put in place, and how many there are: the content of a table, or what COPY wrote.
 type staged struct {
-	name string
-	rows int64
+	name    string
+	content []byte
+	rows    int64
+}
+
+func (s staged) table() pgx.Identifier { return pgx.Identifier{"staging", s.name} }
+
+// into puts the rows into a table.
+func (s staged) into(ctx context.Context, tx pgx.Tx, table string) (pgconn.CommandTag, error) {
+	if s.name == "" {
+		return tx.Conn().PgConn().CopyFrom(ctx, bytes.NewReader(s.content), "COPY "+table+" FROM STDIN (FORMAT binary)")
+	}
+	return tx.Exec(ctx, "INSERT INTO "+table+" SELECT * FROM "+s.table().Sanitize())
 }
 
 // replace puts what was staged in the place of what is there.
@@ -172,7 +192,7 @@ func (d *Database) replace(ctx context.Context, tx pgx.Tx, t refresh.Table, colu
 		return err
 	}
 	for _, stage := range from {
-		tag, err := tx.Exec(ctx, "INSERT INTO "+table+" SELECT * FROM "+pgx.Identifier{"staging", stage.name}.Sanitize())
+		tag, err := stage.into(ctx, tx, table)
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,8 @@ package derived
 import (
 	"testing"
 	"time"
+
+	"github.com/loadstone-db/loadstone/engine/refresh"
 )
 
 // LimitRows lowers how many rows a definition may return, for one test.
@@ -27,4 +29,17 @@ func SmallParts(t *testing.T, keys int) {
 	before := keysInPart
 	keysInPart = keys
 	t.Cleanup(func() { keysInPart = before })
+}
+
+// SmallRows lowers how many bytes of rows are kept in memory, for one test.
+func SmallRows(t *testing.T, bytes int) {
+	before := smallRows
+	smallRows = bytes
+	t.Cleanup(func() { smallRows = before })
+}
+
+// StageName is the table that a refresh of many rows gathers them in.
+func StageName(table string, epoch int64) string {
+	_, name := stageName(refresh.Claim{Task: refresh.Task{Table: table}, Epoch: epoch})
+	return name.Sanitize()
 }

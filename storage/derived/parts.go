@@ -124,7 +124,7 @@ func (d *Database) gather(ctx context.Context, t refresh.Table, c refresh.Claim,
 		return refresh.Result{}, true, err
 	}
 	for _, one := range all {
-		d.unstage(ctx, pgx.Identifier{"staging", one.name})
+		d.unstage(ctx, one)
 	}
 	return r, true, nil
 }
@@ -168,7 +168,7 @@ func (d *Database) makePart(ctx context.Context, t refresh.Table, c refresh.Clai
 	if err == nil {
 		err = d.fenced(ctx, c, prove, func(tx pgx.Tx) error {
 			tag, err := tx.Exec(ctx, `UPDATE staging.parts SET stage = $4, row_count = $5, byte_count = $6
-				WHERE dynamic_table = $1 AND part = $2 AND epoch = $3`, t.Name, c.Subtask, p.epoch, stage[1], r.Rows, r.Bytes)
+				WHERE dynamic_table = $1 AND part = $2 AND epoch = $3`, t.Name, c.Subtask, p.epoch, stage.name, r.Rows, r.Bytes)
 			if err == nil && tag.RowsAffected() == 0 {
 				return lost(c)
 			}
@@ -176,9 +176,7 @@ func (d *Database) makePart(ctx context.Context, t refresh.Table, c refresh.Clai
 		})
 	}
 	if err != nil {
-		if stage != nil {
-			d.unstage(ctx, stage)
-		}
+		d.unstage(ctx, stage)
 		return refresh.Result{}, failed("making a part of a derived table", err)
 	}
 	return r, nil

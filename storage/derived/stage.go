@@ -1,6 +1,7 @@
 package derived
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -23,44 +24,98 @@ func stageName(c refresh.Claim) (prefix string, name pgx.Identifier) {
 	return prefix, pgx.Identifier{"staging", fmt.Sprintf("%s%019d", prefix, c.Epoch)}
 }
 
-// stage reads the rows of a query in a session of the reader and puts them into a table of the owner's. What earlier
-// epochs of the table have left is removed.
+// smallRows is how many bytes of rows are kept in memory, and need no table to be gathered in.
+var smallRows = 1 << 20
+
+// gathered are rows on their way from the reader to the owner: in memory as long as they are few, then in a table.
+type gathered struct {
+	most int
+	held bytes.Buffer
+	// begin makes the table and returns where to write to; end waits until all is there.
+	begin func() (io.Writer, error)
+	to    io.Writer
+}
+
+func (g *gathered) Write(p []byte) (int, error) {
+	if g.to == nil && g.held.Len()+len(p) <= g.most {
+		return g.held.Write(p)
+	}
+	if g.to == nil {
+		to, err := g.begin()
+		if err != nil {
+			return 0, err
+		}
+		if _, err := to.Write(g.held.Bytes()); err != nil {
+			return 0, err
+		}
+		g.to = to
+	}
+	return g.to.Write(p)
+}
+
+// stage reads the rows of a query in a session of the reader and keeps them, or puts them into a table of the owner's
+// where they are many, or where a part's are to wait for others.
 func (d *Database) stage(ctx context.Context, c refresh.Claim, columns []column, query string, result *refresh.Result) (
-	pgx.Identifier, error) {
-	prefix, stage := stageName(c)
-	kind := "UNLOGGED TABLE "
+	s staged, err error) {
+	var pipe *io.PipeWriter
+	var written chan error
+	rows := &gathered{most: smallRows, begin: func() (io.Writer, error) {
+		if err := d.makeStage(ctx, c, columns, &s); err != nil {
+			return nil, err
+		}
+		// The statements come to an end together: when one fails, the other is told by the pipe.
+		var from *io.PipeReader
+		from, pipe = io.Pipe()
+		written = make(chan error, 1)
+		go func() {
+			err := d.write(ctx, s.table(), from)
+			_ = from.CloseWithError(errStopped)
+			written <- err
+		}()
+		return pipe, nil
+	}}
 	if c.Subtask != "" {
-		// Other parts are gathered, too. All of them outlive a crash of the database, which empties unlogged tables.
-		kind = "TABLE "
-	} else if err := d.sweep(ctx, prefix, stage[1]); err != nil {
-		return stage, err
+		rows.most = 0
 	}
-	if _, err := d.owner.Exec(ctx, "CREATE "+kind+stage.Sanitize()+" ("+listed(columns)+")"); err != nil {
-		return stage, failed("making a table for the rows of a refresh", err)
+	bounded := &counted{w: rows, most: definitionLimits.Bytes}
+	n, readErr := d.read(ctx, query, bounded)
+	var writeErr error
+	if pipe != nil {
+		_ = pipe.CloseWithError(readErr)
+		writeErr = <-written
+	} else {
+		s.content = rows.held.Bytes()
 	}
-	// The statements come to an end together: when one fails, the other is told by the pipe.
-	from, to := io.Pipe()
-	bounded := &counted{w: to, most: definitionLimits.Bytes}
-	read := make(chan error, 1)
-	go func() {
-		n, err := d.read(ctx, query, bounded)
-		result.Rows = n
-		_ = to.CloseWithError(err)
-		read <- err
-	}()
-	writeErr := d.write(ctx, stage, from)
-	_ = from.CloseWithError(errStopped)
-	readErr := <-read
-	result.Bytes = bounded.n
+	s.rows, result.Rows, result.Bytes = n, n, bounded.n
+	var made *stageError
 	switch {
 	case bounded.n > bounded.most:
-		return stage, tooLarge(fmt.Sprintf("more than %d MB", definitionLimits.Bytes>>20))
-	case result.Rows > definitionLimits.Rows:
-		return stage, tooLarge(fmt.Sprintf("more than %d rows", definitionLimits.Rows))
+		return s, tooLarge(fmt.Sprintf("more than %d MB", definitionLimits.Bytes>>20))
+	case n > definitionLimits.Rows:
+		return s, tooLarge(fmt.Sprintf("more than %d rows", definitionLimits.Rows))
+	case errors.As(readErr, &made):
+		return s, made.error
 	case readErr != nil && !errors.Is(readErr, errStopped):
-		return stage, refusedSQL(readErr, "")
+		return s, refusedSQL(readErr, "")
 	}
-	return stage, failed("gathering the rows of a refresh", writeErr)
+	return s, failed("gathering the rows of a refresh", writeErr)
+}
+
+// stageError is that of the owner while rows are read as the reader.
+type stageError struct{ error }
+
+func (d *Database) makeStage(ctx context.Context, c refresh.Claim, columns []column, s *staged) error {
+	_, stage := stageName(c)
+	kind := "UNLOGGED TABLE "
+	if c.Subtask != "" {
+		// All of the parts that are gathered outlive a crash of the database, which empties unlogged tables.
+		kind = "TABLE "
+	}
+	s.name = stage[1]
+	if _, err := d.owner.Exec(ctx, "CREATE "+kind+stage.Sanitize()+" ("+listed(columns)+")"); err != nil {
+		return &stageError{failed("making a table for the rows of a refresh", err)}
+	}
+	return nil
 }
 
 var errStopped = errors.New("the rows were not taken")
@@ -144,10 +199,13 @@ func (d *Database) sweep(ctx context.Context, prefix, upTo string) error {
 }
 
 // unstage removes the rows of a refresh that is over. What stays behind the next one removes.
-func (d *Database) unstage(ctx context.Context, stage pgx.Identifier) {
+func (d *Database) unstage(ctx context.Context, s staged) {
+	if s.name == "" {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	_, _ = d.owner.Exec(ctx, "DROP TABLE IF EXISTS "+stage.Sanitize())
+	_, _ = d.owner.Exec(ctx, "DROP TABLE IF EXISTS "+s.table().Sanitize())
 }
 
 // literals are texts as an SQL array.

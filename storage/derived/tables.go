@@ -2,6 +2,7 @@ package derived
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,7 +32,7 @@ func (d *Database) Materialize(ctx context.Context, t refresh.Table, c refresh.C
 	if r, there, err := d.gather(ctx, t, c, columns, prove); there || err != nil {
 		return r, err
 	}
-	changes, r, err := d.changes(ctx, t, columns)
+	changes, r, err := d.changes(ctx, t, c, columns)
 	if err != nil {
 		return r, err
 	}
@@ -47,14 +48,12 @@ func (d *Database) Materialize(ctx context.Context, t refresh.Table, c refresh.C
 		query += "\nWHERE " + changes.condition()
 	}
 	stage, err := d.stage(ctx, c, columns, query, &r)
-	if stage != nil {
-		defer d.unstage(ctx, stage)
-	}
+	defer func() { d.unstage(ctx, stage) }()
 	if err != nil {
 		return refresh.Result{}, err
 	}
 	err = d.fenced(ctx, c, prove, func(tx pgx.Tx) error {
-		return d.replace(ctx, tx, t, columns, changes, r.Mode, staged{stage[1], r.Rows})
+		return d.replace(ctx, tx, t, columns, changes, r.Mode, stage)
 	})
 	return r, failed("replacing the rows of a derived table", err)
 }
@@ -92,24 +91,32 @@ func (d *Database) describe(ctx context.Context, definition string) ([]column, e
 		return nil, engine.InvalidField("definition", fmt.Sprintf("has %d columns", len(about.Fields)),
 			fmt.Sprintf("a table has 1 to %d", maxColumns))
 	}
+	oids, modifiers := make([]uint32, len(about.Fields)), make([]int32, len(about.Fields))
+	for i, f := range about.Fields {
+		oids[i], modifiers[i] = f.DataTypeOID, f.TypeModifier
+	}
+	var types []string
+	var pseudo []bool
+	err = conn.QueryRow(ctx, `SELECT array_agg(format_type(t.oid, m) ORDER BY i), array_agg(typtype = 'p' ORDER BY i)
+		FROM unnest($1::oid[], $2::integer[]) WITH ORDINALITY AS f (o, m, i) JOIN pg_type t ON t.oid = o`, oids,
+		modifiers).Scan(&types, &pseudo)
+	if err == nil && len(types) != len(about.Fields) {
+		err = errors.New("a type is gone")
+	}
+	if err != nil {
+		return nil, failed("asking the results database", err)
+	}
 	var columns []column
-	for _, f := range about.Fields {
+	for i, f := range about.Fields {
 		if slices.ContainsFunc(columns, func(c column) bool { return c.name == f.Name }) {
 			return nil, engine.InvalidField("definition", fmt.Sprintf("has two columns named %q", f.Name),
 				"give one of them another name: … AS name")
 		}
-		var typ string
-		var pseudo bool
-		err := conn.QueryRow(ctx, "SELECT format_type($1, $2), typtype = 'p' FROM pg_type WHERE oid = $1", f.DataTypeOID,
-			f.TypeModifier).Scan(&typ, &pseudo)
-		if err != nil {
-			return nil, failed("asking the results database", err)
-		}
-		if pseudo {
+		if pseudo[i] {
 			return nil, engine.InvalidField("definition", fmt.Sprintf("has a column %q of the type %s, which no table can hold",
-				f.Name, typ), "leave it out")
+				f.Name, types[i]), "leave it out")
 		}
-		columns = append(columns, column{f.Name, typ})
+		columns = append(columns, column{f.Name, types[i]})
 	}
 	return columns, nil
 }

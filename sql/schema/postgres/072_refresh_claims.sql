@@ -119,6 +119,7 @@ DECLARE
     moment    timestamptz;
     oldest    timestamptz;
     begun     timestamptz;
+    due       timestamptz;
     attempts  integer;
     whole     boolean;
 BEGIN
@@ -132,7 +133,8 @@ BEGIN
     END IF;
     whole := sub <> '' AND EXISTS (SELECT FROM pending_refreshes WHERE dynamic_table = tbl AND subtask = '');
     IF failure = '' THEN
-        DELETE FROM pending_refreshes WHERE dynamic_table = tbl AND subtask = sub RETURNING enqueued_at INTO oldest;
+        DELETE FROM pending_refreshes WHERE dynamic_table = tbl AND subtask = sub
+            RETURNING enqueued_at, next_refresh_due INTO oldest, due;
         IF NOT unchanged THEN
             PERFORM tell_refresh_readers(tbl);
         END IF;
@@ -144,7 +146,8 @@ BEGIN
             SELECT coalesce(behind_since, oldest) INTO oldest FROM dynamic_tables WHERE name = tbl;
             UPDATE dynamic_tables SET as_of = CASE WHEN updated_at > begun THEN NULL ELSE begun END,
                 behind_since = CASE WHEN changed_at > begun THEN changed_at END, failures = 0, error = '',
-                last_seconds = extract(epoch FROM moment - begun) WHERE name = tbl;
+                last_seconds = extract(epoch FROM moment - begun),
+                wait_seconds = greatest(extract(epoch FROM c.claimed_at - due), 0.9 * wait_seconds, 0) WHERE name = tbl;
         ELSIF gone THEN
             DELETE FROM refresh_subtasks WHERE dynamic_table = tbl AND subtask = sub;
         ELSE

@@ -26,16 +26,16 @@ var _ store.Refreshes = Queue{}
 
 // columns are those of a table, in the order of fields.
 const columns = `t.name, t.kind, t.definition, t.description, t.bundled, t.target_lag_seconds, t.refresh_mode, t.partition_by,
-	t.priority, t.status, t.version, t.changed_at, t.behind_since, t.as_of, t.next_refresh_due, t.last_seconds, t.failures,
-	t.error, t.created_by, t.created_at, t.updated_at, t.updated_by,
+	t.priority, t.status, t.version, t.changed_at, t.behind_since, t.as_of, t.next_refresh_due, t.last_seconds, t.wait_seconds,
+	t.failures, t.error, t.created_by, t.created_at, t.updated_at, t.updated_by,
 	ARRAY(SELECT s.source FROM dynamic_table_sources s WHERE s.dynamic_table = t.name ORDER BY s.source)`
 
 func table(row pgx.CollectableRow) (t refresh.Table, err error) {
 	var changed, behind, asOf, due *time.Time
 	err = row.Scan(&t.Name, &t.Kind, &t.Definition, &t.Description, &t.Bundled, &t.TargetLagSeconds, &t.Mode,
 		&t.PartitionBy,
-		&t.Priority, &t.Status, &t.Version, &changed, &behind, &asOf, &due, &t.LastSeconds, &t.Failures, &t.Error,
-		&t.CreatedBy, &t.CreatedAt.Time, &t.UpdatedAt.Time, &t.UpdatedBy, &t.Sources)
+		&t.Priority, &t.Status, &t.Version, &changed, &behind, &asOf, &due, &t.LastSeconds, &t.WaitSeconds,
+		&t.Failures, &t.Error, &t.CreatedBy, &t.CreatedAt.Time, &t.UpdatedAt.Time, &t.UpdatedBy, &t.Sources)
 	t.ChangedAt, t.BehindSince, t.AsOf, t.NextDue = instant(changed), instant(behind), instant(asOf), instant(due)
 	t.CreatedAt, t.UpdatedAt = engine.At(t.CreatedAt.Time), engine.At(t.UpdatedAt.Time)
 	return t, err

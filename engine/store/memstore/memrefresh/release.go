@@ -49,6 +49,9 @@ func (s *Queue) ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.R
 		return nil
 	}
 	oldest := s.pending[c.Task].enqueued
+	if waited := kept.ClaimedAt.Sub(s.pending[c.Task].Due.Time).Seconds(); c.Subtask == "" {
+		t.WaitSeconds = max(waited, t.WaitSeconds*refresh.Fading, 0)
+	}
 	delete(s.pending, c.Task)
 	if !r.Unchanged {
 		s.tellReaders(c.Table, at)
