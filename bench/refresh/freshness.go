@@ -249,7 +249,8 @@ func report(ctx context.Context, control string, f freshness) error {
 		if target == 0 {
 			name = "all"
 		}
-		fmt.Printf("%-16s %6d refreshes, %5.1f %% within target lag + 1 s (goal 95 %%); later than the target by P50 %.2f, P95 %.2f, "+
+		fmt.Printf("%-16s %6d refreshes, %5.1f %% within target lag + 1 s (goal 95 %%); later than the target by P50 "+
+			"%.2f, P95 %.2f, "+
 			"at most %.2f s\n", name, len(all), 100*float64(within)/float64(len(all)), all[len(all)/2], all[len(all)*95/100],
 			all[len(all)-1])
 	}

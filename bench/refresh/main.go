@@ -10,7 +10,7 @@
 //
 //	go run ./bench/refresh -tables 1000 [-workers 2] [-for 10m] [-every 5s]
 //
-// keeps so many tables fresh while runs come in, and prints how old what a refresh brought was, against the target lags.
+// keeps so many tables fresh while runs come in, and prints how old what refreshes brought was, against target lags.
 package main
 
 import (

@@ -106,8 +106,8 @@ func ids(runs map[string]seen) []string {
 	return ids
 }
 
-// mode says how much of a table is made anew, why not less, and which partitions its rows belong to. What refreshes that
-// ended midway have left is removed.
+// mode says how much of a table is made anew, why not less, and which partitions its rows belong to. What is left of
+// refreshes that ended midway is removed.
 func (d *Database) mode(ctx context.Context, t refresh.Table, c refresh.Claim, columns []column) (m refresh.Mode,
 	note, by string, err error) {
 	var known int64

@@ -35,7 +35,8 @@ func TestFewRowsAndMany(t *testing.T) {
 			number) WHERE "`+name+`".third IS NOT DISTINCT FROM d.third`); n != 2000 {
 			t.Errorf("%s: %d rows of 2000 are what the definition gives", name, n)
 		}
-		if _, err := materialize(name, "SELECT 1 / (1500 - i) AS i FROM pg_catalog.generate_series(1, 2000) AS i"); !engine.HasCode(
+		if _, err := materialize(name,
+			"SELECT 1 / (1500 - i) AS i FROM pg_catalog.generate_series(1, 2000) AS i"); !engine.HasCode(
 			err, engine.CodeInvalid) {
 			t.Errorf("%s: an error among the rows: %v", name, err)
 		}

@@ -59,7 +59,8 @@ func (p place) listening(id identity, extra map[string]string) error {
 	if _, err := tls.LoadX509KeyPair(l.Cert, l.Key); err != nil {
 		return &engine.Error{Code: engine.CodeInvalid, Cause: err,
 			Message: fmt.Sprintf("%s and %s cannot be used for TLS: %v.", l.Cert, l.Key, err),
-			Hint:    "--query-cert and --query-key name a certificate, with those that signed it, and its key without a passphrase, in PEM"}
+			Hint: "--query-cert and --query-key name a certificate, with those that signed it, and its key without a " +
+				"passphrase, in PEM"}
 	}
 	for from, to := range map[string]string{l.Cert: certFile, l.Key: keyFile} {
 		text, err := os.ReadFile(from)

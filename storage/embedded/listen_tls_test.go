@@ -124,8 +124,9 @@ func TestQueryListenWithACertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	var said string
-	if err := conn.QueryRow(ctx, "SELECT current_user || ' ' || version FROM pg_stat_ssl WHERE pid = pg_backend_pid()").Scan(
-		&said); err != nil || said != "query_grafana TLSv1.3" {
+	if err := conn.QueryRow(ctx, "SELECT current_user || ' ' || version FROM pg_stat_ssl WHERE pid = pg_backend_pid()").
+		Scan(
+			&said); err != nil || said != "query_grafana TLSv1.3" {
 		t.Errorf("connected as %q, %v", said, err)
 	}
 	wrong := func(c *pgx.ConnConfig) { c.Password = "wrong" }

@@ -80,7 +80,27 @@ func (q Queue) ScheduleRefreshes(ctx context.Context, s refresh.Schedule) error 
 	if len(s.Enqueue)+len(s.Due) == 0 {
 		return nil
 	}
+	return dberr.Failed("putting refreshes into the queue", undeadlocked(func() error { return q.enqueue(ctx, s) }))
+}
+
+// enqueue puts entries in first, as who releases locks an entry and then the table.
+func (q Queue) enqueue(ctx context.Context, s refresh.Schedule) error {
 	var batch pgx.Batch
+	if len(s.Enqueue) > 0 {
+		var names, subtasks []string
+		var priorities []int
+		var dues []time.Time
+		for _, p := range s.Enqueue {
+			names, subtasks = append(names, p.Table), append(subtasks, p.Subtask)
+			priorities, dues = append(priorities, p.Priority), append(dues, p.Due.Time)
+		}
+		// A table that was suspended or dropped meanwhile is left out.
+		batch.Queue(`INSERT INTO pending_refreshes (dynamic_table, subtask, priority, next_refresh_due)
+			SELECT e.name, e.subtask, e.priority, e.due
+			FROM unnest($1::text[], $2::text[], $3::integer[], $4::timestamptz[]) AS e (name, subtask, priority, due)
+				JOIN dynamic_tables t ON t.name = e.name AND t.status = 'ACTIVE'
+			ORDER BY e.name, e.subtask ON CONFLICT DO NOTHING`, names, subtasks, priorities, dues)
+	}
 	if len(s.Due) > 0 {
 		var names []string
 		var dues []*time.Time
@@ -97,22 +117,7 @@ func (q Queue) ScheduleRefreshes(ctx context.Context, s refresh.Schedule) error 
 					ORDER BY t.name FOR NO KEY UPDATE OF t)
 			UPDATE dynamic_tables t SET next_refresh_due = l.at FROM locked l WHERE t.name = l.name`, names, dues)
 	}
-	if len(s.Enqueue) > 0 {
-		var names, subtasks []string
-		var priorities []int
-		var dues []time.Time
-		for _, p := range s.Enqueue {
-			names, subtasks = append(names, p.Table), append(subtasks, p.Subtask)
-			priorities, dues = append(priorities, p.Priority), append(dues, p.Due.Time)
-		}
-		// A table that was suspended or dropped meanwhile is left out.
-		batch.Queue(`INSERT INTO pending_refreshes (dynamic_table, subtask, priority, next_refresh_due)
-			SELECT e.name, e.subtask, e.priority, e.due
-			FROM unnest($1::text[], $2::text[], $3::integer[], $4::timestamptz[]) AS e (name, subtask, priority, due)
-				JOIN dynamic_tables t ON t.name = e.name AND t.status = 'ACTIVE'
-			ORDER BY e.name, e.subtask ON CONFLICT DO NOTHING`, names, subtasks, priorities, dues)
-	}
-	return dberr.Failed("putting refreshes into the queue", q.Pool.SendBatch(ctx, &batch).Close())
+	return q.Pool.SendBatch(ctx, &batch).Close()
 }
 
 const claimColumns = "dynamic_table, subtask, worker_id, epoch, claimed_at, heartbeat_at, expires_at"
