@@ -64,6 +64,7 @@ func (s *Service) conclude(e found, why string, epoch int64) {
 	if o.Summary == nil {
 		o = s.opts.Outcomes.Process(s.opts.Lifetime, e.Evidence)
 	}
+	s.spoilt(e.Run.RunID, e.Parts, o)
 	if o.Summary == nil {
 		return
 	}

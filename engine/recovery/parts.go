@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
@@ -35,11 +36,15 @@ func (s *Service) sweepPostponed(ctx context.Context) error {
 	left := map[string][]fleet.Part{}
 	s.mu.Lock()
 	for id := range s.postponed {
-		if len(s.parts[id]) == 0 || s.finishing[id] || s.opts.Live.Has(id) {
+		switch {
+		case len(s.parts[id]) == 0:
 			delete(s.postponed, id)
-			continue
+		case s.finishing[id] || s.opts.Live.Has(id):
+			// They may have come too late for what is done here now: then they are taken in when that is over.
+		case time.Now().Before(s.again[id].next):
+		default:
+			left[id] = s.parts.of(id)
 		}
-		left[id] = s.parts.of(id)
 	}
 	s.mu.Unlock()
 	return s.sweep(ctx, left)
@@ -93,9 +98,9 @@ func (s *Service) sweep(ctx context.Context, left map[string][]fleet.Part) error
 			s.mu.Unlock()
 			err := s.takeIn(ctx, run, parts)
 			s.mu.Lock()
-			if err == nil {
+			if err == nil && len(s.parts[id]) == 0 { // else more came while these were taken in
 				delete(s.postponed, id)
-			} else {
+			} else if err != nil {
 				for _, p := range parts {
 					s.parts.add(p)
 				}
@@ -162,6 +167,40 @@ func (s *Service) believed(ctx context.Context, runID string, parts []fleet.Part
 	return own, nil
 }
 
+// How often parts that could not be taken in are tried again before their node announces them again, and how soon
+// first; each further pause is twice as long.
+const (
+	mostAgain  = 5
+	againAfter = 30 * time.Second
+)
+
+// retry is when parts of a run are tried again, and how often they were.
+type retry struct {
+	times int
+	next  time.Time
+}
+
+// spoilt keeps the parts that were not stored, for another try: they may have been damaged on their way.
+func (s *Service) spoilt(runID string, parts []fleet.Part, o *outcome.Outcome) {
+	left := slices.DeleteFunc(slices.Clone(parts), func(p fleet.Part) bool {
+		return slices.Contains(o.Stored, p.WorkID)
+	})
+	s.mu.Lock()
+	r := s.again[runID]
+	if len(left) == 0 {
+		delete(s.again, runID)
+	} else {
+		r = retry{r.times + 1, time.Now().Add(againAfter << min(r.times, mostAgain))}
+		s.again[runID] = r
+	}
+	s.mu.Unlock()
+	if len(left) > 0 && r.times <= mostAgain { // else until their node announces them again
+		for _, p := range left {
+			s.Keep(p)
+		}
+	}
+}
+
 // takeIn stores parts of a run that is over, and has its results computed anew.
 func (s *Service) takeIn(ctx context.Context, run engine.Run, parts []fleet.Part) error {
 	e := found{Evidence: outcome.Evidence{Run: run, Parts: parts, Validity: aggregate.NewValidity()}}
@@ -180,6 +219,7 @@ func (s *Service) takeIn(ctx context.Context, run engine.Run, parts []fleet.Part
 	s.opts.Go(func() {
 		defer e.Keeper.Close()
 		o := s.opts.Outcomes.Process(s.opts.Lifetime, e.Evidence)
+		s.spoilt(run.RunID, parts, o)
 		if o.Summary == nil {
 			return
 		}

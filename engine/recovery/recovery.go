@@ -80,6 +80,8 @@ type Service struct {
 	postponed map[string]bool
 	// aside are parts that a node keeps and cannot open, by run.
 	aside map[string][]control.AsidePart
+	// again are runs with parts that could not be taken in.
+	again map[string]retry
 	// left are runs that may be this owner's and could not be finished, with the reason of their end.
 	left map[string]string
 	// strangers are run workers on nodes whose runs this process does not carry.
@@ -90,7 +92,7 @@ type Service struct {
 func New(o Options) *Service {
 	return &Service{opts: o, finishing: map[string]bool{}, parts: pile{},
 		postponed: map[string]bool{}, aside: map[string][]control.AsidePart{}, strangers: map[stranger]held{},
-		left: map[string]string{}}
+		left: map[string]string{}, again: map[string]retry{}}
 }
 
 // pile is parts by run. One is announced again until it is acknowledged, and counts once for each

@@ -125,7 +125,7 @@ func (w *world) changes(i int) {
 		kept.ExpiresAt = engine.Time{}
 		w.live[task] = kept
 		w.mu.Unlock()
-	case w.chance(0.2):
+	case w.chance(0.2), w.broken == "division":
 		w.mu.Lock()
 		w.version++
 		w.mu.Unlock()

@@ -28,7 +28,9 @@
 // and the sum of all snapshots against that in another order, some of them twice; and that nobody
 // issues who has spoken with the owner of a run since it was stopped. TestSeededBugsAreFound takes out
 // fencing, the deadline, the removal of duplicates, stops, the counting of snapshots by their
-// number, the ids by which the store knows events again, and the expiry of leases, one at a time.
+// number, the ids by which the store knows events again, the expiry of leases, the bounds of nodes, and the answers
+// to what is wanted of runs, one at a time. When everything is over nobody may write anything any more, hold room on
+// a node, or keep a part for a server.
 //
 // # What is not played
 //

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -78,7 +79,13 @@ func (m *model) counted(t store.Tick) {
 // aggregated holds the sum of all snapshots of a run against that of the same ones in another
 // order, some of them twice (invariant 5).
 func (m *model) aggregated(run string) {
-	heard := m.heard[run]
+	// A run worker that a new owner does not know is ended, and another one may have its name; each has its own results.
+	of := map[string]string{}
+	for _, s := range m.heard[run] {
+		of[s.WorkerID] = s.ResultID
+	}
+	heard := slices.DeleteFunc(slices.Clone(m.heard[run]),
+		func(s *engine.WorkerSnapshot) bool { return of[s.WorkerID] != s.ResultID })
 	if len(heard) == 0 {
 		return
 	}

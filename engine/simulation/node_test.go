@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,13 +29,15 @@ import (
 
 // node is a machine with a disk, and the process that runs on it.
 type node struct {
-	w       *world
-	sim     *simulation
-	name    string
-	disk    string // the folder that stands for its disk now
-	disks   int
-	process *process // nil while it is down
-	lives   int
+	w     *world
+	sim   *simulation
+	name  string
+	disk  string // the folder that stands for its disk now
+	disks int
+	// capacity is how many connections it holds.
+	capacity int
+	process  *process // nil while it is down
+	lives    int
 
 	frozen atomic.Bool
 	mu     sync.Mutex
@@ -88,7 +92,7 @@ func (n *node) start() {
 		risen:     map[string]time.Time{},
 		announced: map[string]string{}}
 	p.worker = worker.NewNode(worker.Options{NodeID: n.name, Plugins: host{}, SpoolDir: n.disk, Reserve: -1,
-		Capacity: 1000,
+		Capacity: n.capacity,
 		Drivers:  map[string]target.Driver{"postgres": driver{}}, Log: zerolog.Nop(), OpenLoad: p.open,
 		Sample: func() engine.Resources { return engineResources }}) // those of the machine are different each time
 	ctx, end := context.WithCancel(context.Background())
@@ -255,6 +259,16 @@ func (p *process) announce(m control.WorkReady) {
 	if sum, err := sumOf(path); err != nil || sum != m.Artifact.SHA256 {
 		p.node.w.violated(6, "%s announces %s with another sum than its file has (%v)", p.node.name, m.WorkID, err)
 	}
+}
+
+// unacknowledged are the parts that the process keeps for a server, nil when there is no process.
+func (p *process) unacknowledged() []string {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Sorted(maps.Keys(p.announced))
 }
 
 // keeps checks that the parts that nobody has acknowledged are there.

@@ -36,6 +36,8 @@ const (
 	withoutStop          without = "stop"     // nodes never hear that a run is to end
 	withoutCounting      without = "counting" // a snapshot counts as often as it comes
 	withoutKeys          without = "keys"     // the store does not know an event again
+	withoutRooms         without = "rooms"    // nodes hold more than they can
+	withoutAnswers       without = "answers"  // what is wanted of a run is never answered
 	withoutLapse         without = "lapse"    // all leases of an owner are renewed, those of runs that nobody carries too
 )
 
@@ -74,6 +76,10 @@ type simulation struct {
 	// is lost already. locked is what waits for such a one, by run.
 	ambiguous, lateCommits int
 	locked                 map[string][]func()
+	// wrote is what was written since that was looked at last; admissions counts how often room was given.
+	wrote      []string
+	wroteLast  time.Time
+	admissions int
 }
 
 // server is one life of a server.
@@ -123,8 +129,13 @@ func scratch() string {
 
 // live is the whole life of a world.
 func (s *simulation) live() {
+	narrow := s.w.oneIn(2) // runs wait for each other
 	for i := range 1 + s.w.chance.IntN(3) {
-		n := &node{w: s.w, sim: s, name: fmt.Sprintf("n%d", i), disk: filepath.Join(s.dir, fmt.Sprintf("n%d-0", i))}
+		n := &node{w: s.w, sim: s, name: fmt.Sprintf("n%d", i), disk: filepath.Join(s.dir, fmt.Sprintf("n%d-0", i)),
+			capacity: 1000}
+		if narrow {
+			n.capacity = 6 + s.w.chance.IntN(6)
+		}
 		s.nodes = append(s.nodes, n)
 		if i > 0 && s.w.oneIn(6) {
 			s.w.after(s.w.between(0, time.Minute), n.revive) // it joins while runs go on
@@ -134,7 +145,11 @@ func (s *simulation) live() {
 	}
 	s.boot("a")
 	s.w.run(time.Minute, func() bool { return s.servers[0].isOpen() })
-	for i := range 1 + s.w.chance.IntN(2) {
+	runs := 1 + s.w.chance.IntN(2)
+	if narrow {
+		runs = 2 + s.w.chance.IntN(3)
+	}
+	for i := range runs {
 		s.begin(fmt.Sprintf("run-%d", i))
 	}
 	s.plan()
@@ -142,6 +157,9 @@ func (s *simulation) live() {
 	s.heal()
 	if !s.w.run(mostVirtual, s.settled) {
 		s.unsettled()
+	}
+	if s.settled() {
+		s.converges()
 	}
 	s.check()
 	s.end()
@@ -189,6 +207,9 @@ func (s *simulation) start(id string) {
 		run, err := srv.svc.Start(ctx, id, "tester")
 		s.w.hand("start "+id, func() {
 			s.w.note("start %s: %s %s", id, run.Status, short(err))
+			if err == nil && run.Waiting != nil {
+				return // it is started when there is room
+			}
 			if now, readErr := s.store.Run(context.Background(), id); readErr == nil && now.Status == engine.StatusPrepared {
 				s.w.after(time.Second+s.w.between(0, time.Second), func() { s.start(id) })
 			}

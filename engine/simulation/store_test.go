@@ -54,6 +54,7 @@ func call[T any](s controlStore, ctx context.Context, name, on string, do func(c
 				func() { s.srv.hears(func() { reply <- answer{err: away} }) })
 		default:
 			v, err := do(context.Background())
+			sim.writes(on, name, err)
 			if !sim.calm.Load() && sim.w.oneIn(sim.ambiguous) {
 				sim.w.note("%s %s: %s, and the answer is lost", s.srv.name, name, short(err))
 				reply <- answer{err: away}
@@ -84,6 +85,9 @@ func (srv *server) hears(what func()) {
 	what()
 }
 
+// renewing is the name of a call that says nothing new.
+const renewing = "RenewLeases"
+
 // anyRun is what writes lock that are about the runs of an owner: they are one statement, lock no run for longer
 // than it takes, and may come after what was written later.
 const anyRun = "any run"
@@ -101,7 +105,9 @@ func (s *simulation) commitsLate(name, on string, do func() error, lost func()) 
 		s.locked[on] = nil
 	}
 	s.w.after(late, func() {
-		s.w.note("%s, late: %s", name, short(do()))
+		err := do()
+		s.writes(on, name, err)
+		s.w.note("%s, late: %s", name, short(err))
 		lost()
 		waiting := s.locked[on]
 		delete(s.locked, on)
@@ -109,6 +115,13 @@ func (s *simulation) commitsLate(name, on string, do func() error, lost func()) 
 			s.unlocked(on, again)
 		}
 	})
+}
+
+// writes takes note of a write that was made; that a lease is renewed is none.
+func (s *simulation) writes(on, name string, err error) {
+	if on != "" && err == nil && name != renewing {
+		s.wroteLast, s.wrote = time.Now(), append(s.wrote, name)
+	}
 }
 
 // unlocked does something when no write to a run is under way.
@@ -172,7 +185,7 @@ func (s controlStore) Claim(ctx context.Context, c store.Claim) (int64, error) {
 }
 
 func (s controlStore) RenewLeases(ctx context.Context, owner string, runs []string) error {
-	_, err := call(s, ctx, "RenewLeases", anyRun, func(ctx context.Context) (struct{}, error) {
+	_, err := call(s, ctx, renewing, anyRun, func(ctx context.Context) (struct{}, error) {
 		if s.srv.sim.without == withoutLapse {
 			live, _ := s.Store.LiveRuns(ctx)
 			for _, run := range live {
@@ -191,6 +204,7 @@ func (s controlStore) Transition(ctx context.Context, t store.Transition) ([]eng
 			if s.srv.sim.without == withoutFencing && t.Epoch != 0 {
 				t.Epoch = s.epoch(t.RunID)
 			}
+			t.Room = s.roomy(t.Room)
 			if m := s.srv.sim.without; m == withoutKeys || m == withoutDeduplication {
 				t.Events = slices.Clone(t.Events)
 				for i := range t.Events {
@@ -199,6 +213,9 @@ func (s controlStore) Transition(ctx context.Context, t store.Transition) ([]eng
 			}
 			events, err := s.Store.Transition(ctx, t)
 			if err == nil {
+				if t.Room != nil {
+					s.srv.sim.admitted(t.RunID, t.Room.On)
+				}
 				s.srv.sim.model.decided(t)
 			}
 			return events, err
