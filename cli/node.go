@@ -2,18 +2,15 @@ package cli
 
 import (
 	"fmt"
-	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/nodeadmin"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/store"
 )
 
 type nodeCommand struct {
-	Token  nodeTokenCommand  `cmd:"" help:"Make a token by which a node joins: loadstone worker --join."`
+	Token  nodeTokenCommand  `cmd:"" help:"Tokens by which nodes join with loadstone worker --join: made, listed, ended."`
 	Add    nodeAddCommand    `cmd:"" help:"Add a node to the catalog: all servers of the control store dial it."`
 	List   nodeListCommand   `cmd:"" help:"List the nodes that a server knows, or the catalog."`
 	Drain  nodeDrainCommand  `cmd:"" help:"Have a node end what it carries and take nothing new."`
@@ -38,45 +35,47 @@ func (f nodeFlags) client() (*client, error) {
 }
 
 type nodeTokenCommand struct {
+	New  nodeTokenNewCommand  `cmd:"" default:"withargs" help:"Make a token by which a node joins, and print it."`
+	List nodeTokenListCommand `cmd:"" help:"List the tokens by which nodes can join now."`
+	End  nodeTokenEndCommand  `cmd:"" help:"End a token: nobody joins by it any more. Nodes that have joined stay."`
+}
+
+type nodeTokenNewCommand struct {
 	Uses  int           `default:"1" placeholder:"N" help:"How many nodes may join with it (default: 1)."`
 	Valid time.Duration `default:"1h" placeholder:"TIME" help:"How long it is good for (default: 1h)."`
 	nodeFlags
 }
 
 // Run prints the token, alone, so that a program can take it.
-func (c *nodeTokenCommand) Run(e *command.Env) error {
-	if c.Uses < 1 {
-		return engine.InvalidField("--uses", fmt.Sprintf("is %d", c.Uses), "1 or more")
-	}
-	if c.Valid < time.Second {
-		return engine.InvalidField("--valid", fmt.Sprintf("is %s", c.Valid), "a second or more, for example 1h")
-	}
+func (c *nodeTokenNewCommand) Run(e *command.Env) error {
 	client, err := c.client()
 	if err != nil {
 		return err
 	}
-	var made struct {
-		Secret    string      `json:"secret"`
-		ExpiresAt engine.Time `json:"expires_at"`
-	}
-	in := map[string]any{"uses": c.Uses, "valid_seconds": int(c.Valid / time.Second)}
-	if err := client.do(e.Ctx, http.MethodPost, "/api/v1/node-tokens", in, &made); err != nil {
-		return err
-	}
-	if _, err = fmt.Fprintln(e.Stdout, made.Secret); err != nil {
-		return err
-	}
-	_, _ = fmt.Fprintf(e.Stderr, "It lets %s join until %s:\n  LOADSTONE_JOIN=TOKEN loadstone worker --listen :9090 "+
-		"--data-dir FOLDER\nServers dial a node at its address: loadstone node add HOST:9090\n",
-		nodes(c.Uses), made.ExpiresAt.UTC().Format("2006-01-02 15:04 UTC"))
-	return nil
+	return nodeadmin.API(client.do).Token(e, c.Uses, c.Valid)
 }
 
-func nodes(n int) string {
-	if n == 1 {
-		return "one node"
+type nodeTokenListCommand struct{ nodeFlags }
+
+func (c *nodeTokenListCommand) Run(e *command.Env) error {
+	client, err := c.client()
+	if err != nil {
+		return err
 	}
-	return fmt.Sprintf("%d nodes", n)
+	return nodeadmin.API(client.do).Tokens(e.Ctx, e.Stdout)
+}
+
+type nodeTokenEndCommand struct {
+	ID string `arg:"" help:"The token's name, as the list shows it; it is not the secret."`
+	nodeFlags
+}
+
+func (c *nodeTokenEndCommand) Run(e *command.Env) error {
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	return nodeadmin.API(client.do).EndToken(e, c.ID)
 }
 
 type nodeAddCommand struct {
@@ -89,13 +88,7 @@ func (c *nodeAddCommand) Run(e *command.Env) error {
 	if err != nil {
 		return err
 	}
-	var added store.NodeAddress
-	if err := client.do(e.Ctx, http.MethodPost, "/api/v1/node-addresses", map[string]any{"address": c.Address},
-		&added); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(e.Stdout, "Servers dial %s within a few seconds.\n", added.Address)
-	return err
+	return nodeadmin.API(client.do).Add(e, c.Address)
 }
 
 type nodeListCommand struct {
@@ -155,12 +148,7 @@ func (c *nodeRemoveCommand) Run(e *command.Env) error {
 	if err != nil {
 		return err
 	}
-	if err := client.do(e.Ctx, http.MethodDelete, "/api/v1/node-addresses/"+url.PathEscape(c.Address), nil,
-		nil); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(e.Stdout, "%s is out of the catalog; servers let it go within a few seconds.\n", c.Address)
-	return err
+	return nodeadmin.API(client.do).Remove(e, c.Address)
 }
 
 type nodeRevokeCommand struct {
@@ -173,10 +161,5 @@ func (c *nodeRevokeCommand) Run(e *command.Env) error {
 	if err != nil {
 		return err
 	}
-	if err := client.do(e.Ctx, http.MethodPost, "/api/v1/nodes/"+url.PathEscape(c.ID)+"/revoke", map[string]any{},
-		nil); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(e.Stdout, "%s was revoked. It can join again with a new token.\n", c.ID)
-	return err
+	return nodeadmin.API(client.do).Revoke(e, c.ID)
 }

@@ -27,6 +27,19 @@ func (g *gatekeeper) Token(_ context.Context, by string, uses int, valid time.Du
 	return "lsn_secret", store.NodeToken{TokenID: "t", Uses: max(uses, 1), CreatedBy: by}, nil
 }
 
+func (g *gatekeeper) Tokens(context.Context) ([]store.NodeToken, error) {
+	g.note("tokens")
+	return []store.NodeToken{{TokenID: "t", Uses: 3, Used: 1}}, nil
+}
+
+func (g *gatekeeper) EndToken(_ context.Context, id string) error {
+	if id == "none" {
+		return &engine.Error{Code: engine.CodeNotFound, Message: "There is no such token.", Cause: store.ErrNotFound}
+	}
+	g.note("end %s", id)
+	return nil
+}
+
 func (g *gatekeeper) Revoke(_ context.Context, id, _ string) error {
 	if id == "nobody" {
 		return &engine.Error{Code: engine.CodeNotFound, Message: "There is no such node.", Cause: store.ErrNotFound}
@@ -64,6 +77,8 @@ func TestOnlyAnAdminLetsNodesJoin(t *testing.T) {
 	}{
 		{"POST", "/api/v1/node-tokens", map[string]any{"uses": 3, "valid_seconds": 60}, 201},
 		{"POST", "/api/v1/node-tokens", map[string]any{}, 201},
+		{"GET", "/api/v1/node-tokens", nil, 200},
+		{"DELETE", "/api/v1/node-tokens/ab12", nil, 204},
 		{"POST", "/api/v1/nodes/node-1/revoke", map[string]any{}, 204},
 		{"POST", "/api/v1/node-addresses", map[string]any{"address": "host:9090"}, 201},
 		{"DELETE", "/api/v1/node-addresses/%5Bfd00::1%5D:9090", nil, 204},
@@ -76,15 +91,21 @@ func TestOnlyAnAdminLetsNodesJoin(t *testing.T) {
 	}
 	for _, r := range requests {
 		a := b.do(r.method, r.path, r.body, "Authorization", "Bearer "+admin).want(t, r.status)
-		if r.path == "/api/v1/node-tokens" && !strings.Contains(string(a.body), `"secret":"lsn_secret"`) {
+		if r.method == "GET" && (!strings.Contains(string(a.body), `"token_id":"t","uses":3,"used":1`) ||
+			strings.Contains(string(a.body), "secret")) {
+			t.Errorf("%s", a.body)
+		}
+		if r.method == "POST" && r.path == "/api/v1/node-tokens" && !strings.Contains(string(a.body), `"secret":"lsn_secret"`) {
 			t.Errorf("%s", a.body)
 		}
 	}
-	want := "token 3 1m0s, token 0 0s, revoke node-1, add host:9090, remove [fd00::1]:9090"
+	want := "token 3 1m0s, token 0 0s, tokens, end ab12, revoke node-1, add host:9090, remove [fd00::1]:9090"
 	if got := strings.Join(g.did, ", "); got != want {
 		t.Errorf("%s", got)
 	}
 	as := []string{"Authorization", "Bearer " + admin}
+	b.do("DELETE", "/api/v1/node-tokens/none", nil, as...).problem(t, 404, engine.CodeNotFound)
+	b.do("DELETE", "/api/v1/node-tokens/%00", nil, as...).problem(t, 404, engine.CodeNotFound)
 	b.do("POST", "/api/v1/nodes/nobody/revoke", map[string]any{}, as...).problem(t, 404, engine.CodeNotFound)
 	b.do("POST", "/api/v1/node-addresses", map[string]any{"address": "wrong"}, as...).problem(t, 422, engine.CodeInvalid)
 	for _, wrong := range []map[string]any{{"uses": -1}, {"uses": 1001}, {"valid_seconds": 2592001}, {"use": 1}} {

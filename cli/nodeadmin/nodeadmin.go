@@ -58,7 +58,7 @@ func (ask API) Catalog(ctx context.Context, out io.Writer) error {
 	var list struct {
 		Addresses []store.NodeAddress `json:"addresses"`
 	}
-	if err := ask(ctx, http.MethodGet, "/api/v1/node-addresses", nil, &list); err != nil {
+	if err := ask(ctx, http.MethodGet, addressesPath, nil, &list); err != nil {
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

@@ -190,3 +190,50 @@ func TestAResumeWaitsForTheNodesWord(t *testing.T) {
 		}
 	})
 }
+
+// TestTokensAreMadeListedAndEnded: the secret is alone on the standard output, and nowhere else.
+func TestTokensAreMadeListedAndEnded(t *testing.T) {
+	var asked []string
+	ask := func(_ context.Context, method, path string, in, out any) error {
+		text, _ := json.Marshal(in)
+		asked = append(asked, method+" "+path+" "+string(text))
+		at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+		token := map[string]any{"token_id": "ab12", "uses": 3, "used": 1, "created_by": "ada\x1b[31m", "created_at": at,
+			"expires_at": at.Add(time.Hour), "secret": "lsn_secret"}
+		switch method {
+		case http.MethodPost:
+			return through(token, out)
+		case http.MethodGet:
+			return through(map[string]any{"tokens": []any{token}}, out)
+		}
+		return nil
+	}
+	e, out, said := env(t.Context())
+	if err := API(ask).Token(e, 3, time.Hour); err != nil || out.String() != "lsn_secret\n" ||
+		!strings.Contains(said.String(), "lets 3 nodes join until 2026-11-22 13:00 UTC") ||
+		!strings.Contains(said.String(), "token end ab12") || strings.Contains(said.String(), "lsn_") {
+		t.Errorf("%v: %q, %q", err, out, said)
+	}
+	out.Reset()
+	if err := API(ask).Tokens(t.Context(), out); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(strings.Fields(out.String()), " "); got != "TOKEN USED MADE BY MADE AT GOOD UNTIL ab12 1 of 3 "+
+		"ada[31m 2026-11-22T12:00:00Z 2026-11-22T13:00:00Z" {
+		t.Errorf("%q", got)
+	}
+	if err := API(ask).EndToken(e, "a/b"); err != nil {
+		t.Fatal(err)
+	}
+	want := `POST /api/v1/node-tokens {"uses":3,"valid_seconds":3600}; GET /api/v1/node-tokens null; ` +
+		`DELETE /api/v1/node-tokens/a%2Fb null`
+	if got := strings.Join(asked, "; "); got != want {
+		t.Errorf("%s", got)
+	}
+	for _, wrong := range []func() error{func() error { return API(ask).Token(e, 0, time.Hour) },
+		func() error { return API(ask).Token(e, 1, time.Millisecond) }} {
+		if err := wrong(); !engine.HasCode(err, engine.CodeInvalid) {
+			t.Errorf("%v", err)
+		}
+	}
+}

@@ -311,6 +311,16 @@ func (m *Members) Token(ctx context.Context, by string, uses int, valid time.Dur
 	return t.Secret(), made, nil
 }
 
+// Tokens are those by which nodes can join now.
+func (m *Members) Tokens(ctx context.Context) ([]store.NodeToken, error) {
+	return m.opts.Store.NodeTokens(ctx)
+}
+
+// EndToken has no further node join by a token.
+func (m *Members) EndToken(ctx context.Context, id string) error {
+	return m.opts.Store.EndNodeToken(ctx, id)
+}
+
 // Revoke ends all certificates of a node, here at once.
 func (m *Members) Revoke(ctx context.Context, nodeID, by string) error {
 	if err := m.opts.Store.RevokeNode(ctx, nodeID, by); err != nil {

@@ -52,6 +52,10 @@ func (k *kept) CreateNodeToken(_ context.Context, t store.NodeToken, _ [32]byte,
 	return t, k.down
 }
 
+func (k *kept) NodeTokens(context.Context) ([]store.NodeToken, error) { return nil, k.down }
+
+func (k *kept) EndNodeToken(context.Context, string) error { return k.down }
+
 func (k *kept) AdmitNode(_ context.Context, c store.NodeCertificate, _ [32]byte) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

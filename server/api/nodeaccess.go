@@ -12,6 +12,8 @@ import (
 // NodeAccess decides who is a node, and where nodes are dialled.
 type NodeAccess interface {
 	Token(ctx context.Context, by string, uses int, valid time.Duration) (secret string, t store.NodeToken, err error)
+	Tokens(ctx context.Context) ([]store.NodeToken, error)
+	EndToken(ctx context.Context, id string) error
 	Revoke(ctx context.Context, nodeID, by string) error
 	Add(ctx context.Context, address, by string) (store.NodeAddress, error)
 	Remove(ctx context.Context, address string) error
@@ -29,6 +31,11 @@ type nodeTokenInput struct {
 type NewNodeToken struct {
 	store.NodeToken
 	Secret string `json:"secret"`
+}
+
+// NodeTokenList is the tokens by which nodes can join now.
+type NodeTokenList struct {
+	Tokens []store.NodeToken `json:"tokens" nullable:"false"`
 }
 
 type nodeAddressInput struct {
@@ -56,6 +63,21 @@ func (a *API) registerNodeAccess() {
 	token.Description = only + "`loadstone worker --join` takes it. It is kept as a hash."
 	token.DefaultStatus = http.StatusCreated
 	handle(a, token, a.createNodeToken)
+	tokens := op(http.MethodGet, "/api/v1/node-tokens", "list-node-tokens", tagNodes,
+		"The tokens by which nodes can join now")
+	tokens.Description = only + "Those that are over or used up are left out."
+	handle(a, tokens, func(ctx context.Context, _ *struct{}) (*body[NodeTokenList], error) {
+		if err := a.admin(ctx, "see by which tokens nodes join"); err != nil {
+			return nil, err
+		}
+		all, err := a.NodeAccess.Tokens(ctx)
+		return &body[NodeTokenList]{NodeTokenList{Tokens: orEmpty(all)}}, err
+	})
+	end := op(http.MethodDelete, "/api/v1/node-tokens/{id}", "end-node-token", tagNodes,
+		"End a token by which nodes join", http.StatusNotFound)
+	end.Description = only + "Nodes that have joined by it stay: those are revoked."
+	end.DefaultStatus = http.StatusNoContent
+	handle(a, end, a.endNodeToken)
 	revoke := op(http.MethodPost, "/api/v1/nodes/{id}/revoke", "revoke-node", tagNodes,
 		"Revoke the certificates of a node", http.StatusNotFound)
 	revoke.Description = only + "Its stream is closed at once here, and within seconds on other servers. With a new " +
@@ -97,6 +119,20 @@ func (a *API) createNodeToken(ctx context.Context, in *nodeTokenInput) (*body[Ne
 	}
 	a.trail.Note(ctx, user.UserID, "node.token", t.TokenID, "")
 	return &body[NewNodeToken]{NewNodeToken{t, secret}}, nil
+}
+
+func (a *API) endNodeToken(ctx context.Context, in *IDInput) (*nothing, error) {
+	if err := a.admin(ctx, "end a token"); err != nil {
+		return nil, err
+	}
+	if !wellFormedID(in.ID) {
+		return nil, problem.NotFound("token", in.ID)
+	}
+	if err := a.NodeAccess.EndToken(ctx, in.ID); err != nil {
+		return nil, err
+	}
+	a.trail.Note(ctx, a.identity(ctx).User.UserID, "node.token.end", in.ID, "")
+	return &nothing{}, nil
 }
 
 func (a *API) revokeNode(ctx context.Context, in *IDInput) (*nothing, error) {

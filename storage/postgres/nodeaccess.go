@@ -13,6 +13,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
+	"github.com/loadstone-db/loadstone/storage/postgres/noderows"
 )
 
 var _ store.NodeAccess = (*Store)(nil)
@@ -61,14 +62,6 @@ func (s *Store) nodeAuthority(ctx context.Context) (a store.NodeAuthority, err e
 	return a, nil
 }
 
-const nodeTokenColumns = "token_id, uses, used, created_by, created_at, expires_at"
-
-func scanNodeToken(row pgx.Row) (t store.NodeToken, err error) {
-	err = row.Scan(&t.TokenID, &t.Uses, &t.Used, &t.CreatedBy, &t.CreatedAt.Time, &t.ExpiresAt.Time)
-	t.CreatedAt, t.ExpiresAt = engine.At(t.CreatedAt.Time), engine.At(t.ExpiresAt.Time)
-	return t, err
-}
-
 // forgetTokensAfter is how long a token that is over is remembered, to say why it is refused.
 const forgetTokensAfter = "30 days"
 
@@ -82,9 +75,9 @@ func (s *Store) CreateNodeToken(ctx context.Context, t store.NodeToken, secretSH
 			forgetTokensAfter); err != nil {
 			return err
 		}
-		made, err = scanNodeToken(tx.QueryRow(ctx,
+		made, err = noderows.ScanToken(tx.QueryRow(ctx,
 			`INSERT INTO node_tokens (token_id, secret_sha256, uses, created_by, expires_at)
-			VALUES ($1, $2, $3, $4, now() + $5::interval) RETURNING `+nodeTokenColumns,
+			VALUES ($1, $2, $3, $4, now() + $5::interval) RETURNING `+noderows.TokenColumns,
 			t.TokenID, secretSHA256[:], t.Uses, t.CreatedBy, valid))
 		return err
 	})

@@ -269,3 +269,59 @@ func TestARevokedNodeDoesNotJoinAgainByItsToken(t *testing.T) {
 		t.Errorf("by a token that it did not have: %v", err)
 	}
 }
+
+// TestATokenIsListedAndEnded: those by which nodes can join now, without their secrets.
+func TestATokenIsListedAndEnded(t *testing.T) {
+	s, _ := open(t)
+	ctx := t.Context()
+	for n, of := range []struct {
+		uses  int
+		valid time.Duration
+	}{{1, time.Hour}, {2, time.Hour}, {5, time.Millisecond}} {
+		if _, err := s.CreateNodeToken(ctx, store.NodeToken{TokenID: string('a' + rune(n)), Uses: of.uses, CreatedBy: "u"},
+			[32]byte{byte(n)}, of.valid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(2 * time.Millisecond)
+	listed := func() (ids string) {
+		t.Helper()
+		all, err := s.NodeTokens(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tok := range all {
+			ids += tok.TokenID
+			if tok.CreatedBy != "u" || tok.ExpiresAt.Sub(tok.CreatedAt.Time) != time.Hour {
+				t.Errorf("%+v", tok)
+			}
+		}
+		return ids
+	}
+	if got := listed(); got != "ba" {
+		t.Errorf("listed: %s", got)
+	}
+	for n, key := range []byte{1, 2} {
+		if err := s.AdmitNode(ctx, certificateOf(string('1'+rune(n)), string('m'+rune(n)), key), [32]byte{key - 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := listed(); got != "b" { // a is used up
+		t.Errorf("listed: %s", got)
+	}
+	for range 2 { // repeated, it is the same
+		if err := s.EndNodeToken(ctx, "b"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.AdmitNode(ctx, certificateOf("3", "o", 3), [32]byte{1}); !engine.HasCode(err, engine.CodeForbidden) ||
+		listed() != "" {
+		t.Errorf("after its end: %v, listed %q", err, listed())
+	}
+	if err := s.RenewNode(ctx, certificateOf("4", "n", 2), "2"); err != nil {
+		t.Errorf("who has joined before: %v", err)
+	}
+	if err := s.EndNodeToken(ctx, "z"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("of no token: %v", err)
+	}
+}

@@ -2303,7 +2303,30 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * The tokens by which nodes can join now
+         * @description Only an admin may: a session, or a token of the scope admin. Those that are over or used up are left out.
+         */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["NodeTokenList"];
+                    };
+                };
+            };
+        };
         put?: never;
         /**
          * Make a token by which a node joins; its secret is shown once
@@ -2334,6 +2357,45 @@ export interface paths {
             };
         };
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/node-tokens/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * End a token by which nodes join
+         * @description Only an admin may: a session, or a token of the scope admin. Nodes that have joined by it stay: those are revoked.
+         */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description No Content */
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+            };
+        };
         options?: never;
         head?: never;
         patch?: never;
@@ -4693,6 +4755,21 @@ export interface components {
             run_name: string;
             worker_id: string;
         };
+        NodeToken: {
+            /** Format: date-time */
+            created_at: string | null;
+            created_by: string;
+            /** Format: date-time */
+            expires_at: string | null;
+            token_id: string;
+            /** Format: int64 */
+            used: number;
+            /**
+             * Format: int64
+             * @description How many nodes may join with it.
+             */
+            uses: number;
+        };
         NodeTokenInputBody: {
             /**
              * Format: int64
@@ -4704,6 +4781,9 @@ export interface components {
              * @description An hour without it.
              */
             valid_seconds?: number;
+        };
+        NodeTokenList: {
+            tokens: components["schemas"]["NodeToken"][];
         };
         Omission: {
             /** Format: int64 */
@@ -6352,7 +6432,9 @@ export type NodeEventList = components['schemas']['NodeEventList'];
 export type NodeList = components['schemas']['NodeList'];
 export type NodeRoom = components['schemas']['NodeRoom'];
 export type NodeRunWorker = components['schemas']['NodeRunWorker'];
+export type NodeToken = components['schemas']['NodeToken'];
 export type NodeTokenInputBody = components['schemas']['NodeTokenInputBody'];
+export type NodeTokenList = components['schemas']['NodeTokenList'];
 export type Omission = components['schemas']['Omission'];
 export type Payload = components['schemas']['Payload'];
 export type PayloadConnections = components['schemas']['PayloadConnections'];
