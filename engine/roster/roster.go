@@ -67,6 +67,8 @@ type Roster struct {
 	mu      sync.Mutex
 	pending []member.NodeEvent
 	dropped int
+	// refused counts events that the store will never take.
+	refused int
 	wake    chan struct{}
 
 	// telling guards the fleet and what it was last told for each node.
@@ -307,7 +309,7 @@ func (r *Roster) write(ctx context.Context) {
 	}
 }
 
-// flush writes what waits; what the store refuses stays.
+// flush writes what waits. What the store cannot take now stays, and what it will never take goes, alone.
 func (r *Roster) flush(ctx context.Context) error {
 	r.mu.Lock()
 	events, dropped := r.pending, r.dropped
@@ -321,10 +323,10 @@ func (r *Roster) flush(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeLimit)
 	defer cancel()
-	if err := r.opts.Store.AppendNodeEvents(ctx, events); err != nil {
+	if left, err := r.add(ctx, events); err != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.pending = append(events, r.pending...)
+		r.pending = append(left, r.pending...)
 		if over := len(r.pending) - mostPending; over > 0 {
 			r.pending = r.pending[over:]
 			r.dropped += over
@@ -332,4 +334,29 @@ func (r *Roster) flush(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// add writes events, and returns those that are left. Of a batch that the store refuses each half is tried, so that
+// one event that breaks a rule of the store takes no other with it, and holds none up.
+func (r *Roster) add(ctx context.Context, events []member.NodeEvent) (left []member.NodeEvent, err error) {
+	err = r.opts.Store.AppendNodeEvents(ctx, events)
+	switch {
+	case err == nil:
+		return nil, nil
+	case !engine.HasCode(err, engine.CodeInvalid):
+		return events, err
+	case len(events) == 1:
+		r.mu.Lock()
+		r.refused++
+		all := r.refused
+		r.mu.Unlock()
+		r.opts.Log.Error().Err(err).Str("node_id", events[0].NodeID).Str("kind", string(events[0].Kind)).
+			Str("reason", events[0].Reason).Int("refused", all).Msg("an event of a node is lost: the control store refuses it")
+		return nil, nil
+	}
+	half := len(events) / 2
+	if left, err = r.add(ctx, events[:half]); err != nil {
+		return append(slices.Clone(left), events[half:]...), err
+	}
+	return r.add(ctx, events[half:])
 }

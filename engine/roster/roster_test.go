@@ -1,10 +1,12 @@
 package roster
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -271,4 +273,58 @@ func TestAWishIsMadeAgainstWhatOtherServersWereTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.want(t)
+}
+
+// strict is a store that refuses events of nodes without a name, as Postgres does, and has no room for some calls.
+type strict struct {
+	store.Nodes
+	calls, away int
+}
+
+func (s *strict) AppendNodeEvents(ctx context.Context, events []member.NodeEvent) error {
+	if s.calls++; s.calls == s.away {
+		return errors.New("away")
+	}
+	for _, e := range events {
+		if e.NodeID == "" {
+			return fmt.Errorf("writing: %w", &engine.Error{Code: engine.CodeInvalid, Message: "refused"})
+		}
+	}
+	return s.Nodes.AppendNodeEvents(ctx, events)
+}
+
+// TestAnEventThatIsRefusedHoldsUpNoOther: whatever else waits with it, in order and once, also when the store goes away
+// midway; what is lost is said.
+func TestAnEventThatIsRefusedHoldsUpNoOther(t *testing.T) {
+	for away := range 12 { // the first call that fails, 0 for none
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			s := &strict{Nodes: memstore.New(), away: away}
+			r := New(Options{Store: s, Log: zerolog.New(&log)})
+			want := ""
+			for i := range 9 {
+				id := fmt.Sprint(i)
+				if i == 0 || i == 4 {
+					id = ""
+				}
+				want = id + want
+				r.Watch(member.NodeEvent{NodeID: id, Kind: member.NodeChangedState})
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			wg.Go(func() { r.Keep(ctx, &told{}) })
+			time.Sleep(retryAfter + time.Second)
+			synctest.Wait()
+			cancel()
+			wg.Wait()
+			events, err := s.NodeEvents(t.Context(), store.NodeEventFilter{})
+			got := ""
+			for _, e := range events {
+				got += e.NodeID
+			}
+			if err != nil || got != want || r.refused != 2 || !strings.Contains(log.String(), `"refused":2`) {
+				t.Errorf("away at call %d: %s, %d refused, %v\n%s", away, got, r.refused, err, &log)
+			}
+		})
+	}
 }
