@@ -71,8 +71,9 @@ func (ask API) EndToken(e *command.Env, id string) error {
 	if err := ask(e.Ctx, http.MethodDelete, tokensPath+"/"+url.PathEscape(id), nil, nil); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(e.Stdout, "Nobody joins by %s any more. Nodes that have joined by it stay: loadstone node revoke "+
-		"ends those.\n", cell(id))
+	_, err := fmt.Fprintf(e.Stdout,
+		"Nobody joins by %s any more. Nodes that have joined by it stay: loadstone node revoke "+
+			"ends those.\n", cell(id))
 	return err
 }
 

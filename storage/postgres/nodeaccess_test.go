@@ -302,7 +302,8 @@ func TestATokenIsListedAndEnded(t *testing.T) {
 		t.Errorf("listed: %s", got)
 	}
 	for n, key := range []byte{1, 2} {
-		if err := s.AdmitNode(ctx, certificateOf(string('1'+rune(n)), string('m'+rune(n)), key), [32]byte{key - 1}); err != nil {
+		if err := s.AdmitNode(ctx, certificateOf(string('1'+rune(n)), string('m'+rune(n)), key),
+			[32]byte{key - 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
