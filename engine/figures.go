@@ -399,6 +399,8 @@ type Environment struct {
 	Driver           string `json:"driver"`
 	ServerVersion    string `json:"server_version"`
 	TargetIsLocal    bool   `json:"target_is_local"`
+	// TargetMaxConnections is how many connections the target takes, 0 when it has not said so.
+	TargetMaxConnections int `json:"target_max_connections"`
 	// Simulated: a stand-in that models a database answered; see target.ServerInfo.
 	Simulated bool `json:"simulated"`
 	// Emulated: the stand-in is another engine, which models nothing.

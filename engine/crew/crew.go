@@ -40,6 +40,8 @@ type Worker struct {
 	// Dead is one that was given up, and Why says what became of it.
 	Dead bool
 	Why  string
+
+	bears bears
 }
 
 // First are the run workers that a run begins with, with their shares of its connections.
@@ -49,7 +51,10 @@ func First(sc engine.Scenario, shares []int) []*Worker {
 		workers[i] = &Worker{ID: scaling.WorkerID(i), Group: i, ResultID: uuid.NewString(), Connections: n}
 	}
 	if rate := scaling.FirstRate(sc); rate != nil {
-		(&Crew{}).ShareRate(workers, *rate)
+		for _, w := range workers {
+			own := *rate / float64(len(workers))
+			w.Rate = &own
+		}
 	}
 	return workers
 }
@@ -94,6 +99,7 @@ func (c *Crew) Enlist(w *Worker) {
 	if c.byID == nil {
 		c.byID = map[string]*Worker{}
 	}
+	w.begin()
 	c.Workers = append(c.Workers, w)
 	c.byID[w.ID] = w
 }
@@ -197,35 +203,12 @@ func IDsOf(workers []*Worker) []string {
 }
 
 // Held is the load that lost run workers may still bear: nobody else has it until they must have stopped.
-func (c *Crew) Held() (connections int, rate float64) {
+func (c *Crew) Held(now time.Time) (connections int, rate float64) {
 	for _, w := range c.Workers {
 		if c.Losses.Holds(w.ID) {
-			connections += w.Connections
-			if w.Rate != nil {
-				rate += *w.Rate
-			}
+			connections += int(w.bears.connections.most(now))
+			rate += w.bears.rate.most(now)
 		}
 	}
 	return connections, rate
-}
-
-// ShareRate gives each run worker an equal part of what is free of a rate.
-func (c *Crew) ShareRate(workers []*Worker, rate float64) {
-	_, held := c.Held()
-	rate = max(rate-held, 0)
-	for _, w := range workers {
-		own := rate / float64(len(workers))
-		w.Rate = &own
-	}
-}
-
-// ShareConnections spreads what is free of a number of connections over the run workers.
-func (c *Crew) ShareConnections(workers []*Worker, total int) {
-	if len(workers) == 0 {
-		return
-	}
-	held, _ := c.Held()
-	for i, n := range engine.Spread(max(total-held, 0), len(workers)) {
-		workers[i].Connections = n
-	}
 }

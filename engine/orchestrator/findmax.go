@@ -20,6 +20,8 @@ type searcher struct {
 	// meter is the step under way, and what it has measured; step is what run workers know of it.
 	meter lifecycle.Meter
 	step  control.Step
+	// load is what the run workers share in it.
+	load crew.Load
 	// held is a step that waits for run workers to join.
 	held *lifecycle.BeginStep
 }
@@ -32,14 +34,15 @@ func (l *searcher) beginStep(a lifecycle.BeginStep) {
 	}
 	l.search.meter.Begin(a.Number, a.Level, crew.IDsOf(workers))
 	l.search.step = control.Step{Number: a.Number, Settle: a.Settle, Length: a.Length}
+	load := crew.Load{Connections: int(a.Level)}
 	if l.sc.FindMax.Unit == engine.FindMaxRate {
-		l.ShareRate(workers, a.Level)
-		if scaling.Rated(l.sc) {
-			l.ShareConnections(workers, min(l.scale.pool, len(workers)*max(l.sc.Scaling.PerWorkerCapacity, 1)))
-		}
-	} else {
-		l.ShareConnections(workers, int(a.Level))
+		load = crew.Load{Connections: l.scale.pool, Rate: &a.Level}
 	}
+	if l.sc.Scaling.Elastic() {
+		load.Each = max(l.sc.Scaling.PerWorkerCapacity, 1)
+	}
+	l.search.load = load
+	l.scale.divide(l.clock.Now(), workers, load)
 	l.sender.tell(scaling.Change{Reason: engine.TargetStepAdvance, StepID: scaling.StepID(l.runID, a.Number),
 		Step: l.search.step}, workers, stop...)
 	l.search.save(nil)
@@ -122,10 +125,8 @@ func (l *searcher) nextStep(ctx context.Context, a lifecycle.BeginStep) {
 	l.search.held = &a
 	var joined []*crew.Worker
 	for _, n := range engine.Spread(int(a.Level), need)[have:] {
-		if held, _ := l.Held(); held > 0 {
-			n = 0 // the step gives them what is free
-		}
-		joined = append(joined, l.scale.join(ctx, n))
+		// The step gives them what others have until then.
+		joined = append(joined, l.scale.join(ctx, min(n, l.Spare(l.clock.Now(), int(a.Level)))))
 	}
 	l.sender.tell(scaling.Change{Reason: engine.TargetInitial}, joined)
 	if l.Joined() {

@@ -49,6 +49,7 @@ func (l *finisher) environment() engine.Environment {
 	e.Nodes = len(l.Nodes())
 	if l.plan != nil {
 		e.Driver, e.ServerVersion, e.TargetIsLocal = l.plan.Plan.Driver, l.plan.Server.Version, l.plan.Server.Local
+		e.TargetMaxConnections = l.plan.Server.MaxConnections
 		e.Simulated, e.Emulated = l.plan.Server.Simulated, l.plan.Server.Emulated
 	}
 	for _, w := range l.Workers {

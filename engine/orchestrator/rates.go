@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -45,7 +46,7 @@ func (l *scaler) grow(ctx context.Context, decide func(have int, room lifecycle.
 	l.scale.joining = true
 	var joined []*crew.Worker
 	for _, n := range engine.Spread(l.scale.pool, len(have)+add)[len(have):] {
-		joined = append(joined, l.scale.join(ctx, n))
+		joined = append(joined, l.scale.join(ctx, min(n, l.Spare(l.clock.Now(), l.scale.pool))))
 	}
 	l.sender.tell(scaling.Change{Reason: engine.TargetInitial}, joined)
 	l.scale.settle()
@@ -80,11 +81,47 @@ func (l *scaler) redistribute() {
 	if len(workers) == 0 {
 		return
 	}
-	if scaling.Rated(l.sc) {
-		l.ShareRate(workers, l.scale.wantedRate(l.clock.Now()))
-	}
-	l.ShareConnections(workers, min(l.scale.pool, len(workers)*max(l.sc.Scaling.PerWorkerCapacity, 1)))
+	now := l.clock.Now()
+	l.scale.divide(now, workers, l.scale.load(now))
 	l.sender.tell(scaling.Change{Reason: engine.TargetRedistribute}, workers)
+}
+
+// load is what the run workers of a run without stages of connections share now.
+func (l *scaler) load(now time.Time) crew.Load {
+	load := crew.Load{Connections: l.scale.pool, Each: max(l.sc.Scaling.PerWorkerCapacity, 1)}
+	if scaling.Rated(l.sc) {
+		rate := l.scale.wantedRate(now)
+		load.Rate = &rate
+	}
+	return load
+}
+
+// divide shares a load, and remembers whether somebody is to have more when others have less. It returns
+// those whose part has changed.
+func (l *scaler) divide(now time.Time, workers []*crew.Worker, load crew.Load) (changed []*crew.Worker) {
+	changed, l.scale.owed = l.Divide(now, workers, load)
+	return changed
+}
+
+// raise gives run workers that bear too little their part of the load, as far as others bear less by now.
+func (l *scaler) raise(ctx context.Context, now time.Time) {
+	if !l.scale.owed || !l.life.Started() || l.life.Stopping() || l.scale.joining {
+		return
+	}
+	switch search := l.life.Search(); {
+	case scaling.Staged(l.sc):
+		l.scale.followStages(ctx, now)
+	case search == nil && scaling.Followed(l.sc):
+		l.scale.followRates(now)
+	default:
+		load := l.scale.load(now)
+		if search != nil {
+			load = l.search.load
+		}
+		if changed := l.scale.divide(now, l.Carrying(), load); len(changed) > 0 {
+			l.sender.tell(scaling.Change{Reason: engine.TargetRedistribute}, changed)
+		}
+	}
 }
 
 // replaceLost gives the load of lost run workers that must have stopped by now to others: to
@@ -105,7 +142,7 @@ func (l *scaler) replaceLost(ctx context.Context, now time.Time) {
 	}
 	var joined []*crew.Worker
 	for _, id := range lost[:n] {
-		joined = append(joined, l.scale.join(ctx, l.Worker(id).Connections))
+		joined = append(joined, l.scale.join(ctx, min(l.Worker(id).Connections, l.Spare(now, l.scale.pool))))
 	}
 	if l.scale.joining = l.scale.joining || n > 0; n > 0 {
 		l.sender.tell(scaling.Change{Reason: engine.TargetInitial}, joined)
@@ -133,28 +170,12 @@ func (l *scaler) followRates(now time.Time) {
 	at := l.life.SinceMeasuring(now)
 	rate, ramp := l.sc.Workload.NextRate(at, scaling.StageRamp)
 	workers := l.Carrying()
-	_, held := l.Held()
-	announced := held
-	for _, w := range workers {
-		if w.Rate != nil {
-			announced += *w.Rate
-		}
+	if l.scale.joining {
+		workers = slices.DeleteFunc(workers, func(w *crew.Worker) bool { return w.Rate == nil || *w.Rate == 0 })
 	}
-	if len(workers) == 0 || announced-rate < 1e-9*rate && rate-announced < 1e-9*rate {
-		return
+	load := l.scale.load(now)
+	load.Rate, load.Fall = &rate, l.scale.joining // settle gives more
+	if changed := l.scale.divide(now, workers, load); len(changed) > 0 {
+		l.sender.tell(scaling.Change{Reason: engine.TargetStage, At: now, Ramp: ramp}, changed)
 	}
-	switch {
-	case !l.scale.joining:
-		l.ShareRate(workers, rate)
-	case announced <= rate || announced <= held:
-		return // settle shares it
-	default:
-		for _, w := range workers {
-			if w.Rate != nil {
-				own := *w.Rate * max(rate-held, 0) / (announced - held)
-				w.Rate = &own
-			}
-		}
-	}
-	l.sender.tell(scaling.Change{Reason: engine.TargetStage, At: now, Ramp: ramp}, workers)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/recovery"
 	"github.com/loadstone-db/loadstone/engine/runlog"
+	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/timeline"
 )
 
@@ -52,18 +53,27 @@ func (c carrier) Resume(r recovery.Resumed) (why string) {
 		}
 		l.plan = again
 	}
-	if e := r.Environment; e != nil {
-		i := &l.plan.Server
-		i.Version, i.Local, i.Simulated, i.Emulated = e.ServerVersion, e.TargetIsLocal, e.Simulated, e.Emulated
+	if r.Environment != nil {
+		l.plan.Server = serverOf(*r.Environment)
 	}
 	l.Logbook, l.validity, l.sender.sequence = runlog.BookAfter(r.LogSeq), r.Validity, r.Sequence
-	l.scale.pool = 0
+	// While a load is divided anew some of it is nobody's: then less than all is told.
+	pool := 0
 	for _, w := range l.Carrying() {
-		l.scale.pool += w.Connections
+		pool += w.Connections
 	}
+	l.scale.pool = max(l.scale.pool, pool)
+	l.TakenOver(r.Sequence)
+	l.scale.owed = true
 	l.begin = func(ctx context.Context) { l.resume(ctx, r) }
 	s.carry(l)
 	return ""
+}
+
+// serverOf is the target as the environment of a run tells of it; see environment.
+func serverOf(e engine.Environment) target.ServerInfo {
+	return target.ServerInfo{Version: e.ServerVersion, Local: e.TargetIsLocal, MaxConnections: e.TargetMaxConnections,
+		Simulated: e.Simulated, Emulated: e.Emulated}
 }
 
 // resume is the first thing that the loop of a run does that another process has begun: it

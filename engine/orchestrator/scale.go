@@ -23,6 +23,8 @@ type scaler struct {
 	// pool is how many connections all have together; joining says that some are under way.
 	pool    int
 	joining bool
+	// owed says that somebody is to have more, once others have less.
+	owed bool
 	// nextJoin is when the next run worker may join, after one that could not.
 	nextJoin time.Time
 	// on are the nodes that the first run workers have room on, account what the ledger has.

@@ -43,6 +43,9 @@ func (l *sender) change(t store.Transition, urgent bool) {
 		t.Events[i].CreatedAt = engine.At(now)
 		e.RunID, e.SequenceID, e.CreatedAt = l.runID, l.sender.sequence, engine.At(now)
 		events[i] = e
+		if w := l.Worker(e.Data.WorkerID); w != nil {
+			w.Sent(e)
+		}
 	}
 	l.show(t)
 	j := l.keeper.Transition(t, events)

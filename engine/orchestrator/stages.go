@@ -33,22 +33,9 @@ func (l *scaler) followStages(ctx context.Context, now time.Time) {
 			running = append(running, x)
 		}
 	}
-	var changed []*crew.Worker
-	held, _ := l.Held()
-	level := min(max(w.NextConnections(at, scaling.StageRamp)-held, 0), len(running)*l.sc.Scaling.PerWorkerCapacity)
 	// Those that are not needed yet, or may be needed again, wait without connections.
-	shares := engine.Spread(level, min(l.sc.Scaling.Workers(level), len(running)))
-	for i, x := range running {
-		n := 0
-		if i < len(shares) {
-			n = shares[i]
-		}
-		if x.Connections == n {
-			continue
-		}
-		x.Connections = n
-		changed = append(changed, x)
-	}
+	changed := l.scale.divide(now, running, crew.Load{Connections: w.NextConnections(at, scaling.StageRamp),
+		Each: l.sc.Scaling.PerWorkerCapacity, Few: l.sc.Scaling.Workers})
 	if len(changed)+len(stop) > 0 {
 		l.sender.tell(scaling.Change{Reason: engine.TargetStage, At: now, Ramp: scaling.StageRamp}, changed, stop...)
 	}
@@ -64,9 +51,9 @@ func (l *scaler) beginStage(a lifecycle.BeginStage) {
 	s := l.sc.Workload.Stages[a.Index]
 	workers := l.Carrying()
 	if s.TargetQPS != nil {
-		l.ShareRate(workers, *s.TargetQPS)
+		crew.Share(workers, crew.Load{Connections: l.scale.pool, Rate: s.TargetQPS})
 	} else {
-		l.ShareConnections(workers, int(s.Level()))
+		crew.Share(workers, crew.Load{Connections: int(s.Level())})
 	}
 	about := scaling.Change{Reason: engine.TargetStage, At: a.At}
 	if s.Ramp != engine.RampStep {

@@ -67,7 +67,8 @@ func (s succession) taken(at time.Time) time.Time { return at.Add(s.ahead) }
 
 // succeed carries a run on one server, whose clock is ahead, until it has been measured for a while, kills
 // that one, and waits for the end of the run on another one.
-func succeed(t *testing.T, ahead, behind, storeTakes, warmup, after time.Duration) succession {
+func succeed(t *testing.T, ahead, behind, storeTakes, warmup, after time.Duration,
+	second ...func(*orchestrator.Options)) succession {
 	t.Helper()
 	folder, err := results.Open(filepath.Join(t.TempDir(), "results"))
 	if err != nil {
@@ -84,27 +85,31 @@ func succeed(t *testing.T, ahead, behind, storeTakes, warmup, after time.Duratio
 		}})
 	var serving sync.WaitGroup
 	kept := lazyStore{memstore.New(), storeTakes}
-	server := func(owner string, ahead time.Duration) *orchestrator.Service {
+	server := func(owner string, ahead time.Duration, with ...func(*orchestrator.Options)) *orchestrator.Service {
 		n := &farAway{name: owner, way: 2 * time.Millisecond, link: control.NewMemory()}
 		serving.Go(func() { _ = node.Listen(ctx, n) })
-		svc := orchestrator.New(orchestrator.Options{Store: kept, Results: folder, Plugins: quietHost{}, Owner: owner,
+		opts := orchestrator.Options{Store: kept, Results: folder, Plugins: quietHost{}, Owner: owner,
 			Drivers: map[string]target.Driver{"postgres": quietDriver{}}, Nodes: []control.Dialer{n.link}, Log: zerolog.Nop(),
 			Version: "test", Scratch: t.TempDir(), Clock: func() time.Time { return time.Now().Add(ahead) },
 			Plan: func(context.Context, prepare.Deps, engine.Scenario,
 				func(engine.PrepareProgress)) (*prepare.Prepared, error) {
 				time.Sleep(5 * time.Second) // the clocks have been compared by then
 				return &prepare.Prepared{Plan: &engine.Plan{Driver: "postgres", KeySlots: 64}}, nil
-			}})
+			}}
+		for _, change := range with {
+			change(&opts)
+		}
+		svc := orchestrator.New(opts)
 		if err := svc.Open(ctx); err != nil {
 			t.Fatal(err)
 		}
 		return svc
 	}
-	first, second := server("a", ahead), server("b", behind)
+	first, heir := server("a", ahead), server("b", behind, second...)
 	defer func() {
 		closing, done := context.WithTimeout(context.Background(), 10*time.Minute)
 		defer done()
-		if err := second.Close(closing); err != nil {
+		if err := heir.Close(closing); err != nil {
 			t.Error(err)
 		}
 		cancel()
@@ -131,7 +136,7 @@ func succeed(t *testing.T, ahead, behind, storeTakes, warmup, after time.Duratio
 	s := succession{load: l, ahead: ahead}
 	for !s.d.Status.Terminal() || s.d.Phase != engine.PhaseNone {
 		time.Sleep(time.Second)
-		if s.d, err = second.Detail(ctx, run.RunID); err != nil {
+		if s.d, err = heir.Detail(ctx, run.RunID); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -183,6 +188,45 @@ func TestATakenOverRunIsMeasuredOverItsLoad(t *testing.T) {
 						cause.To.Sub(cause.From.Time) > 40*time.Second) {
 						t.Errorf("nobody carried it from %v to %v", cause.From, cause.To)
 					}
+				}
+			})
+		})
+	}
+}
+
+// planless is a store in which no plan is found.
+type planless struct{ lazyStore }
+
+func (p planless) Results(ctx context.Context, runID string) ([]engine.RunResult, error) {
+	rows, err := p.lazyStore.Results(ctx, runID)
+	for i := range rows {
+		rows[i].Plan = nil
+	}
+	return rows, err
+}
+
+// TestARunThatIsEndedIsMeasuredFromItsLoad: nobody can go on with it, and yet its window begins when its load
+// entered the measurement, and its end is one of the run's time.
+func TestARunThatIsEndedIsMeasuredFromItsLoad(t *testing.T) {
+	for name, c := range map[string]struct{ ahead, behind, store time.Duration }{
+		"with a slow store": {store: 400 * time.Millisecond}, "the second clock ahead": {behind: 10 * time.Minute},
+		"the second clock behind": {ahead: 10 * time.Minute, store: 300 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := succeed(t, c.ahead, c.behind, c.store, 0, 8*time.Second, func(o *orchestrator.Options) {
+					o.Store = planless{o.Store.(lazyStore)}
+				})
+				sum := s.d.Summary
+				if s.d.Status != engine.StatusFailed || s.d.Owner != "b" || sum == nil {
+					t.Fatalf("%s of %s, %+v", s.d.Status, s.d.Owner, sum)
+				}
+				if d := sum.MeasuredFrom.Sub(s.taken(s.load.measured)); d.Abs() > 20*time.Millisecond {
+					t.Errorf("the window begins %v from when the load entered it", d)
+				}
+				if d := s.d.EndTime.Sub(s.taken(s.load.over)); d.Abs() > 10*time.Second {
+					t.Errorf("the run ends %v after its load, by its own time", d)
 				}
 			})
 		})

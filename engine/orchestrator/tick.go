@@ -31,6 +31,7 @@ func (l *live) everySecond(ctx context.Context) {
 		}
 		l.scale.followStages(ctx, now)
 		l.scale.followRates(now)
+		l.scale.raise(ctx, now)
 		l.aggregate(now)
 		l.scale.judgeRate(ctx, now)
 		l.scale.keepRoom()

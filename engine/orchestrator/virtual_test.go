@@ -68,6 +68,8 @@ type virtualWorker struct {
 	// cutAt is when it was cut off from the server, zero before; it bears its load for a minute more.
 	cutAt time.Time
 	tick  int64
+	// sequence is that of the last event that it follows.
+	sequence int64
 	// lostConnections is how many operations lost their connection so far.
 	lostConnections int64
 	started         int64
@@ -164,6 +166,7 @@ func (v *virtual) listen(ctx context.Context) {
 		case control.RunEvent:
 			for _, id := range slices.Sorted(maps.Keys(v.workers)) {
 				if w := v.workers[id]; m.Event.For(id, w.a.WorkerGroupID) {
+					w.follow(m.Event.SequenceID)
 					v.apply(w, m.Event)
 				}
 			}
@@ -172,10 +175,11 @@ func (v *virtual) listen(ctx context.Context) {
 				if !w.cutAt.IsZero() {
 					continue
 				}
+				w.follow(m.LastSequence)
 				if t, ok := m.Targets[id]; ok && t.TargetQPS != nil {
 					w.rate = *t.TargetQPS
 				}
-				if t, ok := m.Targets[id]; ok && w.status == engine.WorkerReady {
+				if t, ok := m.Targets[id]; ok {
 					w.connections = t.TargetConnections
 				}
 				if m.Started && w.status == engine.WorkerReady {
@@ -208,7 +212,6 @@ func (v *virtual) apply(w *virtualWorker, e engine.Event) {
 			w.step, w.begun, w.over = control.Step{Number: e.Data.StepNumber, Settle: seconds64(e.Data.SettleSeconds),
 				Length: seconds64(e.Data.StepSeconds)}, time.Now(), false
 		}
-		return
 	case engine.EventStop:
 		if w.silent || w.stubborn {
 			return
@@ -239,8 +242,15 @@ func (v *virtual) leave(w *virtualWorker) {
 	v.say(r)
 }
 
+// follow takes that it has heard of all events up to one, unless it is cut off.
+func (w *virtualWorker) follow(sequence int64) {
+	if w.cutAt.IsZero() {
+		w.sequence = max(w.sequence, sequence)
+	}
+}
+
 func (w *virtualWorker) report() control.WorkerState {
-	return control.WorkerState{RunID: w.a.RunID, ResultID: w.a.ResultID, WorkerID: w.a.WorkerID,
+	return control.WorkerState{LastSequence: w.sequence, RunID: w.a.RunID, ResultID: w.a.ResultID, WorkerID: w.a.WorkerID,
 		WorkerGroupID: w.a.WorkerGroupID, NodeID: "local",
 		Status: w.status, Phase: w.phase, OpenConnections: w.connections, WantConnections: w.connections, At: time.Now()}
 }

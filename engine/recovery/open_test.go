@@ -33,6 +33,8 @@ func (*alone) Held() []string        { return nil }
 func (*alone) Closed() bool          { return false }
 func (*alone) Resume(Resumed) string { return "nobody does here" }
 
+func (*alone) Now() time.Time { return time.Now() }
+
 func (*alone) Ask(context.Context, control.RunState) {}
 
 func (*alone) SetBack(engine.Run, *engine.Plan) string { return "" }

@@ -64,6 +64,8 @@ type Nodes interface {
 	// Ask tells all nodes how a run stands in a new epoch, and waits, for a few seconds at
 	// most, until they have said what they hold.
 	Ask(ctx context.Context, state control.RunState)
+	// Now is the time that nodes compare theirs with.
+	Now() time.Time
 }
 
 // Service finishes the runs that have lost the process that carried them. Its methods
@@ -214,8 +216,12 @@ func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclai
 	}
 	s.opts.Nodes.Ask(ctx, control.RunState{RunID: run.RunID, Epoch: epoch, Status: engine.StatusCancelling,
 		StopReason: engine.StopWorkerFailure, LastSequence: math.MaxInt64, DrainTimeout: control.CancelLimit})
-	now := time.Now()
 	e := found{Evidence: outcome.Evidence{Validity: aggregate.NewValidity()}}
+	now := time.Now()
+	if run.Status.Live() {
+		ahead, measured := s.timeOf(run, now, last)
+		now, e.MeasureAt = now.Add(ahead), measured
+	}
 	if run.Status.Live() {
 		record, err := s.record(ctx, run.RunID)
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/timeline"
 )
 
 // Resumed is a run whose process has ended, with all that the store knows of it, for who
@@ -149,6 +150,29 @@ func (s *Service) counted(runID, workerID string) *engine.Totals {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.strangers[stranger{runID, workerID}].state.Totals
+}
+
+// timeOf is the time of a run that nobody goes on with, as its run workers tell of it: by how much it is
+// ahead of a clock that says now, and when the first of them entered the measurement, zero when none says so.
+func (s *Service) timeOf(run engine.Run, now, last time.Time) (ahead time.Duration, measured time.Time) {
+	s.mu.Lock()
+	var ids []string
+	var states []control.WorkerState
+	for k, w := range s.strangers {
+		if k.runID != run.RunID {
+			continue
+		}
+		ids, states = append(ids, k.workerID), append(states, w.state)
+		if at := w.state.MeasuresSince; measured.IsZero() || !at.IsZero() && at.Before(measured) {
+			measured = at
+		}
+	}
+	s.mu.Unlock()
+	line := timeline.Of(ids, run.Phase == engine.PhaseMeasurement)
+	for i := range states {
+		line.Hears(states[i])
+	}
+	return line.Ahead(now, s.opts.Nodes.Now(), last), measured
 }
 
 // judgeStrangers has nodes end what belongs to no run that goes on, and forget what has ended.

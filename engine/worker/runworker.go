@@ -300,6 +300,7 @@ func (w *runWorker) apply(e engine.Event) {
 		if rate := e.Data.TargetQPS; rate != nil {
 			w.aimRate(*rate, ramp)
 		}
+		w.node.out.Put(w.report()) // others may have more once this one has less
 	case engine.EventStop:
 		limit := control.DrainLimit
 		if s := e.Data.DrainTimeoutSeconds; s > 0 {

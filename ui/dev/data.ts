@@ -378,6 +378,7 @@ export function finish(
       driver: 'postgres',
       server_version: '15.14',
       target_is_local: true,
+      target_max_connections: 100,
       simulated: false,
       emulated: false,
       nodes: 1,

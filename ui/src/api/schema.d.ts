@@ -3848,6 +3848,8 @@ export interface components {
             server_version: string;
             simulated: boolean;
             target_is_local: boolean;
+            /** Format: int64 */
+            target_max_connections: number;
         };
         ErrorFigures: {
             by_class: {
