@@ -38,6 +38,7 @@ type commands struct {
 	Compare    compareCommand    `cmd:"" help:"Compare runs, and say whether the second is worse."`
 	Prices     pricesCommand     `cmd:"" help:"Print the price list that costs are reckoned with, to be edited."`
 	SQL        sqlCommand        `cmd:"" name:"sql" help:"Query the results of all runs with SQL."`
+	Table      tableCommand      `cmd:"" help:"Make, change and look at the derived tables of a server."`
 	QueryUser  queryUserCommand  `cmd:"" name:"query-user" help:"Make a login that reads results, for Grafana, Metabase or psql."`
 	Schema     schemaCommand     `cmd:"" help:"Apply, check or print the control store's schema."`
 	Plugin     pluginCommand     `cmd:"" help:"Make, build, test, measure and upload plugins."`

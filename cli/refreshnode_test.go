@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -117,6 +118,56 @@ func TestWhatANodeThatRefreshesIsTold(t *testing.T) {
 		}
 		r.Close()
 	}
+}
+
+// TestNothingIsRefreshedWhileTheOwnNodeMeasures: a server whose own node carries a run gives back what it refreshes when
+// the run begins, takes nothing while it measures, and does it all afterwards.
+func TestNothingIsRefreshedWhileTheOwnNodeMeasures(t *testing.T) {
+	if os.Getenv(soak) == "" {
+		t.Skip("measures for some seconds; make soak sets " + soak)
+	}
+	owner, reader := pgtest.Start(t).Results(t)
+	c := newClusterOf(t, func(i int) []string {
+		return []string{"--results-database-url", owner, "--results-reader-url", reader, "--refresh-workers",
+			strconv.Itoa(2 * (1 - i)), "--local-capacity", strconv.Itoa(8 * (1 - i))}
+	})
+	c.ways[0].do(http.MethodPost, "/api/v1/tables", map[string]any{"name": "slow", "target_lag_seconds": 3600,
+		"definition": "SELECT count(*) AS n FROM generate_series(1, 20000000)"}, nil)
+	t.Cleanup(func() { c.ways[0].do(http.MethodDelete, "/api/v1/tables/slow", nil, nil) })
+	claims := func() (n int) {
+		if err := c.control.QueryRow(t.Context(), "SELECT count(*) FROM refresh_claims").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	// It is being refreshed when the run begins.
+	waitFor(t, startLimit, "refresh", func() bool { return claims() > 0 })
+	run := c.start(0, 6, 0)
+	began, looks := time.Now(), 0
+	for phase := engine.PhaseMeasurement; phase == engine.PhaseMeasurement; looks++ {
+		n := claims()
+		if err := c.control.QueryRow(t.Context(), "SELECT coalesce(phase, '') FROM run_status WHERE run_id = $1",
+			run.RunID).Scan(&phase); err != nil {
+			t.Fatal(err)
+		}
+		if n > 0 && phase == engine.PhaseMeasurement {
+			t.Fatalf("%d claims %s after the measurement began:\n%s", n, time.Since(began), c.servers[0].out.String())
+		}
+		c.ways[1].do(http.MethodPost, "/api/v1/tables/slow/refresh", nil, nil)
+		time.Sleep(50 * time.Millisecond)
+	}
+	over := time.Now()
+	var history struct{ Refreshes []refresh.Record }
+	waitFor(t, startLimit, "refresh after the run", func() bool {
+		c.ways[1].do(http.MethodGet, "/api/v1/tables/slow/history", nil, &history)
+		return len(history.Refreshes) > 0 && history.Refreshes[0].StartedAt.After(began)
+	})
+	for _, r := range history.Refreshes {
+		if r.StartedAt.Before(over.Add(-time.Second)) && r.EndedAt.After(began) {
+			t.Errorf("it was refreshed from %s to %s, and measured from %s to %s", r.StartedAt, r.EndedAt, began, over)
+		}
+	}
+	t.Logf("%d looks in %s", looks, over.Sub(began))
 }
 
 // TestServersAndANodeRefreshOneTable: two servers and a node, each a process, share the parts of one table. A part that

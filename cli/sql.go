@@ -1,32 +1,31 @@
 package cli
 
 import (
-	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/alecthomas/kong"
+
 	"github.com/loadstone-db/loadstone/cli/sqlshell"
+	"github.com/loadstone-db/loadstone/cli/tableadmin"
 )
+
+// asked gives commands of other packages the server that its flags name.
+type asked struct{ nodeFlags }
+
+// AfterApply is called by the parser, before the command.
+func (a *asked) AfterApply(k *kong.Context) error {
+	return k.BindSingletonProvider(func() (sqlshell.Do, error) { c, err := a.client(); return c.do, err })
+}
 
 type sqlCommand struct {
 	sqlshell.Flags
-	nodeFlags
-}
-
-func (c *sqlCommand) Run(e *command.Env) error {
-	client, err := c.client()
-	if err != nil {
-		return err
-	}
-	return c.Ask(e, client.do)
+	asked
 }
 
 type queryUserCommand struct {
 	sqlshell.UserFlags
-	nodeFlags
+	asked
 }
 
-func (c *queryUserCommand) Run(e *command.Env) error {
-	client, err := c.client()
-	if err != nil {
-		return err
-	}
-	return c.Make(e, client.do)
+type tableCommand struct {
+	tableadmin.Commands
+	asked
 }

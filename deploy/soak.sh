@@ -24,8 +24,8 @@ LOADSTONE_SOAK=1 go test ./cli -run '^TestTheControlStoreGoesAway$' -parallel 5 
 # Servers and nodes are killed in turn: 20 rounds with the limits as they are, 180 with shorter leases.
 LOADSTONE_KILLS=20 go test ./cli -run '^TestRoundsOfKills$' -v -count 1 -timeout 60m
 LOADSTONE_KILLS=180 LOADSTONE_LEASE=1500ms go test ./cli -run '^TestRoundsOfKills$' -v -count 1 -timeout 90m
-# Two servers and a node share the parts of one derived table.
-LOADSTONE_SOAK=1 go test ./cli -run '^TestServersAndANodeRefreshOneTable$' -v -count 1 -timeout 20m
+# Two servers and a node share the parts of one derived table, and nothing is refreshed beside a measurement.
+LOADSTONE_SOAK=1 go test ./cli -run '^(TestServersAndANodeRefreshOneTable|TestNothingIsRefreshedWhileTheOwnNodeMeasures)$' -v -count 1 -timeout 20m
 # A hundred thousand claims of 64 claimers, and an hour of claims beside a transaction that stays open (in ten minutes).
 LOADSTONE_SOAK=1 go test ./storage/postgres -run '^(TestManyClaimers|TestClaimsBesideAnOldTransaction)$' -v -count 1 -timeout 40m
 # make test leaves the race detector out of the programs that tests start, and of TPC-C.

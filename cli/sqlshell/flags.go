@@ -24,8 +24,8 @@ type Flags struct {
 	MaxRows   int    `name:"max-rows" default:"1000" placeholder:"N" help:"How many rows an answer has at most, up to 100000."`
 }
 
-// Ask executes the statement, or those that standard input has.
-func (f Flags) Ask(e *command.Env, do Do) error {
+// Run executes the statement, or those that standard input has.
+func (f Flags) Run(e *command.Env, do Do) error {
 	shell := &Shell{Format: f.Format, Out: e.Stdout, Err: e.Stderr,
 		Ask: func(ctx context.Context, sql string) (a query.Answer, err error) {
 			var raw json.RawMessage
@@ -54,8 +54,8 @@ type UserFlags struct {
 	Remove bool   `help:"Remove the login instead, and end its sessions."`
 }
 
-// Make makes the login and prints its connection string, alone; or removes it.
-func (f UserFlags) Make(e *command.Env, do Do) error {
+// Run makes the login and prints its connection string, alone; or removes it.
+func (f UserFlags) Run(e *command.Env, do Do) error {
 	if f.Remove {
 		if err := do(e.Ctx, http.MethodDelete, "/api/v1/query-users/"+url.PathEscape(f.Name), nil, nil); err != nil {
 			return err
