@@ -120,8 +120,8 @@ func TestWhatANodeThatRefreshesIsTold(t *testing.T) {
 	}
 }
 
-// TestNothingIsRefreshedWhileTheOwnNodeMeasures: a server whose own node carries a run gives back what it refreshes when
-// the run begins, takes nothing while it measures, and does it all afterwards.
+// TestNothingIsRefreshedWhileTheOwnNodeMeasures: a server whose own node carries a run gives back what it refreshes
+// when the run begins, takes nothing while it measures, and does it all afterwards.
 func TestNothingIsRefreshedWhileTheOwnNodeMeasures(t *testing.T) {
 	if os.Getenv(soak) == "" {
 		t.Skip("measures for some seconds; make soak sets " + soak)

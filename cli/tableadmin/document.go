@@ -177,6 +177,6 @@ func (c Create) Run(e *command.Env, do sqlshell.Do) error {
 	if err := do(e.Ctx, http.MethodPost, base, d, nil); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(e.Stdout, "%s was made, and is refreshed as soon as a worker takes it.\n", terminal.Shown(c.Name))
+	_, err := fmt.Fprintf(e.Stdout, "%s was made; a worker refreshes it soon.\n", terminal.Shown(c.Name))
 	return err
 }

@@ -168,8 +168,8 @@ func TestCommandsAboutTables(t *testing.T) {
 	}
 }
 
-// TestTablesAreAsAFileSays: what show prints is applied as it is; a second time nothing is changed; files that cannot be
-// meant change nothing.
+// TestTablesAreAsAFileSays: what show prints is applied as it is; a second time nothing is changed; files that cannot
+// be meant change nothing.
 func TestTablesAreAsAFileSays(t *testing.T) {
 	s := &server{tables: map[string]refresh.Table{}}
 	apply := func(text string) (string, int) {
