@@ -19,6 +19,8 @@ LOADSTONE_SOAK=1 go test ./cli -run '^TestNodesThatAreFrozenForReal$' -v -count 
 LOADSTONE_SOAK=1 go test ./cli -run '^(TestPartitions|TestAKilledNodeIsNoticedAtOnce|TestNodesThatGoWrong|TestVersionsApart|TestRunsWaitForRoomOnNodesOfTwoServers)$' -parallel 6 -v -count 1 -timeout 30m
 # A node behind a long way: 200 ms, 2 s, jitter, both directions and one.
 LOADSTONE_SOAK=1 go test ./cli -run '^TestNodesBehindALongWay$' -parallel 4 -v -count 1 -timeout 30m
+# A server that stands still for a minute, and two installations that know the same node.
+LOADSTONE_SOAK=1 go test ./cli -run '^(TestAServerThatStandsStillForAMinute|TestTwoInstallationsWithOneNode)$' -parallel 2 -v -count 1 -timeout 30m
 # The control store is restarted or hangs, or the way to it is cut, under the load of a node in another process.
 LOADSTONE_SOAK=1 go test ./cli -run '^TestTheControlStoreGoesAway$' -parallel 5 -v -count 1 -timeout 30m
 # Servers and nodes are killed in turn: 20 rounds with the limits as they are, 180 with shorter leases.

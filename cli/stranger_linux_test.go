@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/member"
+	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+)
+
+// residentOf is how much memory a process holds, in bytes.
+func residentOf(t *testing.T, p *process) int64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages * int64(os.Getpagesize())
+}
+
+// TestAServerThatStandsStillForAMinute reads nothing of its nodes: another server has its run, nothing waits for it,
+// the node holds no more for that, and it is a server again when it goes on.
+func TestAServerThatStandsStillForAMinute(t *testing.T) {
+	if os.Getenv("LOADSTONE_SOAK") == "" {
+		t.Skip("takes minutes; make soak sets LOADSTONE_SOAK")
+	}
+	t.Parallel()
+	c := newCluster(t)
+	c.awaitNodes(1, 1)
+	const seconds = 90
+	run := c.start(0, seconds, 5*time.Second)
+	epoch, before := c.epoch(run), residentOf(t, c.node.process)
+	stopped := c.servers[0].cmd.Process
+	if err := stopped.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stopped.Signal(syscall.SIGCONT) }()
+	at := time.Now()
+	took := c.taken(run, epoch, at)
+	most := before
+	for time.Since(at) < time.Minute {
+		most = max(most, residentOf(t, c.node.process))
+		time.Sleep(time.Second)
+	}
+	if err := stopped.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	d := c.ways[1].settled(run.RunID, c.servers[1])
+	other := c.ways[0].settled(run.RunID, c.servers[0])
+	var due []int64
+	for _, w := range recorded(t, run.RunID, c.results) {
+		due = append(due, w.due...)
+	}
+	perSecond := mostInASecond(due)
+	t.Logf("taken over after %v; the node had %d MB, and %d at most; at most %d due in a second; %s, %+v", took,
+		before>>20, most>>20, perSecond, d.Status, d.Summary.Accounting)
+	a := d.Summary.Accounting
+	if d.Status != engine.StatusCompleted || other.Status != d.Status || !a.Balanced || a.Recorded != a.Started ||
+		a.Scheduled < 200*seconds*95/100 || perSecond > 204 {
+		t.Errorf("%s and %s, %+v", d.Status, other.Status, a)
+	}
+	if most > before+64<<20 {
+		t.Errorf("the node grew from %d to %d MB", before>>20, most>>20)
+	}
+	c.awaitNodes(0, 1)
+	if t.Failed() {
+		t.Logf("server 0:\n%s\nserver 1:\n%s\nnode:\n%s", c.servers[0].out.String(), c.servers[1].out.String(),
+			c.node.out.String())
+	}
+}
+
+// TestTwoInstallationsWithOneNode: the second is told why it has no node, on its page and in both logs; the run of the
+// first comes to its end with its record. When the first has gone the node is the second's.
+func TestTwoInstallationsWithOneNode(t *testing.T) {
+	if os.Getenv("LOADSTONE_SOAK") == "" {
+		t.Skip("starts two servers; make soak sets LOADSTONE_SOAK")
+	}
+	t.Parallel()
+	n, load := node(t, t.TempDir(), ""), pgtest.Start(t).NewDatabase(t)
+	var servers [2]*process
+	var ways [2]caller
+	var dirs [2]string
+	for i := range servers {
+		dirs[i] = reachable(t)
+		servers[i] = launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dirs[i],
+			"--nodes", n.address, "--local-capacity", "0")
+		ways[i], _, _ = operatorOf(t, dirs[i], servers[i]).signedIn()
+		if i == 0 {
+			until(t, startLimit, func() bool { return takesWork(ways[0]) }, servers[0].out.String)
+		}
+	}
+	run := func(i int) (run engine.Run) {
+		ways[i].do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: own\ntarget:\n  "+
+			"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
+			"workload: {plugin: mix, load_mode: QPS, target_qps: 100, concurrent_connections: 4, duration_seconds: 15, "+
+			"warmup_seconds: 0}\nscaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 2}\n", load)}, &run)
+		return run
+	}
+	first := run(0)
+	ways[0].awaitLoad(first.RunID)
+	var seen []member.Node
+	until(t, startLimit, func() bool {
+		seen = nodesOf(ways[1])
+		return slices.ContainsFunc(seen, func(n member.Node) bool {
+			return strings.Contains(n.OutReason, "works for servers of another control store") &&
+				strings.Contains(n.OutReason, "data directory of its own")
+		})
+	}, func() string { return fmt.Sprintf("%+v", seen) })
+	if !strings.Contains(n.out.String(), "a server of another control store is not let in") ||
+		!strings.Contains(servers[1].out.String(), "works for servers of another control store") {
+		t.Errorf("the logs do not say why:\n%s\n%s", n.out.String(), servers[1].out.String())
+	}
+	d := ways[0].settled(first.RunID, servers[0])
+	if a := d.Summary.Accounting; d.Status != engine.StatusCompleted || !a.Balanced || a.Recorded != a.Started ||
+		a.Recorded != rows(t, dirs[0], first.RunID) || a.Recorded < 1400 {
+		t.Errorf("%s, %+v", d.Status, a)
+	}
+	if lines := bytes.Count([]byte(n.out.String()), []byte("is not let in")); lines > 3 {
+		t.Errorf("the node says it %d times", lines)
+	}
+	if err := servers[0].cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := servers[0].wait(t, time.Minute); err != nil {
+		t.Errorf("the first server ended with %v", err)
+	}
+	until(t, startLimit, func() bool { return takesWork(ways[1]) }, servers[1].out.String)
+	if d := ways[1].settled(run(1).RunID, servers[1]); d.Status != engine.StatusCompleted ||
+		!d.Summary.Accounting.Balanced {
+		t.Errorf("the second's run: %s, %+v", d.Status, d.Summary.Accounting)
+	}
+}
+
+// nodesOf are the nodes as a server shows them.
+func nodesOf(c caller) []member.Node {
+	var list struct{ Nodes []member.Node }
+	c.do("GET", "/api/v1/nodes", nil, &list)
+	return list.Nodes
+}
+
+func takesWork(c caller) bool {
+	return slices.ContainsFunc(nodesOf(c), func(n member.Node) bool { return n.AcceptingWork })
+}
