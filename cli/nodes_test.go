@@ -11,6 +11,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/trace/otlptest"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
@@ -81,9 +82,10 @@ func TestARunIsCarriedByANodeOfAnotherProcess(t *testing.T) {
 	t.Parallel()
 	dir, nodeDir := reachable(t), t.TempDir()
 	load := pgtest.Start(t).NewDatabase(t)
-	n := node(t, nodeDir, "")
+	traces, collector := otlptest.HTTP(t)
+	n := node(t, nodeDir, "", "--otlp-endpoint", collector)
 	served := launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir, "--nodes", n.address,
-		"--local-capacity", "0")
+		"--local-capacity", "0", "--otlp-endpoint", collector, "--log-format", "json")
 	session, _, _ := operatorOf(t, dir, served).signedIn()
 	template := func(seconds int) string {
 		return fmt.Sprintf("name: remote\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  "+
@@ -122,6 +124,7 @@ func TestARunIsCarriedByANodeOfAnotherProcess(t *testing.T) {
 		t.Errorf("%.1f operations per second", d.Summary.QPS)
 	}
 	until(t, time.Minute, func() bool { return spooled(nodeDir) == 0 }, n.out.String)
+	session.traced(run.RunID, traces)
 
 	session.do("POST", "/api/runs", map[string]any{"source": template(300), "start": true}, &run)
 	session.awaitLoad(run.RunID)
@@ -159,4 +162,5 @@ func TestARunIsCarriedByANodeOfAnotherProcess(t *testing.T) {
 	if err := served.wait(t, time.Minute); err != nil {
 		t.Errorf("the server ended with %v", err)
 	}
+	told(t, served.out.String())
 }

@@ -76,6 +76,7 @@ func TestTheTableOfMetricsIsWhatIsExported(t *testing.T) {
 	defer traces.Close(t.Context())
 	b := start(t, func(o *server.Options) {
 		o.Collectors = []prometheus.Collector{meter.NewServer(nil), traces,
+			meter.NewCache(func() meter.CacheState { return meter.CacheState{} }),
 			meter.NewNodes(func() []member.Node { return nil }),
 			admission.New(admission.Options{Nodes: noNodes{}})}
 		o.Tables = noTables{}

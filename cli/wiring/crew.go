@@ -4,11 +4,14 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/loadstone-db/loadstone/cli/input"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/ingest"
+	"github.com/loadstone-db/loadstone/engine/meter"
 	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/trace"
 	"github.com/loadstone-db/loadstone/engine/worker"
 	"github.com/loadstone-db/loadstone/storage/derived"
 	"github.com/loadstone-db/loadstone/storage/postgres"
@@ -47,6 +50,8 @@ type crew struct {
 	store *postgres.Store
 	// own is the node in the same process, if any.
 	own *worker.Node
+	// traces makes spans of refreshes; nil makes none.
+	traces *trace.Tracer
 	// urls are those of the results database.
 	urls func(ctx context.Context) (owner, reader string, err error)
 	// ingest takes runs in, but for where they go; nil where that is not done.
@@ -86,6 +91,18 @@ func (c *crew) close() {
 
 // work refreshes what a claim is about.
 func (c *crew) work(ctx context.Context, claim refresh.Claim, prove func(context.Context) error) (refresh.Result,
+	error) {
+	begin := time.Now()
+	result, err := c.refresh(ctx, claim, prove)
+	run := ""
+	if claim.Table == ingest.Table {
+		run = claim.Subtask
+	}
+	meter.Refreshed(c.traces, claim, run, time.Since(begin), err)
+	return result, err
+}
+
+func (c *crew) refresh(ctx context.Context, claim refresh.Claim, prove func(context.Context) error) (refresh.Result,
 	error) {
 	db, err := c.database(ctx)
 	if err != nil {

@@ -43,7 +43,7 @@ func (s *Services) OpenTables(ctx context.Context, flags RefreshFlags) (*Tables,
 		s.Log.Info().Msg("there are no derived tables: --results-database-url and --results-reader-url name their database")
 		return nil, nil
 	}
-	t := &Tables{s: s, crew: &crew{store: s.Store, own: s.own,
+	t := &Tables{s: s, crew: &crew{store: s.Store, own: s.own, traces: s.traces.Tracer(),
 		ingest: newIngest(s.Store, s.Results, flags.Ingest, s.Runs.Detail),
 		urls: func(ctx context.Context) (string, string, error) {
 			if s.Embedded == nil {
@@ -97,11 +97,14 @@ func (t *Tables) register(ctx context.Context) error {
 
 // Query implements query.Asker.
 func (t *Tables) Query(ctx context.Context, sql string, rows int) (query.Answer, error) {
+	begin := time.Now()
 	db, err := t.Database(ctx)
-	if err != nil {
-		return query.Answer{}, err
+	var answer query.Answer
+	if err == nil {
+		answer, err = db.Query(ctx, sql, rows)
 	}
-	return db.Query(ctx, sql, rows)
+	t.s.Meter.Queried(query.ID(ctx), time.Since(begin), err)
+	return answer, err
 }
 
 // State reads the tables, what is waiting and what is under way.

@@ -128,7 +128,7 @@ func (r *RefreshNode) run(ctx context.Context) error {
 		return err
 	}
 	defer store.Close()
-	c := &crew{store: store, own: r.options.Node,
+	c := &crew{store: store, own: r.options.Node, traces: r.options.Meters.traces.Tracer(),
 		urls: func(context.Context) (string, string, error) { return r.owner, r.reader, nil }}
 	defer c.close()
 	kinds := []refresh.Kind{refresh.SQL}

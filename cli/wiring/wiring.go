@@ -110,6 +110,8 @@ type Services struct {
 	Meter *meter.Server
 	// ownMeter takes what happens on that node, nil without one.
 	ownMeter *meter.Node
+	// collectors are metrics of what this process has, and others may not.
+	collectors []prometheus.Collector
 	// traces sends spans; nil sends none.
 	traces  *otlp.Sender
 	Drivers map[string]target.Driver
@@ -461,7 +463,7 @@ func (s *Services) reach(dsn string) fleet.Reach {
 
 // Collectors are the metrics of the process.
 func (s *Services) Collectors() []prometheus.Collector {
-	all := []prometheus.Collector{s.Meter, meter.NewNodes(s.Roster.Nodes), s.Runs.Doorman()}
+	all := append([]prometheus.Collector{s.Meter, meter.NewNodes(s.Roster.Nodes), s.Runs.Doorman()}, s.collectors...)
 	if s.ownMeter != nil {
 		all = append(all, s.ownMeter)
 	}

@@ -59,6 +59,8 @@ type Server struct {
 	tick, rtt, reconnect, assignment, ready, fetch     prometheus.Histogram
 	disconnects, accepted, rejected, assigned          prometheus.Counter
 	reassigned, affinity, mismatches, failed, fetchedB prometheus.Counter
+	query                                              prometheus.Histogram
+	queryErrors                                        *prometheus.CounterVec
 }
 
 // NewServer returns the metrics of a server, all 0; traces makes spans of what they measure, nil makes none.
@@ -86,6 +88,7 @@ func NewServer(traces *trace.Tracer) *Server {
 	m.mismatches = m.counter("loadstone_artifact_mismatches_total",
 		"Artifacts that were not what was announced: another checksum, another size.")
 	m.failed = m.counter("loadstone_artifact_fetch_failures_total", "Fetches that failed for another reason.")
+	m.queries()
 	return m
 }
 

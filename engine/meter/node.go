@@ -19,7 +19,9 @@ type NodeState struct {
 	// when that is not known.
 	Parts      int
 	SpoolBytes int64
-	FreeBytes  int64
+	// DiskBytes are in the spool altogether, of the BudgetBytes that may be.
+	DiskBytes, BudgetBytes int64
+	FreeBytes              int64
 }
 
 // Worker is the life of a run worker that has ended; times that never came are zero.
@@ -40,6 +42,7 @@ type Node struct {
 	set
 	traces       *trace.Tracer
 	life, cancel prometheus.Histogram
+	deleted      *prometheus.CounterVec
 }
 
 // NewNode returns the metrics of a node, which reads its state anew for each figure; traces makes spans, nil makes
@@ -49,6 +52,12 @@ func NewNode(traces *trace.Tracer, read func() NodeState) *Node {
 	m.life = m.histogram("loadstone_node_run_worker_seconds", "Lives of run workers, from their assignment to their end.",
 		long...)
 	m.cancel = m.histogram("loadstone_node_cancel_seconds", "From hearing STOP to the end of the run worker.", human...)
+	m.deleted = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "loadstone_node_artifacts_deleted_total",
+		Help: "Files of the spool that were deleted, by why."}, []string{"reason"})
+	for _, reason := range []string{"CACHE", "ACKNOWLEDGED", "EXPIRED", "OLDEST"} {
+		m.deleted.WithLabelValues(reason)
+	}
+	m.set = append(m.set, m.deleted)
 	for _, g := range []struct {
 		name, help string
 		of         func(NodeState) float64
@@ -67,6 +76,10 @@ func NewNode(traces *trace.Tracer, read func() NodeState) *Node {
 			func(s NodeState) float64 { return float64(s.Parts) }},
 		{"loadstone_node_spool_bytes", "Bytes of artifacts that no server has acknowledged.",
 			func(s NodeState) float64 { return float64(s.SpoolBytes) }},
+		{"loadstone_node_spool_used_bytes", "Bytes of all files of the spool: being written, waiting, and kept for a while.",
+			func(s NodeState) float64 { return float64(s.DiskBytes) }},
+		{"loadstone_node_spool_budget_bytes", "Most bytes that the spool may hold.",
+			func(s NodeState) float64 { return float64(s.BudgetBytes) }},
 		{"loadstone_node_disk_free_bytes", "Free space of the spool's disk; -1 when unknown.",
 			func(s NodeState) float64 { return float64(s.FreeBytes) }},
 	} {
@@ -81,6 +94,9 @@ func truth(b bool) float64 {
 	}
 	return 0
 }
+
+// Deleted implements worker.Meter.
+func (m *Node) Deleted(reason string) { m.deleted.WithLabelValues(reason).Inc() }
 
 // Ended implements worker.Meter.
 func (m *Node) Ended(w Worker) {

@@ -23,6 +23,16 @@ type Answer struct {
 	ElapsedMs float64 `json:"elapsed_ms"`
 }
 
+type idKey struct{}
+
+// WithID gives a query the name by which its caller knows it.
+func WithID(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, idKey{}, id)
+}
+
+// ID is the name of a query, empty when its caller has given it none.
+func ID(ctx context.Context) string { id, _ := ctx.Value(idKey{}).(string); return id }
+
 // Asker answers queries: one statement that reads, with at most so many rows.
 type Asker interface {
 	Query(ctx context.Context, sql string, rows int) (Answer, error)

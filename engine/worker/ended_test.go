@@ -13,6 +13,8 @@ import (
 // slowEnd lets a second pass between the last word of a run worker and its end.
 type slowEnd struct{}
 
+func (slowEnd) Deleted(string) {}
+
 func (slowEnd) Ended(meter.Worker) { time.Sleep(time.Second) }
 
 // TestAnEndThatIsAcknowledgedAtOnceIsForgotten: a node that drains would wait for it until its limit.

@@ -12,6 +12,8 @@ import (
 type Meter interface {
 	// Ended is the end of a run worker.
 	Ended(meter.Worker)
+	// Deleted is a file of the spool that was deleted for that reason.
+	Deleted(reason string)
 }
 
 // measure tells the meter of a run worker that has ended.
@@ -35,6 +37,7 @@ func (n *Node) State() meter.NodeState {
 	if free, _, ok := artifact.Space(filepath.Dir(n.opts.SpoolDir)); ok {
 		s.FreeBytes = free
 	}
+	s.DiskBytes, s.BudgetBytes = n.disk.state()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s.RunWorkers, s.Parts, s.Draining = len(n.held), len(n.parts), n.draining || n.drainAsked

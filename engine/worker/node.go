@@ -125,6 +125,9 @@ func NewNode(opts Options) *Node {
 	n.stored, n.early, n.waits = map[string]bool{}, map[string]bool{}, map[workerKey]int{}
 	n.disk = newSpool(opts.SpoolDir, spoolBytes(opts.SpoolDir, opts.SpoolBytes), max(opts.KeepStored, 0), opts.Log,
 		n.readyEarly, n.gone)
+	if opts.Meter != nil {
+		n.disk.deleted = opts.Meter.Deleted
+	}
 	n.lifetime, n.end = context.WithCancel(context.Background())
 	n.resources.Store(&engine.Resources{})
 	return n

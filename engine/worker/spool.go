@@ -27,6 +27,8 @@ type spool struct {
 	gone func(keys []string)
 	// remove is os.Remove, or fails in tests.
 	remove func(path string) error
+	// deleted is told of files that the budget has deleted, and why; nil is told nothing.
+	deleted func(reason string)
 
 	mu sync.Mutex
 	b  *budget.Budget
@@ -103,6 +105,13 @@ func (s *spool) apply(h budget.Happening) (refused bool) {
 	return !d.granted
 }
 
+// state is how much lies in the spool, in whichever state, and how much may.
+func (s *spool) state() (bytes, most int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Used(), s.b.Policy().Budget
+}
+
 // doing is what one happening leads to. It has the spool's mu.
 type doing struct {
 	*spool
@@ -119,6 +128,9 @@ func (d *doing) apply(h budget.Happening) {
 		case budget.Delete:
 			d.log.Debug().Str("work_id", a.Key).Str("reason", string(a.Why)).Msg("a file of the spool goes")
 			d.drop(a.Key)
+			if d.deleted != nil {
+				d.deleted(string(a.Why))
+			}
 		case budget.Announce:
 			if made, ok := d.made[a.Key]; ok { // else what an announcement before it led to has done it
 				delete(d.made, a.Key)

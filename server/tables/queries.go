@@ -151,7 +151,7 @@ func queries(a *api.API, t Tables) {
 				return nil, err
 			}
 			defer done()
-			ctx = asking
+			ctx = query.WithID(asking, id)
 		}
 		answer, err := t.Query(ctx, in.Body.SQL, in.Body.MaxRows)
 		if err != nil && errors.Is(context.Cause(ctx), errCancelled) {

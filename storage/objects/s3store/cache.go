@@ -38,10 +38,11 @@ type cache struct {
 	room  func() error
 	log   zerolog.Logger
 
-	mu   sync.Mutex
-	used int64
-	at   map[string]*list.Element
-	all  *list.List // of *kept, most recently used first
+	mu           sync.Mutex
+	used         int64
+	hits, misses int64
+	at           map[string]*list.Element
+	all          *list.List // of *kept, most recently used first
 }
 
 type kept struct {
@@ -91,6 +92,17 @@ func openCache(dir string, limit int64, room func() error, log zerolog.Logger) (
 	return c, nil
 }
 
+// CacheState is how full the cache is, and how often it had what was asked for.
+type CacheState struct{ Bytes, Limit, Hits, Misses int64 }
+
+// Cache is the state of the cache on disk.
+func (s *Store) Cache() CacheState {
+	c := s.cache
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return CacheState{c.used, c.limit, c.hits, c.misses}
+}
+
 // has reports whether a block is kept.
 func (c *cache) has(p place) bool {
 	c.mu.Lock()
@@ -103,8 +115,9 @@ func (c *cache) get(p place) []byte {
 	path := p.path()
 	c.mu.Lock()
 	e := c.at[path]
-	if e != nil {
+	if c.misses++; e != nil {
 		c.all.MoveToFront(e)
+		c.hits, c.misses = c.hits+1, c.misses-1
 	}
 	c.mu.Unlock()
 	if e == nil {
