@@ -258,6 +258,9 @@ const (
 	maxBackoff   = 5 * time.Second
 )
 
+// jitter is a pause of that length at most, and of half of it at least.
+func jitter(pause time.Duration) time.Duration { return pause - rand.N(pause/2+1) }
+
 // connect opens the slot's connection, trying until it succeeds or the slot
 // should leave. It waits for pause first; the pauses double, with jitter so that a
 // thousand slots do not knock at once.
@@ -275,7 +278,7 @@ func (s *slot) connect(g *Group, pause time.Duration) bool {
 		}
 	}()
 	for {
-		if pause > 0 && !s.wait(g, g.clock.now()+int64(pause/2+rand.N(pause))) || g.overdue(g.clock.now()) {
+		if pause > 0 && !s.wait(g, g.clock.now()+int64(jitter(pause))) || g.overdue(g.clock.now()) {
 			return false
 		}
 		select {

@@ -34,9 +34,9 @@
 //
 // # What is not played
 //
-// A run worker of an AUTO or BOUNDED run that joins because the rate is missed: the others are told
-// to bear less at the same time as it is told to bear more, so that for as long as one of them does
-// not hear it, more than the rate is offered. Stages, searches, clocks that are off, and slow disks.
+// A run worker of an AUTO or BOUNDED run that joins because the rate is missed (its course is that of
+// engine/crew's own test, and of the orchestrator's in virtual time).
+// Stages, searches, clocks that are off, and slow disks.
 //
 // # A seed that fails
 //
