@@ -30,6 +30,8 @@ LOADSTONE_KILLS=180 LOADSTONE_LEASE=1500ms go test ./cli -run '^TestRoundsOfKill
 LOADSTONE_SOAK=1 go test ./cli -run '^(TestServersAndANodeRefreshOneTable|TestNothingIsRefreshedWhileTheOwnNodeMeasures)$' -v -count 1 -timeout 20m
 # A hundred thousand claims of 64 claimers, and an hour of claims beside a transaction that stays open (in ten minutes).
 LOADSTONE_SOAK=1 go test ./storage/postgres -run '^(TestManyClaimers|TestClaimsBesideAnOldTransaction)$' -v -count 1 -timeout 40m
+# Workers of refreshes stand still for 130 s or are killed, at each step of a refresh.
+LOADSTONE_SOAK=1 go test ./storage/derived -run '^(TestWorkersThatStandStillOrDie|TestARestartOfPostgres)$' -v -count 1 -timeout 30m
 # make test leaves the race detector out of the programs that tests start, and of TPC-C.
 LOADSTONE_SOAK=1 go test -race ./cli -run '^(TestTwoServersShareAControlStore|TestAKilledServersRun.*)$' -v -count 1 -timeout 30m
 LOADSTONE_SOAK=1 go test -race ./plugins/bundled -run '^TestTpcc' -v -count 1 -timeout 30m

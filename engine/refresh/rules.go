@@ -12,8 +12,8 @@ import (
 )
 
 // The life of a claim. SelfStop is so much shorter than Life that a holder who hears nothing has stopped before
-// anybody else may begin.
-const (
+// anybody else may begin. Nobody but tests of processes changes them, before anything begins.
+var (
 	Heartbeat = 30 * time.Second
 	SelfStop  = 90 * time.Second
 	Life      = 2 * time.Minute

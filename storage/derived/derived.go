@@ -18,6 +18,8 @@ package derived
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -62,7 +64,8 @@ type Database struct {
 func Open(ctx context.Context, ownerDSN, readerDSN string) (*Database, error) {
 	owner, err := pool(ctx, ownerDSN, 6, map[string]string{"search_path": "tables, rollup",
 		// A writer that stands still in a transaction loses it before its claim can have expired.
-		"idle_in_transaction_session_timeout": "60s", "lock_timeout": "30s"})
+		"idle_in_transaction_session_timeout": fmt.Sprintf("%dms", (refresh.SelfStop * 2 / 3).Milliseconds()),
+		"lock_timeout":                        "30s"})
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +107,24 @@ func (d *Database) Close() { d.reader.Close(); d.owner.Close() }
 // schemaLock is the key of the advisory lock under which the schema changes.
 const schemaLock = 0x72657375 // "resu"
 
+// apply brings the schema up to date for the reader. Where it is already nothing is locked: a worker that stands still
+// in a transaction must not hold up a server that starts.
 func (d *Database) apply(ctx context.Context) error {
+	sum := sha256.New()
+	for _, f := range sql.Results() {
+		_, _ = fmt.Fprintf(sum, "%q %q\n", f.Name, f.Text)
+	}
+	want := hex.EncodeToString(sum.Sum(nil))
+	var there bool
+	err := d.owner.QueryRow(ctx, `SELECT to_regclass('staging.applied') IS NOT NULL AND to_regnamespace('tables') IS NOT NULL
+		AND to_regnamespace('rollup') IS NOT NULL`).Scan(&there)
+	if err == nil && there {
+		err = d.owner.QueryRow(ctx, `SELECT EXISTS (SELECT FROM staging.applied
+			WHERE reader_role = $1 AND schema_sha256 = $2)`, d.readerRole, want).Scan(&there)
+	}
+	if err != nil || there {
+		return err
+	}
 	role := pgx.Identifier{d.readerRole}.Sanitize()
 	return pgx.BeginFunc(ctx, d.owner, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", schemaLock); err != nil {
@@ -122,7 +142,15 @@ func (d *Database) apply(ctx context.Context) error {
 				return err
 			}
 		}
-		return nil
+		if _, err := tx.Exec(ctx, `CREATE TABLE IF NOT EXISTS staging.applied (reader_role text PRIMARY KEY,
+			schema_sha256 text NOT NULL)`); err != nil {
+			return err
+		}
+		// Another version may have been there before, for other readers.
+		_, err := tx.Exec(ctx, `WITH others AS (DELETE FROM staging.applied WHERE schema_sha256 <> $2 AND reader_role <> $1)
+			INSERT INTO staging.applied VALUES ($1, $2)
+			ON CONFLICT (reader_role) DO UPDATE SET schema_sha256 = excluded.schema_sha256`, d.readerRole, want)
+		return err
 	})
 }
 
@@ -131,7 +159,8 @@ type unreadable struct{ error }
 
 func (u *unreadable) Unwrap() error { return u.error }
 
-// failed adds what was being done; a database that is away is store.ErrUnavailable.
+// failed adds what was being done; a database that is away, or where somebody else holds what is needed, is
+// store.ErrUnavailable.
 func failed(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -145,7 +174,7 @@ func failed(doing string, err error) error {
 	var broken *net.OpError
 	if errors.As(err, &connecting) || errors.As(err, &broken) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.As(err, &refused) && (refused.Code[:2] == "57" && refused.Code != "57014" ||
-			refused.Code[:2] == "53" || refused.Code[:2] == "08") {
+			refused.Code[:2] == "53" || refused.Code == "55P03" || refused.Code[:2] == "08") {
 		return fmt.Errorf("%s: %w: %w", doing, store.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
@@ -182,6 +211,9 @@ func (d *Database) fenced(ctx context.Context, c refresh.Claim, prove func(conte
 		if err := f(tx); err != nil {
 			return err
 		}
-		return prove(ctx)
+		if err := prove(ctx); err != nil {
+			return err
+		}
+		return d.at(stepProved)
 	})
 }

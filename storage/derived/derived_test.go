@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -22,7 +23,13 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
+func TestMain(m *testing.M) {
+	if os.Getenv(workerEnv) != "" {
+		worker()
+		return
+	}
+	goleak.VerifyTestMain(pgtest.M{M: m})
+}
 
 // open returns the results database, emptied.
 func open(t *testing.T) (d *derived.Database, owner, reader *pgx.Conn) {
@@ -38,7 +45,7 @@ func open(t *testing.T) (d *derived.Database, owner, reader *pgx.Conn) {
 		`TRUNCATE rollup.runs, rollup.execution_runs, rollup.slow_executions, staging.fences, staging.partitions,
 			staging.contents, staging.live_runs CASCADE;
 		DROP TABLE rollup.executions;
-		DROP SCHEMA tables CASCADE`, pgx.QueryExecModeSimpleProtocol); err != nil {
+		DROP SCHEMA tables CASCADE; DROP TABLE staging.applied`, pgx.QueryExecModeSimpleProtocol); err != nil {
 		t.Fatal(err)
 	}
 	again, err := derived.Open(t.Context(), ownerDSN, readerDSN)

@@ -27,8 +27,12 @@ const executionColumns = `seq bigint NOT NULL, due_at timestamptz NOT NULL, star
 	kind text NOT NULL, statement_id text NOT NULL, error_class text, error_code text, error_message text,
 	server_query_id text`
 
-// The steps of taking executions in, at each of which a test may let the process end.
+// The steps of taking executions in and of making tables, at each of which a test may let the process end.
 const (
+	stepRead     = "read"
+	stepReplaced = "replaced"
+	stepProved   = "proved"
+	stepReady    = "ready"
 	stepCreate   = "create"
 	stepCopy     = "copy"
 	stepIdentify = "identify"

@@ -49,12 +49,21 @@ func (d *Database) Materialize(ctx context.Context, t refresh.Table, c refresh.C
 	}
 	stage, err := d.stage(ctx, c, columns, query, &r)
 	defer func() { d.unstage(ctx, stage) }()
+	if err == nil {
+		err = d.at(stepRead)
+	}
 	if err != nil {
 		return refresh.Result{}, err
 	}
 	err = d.fenced(ctx, c, prove, func(tx pgx.Tx) error {
-		return d.replace(ctx, tx, t, columns, changes, r.Mode, stage)
+		if err := d.replace(ctx, tx, t, columns, changes, r.Mode, stage); err != nil {
+			return err
+		}
+		return d.at(stepReplaced)
 	})
+	if err == nil {
+		err = d.at(stepReady)
+	}
 	return r, failed("replacing the rows of a derived table", err)
 }
 

@@ -44,6 +44,8 @@ type Postgres struct {
 
 	mu    sync.Mutex
 	child *postmaster
+
+	making sync.Mutex // the results database and its logins: Postgres changes no role twice at a time
 }
 
 // Start finds the binaries, makes the cluster with its databases unless they

@@ -29,6 +29,8 @@ func (pg *Postgres) AddReader(ctx context.Context, name string) (dsn string, err
 	if _, _, err := pg.Results(ctx); err != nil {
 		return "", err
 	}
+	pg.making.Lock()
+	defer pg.making.Unlock()
 	conn, err := pgx.Connect(ctx, pg.place.dsn("postgres", superuser))
 	if err != nil {
 		return "", fmt.Errorf("connecting to make a login: %w", err)
@@ -51,6 +53,8 @@ func (pg *Postgres) AddReader(ctx context.Context, name string) (dsn string, err
 
 // RemoveReader removes such a login, and ends its sessions.
 func (pg *Postgres) RemoveReader(ctx context.Context, name string) error {
+	pg.making.Lock()
+	defer pg.making.Unlock()
 	conn, err := pgx.Connect(ctx, pg.place.dsn("postgres", superuser))
 	if err != nil {
 		return fmt.Errorf("connecting to remove a login: %w", err)

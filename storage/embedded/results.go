@@ -24,6 +24,8 @@ var harmless = []string{"random", "clock_timestamp", "timeofday", "gen_random_uu
 // Results makes the results database and its roles, where they are missing, and returns how its owner and its reader
 // connect.
 func (pg *Postgres) Results(ctx context.Context) (owner, reader string, err error) {
+	pg.making.Lock()
+	defer pg.making.Unlock()
 	conn, err := pgx.Connect(ctx, pg.place.dsn("postgres", superuser))
 	if err != nil {
 		return "", "", fmt.Errorf("connecting to make the results database: %w", err)
