@@ -78,8 +78,9 @@ func worker() {
 		return err
 	})
 	q := refreshrows.Queue{Pool: pool}
-	keeper := refresher.Start(refresher.Options{Store: q, Workers: 1, Name: fmt.Sprintf("process-%d", os.Getpid()),
-		Log: zerolog.New(os.Stdout), Work: func(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (
+	keeper := refresher.Start(refresher.Options{Store: q, Workers: 1, Role: refresh.Server,
+		Name: fmt.Sprintf("process-%d", os.Getpid()),
+		Log:  zerolog.New(os.Stdout), Work: func(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (
 			refresh.Result, error) {
 			table, err := q.DynamicTable(ctx, c.Table)
 			if err != nil {
@@ -181,6 +182,11 @@ func newFault(t *testing.T, name string, shorter int) *fault {
 	server := pgtest.Start(t)
 	f := &fault{t: t, name: name, shorter: shorter, control: server.NewDatabase(t)}
 	f.owner, f.reader = server.Results(t)
+	// As many workers at a time are more than the readers of one server.
+	admin := connect(t, server.DSN("postgres"))
+	if _, err := admin.Exec(t.Context(), "ALTER ROLE results_reader CONNECTION LIMIT 150"); err != nil {
+		t.Fatal(err)
+	}
 	err := schema.Apply(t.Context(), f.control)
 	if err == nil {
 		f.q.Pool, err = pgxpool.New(t.Context(), f.control)
@@ -283,8 +289,11 @@ func TestWorkersThatStandStillOrDie(t *testing.T) {
 		}
 	}
 	var group sync.WaitGroup
+	atOnce := make(chan struct{}, 12) // each has up to nine connections to the results database
 	for i, c := range cases {
 		group.Go(func() {
+			atOnce <- struct{}{}
+			defer func() { <-atOnce }()
 			t.Run(fmt.Sprintf("%v at %s, %d", c.s, c.step, i), func(t *testing.T) {
 				newFault(t, fmt.Sprintf("faults %d", i), shorter).suffer(c.step, c.s)
 			})
