@@ -164,7 +164,33 @@ export const tableRoutes: Route[] = [
   [
     'GET',
     /^\/api\/v1\/tables$/,
-    () => ({ at: iso(Date.now()), tables: [...tables.values()], pending: [pending], claims: [claim] }),
+    () => ({
+      at: iso(Date.now()),
+      tables: [...tables.values()],
+      pending: [pending],
+      claims: [claim],
+      workers: [
+        {
+          worker_id: claim.worker_id,
+          role: 'SERVER',
+          host: 'bench-1',
+          kinds: ['SQL', 'INGEST'],
+          slots: 2,
+          waits_for: '',
+          seen_at: iso(Date.now()),
+        },
+        {
+          worker_id: 'bench-2-91c0aa17',
+          role: 'NODE',
+          host: 'bench-2',
+          kinds: ['SQL'],
+          slots: 4,
+          waits_for: 'a run is carried on this machine',
+          seen_at: iso(Date.now()),
+        },
+      ],
+      nobody: '',
+    }),
   ],
   [
     'POST',

@@ -107,10 +107,12 @@ export function TablesPage() {
         >
           {(d) => (
             <>
+              {d.nobody && <Notice tone="warn">{d.nobody}</Notice>}
               <div className="toolbar">
                 <SearchBox value={text} placeholder="Search tables" onChange={setText} />
               </div>
               <List list={d} now={now} search={text} />
+              <Workers list={d} />
               <section className="panel" aria-label="Dependencies">
                 <header>
                   <h2>Which table reads which</h2>
@@ -122,6 +124,54 @@ export function TablesPage() {
         </Load>
       </div>
     </>
+  );
+}
+
+/** Who refreshes, and what each of them holds. */
+function Workers({ list }: { list: DerivedTableList }) {
+  if (list.workers.length === 0) return null;
+  return (
+    <section className="panel" aria-label="Workers">
+      <header>
+        <h2>Who refreshes</h2>
+      </header>
+      <div className="table-wrap" tabIndex={0} role="group" aria-label="Workers, a table that scrolls">
+        <table className="table dense cards">
+          <thead>
+            <tr>
+              <th>Worker</th>
+              <th>Does</th>
+              <th>Holds</th>
+            </tr>
+          </thead>
+          <tbody>
+            {list.workers.map((w) => {
+              const holds = list.claims.filter((c) => c.worker_id === w.worker_id);
+              return (
+                <tr key={w.worker_id}>
+                  <td>
+                    <span className="mono">{w.host || w.worker_id}</span>
+                    <span className="second">
+                      {w.role === 'NODE' ? 'node' : 'server'} {w.worker_id}
+                    </span>
+                  </td>
+                  <td data-label="Does">
+                    {w.kinds.map((k) => (k === 'INGEST' ? 'runs' : 'tables')).join(' and ')}, {w.slots} at a time
+                  </td>
+                  <td data-label="Holds">
+                    {holds.length > 0 ? (
+                      holds.map((c) => c.dynamic_table + (c.subtask ? ` ${c.subtask}` : '')).join(', ')
+                    ) : (
+                      <span className="muted">{w.waits_for ? `nothing: ${w.waits_for}` : 'nothing'}</span>
+                    )}
+                  </td>
+                </tr>
+              );
+            })}
+          </tbody>
+        </table>
+      </div>
+    </section>
   );
 }
 
