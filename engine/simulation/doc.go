@@ -28,15 +28,16 @@
 // and the sum of all snapshots against that in another order, some of them twice; and that nobody
 // issues who has spoken with the owner of a run since it was stopped. TestSeededBugsAreFound takes out
 // fencing, the deadline, the removal of duplicates, stops, the counting of snapshots by their
-// number, the ids by which the store knows events again, the expiry of leases, the bounds of nodes, and the answers
-// to what is wanted of runs, one at a time. When everything is over nobody may write anything any more, hold room on
+// number, the ids by which the store knows events again, the expiry of leases, the bounds of nodes, the answers
+// to what is wanted of runs, what nodes hear of other rates, and the order in which a part is written and
+// acknowledged, one at a time. When everything is over nobody may write anything any more, hold room on
 // a node, or keep a part for a server.
 //
 // # What is not played
 //
 // A run worker of an AUTO or BOUNDED run that joins because the rate is missed (its course is that of
 // engine/crew's own test, and of the orchestrator's in virtual time).
-// Stages, searches, clocks that are off, and slow disks.
+// Stages of connections, searches, servers' own nodes, clocks that are off, and slow disks of nodes.
 //
 // # A seed that fails
 //

@@ -32,7 +32,11 @@ func (s *simulation) fault() {
 	n := s.nodes[s.w.chance.IntN(len(s.nodes))]
 	srv := s.servers[len(s.servers)-1]
 	long := s.long()
-	switch s.w.chance.IntN(12) {
+	switch s.w.chance.IntN(13) {
+	case 12:
+		s.w.note("the results' disk is slow for %v", long)
+		s.diskSlow.Store(int64(20 * time.Second))
+		s.w.after(long, func() { s.diskSlow.Store(0) })
 	case 0, 1:
 		s.partition(srv, n, long)
 	case 2:
@@ -237,6 +241,7 @@ func (s *simulation) heal() {
 	s.w.note("everything is healed")
 	s.calm.Store(true)
 	s.storeAway, s.storeSlow = false, 0
+	s.diskSlow.Store(0)
 	for _, n := range s.nodes {
 		n.revive()
 		n.unfreeze()

@@ -264,6 +264,7 @@ func (l *played) complete(now time.Time, cut bool) error {
 
 func (l *played) Collect(s *engine.WorkerSnapshot) {
 	_ = l.p.node.awake(context.Background())
+	l.p.node.sim.model.follows(l.run)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()

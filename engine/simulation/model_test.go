@@ -14,12 +14,16 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
+	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
 // promptly is within what a node hears of a stop that speaks with the owner of the run: it repeats
 // how the run stands every 5 s.
 const promptly = 12 * time.Second
+
+// followed is within what who speaks with the owner of a run follows its stages.
+const followed = 20 * time.Second
 
 // tolerated is what sums of rates may be wrong by.
 const tolerated = 1e-6
@@ -151,6 +155,42 @@ func (m *model) issued(l *played, now time.Time) {
 	if !stopped.IsZero() && touched.Sub(since) > promptly {
 		m.sim.w.violated(7, "%s of %s on %s issues an operation %v after the run was stopped, and %v after its owner spoke "+
 			"with it", l.worker, l.run, l.p.node.name, now.Sub(stopped), now.Sub(touched))
+	}
+}
+
+// follows holds the rates of the loads that hear of their owner against the stage that the run is in (invariant 3): who
+// speaks with the owner for a while bears no more of a higher stage.
+func (m *model) follows(run string) {
+	sc := m.sim.runs[run]
+	if len(sc.Workload.Stages) == 0 {
+		return
+	}
+	stored, err := m.sim.store.Run(context.Background(), run)
+	if err != nil || stored.Status != engine.StatusRunning || stored.WarmupEndTime.IsZero() {
+		return
+	}
+	// A ramp is told in pieces, each by its end; here nothing rises by and by.
+	now, most := time.Now(), 0.0
+	soon := now.Sub(stored.WarmupEndTime.Time) + 2*scaling.StageRamp
+	for at := soon - followed; ; at += time.Second {
+		since := min(at, soon)
+		if most = max(most, sc.Workload.RateAt(since)); since != at {
+			break
+		}
+	}
+	sum, of := 0.0, ""
+	for _, l := range m.of(run) {
+		since, touched := l.p.together(run)
+		l.mu.Lock()
+		if l.begun && !l.stopped && !l.p.dead.Load() && now.Sub(since) > followed && now.Sub(touched) < 2*time.Second {
+			sum += l.rate
+			of += fmt.Sprintf(" %s@%s=%.3f", l.worker, l.p.node.name, l.rate)
+		}
+		l.mu.Unlock()
+	}
+	if sum > most+0.01*most+tolerated {
+		m.sim.w.violated(3, "%.3f/s are offered of %s, whose stages were at most %.3f/s for %v:%s", sum, run, most, followed,
+			of)
 	}
 }
 

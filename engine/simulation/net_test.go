@@ -313,6 +313,17 @@ func (e serverEnd) Send(ctx context.Context, m control.ToNode) error {
 			return nil
 		}
 	}
+	if e.s.wire.node.sim.without == withoutTargets {
+		switch t := m.(type) {
+		case control.RunEvent:
+			if t.Event.Type == engine.EventSetWorkerTarget && t.Event.Data.Reason != string(engine.TargetInitial) {
+				return nil
+			}
+		case control.RunState:
+			t.Targets = nil
+			m = t
+		}
+	}
 	if a, ok := m.(control.AssignRun); ok {
 		a.Clock = nil // it does not travel
 		m = a

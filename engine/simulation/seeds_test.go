@@ -144,6 +144,8 @@ func TestSeededBugsAreFound(t *testing.T) {
 		{withoutKeys, "invariant 7:", 120},
 		{withoutLapse, "invariant 2:", 120},
 		{withoutRooms, "invariant 1:", 80},
+		{withoutDurability, "invariant 6:", 80},
+		{withoutTargets, "invariant 3:", 80},
 		{withoutAnswers, "invariant 8:", 80},
 	} {
 		t.Run(string(tc.missing), func(t *testing.T) {

@@ -33,12 +33,14 @@ const (
 	withoutFencing       without = "fencing"
 	withoutDeadline      without = "deadline"
 	withoutDeduplication without = "deduplication"
-	withoutStop          without = "stop"     // nodes never hear that a run is to end
-	withoutCounting      without = "counting" // a snapshot counts as often as it comes
-	withoutKeys          without = "keys"     // the store does not know an event again
-	withoutRooms         without = "rooms"    // nodes hold more than they can
-	withoutAnswers       without = "answers"  // what is wanted of a run is never answered
-	withoutLapse         without = "lapse"    // all leases of an owner are renewed, those of runs that nobody carries too
+	withoutStop          without = "stop"       // nodes never hear that a run is to end
+	withoutCounting      without = "counting"   // a snapshot counts as often as it comes
+	withoutKeys          without = "keys"       // the store does not know an event again
+	withoutDurability    without = "durability" // a part counts as stored before it is
+	withoutTargets       without = "targets"    // nodes never hear of another rate
+	withoutRooms         without = "rooms"      // nodes hold more than they can
+	withoutAnswers       without = "answers"    // what is wanted of a run is never answered
+	withoutLapse         without = "lapse"      // all leases of an owner are renewed, whoever carries them
 )
 
 // mostVirtual is how long everything that was accepted may take to end once faults are healed: the
@@ -72,6 +74,8 @@ type simulation struct {
 	calm      atomic.Bool
 	storeAway bool
 	storeSlow time.Duration
+	// diskSlow is what writing a part into the results takes at most.
+	diskSlow atomic.Int64
 	// ambiguous: one call in so many is committed and its answer lost; lateCommits: or is committed when its answer
 	// is lost already. locked is what waits for such a one, by run.
 	ambiguous, lateCommits int
@@ -179,12 +183,15 @@ func (s *simulation) begin(id string) {
 	case 2:
 		sc.Scaling.Mode = engine.ScalingAuto
 	}
-	if s.w.oneIn(4) {
+	if s.w.oneIn(4) || s.without == withoutAnswers {
 		s.w.after(s.w.between(2*time.Second, 2*time.Minute), func() { s.stopRun(id) })
 	}
 	shares, err := scaling.Shares(sc)
 	if err != nil {
 		s.t.Fatal(err)
+	}
+	if sc.Scaling.Elastic() && s.w.oneIn(2) {
+		s.stages(&sc.Workload, rate)
 	}
 	s.runs[id] = sc
 	if err := s.store.CreateRun(context.Background(), engine.Run{RunID: id, ResultID: id, RunName: id, Scenario: sc,
@@ -257,8 +264,31 @@ func (s *simulation) asks(do func(ctx context.Context)) {
 	}()
 }
 
-// target is the most that a run may offer.
-func (s *simulation) target(run string) float64 { return *s.runs[run].Workload.TargetQPS }
+// stages has a rate change a few times, up to the highest.
+func (s *simulation) stages(w *engine.Workload, highest float64) {
+	w.TargetQPS, w.DurationSeconds = nil, 0
+	for range 2 + s.w.chance.IntN(3) {
+		level := 1 + float64(s.w.chance.IntN(int(highest)))
+		st := engine.Stage{DurationSeconds: float64(5 + s.w.chance.IntN(40)), TargetQPS: &level, Ramp: engine.RampStep}
+		if s.w.oneIn(2) {
+			st.Ramp = engine.RampLinear
+		}
+		w.Stages = append(w.Stages, st)
+		w.DurationSeconds += st.DurationSeconds
+	}
+}
+
+// target is the most that a run may ever offer.
+func (s *simulation) target(run string) (most float64) {
+	w := s.runs[run].Workload
+	if w.TargetQPS != nil {
+		return *w.TargetQPS
+	}
+	for _, st := range w.Stages {
+		most = max(most, st.Level())
+	}
+	return most
+}
 
 // boot starts a server of an owner.
 func (s *simulation) boot(owner string) {

@@ -360,6 +360,21 @@ func (r keptResults) Put(ctx context.Context, a engine.Artifact, from artifact.S
 	if r.srv.dead.Load() {
 		return store.ErrUnavailable
 	}
+	sim := r.srv.sim
+	if slow := sim.diskSlow.Load(); slow > 0 {
+		took := time.Duration(sim.chanceOf(fmt.Sprint(a.Name, time.Now().UnixNano())).Int64N(slow))
+		if sim.without == withoutDurability {
+			return nil // before it is there, and then it never is
+		}
+		select {
+		case <-time.After(took):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if r.srv.dead.Load() {
+			return store.ErrUnavailable
+		}
+	}
 	return r.Results.Put(ctx, a, from)
 }
 

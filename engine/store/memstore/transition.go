@@ -110,7 +110,7 @@ func (r *run) append(events []engine.Event) ([]engine.Event, error) {
 			return nil, err
 		}
 		if e.EventID != "" && slices.ContainsFunc(r.events, func(o eventRow) bool { return o.EventID == e.EventID }) {
-			return nil, conflict(fmt.Sprintf("The event %s is there already.", e.EventID), "")
+			return nil, conflict("An event of the change is there already.", "")
 		}
 		if e.EventID == "" {
 			e.EventID = newID()
