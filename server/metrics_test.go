@@ -121,7 +121,7 @@ func TestTheDashboardAndTheRulesNameWhatIsExported(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range regexp.MustCompile(`loadstone_[a-z_]+`).FindAllString(string(text), -1) {
+		for _, name := range regexp.MustCompile(`loadstone_[a-z0-9_]+`).FindAllString(string(text), -1) {
 			seen++
 			base := name
 			for _, suffix := range []string{"_bucket", "_count", "_sum"} {
