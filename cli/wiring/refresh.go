@@ -39,6 +39,10 @@ func (s *Services) OpenTables(ctx context.Context, flags RefreshFlags) (*Tables,
 	if err != nil {
 		return nil, err
 	}
+	if s.Embedded != nil && owner != "" {
+		return nil, engine.InvalidField("--results-database-url", "needs --database-url",
+			"the embedded Postgres has a results database of its own")
+	}
 	if s.Embedded == nil && owner == "" {
 		s.Log.Info().Msg("there are no derived tables: --results-database-url and --results-reader-url name their database")
 		return nil, nil
@@ -53,6 +57,9 @@ func (s *Services) OpenTables(ctx context.Context, flags RefreshFlags) (*Tables,
 			defer cancel()
 			return s.Embedded.Results(ctx)
 		}}}
+	if err := t.checkExternal(ctx); err != nil {
+		return nil, err
+	}
 	if err := t.register(ctx); err != nil {
 		return nil, err
 	}
@@ -62,6 +69,22 @@ func (s *Services) OpenTables(ctx context.Context, flags RefreshFlags) (*Tables,
 		Name: s.owner, Role: refresh.Server, Host: hostname(), Busy: Undisturbed(s.own), Log: s.Log})
 	s.onClose(func(context.Context) error { keeper.Close(); return nil })
 	return t, nil
+}
+
+// checkExternal opens a results database that is not Loadstone's own, so that a server does not start with one that
+// can never be used. One that is away may come.
+func (t *Tables) checkExternal(ctx context.Context) error {
+	if t.s.Embedded != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	_, err := t.Database(ctx)
+	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+		t.s.Log.Warn().Err(err).Msg("the results database is away; runs are taken in when it is there")
+		return nil
+	}
+	return err
 }
 
 // Database opens the results database, once.

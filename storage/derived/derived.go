@@ -60,33 +60,36 @@ type Database struct {
 	fault func(step string) error
 }
 
-// Open connects as the owner and as the reader, and brings the schema up to date.
+// Open connects as the owner and as the reader, and brings the schema up to date. What somebody has to change is an
+// error of the field that names the database or the role; of one that is away it is store.ErrUnavailable.
 func Open(ctx context.Context, ownerDSN, readerDSN string) (*Database, error) {
-	owner, err := pool(ctx, ownerDSN, 6, map[string]string{"search_path": "tables, rollup",
+	owner, err := pool(ctx, ownerFlag, ownerDSN, 6, map[string]string{"search_path": "tables, rollup",
 		// A writer that stands still in a transaction loses it before its claim can have expired.
 		"idle_in_transaction_session_timeout": fmt.Sprintf("%dms", (refresh.SelfStop * 2 / 3).Milliseconds()),
 		"lock_timeout":                        "30s"})
 	if err != nil {
 		return nil, err
 	}
-	reader, err := pool(ctx, readerDSN, 6, map[string]string{"search_path": "tables, rollup",
+	reader, err := pool(ctx, readerFlag, readerDSN, 6, map[string]string{"search_path": "tables, rollup",
 		"default_transaction_read_only": "on", "idle_in_transaction_session_timeout": "60s"})
 	if err != nil {
 		owner.Close()
 		return nil, err
 	}
 	d := &Database{owner: owner, reader: reader, readerRole: reader.Config().ConnConfig.User}
-	if err := d.apply(ctx); err != nil {
-		d.Close()
-		return nil, failed("applying the schema of the results database", err)
+	for _, step := range []func(context.Context) error{d.checkOwner, d.checkReader, d.apply, d.checkSame} {
+		if err := step(ctx); err != nil {
+			d.Close()
+			return nil, err
+		}
 	}
 	return d, nil
 }
 
-func pool(ctx context.Context, dsn string, most int32, params map[string]string) (*pgxpool.Pool, error) {
-	config, err := pgxpool.ParseConfig(dsn)
+func pool(ctx context.Context, flag, dsn string, most int32, params map[string]string) (*pgxpool.Pool, error) {
+	config, err := parsed(flag, dsn)
 	if err != nil {
-		return nil, errors.New("the URL of the results database cannot be read")
+		return nil, err
 	}
 	config.MaxConns, config.MaxConnIdleTime = most, time.Minute
 	config.ConnConfig.RuntimeParams["application_name"] = "loadstone"
@@ -123,10 +126,10 @@ func (d *Database) apply(ctx context.Context) error {
 			WHERE reader_role = $1 AND schema_sha256 = $2)`, d.readerRole, want).Scan(&there)
 	}
 	if err != nil || there {
-		return err
+		return failed("applying the schema of the results database", err)
 	}
 	role := pgx.Identifier{d.readerRole}.Sanitize()
-	return pgx.BeginFunc(ctx, d.owner, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, d.owner, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", schemaLock); err != nil {
 			return err
 		}
@@ -152,6 +155,15 @@ func (d *Database) apply(ctx context.Context) error {
 			ON CONFLICT (reader_role) DO UPDATE SET schema_sha256 = excluded.schema_sha256`, d.readerRole, want)
 		return err
 	})
+	var said *pgconn.PgError
+	if errors.As(err, &said) && said.Code == "42704" {
+		return invalidURL(readerFlag, err, "names a role of another server than "+ownerFlag+": "+said.Message,
+			"name the same database, as its reader")
+	}
+	if errors.As(err, &said) && said.Code == "42501" {
+		return connecting(ownerFlag, err)
+	}
+	return failed("applying the schema of the results database", err)
 }
 
 // unreadable is an error of what is taken in, and none of the database.
@@ -173,9 +185,10 @@ func failed(doing string, err error) error {
 	}
 	var broken *net.OpError
 	if errors.As(err, &connecting) || errors.As(err, &broken) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, io.EOF) || pgconn.SafeToRetry(err) ||
 		errors.As(err, &refused) && (refused.Code[:2] == "57" && refused.Code != "57014" ||
 			refused.Code[:2] == "53" || refused.Code == "55P03" || refused.Code[:2] == "08") {
-		return fmt.Errorf("%s: %w: %w", doing, store.ErrUnavailable, err)
+		return fmt.Errorf("%s: %w", doing, away(err))
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }

@@ -30,6 +30,9 @@ type Secure struct {
 	Host string
 	// User may make tables in the database of its name, and is whom a certificate has to name.
 	User string
+	// Admin is how the superuser connects, over the socket. Roles of the databases "results" and "control", when
+	// those are made, sign in with passwords.
+	Admin string
 	// Authority signs the server's certificate and those of its users.
 	Authority *Authority
 }
@@ -84,7 +87,8 @@ func StartSecure(t testing.TB) *Secure {
 	stop(pg)
 	cert, key := s.Authority.Issue(t, Identity{Name: "server", Address: s.Host})
 	for name, text := range map[string]string{"tls.crt": cert, "tls.key": key, "tls-ca.crt": s.Authority.PEM,
-		"tls-hba.conf": "local all all trust\nhostssl all all 127.0.0.0/8 cert\n"} {
+		"tls-hba.conf": "local all all trust\nhostssl results,control,nowhere all 127.0.0.0/8 scram-sha-256\n" +
+		"hostssl all all 127.0.0.0/8 cert\n"} {
 		path := filepath.Join(cluster, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -97,6 +101,7 @@ func StartSecure(t testing.TB) *Secure {
 		"ssl_key_file": "tls.key",
 		"ssl_ca_file":  "tls-ca.crt", "hba_file": filepath.Join(cluster, "tls-hba.conf")})
 	t.Cleanup(func() { stop(pg) })
+	s.Admin = pg.DSN("postgres")
 	return s
 }
 

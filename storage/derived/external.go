@@ -1,0 +1,177 @@
+package derived
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// The flags that name the results database.
+const (
+	ownerFlag  = "--results-database-url"
+	readerFlag = "--results-reader-url"
+)
+
+// oldest is the oldest version of Postgres that the schema can be applied to.
+const oldest = 14
+
+// checkOwner refuses a database that cannot hold results: it is the control store's, or not the owner's to change.
+func (d *Database) checkOwner(ctx context.Context) error {
+	var role, name string
+	var version int
+	var create, standby, control bool
+	var foreign []string
+	err := d.owner.QueryRow(ctx, `SELECT current_user::text, current_database()::text,
+			current_setting('server_version_num')::int / 10000,
+			has_database_privilege(current_database(), 'CREATE'), pg_is_in_recovery(),
+			EXISTS (SELECT FROM pg_class WHERE relname = 'run_status' AND relkind = 'r' AND relnamespace = (
+				SELECT relnamespace FROM pg_class WHERE relname = 'schema_version' AND relkind = 'r' LIMIT 1)),
+			ARRAY(SELECT nspname::text FROM pg_namespace WHERE nspname IN ('rollup', 'tables', 'staging')
+				AND NOT pg_has_role(nspowner, 'USAGE') ORDER BY 1)`).
+		Scan(&role, &name, &version, &create, &standby, &control, &foreign)
+	switch {
+	case err != nil:
+		return connecting(ownerFlag, err)
+	case control:
+		return engine.InvalidField(ownerFlag, fmt.Sprintf("names the database %q, which is a control store", name),
+			"results are kept apart from it, so that nobody who reads them reaches it: CREATE DATABASE results OWNER "+role)
+	case version < oldest:
+		return engine.InvalidField(ownerFlag, fmt.Sprintf("names a Postgres %d", version),
+			fmt.Sprintf("the results database needs %d or later", oldest))
+	case standby:
+		return engine.InvalidField(ownerFlag, "names a standby, which cannot be written to", "name the primary")
+	case len(foreign) > 0:
+		return engine.InvalidField(ownerFlag,
+			fmt.Sprintf("names a database whose schema %s is somebody else's", strings.Join(foreign, ", ")),
+			"connect as its owner, or name an empty database")
+	case !create:
+		var missing int
+		if err := d.owner.QueryRow(ctx, `SELECT 3 - count(*)::int FROM pg_namespace
+				WHERE nspname IN ('rollup', 'tables', 'staging')`).Scan(&missing); err != nil {
+			return connecting(ownerFlag, err)
+		}
+		if missing > 0 {
+			return engine.InvalidField(ownerFlag, fmt.Sprintf("names a role that may not make schemas in %q", name),
+				fmt.Sprintf("GRANT CREATE ON DATABASE %s TO %s", pgx.Identifier{name}.Sanitize(), pgx.Identifier{role}.Sanitize()))
+		}
+	}
+	return nil
+}
+
+// checkReader refuses a role that may do more than read: what users write is executed as that role.
+func (d *Database) checkReader(ctx context.Context) error {
+	owner := d.owner.Config().ConnConfig.User
+	var role, name string
+	var may []string
+	err := d.reader.QueryRow(ctx, `SELECT current_user::text, current_database()::text, ARRAY(SELECT what FROM pg_roles r,
+			LATERAL (VALUES (r.rolsuper, 'is a superuser'), (r.rolcreaterole, 'may make roles'),
+				(r.rolcreatedb, 'may make databases'), (r.rolreplication, 'may replicate'),
+				(r.rolbypassrls, 'passes row security by'),
+				(NOT r.rolsuper AND EXISTS (SELECT FROM pg_roles o WHERE o.rolname = $1 AND pg_has_role(o.oid, 'MEMBER')),
+					'may act as the owner'),
+				(NOT r.rolsuper AND has_database_privilege(current_database(), 'CREATE'), 'may make schemas'),
+				(NOT r.rolsuper AND EXISTS (SELECT FROM pg_roles p WHERE starts_with(p.rolname, 'pg_')
+					AND p.rolname NOT IN ('pg_database_owner') AND pg_has_role(p.oid, 'MEMBER')), 'is a member of roles of Postgres')
+			) AS v (holds, what) WHERE r.rolname = current_user AND v.holds)`, owner).Scan(&role, &name, &may)
+	switch {
+	case err != nil:
+		return connecting(readerFlag, err)
+	case role == owner:
+		may = []string{"is the owner"}
+	case len(may) == 0:
+		return nil
+	}
+	return engine.InvalidField(readerFlag, fmt.Sprintf("names the role %q, which %s", role, strings.Join(may, ", ")),
+		"what users write is executed as that role, so it may connect and nothing else: CREATE ROLE results_reader LOGIN")
+}
+
+// checkSame refuses a reader of another database. The schema has a number of its own, which is made here.
+func (d *Database) checkSame(ctx context.Context) error {
+	const look = "SELECT coalesce(obj_description(to_regnamespace('rollup'), 'pg_namespace'), '')"
+	var own, seen string
+	if err := d.owner.QueryRow(ctx, look).Scan(&own); err != nil {
+		return connecting(ownerFlag, err)
+	}
+	if err := d.reader.QueryRow(ctx, look).Scan(&seen); err != nil {
+		return connecting(readerFlag, err)
+	}
+	if own != seen {
+		return engine.InvalidField(readerFlag, "names another database than "+ownerFlag, "name the same one, as its reader")
+	}
+	return nil
+}
+
+// connecting is an error of the first connections of a role: what somebody has to change is said in words.
+func connecting(flag string, err error) error {
+	var said *pgconn.PgError
+	var unknown x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	var record tls.RecordHeaderError
+	switch {
+	case errors.As(err, &said):
+		switch said.Code {
+		case "28P01", "28000":
+			return &engine.Error{Code: engine.CodeInvalid, Cause: err, Message: "The results database refuses the login of " +
+				flag + ".", Hint: "Check user and password there, and pg_hba.conf: " + said.Message + "."}
+		case "3D000":
+			return invalidURL(flag, err, "names a database that does not exist", "CREATE DATABASE results OWNER …")
+		case "42501":
+			return invalidURL(flag, err, "names a role that may not do that: "+said.Message,
+				"the owner owns the database or has CREATE on it, the reader has CONNECT")
+		}
+	case errors.As(err, &unknown), errors.As(err, &host), errors.As(err, &invalid):
+		return invalidURL(flag, err, "leads to a server whose certificate is not accepted: "+lastOf(err),
+			"sslmode=verify-full checks the host's name, with the authority in sslrootcert=FILE")
+	case errors.As(err, &record), strings.Contains(err.Error(), "server refused TLS connection"):
+		return invalidURL(flag, err, "asks for TLS, which the server does not speak", "set up TLS there, or sslmode=disable")
+	}
+	return failed("opening the results database", err)
+}
+
+func invalidURL(flag string, err error, message, hint string) error {
+	e := engine.InvalidField(flag, message, hint)
+	e.Cause = err
+	return e
+}
+
+// lastOf is the innermost error's text.
+func lastOf(err error) string {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err.Error()
+		}
+		err = inner
+	}
+}
+
+// away is the error of a results database that cannot be reached.
+func away(err error) error {
+	return &engine.Error{Code: engine.CodeUnavailable, Message: "The results database cannot be reached.",
+		Hint:  "Try again in a few seconds; runs go on, and are taken in when it is back.",
+		Cause: errors.Join(store.ErrUnavailable, err)}
+}
+
+// parsed reads the URL of one of the roles. What cannot be read may hold a password: it is not repeated.
+func parsed(flag, dsn string) (*pgxpool.Config, error) {
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		why := "is not the URL of a database"
+		if text := lastOf(err); strings.Contains(text, "no such file") || strings.Contains(text, "certificate") {
+			why = "names a certificate that cannot be read"
+		}
+		return nil, engine.InvalidField(flag, why, "postgres://user:password@host:5432/database?sslmode=verify-full")
+	}
+	return config, nil
+}
