@@ -37,7 +37,8 @@ func (o *outside) do(t *testing.T, statements ...string) {
 
 // url is how a role signs in, its name being its password.
 func (o *outside) url(role, database string) string {
-	return fmt.Sprintf("postgres://%s:%s@%s:5432/%s?sslmode=verify-full&sslrootcert=%s", role, role, o.Host, database, o.ca)
+	return fmt.Sprintf("postgres://%s:%s@%s:5432/%s?sslmode=verify-full&sslrootcert=%s", role, role, o.Host, database,
+		o.ca)
 }
 
 func startOutside(t *testing.T) *outside {
@@ -106,7 +107,8 @@ func TestAResultsDatabaseOfSomebodyElses(t *testing.T) {
 		refused(readers, what, keeper, o.url(role, "results"))
 	}
 	in := connect(t, o.url("keeper", "control"))
-	if _, err := in.Exec(t.Context(), "CREATE TABLE run_status (id int); CREATE TABLE schema_version (id int)"); err != nil {
+	if _, err := in.Exec(t.Context(),
+		"CREATE TABLE run_status (id int); CREATE TABLE schema_version (id int)"); err != nil {
 		t.Fatal(err)
 	}
 	refused(owners, "a control store", o.url("keeper", "control"), o.url("reader", "control"))
@@ -117,7 +119,8 @@ func TestAResultsDatabaseOfSomebodyElses(t *testing.T) {
 	}
 	t.Run("used", func(t *testing.T) { o.used(t, keeper, reader) })
 	refusedLater := func(reader string) {
-		if d, err := derived.Open(t.Context(), keeper, reader); err == nil || !strings.Contains(err.Error(), "another database") {
+		if d, err := derived.Open(t.Context(), keeper, reader); err == nil ||
+			!strings.Contains(err.Error(), "another database") {
 			t.Errorf("a reader of another database: %v, %v", d, err)
 		}
 	}
