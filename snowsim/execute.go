@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/loadstone-db/loadstone/snowsim/history"
 	"github.com/loadstone-db/loadstone/snowsim/plan"
 	"github.com/loadstone-db/loadstone/snowsim/protocol"
+	"github.com/loadstone-db/loadstone/snowsim/stage"
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 )
 
@@ -118,6 +120,15 @@ func (j *job) tag(view *plan.Session) string {
 
 func (j *job) execute(sql string, view *plan.Session, record *history.Record) error {
 	s, one := j.server, j.session
+	about, err := s.stages.Read(view.User, sql)
+	switch {
+	case err != nil:
+		return err
+	case about != nil && about.Insert == "":
+		return j.onStage(about)
+	case about != nil:
+		sql, j.req.Bindings = about.Insert, about.Bindings
+	}
 	binds, err := protocol.ReadBindings(j.req.Bindings)
 	if err != nil {
 		return err
@@ -160,6 +171,19 @@ func (j *job) execute(sql string, view *plan.Session, record *history.Record) er
 	record.BytesScanned = result.Bytes
 	j.bytesSent = result.Bytes
 	j.succeed(result, p.Type)
+	return nil
+}
+
+// onStage answers a statement that concerns files alone: those of a PUT are stored by the driver.
+func (j *job) onStage(about *stage.Statement) error {
+	result := protocol.NewResult(j.limits(), []plan.Column{plan.Text("name"), plan.Text("result")})
+	for _, name := range about.Removed {
+		result.Row([]any{name, "removed"})
+	}
+	j.kind = plan.Select
+	j.succeed(result, plan.Select)
+	data, _ := j.answer.Data.(map[string]any)
+	maps.Copy(data, about.Data)
 	return nil
 }
 

@@ -23,6 +23,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/snowsim/history"
 	"github.com/loadstone-db/loadstone/snowsim/plan"
+	"github.com/loadstone-db/loadstone/snowsim/stage"
 	"github.com/loadstone-db/loadstone/snowsim/translate"
 	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
@@ -191,6 +192,7 @@ type Server struct {
 	history    *history.Store
 	journal    *history.Journal // nil without HistoryFile
 	faults     *faults
+	stages     stage.Area
 	users      map[string]*user
 	log        zerolog.Logger
 
@@ -295,6 +297,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 }
 
 func (s *Server) closePools() {
+	s.stages.Close()
 	for _, pool := range []*pgxpool.Pool{s.pool, s.catalog} {
 		if pool != nil {
 			pool.Close()

@@ -2,15 +2,18 @@ package wiring
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/loadstone-db/loadstone/cli/input"
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/export"
 	"github.com/loadstone-db/loadstone/engine/ingest"
 	"github.com/loadstone-db/loadstone/engine/meter"
 	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/trace"
 	"github.com/loadstone-db/loadstone/engine/worker"
 	"github.com/loadstone-db/loadstone/storage/derived"
@@ -56,6 +59,8 @@ type crew struct {
 	urls func(ctx context.Context) (owner, reader string, err error)
 	// ingest takes runs in, but for where they go; nil where that is not done.
 	ingest *ingest.Ingest
+	// export takes them to the results connection; nil where there is none.
+	export func(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (refresh.Result, error)
 
 	mu   sync.Mutex
 	open *derived.Database
@@ -95,7 +100,7 @@ func (c *crew) work(ctx context.Context, claim refresh.Claim, prove func(context
 	begin := time.Now()
 	result, err := c.refresh(ctx, claim, prove)
 	run := ""
-	if claim.Table == ingest.Table {
+	if claim.Table == ingest.Table || claim.Table == export.Table {
 		run = claim.Subtask
 	}
 	meter.Refreshed(c.traces, claim, run, time.Since(begin), err)
@@ -104,6 +109,13 @@ func (c *crew) work(ctx context.Context, claim refresh.Claim, prove func(context
 
 func (c *crew) refresh(ctx context.Context, claim refresh.Claim, prove func(context.Context) error) (refresh.Result,
 	error) {
+	if claim.Table == export.Table {
+		if c.export == nil {
+			// Others have one: to them it is left.
+			return refresh.Result{}, fmt.Errorf("this process has no --results-connection: %w", store.ErrUnavailable)
+		}
+		return c.export(ctx, claim, prove)
+	}
 	db, err := c.database(ctx)
 	if err != nil {
 		return refresh.Result{}, err

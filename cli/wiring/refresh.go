@@ -18,8 +18,9 @@ import (
 
 // RefreshFlags say who keeps derived tables fresh, and where they are.
 type RefreshFlags struct {
-	RefreshWorkers int      `name:"refresh-workers" default:"2" placeholder:"N" env:"LOADSTONE_REFRESH_WORKERS" help:"How many derived tables and finished runs this server works on at a time; 0 leaves it to others (default: 2)."`
-	Ingest         []string `name:"ingest" enum:"executions" placeholder:"WHAT" env:"LOADSTONE_INGEST" help:"What else finished runs bring into the results database: executions (each single one, as the table executions). The same on all servers."`
+	RefreshWorkers    int      `name:"refresh-workers" default:"2" placeholder:"N" env:"LOADSTONE_REFRESH_WORKERS" help:"How many derived tables and finished runs this server works on at a time; 0 leaves it to others (default: 2)."`
+	Ingest            []string `name:"ingest" enum:"executions" placeholder:"WHAT" env:"LOADSTONE_INGEST" help:"What else finished runs bring into the results database: executions (each single one, as the table executions). The same on all servers."`
+	ResultsConnection string   `name:"results-connection" placeholder:"NAME" env:"LOADSTONE_RESULTS_CONNECTION" help:"Take the single executions of finished runs to this saved Snowflake connection, too: by stage and COPY INTO, into QUERY_EXECUTIONS of its schema. The same on all servers."`
 	ResultsFlags
 	QueryFlags
 }
@@ -60,7 +61,7 @@ func (s *Services) OpenTables(ctx context.Context, flags RefreshFlags) (*Tables,
 	if err := t.checkExternal(ctx); err != nil {
 		return nil, err
 	}
-	if err := t.register(ctx); err != nil {
+	if err := t.register(ctx, flags.ResultsConnection); err != nil {
 		return nil, err
 	}
 	s.onClose(func(context.Context) error { t.crew.close(); return nil })
@@ -93,12 +94,19 @@ func (t *Tables) Database(ctx context.Context) (*derived.Database, error) {
 }
 
 // register makes the bundled tables, and brings those of an earlier version up to date.
-func (t *Tables) register(ctx context.Context) error {
+func (t *Tables) register(ctx context.Context, connection string) error {
 	state, err := t.s.Store.RefreshState(ctx, 1)
 	if err != nil {
 		return err
 	}
-	for _, table := range derived.Bundled() {
+	if err := t.openExport(ctx, state.Tables, connection); err != nil {
+		return err
+	}
+	tables := derived.Bundled()
+	if connection != "" {
+		tables = append(tables, exportTable())
+	}
+	for _, table := range tables {
 		i := slices.IndexFunc(state.Tables, func(known refresh.Table) bool { return known.Name == table.Name })
 		switch {
 		case i < 0:

@@ -88,7 +88,7 @@ func StartSecure(t testing.TB) *Secure {
 	cert, key := s.Authority.Issue(t, Identity{Name: "server", Address: s.Host})
 	for name, text := range map[string]string{"tls.crt": cert, "tls.key": key, "tls-ca.crt": s.Authority.PEM,
 		"tls-hba.conf": "local all all trust\nhostssl results,control,nowhere all 127.0.0.0/8 scram-sha-256\n" +
-		"hostssl all all 127.0.0.0/8 cert\n"} {
+			"hostssl all all 127.0.0.0/8 cert\n"} {
 		path := filepath.Join(cluster, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

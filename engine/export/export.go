@@ -1,0 +1,418 @@
+// Package export takes the single executions of finished runs into a Snowflake account: each part of the record as
+// Parquet files on a stage, and from there with COPY INTO the table QUERY_EXECUTIONS.
+//
+// A part is known by its run and its SHA-256. Its rows come with the line in LOADSTONE_PARTS that says so, in one
+// transaction, so that a part that was taken in is not taken in again, and one that was taken in by half is not there.
+// Who comes with a higher epoch of the claim writes it into LOADSTONE_RUNS; every transaction holds that row, and
+// one of a lower epoch changes nothing.
+package export
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/rollup"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+// Table is the derived table of kind INGEST that says what of it is there.
+const Table = "exported_executions"
+
+// mostRows are in one file on the stage: some 30 MB.
+const mostRows = 500_000
+
+// Store is what is known of runs.
+type Store interface {
+	Artifacts(ctx context.Context, runID string) ([]engine.Artifact, error)
+}
+
+// Record reads the parts of runs.
+type Record interface {
+	Open(ctx context.Context, runID, name string) (io.ReadSeekCloser, int64, error)
+	ReadExecutions(ctx context.Context, runID, name string, fn func(*rollup.Executions) error) error
+}
+
+// Account is a database that takes files in through a stage.
+type Account interface {
+	Exec(ctx context.Context, sql ...string) error
+	Query(ctx context.Context, sql string, args ...any) (*target.ResultSet, error)
+	target.Stager
+}
+
+// Export takes runs out.
+type Export struct {
+	Store  Store
+	Record Record
+	Detail func(ctx context.Context, runID string) (engine.RunDetail, error)
+	// Account is asked for each run: it may have been changed.
+	Account Account
+
+	made atomic.Bool
+}
+
+// schema is what is made in the schema of the connection.
+var schema = []string{`CREATE TABLE IF NOT EXISTS QUERY_EXECUTIONS (RUN_ID VARCHAR NOT NULL, PART VARCHAR NOT NULL,
+	SEQ NUMBER(18,0) NOT NULL, DUE_AT TIMESTAMP_NTZ NOT NULL, STARTED_AT TIMESTAMP_NTZ NOT NULL,
+	APP_ELAPSED_MS FLOAT NOT NULL, SCHEDULE_LAG_MS FLOAT NOT NULL, POOL_WAIT_MS FLOAT NOT NULL,
+	DECODE_NS NUMBER(18,0) NOT NULL, CONNECTION_ID NUMBER(18,0) NOT NULL, STEP NUMBER(9,0) NOT NULL,
+	ROW_COUNT NUMBER(18,0) NOT NULL, RETRIES NUMBER(9,0) NOT NULL, STATEMENT_POSITION NUMBER(9,0) NOT NULL,
+	WARMUP BOOLEAN NOT NULL, SUCCESS BOOLEAN NOT NULL, ROLLED_BACK BOOLEAN NOT NULL, WORKER_ID VARCHAR NOT NULL,
+	QUERY_KIND VARCHAR NOT NULL, STATEMENT_ID VARCHAR NOT NULL, ERROR_CLASS VARCHAR, ERROR_CODE VARCHAR,
+	ERROR_MESSAGE VARCHAR, SERVER_QUERY_ID VARCHAR)`,
+	`CREATE TABLE IF NOT EXISTS LOADSTONE_PARTS (RUN_ID VARCHAR NOT NULL, PART VARCHAR NOT NULL, SHA256 VARCHAR NOT NULL,
+	ROW_COUNT NUMBER(18,0) NOT NULL)`,
+	`CREATE TABLE IF NOT EXISTS LOADSTONE_RUNS (RUN_ID VARCHAR NOT NULL, EPOCH NUMBER(18,0) NOT NULL)`}
+
+// row is an execution as it is in a file; columns are found by their names.
+type row struct {
+	RunID         string  `parquet:"RUN_ID,dict"`
+	Part          string  `parquet:"PART,dict"`
+	Seq           int64   `parquet:"SEQ"`
+	DueAt         int64   `parquet:"DUE_AT,timestamp(microsecond)"`
+	StartedAt     int64   `parquet:"STARTED_AT,timestamp(microsecond)"`
+	ElapsedMs     float64 `parquet:"APP_ELAPSED_MS"`
+	LagMs         float64 `parquet:"SCHEDULE_LAG_MS"`
+	WaitMs        float64 `parquet:"POOL_WAIT_MS"`
+	DecodeNs      int64   `parquet:"DECODE_NS"`
+	Connection    int64   `parquet:"CONNECTION_ID"`
+	Step          int32   `parquet:"STEP"`
+	Rows          int64   `parquet:"ROW_COUNT"`
+	Retries       int32   `parquet:"RETRIES"`
+	Position      int32   `parquet:"STATEMENT_POSITION"`
+	Warmup        bool    `parquet:"WARMUP"`
+	Success       bool    `parquet:"SUCCESS"`
+	RolledBack    bool    `parquet:"ROLLED_BACK"`
+	Worker        string  `parquet:"WORKER_ID,dict"`
+	Kind          string  `parquet:"QUERY_KIND,dict"`
+	Statement     string  `parquet:"STATEMENT_ID,dict"`
+	ErrorClass    *string `parquet:"ERROR_CLASS,optional,dict"`
+	ErrorCode     *string `parquet:"ERROR_CODE,optional,dict"`
+	ErrorMessage  *string `parquet:"ERROR_MESSAGE,optional,dict"`
+	ServerQueryID *string `parquet:"SERVER_QUERY_ID,optional"`
+}
+
+// Run takes out the run of a claim, or removes it from the account when it is gone.
+func (e *Export) Run(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (r refresh.Result,
+	err error) {
+	if err := e.begin(ctx, c); err != nil {
+		return r, err
+	}
+	_, err = e.Detail(ctx, c.Subtask)
+	if errors.Is(err, store.ErrNotFound) || engine.HasCode(err, engine.CodeNotFound) {
+		return refresh.Result{Gone: true, Note: "The run was deleted."}, e.drop(ctx, c, prove)
+	}
+	if err != nil {
+		return r, fmt.Errorf("reading run %s: %w", c.Subtask, err)
+	}
+	artifacts, err := e.Store.Artifacts(ctx, c.Subtask)
+	if err != nil {
+		return r, fmt.Errorf("listing the parts of run %s: %w", c.Subtask, err)
+	}
+	known, err := e.known(ctx, c.Subtask)
+	if err != nil {
+		return r, err
+	}
+	r.Mode, r.Unchanged = refresh.Incremental, true
+	var problems []string
+	total := 0
+	for _, a := range artifacts {
+		if a.Kind != artifact.KindExecutions {
+			continue
+		}
+		total++
+		there := known[a.Name]
+		delete(known, a.Name)
+		if there == a.SHA256 {
+			continue
+		}
+		rows, size, problem, err := e.part(ctx, c, a, prove)
+		if err != nil {
+			return r, err
+		}
+		if problem != "" {
+			problems = append(problems, problem)
+			continue
+		}
+		r.Rows, r.Bytes, r.Unchanged = r.Rows+rows, r.Bytes+size, false
+	}
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		if err := e.forget(ctx, c, name, prove); err != nil {
+			return r, err
+		}
+		r.Unchanged = false
+	}
+	if len(problems) > 0 {
+		r.Note = fmt.Sprintf("%d of %d parts could not be read: %s", len(problems), total, strings.Join(problems, " "))
+	}
+	return r, nil
+}
+
+// begin makes the tables, and notes the epoch of a claim: lower ones write nothing from now on.
+func (e *Export) begin(ctx context.Context, c refresh.Claim) error {
+	if !e.made.Load() {
+		if err := e.Account.Exec(ctx, schema...); err != nil {
+			return fmt.Errorf("making the tables of the results connection: %w", err)
+		}
+		e.made.Store(true)
+	}
+	return e.Account.Together(ctx, func(t target.Together) error {
+		epoch, err := epochOf(ctx, t, c.Subtask)
+		switch {
+		case err != nil:
+			return err
+		case epoch > c.Epoch:
+			return lost(c)
+		case epoch < 0:
+			return t.Exec(ctx, "INSERT INTO LOADSTONE_RUNS (RUN_ID, EPOCH) VALUES (?, ?)", c.Subtask, c.Epoch)
+		}
+		return t.Exec(ctx, "UPDATE LOADSTONE_RUNS SET EPOCH = ? WHERE RUN_ID = ? AND EPOCH < ?", c.Epoch, c.Subtask, c.Epoch)
+	})
+}
+
+func lost(c refresh.Claim) error {
+	return fmt.Errorf("writing %s %s at epoch %d: %w", c.Table, c.Subtask, c.Epoch, store.ErrClaimLost)
+}
+
+// epochOf is the highest epoch that has begun with a run, -1 before the first.
+func epochOf(ctx context.Context, t target.Together, runID string) (int64, error) {
+	rs, err := t.Query(ctx, "SELECT MAX(EPOCH) FROM LOADSTONE_RUNS WHERE RUN_ID = ?", runID)
+	if err != nil {
+		return 0, err
+	}
+	if len(rs.Rows) == 0 || rs.Rows[0][0] == nil {
+		return -1, nil
+	}
+	return number(rs.Rows[0][0])
+}
+
+func number(v any) (int64, error) {
+	n, err := strconv.ParseFloat(fmt.Sprint(v), 64)
+	if err != nil {
+		return 0, fmt.Errorf("the account answers %q for a number: %w", fmt.Sprint(v), err)
+	}
+	return int64(n), nil
+}
+
+// together runs f in a transaction that holds the run for the claim's epoch; prove is called before its end.
+func (e *Export) together(ctx context.Context, c refresh.Claim, prove func(context.Context) error,
+	f func(target.Together) error) error {
+	return e.Account.Together(ctx, func(t target.Together) error {
+		// The change of nothing locks the row until the end.
+		if err := t.Exec(ctx, "UPDATE LOADSTONE_RUNS SET EPOCH = EPOCH WHERE RUN_ID = ?", c.Subtask); err != nil {
+			return err
+		}
+		epoch, err := epochOf(ctx, t, c.Subtask)
+		if err == nil && epoch != c.Epoch {
+			err = lost(c)
+		}
+		if err == nil {
+			err = f(t)
+		}
+		if err == nil && prove != nil {
+			err = prove(ctx)
+		}
+		return err
+	})
+}
+
+// known are the parts that are there of a run, with their checksums.
+func (e *Export) known(ctx context.Context, runID string) (map[string]string, error) {
+	rs, err := e.Account.Query(ctx, "SELECT PART, SHA256 FROM LOADSTONE_PARTS WHERE RUN_ID = ?", runID)
+	if err != nil {
+		return nil, fmt.Errorf("looking which parts are there: %w", err)
+	}
+	known := map[string]string{}
+	for _, r := range rs.Rows {
+		known[fmt.Sprint(r[0])] = fmt.Sprint(r[1])
+	}
+	return known, nil
+}
+
+// folder is where the files of a run are on the stage.
+func folder(runID string) string {
+	sum := sha256.Sum256([]byte(runID))
+	return "loadstone/" + hex.EncodeToString(sum[:16])
+}
+
+func wipe(ctx context.Context, t target.Together, runID, part string) error {
+	for _, table := range []string{"QUERY_EXECUTIONS", "LOADSTONE_PARTS"} {
+		sql, args := "DELETE FROM "+table+" WHERE RUN_ID = ?", []any{runID}
+		if part != "" {
+			sql, args = sql+" AND PART = ?", append(args, part)
+		}
+		if err := t.Exec(ctx, sql, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Export) drop(ctx context.Context, c refresh.Claim, prove func(context.Context) error) error {
+	err := e.together(ctx, c, prove, func(t target.Together) error { return wipe(ctx, t, c.Subtask, "") })
+	if err == nil {
+		err = e.Account.Exec(ctx, "REMOVE '@~/"+folder(c.Subtask)+"'")
+	}
+	if err != nil {
+		return fmt.Errorf("removing run %s from the results connection: %w", c.Subtask, err)
+	}
+	return nil
+}
+
+func (e *Export) forget(ctx context.Context, c refresh.Claim, part string, prove func(context.Context) error) error {
+	return e.together(ctx, c, prove, func(t target.Together) error { return wipe(ctx, t, c.Subtask, part) })
+}
+
+// part takes one part out: its files first, which count once they are copied.
+func (e *Export) part(ctx context.Context, c refresh.Claim, a engine.Artifact, prove func(context.Context) error) (
+	rows, size int64, problem string, err error) {
+	if problem, err = e.check(ctx, a); err != nil || problem != "" {
+		return 0, 0, problem, err
+	}
+	at := folder(c.Subtask) + "/" + strconv.FormatInt(c.Epoch, 10)
+	var files []string
+	f := newFile()
+	flush := func() error {
+		if f.rows == 0 {
+			return nil
+		}
+		content, err := f.end()
+		if err != nil {
+			return err
+		}
+		name := fmt.Sprintf("%.16s-%d.parquet", a.SHA256, len(files))
+		files, size = append(files, "'"+name+"'"), size+int64(len(content))
+		f = newFile()
+		return e.Account.Put(ctx, at+"/"+name, content)
+	}
+	var sending error
+	err = e.Record.ReadExecutions(ctx, c.Subtask, a.Name, func(x *rollup.Executions) error {
+		if sending = f.add(c.Subtask, a.Name, x); sending == nil && f.rows >= mostRows {
+			sending = flush()
+		}
+		rows += int64(len(x.DueNs))
+		return sending
+	})
+	switch {
+	case err != nil && sending == nil && ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable):
+		return 0, 0, a.Name + " is damaged.", nil
+	case err != nil:
+		return 0, 0, "", fmt.Errorf("taking out part %s of run %s: %w", a.Name, c.Subtask, err)
+	}
+	if err = flush(); err == nil {
+		err = e.copy(ctx, c, a, at, files, rows, prove)
+	}
+	if err == nil {
+		// What a worker that ended has left goes, too.
+		err = e.Account.Exec(ctx, "REMOVE '@~/"+at+"'")
+	}
+	if err != nil {
+		return 0, 0, "", fmt.Errorf("taking out part %s of run %s: %w", a.Name, c.Subtask, err)
+	}
+	return rows, size, "", nil
+}
+
+func (e *Export) copy(ctx context.Context, c refresh.Claim, a engine.Artifact, at string, files []string, rows int64,
+	prove func(context.Context) error) error {
+	return e.together(ctx, c, prove, func(t target.Together) error {
+		if err := wipe(ctx, t, c.Subtask, a.Name); err != nil {
+			return err
+		}
+		if len(files) > 0 {
+			// FORCE: a file of that name may have been loaded by a transaction that was undone, or cleared since.
+			if err := t.Exec(ctx, "COPY INTO QUERY_EXECUTIONS FROM '@~/"+at+"' FILES = ("+strings.Join(files, ", ")+
+				") FILE_FORMAT = (TYPE = PARQUET) MATCH_BY_COLUMN_NAME = CASE_INSENSITIVE ON_ERROR = ABORT_STATEMENT FORCE = TRUE",
+			); err != nil {
+				return err
+			}
+		}
+		rs, err := t.Query(ctx, "SELECT COUNT(*) FROM QUERY_EXECUTIONS WHERE RUN_ID = ? AND PART = ?", c.Subtask, a.Name)
+		if err != nil {
+			return err
+		}
+		if n, err := number(rs.Rows[0][0]); err != nil || n != rows {
+			return errors.Join(err, fmt.Errorf("%d of %d executions were copied", n, rows))
+		}
+		return t.Exec(ctx, "INSERT INTO LOADSTONE_PARTS (RUN_ID, PART, SHA256, ROW_COUNT) VALUES (?, ?, ?, ?)", c.Subtask,
+			a.Name, a.SHA256, rows)
+	})
+}
+
+// check says what is wrong with a stored part, "" when it is the one that was recorded.
+func (e *Export) check(ctx context.Context, a engine.Artifact) (problem string, err error) {
+	file, _, err := e.Record.Open(ctx, a.RunID, a.Name)
+	if errors.Is(err, store.ErrNotFound) {
+		return a.Name + " is not there.", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading part %s of run %s: %w", a.Name, a.RunID, err)
+	}
+	defer func() { _ = file.Close() }() // only read
+	sum := sha256.New()
+	if _, err := io.Copy(sum, file); err != nil {
+		return "", fmt.Errorf("reading part %s of run %s: %w", a.Name, a.RunID, err)
+	}
+	if hex.EncodeToString(sum.Sum(nil)) != a.SHA256 {
+		return a.Name + " is not what was recorded: its SHA-256 is another.", nil
+	}
+	return "", nil
+}
+
+// file is one that is being written.
+type file struct {
+	buffer bytes.Buffer
+	w      *parquet.GenericWriter[row]
+	rows   int
+}
+
+func newFile() *file {
+	f := &file{}
+	f.w = parquet.NewGenericWriter[row](&f.buffer, parquet.Compression(&parquet.Zstd))
+	return f
+}
+
+func (f *file) add(runID, part string, x *rollup.Executions) error {
+	rows := make([]row, len(x.DueNs))
+	for i := range rows {
+		rows[i] = row{RunID: runID, Part: part, Seq: int64(x.Seq[i]), DueAt: x.DueNs[i] / 1000,
+			StartedAt: x.StartedNs[i] / 1000, ElapsedMs: x.ElapsedMs[i], LagMs: x.LagMs[i], WaitMs: x.WaitMs[i],
+			DecodeNs: x.DecodeNs[i], Connection: int64(x.Connection[i]), Step: x.Step[i], Rows: int64(x.Rows[i]),
+			Retries: x.Retries[i], Position: x.Position[i], Warmup: x.Warmup[i], Success: x.Success[i],
+			RolledBack: x.RolledBack[i], Worker: x.Worker.At(i), Kind: x.Kind.At(i), Statement: x.Statement.At(i),
+			ErrorClass: orNull(&x.Class, i), ErrorCode: orNull(&x.Code, i), ErrorMessage: orNull(&x.Message, i),
+			ServerQueryID: orNull(&x.QueryID, i)}
+	}
+	f.rows += len(rows)
+	_, err := f.w.Write(rows)
+	return err
+}
+
+func orNull(t *rollup.Texts, i int) *string {
+	if t.Index[i] < 0 {
+		return nil
+	}
+	text := strings.ToValidUTF8(t.At(i), "\uFFFD")
+	return &text
+}
+
+func (f *file) end() ([]byte, error) {
+	if err := f.w.Close(); err != nil {
+		return nil, fmt.Errorf("writing Parquet: %w", err)
+	}
+	return f.buffer.Bytes(), nil
+}

@@ -1,0 +1,303 @@
+package export_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/export"
+	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/rollup"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/engine/target/snowflake"
+	"github.com/loadstone-db/loadstone/snowsim"
+	"github.com/loadstone-db/loadstone/snowsim/plan"
+	"github.com/loadstone-db/loadstone/snowsim/translate"
+	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
+
+var noon = time.Date(2026, 11, 22, 12, 0, 0, 123456000, time.UTC)
+
+// record is the record of one run: so many executions for each part.
+type record struct {
+	parts   map[string]int
+	lost    string
+	damaged string
+	gone    bool
+}
+
+func (r *record) content(name string) string { return fmt.Sprint(name, " of ", r.parts[name]) }
+
+func (r *record) Artifacts(context.Context, string) (all []engine.Artifact, err error) {
+	for name := range r.parts {
+		sum := sha256.Sum256([]byte(r.content(name)))
+		all = append(all, engine.Artifact{RunID: "r", Name: name, SHA256: hex.EncodeToString(sum[:]),
+			Kind: artifact.KindExecutions})
+	}
+	return append(all, engine.Artifact{RunID: "r", Name: "other", Kind: "enrichment"}), nil
+}
+
+type text struct{ *bytes.Reader }
+
+func (text) Close() error { return nil }
+
+func (r *record) Open(_ context.Context, _, name string) (io.ReadSeekCloser, int64, error) {
+	if name == r.lost {
+		return nil, 0, store.ErrNotFound
+	}
+	content := r.content(name)
+	return text{bytes.NewReader([]byte(content))}, int64(len(content)), nil
+}
+
+func (r *record) ReadExecutions(_ context.Context, _, name string, fn func(*rollup.Executions) error) error {
+	x := &rollup.Executions{}
+	x.Kind, x.Statement = rollup.Texts{Values: []string{"POINT_LOOKUP"}}, rollup.Texts{Values: []string{"get"}}
+	x.Worker, x.Class = rollup.Texts{Values: []string{"worker-0"}}, rollup.Texts{Values: []string{"timeout"}}
+	x.Code, x.Message = rollup.Texts{}, rollup.Texts{Values: []string{"größer 'als' \"das\"\n;"}}
+	for i := range r.parts[name] {
+		failed := int32(-1)
+		if i%10 == 0 {
+			failed = 0
+		}
+		x.DueNs, x.StartedNs = append(x.DueNs, noon.Add(time.Duration(i)*time.Millisecond).UnixNano()),
+			append(x.StartedNs, noon.UnixNano())
+		x.ElapsedMs, x.LagMs, x.WaitMs = append(x.ElapsedMs, float64(i)+0.125), append(x.LagMs, 0), append(x.WaitMs, 0)
+		x.Seq, x.Connection, x.Step = append(x.Seq, int32(i)), append(x.Connection, 7), append(x.Step, 0)
+		x.Retries, x.DecodeNs, x.Rows = append(x.Retries, 0), append(x.DecodeNs, 12), append(x.Rows, 2)
+		x.Position, x.Warmup = append(x.Position, 0), append(x.Warmup, i < 5)
+		x.Success, x.RolledBack = append(x.Success, failed < 0), append(x.RolledBack, false)
+		x.Kind.Index, x.Statement.Index = append(x.Kind.Index, 0), append(x.Statement.Index, 0)
+		x.Worker.Index, x.Class.Index = append(x.Worker.Index, 0), append(x.Class.Index, failed)
+		x.Code.Index, x.Message.Index = append(x.Code.Index, -1), append(x.Message.Index, failed)
+		x.QueryID.Index = append(x.QueryID.Index, -1)
+	}
+	if err := fn(x); err != nil {
+		return err
+	}
+	if name == r.damaged {
+		return errors.New("damaged Parquet data")
+	}
+	return nil
+}
+
+// account is an account whose step of that number fails, before it is done or after.
+type account struct {
+	export.Account
+	steps, failAt int
+	after         bool
+}
+
+var errFault = errors.New("killed here")
+
+func (a *account) step(f func() error) error {
+	a.steps++
+	fails := a.steps == a.failAt
+	if fails && !a.after {
+		return errFault
+	}
+	err := f()
+	if fails && err == nil {
+		return errFault
+	}
+	return err
+}
+
+func (a *account) Exec(ctx context.Context, sql ...string) error {
+	return a.step(func() error { return a.Account.Exec(ctx, sql...) })
+}
+
+func (a *account) Put(ctx context.Context, path string, content []byte) error {
+	return a.step(func() error { return a.Account.Put(ctx, path, content) })
+}
+
+func (a *account) Together(ctx context.Context, f func(target.Together) error) error {
+	return a.step(func() error {
+		return a.Account.Together(ctx, func(t target.Together) error { return f(within{t, a}) })
+	})
+}
+
+type within struct {
+	target.Together
+	a *account
+}
+
+func (w within) Exec(ctx context.Context, sql string, args ...any) error {
+	return w.a.step(func() error { return w.Together.Exec(ctx, sql, args...) })
+}
+
+// world is a record and an account that takes it.
+type world struct {
+	*record
+	*account
+	export *export.Export
+	proof  error
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	s, err := snowsim.Start(t.Context(),
+		snowsim.Options{Postgres: pgtest.Start(t).NewDatabase(t), TimeScale: 1000, Seed: 1,
+			Log: zerolog.Nop(), Translate: func(ctx context.Context, h plan.Host) (plan.Translator, error) {
+				return translate.New(ctx, h)
+			}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	d, err := snowflake.NewDriver().Open(target.Config{DSN: "snowflake://" + s.DSN()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	w := &world{record: &record{parts: map[string]int{"a": 100, "b": 50}}, account: &account{Account: d.(export.Account)}}
+	w.restart()
+	return w
+}
+
+// restart makes a process anew, as far as it is about exports.
+func (w *world) restart() {
+	w.export = &export.Export{Store: w.record, Record: w.record, Account: w.account,
+		Detail: func(context.Context, string) (engine.RunDetail, error) {
+			if w.gone {
+				return engine.RunDetail{}, &engine.Error{Code: engine.CodeNotFound, Cause: store.ErrNotFound}
+			}
+			return engine.RunDetail{Run: engine.Run{RunID: "r"}}, nil
+		}}
+}
+
+func (w *world) take(t *testing.T, epoch int64) (refresh.Result, error) {
+	t.Helper()
+	c := refresh.Claim{Task: refresh.Task{Table: export.Table, Subtask: "r"}, Epoch: epoch}
+	return w.export.Run(t.Context(), c, func(context.Context) error { return w.proof })
+}
+
+func (w *world) one(t *testing.T, sql string) string {
+	t.Helper()
+	rs, err := w.Query(t.Context(), sql)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(rs.Rows[0]...)
+}
+
+const copies = `SELECT COUNT(*) || ' of ' || COUNT(DISTINCT PART || '-' || SEQ) FROM QUERY_EXECUTIONS
+	WHERE RUN_ID = 'r'`
+
+// TestARunIsInTheAccountOnce: its executions are there with their values, are not sent again, follow their parts, and
+// go with the run.
+func TestARunIsInTheAccountOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for epoch := int64(1); epoch < 3; epoch++ {
+		if r, err := w.take(t, epoch); err != nil || r.Unchanged != (epoch > 1) || epoch == 1 && r.Rows != 150 {
+			t.Fatalf("epoch %d: %+v, %v", epoch, r, err)
+		}
+	}
+	if got := w.one(t, copies); got != "150 of 150" {
+		t.Errorf("there are %s executions", got)
+	}
+	got := w.one(t, `SELECT APP_ELAPSED_MS || '|' || TO_CHAR(DUE_AT, 'YYYY-MM-DD HH24:MI:SS.FF6') || '|' || ERROR_CLASS ||
+		'|' || ERROR_MESSAGE || '|' || WORKER_ID || '|' || QUERY_KIND || '|' || CONNECTION_ID
+		FROM QUERY_EXECUTIONS WHERE PART = 'a' AND SEQ = 10`)
+	want := "10.125|2026-11-22 12:00:00.133456|timeout|größer 'als' \"das\"\n;|worker-0|POINT_LOOKUP|7"
+	if got != want {
+		t.Errorf("an execution is %q, not %q", got, want)
+	}
+	if got := w.one(t, `SELECT SUM(IFF(SUCCESS, 1, 0)) || ' ' || SUM(IFF(WARMUP, 1, 0)) || ' ' || COUNT(ERROR_CODE) ||
+		' ' || COUNT(ERROR_CLASS) FROM QUERY_EXECUTIONS`); got != "135 10 0 15" {
+		t.Errorf("successes, warm-up, codes and classes: %s", got)
+	}
+	// A part is another one, one is gone, one cannot be read, one is lost.
+	w.parts = map[string]int{"a": 120, "c": 30, "d": 10, "e": 10}
+	w.damaged, w.lost = "d", "e"
+	r, err := w.take(t, 3)
+	if err != nil || r.Rows != 150 || !strings.Contains(r.Note, "2 of 4") {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if got := w.one(t, copies); got != "150 of 150" {
+		t.Errorf("there are %s executions", got)
+	}
+	if got := w.one(t, "SELECT COUNT(*) || ' ' || SUM(ROW_COUNT) FROM LOADSTONE_PARTS"); got != "2 150" {
+		t.Errorf("parts and their rows: %s", got)
+	}
+	// A claim that was lost, and one that is lost before the end of the transaction, write nothing.
+	w.parts = map[string]int{"a": 120, "f": 9}
+	w.damaged, w.lost = "", ""
+	if _, err := w.take(t, 2); !errors.Is(err, store.ErrClaimLost) {
+		t.Errorf("an older claim: %v", err)
+	}
+	w.proof = store.ErrClaimLost
+	if _, err := w.take(t, 4); !errors.Is(err, store.ErrClaimLost) {
+		t.Errorf("a claim that is lost in the middle: %v", err)
+	}
+	if got := w.one(t, copies); got != "150 of 150" {
+		t.Errorf("a stale worker: %s", got)
+	}
+	w.proof, w.gone = nil, true
+	if r, err := w.take(t, 5); err != nil || !r.Gone {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if got := w.one(t, `SELECT (SELECT COUNT(*) FROM QUERY_EXECUTIONS) +
+		(SELECT COUNT(*) FROM LOADSTONE_PARTS)`); got != "0" {
+		t.Errorf("%s rows of a deleted run", got)
+	}
+}
+
+// TestAKillAtAnyStepLeavesOneCopyInTheAccount: whatever step a worker ends at, before or after it was done, what
+// readers see are whole parts, and who comes next leaves one copy.
+func TestAKillAtAnyStepLeavesOneCopyInTheAccount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	epoch := int64(0)
+	for _, w.after = range []bool{false, true} {
+		for failAt := 1; ; failAt++ {
+			w.gone, w.failAt = true, 0
+			epoch++
+			if _, err := w.take(t, epoch); err != nil {
+				t.Fatal(err)
+			}
+			w.gone = false
+			w.restart()
+			w.steps, w.failAt = 0, failAt
+			epoch++
+			_, err := w.take(t, epoch)
+			if err == nil {
+				if failAt < 15 {
+					t.Fatalf("there were only %d steps", failAt)
+				}
+				break
+			}
+			if !errors.Is(err, errFault) {
+				t.Fatal(err)
+			}
+			switch got := w.one(t, copies); got {
+			case "0 of 0", "100 of 100", "50 of 50", "150 of 150":
+			default:
+				t.Errorf("ended at step %d (%v): readers see %s", failAt, w.after, got)
+			}
+			w.failAt = 0
+			epoch++
+			if _, err := w.take(t, epoch); err != nil {
+				t.Fatal(err)
+			}
+			if got := w.one(t, copies); got != "150 of 150" {
+				t.Errorf("ended at step %d (%v): there are %s", failAt, w.after, got)
+			}
+		}
+	}
+}
