@@ -74,6 +74,14 @@ func (s *Service) start(ctx context.Context, runID, by string, most int) (engine
 			return engine.Run{}, inspect.StoreError(fmt.Errorf("taking the run over: %w", err))
 		}
 	}
+	// Between the change and the claim this process may have stood still for longer than a lease: then another server
+	// has found the run without an owner, and has ended it.
+	if after, err := s.Run(ctx, runID); err != nil {
+		s.routines.Go(func() { s.recovery.Insist(runID, now) })
+		return engine.Run{}, inspect.StoreError(fmt.Errorf("reading the run that was taken over: %w", err))
+	} else if after.Status != engine.StatusRunning {
+		return engine.Run{}, inspect.NotPrepared(after)
+	}
 	run.Status, run.Phase, run.StartTime, run.OwnerEpoch = engine.StatusRunning, preparing, engine.At(now), epoch
 	workers := crew.First(run.Scenario, shares)
 	run.Waiting = nil

@@ -2,7 +2,6 @@ package refresh
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -45,15 +44,6 @@ type Load struct {
 
 // Durations is how many of the newest refreshes P95Seconds is of.
 const Durations = 500
-
-// P95 is the 95th percentile of durations, by the nearest rank.
-func P95(seconds []float64) float64 {
-	if len(seconds) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(seconds))
-	return sorted[int(math.Ceil(0.95*float64(len(sorted))))-1]
-}
 
 // Nobody says which of the tables that are there nobody refreshes, and what is to be done; "" when all have a worker.
 func Nobody(s State) string {

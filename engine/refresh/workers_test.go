@@ -7,18 +7,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/refresh"
 )
 
-func TestP95OfDurations(t *testing.T) {
-	hundred := make([]float64, 100)
-	for i := range hundred {
-		hundred[i] = float64(100 - i)
-	}
-	for want, of := range map[float64][]float64{0: nil, 7: {7}, 2: {2, 1}, 95: hundred} {
-		if got := refresh.P95(of); got != want {
-			t.Errorf("P95 of %v is %v, want %v", of, got, want)
-		}
-	}
-}
-
 func TestNobodyIsNamedWithTheCure(t *testing.T) {
 	active, suspended := refresh.Active, refresh.Suspended
 	table := func(k refresh.Kind, s refresh.Status) refresh.Table { return refresh.Table{Kind: k, Status: s} }

@@ -2,6 +2,7 @@ package memrefresh
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 
@@ -65,6 +66,15 @@ func (s *Queue) RefreshLoad(ctx context.Context) (l refresh.Load, err error) {
 			took = append(took, r.EndedAt.Sub(r.StartedAt.Time).Seconds())
 		}
 	}
-	l.P95Seconds = refresh.P95(took)
+	l.P95Seconds = p95(took)
 	return l, nil
+}
+
+// p95 is the 95th percentile of durations, by the nearest rank.
+func p95(seconds []float64) float64 {
+	if len(seconds) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(seconds))
+	return sorted[int(math.Ceil(0.95*float64(len(sorted))))-1]
 }
