@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -21,6 +22,7 @@ import (
 type played struct {
 	cfg    load.Config
 	chance *rand.Rand
+	named  bool
 	failed chan error
 	done   chan struct{}
 
@@ -62,10 +64,21 @@ func (c *counted) record(k engine.Kind, ns int64) {
 }
 
 // openPlayed implements worker.OpenLoad.
-func openPlayed(_ context.Context, cfg load.Config, connections int, progress func(open, want int)) (worker.Load,
+func openPlayed(ctx context.Context, cfg load.Config, connections int, progress func(open, want int)) (worker.Load,
+	error) {
+	return open(ctx, cfg, connections, progress, false)
+}
+
+// openNamed is openPlayed of a database that gives each query a name: records that are hardly compressed.
+func openNamed(ctx context.Context, cfg load.Config, connections int, progress func(open, want int)) (worker.Load,
+	error) {
+	return open(ctx, cfg, connections, progress, true)
+}
+
+func open(_ context.Context, cfg load.Config, connections int, progress func(open, want int), named bool) (worker.Load,
 	error) {
 	progress(connections, connections)
-	l := &played{cfg: cfg, chance: rand.New(rand.NewPCG(rand.Uint64(), 1)), //nolint:gosec // no secret
+	l := &played{cfg: cfg, named: named, chance: rand.New(rand.NewPCG(rand.Uint64(), 1)), //nolint:gosec // no secret
 		failed: make(chan error, 1), done: make(chan struct{}), connections: connections,
 		rate: cfg.Workload.StartRate() / float64(max(cfg.Share.Of, 1)), inPhase: newCounted(), inTick: newCounted()}
 	return l, nil
@@ -135,6 +148,10 @@ func (l *played) issue(now time.Time) {
 		e := engine.Execution{DueAt: l.next.UnixNano(), StartedAt: l.next.UnixNano() + lag, Elapsed: lag + took,
 			ScheduleLag: lag, Seq: l.seq, Rows: 1, Statement: uint16(at), //nolint:gosec // statements are few
 			Kind: statements[at].Kind, Success: true, Warmup: l.phase == engine.PhaseWarmup}
+		if l.named {
+			binary.NativeEndian.PutUint64(e.QueryID[:], l.chance.Uint64())
+			binary.NativeEndian.PutUint64(e.QueryID[8:], l.chance.Uint64())
+		}
 		made = append(made, e)
 		l.seq++
 		l.inTick.record(e.Kind, e.Elapsed)

@@ -29,7 +29,7 @@ func spool(ctx context.Context, b *bench) error {
 		return err
 	}
 	o := simulated(1, token, false)
-	o.budget = spoolBudget
+	o.budget, o.node.OpenLoad = spoolBudget, openNamed
 	f, err := b.farm(ctx, o)
 	if err != nil {
 		return err
