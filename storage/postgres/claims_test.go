@@ -64,7 +64,7 @@ func queueOf(t testing.TB, dsn string, connections int32) refreshrows.Queue {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	q := refreshrows.Queue{Pool: pool}
+	q := refreshrows.Queue{Pool: pool, Turns: refreshrows.NewTurns()}
 	must := func(_ refresh.Table, err error) {
 		if err != nil {
 			t.Fatal(err)

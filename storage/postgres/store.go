@@ -84,7 +84,8 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...tar
 		known[d.Name()] = d
 	}
 	s := &Store{pool: pool, Rows: noderows.Rows{Pool: pool}, Wishes: wishrows.Wishes{Pool: pool},
-		Queue: refreshrows.Queue{Pool: pool}, Saved: queryrows.Saved{Pool: pool}, Book: ledger.Book{Rooms: pool},
+		Queue: refreshrows.Queue{Pool: pool, Turns: refreshrows.NewTurns()},
+		Saved: queryrows.Saved{Pool: pool}, Book: ledger.Book{Rooms: pool},
 		probe: probe, keys: keys,
 		secrets: target.SecretsOf(known)}
 	if err := s.Ping(ctx); err != nil {

@@ -133,6 +133,11 @@ func claim(row pgx.CollectableRow) (c refresh.Claim, err error) {
 // is claimed, and it is tried again.
 func (q Queue) ClaimRefreshes(ctx context.Context, worker string, life time.Duration, most int, kinds ...refresh.Kind) (
 	claims []refresh.Claim, err error) {
+	back, err := q.Turns.take(ctx, most)
+	if err != nil {
+		return nil, dberr.Failed("claiming refreshes", err)
+	}
+	defer back()
 	err = undeadlocked(func() error {
 		rows, err := q.Pool.Query(ctx, "SELECT "+claimColumns+" FROM claim_refreshes($1, $2, $3, $4)", worker, most,
 			life.Seconds(), kinds)
@@ -236,6 +241,11 @@ func (q Queue) ReleaseRefreshes(ctx context.Context, ended []refresh.Ended) (los
 		rows, bytes = append(rows, e.Result.Rows), append(bytes, e.Result.Bytes)
 		unchanged, gone = append(unchanged, e.Result.Unchanged), append(gone, e.Result.Gone)
 	}
+	back, err := q.Turns.take(ctx, len(ended))
+	if err != nil {
+		return nil, dberr.Failed("releasing claims on refreshes", err)
+	}
+	defer back()
 	err = undeadlocked(func() error {
 		answers, err := q.Pool.Query(ctx, "SELECT release_refreshes($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", tables,
 			subtasks, epochs, failures, modes, notes, rows, bytes, unchanged, gone, pauses())

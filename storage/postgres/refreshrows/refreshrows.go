@@ -20,7 +20,35 @@ import (
 )
 
 // Queue implements store.Refreshes. Its calls last as long as their context and the pool allow.
-type Queue struct{ Pool *pgxpool.Pool }
+type Queue struct {
+	Pool *pgxpool.Pool
+	// Turns bounds how many calls about several entries are under way; nil does not.
+	Turns Turns
+}
+
+// Turns are taken by who claims or releases several entries in one call. Many sessions that do so at once are in each
+// other's way: each passes by what the others have locked, and reads what they have just written. A few at a time
+// get more done. Who claims or releases a single one takes none: commits of many sessions share one write to the disk.
+type Turns chan struct{}
+
+// NewTurns are for the claimers of one process.
+func NewTurns() Turns {
+	const atOnce = 8
+	return make(Turns, atOnce) // room: whoever finds none waits with its context
+}
+
+// take waits for a turn where there are many entries, and returns what gives it back.
+func (t Turns) take(ctx context.Context, entries int) (back func(), err error) {
+	if t == nil || entries < 2 {
+		return func() {}, nil
+	}
+	select {
+	case t <- struct{}{}:
+		return func() { <-t }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for other claimers of this process: %w", ctx.Err())
+	}
+}
 
 var _ store.Refreshes = Queue{}
 
