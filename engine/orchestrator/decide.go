@@ -38,7 +38,7 @@ func (l *live) happen(ctx context.Context, h lifecycle.Happening) {
 		case lifecycle.CancelPrepare:
 			l.cancelPrepare()
 		case lifecycle.Place:
-			l.place(ctx)
+			l.place()
 		case lifecycle.Change:
 			l.sender.change(keeper.Transition(a), a.Urgent)
 		case lifecycle.MarkLost:

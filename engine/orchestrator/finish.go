@@ -9,6 +9,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/crew"
 	"github.com/loadstone-db/loadstone/engine/enrichment"
 	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/machine"
 	"github.com/loadstone-db/loadstone/engine/outcome"
@@ -30,7 +31,7 @@ type finisher struct {
 }
 
 // saveStart stores the plan, the environment and a row for each run worker.
-func (l *finisher) saveStart() {
+func (l *finisher) saveStart() *keeper.Write {
 	env := l.finisher.environment()
 	parent := engine.RunResult{ResultID: l.runID, RunID: l.runID, RunName: l.run.RunName, Status: engine.StatusRunning,
 		StartTime: l.run.StartTime, Plan: l.plan.Plan, Environment: &env}
@@ -38,7 +39,7 @@ func (l *finisher) saveStart() {
 	for _, w := range l.Workers {
 		rows = append(rows, l.finisher.row(w))
 	}
-	l.keeper.SaveResults("the plan", rows, nil)
+	return l.keeper.SaveResults("the plan", rows, nil)
 }
 
 func (l *finisher) environment() engine.Environment {

@@ -221,7 +221,10 @@ func (l *live) loop(ctx context.Context) {
 			}
 		case r := <-l.asked:
 			l.happen(ctx, r.happening)
+			l.scale.giveUp(ctx, l.clock.Now())
 			l.sender.whenStored(r.stored)
+		case <-l.scale.known():
+			l.scale.entered(ctx)
 		case r := <-l.scale.rooms:
 			l.scale.reserved(ctx, r)
 		case p := <-l.prepareStep:
@@ -369,9 +372,11 @@ func (l *live) prepared(ctx context.Context, r prepareResult) {
 }
 
 // place assigns the run workers to nodes, evenly.
-func (l *live) place(ctx context.Context) {
-	l.finisher.saveStart()
-	l.scale.assign(ctx, l.scale.on, l.Workers...)
+func (l *live) place() {
+	l.scale.enter(entering{row: l.finisher.saveStart(), workers: l.Workers, begin: func(ctx context.Context) {
+		l.scale.assign(ctx, l.scale.on, l.Workers...)
+		l.publish(false)
+	}})
 	l.publish(false)
 }
 
@@ -485,9 +490,6 @@ func (l *live) report(ctx context.Context, from fleet.Node, m control.WorkerStat
 	}
 	l.validity.Note(l.sender.line.Began(w.ID, m.NodeID, m.BeganAt, m.BeganLate, m.ClockError))
 	l.happen(ctx, lifecycle.WorkerChanged{ID: w.ID, Status: m.Status, Message: message, StartIn: l.sender.startIn()})
-	l.scale.settle()
-	if l.search.held != nil && l.Joined() {
-		l.search.beginHeld()
-	}
+	l.scale.joined()
 	l.publish(false)
 }

@@ -14,7 +14,7 @@ import (
 // judgeRate adds run workers to a run that misses its rate, and says when it adds no more.
 func (l *scaler) judgeRate(ctx context.Context, now time.Time) {
 	if !scaling.Rated(l.sc) || l.life.Search() != nil || !l.life.Started() || l.life.Stopping() ||
-		l.scale.joining || l.plan == nil || len(l.second.Snapshots) == 0 {
+		l.scale.joining || l.keeper.Away() || l.plan == nil || len(l.second.Snapshots) == 0 {
 		return
 	}
 	p := &l.second.Payload
@@ -128,8 +128,8 @@ func (l *scaler) raise(ctx context.Context, now time.Time) {
 // run workers that join in their place, or else to those that are left. Stages of connections
 // and steps of a search place whom they need by themselves.
 func (l *scaler) replaceLost(ctx context.Context, now time.Time) {
-	if !l.keeper.Owns(true) {
-		return // another server may own the run, and replace them
+	if !l.keeper.Owns(true) || l.keeper.Away() {
+		return // another server may own the run, and replace them; or nobody could join
 	}
 	lost := l.Losses.Freed(now)
 	if len(lost) == 0 || l.life.Stopping() || scaling.Staged(l.sc) || l.life.Search() != nil {

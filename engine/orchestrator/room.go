@@ -6,7 +6,6 @@ import (
 	"errors"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/crew"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/placement"
@@ -28,9 +27,6 @@ func (l *scaler) ask(ctx context.Context, w *crew.Worker) {
 		l.scale.place(ctx, nil, w)
 		return
 	}
-	w.Heard = l.clock.Now()
-	w.State = control.WorkerState{WorkerID: w.ID, WorkerGroupID: w.Group, ResultID: w.ResultID,
-		Status: engine.WorkerStarting}
 	needed := cmp.Or(w.Connections, l.sc.Scaling.PerWorkerCapacity) // it may be told its connections when it is there
 	only := l.svc.nodes.Only(l.sc.Workload, l.plan.DSN)
 	l.svc.routines.Go(func() {
@@ -50,9 +46,18 @@ func (l *scaler) reserved(ctx context.Context, r reservation) {
 		l.scale.refuse(ctx, "the run ends", r.worker)
 	case errors.Is(r.err, store.ErrNoRoom):
 		l.scale.refuse(ctx, "the nodes have no room for it", r.worker)
+	case errors.Is(r.err, store.ErrFenced):
+		l.scale.refuse(ctx, "another server owns the run", r.worker)
+	case r.worker.Retiring:
+		l.scale.refuse(ctx, unneeded, r.worker)
 	default:
 		l.scale.place(ctx, r.on, r.worker)
 	}
+	l.scale.joined()
+}
+
+// joined goes on with what waits for those who join, once nobody does any more.
+func (l *scaler) joined() {
 	l.scale.settle()
 	if l.search.held != nil && l.Joined() {
 		l.search.beginHeld()

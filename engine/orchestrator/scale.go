@@ -27,6 +27,8 @@ type scaler struct {
 	owed bool
 	// nextJoin is when the next run worker may join, after one that could not.
 	nextJoin time.Time
+	// entering are run workers that begin when the store knows them, in the order of their rows.
+	entering []entering
 	// on are the nodes that the first run workers have room on, account what the ledger has.
 	on      map[string]string
 	account placement.Account
@@ -45,8 +47,6 @@ func (l *scaler) assign(ctx context.Context, on map[string]string, workers ...*c
 	assignments := make([]control.AssignRun, len(workers))
 	for i, w := range workers {
 		w.Heard = l.clock.Now()
-		w.State = control.WorkerState{WorkerID: w.ID, WorkerGroupID: w.Group, ResultID: w.ResultID,
-			Status: engine.WorkerStarting}
 		assignments[i] = control.AssignRun{RunID: l.runID, ResultID: w.ResultID, WorkerID: w.ID, WorkerGroupID: w.Group,
 			Epoch: l.epoch, RunName: l.run.RunName, Plan: l.plan.Plan, Workload: scaling.LoadWith(l.sc, l.plan.Params),
 			DSN: l.plan.DSN, KeySlot: w.Group, Connections: w.Connections, Workers: shares, Clock: l.clock}
@@ -97,8 +97,9 @@ func (l *scaler) join(ctx context.Context, connections int) *crew.Worker {
 	} else {
 		l.note(engine.LogInfo, w, "%s joins", w.ID)
 	}
-	l.keeper.SaveResults("a run worker", []engine.RunResult{l.finisher.row(w)}, nil)
-	l.scale.ask(ctx, w)
+	row := l.keeper.SaveResults("a run worker", []engine.RunResult{l.finisher.row(w)}, nil)
+	l.scale.enter(entering{row: row, until: l.clock.Now().Add(enterLimit), workers: []*crew.Worker{w},
+		begin: func(ctx context.Context) { l.scale.ask(ctx, w) }})
 	return w
 }
 

@@ -19,7 +19,7 @@ func (l *scaler) followStages(ctx context.Context, now time.Time) {
 	have := l.Carrying()
 	soon := l.sc.Scaling.Workers(w.MostConnections(at, at+scaling.JoinLead))
 	if missing := soon - len(have); missing > 0 && len(l.Workers)+missing <= l.plan.Plan.KeySlots &&
-		now.After(l.scale.nextJoin) {
+		now.After(l.scale.nextJoin) && !l.keeper.Away() {
 		var joined []*crew.Worker
 		for range missing {
 			joined = append(joined, l.scale.join(ctx, 0))

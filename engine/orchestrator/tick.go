@@ -21,6 +21,7 @@ func (l *live) everySecond(ctx context.Context) {
 	l.Said(l.plugins.Take())
 	if !l.life.Status().Terminal() {
 		l.time.judge(now)
+		l.scale.giveUp(ctx, now)
 		l.judgeHealth(ctx, now)
 		if now.Sub(l.sender.lastState) >= control.StateInterval {
 			l.sender.lastState = now

@@ -147,6 +147,7 @@ func (v *virtual) listen(ctx context.Context) {
 		case control.Ping:
 			v.say(control.Pong(m))
 		case control.AssignRun:
+			v.knows(m)
 			w := &virtualWorker{a: m, connections: m.Connections, status: engine.WorkerReady, phase: engine.PhasePreparing}
 			w.writer, err = artifact.NewWriter(artifact.WriterOptions{Dir: filepath.Join(v.dir, m.WorkerID), RunID: m.RunID,
 				ResultID: m.ResultID, WorkerID: m.WorkerID, Statements: m.Plan.Statements, Quota: v.quota})
@@ -390,9 +391,12 @@ func (v *virtual) figures() *engine.Summary {
 type memoryStore struct {
 	*memstore.Store
 
-	mu     sync.Mutex
-	gone   bool
-	states []engine.FindMaxState
+	mu   sync.Mutex
+	gone bool
+	// rowsTake is how long a row of the results takes, rowsAway that none is taken.
+	rowsTake time.Duration
+	rowsAway bool
+	states   []engine.FindMaxState
 }
 
 func newMemoryStore() *memoryStore { return &memoryStore{Store: memstore.New()} }
