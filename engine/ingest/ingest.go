@@ -262,7 +262,7 @@ func (in *Ingest) parts(ctx context.Context, r *rollup.Run) (good []string, sums
 	}
 	sums = map[string]string{}
 	print := sha256.New()
-	_, _ = fmt.Fprintf(print, "segments %d, executions %v\n", segment.Version, in.Executions)
+	_, _ = fmt.Fprintf(print, "segments %d, executions %v, clusters\n", segment.Version, in.Executions)
 	for i, a := range artifacts {
 		r.Parts++
 		if problems[i] == "" {

@@ -148,7 +148,7 @@ func TestARunIsTakenInOnce(t *testing.T) {
 			FROM rollup.run_seconds WHERE run_id = 'a'`, q).Scan(&got); err != nil {
 			t.Fatal(err)
 		}
-		if want := all.Quantile(q) / 1e6; math.Abs(got-want) > want*0.011 {
+		if want := all.Quantile(q) / 1e6; math.Abs(got-want) > want*1e-9 {
 			t.Errorf("quantile %v is %v, want %v", q, got, want)
 		}
 	}

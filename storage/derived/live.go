@@ -105,6 +105,7 @@ func closeLive(ctx context.Context, tx pgx.Tx, runID string) error {
 var types = map[string]string{"second": "integer", "warmup": "boolean", "at": "timestamptz",
 	"in_transaction": "boolean",
 	"operations":     "bigint", "errors": "bigint", "row_count": "bigint", "started_clusters": "integer",
+	"min_cluster_count": "integer", "max_cluster_count": "integer",
 	"running": "integer", "queued": "integer"}
 
 // sums are the columns that add up; the others tell rows from each other.

@@ -212,10 +212,11 @@ func series(r rollup.Run) []relation {
 // warehouse are the polls of a run's warehouse.
 func warehouse(r rollup.Run) relation {
 	rel := relation{table: "warehouse_seconds", columns: []string{"run_id", "second", "at", "warehouse", "state",
-		"warehouse_type", "warehouse_size", "started_clusters", "running", "queued"}}
+		"warehouse_type", "warehouse_size", "generation", "started_clusters", "min_cluster_count", "max_cluster_count",
+		"running", "queued"}}
 	for _, p := range r.WarehouseSeconds() {
 		rel.rows = append(rel.rows, []any{r.Run.RunID, p.Second, p.Timestamp.UTC(), p.Name, p.State, p.Type, p.Size,
-			p.StartedClusters, p.Running, p.Queued})
+			p.Generation, p.StartedClusters, p.MinClusterCount, p.MaxClusterCount, p.Running, p.Queued})
 	}
 	return rel
 }

@@ -153,6 +153,9 @@ CREATE TABLE IF NOT EXISTS rollup.warehouse_seconds (
     queued            integer NOT NULL,
     PRIMARY KEY (run_id, second)
 );
+ALTER TABLE rollup.warehouse_seconds ADD COLUMN IF NOT EXISTS generation text NOT NULL DEFAULT '',
+    ADD COLUMN IF NOT EXISTS min_cluster_count integer NOT NULL DEFAULT 0,
+    ADD COLUMN IF NOT EXISTS max_cluster_count integer NOT NULL DEFAULT 0;
 
 -- histogram_count is how many values a histogram holds.
 CREATE OR REPLACE FUNCTION rollup.histogram_count(h bigint[]) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
@@ -183,15 +186,49 @@ END $$;
 CREATE OR REPLACE AGGREGATE rollup.histogram_merge(bigint[]) (
     SFUNC = rollup.histogram_add, STYPE = bigint[], COMBINEFUNC = rollup.histogram_add, PARALLEL = SAFE);
 
--- histogram_quantile_ms is the q-quantile (0 to 1) in milliseconds: the middle of its bucket, within 0.55 % of
--- the exact one, between the smallest and the largest value; NULL of no values.
+-- histogram_quantile_ms is the q-quantile (0 to 1) in milliseconds, as PERCENTILE_CONT gives it of the same values: between
+-- the two neighbouring ones, each of which stands for itself when it is the smallest or the largest, else as the
+-- middle of its bucket, within 0.55 %; NULL of no values.
 CREATE OR REPLACE FUNCTION rollup.histogram_quantile_ms(h bigint[], q double precision) RETURNS double precision
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
-    SELECT greatest(h[4], least(h[5], power(2, (h[2] + n - 1 - 0.5) / power(2, h[1])))) / 1e6
-    FROM (SELECT n, sum(c) OVER (ORDER BY n) AS seen, sum(c) OVER () AS total
-        FROM unnest(h[6:]) WITH ORDINALITY AS u (c, n)) b
-    WHERE seen > least(greatest(q, 0), 1) * (total - 1) ORDER BY n LIMIT 1
-$$;
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE
+    counts CONSTANT bigint[] := h[6:];
+    total bigint := 0;
+    seen bigint := 0;
+    n integer := 0;
+    c bigint;
+    -- Counted from 0; below is the lower of the two neighbours.
+    rank double precision;
+    below bigint;
+    low double precision;
+    high double precision;
+BEGIN
+    FOREACH c IN ARRAY counts LOOP
+        total := total + c;
+    END LOOP;
+    IF total = 0 THEN
+        RETURN NULL;
+    END IF;
+    rank := least(greatest(q, 0), 1) * (total - 1);
+    below := floor(rank);
+    IF below >= total - 1 THEN
+        RETURN h[5] / 1e6::double precision;
+    END IF;
+    low := CASE WHEN below = 0 THEN h[4] END;
+    high := CASE WHEN below + 1 = total - 1 THEN h[5] END;
+    FOREACH c IN ARRAY counts LOOP
+        EXIT WHEN low IS NOT NULL AND high IS NOT NULL;
+        seen := seen + c;
+        IF low IS NULL AND seen > below THEN
+            low := greatest(h[4], least(h[5], power(2, (h[2] + n - 0.5) / power(2, h[1]))));
+        END IF;
+        IF high IS NULL AND seen > below + 1 THEN
+            high := greatest(h[4], least(h[5], power(2, (h[2] + n - 0.5) / power(2, h[1]))));
+        END IF;
+        n := n + 1;
+    END LOOP;
+    RETURN (low + (high - low) * (rank - below)) / 1e6;
+END $$;
 
 CREATE OR REPLACE FUNCTION rollup.histogram_mean_ms(h bigint[]) RETURNS double precision
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
