@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"runtime"
 	"slices"
 	"strings"
@@ -152,7 +153,7 @@ func (in *Ingest) stage(ctx context.Context, c refresh.Claim, r *rollup.Run, par
 						refused = take(e)
 						return refused
 					}); err != nil {
-						if refused == nil && ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable) {
+						if refused == nil && ctx.Err() == nil && !passing(err) {
 							bad = i
 						}
 						return err
@@ -228,9 +229,20 @@ func (in *Ingest) put(ctx context.Context, c refresh.Claim, r *rollup.Run, prove
 	}
 	result := refresh.Result{Mode: refresh.Incremental, Rows: rows, Bytes: size}
 	if len(r.Problems) > 0 {
-		result.Note = fmt.Sprintf("%d of %d parts of the record could not be read.", len(r.Problems), r.Parts)
+		result.Note = unread(r)
 	}
 	return result, nil
+}
+
+// unread says which parts could not be read, of many the first.
+func unread(r *rollup.Run) string {
+	const most = 5
+	text := fmt.Sprintf("%d of %d parts of the record could not be read: %s", len(r.Problems), r.Parts,
+		strings.Join(r.Problems[:min(len(r.Problems), most)], " "))
+	if more := len(r.Problems) - most; more > 0 {
+		text += fmt.Sprintf(" And %d more, which rollup.runs has in part_problems.", more)
+	}
+	return text
 }
 
 // tidying bounds what is removed behind a claim that was lost.
@@ -306,6 +318,14 @@ func (in *Ingest) check(ctx context.Context, a engine.Artifact) (problem string,
 	return "", ctx.Err()
 }
 
+// passing reports whether an error is of the way to a part, and says nothing about the part: what keeps parts is away,
+// or the part was removed since it was looked at.
+func passing(err error) bool {
+	var file *fs.PathError
+	return errors.Is(err, store.ErrUnavailable) || engine.HasCode(err, engine.CodeUnavailable) ||
+		errors.Is(err, store.ErrNotFound) || errors.As(err, &file)
+}
+
 // rollUp reads the parts, each into seconds of its own: of one that cannot be read though it is what was stored
 // nothing is counted. What the others gave is added up; they are returned.
 func (in *Ingest) rollUp(ctx context.Context, r *rollup.Run, parts []string) (good []string, err error) {
@@ -318,7 +338,7 @@ func (in *Ingest) rollUp(ctx context.Context, r *rollup.Run, parts []string) (go
 		group.Go(func() error {
 			s := rollup.New(r.Run.StartTime.Time)
 			if err := in.Record.RollUp(reading, r.Run.RunID, name, s); err != nil {
-				if reading.Err() != nil || errors.Is(err, store.ErrUnavailable) {
+				if reading.Err() != nil || passing(err) {
 					return err
 				}
 				problems[i] = name + " is damaged."

@@ -2,12 +2,14 @@ package ingest_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"testing"
 
@@ -25,6 +27,7 @@ type world struct {
 	parts   map[string]string // name: bytes
 	sums    map[string]string
 	damaged string // a part that is what was recorded and cannot be read to its end
+	midway  error  // what is heard of that part instead: it could be looked at a moment ago
 	gone    bool
 	name    string // of the run
 	away    error
@@ -95,14 +98,14 @@ func (w *world) RollUp(_ context.Context, _, name string, into *rollup.Seconds) 
 	}
 	into.Add(b)
 	if name == w.damaged {
-		return errors.New("damaged Parquet data")
+		return cmp.Or(w.midway, errors.New("damaged Parquet data"))
 	}
 	return nil
 }
 
 func (w *world) ReadExecutions(_ context.Context, _, name string, _ func(*rollup.Executions) error) error {
 	if name == w.unreadable {
-		return errors.New("damaged Parquet data")
+		return cmp.Or(w.midway, errors.New("damaged Parquet data"))
 	}
 	return nil
 }
@@ -274,13 +277,13 @@ func TestPartsThatAreLostMarkTheRun(t *testing.T) {
 	w.damaged = "c"
 	r, err := w.take(t)
 	if err != nil || w.taken.Seconds.Executions != 10 || w.taken.Parts != 4 || len(w.taken.Problems) != 3 ||
-		!strings.Contains(r.Note, "3 of 4") {
+		!strings.Contains(r.Note, "3 of 4 parts of the record could not be read: ") {
 		t.Fatalf("%+v, %v, taken in: %+v", r, err, w.taken)
 	}
 	all := strings.Join(w.taken.Problems, "\n")
 	for _, want := range []string{"a is not there.", "b is not what was recorded", "c is damaged."} {
-		if !strings.Contains(all, want) {
-			t.Errorf("the run says %q, not %q", all, want)
+		if !strings.Contains(all, want) || !strings.Contains(r.Note, want) {
+			t.Errorf("the run says %q, its history %q, not %q", all, r.Note, want)
 		}
 	}
 	// What comes back is taken in.
@@ -292,6 +295,30 @@ func TestPartsThatAreLostMarkTheRun(t *testing.T) {
 	w.away = store.ErrUnavailable
 	if _, err := w.take(t); !errors.Is(err, store.ErrUnavailable) || w.puts != 2 {
 		t.Errorf("storage that is away: %v", err)
+	}
+}
+
+// TestWhatGoesAwayMidwayIsNoDamage: a part that could be looked at a moment ago, and now cannot be reached, is not
+// taken for a damaged one: nothing is taken in, and all of it later.
+func TestWhatGoesAwayMidwayIsNoDamage(t *testing.T) {
+	for name, away := range map[string]error{"a database": store.ErrUnavailable,
+		"S3":             fmt.Errorf("row group 1: %w", &engine.Error{Code: engine.CodeUnavailable}),
+		"a disk":         fmt.Errorf("row group 1: %w", &fs.PathError{Op: "read", Path: "p", Err: errors.New("EIO")}),
+		"it was removed": fmt.Errorf("reading a: %w", store.ErrNotFound)} {
+		for _, executions := range []bool{false, true} {
+			w := newWorld("a", "b")
+			w.midway, w.executions = away, executions
+			if w.damaged = "a"; executions {
+				w.damaged, w.unreadable = "", "a"
+			}
+			if r, err := w.take(t); !errors.Is(err, away) || w.puts != 0 {
+				t.Fatalf("%s, executions %v: %+v, %v, taken in %d times", name, executions, r, err, w.puts)
+			}
+			w.damaged, w.unreadable = "", ""
+			if r, err := w.take(t); err != nil || r.Note != "" || w.taken.Seconds.Executions != 20 {
+				t.Errorf("%s, executions %v, when it is back: %+v, %v", name, executions, r, err)
+			}
+		}
 	}
 }
 

@@ -30,7 +30,7 @@ type Store interface {
 	RenewRefresh(ctx context.Context, c refresh.Claim, life time.Duration) error
 	ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.Result) error
 	ReleaseRefreshes(ctx context.Context, ended []refresh.Ended) (lost []refresh.Claim, err error)
-	AbandonRefresh(ctx context.Context, c refresh.Claim) error
+	AbandonRefresh(ctx context.Context, c refresh.Claim, after time.Duration) error
 	SweepRefreshes(ctx context.Context) (int, error)
 	PruneRefreshHistory(ctx context.Context, keep int) error
 	AwaitRefreshes(ctx context.Context, told func()) error
@@ -92,6 +92,10 @@ type Refresher struct {
 	starved bool
 	// held is how many claims are in the hands of workers.
 	held int
+	// away is what the last refresh said that could not be done for no fault of its table, "" when it could; aways are the
+	// tasks of which that was the last word here, and when.
+	away  string
+	aways map[refresh.Task]time.Time
 }
 
 // job is a claim, when it was asked for, and whether it was although something was in the way.
@@ -105,7 +109,8 @@ type job struct {
 func Start(o Options) *Refresher {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &Refresher{opts: o, cancel: cancel, changed: make(chan struct{}), idle: make(chan struct{}, o.Workers),
-		jobs: make(chan job, o.Workers), desk: desk{store: o.Store}, first: map[refresh.Task]time.Time{}}
+		jobs: make(chan job, o.Workers), desk: desk{store: o.Store}, first: map[refresh.Task]time.Time{},
+		aways: map[refresh.Task]time.Time{}}
 	r.group.Go(func() { r.listen(ctx) })
 	r.group.Go(func() { r.schedule(ctx) })
 	r.group.Go(func() { r.dispatch(ctx) })
@@ -320,6 +325,7 @@ func (r *Refresher) hold(ctx context.Context, j job) {
 	if !j.anyway && r.opts.Busy != nil {
 		go r.yield(working, stop)
 	}
+	began := time.Now()
 	result, err := r.do(working, c, hold.prove)
 	stop(nil)
 	<-beating
@@ -328,7 +334,7 @@ func (r *Refresher) hold(ctx context.Context, j job) {
 	defer cancel()
 	switch {
 	case err != nil && (ctx.Err() != nil || errors.Is(context.Cause(working), errInTheWay)):
-		if err := r.opts.Store.AbandonRefresh(ending, c); err != nil {
+		if err := r.opts.Store.AbandonRefresh(ending, c, 0); err != nil {
 			log.Warn().Err(err).Msg("the claim could not be given back; it expires")
 		}
 		return
@@ -336,18 +342,20 @@ func (r *Refresher) hold(ctx context.Context, j job) {
 		errors.Is(context.Cause(working), store.ErrClaimLost)):
 		log.Warn().Err(err).Msg("the claim is lost: what was begun is left to whoever has it now")
 		return
-	case errors.Is(err, store.ErrUnavailable):
-		// Nothing is wrong with the table.
-		log.Warn().Err(err).Msg("a database is away: the refresh is tried again")
-		if err := r.opts.Store.AbandonRefresh(ending, c); err != nil {
+	case errors.Is(err, store.ErrUnavailable) || engine.HasCode(err, engine.CodeUnavailable):
+		// Nothing is wrong with the table. What else is waiting may not need what is away.
+		after := r.noteAway(c.Task, engine.Sentences(err), time.Since(began))
+		log.Warn().Err(err).Dur("again_after_ms", after).Msg("what the refresh needs is away: it is tried again")
+		if err := r.opts.Store.AbandonRefresh(ending, c, after); err != nil {
 			log.Warn().Err(err).Msg("the claim could not be given back; it expires")
 		}
-		pause(ctx, nil, Poll)
+		pause(ctx, nil, awayPause)
 		return
 	case err != nil:
 		log.Warn().Err(err).Msg("the refresh failed")
 		result = refresh.Result{Error: engine.Sentences(err)}
 	}
+	r.noteAway(c.Task, "", 0)
 	if err := r.release(ending, c, result); err != nil {
 		// The entry is in the queue, and is refreshed once more when the claim has expired.
 		log.Warn().Err(err).Msg("the end of a refresh could not be written")

@@ -195,14 +195,14 @@ func (p *process) ReleaseRefreshes(ctx context.Context, ended []refresh.Ended) (
 	return lost, err
 }
 
-func (p *process) AbandonRefresh(ctx context.Context, c refresh.Claim) error {
+func (p *process) AbandonRefresh(ctx context.Context, c refresh.Claim, after time.Duration) error {
 	if err := p.gate(ctx); err != nil {
 		return err
 	}
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	p.w.ended(c)
-	return p.Store.AbandonRefresh(ctx, c)
+	return p.Store.AbandonRefresh(ctx, c, after)
 }
 
 func (p *process) RefreshState(ctx context.Context, runs int) (refresh.State, error) {
@@ -228,7 +228,7 @@ func (p *process) SweepRefreshes(ctx context.Context) (int, error) {
 		state, err := p.Store.RefreshState(ctx, 0)
 		for _, c := range state.Claims {
 			if time.Since(c.HeartbeatAt.Time) > 20*time.Second {
-				err = errors.Join(err, p.Store.AbandonRefresh(ctx, c))
+				err = errors.Join(err, p.Store.AbandonRefresh(ctx, c, 0))
 			}
 		}
 		return 0, err

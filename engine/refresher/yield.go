@@ -1,8 +1,10 @@
 package refresher
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -92,6 +94,36 @@ func (r *Refresher) noteWaiting(s refresh.State) {
 	r.first = seen
 }
 
+// What could not be done because something is away is tried again after awayLeast at least, and later the more of it
+// there is and the longer each takes: at most half of the time goes into it, and the rest into what can be done.
+const (
+	awayLeast, awayMost = 10 * time.Second, 10 * time.Minute
+	awayPause           = 200 * time.Millisecond
+)
+
+// noteAway notes why a refresh could not be done that is no fault of its table, "" when it could, and returns when it
+// is to be tried again. Whoever looks for the reason why tables are late finds it beside this worker.
+func (r *Refresher) noteAway(task refresh.Task, why string, took time.Duration) (after time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.away = why
+	if why == "" {
+		delete(r.aways, task)
+		return 0
+	}
+	// What another worker has done meanwhile does not count for ever.
+	now := time.Now()
+	maps.DeleteFunc(r.aways, func(_ refresh.Task, at time.Time) bool { return now.Sub(at) > 2*awayMost })
+	r.aways[task] = now
+	return min(max(awayLeast, 2*time.Duration(len(r.aways))*(took+awayPause)), awayMost)
+}
+
+func (r *Refresher) awayNow() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.away
+}
+
 // announce says that the process is there, until it ends.
 func (r *Refresher) announce(ctx context.Context) {
 	w := refresh.Worker{Name: r.opts.Name, Role: r.opts.Role, Host: r.opts.Host, Kinds: r.opts.Kinds,
@@ -100,7 +132,7 @@ func (r *Refresher) announce(ctx context.Context) {
 		w.Kinds = []refresh.Kind{refresh.SQL, refresh.Ingest}
 	}
 	for {
-		w.Waits = r.busy()
+		w.Waits = cmp.Or(r.busy(), r.awayNow())
 		calling, cancel := context.WithTimeout(ctx, callLimit)
 		err := r.opts.Store.NoteRefreshWorker(calling, w)
 		cancel()

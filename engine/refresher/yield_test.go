@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/engine/store/memstore"
 )
@@ -152,6 +154,62 @@ func TestWhatGivesWayIsDoneElsewhere(t *testing.T) {
 			t.Errorf("the one with a run has refreshed %v, the other %v", b.done, other.done)
 		}
 	})
+}
+
+// TestWhatIsAwayHoldsUpNothingElse: what keeps the parts of runs is away while the results database is there. Tables
+// are refreshed all the same, though runs come first; the worker says why runs wait, and they are taken in when it is
+// back.
+func TestWhatIsAwayHoldsUpNothingElse(t *testing.T) {
+	for runs, takes := range map[int]time.Duration{1: 0, 300: 0, 50: 3 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			s, b := memstore.New(), &beside{}
+			table := refresh.Table{Name: "runs", Kind: refresh.Ingest, TargetLagSeconds: 60, Mode: refresh.Incremental,
+				Priority: 10}
+			if _, err := s.CreateDynamicTable(t.Context(), table); err != nil {
+				t.Fatal(err)
+			}
+			var plan refresh.Schedule
+			for i := range runs {
+				plan.Enqueue = append(plan.Enqueue, refresh.Pending{Task: refresh.Task{Table: "runs", Subtask: fmt.Sprint(i)},
+					Priority: 10, Due: engine.At(time.Now())})
+			}
+			if err := s.ScheduleRefreshes(t.Context(), plan); err != nil {
+				t.Fatal(err)
+			}
+			b.tables(t, s, 3)
+			var away atomic.Bool
+			away.Store(true)
+			w := Start(Options{Store: s, Workers: 1, Name: "w", Role: refresh.Server, Log: zerolog.Nop(), Work: func(
+				ctx context.Context, c refresh.Claim, prove func(context.Context) error) (refresh.Result, error) {
+				if c.Table == "runs" && away.Load() {
+					pause(ctx, nil, takes)
+					return refresh.Result{}, fmt.Errorf("reading: %w", &engine.Error{Code: engine.CodeUnavailable,
+						Message: "The bucket is away."})
+				}
+				r, err := b.work(time.Millisecond)(ctx, c, prove)
+				r.Gone = c.Table == "runs" // nothing looks for more of it then
+				return r, err
+			}})
+			defer w.Close()
+			time.Sleep(30*time.Second + time.Duration(runs)*(takes+awayPause)*3)
+			state, err := s.RefreshState(t.Context(), 1)
+			if err != nil || b.finished() != 3 || len(state.Pending) != runs || state.Workers[0].Waits != "The bucket is away." {
+				t.Fatalf("%d runs: done are %v, %d wait, %+v, %v", runs, b.done, len(state.Pending), state.Workers, err)
+			}
+			for _, line := range state.Tables {
+				if line.Failures > 0 || line.Status != refresh.Active {
+					t.Errorf("%d runs: it is taken for a failure: %+v", runs, line)
+				}
+			}
+			away.Store(false)
+			time.Sleep(awayMost + 2*Poll)
+			if state, err = s.RefreshState(t.Context(), 1); err != nil || len(state.Pending) != 0 || b.finished() != 3+runs ||
+				state.Workers[0].Waits != "" {
+				t.Errorf("%d runs, when it is back: %d wait, %d are done, %+v, %v", runs, len(state.Pending), b.finished(),
+					state.Workers, err)
+			}
+		})
+	}
 }
 
 // TestWhoHasEndedIsNoWorker: one that ends says so, one that has died is forgotten by itself.

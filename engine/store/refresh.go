@@ -44,8 +44,8 @@ type Refreshes interface {
 	ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.Result) error
 	// ReleaseRefreshes ends several claims, none with parts, in one transaction, and returns those that were lost.
 	ReleaseRefreshes(ctx context.Context, ended []refresh.Ended) (lost []refresh.Claim, err error)
-	// AbandonRefresh gives a claim back: another worker may begin at once. A lost one is no error.
-	AbandonRefresh(ctx context.Context, c refresh.Claim) error
+	// AbandonRefresh gives a claim back: another worker may begin, at once or after a while. A lost one is no error.
+	AbandonRefresh(ctx context.Context, c refresh.Claim, after time.Duration) error
 	// SweepRefreshes removes the claims that have expired, and returns how many.
 	SweepRefreshes(ctx context.Context) (int, error)
 	// NoteRefreshWorker says that a worker is there, by the clock of the store.

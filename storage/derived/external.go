@@ -156,12 +156,24 @@ func lastOf(err error) string {
 	}
 }
 
-// away is the error of a results database that cannot be reached.
+// away is the error of a results database that cannot be reached, or cannot do now what it is asked.
 func away(err error) error {
-	return &engine.Error{Code: engine.CodeUnavailable, Message: "The results database cannot be reached.",
+	e := &engine.Error{Code: engine.CodeUnavailable, Message: "The results database cannot be reached.",
 		Hint:  "Try again in a few seconds; runs go on, and are taken in when it is back.",
 		Cause: errors.Join(store.ErrUnavailable, err)}
+	var said *pgconn.PgError
+	if errors.As(err, &said) && said.Code == codeDiskFull {
+		e.Message = "The disk of the results database is full: " + said.Message + "."
+		e.Hint = "Make room there, or delete runs. What waits is done then; what was begun has left nothing."
+	}
+	return e
 }
+
+const (
+	codeDiskFull = "53100"
+	// codeLimit is what a statement hears that needs more temporary files than its session may have.
+	codeLimit = "53400"
+)
 
 // parsed reads the URL of one of the roles. What cannot be read may hold a password: it is not repeated.
 func parsed(flag, dsn string) (*pgxpool.Config, error) {

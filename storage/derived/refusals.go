@@ -20,7 +20,8 @@ func refusedDefinition(err error, text string) error {
 // refused puts the refusal of the database into words. The text begins after so many characters of what was sent.
 func refused(err error, field, text string, before int) error {
 	var said *pgconn.PgError
-	if !errors.As(err, &said) || strings.HasPrefix(said.Code, "57P") || strings.HasPrefix(said.Code, "53") {
+	if !errors.As(err, &said) || strings.HasPrefix(said.Code, "57P") ||
+		strings.HasPrefix(said.Code, "53") && said.Code != codeLimit {
 		return failed("executing SQL", err)
 	}
 	e := &engine.Error{Code: engine.CodeInvalid, Cause: err, Message: "The database refuses the SQL: " + said.Message +
@@ -29,6 +30,9 @@ func refused(err error, field, text string, before int) error {
 	switch said.Code {
 	case "57014":
 		e.Message, e.Hint = "The SQL took longer than it may.", "Ask for less: fewer runs, fewer rows."
+	case codeLimit:
+		e.Message = "The SQL needs more temporary files than it may have: " + said.Message + "."
+		e.Hint = "Sort and join fewer rows: fewer runs, or what is added up already."
 	case "42501", "25006":
 		e.Hint = "Results can be read; nothing can be written, and functions with side effects cannot be called."
 	}

@@ -269,6 +269,40 @@ func serverCPU(t testing.TB, dsn string) (total time.Duration) {
 	return total
 }
 
+// TestWhatIsGivenBackForLater: it is claimed by nobody until then, and a lost claim puts nothing off.
+func TestWhatIsGivenBackForLater(t *testing.T) {
+	_, dsn := open(t)
+	q := queueOf(t, dsn, 4)
+	fill(t, q, 0, 1)
+	claim := func() []refresh.Claim {
+		t.Helper()
+		claims, err := q.ClaimRefreshes(t.Context(), "w", refresh.Life, 9)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return claims
+	}
+	first := claim()
+	stale := first[0]
+	stale.Epoch--
+	due := "SELECT extract(epoch FROM next_refresh_due - clock_timestamp())::float8 FROM pending_refreshes"
+	if err := q.AbandonRefresh(t.Context(), stale, time.Hour); err != nil || ask[float64](t, dsn, due) > 0 {
+		t.Errorf("a lost claim puts it off, %v", err)
+	}
+	if err := q.AbandonRefresh(t.Context(), first[0], time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if again, wait := claim(), ask[float64](t, dsn, due); len(again) != 0 || wait < 3000 || wait > 3600 {
+		t.Errorf("claimed %v, due in %v s", again, wait)
+	}
+	if err := q.RequestRefresh(t.Context(), "reader_0"); err != nil {
+		t.Fatal(err)
+	}
+	if again := claim(); len(again) != 1 || again[0].Table != "reader_0" {
+		t.Errorf("claimed %v", again)
+	}
+}
+
 // TestAPartThatFailsForGood: without it nothing of the table is put in place, and the table has failed.
 func TestAPartThatFailsForGood(t *testing.T) {
 	s, dsn := open(t)
@@ -291,7 +325,7 @@ func TestAPartThatFailsForGood(t *testing.T) {
 	}
 	must(s.ReleaseRefresh(ctx, claim()[0], refresh.Result{Parts: []string{"1", "2", "3"}, Anew: true}))
 	parts := claim()
-	must(s.AbandonRefresh(ctx, parts[2]))
+	must(s.AbandonRefresh(ctx, parts[2], 0))
 	release := "SELECT release_refresh('a', $1, $2, 'no', '', '', 0, 0, true, false, '{}')"
 	var held bool
 	must(connect(t, dsn).QueryRow(ctx, release, parts[0].Subtask, parts[0].Epoch).Scan(&held))

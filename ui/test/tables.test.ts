@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { QueryRelation } from '../src/api/types';
 import {
+  allWait,
   around,
   curves,
   instant,
@@ -26,6 +27,11 @@ describe('derived tables', () => {
     status: 'ACTIVE',
     target_lag_seconds: 60,
   };
+  it('says why nothing is refreshed only when no worker could', () => {
+    expect(allWait([])).toBe('');
+    expect(allWait([{ waits_for: 'no room' }, { waits_for: '' }])).toBe('');
+    expect(allWait([{ waits_for: 'no room' }, { waits_for: 'a run' }])).toBe('no room');
+  });
   it.each([
     [{}, 'fresh', 0],
     [{ behind_since: '2026-11-22T11:59:30Z' }, 'behind', 30],

@@ -169,11 +169,11 @@ func refreshClaims(t *testing.T, s store.Store) {
 	stale.Epoch--
 	wantError(t, s.RenewRefresh(ctx, stale, refresh.Life), store.ErrClaimLost)
 	wantError(t, s.ReleaseRefresh(ctx, stale, refresh.Result{}), store.ErrClaimLost)
-	must(t, s.AbandonRefresh(ctx, stale))
+	must(t, s.AbandonRefresh(ctx, stale, 0))
 	if state, _ := refreshState(t, s); len(state.Claims) != 3 {
 		t.Errorf("an old epoch took a claim away: %+v", state.Claims)
 	}
-	must(t, s.AbandonRefresh(ctx, second))
+	must(t, s.AbandonRefresh(ctx, second, 0))
 	again := claimOne(t, s, "w3")
 	if again.Table != "a" || again.Epoch <= second.Epoch {
 		t.Errorf("claimed again: %+v after %+v", again, second)

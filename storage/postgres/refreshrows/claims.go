@@ -265,10 +265,20 @@ func (q Queue) ReleaseRefreshes(ctx context.Context, ended []refresh.Ended) (los
 }
 
 // AbandonRefresh implements store.Refreshes.
-func (q Queue) AbandonRefresh(ctx context.Context, c refresh.Claim) error {
-	_, err := q.Pool.Exec(ctx, `WITH gone AS (DELETE FROM refresh_claims WHERE dynamic_table = $1 AND subtask = $2
+func (q Queue) AbandonRefresh(ctx context.Context, c refresh.Claim, after time.Duration) error {
+	if after <= 0 {
+		_, err := q.Pool.Exec(ctx, `WITH gone AS (DELETE FROM refresh_claims WHERE dynamic_table = $1 AND subtask = $2
 			AND epoch = $3 RETURNING 1) SELECT pg_notify('loadstone_refresh', '') FROM gone`, c.Table, c.Subtask, c.Epoch)
-	return dberr.Failed("giving the claim on a refresh back", err)
+		return dberr.Failed("giving the claim on a refresh back", err)
+	}
+	// The entry first and the claim then, as everybody locks them. Nobody is to be woken for what has to wait.
+	var batch pgx.Batch
+	batch.Queue(`UPDATE pending_refreshes p SET next_refresh_due = clock_timestamp() + make_interval(secs => $4)
+		WHERE dynamic_table = $1 AND subtask = $2 AND EXISTS (SELECT FROM refresh_claims c WHERE c.dynamic_table = $1
+			AND c.subtask = $2 AND c.epoch = $3)`, c.Table, c.Subtask, c.Epoch, after.Seconds())
+	batch.Queue("DELETE FROM refresh_claims WHERE dynamic_table = $1 AND subtask = $2 AND epoch = $3", c.Table, c.Subtask,
+		c.Epoch)
+	return dberr.Failed("giving the claim on a refresh back", q.Pool.SendBatch(ctx, &batch).Close())
 }
 
 // SweepRefreshes implements store.Refreshes. It moves the bounds of the queue, too, from where claimers look.

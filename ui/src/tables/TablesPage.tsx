@@ -11,7 +11,7 @@ import { Empty, Load, Notice, SkeletonRows } from '../design/States';
 import { terms } from '../design/terms';
 import { useToast } from '../design/Toast';
 import { Graph } from './Graph';
-import { claimAge, tablePath } from './model';
+import { allWait, claimAge, tablePath } from './model';
 import { useTables, useTablesChanged } from './queries';
 import { Lag, StandingBadge } from './Standing';
 import './tables.css';
@@ -32,7 +32,10 @@ function Next({ t, list, now }: { t: DerivedTable; list: DerivedTableList; now: 
     return due > now + 1000 ? (
       <span>tried again in {duration(Math.round((due - now) / 1000))}</span>
     ) : (
-      <span>waits for a worker</span>
+      <>
+        <span>waits for a worker</span>
+        {allWait(list.workers) && <span className="second">{allWait(list.workers)}</span>}
+      </>
     );
   }
   const due = Date.parse(t.next_refresh_due ?? '');

@@ -388,13 +388,17 @@ func (s *Queue) RenewRefresh(ctx context.Context, c refresh.Claim, life time.Dur
 }
 
 // AbandonRefresh implements store.Refreshes.
-func (s *Queue) AbandonRefresh(ctx context.Context, c refresh.Claim) error {
+func (s *Queue) AbandonRefresh(ctx context.Context, c refresh.Claim, after time.Duration) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
 	if s.claims[c.Task].Epoch == c.Epoch {
 		delete(s.claims, c.Task)
+		if p := s.pending[c.Task]; after > 0 {
+			p.Due = engine.At(now().Add(after))
+			s.pending[c.Task] = p
+		}
 		s.tell()
 	}
 	return nil
