@@ -46,7 +46,7 @@ ADAPTER_SOURCES := $(shell find plugins/adapters/pgtable plugins/adapters/snowfl
 DATA ?= $(CURDIR)/.loadstone
 FIRST_RUN ?= examples/first-run.yaml
 
-.PHONY: help run build test check check-api check-proto check-nosnowflake check-observability check-arm64 acceptance api lint bench bench-nodes bench-refresh soak audit plugins examples ui fmt clean \
+.PHONY: help run build test check check-api check-proto check-promql check-nosnowflake check-observability check-arm64 acceptance api lint bench bench-nodes bench-refresh soak audit plugins examples ui fmt clean \
 	s3-server image-test check-chart need-toolchain need-postgres need-test need-examples test-s3 test-go test-ui test-journey test-first-run test-matrix test-snowflake-emulator
 
 help:
@@ -188,7 +188,7 @@ $(GOTESTSUM):
 	@GOFLAGS= GOBIN="$(CURDIR)/$(CACHE)/install-gotestsum" $(GO) install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)
 	@mv $(CACHE)/install-gotestsum/gotestsum $@ && rmdir $(CACHE)/install-gotestsum
 
-check: lint test check-api check-proto test-s3 check-nosnowflake check-chart check-observability
+check: lint test check-api check-proto check-promql test-s3 check-nosnowflake check-chart check-observability
 
 # Results on a real S3 server, a Go module of its own. Building it takes longer than all of its
 # tests, so that make test runs them on a stand-in, and on the server where it is built.
@@ -216,6 +216,11 @@ check-api: build
 # Alert rules and dashboard, with Prometheus's own promtool; it is fetched with apt, once.
 check-observability:
 	@deploy/observability.sh
+
+# PromQL by Prometheus' own suite, and beside a real TSDB. A module of its own: compiling it takes minutes, since a TSDB
+# brings clients of several clouds.
+check-promql: need-toolchain plugins ui
+	cd deploy/promsuite && GOFLAGS= $(GO) test -trimpath -count=1 .
 
 # The schema of the control stream; buf is fetched with npm, once.
 check-proto: need-toolchain

@@ -175,7 +175,7 @@ func (c *serveCommand) listen(s *wiring.Services) (*server.Server, string, error
 		Log:             s.Log,
 	}
 	if c.tables != nil {
-		options.Tables = c.tables
+		options.Tables, options.Telemetry = c.tables, c.tables.Telemetry()
 	}
 	srv, err := server.New(options)
 	if err != nil {

@@ -32,6 +32,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/auth"
 	"github.com/loadstone-db/loadstone/server/demand"
 	"github.com/loadstone-db/loadstone/server/live"
+	"github.com/loadstone-db/loadstone/server/promapi"
 	"github.com/loadstone-db/loadstone/server/tables"
 )
 
@@ -56,6 +57,8 @@ type Options struct {
 	Matrices api.Matrices
 	// Tables are the derived tables; nil where there are none.
 	Tables tables.Tables
+	// Telemetry answers PromQL; nil where there are no segments to ask.
+	Telemetry promapi.Telemetry
 	// Roster is the nodes with their history; nil where that is not to be had.
 	Roster api.Nodes
 	// Scaling says how many nodes the demand wants; nil where nobody asks.
@@ -188,6 +191,9 @@ func New(opts Options) (*Server, error) {
 		Info:    s.info, SignInLink: s.SignInLink, Auth: s.auth, Guard: guard, Hub: s.hub, Log: opts.Log, Streams: s.streams,
 		UploadFor: opts.UploadTimeout, Version: opts.Version, More: more,
 	})
+	if opts.Telemetry != nil {
+		promapi.Register(s.app, opts.Telemetry, opts.Version)
+	}
 	s.app.Use(s.fallback(page))
 	s.refuseUnknownMethods()
 	return s, nil
@@ -195,12 +201,13 @@ func New(opts Options) (*Server, error) {
 
 // public tells what an anonymous caller may ask for: the page, which holds no
 // data, the probes, and the exchange of a sign-in token. Everything else that is
-// ever added under /api, /ws and /metrics needs a caller.
+// ever added under /api, /ws, /metrics and /prometheus needs a caller.
 func public(method, path string) bool {
 	if api.IsSignIn(method, path) {
 		return true
 	}
-	return !strings.HasPrefix(path, "/api") && !strings.HasPrefix(path, "/ws") && !strings.HasPrefix(path, "/metrics")
+	return !strings.HasPrefix(path, "/api") && !strings.HasPrefix(path, "/ws") && !strings.HasPrefix(path, "/metrics") &&
+		!strings.HasPrefix(path, promapi.Prefix+"/")
 }
 
 // Listen binds the address and returns it, with the port that was taken. Twice is safe.

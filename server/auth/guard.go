@@ -58,7 +58,7 @@ func readsByPost(path string) bool {
 	case "/api/query", "/api/query/export", "/api/query/cancel":
 		return true
 	}
-	return false
+	return strings.HasPrefix(path, "/prometheus/")
 }
 
 func (g *Guard) identify(ctx context.Context, bearer string, hasBearer bool, cookie string) (Identity, error) {

@@ -1,0 +1,233 @@
+// Package explore answers PromQL over the telemetry of runs. An expression is taken apart (package plan); its leaves
+// are evaluated where the series are, and the rest here, by Prometheus' own engine.
+package explore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/annotations"
+
+	"github.com/loadstone-db/loadstone/engine/explore/leaf"
+	"github.com/loadstone-db/loadstone/engine/explore/plan"
+)
+
+// Leaves evaluates leaves where their series are.
+type Leaves interface {
+	// Evaluate hands each answer to fn, in any order and one at a time; an answer belongs to whoever gets it. It
+	// returns when all are there, or with the first error.
+	Evaluate(ctx context.Context, q *plan.Query, tasks []leaf.Task, fn func(Piece, leaf.Answer) error) error
+}
+
+// Engine answers queries. It is safe for concurrent use.
+type Engine struct {
+	options  leaf.Options
+	lookback time.Duration
+	rest     *promql.Engine
+}
+
+// NewEngine returns an engine; lookback is how old a sample may be that a selector alone takes.
+func NewEngine(o leaf.Options, lookback time.Duration) *Engine {
+	return &Engine{options: o, lookback: lookback, rest: o.Engine(time.Millisecond)}
+}
+
+// Instant is a query at one instant.
+func (e *Engine) Instant(ctx context.Context, l Leaves, text string, at time.Time) (*Query, error) {
+	return e.query(ctx, l, text, at, at, 0)
+}
+
+// Range is a query at the instants from start to end.
+func (e *Engine) Range(ctx context.Context, l Leaves, text string, start, end time.Time, step time.Duration) (*Query,
+	error) {
+	return e.query(ctx, l, text, start, end, step)
+}
+
+func (e *Engine) query(_ context.Context, l Leaves, text string, start, end time.Time, step time.Duration) (*Query,
+	error) {
+	p, err := plan.New(text, start, end, step, plan.Options{Parser: e.options.Parser, Lookback: e.lookback,
+		SubqueryStep: e.options.SubqueryStep})
+	if err != nil {
+		return nil, err
+	}
+	if step > 0 && p.Type != parser.ValueTypeVector && p.Type != parser.ValueTypeScalar {
+		return nil, fmt.Errorf("invalid expression type %q for range query, must be Scalar or instant Vector",
+			parser.DocumentedType(p.Type))
+	}
+	return &Query{engine: e, leaves: l, plan: p}, nil
+}
+
+// Query is one query; it is executed once.
+type Query struct {
+	engine *Engine
+	leaves Leaves
+	plan   *plan.Query
+	rest   promql.Query
+	cancel context.CancelFunc
+	pieces []Piece
+}
+
+// Exec evaluates the query. The result is valid until Close.
+func (q *Query) Exec(ctx context.Context) *promql.Result {
+	ctx, q.cancel = context.WithCancel(ctx)
+	found, notes, err := q.fetch(ctx)
+	if err != nil {
+		return &promql.Result{Err: err, Warnings: notes}
+	}
+	if q.plan.Whole {
+		return &promql.Result{Value: found[q.plan.Leaves[0].Key][0], Warnings: notes}
+	}
+	opts := promql.NewPrometheusQueryOpts(false, time.Millisecond, nil)
+	if q.plan.Step == 0 {
+		q.rest, err = q.engine.rest.NewInstantQuery(ctx, found, opts, q.plan.Text, q.plan.Start)
+	} else {
+		q.rest, err = q.engine.rest.NewRangeQuery(ctx, found, opts, q.plan.Text, q.plan.Start, q.plan.End, q.plan.Step)
+	}
+	if err != nil {
+		return &promql.Result{Err: err}
+	}
+	result := q.rest.Exec(ctx)
+	result.Warnings.Merge(notes)
+	return result
+}
+
+// fetch has the leaves evaluated.
+func (q *Query) fetch(ctx context.Context) (found, annotations.Annotations, error) {
+	tasks := make([]leaf.Task, len(q.plan.Leaves))
+	answers := make([][]leaf.Answer, len(tasks))
+	for i, l := range q.plan.Leaves {
+		tasks[i] = leaf.Of(l, q.engine.lookback)
+	}
+	var notes annotations.Annotations
+	if err := q.leaves.Evaluate(ctx, q.plan, tasks, func(p Piece, a leaf.Answer) error {
+		answers[p.Leaf] = append(answers[p.Leaf], a)
+		q.pieces = append(q.pieces, p)
+		for _, text := range a.Warnings {
+			notes.Add(note{text, annotations.PromQLWarning})
+		}
+		for _, text := range a.Infos {
+			notes.Add(note{text, annotations.PromQLInfo})
+		}
+		return nil
+	}); err != nil {
+		return nil, notes, err
+	}
+	all := found{}
+	for i, l := range q.plan.Leaves {
+		m, err := leaf.Merge(answers[i])
+		if err != nil {
+			return nil, notes, err
+		}
+		all[l.Key] = append(all[l.Key], m)
+	}
+	return all, notes, nil
+}
+
+// note is an annotation that a node made: its place is in its text already.
+type note struct {
+	text string
+	kind error
+}
+
+func (n note) Error() string { return n.text }
+func (n note) Unwrap() error { return n.kind }
+
+// Close gives back what the result is in.
+func (q *Query) Close() {
+	if q.cancel != nil {
+		q.cancel()
+	}
+	if q.rest != nil {
+		q.rest.Close()
+	}
+}
+
+// Pieces is what was evaluated where, once the query was executed.
+func (q *Query) Pieces() []Piece { return q.pieces }
+
+// Leaves are what the query was taken apart into.
+func (q *Query) Leaves() []plan.Leaf { return q.plan.Leaves }
+
+// found is what the leaves came to, by key: one matrix for each of its grids.
+type found map[string][]promql.Matrix
+
+// Querier implements storage.Queryable.
+func (f found) Querier(_, _ int64) (storage.Querier, error) { return querier{f}, nil }
+
+type querier struct{ found found }
+
+func (q querier) Select(_ context.Context, _ bool, _ *storage.SelectHints, m ...*labels.Matcher) storage.SeriesSet {
+	matrices, ok := q.found[plan.Key(m)]
+	if !ok {
+		return storage.ErrSeriesSet(fmt.Errorf("no leaf for the selector %v", m))
+	}
+	return &set{series: together(matrices), at: -1}
+}
+
+var errLabels = errors.New("labels are not asked for while a query is evaluated")
+
+func (querier) LabelValues(context.Context, string, *storage.LabelHints, ...*labels.Matcher) ([]string,
+	annotations.Annotations, error) {
+	return nil, nil, errLabels
+}
+
+func (querier) LabelNames(context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations,
+	error) {
+	return nil, nil, errLabels
+}
+
+func (querier) Close() error { return nil }
+
+type set struct {
+	series promql.Matrix
+	at     int
+}
+
+func (s *set) Next() bool                        { s.at++; return s.at < len(s.series) }
+func (s *set) At() storage.Series                { return promql.NewStorageSeries(s.series[s.at]) }
+func (s *set) Err() error                        { return nil }
+func (s *set) Warnings() annotations.Annotations { return nil }
+
+// together has the points of all grids of one selector: where two have one instant, the sample is the same.
+func together(m []promql.Matrix) promql.Matrix {
+	if len(m) == 1 {
+		return m[0]
+	}
+	var all promql.Matrix
+	index := map[string]int{}
+	var key []byte
+	for _, matrix := range m {
+		for _, s := range matrix {
+			key = s.Metric.Bytes(key[:0])
+			i, ok := index[string(key)]
+			if !ok {
+				index[string(key)] = len(all)
+				all = append(all, s)
+				continue
+			}
+			all[i].Floats = mergePoints(all[i].Floats, s.Floats, func(p promql.FPoint) int64 { return p.T })
+			all[i].Histograms = mergePoints(all[i].Histograms, s.Histograms, func(p promql.HPoint) int64 { return p.T })
+		}
+	}
+	return all
+}
+
+func mergePoints[P any](a, b []P, at func(P) int64) []P {
+	out := make([]P, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		switch ta, tb := at(a[0]), at(b[0]); {
+		case ta < tb:
+			out, a = append(out, a[0]), a[1:]
+		case tb < ta:
+			out, b = append(out, b[0]), b[1:]
+		default:
+			out, a, b = append(out, a[0]), a[1:], b[1:]
+		}
+	}
+	return append(append(out, a...), b...)
+}

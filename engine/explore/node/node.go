@@ -1,0 +1,173 @@
+// Package node evaluates leaves over segments, of which it keeps what was read last in memory.
+package node
+
+import (
+	"container/list"
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/loadstone-db/loadstone/engine/explore/leaf"
+	"github.com/loadstone-db/loadstone/engine/explore/series"
+	"github.com/loadstone-db/loadstone/engine/segment"
+)
+
+// Segment says where the series of a run are.
+type Segment struct {
+	RunID  string `json:"run_id"`
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"`
+	Bytes  int64  `json:"size_bytes"`
+	// Labels are those that all series of the run get.
+	Labels labels.Labels `json:"labels"`
+	// From and To are when its first and last samples are, in milliseconds since the epoch of Unix.
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
+}
+
+// Node evaluates leaves. It is safe for concurrent use.
+type Node struct {
+	open   func(context.Context, Segment) (*segment.File, error)
+	engine *promql.Engine
+	slots  chan struct{}
+
+	flight singleflight.Group
+	mu     sync.Mutex
+	// known are the sets in memory, by name and labels; recent has them in the order of their use.
+	known  map[string]*list.Element
+	recent *list.List
+	bytes  int64
+	most   int64
+}
+
+type entry struct {
+	key string
+	set *series.Set
+}
+
+// New returns a node that keeps up to most bytes of series. It evaluates as many leaves at once as there are
+// processors.
+func New(open func(context.Context, Segment) (*segment.File, error), o leaf.Options, most int64) *Node {
+	return &Node{open: open, engine: o.Engine(0), slots: make(chan struct{}, runtime.GOMAXPROCS(0)), most: most,
+		known: map[string]*list.Element{}, recent: list.New()}
+}
+
+// Stats is what an evaluation took.
+type Stats struct {
+	// Hits is how many of the segments were in memory.
+	Segments, Hits int
+	Samples        int64
+}
+
+// Evaluate evaluates a task over segments and writes the answer.
+func (n *Node) Evaluate(ctx context.Context, t leaf.Task, segments []Segment, to io.Writer) (st Stats, err error) {
+	sets := make(series.Sets, len(segments))
+	st.Segments = len(segments)
+	var hits sync.Mutex
+	g, reading := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i, s := range segments {
+		g.Go(func() error {
+			set, hit, err := n.set(reading, s)
+			sets[i] = set
+			if hit {
+				hits.Lock()
+				st.Hits++
+				hits.Unlock()
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return st, err
+	}
+	select {
+	case n.slots <- struct{}{}:
+		defer func() { <-n.slots }()
+	case <-ctx.Done():
+		return st, ctx.Err()
+	}
+	err = leaf.Evaluate(ctx, n.engine, sets, t, func(a leaf.Answer) error {
+		st.Samples = a.Samples
+		return leaf.Write(to, a)
+	})
+	return st, err
+}
+
+// Series has the sets of segments, for those who ask for labels.
+func (n *Node) Series(ctx context.Context, segments []Segment) (series.Sets, error) {
+	sets := make(series.Sets, len(segments))
+	for i, s := range segments {
+		set, _, err := n.set(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		sets[i] = set
+	}
+	return sets, nil
+}
+
+// set is that of a segment: from memory, or read now. Several who want the same one read it once.
+func (n *Node) set(ctx context.Context, s Segment) (set *series.Set, hit bool, err error) {
+	key := s.Name + "\xff" + s.Labels.String()
+	if set := n.remembered(key); set != nil {
+		return set, true, nil
+	}
+	// Who gives up leaves the reading to the others that wait for it.
+	reading := context.WithoutCancel(ctx)
+	done := n.flight.DoChan(key, func() (any, error) {
+		f, err := n.open(reading, s)
+		if err != nil {
+			return nil, fmt.Errorf("the segment of the run %s: %w", s.RunID, err)
+		}
+		set, err := series.Read(f, s.Labels)
+		_ = f.Close()
+		if err == nil {
+			n.remember(key, set)
+		}
+		return set, err
+	})
+	select {
+	case r := <-done:
+		if r.Err != nil {
+			return nil, false, r.Err
+		}
+		return r.Val.(*series.Set), false, nil
+	case <-ctx.Done():
+		return nil, false, ctx.Err()
+	}
+}
+
+func (n *Node) remembered(key string) *series.Set {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	e, ok := n.known[key]
+	if !ok {
+		return nil
+	}
+	n.recent.MoveToFront(e)
+	return e.Value.(entry).set
+}
+
+func (n *Node) remember(key string, set *series.Set) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if _, ok := n.known[key]; ok {
+		return
+	}
+	n.known[key] = n.recent.PushFront(entry{key, set})
+	n.bytes += set.Bytes()
+	for n.bytes > n.most && n.recent.Len() > 1 {
+		last := n.recent.Back()
+		e := n.recent.Remove(last).(entry)
+		delete(n.known, e.key)
+		n.bytes -= e.set.Bytes()
+	}
+}

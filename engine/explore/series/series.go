@@ -1,0 +1,293 @@
+// Package series shows the segment of a run as Prometheus sees the world: counters, gauges and native histograms with
+// labels, sampled once a second. docs/telemetry.md lists them.
+//
+// A counter starts with 0 when the run starts and has a sample at the end of each second of the run, also of those in
+// which nothing happened; after the last one a marker says that it is stale. So rate() over any window inside of the
+// run is exact, and nothing of a run is seen after it.
+package series
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"github.com/loadstone-db/loadstone/engine/segment"
+)
+
+// Set are the series of one run. It is not changed after it was read.
+type Set struct {
+	all []one
+	// byName has the indices of the series of a metric.
+	byName map[string][]int
+	run    labels.Labels
+	bytes  int64
+	// from and to are when the first and the last sample are, in milliseconds.
+	from, to int64
+}
+
+// one is a series: a float64 for each instant, or histograms.
+type one struct {
+	labels labels.Labels
+	// start is when the first sample is, in milliseconds; samples are a second apart where times are nil.
+	start  int64
+	times  []int64
+	floats []float64
+	hist   *histograms
+}
+
+// Labels is what all series of the run have in common.
+func (s *Set) Labels() labels.Labels { return s.run }
+
+// Bytes is about how much memory the set takes.
+func (s *Set) Bytes() int64 { return s.bytes }
+
+// Times are when the first and the last sample are, in milliseconds since the epoch of Unix.
+func (s *Set) Times() (from, to int64) { return s.from, s.to }
+
+// Read reads the series of a segment. run are labels that all of them get.
+func Read(f *segment.File, run labels.Labels) (*Set, error) {
+	r := &reader{run: run, at: map[segment.Labels]*rows{}, low: math.MaxInt32, high: math.MinInt32}
+	if err := f.Read(segment.Query{}, r.add); err != nil {
+		return nil, err
+	}
+	return r.set()
+}
+
+// rows are those of one series of a segment.
+type rows struct {
+	labels segment.Labels
+	second []int32
+	// Counters are what was added in the second.
+	operations, failures, results []float64
+	hist                          histograms
+	polls                         []poll
+}
+
+type poll struct {
+	at                        int64
+	running, queued, clusters float64
+	state                     string
+}
+
+type reader struct {
+	run   labels.Labels
+	at    map[segment.Labels]*rows
+	order []*rows
+	last  *rows
+	// base is when second 0 began, in milliseconds.
+	base      int64
+	low, high int32
+	counts    []int64
+}
+
+func (r *reader) add(row *segment.Row) error {
+	if r.last == nil || r.last.labels != row.Labels {
+		if r.last = r.at[row.Labels]; r.last == nil {
+			r.last = &rows{labels: row.Labels}
+			r.at[row.Labels], r.order = r.last, append(r.order, r.last)
+		}
+	}
+	s := r.last
+	if row.Relation == segment.WarehouseSeconds {
+		s.polls = append(s.polls, poll{at: row.At / 1000, running: float64(row.Running), queued: float64(row.Queued),
+			clusters: float64(row.StartedClusters), state: row.State})
+		return nil
+	}
+	if n := len(s.second); n > 0 && row.Second <= s.second[n-1] {
+		return fmt.Errorf("a segment whose seconds are out of order: %d after %d", row.Second, s.second[n-1])
+	}
+	r.base = row.At/1000 - int64(row.Second)*1000
+	r.low, r.high = min(r.low, row.Second), max(r.high, row.Second)
+	s.second = append(s.second, row.Second)
+	s.operations = append(s.operations, float64(row.Operations))
+	s.failures = append(s.failures, float64(row.Errors))
+	s.results = append(s.results, float64(row.RowCount))
+	if row.Relation == segment.ErrorSeconds {
+		return nil
+	}
+	var err error
+	if r.counts, err = row.Counts(r.counts); err != nil {
+		return err
+	}
+	return s.hist.add(row, r.counts)
+}
+
+// The most seconds that a run may have: a year.
+const mostSeconds = 366 * 24 * 3600
+
+func (r *reader) set() (*Set, error) {
+	s := &Set{byName: map[string][]int{}, run: r.run, from: math.MaxInt64, to: math.MinInt64}
+	if r.low <= r.high && int64(r.high)-int64(r.low) > mostSeconds {
+		return nil, fmt.Errorf("a segment of %d seconds", int64(r.high)-int64(r.low))
+	}
+	for _, rows := range r.order {
+		r.series(s, rows)
+	}
+	slices.SortFunc(s.all, func(a, b one) int { return labels.Compare(a.labels, b.labels) })
+	for i := range s.all {
+		o := &s.all[i]
+		name := o.labels.Get(model.MetricNameLabel)
+		s.byName[name] = append(s.byName[name], i)
+		s.bytes += 200 + int64(8*len(o.floats)+8*len(o.times))
+		if o.hist != nil {
+			s.bytes += o.hist.bytes()
+		}
+		first, last := o.span()
+		s.from, s.to = min(s.from, first), max(s.to, last)
+	}
+	return s, nil
+}
+
+func (r *reader) series(s *Set, rows *rows) {
+	l := rows.labels
+	switch l.Relation {
+	case segment.KindSeconds:
+		with := r.labels("kind", l.Kind, "phase", phase(l.Warmup))
+		r.counter(s, "loadstone_operations_total", with, rows, rows.operations)
+		r.counter(s, "loadstone_failed_operations_total", with, rows, rows.failures)
+		r.counter(s, "loadstone_rows_total", with, rows, rows.results)
+		r.histogram(s, "loadstone_latency_seconds", with, rows)
+	case segment.StatementSeconds:
+		with := r.labels("statement", l.StatementID, "kind", l.Kind, "in_transaction", strconv.FormatBool(l.InTransaction),
+			"phase", phase(l.Warmup))
+		r.counter(s, "loadstone_statement_operations_total", with, rows, rows.operations)
+		r.counter(s, "loadstone_statement_failed_operations_total", with, rows, rows.failures)
+		r.histogram(s, "loadstone_statement_latency_seconds", with, rows)
+	case segment.WorkerSeconds:
+		with := r.labels("worker", l.WorkerID, "phase", phase(l.Warmup))
+		r.counter(s, "loadstone_worker_operations_total", with, rows, rows.operations)
+		r.counter(s, "loadstone_worker_failed_operations_total", with, rows, rows.failures)
+		r.histogram(s, "loadstone_worker_latency_seconds", with, rows)
+	case segment.ErrorSeconds:
+		r.counter(s, "loadstone_errors_total",
+			r.labels("kind", l.Kind, "error_class", l.ErrorClass, "error_code", l.ErrorCode,
+				"phase", phase(l.Warmup)), rows, rows.failures)
+	case segment.WarehouseSeconds:
+		r.warehouse(s, rows)
+	}
+}
+
+func phase(warmup bool) string {
+	if warmup {
+		return "warmup"
+	}
+	return "measurement"
+}
+
+// labels are the run's and those named; an empty one is none.
+func (r *reader) labels(pairs ...string) *labels.Builder {
+	b := labels.NewBuilder(r.run)
+	for i := 0; i < len(pairs); i += 2 {
+		b.Set(pairs[i], pairs[i+1])
+	}
+	return b
+}
+
+func (r *reader) counter(s *Set, name string, with *labels.Builder, rows *rows, added []float64) {
+	n := int(r.high-r.low) + 2
+	floats := make([]float64, n)
+	at, sum := 0, 0.0
+	for i := 1; i < n; i++ {
+		if second := r.low + int32(i) - 1; at < len(rows.second) && rows.second[at] == second {
+			sum, at = sum+added[at], at+1
+		}
+		floats[i] = sum
+	}
+	s.all = append(s.all, one{labels: with.Set(model.MetricNameLabel, name).Labels(), start: r.start(), floats: floats})
+}
+
+func (r *reader) start() int64 { return r.base + int64(r.low)*1000 }
+
+func (r *reader) histogram(s *Set, name string, with *labels.Builder, rows *rows) {
+	h := rows.hist
+	h.low, h.seconds, h.second = r.low, int(r.high-r.low)+2, rows.second
+	s.all = append(s.all, one{labels: with.Set(model.MetricNameLabel, name).Labels(), start: r.start(), hist: &h})
+}
+
+func (r *reader) warehouse(s *Set, rows *rows) {
+	with := r.labels("warehouse", rows.labels.Warehouse, "warehouse_type", rows.labels.WarehouseType,
+		"warehouse_size", rows.labels.WarehouseSize)
+	slices.SortFunc(rows.polls, func(a, b poll) int { return int(a.at - b.at) })
+	rows.polls = slices.CompactFunc(rows.polls, func(a, b poll) bool { return a.at == b.at })
+	gauge := func(name string, of func(poll) float64) {
+		g := one{labels: with.Set(model.MetricNameLabel, name).Labels()}
+		for _, p := range rows.polls {
+			g.times, g.floats = append(g.times, p.at), append(g.floats, of(p))
+		}
+		s.all = append(s.all, g)
+	}
+	gauge("loadstone_warehouse_running_queries", func(p poll) float64 { return p.running })
+	gauge("loadstone_warehouse_queued_queries", func(p poll) float64 { return p.queued })
+	gauge("loadstone_warehouse_started_clusters", func(p poll) float64 { return p.clusters })
+	states := map[string]bool{}
+	for _, p := range rows.polls {
+		states[p.state] = true
+	}
+	for state := range states {
+		if state != "" {
+			with.Set("state", state)
+			gauge("loadstone_warehouse_state", func(p poll) float64 {
+				if p.state == state {
+					return 1
+				}
+				return 0
+			})
+		}
+	}
+}
+
+func (o *one) samples() int {
+	if o.hist != nil {
+		return o.hist.seconds
+	}
+	return len(o.floats)
+}
+
+// at is when a sample is; the one after the last is the marker.
+func (o *one) at(i int) int64 {
+	if o.times == nil {
+		return o.start + int64(i)*1000
+	}
+	if i == len(o.times) {
+		return o.times[i-1] + afterPoll
+	}
+	return o.times[i]
+}
+
+// afterPoll is how long what a warehouse said counts when nothing follows: two polls.
+const afterPoll = 10_000
+
+func (o *one) span() (first, last int64) { return o.at(0), o.at(o.samples()) }
+
+// Labels implements storage.Series.
+func (o *one) Labels() labels.Labels { return o.labels }
+
+// Iterator implements storage.Series.
+func (o *one) Iterator(it chunkenc.Iterator) chunkenc.Iterator {
+	if o.hist != nil {
+		return newHistogramIterator(o)
+	}
+	f, ok := it.(*floatIterator)
+	if !ok {
+		f = &floatIterator{}
+	}
+	*f = floatIterator{of: o, i: -1, n: len(o.floats)}
+	return f
+}
+
+// Sets are the series of several runs. They implement storage.Queryable.
+type Sets []*Set
+
+// Querier implements storage.Queryable.
+func (s Sets) Querier(from, to int64) (storage.Querier, error) {
+	return &querier{sets: s, from: from, to: to}, nil
+}
+
+var stale = math.Float64frombits(value.StaleNaN)

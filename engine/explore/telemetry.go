@@ -1,0 +1,90 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/loadstone-db/loadstone/engine/explore/leaf"
+	"github.com/loadstone-db/loadstone/engine/explore/node"
+)
+
+// Telemetry answers queries, and says which series there are.
+type Telemetry struct {
+	engine  *Engine
+	local   Local
+	options leaf.Options
+}
+
+// lookback is how old a sample may be that a selector alone takes, as in Prometheus.
+const lookback = 5 * time.Minute
+
+// NewTelemetry returns what answers over the segments of a catalog, evaluated on a node of this process.
+func NewTelemetry(c Catalog, n *node.Node, o leaf.Options) *Telemetry {
+	return &Telemetry{engine: NewEngine(o, lookback), local: Local{Catalog: c, Node: n}, options: o}
+}
+
+// Instant prepares a query at one instant.
+func (t *Telemetry) Instant(ctx context.Context, text string, at time.Time) (*Query, error) {
+	return t.engine.Instant(ctx, t.local, text, at)
+}
+
+// Range prepares a query at the instants from start to end.
+func (t *Telemetry) Range(ctx context.Context, text string, start, end time.Time, step time.Duration) (*Query, error) {
+	return t.engine.Range(ctx, t.local, text, start, end, step)
+}
+
+// Parser reads expressions as the queries do.
+func (t *Telemetry) Parser() parser.Parser { return t.options.Parser }
+
+// ErrTooManySeries says that more match than were wanted.
+var ErrTooManySeries = errors.New("too many series match")
+
+// Series are the labels of up to most series that any of the selectors selects between two times, or of all where there
+// is no selector.
+func (t *Telemetry) Series(ctx context.Context, selectors [][]*labels.Matcher, from, to time.Time, most int) (
+	[]labels.Labels, error) {
+	segments, err := t.local.Catalog.Segments(ctx, from.UnixMilli(), to.UnixMilli())
+	if err != nil {
+		return nil, err
+	}
+	if len(selectors) == 0 {
+		selectors = [][]*labels.Matcher{nil}
+	}
+	known := map[string]bool{}
+	var all []labels.Labels
+	var key []byte
+	// One segment after the other: all of them may be more than fit in memory.
+	for _, s := range segments {
+		if !slices.ContainsFunc(selectors, func(m []*labels.Matcher) bool { return ofRun(s, m) }) {
+			continue
+		}
+		sets, err := t.local.Node.Series(ctx, []node.Segment{s})
+		if err != nil {
+			return nil, fmt.Errorf("reading labels: %w", err)
+		}
+		querier, err := sets.Querier(from.UnixMilli(), to.UnixMilli())
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range selectors {
+			for found := querier.Select(ctx, false, nil, m...); found.Next(); {
+				l := found.At().Labels()
+				if key = l.Bytes(key[:0]); known[string(key)] {
+					continue
+				}
+				if len(all) >= most {
+					return nil, ErrTooManySeries
+				}
+				known[string(key)], all = true, append(all, l)
+			}
+		}
+	}
+	slices.SortFunc(all, labels.Compare)
+	return all, nil
+}

@@ -1,0 +1,183 @@
+package promapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/loadstone-db/loadstone/engine/explore"
+)
+
+// Metric is what is known of a metric.
+type Metric struct{ Name, Type, Unit, Help string }
+
+// Metrics are those that runs have; docs/telemetry.md says more of each.
+var Metrics = []Metric{
+	{"loadstone_operations_total", "counter", "", "Operations that ended, also those that failed."},
+	{"loadstone_failed_operations_total", "counter", "", "Operations that failed."},
+	{"loadstone_rows_total", "counter", "", "Rows that operations read or wrote."},
+	{"loadstone_latency_seconds", "histogram", "seconds", "Time from when an operation was due until it ended."},
+	{"loadstone_errors_total", "counter", "", "Operations that failed, by class and code of their error."},
+	{"loadstone_statement_operations_total", "counter", "", "Executions of a statement, also inside of transactions."},
+	{"loadstone_statement_failed_operations_total", "counter", "", "Executions of a statement that failed."},
+	{"loadstone_statement_latency_seconds", "histogram", "seconds", "Time of an execution of a statement."},
+	{"loadstone_worker_operations_total", "counter", "", "Operations of a run worker."},
+	{"loadstone_worker_failed_operations_total", "counter", "", "Operations of a run worker that failed."},
+	{"loadstone_worker_latency_seconds", "histogram", "seconds", "Time of the operations of a run worker."},
+	{"loadstone_warehouse_running_queries", "gauge", "", "Queries that the warehouse works on."},
+	{"loadstone_warehouse_queued_queries", "gauge", "", "Queries that wait for the warehouse."},
+	{"loadstone_warehouse_started_clusters", "gauge", "", "Clusters of the warehouse that are started."},
+	{"loadstone_warehouse_state", "gauge", "",
+		"1 for the state that the warehouse is in, 0 for those that it was in before."},
+}
+
+// point is a sample in Prometheus' form.
+type point struct {
+	t int64
+	f float64
+	h *histogram.FloatHistogram
+}
+
+// MarshalJSON implements json.Marshaler.
+func (p point) MarshalJSON() ([]byte, error) {
+	b := append([]byte{'['}, strconv.FormatFloat(float64(p.t)/1000, 'f', -1, 64)...)
+	b = append(b, ',')
+	if p.h != nil {
+		h, err := json.Marshal(histogramOf(p.h))
+		if err != nil {
+			return nil, err
+		}
+		return append(append(b, h...), ']'), nil
+	}
+	return append(append(append(b, '"'), number(p.f)...), '"', ']'), nil
+}
+
+// number is written as Prometheus writes it: with an exponent where it would be long.
+func number(f float64) string {
+	if abs := math.Abs(f); abs != 0 && !math.IsInf(f, 0) && (abs < 1e-6 || abs >= 1e21) {
+		return strconv.FormatFloat(f, 'e', -1, 64)
+	}
+	return strconv.FormatFloat(f, 'f', -1, 64)
+}
+
+type histogramJSON struct {
+	Count   string  `json:"count"`
+	Sum     string  `json:"sum"`
+	Buckets [][]any `json:"buckets,omitempty"`
+}
+
+// histogramOf has the buckets that hold something; their first value says which of their bounds belong to them.
+func histogramOf(h *histogram.FloatHistogram) histogramJSON {
+	j := histogramJSON{Count: number(h.Count), Sum: number(h.Sum)}
+	for it := h.AllBucketIterator(); it.Next(); {
+		b := it.At()
+		if b.Count == 0 {
+			continue
+		}
+		bounds := 2
+		if b.LowerInclusive {
+			if b.UpperInclusive {
+				bounds = 3
+			} else {
+				bounds = 1
+			}
+		} else if b.UpperInclusive {
+			bounds = 0
+		}
+		j.Buckets = append(j.Buckets, []any{bounds, number(b.Lower), number(b.Upper), number(b.Count)})
+	}
+	return j
+}
+
+type sampleJSON struct {
+	Metric    map[string]string `json:"metric"`
+	Value     *point            `json:"value,omitempty"`
+	Histogram *point            `json:"histogram,omitempty"`
+}
+
+type seriesJSON struct {
+	Metric     map[string]string `json:"metric"`
+	Values     []point           `json:"values,omitempty"`
+	Histograms []point           `json:"histograms,omitempty"`
+}
+
+type resultJSON struct {
+	ResultType string `json:"resultType"`
+	Result     any    `json:"result"`
+	Stats      *stats `json:"stats,omitempty"`
+}
+
+// stats is what a query took, the part of it that Prometheus has, and how it was divided.
+type stats struct {
+	Timings struct {
+		ExecTotalTime float64 `json:"execTotalTime"`
+	} `json:"timings"`
+	Samples struct {
+		TotalQueryableSamples int64 `json:"totalQueryableSamples"`
+	} `json:"samples"`
+	Leaves []leafStats `json:"leaves"`
+}
+
+// leafStats is a part of the expression that was evaluated beside the series, in pieces.
+type leafStats struct {
+	Expr   string          `json:"expr"`
+	Pieces []explore.Piece `json:"pieces"`
+}
+
+func statsOf(q *explore.Query, took time.Duration) *stats {
+	s := &stats{Leaves: []leafStats{}}
+	s.Timings.ExecTotalTime = took.Seconds()
+	for _, l := range q.Leaves() {
+		s.Leaves = append(s.Leaves, leafStats{Expr: strings.TrimSpace(l.Expr), Pieces: []explore.Piece{}})
+	}
+	for _, p := range q.Pieces() {
+		l := &s.Leaves[p.Leaf]
+		l.Pieces = append(l.Pieces, p)
+		s.Samples.TotalQueryableSamples += p.Samples
+	}
+	return s
+}
+
+func dataOf(v parser.Value) (resultJSON, error) {
+	r := resultJSON{ResultType: string(v.Type())}
+	switch v := v.(type) {
+	case promql.Scalar:
+		r.Result = point{t: v.T, f: v.V}
+	case promql.String:
+		r.Result = []any{float64(v.T) / 1000, v.V}
+	case promql.Vector:
+		all := make([]sampleJSON, len(v))
+		for i, s := range v {
+			all[i] = sampleJSON{Metric: s.Metric.Map()}
+			p := &point{s.T, s.F, s.H}
+			if s.H != nil {
+				all[i].Histogram = p
+			} else {
+				all[i].Value = p
+			}
+		}
+		r.Result = all
+	case promql.Matrix:
+		all := make([]seriesJSON, len(v))
+		for i, s := range v {
+			all[i] = seriesJSON{Metric: s.Metric.Map()}
+			for _, p := range s.Floats {
+				all[i].Values = append(all[i].Values, point{t: p.T, f: p.F})
+			}
+			for _, p := range s.Histograms {
+				all[i].Histograms = append(all[i].Histograms, point{t: p.T, h: p.H})
+			}
+		}
+		r.Result = all
+	default:
+		return r, fmt.Errorf("a result of the type %s", v.Type())
+	}
+	return r, nil
+}
