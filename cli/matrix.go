@@ -157,7 +157,7 @@ func (c *runCommand) followMatrix(e *command.Env, where matrices) error {
 	stop := stopping{e: e, what: "matrix", do: func() error { return where.stop(background) }}
 	ticker := time.NewTicker(500 * time.Millisecond)
 	defer ticker.Stop()
-	show, shown := report.NewProgress(e.Stderr), ""
+	show, shown, said := report.NewProgress(e.Stderr), "", ""
 	defer func() { show.End() }()
 	var away time.Time
 	for {
@@ -178,6 +178,13 @@ func (c *runCommand) followMatrix(e *command.Env, where matrices) error {
 			away = time.Time{}
 			if state.Status.Terminal() {
 				return nil
+			}
+			if next := slices.IndexFunc(state.Runs, func(r store.RunRow) bool { return r.Waiting != nil }); next >= 0 &&
+				!c.Quiet {
+				if why := state.Runs[next].Waiting.Reason; why != said {
+					said = why
+					show.Line("The run of target %d of %d %s.", next+1, len(state.Runs), why)
+				}
 			}
 			// One whose figures or enrichment are still under way is shown while none goes on.
 			i := slices.IndexFunc(state.Runs, func(r store.RunRow) bool { return r.Status.Live() })

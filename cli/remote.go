@@ -155,6 +155,14 @@ func lost(what string, err error) error {
 	return &command.Error{Code: command.ExitFailed, Err: e}
 }
 
+// neverBegun is the end of a run that was ended before it was started, nil for others: it has no figures.
+func neverBegun(d engine.RunDetail) error {
+	if !d.Status.Terminal() || d.Phase != engine.PhaseNone || d.Summary != nil || !d.StartTime.IsZero() {
+		return nil
+	}
+	return &command.Error{Code: command.ExitFailed, Err: d.NeverBegun()}
+}
+
 // follow polls the run until its figures are there. A server that is away for
 // a moment is asked again; the run goes on without us.
 func (c *client) follow(e *command.Env, runID string, quiet bool) (*engine.RunDetail, error) {
@@ -174,9 +182,8 @@ func (c *client) follow(e *command.Env, runID string, quiet bool) (*engine.RunDe
 		switch {
 		case err == nil:
 			away = time.Time{}
-			if w := detail.Waiting; w != nil && !quiet && w.Reason != said {
-				said = w.Reason
-				show.Line("The run %s.", said)
+			if !quiet {
+				said = show.Waits(detail.Waiting, said)
 			}
 			if detail.Live != nil && !quiet {
 				show.Show(detail.Live)
@@ -184,6 +191,9 @@ func (c *client) follow(e *command.Env, runID string, quiet bool) (*engine.RunDe
 			if detail.Status.Terminal() && detail.Summary != nil &&
 				(detail.Phase == engine.PhaseNone || detail.Summary.Operations > 0) {
 				return &detail, nil
+			}
+			if err := neverBegun(detail); err != nil {
+				return nil, err
 			}
 		case stop.due():
 			// The question was broken off, to stop the run at once.

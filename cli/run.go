@@ -294,8 +294,19 @@ func follow(e *command.Env, s *wiring.Services, runID string, quiet bool,
 		defer close(figures)
 		_, _ = s.Runs.Wait(background, runID) // asked again below
 	}()
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	said, begun := "", quiet
 	for updates != nil {
 		select {
+		case <-ticker.C:
+			if begun {
+				break
+			}
+			run, err := s.Runs.Run(background, runID)
+			if begun = err == nil && run.Status != engine.StatusPrepared; err == nil && run.Waiting != nil {
+				said = show.Waits(run.Waiting, said)
+			}
 		case <-figures:
 			updates = nil
 		case u, ok := <-updates:

@@ -74,6 +74,15 @@ func (p *Progress) Line(format string, args ...any) {
 	_, _ = fmt.Fprintln(p.w, terminal.Harmless(fmt.Sprintf(format, args...)))
 }
 
+// Waits says what a run waits for, nil when it does not, unless that was said last; it returns what was said last.
+func (p *Progress) Waits(w *engine.Waiting, said string) string {
+	if w == nil || w.Reason == said {
+		return said
+	}
+	p.Line("The run %s.", w.Reason)
+	return w.Reason
+}
+
 // End leaves the last line as it stands.
 func (p *Progress) End() { p.w.Keep() }
 

@@ -393,6 +393,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 		Prices:   s.prices,
 		Owner:    s.owner,
 		Shared:   s.Embedded == nil,
+		Alone:    !s.options.Serves,
 		MostLive: s.options.MostLive, WaitForNodes: nodes.WaitForNodes,
 		Calibration: s.Certificate.Current,
 		Room:        s.room,

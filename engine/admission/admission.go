@@ -53,7 +53,10 @@ type Options struct {
 	// WaitForNodes is how long a run may wait that is larger than all nodes together, because
 	// nodes come when they are wanted; 0 refuses such runs.
 	WaitForNodes time.Duration
-	Log          zerolog.Logger
+	// Alone: the process has its own node only and ends after runs of its own. These wait for nobody else's, and it
+	// starts nobody else's.
+	Alone bool
+	Log   zerolog.Logger
 }
 
 // Doorman lets runs in. Its methods are safe for concurrent use.
@@ -64,10 +67,18 @@ type Doorman struct {
 
 	mu     sync.Mutex
 	ledger store.Ledger // as last read
+	// opened is when the nodes had had their first time to introduce themselves. hopes are the runs that were let wait
+	// since then for nodes that are being dialled, and until when.
+	opened time.Time
+	hopes  map[string]time.Time
+	// greeted: what was waiting when this server came has been given its time anew. Keep's alone.
+	greeted bool
 }
 
 // New makes a doorman; nothing is started before Keep.
-func New(opts Options) *Doorman { return &Doorman{opts: opts, wake: make(chan struct{}, 1)} }
+func New(opts Options) *Doorman {
+	return &Doorman{opts: opts, wake: make(chan struct{}, 1), hopes: map[string]time.Time{}}
+}
 
 // name is that of a node in the ledger.
 func (d *Doorman) name(node string) string {
@@ -90,6 +101,9 @@ func (d *Doorman) nodes() (all []placement.Node) {
 // Needs is what the run workers of a run need at first, and where they may be. only is the
 // node that alone can carry them, empty where any can.
 func (d *Doorman) Needs(sc engine.Scenario, shares []int, only string) *store.Admission {
+	if d.opts.Alone {
+		only = control.OwnNode
+	}
 	if only != "" {
 		only = d.name(only)
 	}
@@ -150,7 +164,7 @@ func (d *Doorman) Fits(sc engine.Scenario, only string) error {
 	case engine.HasCode(err, engine.CodeUnsupported):
 		return err
 	}
-	if d.opts.WaitForNodes > 0 && only == "" {
+	if d.opts.WaitForNodes > 0 && only == "" || d.hoping() {
 		return nil
 	}
 	return err
@@ -185,6 +199,7 @@ func (d *Doorman) ever(sc engine.Scenario, only string) error {
 
 // Wait lets a run wait for room.
 func (d *Doorman) Wait(ctx context.Context, runID, by string, a *store.Admission) error {
+	d.hope(runID, a)
 	err := d.opts.Store.Enqueue(ctx, store.Waiting{RunID: runID, Pool: placement.Pool(a.Works), Works: a.Works, By: by})
 	d.Look()
 	return err
@@ -202,6 +217,9 @@ func (d *Doorman) Look() {
 func (d *Doorman) Keep(ctx context.Context) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
+	d.mu.Lock()
+	d.opened = time.Now()
+	d.mu.Unlock()
 	silent := false
 	for {
 		err := d.admit(ctx)
@@ -225,21 +243,29 @@ func (d *Doorman) admit(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if d.opts.Alone {
+			l.Waiting = slices.DeleteFunc(l.Waiting, func(w store.Waiting) bool { return w.Pool != d.name(control.OwnNode) })
+		} else if !d.greeted {
+			// The nodes of a server that has just begun are being dialled: it has not seen any go.
+			if err := d.fit(ctx, ids(l.Waiting)); err != nil {
+				return err
+			}
+			for i := range l.Waiting {
+				l.Waiting[i].Unfit = 0
+			}
+		}
+		d.greeted = true
 		if len(l.Waiting) == 0 {
 			return nil
 		}
-		nodes := d.nodes()
+		nodes := placement.Loaded(d.nodes(), l.Held, "")
 		d.giveUp(ctx, l, nodes)
+		t := turn(l.Waiting, nodes)
+		if err := d.fit(ctx, t.fit); err != nil {
+			return err
+		}
 		started := false
-		blocked := map[string]bool{}
-		for _, w := range l.Waiting {
-			if blocked[w.Pool] {
-				continue
-			}
-			blocked[w.Pool] = true
-			if placement.Place(placement.Loaded(nodes, l.Held, ""), w.RunID, w.Works) == nil {
-				continue
-			}
+		for _, w := range t.start {
 			if err := d.opts.Start(ctx, w.RunID, w.By); err != nil {
 				// Another server was faster, or it is tried again.
 				d.opts.Log.Debug().Err(err).Str("run_id", w.RunID).Msg("a run that waits was not started")
@@ -255,19 +281,30 @@ func (d *Doorman) admit(ctx context.Context) error {
 
 // giveUp ends the runs that have waited long enough for nodes that did not come.
 func (d *Doorman) giveUp(ctx context.Context, l store.Ledger, nodes []placement.Node) {
+	d.despair(ctx, l, nodes)
 	if d.opts.WaitForNodes <= 0 {
 		return
 	}
 	for _, w := range l.Waiting {
-		if time.Since(w.Since.Time) < d.opts.WaitForNodes || placement.Ever(nodes, w.RunID, w.Works) {
+		if w.Unfit < d.opts.WaitForNodes || placement.Ever(nodes, w.RunID, w.Works) {
 			continue
 		}
 		why := fmt.Sprintf("No nodes came in %s: the run %s", d.opts.WaitForNodes,
-			placement.Words(placement.Loaded(nodes, l.Held, ""), w.Works, 0))
+			placement.Words(nodes, w.Works, 0))
 		if err := d.opts.GiveUp(ctx, w.RunID, why); err != nil {
 			d.opts.Log.Warn().Err(err).Str("run_id", w.RunID).Msg("a run that waits for nodes could not be ended")
 		}
 	}
+}
+
+// fit says that there are nodes for these runs.
+func (d *Doorman) fit(ctx context.Context, runIDs []string) error {
+	if len(runIDs) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeLimit)
+	defer cancel()
+	return d.opts.Store.Fit(ctx, runIDs)
 }
 
 // look reads the ledger.
@@ -319,7 +356,11 @@ func (d *Doorman) Waiting(ctx context.Context, runID string) (*engine.Waiting, e
 	if i < 0 {
 		return nil, nil
 	}
-	return said(l.Waiting, i, placement.Loaded(d.nodes(), l.Held, "")), nil
+	s := said(l.Waiting, i, placement.Loaded(d.nodes(), l.Held, ""))
+	if d.hoped(runID) {
+		s.Reason += dialled
+	}
+	return s, nil
 }
 
 // said is what the one at i waits for.
@@ -327,11 +368,15 @@ func said(all []store.Waiting, i int, nodes []placement.Node) *engine.Waiting {
 	w := all[i]
 	ahead := 0
 	for _, other := range all[:i] {
-		if other.Pool == w.Pool {
+		if other.Pool == w.Pool && !passed(other) {
 			ahead++
 		}
 	}
 	free := placement.Free(nodes, w.Pool)
-	return &engine.Waiting{Since: w.Since, Position: ahead + 1, Connections: placement.Total(w.Works),
+	s := &engine.Waiting{Since: w.Since, Position: ahead + 1, Connections: placement.Total(w.Works),
 		FreeConnections: free.Connections, Nodes: free.Nodes, Reason: placement.Words(nodes, w.Works, ahead)}
+	if passed(w) && !placement.Ever(nodes, w.RunID, w.Works) {
+		s.Reason += "; runs behind it are let by until nodes for it come"
+	}
+	return s
 }

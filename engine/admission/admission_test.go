@@ -16,14 +16,24 @@ import (
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/member"
+	"github.com/loadstone-db/loadstone/engine/placement"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/store/memstore"
 )
 
 // nodes are those that a server sees.
 type nodes struct {
-	mu  sync.Mutex
-	all []member.Node
+	mu     sync.Mutex
+	all    []member.Node
+	coming int // are being dialled
+}
+
+// dialled has nodes be dialled, and none be there.
+func (n *nodes) dialled(coming int) {
+	n.set()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.coming = coming
 }
 
 func (n *nodes) set(all ...member.Node) {
@@ -39,7 +49,9 @@ func (n *nodes) Nodes() []member.Node {
 }
 
 func (n *nodes) Capacity() fleet.Capacity {
-	c := fleet.Capacity{None: true, Own: true}
+	n.mu.Lock()
+	c := fleet.Capacity{None: true, Own: true, Coming: n.coming, Nodes: n.coming}
+	n.mu.Unlock()
 	for _, one := range n.Nodes() {
 		c.None = false
 		c.Connections += one.Capacity
@@ -257,5 +269,127 @@ func TestServersOwnNodesAreToldApart(t *testing.T) {
 			needs.Nodes[1].Reserved != 16 || needs.Nodes[0].NodeID != "local@server-0" {
 			t.Errorf("%+v, %v", needs, err)
 		}
+	})
+}
+
+// TestRunsWhoseNodesHaveLeftAreLetBy after a minute, wherever it was seen that there are none; when nodes come, it is
+// their turn again. A server that has just begun lets nobody by while its nodes are dialled.
+func TestRunsWhoseNodesHaveLeftAreLetBy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 0)
+		w.nodes.set(node("a", 32), node("b", 32))
+		w.keep()
+		w.ask(0, "first", 48, 2)
+		w.ask(0, "large", 64, 2)
+		w.ask(1, "small", 8, 1)
+		w.ask(1, "smaller", 4, 1)
+		w.nodes.set(node("a", 32))
+		w.end("first")
+		time.Sleep(placement.PassAfter - 20*time.Second)
+		w.is("small", engine.StatusPrepared)
+		time.Sleep(25 * time.Second)
+		w.is("small", engine.StatusRunning)
+		w.is("smaller", engine.StatusRunning)
+		w.is("large", engine.StatusPrepared)
+		// One that is started now waits for nobody either.
+		w.ask(0, "new", 8, 1)
+		w.is("new", engine.StatusRunning)
+		said, err := w.doors[1].Waiting(t.Context(), "large")
+		if err != nil || said.Position != 1 || said.Reason != "waits for 64 connections; they do not fit on 1 node, also "+
+			"when nothing else runs; runs behind it are let by until nodes for it come" {
+			t.Errorf("%+v, %v", said, err)
+		}
+		w.ask(0, "behind", 32, 1)
+		if said, err = w.doors[1].Waiting(t.Context(), "behind"); err != nil || said.Position != 1 ||
+			said.Reason != "waits for 32 connections; 12 are free on 1 node" {
+			t.Errorf("%+v, %v", said, err)
+		}
+		w.nodes.set(node("a", 32), node("b", 32))
+		time.Sleep(2 * time.Second)
+		w.is("behind", engine.StatusPrepared)
+		for _, id := range []string{"small", "smaller", "new"} {
+			w.end(id)
+		}
+		time.Sleep(2 * time.Second)
+		w.is("large", engine.StatusRunning)
+		w.is("behind", engine.StatusPrepared)
+	})
+}
+
+// TestAServerThatComesLetsNobodyByAtFirst: its nodes are being dialled.
+func TestAServerThatComesLetsNobodyByAtFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 0)
+		w.nodes.set(node("a", 8))
+		w.ask(0, "first", 8, 1)
+		w.ask(0, "large", 16, 2)
+		w.ask(0, "small", 4, 1)
+		w.end("first")
+		time.Sleep(10 * time.Minute) // no server is there
+		go w.doors[1].Keep(t.Context())
+		time.Sleep(placement.PassAfter - 5*time.Second)
+		w.is("small", engine.StatusPrepared)
+		time.Sleep(10 * time.Second)
+		w.is("small", engine.StatusRunning)
+	})
+}
+
+// TestNodesThatAreDialledAreWaitedFor: a run that is started in the first moments of a server.
+func TestNodesThatAreDialledAreWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 0)
+		w.nodes.dialled(2)
+		if err := w.doors[0].Fits(scenario(4, 1), ""); !engine.HasCode(err, engine.CodeUnavailable) {
+			t.Errorf("before the nodes are opened: %v", err)
+		}
+		go w.doors[0].Keep(t.Context())
+		time.Sleep(time.Second)
+		for _, id := range []string{"large", "fits"} {
+			sc := scenario(map[string]int{"fits": 4, "large": 64}[id], 1)
+			if err := w.doors[0].Fits(sc, ""); err != nil {
+				t.Error(err)
+			}
+			w.ask(0, id, sc.Workload.ConcurrentConnections, 1)
+			said, err := w.doors[0].Waiting(t.Context(), id)
+			if err != nil || !strings.Contains(said.Reason, "there is no node to carry them") ||
+				!strings.Contains(said.Reason, "its nodes are being dialled, for 15s at most") {
+				t.Errorf("%+v, %v", said, err)
+			}
+		}
+		time.Sleep(3 * time.Second)
+		w.nodes.set(node("a", 8))
+		time.Sleep(2 * time.Second)
+		w.is("fits", engine.StatusPrepared) // the first is let wait for the other node
+		w.is("large", engine.StatusPrepared)
+		time.Sleep(dialLimit)
+		run, err := w.store.Run(t.Context(), "large")
+		if err != nil || run.Status != engine.StatusCancelled || run.CancellationReason == nil ||
+			!strings.Contains(*run.CancellationReason, "No nodes for it came in 15s: ") {
+			t.Errorf("%s, %v", run.Status, run.CancellationReason)
+		}
+		w.is("fits", engine.StatusRunning)
+		w.nodes.dialled(0)
+		if err := w.doors[0].Fits(scenario(4, 1), ""); !engine.HasCode(err, engine.CodeUnavailable) {
+			t.Errorf("after the first moments: %v", err)
+		}
+	})
+}
+
+// TestAProcessOfItsOwnRunStartsNobodyElses, and waits for nobody else's.
+func TestAProcessOfItsOwnRunStartsNobodyElses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 0)
+		w.nodes.set(node("a", 8))
+		w.ask(0, "first", 8, 1)
+		w.ask(0, "second", 8, 1)
+		w.end("first")
+		w.nodes.set(node(control.OwnNode, 0))
+		alone := w.doors[1]
+		alone.opts.Alone = true
+		go alone.Keep(t.Context())
+		time.Sleep(time.Minute)
+		w.is("second", engine.StatusPrepared)
+		w.ask(1, "own", 100, 1)
+		w.is("own", engine.StatusRunning)
 	})
 }

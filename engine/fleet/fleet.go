@@ -191,6 +191,8 @@ type Capacity struct {
 	Nodes   int
 	Out     []string
 	Drained bool
+	// Coming is how many of them have not introduced themselves yet.
+	Coming int
 }
 
 // Capacity adds up what the nodes that take new run workers hold.
@@ -212,6 +214,11 @@ func (f *Fleet) Capacity() Capacity {
 		}
 	}
 	for _, n := range f.nodes {
+		select {
+		case <-n.ready:
+		default:
+			c.Coming++
+		}
 		if v := n.stranger(); n.ID() == "" && v.Address != "" {
 			c.Out = append(c.Out, v.Address+": "+v.Reason)
 		}

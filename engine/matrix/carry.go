@@ -104,6 +104,8 @@ func (c carrier) one(member store.RunRow, skip bool) (status engine.Status, ok b
 			return d.Status, true
 		case d.Status == engine.StatusPrepared && !stop && !c.sure():
 			// Another process may have taken the matrix over; the next renewal tells.
+		case d.Status == engine.StatusPrepared && !stop && d.Waiting != nil:
+			// It is in the queue for the nodes, and is started in its turn.
 		case d.Status == engine.StatusPrepared && !stop:
 			if _, err := c.opts.Runs.Start(c.life, member.RunID, c.by); err != nil && c.life.Err() == nil {
 				// What cannot be started now is a failure of this target only.

@@ -29,6 +29,7 @@ type world struct {
 	leases   map[string]time.Time
 	runs     []*run
 	most     int // runs that were live at once
+	asked    int // how often a run was asked for that waits for the nodes
 	down     error
 }
 
@@ -216,6 +217,16 @@ func (w *world) Start(_ context.Context, id, _ string) (engine.Run, error) {
 	if r.Scenario.Target.TableName == "cannot start" {
 		return engine.Run{}, &engine.Error{Code: engine.CodeUnavailable, Message: "There is no node."}
 	}
+	if r.Scenario.Target.TableName == "waits" {
+		w.asked++
+		r.Waiting = &engine.Waiting{Reason: "waits for room"}
+		time.AfterFunc(takes, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			r.Waiting, r.Status, r.begun = nil, engine.StatusRunning, time.Now()
+		})
+		return r.Run, nil
+	}
 	r.Status, r.begun = engine.StatusRunning, time.Now()
 	live := 0
 	for _, x := range w.runs {
@@ -295,6 +306,29 @@ func (w *world) statuses() (list []engine.Status) {
 		list = append(list, r.now().Status)
 	}
 	return list
+}
+
+// TestARunThatWaitsIsAskedForOnce: it is in the queue for the nodes then, and the matrix says what it waits for.
+func TestARunThatWaitsIsAskedForOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, s := newWorld()
+		defer func() { _ = s.Close(t.Context()) }()
+		m, err := s.Create(t.Context(), tables(false, "x", "waits"), "anna")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Start(t.Context(), m.MatrixID, "anna"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(takes + takes/2)
+		if m, err = s.Get(t.Context(), m.MatrixID); err != nil || m.Runs[0].Waiting != nil || m.Runs[1].Waiting == nil ||
+			m.Runs[1].Waiting.Reason != "waits for room" {
+			t.Errorf("%+v, %v", m.Runs, err)
+		}
+		if m, err = s.Wait(t.Context(), m.MatrixID); err != nil || m.Status != engine.StatusCompleted || w.asked != 1 {
+			t.Errorf("%s, asked %d times: %v", m.Status, w.asked, err)
+		}
+	})
 }
 
 func TestTargetsRunOneAfterAnother(t *testing.T) {

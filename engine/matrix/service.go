@@ -171,7 +171,19 @@ func (s *Service) Get(ctx context.Context, matrixID string) (State, error) {
 	if runs == nil {
 		runs = []store.RunRow{}
 	}
+	s.waiting(ctx, m, runs)
 	return State{MatrixRun: m, Runs: runs}, nil
+}
+
+// waiting adds what the next run of a matrix under way waits for.
+func (s *Service) waiting(ctx context.Context, m engine.MatrixRun, runs []store.RunRow) {
+	next := slices.IndexFunc(runs, func(r store.RunRow) bool { return !r.Status.Terminal() })
+	if m.Status != engine.StatusRunning || next < 0 || runs[next].Status != engine.StatusPrepared {
+		return
+	}
+	if d, err := s.opts.Runs.Detail(ctx, runs[next].RunID); err == nil {
+		runs[next].Waiting = d.Waiting
+	}
 }
 
 // List returns the newest matrices, without their runs.

@@ -104,6 +104,8 @@ type Options struct {
 	Owner string
 	// Shared says that other servers may have the control store too, and take runs over.
 	Shared bool
+	// Alone says that the process has its own node only and ends after runs of its own.
+	Alone bool
 	// Clock reads the machine's clock, with its monotonic reading; nil means time.Now.
 	Clock func() time.Time
 	// Calibration reads the generator's calibration for a run's environment; nil when there is none.
@@ -175,7 +177,7 @@ func New(opts Options) *Service {
 		},
 		Changed: func(d *engine.RunDetail) { s.board.Show(d.RunID, payload.Resting(d, time.Now()), false) }})
 	s.doorman = admission.New(admission.Options{Store: opts.Store, Nodes: s.nodes, Owner: s.opts.Owner,
-		WaitForNodes: opts.WaitForNodes, Log: opts.Log,
+		WaitForNodes: opts.WaitForNodes, Alone: opts.Alone, Log: opts.Log,
 		GiveUp: func(ctx context.Context, runID, why string) error {
 			return s.Cancel(ctx, runID, engine.StopSetupFailure, why)
 		},
@@ -358,6 +360,9 @@ func (s *Service) Wait(ctx context.Context, runID string) (*engine.Summary, erro
 	if d.Summary == nil {
 		if d.Status == engine.StatusPrepared {
 			return nil, &engine.Error{Code: engine.CodeConflict, Message: "The run has not been started."}
+		}
+		if d.StartTime.IsZero() {
+			return nil, d.NeverBegun()
 		}
 		return nil, &engine.Error{Code: engine.CodeUnavailable,
 			Message: fmt.Sprintf("The run is %s and has no figures.", d.Status)}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine/workcoord"
 )
@@ -54,6 +55,11 @@ func Pool(works []Work) string {
 	}
 	return ""
 }
+
+// PassAfter is how long nodes that could carry a run may be away before those that wait behind it
+// are let by: as long as a node that comes back at all usually takes, and one that lost its server
+// may still bear load.
+const PassAfter = time.Minute
 
 // Held is what a run worker holds on a node.
 type Held struct {

@@ -23,6 +23,13 @@ func (s controlStore) Ledger(ctx context.Context) (store.Ledger, error) {
 	return asked(s, ctx, "Ledger", s.Store.Ledger)
 }
 
+func (s controlStore) Fit(ctx context.Context, runIDs []string) error {
+	_, err := call(s, ctx, "Fit", anyRun, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.Store.Fit(ctx, runIDs)
+	})
+	return err
+}
+
 func (s controlStore) Reserve(ctx context.Context, runID string, epoch int64, a *store.Admission) error {
 	var on map[string]string
 	_, err := call(s, ctx, "Reserve "+runID, runID, func(ctx context.Context) (struct{}, error) {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/placement"
@@ -25,6 +26,8 @@ type Waiting struct {
 	Works []placement.Work
 	By    string
 	Since engine.Time // the store fills it in
+	// Unfit is how long no server has said that there are nodes that could carry it; the store fills it in.
+	Unfit time.Duration
 }
 
 // Ledger is what runs hold on the nodes, and who waits for it, the longest first.
@@ -35,12 +38,15 @@ type Ledger struct {
 
 // Rooms is what runs hold on the nodes that servers share, and the queue of those that wait
 // for it. The change of a run to RUNNING takes its room (Transition.Room), and the change to a
-// terminal status gives it back, whoever writes it.
+// terminal status gives it back, whoever writes it. Those of a pool start in their order, but
+// for runs that are unfit for placement.PassAfter: these hold back nobody.
 type Rooms interface {
 	// Enqueue lets a PREPARED run wait, behind those that wait already; else it is ErrConflict.
 	// A run that waits keeps its place.
 	Enqueue(ctx context.Context, w Waiting) error
 	Ledger(ctx context.Context) (Ledger, error)
+	// Fit says that there are nodes that could carry these runs, were they free. Those that do not wait are left out.
+	Fit(ctx context.Context, runIDs []string) error
 	// Reserve takes room for run workers that join a live run or move, for all of them or none:
 	// ErrNoRoom. What they held before is given back.
 	Reserve(ctx context.Context, runID string, epoch int64, a *Admission) error

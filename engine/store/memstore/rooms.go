@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/placement"
@@ -16,7 +17,8 @@ import (
 // waiting is a row of the queue.
 type waiting struct {
 	store.Waiting
-	place int64
+	place  int64
+	fitted time.Time
 }
 
 // held is what all runs hold.
@@ -34,7 +36,9 @@ func (s *Store) held() (all []placement.Held) {
 func (s *Store) admit(r *run, a *store.Admission) error {
 	pool := placement.Pool(a.Works)
 	for _, other := range s.runs {
-		if w := other.waiting; w != nil && other != r && w.Pool == pool && (r.waiting == nil || w.place < r.waiting.place) {
+		w := other.waiting
+		if w != nil && other != r && w.Pool == pool && (r.waiting == nil || w.place < r.waiting.place) &&
+			now().Sub(w.fitted) < placement.PassAfter {
 			return store.ErrNoRoom
 		}
 	}
@@ -71,7 +75,7 @@ func (s *Store) Enqueue(ctx context.Context, w store.Waiting) error {
 	}
 	if r.waiting == nil {
 		w.Works, w.By, w.Since = slices.Clone(w.Works), store.CleanText(w.By), engine.At(now())
-		r.waiting = &waiting{w, s.next()}
+		r.waiting = &waiting{w, s.next(), now()}
 	}
 	return nil
 }
@@ -87,10 +91,24 @@ func (s *Store) Ledger(ctx context.Context) (l store.Ledger, err error) {
 	slices.SortFunc(waits, func(a, b *run) int { return cmp.Compare(a.waiting.place, b.waiting.place) })
 	for _, r := range waits {
 		w := r.waiting.Waiting
-		w.RunName, w.Works = r.row.RunName, slices.Clone(w.Works)
+		w.RunName, w.Works, w.Unfit = r.row.RunName, slices.Clone(w.Works), now().Sub(r.waiting.fitted)
 		l.Waiting = append(l.Waiting, w)
 	}
 	return l, nil
+}
+
+// Fit implements store.Rooms.
+func (s *Store) Fit(ctx context.Context, runIDs []string) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	for _, id := range runIDs {
+		if r := s.runs[id]; r != nil && r.waiting != nil {
+			r.waiting.fitted = now()
+		}
+	}
+	return nil
 }
 
 // Reserve implements store.Rooms.

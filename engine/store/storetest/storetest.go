@@ -14,6 +14,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/store/storetest/queuetest"
 	"github.com/loadstone-db/loadstone/engine/store/storetest/workerstest"
 )
 
@@ -41,8 +42,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"TickIsIdempotent", tickIsIdempotent},
 		{"TickOddText", tickOddText},
 		{"Logs", logs},
-		{"Series", series}, {"Pages", pages},
-		{"Results", results},
+		{"Series", series}, {"Pages", pages}, {"Results", results},
 		{"Artifacts", artifacts}, {"Enrichment", enrichment}, {"Warehouse", warehouse},
 		{"FindMax", findMax},
 		{"Matrices", matrices}, {"MatrixLeases", matrixLeases},
@@ -67,7 +67,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"RefreshRace", refreshRace}, {"RefreshParts", refreshParts}, {"AwaitRefreshes", awaitRefreshes},
 		{"SavedQueries", savedQueries},
 		{"Placement", placements}, {"PlacementRace", placementRace}, {"Queue", queueing}, {"RoomOfARun", roomOfARun},
-		{"Copies", copies}, {"RefreshWorkers", workerstest.Workers}, {"RefreshLoad", workerstest.Load},
+		{"QueueFit", queuetest.Fit}, {"Copies", copies}, {"RefreshWorkers", workerstest.Workers}, {"RefreshLoad", workerstest.Load},
 		{"Cancelled", cancelled},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })

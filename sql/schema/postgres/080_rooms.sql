@@ -20,6 +20,10 @@ CREATE TABLE IF NOT EXISTS run_queue (
     since     timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
+-- When a server last knew nodes that could carry the run, were they free: one that nobody could carry for long is
+-- let by.
+ALTER TABLE run_queue ADD COLUMN IF NOT EXISTS fitted_at timestamptz NOT NULL DEFAULT clock_timestamp();
+
 -- Who places a run locks this table first, so that many at once wait and do not retry. It has no rows.
 CREATE TABLE IF NOT EXISTS run_rooms_turn (nothing boolean);
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -60,8 +61,8 @@ func (b Book) Admit(ctx context.Context, runID string, a *store.Admission, chang
 	return b.serially(ctx, func(tx pgx.Tx) error {
 		var before int
 		err := tx.QueryRow(ctx, `SELECT count(*) FROM run_queue q WHERE q.pool = $2 AND q.run_id <> $1
-			AND q.place < coalesce((SELECT own.place FROM run_queue own WHERE own.run_id = $1), q.place + 1)`,
-			runID, placement.Pool(a.Works)).Scan(&before)
+			AND q.fitted_at > clock_timestamp() - make_interval(secs => $3) AND q.place < coalesce((SELECT own.place FROM run_queue own WHERE own.run_id = $1), q.place + 1)`,
+			runID, placement.Pool(a.Works), placement.PassAfter.Seconds()).Scan(&before)
 		if err != nil {
 			return err
 		}
@@ -148,7 +149,8 @@ func (b Book) Ledger(ctx context.Context) (l store.Ledger, err error) {
 			if l.Held, err = heldRows(ctx, tx); err != nil {
 				return err
 			}
-			rows, err := tx.Query(ctx, `SELECT q.run_id, r.test_name, q.pool, q.works, q.asked_by, q.since
+			rows, err := tx.Query(ctx, `SELECT q.run_id, r.test_name, q.pool, q.works, q.asked_by, q.since,
+					extract(epoch FROM clock_timestamp() - q.fitted_at)::float8
 				FROM run_queue q JOIN run_status r USING (run_id) ORDER BY q.place`)
 			if err != nil {
 				return err
@@ -161,11 +163,18 @@ func (b Book) Ledger(ctx context.Context) (l store.Ledger, err error) {
 
 func toWaiting(row pgx.CollectableRow) (w store.Waiting, err error) {
 	var works []byte
-	if err := row.Scan(&w.RunID, &w.RunName, &w.Pool, &works, &w.By, &w.Since.Time); err != nil {
+	var unfit float64
+	if err := row.Scan(&w.RunID, &w.RunName, &w.Pool, &works, &w.By, &w.Since.Time, &unfit); err != nil {
 		return w, err
 	}
-	w.Since = engine.At(w.Since.Time)
+	w.Since, w.Unfit = engine.At(w.Since.Time), time.Duration(max(unfit, 0)*float64(time.Second))
 	return w, json.Unmarshal(works, &w.Works)
+}
+
+// Fit implements store.Rooms.
+func (b Book) Fit(ctx context.Context, runIDs []string) error {
+	_, err := b.Rooms.Exec(ctx, "UPDATE run_queue SET fitted_at = clock_timestamp() WHERE run_id = ANY($1)", runIDs)
+	return dberr.Failed("noting which runs nodes could carry", err)
 }
 
 // Reserve implements store.Rooms.

@@ -1,0 +1,54 @@
+package admission
+
+import (
+	"github.com/loadstone-db/loadstone/engine/placement"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// fitEvery is how often it is said of a run that waits that there are nodes for it. It lies well below
+// placement.PassAfter, so that a server that is slow once lets nobody by.
+const fitEvery = placement.PassAfter / 6
+
+// turns is whose turn it is among those that wait.
+type turns struct {
+	// start are those for which there is room now, at most one of each pool.
+	start []store.Waiting
+	// fit are those of which it is to be said that there are nodes for them.
+	fit []string
+}
+
+// passed reports whether those behind a run are let by: for long, nobody has known nodes that could carry it.
+func passed(w store.Waiting) bool { return w.Unfit >= placement.PassAfter }
+
+// turn says whose turn it is. Of each pool that is the first for which there are nodes, or were a moment ago: it waits
+// for its room, however small those behind it are, so that what is large is not kept waiting for ever by what is small.
+func turn(waiting []store.Waiting, nodes []placement.Node) (t turns) {
+	blocked := map[string]bool{}
+	for _, w := range waiting {
+		stale := w.Unfit >= fitEvery
+		if blocked[w.Pool] && !stale {
+			continue
+		}
+		fits := placement.Ever(nodes, w.RunID, w.Works)
+		if fits && stale {
+			t.fit = append(t.fit, w.RunID)
+		}
+		if blocked[w.Pool] || !fits && passed(w) {
+			continue
+		}
+		blocked[w.Pool] = true
+		if fits && placement.Place(nodes, w.RunID, w.Works) != nil {
+			t.start = append(t.start, w)
+		}
+	}
+	return t
+}
+
+// ids are the names of those that wait.
+func ids(waiting []store.Waiting) []string {
+	all := make([]string, len(waiting))
+	for i, w := range waiting {
+		all[i] = w.RunID
+	}
+	return all
+}

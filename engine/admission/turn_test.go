@@ -1,0 +1,160 @@
+package admission
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/loadstone-db/loadstone/engine/placement"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+func drawNodes(t *rapid.T, most int) []placement.Node {
+	nodes := make([]placement.Node, rapid.IntRange(0, most).Draw(t, "nodes"))
+	for i := range nodes {
+		nodes[i] = placement.Node{ID: fmt.Sprint("n", i), Capacity: rapid.IntRange(1, 16).Draw(t, "capacity"),
+			Used: rapid.IntRange(0, 16).Draw(t, "used")}
+	}
+	return nodes
+}
+
+func drawWorks(t *rapid.T) (all []placement.Work) {
+	for i := range rapid.IntRange(1, 3).Draw(t, "run workers") {
+		all = append(all, placement.Work{ID: fmt.Sprint("w", i), Connections: rapid.IntRange(1, 16).Draw(t, "connections")})
+	}
+	return all
+}
+
+// TestOnlyWhatNobodyCanCarryIsLetBy: of each pool the first is started for which there are nodes, and none behind one
+// for which there are, or were a moment ago.
+func TestOnlyWhatNobodyCanCarryIsLetBy(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := drawNodes(t, 4)
+		waiting := make([]store.Waiting, rapid.IntRange(0, 8).Draw(t, "waiting"))
+		for i := range waiting {
+			w := store.Waiting{RunID: fmt.Sprint("r", i), Works: drawWorks(t)}
+			if rapid.IntRange(0, 3).Draw(t, "own") == 0 {
+				w.Pool = "n0"
+				for j := range w.Works {
+					w.Works[j].Only = w.Pool
+				}
+			}
+			w.Unfit = time.Duration(rapid.IntRange(0, 90).Draw(t, "unfit")) * time.Second
+			waiting[i] = w
+		}
+		got := turn(waiting, nodes)
+		started, fit := map[string]bool{}, map[string]bool{}
+		for _, w := range got.start {
+			if started[w.RunID] = true; placement.Place(nodes, w.RunID, w.Works) == nil {
+				t.Fatalf("%s is started without room", w.RunID)
+			}
+		}
+		for _, id := range got.fit {
+			fit[id] = true
+		}
+		held := map[string]bool{}
+		for _, w := range waiting {
+			ever := placement.Ever(nodes, w.RunID, w.Works)
+			if fit[w.RunID] != (ever && w.Unfit >= fitEvery) {
+				t.Fatalf("%s, unfit for %s, ever %v: said to fit %v", w.RunID, w.Unfit, ever, fit[w.RunID])
+			}
+			first := !held[w.Pool] && (ever || w.Unfit < placement.PassAfter)
+			if room := placement.Place(nodes, w.RunID, w.Works) != nil; started[w.RunID] != (first && room) {
+				t.Fatalf("%s (first %v, room %v) is started: %v", w.RunID, first, room, started[w.RunID])
+			}
+			held[w.Pool] = held[w.Pool] || first
+		}
+	})
+}
+
+// course is a queue of runs that take their time on nodes that come and go, in steps of a second.
+type course struct {
+	nodes   []placement.Node
+	away    map[string]bool
+	waiting []store.Waiting
+	held    []placement.Held
+	ends    map[string]int
+	now     int
+	began   map[string]int
+}
+
+// seen are the nodes that are there.
+func (c *course) seen() []placement.Node {
+	return placement.Loaded(slices.DeleteFunc(slices.Clone(c.nodes), func(n placement.Node) bool { return c.away[n.ID] }),
+		c.held, "")
+}
+
+func (c *course) step(lasts func(runID string) int) {
+	c.now++
+	for i := range c.waiting {
+		c.waiting[i].Unfit += time.Second
+	}
+	c.held = slices.DeleteFunc(c.held, func(h placement.Held) bool { return c.ends[h.RunID] <= c.now })
+	for {
+		got := turn(c.waiting, c.seen())
+		for i := range c.waiting {
+			if slices.Contains(got.fit, c.waiting[i].RunID) {
+				c.waiting[i].Unfit = 0
+			}
+		}
+		for _, w := range got.start {
+			on := placement.Place(c.seen(), w.RunID, w.Works)
+			for _, one := range w.Works {
+				c.held = append(c.held, placement.Held{RunID: w.RunID, WorkerID: one.ID, NodeID: on[one.ID],
+					Connections: one.Connections})
+			}
+			c.ends[w.RunID], c.began[w.RunID] = c.now+lasts(w.RunID), c.now
+			c.waiting = slices.DeleteFunc(c.waiting, func(o store.Waiting) bool { return o.RunID == w.RunID })
+		}
+		if len(got.start) == 0 {
+			return
+		}
+	}
+}
+
+// TestNobodyWaitsForEver: however many small runs come all the time, a large one begins as soon as those are over that
+// ran when its nodes were there again, or when it came to be the first; and while its nodes are away, the small ones do
+// not wait for it for longer than placement.PassAfter.
+func TestNobodyWaitsForEver(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const longest = 20
+		c := &course{nodes: []placement.Node{{ID: "a", Capacity: 8}, {ID: "b", Capacity: 8}}, away: map[string]bool{},
+			ends: map[string]int{}, began: map[string]int{}}
+		lasts := func(string) int { return rapid.IntRange(1, longest).Draw(t, "seconds") }
+		back := rapid.IntRange(0, 100).Draw(t, "back")
+		c.away["b"] = back > 0
+		c.waiting = []store.Waiting{{RunID: "large",
+			Works: []placement.Work{{ID: "w0", Connections: 8}, {ID: "w1", Connections: 8}}}}
+		c.held = []placement.Held{{RunID: "before", NodeID: "a", Connections: rapid.IntRange(1, 8).Draw(t, "before")}}
+		c.ends["before"] = lasts("before")
+		small, lastBegin, longestGap := 0, 0, 0
+		for c.now < back+longest+5 {
+			if c.now == back {
+				c.away["b"] = false
+			}
+			for range rapid.IntRange(1, 3).Draw(t, "small") {
+				small++
+				c.waiting = append(c.waiting, store.Waiting{RunID: fmt.Sprint("s", small),
+					Works: []placement.Work{{ID: "w0", Connections: rapid.IntRange(1, 8).Draw(t, "connections")}}})
+			}
+			before := len(c.began)
+			c.step(lasts)
+			if len(c.began) > before {
+				lastBegin = c.now
+			}
+			if _, there := c.began["large"]; !there {
+				longestGap = max(longestGap, c.now-lastBegin)
+			}
+		}
+		begun, there := c.began["large"]
+		if !there || begun > back+1+longest {
+			t.Fatalf("its nodes were there at %d, and it began at %d (%v)", back, begun, there)
+		}
+		if most := int(placement.PassAfter/time.Second) + longest + 1; longestGap > most {
+			t.Fatalf("nothing began for %d s", longestGap)
+		}
+	})
+}
