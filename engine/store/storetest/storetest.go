@@ -65,9 +65,9 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"DynamicTables", dynamicTables}, {"RefreshClaims", refreshClaims}, {"RefreshExpiry", refreshExpiry},
 		{"RefreshResults", refreshResults}, {"RefreshFailures", refreshFailures}, {"RefreshRuns", refreshRuns},
 		{"RefreshRace", refreshRace}, {"RefreshParts", refreshParts}, {"AwaitRefreshes", awaitRefreshes},
-		{"SavedQueries", savedQueries},
+		{"SavedQueries", savedQueries}, {"QueueFit", queuetest.Fit},
 		{"Placement", placements}, {"PlacementRace", placementRace}, {"Queue", queueing}, {"RoomOfARun", roomOfARun},
-		{"QueueFit", queuetest.Fit}, {"Copies", copies}, {"RefreshWorkers", workerstest.Workers}, {"RefreshLoad", workerstest.Load},
+		{"Copies", copies}, {"RefreshWorkers", workerstest.Workers}, {"RefreshLoad", workerstest.Load},
 		{"Cancelled", cancelled},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
