@@ -101,6 +101,33 @@ type WorkerSnapshot struct {
 	LastErrors []ExecutionError `json:"last_errors,omitempty"`
 }
 
+// Slim is the snapshot without the distributions that only those who watch the run need.
+func (s WorkerSnapshot) Slim() WorkerSnapshot {
+	s.PhaseLatency, s.TickService, s.PhaseService, s.TickLag = nil, nil, nil, nil
+	return s
+}
+
+// Size estimates in bytes what a snapshot takes, and apart from that its distributions by kind.
+func (s *WorkerSnapshot) Size() (rest, kinds int) {
+	const fixed, entry = 1024, 64
+	rest = fixed + entry*(len(s.ByKind)+len(s.ByClass)+len(s.TickByKind))
+	for _, h := range []*HistogramData{s.TickLatency, s.PhaseLatency, s.TickService, s.PhaseService, s.TickLag} {
+		rest += h.size()
+	}
+	for _, h := range s.KindLatency {
+		kinds += h.size()
+	}
+	return rest, kinds
+}
+
+func (d *HistogramData) size() int {
+	if d == nil {
+		return 0
+	}
+	const fixed, count = 80, 8
+	return fixed + count*cap(d.Counts)
+}
+
 // LatencySplit adds up the parts of the latency of Count executions, in ns. The
 // lag is the generator's own lateness, the wait is for a free connection; both are 0 in a closed loop.
 // The round trip ends, and decoding begins, with the first byte of the answer.

@@ -35,6 +35,15 @@ func (s *Second) PhaseOf(now engine.Phase) engine.Phase {
 	return engine.PhaseWarmup
 }
 
+// Rows are the new snapshots as they are stored: they may wait for a store that is away, a thousand each second.
+func (s *Second) Rows() []engine.WorkerSnapshot {
+	rows := make([]engine.WorkerSnapshot, len(s.Snapshots))
+	for i := range s.Snapshots {
+		rows[i] = s.Snapshots[i].Slim()
+	}
+	return rows
+}
+
 // shortestSecond is how much time a last, partial second must cover to be a point of
 // the time series when nothing ended in it.
 const shortestSecond = 0.25

@@ -28,9 +28,14 @@ const (
 	mostBackoff  = 5 * time.Second
 	// refusals bounds attempts that the store answered with an error of its own.
 	refusals = 3
-	// fullTicks waiting keep their worker rows, mostTicks keep their points.
+	// fullTicks waiting keep their worker rows, as far as these take no more than fullBytes, and the distributions of
+	// their kinds of statements, kindBytes; mostTicks keep their points.
 	fullTicks = 60
+	fullBytes = 32 << 20
+	kindBytes = 16 << 20
 	mostTicks = 1800
+	// rowsAtOnce of results are one transaction.
+	rowsAtOnce = 100
 )
 
 // Keeper writes what one run must not lose, in order, behind the run's loop: the
@@ -42,15 +47,17 @@ type Keeper struct {
 	epoch int64
 	log   zerolog.Logger
 
-	mu      sync.Mutex
-	queue   []*Write
-	wake    chan struct{}
-	ticks   int
-	thinned int64
-	away    bool
-	closing bool
-	held    time.Time // when the last second that is stored was begun to be written
-	took    time.Duration
+	mu    sync.Mutex
+	queue []*Write
+	wake  chan struct{}
+	ticks int
+	// rows and kinds are the bytes that they take.
+	rows, kinds int
+	thinned     int64
+	away        bool
+	closing     bool
+	held        time.Time // when the last second that is stored was begun to be written
+	took        time.Duration
 
 	// outages tell when the store went away and came back; linesLost counts lines of the run's log that were given up.
 	outages   chan Outage
@@ -66,8 +73,10 @@ type Write struct {
 	name string
 	do   func(ctx context.Context, again bool) error
 	tick *store.Tick
-	done chan struct{}
-	err  error
+	// rows are the bytes of the tick's rows of run workers, kinds those of their distributions by kind.
+	rows, kinds int
+	done        chan struct{}
+	err         error
 }
 
 // Outage is a change of whether the control store can be reached.
@@ -126,6 +135,8 @@ func (k *Keeper) push(j *Write) *Write {
 	k.mu.Lock()
 	k.queue = append(k.queue, j)
 	if j.tick != nil {
+		j.rows, j.kinds = j.tick.Size()
+		k.weigh(j, 1)
 		k.ticks++
 		k.thin()
 	}
@@ -137,28 +148,47 @@ func (k *Keeper) push(j *Write) *Write {
 	return j
 }
 
-// thin bounds the waiting ticks. It needs mu.
+// thin bounds the waiting ticks, the newest of which are kept. It needs mu.
 func (k *Keeper) thin() {
-	if k.ticks <= fullTicks {
+	if k.ticks <= fullTicks && k.rows <= fullBytes && k.kinds <= kindBytes {
 		return
 	}
-	seen := 0
+	seen, rows, kinds := 0, 0, 0
 	for i := len(k.queue) - 1; i >= 1; i-- { // the first may be on its way
-		t := k.queue[i].tick
+		j := k.queue[i]
+		t := j.tick
 		if t == nil {
 			continue
 		}
 		seen++
+		rows += j.rows
+		kinds += j.kinds
+		if j.rows > 0 && seen > 1 && (seen > fullTicks || rows > fullBytes) {
+			t.Snapshots, t.Workers = nil, nil
+			k.weigh(j, -1)
+			j.rows, j.kinds = 0, 0
+			k.thinned++
+		}
+		if j.kinds > 0 && seen > 1 && kinds > kindBytes {
+			for s := range t.Snapshots {
+				t.Snapshots[s].KindLatency = nil
+			}
+			k.kinds -= j.kinds
+			j.kinds = 0
+		}
 		if seen > mostTicks {
 			k.linesLost.Add(int64(len(t.Logs)))
-			k.queue = append(k.queue[:i], k.queue[i+1:]...)
+			k.queue = slices.Delete(k.queue, i, i+1)
 			k.ticks--
-			k.thinned++
-		} else if seen > fullTicks && t.Snapshots != nil {
-			t.Snapshots, t.Workers = nil, nil
 			k.thinned++
 		}
 	}
+}
+
+// weigh counts what a tick takes, or takes it off again. It needs mu.
+func (k *Keeper) weigh(j *Write, sign int) {
+	k.rows += sign * j.rows
+	k.kinds += sign * j.kinds
 }
 
 // Add queues a write that may be repeated.
@@ -169,12 +199,18 @@ func (k *Keeper) Add(name string, do func(ctx context.Context) error) *Write {
 // SaveResults queues rows of the run's results, in their order. then, which may be nil, is
 // called when they are stored.
 func (k *Keeper) SaveResults(name string, rows []engine.RunResult, then func()) *Write {
+	rows = slices.Clone(rows)
+	for i := range rows {
+		rows[i].Epoch = k.epoch
+	}
 	return k.Add(name, func(ctx context.Context) error {
-		for _, r := range rows {
-			r.Epoch = k.epoch
-			if err := k.store.SaveResult(ctx, r); err != nil {
+		// What a store that is slow has taken is not written again: a thousand rows would never come to their end.
+		for len(rows) > 0 {
+			some := rows[:min(len(rows), rowsAtOnce)]
+			if err := k.store.SaveResult(ctx, some...); err != nil {
 				return err
 			}
+			rows = rows[len(some):]
 		}
 		if then != nil {
 			then()
@@ -284,6 +320,7 @@ func (k *Keeper) Run(ctx context.Context) {
 				k.linesLost.Add(int64(len(next.tick.Logs)))
 			}
 			k.ticks--
+			k.weigh(next, -1)
 		}
 		k.mu.Unlock()
 		close(next.done)

@@ -18,7 +18,7 @@ type lost struct{ store.Runs }
 
 func (lost) SaveTick(context.Context, store.Tick) error { return store.ErrFenced }
 
-func (lost) SaveResult(context.Context, engine.RunResult) error {
+func (lost) SaveResult(context.Context, ...engine.RunResult) error {
 	return errors.New("written by a server that the run does not belong to")
 }
 
@@ -40,7 +40,14 @@ func TestNothingIsWrittenAfterTheRunIsLost(t *testing.T) {
 // owned is a store that takes what the owner in epoch 7 writes.
 type owned struct{ store.Runs }
 
-func (owned) SaveResult(_ context.Context, r engine.RunResult) error { return inSeven(r.Epoch) }
+func (owned) SaveResult(_ context.Context, rows ...engine.RunResult) error {
+	for _, r := range rows {
+		if err := inSeven(r.Epoch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 func (owned) SaveArtifact(_ context.Context, epoch int64, _ engine.Artifact) error {
 	return inSeven(epoch)

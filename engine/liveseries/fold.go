@@ -24,6 +24,8 @@ type seen struct {
 	phase   engine.Phase
 	kinds   map[engine.Kind]*engine.HistogramData
 	classes map[engine.ErrorClass]int64
+	// thinned: its distributions by kind are not known.
+	thinned bool
 }
 
 func newFold(start time.Time, ticks map[string]int64) *fold {
@@ -57,10 +59,13 @@ func (f *fold) add(l *rollup.Live, w *engine.WorkerSnapshot, at time.Time) {
 	}
 	// What a phase has counted is known from its beginning, or since the snapshot before.
 	follows := w.Tick == before.tick+1 && (before.phase != "" || before.tick == 0)
+	// While the store was away, a snapshot may have lost its distributions by kind.
+	kindsFollow := follows && (before.phase != w.Phase || !before.thinned)
 	if before.phase != w.Phase {
 		before = &seen{}
 	}
-	f.workers[w.WorkerID] = &seen{tick: w.Tick, phase: w.Phase, kinds: w.KindLatency, classes: w.ByClass}
+	f.workers[w.WorkerID] = &seen{tick: w.Tick, phase: w.Phase, kinds: w.KindLatency, classes: w.ByClass,
+		thinned: w.KindLatency == nil && w.Started > 0}
 	l.Ticks[w.WorkerID] = w.Tick
 	if w.TickStarted <= 0 {
 		return
@@ -73,7 +78,7 @@ func (f *fold) add(l *rollup.Live, w *engine.WorkerSnapshot, at time.Time) {
 		Worker: w.WorkerID})} {
 		addTo(c, w.TickStarted, w.TickErrors, latency)
 	}
-	f.addKinds(s, m, w, before, follows, latency)
+	f.addKinds(s, m, w, before, kindsFollow, latency)
 	if follows {
 		for class, n := range w.ByClass {
 			if more := n - before.classes[class]; more > 0 {

@@ -39,8 +39,9 @@ type Target interface {
 
 // What is kept and waited for.
 const (
-	// mostSnapshots wait to be written, of all runs.
-	mostSnapshots = 20_000
+	// mostBytes of snapshots wait to be written, of all runs, and mostPolls of each.
+	mostBytes = 32 << 20
+	mostPolls = 20_000
 	// forgetAfter is for how long nothing comes of a run that has ended.
 	forgetAfter = time.Minute
 	// patience bounds one write.
@@ -67,7 +68,7 @@ type Series struct {
 
 	mu      sync.Mutex
 	runs    map[string]*run
-	waiting int // snapshots
+	waiting int // bytes of snapshots
 	dropped int64
 	written int64
 }
@@ -97,6 +98,7 @@ type tick struct {
 	at                 time.Time
 	snapshots          []engine.WorkerSnapshot
 	operations, errors int64
+	bytes              int
 }
 
 // Start begins to write.
@@ -120,10 +122,11 @@ func (s *Series) Tick(t *store.Tick) {
 	if s == nil || len(t.Snapshots) == 0 {
 		return
 	}
+	rows, kinds := t.Size()
 	s.note(t.RunID, t.Epoch, func(r *run) {
-		r.queue = append(r.queue, tick{time.Now(), t.Snapshots, t.TotalOps, t.ErrorCount})
-		s.waiting += len(t.Snapshots)
-		for s.waiting > mostSnapshots && s.drop() {
+		r.queue = append(r.queue, tick{time.Now(), t.Snapshots, t.TotalOps, t.ErrorCount, rows + kinds})
+		s.waiting += rows + kinds
+		for s.waiting > mostBytes && s.drop() {
 		}
 	})
 }
@@ -134,7 +137,7 @@ func (s *Series) Poll(runID string, epoch int64, p engine.WarehousePoint) {
 		return
 	}
 	s.note(runID, epoch, func(r *run) {
-		if p.Raw = nil; len(r.polls) < mostSnapshots {
+		if p.Raw = nil; len(r.polls) < mostPolls {
 			r.polls = append(r.polls, p)
 		}
 	})
@@ -162,19 +165,28 @@ func (s *Series) note(runID string, epoch int64, f func(*run)) {
 	}
 }
 
-// drop leaves out the oldest second of the run of which most wait. It needs mu.
+// drop leaves out the oldest second of the run of which most waits, but never the only one. It needs mu.
 func (s *Series) drop() bool {
 	var longest *run
+	most := 0
 	for _, r := range s.runs {
-		if longest == nil || len(r.queue) > len(longest.queue) || len(r.queue) == len(longest.queue) && r.id < longest.id {
-			longest = r
+		if len(r.queue) < 2 {
+			continue
+		}
+		bytes := 0
+		for _, t := range r.queue {
+			bytes += t.bytes
+		}
+		if longest == nil || bytes > most || bytes == most && r.id < longest.id {
+			longest, most = r, bytes
 		}
 	}
-	if longest == nil || len(longest.queue) == 0 {
+	if longest == nil {
 		return false
 	}
-	s.waiting -= len(longest.queue[0].snapshots)
+	s.waiting -= longest.queue[0].bytes
 	s.dropped++
+	longest.queue[0] = tick{}
 	longest.queue = longest.queue[1:]
 	return true
 }
@@ -182,7 +194,7 @@ func (s *Series) drop() bool {
 // forget needs mu.
 func (s *Series) forget(r *run) {
 	for _, t := range r.queue {
-		s.waiting -= len(t.snapshots)
+		s.waiting -= t.bytes
 	}
 	r.queue = nil
 	delete(s.runs, r.id)
@@ -284,7 +296,7 @@ func (s *Series) take(r *run) (ticks []tick, polls []engine.WarehousePoint) {
 	ticks, polls = r.queue, r.polls
 	r.queue, r.polls = nil, nil
 	for _, t := range ticks {
-		s.waiting -= len(t.snapshots)
+		s.waiting -= t.bytes
 	}
 	return ticks, polls
 }

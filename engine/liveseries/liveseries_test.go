@@ -241,12 +241,14 @@ func TestADatabaseThatIsAwayCostsABoundedAmount(t *testing.T) {
 		for i := range workers {
 			workers[i] = fmt.Sprint("worker ", i)
 		}
+		distribution := &engine.HistogramData{Counts: make([]int64, 100)}
 		for tick := int64(1); tick <= 30; tick++ {
 			time.Sleep(time.Second)
 			began := time.Now()
 			idle := make([]engine.WorkerSnapshot, 999)
 			for i := range idle {
-				idle[i] = engine.WorkerSnapshot{WorkerID: workers[i+1], Tick: tick, Phase: engine.PhaseMeasurement}
+				idle[i] = engine.WorkerSnapshot{WorkerID: workers[i+1], Tick: tick, Phase: engine.PhaseMeasurement,
+					TickLatency: distribution}
 			}
 			s.Tick(&store.Tick{RunID: "r", Epoch: 1, Snapshots: idle})
 			d.tick(s, 1, tick, 10, workers[0])
@@ -267,6 +269,40 @@ func TestADatabaseThatIsAwayCostsABoundedAmount(t *testing.T) {
 		synctest.Wait()
 		if now, _ := s.Counts(); now != written+1 {
 			t.Errorf("%d seconds after %d when it is back", now, written)
+		}
+	})
+}
+
+// TestWhatWasThinnedIsNotCountedTwice: a second whose distributions by kind were given up while the control store was
+// away has none, nor has the next one, as they count over the phase; all else of them is there.
+func TestWhatWasThinnedIsNotCountedTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDatabase()
+		s := start(d)
+		defer s.Close()
+		for tick := int64(1); tick <= 4; tick++ {
+			time.Sleep(time.Second)
+			w := d.snapshot("w", tick, 10)
+			w.Started = tick * 11
+			if tick == 2 {
+				w.KindLatency = nil
+			}
+			s.Tick(&store.Tick{RunID: "r", Epoch: 1, Snapshots: []engine.WorkerSnapshot{w}})
+		}
+		synctest.Wait()
+		for second, want := range []int64{10, 0, 0, 10} {
+			m := rollup.OfKind{Moment: rollup.Moment{Second: int32(second)}, Kind: engine.KindPointLookup.String()}
+			c := d.seconds.Kinds[m]
+			if c == nil {
+				t.Fatalf("nothing of second %d", second)
+			}
+			n := int64(0)
+			for _, count := range c.Latency.Data().Counts {
+				n += count
+			}
+			if c.Operations != 10 || n != want {
+				t.Errorf("second %d: %d operations and a distribution of %d, want 10 and %d", second, c.Operations, n, want)
+			}
 		}
 	})
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // SaveResult takes as long as the test says, or fails while it says that the store is away for rows.
-func (m *memoryStore) SaveResult(ctx context.Context, r engine.RunResult) error {
+func (m *memoryStore) SaveResult(ctx context.Context, rows ...engine.RunResult) error {
 	m.mu.Lock()
 	took, away := m.rowsTake, m.rowsAway
 	m.mu.Unlock()
@@ -27,7 +27,7 @@ func (m *memoryStore) SaveResult(ctx context.Context, r engine.RunResult) error 
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return m.Store.SaveResult(ctx, r)
+	return m.Store.SaveResult(ctx, rows...)
 }
 
 func (m *memoryStore) rows(took time.Duration, away bool) {

@@ -141,11 +141,11 @@ func (s *faulty) SaveTick(ctx context.Context, t store.Tick) error {
 	return s.ControlStore.SaveTick(ctx, t)
 }
 
-func (s *faulty) SaveResult(ctx context.Context, r engine.RunResult) error {
+func (s *faulty) SaveResult(ctx context.Context, rows ...engine.RunResult) error {
 	if err := s.gone("saving a result"); err != nil {
 		return err
 	}
-	return s.ControlStore.SaveResult(ctx, r)
+	return s.ControlStore.SaveResult(ctx, rows...)
 }
 
 func (s *faulty) SaveArtifact(ctx context.Context, epoch int64, a engine.Artifact) error {

@@ -73,11 +73,11 @@ func TestPartsThatCouldNotBeStoredAreTakenIn(t *testing.T) {
 // stuck is a control store that takes no results.
 type stuck struct{ orchestrator.ControlStore }
 
-func (s stuck) SaveResult(ctx context.Context, r engine.RunResult) error {
-	if r.Figures != nil {
+func (s stuck) SaveResult(ctx context.Context, rows ...engine.RunResult) error {
+	if slices.ContainsFunc(rows, func(r engine.RunResult) bool { return r.Figures != nil }) {
 		return fmt.Errorf("saving a result: %w", store.ErrUnavailable)
 	}
-	return s.ControlStore.SaveResult(ctx, r)
+	return s.ControlStore.SaveResult(ctx, rows...)
 }
 
 // A server that is killed before it has stored anything of a run that is over finds

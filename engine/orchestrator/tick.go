@@ -111,7 +111,7 @@ func (l *live) aggregate(now time.Time) {
 	shown := *r
 	l.shown.Store(&shown)
 
-	t := &store.Tick{RunID: l.runID, Epoch: l.epoch, Workers: rows, Snapshots: s.Snapshots, Logs: l.Logbook.Take(),
+	t := &store.Tick{RunID: l.runID, Epoch: l.epoch, Workers: rows, Snapshots: s.Rows(), Logs: l.Logbook.Take(),
 		TotalOps: s.RollupOps, ErrorCount: s.RollupErrors, CurrentQPS: s.Payload.Ops.CurrentPerSec,
 		WorkersRegistered: registered, WorkersActive: active, WorkersCompleted: completed}
 	if l.life.Started() && s.Reported() && (len(s.Snapshots) > 0 || !l.AllEnded()) && s.Tells() {

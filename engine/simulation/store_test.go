@@ -304,15 +304,17 @@ func (s controlStore) AwaitingAggregates(ctx context.Context) ([]string, error) 
 	return asked(s, ctx, "AwaitingAggregates", s.Store.AwaitingAggregates)
 }
 
-func (s controlStore) SaveResult(ctx context.Context, r engine.RunResult) error {
-	_, err := call(s, ctx, "SaveResult "+r.RunID+" "+r.WorkerID, r.RunID, func(ctx context.Context) (struct{}, error) {
-		return watched(s, r.RunID, r.Epoch, func() (struct{}, error) {
-			if s.srv.sim.without == withoutFencing && r.Epoch != 0 {
-				r.Epoch = s.epoch(r.RunID)
-			}
-			return struct{}{}, s.Store.SaveResult(ctx, r)
+func (s controlStore) SaveResult(ctx context.Context, rows ...engine.RunResult) error {
+	r := &rows[0]
+	_, err := call(s, ctx, fmt.Sprintf("SaveResult %s %s %d", r.RunID, r.WorkerID, len(rows)), r.RunID,
+		func(ctx context.Context) (struct{}, error) {
+			return watched(s, r.RunID, r.Epoch, func() (struct{}, error) {
+				if s.srv.sim.without == withoutFencing && r.Epoch != 0 {
+					r.Epoch = s.epoch(r.RunID)
+				}
+				return struct{}{}, s.Store.SaveResult(ctx, rows...)
+			})
 		})
-	})
 	return err
 }
 

@@ -172,6 +172,17 @@ type Tick struct {
 	WorkersRegistered, WorkersActive, WorkersCompleted int
 }
 
+// Size estimates in bytes what the rows of run workers take while they wait, and their distributions by kind.
+func (t *Tick) Size() (rows, kinds int) {
+	const row = 256
+	rows = row * len(t.Workers)
+	for i := range t.Snapshots {
+		r, k := t.Snapshots[i].Size()
+		rows, kinds = rows+r, kinds+k
+	}
+	return rows, kinds
+}
+
 // Runs keeps runs, their control events, snapshots, logs and results.
 type Runs interface {
 	Views
@@ -215,9 +226,9 @@ type Runs interface {
 	// WarehouseChanges returns the polls at which the warehouse was another than at the poll
 	// before, whatever it had to do, and the latest: a week of polls is thousands of equal ones.
 	WarehouseChanges(ctx context.Context, runID string) ([]engine.WarehousePoint, error)
-	// SaveResult inserts or updates a test_results row by ResultID; nil fields are left as they are. With an
-	// Epoch that is not the run's it changes nothing and is ErrFenced.
-	SaveResult(ctx context.Context, r engine.RunResult) error
+	// SaveResult inserts or updates test_results rows of one run by ResultID, all of them or none; nil fields are
+	// left as they are. With an Epoch, the first row's, that is not the run's it changes nothing and is ErrFenced.
+	SaveResult(ctx context.Context, rows ...engine.RunResult) error
 	// Results returns the parent's row first, then the run workers' by group.
 	Results(ctx context.Context, runID string) ([]engine.RunResult, error)
 	// Enriching returns the terminal runs whose enrichment is PENDING or RUNNING.

@@ -13,10 +13,25 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-// SaveResult implements store.Runs. Empty strings and zero times are left as they are too.
-func (s *Store) SaveResult(ctx context.Context, r engine.RunResult) error {
+// SaveResult implements store.Runs: one transaction and one round trip, however many rows. Empty strings and zero
+// times are left as they are too.
+func (s *Store) SaveResult(ctx context.Context, rows ...engine.RunResult) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
+	batch := &pgx.Batch{}
+	for i, r := range rows {
+		if i == 0 && r.Epoch != 0 {
+			batch.Queue("SELECT fence_run($1, $2)", r.RunID, r.Epoch)
+		}
+		if err := queueResult(batch, r); err != nil {
+			return err
+		}
+	}
+	err := s.inTx(ctx, func(tx pgx.Tx) error { return tx.SendBatch(ctx, batch).Close() })
+	return dberr.Failed("saving result", err)
+}
+
+func queueResult(batch *pgx.Batch, r engine.RunResult) error {
 	judged := &r.Thresholds
 	if r.Thresholds == nil {
 		judged = nil
@@ -30,10 +45,6 @@ func (s *Store) SaveResult(ctx context.Context, r engine.RunResult) error {
 	}
 	if r.Enrichment != nil {
 		r.EnrichmentStatus = r.Enrichment.Status
-	}
-	batch := &pgx.Batch{}
-	if r.Epoch != 0 {
-		batch.Queue("SELECT fence_run($1, $2)", r.RunID, r.Epoch)
 	}
 	batch.Queue(`INSERT INTO test_results AS old (test_id, run_id, worker_id, worker_group_id, test_name, status, start_time, end_time,
 			figures, validity, thresholds, passed, plan, environment, enrichment_status, failure_reason, find_max_result, enrichment)
@@ -59,8 +70,7 @@ func (s *Store) SaveResult(ctx context.Context, r engine.RunResult) error {
 		stamp(r.EndTime.Time),
 		figures, validity, thresholds, r.Passed, plan, environment, r.EnrichmentStatus, store.CleanText(r.FailureReason),
 		search, enrichment)
-	err := s.inTx(ctx, func(tx pgx.Tx) error { return tx.SendBatch(ctx, batch).Close() })
-	return dberr.Failed("saving result", err)
+	return nil
 }
 
 // Results implements store.Runs.

@@ -63,21 +63,37 @@ func load[T any](to *T, what string, text []byte, failed func(error)) {
 }
 
 // SaveResult implements store.Runs. Empty strings and zero times are left as they are too.
-func (s *Store) SaveResult(ctx context.Context, r engine.RunResult) error {
+func (s *Store) SaveResult(ctx context.Context, rows ...engine.RunResult) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
-	owner, err := s.written(r.RunID, r.Epoch)
-	if err != nil {
-		return err
+	var all []result
+	for _, r := range rows {
+		owner, err := s.written(r.RunID, rows[0].Epoch)
+		if err != nil {
+			return err
+		}
+		row, err := saved(owner, r)
+		if err != nil {
+			return err
+		}
+		all = append(all, row)
 	}
+	for i, r := range rows {
+		s.runs[r.RunID].results[r.ResultID] = &all[i]
+	}
+	return nil
+}
+
+// saved is the row that saving r makes of what is there.
+func saved(owner *run, r engine.RunResult) (result, error) {
 	row := result{RunResult: engine.RunResult{ResultID: r.ResultID, RunID: r.RunID, WorkerID: r.WorkerID,
 		Status: engine.StatusPrepared, CreatedAt: engine.At(now())}}
 	if old := owner.results[r.ResultID]; old != nil {
 		row = *old
 	} else if r.ResultID == "" || r.WorkerID == "" {
-		return unnamed("result")
+		return row, unnamed("result")
 	}
 	row.UpdatedAt = engine.At(now())
 	row.RunName = firstOf(r.RunName, row.RunName)
@@ -108,10 +124,9 @@ func (s *Store) SaveResult(ctx context.Context, r engine.RunResult) error {
 		keep(&row.thresholds, "thresholds", thresholds), keep(&row.plan, "plan", r.Plan),
 		keep(&row.environment, "environment", r.Environment), keep(&row.search, "answer of the search", r.FindMax),
 		keep(&row.enrichment, "enrichment", r.Enrichment)); err != nil {
-		return err
+		return row, err
 	}
-	owner.results[r.ResultID] = &row
-	return nil
+	return row, nil
 }
 
 // Results implements store.Runs.

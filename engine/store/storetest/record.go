@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -159,23 +160,22 @@ func logs(t *testing.T, s store.Store) {
 func results(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	create(t, s, "r1")
+	passed, children := false, []engine.RunResult(nil)
 	for _, g := range []int{10, 2} {
-		must(t, s.SaveResult(ctx, engine.RunResult{ResultID: fmt.Sprint("c", g), RunID: "r1",
-			WorkerID: fmt.Sprint("worker-", g), WorkerGroupID: &g,
-			Status: engine.StatusRunning, StartTime: engine.At(noon)}))
+		children = append(children, engine.RunResult{ResultID: fmt.Sprint("c", g), RunID: "r1", WorkerGroupID: &g,
+			WorkerID: fmt.Sprint("worker-", g), Status: engine.StatusRunning, StartTime: engine.At(noon)})
 	}
-	passed := false
-	parent := engine.RunResult{ResultID: "r1", RunID: "r1", Status: engine.StatusCompleted, EndTime: engine.At(noon),
-		Passed: &passed,
+	must(t, s.SaveResult(ctx, children...))
+	parent := engine.RunResult{ResultID: "r1", RunID: "r1", Status: engine.StatusCompleted, Passed: &passed,
+		EndTime: engine.At(noon), EnrichmentStatus: "SKIPPED", Environment: &engine.Environment{CPUs: 2},
 		Figures: &engine.Figures{Operations: 5, QPS: 2.5, LatencyMs: &engine.LatencyMs{P50: 1, P99: 9},
 			ByKind: map[engine.Kind]*engine.KindFigures{engine.KindUpdate: {Count: 5}},
 			Errors: engine.ErrorFigures{ByClass: map[engine.ErrorClass]int64{},
 				Top: []engine.ErrorGroup{{ExecutionError: engine.ExecutionError{Code: "40001", Message: "nul \x00"}, Count: 1}}},
 			Histogram: []engine.HistogramBucket{{FromMs: 1, ToMs: 2, Count: 5}}},
-		Validity:    &engine.Validity{Verdict: engine.VerdictValid},
-		Thresholds:  []engine.ThresholdResult{{Threshold: "p95_ms < 1"}},
-		Plan:        &engine.Plan{Driver: "postgres", Statements: []engine.Statement{{ID: "s", SQL: "SELECT $1"}}},
-		Environment: &engine.Environment{CPUs: 2}, EnrichmentStatus: "SKIPPED"}
+		Validity:   &engine.Validity{Verdict: engine.VerdictValid},
+		Thresholds: []engine.ThresholdResult{{Threshold: "p95_ms < 1"}},
+		Plan:       &engine.Plan{Driver: "postgres", Statements: []engine.Statement{{ID: "s", SQL: "SELECT $1"}}}}
 	must(t, s.SaveResult(ctx, parent))
 	// Nothing but the reason is given, so nothing else changes.
 	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1", RunID: "r1", FailureReason: "Worker failure"}))
@@ -193,16 +193,16 @@ func results(t *testing.T, s store.Store) {
 		rows[1].Figures != nil {
 		t.Errorf("child %+v", rows[1])
 	}
-	_, err = s.TakeOver(ctx, "r1")
-	must(t, err)
+	_, first := s.TakeOver(ctx, "r1")
 	epoch, err := s.TakeOver(ctx, "r1")
-	must(t, err)
+	must(t, errors.Join(first, err))
 	// Who owned the run before changes nothing of what who owns it now has written.
 	late := engine.RunResult{ResultID: "r1", RunID: "r1", Epoch: epoch - 1, Status: engine.StatusRunning,
 		FailureReason: "late", Validity: &engine.Validity{Verdict: engine.VerdictDegraded}}
-	wantError(t, s.SaveResult(ctx, late), store.ErrFenced)
-	late.ResultID, late.WorkerID = "late", "worker-9"
-	wantError(t, s.SaveResult(ctx, late), store.ErrFenced)
+	other := engine.RunResult{ResultID: "late", RunID: "r1", WorkerID: "worker-9"}
+	wantError(t, s.SaveResult(ctx, late, other), store.ErrFenced)
+	late.Epoch = epoch
+	wantError(t, s.SaveResult(ctx, late, other, engine.RunResult{RunID: "none"}), store.ErrNotFound) // all or none
 	after, err := s.Results(ctx, "r1")
 	must(t, err)
 	same(t, "results after a late write", after, rows)
