@@ -129,20 +129,23 @@ test: need-test build test-go test-ui test-first-run test-matrix test-tutorial t
 	@if [ -s $(UNSTABLE) ]; then echo "Passed only when run again, which is a fault to be found:"; cat $(UNSTABLE); fi
 	@echo "All tests passed."
 
-test-go: examples $(GOTESTSUM)
+# One package more at a time than there are processors: many tests wait for a clock or another process.
+PACKAGES_AT_ONCE := $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
+
+test-go: export LOADSTONE_BUILT = $(CURDIR)/bin/loadstone
+test-go: build examples $(GOTESTSUM)
 	@rm -f $(UNSTABLE)
-	@# make lint vets, and more strictly.
-	@# Many tests wait for a clock or another process: four of a package at a time. Up to three that fail
-	@# are run once more, and named at the end (docs/decisions/0018); after a race or a panic none is.
-	PATH="$$(dirname "$$(command -v $(GO))"):$$PATH" $(GOTESTSUM) --format standard-quiet --hide-summary skipped --rerun-fails=1 \
-		--rerun-fails-max-failures=3 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race --rerun-fails-report=$(UNSTABLE) \
-		--packages ./... -- -race -vet=off -parallel 4 -timeout 12m
-	@# What is the work of one goroutine: the whole corpus at the gate, of which the race detector gets a
-	@# part, and two warehouses of TPC-C.
+	@# What is the work of one goroutine, without the race detector: the packages that start none, the whole
+	@# corpus at the gate, of which the detector gets a part, two warehouses of TPC-C, and the simulations.
+	CGO_ENABLED=0 $(GO) test -vet=off -buildvcs=false -trimpath $$(deploy/unraced.sh) ./engine/simulation ./engine/refresher
 	CGO_ENABLED=0 $(GO) test -vet=off -buildvcs=false -trimpath -run '^(TestHostile(AtTheGate|Truncations)|TestTpcc)$$' \
 		./plugins/host ./plugins/bundled
-	@# The simulation: with the race detector it lives few seeds.
-	CGO_ENABLED=0 $(GO) test -vet=off -buildvcs=false -trimpath ./engine/simulation
+	@# make lint vets, and more strictly.
+	@# Four tests of a package at a time. Up to three that fail are run once more, and named at the
+	@# end (docs/decisions/0018); after a race or a panic none is.
+	PATH="$$(dirname "$$(command -v $(GO))"):$$PATH" $(GOTESTSUM) --format standard-quiet --hide-summary skipped --rerun-fails=1 \
+		--rerun-fails-max-failures=3 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race --rerun-fails-report=$(UNSTABLE) \
+		--packages "$$(deploy/unraced.sh -v | tr '\n' ' ')" -- -race -vet=off -p $(PACKAGES_AT_ONCE) -parallel 4 -timeout 12m
 
 test-ui: ui/node_modules/.package-lock.json
 	cd ui && npm test --silent

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -128,7 +129,18 @@ func TestWhatAServerRefusesFailsTheSuite(t *testing.T) {
 // TestAuthorsCommands makes, builds and measures a plugin in C, the quickest to compile;
 // the languages have tests of their own.
 func TestAuthorsCommands(t *testing.T) {
-	withQuarantine(t)
+	// In the program itself: with the race detector the conformance suite takes half a minute of a processor.
+	binary := quarantinetest.Binary(t)
+	invoke := func(t *testing.T, args ...string) (code int, stdout, stderr string) {
+		t.Helper()
+		var out, err bytes.Buffer
+		cmd := exec.CommandContext(t.Context(), binary, args...)
+		cmd.Stdout, cmd.Stderr = &out, &err
+		if failed := cmd.Run(); failed != nil && cmd.ProcessState == nil {
+			t.Fatal(failed)
+		}
+		return cmd.ProcessState.ExitCode(), out.String(), err.String()
+	}
 	dir := filepath.Join(t.TempDir(), "shelf")
 	if code, out, err := invoke(t, "plugin", "new", "shelf", "--language", "c", "--dir", dir); code != 0 ||
 		!strings.Contains(out, "loadstone plugin build") {

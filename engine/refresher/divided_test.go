@@ -139,7 +139,7 @@ func TestAThousandPausesInTheMiddleOfARefresh(t *testing.T) {
 	t.Parallel()
 	pauses := 1000
 	if raceEnabled {
-		pauses = 100
+		pauses = 40
 	}
 	const worlds = 4
 	writes, refused := 0, 0

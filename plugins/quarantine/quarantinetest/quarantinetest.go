@@ -18,10 +18,16 @@ var built struct {
 	err  error
 }
 
+// programEnv names the program where it is built already, as `make test` does.
+const programEnv = "LOADSTONE_BUILT"
+
 // Binary builds the program as `make build` does, once for each test binary, and
 // returns its path. Remove it in TestMain, with Clean.
 func Binary(tb testing.TB) string {
 	tb.Helper()
+	if program := os.Getenv(programEnv); program != "" {
+		return program
+	}
 	built.once.Do(build)
 	if built.err != nil {
 		tb.Fatal(built.err)
