@@ -23,6 +23,15 @@ func keyOf(runID, workerID string) workcoord.Key {
 // none: then the error says why. where says which, by run worker; the others are spread evenly over
 // the nodes that take work.
 func (f *Fleet) Place(where map[string]string, workers ...control.AssignRun) ([]Node, error) {
+	for i, a := range workers {
+		// The run workers of a run differ in names and numbers only.
+		if i > 0 && a.RunID == workers[0].RunID && a.Plan == workers[0].Plan || where[a.WorkerID] == control.OwnNode {
+			continue
+		}
+		if err := f.Sendable(a); err != nil {
+			return nil, err
+		}
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	works := make([]workcoord.Work, len(workers))
@@ -60,6 +69,19 @@ func (f *Fleet) Place(where map[string]string, workers ...control.AssignRun) ([]
 
 // Now is the present moment by the clock that nodes compare theirs with.
 func (f *Fleet) Now() time.Time { return f.clock.Now() }
+
+// Sendable refuses an assignment, or as much as is known of it, that is too large to be sent, where nodes of other
+// processes may have to carry it.
+func (f *Fleet) Sendable(a control.AssignRun) error {
+	f.mu.Lock()
+	own := f.only(a.Workload, a.DSN) == control.OwnNode ||
+		!slices.ContainsFunc(f.coord.Nodes(), func(n workcoord.Node) bool { return n.ID != control.OwnNode })
+	f.mu.Unlock()
+	if own {
+		return nil
+	}
+	return a.Fits()
+}
 
 // Only is the one node that can carry a workload on a target, empty where any can.
 func (f *Fleet) Only(w engine.Workload, dsn string) string {

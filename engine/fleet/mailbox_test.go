@@ -3,6 +3,7 @@ package fleet
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,6 +79,46 @@ func TestANodeThatHasGoneIsNotToldInSilence(t *testing.T) {
 			t.Errorf("sending to a node that has gone: %v", err)
 		}
 	})
+}
+
+// TestARunThatIsTooLargeIsRefusedBeforeItIsPlaced: nobody hears of it, and the reason names what of it is large. The
+// server's own node takes it, as nothing is sent there.
+func TestARunThatIsTooLargeIsRefusedBeforeItIsPlaced(t *testing.T) {
+	huge := run(1, 2)
+	for i := range huge {
+		huge[i].Workload.Feed = &engine.Feed{CSV: strings.Repeat("<", 6<<20)}
+	}
+	for name, own := range map[string]bool{"remote": false, control.OwnNode: true} {
+		inFleet(t, 1, func(t *testing.T, f *playing) {
+			var e *end
+			f.wg.Go(func() {
+				e = f.node(0)
+				id := "a"
+				if own {
+					id = control.OwnNode
+				}
+				_ = e.Send(f.ctx, hello(id, 10))
+			})
+			f.open()
+			_, err := f.Place(nil, huge...)
+			synctest.Wait()
+			e.mu.Lock()
+			told := slices.ContainsFunc(e.told, func(m control.ToNode) bool { _, ok := m.(control.AssignRun); return ok })
+			e.mu.Unlock()
+			if own {
+				if err != nil || !told {
+					t.Errorf("%s: %v, told: %t", name, err, told)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(engine.Sentences(err), "Large are its feed (36.0 MB)") || told {
+				t.Errorf("%s: %v, told: %t", name, err, told)
+			}
+			if err := f.Sendable(control.AssignRun{Workload: huge[0].Workload}); err == nil {
+				t.Error("before there is a plan it is let in")
+			}
+		})
+	}
 }
 
 // TestARunThatIsTooLargeForAMessageHarmsNoOther: its run worker is refused, and what is said of

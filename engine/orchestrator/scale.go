@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -68,6 +69,9 @@ func (l *scaler) assign(ctx context.Context, on map[string]string, workers ...*c
 		return
 	}
 	why := err.Error()
+	if errors.As(err, new(*engine.Error)) {
+		why = engine.Sentences(err)
+	}
 	if l.svc.nodes.Capacity().None {
 		why = "there is no node to carry the load"
 	}

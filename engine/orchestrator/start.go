@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/crew"
 	"github.com/loadstone-db/loadstone/engine/inspect"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
@@ -91,9 +92,15 @@ func (s *Service) start(ctx context.Context, runID, by string, most int) (engine
 	return run, nil
 }
 
-// fits refuses a scenario that the nodes can never carry.
+// fits refuses a scenario that the nodes can never carry, or that cannot be sent to them.
 func (s *Service) fits(ctx context.Context, sc engine.Scenario) error {
-	return s.doorman.Fits(sc, s.only(ctx, sc))
+	only := s.only(ctx, sc)
+	if only == "" {
+		if err := s.nodes.Sendable(control.AssignRun{Workload: sc.Workload}); err != nil {
+			return err
+		}
+	}
+	return s.doorman.Fits(sc, only)
 }
 
 // only is the node that alone can carry a scenario, empty where any can.
