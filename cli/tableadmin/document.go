@@ -33,12 +33,14 @@ type Document struct {
 	TargetLag   float64      `yaml:"target_lag_seconds,omitempty" json:"target_lag_seconds,omitempty"`
 	Mode        refresh.Mode `yaml:"refresh_mode,omitempty" json:"refresh_mode,omitempty"`
 	PartitionBy string       `yaml:"partition_by,omitempty" json:"partition_by,omitempty"`
+	Partitions  int          `yaml:"partitions,omitempty" json:"partitions,omitempty"`
 	Priority    int          `yaml:"priority,omitempty" json:"priority,omitempty"`
 	Definition  string       `yaml:"definition" json:"definition"`
 }
 
 func documentOf(t refresh.Table) Document {
-	return Document{t.Name, t.Description, t.TargetLagSeconds, t.Mode, t.PartitionBy, t.Priority, t.Definition}
+	return Document{t.Name, t.Description, t.TargetLagSeconds, t.Mode, t.PartitionBy, t.Partitions, t.Priority,
+		t.Definition}
 }
 
 func (d Document) yaml() ([]byte, error) {
@@ -160,13 +162,15 @@ type Create struct {
 	TargetLag   float64 `name:"target-lag" default:"60" placeholder:"SECONDS" help:"How far it may be behind what it reads (default: 60)."`
 	Mode        string  `name:"mode" default:"AUTO" enum:"FULL,INCREMENTAL,AUTO" help:"How much of it a refresh replaces: ${enum}."`
 	PartitionBy string  `name:"partition-by" default:"" enum:",RUN,DAY" help:"RUN: each row depends on the run of its run_id alone; DAY: on the runs that began on its day."`
+	Partitions  int     `placeholder:"N" help:"Into how many parts a refresh divides the runs or days that it makes anew, each for any worker; 0 leaves that to how many they are (default: 0)."`
 	Description string  `help:"What it is for."`
 	Priority    int     `placeholder:"N" help:"The highest is refreshed first, -100 to 100 (default: 0)."`
 }
 
 // Run makes the table.
 func (c Create) Run(e *command.Env, do sqlshell.Do) error {
-	d := Document{c.Name, c.Description, c.TargetLag, refresh.Mode(c.Mode), c.PartitionBy, c.Priority, c.Definition}
+	d := Document{c.Name, c.Description, c.TargetLag, refresh.Mode(c.Mode), c.PartitionBy, c.Partitions,
+		c.Priority, c.Definition}
 	if c.File != "" {
 		text, err := readFile("The definition", c.File)
 		if err != nil {

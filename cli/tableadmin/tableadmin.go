@@ -172,6 +172,14 @@ func (c Show) Run(e *command.Env, do sqlshell.Do) error {
 	if !t.AsOf.IsZero() {
 		line("as of", "%v, in %.2f s", stamp(t.AsOf), t.LastSeconds)
 	}
+	var list struct{ Refreshes []refresh.Record }
+	if err := do(e.Ctx, http.MethodGet, of(c.Name, "/history?limit=1"), nil, &list); err != nil {
+		return err
+	}
+	for _, r := range list.Refreshes {
+		line("last refresh", "%s", first(r.Error, strings.TrimSpace(string(r.Mode)+"  "+strings.TrimPrefix(r.Note,
+			string(r.Mode)+": "))))
+	}
 	line("reads", "%s", none(t.Sources))
 	line("read by", "%s", none(s.ReadBy))
 	for _, claim := range s.Claims {

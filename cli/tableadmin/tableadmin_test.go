@@ -128,10 +128,11 @@ func TestCommandsAboutTables(t *testing.T) {
 	}{
 		{"list", 0, "Nobody refreshes tables.", "GET /api/v1/tables"},
 		{"create a --definition SELECT", 0, "a was made", "POST /api/v1/tables"},
-		{"create b --file " + file + " --target-lag 5 --mode FULL --partition-by RUN", 0, "b was made", ""},
+		{"create b --file " + file + " --target-lag 5 --mode FULL --partition-by RUN --partitions 4", 0, "b was made", ""},
 		{"create c", 1, "--definition", ""},
 		{"create c --definition SELECT --file " + file, 1, "can't be used together", ""},
-		{"show b", 0, "target_lag_seconds: 5\nrefresh_mode: FULL\npartition_by: RUN\ndefinition: |", "GET /api/v1/tables/b"},
+		{"show b", 0, "target_lag_seconds: 5\nrefresh_mode: FULL\npartition_by: RUN\npartitions: 4\ndefinition: |",
+			"GET /api/v1/tables/b"},
 		{"show b", 0, "# read by        top\n", ""},
 		{"show b --format json", 0, `"target_lag_seconds": 5`, ""},
 		{"show nowhere", 1, "no such table", ""},

@@ -175,8 +175,10 @@ func (t *Tables) inspect(ctx context.Context, table *refresh.Table) (err error) 
 	if err != nil {
 		return err
 	}
-	table.Sources, err = db.Inspect(ctx, table.Definition, ingest.Table)
-	return err
+	if table.Sources, err = db.Inspect(ctx, table.Definition, ingest.Table); err != nil {
+		return err
+	}
+	return db.CheckMode(ctx, *table)
 }
 
 // Update changes a table of a user's.

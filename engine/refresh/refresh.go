@@ -49,6 +49,9 @@ const ByRun = "RUN"
 // ByDay is the partition of tables whose rows belong to the day, of UTC, on which runs began.
 const ByDay = "DAY"
 
+// MaxPartitions is into how many parts a refresh is divided at most.
+const MaxPartitions = 64
+
 // Status says whether a table is refreshed.
 type Status string
 
@@ -70,6 +73,7 @@ type Table struct {
 	TargetLagSeconds float64  `json:"target_lag_seconds" doc:"How far it may be behind what it reads."`
 	Mode             Mode     `json:"refresh_mode" enum:"FULL,INCREMENTAL,AUTO"`
 	PartitionBy      string   `json:"partition_by" enum:",RUN,DAY" doc:"RUN: each row belongs to the run of its run_id; DAY: to the runs that began on its day (UTC)."`
+	Partitions       int      `json:"partitions" doc:"Into how many parts a refresh divides the runs or days that it makes anew, each for any worker; 0 leaves that to how many they are."`
 	Priority         int      `json:"priority" doc:"The highest is refreshed first."`
 	Sources          []string `json:"sources" nullable:"false" doc:"The derived tables that it reads."`
 	Status           Status   `json:"status" enum:"ACTIVE,SUSPENDED,FAILED"`

@@ -171,6 +171,15 @@ func Check(t Table) error {
 		return engine.InvalidField("kind", fmt.Sprintf("is %q", t.Kind), "SQL")
 	case t.Kind == SQL && strings.TrimSpace(t.Definition) == "":
 		return engine.InvalidField("definition", "is empty", "write a SELECT")
+	case t.Partitions < 0 || t.Partitions > MaxPartitions:
+		return engine.InvalidField("partitions", fmt.Sprintf("is %d", t.Partitions),
+			fmt.Sprintf("choose 1 to %d, or 0 to leave it to how many runs or days there are", MaxPartitions))
+	case t.Partitions > 1 && t.PartitionBy == "":
+		return engine.InvalidField("partitions", fmt.Sprintf("is %d, and partition_by is empty", t.Partitions),
+			"say with partition_by RUN or DAY what the rows belong to")
+	case t.Kind == SQL && t.Mode == Incremental && t.PartitionBy == "":
+		return engine.InvalidField("refresh_mode", "is INCREMENTAL, and partition_by is empty",
+			"say with partition_by RUN or DAY what the rows belong to, or choose AUTO")
 	case !(t.TargetLagSeconds >= 1 && t.TargetLagSeconds <= 366*24*3600):
 		return engine.InvalidField("target_lag_seconds", fmt.Sprintf("is %v", t.TargetLagSeconds),
 			"choose a second to a year")

@@ -3,6 +3,7 @@ package refresh_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -193,6 +194,31 @@ func checkPlan(t *rapid.T, state refresh.State, plan refresh.Schedule) {
 			if p.Subtask == "" && in[refresh.Task{Table: source}] {
 				t.Fatalf("%s goes before %s, which it reads", p.Table, source)
 			}
+		}
+	}
+}
+
+func TestWhatNoTableCanBe(t *testing.T) {
+	good := refresh.Table{Name: "nightly", Kind: refresh.SQL, Definition: "SELECT 1", TargetLagSeconds: 60,
+		Mode: refresh.Auto}
+	for field, c := range map[string]struct {
+		change func(*refresh.Table)
+	}{
+		"":             {func(*refresh.Table) {}},
+		"name":         {func(t *refresh.Table) { t.Name = "a/b" }},
+		"definition":   {func(t *refresh.Table) { t.Definition = " " }},
+		"partitions":   {func(t *refresh.Table) { t.Partitions = 2 }},
+		"partitions ":  {func(t *refresh.Table) { t.PartitionBy, t.Partitions = refresh.ByRun, refresh.MaxPartitions+1 }},
+		" ":            {func(t *refresh.Table) { t.PartitionBy, t.Partitions = refresh.ByRun, refresh.MaxPartitions }},
+		"refresh_mode": {func(t *refresh.Table) { t.Mode = refresh.Incremental }},
+		"  ":           {func(t *refresh.Table) { t.Mode, t.PartitionBy = refresh.Incremental, refresh.ByDay }},
+	} {
+		table := good
+		c.change(&table)
+		err := refresh.Check(table)
+		field = strings.TrimSpace(field)
+		if (err == nil) != (field == "") || err != nil && !strings.Contains(err.Error(), field) {
+			t.Errorf("%q: %v", field, err)
 		}
 	}
 }

@@ -97,6 +97,7 @@ type DerivedTableInput struct {
 	TargetLagSeconds float64      `json:"target_lag_seconds,omitempty" minimum:"1" maximum:"31622400" default:"60"`
 	Mode             refresh.Mode `json:"refresh_mode,omitempty" enum:"FULL,INCREMENTAL,AUTO" default:"AUTO"`
 	PartitionBy      string       `json:"partition_by,omitempty" enum:",RUN,DAY" doc:"RUN: each row depends on the roll-ups of the run of its run_id alone, so that rows of other runs need not be made anew. DAY: each row depends on the runs alone that began on its day, a column of the type date, in UTC."`
+	Partitions       int          `json:"partitions,omitempty" minimum:"0" maximum:"64" doc:"Into how many parts a refresh divides the runs or days that it makes anew, each for any worker; 0 leaves that to how many they are. More than 1 needs partition_by."`
 	Priority         int          `json:"priority,omitempty" minimum:"-100" maximum:"100"`
 }
 
@@ -107,6 +108,7 @@ type DerivedTableChange struct {
 	TargetLagSeconds float64      `json:"target_lag_seconds,omitempty" minimum:"1" maximum:"31622400" default:"60"`
 	Mode             refresh.Mode `json:"refresh_mode,omitempty" enum:"FULL,INCREMENTAL,AUTO" default:"AUTO"`
 	PartitionBy      string       `json:"partition_by,omitempty" enum:",RUN,DAY"`
+	Partitions       int          `json:"partitions,omitempty" minimum:"0" maximum:"64"`
 	Priority         int          `json:"priority,omitempty" minimum:"-100" maximum:"100"`
 	Version          int64        `json:"version" minimum:"1" maximum:"9007199254740991" doc:"The version that was edited; 409 when another has been saved since, with who and when."`
 }
@@ -190,7 +192,8 @@ func Register(a *api.API, t Tables) {
 	api.Handle(a, create, func(ctx context.Context, in *body[DerivedTableInput]) (*body[DerivedTable], error) {
 		b := in.Body
 		made, err := t.Create(ctx, refresh.Table{Name: b.Name, Definition: b.Definition, Description: b.Description,
-			TargetLagSeconds: b.TargetLagSeconds, Mode: b.Mode, PartitionBy: b.PartitionBy, Priority: b.Priority,
+			TargetLagSeconds: b.TargetLagSeconds, Mode: b.Mode, PartitionBy: b.PartitionBy,
+			Partitions: b.Partitions, Priority: b.Priority,
 			CreatedBy: a.Caller(ctx)})
 		if err == nil {
 			a.Note(ctx, "table.create", made.Name, "")
@@ -203,7 +206,8 @@ func Register(a *api.API, t Tables) {
 	api.Handle(a, change, func(ctx context.Context, in *changeInput) (*body[DerivedTable], error) {
 		b := in.Body
 		saved, err := t.Update(ctx, refresh.Table{Name: in.name(), Definition: b.Definition, Description: b.Description,
-			TargetLagSeconds: b.TargetLagSeconds, Mode: b.Mode, PartitionBy: b.PartitionBy, Priority: b.Priority,
+			TargetLagSeconds: b.TargetLagSeconds, Mode: b.Mode, PartitionBy: b.PartitionBy,
+			Partitions: b.Partitions, Priority: b.Priority,
 			Version: b.Version, UpdatedBy: a.Caller(ctx)})
 		if err == nil {
 			a.Note(ctx, "table.update", saved.Name, fmt.Sprintf("version %d", saved.Version))

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 )
 
@@ -106,6 +107,37 @@ func ids(runs map[string]seen) []string {
 	return ids
 }
 
+// belongs says which partitions the rows of a table belong to, or which column is missing for that.
+func belongs(t refresh.Table, columns []column) (by, lacks string) {
+	has := func(name, typ string) bool {
+		return slices.ContainsFunc(columns, func(c column) bool { return c.name == name && (typ == "" || c.typ == typ) })
+	}
+	switch {
+	case t.PartitionBy == refresh.ByRun && !has("run_id", ""):
+		return "", "no column run_id"
+	case t.PartitionBy == refresh.ByDay && !has("day", "date"):
+		return "", "no column day of the type date"
+	}
+	return t.PartitionBy, ""
+}
+
+// CheckMode refuses a table that is to be refreshed INCREMENTAL, or in parts, and whose rows belong to no partition:
+// AUTO would make all of it anew, and say so with each refresh.
+func (d *Database) CheckMode(ctx context.Context, t refresh.Table) error {
+	if t.Mode != refresh.Incremental && t.Partitions < 2 {
+		return nil
+	}
+	columns, err := d.describe(ctx, t.Definition)
+	if err != nil {
+		return err
+	}
+	if _, lacks := belongs(t, columns); lacks != "" {
+		return engine.InvalidField("partition_by", "is "+t.PartitionBy+", and the definition has "+lacks,
+			"select that column, or choose AUTO without partitions, which makes all rows anew")
+	}
+	return nil
+}
+
 // mode says how much of a table is made anew, why not less, and which partitions its rows belong to. What is left of
 // refreshes that ended midway is removed.
 func (d *Database) mode(ctx context.Context, t refresh.Table, c refresh.Claim, columns []column) (m refresh.Mode,
@@ -123,18 +155,10 @@ func (d *Database) mode(ctx context.Context, t refresh.Table, c refresh.Claim, c
 	if err != nil {
 		return m, "", "", failed("looking what a derived table holds", err)
 	}
-	has := func(name, typ string) bool {
-		return slices.ContainsFunc(columns, func(c column) bool { return c.name == name && (typ == "" || c.typ == typ) })
-	}
-	switch {
-	case t.PartitionBy == refresh.ByRun && has("run_id", ""), t.PartitionBy == refresh.ByDay && has("day", "date"):
-		by = t.PartitionBy
-	case t.Mode == refresh.Full:
-	case t.PartitionBy == refresh.ByRun:
-		note = "FULL: it has no column run_id."
-	case t.PartitionBy == refresh.ByDay:
-		note = "FULL: it has no column day of the type date."
-	default:
+	by, lacks := belongs(t, columns)
+	if lacks != "" && t.Mode != refresh.Full {
+		note = "FULL: it has " + lacks + "."
+	} else if by == "" && t.Mode != refresh.Full {
 		note = "FULL: its rows do not belong to one run or day each."
 	}
 	switch {
@@ -238,10 +262,13 @@ type part struct {
 	condition string
 }
 
-// parts divides the partitions that are made anew into ranges of them; fewer than two are not worth it. Of all of a
-// table the last part has the rows, too, that belong to none.
-func (c changes) parts(mode refresh.Mode) []part {
+// parts divides the partitions that are made anew into ranges of them: into so many as the table names, or, for 0, as
+// are worth it. Of all of a table the last part has the rows, too, that belong to none.
+func (c changes) parts(mode refresh.Mode, named int) []part {
 	n := min(len(c.keys)/keysInPart, mostParts)
+	if named > 0 {
+		n = min(len(c.keys), named)
+	}
 	if n < 2 || c.by == "" {
 		return nil
 	}

@@ -234,3 +234,52 @@ func TestATableByDay(t *testing.T) {
 		}
 	}
 }
+
+// TestANamedNumberOfParts: a table is divided into as many parts as it says, and no more than there are runs;
+// INCREMENTAL, and parts, of what has no column to tell them by are refused before there is such a table.
+func TestANamedNumberOfParts(t *testing.T) {
+	d, owner, _ := open(t)
+	var epoch int64
+	putDays(t, d, &epoch, 0, 1, 2, 3, 4, 5, 6)
+	for named, want := range map[int]int{0: 0, 1: 0, 3: 3, 64: 7} {
+		table := refresh.Table{Name: fmt.Sprint("named ", named), Kind: refresh.SQL, Version: 1, Mode: refresh.Auto,
+			PartitionBy: refresh.ByRun, Partitions: named, Definition: "SELECT run_id, second FROM rollup.run_seconds"}
+		do := func(subtask string) refresh.Result {
+			t.Helper()
+			epoch++
+			r, err := d.Materialize(t.Context(), table, claim(table.Name, subtask, epoch), held)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		first := do("")
+		if len(first.Parts) != want {
+			t.Errorf("%d named: %+v", named, first)
+		}
+		for _, part := range first.Parts {
+			do(part)
+		}
+		if want > 0 {
+			do("")
+		}
+		if n := count(t, owner, fmt.Sprintf(`SELECT count(DISTINCT run_id) FROM tables."named %d"`, named)); n != 7 {
+			t.Errorf("%d named: %d runs", named, n)
+		}
+	}
+	for _, c := range []struct {
+		table refresh.Table
+		says  string
+	}{
+		{refresh.Table{Mode: refresh.Incremental, PartitionBy: refresh.ByRun, Definition: "SELECT 1 AS id"}, "column run_id"},
+		{refresh.Table{Mode: refresh.Auto, Partitions: 2, PartitionBy: refresh.ByDay, Definition: "SELECT now() AS day"},
+			"column day of the type date"},
+		{refresh.Table{Mode: refresh.Auto, PartitionBy: refresh.ByDay, Definition: "SELECT now() AS day"}, ""},
+		{refresh.Table{Mode: refresh.Incremental, PartitionBy: refresh.ByRun, Definition: "SELECT 1 AS run_id"}, ""},
+	} {
+		err := d.CheckMode(t.Context(), c.table)
+		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(engine.Sentences(err), c.says) {
+			t.Errorf("%+v: %v", c.table, err)
+		}
+	}
+}

@@ -16,6 +16,7 @@ function table(name: string, part: Partial<DerivedTable>): DerivedTable {
     target_lag_seconds: 60,
     refresh_mode: 'AUTO',
     partition_by: 'RUN',
+    partitions: 0,
     priority: 5,
     sources: ['runs'],
     status: 'ACTIVE',

@@ -32,6 +32,9 @@ CREATE TABLE IF NOT EXISTS dynamic_tables (
 ALTER TABLE dynamic_tables DROP CONSTRAINT IF EXISTS dynamic_tables_partition_by_check;
 ALTER TABLE dynamic_tables ADD CONSTRAINT dynamic_tables_partition_by_check CHECK (partition_by IN ('', 'RUN', 'DAY'));
 ALTER TABLE dynamic_tables ADD COLUMN IF NOT EXISTS updated_by text NOT NULL DEFAULT '';
+-- Into how many parts a refresh divides the runs or days that it makes anew; 0 leaves that to how many they are.
+ALTER TABLE dynamic_tables ADD COLUMN IF NOT EXISTS partitions integer NOT NULL DEFAULT 0
+    CHECK (partitions BETWEEN 0 AND 64 AND (partitions < 2 OR partition_by <> ''));
 -- How long refreshes have waited for a worker since they were due: the longest lately.
 ALTER TABLE dynamic_tables ADD COLUMN IF NOT EXISTS wait_seconds double precision NOT NULL DEFAULT 0
     CHECK (wait_seconds >= 0);

@@ -54,15 +54,15 @@ var _ store.Refreshes = Queue{}
 
 // columns are those of a table, in the order of fields.
 const columns = `t.name, t.kind, t.definition, t.description, t.bundled, t.target_lag_seconds, t.refresh_mode, t.partition_by,
-	t.priority, t.status, t.version, t.changed_at, t.behind_since, t.as_of, t.next_refresh_due, t.last_seconds, t.wait_seconds,
+	t.partitions, t.priority, t.status, t.version, t.changed_at, t.behind_since, t.as_of, t.next_refresh_due, t.last_seconds, t.wait_seconds,
 	t.failures, t.error, t.created_by, t.created_at, t.updated_at, t.updated_by,
 	ARRAY(SELECT s.source FROM dynamic_table_sources s WHERE s.dynamic_table = t.name ORDER BY s.source)`
 
 func table(row pgx.CollectableRow) (t refresh.Table, err error) {
 	var changed, behind, asOf, due *time.Time
 	err = row.Scan(&t.Name, &t.Kind, &t.Definition, &t.Description, &t.Bundled, &t.TargetLagSeconds, &t.Mode,
-		&t.PartitionBy,
-		&t.Priority, &t.Status, &t.Version, &changed, &behind, &asOf, &due, &t.LastSeconds, &t.WaitSeconds,
+		&t.PartitionBy, &t.Partitions, &t.Priority, &t.Status, &t.Version, &changed, &behind, &asOf, &due, &t.LastSeconds,
+		&t.WaitSeconds,
 		&t.Failures, &t.Error, &t.CreatedBy, &t.CreatedAt.Time, &t.UpdatedAt.Time, &t.UpdatedBy, &t.Sources)
 	t.ChangedAt, t.BehindSince, t.AsOf, t.NextDue = instant(changed), instant(behind), instant(asOf), instant(due)
 	t.CreatedAt, t.UpdatedAt = engine.At(t.CreatedAt.Time), engine.At(t.UpdatedAt.Time)
@@ -94,10 +94,10 @@ func (q Queue) CreateDynamicTable(ctx context.Context, t refresh.Table) (made re
 	}
 	err = pgx.BeginFunc(ctx, q.Pool, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `INSERT INTO dynamic_tables (name, kind, definition, description, bundled, target_lag_seconds,
-				refresh_mode, partition_by, priority, created_by, updated_by)
-				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)`,
+				refresh_mode, partition_by, priority, created_by, updated_by, partitions)
+				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $11)`,
 			t.Name, string(t.Kind), t.Definition, store.CleanText(t.Description), t.Bundled, t.TargetLagSeconds, string(t.Mode),
-			t.PartitionBy, t.Priority, store.CleanText(t.CreatedBy))
+			t.PartitionBy, t.Priority, store.CleanText(t.CreatedBy), t.Partitions)
 		var refused *pgconn.PgError
 		if errors.As(err, &refused) && refused.Code == "23505" {
 			return store.NameTaken("derived table", t.Name)
@@ -145,10 +145,10 @@ func (q Queue) UpdateDynamicTable(ctx context.Context, t refresh.Table) (made re
 	err = pgx.BeginFunc(ctx, q.Pool, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `UPDATE dynamic_tables SET definition = $3, description = $4, target_lag_seconds = $5,
 				refresh_mode = $6, partition_by = $7, priority = $8, version = version + 1, updated_at = clock_timestamp(),
-				as_of = NULL, changed_at = clock_timestamp(), behind_since = clock_timestamp(), updated_by = $9,
+				as_of = NULL, changed_at = clock_timestamp(), behind_since = clock_timestamp(), updated_by = $9, partitions = $10,
 				status = CASE status WHEN 'FAILED' THEN 'ACTIVE' ELSE status END, failures = 0, error = ''
 			WHERE name = $1 AND version = $2`, t.Name, t.Version, t.Definition, store.CleanText(t.Description),
-			t.TargetLagSeconds, string(t.Mode), t.PartitionBy, t.Priority, store.CleanText(t.UpdatedBy))
+			t.TargetLagSeconds, string(t.Mode), t.PartitionBy, t.Priority, store.CleanText(t.UpdatedBy), t.Partitions)
 		if err != nil {
 			return dberr.Failed("saving a derived table", err)
 		}

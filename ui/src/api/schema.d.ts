@@ -3690,6 +3690,11 @@ export interface components {
             partition_by: "" | "RUN" | "DAY";
             /**
              * Format: int64
+             * @description Into how many parts a refresh divides the runs or days that it makes anew, each for any worker; 0 leaves that to how many they are.
+             */
+            partitions: number;
+            /**
+             * Format: int64
              * @description The highest is refreshed first.
              */
             priority: number;
@@ -3719,6 +3724,8 @@ export interface components {
             description?: string;
             /** @enum {string} */
             partition_by?: "" | "RUN" | "DAY";
+            /** Format: int64 */
+            partitions?: number;
             /** Format: int64 */
             priority?: number;
             /**
@@ -3756,6 +3763,11 @@ export interface components {
              * @enum {string}
              */
             partition_by?: "" | "RUN" | "DAY";
+            /**
+             * Format: int64
+             * @description Into how many parts a refresh divides the runs or days that it makes anew, each for any worker; 0 leaves that to how many they are. More than 1 needs partition_by.
+             */
+            partitions?: number;
             /** Format: int64 */
             priority?: number;
             /**

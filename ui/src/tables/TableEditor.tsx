@@ -22,6 +22,7 @@ interface Draft {
   lag: string;
   mode: DerivedTable['refresh_mode'];
   by: DerivedTable['partition_by'];
+  parts: string;
 }
 
 const example = `SELECT date_trunc('day', started_at) AS night,
@@ -39,6 +40,7 @@ function draftOf(t: DerivedTable | null, definition: string): Draft {
     lag: String(t?.target_lag_seconds ?? 60),
     mode: t?.refresh_mode ?? 'AUTO',
     by: t?.partition_by ?? '',
+    parts: t?.partitions ? String(t.partitions) : '',
   };
 }
 
@@ -109,6 +111,7 @@ function Form(props: { table: DerivedTable | null; start: string; reload?: () =>
     target_lag_seconds: Number(draft.lag),
     refresh_mode: draft.mode,
     partition_by: draft.by,
+    partitions: draft.by ? Number(draft.parts) : 0,
     priority: table?.priority ?? priority,
   });
   const save = async (e?: FormEvent) => {
@@ -203,7 +206,9 @@ function Form(props: { table: DerivedTable | null; start: string; reload?: () =>
                     onChange={(e) => set({ mode: e.target.value as Draft['mode'] })}
                   >
                     <option value="AUTO">as little as possible</option>
-                    <option value="INCREMENTAL">the rows of changed runs</option>
+                    <option value="INCREMENTAL" disabled={draft.by === ''}>
+                      the rows of changed runs or days
+                    </option>
                     <option value="FULL">all rows</option>
                   </select>
                 </label>
@@ -219,14 +224,39 @@ function Form(props: { table: DerivedTable | null; start: string; reload?: () =>
                   onChange={(e) => set({ description: e.target.value })}
                 />
               </label>
-              <label className="field">
-                <span className="label">What a row depends on</span>
-                <select className="input" value={draft.by} onChange={(e) => set({ by: e.target.value as Draft['by'] })}>
-                  <option value="">Anything: all rows are made anew</option>
-                  <option value="RUN">One run, that of its run_id: other runs' rows stay</option>
-                  <option value="DAY">The runs of one day (UTC), that of its day: other days' rows stay</option>
-                </select>
-              </label>
+              <div className="columns depends">
+                <label className="field">
+                  <span className="label">What a row depends on</span>
+                  <select
+                    className="input"
+                    value={draft.by}
+                    onChange={(e) => {
+                      const by = e.target.value as Draft['by'];
+                      set(by === '' && draft.mode === 'INCREMENTAL' ? { by, mode: 'AUTO' } : { by });
+                    }}
+                  >
+                    <option value="">Anything: all rows are made anew</option>
+                    <option value="RUN">One run, that of its run_id: other runs' rows stay</option>
+                    <option value="DAY">The runs of one day (UTC), that of its day: other days' rows stay</option>
+                  </select>
+                </label>
+                <label className="field">
+                  <span className="label">
+                    <Term tip={terms.partitions}>Parts</Term>
+                  </span>
+                  <input
+                    className="input num"
+                    aria-label="Parts of a refresh"
+                    type="number"
+                    min={1}
+                    max={64}
+                    placeholder="as needed"
+                    disabled={draft.by === ''}
+                    value={draft.by ? draft.parts : ''}
+                    onChange={(e) => set({ parts: e.target.value })}
+                  />
+                </label>
+              </div>
             </section>
             <SqlEditor
               label="Definition, a SELECT"

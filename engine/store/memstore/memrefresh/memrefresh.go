@@ -171,7 +171,7 @@ func (s *Queue) UpdateDynamicTable(ctx context.Context, t refresh.Table) (refres
 	at := engine.At(now())
 	old.Definition, old.Description, old.TargetLagSeconds = t.Definition, store.CleanText(t.Description),
 		t.TargetLagSeconds
-	old.Mode, old.PartitionBy, old.Priority = t.Mode, t.PartitionBy, t.Priority
+	old.Mode, old.PartitionBy, old.Partitions, old.Priority = t.Mode, t.PartitionBy, t.Partitions, t.Priority
 	old.Sources = slices.Sorted(slices.Values(t.Sources))
 	old.Version++
 	old.UpdatedBy, old.Failures, old.Error = store.CleanText(t.UpdatedBy), 0, ""
