@@ -263,3 +263,46 @@ func TestServersAndANodeRefreshOneTable(t *testing.T) {
 	waitFor(t, startLimit, "word of the end", func() bool { read(); return len(list.Workers) == 2 })
 	c.ways[0].do(http.MethodDelete, "/api/v1/tables/shared", nil, nil)
 }
+
+// TestAQueryIsCancelledThroughTheOtherServer: of two servers on one results database the one ends what the other does.
+func TestAQueryIsCancelledThroughTheOtherServer(t *testing.T) {
+	if os.Getenv(soak) == "" {
+		t.Skip("starts two servers; make soak sets " + soak)
+	}
+	shared := pgtest.Start(t)
+	owner, reader := shared.Results(t)
+	config, err := pgxpool.ParseConfig(shared.NewDatabase(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	role, err := pgxpool.ParseConfig(reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.ConnConfig.Database = role.ConnConfig.Database
+	admin, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	// As it is in a Postgres that is not Loadstone's own.
+	if _, err := admin.Exec(t.Context(), "GRANT EXECUTE ON FUNCTION pg_cancel_backend(integer) TO PUBLIC"); err != nil {
+		t.Fatal(err)
+	}
+	databases := []string{"--results-database-url", owner, "--results-reader-url", reader, "--refresh-workers", "1"}
+	c := newClusterOf(t, func(int) []string { return databases })
+	const id = "cancel-me-please"
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.ways[0].try(http.MethodPost, "/api/query", map[string]any{"query_id": id,
+			"sql": "SELECT count(*) FROM generate_series(1, 1000000000000)"}, nil)
+		ended <- err
+	}()
+	waitFor(t, startLimit, "a query to cancel", func() bool {
+		code, _ := c.ways[1].try(http.MethodPost, "/api/query/cancel", map[string]any{"query_id": id}, nil)
+		return code == http.StatusNoContent
+	})
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "was cancelled") {
+		t.Errorf("the query ended with %v", err)
+	}
+}

@@ -27,7 +27,7 @@ LOADSTONE_SOAK=1 go test ./cli -run '^TestTheControlStoreGoesAway$' -parallel 5 
 LOADSTONE_KILLS=20 go test ./cli -run '^TestRoundsOfKills$' -v -count 1 -timeout 60m
 LOADSTONE_KILLS=180 LOADSTONE_LEASE=1500ms go test ./cli -run '^TestRoundsOfKills$' -v -count 1 -timeout 90m
 # Two servers and a node share the parts of one derived table, and nothing is refreshed beside a measurement.
-LOADSTONE_SOAK=1 go test ./cli -run '^(TestServersAndANodeRefreshOneTable|TestNothingIsRefreshedWhileTheOwnNodeMeasures)$' -v -count 1 -timeout 20m
+LOADSTONE_SOAK=1 go test ./cli -run '^(TestServersAndANodeRefreshOneTable|TestAQueryIsCancelledThroughTheOtherServer|TestNothingIsRefreshedWhileTheOwnNodeMeasures)$' -v -count 1 -timeout 20m
 # A hundred thousand claims of 64 claimers, and an hour of claims beside a transaction that stays open (in ten minutes).
 LOADSTONE_SOAK=1 go test ./storage/postgres -run '^(TestManyClaimers|TestClaimsBesideAnOldTransaction)$' -v -count 1 -timeout 40m
 # Workers of refreshes stand still for 130 s or are killed, at each step of a refresh.

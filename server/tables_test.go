@@ -25,6 +25,13 @@ func (noTables) Query(_ context.Context, sql string, rows int) (query.Answer, er
 	return query.Answer{Columns: []query.Column{{Name: sql, Type: "int4"}}, Rows: [][]any{{rows}}}, nil
 }
 
+func (noTables) Cancel(_ context.Context, caller, id string) error {
+	if id != "on-another-server" {
+		return fmt.Errorf("cancelling %s of %s: %w", id, caller, store.ErrNotFound)
+	}
+	return nil
+}
+
 func (noTables) Do(_ context.Context, name, verb string) (refresh.Table, error) {
 	return refresh.Table{Name: name, Error: verb, Sources: []string{}}, nil
 }
@@ -122,6 +129,7 @@ func TestWhoMayDoWhatWithTables(t *testing.T) {
 			"SELECT 1\n100000\n"},
 		{"POST", "/api/query/export", map[string]any{"sql": "SELECT 1", "format": "xml"}, 422, 422, 422, ""},
 		{"POST", "/api/query/cancel", map[string]any{"query_id": "nobodys-query"}, 404, 404, 404, ""},
+		{"POST", "/api/query/cancel", map[string]any{"query_id": "on-another-server"}, 204, 204, 204, ""},
 		{"PUT", "/api/v1/queries/n%C3%A4%20me%2Fx", map[string]any{"sql": "SELECT 2"}, 403, 200, 200, `"name":"nä me/x"`},
 		{"DELETE", "/api/v1/queries/mine", nil, 403, 204, 204, ""},
 	} {

@@ -138,6 +138,15 @@ func (t *Tables) Query(ctx context.Context, sql string, rows int) (query.Answer,
 	return answer, err
 }
 
+// Cancel ends a query that another server executes.
+func (t *Tables) Cancel(ctx context.Context, caller, id string) error {
+	db, err := t.Database(ctx)
+	if err != nil {
+		return err
+	}
+	return db.Cancel(ctx, query.SessionOf(caller, id))
+}
+
 // State reads the tables, what is waiting and what is under way.
 func (t *Tables) State(ctx context.Context) (refresh.State, error) {
 	return t.s.Store.RefreshState(ctx, 1)

@@ -3,6 +3,8 @@ package query
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 
 	"github.com/loadstone-db/loadstone/engine"
 )
@@ -25,13 +27,33 @@ type Answer struct {
 
 type idKey struct{}
 
+type known struct{ caller, id string }
+
 // WithID gives a query the name by which its caller knows it.
-func WithID(ctx context.Context, id string) context.Context {
-	return context.WithValue(ctx, idKey{}, id)
+func WithID(ctx context.Context, caller, id string) context.Context {
+	return context.WithValue(ctx, idKey{}, known{caller, id})
 }
 
 // ID is the name of a query, empty when its caller has given it none.
-func ID(ctx context.Context) string { id, _ := ctx.Value(idKey{}).(string); return id }
+func ID(ctx context.Context) string { k, _ := ctx.Value(idKey{}).(known); return k.id }
+
+// Session is by what a session of the database is told apart that executes a query, empty for one without a name.
+func Session(ctx context.Context) string {
+	k, _ := ctx.Value(idKey{}).(known)
+	if k.id == "" {
+		return ""
+	}
+	return SessionOf(k.caller, k.id)
+}
+
+// SessionOf is Session of a query that its caller names. Nobody can tell from it who asks, or how to cancel it.
+func SessionOf(caller, id string) string {
+	sum := sha256.Sum256([]byte(caller + "\x00" + id))
+	return "loadstone query " + hex.EncodeToString(sum[:16])
+}
+
+// ErrCancelled ends a query that its caller does not want any more.
+var ErrCancelled = &engine.Error{Code: engine.CodeConflict, Message: "The query was cancelled."}
 
 // Asker answers queries: one statement that reads, with at most so many rows.
 type Asker interface {

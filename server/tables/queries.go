@@ -11,6 +11,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/query"
 	"github.com/loadstone-db/loadstone/engine/query/asfile"
 	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/api"
 )
 
@@ -100,9 +101,6 @@ type file struct {
 	Body         []byte
 }
 
-// errCancelled ends a query that its caller does not want any more.
-var errCancelled = &engine.Error{Code: engine.CodeConflict, Message: "The query was cancelled."}
-
 // underWay are the queries that can be cancelled, by caller and id.
 type underWay struct {
 	mu      sync.Mutex
@@ -126,15 +124,16 @@ func (u *underWay) begin(ctx context.Context, key string) (_ context.Context, do
 	}, nil
 }
 
-func (u *underWay) cancel(key string) error {
+// cancel reports whether the query is one of this server's.
+func (u *underWay) cancel(key string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	cancel := u.cancels[key]
 	if cancel == nil {
-		return &engine.Error{Code: engine.CodeNotFound, Message: "This query is not under way on this server."}
+		return false
 	}
-	cancel(errCancelled)
-	return nil
+	cancel(query.ErrCancelled)
+	return true
 }
 
 // queries are SQL over results, and the queries that are kept.
@@ -151,19 +150,27 @@ func queries(a *api.API, t Tables) {
 				return nil, err
 			}
 			defer done()
-			ctx = query.WithID(asking, id)
+			ctx = query.WithID(asking, a.Caller(ctx), id)
 		}
 		answer, err := t.Query(ctx, in.Body.SQL, in.Body.MaxRows)
-		if err != nil && errors.Is(context.Cause(ctx), errCancelled) {
-			err = errCancelled
+		if err != nil && errors.Is(context.Cause(ctx), query.ErrCancelled) {
+			err = query.ErrCancelled
 		}
 		return &body[QueryAnswer]{answerOf(answer)}, err
 	})
 	cancel := api.Op(http.MethodPost, "/api/query/cancel", "cancel-query", tag, "Cancel a query of one's own",
 		http.StatusNotFound)
+	cancel.Description = "Whichever server executes it."
 	cancel.DefaultStatus = http.StatusNoContent
 	api.Handle(a, cancel, func(ctx context.Context, in *body[QueryCancel]) (*struct{}, error) {
-		return &struct{}{}, running.cancel(key(ctx, in.Body.QueryID))
+		if running.cancel(key(ctx, in.Body.QueryID)) {
+			return &struct{}{}, nil
+		}
+		err := t.Cancel(ctx, a.Caller(ctx), in.Body.QueryID)
+		if errors.Is(err, store.ErrNotFound) {
+			err = &engine.Error{Code: engine.CodeNotFound, Cause: err, Message: "This query is not under way."}
+		}
+		return &struct{}{}, err
 	})
 	api.Handle(a, api.Op(http.MethodPost, "/api/query/export", "export-query", tag, "Query results into a file"),
 		func(ctx context.Context, in *body[QueryExport]) (*file, error) { return export(ctx, t, in.Body) })

@@ -19,6 +19,8 @@ import (
 // Tables are the derived tables as the API needs them.
 type Tables interface {
 	query.Asker
+	// Cancel ends a query of the caller's that any server executes; ErrNotFound when there is none.
+	Cancel(ctx context.Context, caller, id string) error
 	State(ctx context.Context) (refresh.State, error)
 	// Load is how much there is to refresh.
 	Load(ctx context.Context) (refresh.Load, error)

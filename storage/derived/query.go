@@ -13,9 +13,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/query"
+	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/sdk/sqltext"
 )
 
@@ -56,13 +58,44 @@ func (d *Database) Query(ctx context.Context, sql string, most int) (a query.Ans
 		if err := limit(ctx, tx, limits.Statement); err != nil {
 			return err
 		}
+		if name := query.Session(ctx); name != "" {
+			if _, err := tx.Exec(ctx, "SET LOCAL application_name = '"+name+"'", pgx.QueryExecModeSimpleProtocol); err != nil {
+				return err
+			}
+		}
 		return answer(ctx, tx, sql, limits, &a)
 	})
 	a.ElapsedMs = float64(time.Since(began).Microseconds()) / 1000
+	if tookTooLong(err) && time.Since(began) < limits.Statement {
+		return a, query.ErrCancelled
+	}
 	if err != nil && !errors.Is(err, errEnough) {
 		return a, refusedSQL(err, sql)
 	}
 	return a, nil
+}
+
+// Cancel ends the queries of the sessions that are told apart so, whoever has opened them; ErrNotFound when there are
+// none. The reader's own sessions may do it where readers can call the function, else the owner where it may.
+func (d *Database) Cancel(ctx context.Context, session string) error {
+	var found int64
+	var err error
+	for _, as := range []*pgxpool.Pool{d.reader, d.owner} {
+		err = as.QueryRow(ctx, `SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity
+			WHERE datname = current_database() AND usename = $1 AND application_name = $2 AND pid <> pg_backend_pid()`,
+			d.readerRole, session).Scan(&found)
+		var said *pgconn.PgError
+		if !errors.As(err, &said) || said.Code != "42501" {
+			break
+		}
+	}
+	switch {
+	case err != nil:
+		return failed("cancelling a query", err)
+	case found == 0:
+		return fmt.Errorf("cancelling a query: %w", store.ErrNotFound)
+	}
+	return nil
 }
 
 // answer executes a statement, one by the protocol, and reads its rows as text.

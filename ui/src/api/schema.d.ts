@@ -1183,7 +1183,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Cancel a query of one's own */
+        /**
+         * Cancel a query of one's own
+         * @description Whichever server executes it.
+         */
         post: {
             parameters: {
                 query?: never;

@@ -72,6 +72,6 @@ export const terms = {
     'All rows, or only those of runs that have changed since. Left to Loadstone, it replaces as little as gives the ' +
     'same rows, and says in the history why.',
   partitions:
-    'Into how many parts a refresh divides the runs or days that it makes anew, each for any worker; readers see all of ' +
-    'them at once. Left empty, it is as many as are worth it.',
+    'Into how many parts a refresh divides the runs or days that it makes anew, each for any worker; readers see ' +
+    'all of them at once. Left empty, it is as many as are worth it.',
 } as const;

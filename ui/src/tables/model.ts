@@ -9,7 +9,7 @@ export function lagSeconds(t: Pick<DerivedTable, 'behind_since' | 'as_of' | 'kin
   return Math.max(0, (now - Date.parse(t.behind_since)) / 1000);
 }
 
-/** Why nothing is refreshed though there are workers: what all of them wait for, as the first says it; '' when one does not. */
+/** Why nothing is refreshed though there are workers: what all of them wait for, as the first says; '' if one works. */
 export function allWait(workers: readonly { waits_for: string }[]): string {
   return workers.every((w) => w.waits_for) ? (workers[0]?.waits_for ?? '') : '';
 }
