@@ -17,9 +17,8 @@ import (
 
 func sqlTable(name string, sources ...string) refresh.Table {
 	return refresh.Table{Name: name, Kind: refresh.SQL, Definition: "SELECT 1 AS one",
-		Description:      "the table\x00 " + name,
-		TargetLagSeconds: 60, Mode: refresh.Auto, PartitionBy: refresh.ByDay, Partitions: 3, Priority: 1, Sources: sources,
-		CreatedBy: "ada"}
+		Description: "the table\x00 " + name, TargetLagSeconds: 60, Mode: refresh.Auto, PartitionBy: refresh.ByDay,
+		Partitions: 3, Priority: 1, Sources: sources, CreatedBy: "ada"}
 }
 
 func ingestTable(name string) refresh.Table {
