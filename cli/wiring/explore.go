@@ -9,6 +9,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/explore"
 	"github.com/loadstone-db/loadstone/engine/explore/leaf"
 	"github.com/loadstone-db/loadstone/engine/explore/node"
+	"github.com/loadstone-db/loadstone/engine/explore/series"
 	"github.com/loadstone-db/loadstone/engine/segment"
 )
 
@@ -18,10 +19,22 @@ const seriesInMemory = 256 << 20
 // Telemetry returns what answers PromQL over the runs that were taken in.
 func (t *Tables) Telemetry() *explore.Telemetry {
 	o := leaf.DefaultOptions()
-	open := func(ctx context.Context, s node.Segment) (*segment.File, error) {
+	files := node.Files(func(ctx context.Context, s node.Segment) (*segment.File, error) {
 		return t.s.Results.OpenSegment(ctx, s.RunID, s.Name)
+	})
+	read := func(ctx context.Context, s node.Segment) (*series.Set, error) {
+		if !s.Live {
+			return files(ctx, s)
+		}
+		db, err := t.Database(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return series.Live(s.Labels, func(add func(*segment.Row, []int64) error) error {
+			return db.Seconds(ctx, s.RunID, add)
+		})
 	}
-	return explore.NewTelemetry(segments{t}, node.New(open, o, seriesInMemory), o)
+	return explore.NewTelemetry(segments{t}, node.New(read, o, seriesInMemory), o)
 }
 
 // segments are those that the results database names.
@@ -41,7 +54,7 @@ func (s segments) Segments(ctx context.Context, from, to int64) ([]node.Segment,
 	}
 	all := make([]node.Segment, len(found))
 	for i, s := range found {
-		all[i] = node.Segment{RunID: s.RunID, Name: s.Name, SHA256: s.SHA256, Bytes: s.SizeBytes,
+		all[i] = node.Segment{RunID: s.RunID, Name: s.Name, Live: s.Live, SHA256: s.SHA256, Bytes: s.SizeBytes,
 			From: s.StartedAt.Add(-late).UnixMilli(), To: s.EndedAt.Add(late).UnixMilli(),
 			Labels: labels.FromStrings("run", s.RunID, "run_name", s.RunName, "template", s.Template,
 				"table_type", s.Adapter, "target", s.Connection, "table", s.Table)}

@@ -98,7 +98,7 @@ func TestAsPrometheusWould(t *testing.T) {
 	db := teststorage.New(t)
 	fill(t, db, runs)
 	o := leaf.DefaultOptions()
-	ours := explore.NewTelemetry(catalog(runs), node.New(catalog(runs).open, o, 64<<20), o)
+	ours := explore.NewTelemetry(catalog(runs), node.New(node.Files(catalog(runs).open), o, 64<<20), o)
 	theirs := o.Engine(5 * time.Minute)
 	answered := 0
 	for seed := range n {

@@ -61,7 +61,7 @@ func runs(t testing.TB, n int) (catalog, series.Sets) {
 
 func telemetry(c catalog) *explore.Telemetry {
 	o := leaf.DefaultOptions()
-	return explore.NewTelemetry(c, node.New(c.open, o, 64<<20), o)
+	return explore.NewTelemetry(c, node.New(node.Files(c.open), o, 64<<20), o)
 }
 
 // TestAsOneEngineWould asks expressions from a generator of runs that are spread over pieces of work, and of

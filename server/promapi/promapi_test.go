@@ -56,7 +56,7 @@ func app(t *testing.T, change func(*catalog, *leaf.Options)) *fiber.App {
 		change(&c, &o)
 	}
 	app := fiber.New(fiber.Config{BodyLimit: 4 << 20, ReadBufferSize: 8 << 20})
-	promapi.Register(app, explore.NewTelemetry(c, node.New(c.open, o, 64<<20), o), "1.2.3")
+	promapi.Register(app, explore.NewTelemetry(c, node.New(node.Files(c.open), o, 64<<20), o), "1.2.3")
 	return app
 }
 

@@ -8,10 +8,14 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/explore/leaf"
+	"github.com/loadstone-db/loadstone/engine/explore/series"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/engine/rollup"
+	"github.com/loadstone-db/loadstone/engine/segment"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/derived"
 )
@@ -218,5 +222,53 @@ func TestALiveRunDoesNotWaitForItsEnd(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestLiveSecondsAreSeriesOfPromQL: a run that is going on is among the segments, renamed when more came; its
+// counters are what was written, and when it was taken in its file takes their place.
+func TestLiveSecondsAreSeriesOfPromQL(t *testing.T) {
+	d, _, _ := open(t)
+	from, to := time.Unix(0, 0), time.Now().Add(time.Hour)
+	known := map[string]bool{}
+	for batch := int64(1); batch <= 2; batch++ {
+		goOn(t, d, "a", 3, batch, 300)
+		found, err := d.Segments(t.Context(), from, to)
+		if err != nil || len(found) != 1 || !found[0].Live || known[found[0].Name] {
+			t.Fatalf("%+v, %v", found, err)
+		}
+		known[found[0].Name] = true
+		set, err := series.Live(labels.FromStrings("run", "a"), func(add func(*segment.Row, []int64) error) error {
+			return d.Seconds(t.Context(), "a", add)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, l := running("a", 3, 1, 300)
+		last := l.Seconds.At(0).Add(10 * time.Second) // nothing has come for a while, but not for long
+		for query, want := range map[string]float64{
+			"sum(loadstone_operations_total)":                                      float64(300 * batch),
+			"sum(histogram_count(loadstone_latency_seconds))":                      float64(300 * batch),
+			"sum(loadstone_worker_operations_total)":                               float64(300 * batch),
+			"sum(loadstone_errors_total) / sum(loadstone_failed_operations_total)": 1,
+			"count(loadstone_warehouse_running_queries)":                           1,
+		} {
+			q, err := leaf.DefaultOptions().Engine(5*time.Minute).NewInstantQuery(t.Context(), series.Sets{set}, nil, query,
+				last)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := q.Exec(t.Context())
+			if v, err := r.Vector(); err != nil || len(v) != 1 || v[0].F != want {
+				t.Errorf("%s is %v, %v, not %v", query, v, err, want)
+			}
+			q.Close()
+		}
+	}
+	r, _ := oneRun("a", 900)
+	put(t, d, r, 9)
+	found, err := d.Segments(t.Context(), from, to)
+	if err != nil || len(found) != 1 || known[found[0].Name] {
+		t.Errorf("%+v, %v", found, err)
 	}
 }

@@ -21,8 +21,11 @@ import (
 
 // Segment says where the series of a run are.
 type Segment struct {
-	RunID  string `json:"run_id"`
-	Name   string `json:"name"`
+	RunID string `json:"run_id"`
+	// Name is another one when the content is.
+	Name string `json:"name"`
+	// Live: there is no file yet; the seconds are in the roll-ups.
+	Live   bool   `json:"live,omitempty"`
 	SHA256 string `json:"sha256"`
 	Bytes  int64  `json:"size_bytes"`
 	// Labels are those that all series of the run get.
@@ -32,9 +35,25 @@ type Segment struct {
 	To   int64 `json:"to"`
 }
 
+// Read reads the series of a segment.
+type Read func(context.Context, Segment) (*series.Set, error)
+
+// Files reads those that are files.
+func Files(open func(context.Context, Segment) (*segment.File, error)) Read {
+	return func(ctx context.Context, s Segment) (*series.Set, error) {
+		f, err := open(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		set, err := series.Read(f, s.Labels)
+		_ = f.Close()
+		return set, err
+	}
+}
+
 // Node evaluates leaves. It is safe for concurrent use.
 type Node struct {
-	open   func(context.Context, Segment) (*segment.File, error)
+	read   Read
 	engine *promql.Engine
 	slots  chan struct{}
 
@@ -47,15 +66,16 @@ type Node struct {
 	most   int64
 }
 
+// entry is a set in memory. That of a live run takes the place of the one before, under another name.
 type entry struct {
-	key string
-	set *series.Set
+	key, name string
+	set       *series.Set
 }
 
 // New returns a node that keeps up to most bytes of series. It evaluates as many leaves at once as there are
 // processors.
-func New(open func(context.Context, Segment) (*segment.File, error), o leaf.Options, most int64) *Node {
-	return &Node{open: open, engine: o.Engine(0), slots: make(chan struct{}, runtime.GOMAXPROCS(0)), most: most,
+func New(read Read, o leaf.Options, most int64) *Node {
+	return &Node{read: read, engine: o.Engine(0), slots: make(chan struct{}, runtime.GOMAXPROCS(0)), most: most,
 		known: map[string]*list.Element{}, recent: list.New()}
 }
 
@@ -116,23 +136,19 @@ func (n *Node) Series(ctx context.Context, segments []Segment) (series.Sets, err
 
 // set is that of a segment: from memory, or read now. Several who want the same one read it once.
 func (n *Node) set(ctx context.Context, s Segment) (set *series.Set, hit bool, err error) {
-	key := s.Name + "\xff" + s.Labels.String()
-	if set := n.remembered(key); set != nil {
+	key := s.RunID + "\xff" + s.Labels.String()
+	if set := n.remembered(key, s.Name); set != nil {
 		return set, true, nil
 	}
 	// Who gives up leaves the reading to the others that wait for it.
 	reading := context.WithoutCancel(ctx)
-	done := n.flight.DoChan(key, func() (any, error) {
-		f, err := n.open(reading, s)
+	done := n.flight.DoChan(key+"\xff"+s.Name, func() (any, error) {
+		set, err := n.read(reading, s)
 		if err != nil {
 			return nil, fmt.Errorf("the segment of the run %s: %w", s.RunID, err)
 		}
-		set, err := series.Read(f, s.Labels)
-		_ = f.Close()
-		if err == nil {
-			n.remember(key, set)
-		}
-		return set, err
+		n.remember(entry{key, s.Name, set})
+		return set, nil
 	})
 	select {
 	case r := <-done:
@@ -145,29 +161,32 @@ func (n *Node) set(ctx context.Context, s Segment) (set *series.Set, hit bool, e
 	}
 }
 
-func (n *Node) remembered(key string) *series.Set {
+func (n *Node) remembered(key, name string) *series.Set {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	e, ok := n.known[key]
-	if !ok {
+	if !ok || e.Value.(entry).name != name {
 		return nil
 	}
 	n.recent.MoveToFront(e)
 	return e.Value.(entry).set
 }
 
-func (n *Node) remember(key string, set *series.Set) {
+func (n *Node) remember(e entry) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if _, ok := n.known[key]; ok {
-		return
+	if old, ok := n.known[e.key]; ok {
+		n.forget(old)
 	}
-	n.known[key] = n.recent.PushFront(entry{key, set})
-	n.bytes += set.Bytes()
+	n.known[e.key] = n.recent.PushFront(e)
+	n.bytes += e.set.Bytes()
 	for n.bytes > n.most && n.recent.Len() > 1 {
-		last := n.recent.Back()
-		e := n.recent.Remove(last).(entry)
-		delete(n.known, e.key)
-		n.bytes -= e.set.Bytes()
+		n.forget(n.recent.Back())
 	}
+}
+
+func (n *Node) forget(at *list.Element) {
+	e := n.recent.Remove(at).(entry)
+	delete(n.known, e.key)
+	n.bytes -= e.set.Bytes()
 }

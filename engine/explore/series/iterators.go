@@ -47,7 +47,13 @@ func (o *one) first(t int64) int {
 	if t <= o.start {
 		return 0
 	}
-	return int(min((t-o.start+999)/1000, int64(n)+1))
+	if i := (t - o.start + 999) / 1000; i < int64(n) {
+		return int(i)
+	}
+	if t <= o.at(n) {
+		return n
+	}
+	return n + 1
 }
 
 func (f *floatIterator) At() (int64, float64) {
@@ -88,7 +94,7 @@ type histograms struct {
 
 func (h *histograms) bytes() int64 { return int64(4*len(h.counts) + 24*len(h.ends)) }
 
-func (h *histograms) add(row *segment.Row, counts []int64) error {
+func (h *histograms) add(row *segment.Row, counts []int64) {
 	if len(h.ends) == 0 {
 		h.schema, h.first, h.last = row.LatencySchema, math.MaxInt32, math.MinInt32
 	}
@@ -110,7 +116,6 @@ func (h *histograms) add(row *segment.Row, counts []int64) error {
 	if n := len(h.counts) - begin; n > 0 {
 		h.first, h.last = min(h.first, offset), max(h.last, offset+int32(n)-1)
 	}
-	return nil
 }
 
 // coarser is the bucket of a schema that is shift steps coarser.

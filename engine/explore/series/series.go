@@ -40,6 +40,8 @@ type one struct {
 	times  []int64
 	floats []float64
 	hist   *histograms
+	// after is how long after the last sample the marker comes, in milliseconds.
+	after int64
 }
 
 // Labels is what all series of the run have in common.
@@ -53,11 +55,33 @@ func (s *Set) Times() (from, to int64) { return s.from, s.to }
 
 // Read reads the series of a segment. run are labels that all of them get.
 func Read(f *segment.File, run labels.Labels) (*Set, error) {
-	r := &reader{run: run, at: map[segment.Labels]*rows{}, low: math.MaxInt32, high: math.MinInt32}
-	if err := f.Read(segment.Query{}, r.add); err != nil {
+	r := newReader(run)
+	if err := f.Read(segment.Query{}, func(row *segment.Row) (err error) {
+		if row.Relation != segment.ErrorSeconds && row.Relation != segment.WarehouseSeconds {
+			if r.counts, err = row.Counts(r.counts); err != nil {
+				return err
+			}
+		}
+		return r.add(row, r.counts)
+	}); err != nil {
 		return nil, err
 	}
 	return r.set()
+}
+
+// Live reads the series of a run that is going on, or has not been taken in: source hands over its rows, the seconds of
+// each series in their order, with the counts of their latencies.
+func Live(run labels.Labels, source func(add func(*segment.Row, []int64) error) error) (*Set, error) {
+	r := newReader(run)
+	r.live = true
+	if err := source(r.add); err != nil {
+		return nil, err
+	}
+	return r.set()
+}
+
+func newReader(run labels.Labels) *reader {
+	return &reader{run: run, at: map[segment.Labels]*rows{}, low: math.MaxInt32, high: math.MinInt32}
 }
 
 // rows are those of one series of a segment.
@@ -85,9 +109,10 @@ type reader struct {
 	base      int64
 	low, high int32
 	counts    []int64
+	live      bool
 }
 
-func (r *reader) add(row *segment.Row) error {
+func (r *reader) add(row *segment.Row, counts []int64) error {
 	if r.last == nil || r.last.labels != row.Labels {
 		if r.last = r.at[row.Labels]; r.last == nil {
 			r.last = &rows{labels: row.Labels}
@@ -112,11 +137,8 @@ func (r *reader) add(row *segment.Row) error {
 	if row.Relation == segment.ErrorSeconds {
 		return nil
 	}
-	var err error
-	if r.counts, err = row.Counts(r.counts); err != nil {
-		return err
-	}
-	return s.hist.add(row, r.counts)
+	s.hist.add(row, counts)
+	return nil
 }
 
 // The most seconds that a run may have: a year.
@@ -138,6 +160,12 @@ func (r *reader) set() (*Set, error) {
 		s.bytes += 200 + int64(8*len(o.floats)+8*len(o.times))
 		if o.hist != nil {
 			s.bytes += o.hist.bytes()
+		}
+		if o.after = afterSecond; o.times != nil {
+			o.after = afterPoll
+		}
+		if r.live {
+			o.after = max(o.after, afterNews)
 		}
 		first, last := o.span()
 		s.from, s.to = min(s.from, first), max(s.to, last)
@@ -252,17 +280,23 @@ func (o *one) samples() int {
 
 // at is when a sample is; the one after the last is the marker.
 func (o *one) at(i int) int64 {
-	if o.times == nil {
+	last := o.samples()
+	switch {
+	case i == last && last > 0:
+		return o.at(i-1) + o.after
+	case o.times == nil:
 		return o.start + int64(i)*1000
-	}
-	if i == len(o.times) {
-		return o.times[i-1] + afterPoll
 	}
 	return o.times[i]
 }
 
-// afterPoll is how long what a warehouse said counts when nothing follows: two polls.
-const afterPoll = 10_000
+// How long after the last sample a series is stale, in milliseconds: at once when the run is over, after two polls of a
+// warehouse, and when nothing has come for a while from a run that is going on.
+const (
+	afterSecond = 1_000
+	afterPoll   = 10_000
+	afterNews   = 15_000
+)
 
 func (o *one) span() (first, last int64) { return o.at(0), o.at(o.samples()) }
 

@@ -1,0 +1,69 @@
+package node_test
+
+import (
+	"context"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/explore/exploretest"
+	"github.com/loadstone-db/loadstone/engine/explore/leaf"
+	"github.com/loadstone-db/loadstone/engine/explore/node"
+	"github.com/loadstone-db/loadstone/engine/explore/plan"
+	"github.com/loadstone-db/loadstone/engine/explore/series"
+)
+
+// TestWhatIsKeptInMemory: a segment is read once while it is kept; the next content of a run takes the place of the one
+// before, and what was used longest ago goes first.
+func TestWhatIsKeptInMemory(t *testing.T) {
+	runs, err := exploretest.Runs(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads := 0
+	var size int64
+	read := func(_ context.Context, s node.Segment) (*series.Set, error) {
+		reads++
+		f, err := runs[s.RunID[2]-'0'].Open()
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = f.Close() }()
+		set, err := series.Read(f, s.Labels)
+		if err == nil {
+			size = max(size, set.Bytes())
+		}
+		return set, err
+	}
+	use := func(n *node.Node, run int, name string) (hit bool) {
+		s := runs[run].Segment
+		s.Name = name
+		at := exploretest.Noon.Add(30 * time.Second).UnixMilli()
+		st, err := n.Evaluate(t.Context(), leaf.Task{Expr: "loadstone_operations_total", LookbackMs: 5000,
+			Grid: plan.Grid{Start: at, End: at, Step: 1}}, []node.Segment{s}, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st.Hits == 1
+	}
+	n := node.New(read, leaf.DefaultOptions(), 1<<30)
+	for i, want := range []bool{false, true, true} {
+		if use(n, 0, "a") != want {
+			t.Errorf("use %d: in memory is not %v", i, want)
+		}
+	}
+	if use(n, 0, "b") || !use(n, 0, "b") || use(n, 0, "a") {
+		t.Error("the second content of a run is not kept in the place of the first")
+	}
+	n = node.New(read, leaf.DefaultOptions(), 2*size+size/2)
+	use(n, 0, "a")
+	use(n, 1, "a")
+	use(n, 0, "a")
+	use(n, 2, "a") // 1 was used longest ago
+	if !use(n, 0, "a") || !use(n, 2, "a") || use(n, 1, "a") {
+		t.Error("another segment was forgotten than the one used longest ago")
+	}
+	if reads != 7 {
+		t.Errorf("%d segments were read", reads)
+	}
+}
