@@ -34,6 +34,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/live"
 	"github.com/loadstone-db/loadstone/server/promapi"
 	"github.com/loadstone-db/loadstone/server/tables"
+	"github.com/loadstone-db/loadstone/server/transfer"
 )
 
 // Options are what a server is made of.
@@ -192,7 +193,7 @@ func New(opts Options) (*Server, error) {
 		UploadFor: opts.UploadTimeout, Version: opts.Version, More: more,
 	})
 	if opts.Telemetry != nil {
-		promapi.Register(s.app, opts.Telemetry, opts.Version)
+		promapi.Register(s.app, opts.Telemetry, opts.Version, transfer.Downloads{Life: s.streams, Log: opts.Log})
 	}
 	s.app.Use(s.fallback(page))
 	s.refuseUnknownMethods()

@@ -100,3 +100,6 @@ func welcome(c *fiber.Ctx) error {
 func roomFor(files uint64) int {
 	return int(min(files/2, maxConnections))
 }
+
+// NetConn is the connection itself.
+func (m *member) NetConn() net.Conn { return m.Conn }

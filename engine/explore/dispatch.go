@@ -33,6 +33,8 @@ type Local struct {
 type Piece struct {
 	// Leaf is its place among those of the plan.
 	Leaf int `json:"leaf"`
+	// Of is how many pieces the query has in all.
+	Of int `json:"of"`
 	// Segments is how many were read, Hits how many of them were in memory.
 	Segments int   `json:"segments"`
 	Hits     int   `json:"hits"`
@@ -46,36 +48,55 @@ type Piece struct {
 // Evaluate implements Leaves. The segments of a leaf are divided, so that all processors have some.
 func (l Local) Evaluate(ctx context.Context, q *plan.Query, tasks []leaf.Task,
 	fn func(Piece, leaf.Answer) error) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	var mu sync.Mutex
-	for i, t := range tasks {
-		of := q.Leaves[i]
-		segments, err := l.Catalog.Segments(ctx, of.From, of.To)
+	var works []work
+	for i := range tasks {
+		segments, err := l.Catalog.Segments(ctx, q.Leaves[i].From, q.Leaves[i].To)
 		if err != nil {
 			return err
 		}
-		segments = matching(segments, of)
-		for _, some := range divided(segments, runtime.GOMAXPROCS(0)) {
-			g.Go(func() error {
-				begin := time.Now()
-				var file bytes.Buffer
-				st, err := l.Node.Evaluate(ctx, t, some, &file)
-				if err != nil {
-					return err
-				}
-				a, err := leaf.Read(bytes.NewReader(file.Bytes()), int64(file.Len()))
-				if err != nil {
-					return fmt.Errorf("a piece of work of the own node: %w", err)
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				return fn(Piece{Leaf: i, Segments: st.Segments, Hits: st.Hits, Samples: st.Samples, Series: len(a.Series),
-					Bytes: file.Len(), TookMs: float64(time.Since(begin).Microseconds()) / 1000}, a)
-			})
+		for _, some := range divided(matching(segments, q.Leaves[i]), runtime.GOMAXPROCS(0)) {
+			works = append(works, work{i, some})
 		}
 	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	var mu sync.Mutex
+	for _, w := range works {
+		g.Go(func() error {
+			p, a, err := l.work(ctx, tasks[w.leaf], w)
+			if err != nil {
+				return err
+			}
+			p.Of = len(works)
+			mu.Lock()
+			defer mu.Unlock()
+			return fn(p, a)
+		})
+	}
 	return g.Wait()
+}
+
+// work is some segments of a leaf.
+type work struct {
+	leaf     int
+	segments []node.Segment
+}
+
+func (l Local) work(ctx context.Context, t leaf.Task, w work) (p Piece, a leaf.Answer, err error) {
+	if err := ctx.Err(); err != nil {
+		return p, a, err
+	}
+	begin := time.Now()
+	var file bytes.Buffer
+	st, err := l.Node.Evaluate(ctx, t, w.segments, &file)
+	if err != nil {
+		return p, a, err
+	}
+	if a, err = leaf.Read(bytes.NewReader(file.Bytes()), int64(file.Len())); err != nil {
+		return p, a, fmt.Errorf("a piece of work of the own node: %w", err)
+	}
+	return Piece{Leaf: w.leaf, Segments: st.Segments, Hits: st.Hits, Samples: st.Samples, Series: len(a.Series),
+		Bytes: file.Len(), TookMs: float64(time.Since(begin).Microseconds()) / 1000}, a, nil
 }
 
 // matching are the segments whose runs can have series of a leaf.

@@ -64,68 +64,86 @@ func (e *Engine) query(_ context.Context, l Leaves, text string, start, end time
 
 // Query is one query; it is executed once.
 type Query struct {
-	engine *Engine
-	leaves Leaves
-	plan   *plan.Query
-	rest   promql.Query
-	cancel context.CancelFunc
-	pieces []Piece
+	// Heard, where it is not nil, is called with each piece once its answer is there, one at a time; it may ask for
+	// what the query comes to so far.
+	Heard func(Piece)
+
+	engine  *Engine
+	leaves  Leaves
+	plan    *plan.Query
+	close   func()
+	cancel  context.CancelFunc
+	pieces  []Piece
+	answers [][]leaf.Answer
+	points  int
+	notes   annotations.Annotations
 }
 
 // Exec evaluates the query. The result is valid until Close.
 func (q *Query) Exec(ctx context.Context) *promql.Result {
 	ctx, q.cancel = context.WithCancel(ctx)
-	found, notes, err := q.fetch(ctx)
-	if err != nil {
-		return &promql.Result{Err: err, Warnings: notes}
+	if err := q.fetch(ctx); err != nil {
+		return &promql.Result{Err: err, Warnings: q.notes}
 	}
-	if q.plan.Whole {
-		return &promql.Result{Value: found[q.plan.Leaves[0].Key][0], Warnings: notes}
-	}
-	opts := promql.NewPrometheusQueryOpts(false, time.Millisecond, nil)
-	if q.plan.Step == 0 {
-		q.rest, err = q.engine.rest.NewInstantQuery(ctx, found, opts, q.plan.Text, q.plan.Start)
-	} else {
-		q.rest, err = q.engine.rest.NewRangeQuery(ctx, found, opts, q.plan.Text, q.plan.Start, q.plan.End, q.plan.Step)
-	}
-	if err != nil {
-		return &promql.Result{Err: err}
-	}
-	result := q.rest.Exec(ctx)
-	result.Warnings.Merge(notes)
-	return result
+	var r *promql.Result
+	r, q.close = q.SoFar(ctx)
+	return r
 }
 
-// fetch has the leaves evaluated.
-func (q *Query) fetch(ctx context.Context) (found, annotations.Annotations, error) {
-	tasks := make([]leaf.Task, len(q.plan.Leaves))
-	answers := make([][]leaf.Answer, len(tasks))
-	for i, l := range q.plan.Leaves {
-		tasks[i] = leaf.Of(l, q.engine.lookback)
-	}
-	var notes annotations.Annotations
-	if err := q.leaves.Evaluate(ctx, q.plan, tasks, func(p Piece, a leaf.Answer) error {
-		answers[p.Leaf] = append(answers[p.Leaf], a)
-		q.pieces = append(q.pieces, p)
-		for _, text := range a.Warnings {
-			notes.Add(note{text, annotations.PromQLWarning})
-		}
-		for _, text := range a.Infos {
-			notes.Add(note{text, annotations.PromQLInfo})
-		}
-		return nil
-	}); err != nil {
-		return nil, notes, err
-	}
+// SoFar evaluates the query over the answers that are there. The result is valid until it is closed.
+func (q *Query) SoFar(ctx context.Context) (r *promql.Result, closed func()) {
+	nothing := func() {}
 	all := found{}
 	for i, l := range q.plan.Leaves {
-		m, err := leaf.Merge(answers[i])
+		m, err := leaf.Merge(q.answers[i])
 		if err != nil {
-			return nil, notes, err
+			return &promql.Result{Err: err}, nothing
 		}
 		all[l.Key] = append(all[l.Key], m)
 	}
-	return all, notes, nil
+	if q.plan.Whole {
+		return &promql.Result{Value: all[q.plan.Leaves[0].Key][0], Warnings: q.notes}, nothing
+	}
+	var rest promql.Query
+	var err error
+	opts := promql.NewPrometheusQueryOpts(false, time.Millisecond, nil)
+	if q.plan.Step == 0 {
+		rest, err = q.engine.rest.NewInstantQuery(ctx, all, opts, q.plan.Text, q.plan.Start)
+	} else {
+		rest, err = q.engine.rest.NewRangeQuery(ctx, all, opts, q.plan.Text, q.plan.Start, q.plan.End, q.plan.Step)
+	}
+	if err != nil {
+		return &promql.Result{Err: err}, nothing
+	}
+	r = rest.Exec(ctx)
+	r.Warnings.Merge(q.notes)
+	return r, rest.Close
+}
+
+// fetch has the leaves evaluated.
+func (q *Query) fetch(ctx context.Context) error {
+	tasks := make([]leaf.Task, len(q.plan.Leaves))
+	q.answers = make([][]leaf.Answer, len(tasks))
+	for i, l := range q.plan.Leaves {
+		tasks[i] = leaf.Of(l, q.engine.lookback)
+	}
+	return q.leaves.Evaluate(ctx, q.plan, tasks, func(p Piece, a leaf.Answer) error {
+		q.answers[p.Leaf] = append(q.answers[p.Leaf], a)
+		q.pieces = append(q.pieces, p)
+		for _, text := range a.Warnings {
+			q.notes.Add(note{text, annotations.PromQLWarning})
+		}
+		for _, text := range a.Infos {
+			q.notes.Add(note{text, annotations.PromQLInfo})
+		}
+		if q.points += a.Series.TotalSamples(); q.points > q.engine.options.MaxSamples {
+			return promql.ErrTooManySamples("what the leaves came to")
+		}
+		if q.Heard != nil {
+			q.Heard(p)
+		}
+		return nil
+	})
 }
 
 // note is an annotation that a node made: its place is in its text already.
@@ -142,8 +160,8 @@ func (q *Query) Close() {
 	if q.cancel != nil {
 		q.cancel()
 	}
-	if q.rest != nil {
-		q.rest.Close()
+	if q.close != nil {
+		q.close()
 	}
 }
 

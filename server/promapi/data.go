@@ -147,6 +147,10 @@ func statsOf(q *explore.Query, took time.Duration) *stats {
 
 func dataOf(v parser.Value) (resultJSON, error) {
 	r := resultJSON{ResultType: string(v.Type())}
+	if m, ok := v.(promql.Matrix); ok && m.TotalSamples() > mostPoints {
+		return r, &failure{"execution", fmt.Errorf("the answer has %d points, more than the %d that are sent at once; "+
+			"ask with a longer step, for a shorter time or for fewer series", m.TotalSamples(), mostPoints)}
+	}
 	switch v := v.(type) {
 	case promql.Scalar:
 		r.Result = point{t: v.T, f: v.V}

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"runtime"
 	"slices"
 	"strconv"
 	"time"
@@ -23,6 +24,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/explore"
 	"github.com/loadstone-db/loadstone/engine/explore/plan"
+	"github.com/loadstone-db/loadstone/server/gone"
+	"github.com/loadstone-db/loadstone/server/transfer"
 )
 
 // Prefix is under which the API is found: the address of a data source is the server's with this behind it.
@@ -43,19 +46,25 @@ const (
 	mostSteps  = 11_000
 	mostSeries = 20_000
 	mostText   = 64 << 10
+	// mostPoints is how many an answer has.
+	mostPoints = 2_000_000
+	// mostWaiting is how many queries wait for those that are evaluated.
+	mostWaiting = 256
 )
 
 type handlers struct {
 	t       Telemetry
 	version string
+	streams transfer.Downloads
+	crowd   *crowd
 }
 
 // Register adds the routes to an app whose middleware knows who is asking.
-func Register(app fiber.Router, t Telemetry, version string) {
-	h := handlers{t, version}
+func Register(app fiber.Router, t Telemetry, version string, streams transfer.Downloads) {
+	h := handlers{t, version, streams, newCrowd(max(4, 2*runtime.GOMAXPROCS(0)), mostWaiting)}
 	for _, method := range []string{fiber.MethodGet, fiber.MethodPost} {
 		for path, handle := range map[string]func(*fiber.Ctx) error{
-			"/query": h.instant, "/query_range": h.ranged, "/series": h.series, "/labels": h.names,
+			"/query": h.instant, "/query_range": h.ranged, "/query_events": h.events, "/series": h.series, "/labels": h.names,
 			"/format_query": h.format, "/parse_query": h.parse} {
 			app.Add(method, Prefix+"/api/v1"+path, handle)
 		}
@@ -100,7 +109,21 @@ func respond(c *fiber.Ctx, data any, notes annotations.Annotations) error {
 
 // refuse answers an error; its status is Prometheus' for the kind.
 func refuse(c *fiber.Ctx, err error) error {
-	kind, status := "execution", http.StatusUnprocessableEntity
+	kind := kindOf(err)
+	status := http.StatusUnprocessableEntity
+	switch kind {
+	case "bad_data":
+		status = http.StatusBadRequest
+	case "canceled":
+		status = 499
+	case "timeout", "unavailable":
+		status = http.StatusServiceUnavailable
+	}
+	c.Status(status)
+	return c.JSON(answer{Status: "error", ErrorType: kind, Error: err.Error()})
+}
+
+func kindOf(err error) string {
 	var f *failure
 	var (
 		canceled promql.ErrQueryCanceled
@@ -109,18 +132,15 @@ func refuse(c *fiber.Ctx, err error) error {
 	)
 	switch {
 	case errors.As(err, &f):
-		if kind = f.kind; kind == "bad_data" {
-			status = http.StatusBadRequest
-		}
+		return f.kind
 	case errors.As(err, &canceled), errors.Is(err, context.Canceled):
-		kind, status = "canceled", 499
+		return "canceled"
 	case errors.As(err, &timeout), errors.Is(err, context.DeadlineExceeded):
-		kind, status = "timeout", http.StatusServiceUnavailable
+		return "timeout"
 	case errors.As(err, &known):
-		kind, status = "unavailable", http.StatusServiceUnavailable
+		return "unavailable"
 	}
-	c.Status(status)
-	return c.JSON(answer{Status: "error", ErrorType: kind, Error: err.Error()})
+	return "execution"
 }
 
 // field is a parameter of the address or of a form.
@@ -189,68 +209,87 @@ func text(c *fiber.Ctx) (string, error) {
 	return q, nil
 }
 
-// within bounds a request by its own timeout, where it has one.
-func within(c *fiber.Ctx) (context.Context, context.CancelFunc, error) {
+// within is the context of a query: it ends with the request's own timeout, where it has one, and with the client.
+func within(c *fiber.Ctx, ctx context.Context) (context.Context, func(), error) { //nolint:revive // as c's methods
 	if field(c, "timeout") == "" {
-		ctx, cancel := context.WithCancel(c.UserContext())
-		return ctx, cancel, nil
+		ctx, stop := gone.Watch(ctx, c.Context().Conn())
+		return ctx, stop, nil
 	}
 	d, err := durationOf(c, "timeout")
 	if err != nil {
 		return nil, nil, err
 	}
-	ctx, cancel := context.WithTimeout(c.UserContext(), d)
-	return ctx, cancel, nil
+	ctx, cancel := context.WithTimeout(ctx, d)
+	ctx, stop := gone.Watch(ctx, c.Context().Conn())
+	return ctx, func() { stop(); cancel() }, nil
 }
 
+// prepared makes a query of what was asked for.
+type prepared func(context.Context) (*explore.Query, error)
+
 func (h handlers) instant(c *fiber.Ctx) error {
-	at, err := instantOf(c, "time", time.Now())
+	prepare, err := h.atInstant(c)
 	if err != nil {
 		return refuse(c, err)
 	}
-	return h.ask(c, func(ctx context.Context, q string) (*explore.Query, error) { return h.t.Instant(ctx, q, at) })
+	return h.ask(c, prepare)
 }
 
 func (h handlers) ranged(c *fiber.Ctx) error {
-	start, err := instantOf(c, "start", time.Time{})
+	prepare, err := h.overRange(c)
 	if err != nil {
 		return refuse(c, err)
 	}
+	return h.ask(c, prepare)
+}
+
+func (h handlers) atInstant(c *fiber.Ctx) (prepared, error) {
+	at, err := instantOf(c, "time", time.Now())
+	if err != nil {
+		return nil, err
+	}
+	q, err := text(c)
+	return func(ctx context.Context) (*explore.Query, error) { return h.t.Instant(ctx, q, at) }, err
+}
+
+func (h handlers) overRange(c *fiber.Ctx) (prepared, error) {
+	start, err := instantOf(c, "start", time.Time{})
+	if err != nil {
+		return nil, err
+	}
 	end, err := instantOf(c, "end", time.Time{})
 	if err != nil {
-		return refuse(c, err)
+		return nil, err
 	}
 	step, err := durationOf(c, "step")
 	switch {
 	case err != nil:
+		return nil, err
 	case end.Before(start):
-		err = bad("end", "end timestamp must not be before start time")
+		return nil, bad("end", "end timestamp must not be before start time")
 	case step < time.Millisecond:
-		err = bad("step", "zero or negative query resolution step widths are not accepted. Try a positive integer")
+		return nil, bad("step", "zero or negative query resolution step widths are not accepted. Try a positive integer")
 	case end.Sub(start)/step > mostSteps:
-		err = &failure{"bad_data", fmt.Errorf("exceeded maximum resolution of %d points per timeseries. "+
+		return nil, &failure{"bad_data", fmt.Errorf("exceeded maximum resolution of %d points per timeseries. "+
 			"Try decreasing the query resolution (?step=XX)", mostSteps)}
 	}
-	if err != nil {
-		return refuse(c, err)
-	}
-	return h.ask(c, func(ctx context.Context, q string) (*explore.Query, error) {
-		return h.t.Range(ctx, q, start, end, step)
-	})
+	q, err := text(c)
+	return func(ctx context.Context) (*explore.Query, error) { return h.t.Range(ctx, q, start, end, step) }, err
 }
 
-func (h handlers) ask(c *fiber.Ctx, prepare func(context.Context, string) (*explore.Query, error)) error {
-	q, err := text(c)
+func (h handlers) ask(c *fiber.Ctx, prepare prepared) error {
+	ctx, stop, err := within(c, c.UserContext())
 	if err != nil {
 		return refuse(c, err)
 	}
-	ctx, cancel, err := within(c)
+	defer stop()
+	leave, err := h.crowd.enter(ctx)
 	if err != nil {
 		return refuse(c, err)
 	}
-	defer cancel()
+	defer leave()
 	begin := time.Now()
-	query, err := prepare(ctx, q)
+	query, err := prepare(ctx)
 	if err != nil {
 		return refuse(c, bad("query", "%w", err))
 	}

@@ -43,9 +43,10 @@ type Options struct {
 	Timeout    time.Duration
 }
 
-// DefaultOptions are those of Prometheus, without its experimental functions.
+// DefaultOptions are those of Prometheus, without its experimental functions, and with fewer samples in memory: the
+// process carries runs, too.
 func DefaultOptions() Options {
-	return Options{Parser: parser.NewParser(parser.Options{}), MaxSamples: 50_000_000, Timeout: 2 * time.Minute,
+	return Options{Parser: parser.NewParser(parser.Options{}), MaxSamples: 10_000_000, Timeout: 2 * time.Minute,
 		SubqueryStep: func(int64) int64 { return time.Second.Milliseconds() }}
 }
 

@@ -463,44 +463,31 @@ func Key(selector []*labels.Matcher) string {
 	return strings.Join(texts, ",")
 }
 
-// deepest is how far an expression may be nested, operators in a row included: whoever evaluates it calls itself for
-// each level.
+// deepest is how far an expression may be nested, and how many operators it may have: whoever evaluates it calls itself
+// for each level, and the parser's time grows with the square of operators in a row.
 const deepest = 1000
 
 // ErrDeep says that an expression is nested too deeply to be looked at.
-var ErrDeep = fmt.Errorf("the expression is nested more than %d levels deep", deepest)
+var ErrDeep = fmt.Errorf("the expression is nested more than %d levels deep, or has more than %d operators", deepest,
+	deepest)
 
 // Parse reads an expression, unless it is nested too deeply.
 func Parse(p parser.Parser, text string) (parser.Expr, error) {
-	depth := 0
-	for _, c := range []byte(text) {
-		switch c {
-		case '(', '[', '{':
-			if depth++; depth > deepest {
-				return nil, ErrDeep
-			}
-		case ')', ']', '}':
+	depth, operators := 0, 0
+	lexer := parser.Lex(text)
+	for item := (parser.Item{}); item.Typ != parser.EOF && item.Typ != parser.ERROR; {
+		lexer.NextItem(&item)
+		switch {
+		case item.Typ == parser.LEFT_PAREN, item.Typ == parser.LEFT_BRACKET, item.Typ == parser.LEFT_BRACE:
+			depth++
+		case item.Typ == parser.RIGHT_PAREN, item.Typ == parser.RIGHT_BRACKET, item.Typ == parser.RIGHT_BRACE:
 			depth--
+		case item.Typ.IsOperator():
+			operators++
+		}
+		if depth > deepest || operators > deepest {
+			return nil, ErrDeep
 		}
 	}
-	expr, err := p.ParseExpr(text)
-	if err != nil {
-		return nil, err
-	}
-	if tooDeep(expr, 0) {
-		return nil, ErrDeep
-	}
-	return expr, nil
-}
-
-func tooDeep(n parser.Node, depth int) bool {
-	if depth > deepest {
-		return true
-	}
-	for child := range parser.ChildrenIter(n) {
-		if tooDeep(child, depth+1) {
-			return true
-		}
-	}
-	return false
+	return p.ParseExpr(text)
 }

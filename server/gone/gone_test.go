@@ -1,0 +1,110 @@
+package gone_test
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/server/gone"
+)
+
+// wrapped is a connection inside of another, as the server has them.
+type wrapped struct{ net.Conn }
+
+func (w wrapped) NetConn() net.Conn { return w.Conn }
+
+func pair(t *testing.T) (server net.Conn, client *net.TCPConn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = s.Close(), c.Close() })
+	return wrapped{s}, c.(*net.TCPConn)
+}
+
+func ended(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return true
+	case <-time.After(time.Minute):
+		return false
+	}
+}
+
+// TestAClientThatIsGone: closed, reset or half closed, the context ends.
+func TestAClientThatIsGone(t *testing.T) {
+	for name, leave := range map[string]func(*net.TCPConn) error{
+		"closed":      (*net.TCPConn).Close,
+		"half closed": (*net.TCPConn).CloseWrite,
+		"reset": func(c *net.TCPConn) error {
+			if err := c.SetLinger(0); err != nil {
+				return err
+			}
+			return c.Close()
+		},
+	} {
+		server, client := pair(t)
+		ctx, stop := gone.Watch(t.Context(), server)
+		if ctx.Err() != nil {
+			t.Errorf("%s: it ended before", name)
+		}
+		if err := leave(client); err != nil {
+			t.Fatal(err)
+		}
+		if !ended(ctx) {
+			t.Errorf("%s: the context goes on", name)
+		}
+		stop()
+	}
+}
+
+// TestAClientThatStays: what it sends meanwhile is there afterwards, and reading is not bounded.
+func TestAClientThatStays(t *testing.T) {
+	for _, early := range []bool{true, false} {
+		server, client := pair(t)
+		// The bound of the request before is over.
+		if err := server.SetReadDeadline(time.Now().Add(-time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := gone.Watch(t.Context(), server)
+		if early {
+			if _, err := client.Write([]byte("next")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if ctx.Err() != nil {
+			t.Error("the context ended")
+		}
+		stop()
+		if ctx.Err() == nil {
+			t.Error("the context goes on after stop")
+		}
+		if !early {
+			if _, err := client.Write([]byte("next")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b := make([]byte, 4)
+		if n, err := server.Read(b); err != nil || string(b[:n]) != "next" {
+			t.Errorf("early %v: %q, %v", early, b[:n], err)
+		}
+	}
+	inside, outside := net.Pipe() // no socket
+	ctx, stop := gone.Watch(t.Context(), inside)
+	_ = outside.Close()
+	if ctx.Err() != nil {
+		t.Error("a pipe was watched")
+	}
+	stop()
+}

@@ -1,0 +1,114 @@
+package promapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/loadstone-db/loadstone/engine/explore"
+)
+
+// partialEvery is how often a query that goes on is answered with what it comes to so far.
+const partialEvery = 250 * time.Millisecond
+
+// progress is a piece of a query that is done.
+type progress struct {
+	Done int `json:"done"`
+	explore.Piece
+}
+
+// events answers a query, at an instant or, where it has a step, over a range, as server-sent events: plan, progress of
+// each piece, partial answers, and at the end warnings with result, or error.
+func (h handlers) events(c *fiber.Ctx) error {
+	of := h.atInstant
+	if field(c, "step") != "" {
+		of = h.overRange
+	}
+	prepare, err := of(c)
+	if err != nil {
+		return refuse(c, err)
+	}
+	// The query outlives the handler, and its request: what it needs of that is taken now.
+	query, err := prepare(c.UserContext())
+	if err != nil {
+		return refuse(c, bad("query", "%w", err))
+	}
+	ctx, stop, err := within(c, h.streams.Life)
+	if err != nil {
+		return refuse(c, err)
+	}
+	c.Set(fiber.HeaderContentType, "text/event-stream")
+	c.Set(fiber.HeaderCacheControl, "no-store")
+	c.Set("X-Accel-Buffering", "no")
+	return h.streams.Stream(c, stop, func(life context.Context, w io.Writer) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(life, cancel)()
+		return h.stream(ctx, query, w)
+	})
+}
+
+func (h handlers) stream(ctx context.Context, query *explore.Query, w io.Writer) error {
+	defer query.Close()
+	send := func(event string, data any) error {
+		b, err := json.Marshal(data)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event, b)
+		return err
+	}
+	leave, err := h.crowd.enter(ctx)
+	if err != nil {
+		return send("error", answer{Status: "error", ErrorType: kindOf(err), Error: err.Error()})
+	}
+	defer leave()
+	begin, done := time.Now(), 0
+	last := begin
+	leaves := []leafStats{}
+	for _, l := range query.Leaves() {
+		leaves = append(leaves, leafStats{Expr: strings.TrimSpace(l.Expr), Pieces: []explore.Piece{}})
+	}
+	if err := send("plan", map[string]any{"leaves": leaves}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	query.Heard = func(p explore.Piece) {
+		done++
+		err := send("progress", progress{done, p})
+		if err == nil && done < p.Of && (done == 1 || time.Since(last) >= partialEvery) {
+			r, closed := query.SoFar(ctx)
+			if r.Err == nil {
+				if data, bad := dataOf(r.Value); bad == nil {
+					err = send("partial", data)
+				}
+			}
+			closed()
+			last = time.Now()
+		}
+		if err != nil {
+			cancel()
+		}
+	}
+	result := query.Exec(ctx)
+	for _, text := range result.Warnings.AsErrors() {
+		if err := send("warning", text.Error()); err != nil {
+			return err
+		}
+	}
+	data, err := resultJSON{}, result.Err
+	if err == nil {
+		data, err = dataOf(result.Value)
+	}
+	if err != nil {
+		return send("error", answer{Status: "error", ErrorType: kindOf(err), Error: err.Error()})
+	}
+	data.Stats = statsOf(query, time.Since(begin))
+	return send("result", data)
+}
