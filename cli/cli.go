@@ -18,6 +18,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/nodeserve"
 	"github.com/loadstone-db/loadstone/cli/terminal"
+	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plainjson"
 )
@@ -59,6 +60,7 @@ func Main(args []string) int {
 	defer stop()
 	settle := seldomCollect()
 	defer settle()
+	wiring.LimitMemory()
 	return start(ctx, stop, settle, args, os.Stdout, os.Stderr)
 }
 

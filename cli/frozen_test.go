@@ -2,11 +2,13 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -149,7 +151,17 @@ func freezing(
 	if err := n.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(stopped)
+	// What the server has to say to the node, and cannot, is bounded.
+	before := residentOf(t, served)
+	most := before
+	for end := time.Now().Add(stopped); time.Now().Before(end); {
+		most = max(most, residentOf(t, served))
+		time.Sleep(min(time.Second, time.Until(end)))
+	}
+	t.Logf("while the node stood still the server had %d MB, and %d at most", before>>20, most>>20)
+	if most > before+64<<20 {
+		t.Errorf("the server grew from %d to %d MB", before>>20, most>>20)
+	}
 	goOn := time.Now()
 	if err := n.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
@@ -165,6 +177,23 @@ func freezing(
 		runs = append(runs, session.settled(id, served))
 	}
 	after(b, stop, goOn, runs)
+}
+
+// residentOf is how much memory a process holds, in bytes; 0 where the system does not say it in /proc.
+func residentOf(t *testing.T, p *process) int64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.cmd.Process.Pid))
+	if errors.Is(err, os.ErrNotExist) {
+		return 0
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages * int64(os.Getpagesize())
 }
 
 // TestAFrozenNodeIssuesNothingPastItsDeadline: a process that was stopped for longer than load

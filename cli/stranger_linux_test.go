@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,20 +14,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
-
-// residentOf is how much memory a process holds, in bytes.
-func residentOf(t *testing.T, p *process) int64 {
-	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pages * int64(os.Getpagesize())
-}
 
 // TestAServerThatStandsStillForAMinute reads nothing of its nodes: another server has its run, nothing waits for it,
 // the node holds no more for that, and it is a server again when it goes on.
