@@ -77,6 +77,7 @@ func TestTheTableOfMetricsIsWhatIsExported(t *testing.T) {
 	b := start(t, func(o *server.Options) {
 		o.Collectors = []prometheus.Collector{meter.NewServer(nil), traces,
 			meter.NewCache(func() meter.CacheState { return meter.CacheState{} }),
+			meter.NewLive(func() (written, dropped int64) { return 5, 6 }),
 			meter.NewNodes(func() []member.Node { return nil }),
 			admission.New(admission.Options{Nodes: noNodes{}})}
 		o.Tables = noTables{}
@@ -90,7 +91,8 @@ func TestTheTableOfMetricsIsWhatIsExported(t *testing.T) {
 		}
 	}
 	for _, figure := range []string{"loadstone_pending_refresh_count 7", "loadstone_refresh_backlog_seconds 8",
-		"loadstone_refresh_duration_p95_seconds 9"} {
+		"loadstone_refresh_duration_p95_seconds 9", "loadstone_live_seconds_written_total 5",
+		"loadstone_live_seconds_dropped_total 6"} {
 		if !strings.Contains(text, figure+"\n") {
 			t.Errorf("%s is not there", figure)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/liveseries"
+	"github.com/loadstone-db/loadstone/engine/meter"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -40,5 +41,6 @@ func (t *Tables) openLive() {
 	series := liveseries.Start(liveseries.Options{Run: t.s.Store.Run, Log: t.s.Log,
 		Target: func(ctx context.Context) (liveseries.Target, error) { return t.Database(ctx) }})
 	t.s.watched.series.Store(series)
+	t.s.collectors = append(t.s.collectors, meter.NewLive(series.Counts))
 	t.s.onClose(func(context.Context) error { series.Close(); return nil })
 }

@@ -309,7 +309,7 @@ func (e *Export) part(ctx context.Context, c refresh.Claim, a engine.Artifact, p
 		return sending
 	})
 	switch {
-	case err != nil && sending == nil && ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable):
+	case err != nil && sending == nil && ctx.Err() == nil && !store.Passing(err):
 		return 0, 0, a.Name + " is damaged.", nil
 	case err != nil:
 		return 0, 0, "", fmt.Errorf("taking out part %s of run %s: %w", a.Name, c.Subtask, err)
@@ -359,12 +359,19 @@ func (e *Export) check(ctx context.Context, a engine.Artifact) (problem string, 
 	if errors.Is(err, store.ErrNotFound) {
 		return a.Name + " is not there.", nil
 	}
+	if errors.Is(err, store.ErrDamaged) {
+		return engine.AsError(err).Message, nil
+	}
 	if err != nil {
 		return "", fmt.Errorf("reading part %s of run %s: %w", a.Name, a.RunID, err)
 	}
 	defer func() { _ = file.Close() }() // only read
 	sum := sha256.New()
-	if _, err := io.Copy(sum, file); err != nil {
+	_, err = io.Copy(sum, file)
+	if errors.Is(err, store.ErrDamaged) {
+		return engine.AsError(err).Message, nil
+	}
+	if err != nil {
 		return "", fmt.Errorf("reading part %s of run %s: %w", a.Name, a.RunID, err)
 	}
 	if hex.EncodeToString(sum.Sum(nil)) != a.SHA256 {

@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"runtime"
 	"slices"
 	"strings"
@@ -153,7 +152,7 @@ func (in *Ingest) stage(ctx context.Context, c refresh.Claim, r *rollup.Run, par
 						refused = take(e)
 						return refused
 					}); err != nil {
-						if refused == nil && ctx.Err() == nil && !passing(err) {
+						if refused == nil && ctx.Err() == nil && !store.Passing(err) {
 							bad = i
 						}
 						return err
@@ -304,26 +303,25 @@ func (in *Ingest) check(ctx context.Context, a engine.Artifact) (problem string,
 	if errors.Is(err, store.ErrNotFound) {
 		return a.Name + " is not there.", nil
 	}
+	if errors.Is(err, store.ErrDamaged) {
+		return engine.AsError(err).Message, nil
+	}
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = file.Close() }() // only read
 	sum := sha256.New()
-	if _, err := io.CopyBuffer(struct{ io.Writer }{sum}, struct{ io.Reader }{file}, make([]byte, 256<<10)); err != nil {
+	_, err = io.CopyBuffer(struct{ io.Writer }{sum}, struct{ io.Reader }{file}, make([]byte, 256<<10))
+	if errors.Is(err, store.ErrDamaged) {
+		return engine.AsError(err).Message, nil
+	}
+	if err != nil {
 		return "", err
 	}
 	if hex.EncodeToString(sum.Sum(nil)) != a.SHA256 {
 		return a.Name + " is not what was recorded: its SHA-256 is another.", nil
 	}
 	return "", ctx.Err()
-}
-
-// passing reports whether an error is of the way to a part, and says nothing about the part: what keeps parts is away,
-// or the part was removed since it was looked at.
-func passing(err error) bool {
-	var file *fs.PathError
-	return errors.Is(err, store.ErrUnavailable) || engine.HasCode(err, engine.CodeUnavailable) ||
-		errors.Is(err, store.ErrNotFound) || errors.As(err, &file)
 }
 
 // rollUp reads the parts, each into seconds of its own: of one that cannot be read though it is what was stored
@@ -338,7 +336,7 @@ func (in *Ingest) rollUp(ctx context.Context, r *rollup.Run, parts []string) (go
 		group.Go(func() error {
 			s := rollup.New(r.Run.StartTime.Time)
 			if err := in.Record.RollUp(reading, r.Run.RunID, name, s); err != nil {
-				if reading.Err() != nil || passing(err) {
+				if reading.Err() != nil || store.Passing(err) {
 					return err
 				}
 				problems[i] = name + " is damaged."

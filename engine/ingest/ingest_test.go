@@ -70,6 +70,16 @@ type file struct{ *bytes.Reader }
 
 func (file) Close() error { return nil }
 
+// flipped is a part of a storage that finds by itself that what it has is not what it was given.
+type flipped struct{ file }
+
+func (flipped) Read([]byte) (int, error) {
+	return 0, fmt.Errorf("reading: %w", &engine.Error{Message: "The part e is damaged in the bucket.",
+		Cause: store.ErrDamaged})
+}
+
+func (flipped) Close() error { return nil }
+
 func (w *world) Open(_ context.Context, _, name string) (io.ReadSeekCloser, int64, error) {
 	if w.away != nil {
 		return nil, 0, w.away
@@ -77,6 +87,9 @@ func (w *world) Open(_ context.Context, _, name string) (io.ReadSeekCloser, int6
 	text, ok := w.parts[name]
 	if !ok {
 		return nil, 0, store.ErrNotFound
+	}
+	if text == "flipped" {
+		return flipped{}, 7, nil
 	}
 	return file{bytes.NewReader([]byte(text))}, int64(len(text)), nil
 }
@@ -271,17 +284,18 @@ func TestARunIsTakenInAgainWhenItHasChanged(t *testing.T) {
 
 // TestPartsThatAreLostMarkTheRun: what is there is taken in, once, and the run says what is not.
 func TestPartsThatAreLostMarkTheRun(t *testing.T) {
-	w := newWorld("a", "b", "c", "d")
+	w := newWorld("a", "b", "c", "d", "e")
 	delete(w.parts, "a")
-	w.parts["b"] = "other bytes"
+	w.parts["b"], w.parts["e"] = "other bytes", "flipped"
 	w.damaged = "c"
 	r, err := w.take(t)
-	if err != nil || w.taken.Seconds.Executions != 10 || w.taken.Parts != 4 || len(w.taken.Problems) != 3 ||
-		!strings.Contains(r.Note, "3 of 4 parts of the record could not be read: ") {
+	if err != nil || w.taken.Seconds.Executions != 10 || w.taken.Parts != 5 || len(w.taken.Problems) != 4 ||
+		!strings.Contains(r.Note, "4 of 5 parts of the record could not be read: ") {
 		t.Fatalf("%+v, %v, taken in: %+v", r, err, w.taken)
 	}
 	all := strings.Join(w.taken.Problems, "\n")
-	for _, want := range []string{"a is not there.", "b is not what was recorded", "c is damaged."} {
+	for _, want := range []string{"a is not there.", "b is not what was recorded", "c is damaged.",
+		"part e is damaged in the bucket."} {
 		if !strings.Contains(all, want) || !strings.Contains(r.Note, want) {
 			t.Errorf("the run says %q, its history %q, not %q", all, r.Note, want)
 		}

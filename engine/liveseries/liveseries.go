@@ -191,10 +191,13 @@ func (s *Series) drop() bool {
 	return true
 }
 
-// forget needs mu.
+// forget needs mu. What waited of a run that is still to be written here is left out.
 func (s *Series) forget(r *run) {
 	for _, t := range r.queue {
 		s.waiting -= t.bytes
+	}
+	if !r.lost {
+		s.dropped += int64(len(r.queue))
 	}
 	r.queue = nil
 	delete(s.runs, r.id)

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -26,6 +27,8 @@ var (
 	ErrFenced = errors.New("fenced: another server owns the run")
 	// ErrHeld: another owner's lease has not expired.
 	ErrHeld = errors.New("another server holds the run")
+	// ErrDamaged: what is stored is not what was given to be stored.
+	ErrDamaged = errors.New("damaged")
 	// ErrUnavailable: the store cannot be reached now; the call may be repeated.
 	ErrUnavailable = errors.New("control store unavailable")
 	// ErrClaimLost: the claim on a refresh has expired, or another worker has one with a higher epoch.
@@ -35,6 +38,14 @@ var (
 	// ErrInUse: something else refers to the row.
 	ErrInUse = errors.New("in use")
 )
+
+// Passing reports whether an error is of the way to what is stored, and says nothing about it: what keeps it is away,
+// or it was removed a moment ago. The call may be repeated.
+func Passing(err error) bool {
+	var file *fs.PathError
+	return errors.Is(err, ErrUnavailable) || engine.HasCode(err, engine.CodeUnavailable) || errors.Is(err, ErrNotFound) ||
+		errors.As(err, &file)
+}
 
 // NameTaken is the ErrConflict about a name that another row has; it tells the user which field to change.
 func NameTaken(what, name string) error {

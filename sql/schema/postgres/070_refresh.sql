@@ -137,7 +137,18 @@ BEGIN
 END $$;
 CREATE OR REPLACE TRIGGER tell_refresh_of_end AFTER UPDATE ON run_status FOR EACH ROW
     WHEN (NEW.phase IS NULL AND OLD.phase IS NOT NULL) EXECUTE FUNCTION tell_refresh();
-CREATE OR REPLACE TRIGGER tell_refresh_of_deletion AFTER DELETE ON run_status
-    FOR EACH STATEMENT EXECUTE FUNCTION tell_refresh();
+-- A deleted run may have left its seconds in the results database, from while it went on, and may never have been taken
+-- in: it is noted as if it had been, so that somebody looks and removes what is there.
+CREATE OR REPLACE FUNCTION tell_refresh_of_deletion() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO refresh_subtasks (dynamic_table, subtask, status)
+        SELECT t.name, g.run_id, 'DONE' FROM gone g, dynamic_tables t
+        WHERE t.name = 'runs' AND t.kind = 'INGEST' AND g.start_time IS NOT NULL
+        ORDER BY g.run_id ON CONFLICT DO NOTHING;
+    PERFORM pg_notify('loadstone_refresh', '');
+    RETURN NULL;
+END $$;
+CREATE OR REPLACE TRIGGER tell_refresh_of_deletion AFTER DELETE ON run_status REFERENCING OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION tell_refresh_of_deletion();
 CREATE OR REPLACE TRIGGER tell_refresh_of_work AFTER INSERT ON pending_refreshes
     FOR EACH STATEMENT EXECUTE FUNCTION tell_refresh();

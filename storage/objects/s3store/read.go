@@ -107,7 +107,8 @@ func (s *Store) forget(prefix string) {
 func damaged(name, how string) error {
 	return &engine.Error{Code: engine.CodeInternal,
 		Message: fmt.Sprintf("The part %s is damaged in the results storage: %s.", name, how),
-		Hint:    "Restore the object from a copy, or delete the run; the figures of the run are kept apart from it."}
+		Hint:    "Restore the object from a copy, or delete the run; the figures of the run are kept apart from it.",
+		Cause:   store.ErrDamaged}
 }
 
 // file is an object that is read by blocks.

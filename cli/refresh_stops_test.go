@@ -1,0 +1,250 @@
+package cli
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+	"github.com/loadstone-db/loadstone/storage/keyring"
+	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+)
+
+// halted are servers that share a control store and a results database, and refresh one table at a time each.
+type halted struct {
+	t        *testing.T
+	args     []string
+	key      []byte
+	controls *pgxpool.Pool
+	results  *pgxpool.Pool
+}
+
+func (s *halted) pool(dsn string) *pgxpool.Pool {
+	s.t.Helper()
+	p, err := pgxpool.New(s.t.Context(), dsn)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(p.Close)
+	return p
+}
+
+// serve starts a server with so many workers, and returns the name that it has in its claims.
+func (s *halted) serve(workers int) (p *process, dir, name string) {
+	s.t.Helper()
+	dir = s.t.TempDir()
+	file := filepath.Join(dir, "loadstone.key")
+	if s.key != nil {
+		if err := os.WriteFile(file, s.key, 0o600); err != nil {
+			s.t.Fatal(err)
+		}
+	} else if _, err := keyring.Open(file); err != nil {
+		s.t.Fatal(err)
+	}
+	s.key, _ = os.ReadFile(file) //nolint:gosec // the test's own folder
+	names := func() (all []string) {
+		if err := s.controls.QueryRow(s.t.Context(), "SELECT coalesce(array_agg(worker_id), '{}') FROM refresh_workers").
+			Scan(&all); err != nil {
+			s.t.Fatal(err)
+		}
+		return all
+	}
+	before := names()
+	p = launch(s.t, append([]string{"serve", "--data-dir", dir, "--refresh-workers", fmt.Sprint(workers)}, s.args...)...)
+	until(s.t, 3*time.Minute, func() bool {
+		now := slices.DeleteFunc(names(), func(n string) bool { return slices.Contains(before, n) })
+		name = strings.Join(now, "")
+		return workers == 0 || len(now) == 1
+	}, p.out.String)
+	return p, dir, name
+}
+
+func (s *halted) run(id string) {
+	s.t.Helper()
+	_, err := s.results.Exec(s.t.Context(), `INSERT INTO rollup.runs (run_id, run_name, template, adapter, connection,
+		table_name, status, verdict, simulated, load_mode, warehouse, warehouse_size, currency, tags, created_by, parts,
+		part_problems, executions, fingerprint, version) VALUES ($1, '', '', '', '', '', 'COMPLETED', 'VALID', false, '', '',
+		'', '', '{}', '', 0, '{}', 0, '', nextval('staging.run_versions'))`, "stops-"+id)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// TestServersThatStandStillInARefresh: five servers, each a process of its own with the real limits, are stopped for
+// 130 s and more in the middle of a refresh: three while they read, two when they are about to commit. Another server
+// refreshes their tables meanwhile, after more has come in; nothing that they had begun is seen afterwards.
+func TestServersThatStandStillInARefresh(t *testing.T) {
+	if os.Getenv(soak) == "" {
+		t.Skip("stands still for 130 s; make soak sets " + soak)
+	}
+	const victims = 5
+	shared := pgtest.Start(t)
+	control := shared.NewDatabase(t)
+	if err := schema.Apply(t.Context(), control); err != nil {
+		t.Fatal(err)
+	}
+	owner, reader := shared.Results(t)
+	s := &halted{t: t, args: []string{"--listen", "127.0.0.1:0", "--calibrate", "off", "--database-url", control,
+		"--local-capacity", "0", "--results", t.TempDir(), "--results-database-url", owner, "--results-reader-url", reader}}
+	s.controls, s.results = s.pool(control), s.pool(owner)
+	asked, dir, _ := s.serve(0)
+	way, _, _ := operatorOf(t, dir, asked).signedIn()
+	stopped := map[string]*process{}
+	for range victims {
+		p, _, name := s.serve(1)
+		stopped[name] = p
+	}
+	queue := func(of string) int64 {
+		return count(t, s.controls, "SELECT count(*) FROM "+of+" WHERE dynamic_table NOT LIKE 'stops\\_%'")
+	}
+	until(t, 3*time.Minute, func() bool { return queue("pending_refreshes") == 0 }, asked.out.String)
+	s.run("1")
+	t.Cleanup(func() { _, _ = s.results.Exec(t.Context(), "DELETE FROM rollup.runs WHERE run_id LIKE 'stops-%'") })
+	table := func(i int) string { return fmt.Sprintf("stops_%d", i) }
+	for i := range victims {
+		way.do(http.MethodPost, "/api/v1/tables", map[string]any{"name": table(i), "target_lag_seconds": 3600,
+			"definition": `SELECT count(DISTINCT r.run_id) AS n FROM rollup.runs r, generate_series(1, 12000000)
+				WHERE r.run_id LIKE 'stops-%'`}, nil)
+	}
+	began := time.Now()
+	for i := range victims {
+		var holder string
+		until(t, 3*time.Minute, func() bool {
+			return s.controls.QueryRow(t.Context(), "SELECT worker_id FROM refresh_claims WHERE dynamic_table = $1",
+				table(i)).Scan(&holder) == nil
+		}, asked.out.String)
+		if stopped[holder] == nil {
+			t.Fatalf("%s is held by %s", table(i), holder)
+		}
+		goOn := func() {}
+		if i >= 3 {
+			goOn = s.commits(table(i), stopped[holder])
+		}
+		if err := stopped[holder].cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		goOn()
+	}
+	last := time.Now()
+	t.Logf("all stand still %v after their tables were made", last.Sub(began).Round(time.Millisecond))
+	s.run("2")
+	healthy, _, name := s.serve(victims)
+	seen := func(i int) (n int64) {
+		_ = s.results.QueryRow(t.Context(), "SELECT n FROM tables."+table(i)).Scan(&n)
+		return n
+	}
+	for i := range victims {
+		until(t, 6*time.Minute, func() bool { return seen(i) == 2 }, healthy.out.String)
+	}
+	t.Logf("another has refreshed all of them %v after the last stop", time.Since(last).Round(time.Second))
+	time.Sleep(max(0, 135*time.Second-time.Since(last)))
+	for _, p := range stopped {
+		if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+			t.Error(err)
+		}
+	}
+	for name, p := range stopped {
+		until(t, 3*time.Minute, func() bool { return strings.Contains(p.out.String(), "the claim is lost") },
+			func() string { return name + ":\n" + p.out.String() })
+	}
+	for i := range victims {
+		var history struct{ Refreshes []refresh.Record }
+		way.do(http.MethodGet, "/api/v1/tables/"+table(i)+"/history", nil, &history)
+		if seen(i) != 2 || len(history.Refreshes) != 1 || history.Refreshes[0].Worker != name {
+			t.Errorf("%s: %d runs of 2 are seen, refreshed by %+v", table(i), seen(i), history.Refreshes)
+		}
+		way.do(http.MethodDelete, "/api/v1/tables/"+table(i), nil, nil)
+	}
+}
+
+// commits waits until the holder of a table waits for the fence, which the test holds: it is about to commit. goOn lets
+// the fence go.
+func (s *halted) commits(table string, p *process) (goOn func()) {
+	s.t.Helper()
+	until(s.t, 3*time.Minute, func() bool {
+		return count(s.t, s.results, "SELECT count(*) FROM staging.fences WHERE dynamic_table = $1", table) > 0
+	}, p.out.String)
+	tx, err := s.results.Begin(s.t.Context())
+	if err == nil {
+		_, err = tx.Exec(s.t.Context(), "SELECT FROM staging.fences WHERE dynamic_table = $1 FOR UPDATE", table)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	until(s.t, 3*time.Minute, func() bool {
+		return count(s.t, s.controls, `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'
+			AND query LIKE '%staging.fences%FOR UPDATE%'`) > 0
+	}, p.out.String)
+	return func() {
+		if err := tx.Rollback(s.t.Context()); err != nil {
+			s.t.Error(err)
+		}
+	}
+}
+
+// TestLiveSecondsOfARunWhoseOwnerIsKilled: the server that carries a run is killed, and another goes on with it. The
+// seconds in the results database go on, none is there twice, and when the run is taken in they are what was recorded.
+func TestLiveSecondsOfARunWhoseOwnerIsKilled(t *testing.T) {
+	if os.Getenv(soak) == "" {
+		t.Skip("three processes and a run of 25 s; make soak sets " + soak)
+	}
+	owner, reader := pgtest.Start(t).Results(t)
+	shortLeases.Store(t.Name(), "1500ms")
+	n := node(t, t.TempDir(), "")
+	c := newClusterOf(t, func(int) []string {
+		return []string{"--nodes", n.address, "--results-database-url", owner, "--results-reader-url", reader,
+			"--refresh-workers", "1"}
+	})
+	c.node = n
+	s := &halted{t: t}
+	results := s.pool(owner)
+	run := c.start(0, 25, 0)
+	live := func() (operations, seconds int64) {
+		if err := results.QueryRow(t.Context(), `SELECT coalesce(sum(operations), 0)::bigint, count(*) FROM rollup.run_seconds
+			WHERE run_id = $1 AND provisional`, run.RunID).Scan(&operations, &seconds); err != nil {
+			t.Fatal(err)
+		}
+		return operations, seconds
+	}
+	until(t, startLimit, func() bool { _, seconds := live(); return seconds >= 3 }, c.servers[0].out.String)
+	epoch := c.epoch(run)
+	c.kill(c.servers[0])
+	c.taken(run, epoch, time.Now())
+	before, had := live()
+	until(t, startLimit, func() bool { _, seconds := live(); return seconds >= had+3 }, c.servers[1].out.String)
+	now, seconds := live()
+	// What is there of a run is less than what it has done by then.
+	var done int64
+	until(t, startLimit, func() bool {
+		if err := c.control.QueryRow(t.Context(), "SELECT total_ops FROM run_status WHERE run_id = $1",
+			run.RunID).Scan(&done); err != nil {
+			t.Fatal(err)
+		}
+		return done >= now
+	}, func() string { return fmt.Sprintf("%d operations are live of %d", now, done) })
+	t.Logf("%d operations in %d live seconds at the takeover, %d in %d later, of %d", before, had, now, seconds, done)
+	d := c.ways[1].settled(run.RunID, c.servers[1])
+	until(t, 3*time.Minute, func() bool {
+		return count(t, results, "SELECT count(*) FROM rollup.runs WHERE run_id = $1 AND NOT provisional", run.RunID) == 1
+	}, c.servers[1].out.String)
+	if _, left := live(); left != 0 {
+		t.Errorf("%d provisional seconds are left", left)
+	}
+	all := count(t, results, "SELECT sum(operations)::bigint FROM rollup.run_seconds WHERE run_id = $1", run.RunID)
+	if all != d.Summary.Accounting.Recorded {
+		t.Errorf("%d operations are there of %d", all, d.Summary.Accounting.Recorded)
+	}
+	time.Sleep(3 * time.Second) // whoever was late would come now
+	if _, left := live(); left != 0 {
+		t.Errorf("%d provisional seconds have come afterwards", left)
+	}
+}

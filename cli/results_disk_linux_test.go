@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/storage/embedded"
+	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+	"github.com/loadstone-db/loadstone/storage/objects/s3test"
+	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+)
+
+// TestAFullResultsDatabase: the disk that has the files of the results database is full. Runs go on and end, the
+// control store takes what it is given, readers see what was there, and whoever asks hears why nothing is new. When
+// there is room again everything is taken in, once.
+func TestAFullResultsDatabase(t *testing.T) {
+	if os.Getenv(soak) == "" {
+		t.Skip("starts a Postgres and a server, and waits until they have tried; make soak sets " + soak)
+	}
+	disk := smallDisk(t, 160)
+	shared := pgtest.Start(t)
+	in := &takingIn{t: t, load: shared.NewDatabase(t), control: shared.NewDatabase(t), pgDir: reachable(t)}
+	if err := schema.Apply(t.Context(), in.control); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	in.pg, err = embedded.Start(t.Context(), embedded.Options{DataDir: in.pgDir, Log: zerolog.Nop(), Throwaway: true})
+	if err == nil {
+		t.Cleanup(func() { _ = in.pg.Stop(context.Background()) })
+		in.owner, in.reader, err = in.pg.Results(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := filepath.Join(disk, "results")
+	owner, err := os.Stat(filepath.Join(in.pgDir, "run"))
+	if err == nil {
+		err = os.Mkdir(files, 0o700)
+	}
+	if err == nil {
+		stat := owner.Sys().(*syscall.Stat_t)
+		err = os.Chown(files, int(stat.Uid), int(stat.Gid))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin, err := pgx.Connect(t.Context(), in.pg.DSN("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = admin.Close(context.Background()) })
+	for _, sql := range []string{"CREATE TABLESPACE small LOCATION '" + files + "'",
+		"ALTER DATABASE results SET TABLESPACE small"} {
+		if _, err := admin.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	in.serve(s3test.Server{}, "--results", t.TempDir(), "--refresh-workers", "2")
+	first, n := in.run()
+	in.await("taken in", nil, func() bool { return in.taken(first.RunID) && in.settledQueue() })
+	in.whole("with room", first.RunID, n)
+
+	other := &stranger{t: t, path: filepath.Join(disk, "stranger")}
+	defer other.leave()
+	other.fill()
+	second, seconds := in.run() // it ends as ever
+	var list struct {
+		Tables  []refresh.Table
+		Workers []refresh.Worker
+	}
+	in.await("told", nil, func() bool {
+		in.way.do(http.MethodGet, "/api/v1/tables", nil, &list)
+		return len(list.Workers) == 1 && strings.Contains(list.Workers[0].Waits, "disk of the results database is full")
+	})
+	t.Logf("whoever asks hears: %s", list.Workers[0].Waits)
+	for _, table := range list.Tables {
+		if table.Failures > 0 || table.Status != refresh.Active {
+			t.Errorf("a full disk is taken for a failure of %s: %s, %s", table.Name, table.Status, table.Error)
+		}
+	}
+	in.tidy("on a full disk")
+	rows := func(sql string) int64 {
+		t.Helper()
+		return count(t, in.pool(in.reader), sql)
+	}
+	if rows("SELECT count(*) FROM rollup.runs WHERE NOT provisional") != 1 ||
+		rows("SELECT count(*) FROM run_summary") != 1 ||
+		rows("SELECT count(*) FROM executions WHERE position = 0") != n {
+		t.Error("readers do not see what was there before")
+	}
+	third, thirds := in.run() // the control store goes on
+	other.leave()
+	began := time.Now()
+	for _, d := range []engine.RunDetail{second, third} {
+		in.await("taken in", nil, func() bool { return in.taken(d.RunID) })
+	}
+	in.await("fresh", nil, func() bool { return rows("SELECT count(*) FROM run_summary") == 3 })
+	t.Logf("%v after there was room all of it is there", time.Since(began).Round(time.Second))
+	in.whole("second", second.RunID, seconds)
+	in.whole("third", third.RunID, thirds)
+	in.await("told that it works again", nil, func() bool {
+		in.way.do(http.MethodGet, "/api/v1/tables", nil, &list)
+		return len(list.Workers) == 1 && list.Workers[0].Waits == ""
+	})
+}
