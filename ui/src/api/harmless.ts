@@ -1,3 +1,5 @@
+import { parseExactly } from './numbers';
+
 /**
  * What would change how the text around it reads, or what nobody sees: controls, bidirectional
  * marks, zero-width and other format characters, fillers, halves of pairs.
@@ -53,7 +55,10 @@ function clean(value: unknown, most: number, edits: boolean): unknown {
   return Object.fromEntries(entries);
 }
 
-/** Reads an answer of the server. With edits, the documents in it that its user may change are as they are stored. */
-export function read(text: string, edits = false): unknown {
-  return clean(JSON.parse(text), mostShown, edits);
+/**
+ * Reads an answer of the server. With edits, the documents in it that its user may change are as they are stored. With
+ * digits, numbers that JavaScript cannot hold are texts.
+ */
+export function read(text: string, edits = false, digits = false): unknown {
+  return clean(digits ? parseExactly(text) : JSON.parse(text), mostShown, edits);
 }

@@ -181,7 +181,9 @@ export function curves(columns: QueryColumn[], rows: Cell[][], c: ChartChoice) {
   let left = 0;
   for (const row of rows) {
     const raw = row[xi];
-    const y = row[yi];
+    // What a number cannot hold with all of its digits is a text, and is near enough for a chart.
+    const told = row[yi];
+    const y = typeof told === 'string' && yi >= 0 && columnKind(columns[yi]!) === 'number' ? Number(told) : told;
     const name = si < 0 ? c.y : row[si] === null ? 'null' : shown(row[si]);
     let x = Number.NaN;
     if (raw !== null && raw !== undefined) {
@@ -193,7 +195,12 @@ export function curves(columns: QueryColumn[], rows: Cell[][], c: ChartChoice) {
         x = labels.get(label)!;
       }
     }
-    if (typeof y !== 'number' || !Number.isFinite(x) || (!byName.has(name) && byName.size >= mostCurves)) {
+    if (
+      typeof y !== 'number' ||
+      !Number.isFinite(y) ||
+      !Number.isFinite(x) ||
+      (!byName.has(name) && byName.size >= mostCurves)
+    ) {
       left++;
       continue;
     }
@@ -223,11 +230,13 @@ export function shown(v: Cell | undefined): string {
 
 /** Rows for the clipboard, as spreadsheets read them. */
 export function tabSeparated(columns: QueryColumn[], rows: Cell[][]): string {
-  const cell = (v: Cell) => {
+  const cell = (v: Cell, i: number) => {
     const text = shown(v).replace(/[\t\n\r]+/g, ' ');
-    return typeof v === 'string' ? forSheets(text) : text;
+    const number = columnKind(columns[i]!) === 'number' && /^-?\d+(?:\.\d+)?$/.test(text);
+    return typeof v === 'string' && !number ? forSheets(text) : text;
   };
-  return [columns.map((c) => cell(c.name)).join('\t'), ...rows.map((r) => r.map(cell).join('\t'))].join('\n');
+  const head = columns.map((c) => forSheets(shown(c.name).replace(/[\t\n\r]+/g, ' ')));
+  return [head.join('\t'), ...rows.map((r) => r.map(cell).join('\t'))].join('\n');
 }
 
 export function claimAge(c: Pick<RefreshClaim, 'claimed_at'>, now: number): number {
