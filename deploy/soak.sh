@@ -28,7 +28,6 @@ LOADSTONE_KILLS=20 go test ./cli -run '^TestRoundsOfKills$' -v -count 1 -timeout
 LOADSTONE_KILLS=180 LOADSTONE_LEASE=1500ms go test ./cli -run '^TestRoundsOfKills$' -v -count 1 -timeout 90m
 # Two servers and a node share the parts of one derived table, and nothing is refreshed beside a measurement.
 LOADSTONE_SOAK=1 go test ./cli -run '^(TestServersAndANodeRefreshOneTable|TestAQueryIsCancelledThroughTheOtherServer|TestNothingIsRefreshedWhileTheOwnNodeMeasures)$' -v -count 1 -timeout 20m
-LOADSTONE_SOAK=1 go test ./cli -run '^(TestServersAndANodeRefreshOneTable|TestNothingIsRefreshedWhileTheOwnNodeMeasures)$' -v -count 1 -timeout 20m
 # Nodes take runs in from S3 and are killed; runs are deleted meanwhile, parts damaged, Postgres restarted, its disk full (root).
 LOADSTONE_SOAK=1 go test ./cli -run '^(TestANodeTakesRunsInFromS3|TestWhatHappensToARunThatIsTakenIn|TestAFullResultsDatabase|TestLiveSecondsOfARunWhoseOwnerIsKilled)$' -v -count 1 -timeout 30m
 # A hundred thousand claims of 64 claimers, and an hour of claims beside a transaction that stays open (in ten minutes).

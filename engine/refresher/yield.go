@@ -115,7 +115,8 @@ func (r *Refresher) noteAway(task refresh.Task, why string, took time.Duration) 
 	now := time.Now()
 	maps.DeleteFunc(r.aways, func(_ refresh.Task, at time.Time) bool { return now.Sub(at) > 2*awayMost })
 	r.aways[task] = now
-	return min(max(awayLeast, 2*time.Duration(len(r.aways))*(took+awayPause)), awayMost)
+	others := time.Duration(len(r.aways) - 1)
+	return min(max(awayLeast, 2*others*(min(took, awayLeast)+awayPause)), awayMost)
 }
 
 func (r *Refresher) awayNow() string {
