@@ -43,7 +43,7 @@ func percent(now, before float64) *float64 {
 func (s *Search) outcome(o Observation, step engine.FindMaxStep) (engine.StepOutcome, string) {
 	at := "At " + s.words(s.level) + " "
 	if o.Missing > 0 {
-		return engine.OutcomeErrorThreshold, at + fmt.Sprintf("%d connections could not be opened.", o.Missing)
+		return engine.OutcomeErrorThreshold, at + fmt.Sprintf("%d of the connections were not open.", o.Missing)
 	}
 	if o.Operations == 0 {
 		return engine.OutcomeDegraded, at + "no operation ended within the step."

@@ -33,7 +33,7 @@ type Observation struct {
 	P50, P95, P99 *float64
 	// Queued: the warehouse had queries waiting.
 	Queued bool
-	// Missing connections of the level could not be opened.
+	// Missing connections of the level were not open.
 	Missing int
 }
 

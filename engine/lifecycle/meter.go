@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"slices"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -69,6 +70,17 @@ func (m *Meter) Complete(left func(id string) bool) bool {
 		}
 	}
 	return m.number > 0
+}
+
+// Absent are the run workers that have not reported all of the step, by their ids.
+func (m *Meter) Absent() (ids []string) {
+	for id, w := range m.workers {
+		if !w.over {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // Observation is the step so far: P50 of all run workers together, P95 and P99

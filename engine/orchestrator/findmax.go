@@ -3,6 +3,8 @@ package orchestrator
 import (
 	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
@@ -24,6 +26,10 @@ type searcher struct {
 	load crew.Load
 	// held is a step that waits for run workers to join.
 	held *lifecycle.BeginStep
+	// fullAt is when all of the step's load was given to somebody, zero before; inVain counts how often in a row
+	// its level was not measured as a whole.
+	fullAt time.Time
+	inVain int
 }
 
 // beginStep tells the run workers of a step: absolute targets, and when to measure.
@@ -41,8 +47,9 @@ func (l *searcher) beginStep(a lifecycle.BeginStep) {
 	if l.sc.Scaling.Elastic() {
 		load.Each = max(l.sc.Scaling.PerWorkerCapacity, 1)
 	}
-	l.search.load = load
+	l.search.load, l.search.fullAt = load, time.Time{}
 	l.scale.divide(l.clock.Now(), workers, load)
+	l.search.weigh(l.clock.Now())
 	l.sender.tell(scaling.Change{Reason: engine.TargetStepAdvance, StepID: scaling.StepID(l.runID, a.Number),
 		Step: l.search.step}, workers, stop...)
 	l.search.save(nil)
@@ -64,10 +71,63 @@ func (l *searcher) hasLeft(id string) bool { return l.Worker(id).State.Status.En
 
 func (l *searcher) measure(ctx context.Context) {
 	o, measured := l.search.meter.Observation()
-	if l.search.retryStep(ctx, o) {
+	if l.search.lacks(ctx, &o) || l.search.retryStep(ctx, o) {
 		return
 	}
 	l.happen(ctx, lifecycle.Measured{Number: l.search.meter.Number(), Observed: o, Length: measured})
+}
+
+// mostInVain is how often in a row a level is measured again. It is longer than anybody may be silent.
+const mostInVain = 12
+
+// given is what of the step's load somebody was told to bear.
+func (l *searcher) given() (sum float64) {
+	for _, w := range l.Carrying() {
+		if l.search.load.Rate == nil {
+			sum += float64(w.Connections)
+		} else if w.Rate != nil {
+			sum += *w.Rate
+		}
+	}
+	return sum
+}
+
+// weigh notes when all of the step's load is given.
+func (l *searcher) weigh(now time.Time) {
+	const rounding = 1e-6
+	if l.search.fullAt.IsZero() && l.search.given() >= l.search.meter.Level()*(1-rounding) {
+		l.search.fullAt = now
+	}
+}
+
+// lacks reports whether the step is measured again, because it was not borne at its level: a run worker was not heard
+// to its end, or a part of its load was given to nobody until it was settled. What nobody is going to have is missing.
+func (l *searcher) lacks(ctx context.Context, o *findmax.Observation) bool {
+	if l.life.Stopping() {
+		return false
+	}
+	s, number := l.life.Search(), l.search.meter.Number()
+	absent, full := l.search.meter.Absent(), l.search.fullAt
+	connections, rate := l.Held(l.clock.Now()) // what lost ones may still bear is given to others later
+	late := full.IsZero() && (l.scale.owed || connections > 0 || rate > 0) || !full.IsZero() && s.Settled(number, full)
+	if (len(absent) > 0 || late) && l.search.inVain < mostInVain {
+		l.search.inVain++
+		why := "a part of its load was borne too late"
+		if len(absent) > 0 {
+			why = "nothing was heard of " + strings.Join(absent, ", ") + " to its end"
+		}
+		l.note(engine.LogWarning, nil, "Step %d is measured again: %s", number, why)
+		l.happen(ctx, lifecycle.MeasuredInVain{Number: number})
+		return true
+	}
+	l.search.inVain = 0
+	if l.search.load.Rate == nil {
+		o.Missing += max(int(l.search.meter.Level()-l.search.given()), 0)
+		for _, id := range absent {
+			o.Missing += l.Worker(id).Connections
+		}
+	}
+	return false
 }
 
 // keepStep keeps a judged step and tells the log.

@@ -118,7 +118,11 @@ func (l *scaler) raise(ctx context.Context, now time.Time) {
 		if search != nil {
 			load = l.search.load
 		}
-		if changed := l.scale.divide(now, l.Carrying(), load); len(changed) > 0 {
+		changed := l.scale.divide(now, l.Carrying(), load)
+		if search != nil {
+			l.search.weigh(now)
+		}
+		if len(changed) > 0 {
 			l.sender.tell(scaling.Change{Reason: engine.TargetRedistribute}, changed)
 		}
 	}

@@ -32,7 +32,9 @@ func (s *simulation) fault() {
 	n := s.nodes[s.w.chance.IntN(len(s.nodes))]
 	srv := s.servers[len(s.servers)-1]
 	long := s.long()
-	switch s.w.chance.IntN(13) {
+	switch s.w.chance.IntN(14) {
+	case 13:
+		n.clock.set(s, n.name)
 	case 12:
 		s.w.note("the results' disk is slow for %v", long)
 		s.diskSlow.Store(int64(20 * time.Second))

@@ -21,11 +21,16 @@ type played struct {
 	run, worker string
 	of          int
 	connections int
-	chance      *rand.Rand // of the goroutine that issues, and disk of those that record
-	disk        *rand.Rand
-	failed      chan error
-	done        chan struct{}
-	changed     chan struct{}
+	// closed is a closed loop; each is how much a connection holds in a second, 0 any; knee is from what on operations take
+	// longer, 0 never.
+	closed  bool
+	each    float64
+	knee    int
+	chance  *rand.Rand // of the goroutine that issues, and disk of those that record
+	disk    *rand.Rand
+	failed  chan error
+	done    chan struct{}
+	changed chan struct{}
 
 	mu       sync.Mutex
 	rate     float64 // its own
@@ -36,13 +41,14 @@ type played struct {
 	limited  bool // SetDeadline was called
 	until    time.Time
 	stopped  bool
-	closed   bool
+	gone     bool // Close was called
 	ops      []op
 	seq      uint32
 	account  engine.Accounting
 	inPhase  counts
 	inTick   counts
 	lastTick time.Time
+	free     time.Time // when a connection is, where they do not hold the rate
 }
 
 // op is an operation in flight.
@@ -65,6 +71,8 @@ func newLoad(p *process, cfg load.Config, connections int) *played {
 		chance: p.node.sim.chanceOf(fmt.Sprintf("%s %s %d", db.worker, p.node.name, p.n))}
 	l.disk = p.node.sim.chanceOf(fmt.Sprintf("disk %s %s %d", db.worker, p.node.name, p.n))
 	l.rate = cfg.Workload.StartRate() / float64(l.of)
+	l.closed = cfg.Workload.LoadMode != engine.LoadQPS
+	l.each, l.knee = p.node.sim.each[db.run], p.node.sim.knee[db.run]
 	l.inPhase, l.inTick = newCounts(), newCounts()
 	return l
 }
@@ -94,17 +102,23 @@ func (l *played) SetRate(rate float64, _ time.Duration) {
 	l.mu.Lock()
 	l.rate = rate / float64(l.of)
 	l.mu.Unlock()
-	select {
-	case l.changed <- struct{}{}:
-	default:
-	}
-	l.p.node.sim.model.offered(l.run, "a rate of "+l.worker)
+	l.turn("a rate of " + l.worker)
 }
 
 func (l *played) SetTarget(n int, _ time.Duration) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.connections = n
+	l.mu.Unlock()
+	l.turn("the connections of " + l.worker)
+}
+
+// turn has the load go on by what it was told.
+func (l *played) turn(why string) {
+	select {
+	case l.changed <- struct{}{}:
+	default:
+	}
+	l.p.node.sim.model.offered(l.run, why)
 }
 
 func (l *played) SetStep(uint16) {}
@@ -124,10 +138,14 @@ func (l *played) SetDeadline(until time.Time) {
 func (l *played) interval() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.rate <= 0 {
+	rate := l.rate
+	if l.closed {
+		rate = pace * float64(l.connections)
+	}
+	if rate <= 0 {
 		return time.Hour
 	}
-	return time.Duration(float64(time.Second) / l.rate)
+	return time.Duration(float64(time.Second) / rate)
 }
 
 // issue issues operations until the load is stopped, or the process ends.
@@ -176,7 +194,13 @@ func (l *played) one(now, due time.Time) bool {
 	if warm {
 		l.account.WarmupScheduled++
 	}
-	if drop := l.chance.IntN(40) == 0; drop && !l.p.node.sim.runs[l.run].Scaling.Elastic() {
+	drop := l.chance.IntN(40) == 0 && !l.closed && !l.p.node.sim.runs[l.run].Scaling.Elastic()
+	if l.each > 0 && !drop {
+		if drop = now.Before(l.free); !drop {
+			l.free = now.Add(time.Duration(float64(time.Second) / (l.each * float64(max(l.connections, 1)))))
+		}
+	}
+	if drop {
 		l.account.Dropped++
 		l.account.DroppedByReason.MaxInFlight++
 		l.inTick.dropped++
@@ -191,6 +215,12 @@ func (l *played) one(now, due time.Time) bool {
 	took := time.Duration(l.chance.Int64N(int64(80*time.Millisecond))) + time.Microsecond
 	if l.chance.IntN(100) == 0 {
 		took *= 30
+	}
+	if l.knee > 0 {
+		took = 40 * time.Millisecond // what a search finds is not by chance
+		if b := l.p.node.sim.model.bears(l.run); l.closed && b.connections > l.knee || !l.closed && b.rate > float64(l.knee) {
+			took *= 5
+		}
 	}
 	o := op{end: now.Add(took), Execution: engine.Execution{DueAt: due.UnixNano(), StartedAt: now.UnixNano(),
 		Elapsed: int64(now.Add(took).Sub(due)), ScheduleLag: int64(now.Sub(due)), Seq: l.seq, Rows: 1,
@@ -264,6 +294,7 @@ func (l *played) complete(now time.Time, cut bool) error {
 
 func (l *played) Collect(s *engine.WorkerSnapshot) {
 	_ = l.p.node.awake(context.Background())
+	l.p.node.sim.model.offered(l.run, "a second of "+l.worker)
 	l.p.node.sim.model.follows(l.run)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -284,8 +315,10 @@ func (l *played) Collect(s *engine.WorkerSnapshot) {
 	s.ByKind, s.TickByKind = kind(phase), kind(tick)
 	s.ByClass = map[engine.ErrorClass]int64{engine.ErrClassConnection: phase.failed}
 	s.TickLatency, s.PhaseLatency = tick.latency.Data(), phase.latency.Data()
-	rate := l.rate
-	s.TargetQPS, s.InFlight = &rate, len(l.ops)
+	if rate := l.rate; !l.closed {
+		s.TargetQPS = &rate
+	}
+	s.InFlight = len(l.ops)
 	s.ActiveConnections, s.TargetConnections = l.connections, l.connections
 }
 
@@ -328,7 +361,7 @@ func (l *played) Drain(ctx context.Context) error {
 func (l *played) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.closed = true
+	l.gone = true
 	return nil
 }
 

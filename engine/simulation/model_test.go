@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"io"
 	"os"
 	"reflect"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
-	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -40,6 +38,8 @@ type model struct {
 	// stops are when it was decided that a run ends; heard are its snapshots.
 	stops map[string]time.Time
 	heard map[string][]*engine.WorkerSnapshot
+	// bore is what the loads of each run may have borne together.
+	bore map[string][]borne
 }
 
 // decided takes note of the end of a run.
@@ -155,61 +155,6 @@ func (m *model) issued(l *played, now time.Time) {
 	if !stopped.IsZero() && touched.Sub(since) > promptly {
 		m.sim.w.violated(7, "%s of %s on %s issues an operation %v after the run was stopped, and %v after its owner spoke "+
 			"with it", l.worker, l.run, l.p.node.name, now.Sub(stopped), now.Sub(touched))
-	}
-}
-
-// follows holds the rates of the loads that hear of their owner against the stage that the run is in (invariant 3): who
-// speaks with the owner for a while bears no more of a higher stage.
-func (m *model) follows(run string) {
-	sc := m.sim.runs[run]
-	if len(sc.Workload.Stages) == 0 {
-		return
-	}
-	stored, err := m.sim.store.Run(context.Background(), run)
-	if err != nil || stored.Status != engine.StatusRunning || stored.WarmupEndTime.IsZero() {
-		return
-	}
-	// A ramp is told in pieces, each by its end; here nothing rises by and by.
-	now, most := time.Now(), 0.0
-	soon := now.Sub(stored.WarmupEndTime.Time) + 2*scaling.StageRamp
-	for at := soon - followed; ; at += time.Second {
-		since := min(at, soon)
-		if most = max(most, sc.Workload.RateAt(since)); since != at {
-			break
-		}
-	}
-	sum, of := 0.0, ""
-	for _, l := range m.of(run) {
-		since, touched := l.p.together(run)
-		l.mu.Lock()
-		if l.begun && !l.stopped && !l.p.dead.Load() && now.Sub(since) > followed && now.Sub(touched) < 2*time.Second {
-			sum += l.rate
-			of += fmt.Sprintf(" %s@%s=%.3f", l.worker, l.p.node.name, l.rate)
-		}
-		l.mu.Unlock()
-	}
-	if sum > most+0.01*most+tolerated {
-		m.sim.w.violated(3, "%.3f/s are offered of %s, whose stages were at most %.3f/s for %v:%s", sum, run, most, followed,
-			of)
-	}
-}
-
-// offered holds the rates of all loads that may issue now against the target of the run (invariant
-// 3). A load may issue once it has begun, until it has stopped or its licence has ended, whether or
-// not its process is stopped just now.
-func (m *model) offered(run, why string) {
-	now, sum, of := time.Now(), 0.0, ""
-	for _, l := range m.of(run) {
-		until := l.p.licensed(run)
-		l.mu.Lock()
-		if l.begun && !l.stopped && !l.p.dead.Load() && now.Before(until) {
-			sum += l.rate
-			of += fmt.Sprintf(" %s@%s=%.3f", l.worker, l.p.node.name, l.rate)
-		}
-		l.mu.Unlock()
-	}
-	if most := m.sim.target(run); sum > most+tolerated {
-		m.sim.w.violated(3, "%s: %.3f/s are offered of %.3f/s of %s:%s", why, sum, most, run, of)
 	}
 }
 

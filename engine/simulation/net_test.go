@@ -313,6 +313,18 @@ func (e serverEnd) Send(ctx context.Context, m control.ToNode) error {
 			return nil
 		}
 	}
+	if e.s.wire.node.sim.without == withoutSteps {
+		switch t := m.(type) {
+		case control.RunEvent:
+			if t.Event.Data.StepNumber > 0 {
+				t.Event.Data.TargetConnections, t.Event.Data.TargetQPS = nil, nil
+				m = t
+			}
+		case control.RunState:
+			t.Targets = nil
+			m = t
+		}
+	}
 	if e.s.wire.node.sim.without == withoutTargets {
 		switch t := m.(type) {
 		case control.RunEvent:
@@ -325,7 +337,14 @@ func (e serverEnd) Send(ctx context.Context, m control.ToNode) error {
 		}
 	}
 	if a, ok := m.(control.AssignRun); ok {
+		if !e.s.wire.srv.dead.Load() {
+			e.s.wire.node.sim.model.assigned(a)
+		}
 		a.Clock = nil // it does not travel
+		m = a
+	}
+	if a, ok := m.(control.StatusAck); ok && e.s.wire.node.sim.without == withoutClocks {
+		a.Received, a.Sent = time.Time{}, time.Time{}
 		m = a
 	}
 	if a, ok := m.(control.ArtifactAck); ok && !e.s.wire.srv.dead.Load() {
@@ -394,7 +413,14 @@ func (e nodeEnd) Send(ctx context.Context, m control.FromNode) error {
 	if err := n.awake(ctx); err != nil {
 		return err
 	}
+	if st, ok := m.(control.WorkerState); ok && n.sim.without == withoutHearing {
+		st.LastSequence = 1 << 40
+		m = st
+	}
 	e.s.process.said(m)
+	if st, ok := m.(control.WorkerState); ok {
+		e.s.process.timed(st)
+	}
 	if snap, ok := m.(control.Snapshot); ok {
 		e.s.repeats(snap)
 	}

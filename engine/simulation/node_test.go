@@ -34,6 +34,7 @@ type node struct {
 	name  string
 	disk  string // the folder that stands for its disk now
 	disks int
+	clock *machineClock
 	// capacity is how many connections it holds.
 	capacity int
 	process  *process // nil while it is down
@@ -92,8 +93,8 @@ func (n *node) start() {
 		risen:     map[string]time.Time{},
 		announced: map[string]string{}}
 	p.worker = worker.NewNode(worker.Options{NodeID: n.name, Plugins: host{}, SpoolDir: n.disk, Reserve: -1,
-		Capacity: n.capacity,
-		Drivers:  map[string]target.Driver{"postgres": driver{}}, Log: zerolog.Nop(), OpenLoad: p.open,
+		Capacity: n.capacity, Clock: n.clock.read,
+		Drivers: map[string]target.Driver{"postgres": driver{}}, Log: zerolog.Nop(), OpenLoad: p.open,
 		Sample: func() engine.Resources { return engineResources }}) // those of the machine are different each time
 	ctx, end := context.WithCancel(context.Background())
 	p.end = end

@@ -147,6 +147,10 @@ func TestSeededBugsAreFound(t *testing.T) {
 		{withoutDurability, "invariant 6:", 80},
 		{withoutTargets, "invariant 3:", 80},
 		{withoutAnswers, "invariant 8:", 80},
+		{withoutHearing, "invariant 3:", 80},
+		{withoutRows, "invariant 1:", 20},
+		{withoutSteps, "invariant 9:", 80},
+		{withoutClocks, "invariant 10:", 40},
 	} {
 		t.Run(string(tc.missing), func(t *testing.T) {
 			t.Parallel()

@@ -40,6 +40,10 @@ const (
 	withoutTargets       without = "targets"    // nodes never hear of another rate
 	withoutRooms         without = "rooms"      // nodes hold more than they can
 	withoutAnswers       without = "answers"    // what is wanted of a run is never answered
+	withoutHearing       without = "hearing"    // nodes say that they follow what they have not heard of
+	withoutRows          without = "rows"       // the row of a run worker is not stored when it says so
+	withoutSteps         without = "steps"      // nodes never hear of the load of a step
+	withoutClocks        without = "clocks"     // clocks are never compared
 	withoutLapse         without = "lapse"      // all leases of an owner are renewed, whoever carries them
 )
 
@@ -61,7 +65,12 @@ type simulation struct {
 	servers []*server
 	lives   []*process
 	runs    map[string]engine.Scenario
-	marked  int
+	// each is how many operations of a run a connection holds in a second, none is any number; knee from how many
+	// connections, or operations a second, on they take longer.
+	each map[string]float64
+	knee map[string]int
+	// marked counts records that are marked, searched answers of searches.
+	marked, searched int
 	// written: a run was written to since over looked, which found all of them over or not.
 	written, allOver bool
 	ending           bool
@@ -111,9 +120,10 @@ func simulate(t *testing.T, seed uint64, missing without) (wrong []string, trace
 	defer func() { _ = os.RemoveAll(dir) }()
 	synctest.Test(t, func(t *testing.T) {
 		s := &simulation{t: t, w: newWorld(seed), seed: seed, without: missing, dir: dir, store: memstore.New(),
-			runs: map[string]engine.Scenario{}, ambiguous: 100, lateCommits: 100, locked: map[string][]func(){}}
+			runs: map[string]engine.Scenario{}, ambiguous: 100, lateCommits: 100, locked: map[string][]func(){},
+			each: map[string]float64{}, knee: map[string]int{}}
 		s.model = &model{sim: s, ticks: map[string]map[int64]int64{}, stops: map[string]time.Time{},
-			heard: map[string][]*engine.WorkerSnapshot{}}
+			heard: map[string][]*engine.WorkerSnapshot{}, bore: map[string][]borne{}}
 		if s.results, err = results.Open(filepath.Join(dir, "results")); err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +146,7 @@ func (s *simulation) live() {
 	narrow := s.w.oneIn(2) // runs wait for each other
 	for i := range 1 + s.w.chance.IntN(3) {
 		n := &node{w: s.w, sim: s, name: fmt.Sprintf("n%d", i), disk: filepath.Join(s.dir, fmt.Sprintf("n%d-0", i)),
-			capacity: 1000}
+			capacity: 1000, clock: newClock(s)}
 		if narrow {
 			n.capacity = 6 + s.w.chance.IntN(6)
 		}
@@ -186,12 +196,10 @@ func (s *simulation) begin(id string) {
 	if s.w.oneIn(4) || s.without == withoutAnswers {
 		s.w.after(s.w.between(2*time.Second, 2*time.Minute), func() { s.stopRun(id) })
 	}
+	s.vary(id, &sc)
 	shares, err := scaling.Shares(sc)
 	if err != nil {
 		s.t.Fatal(err)
-	}
-	if sc.Scaling.Elastic() && s.w.oneIn(2) {
-		s.stages(&sc.Workload, rate)
 	}
 	s.runs[id] = sc
 	if err := s.store.CreateRun(context.Background(), engine.Run{RunID: id, ResultID: id, RunName: id, Scenario: sc,
@@ -278,18 +286,6 @@ func (s *simulation) stages(w *engine.Workload, highest float64) {
 	}
 }
 
-// target is the most that a run may ever offer.
-func (s *simulation) target(run string) (most float64) {
-	w := s.runs[run].Workload
-	if w.TargetQPS != nil {
-		return *w.TargetQPS
-	}
-	for _, st := range w.Stages {
-		most = max(most, st.Level())
-	}
-	return most
-}
-
 // boot starts a server of an owner.
 func (s *simulation) boot(owner string) {
 	if s.ending {
@@ -300,6 +296,9 @@ func (s *simulation) boot(owner string) {
 	var dialers []control.Dialer
 	for _, n := range s.nodes {
 		l := &wire{w: s.w, srv: srv, node: n}
+		if s.without == withoutHearing {
+			l.slow = 2 * time.Second
+		}
 		srv.wires = append(srv.wires, l)
 		dialers = append(dialers, l)
 	}
@@ -401,7 +400,7 @@ func (s *simulation) settled() bool {
 	for _, id := range slices.Sorted(maps.Keys(s.runs)) {
 		for _, l := range s.model.of(id) {
 			l.mu.Lock()
-			left := !l.closed && !l.p.dead.Load()
+			left := !l.gone && !l.p.dead.Load()
 			l.mu.Unlock()
 			if left {
 				return false
@@ -419,7 +418,7 @@ func (s *simulation) unsettled() {
 		for _, l := range s.model.of(id) {
 			l.mu.Lock()
 			text += fmt.Sprintf("; %s on %s: begun %t, stopped %t, closed %t", l.worker, l.p.node.name, l.begun, l.stopped,
-				l.closed || l.p.dead.Load())
+				l.gone || l.p.dead.Load())
 			l.mu.Unlock()
 		}
 		s.w.violated(2, "%v after everything is healed: %s", mostVirtual, text)
@@ -438,6 +437,7 @@ func (s *simulation) check() {
 		s.model.events(id)
 		s.model.stored(id)
 		s.model.aggregated(id)
+		s.model.searched(id)
 		if run.Status.Terminal() && run.Phase == engine.PhaseNone {
 			s.model.account(run)
 		}
