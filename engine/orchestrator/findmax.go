@@ -26,9 +26,10 @@ type searcher struct {
 	load crew.Load
 	// held is a step that waits for run workers to join.
 	held *lifecycle.BeginStep
-	// fullAt is when all of the step's load was given to somebody, zero before; inVain counts how often in a row
-	// its level was not measured as a whole.
+	// fullAt is when all of the step's load was given to somebody, zero before; later: others bore some of it as it
+	// began. inVain counts how often in a row its level was not measured as a whole.
 	fullAt time.Time
+	later  bool
 	inVain int
 }
 
@@ -50,6 +51,8 @@ func (l *searcher) beginStep(a lifecycle.BeginStep) {
 	l.search.load, l.search.fullAt = load, time.Time{}
 	l.scale.divide(l.clock.Now(), workers, load)
 	l.search.weigh(l.clock.Now())
+	connections, rate := l.Held(l.clock.Now())
+	l.search.later = l.scale.owed || connections > 0 || rate > 0
 	l.sender.tell(scaling.Change{Reason: engine.TargetStepAdvance, StepID: scaling.StepID(l.runID, a.Number),
 		Step: l.search.step}, workers, stop...)
 	l.search.save(nil)
@@ -108,8 +111,7 @@ func (l *searcher) lacks(ctx context.Context, o *findmax.Observation) bool {
 	}
 	s, number := l.life.Search(), l.search.meter.Number()
 	absent, full := l.search.meter.Absent(), l.search.fullAt
-	connections, rate := l.Held(l.clock.Now()) // what lost ones may still bear is given to others later
-	late := full.IsZero() && (l.scale.owed || connections > 0 || rate > 0) || !full.IsZero() && s.Settled(number, full)
+	late := full.IsZero() && (l.search.later || l.scale.owed) || !full.IsZero() && s.Settled(number, full)
 	if (len(absent) > 0 || late) && l.search.inVain < mostInVain {
 		l.search.inVain++
 		why := "a part of its load was borne too late"

@@ -149,7 +149,8 @@ func (m *model) searched(run string) {
 		}
 		most = max(most, step.Level())
 		if best := m.within(run, state.Unit, step.StepStartTime.Time, step.StepEndTime.Time); best < step.Level()-0.001 {
-			m.sim.w.violated(9, "step %d of %s held at %.6g, and %.6g were borne in it", step.StepNumber, run, step.Level(), best)
+			m.sim.w.violated(9, "step %d of %s held at %.6g, and %.6g were borne in it", step.StepNumber, run, step.Level(),
+				best)
 		}
 	}
 	if r := state.Result; r != nil && r.Found {

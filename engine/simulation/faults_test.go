@@ -13,6 +13,18 @@ func (s *simulation) plan() {
 	s.storeSlow = []time.Duration{0, 0, 0, 50 * time.Millisecond, 700 * time.Millisecond}[s.w.chance.IntN(5)]
 	s.ambiguous = []int{1_000_000, 60, 20, 8}[s.w.chance.IntN(4)]
 	s.lateCommits = []int{1_000_000, 60, 20, 8}[s.w.chance.IntN(4)]
+	switch s.without {
+	case withoutDurability:
+		s.diskSlow.Store(int64(20 * time.Second))
+	case withoutDeadline:
+		s.w.after(s.w.between(5*time.Second, 20*time.Second), func() { s.stop(s.nodes[0], 100*time.Second) })
+	case withoutLease: // a server is away for long, and another one takes over
+		s.w.after(s.w.between(10*time.Second, 20*time.Second), func() {
+			s.servers[0].pause(150 * time.Second)
+			s.boot("b")
+		})
+		return
+	}
 	for range s.w.chance.IntN(9) {
 		s.w.after(s.w.between(0, 2*time.Minute), s.fault)
 	}
@@ -203,14 +215,7 @@ func (s *simulation) replace(srv *server, long time.Duration) {
 		owner = string(rune('a' + len(s.servers)))
 	}
 	if owner != srv.owner && s.w.oneIn(2) {
-		long += store.Lease // so that another one has the time to take over
-		s.w.note("the server %s is stopped for %v", srv.name, long)
-		srv.paused = true
-		for _, l := range srv.wires {
-			l.cutDown, l.cutUp = true, true
-			s.giveUp(l, l.cut)
-		}
-		s.w.after(long, srv.resume)
+		srv.pause(long + store.Lease) // so that another one has the time to take over
 	} else {
 		srv.kill()
 	}
@@ -219,6 +224,20 @@ func (s *simulation) replace(srv *server, long time.Duration) {
 			s.boot(owner)
 		}
 	})
+}
+
+// pause has a server reach nothing but its own node for a while.
+func (srv *server) pause(long time.Duration) {
+	s := srv.sim
+	s.w.note("the server %s is stopped for %v", srv.name, long)
+	srv.paused = true
+	for _, l := range srv.wires {
+		if l.node.own == nil {
+			l.cutDown, l.cutUp = true, true
+			s.giveUp(l, l.cut)
+		}
+	}
+	s.w.after(long, srv.resume)
 }
 
 // resume lets a stopped server go on: it may have been followed by another, and does not know.

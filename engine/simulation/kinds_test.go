@@ -18,6 +18,11 @@ func (s *simulation) vary(id string, sc *engine.Scenario) {
 		s.lacks(id, sc)
 		return
 	}
+	if s.without == withoutLease {
+		sc.Scaling.Mode, sc.Scaling.WorkerCount, sc.Workload.DurationSeconds = engine.ScalingAuto, 3, 200
+		sc.Scaling.MinWorkers, sc.Workload.ConcurrentConnections = 3, 6
+		return
+	}
 	switch s.w.chance.IntN(8) {
 	case 0, 1:
 		s.closed(sc)

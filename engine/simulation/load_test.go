@@ -21,8 +21,8 @@ type played struct {
 	run, worker string
 	of          int
 	connections int
-	// closed is a closed loop; each is how much a connection holds in a second, 0 any; knee is from what on operations take
-	// longer, 0 never.
+	// closed is a closed loop; each is how much a connection holds in a second, 0 any; knee is from what on operations
+	// take longer, 0 never.
 	closed  bool
 	each    float64
 	knee    int

@@ -35,6 +35,9 @@ func (l *wire) name() string { return l.srv.name + "-" + l.node.name }
 
 // delay is how long one message travels.
 func (l *wire) delay() time.Duration {
+	if l.node.own != nil {
+		return l.w.between(time.Microsecond, 20*time.Microsecond)
+	}
 	return l.w.between(50*time.Microsecond, 3*time.Millisecond) + l.w.between(0, l.slow)
 }
 
@@ -82,6 +85,10 @@ func (l *wire) dial(ctx context.Context, reply chan dialled) {
 			l.node.process.joined = time.Now()
 			l.node.process.mu.Unlock()
 			l.node.process.accepts.put(nodeEnd{s})
+			if l.node.own != nil {
+				reply <- dialled{end: ownEnd{serverEnd{s}}}
+				return
+			}
 			reply <- dialled{end: serverEnd{s}}
 		}
 	})
@@ -340,7 +347,9 @@ func (e serverEnd) Send(ctx context.Context, m control.ToNode) error {
 		if !e.s.wire.srv.dead.Load() {
 			e.s.wire.node.sim.model.assigned(a)
 		}
-		a.Clock = nil // it does not travel
+		if e.s.wire.node.own == nil {
+			a.Clock = nil // it does not travel
+		}
 		m = a
 	}
 	if a, ok := m.(control.StatusAck); ok && e.s.wire.node.sim.without == withoutClocks {

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,12 +30,15 @@ import (
 
 // node is a machine with a disk, and the process that runs on it.
 type node struct {
-	w     *world
-	sim   *simulation
-	name  string
-	disk  string // the folder that stands for its disk now
-	disks int
-	clock *machineClock
+	w    *world
+	sim  *simulation
+	name string
+	// folder names the folders of its disk, and own is the server in whose process it is; empty and nil elsewhere.
+	folder string
+	own    *server
+	disk   string // the folder that stands for its disk now
+	disks  int
+	clock  *machineClock
 	// capacity is how many connections it holds.
 	capacity int
 	process  *process // nil while it is down
@@ -115,11 +119,14 @@ func (n *node) kill() {
 	n.process = nil
 	p.dead.Store(true)
 	n.disks++
-	disk := filepath.Join(n.sim.dir, fmt.Sprintf("%s-%d", n.name, n.disks))
+	disk := filepath.Join(n.sim.dir, fmt.Sprintf("%s-%d", cmp.Or(n.folder, n.name), n.disks))
 	if err := os.CopyFS(disk, os.DirFS(n.disk)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		panic(err)
 	}
 	n.disk = disk
+	if n.own != nil {
+		n.sim.ownDisks[n.own.owner] = disk
+	}
 	n.sim.model.gone(p)
 	for _, l := range n.wires() {
 		if s := l.stream; s != nil {
@@ -293,7 +300,7 @@ func (l *wire) part(m control.WorkReady) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	if l.node.sim.calm.Load() || !l.w.oneIn(150) {
+	if l.node.sim.calm.Load() || l.node.own != nil || !l.w.oneIn(150) {
 		return f, nil
 	}
 	defer func() { _ = f.Close() }()

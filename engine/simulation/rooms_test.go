@@ -115,11 +115,22 @@ func (s *simulation) admitted(runID string, on map[string]string) {
 	}
 }
 
+// alive are the nodes that are there in the end.
+func (s *simulation) alive() []*node {
+	all := slices.Clone(s.nodes)
+	for _, srv := range s.servers {
+		if srv.own != nil && !srv.dead.Load() {
+			all = append(all, srv.own)
+		}
+	}
+	return all
+}
+
 // quiet reports whether nothing is held, nor wanted, nor kept for a server.
 func (s *simulation) quiet() bool {
 	l, _ := s.store.Ledger(context.Background())
 	open, _ := s.store.OpenRunWishes(context.Background())
-	for _, n := range s.nodes {
+	for _, n := range s.alive() {
 		if len(n.process.unacknowledged()) > 0 {
 			return false
 		}
@@ -150,7 +161,7 @@ func (s *simulation) converges() {
 	if open, _ := s.store.OpenRunWishes(context.Background()); len(open) > 0 {
 		s.w.violated(8, "after everything is over there are wanted %+v", open)
 	}
-	for _, n := range s.nodes {
+	for _, n := range s.alive() {
 		if left := n.process.unacknowledged(); len(left) > 0 {
 			s.w.violated(8, "after everything is over %s has %v, which nobody has acknowledged", n.name, left)
 		}

@@ -44,6 +44,7 @@ const (
 	withoutRows          without = "rows"       // the row of a run worker is not stored when it says so
 	withoutSteps         without = "steps"      // nodes never hear of the load of a step
 	withoutClocks        without = "clocks"     // clocks are never compared
+	withoutLease         without = "lease"      // own nodes go on for a server whose lease has expired
 	withoutLapse         without = "lapse"      // all leases of an owner are renewed, whoever carries them
 )
 
@@ -69,6 +70,9 @@ type simulation struct {
 	// connections, or operations a second, on they take longer.
 	each map[string]float64
 	knee map[string]int
+	// ownCapacity is what own nodes hold, 0 where servers have none; ownDisks are the disks of owners.
+	ownCapacity int
+	ownDisks    map[string]string
 	// marked counts records that are marked, searched answers of searches.
 	marked, searched int
 	// written: a run was written to since over looked, which found all of them over or not.
@@ -105,6 +109,8 @@ type server struct {
 	dead   atomic.Bool
 	opened chan struct{}
 	closed chan struct{}
+	// own is the node in its process, nil where there is none.
+	own *node
 	// paused: it reaches nothing; resumed is what it hears afterwards.
 	paused  bool
 	resumed []func()
@@ -121,7 +127,7 @@ func simulate(t *testing.T, seed uint64, missing without) (wrong []string, trace
 	synctest.Test(t, func(t *testing.T) {
 		s := &simulation{t: t, w: newWorld(seed), seed: seed, without: missing, dir: dir, store: memstore.New(),
 			runs: map[string]engine.Scenario{}, ambiguous: 100, lateCommits: 100, locked: map[string][]func(){},
-			each: map[string]float64{}, knee: map[string]int{}}
+			ownDisks: map[string]string{}, each: map[string]float64{}, knee: map[string]int{}}
 		s.model = &model{sim: s, ticks: map[string]map[int64]int64{}, stops: map[string]time.Time{},
 			heard: map[string][]*engine.WorkerSnapshot{}, bore: map[string][]borne{}}
 		if s.results, err = results.Open(filepath.Join(dir, "results")); err != nil {
@@ -157,6 +163,11 @@ func (s *simulation) live() {
 		}
 		n.start()
 	}
+	if s.w.oneIn(3) || s.without == withoutLease {
+		if s.ownCapacity = 1000; narrow {
+			s.ownCapacity = 6 + s.w.chance.IntN(6)
+		}
+	}
 	s.boot("a")
 	s.w.run(time.Minute, func() bool { return s.servers[0].isOpen() })
 	runs := 1 + s.w.chance.IntN(2)
@@ -167,7 +178,11 @@ func (s *simulation) live() {
 		s.begin(fmt.Sprintf("run-%d", i))
 	}
 	s.plan()
-	s.w.run(s.w.between(30*time.Second, 4*time.Minute), s.over)
+	while := s.w.between(30*time.Second, 4*time.Minute)
+	if s.without == withoutLease {
+		while = 4 * time.Minute
+	}
+	s.w.run(while, s.over)
 	s.heal()
 	if !s.w.run(mostVirtual, s.settled) {
 		s.unsettled()
@@ -302,10 +317,15 @@ func (s *simulation) boot(owner string) {
 		srv.wires = append(srv.wires, l)
 		dialers = append(dialers, l)
 	}
+	if s.ownCapacity > 0 {
+		s.boots(srv)
+		dialers = append(dialers, srv.wires[len(srv.wires)-1])
+	}
 	srv.svc = orchestrator.New(orchestrator.Options{Store: controlStore{s.store, srv},
 		Results: keptResults{s.results, srv},
 		Plugins: plugin.Host(host{}), Drivers: map[string]target.Driver{"postgres": driver{}}, Nodes: dialers,
 		Log: zerolog.Nop(), Version: "test", Owner: owner, Scratch: s.dir, Plan: planned,
+		Shared: s.without != withoutLease,
 		// The keepers of several wires ask at one moment, in any order.
 		Chance: func(d time.Duration) time.Duration {
 			return time.Duration(s.chanceOf(fmt.Sprint(srv.name, time.Now().UnixNano())).Int64N(int64(d)))
@@ -349,6 +369,9 @@ func (srv *server) kill() {
 	}
 	w := srv.sim.w
 	w.note("the server %s is killed", srv.name)
+	if srv.own != nil {
+		srv.own.kill()
+	}
 	for _, l := range srv.wires {
 		if l.stream != nil {
 			l.stream.server.close()
