@@ -223,7 +223,7 @@ func (l *live) loop(ctx context.Context) {
 			l.happen(ctx, r.happening)
 			l.scale.giveUp(ctx, l.clock.Now())
 			l.sender.whenStored(r.stored)
-		case <-l.scale.known():
+		case <-l.scale.entrance.Known():
 			l.scale.entered(ctx)
 		case r := <-l.scale.rooms:
 			l.scale.reserved(ctx, r)
@@ -373,10 +373,11 @@ func (l *live) prepared(ctx context.Context, r prepareResult) {
 
 // place assigns the run workers to nodes, evenly.
 func (l *live) place() {
-	l.scale.enter(entering{row: l.finisher.saveStart(), workers: l.Workers, begin: func(ctx context.Context) {
+	begin := func(ctx context.Context) {
 		l.scale.assign(ctx, l.scale.on, l.Workers...)
 		l.publish(false)
-	}})
+	}
+	l.scale.entrance.Enter(l.clock.Now(), crew.Entering{Row: l.finisher.saveStart(), Workers: l.Workers, Begin: begin})
 	l.publish(false)
 }
 

@@ -43,7 +43,7 @@ func (l *scaler) ask(ctx context.Context, w *crew.Worker) {
 func (l *scaler) reserved(ctx context.Context, r reservation) {
 	switch {
 	case l.life.Stopping():
-		l.scale.refuse(ctx, "the run ends", r.worker)
+		l.scale.refuse(ctx, ending, r.worker)
 	case errors.Is(r.err, store.ErrNoRoom):
 		l.scale.refuse(ctx, "the nodes have no room for it", r.worker)
 	case errors.Is(r.err, store.ErrFenced):

@@ -28,8 +28,8 @@ type scaler struct {
 	owed bool
 	// nextJoin is when the next run worker may join, after one that could not.
 	nextJoin time.Time
-	// entering are run workers that begin when the store knows them, in the order of their rows.
-	entering []entering
+	// entrance are run workers that begin when the store knows them.
+	entrance crew.Entrance
 	// on are the nodes that the first run workers have room on, account what the ledger has.
 	on      map[string]string
 	account placement.Account
@@ -102,8 +102,8 @@ func (l *scaler) join(ctx context.Context, connections int) *crew.Worker {
 		l.note(engine.LogInfo, w, "%s joins", w.ID)
 	}
 	row := l.keeper.SaveResults("a run worker", []engine.RunResult{l.finisher.row(w)}, nil)
-	l.scale.enter(entering{row: row, until: l.clock.Now().Add(enterLimit), workers: []*crew.Worker{w},
-		begin: func(ctx context.Context) { l.scale.ask(ctx, w) }})
+	l.scale.entrance.Enter(l.clock.Now(), crew.Entering{Row: row, Until: l.clock.Now().Add(enterLimit),
+		Workers: []*crew.Worker{w}, Begin: func(ctx context.Context) { l.scale.ask(ctx, w) }})
 	return w
 }
 
