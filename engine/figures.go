@@ -321,6 +321,8 @@ type Figures struct {
 	// LivePercentiles tell what the run's own live percentiles were off by; null where none were shown.
 	LivePercentiles []LivePercentile `json:"live_percentiles"`
 	Slowest         []SlowExecution  `json:"slowest"`
+	// Beginning is of a run worker whose load began, else left out.
+	Beginning *Beginning `json:"beginning,omitempty"`
 }
 
 // Worked reports whether any operation of the measurement succeeded. Without one

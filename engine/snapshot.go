@@ -329,8 +329,18 @@ type PayloadWorker struct {
 	LastHeartbeat Time         `json:"last_heartbeat"`
 	// SilentSince is when something was last heard from a run worker that should report each second and does not,
 	// zero for one that does: its figures are those of then, and count until it is DEAD.
-	SilentSince Time                 `json:"silent_since"`
-	Metrics     PayloadWorkerMetrics `json:"metrics"`
+	SilentSince Time `json:"silent_since"`
+	// Beginning is null until its load has begun.
+	Beginning *Beginning           `json:"beginning"`
+	Metrics   PayloadWorkerMetrics `json:"metrics"`
+}
+
+// Beginning is how the load of a run worker began, and what its times are worth.
+type Beginning struct {
+	NodeID       string   `json:"node_id"`
+	At           Time     `json:"began_at" doc:"By the server's clock."`
+	LateMs       float64  `json:"start_late_ms" doc:"How long after the instant that START named; 0 where START names none."`
+	ClockErrorMs *float64 `json:"clock_error_ms" doc:"How far its times, as times of the server, may be wrong, either way; null while that is not known."`
 }
 
 // PayloadWorkerMetrics are the figures of one run worker.

@@ -55,6 +55,7 @@ ACCEPTED = {
         "tables": {"existingSecret": "tables", "serverWorkers": 0},
         "refreshers": {"enabled": True, "autoscaling": {"mode": "keda"}, "nodeSelector": {"disk": "ssd"},
                        "tolerations": [{"key": "bench", "operator": "Exists"}], "podAnnotations": {"a/b": "c"}}},
+    "traces of everything": {**TABLES, "refreshers": {"enabled": True}, "otlpEndpoint": "http://collector.traces:4318"},
     "keys of S3": {"server": {"envFrom": [{"secretRef": {"name": "s3"}}],
                               "env": [{"name": "LOADSTONE_LIVE_RUNS", "value": "4"}]}, **S3},
 }
@@ -69,6 +70,7 @@ REFUSED = {
     "refreshers.autoscaling.minReplicas": {**TABLES, "refreshers": {"enabled": True, "autoscaling": {"mode": "hpa"}}},
     "keda.tokenSecret": {**TABLES, "refreshers": {"enabled": True, "autoscaling": {"mode": "keda"}}},
     "autoscaling.minReplicas": {"autoscaling": {"mode": "hpa"}},
+    "otlpEndpoint": {"otlpEndpoint": "collector.traces:4317"},
     "ingress.host": {"ingress": {"enabled": True}},
     "mode": {"autoscaling": {"mode": "sometimes"}},
     "waitForNodes": {"autoscaling": {"waitForNodes": "soon"}},
@@ -155,6 +157,15 @@ def judge_pod(case, where, pod, known):
             fail(case, f"{where} has no place to write: {mounts}")
 
 
+def judge_traces(case, where, pod):
+    """A collector that is set is told to everything, and to nothing when it is not."""
+    wanted = ACCEPTED[case].get("otlpEndpoint", "")
+    for c in pod["containers"]:
+        told = [v["value"] for v in c["env"] if v["name"] == "LOADSTONE_OTLP_ENDPOINT"]
+        if told != ([wanted] if wanted else []):
+            fail(case, f"{where} sends its spans to {told}, not to {wanted!r}")
+
+
 def judge(case, documents, schemas, known):
     """What one rendering must be."""
     selectors, labels, names = [], [], set()
@@ -182,6 +193,7 @@ def judge(case, documents, schemas, known):
             labels.append(pod["metadata"]["labels"])
             selectors.append((where, d["spec"]["selector"]["matchLabels"]))
             judge_pod(case, where, pod["spec"], known)
+            judge_traces(case, where, pod["spec"])
             if "serve" in [a for c in pod["spec"]["containers"] for a in c["args"]]:
                 waits = [v["value"] for c in pod["spec"]["containers"] for v in c["env"]
                          if v["name"] == "LOADSTONE_WAIT_FOR_NODES"]

@@ -43,6 +43,8 @@ type Worker struct {
 	OpenConnections int
 	// Silent says that nothing has been heard from it for longer than reports may be late.
 	Silent bool
+	// Beginning is nil until its load has begun.
+	Beginning *engine.Beginning
 }
 
 // NodeSample is the peak telemetry of one node over a tick.
@@ -224,7 +226,7 @@ type nodeFold struct {
 
 func (f *fold) worker(w *Worker) {
 	row := engine.PayloadWorker{WorkerID: w.WorkerID, WorkerGroupID: w.WorkerGroupID, NodeID: w.NodeID, Status: w.Status,
-		Phase: w.Phase, Health: w.Health, LastHeartbeat: engine.At(w.LastHeartbeat)}
+		Phase: w.Phase, Health: w.Health, LastHeartbeat: engine.At(w.LastHeartbeat), Beginning: w.Beginning}
 	row.Metrics.TargetConnections = w.TargetConnections
 	row.Metrics.ActiveConnections = w.OpenConnections
 	if w.LastHeartbeat.IsZero() {

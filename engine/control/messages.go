@@ -270,6 +270,19 @@ type WorkerState struct {
 	LineAhead, LineError time.Duration
 }
 
+// Beginning is how its load began, nil before it has.
+func (m WorkerState) Beginning() *engine.Beginning {
+	if m.BeganAt.IsZero() {
+		return nil
+	}
+	b := &engine.Beginning{NodeID: m.NodeID, At: engine.At(m.BeganAt), LateMs: engine.Milliseconds(m.BeganLate)}
+	if m.ClockError > 0 || m.NodeID == OwnNode {
+		wrong := engine.Milliseconds(m.ClockError)
+		b.ClockErrorMs = &wrong
+	}
+	return b
+}
+
 // Snapshot carries one second of a run worker. The receiver owns it.
 type Snapshot struct{ engine.WorkerSnapshot }
 

@@ -83,7 +83,8 @@ func (l *finisher) begin(ctx context.Context) {
 	}
 	if l.life.Placed() {
 		for _, w := range l.Workers {
-			c := outcome.Worker{ID: w.ID, ResultID: w.ResultID, Group: w.Group, Totals: w.State.Totals, Failure: w.Why}
+			c := outcome.Worker{ID: w.ID, ResultID: w.ResultID, Group: w.Group, Totals: w.State.Totals, Failure: w.Why,
+				Beginning: w.State.Beginning()}
 			if w.State.Err != nil {
 				c.Failure = w.State.Err.Message
 			}
@@ -125,7 +126,8 @@ func (l *finisher) keepEnd(w *crew.Worker, from fleet.Node, m control.WorkerStat
 	case l.life.Stopping():
 		l.finisher.ends = append(l.finisher.ends, acknowledge)
 	default:
-		row := outcome.Worker{ID: w.ID, ResultID: w.ResultID, Group: w.Group, Totals: m.Totals}.Counted(l.run)
+		row := outcome.Worker{ID: w.ID, ResultID: w.ResultID, Group: w.Group, Totals: m.Totals,
+			Beginning: m.Beginning()}.Counted(l.run)
 		l.keeper.SaveResults("the counts of a run worker", []engine.RunResult{row}, acknowledge)
 	}
 }

@@ -3,6 +3,7 @@ package orchestrator_test
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -186,6 +187,16 @@ func begins(t *testing.T, storeTakes time.Duration, nodes []*farAway) engine.Run
 	if _, err := svc.Start(ctx, run.RunID, "tester"); err != nil {
 		t.Fatal(err)
 	}
+	time.Sleep(15 * time.Second) // it measures
+	if p := svc.Live(run.RunID); p == nil || len(p.Workers) != len(nodes) {
+		t.Errorf("live: %+v", p)
+	} else {
+		for _, w := range p.Workers {
+			if w.Beginning == nil || w.Beginning.NodeID != w.NodeID || w.Beginning.ClockErrorMs == nil {
+				t.Errorf("live, %s: %+v", w.WorkerID, w.Beginning)
+			}
+		}
+	}
 	if _, err := svc.Wait(ctx, run.RunID); err != nil {
 		t.Fatal(err)
 	}
@@ -227,6 +238,21 @@ func TestAllNodesBeginAtOneInstant(t *testing.T) {
 				if !strings.Contains(notes, "3 run workers on 3 nodes began within") ||
 					strings.Contains(notes, "the latest") != (c.stalls > 0) {
 					t.Error(notes)
+				}
+				for _, w := range d.Workers {
+					b := w.Figures.Beginning
+					i := slices.IndexFunc(nodes, func(n *farAway) bool { return b != nil && n.name == b.NodeID })
+					if i < 0 || b.ClockErrorMs == nil {
+						t.Fatalf("%s: %+v", w.WorkerID, b)
+					}
+					late := time.Duration(b.LateMs * float64(time.Millisecond))
+					if off := b.At.Sub(nodes[i].begun); engine.Milliseconds(off.Abs()) > *b.ClockErrorMs+1 ||
+						*b.ClockErrorMs <= 0 || *b.ClockErrorMs > 100 {
+						t.Errorf("%s began %v from when it did, to within %v ms", b.NodeID, off, *b.ClockErrorMs)
+					}
+					if behind := nodes[i].begun.Sub(first); (late-behind).Abs() > 60*time.Millisecond {
+						t.Errorf("%s began %v after the first, and says that it was %v late", b.NodeID, behind, late)
+					}
 				}
 				if off := d.WarmupStartTime.Sub(first); off.Abs() > 5*time.Millisecond {
 					t.Errorf("the load is stored as begun %v from when it was", off)

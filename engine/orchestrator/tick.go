@@ -74,7 +74,8 @@ func (l *live) aggregate(now time.Time) {
 			views = append(views, aggregate.Worker{WorkerID: w.ID, WorkerGroupID: w.Group, NodeID: w.State.NodeID,
 				Status: w.State.Status, Phase: w.State.Phase,
 				Health: w.Health(now), LastHeartbeat: w.Heard, TargetConnections: w.Connections,
-				OpenConnections: w.State.OpenConnections, Silent: aggregate.Silent(w.State.Status, w.Heard, now)})
+				OpenConnections: w.State.OpenConnections, Silent: aggregate.Silent(w.State.Status, w.Heard, now),
+				Beginning: w.State.Beginning()})
 			rows = append(rows, l.heartbeat(w))
 			switch s := w.State.Status; {
 			case s == engine.WorkerCompleted:

@@ -26,6 +26,8 @@ type Worker struct {
 	Failure string
 	// Totals are nil when the worker's process ended without telling them.
 	Totals *engine.Totals
+	// Beginning is nil when its load did not begin, or nobody knows.
+	Beginning *engine.Beginning
 }
 
 // Evidence is everything that the results of a run are computed from.

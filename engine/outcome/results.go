@@ -37,7 +37,7 @@ func (s *Service) saveResults(ctx context.Context, e Evidence, parent *engine.Fi
 		}
 		rows = append(rows, engine.RunResult{ResultID: c.ResultID, RunID: e.Run.RunID, WorkerID: c.ID,
 			WorkerGroupID: &group, RunName: e.Run.RunName, Status: status,
-			EndTime: e.Run.EndTime, Figures: workers[i], FailureReason: c.Failure})
+			EndTime: e.Run.EndTime, Figures: c.begun(workers[i]), FailureReason: c.Failure})
 	}
 	rows = append(rows, s.parentResult(e, parent))
 	j := e.Keeper.SaveResults("the results", rows, nil)
@@ -49,10 +49,20 @@ func (s *Service) saveResults(ctx context.Context, e Evidence, parent *engine.Fi
 	}
 }
 
+// begun are its figures with how its load began; they may be those of the whole run, too.
+func (w Worker) begun(f *engine.Figures) *engine.Figures {
+	if f == nil {
+		return nil
+	}
+	own := *f
+	own.Beginning = w.Beginning
+	return &own
+}
+
 // Counted is a run worker's row of the results with what it has counted, which is known.
 func (w Worker) Counted(run engine.Run) engine.RunResult {
 	f := &engine.Figures{ByKind: map[engine.Kind]*engine.KindFigures{}}
-	f.Accounting = w.Totals.Accounting
+	f.Accounting, f.Beginning = w.Totals.Accounting, w.Beginning
 	f.Connections, f.KeysReplaced = &w.Totals.Connections, w.Totals.KeysReplaced
 	return engine.RunResult{ResultID: w.ResultID, RunID: run.RunID, WorkerID: w.ID, WorkerGroupID: &w.Group,
 		RunName: run.RunName, Status: run.Status, Figures: f}

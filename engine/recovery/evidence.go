@@ -61,6 +61,7 @@ func (s *Service) remember(ctx context.Context, e *found) error {
 			c.Group = *r.WorkerGroupID
 		}
 		if r.Figures != nil {
+			c.Beginning = r.Figures.Beginning
 			c.Totals = &engine.Totals{Accounting: r.Figures.Accounting, KeysReplaced: r.Figures.KeysReplaced}
 			if held := r.Figures.Connections; held != nil {
 				c.Totals.Connections = *held

@@ -235,6 +235,9 @@ export class Live {
         health: 'HEALTHY',
         last_heartbeat: iso(this.now),
         silent_since: null,
+        beginning: s
+          ? { node_id: 'local', began_at: iso(this.now - t * 1000), start_late_ms: i * 0.4, clock_error_ms: i * 0.2 }
+          : null,
         metrics: {
           qps: ((s?.qps ?? 0) / 2) * (i ? 1.02 : 0.98),
           p50_latency_ms: l.p50,

@@ -6,12 +6,19 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { parseArgs } from 'node:util';
-import type { ConnectionInput, RunCreateBody, TemplateInput, Token, TokenInputBody } from '../src/api/types';
+import type {
+  ConnectionInput,
+  NodeTokenInputBody,
+  RunCreateBody,
+  TemplateInput,
+  Token,
+  TokenInputBody,
+} from '../src/api/types';
 import { checkDsn, detail, listRuns, matrixOf, need, plugin, saveTemplate, scenarioOf, workerPoints } from './answers';
 import { compare } from './compare';
 import { iso } from './data';
 import { plan, plugins } from './declared';
-import { listNodes, nodeEvents, setNodes, wishNode } from './nodes';
+import { endNodeToken, listNodes, makeNodeToken, nodeEvents, nodeTokens, setNodes, wishNode } from './nodes';
 import { Refusal } from './refusal';
 import { addConnection, begin, connections, create, matrices, runs, seed, start, templates, tokens } from './state';
 import { page } from './static';
@@ -35,7 +42,8 @@ type Body = Partial<
   Omit<RunCreateBody, 'source'> &
     TemplateInput &
     ConnectionInput &
-    TokenInputBody & { prefix: string; token: string; version: number; count: number }
+    TokenInputBody &
+    NodeTokenInputBody & { prefix: string; token: string; version: number; count: number }
 >;
 type Handle = (parts: string[], body: Body, query: URLSearchParams, res: ServerResponse, text: string) => unknown;
 
@@ -44,6 +52,9 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
   ['POST', /^\/mock\/nodes$/, (_m, b) => setNodes(b.count ?? 3)],
   ['GET', /^\/api\/v1\/nodes$/, listNodes],
   ['GET', /^\/api\/v1\/node-events$/, nodeEvents],
+  ['GET', /^\/api\/v1\/node-tokens$/, nodeTokens],
+  ['POST', /^\/api\/v1\/node-tokens$/, (_m, b) => makeNodeToken(b)],
+  ['DELETE', /^\/api\/v1\/node-tokens\/([^/]+)$/, ([, id]) => endNodeToken(id!)],
   ['POST', /^\/api\/v1\/nodes\/([^/]+)\/(drain|resume|remove)$/, ([, id, verb]) => wishNode(id!, verb!)],
   ...([...tableRoutes, ...queryRoutes] as unknown as [string, RegExp, Handle][]),
   ['GET', /^\/mock\/sockets$/, () => ({ cut: cutSockets() })],

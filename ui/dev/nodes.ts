@@ -111,6 +111,32 @@ export function wishNode(id: string, verb: string): Node {
   return one(i);
 }
 
+let tokens = [
+  { token_id: 't-fleet', created_by: 'admin', uses: 12, used: 5, created_at: iso(started - 50 * minute), for: 86_400 },
+  { token_id: 't-one', created_by: 'mara', uses: 1, used: 0, created_at: iso(started - 2 * minute), for: 3_600 },
+].map(({ for: seconds, ...t }) => ({ ...t, expires_at: iso(Date.parse(t.created_at) + seconds * 1000) }));
+
+export const nodeTokens = () => ({ tokens: count > 0 ? tokens : [] });
+
+export function makeNodeToken(body: { uses?: number; valid_seconds?: number }) {
+  const t = {
+    token_id: `t-${tokens.length}-${Date.now()}`,
+    created_by: 'admin',
+    uses: body.uses ?? 1,
+    used: 0,
+    created_at: iso(Date.now()),
+    expires_at: iso(Date.now() + (body.valid_seconds ?? 3_600) * 1000),
+  };
+  tokens = [t, ...tokens];
+  return { ...t, secret: 'lsn_4Yt0mXkQnL2vB7cD9eF1gH3jK5pR8sT6' };
+}
+
+export function endNodeToken(id: string) {
+  if (!tokens.some((t) => t.token_id === id)) throw new Refusal(404, 'not_found', 'There is no such token.');
+  tokens = tokens.filter((t) => t.token_id !== id);
+  return null;
+}
+
 export function nodeEvents() {
   const course: NodeEvent[] = [];
   const add = (at: number, id: string, from: NodeEvent['from'], to: NodeEvent['to'], reason: string) =>

@@ -276,6 +276,23 @@ test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }
     await page.getByText('An operator has asked it to drain, by admin').waitFor();
   });
 
+  await step('makes a token by which nodes join, and ends it', async () => {
+    const panel = page.getByRole('region', { name: 'Tokens to join' });
+    await panel.getByRole('button', { name: 'New token' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Nodes').fill('3');
+    await dialog.getByLabel('Valid for').selectOption({ label: '1 day' });
+    await dialog.getByRole('button', { name: 'Make token' }).click();
+    await dialog.getByText(/^LOADSTONE_JOIN=lsn_\S+ loadstone worker --listen HOST:9090/).waitFor();
+    await dialog.getByRole('button', { name: 'I have copied it' }).click();
+    const row = panel.getByRole('row').filter({ hasText: 'by admin' }).filter({ hasText: '3 nodes may join' });
+    await row.getByText(/^in 2[34] h$/).waitFor();
+    assert.doesNotMatch(await panel.innerText(), /lsn_/, 'the secret is shown once');
+    await row.getByRole('button', { name: /^End the token/ }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'End token' }).click();
+    await row.waitFor({ state: 'detached' });
+  });
+
   await step('lists the run in the history', async () => {
     await page.getByRole('link', { name: 'Runs', exact: false }).first().click();
     await page.getByRole('searchbox').fill(name);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Needs, Node, NodeEvent } from '../src/api/types';
-import { joinSteps } from '../src/nodes/Join';
-import { lanes, reserved, room, runsOn, summary } from '../src/nodes/model';
+import { joinCommand, joinSteps } from '../src/nodes/Join';
+import { expires, lanes, reserved, room, runsOn, summary, usesLeft } from '../src/nodes/model';
 import { question } from '../src/nodes/NodeTable';
 
 const at = (minutes: number) => new Date(Date.UTC(2026, 10, 22, 12, minutes)).toISOString();
@@ -143,4 +143,28 @@ describe('what runs hold on a node', () => {
     expect(reserved(node('a'), 's1', undefined)).toBeNull();
     expect(reserved(node('b'), 's1', needs)).toBeNull();
   });
+});
+
+describe('tokens to join', () => {
+  it('say how many nodes may still join', () => {
+    expect(usesLeft({ uses: 1, used: 0 })).toBe('1 node may join');
+    expect(usesLeft({ uses: 1000, used: 0 })).toBe('1,000 nodes may join');
+    expect(usesLeft({ uses: 3, used: 2 })).toBe('1 node may join, 2 of 3 have');
+    expect(usesLeft({ uses: 2, used: 3 })).toBe('0 nodes may join, 3 of 2 have');
+  });
+  it('say when they are over', () => {
+    for (const [seconds, words] of [
+      [-1, 'over'],
+      [0, 'over'],
+      [59, 'in less than a minute'],
+      [3_599, 'in 59 min'],
+      [7_199, 'in 119 min'],
+      [7_200, 'in 2 h'],
+      [172_800, 'in 2 days'],
+    ] as const)
+      expect(expires(new Date(ms(0) + seconds * 1000).toISOString(), ms(0))).toBe(words);
+    expect(expires(null, ms(0))).toBe('never');
+  });
+  it('give the command with the secret', () =>
+    expect(joinCommand('lsn_x')).toMatch(/^LOADSTONE_JOIN=lsn_x loadstone worker --listen HOST:9090 --data-dir /));
 });

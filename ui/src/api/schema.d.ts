@@ -3515,6 +3515,24 @@ export interface components {
              */
             total: number;
         };
+        Beginning: {
+            /**
+             * Format: date-time
+             * @description By the server's clock.
+             */
+            began_at: string | null;
+            /**
+             * Format: double
+             * @description How far its times, as times of the server, may be wrong, either way; null while that is not known.
+             */
+            clock_error_ms: number | null;
+            node_id: string;
+            /**
+             * Format: double
+             * @description How long after the instant that START named; 0 where START names none.
+             */
+            start_late_ms: number;
+        };
         Bind: {
             column?: string;
             name: string;
@@ -3958,6 +3976,7 @@ export interface components {
         };
         Figures: {
             accounting: components["schemas"]["Accounting"];
+            beginning?: components["schemas"]["Beginning"];
             by_kind: {
                 [key: string]: components["schemas"]["KindFigures"];
             } | null;
@@ -4917,6 +4936,7 @@ export interface components {
             total: number;
         };
         PayloadWorker: {
+            beginning: components["schemas"]["Beginning"] | null;
             /** @enum {string} */
             health: "HEALTHY" | "STALE" | "DEAD";
             /** Format: date-time */
@@ -5847,6 +5867,7 @@ export interface components {
         };
         Summary: {
             accounting: components["schemas"]["Accounting"];
+            beginning?: components["schemas"]["Beginning"];
             by_kind: {
                 [key: string]: components["schemas"]["KindFigures"];
             } | null;
@@ -6369,6 +6390,7 @@ export type AggregateEnrichment = components['schemas']['AggregateEnrichment'];
 export type AggregateStatements = components['schemas']['AggregateStatements'];
 export type Artifact = components['schemas']['Artifact'];
 export type ArtifactPage = components['schemas']['ArtifactPage'];
+export type Beginning = components['schemas']['Beginning'];
 export type Bind = components['schemas']['Bind'];
 export type Calibration = components['schemas']['Calibration'];
 export type CheckResult = components['schemas']['CheckResult'];

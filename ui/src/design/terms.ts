@@ -54,6 +54,9 @@ export const terms = {
   runWorker: 'One part of the load generator; the connections of a run are spread over its run workers.',
   node: 'A Loadstone process that hosts run workers.',
   roundTrip: 'How long the last heartbeat took from the server to the node and back.',
+  startLate:
+    'How long after the instant that START named for all its load began, and below it how far its times may be off ' +
+    "from the server's clock, either way.",
   clockOffset: "How far the node's clock is ahead of the server's, measured with each heartbeat.",
   heatmap:
     'Each column is one second, each row a range of latencies; the darker the cell, the more operations fell into it.',

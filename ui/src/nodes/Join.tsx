@@ -1,13 +1,17 @@
 import { CopyButton } from '../design/Controls';
 
+/** What starts a machine as a node that joins with a token. */
+export const joinCommand = (secret: string) =>
+  `LOADSTONE_JOIN=${secret} loadstone worker --listen HOST:9090 --data-dir ./loadstone-node`;
+
 export const joinSteps: { title: string; text: string }[] = [
   {
-    title: "On the server's machine: a token, good for one node and an hour",
+    title: "On the server's machine: a token, good for one node and an hour (or “New token” on this page)",
     text: 'loadstone node token',
   },
   {
     title: 'On the machine that is to bear load, with that token and an address that the server reaches',
-    text: 'LOADSTONE_JOIN=lsn_… loadstone worker --listen HOST:9090 --data-dir ./loadstone-node',
+    text: joinCommand('lsn_…'),
   },
   {
     title: "On the server's machine again: the server dials the node from now on",

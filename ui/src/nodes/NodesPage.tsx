@@ -12,6 +12,7 @@ import { summary } from './model';
 import { NodeTable } from './NodeTable';
 import './nodes.css';
 import { Timeline } from './Timeline';
+import { Tokens } from './Tokens';
 import { WaitingRuns } from './WaitingRuns';
 
 /** /nodes: the machines that carry load, what they do now, and what became of them. */
@@ -86,6 +87,7 @@ export function NodesPage() {
                   <Join />
                 </section>
               )}
+              <Tokens now={now} ask={ask} />
               <Timeline nodes={d.nodes ?? []} events={events.data?.events ?? []} server={d.server} now={now} />
             </>
           )}

@@ -106,3 +106,21 @@ export function summary(nodes: Node[]): string {
   if (away > 0) parts.push(`${away} ${away === 1 ? 'does' : 'do'} not answer`);
   return parts.join(', ');
 }
+
+/** How many nodes may still join with a token. */
+export function usesLeft(t: { uses: number; used: number }): string {
+  const left = Math.max(t.uses - t.used, 0);
+  const may = `${left.toLocaleString('en')} ${left === 1 ? 'node' : 'nodes'} may join`;
+  return t.used > 0 ? `${may}, ${t.used.toLocaleString('en')} of ${t.uses.toLocaleString('en')} have` : may;
+}
+
+/** When something is over, seen from now. */
+export function expires(iso: string | null | undefined, now: number): string {
+  if (!iso) return 'never';
+  const s = (Date.parse(iso) - now) / 1000;
+  if (s <= 0) return 'over';
+  if (s < 60) return 'in less than a minute';
+  if (s < 2 * 3600) return `in ${Math.floor(s / 60)} min`;
+  if (s < 2 * 86400) return `in ${Math.floor(s / 3600)} h`;
+  return `in ${Math.floor(s / 86400)} days`;
+}

@@ -1,4 +1,4 @@
-import type { Payload, RunDetail } from '../api/types';
+import type { Beginning, Payload, RunDetail } from '../api/types';
 import { Sparkline } from '../charts/Sparkline';
 import { Term } from '../design/Controls';
 import { ago, count, errorRate, latency, percent, plain, rate } from '../design/format';
@@ -7,6 +7,7 @@ import { said } from '../design/said';
 import { Empty } from '../design/States';
 import { HealthBadge, phaseName, StatusBadge } from '../design/Status';
 import { terms } from '../design/terms';
+import { beganWords } from './began';
 import { throughput } from './rates';
 import { silence } from './unresponsive';
 import { lastMinute, useWorkerCurves, type WorkerCurve } from './workerSeries';
@@ -33,6 +34,19 @@ function Curve(props: {
 }) {
   if (!props.values || props.values.length < 2) return <span className="muted">–</span>;
   return <Sparkline {...spark} {...props} values={props.values} fill />;
+}
+
+/** How late the load of a run worker began, and how wrong its times may be. */
+function Start({ beginning: b }: { beginning: Beginning | null | undefined }) {
+  if (!b) return <span className="muted">–</span>;
+  return (
+    <span title={beganWords(b)}>
+      <Num q={latency(b.start_late_ms)} />
+      <span className="second">
+        {b.clock_error_ms === null ? 'clock unknown' : `± ${plain(latency(b.clock_error_ms))}`}
+      </span>
+    </span>
+  );
 }
 
 /** The run workers of a live run, with the curve of their last minute. */
@@ -71,6 +85,9 @@ export function Workers({ run, live, newsAt }: { run: RunDetail; live: Payload |
                 <th className="num">Errors</th>
                 <th className="num">Connections</th>
                 <th className="num">CPU</th>
+                <th className="num">
+                  <Term tip={terms.startLate}>Start</Term>
+                </th>
                 <th>Phase</th>
                 <th>
                   <Term tip={terms.node}>Node</Term>
@@ -117,6 +134,9 @@ export function Workers({ run, live, newsAt }: { run: RunDetail; live: Payload |
                   </td>
                   <td className="num">
                     <Num q={percent(w.metrics.cpu_pct)} />
+                  </td>
+                  <td className="num">
+                    <Start beginning={w.beginning} />
                   </td>
                   <td>
                     {w.status === 'RUNNING' ? phaseName(w.phase) : w.status.charAt(0) + w.status.slice(1).toLowerCase()}
@@ -169,6 +189,9 @@ export function FinishedWorkers({ run }: { run: RunDetail }) {
                 <th className="num">P99</th>
                 <th className="num">Operations</th>
                 <th className="num">Errors</th>
+                <th className="num">
+                  <Term tip={terms.startLate}>Start</Term>
+                </th>
               </tr>
             </thead>
             <tbody>
@@ -218,6 +241,9 @@ export function FinishedWorkers({ run }: { run: RunDetail }) {
                     <td className="num">
                       <Num q={count(f?.errors.count)} />
                       {f && f.errors.count > 0 && <span className="second">{plain(errorRate(f.errors.rate))}</span>}
+                    </td>
+                    <td className="num">
+                      <Start beginning={f?.beginning} />
                     </td>
                   </tr>
                 );

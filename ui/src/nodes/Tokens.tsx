@@ -1,0 +1,179 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { type FormEvent, useState } from 'react';
+import { api } from '../api/client';
+import type { NodeToken } from '../api/types';
+import { CopyButton } from '../design/Controls';
+import { Dialog, type Question } from '../design/Dialog';
+import { ago, dateTime } from '../design/format';
+import { Icon } from '../design/icons';
+import { Empty, Load, Notice, ProblemNotice, SkeletonRows } from '../design/States';
+import { joinCommand } from './Join';
+import { expires, usesLeft } from './model';
+
+/** The tokens by which machines join as nodes now: who made them, how far they are used up, when they are over. */
+export function Tokens({ now, ask }: { now: number; ask: (q: Question) => void }) {
+  const qc = useQueryClient();
+  const [making, setMaking] = useState(false);
+  const tokens = useQuery({
+    queryKey: ['node-tokens'],
+    queryFn: ({ signal }) => api.get('/api/v1/node-tokens', { signal }).then((r) => r.tokens),
+    refetchInterval: 5_000,
+  });
+  const changed = () => qc.invalidateQueries({ queryKey: ['node-tokens'] });
+  const end = (t: NodeToken) =>
+    ask({
+      title: 'End this token?',
+      body: 'No further machine can join with it. Nodes that have joined by it stay.',
+      verb: 'End token',
+      danger: true,
+      act: async () => {
+        await api.remove('/api/v1/node-tokens/{id}', { path: { id: t.token_id } });
+        await changed();
+      },
+    });
+  return (
+    <section className="panel" aria-label="Tokens to join">
+      <header>
+        <h3>Tokens to join</h3>
+        <div className="end">
+          <button type="button" className="btn small" onClick={() => setMaking(true)}>
+            <Icon name="plus" size={14} /> New token
+          </button>
+        </div>
+      </header>
+      <Load
+        from={tokens}
+        what="The tokens could not be read."
+        skeleton={<SkeletonRows rows={2} />}
+        empty={(list) =>
+          list.length === 0 && (
+            <Empty tight title="No machine can join now">
+              A token lets one in, or as many as it says, until it is over. Nodes that have joined need none.
+            </Empty>
+          )
+        }
+      >
+        {(list) => (
+          <div className="table-wrap" tabIndex={0} role="group" aria-label="Tokens, a table that scrolls">
+            <table className="table dense">
+              <thead>
+                <tr>
+                  <th>Made</th>
+                  <th>Nodes</th>
+                  <th>Expires</th>
+                  <th aria-label="Actions" />
+                </tr>
+              </thead>
+              <tbody>
+                {list.map((t) => (
+                  <tr key={t.token_id}>
+                    <td title={dateTime(t.created_at)}>
+                      {ago(t.created_at, now)}
+                      <span className="second">by {t.created_by || 'nobody known'}</span>
+                    </td>
+                    <td>{usesLeft(t)}</td>
+                    <td title={dateTime(t.expires_at)}>{expires(t.expires_at, now)}</td>
+                    <td className="num">
+                      <button
+                        type="button"
+                        className="btn danger small"
+                        onClick={() => end(t)}
+                        aria-label={`End the token that ${t.created_by} made ${ago(t.created_at, now)}`}
+                      >
+                        End
+                      </button>
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        )}
+      </Load>
+      {making && <NewNodeToken onClose={() => setMaking(false)} made={changed} />}
+    </section>
+  );
+}
+
+function NewNodeToken({ onClose, made }: { onClose: () => void; made: () => unknown }) {
+  const [uses, setUses] = useState('1');
+  const [valid, setValid] = useState('3600');
+  const create = useMutation({
+    mutationFn: () => api.post('/api/v1/node-tokens', { body: { uses: Number(uses), valid_seconds: Number(valid) } }),
+    onSuccess: made,
+  });
+  const submit = (e: FormEvent) => {
+    e.preventDefault();
+    create.mutate();
+  };
+  if (create.data) {
+    const command = joinCommand(create.data.secret);
+    return (
+      <Dialog title="A token to join" wide onClose={onClose}>
+        <Notice tone="warn">
+          <strong>Copy it now.</strong> It is shown this once; the server keeps its hash only.
+        </Notice>
+        <p>
+          On the machine that is to bear load, with an address that the server reaches. After that, let the server dial
+          it: <code>loadstone node add HOST:9090</code>.
+        </p>
+        <div className="row nowrap">
+          <pre className="code grow">{command}</pre>
+          <CopyButton text={command} label="Copy the command to join" />
+        </div>
+        <div className="actions">
+          <button type="button" className="btn primary" onClick={onClose}>
+            I have copied it
+          </button>
+        </div>
+      </Dialog>
+    );
+  }
+  return (
+    <Dialog title="New token to join" onClose={onClose}>
+      <form className="stack" onSubmit={submit}>
+        {create.error && <ProblemNotice error={create.error} />}
+        <div className="field">
+          <label className="label" htmlFor="node-token-uses">
+            Nodes
+          </label>
+          <input
+            id="node-token-uses"
+            className="input"
+            type="number"
+            inputMode="numeric"
+            min={1}
+            max={1000}
+            step={1}
+            required
+            value={uses}
+            onChange={(e) => setUses(e.target.value)}
+          />
+          <span className="help">
+            How many machines may join with it. One that starts again on its data directory needs no token; tasks and
+            pods without a disk of their own need one at each start.
+          </span>
+        </div>
+        <div className="field">
+          <label className="label" htmlFor="node-token-valid">
+            Valid for
+          </label>
+          <select id="node-token-valid" className="input" value={valid} onChange={(e) => setValid(e.target.value)}>
+            <option value="3600">1 hour</option>
+            <option value="86400">1 day</option>
+            <option value="604800">7 days</option>
+            <option value="2592000">30 days</option>
+          </select>
+        </div>
+        <div className="actions">
+          <button type="button" className="btn" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" className="btn primary" disabled={create.isPending}>
+            Make token
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
