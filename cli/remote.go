@@ -14,6 +14,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/report"
 	"github.com/loadstone-db/loadstone/engine"
+	reader "github.com/loadstone-db/loadstone/engine/inspect"
 	"github.com/loadstone-db/loadstone/engine/plainjson"
 )
 
@@ -160,7 +161,7 @@ func neverBegun(d engine.RunDetail) error {
 	if !d.Status.Terminal() || d.Phase != engine.PhaseNone || d.Summary != nil || !d.StartTime.IsZero() {
 		return nil
 	}
-	return &command.Error{Code: command.ExitFailed, Err: d.NeverBegun()}
+	return &command.Error{Code: command.ExitFailed, Err: reader.NeverBegun(d.Run)}
 }
 
 // follow polls the run until its figures are there. A server that is away for

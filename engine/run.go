@@ -1,7 +1,5 @@
 package engine
 
-import "strings"
-
 // Run is the control state of a run: one row of run_status.
 type Run struct {
 	RunID              string                  `json:"run_id"`
@@ -47,15 +45,6 @@ type Waiting struct {
 	FreeConnections int    `json:"free_connections"`
 	Nodes           int    `json:"nodes" doc:"Nodes that could carry it."`
 	Reason          string `json:"reason" doc:"What it waits for, in words."`
-}
-
-// NeverBegun says of a run that has ended before it was started why it has no figures.
-func (r Run) NeverBegun() *Error {
-	e := &Error{Code: CodeUnavailable, Message: "The run was ended before it was started, and has no figures."}
-	if r.CancellationReason != nil && *r.CancellationReason != "" {
-		e.Message = "The run was ended before it was started: " + strings.TrimSuffix(*r.CancellationReason, ".") + "."
-	}
-	return e
 }
 
 // WorkerTarget is the absolute target of one run worker. TargetQPS is its own

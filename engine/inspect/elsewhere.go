@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -70,4 +71,14 @@ func (r *Reader) AwaitStart(ctx context.Context, runID string) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// NeverBegun says of a run that has ended before it was started why it has no figures.
+func NeverBegun(r engine.Run) *engine.Error {
+	e := &engine.Error{Code: engine.CodeUnavailable,
+		Message: "The run was ended before it was started, and has no figures."}
+	if r.CancellationReason != nil && *r.CancellationReason != "" {
+		e.Message = "The run was ended before it was started: " + strings.TrimSuffix(*r.CancellationReason, ".") + "."
+	}
+	return e
 }

@@ -250,7 +250,7 @@ func TestAllNodesBeginAtOneInstant(t *testing.T) {
 						*b.ClockErrorMs <= 0 || *b.ClockErrorMs > 100 {
 						t.Errorf("%s began %v from when it did, to within %v ms", b.NodeID, off, *b.ClockErrorMs)
 					}
-					if behind := nodes[i].begun.Sub(first); (late-behind).Abs() > 60*time.Millisecond {
+					if behind := nodes[i].begun.Sub(first); (late - behind).Abs() > 60*time.Millisecond {
 						t.Errorf("%s began %v after the first, and says that it was %v late", b.NodeID, behind, late)
 					}
 				}

@@ -362,7 +362,7 @@ func (s *Service) Wait(ctx context.Context, runID string) (*engine.Summary, erro
 			return nil, &engine.Error{Code: engine.CodeConflict, Message: "The run has not been started."}
 		}
 		if d.StartTime.IsZero() {
-			return nil, d.NeverBegun()
+			return nil, inspect.NeverBegun(d.Run)
 		}
 		return nil, &engine.Error{Code: engine.CodeUnavailable,
 			Message: fmt.Sprintf("The run is %s and has no figures.", d.Status)}
