@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -60,7 +61,14 @@ func spool(ctx context.Context, b *bench) error {
 		}
 		fmt.Printf("  run %d: %s; %.1f GB fetched, at most %d MB on the node's disk, %.0f s\n", runs, account(d),
 			m.value(fetched)/1e9, most.Load()>>20, time.Since(begin).Seconds())
-		if err := s.call(ctx, http.MethodDelete, "/api/runs/"+run.RunID, nil, nil); err != nil {
+		// It has its figures, and its end is on its way.
+		if err := s.await(ctx, "its removal", func() (bool, error) {
+			err := s.call(ctx, http.MethodDelete, "/api/runs/"+run.RunID, nil, nil)
+			if err != nil && strings.Contains(err.Error(), "409 Conflict") {
+				return false, nil
+			}
+			return err == nil, err
+		}); err != nil {
 			return err
 		}
 	}
