@@ -71,6 +71,10 @@ func TestAFullResultsDatabase(t *testing.T) {
 	in.await("taken in", nil, func() bool { return in.taken(first.RunID) && in.settledQueue() })
 	in.whole("with room", first.RunID, n)
 
+	in.await("fresh", nil, func() bool {
+		return count(t, in.results, "SELECT count(*) FROM tables.run_summary") == 1 && in.settledQueue()
+	})
+
 	other := &stranger{t: t, path: filepath.Join(disk, "stranger")}
 	t.Cleanup(other.leave)
 	full := make(chan struct{})
