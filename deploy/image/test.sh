@@ -68,6 +68,8 @@ echo "Building the image; the first time this takes some minutes."
 	{ tail -n 30 "$cache/build.log" >&2; fails "the image cannot be built"; }
 passes "the Dockerfile builds as it is: $("${buildah[@]}" images --format '{{.Size}}' "$image")"
 
+# The ports of this script lie below those that the kernel gives to connections by itself.
+
 options=()
 version=$("${podman[@]}" run --rm --network none --ulimit "nofile=$files:$files" --ulimit nproc=8192:8192 "$image" --version)
 passes "the image says its version: $version"
@@ -80,26 +82,26 @@ contained loadstone-target loadstone-other -c '
 	export LD_PRELOAD=$(ls /usr/lib/*/libnss_wrapper.so) NSS_WRAPPER_PASSWD=/tmp/passwd NSS_WRAPPER_GROUP=/etc/group
 	echo "bench:x:12345:0::/tmp:/bin/sh" >/tmp/passwd
 	[ -d /data/pg ] || "$bin/initdb" --pgdata /data/pg --username bench --auth trust >/dev/null
-	exec "$bin/postgres" -D /data/pg -c listen_addresses=127.0.0.1 -c port=55432 -c unix_socket_directories=/tmp'
-until_true 60 inside loadstone-target sh -c 'exec $(echo /usr/lib/postgresql/*/bin)/pg_isready -h 127.0.0.1 -p 55432' ||
+	exec "$bin/postgres" -D /data/pg -c listen_addresses=127.0.0.1 -c port=25432 -c unix_socket_directories=/tmp'
+until_true 60 inside loadstone-target sh -c 'exec $(echo /usr/lib/postgresql/*/bin)/pg_isready -h 127.0.0.1 -p 25432' ||
 	fails "the Postgres of the image does not start"
-target=postgres://bench@127.0.0.1:55432/postgres
+target=postgres://bench@127.0.0.1:25432/postgres
 
 serve() {
-	options=(--env LOADSTONE_LISTEN=127.0.0.1:58080 --env LOADSTONE_LOCAL_CAPACITY=0 --env LOADSTONE_CALIBRATE=off
-		--env "LOADSTONE_NODES=127.0.0.1:59091,127.0.0.1:59092")
+	options=(--env LOADSTONE_LISTEN=127.0.0.1:28080 --env LOADSTONE_LOCAL_CAPACITY=0 --env LOADSTONE_CALIBRATE=off
+		--env "LOADSTONE_NODES=127.0.0.1:29091,127.0.0.1:29092")
 	contained loadstone-server loadstone-data serve
 	until_true 90 inside loadstone-server loadstone health || fails "the server is not healthy after 90 s"
 }
 work() { # NUMBER [VARIABLE=VALUE]
-	options=(--env "LOADSTONE_WORKER_LISTEN=127.0.0.1:5909$1" --env "LOADSTONE_LISTEN=127.0.0.1:5919$1"
-		--env "LOADSTONE_WORKER_METRICS_LISTEN=127.0.0.1:5919$1" ${2:+--env "$2"})
+	options=(--env "LOADSTONE_WORKER_LISTEN=127.0.0.1:2909$1" --env "LOADSTONE_LISTEN=127.0.0.1:2919$1"
+		--env "LOADSTONE_WORKER_METRICS_LISTEN=127.0.0.1:2919$1" ${2:+--env "$2"})
 	contained "loadstone-worker-$1" "loadstone-w$1" worker
 }
 # run carries a template's run over the server, and keeps its summary.
 run() {
 	"${podman[@]}" exec --interactive loadstone-server sh -c 'cat > /tmp/run.yaml && loadstone run /tmp/run.yaml --allow-writes --quiet --out /tmp/run.json \
-		--server http://127.0.0.1:58080 --token-file /tmp/token >&2 && cat /tmp/run.json'
+		--server http://127.0.0.1:28080 --token-file /tmp/token >&2 && cat /tmp/run.json'
 }
 
 serve
@@ -145,14 +147,14 @@ for n in 1 2; do
 	until_true 60 inside "loadstone-worker-$n" loadstone health || fails "worker $n is not healthy after the upgrade"
 done
 kept=$(inside loadstone-server sh -c 'loadstone token image-test-2 --scope admin | tee /tmp/token' | tail -1)
-curl --silent --fail --header "Authorization: Bearer $kept" http://127.0.0.1:58080/api/runs >"$work/runs.json" ||
+curl --silent --fail --header "Authorization: Bearer $kept" http://127.0.0.1:28080/api/runs >"$work/runs.json" ||
 	fails "the runs cannot be listed after the upgrade"
 grep -q '"COMPLETED"' "$work/runs.json" || fails "the run is gone after the upgrade"
 run <<<"$template" >"$work/second.json" || fails "no run completes after the upgrade"
 passes "new containers go on with the same volumes: the run is there, and another completes on the workers that joined before"
 
 # A volume that the user may not write to: a sentence, and no restart loop that says nothing.
-options=(--env LOADSTONE_LISTEN=127.0.0.1:58081)
+options=(--env LOADSTONE_LISTEN=127.0.0.1:28081)
 if "${podman[@]}" run --rm --network host --user 12345:12345 --read-only --tmpfs /tmp --cap-drop ALL \
 	--ulimit "nofile=$files:$files" --ulimit nproc=8192:8192 --tmpfs /data:mode=0755 "${options[@]}" "$image" serve >"$work/refused" 2>&1; then
 	fails "the server starts on a volume that it cannot write to"
