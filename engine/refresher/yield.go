@@ -115,8 +115,8 @@ func (r *Refresher) noteAway(task refresh.Task, why string, took time.Duration) 
 	now := time.Now()
 	maps.DeleteFunc(r.aways, func(_ refresh.Task, at time.Time) bool { return now.Sub(at) > 2*awayMost })
 	r.aways[task] = now
-	others := time.Duration(len(r.aways) - 1)
-	return min(max(awayLeast, 2*others*(min(took, awayLeast)+awayPause)), awayMost)
+	others := float64(len(r.aways) - 1)
+	return min(max(awayLeast, time.Duration(2*others*float64(min(took, awayLeast)+awayPause))), awayMost)
 }
 
 func (r *Refresher) awayNow() string {
