@@ -470,12 +470,13 @@ func TestTheSimulationFindsMissingGuards(t *testing.T) {
 		t.Skip("takes too long with the race detector; make test runs it without")
 	}
 	for _, broken := range []string{"fence", "expiry", "division"} {
+		// One of fifty seeds shows the rarest, and which one depends on the scheduler, too.
 		found := false
-		for seed := uint64(0); seed < 200 && !found; seed++ {
+		for seed := uint64(0); seed < 1000 && !found; seed++ {
 			found = len(simulate(t, seed, broken, 0).problems) > 0
 		}
 		if !found {
-			t.Errorf("200 seeds without the guard %q show nothing", broken)
+			t.Errorf("1000 seeds without the guard %q show nothing", broken)
 		}
 	}
 }
