@@ -107,12 +107,12 @@ func readAll(t testing.TB, path string) []row {
 func TestPartsHoldEveryExecution(t *testing.T) {
 	dir := t.TempDir()
 	opts := testOptions(dir)
-	opts.PartRows = 20_000
+	opts.PartRows = 100_000
 	w, err := NewWriter(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	recs := realistic(60_001, 16, 500, 1e9, 50)
+	recs := realistic(300_001, 16, 500, 1e9, 50)
 	for i := 0; i < len(recs); i += 777 {
 		if err := w.Write(recs[i:min(i+777, len(recs))]); err != nil {
 			t.Fatal(err)
