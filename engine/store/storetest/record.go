@@ -201,8 +201,8 @@ func results(t *testing.T, s store.Store) {
 		FailureReason: "late", Validity: &engine.Validity{Verdict: engine.VerdictDegraded}}
 	other := engine.RunResult{ResultID: "late", RunID: "r1", WorkerID: "worker-9"}
 	wantError(t, s.SaveResult(ctx, late, other), store.ErrFenced)
-	late.Epoch = epoch
-	wantError(t, s.SaveResult(ctx, late, other, engine.RunResult{RunID: "none"}), store.ErrNotFound) // all or none
+	late.Epoch = epoch // all rows or none
+	wantError(t, s.SaveResult(ctx, late, other, engine.RunResult{ResultID: "none", RunID: "none"}), store.ErrNotFound)
 	after, err := s.Results(ctx, "r1")
 	must(t, err)
 	same(t, "results after a late write", after, rows)
