@@ -30,6 +30,8 @@ LOADSTONE_KILLS=180 LOADSTONE_LEASE=1500ms go test ./cli -run '^TestRoundsOfKill
 LOADSTONE_SOAK=1 go test ./cli -run '^(TestServersAndANodeRefreshOneTable|TestAQueryIsCancelledThroughTheOtherServer|TestNothingIsRefreshedWhileTheOwnNodeMeasures)$' -v -count 1 -timeout 20m
 # Nodes take runs in from S3 and are killed; runs are deleted meanwhile, parts damaged, Postgres restarted, its disk full (root).
 LOADSTONE_SOAK=1 go test ./cli -run '^(TestANodeTakesRunsInFromS3|TestWhatHappensToARunThatIsTakenIn|TestAFullResultsDatabase|TestLiveSecondsOfARunWhoseOwnerIsKilled)$' -v -count 1 -timeout 30m
+# The bundled tables against what the Parquet files of real runs give by hand.
+LOADSTONE_SOAK=1 go test ./cli -run '^TestBundledTablesOfRealRuns$' -v -count 1 -timeout 20m
 # A hundred thousand claims of 64 claimers, and an hour of claims beside a transaction that stays open (in ten minutes).
 LOADSTONE_SOAK=1 go test ./storage/postgres -run '^(TestManyClaimers|TestClaimsBesideAnOldTransaction)$' -v -count 1 -timeout 40m
 # Workers of refreshes stand still for 130 s or are killed, at each step of a refresh.

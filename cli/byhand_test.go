@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/storage/derived/derivedtest"
+)
+
+// ask reads an answer of the server.
+func (s *liveServer) ask(path string, into any) {
+	s.t.Helper()
+	if err := json.Unmarshal([]byte(s.get(path)), into); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// begin starts a run of a template.
+func (s *liveServer) begin(source string) (run engine.Run) {
+	s.t.Helper()
+	body, err := json.Marshal(map[string]any{"source": source, "start": true})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	status, answer := s.send("POST", "/api/runs", string(body))
+	if err := json.Unmarshal([]byte(answer), &run); err != nil || status != http.StatusCreated {
+		s.t.Fatalf("%d %s %v", status, answer, err)
+	}
+	return run
+}
+
+func (s *liveServer) awaitEnd(id string) (d engine.RunDetail) {
+	s.t.Helper()
+	waitFor(s.t, startLimit, "the end of "+id, func() bool {
+		s.ask("/api/runs/"+id, &d)
+		return d.Status.Terminal() && (d.Summary != nil || d.Status == engine.StatusFailed)
+	})
+	return d
+}
+
+// TestBundledTablesOfRealRuns: what the tables hold of runs as they are, of several kinds and run workers, with errors,
+// drops, stages, transactions, a warehouse and a crash, is what whoever reads their Parquet files computes.
+func TestBundledTablesOfRealRuns(t *testing.T) {
+	if os.Getenv(soak) == "" {
+		t.Skip("runs load for half a minute; make soak sets " + soak)
+	}
+	p := newProgram(t)
+	account := p.standIn("--listen", "127.0.0.1:0", "--time-scale", "10", "--lag", "1s")
+	defer account.stop(t)
+	server := p.serve("--refresh-workers", "2") // tests have none of themselves
+	const local = "target: {connection: playground, adapter: postgres, table_name: orders, prepare: {rows: 1000, " +
+		"if_exists: use}}\n"
+	mix := "name: mix\n" + local + "workload: {plugin: mix, params: {weights: {POINT_LOOKUP: 60, RANGE_SCAN: 10, " +
+		"INSERT: 15, UPDATE: 15}}, concurrent_connections: 4, warmup_seconds: 1, duration_seconds: 2}\n" +
+		"scaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 2}\n"
+	runs := []engine.Run{}
+	for _, source := range []string{mix, mix,
+		"name: drops\n" + local + "workload: {plugin: mix, load_mode: QPS, target_qps: 300, max_in_flight: 2, " +
+			"warmup_seconds: 0, stages: [{duration_seconds: 1, target_qps: 300}, {duration_seconds: 2, " +
+			"target_qps: 6000}]}\n",
+		"name: errors\n" + local + "workload:\n  plugin: sql\n  params:\n    statements:\n" +
+			"    - {id: fine, weight: 80, sql: 'SELECT id FROM {table} LIMIT 3'}\n" +
+			"    - {id: fails_often, weight: 20, sql: 'SELECT 1 / (id - id) FROM {table} LIMIT 1'}\n" +
+			"  concurrent_connections: 2\n  warmup_seconds: 0\n  duration_seconds: 2\n",
+		"name: tpcb\ntarget: {connection: playground, adapter: postgres, prepare: {if_exists: use}}\n" +
+			"workload: {plugin: tpcb, params: {scale: 1, script: tpcb-like}, concurrent_connections: 2, " +
+			"warmup_seconds: 1, duration_seconds: 2}\n",
+		fmt.Sprintf("name: account\ntarget: {connection: {driver: snowflake, dsn: %q}, adapter: snowflake_standard, "+
+			"table_name: orders, prepare: {rows: 1000, if_exists: use}}\n"+
+			"workload: {plugin: mix, concurrent_connections: 2, warmup_seconds: 1, duration_seconds: 11}\n", account.dsn),
+	} {
+		run := server.begin(source)
+		runs = append(runs, server.awaitEnd(run.RunID).Run)
+	}
+	crash := server.begin(strings.Replace(mix, "duration_seconds: 2}", "duration_seconds: 60}", 1))
+	waitFor(t, startLimit, "measurement", func() bool {
+		var d engine.RunDetail
+		server.ask("/api/runs/"+crash.RunID, &d)
+		return d.Phase == engine.PhaseMeasurement
+	})
+	time.Sleep(2 * time.Second)
+	_ = server.cmd.Process.Signal(syscall.SIGKILL)
+	<-server.done
+	// The session that is there goes on, so that it prints no link again.
+	again := launch(t, "serve", "--data-dir", p.path("data"), "--listen", strings.TrimPrefix(server.base, "http://"),
+		"--calibrate", "off", "--refresh-workers", "2")
+	server = &liveServer{process: again, t: t, base: server.base, http: server.http}
+	defer server.stop()
+	waitFor(t, startLimit, "the server's return", func() bool {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.base+"/api/v1/tables", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := server.http.Do(req)
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		return err == nil && resp.StatusCode == http.StatusOK
+	})
+	runs = append(runs, server.awaitEnd(crash.RunID).Run)
+	var all []derivedtest.Run
+	read := func() {
+		all = nil
+		for _, run := range runs {
+			var d engine.RunDetail
+			server.ask("/api/runs/"+run.RunID, &d)
+			one := derivedtest.Run{Run: d.Run, Adapter: d.Scenario.Target.Adapter, Summary: d.Summary}
+			var polls struct{ Points []engine.WarehousePoint }
+			server.ask("/api/runs/"+run.RunID+"/warehouse", &polls)
+			one.Warehouse = polls.Points
+			parts, _ := filepath.Glob(filepath.Join(p.path("data"), "results", run.RunID, "executions-*.parquet"))
+			for _, part := range parts {
+				rows, err := parquet.ReadFile[derivedtest.Execution](part)
+				if err != nil {
+					t.Fatal(err)
+				}
+				one.Executions = append(one.Executions, rows...)
+			}
+			all = append(all, one)
+		}
+	}
+	code, said := p.command("query-user", "byhand", "--data-dir", p.path("data"))
+	i := strings.Index(said, "host=")
+	if code != 0 || i < 0 {
+		t.Fatalf("exit %d: %s", code, said)
+	}
+	conn, err := pgx.Connect(t.Context(), strings.TrimSpace(said[i:]))
+	if err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	defer conn.Close(t.Context())
+	var awaited string
+	var differences []string
+	until(t, startLimit, func() bool {
+		var list struct {
+			Tables  []refresh.Table
+			Pending []refresh.Pending
+		}
+		server.ask("/api/v1/tables", &list)
+		var there int
+		err := conn.QueryRow(t.Context(), "SELECT count(*) FROM tables.run_summary").Scan(&there)
+		awaited = fmt.Sprintf("%d of %d runs are there (%v), pending: %+v", there, len(runs), err, list.Pending)
+		for _, table := range list.Tables {
+			if !table.BehindSince.IsZero() || table.AsOf.IsZero() && table.Kind == refresh.SQL {
+				awaited += fmt.Sprintf(", %s is behind since %v, as of %v", table.Name, table.BehindSince, table.AsOf)
+				err = errors.New("behind")
+			}
+		}
+		return err == nil && there == len(runs) && len(list.Pending) == 0
+	}, func() string { return awaited + "\n" + server.out.String() })
+	// What a run's enrichment brings in late is taken in after it: then the tables are looked at again.
+	until(t, startLimit, func() bool {
+		read()
+		finer(t, conn, all)
+		if differences, err = derivedtest.Differences(t.Context(), conn, all); err != nil {
+			t.Fatal(err)
+		}
+		return len(differences) == 0
+	}, func() string { return strings.Join(differences, "\n") })
+	for _, run := range all {
+		t.Logf("%s: %s, %d executions, %d polls", run.RunName, run.Status, len(run.Executions), len(run.Warehouse))
+	}
+}
+
+// finer gives instants the digits below a millisecond that answers of the API do not have: those of the tables, where
+// they are the same to the millisecond. One that is another stays as it is, and is a difference.
+func finer(t *testing.T, conn *pgx.Conn, runs []derivedtest.Run) {
+	t.Helper()
+	known := func(id, sql string) map[int64]time.Time {
+		rows, err := conn.Query(t.Context(), sql, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := pgx.CollectRows(rows, pgx.RowTo[*time.Time])
+		if err != nil {
+			t.Fatal(err)
+		}
+		instants := map[int64]time.Time{}
+		for _, at := range list {
+			if at != nil {
+				instants[at.UnixMilli()] = *at
+			}
+		}
+		return instants
+	}
+	put := func(at *engine.Time, instants map[int64]time.Time) {
+		if is, ok := instants[at.UnixMilli()]; ok && !at.IsZero() {
+			at.Time = is
+		}
+	}
+	for i := range runs {
+		run := &runs[i]
+		put(&run.StartTime, known(run.RunID, "SELECT started_at FROM tables.run_summary WHERE run_id = $1"))
+		put(&run.EndTime, known(run.RunID, "SELECT ended_at FROM tables.run_summary WHERE run_id = $1"))
+		polls := known(run.RunID, "SELECT polled_at FROM tables.warehouse_timeseries WHERE run_id = $1")
+		for j := range run.Warehouse {
+			put(&run.Warehouse[j].Timestamp, polls)
+		}
+	}
+}
