@@ -2,6 +2,7 @@ package crew
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -152,11 +153,16 @@ type Load struct {
 
 // Divide gives run workers equal parts of a load, so that all never bear more than it together, however
 // late one of them hears of it: who has too much is told so first, and who has too little has more
-// when those have said that they follow. What lost ones may still bear belongs to nobody, nor does what one
-// bears that does not follow for a while. It says whose part has changed, and whether somebody is to
-// have more later.
+// when those have said that they follow. What lost ones may still bear belongs to nobody, nor does what
+// others of the crew keep, or what one bears that does not follow for a while. It says whose part has
+// changed, and whether somebody is to have more later.
 func (c *Crew) Divide(now time.Time, workers []*Worker, load Load) (changed []*Worker, owed bool) {
 	connections, rate := c.Held(now)
+	apart := c.apart(workers)
+	for _, w := range apart {
+		connections += int(w.bears.connections.most(now))
+		rate += w.bears.rate.most(now)
+	}
 	rooms, rates := make([]bearer, len(workers)), make([]bearer, len(workers))
 	for i, w := range workers {
 		rooms[i] = bearerOf(float64(w.Connections), &w.bears.connections, w, now)
@@ -171,7 +177,7 @@ func (c *Crew) Divide(now time.Time, workers []*Worker, load Load) (changed []*W
 		case w.Retiring && !w.State.Status.Ended():
 			rooms = append(rooms, bearerOf(0, &w.bears.connections, w, now))
 			rates = append(rates, bearerOf(0, &w.bears.rate, w, now))
-		case c.Losses.Holds(w.ID):
+		case c.Losses.Holds(w.ID), slices.Contains(apart, w):
 			gone := bearer{leaves: true, doubt: w.bears.doubt()} // what it bears is held
 			rooms, rates = append(rooms, gone), append(rates, gone)
 		}
@@ -195,6 +201,17 @@ func (c *Crew) Divide(now time.Time, workers []*Worker, load Load) (changed []*W
 		}
 	}
 	return changed, owed
+}
+
+// apart are those that neither share a load nor leave, and keep what they bear.
+func (c *Crew) apart(sharing []*Worker) []*Worker {
+	var out []*Worker
+	for _, w := range c.Carrying() {
+		if !slices.Contains(sharing, w) {
+			out = append(out, w)
+		}
+	}
+	return out
 }
 
 // Spare is what of a number of connections nobody can bear now; none while that is not known.

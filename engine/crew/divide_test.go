@@ -244,3 +244,39 @@ func TestARampThatIsCutShortGoesOnFromWhereItIs(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoIsApartKeepsWhatItBears: one of three does not share, as one that has not said yet that it runs. The
+// others have what it leaves them, and more once it has said that it follows less.
+func TestWhoIsApartKeepsWhatItBears(t *testing.T) {
+	now, rate := time.Unix(1_000_000, 0), 70.0
+	load := Load{Connections: 7, Rate: &rate}
+	third := func(id string, connections int, own float64) *Worker {
+		w := &Worker{ID: id, Connections: connections, Rate: &own}
+		w.State.Status = engine.WorkerRunning
+		return w
+	}
+	a, b, apart := third("a", 3, 25), third("b", 2, 25), third("c", 2, 20)
+	apart.State.Status = engine.WorkerReady
+	var c Crew
+	for _, w := range []*Worker{a, b, apart} {
+		c.Enlist(w)
+	}
+	has := func(when string, connections int, rate float64) {
+		t.Helper()
+		c.Divide(now, []*Worker{a, b}, load)
+		if a.Connections+b.Connections != connections || math.Abs(*a.Rate+*b.Rate-rate) > 1e-6 {
+			t.Errorf("%s: %d and %d connections, %v/s and %v/s, not %d and %v/s", when, a.Connections, b.Connections, *a.Rate,
+				*b.Rate, connections, rate)
+		}
+	}
+	has("while it bears its part", 5, 50)
+	apart.Connections, apart.Rate = 0, new(float64)
+	apart.Sent(engine.Event{Type: engine.EventSetWorkerTarget, SequenceID: 1, CreatedAt: engine.At(now),
+		Data: engine.EventData{TargetConnections: &apart.Connections, TargetQPS: apart.Rate}})
+	has("before it has heard", 5, 50)
+	apart.Follows(1, now)
+	for _, w := range []*Worker{a, b} { // who bears more than its new part says so before the other has more
+		w.Follows(1, now)
+	}
+	has("when it bears nothing", 7, 70)
+}
