@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -57,7 +58,7 @@ func (d *Doorman) despair(ctx context.Context, l store.Ledger, nodes []placement
 			hopes[w.RunID] = until
 		}
 	}
-	d.hopes = hopes
+	d.hopes = maps.Clone(hopes) // hope writes to it while hopes are read below
 	d.mu.Unlock()
 	for _, w := range l.Waiting {
 		until, hoped := hopes[w.RunID]
