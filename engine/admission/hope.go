@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -52,13 +53,12 @@ func (d *Doorman) hoped(runID string) bool {
 // there are nodes waits from then on like any other.
 func (d *Doorman) despair(ctx context.Context, l store.Ledger, nodes []placement.Node) {
 	d.mu.Lock()
-	hopes := make(map[string]time.Time, len(d.hopes))
-	for _, w := range l.Waiting {
-		if until, hoped := d.hopes[w.RunID]; hoped {
-			hopes[w.RunID] = until
-		}
-	}
-	d.hopes = maps.Clone(hopes) // hope writes to it while hopes are read below
+	// A run that was let wait after the ledger was read is not in it yet, and one that has ended never is again.
+	maps.DeleteFunc(d.hopes, func(runID string, until time.Time) bool {
+		return time.Now().After(until) &&
+			!slices.ContainsFunc(l.Waiting, func(w store.Waiting) bool { return w.RunID == runID })
+	})
+	hopes := maps.Clone(d.hopes) // hope writes to the other while this one is read
 	d.mu.Unlock()
 	for _, w := range l.Waiting {
 		until, hoped := hopes[w.RunID]
