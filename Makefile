@@ -137,15 +137,17 @@ test-go: build examples $(GOTESTSUM)
 	@rm -f $(UNSTABLE)
 	@# What is the work of one goroutine, without the race detector: the packages that start none, the whole
 	@# corpus at the gate, of which the detector gets a part, two warehouses of TPC-C, and the simulations.
-	CGO_ENABLED=0 $(GO) test -vet=off -buildvcs=false -trimpath $$(deploy/unraced.sh) ./engine/simulation ./engine/refresher
+	packages="$$(deploy/unraced.sh)"; \
+	CGO_ENABLED=0 $(GO) test -vet=off -buildvcs=false -trimpath $$packages ./engine/simulation ./engine/refresher
 	CGO_ENABLED=0 $(GO) test -vet=off -buildvcs=false -trimpath -run '^(TestHostile(AtTheGate|Truncations)|TestTpcc)$$' \
 		./plugins/host ./plugins/bundled
 	@# make lint vets, and more strictly.
 	@# Four tests of a package at a time. Up to three that fail are run once more, and named at the
 	@# end (docs/decisions/0018); after a race or a panic none is.
+	packages="$$(deploy/unraced.sh -v)"; \
 	PATH="$$(dirname "$$(command -v $(GO))"):$$PATH" $(GOTESTSUM) --format standard-quiet --hide-summary skipped --rerun-fails=1 \
 		--rerun-fails-max-failures=3 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race --rerun-fails-report=$(UNSTABLE) \
-		--packages "$$(deploy/unraced.sh -v | tr '\n' ' ')" -- -race -vet=off -p $(PACKAGES_AT_ONCE) -parallel 4 -timeout 12m
+		--packages "$$(echo $$packages)" -- -race -vet=off -p $(PACKAGES_AT_ONCE) -parallel 4 -timeout 12m
 
 test-ui: ui/node_modules/.package-lock.json
 	cd ui && npm test --silent

@@ -21,26 +21,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/segment"
 )
 
-type catalog []exploretest.Run
-
-func (c catalog) Segments(context.Context, int64, int64) (all []node.Segment, _ error) {
-	for _, r := range c {
-		all = append(all, r.Segment)
-	}
-	return all, nil
-}
-
-func (c catalog) open(_ context.Context, s node.Segment) (*segment.File, error) {
-	for _, r := range c {
-		if r.Segment.Name == s.Name {
-			return r.Open()
-		}
-	}
-	return nil, os.ErrNotExist
-}
-
 // fill appends every sample of the runs to a TSDB, histograms included.
-func fill(t *testing.T, db storage.Appendable, runs catalog) {
+func fill(t *testing.T, db storage.Appendable, runs exploretest.Catalog) {
 	t.Helper()
 	for _, r := range runs {
 		f, err := r.Open()
@@ -98,7 +80,8 @@ func TestAsPrometheusWould(t *testing.T) {
 	db := teststorage.New(t)
 	fill(t, db, runs)
 	o := leaf.DefaultOptions()
-	ours := explore.NewTelemetry(catalog(runs), node.New(node.Files(catalog(runs).open), o, 64<<20), o)
+	c := exploretest.Catalog(runs)
+	ours := explore.NewTelemetry(c, node.New(node.Files(c.Open), o, 64<<20), o)
 	theirs := o.Engine(5 * time.Minute)
 	answered := 0
 	for seed := range n {

@@ -14,32 +14,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/explore/leaf"
 	"github.com/loadstone-db/loadstone/engine/explore/node"
 	"github.com/loadstone-db/loadstone/engine/explore/series"
-	"github.com/loadstone-db/loadstone/engine/segment"
 )
 
-// catalog has the segments of runs in memory.
-type catalog []exploretest.Run
-
-func (c catalog) Segments(_ context.Context, from, to int64) ([]node.Segment, error) {
-	var all []node.Segment
-	for _, r := range c {
-		if r.Segment.From <= to && r.Segment.To >= from {
-			all = append(all, r.Segment)
-		}
-	}
-	return all, nil
-}
-
-func (c catalog) open(_ context.Context, s node.Segment) (*segment.File, error) {
-	for _, r := range c {
-		if r.Segment.Name == s.Name {
-			return r.Open()
-		}
-	}
-	return nil, os.ErrNotExist
-}
-
-func runs(t testing.TB, n int) (catalog, series.Sets) {
+func runs(t testing.TB, n int) (exploretest.Catalog, series.Sets) {
 	t.Helper()
 	all, err := exploretest.Runs(n)
 	if err != nil {
@@ -59,9 +36,9 @@ func runs(t testing.TB, n int) (catalog, series.Sets) {
 	return all, sets
 }
 
-func telemetry(c catalog) *explore.Telemetry {
+func telemetry(c exploretest.Catalog) *explore.Telemetry {
 	o := leaf.DefaultOptions()
-	return explore.NewTelemetry(c, node.New(node.Files(c.open), o, 64<<20), o)
+	return explore.NewTelemetry(c, node.New(node.Files(c.Open), o, 64<<20), o)
 }
 
 // TestAsOneEngineWould asks expressions from a generator of runs that are spread over pieces of work, and of

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -20,31 +19,19 @@ import (
 	"github.com/loadstone-db/loadstone/engine/explore/exploretest"
 	"github.com/loadstone-db/loadstone/engine/explore/leaf"
 	"github.com/loadstone-db/loadstone/engine/explore/node"
-	"github.com/loadstone-db/loadstone/engine/segment"
 	"github.com/loadstone-db/loadstone/server/promapi"
 	"github.com/loadstone-db/loadstone/server/transfer"
 )
 
 // catalog has the segments of runs in memory; err is what it answers, where it is not nil.
 type catalog struct {
-	runs []exploretest.Run
-	err  error
+	exploretest.Catalog
+	err error
 }
 
-func (c catalog) Segments(context.Context, int64, int64) (all []node.Segment, _ error) {
-	for _, r := range c.runs {
-		all = append(all, r.Segment)
-	}
+func (c catalog) Segments(ctx context.Context, from, to int64) ([]node.Segment, error) {
+	all, _ := c.Catalog.Segments(ctx, from, to)
 	return all, c.err
-}
-
-func (c catalog) open(_ context.Context, s node.Segment) (*segment.File, error) {
-	for _, r := range c.runs {
-		if r.Segment.Name == s.Name {
-			return r.Open()
-		}
-	}
-	return nil, os.ErrNotExist
 }
 
 // twoRuns are made once.
@@ -56,12 +43,12 @@ func app(t *testing.T, change func(*catalog, *leaf.Options)) *fiber.App {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, o := catalog{runs: runs}, leaf.DefaultOptions()
+	c, o := catalog{Catalog: runs}, leaf.DefaultOptions()
 	if change != nil {
 		change(&c, &o)
 	}
 	app := fiber.New(fiber.Config{DisableStartupMessage: true, BodyLimit: 4 << 20, ReadBufferSize: 1 << 20})
-	promapi.Register(app, explore.NewTelemetry(c, node.New(node.Files(c.open), o, 64<<20), o), "1.2.3",
+	promapi.Register(app, explore.NewTelemetry(c, node.New(node.Files(c.Open), o, 64<<20), o), "1.2.3",
 		transfer.Downloads{Life: t.Context()})
 	return app
 }

@@ -2,9 +2,11 @@ package exploretest
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -80,4 +82,28 @@ func operations(seed uint64, begin time.Time, seconds int) *rollup.Batch {
 		b.Class.Index, b.Code.Index = append(b.Class.Index, failed), append(b.Code.Index, failed)
 	}
 	return b
+}
+
+// Catalog has the segments of runs in memory.
+type Catalog []Run
+
+// Segments are those with samples between from and to, both in milliseconds since 1970.
+func (c Catalog) Segments(_ context.Context, from, to int64) ([]node.Segment, error) {
+	var all []node.Segment
+	for _, r := range c {
+		if r.Segment.From <= to && r.Segment.To >= from {
+			all = append(all, r.Segment)
+		}
+	}
+	return all, nil
+}
+
+// Open opens a segment; os.ErrNotExist where none has its name.
+func (c Catalog) Open(_ context.Context, s node.Segment) (*segment.File, error) {
+	for _, r := range c {
+		if r.Segment.Name == s.Name {
+			return r.Open()
+		}
+	}
+	return nil, os.ErrNotExist
 }

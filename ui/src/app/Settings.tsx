@@ -3,11 +3,12 @@ import { type FormEvent, useState } from 'react';
 import { api } from '../api/client';
 import { useInfo, useMe, useTokens } from '../api/queries';
 import type { Token } from '../api/types';
-import { CopyButton, Segments } from '../design/Controls';
+import { Segments } from '../design/Controls';
 import { Dialog, useConfirm } from '../design/Dialog';
 import { ago, bytes, dateTime, plain } from '../design/format';
 import { Icon } from '../design/icons';
-import { Empty, Load, Notice, ProblemNotice, SkeletonRows } from '../design/States';
+import { ShownOnce } from '../design/ShownOnce';
+import { Empty, Load, ProblemNotice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import { usePageTitle } from './location';
 import { type ThemeChoice, useTheme } from './theme';
@@ -210,20 +211,7 @@ function NewToken({ onClose }: { onClose: () => void }) {
   };
   if (create.data)
     return (
-      <Dialog title={`Token “${name.trim()}”`} onClose={onClose}>
-        <Notice tone="warn">
-          <strong>Copy it now.</strong> It is shown this once; the server keeps its hash only.
-        </Notice>
-        <div className="row nowrap">
-          <code className="code grow">{create.data.secret}</code>
-          <CopyButton text={create.data.secret} label="Copy the token" />
-        </div>
-        <div className="actions">
-          <button type="button" className="btn primary" onClick={onClose}>
-            I have copied it
-          </button>
-        </div>
-      </Dialog>
+      <ShownOnce title={`Token “${name.trim()}”`} text={create.data.secret} copy="Copy the token" onClose={onClose} />
     );
   return (
     <Dialog title="New API token" onClose={onClose}>

@@ -2,11 +2,11 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { api } from '../api/client';
 import type { NodeToken } from '../api/types';
-import { CopyButton } from '../design/Controls';
 import { Dialog, type Question } from '../design/Dialog';
 import { ago, dateTime } from '../design/format';
 import { Icon } from '../design/icons';
-import { Empty, Load, Notice, ProblemNotice, SkeletonRows } from '../design/States';
+import { ShownOnce } from '../design/ShownOnce';
+import { Empty, Load, ProblemNotice, SkeletonRows } from '../design/States';
 import { joinCommand } from './Join';
 import { expires, usesLeft } from './model';
 
@@ -107,26 +107,19 @@ function NewNodeToken({ onClose, made }: { onClose: () => void; made: () => unkn
     create.mutate();
   };
   if (create.data) {
-    const command = joinCommand(create.data.secret);
     return (
-      <Dialog title="A token to join" wide onClose={onClose}>
-        <Notice tone="warn">
-          <strong>Copy it now.</strong> It is shown this once; the server keeps its hash only.
-        </Notice>
+      <ShownOnce
+        title="A token to join"
+        wide
+        text={joinCommand(create.data.secret)}
+        copy="Copy the command to join"
+        onClose={onClose}
+      >
         <p>
           On the machine that is to bear load, with an address that the server reaches. After that, let the server dial
           it: <code>loadstone node add HOST:9090</code>.
         </p>
-        <div className="row nowrap">
-          <pre className="code grow">{command}</pre>
-          <CopyButton text={command} label="Copy the command to join" />
-        </div>
-        <div className="actions">
-          <button type="button" className="btn primary" onClick={onClose}>
-            I have copied it
-          </button>
-        </div>
-      </Dialog>
+      </ShownOnce>
     );
   }
   return (

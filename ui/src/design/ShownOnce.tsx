@@ -1,0 +1,39 @@
+import { CopyButton } from './Controls';
+import { Dialog } from './Dialog';
+import { Notice } from './States';
+
+/** What a new secret is shown in, once: the text to copy, and what else there is to say of it. */
+export function ShownOnce({
+  title,
+  text,
+  copy,
+  wide,
+  onClose,
+  children,
+}: {
+  title: string;
+  text: string;
+  /** The name of the button that copies the text. */
+  copy: string;
+  wide?: boolean;
+  onClose: () => void;
+  children?: React.ReactNode;
+}) {
+  return (
+    <Dialog title={title} wide={wide} onClose={onClose}>
+      <Notice tone="warn">
+        <strong>Copy it now.</strong> It is shown this once; the server keeps its hash only.
+      </Notice>
+      {children}
+      <div className="row nowrap">
+        <pre className="code grow">{text}</pre>
+        <CopyButton text={text} label={copy} />
+      </div>
+      <div className="actions">
+        <button type="button" className="btn primary" onClick={onClose}>
+          I have copied it
+        </button>
+      </div>
+    </Dialog>
+  );
+}
