@@ -1,7 +1,6 @@
 package promsuite
 
 import (
-	"context"
 	"math"
 	"os"
 	"strconv"
@@ -18,7 +17,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/explore/leaf"
 	"github.com/loadstone-db/loadstone/engine/explore/node"
 	"github.com/loadstone-db/loadstone/engine/explore/series"
-	"github.com/loadstone-db/loadstone/engine/segment"
 )
 
 // fill appends every sample of the runs to a TSDB, histograms included.
