@@ -34,7 +34,8 @@ func (t *Tables) Telemetry() *explore.Telemetry {
 			return db.Seconds(ctx, s.RunID, add)
 		})
 	}
-	return explore.NewTelemetry(segments{t}, node.New(read, o, seriesInMemory), o)
+	n := node.New(read, o, seriesInMemory)
+	return explore.NewTelemetry(segments{t}, explore.Local{Catalog: segments{t}, Node: n}, n, o)
 }
 
 // segments are those that the results database names.

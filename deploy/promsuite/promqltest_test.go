@@ -19,7 +19,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/explore"
 	"github.com/loadstone-db/loadstone/engine/explore/leaf"
-	"github.com/loadstone-db/loadstone/engine/explore/plan"
 )
 
 // nodes evaluates each leaf on several nodes, each of which has some of the series of a storage, and carries the
@@ -30,9 +29,9 @@ type nodes struct {
 	count   uint64
 }
 
-func (n nodes) Evaluate(ctx context.Context, _ *plan.Query, tasks []leaf.Task,
+func (n nodes) Evaluate(ctx context.Context, r *explore.Request,
 	fn func(explore.Piece, leaf.Answer) error) error {
-	for i, t := range tasks {
+	for i, t := range r.Tasks {
 		for node := range n.count {
 			var file bytes.Buffer
 			if err := leaf.Evaluate(ctx, n.engine, some{n.storage, node, n.count}, t, func(a leaf.Answer) error {

@@ -79,7 +79,8 @@ func TestAsPrometheusWould(t *testing.T) {
 	fill(t, db, runs)
 	o := leaf.DefaultOptions()
 	c := exploretest.Catalog(runs)
-	ours := explore.NewTelemetry(c, node.New(node.Files(c.Open), o, 64<<20), o)
+	own := node.New(node.Files(c.Open), o, 64<<20)
+	ours := explore.NewTelemetry(c, explore.Local{Catalog: c, Node: own}, own, o)
 	theirs := o.Engine(5 * time.Minute)
 	answered := 0
 	for seed := range n {

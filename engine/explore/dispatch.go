@@ -1,15 +1,10 @@
 package explore
 
 import (
-	"bytes"
 	"context"
-	"fmt"
-	"runtime"
-	"sync"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/loadstone-db/loadstone/engine/explore/leaf"
 	"github.com/loadstone-db/loadstone/engine/explore/node"
@@ -23,84 +18,77 @@ type Catalog interface {
 	Segments(ctx context.Context, from, to int64) ([]node.Segment, error)
 }
 
-// Local evaluates leaves in this process. It implements Leaves.
-type Local struct {
-	Catalog Catalog
-	Node    *node.Node
+// Leaves evaluates leaves where their series are.
+type Leaves interface {
+	// Evaluate hands each answer to fn, in any order and one at a time; an answer belongs to whoever gets it. It
+	// returns when all are there, or with the first error.
+	Evaluate(ctx context.Context, r *Request, fn func(Piece, leaf.Answer) error) error
 }
 
-// Piece is what one piece of work came to.
+// Request is what of a query is to be evaluated where the series are.
+type Request struct {
+	// QueryID names the query wherever something of it is done.
+	QueryID string
+	Plan    *plan.Query
+	// Tasks are the leaves of the plan, in their order.
+	Tasks []leaf.Task
+	Begin time.Time
+	// Segmented is when it was known which segments are wanted; who evaluates sets it.
+	Segmented time.Time
+}
+
+// Piece is what one piece of work came to, and how. Times are in milliseconds.
 type Piece struct {
 	// Leaf is its place among those of the plan.
 	Leaf int `json:"leaf"`
 	// Of is how many pieces the query has in all.
 	Of int `json:"of"`
-	// Segments is how many were read, Hits how many of them were in memory.
-	Segments int   `json:"segments"`
-	Hits     int   `json:"hits"`
-	Samples  int64 `json:"samples"`
-	Series   int   `json:"series"`
+	// WorkID names it in the query; NodeID is the node that has done it.
+	WorkID string `json:"work_id"`
+	NodeID string `json:"node_id"`
+	// Attempt is 1 on the first node that it was given to. Preferred: that node is the one that is to have the segments
+	// at hand.
+	Attempt   int  `json:"attempt"`
+	Preferred bool `json:"preferred"`
+	// Segments is how many were read: Hits of them were in the node's memory, DiskHits on its disk, and Fetched came from
+	// the server, FetchedBytes large.
+	Segments     int   `json:"segments"`
+	Hits         int   `json:"hits"`
+	DiskHits     int   `json:"disk_hits"`
+	Fetched      int   `json:"fetched"`
+	FetchedBytes int64 `json:"fetched_bytes"`
+	// Samples is how many were evaluated, Series how many there are in the answer.
+	Samples int64 `json:"samples"`
+	Series  int   `json:"series"`
 	// Bytes is the size of the file that the answer came in.
-	Bytes  int     `json:"bytes"`
-	TookMs float64 `json:"took_ms"`
+	Bytes int `json:"bytes"`
+	// BeginMs is when the piece was given to a node, after the query's begin. It then waited for its turn, had its
+	// segments read and the leaf evaluated, and the answer was brought and read; TookMs is all of that.
+	BeginMs    float64 `json:"begin_ms"`
+	WaitMs     float64 `json:"wait_ms"`
+	ReadMs     float64 `json:"read_ms"`
+	EvaluateMs float64 `json:"evaluate_ms"`
+	TransferMs float64 `json:"transfer_ms"`
+	TookMs     float64 `json:"took_ms"`
 }
 
-// Evaluate implements Leaves. The segments of a leaf are divided, so that all processors have some.
-func (l Local) Evaluate(ctx context.Context, q *plan.Query, tasks []leaf.Task,
-	fn func(Piece, leaf.Answer) error) error {
-	var works []work
-	for i := range tasks {
-		segments, err := l.Catalog.Segments(ctx, q.Leaves[i].From, q.Leaves[i].To)
-		if err != nil {
-			return err
-		}
-		for _, some := range divided(matching(segments, q.Leaves[i]), runtime.GOMAXPROCS(0)) {
-			works = append(works, work{i, some})
-		}
-	}
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	var mu sync.Mutex
-	for _, w := range works {
-		g.Go(func() error {
-			p, a, err := l.work(ctx, tasks[w.leaf], w)
-			if err != nil {
-				return err
-			}
-			p.Of = len(works)
-			mu.Lock()
-			defer mu.Unlock()
-			return fn(p, a)
-		})
-	}
-	return g.Wait()
+// Stages are where the time of a query went, in milliseconds.
+type Stages struct {
+	// PlanMs took the expression apart, SegmentsMs found the segments, LeavesMs had the leaves evaluated on nodes,
+	// MergeMs put their answers together and evaluated the rest.
+	PlanMs     float64 `json:"plan_ms"`
+	SegmentsMs float64 `json:"segments_ms"`
+	LeavesMs   float64 `json:"leaves_ms"`
+	MergeMs    float64 `json:"merge_ms"`
+	// FirstMs is when the first piece was there, after the query's begin.
+	FirstMs float64 `json:"first_piece_ms"`
 }
 
-// work is some segments of a leaf.
-type work struct {
-	leaf     int
-	segments []node.Segment
-}
+// Milliseconds is a duration as it is shown.
+func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-func (l Local) work(ctx context.Context, t leaf.Task, w work) (p Piece, a leaf.Answer, err error) {
-	if err := ctx.Err(); err != nil {
-		return p, a, err
-	}
-	begin := time.Now()
-	var file bytes.Buffer
-	st, err := l.Node.Evaluate(ctx, t, w.segments, &file)
-	if err != nil {
-		return p, a, err
-	}
-	if a, err = leaf.Read(bytes.NewReader(file.Bytes()), int64(file.Len())); err != nil {
-		return p, a, fmt.Errorf("a piece of work of the own node: %w", err)
-	}
-	return Piece{Leaf: w.leaf, Segments: st.Segments, Hits: st.Hits, Samples: st.Samples, Series: len(a.Series),
-		Bytes: file.Len(), TookMs: float64(time.Since(begin).Microseconds()) / 1000}, a, nil
-}
-
-// matching are the segments whose runs can have series of a leaf.
-func matching(segments []node.Segment, l plan.Leaf) []node.Segment {
+// Matching are the segments whose runs can have series of a leaf.
+func Matching(segments []node.Segment, l plan.Leaf) []node.Segment {
 	var some []node.Segment
 	for _, s := range segments {
 		if s.From <= l.To && s.To >= l.From && ofRun(s, l.Selector) {
@@ -113,14 +101,4 @@ func matching(segments []node.Segment, l plan.Leaf) []node.Segment {
 // ofRun tells whether series of a segment can match, by the labels of its run.
 func ofRun(s node.Segment, selector []*labels.Matcher) bool {
 	return series.Matches(s.Labels, selector)
-}
-
-// divided are up to n groups of the segments.
-func divided(segments []node.Segment, n int) [][]node.Segment {
-	n = min(n, len(segments))
-	groups := make([][]node.Segment, n)
-	for i, s := range segments {
-		groups[i%n] = append(groups[i%n], s)
-	}
-	return groups
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -17,13 +18,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/explore/leaf"
 	"github.com/loadstone-db/loadstone/engine/explore/plan"
 )
-
-// Leaves evaluates leaves where their series are.
-type Leaves interface {
-	// Evaluate hands each answer to fn, in any order and one at a time; an answer belongs to whoever gets it. It
-	// returns when all are there, or with the first error.
-	Evaluate(ctx context.Context, q *plan.Query, tasks []leaf.Task, fn func(Piece, leaf.Answer) error) error
-}
 
 // Engine answers queries. It is safe for concurrent use.
 type Engine struct {
@@ -50,6 +44,7 @@ func (e *Engine) Range(ctx context.Context, l Leaves, text string, start, end ti
 
 func (e *Engine) query(_ context.Context, l Leaves, text string, start, end time.Time, step time.Duration) (*Query,
 	error) {
+	begin := time.Now()
 	p, err := plan.New(text, start, end, step, plan.Options{Parser: e.options.Parser, Lookback: e.lookback,
 		SubqueryStep: e.options.SubqueryStep})
 	if err != nil {
@@ -59,7 +54,9 @@ func (e *Engine) query(_ context.Context, l Leaves, text string, start, end time
 		return nil, fmt.Errorf("invalid expression type %q for range query, must be Scalar or instant Vector",
 			parser.DocumentedType(p.Type))
 	}
-	return &Query{engine: e, leaves: l, plan: p}, nil
+	q := &Query{engine: e, leaves: l, plan: p, id: uuid.NewString()}
+	q.stages.PlanMs = Milliseconds(time.Since(begin))
+	return q, nil
 }
 
 // Query is one query; it is executed once.
@@ -69,6 +66,8 @@ type Query struct {
 	Heard func(Piece)
 
 	engine  *Engine
+	id      string
+	stages  Stages
 	leaves  Leaves
 	plan    *plan.Query
 	close   func()
@@ -85,8 +84,10 @@ func (q *Query) Exec(ctx context.Context) *promql.Result {
 	if err := q.fetch(ctx); err != nil {
 		return &promql.Result{Err: err, Warnings: q.notes}
 	}
+	begin := time.Now()
 	var r *promql.Result
 	r, q.close = q.SoFar(ctx)
+	q.stages.MergeMs = Milliseconds(time.Since(begin))
 	return r
 }
 
@@ -122,12 +123,22 @@ func (q *Query) SoFar(ctx context.Context) (r *promql.Result, closed func()) {
 
 // fetch has the leaves evaluated.
 func (q *Query) fetch(ctx context.Context) error {
-	tasks := make([]leaf.Task, len(q.plan.Leaves))
-	q.answers = make([][]leaf.Answer, len(tasks))
+	r := &Request{QueryID: q.id, Plan: q.plan, Tasks: make([]leaf.Task, len(q.plan.Leaves)), Begin: time.Now()}
+	q.answers = make([][]leaf.Answer, len(r.Tasks))
 	for i, l := range q.plan.Leaves {
-		tasks[i] = leaf.Of(l, q.engine.lookback)
+		r.Tasks[i] = leaf.Of(l, q.engine.lookback)
 	}
-	return q.leaves.Evaluate(ctx, q.plan, tasks, func(p Piece, a leaf.Answer) error {
+	defer func() {
+		if r.Segmented.IsZero() {
+			r.Segmented = time.Now()
+		}
+		q.stages.SegmentsMs = Milliseconds(r.Segmented.Sub(r.Begin))
+		q.stages.LeavesMs = Milliseconds(time.Since(r.Segmented))
+	}()
+	return q.leaves.Evaluate(ctx, r, func(p Piece, a leaf.Answer) error {
+		if len(q.pieces) == 0 {
+			q.stages.FirstMs = Milliseconds(time.Since(r.Begin))
+		}
 		q.answers[p.Leaf] = append(q.answers[p.Leaf], a)
 		q.pieces = append(q.pieces, p)
 		for _, text := range a.Warnings {
@@ -164,6 +175,12 @@ func (q *Query) Close() {
 		q.close()
 	}
 }
+
+// ID names the query, in logs and spans too.
+func (q *Query) ID() string { return q.id }
+
+// Stages is where its time went, once it was executed.
+func (q *Query) Stages() Stages { return q.stages }
 
 // Pieces is what was evaluated where, once the query was executed.
 func (q *Query) Pieces() []Piece { return q.pieces }

@@ -17,26 +17,29 @@ import (
 // Telemetry answers queries, and says which series there are.
 type Telemetry struct {
 	engine  *Engine
-	local   Local
+	catalog Catalog
+	leaves  Leaves
+	labels  *node.Node
 	options leaf.Options
 }
 
 // lookback is how old a sample may be that a selector alone takes, as in Prometheus.
 const lookback = 5 * time.Minute
 
-// NewTelemetry returns what answers over the segments of a catalog, evaluated on a node of this process.
-func NewTelemetry(c Catalog, n *node.Node, o leaf.Options) *Telemetry {
-	return &Telemetry{engine: NewEngine(o, lookback), local: Local{Catalog: c, Node: n}, options: o}
+// NewTelemetry returns what answers over the segments of a catalog. leaves evaluates over them; which labels there are
+// is read by a node of this process.
+func NewTelemetry(c Catalog, leaves Leaves, labels *node.Node, o leaf.Options) *Telemetry {
+	return &Telemetry{engine: NewEngine(o, lookback), catalog: c, leaves: leaves, labels: labels, options: o}
 }
 
 // Instant prepares a query at one instant.
 func (t *Telemetry) Instant(ctx context.Context, text string, at time.Time) (*Query, error) {
-	return t.engine.Instant(ctx, t.local, text, at)
+	return t.engine.Instant(ctx, t.leaves, text, at)
 }
 
 // Range prepares a query at the instants from start to end.
 func (t *Telemetry) Range(ctx context.Context, text string, start, end time.Time, step time.Duration) (*Query, error) {
-	return t.engine.Range(ctx, t.local, text, start, end, step)
+	return t.engine.Range(ctx, t.leaves, text, start, end, step)
 }
 
 // Parser reads expressions as the queries do.
@@ -49,7 +52,7 @@ var ErrTooManySeries = errors.New("too many series match")
 // is no selector.
 func (t *Telemetry) Series(ctx context.Context, selectors [][]*labels.Matcher, from, to time.Time, most int) (
 	[]labels.Labels, error) {
-	segments, err := t.local.Catalog.Segments(ctx, from.UnixMilli(), to.UnixMilli())
+	segments, err := t.catalog.Segments(ctx, from.UnixMilli(), to.UnixMilli())
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +67,7 @@ func (t *Telemetry) Series(ctx context.Context, selectors [][]*labels.Matcher, f
 		if !slices.ContainsFunc(selectors, func(m []*labels.Matcher) bool { return ofRun(s, m) }) {
 			continue
 		}
-		sets, err := t.local.Node.Series(ctx, []node.Segment{s})
+		sets, err := t.labels.Series(ctx, []node.Segment{s})
 		if err != nil {
 			return nil, fmt.Errorf("reading labels: %w", err)
 		}

@@ -116,27 +116,42 @@ type resultJSON struct {
 
 // stats is what a query took, the part of it that Prometheus has, and how it was divided.
 type stats struct {
+	QueryID string `json:"query_id"`
 	Timings struct {
 		ExecTotalTime float64 `json:"execTotalTime"`
 	} `json:"timings"`
 	Samples struct {
 		TotalQueryableSamples int64 `json:"totalQueryableSamples"`
 	} `json:"samples"`
-	Leaves []leafStats `json:"leaves"`
+	Stages explore.Stages `json:"stages"`
+	Leaves []leafStats    `json:"leaves"`
 }
 
 // leafStats is a part of the expression that was evaluated beside the series, in pieces.
 type leafStats struct {
-	Expr   string          `json:"expr"`
-	Pieces []explore.Piece `json:"pieces"`
+	Expr string `json:"expr"`
+	// Function is the range function that nodes evaluate, "" where they read a selector alone.
+	Function string `json:"function"`
+	// Instants is how many it is evaluated at.
+	Instants int64           `json:"instants"`
+	Pieces   []explore.Piece `json:"pieces"`
+}
+
+func leavesOf(q *explore.Query) []leafStats {
+	all := []leafStats{}
+	for _, l := range q.Leaves() {
+		s := leafStats{Expr: strings.TrimSpace(l.Expr), Function: l.Func, Instants: l.Grid.Steps(), Pieces: []explore.Piece{}}
+		if l.Raw {
+			s.Instants = 1
+		}
+		all = append(all, s)
+	}
+	return all
 }
 
 func statsOf(q *explore.Query, took time.Duration) *stats {
-	s := &stats{Leaves: []leafStats{}}
+	s := &stats{QueryID: q.ID(), Stages: q.Stages(), Leaves: leavesOf(q)}
 	s.Timings.ExecTotalTime = took.Seconds()
-	for _, l := range q.Leaves() {
-		s.Leaves = append(s.Leaves, leafStats{Expr: strings.TrimSpace(l.Expr), Pieces: []explore.Piece{}})
-	}
 	for _, p := range q.Pieces() {
 		l := &s.Leaves[p.Leaf]
 		l.Pieces = append(l.Pieces, p)

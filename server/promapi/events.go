@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -70,11 +69,7 @@ func (h handlers) stream(ctx context.Context, query *explore.Query, w io.Writer)
 	defer leave()
 	begin, done := time.Now(), 0
 	last := begin
-	leaves := []leafStats{}
-	for _, l := range query.Leaves() {
-		leaves = append(leaves, leafStats{Expr: strings.TrimSpace(l.Expr), Pieces: []explore.Piece{}})
-	}
-	if err := send("plan", map[string]any{"leaves": leaves}); err != nil {
+	if err := send("plan", map[string]any{"query_id": query.ID(), "leaves": leavesOf(query)}); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)

@@ -48,9 +48,14 @@ func app(t *testing.T, change func(*catalog, *leaf.Options)) *fiber.App {
 		change(&c, &o)
 	}
 	app := fiber.New(fiber.Config{DisableStartupMessage: true, BodyLimit: 4 << 20, ReadBufferSize: 1 << 20})
-	promapi.Register(app, explore.NewTelemetry(c, node.New(node.Files(c.Open), o, 64<<20), o), "1.2.3",
+	promapi.Register(app, local(c, node.New(node.Files(c.Open), o, 64<<20), o), "1.2.3",
 		transfer.Downloads{Life: t.Context()})
 	return app
+}
+
+// local answers without nodes.
+func local(c explore.Catalog, n *node.Node, o leaf.Options) *explore.Telemetry {
+	return explore.NewTelemetry(c, explore.Local{Catalog: c, Node: n}, n, o)
 }
 
 // ask calls an address with parameters, in the address and in a form, and holds that both are answered the same.
@@ -170,10 +175,13 @@ func TestHistogramsAndStats(t *testing.T) {
 				Histogram []any `json:"histogram"`
 			} `json:"result"`
 			Stats struct {
+				QueryID string `json:"query_id"`
+				Stages  explore.Stages
 				Samples struct{ TotalQueryableSamples int }
 				Leaves  []struct {
-					Expr   string
-					Pieces []explore.Piece
+					Expr     string
+					Instants int
+					Pieces   []explore.Piece
 				}
 			} `json:"stats"`
 		} `json:"data"`
@@ -187,7 +195,7 @@ func TestHistogramsAndStats(t *testing.T) {
 		t.Errorf("the histogram is %s", short(body))
 	}
 	if s := a.Data.Stats; len(s.Leaves) != 1 || s.Leaves[0].Expr != `loadstone_latency_seconds{run="r-0"}` ||
-		len(s.Leaves[0].Pieces) != 1 || s.Leaves[0].Pieces[0].Segments != 1 || s.Samples.TotalQueryableSamples < 3 {
+		s.QueryID == "" || s.Stages.LeavesMs <= 0 || s.Leaves[0].Instants != 1 || len(s.Leaves[0].Pieces) != 1 || s.Leaves[0].Pieces[0].Segments != 1 || s.Samples.TotalQueryableSamples < 3 {
 		t.Errorf("the stats are %+v", s)
 	}
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/loadstone-db/loadstone/engine/explore"
 	"github.com/loadstone-db/loadstone/engine/explore/leaf"
 	"github.com/loadstone-db/loadstone/engine/explore/node"
 	"github.com/loadstone-db/loadstone/server/promapi"
@@ -62,7 +61,7 @@ func holding(t *testing.T) (held, string) {
 	h := held{begun: make(chan struct{}, 1000), ended: make(chan struct{}, 1000), let: make(chan struct{})}
 	o := leaf.DefaultOptions()
 	app := fiber.New(fiber.Config{DisableStartupMessage: true})
-	promapi.Register(app, explore.NewTelemetry(h, node.New(node.Files(h.Open), o, 1<<20), o), "1",
+	promapi.Register(app, local(h, node.New(node.Files(h.Open), o, 1<<20), o), "1",
 		transfer.Downloads{Life: t.Context()})
 	return h, listen(t, app)
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
@@ -84,12 +85,16 @@ type Stats struct {
 	// Hits is how many of the segments were in memory.
 	Segments, Hits int
 	Samples        int64
+	// Waited is how long it took until it was this evaluation's turn, Read and Evaluated what the segments and the leaf
+	// took.
+	Waited, Read, Evaluated time.Duration
 }
 
 // Evaluate evaluates a task over segments and writes the answer.
 func (n *Node) Evaluate(ctx context.Context, t leaf.Task, segments []Segment, to io.Writer) (st Stats, err error) {
 	sets := make(series.Sets, len(segments))
 	st.Segments = len(segments)
+	begin := time.Now()
 	var hits sync.Mutex
 	g, reading := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
@@ -108,14 +113,19 @@ func (n *Node) Evaluate(ctx context.Context, t leaf.Task, segments []Segment, to
 	if err := g.Wait(); err != nil {
 		return st, err
 	}
+	st.Read = time.Since(begin)
+	begin = time.Now()
 	select {
 	case n.slots <- struct{}{}:
 		defer func() { <-n.slots }()
 	case <-ctx.Done():
 		return st, ctx.Err()
 	}
+	st.Waited = time.Since(begin)
+	begin = time.Now()
 	err = leaf.Evaluate(ctx, n.engine, sets, t, func(a leaf.Answer) error {
 		st.Samples = a.Samples
+		st.Evaluated = time.Since(begin)
 		return leaf.Write(to, a)
 	})
 	return st, err

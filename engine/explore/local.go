@@ -1,0 +1,86 @@
+package explore
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/loadstone-db/loadstone/engine/explore/leaf"
+	"github.com/loadstone-db/loadstone/engine/explore/node"
+)
+
+// Local evaluates leaves without nodes, in as many pieces as there are processors. It implements Leaves.
+type Local struct {
+	Catalog Catalog
+	Node    *node.Node
+}
+
+// Evaluate implements Leaves.
+func (l Local) Evaluate(ctx context.Context, r *Request, fn func(Piece, leaf.Answer) error) error {
+	var works []work
+	for i := range r.Tasks {
+		segments, err := l.Catalog.Segments(ctx, r.Plan.Leaves[i].From, r.Plan.Leaves[i].To)
+		if err != nil {
+			return err
+		}
+		r.Segmented = time.Now()
+		for _, some := range divided(Matching(segments, r.Plan.Leaves[i]), runtime.GOMAXPROCS(0)) {
+			works = append(works, work{i, some})
+		}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	var mu sync.Mutex
+	for _, w := range works {
+		g.Go(func() error {
+			p, a, err := l.work(ctx, r, w)
+			if err != nil {
+				return err
+			}
+			p.Of = len(works)
+			mu.Lock()
+			defer mu.Unlock()
+			return fn(p, a)
+		})
+	}
+	return g.Wait()
+}
+
+// work is some segments of a leaf.
+type work struct {
+	leaf     int
+	segments []node.Segment
+}
+
+func (l Local) work(ctx context.Context, r *Request, w work) (p Piece, a leaf.Answer, err error) {
+	if err := ctx.Err(); err != nil {
+		return p, a, err
+	}
+	begin := time.Now()
+	var file bytes.Buffer
+	st, err := l.Node.Evaluate(ctx, r.Tasks[w.leaf], w.segments, &file)
+	if err != nil {
+		return p, a, err
+	}
+	if a, err = leaf.Read(bytes.NewReader(file.Bytes()), int64(file.Len())); err != nil {
+		return p, a, fmt.Errorf("a piece of work: %w", err)
+	}
+	return Piece{Leaf: w.leaf, NodeID: "local", Attempt: 1, Preferred: true, Segments: st.Segments, Hits: st.Hits, Samples: st.Samples, Series: len(a.Series),
+		Bytes: file.Len(), BeginMs: Milliseconds(begin.Sub(r.Begin)), WaitMs: Milliseconds(st.Waited),
+		ReadMs: Milliseconds(st.Read), EvaluateMs: Milliseconds(st.Evaluated), TookMs: Milliseconds(time.Since(begin))}, a, nil
+}
+
+// divided are up to n groups of the segments.
+func divided(segments []node.Segment, n int) [][]node.Segment {
+	n = min(n, len(segments))
+	groups := make([][]node.Segment, n)
+	for i, s := range segments {
+		groups[i%n] = append(groups[i%n], s)
+	}
+	return groups
+}
