@@ -7,7 +7,8 @@
 // first, with Hello. From then on each side sends when it has something to say:
 // AssignRun, RunEvent, RunState, StatusAck, ArtifactAck, Drain and Ping go to the node;
 // Status, RunAccepted, RunRejected, WorkerState, Snapshot, Log, WorkReady and
-// Pong come back.
+// Pong come back. AssignWork and CancelWork are about queries; WorkAccepted, WorkRejected,
+// WorkFailed and WorkReady answer them, and SegmentWanted asks for what they need.
 //
 // # Order
 //

@@ -40,7 +40,7 @@ func PolicyToNode(m ToNode) (Policy, Subject) {
 	case StatusAck:
 		return Latest, Subject{Kind: "StatusAck"}
 	}
-	// AssignRun, RunEvent, ArtifactAck, Drain
+	// AssignRun, RunEvent, ArtifactAck, Drain, AssignWork, CancelWork
 	return MustArrive, Subject{}
 }
 
@@ -67,7 +67,7 @@ func PolicyFromNode(m FromNode) (Policy, Subject) {
 	case Log:
 		return MayDrop, Subject{Kind: "Log"}
 	}
-	// RunAccepted, RunRejected, WorkReady
+	// RunAccepted, RunRejected, WorkReady, and what is about queries
 	return MustArrive, Subject{}
 }
 

@@ -193,6 +193,8 @@ type Hello struct {
 	Parts []WorkReady
 	// Aside are parts of an earlier process that cannot be opened now, and are kept.
 	Aside []AsidePart
+	// Queries: the node takes the work of queries.
+	Queries bool
 }
 
 // AsidePart is a part that cannot be opened now.
@@ -289,7 +291,7 @@ type Snapshot struct{ engine.WorkerSnapshot }
 // Log carries a line for the run's log; the server assigns its Seq.
 type Log struct{ engine.LogEntry }
 
-// WorkReady announces a finished part.
+// WorkReady announces a finished part, or what a work of a query came to.
 type WorkReady struct {
 	// WorkID is unique for each part and stays the same when it is announced again: WorkIDOf the artifact.
 	WorkID   string
@@ -350,8 +352,10 @@ func RunOf(m FromNode) string {
 	case Log:
 		return m.RunID
 	case WorkReady:
-		return m.Artifact.RunID
+		if m.Artifact.Kind != KindLeaf {
+			return m.Artifact.RunID
+		}
 	}
-	// Hello, Status, PluginWanted, Pong
+	// Hello, Status, PluginWanted, Pong, and what is about queries
 	return ""
 }

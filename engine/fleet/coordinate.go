@@ -192,6 +192,20 @@ func (f *Fleet) forgotten(h workcoord.Forgotten) {
 			delete(f.asked, key)
 		}
 	}
+	if q := f.queries[h.Query]; q != nil {
+		for key, made := range q.ready {
+			for _, p := range made {
+				if n, ok := p.Node.(*handle); ok {
+					n.acknowledge(p.WorkID)
+				}
+			}
+			delete(q.ready, key)
+		}
+		for key := range q.works {
+			delete(f.asked, key)
+		}
+		delete(f.queries, h.Query)
+	}
 }
 
 // apply tells the coordinator what has happened, does what it says, and tells the
@@ -248,6 +262,9 @@ func lostWorker(a control.AssignRun, l workcoord.Lost) control.WorkerState {
 
 // do carries out an action. It needs mu, and waits for nobody.
 func (f *Fleet) do(a workcoord.Action) {
+	if f.doQuery(a) {
+		return
+	}
 	switch a := a.(type) {
 	case workcoord.Ping:
 		f.tell(a.Node, control.Ping{Seq: a.Seq, Sent: time.Now()})
@@ -276,8 +293,7 @@ func (f *Fleet) do(a workcoord.Action) {
 			a.Why).Msg("a node's state has changed")
 		f.note(a.Node)
 	}
-	// Probe: keep dials by itself. Unknown: the listener decides about strangers. The other
-	// actions are about artifacts of queries.
+	// Probe: keep dials by itself. Unknown: the listener decides about strangers.
 }
 
 // EndOf ends a run worker that nobody asks about any more, where no server has a later epoch of its run.

@@ -13,6 +13,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -67,6 +68,9 @@ type Options struct {
 	Source Source
 	// Module reads a plugin that a node wants; nil where all nodes share the server's.
 	Module func(ctx context.Context, sha256 string) ([]byte, error)
+	// Segment opens a segment that a node wants for the work of a query, and says how large it is; nil where all nodes
+	// read what the server reads.
+	Segment func(ctx context.Context, runID, name string) (io.ReadCloser, int64, error)
 	// Reach says who reaches the database of a DSN; nil: every node does.
 	Reach func(dsn string) Reach
 	// Watch is told of each change of a node's state. It is called in order, while the fleet
@@ -102,6 +106,9 @@ type Fleet struct {
 	stream  int64 // numbers the streams
 	// asked is when a node was given a run worker that it has not answered for.
 	asked map[workcoord.Key]time.Time
+	// queries are those whose work nodes have; cancelled is when they were told to end a work.
+	queries   map[string]*asked
+	cancelled map[member.Work]time.Time
 	// shown is the state in which each node was last shown to Watch, refused the last reason by name.
 	shown   map[string]showing
 	refused map[string]string
@@ -117,6 +124,7 @@ func New(opts Options) *Fleet {
 		lost: make(chan struct{}, 1), dialling: make(chan struct{}, mostDialling),
 		found: map[string]*node{}, coord: workcoord.New(workcoord.DefaultPolicy()),
 		byID: map[string]*node{}, placed: map[workcoord.Key]control.AssignRun{}, asked: map[workcoord.Key]time.Time{},
+		queries: map[string]*asked{}, cancelled: map[member.Work]time.Time{},
 		handles: map[string]*handle{},
 		shown:   map[string]showing{}, refused: map[string]string{}}
 	if f.opts.Watch == nil {

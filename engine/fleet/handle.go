@@ -81,7 +81,9 @@ func (n *node) arrive(id string) {
 		return
 	}
 	for _, m := range before.out.Sift(func(control.ToNode) bool { return true }) {
-		n.out.Put(m)
+		if !control.OfQuery(m) {
+			n.out.Put(m)
+		}
 	}
 }
 
@@ -95,6 +97,7 @@ func (n *node) handOn() {
 	if at == nil || at == n {
 		return
 	}
+	n.out.Sift(control.OfQuery)
 	left := n.out.Sift(func(control.ToNode) bool { return true })
 	for i := len(left) - 1; i >= 0; i-- {
 		at.out.PutBack(left[i])

@@ -26,6 +26,8 @@ type Meter interface {
 	Assigned(w member.Work, preferred, again bool) (traceParent string)
 	// Answered is a node's answer, so long after it was given a work.
 	Answered(w member.Work, accepted bool, after time.Duration)
+	// Cancelled is the end of a work on a node, so long after the node was told to end it.
+	Cancelled(w member.Work, after time.Duration)
 	// FetchBegun is the beginning of a fetch, so long after its artifact was announced.
 	FetchBegun(w member.Work, after time.Duration)
 	// Fetched is its end; mismatch: it is not what was announced.
@@ -40,6 +42,7 @@ func (unmeasured) Connected(time.Duration)                   {}
 func (unmeasured) Disconnected()                             {}
 func (unmeasured) Assigned(member.Work, bool, bool) string   { return "" }
 func (unmeasured) Answered(member.Work, bool, time.Duration) {}
+func (unmeasured) Cancelled(member.Work, time.Duration)      {}
 func (unmeasured) FetchBegun(member.Work, time.Duration)     {}
 
 func (unmeasured) Fetched(member.Work, int64, time.Duration, bool, bool) {}
@@ -70,6 +73,9 @@ func (f *Fleet) answered(node string, key workcoord.Key, accepted bool) {
 }
 
 func workOn(node string, key workcoord.Key) member.Work {
+	if ofQuery(key) {
+		return member.Work{QueryID: key.Query, LeafID: key.Leaf, WorkID: key.Work, NodeID: node}
+	}
 	return member.Work{RunID: key.Query, WorkerID: key.Work, NodeID: node}
 }
 

@@ -181,6 +181,9 @@ func (n *node) hold(ctx context.Context, end control.ServerEnd) error {
 	if name != "" {
 		n.fleet.opts.Meter.Disconnected()
 		n.fleet.apply(workcoord.StreamLost{Node: id, Session: name})
+		n.fleet.mu.Lock()
+		n.fleet.uncancelled(id)
+		n.fleet.mu.Unlock()
 	}
 	if unfit != "" {
 		_ = end.Close()
@@ -199,6 +202,14 @@ func (e unfitError) Error() string { return string(e) }
 func (n *node) unsent(m control.ToNode, err error) {
 	f, id := n.fleet, n.ID()
 	f.opts.Log.Error().Err(err).Str("node_id", id).Type("message", m).Msg("a message cannot be sent to a node")
+	if w, ok := m.(control.AssignWork); ok {
+		n.mu.Lock()
+		session := n.session
+		n.mu.Unlock()
+		n.heardQuery(context.Background(), session, nil, control.WorkFailed{WorkKey: w.WorkKey, Final: true,
+			Reason: fmt.Sprintf("a part of the query cannot be sent to a node: %v", err)})
+		return
+	}
 	a, ok := m.(control.AssignRun)
 	if !ok {
 		return
@@ -275,8 +286,11 @@ func (n *node) greet(h control.Hello, end control.ServerEnd) {
 	if m, ok := end.(control.Measured); ok {
 		rtt = m.RoundTrip()
 	}
+	// What was for the stream before does not count on this one.
+	n.out.Sift(control.OfQuery)
 	tell, refused := f.decide(workcoord.Greeted{Node: h.NodeID, Session: session, Link: n.link(), Unfit: unfit, RTT: rtt,
-		Process: h.Session, Capacity: h.Capacity, Accepting: true, Held: held}, n)
+		Process: h.Session, Capacity: h.Capacity, Accepting: true, Held: held,
+		Answers: h.Queries}, n)
 	n.mu.Lock()
 	n.unfit = unfit
 	if refused {
@@ -295,7 +309,7 @@ func (n *node) greet(h control.Hello, end control.ServerEnd) {
 	}
 	// A run that ends because a run worker of it is lost wants the parts that it left.
 	for _, p := range h.Parts {
-		n.announced(p)
+		n.announced(context.Background(), session, end, p)
 	}
 	tell()
 	for _, w := range h.Workers {
@@ -341,16 +355,22 @@ func (n *node) heard(ctx context.Context, session string, end control.ServerEnd,
 	case control.Log:
 		f.listener.Hear(m.RunID, n.from, m)
 	case control.WorkReady:
-		n.announced(m)
+		n.announced(ctx, session, end, m)
 	case control.PluginWanted:
 		go n.bring(ctx, end, m.SHA256)
+	default:
+		n.heardQuery(ctx, session, end, m)
 	}
 }
 
 // announced takes in that the node has a part, unless it cannot have made what it says.
-func (n *node) announced(p control.WorkReady) {
+func (n *node) announced(ctx context.Context, session string, end control.ServerEnd, p control.WorkReady) {
 	if err := p.Check(); err != nil {
 		n.fleet.opts.Log.Error().Err(err).Str("node_id", n.ID()).Msg("a node announces what is no part; it is not fetched")
+		return
+	}
+	if p.Artifact.Kind == control.KindLeaf {
+		n.heardQuery(ctx, session, end, p)
 		return
 	}
 	n.from.announce(p.WorkID)

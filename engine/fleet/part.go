@@ -42,7 +42,12 @@ func (p Part) Open(ctx context.Context) (io.ReadCloser, error) {
 			control.ErrClosed)
 	}
 	meter := n.fleet.opts.Meter
-	about := member.Work{RunID: p.Artifact.RunID, WorkerID: p.Artifact.WorkerID, WorkID: p.WorkID, NodeID: n.ID()}
+	about := member.Work{NodeID: n.ID()}
+	if k, ok := control.WorkKeyOf(p.Artifact); ok {
+		about.QueryID, about.LeafID, about.WorkID = k.QueryID, k.LeafID, k.WorkID
+	} else {
+		about.RunID, about.WorkerID, about.WorkID = p.Artifact.RunID, p.Artifact.WorkerID, p.WorkID
+	}
 	if known {
 		meter.FetchBegun(about, time.Since(at))
 	}

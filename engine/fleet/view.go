@@ -24,6 +24,9 @@ func (f *Fleet) Nodes() []member.Node {
 	now := time.Now()
 	workers := map[string][]member.NodeRunWorker{}
 	for _, w := range f.coord.Placed() {
+		if ofQuery(w.Key) {
+			continue
+		}
 		a := f.placed[w.Key]
 		workers[w.Node] = append(workers[w.Node], member.NodeRunWorker{RunID: a.RunID, RunName: a.RunName,
 			WorkerID: a.WorkerID, Connections: a.Connections})

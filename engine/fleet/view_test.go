@@ -68,6 +68,7 @@ func (c *counted) Assigned(w member.Work, preferred, _ bool) string {
 	})
 	return "context of " + w.RunID + " " + w.WorkerID + " " + w.NodeID
 }
+func (*counted) Cancelled(member.Work, time.Duration)                    {}
 func (c *counted) FetchBegun(member.Work, time.Duration)                 {}
 func (c *counted) Fetched(member.Work, int64, time.Duration, bool, bool) {}
 func (c *counted) Answered(_ member.Work, accepted bool, _ time.Duration) {

@@ -1,6 +1,7 @@
 package meter
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,8 +32,9 @@ const longestID = 64
 // span is what has just ended on or with a node, after so long.
 func span(name string, w member.Work, took time.Duration) trace.Span {
 	now := time.Now()
-	s := trace.Span{Name: name, Of: w.RunID, Begin: now.Add(-took), End: now}
-	for _, f := range []struct{ key, value string }{{"run_id", w.RunID}, {"worker_id", w.WorkerID}, {"work_id", w.WorkID},
+	s := trace.Span{Name: name, Of: cmp.Or(w.RunID, w.QueryID), Begin: now.Add(-took), End: now}
+	for _, f := range []struct{ key, value string }{{"run_id", w.RunID}, {"worker_id", w.WorkerID},
+		{"query_id", w.QueryID}, {"leaf_id", w.LeafID}, {"work_id", w.WorkID},
 		{"node_id", w.NodeID}} {
 		if f.value != "" {
 			s.Fields = append(s.Fields, trace.Text(f.key, f.value))

@@ -4,6 +4,7 @@
 package meter
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -61,6 +62,7 @@ type Server struct {
 	reassigned, affinity, mismatches, failed, fetchedB prometheus.Counter
 	query                                              prometheus.Histogram
 	queryErrors                                        *prometheus.CounterVec
+	works                                              works
 }
 
 // NewServer returns the metrics of a server, all 0; traces makes spans of what they measure, nil makes none.
@@ -89,6 +91,7 @@ func NewServer(traces *trace.Tracer) *Server {
 		"Artifacts that were not what was announced: another checksum, another size.")
 	m.failed = m.counter("loadstone_artifact_fetch_failures_total", "Fetches that failed for another reason.")
 	m.queries()
+	m.makeWorks()
 	return m
 }
 
@@ -110,6 +113,10 @@ func (m *Server) Disconnected() { m.disconnects.Inc() }
 
 // Assigned implements fleet.Meter.
 func (m *Server) Assigned(w member.Work, preferred, again bool) (traceParent string) {
+	if w.QueryID != "" {
+		m.workAssigned(preferred, again)
+		return m.traces.Context(w.QueryID, assignmentOf(w))
+	}
 	m.assigned.Inc()
 	if preferred {
 		m.affinity.Inc()
@@ -120,18 +127,24 @@ func (m *Server) Assigned(w member.Work, preferred, again bool) (traceParent str
 	return m.traces.Context(w.RunID, assignmentOf(w))
 }
 
-// assignmentOf is the key of the span in which a run worker was given to a node.
-func assignmentOf(w member.Work) string { return "assign " + w.WorkerID + " " + w.NodeID }
+// assignmentOf is the key of the span in which a run worker, or a work of a query, was given to a node.
+func assignmentOf(w member.Work) string {
+	return "assign " + cmp.Or(w.WorkerID, w.WorkID) + " " + w.NodeID
+}
 
 // Answered implements fleet.Meter.
 func (m *Server) Answered(w member.Work, accepted bool, after time.Duration) {
-	observe(m.assignment, after, w.RunID, m.traces)
+	assignment, yes, no := m.assignment, m.accepted, m.rejected
+	if w.QueryID != "" {
+		assignment, yes, no = m.works.assignment, m.works.accepted, m.works.rejected
+	}
+	observe(assignment, after, w.RunID, m.traces)
 	s := span("assign", w, after)
 	s.Key = assignmentOf(w)
 	if accepted {
-		m.accepted.Inc()
+		yes.Inc()
 	} else {
-		m.rejected.Inc()
+		no.Inc()
 		s.Failed = "the node does not take it"
 	}
 	m.traces.Record(s)
@@ -139,23 +152,31 @@ func (m *Server) Answered(w member.Work, accepted bool, after time.Duration) {
 
 // FetchBegun implements fleet.Meter.
 func (m *Server) FetchBegun(w member.Work, after time.Duration) {
-	observe(m.ready, after, w.RunID, m.traces)
+	ready := m.ready
+	if w.QueryID != "" {
+		ready = m.works.ready
+	}
+	observe(ready, after, w.RunID, m.traces)
 	m.traces.Record(span("artifact waits", w, after))
 }
 
 // Fetched implements fleet.Meter.
 func (m *Server) Fetched(w member.Work, bytes int64, took time.Duration, failed, mismatch bool) {
-	m.fetchedB.Add(float64(bytes))
+	fetch, size, mismatches, failures := m.fetch, m.fetchedB, m.mismatches, m.failed
+	if w.QueryID != "" {
+		fetch, size, mismatches, failures = m.works.fetch, m.works.bytes, m.works.mismatches, m.works.failed
+	}
+	size.Add(float64(bytes))
 	s := span("fetch artifact", w, took)
 	switch {
 	case mismatch:
-		m.mismatches.Inc()
+		mismatches.Inc()
 		s.Failed = "it is not what was announced"
 	case failed:
-		m.failed.Inc()
+		failures.Inc()
 		s.Failed = "the fetch failed"
 	default:
-		observe(m.fetch, took, w.RunID, m.traces)
+		observe(fetch, took, w.RunID, m.traces)
 	}
 	if m.traces.On() {
 		s.Fields = append(s.Fields, trace.Number("bytes", bytes))

@@ -103,6 +103,8 @@ func (c *Coordinator) workHappened(h Happening) {
 		c.fetched(h)
 	case FetchFailed:
 		c.fetchFailed(h)
+	case Late:
+		c.late(h.Key)
 	case Accepted:
 		c.accepted(h)
 	case Rejected:

@@ -100,7 +100,7 @@ func TestAnUnreachableNodeIsProbedEveryTenSeconds(t *testing.T) {
 func TestRetriesPauseWhileTheNodeIsAway(t *testing.T) {
 	w := Work{Key: key, OnLoss: StayPut}
 	c := newCourse().then(hello("a"), Submitted{[]Work{w}, false}, Accepted{"a", "a1", key}, Ready{"a", "a1", key, "sum"},
-		FetchFailed{key, "sum", "503"}, StreamLost{"a", "a1"})
+		FetchFailed{key, "sum", "503", false}, StreamLost{"a", "a1"})
 	fetches := func() (n int) {
 		for _, a := range c.last {
 			if _, ok := a.(Fetch); ok {

@@ -31,7 +31,8 @@
 // # Trust
 //
 // A message of a session that is over is ignored. The same completion may be
-// announced twice, and two nodes may complete the same work: the first that is
+// announced twice, and two nodes may complete the same work, also because its owner
+// found the first of them late: the first completion that is
 // accepted wins, and the others are told to forget theirs. A node that holds
 // what is over, or another's, is told to stop. What nobody here has given it is
 // Unknown: it may be of another coordinator, which Adopted would tell of.

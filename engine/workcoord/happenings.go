@@ -19,7 +19,9 @@ type (
 		// Capacity bounds the weight of its work; 0 means no bound.
 		Capacity            int
 		Accepting, Draining bool
-		Held                []Key
+		// Answers: it takes the work of queries.
+		Answers bool
+		Held    []Key
 		// Unfit says why the node cannot be used although it is there, "" when it can.
 		Unfit string
 		// RTT is a round trip that was measured before; 0 where none was. Without it the first answers of a
@@ -86,11 +88,16 @@ type (
 		Checksum string
 	}
 	// FetchFailed says that it could not be fetched, or is not what was announced.
+	// Gone: the node does not have it any more, or has something else, so that fetching it again is of no use.
 	FetchFailed struct {
 		Key      Key
 		Checksum string
 		Reason   string
+		Gone     bool
 	}
+	// Late says that its owner will not wait any longer for the node that has a work: another one is to do it, too,
+	// where there is one, and the first that completes it wins.
+	Late struct{ Key Key }
 	// Forgotten says that nobody will ask about a query any more; Elsewhere, that nobody here will, and
 	// that another server has its work: that is left as it is.
 	Forgotten struct {
@@ -138,6 +145,7 @@ func (Adopted) happening()     {}
 func (CancelAsked) happening() {}
 func (Fetched) happening()     {}
 func (FetchFailed) happening() {}
+func (Late) happening()        {}
 func (Forgotten) happening()   {}
 func (DrainAsked) happening()  {}
 func (ResumeAsked) happening() {}

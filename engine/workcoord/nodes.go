@@ -23,6 +23,8 @@ type Node struct {
 	Capacity, Used int
 	// InRotation: it may be given work.
 	InRotation bool
+	// Answers: it takes the work of queries.
+	Answers bool
 	// Link is where its last stream led to; Connected says that the stream stands.
 	Link      string
 	Connected bool
@@ -43,6 +45,7 @@ type node struct {
 	state             NodeState
 	capacity          int
 	accepting         bool
+	answers           bool
 	draining          bool
 	drainAsked        bool // by an operator; it outlives the session
 	resuming          bool // an operator has taken that back, and the node has not said that it knows
@@ -104,7 +107,7 @@ func (c *Coordinator) Placed() []Placed {
 }
 
 func (c *Coordinator) shown(n *node) Node {
-	return Node{ID: n.id, State: n.state, Capacity: n.capacity, Used: n.used, InRotation: n.inRotation(), Link: n.link,
+	return Node{ID: n.id, State: n.state, Capacity: n.capacity, Used: n.used, InRotation: n.inRotation(), Answers: n.answers, Link: n.link,
 		Connected: n.session != "", Accepting: n.accepting, Draining: n.draining, DrainAsked: n.drainAsked,
 		Since: n.since, Answered: n.heard, Why: n.why, RTT: n.rtt, Timeout: c.policy.timeout(n.rtt), Misses: n.misses}
 }
@@ -200,7 +203,7 @@ func (c *Coordinator) greeted(h Greeted) {
 		c.forsake(n, false)
 	}
 	n.link, n.process, n.session, n.capacity = h.Link, h.Process, h.Session, h.Capacity
-	n.accepting, n.draining = h.Accepting, h.Draining
+	n.accepting, n.draining, n.answers = h.Accepting, h.Draining, h.Answers
 	n.rtt, n.pings, n.misses, n.next, n.heard = h.RTT, nil, 0, c.now, c.now
 	if n.state != NodeActive {
 		c.become(n, NodeActive, "it has introduced itself")

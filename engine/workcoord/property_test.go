@@ -40,6 +40,9 @@ func (w *world) check(h Happening, a Action) {
 			w.Fatalf("%T%v assigns %v to %s, which is %s on stream %q, not %q", h, h, a.Work.Key, a.Node, n.state,
 				w.sessions[a.Node], a.Session)
 		}
+		if a.Work.Query && !n.answers {
+			w.Fatalf("%v is of a query, and was given to %s, which takes none", a.Work.Key, a.Node)
+		}
 		before := w.carried[a.Work.Key]
 		if a.Work.OnLoss == StayPut && before != "" && before != a.Node {
 			w.Fatalf("%v stays on %s and was given to %s too", a.Work.Key, before, a.Node)
@@ -117,7 +120,8 @@ func (w *world) greet(id string, held []Key) {
 		w.sessions[id] = s
 	}
 	// The capacity of a node does not change.
-	w.apply(Greeted{Node: id, Session: s, Link: id, Process: "p", Capacity: 10, Accepting: true, Held: held})
+	w.apply(Greeted{Node: id, Session: s, Link: id, Process: "p", Capacity: 10, Accepting: true, Held: held,
+		Answers: id != "c"})
 }
 
 func newWorld(t *rapid.T) *world {
@@ -189,15 +193,18 @@ func TestCoursesKeepTheInvariants(t *testing.T) {
 					w.apply(Ended{id, s, k})
 				}
 			},
-			"fetched":      func(t *rapid.T) { w.apply(Fetched{some(t), sum(t)}) },
-			"fetch failed": func(t *rapid.T) { w.apply(FetchFailed{some(t), sum(t), "503"}) },
+			"fetched": func(t *rapid.T) { w.apply(Fetched{some(t), sum(t)}) },
+			"fetch failed": func(t *rapid.T) {
+				w.apply(FetchFailed{some(t), sum(t), "503", rapid.Bool().Draw(t, "gone")})
+			},
+			"late": func(t *rapid.T) { w.apply(Late{some(t)}) },
 			"submit": func(t *rapid.T) {
 				var works []Work
 				for range rapid.IntRange(1, 4).Draw(t, "n") {
 					k := Key{Query: rapid.SampledFrom([]string{"q", "r"}).Draw(t, "query"), Work: fmt.Sprint(len(keys))}
 					keys = append(keys, k)
 					works = append(works, Work{Key: k, Weight: rapid.IntRange(0, 6).Draw(t, "weight"),
-						OnLoss: OnLoss(rapid.IntRange(0, 1).Draw(t, "loss"))})
+						OnLoss: OnLoss(rapid.IntRange(0, 1).Draw(t, "loss")), Query: rapid.Bool().Draw(t, "of a query")})
 					w.works[k] = works[len(works)-1]
 				}
 				w.apply(Submitted{works, rapid.Bool().Draw(t, "together")})

@@ -33,6 +33,8 @@ type Work struct {
 	Affinity string
 	// Only is the one node that can do it, where not every node can.
 	Only string
+	// Query: only nodes that take the work of queries can do it.
+	Query bool
 	// Weight is what it takes of a node's capacity.
 	Weight int
 	OnLoss OnLoss
@@ -46,7 +48,7 @@ func (w Work) affinity() string {
 }
 
 // may reports whether a node can do the work at all.
-func (w Work) may(n *node) bool { return w.Only == "" || w.Only == n.id }
+func (w Work) may(n *node) bool { return (w.Only == "" || w.Only == n.id) && (!w.Query || n.answers) }
 
 // WorkState is how far a work is.
 type WorkState string
@@ -82,6 +84,10 @@ type work struct {
 	until     time.Time // when it is lost without contact
 	// adopted: its node has not said yet that it holds it.
 	adopted bool
+	// also is the node that goes on with it although another one was given it, because it was late.
+	also *node
+	// avoid are nodes on which it has failed or was late: another one is better, where there is one.
+	avoid []*node
 }
 
 func (c *Coordinator) submitted(h Submitted) {
@@ -208,7 +214,10 @@ func (c *Coordinator) dispatch() {
 		if c.now.Before(w.notBefore) {
 			return false
 		}
-		best := c.best(w, func(n *node) bool { return n.fits(w.Weight) })
+		best := c.best(w, func(n *node) bool { return n.fits(w.Weight) && !slices.Contains(w.avoid, n) })
+		if best == nil && len(w.avoid) > 0 {
+			best = c.best(w, func(n *node) bool { return n.fits(w.Weight) })
+		}
 		if best == nil {
 			return false // until a node can take it
 		}
@@ -270,7 +279,30 @@ func (c *Coordinator) wait(w *work, notBefore time.Time) {
 // over ends a work; what it takes is free.
 func (c *Coordinator) over(w *work, s WorkState) {
 	w.free()
+	c.recall(w)
 	w.state, w.notBefore, w.until = s, time.Time{}, time.Time{}
+}
+
+// late gives a work to another node, too. The one that has it goes on.
+func (c *Coordinator) late(k Key) {
+	w := c.works[k]
+	if w == nil || w.OnLoss != DoAgain || w.state != WorkAssigned && w.state != WorkAccepted || w.also != nil {
+		return
+	}
+	n := w.node
+	if c.best(w, func(o *node) bool { return o != n && o.fits(w.Weight) && !slices.Contains(w.avoid, o) }) == nil {
+		return
+	}
+	c.wait(w, time.Time{})
+	w.also, w.avoid = n, append(w.avoid, n)
+}
+
+// recall ends a work on the node that was late with it.
+func (c *Coordinator) recall(w *work) {
+	if w.also != nil {
+		c.cancelOn(w.also, w)
+		w.also = nil
+	}
 }
 
 func (c *Coordinator) lose(w *work, why string) {
@@ -374,6 +406,10 @@ func (c *Coordinator) ready(h Ready) {
 		if w.node != nil && w.node != n {
 			c.cancelOn(w.node, w)
 		}
+		if w.also == n {
+			w.also = nil
+		}
+		c.recall(w)
 		w.free()
 		w.state, w.node, w.checksum, w.notBefore, w.until = WorkReady, n, h.Checksum, time.Time{}, time.Time{}
 		c.do(Fetch{n.id, w.Key, h.Checksum})
@@ -409,6 +445,11 @@ func (c *Coordinator) fetchFailed(h FetchFailed) {
 		c.do(GaveUp{w.Key, h.Reason})
 		return
 	}
+	if h.Gone && w.OnLoss == DoAgain {
+		c.cancelOn(w.node, w)
+		c.wait(w, time.Time{})
+		return
+	}
 	w.notBefore = c.now.Add(c.policy.pause(w.failures))
 	c.refetch = append(c.refetch, w)
 }
@@ -424,7 +465,13 @@ func (c *Coordinator) failed(h Failed) {
 		c.do(GaveUp{w.Key, h.Reason})
 		return
 	}
-	c.wait(w, c.now.Add(c.policy.pause(w.failures)))
+	notBefore := c.now.Add(c.policy.pause(w.failures))
+	if w.avoid = append(w.avoid, n); c.best(w, func(o *node) bool {
+		return o.fits(w.Weight) && !slices.Contains(w.avoid, o)
+	}) != nil {
+		notBefore = time.Time{} // it may be the node
+	}
+	c.wait(w, notBefore)
 }
 
 func (c *Coordinator) ended(h Ended) {

@@ -27,8 +27,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ToNode is a message from the server to a node. The numbers 9 and 10 are for the
-// work of queries: AssignWork and CancelWork.
+// ToNode is a message from the server to a node.
 type ToNode struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Message:
@@ -41,6 +40,8 @@ type ToNode struct {
 	//	*ToNode_Drain
 	//	*ToNode_Ping
 	//	*ToNode_WorkerAck
+	//	*ToNode_AssignWork
+	//	*ToNode_CancelWork
 	//	*ToNode_StatusAck
 	Message       isToNode_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
@@ -156,6 +157,24 @@ func (x *ToNode) GetWorkerAck() *WorkerAck {
 	return nil
 }
 
+func (x *ToNode) GetAssignWork() *AssignWork {
+	if x != nil {
+		if x, ok := x.Message.(*ToNode_AssignWork); ok {
+			return x.AssignWork
+		}
+	}
+	return nil
+}
+
+func (x *ToNode) GetCancelWork() *CancelWork {
+	if x != nil {
+		if x, ok := x.Message.(*ToNode_CancelWork); ok {
+			return x.CancelWork
+		}
+	}
+	return nil
+}
+
 func (x *ToNode) GetStatusAck() *StatusAck {
 	if x != nil {
 		if x, ok := x.Message.(*ToNode_StatusAck); ok {
@@ -201,6 +220,14 @@ type ToNode_WorkerAck struct {
 	WorkerAck *WorkerAck `protobuf:"bytes,8,opt,name=worker_ack,json=workerAck,proto3,oneof"`
 }
 
+type ToNode_AssignWork struct {
+	AssignWork *AssignWork `protobuf:"bytes,9,opt,name=assign_work,json=assignWork,proto3,oneof"`
+}
+
+type ToNode_CancelWork struct {
+	CancelWork *CancelWork `protobuf:"bytes,10,opt,name=cancel_work,json=cancelWork,proto3,oneof"`
+}
+
 type ToNode_StatusAck struct {
 	StatusAck *StatusAck `protobuf:"bytes,11,opt,name=status_ack,json=statusAck,proto3,oneof"`
 }
@@ -221,10 +248,13 @@ func (*ToNode_Ping) isToNode_Message() {}
 
 func (*ToNode_WorkerAck) isToNode_Message() {}
 
+func (*ToNode_AssignWork) isToNode_Message() {}
+
+func (*ToNode_CancelWork) isToNode_Message() {}
+
 func (*ToNode_StatusAck) isToNode_Message() {}
 
-// FromNode is a message from a node to the server. The numbers 11 to 13 are for the
-// work of queries: WorkAccepted, WorkRejected and WorkFailed.
+// FromNode is a message from a node to the server.
 type FromNode struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Message:
@@ -239,6 +269,10 @@ type FromNode struct {
 	//	*FromNode_WorkReady
 	//	*FromNode_Pong
 	//	*FromNode_PluginWanted
+	//	*FromNode_WorkAccepted
+	//	*FromNode_WorkRejected
+	//	*FromNode_WorkFailed
+	//	*FromNode_SegmentWanted
 	Message       isFromNode_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -371,6 +405,42 @@ func (x *FromNode) GetPluginWanted() *PluginWanted {
 	return nil
 }
 
+func (x *FromNode) GetWorkAccepted() *WorkAccepted {
+	if x != nil {
+		if x, ok := x.Message.(*FromNode_WorkAccepted); ok {
+			return x.WorkAccepted
+		}
+	}
+	return nil
+}
+
+func (x *FromNode) GetWorkRejected() *WorkRejected {
+	if x != nil {
+		if x, ok := x.Message.(*FromNode_WorkRejected); ok {
+			return x.WorkRejected
+		}
+	}
+	return nil
+}
+
+func (x *FromNode) GetWorkFailed() *WorkFailed {
+	if x != nil {
+		if x, ok := x.Message.(*FromNode_WorkFailed); ok {
+			return x.WorkFailed
+		}
+	}
+	return nil
+}
+
+func (x *FromNode) GetSegmentWanted() *SegmentWanted {
+	if x != nil {
+		if x, ok := x.Message.(*FromNode_SegmentWanted); ok {
+			return x.SegmentWanted
+		}
+	}
+	return nil
+}
+
 type isFromNode_Message interface {
 	isFromNode_Message()
 }
@@ -415,6 +485,22 @@ type FromNode_PluginWanted struct {
 	PluginWanted *PluginWanted `protobuf:"bytes,10,opt,name=plugin_wanted,json=pluginWanted,proto3,oneof"`
 }
 
+type FromNode_WorkAccepted struct {
+	WorkAccepted *WorkAccepted `protobuf:"bytes,11,opt,name=work_accepted,json=workAccepted,proto3,oneof"`
+}
+
+type FromNode_WorkRejected struct {
+	WorkRejected *WorkRejected `protobuf:"bytes,12,opt,name=work_rejected,json=workRejected,proto3,oneof"`
+}
+
+type FromNode_WorkFailed struct {
+	WorkFailed *WorkFailed `protobuf:"bytes,13,opt,name=work_failed,json=workFailed,proto3,oneof"`
+}
+
+type FromNode_SegmentWanted struct {
+	SegmentWanted *SegmentWanted `protobuf:"bytes,14,opt,name=segment_wanted,json=segmentWanted,proto3,oneof"`
+}
+
 func (*FromNode_Hello) isFromNode_Message() {}
 
 func (*FromNode_Status) isFromNode_Message() {}
@@ -434,6 +520,14 @@ func (*FromNode_WorkReady) isFromNode_Message() {}
 func (*FromNode_Pong) isFromNode_Message() {}
 
 func (*FromNode_PluginWanted) isFromNode_Message() {}
+
+func (*FromNode_WorkAccepted) isFromNode_Message() {}
+
+func (*FromNode_WorkRejected) isFromNode_Message() {}
+
+func (*FromNode_WorkFailed) isFromNode_Message() {}
+
+func (*FromNode_SegmentWanted) isFromNode_Message() {}
 
 // Open is the first message of a stream. A stream with an older session of the
 // same server process is refused.
@@ -1326,8 +1420,10 @@ type Hello struct {
 	Protocol int64          `protobuf:"varint,8,opt,name=protocol,proto3" json:"protocol,omitempty"`
 	// A node with very many parts says what it holds in several of these, numbered from 0: more of
 	// them follow. Each has all but the parts, which are in one of them.
-	Piece         int64 `protobuf:"varint,9,opt,name=piece,proto3" json:"piece,omitempty"`
-	More          bool  `protobuf:"varint,10,opt,name=more,proto3" json:"more,omitempty"`
+	Piece int64 `protobuf:"varint,9,opt,name=piece,proto3" json:"piece,omitempty"`
+	More  bool  `protobuf:"varint,10,opt,name=more,proto3" json:"more,omitempty"`
+	// It takes the work of queries; an older node does not say so, and takes none.
+	Queries       bool `protobuf:"varint,11,opt,name=queries,proto3" json:"queries,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1428,6 +1524,13 @@ func (x *Hello) GetPiece() int64 {
 func (x *Hello) GetMore() bool {
 	if x != nil {
 		return x.More
+	}
+	return false
+}
+
+func (x *Hello) GetQueries() bool {
+	if x != nil {
+		return x.Queries
 	}
 	return false
 }
@@ -3475,6 +3578,543 @@ func (x *Artifact) GetCreatedAt() *timestamppb.Timestamp {
 	return nil
 }
 
+// AssignWork gives a node a piece of the work of a query; it answers WorkAccepted or WorkRejected, and then WorkReady
+// or WorkFailed. The artifact of such a work has the kind "leaf"; its run is the query, its worker the leaf. When the
+// stream ends, so does the work.
+type AssignWork struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	QueryId string                 `protobuf:"bytes,1,opt,name=query_id,json=queryId,proto3" json:"query_id,omitempty"`
+	LeafId  string                 `protobuf:"bytes,2,opt,name=leaf_id,json=leafId,proto3" json:"leaf_id,omitempty"`
+	WorkId  string                 `protobuf:"bytes,3,opt,name=work_id,json=workId,proto3" json:"work_id,omitempty"`
+	Attempt int64                  `protobuf:"varint,4,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// What is to be evaluated, and over which segments.
+	TaskJson      []byte `protobuf:"bytes,5,opt,name=task_json,json=taskJson,proto3" json:"task_json,omitempty"`
+	SegmentsJson  []byte `protobuf:"bytes,6,opt,name=segments_json,json=segmentsJson,proto3" json:"segments_json,omitempty"`
+	Traceparent   string `protobuf:"bytes,7,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AssignWork) Reset() {
+	*x = AssignWork{}
+	mi := &file_control_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AssignWork) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AssignWork) ProtoMessage() {}
+
+func (x *AssignWork) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AssignWork.ProtoReflect.Descriptor instead.
+func (*AssignWork) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *AssignWork) GetQueryId() string {
+	if x != nil {
+		return x.QueryId
+	}
+	return ""
+}
+
+func (x *AssignWork) GetLeafId() string {
+	if x != nil {
+		return x.LeafId
+	}
+	return ""
+}
+
+func (x *AssignWork) GetWorkId() string {
+	if x != nil {
+		return x.WorkId
+	}
+	return ""
+}
+
+func (x *AssignWork) GetAttempt() int64 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *AssignWork) GetTaskJson() []byte {
+	if x != nil {
+		return x.TaskJson
+	}
+	return nil
+}
+
+func (x *AssignWork) GetSegmentsJson() []byte {
+	if x != nil {
+		return x.SegmentsJson
+	}
+	return nil
+}
+
+func (x *AssignWork) GetTraceparent() string {
+	if x != nil {
+		return x.Traceparent
+	}
+	return ""
+}
+
+// CancelWork ends a work, or lets go of its artifact.
+type CancelWork struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	QueryId       string                 `protobuf:"bytes,1,opt,name=query_id,json=queryId,proto3" json:"query_id,omitempty"`
+	LeafId        string                 `protobuf:"bytes,2,opt,name=leaf_id,json=leafId,proto3" json:"leaf_id,omitempty"`
+	WorkId        string                 `protobuf:"bytes,3,opt,name=work_id,json=workId,proto3" json:"work_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CancelWork) Reset() {
+	*x = CancelWork{}
+	mi := &file_control_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CancelWork) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CancelWork) ProtoMessage() {}
+
+func (x *CancelWork) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CancelWork.ProtoReflect.Descriptor instead.
+func (*CancelWork) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *CancelWork) GetQueryId() string {
+	if x != nil {
+		return x.QueryId
+	}
+	return ""
+}
+
+func (x *CancelWork) GetLeafId() string {
+	if x != nil {
+		return x.LeafId
+	}
+	return ""
+}
+
+func (x *CancelWork) GetWorkId() string {
+	if x != nil {
+		return x.WorkId
+	}
+	return ""
+}
+
+type WorkAccepted struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	QueryId       string                 `protobuf:"bytes,1,opt,name=query_id,json=queryId,proto3" json:"query_id,omitempty"`
+	LeafId        string                 `protobuf:"bytes,2,opt,name=leaf_id,json=leafId,proto3" json:"leaf_id,omitempty"`
+	WorkId        string                 `protobuf:"bytes,3,opt,name=work_id,json=workId,proto3" json:"work_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkAccepted) Reset() {
+	*x = WorkAccepted{}
+	mi := &file_control_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkAccepted) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkAccepted) ProtoMessage() {}
+
+func (x *WorkAccepted) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkAccepted.ProtoReflect.Descriptor instead.
+func (*WorkAccepted) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *WorkAccepted) GetQueryId() string {
+	if x != nil {
+		return x.QueryId
+	}
+	return ""
+}
+
+func (x *WorkAccepted) GetLeafId() string {
+	if x != nil {
+		return x.LeafId
+	}
+	return ""
+}
+
+func (x *WorkAccepted) GetWorkId() string {
+	if x != nil {
+		return x.WorkId
+	}
+	return ""
+}
+
+type WorkRejected struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	QueryId       string                 `protobuf:"bytes,1,opt,name=query_id,json=queryId,proto3" json:"query_id,omitempty"`
+	LeafId        string                 `protobuf:"bytes,2,opt,name=leaf_id,json=leafId,proto3" json:"leaf_id,omitempty"`
+	WorkId        string                 `protobuf:"bytes,3,opt,name=work_id,json=workId,proto3" json:"work_id,omitempty"`
+	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkRejected) Reset() {
+	*x = WorkRejected{}
+	mi := &file_control_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkRejected) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkRejected) ProtoMessage() {}
+
+func (x *WorkRejected) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkRejected.ProtoReflect.Descriptor instead.
+func (*WorkRejected) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *WorkRejected) GetQueryId() string {
+	if x != nil {
+		return x.QueryId
+	}
+	return ""
+}
+
+func (x *WorkRejected) GetLeafId() string {
+	if x != nil {
+		return x.LeafId
+	}
+	return ""
+}
+
+func (x *WorkRejected) GetWorkId() string {
+	if x != nil {
+		return x.WorkId
+	}
+	return ""
+}
+
+func (x *WorkRejected) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type WorkFailed struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	QueryId string                 `protobuf:"bytes,1,opt,name=query_id,json=queryId,proto3" json:"query_id,omitempty"`
+	LeafId  string                 `protobuf:"bytes,2,opt,name=leaf_id,json=leafId,proto3" json:"leaf_id,omitempty"`
+	WorkId  string                 `protobuf:"bytes,3,opt,name=work_id,json=workId,proto3" json:"work_id,omitempty"`
+	// Why, and whether it would fail on any node. The code is that of an error of the product, or of a query.
+	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	Code   string `protobuf:"bytes,5,opt,name=code,proto3" json:"code,omitempty"`
+	Final  bool   `protobuf:"varint,6,opt,name=final,proto3" json:"final,omitempty"`
+	// It answers CancelWork.
+	Cancelled     bool `protobuf:"varint,7,opt,name=cancelled,proto3" json:"cancelled,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkFailed) Reset() {
+	*x = WorkFailed{}
+	mi := &file_control_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkFailed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkFailed) ProtoMessage() {}
+
+func (x *WorkFailed) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkFailed.ProtoReflect.Descriptor instead.
+func (*WorkFailed) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *WorkFailed) GetQueryId() string {
+	if x != nil {
+		return x.QueryId
+	}
+	return ""
+}
+
+func (x *WorkFailed) GetLeafId() string {
+	if x != nil {
+		return x.LeafId
+	}
+	return ""
+}
+
+func (x *WorkFailed) GetWorkId() string {
+	if x != nil {
+		return x.WorkId
+	}
+	return ""
+}
+
+func (x *WorkFailed) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *WorkFailed) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *WorkFailed) GetFinal() bool {
+	if x != nil {
+		return x.Final
+	}
+	return false
+}
+
+func (x *WorkFailed) GetCancelled() bool {
+	if x != nil {
+		return x.Cancelled
+	}
+	return false
+}
+
+// SegmentWanted asks the server for PutSegment.
+type SegmentWanted struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Sha256        string                 `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SegmentWanted) Reset() {
+	*x = SegmentWanted{}
+	mi := &file_control_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SegmentWanted) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SegmentWanted) ProtoMessage() {}
+
+func (x *SegmentWanted) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SegmentWanted.ProtoReflect.Descriptor instead.
+func (*SegmentWanted) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *SegmentWanted) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *SegmentWanted) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SegmentWanted) GetSha256() string {
+	if x != nil {
+		return x.Sha256
+	}
+	return ""
+}
+
+type PutSegmentRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The hash and the size are told in the first request.
+	Sha256        string `protobuf:"bytes,1,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	SizeBytes     int64  `protobuf:"varint,2,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
+	Chunk         []byte `protobuf:"bytes,3,opt,name=chunk,proto3" json:"chunk,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutSegmentRequest) Reset() {
+	*x = PutSegmentRequest{}
+	mi := &file_control_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutSegmentRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutSegmentRequest) ProtoMessage() {}
+
+func (x *PutSegmentRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutSegmentRequest.ProtoReflect.Descriptor instead.
+func (*PutSegmentRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *PutSegmentRequest) GetSha256() string {
+	if x != nil {
+		return x.Sha256
+	}
+	return ""
+}
+
+func (x *PutSegmentRequest) GetSizeBytes() int64 {
+	if x != nil {
+		return x.SizeBytes
+	}
+	return 0
+}
+
+func (x *PutSegmentRequest) GetChunk() []byte {
+	if x != nil {
+		return x.Chunk
+	}
+	return nil
+}
+
+type PutSegmentResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutSegmentResponse) Reset() {
+	*x = PutSegmentResponse{}
+	mi := &file_control_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutSegmentResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutSegmentResponse) ProtoMessage() {}
+
+func (x *PutSegmentResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutSegmentResponse.ProtoReflect.Descriptor instead.
+func (*PutSegmentResponse) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{41}
+}
+
 type Pong struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Seq           int64                  `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
@@ -3485,7 +4125,7 @@ type Pong struct {
 
 func (x *Pong) Reset() {
 	*x = Pong{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3497,7 +4137,7 @@ func (x *Pong) String() string {
 func (*Pong) ProtoMessage() {}
 
 func (x *Pong) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3510,7 +4150,7 @@ func (x *Pong) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pong.ProtoReflect.Descriptor instead.
 func (*Pong) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Pong) GetSeq() int64 {
@@ -3537,7 +4177,7 @@ type PluginWanted struct {
 
 func (x *PluginWanted) Reset() {
 	*x = PluginWanted{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3549,7 +4189,7 @@ func (x *PluginWanted) String() string {
 func (*PluginWanted) ProtoMessage() {}
 
 func (x *PluginWanted) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3562,7 +4202,7 @@ func (x *PluginWanted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PluginWanted.ProtoReflect.Descriptor instead.
 func (*PluginWanted) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PluginWanted) GetSha256() string {
@@ -3583,7 +4223,7 @@ type PutPluginRequest struct {
 
 func (x *PutPluginRequest) Reset() {
 	*x = PutPluginRequest{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3595,7 +4235,7 @@ func (x *PutPluginRequest) String() string {
 func (*PutPluginRequest) ProtoMessage() {}
 
 func (x *PutPluginRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3608,7 +4248,7 @@ func (x *PutPluginRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutPluginRequest.ProtoReflect.Descriptor instead.
 func (*PutPluginRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PutPluginRequest) GetSha256() string {
@@ -3633,7 +4273,7 @@ type PutPluginResponse struct {
 
 func (x *PutPluginResponse) Reset() {
 	*x = PutPluginResponse{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3645,7 +4285,7 @@ func (x *PutPluginResponse) String() string {
 func (*PutPluginResponse) ProtoMessage() {}
 
 func (x *PutPluginResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3658,7 +4298,7 @@ func (x *PutPluginResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutPluginResponse.ProtoReflect.Descriptor instead.
 func (*PutPluginResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{45}
 }
 
 type RequestCertificateRequest struct {
@@ -3669,7 +4309,7 @@ type RequestCertificateRequest struct {
 
 func (x *RequestCertificateRequest) Reset() {
 	*x = RequestCertificateRequest{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3681,7 +4321,7 @@ func (x *RequestCertificateRequest) String() string {
 func (*RequestCertificateRequest) ProtoMessage() {}
 
 func (x *RequestCertificateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3694,7 +4334,7 @@ func (x *RequestCertificateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestCertificateRequest.ProtoReflect.Descriptor instead.
 func (*RequestCertificateRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{46}
 }
 
 type RequestCertificateResponse struct {
@@ -3710,7 +4350,7 @@ type RequestCertificateResponse struct {
 
 func (x *RequestCertificateResponse) Reset() {
 	*x = RequestCertificateResponse{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3722,7 +4362,7 @@ func (x *RequestCertificateResponse) String() string {
 func (*RequestCertificateResponse) ProtoMessage() {}
 
 func (x *RequestCertificateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3735,7 +4375,7 @@ func (x *RequestCertificateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestCertificateResponse.ProtoReflect.Descriptor instead.
 func (*RequestCertificateResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *RequestCertificateResponse) GetRequest() []byte {
@@ -3773,7 +4413,7 @@ type InstallCertificateRequest struct {
 
 func (x *InstallCertificateRequest) Reset() {
 	*x = InstallCertificateRequest{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3785,7 +4425,7 @@ func (x *InstallCertificateRequest) String() string {
 func (*InstallCertificateRequest) ProtoMessage() {}
 
 func (x *InstallCertificateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3798,7 +4438,7 @@ func (x *InstallCertificateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstallCertificateRequest.ProtoReflect.Descriptor instead.
 func (*InstallCertificateRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *InstallCertificateRequest) GetCertificate() []byte {
@@ -3837,7 +4477,7 @@ type InstallCertificateResponse struct {
 
 func (x *InstallCertificateResponse) Reset() {
 	*x = InstallCertificateResponse{}
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3849,7 +4489,7 @@ func (x *InstallCertificateResponse) String() string {
 func (*InstallCertificateResponse) ProtoMessage() {}
 
 func (x *InstallCertificateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3862,14 +4502,14 @@ func (x *InstallCertificateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstallCertificateResponse.ProtoReflect.Descriptor instead.
 func (*InstallCertificateResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{41}
+	return file_control_proto_rawDescGZIP(), []int{49}
 }
 
 var File_control_proto protoreflect.FileDescriptor
 
 const file_control_proto_rawDesc = "" +
 	"\n" +
-	"\rcontrol.proto\x12\x14loadstone.control.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc4\x04\n" +
+	"\rcontrol.proto\x12\x14loadstone.control.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc2\x05\n" +
 	"\x06ToNode\x120\n" +
 	"\x04open\x18\x01 \x01(\v2\x1a.loadstone.control.v1.OpenH\x00R\x04open\x12@\n" +
 	"\n" +
@@ -3880,12 +4520,15 @@ const file_control_proto_rawDesc = "" +
 	"\x05drain\x18\x06 \x01(\v2\x1b.loadstone.control.v1.DrainH\x00R\x05drain\x120\n" +
 	"\x04ping\x18\a \x01(\v2\x1a.loadstone.control.v1.PingH\x00R\x04ping\x12@\n" +
 	"\n" +
-	"worker_ack\x18\b \x01(\v2\x1f.loadstone.control.v1.WorkerAckH\x00R\tworkerAck\x12@\n" +
+	"worker_ack\x18\b \x01(\v2\x1f.loadstone.control.v1.WorkerAckH\x00R\tworkerAck\x12C\n" +
+	"\vassign_work\x18\t \x01(\v2 .loadstone.control.v1.AssignWorkH\x00R\n" +
+	"assignWork\x12C\n" +
+	"\vcancel_work\x18\n" +
+	" \x01(\v2 .loadstone.control.v1.CancelWorkH\x00R\n" +
+	"cancelWork\x12@\n" +
 	"\n" +
 	"status_ack\x18\v \x01(\v2\x1f.loadstone.control.v1.StatusAckH\x00R\tstatusAckB\t\n" +
-	"\amessageJ\x04\b\t\x10\n" +
-	"J\x04\b\n" +
-	"\x10\v\"\x8c\x05\n" +
+	"\amessage\"\xaf\a\n" +
 	"\bFromNode\x123\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1b.loadstone.control.v1.HelloH\x00R\x05hello\x126\n" +
 	"\x06status\x18\x02 \x01(\v2\x1c.loadstone.control.v1.StatusH\x00R\x06status\x12F\n" +
@@ -3898,8 +4541,13 @@ const file_control_proto_rawDesc = "" +
 	"work_ready\x18\b \x01(\v2\x1f.loadstone.control.v1.WorkReadyH\x00R\tworkReady\x120\n" +
 	"\x04pong\x18\t \x01(\v2\x1a.loadstone.control.v1.PongH\x00R\x04pong\x12I\n" +
 	"\rplugin_wanted\x18\n" +
-	" \x01(\v2\".loadstone.control.v1.PluginWantedH\x00R\fpluginWantedB\t\n" +
-	"\amessageJ\x04\b\v\x10\x0e\"\xb4\x01\n" +
+	" \x01(\v2\".loadstone.control.v1.PluginWantedH\x00R\fpluginWanted\x12I\n" +
+	"\rwork_accepted\x18\v \x01(\v2\".loadstone.control.v1.WorkAcceptedH\x00R\fworkAccepted\x12I\n" +
+	"\rwork_rejected\x18\f \x01(\v2\".loadstone.control.v1.WorkRejectedH\x00R\fworkRejected\x12C\n" +
+	"\vwork_failed\x18\r \x01(\v2 .loadstone.control.v1.WorkFailedH\x00R\n" +
+	"workFailed\x12L\n" +
+	"\x0esegment_wanted\x18\x0e \x01(\v2#.loadstone.control.v1.SegmentWantedH\x00R\rsegmentWantedB\t\n" +
+	"\amessage\"\xb4\x01\n" +
 	"\x04Open\x12%\n" +
 	"\x0eserver_version\x18\x01 \x01(\tR\rserverVersion\x12%\n" +
 	"\x0eserver_process\x18\x02 \x01(\tR\rserverProcess\x12\x18\n" +
@@ -3974,7 +4622,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04over\x18\x01 \x01(\bR\x04over\"H\n" +
 	"\x04Ping\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x03R\x03seq\x12.\n" +
-	"\x04sent\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04sent\"\xe1\x02\n" +
+	"\x04sent\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04sent\"\xfb\x02\n" +
 	"\x05Hello\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x18\n" +
@@ -3986,7 +4634,8 @@ const file_control_proto_rawDesc = "" +
 	"\bprotocol\x18\b \x01(\x03R\bprotocol\x12\x14\n" +
 	"\x05piece\x18\t \x01(\x03R\x05piece\x12\x12\n" +
 	"\x04more\x18\n" +
-	" \x01(\bR\x04more\"k\n" +
+	" \x01(\bR\x04more\x12\x18\n" +
+	"\aqueries\x18\v \x01(\bR\aqueries\"k\n" +
 	"\tAsidePart\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n" +
 	"\tworker_id\x18\x02 \x01(\tR\bworkerId\x12\x12\n" +
@@ -4210,7 +4859,49 @@ const file_control_proto_rawDesc = "" +
 	"\x06max_ts\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\x05maxTs\x124\n" +
 	"\x16parquet_schema_version\x18\f \x01(\x03R\x14parquetSchemaVersion\x129\n" +
 	"\n" +
-	"created_at\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\"H\n" +
+	"created_at\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\"\xd7\x01\n" +
+	"\n" +
+	"AssignWork\x12\x19\n" +
+	"\bquery_id\x18\x01 \x01(\tR\aqueryId\x12\x17\n" +
+	"\aleaf_id\x18\x02 \x01(\tR\x06leafId\x12\x17\n" +
+	"\awork_id\x18\x03 \x01(\tR\x06workId\x12\x18\n" +
+	"\aattempt\x18\x04 \x01(\x03R\aattempt\x12\x1b\n" +
+	"\ttask_json\x18\x05 \x01(\fR\btaskJson\x12#\n" +
+	"\rsegments_json\x18\x06 \x01(\fR\fsegmentsJson\x12 \n" +
+	"\vtraceparent\x18\a \x01(\tR\vtraceparent\"Y\n" +
+	"\n" +
+	"CancelWork\x12\x19\n" +
+	"\bquery_id\x18\x01 \x01(\tR\aqueryId\x12\x17\n" +
+	"\aleaf_id\x18\x02 \x01(\tR\x06leafId\x12\x17\n" +
+	"\awork_id\x18\x03 \x01(\tR\x06workId\"[\n" +
+	"\fWorkAccepted\x12\x19\n" +
+	"\bquery_id\x18\x01 \x01(\tR\aqueryId\x12\x17\n" +
+	"\aleaf_id\x18\x02 \x01(\tR\x06leafId\x12\x17\n" +
+	"\awork_id\x18\x03 \x01(\tR\x06workId\"s\n" +
+	"\fWorkRejected\x12\x19\n" +
+	"\bquery_id\x18\x01 \x01(\tR\aqueryId\x12\x17\n" +
+	"\aleaf_id\x18\x02 \x01(\tR\x06leafId\x12\x17\n" +
+	"\awork_id\x18\x03 \x01(\tR\x06workId\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xb9\x01\n" +
+	"\n" +
+	"WorkFailed\x12\x19\n" +
+	"\bquery_id\x18\x01 \x01(\tR\aqueryId\x12\x17\n" +
+	"\aleaf_id\x18\x02 \x01(\tR\x06leafId\x12\x17\n" +
+	"\awork_id\x18\x03 \x01(\tR\x06workId\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x12\n" +
+	"\x04code\x18\x05 \x01(\tR\x04code\x12\x14\n" +
+	"\x05final\x18\x06 \x01(\bR\x05final\x12\x1c\n" +
+	"\tcancelled\x18\a \x01(\bR\tcancelled\"R\n" +
+	"\rSegmentWanted\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
+	"\x06sha256\x18\x03 \x01(\tR\x06sha256\"`\n" +
+	"\x11PutSegmentRequest\x12\x16\n" +
+	"\x06sha256\x18\x01 \x01(\tR\x06sha256\x12\x1d\n" +
+	"\n" +
+	"size_bytes\x18\x02 \x01(\x03R\tsizeBytes\x12\x14\n" +
+	"\x05chunk\x18\x03 \x01(\fR\x05chunk\"\x14\n" +
+	"\x12PutSegmentResponse\"H\n" +
 	"\x04Pong\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x03R\x03seq\x12.\n" +
 	"\x04sent\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04sent\"&\n" +
@@ -4230,10 +4921,12 @@ const file_control_proto_rawDesc = "" +
 	"\tauthority\x18\x02 \x01(\fR\tauthority\x12\x18\n" +
 	"\arefusal\x18\x03 \x01(\tR\arefusal\x12\x12\n" +
 	"\x04hint\x18\x04 \x01(\tR\x04hint\"\x1c\n" +
-	"\x1aInstallCertificateResponse2\xac\x03\n" +
+	"\x1aInstallCertificateResponse2\x8f\x04\n" +
 	"\vNodeService\x12K\n" +
 	"\aControl\x12\x1c.loadstone.control.v1.ToNode\x1a\x1e.loadstone.control.v1.FromNode(\x010\x01\x12^\n" +
-	"\tPutPlugin\x12&.loadstone.control.v1.PutPluginRequest\x1a'.loadstone.control.v1.PutPluginResponse(\x01\x12w\n" +
+	"\tPutPlugin\x12&.loadstone.control.v1.PutPluginRequest\x1a'.loadstone.control.v1.PutPluginResponse(\x01\x12a\n" +
+	"\n" +
+	"PutSegment\x12'.loadstone.control.v1.PutSegmentRequest\x1a(.loadstone.control.v1.PutSegmentResponse(\x01\x12w\n" +
 	"\x12RequestCertificate\x12/.loadstone.control.v1.RequestCertificateRequest\x1a0.loadstone.control.v1.RequestCertificateResponse\x12w\n" +
 	"\x12InstallCertificate\x12/.loadstone.control.v1.InstallCertificateRequest\x1a0.loadstone.control.v1.InstallCertificateResponseB<Z:github.com/loadstone-db/loadstone/engine/control/controlpbb\x06proto3"
 
@@ -4249,7 +4942,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
 var file_control_proto_goTypes = []any{
 	(*ToNode)(nil),                     // 0: loadstone.control.v1.ToNode
 	(*FromNode)(nil),                   // 1: loadstone.control.v1.FromNode
@@ -4285,20 +4978,28 @@ var file_control_proto_goTypes = []any{
 	(*Log)(nil),                        // 31: loadstone.control.v1.Log
 	(*WorkReady)(nil),                  // 32: loadstone.control.v1.WorkReady
 	(*Artifact)(nil),                   // 33: loadstone.control.v1.Artifact
-	(*Pong)(nil),                       // 34: loadstone.control.v1.Pong
-	(*PluginWanted)(nil),               // 35: loadstone.control.v1.PluginWanted
-	(*PutPluginRequest)(nil),           // 36: loadstone.control.v1.PutPluginRequest
-	(*PutPluginResponse)(nil),          // 37: loadstone.control.v1.PutPluginResponse
-	(*RequestCertificateRequest)(nil),  // 38: loadstone.control.v1.RequestCertificateRequest
-	(*RequestCertificateResponse)(nil), // 39: loadstone.control.v1.RequestCertificateResponse
-	(*InstallCertificateRequest)(nil),  // 40: loadstone.control.v1.InstallCertificateRequest
-	(*InstallCertificateResponse)(nil), // 41: loadstone.control.v1.InstallCertificateResponse
-	nil,                                // 42: loadstone.control.v1.RunState.TargetsEntry
-	nil,                                // 43: loadstone.control.v1.Snapshot.ByKindEntry
-	nil,                                // 44: loadstone.control.v1.Snapshot.ErrorsByClassEntry
-	nil,                                // 45: loadstone.control.v1.Snapshot.TickByKindEntry
-	nil,                                // 46: loadstone.control.v1.Snapshot.KindLatencyEntry
-	(*timestamppb.Timestamp)(nil),      // 47: google.protobuf.Timestamp
+	(*AssignWork)(nil),                 // 34: loadstone.control.v1.AssignWork
+	(*CancelWork)(nil),                 // 35: loadstone.control.v1.CancelWork
+	(*WorkAccepted)(nil),               // 36: loadstone.control.v1.WorkAccepted
+	(*WorkRejected)(nil),               // 37: loadstone.control.v1.WorkRejected
+	(*WorkFailed)(nil),                 // 38: loadstone.control.v1.WorkFailed
+	(*SegmentWanted)(nil),              // 39: loadstone.control.v1.SegmentWanted
+	(*PutSegmentRequest)(nil),          // 40: loadstone.control.v1.PutSegmentRequest
+	(*PutSegmentResponse)(nil),         // 41: loadstone.control.v1.PutSegmentResponse
+	(*Pong)(nil),                       // 42: loadstone.control.v1.Pong
+	(*PluginWanted)(nil),               // 43: loadstone.control.v1.PluginWanted
+	(*PutPluginRequest)(nil),           // 44: loadstone.control.v1.PutPluginRequest
+	(*PutPluginResponse)(nil),          // 45: loadstone.control.v1.PutPluginResponse
+	(*RequestCertificateRequest)(nil),  // 46: loadstone.control.v1.RequestCertificateRequest
+	(*RequestCertificateResponse)(nil), // 47: loadstone.control.v1.RequestCertificateResponse
+	(*InstallCertificateRequest)(nil),  // 48: loadstone.control.v1.InstallCertificateRequest
+	(*InstallCertificateResponse)(nil), // 49: loadstone.control.v1.InstallCertificateResponse
+	nil,                                // 50: loadstone.control.v1.RunState.TargetsEntry
+	nil,                                // 51: loadstone.control.v1.Snapshot.ByKindEntry
+	nil,                                // 52: loadstone.control.v1.Snapshot.ErrorsByClassEntry
+	nil,                                // 53: loadstone.control.v1.Snapshot.TickByKindEntry
+	nil,                                // 54: loadstone.control.v1.Snapshot.KindLatencyEntry
+	(*timestamppb.Timestamp)(nil),      // 55: google.protobuf.Timestamp
 }
 var file_control_proto_depIdxs = []int32{
 	2,  // 0: loadstone.control.v1.ToNode.open:type_name -> loadstone.control.v1.Open
@@ -4309,76 +5010,84 @@ var file_control_proto_depIdxs = []int32{
 	12, // 5: loadstone.control.v1.ToNode.drain:type_name -> loadstone.control.v1.Drain
 	13, // 6: loadstone.control.v1.ToNode.ping:type_name -> loadstone.control.v1.Ping
 	9,  // 7: loadstone.control.v1.ToNode.worker_ack:type_name -> loadstone.control.v1.WorkerAck
-	10, // 8: loadstone.control.v1.ToNode.status_ack:type_name -> loadstone.control.v1.StatusAck
-	14, // 9: loadstone.control.v1.FromNode.hello:type_name -> loadstone.control.v1.Hello
-	16, // 10: loadstone.control.v1.FromNode.status:type_name -> loadstone.control.v1.Status
-	18, // 11: loadstone.control.v1.FromNode.run_accepted:type_name -> loadstone.control.v1.RunAccepted
-	19, // 12: loadstone.control.v1.FromNode.run_rejected:type_name -> loadstone.control.v1.RunRejected
-	25, // 13: loadstone.control.v1.FromNode.worker_state:type_name -> loadstone.control.v1.WorkerState
-	30, // 14: loadstone.control.v1.FromNode.snapshot:type_name -> loadstone.control.v1.Snapshot
-	31, // 15: loadstone.control.v1.FromNode.log:type_name -> loadstone.control.v1.Log
-	32, // 16: loadstone.control.v1.FromNode.work_ready:type_name -> loadstone.control.v1.WorkReady
-	34, // 17: loadstone.control.v1.FromNode.pong:type_name -> loadstone.control.v1.Pong
-	35, // 18: loadstone.control.v1.FromNode.plugin_wanted:type_name -> loadstone.control.v1.PluginWanted
-	42, // 19: loadstone.control.v1.RunState.targets:type_name -> loadstone.control.v1.RunState.TargetsEntry
-	7,  // 20: loadstone.control.v1.RunState.step:type_name -> loadstone.control.v1.Step
-	47, // 21: loadstone.control.v1.RunState.start_at:type_name -> google.protobuf.Timestamp
-	11, // 22: loadstone.control.v1.StatusAck.runs:type_name -> loadstone.control.v1.OwnedRun
-	47, // 23: loadstone.control.v1.StatusAck.received:type_name -> google.protobuf.Timestamp
-	47, // 24: loadstone.control.v1.StatusAck.sent:type_name -> google.protobuf.Timestamp
-	47, // 25: loadstone.control.v1.Ping.sent:type_name -> google.protobuf.Timestamp
-	25, // 26: loadstone.control.v1.Hello.workers:type_name -> loadstone.control.v1.WorkerState
-	32, // 27: loadstone.control.v1.Hello.parts:type_name -> loadstone.control.v1.WorkReady
-	15, // 28: loadstone.control.v1.Hello.aside:type_name -> loadstone.control.v1.AsidePart
-	17, // 29: loadstone.control.v1.Status.resources:type_name -> loadstone.control.v1.Resources
-	47, // 30: loadstone.control.v1.Status.at:type_name -> google.protobuf.Timestamp
-	20, // 31: loadstone.control.v1.RunRejected.error:type_name -> loadstone.control.v1.Error
-	21, // 32: loadstone.control.v1.Error.fields:type_name -> loadstone.control.v1.FieldError
-	23, // 33: loadstone.control.v1.Totals.dropped_by_reason:type_name -> loadstone.control.v1.Drops
-	24, // 34: loadstone.control.v1.Totals.connections:type_name -> loadstone.control.v1.ConnectionFigures
-	20, // 35: loadstone.control.v1.WorkerState.error:type_name -> loadstone.control.v1.Error
-	22, // 36: loadstone.control.v1.WorkerState.totals:type_name -> loadstone.control.v1.Totals
-	47, // 37: loadstone.control.v1.WorkerState.at:type_name -> google.protobuf.Timestamp
-	47, // 38: loadstone.control.v1.WorkerState.began_at:type_name -> google.protobuf.Timestamp
-	47, // 39: loadstone.control.v1.WorkerState.measures_since:type_name -> google.protobuf.Timestamp
-	47, // 40: loadstone.control.v1.Snapshot.timestamp:type_name -> google.protobuf.Timestamp
-	43, // 41: loadstone.control.v1.Snapshot.by_kind:type_name -> loadstone.control.v1.Snapshot.ByKindEntry
-	44, // 42: loadstone.control.v1.Snapshot.errors_by_class:type_name -> loadstone.control.v1.Snapshot.ErrorsByClassEntry
-	45, // 43: loadstone.control.v1.Snapshot.tick_by_kind:type_name -> loadstone.control.v1.Snapshot.TickByKindEntry
-	26, // 44: loadstone.control.v1.Snapshot.tick_latency:type_name -> loadstone.control.v1.Histogram
-	26, // 45: loadstone.control.v1.Snapshot.phase_latency:type_name -> loadstone.control.v1.Histogram
-	46, // 46: loadstone.control.v1.Snapshot.kind_latency:type_name -> loadstone.control.v1.Snapshot.KindLatencyEntry
-	26, // 47: loadstone.control.v1.Snapshot.tick_service:type_name -> loadstone.control.v1.Histogram
-	26, // 48: loadstone.control.v1.Snapshot.phase_service:type_name -> loadstone.control.v1.Histogram
-	26, // 49: loadstone.control.v1.Snapshot.tick_lag:type_name -> loadstone.control.v1.Histogram
-	28, // 50: loadstone.control.v1.Snapshot.tick_split:type_name -> loadstone.control.v1.LatencySplit
-	24, // 51: loadstone.control.v1.Snapshot.connections:type_name -> loadstone.control.v1.ConnectionFigures
-	17, // 52: loadstone.control.v1.Snapshot.resources:type_name -> loadstone.control.v1.Resources
-	29, // 53: loadstone.control.v1.Snapshot.last_errors:type_name -> loadstone.control.v1.ExecutionError
-	47, // 54: loadstone.control.v1.Log.timestamp:type_name -> google.protobuf.Timestamp
-	33, // 55: loadstone.control.v1.WorkReady.artifact:type_name -> loadstone.control.v1.Artifact
-	22, // 56: loadstone.control.v1.WorkReady.totals:type_name -> loadstone.control.v1.Totals
-	47, // 57: loadstone.control.v1.Artifact.min_ts:type_name -> google.protobuf.Timestamp
-	47, // 58: loadstone.control.v1.Artifact.max_ts:type_name -> google.protobuf.Timestamp
-	47, // 59: loadstone.control.v1.Artifact.created_at:type_name -> google.protobuf.Timestamp
-	47, // 60: loadstone.control.v1.Pong.sent:type_name -> google.protobuf.Timestamp
-	6,  // 61: loadstone.control.v1.RunState.TargetsEntry.value:type_name -> loadstone.control.v1.WorkerTarget
-	27, // 62: loadstone.control.v1.Snapshot.ByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
-	27, // 63: loadstone.control.v1.Snapshot.TickByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
-	26, // 64: loadstone.control.v1.Snapshot.KindLatencyEntry.value:type_name -> loadstone.control.v1.Histogram
-	0,  // 65: loadstone.control.v1.NodeService.Control:input_type -> loadstone.control.v1.ToNode
-	36, // 66: loadstone.control.v1.NodeService.PutPlugin:input_type -> loadstone.control.v1.PutPluginRequest
-	38, // 67: loadstone.control.v1.NodeService.RequestCertificate:input_type -> loadstone.control.v1.RequestCertificateRequest
-	40, // 68: loadstone.control.v1.NodeService.InstallCertificate:input_type -> loadstone.control.v1.InstallCertificateRequest
-	1,  // 69: loadstone.control.v1.NodeService.Control:output_type -> loadstone.control.v1.FromNode
-	37, // 70: loadstone.control.v1.NodeService.PutPlugin:output_type -> loadstone.control.v1.PutPluginResponse
-	39, // 71: loadstone.control.v1.NodeService.RequestCertificate:output_type -> loadstone.control.v1.RequestCertificateResponse
-	41, // 72: loadstone.control.v1.NodeService.InstallCertificate:output_type -> loadstone.control.v1.InstallCertificateResponse
-	69, // [69:73] is the sub-list for method output_type
-	65, // [65:69] is the sub-list for method input_type
-	65, // [65:65] is the sub-list for extension type_name
-	65, // [65:65] is the sub-list for extension extendee
-	0,  // [0:65] is the sub-list for field type_name
+	34, // 8: loadstone.control.v1.ToNode.assign_work:type_name -> loadstone.control.v1.AssignWork
+	35, // 9: loadstone.control.v1.ToNode.cancel_work:type_name -> loadstone.control.v1.CancelWork
+	10, // 10: loadstone.control.v1.ToNode.status_ack:type_name -> loadstone.control.v1.StatusAck
+	14, // 11: loadstone.control.v1.FromNode.hello:type_name -> loadstone.control.v1.Hello
+	16, // 12: loadstone.control.v1.FromNode.status:type_name -> loadstone.control.v1.Status
+	18, // 13: loadstone.control.v1.FromNode.run_accepted:type_name -> loadstone.control.v1.RunAccepted
+	19, // 14: loadstone.control.v1.FromNode.run_rejected:type_name -> loadstone.control.v1.RunRejected
+	25, // 15: loadstone.control.v1.FromNode.worker_state:type_name -> loadstone.control.v1.WorkerState
+	30, // 16: loadstone.control.v1.FromNode.snapshot:type_name -> loadstone.control.v1.Snapshot
+	31, // 17: loadstone.control.v1.FromNode.log:type_name -> loadstone.control.v1.Log
+	32, // 18: loadstone.control.v1.FromNode.work_ready:type_name -> loadstone.control.v1.WorkReady
+	42, // 19: loadstone.control.v1.FromNode.pong:type_name -> loadstone.control.v1.Pong
+	43, // 20: loadstone.control.v1.FromNode.plugin_wanted:type_name -> loadstone.control.v1.PluginWanted
+	36, // 21: loadstone.control.v1.FromNode.work_accepted:type_name -> loadstone.control.v1.WorkAccepted
+	37, // 22: loadstone.control.v1.FromNode.work_rejected:type_name -> loadstone.control.v1.WorkRejected
+	38, // 23: loadstone.control.v1.FromNode.work_failed:type_name -> loadstone.control.v1.WorkFailed
+	39, // 24: loadstone.control.v1.FromNode.segment_wanted:type_name -> loadstone.control.v1.SegmentWanted
+	50, // 25: loadstone.control.v1.RunState.targets:type_name -> loadstone.control.v1.RunState.TargetsEntry
+	7,  // 26: loadstone.control.v1.RunState.step:type_name -> loadstone.control.v1.Step
+	55, // 27: loadstone.control.v1.RunState.start_at:type_name -> google.protobuf.Timestamp
+	11, // 28: loadstone.control.v1.StatusAck.runs:type_name -> loadstone.control.v1.OwnedRun
+	55, // 29: loadstone.control.v1.StatusAck.received:type_name -> google.protobuf.Timestamp
+	55, // 30: loadstone.control.v1.StatusAck.sent:type_name -> google.protobuf.Timestamp
+	55, // 31: loadstone.control.v1.Ping.sent:type_name -> google.protobuf.Timestamp
+	25, // 32: loadstone.control.v1.Hello.workers:type_name -> loadstone.control.v1.WorkerState
+	32, // 33: loadstone.control.v1.Hello.parts:type_name -> loadstone.control.v1.WorkReady
+	15, // 34: loadstone.control.v1.Hello.aside:type_name -> loadstone.control.v1.AsidePart
+	17, // 35: loadstone.control.v1.Status.resources:type_name -> loadstone.control.v1.Resources
+	55, // 36: loadstone.control.v1.Status.at:type_name -> google.protobuf.Timestamp
+	20, // 37: loadstone.control.v1.RunRejected.error:type_name -> loadstone.control.v1.Error
+	21, // 38: loadstone.control.v1.Error.fields:type_name -> loadstone.control.v1.FieldError
+	23, // 39: loadstone.control.v1.Totals.dropped_by_reason:type_name -> loadstone.control.v1.Drops
+	24, // 40: loadstone.control.v1.Totals.connections:type_name -> loadstone.control.v1.ConnectionFigures
+	20, // 41: loadstone.control.v1.WorkerState.error:type_name -> loadstone.control.v1.Error
+	22, // 42: loadstone.control.v1.WorkerState.totals:type_name -> loadstone.control.v1.Totals
+	55, // 43: loadstone.control.v1.WorkerState.at:type_name -> google.protobuf.Timestamp
+	55, // 44: loadstone.control.v1.WorkerState.began_at:type_name -> google.protobuf.Timestamp
+	55, // 45: loadstone.control.v1.WorkerState.measures_since:type_name -> google.protobuf.Timestamp
+	55, // 46: loadstone.control.v1.Snapshot.timestamp:type_name -> google.protobuf.Timestamp
+	51, // 47: loadstone.control.v1.Snapshot.by_kind:type_name -> loadstone.control.v1.Snapshot.ByKindEntry
+	52, // 48: loadstone.control.v1.Snapshot.errors_by_class:type_name -> loadstone.control.v1.Snapshot.ErrorsByClassEntry
+	53, // 49: loadstone.control.v1.Snapshot.tick_by_kind:type_name -> loadstone.control.v1.Snapshot.TickByKindEntry
+	26, // 50: loadstone.control.v1.Snapshot.tick_latency:type_name -> loadstone.control.v1.Histogram
+	26, // 51: loadstone.control.v1.Snapshot.phase_latency:type_name -> loadstone.control.v1.Histogram
+	54, // 52: loadstone.control.v1.Snapshot.kind_latency:type_name -> loadstone.control.v1.Snapshot.KindLatencyEntry
+	26, // 53: loadstone.control.v1.Snapshot.tick_service:type_name -> loadstone.control.v1.Histogram
+	26, // 54: loadstone.control.v1.Snapshot.phase_service:type_name -> loadstone.control.v1.Histogram
+	26, // 55: loadstone.control.v1.Snapshot.tick_lag:type_name -> loadstone.control.v1.Histogram
+	28, // 56: loadstone.control.v1.Snapshot.tick_split:type_name -> loadstone.control.v1.LatencySplit
+	24, // 57: loadstone.control.v1.Snapshot.connections:type_name -> loadstone.control.v1.ConnectionFigures
+	17, // 58: loadstone.control.v1.Snapshot.resources:type_name -> loadstone.control.v1.Resources
+	29, // 59: loadstone.control.v1.Snapshot.last_errors:type_name -> loadstone.control.v1.ExecutionError
+	55, // 60: loadstone.control.v1.Log.timestamp:type_name -> google.protobuf.Timestamp
+	33, // 61: loadstone.control.v1.WorkReady.artifact:type_name -> loadstone.control.v1.Artifact
+	22, // 62: loadstone.control.v1.WorkReady.totals:type_name -> loadstone.control.v1.Totals
+	55, // 63: loadstone.control.v1.Artifact.min_ts:type_name -> google.protobuf.Timestamp
+	55, // 64: loadstone.control.v1.Artifact.max_ts:type_name -> google.protobuf.Timestamp
+	55, // 65: loadstone.control.v1.Artifact.created_at:type_name -> google.protobuf.Timestamp
+	55, // 66: loadstone.control.v1.Pong.sent:type_name -> google.protobuf.Timestamp
+	6,  // 67: loadstone.control.v1.RunState.TargetsEntry.value:type_name -> loadstone.control.v1.WorkerTarget
+	27, // 68: loadstone.control.v1.Snapshot.ByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
+	27, // 69: loadstone.control.v1.Snapshot.TickByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
+	26, // 70: loadstone.control.v1.Snapshot.KindLatencyEntry.value:type_name -> loadstone.control.v1.Histogram
+	0,  // 71: loadstone.control.v1.NodeService.Control:input_type -> loadstone.control.v1.ToNode
+	44, // 72: loadstone.control.v1.NodeService.PutPlugin:input_type -> loadstone.control.v1.PutPluginRequest
+	40, // 73: loadstone.control.v1.NodeService.PutSegment:input_type -> loadstone.control.v1.PutSegmentRequest
+	46, // 74: loadstone.control.v1.NodeService.RequestCertificate:input_type -> loadstone.control.v1.RequestCertificateRequest
+	48, // 75: loadstone.control.v1.NodeService.InstallCertificate:input_type -> loadstone.control.v1.InstallCertificateRequest
+	1,  // 76: loadstone.control.v1.NodeService.Control:output_type -> loadstone.control.v1.FromNode
+	45, // 77: loadstone.control.v1.NodeService.PutPlugin:output_type -> loadstone.control.v1.PutPluginResponse
+	41, // 78: loadstone.control.v1.NodeService.PutSegment:output_type -> loadstone.control.v1.PutSegmentResponse
+	47, // 79: loadstone.control.v1.NodeService.RequestCertificate:output_type -> loadstone.control.v1.RequestCertificateResponse
+	49, // 80: loadstone.control.v1.NodeService.InstallCertificate:output_type -> loadstone.control.v1.InstallCertificateResponse
+	76, // [76:81] is the sub-list for method output_type
+	71, // [71:76] is the sub-list for method input_type
+	71, // [71:71] is the sub-list for extension type_name
+	71, // [71:71] is the sub-list for extension extendee
+	0,  // [0:71] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -4395,6 +5104,8 @@ func file_control_proto_init() {
 		(*ToNode_Drain)(nil),
 		(*ToNode_Ping)(nil),
 		(*ToNode_WorkerAck)(nil),
+		(*ToNode_AssignWork)(nil),
+		(*ToNode_CancelWork)(nil),
 		(*ToNode_StatusAck)(nil),
 	}
 	file_control_proto_msgTypes[1].OneofWrappers = []any{
@@ -4408,6 +5119,10 @@ func file_control_proto_init() {
 		(*FromNode_WorkReady)(nil),
 		(*FromNode_Pong)(nil),
 		(*FromNode_PluginWanted)(nil),
+		(*FromNode_WorkAccepted)(nil),
+		(*FromNode_WorkRejected)(nil),
+		(*FromNode_WorkFailed)(nil),
+		(*FromNode_SegmentWanted)(nil),
 	}
 	file_control_proto_msgTypes[6].OneofWrappers = []any{}
 	file_control_proto_msgTypes[30].OneofWrappers = []any{}
@@ -4417,7 +5132,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   47,
+			NumMessages:   55,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

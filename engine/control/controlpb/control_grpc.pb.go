@@ -26,6 +26,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	NodeService_Control_FullMethodName            = "/loadstone.control.v1.NodeService/Control"
 	NodeService_PutPlugin_FullMethodName          = "/loadstone.control.v1.NodeService/PutPlugin"
+	NodeService_PutSegment_FullMethodName         = "/loadstone.control.v1.NodeService/PutSegment"
 	NodeService_RequestCertificate_FullMethodName = "/loadstone.control.v1.NodeService/RequestCertificate"
 	NodeService_InstallCertificate_FullMethodName = "/loadstone.control.v1.NodeService/InstallCertificate"
 )
@@ -40,6 +41,8 @@ type NodeServiceClient interface {
 	Control(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ToNode, FromNode], error)
 	// PutPlugin gives the node a module that a run worker of it asked for by its hash.
 	PutPlugin(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutPluginRequest, PutPluginResponse], error)
+	// PutSegment gives the node a segment that work of a query asked for by its hash.
+	PutSegment(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutSegmentRequest, PutSegmentResponse], error)
 	// RequestCertificate asks the node for its request for a certificate. A node that
 	// joins answers servers of its token's authority only, and proves its token by it.
 	RequestCertificate(ctx context.Context, in *RequestCertificateRequest, opts ...grpc.CallOption) (*RequestCertificateResponse, error)
@@ -81,6 +84,19 @@ func (c *nodeServiceClient) PutPlugin(ctx context.Context, opts ...grpc.CallOpti
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type NodeService_PutPluginClient = grpc.ClientStreamingClient[PutPluginRequest, PutPluginResponse]
 
+func (c *nodeServiceClient) PutSegment(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutSegmentRequest, PutSegmentResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &NodeService_ServiceDesc.Streams[2], NodeService_PutSegment_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[PutSegmentRequest, PutSegmentResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type NodeService_PutSegmentClient = grpc.ClientStreamingClient[PutSegmentRequest, PutSegmentResponse]
+
 func (c *nodeServiceClient) RequestCertificate(ctx context.Context, in *RequestCertificateRequest, opts ...grpc.CallOption) (*RequestCertificateResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(RequestCertificateResponse)
@@ -111,6 +127,8 @@ type NodeServiceServer interface {
 	Control(grpc.BidiStreamingServer[ToNode, FromNode]) error
 	// PutPlugin gives the node a module that a run worker of it asked for by its hash.
 	PutPlugin(grpc.ClientStreamingServer[PutPluginRequest, PutPluginResponse]) error
+	// PutSegment gives the node a segment that work of a query asked for by its hash.
+	PutSegment(grpc.ClientStreamingServer[PutSegmentRequest, PutSegmentResponse]) error
 	// RequestCertificate asks the node for its request for a certificate. A node that
 	// joins answers servers of its token's authority only, and proves its token by it.
 	RequestCertificate(context.Context, *RequestCertificateRequest) (*RequestCertificateResponse, error)
@@ -131,6 +149,9 @@ func (UnimplementedNodeServiceServer) Control(grpc.BidiStreamingServer[ToNode, F
 }
 func (UnimplementedNodeServiceServer) PutPlugin(grpc.ClientStreamingServer[PutPluginRequest, PutPluginResponse]) error {
 	return status.Error(codes.Unimplemented, "method PutPlugin not implemented")
+}
+func (UnimplementedNodeServiceServer) PutSegment(grpc.ClientStreamingServer[PutSegmentRequest, PutSegmentResponse]) error {
+	return status.Error(codes.Unimplemented, "method PutSegment not implemented")
 }
 func (UnimplementedNodeServiceServer) RequestCertificate(context.Context, *RequestCertificateRequest) (*RequestCertificateResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RequestCertificate not implemented")
@@ -172,6 +193,13 @@ func _NodeService_PutPlugin_Handler(srv interface{}, stream grpc.ServerStream) e
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type NodeService_PutPluginServer = grpc.ClientStreamingServer[PutPluginRequest, PutPluginResponse]
+
+func _NodeService_PutSegment_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(NodeServiceServer).PutSegment(&grpc.GenericServerStream[PutSegmentRequest, PutSegmentResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type NodeService_PutSegmentServer = grpc.ClientStreamingServer[PutSegmentRequest, PutSegmentResponse]
 
 func _NodeService_RequestCertificate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RequestCertificateRequest)
@@ -235,6 +263,11 @@ var NodeService_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "PutPlugin",
 			Handler:       _NodeService_PutPlugin_Handler,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "PutSegment",
+			Handler:       _NodeService_PutSegment_Handler,
 			ClientStreams: true,
 		},
 	},

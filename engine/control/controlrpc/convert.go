@@ -65,7 +65,7 @@ func toWire(m control.ToNode) (*pb.ToNode, error) {
 	case control.Ping:
 		return &pb.ToNode{Message: &pb.ToNode_Ping{Ping: &pb.Ping{Seq: m.Seq, Sent: instant(m.Sent)}}}, nil
 	}
-	return nil, fmt.Errorf("%w: %T", errUnknown, m)
+	return queryToWire(m)
 }
 
 // toNode reads what toWire has written.
@@ -123,7 +123,7 @@ func toNode(w *pb.ToNode) (control.ToNode, error) {
 	case *pb.ToNode_Ping:
 		return control.Ping{Seq: w.Ping.GetSeq(), Sent: moment(w.Ping.GetSent())}, nil
 	}
-	return nil, errUnknown
+	return queryToNode(w.GetMessage())
 }
 
 // fromWire is a message of a node as it travels.
@@ -131,8 +131,8 @@ func fromWire(m control.FromNode) (*pb.FromNode, error) {
 	switch m := m.(type) {
 	case control.Hello:
 		h := &pb.Hello{NodeId: m.NodeID, Version: m.Version, Protocol: int64(m.Protocol), Session: m.Session,
-			Capacity: int64(m.Capacity),
-			Workers:  listed(m.Workers, workerState), Parts: listed(m.Parts, workReady)}
+			Capacity: int64(m.Capacity), Queries: m.Queries,
+			Workers: listed(m.Workers, workerState), Parts: listed(m.Parts, workReady)}
 		h.Aside = listed(m.Aside, func(p control.AsidePart) *pb.AsidePart {
 			return &pb.AsidePart{RunId: p.RunID, WorkerId: p.WorkerID, Name: p.Name, Reason: p.Reason}
 		})
@@ -161,7 +161,7 @@ func fromWire(m control.FromNode) (*pb.FromNode, error) {
 	case control.Pong:
 		return &pb.FromNode{Message: &pb.FromNode_Pong{Pong: &pb.Pong{Seq: m.Seq, Sent: instant(m.Sent)}}}, nil
 	}
-	return nil, fmt.Errorf("%w: %T", errUnknown, m)
+	return queryFromWire(m)
 }
 
 // fromNode reads what fromWire has written.
@@ -171,7 +171,7 @@ func fromNode(w *pb.FromNode) (control.FromNode, error) {
 		p := w.Hello
 		return control.Hello{NodeID: p.GetNodeId(), Version: p.GetVersion(), Protocol: int(p.GetProtocol()),
 			Session:  p.GetSession(),
-			Capacity: int(p.GetCapacity()), Workers: listed(p.GetWorkers(), readWorkerState),
+			Capacity: int(p.GetCapacity()), Queries: p.GetQueries(), Workers: listed(p.GetWorkers(), readWorkerState),
 			Parts: listed(p.GetParts(), readWorkReady), Aside: listed(p.GetAside(), func(a *pb.AsidePart) control.AsidePart {
 				return control.AsidePart{RunID: a.GetRunId(), WorkerID: a.GetWorkerId(), Name: a.GetName(), Reason: a.GetReason()}
 			})}, nil
@@ -205,7 +205,7 @@ func fromNode(w *pb.FromNode) (control.FromNode, error) {
 	case *pb.FromNode_Pong:
 		return control.Pong{Seq: w.Pong.GetSeq(), Sent: moment(w.Pong.GetSent())}, nil
 	}
-	return nil, errUnknown
+	return queryFromNode(w.GetMessage())
 }
 
 // instant is a time as it travels; the zero time is left out.

@@ -112,12 +112,13 @@ func trip[M any, P proto.Message](t *testing.T, m any, there func(M) (P, error),
 func TestEveryMessageComesBackAsItWas(t *testing.T) {
 	for _, m := range []control.ToNode{control.AssignRun{Plan: &engine.Plan{},
 		Workload: engine.Workload{Params: json.RawMessage("null")}}, control.RunEvent{}, control.RunState{},
-		control.ArtifactAck{}, control.WorkerAck{}, control.Drain{}, control.StatusAck{}, control.Ping{}} {
+		control.ArtifactAck{}, control.WorkerAck{}, control.Drain{}, control.StatusAck{}, control.Ping{},
+		control.AssignWork{}, control.CancelWork{}} {
 		trip(t, m, toWire, &pb.ToNode{}, toNode)
 	}
 	for _, m := range []control.FromNode{control.Hello{}, control.Status{}, control.RunAccepted{}, control.RunRejected{},
 		control.WorkerState{}, control.Snapshot{}, control.Log{}, control.WorkReady{}, control.PluginWanted{},
-		control.Pong{}} {
+		control.Pong{}, control.WorkAccepted{}, control.WorkRejected{}, control.WorkFailed{}, control.SegmentWanted{}} {
 		trip(t, m, fromWire, &pb.FromNode{}, fromNode)
 	}
 }

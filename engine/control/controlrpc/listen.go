@@ -48,7 +48,9 @@ type ListenOptions struct {
 	Store string
 	// Plugin takes a module that the server brings; its hash has been checked.
 	Plugin func(ctx context.Context, wasm []byte) error
-	Log    zerolog.Logger
+	// Segment takes a segment that the server brings, in reading it to its end; nil takes none.
+	Segment func(ctx context.Context, sha256 string, bytes int64, content io.Reader) error
+	Log     zerolog.Logger
 }
 
 // Listener serves what a server asks of a node. It implements control.Belongs.

@@ -45,7 +45,7 @@ func piecesFromWire(m control.FromNode) ([]*pb.FromNode, error) {
 	for number := int64(0); number == 0 || len(parts)+len(aside) > 0; number++ {
 		// Each says what the node is and carries, for a server that takes each for a Hello of its own.
 		h := &pb.Hello{NodeId: whole.NodeId, Version: whole.Version, Protocol: whole.Protocol, Session: whole.Session,
-			Capacity: whole.Capacity, Workers: whole.Workers, Piece: number}
+			Capacity: whole.Capacity, Workers: whole.Workers, Queries: whole.Queries, Piece: number}
 		room := helloPiece
 		h.Parts, room = fitting(parts, room)
 		h.Aside, _ = fitting(aside, room)

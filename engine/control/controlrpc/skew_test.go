@@ -44,7 +44,7 @@ func (n laterNode) Control(s grpc.BidiStreamingServer[pb.ToNode, pb.FromNode]) e
 		return err
 	}
 	for _, m := range []*pb.FromNode{
-		later(&pb.FromNode{}, 11),
+		later(&pb.FromNode{}, 500),
 		{Message: &pb.FromNode_Hello{Hello: later(&pb.Hello{NodeId: "n"}, 500)}},
 		later(&pb.FromNode{}, 900), {},
 		{Message: &pb.FromNode_Pong{Pong: later(&pb.Pong{Seq: 5}, 500)}},
@@ -96,7 +96,7 @@ func TestWhatALaterVersionSaysIsIgnored(t *testing.T) {
 		l, s := opening(t, "v1.3.0", later(&pb.Open{ServerVersion: "v1.4.0", ServerProcess: "server-1", Protocol: 2,
 			Session: 1}, 500))
 		for _, m := range []*pb.ToNode{
-			later(&pb.ToNode{}, 9), later(&pb.ToNode{}, 900), {},
+			later(&pb.ToNode{}, 500), later(&pb.ToNode{}, 900), {},
 			{Message: &pb.ToNode_Ping{Ping: later(&pb.Ping{Seq: 5}, 500)}},
 		} {
 			if err := s.Send(m); err != nil {

@@ -1,0 +1,240 @@
+package fleet
+
+import (
+	"context"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/workcoord"
+)
+
+// QueryWork is a piece of the work of a query.
+type QueryWork struct {
+	control.AssignWork
+	// Affinity is what the node should have at hand: the same affinity goes to the same node while that is possible.
+	Affinity string
+	// Only is the one node that can do it, where not every node can.
+	Only string
+}
+
+// Asker takes what becomes of the work of its query. Its methods are called in order, while the fleet waits: they
+// return at once, and ask the fleet for nothing.
+type Asker interface {
+	// Assigned: a node was given a work, for the attempt-th time; preferred: the one that its affinity names.
+	Assigned(k control.WorkKey, nodeID string, attempt int, preferred bool)
+	// Ready: what a work came to lies on a node, where Open finds it. Fetched or FetchFailed answers.
+	Ready(k control.WorkKey, p Part)
+	// GaveUp: a work has failed for good.
+	GaveUp(k control.WorkKey, failure control.WorkFailed)
+}
+
+// asked is a query whose work nodes have.
+type asked struct {
+	asker Asker
+	works map[workcoord.Key]control.AssignWork
+	// ready are announcements, by checksum; failed the last failure of a work.
+	ready  map[workcoord.Key]map[string]Part
+	failed map[workcoord.Key]control.WorkFailed
+}
+
+func coordKey(k control.WorkKey) workcoord.Key {
+	return workcoord.Key{Query: k.QueryID, Leaf: k.LeafID, Work: k.WorkID}
+}
+
+func workKey(k workcoord.Key) control.WorkKey {
+	return control.WorkKey{QueryID: k.Query, LeafID: k.Leaf, WorkID: k.Work}
+}
+
+// Query has the work of a query done by nodes; what they have of it when the caller is done, Forget ends.
+func (f *Fleet) Query(queryID string, asker Asker, works ...QueryWork) {
+	q := &asked{asker: asker, works: make(map[workcoord.Key]control.AssignWork, len(works)),
+		ready: map[workcoord.Key]map[string]Part{}, failed: map[workcoord.Key]control.WorkFailed{}}
+	submitted := make([]workcoord.Work, len(works))
+	for i, w := range works {
+		key := coordKey(w.WorkKey)
+		q.works[key] = w.AssignWork
+		submitted[i] = workcoord.Work{Key: key, Affinity: w.Affinity, Only: w.Only, Query: true, OnLoss: workcoord.DoAgain}
+	}
+	f.mu.Lock()
+	f.queries[queryID] = q
+	f.mu.Unlock()
+	f.apply(workcoord.Submitted{Works: submitted})
+}
+
+// Answering is how many nodes take the work of queries now.
+func (f *Fleet) Answering() (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, node := range f.coord.Nodes() {
+		if node.InRotation && node.Answers {
+			n++
+		}
+	}
+	return n
+}
+
+// Fetched says that the answer of a work was taken in. It reports whether that is the one that counts: of several
+// completions the first.
+func (f *Fleet) Fetched(k control.WorkKey, checksum string) (counts bool) {
+	f.mu.Lock()
+	defer f.wake()
+	defer f.mu.Unlock()
+	for _, a := range f.coord.Apply(time.Now(), workcoord.Fetched{Key: coordKey(k), Checksum: checksum}) {
+		if d, ok := a.(workcoord.Done); ok && d.Key == coordKey(k) {
+			counts = true
+		}
+		f.do(a)
+	}
+	return counts
+}
+
+// FetchFailed says that it could not be; gone: the node does not have it any more, or has something else.
+func (f *Fleet) FetchFailed(k control.WorkKey, checksum, reason string, gone bool) {
+	f.apply(workcoord.FetchFailed{Key: coordKey(k), Checksum: checksum, Reason: reason, Gone: gone})
+}
+
+// Late has a work done by another node, too, where there is one.
+func (f *Fleet) Late(k control.WorkKey) { f.apply(workcoord.Late{Key: coordKey(k)}) }
+
+// doQuery carries out what is about the work of a query, and reports whether the action is. It needs mu.
+func (f *Fleet) doQuery(a workcoord.Action) bool {
+	switch a := a.(type) {
+	case workcoord.Assign:
+		q := f.queries[a.Work.Key.Query]
+		if !a.Work.Query {
+			return false
+		}
+		if q == nil {
+			return true
+		}
+		w := q.works[a.Work.Key]
+		w.Attempt = a.Attempt
+		f.asked[a.Work.Key] = time.Now()
+		w.TraceParent = f.opts.Meter.Assigned(workOn(a.Node, a.Work.Key), a.Preferred, a.Attempt > 1)
+		f.tell(a.Node, w)
+		q.asker.Assigned(w.WorkKey, a.Node, a.Attempt, a.Preferred)
+	case workcoord.Cancel:
+		if !ofQuery(a.Key) {
+			return false
+		}
+		f.cancel(a.Node, a.Key)
+	case workcoord.Unknown:
+		if ofQuery(a.Key) {
+			f.cancel(a.Node, a.Key)
+		}
+	case workcoord.Acknowledge:
+		n := f.handle(a.Node)
+		made := workKey(a.Key).Artifact()
+		n.acknowledge(control.WorkIDOf(made))
+		f.tell(a.Node, control.ArtifactAck{RunID: made.RunID, WorkerID: made.WorkerID, Name: made.Name, SHA256: a.Checksum})
+	case workcoord.Fetch:
+		if q := f.queries[a.Key.Query]; q != nil {
+			q.asker.Ready(workKey(a.Key), q.ready[a.Key][a.Node+" "+a.Checksum])
+		}
+	case workcoord.GaveUp:
+		if q := f.queries[a.Key.Query]; q != nil {
+			failure := q.failed[a.Key]
+			if failure.WorkKey = workKey(a.Key); failure.Reason == "" {
+				failure.Reason = a.Reason
+			}
+			q.asker.GaveUp(failure.WorkKey, failure)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// ofQuery tells works of queries from run workers.
+func ofQuery(k workcoord.Key) bool { return k.Leaf != "" }
+
+// cancel ends a work on a node. It needs mu.
+func (f *Fleet) cancel(node string, k workcoord.Key) {
+	if len(f.cancelled) < mostCancelled {
+		f.cancelled[workOn(node, k)] = time.Now()
+	}
+	f.tell(node, control.CancelWork{WorkKey: workKey(k)})
+}
+
+// mostCancelled bounds how many cancellations are measured at a time.
+const mostCancelled = 4096
+
+// heardQuery takes in what a node says of the work of a query.
+func (n *node) heardQuery(ctx context.Context, session string, end control.ServerEnd, m control.FromNode) {
+	f, id := n.fleet, n.ID()
+	switch m := m.(type) {
+	case control.WorkAccepted:
+		f.apply(workcoord.Accepted{Node: id, Session: session, Key: coordKey(m.WorkKey)})
+	case control.WorkRejected:
+		f.apply(workcoord.Rejected{Node: id, Session: session, Key: coordKey(m.WorkKey), Reason: m.Reason})
+	case control.WorkFailed:
+		if m.Cancelled {
+			n.endedCancelled(coordKey(m.WorkKey))
+			return
+		}
+		f.mu.Lock()
+		if q := f.queries[m.QueryID]; q != nil {
+			q.failed[coordKey(m.WorkKey)] = m
+		}
+		f.mu.Unlock()
+		f.apply(workcoord.Failed{Node: id, Session: session, Key: coordKey(m.WorkKey), Reason: m.Reason, Final: m.Final})
+	case control.WorkReady:
+		k, _ := control.WorkKeyOf(m.Artifact)
+		key, sum := coordKey(k), m.Artifact.SHA256
+		n.from.announce(m.WorkID)
+		f.mu.Lock()
+		if q := f.queries[k.QueryID]; q != nil {
+			if q.ready[key] == nil {
+				q.ready[key] = map[string]Part{}
+			}
+			q.ready[key][id+" "+sum] = Part{WorkReady: m, Node: n.from}
+		}
+		f.mu.Unlock()
+		f.apply(workcoord.Ready{Node: id, Session: session, Key: key, Checksum: sum})
+	case control.SegmentWanted:
+		go n.bringSegment(ctx, end, m)
+	}
+}
+
+// endedCancelled measures how long a cancelled work went on.
+func (n *node) endedCancelled(k workcoord.Key) {
+	f := n.fleet
+	w := workOn(n.ID(), k)
+	f.mu.Lock()
+	at, known := f.cancelled[w]
+	delete(f.cancelled, w)
+	f.mu.Unlock()
+	if known {
+		f.opts.Meter.Cancelled(w, time.Since(at))
+	}
+}
+
+// uncancelled forgets cancellations that a node which is gone does not answer. It needs mu.
+func (f *Fleet) uncancelled(node string) {
+	for w := range f.cancelled {
+		if w.NodeID == node {
+			delete(f.cancelled, w)
+		}
+	}
+}
+
+// bringSegment gives a node a segment that it wanted.
+func (n *node) bringSegment(ctx context.Context, end control.ServerEnd, m control.SegmentWanted) {
+	log := n.fleet.opts.Log.With().Str("node_id", n.ID()).Str("run_id", m.RunID).Str("sha256", m.SHA256).Logger()
+	taker, ok := end.(control.SegmentTaker)
+	if !ok || n.fleet.opts.Segment == nil {
+		log.Error().Msg("a node wants a segment, and there is no way to bring it")
+		return
+	}
+	begin := time.Now()
+	content, size, err := n.fleet.opts.Segment(ctx, m.RunID, m.Name)
+	if err == nil {
+		err = taker.PutSegment(ctx, m.SHA256, size, content)
+		_ = content.Close()
+	}
+	if err != nil {
+		log.Warn().Err(err).Msg("a segment could not be brought to a node; it asks again")
+		return
+	}
+	log.Debug().Int64("bytes", size).Dur("took_ms", time.Since(begin)).Msg("a segment was brought to a node")
+}
