@@ -70,9 +70,11 @@ func (l Local) work(ctx context.Context, r *Request, w work) (p Piece, a leaf.An
 	if a, err = leaf.Read(bytes.NewReader(file.Bytes()), int64(file.Len())); err != nil {
 		return p, a, fmt.Errorf("a piece of work: %w", err)
 	}
-	return Piece{Leaf: w.leaf, NodeID: "local", Attempt: 1, Preferred: true, Segments: st.Segments, Hits: st.Hits, Samples: st.Samples, Series: len(a.Series),
+	return Piece{Leaf: w.leaf, NodeID: "local", Attempt: 1, Preferred: true,
+		Segments: st.Segments, Hits: st.Hits, Samples: st.Samples, Series: len(a.Series),
 		Bytes: file.Len(), BeginMs: Milliseconds(begin.Sub(r.Begin)), WaitMs: Milliseconds(st.Waited),
-		ReadMs: Milliseconds(st.Read), EvaluateMs: Milliseconds(st.Evaluated), TookMs: Milliseconds(time.Since(begin))}, a, nil
+		ReadMs:     Milliseconds(st.Read),
+		EvaluateMs: Milliseconds(st.Evaluated), TookMs: Milliseconds(time.Since(begin))}, a, nil
 }
 
 // divided are up to n groups of the segments.

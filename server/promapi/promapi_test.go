@@ -195,7 +195,8 @@ func TestHistogramsAndStats(t *testing.T) {
 		t.Errorf("the histogram is %s", short(body))
 	}
 	if s := a.Data.Stats; len(s.Leaves) != 1 || s.Leaves[0].Expr != `loadstone_latency_seconds{run="r-0"}` ||
-		s.QueryID == "" || s.Stages.LeavesMs <= 0 || s.Leaves[0].Instants != 1 || len(s.Leaves[0].Pieces) != 1 || s.Leaves[0].Pieces[0].Segments != 1 || s.Samples.TotalQueryableSamples < 3 {
+		s.QueryID == "" || s.Stages.LeavesMs <= 0 || s.Leaves[0].Instants != 1 ||
+		len(s.Leaves[0].Pieces) != 1 || s.Leaves[0].Pieces[0].Segments != 1 || s.Samples.TotalQueryableSamples < 3 {
 		t.Errorf("the stats are %+v", s)
 	}
 }
