@@ -107,8 +107,8 @@ func (c *Coordinator) Placed() []Placed {
 }
 
 func (c *Coordinator) shown(n *node) Node {
-	return Node{ID: n.id, State: n.state, Capacity: n.capacity, Used: n.used, InRotation: n.inRotation(), Answers: n.answers,
-		Link:      n.link,
+	return Node{ID: n.id, State: n.state, Capacity: n.capacity, Used: n.used, InRotation: n.inRotation(),
+		Answers: n.answers, Link: n.link,
 		Connected: n.session != "", Accepting: n.accepting, Draining: n.draining, DrainAsked: n.drainAsked,
 		Since: n.since, Answered: n.heard, Why: n.why, RTT: n.rtt, Timeout: c.policy.timeout(n.rtt), Misses: n.misses}
 }
