@@ -16,6 +16,7 @@ export default defineConfig({
   server: {
     proxy: {
       '/api': backend,
+      '/prometheus': backend,
       '/ws': { target: backend.replace(/^http/, 'ws'), ws: true },
     },
   },

@@ -60,18 +60,13 @@ export function problemFrom(status: number, body: string): Problem {
   return new Problem(status, p.code ?? '', said(p.detail || p.title || fallback), said(p.hint ?? ''), fields);
 }
 
-async function send(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
+/** A request that is answered, whatever the answer is. */
+async function exchange(path: string, request: RequestInit): Promise<Response> {
   let res: Response;
   try {
-    res = await fetch(path, {
-      method,
-      signal,
-      credentials: 'same-origin',
-      headers: body === undefined ? { Accept: 'application/json' } : { 'Content-Type': 'application/json' },
-      body: body === undefined ? undefined : JSON.stringify(body),
-    });
+    res = await fetch(path, { credentials: 'same-origin', ...request });
   } catch (err) {
-    if (signal?.aborted) throw err;
+    if (request.signal?.aborted) throw err;
     reach.failed();
     throw new Problem(
       0,
@@ -82,8 +77,33 @@ async function send(method: string, path: string, body?: unknown, signal?: Abort
   }
   if (isAnswer(res.status, res.headers.get('Content-Type'))) reach.answered();
   else reach.failed();
+  return res;
+}
+
+async function send(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
+  const res = await exchange(path, {
+    method,
+    signal,
+    headers: body === undefined ? { Accept: 'application/json' } : { 'Content-Type': 'application/json' },
+    body: body === undefined ? undefined : JSON.stringify(body),
+  });
   if (res.ok) return res;
   throw refusal(path, res.status, await res.text().catch(() => ''));
+}
+
+/** A request of the Prometheus API, which takes fields of a form and has errors of its own form. */
+export async function sendForm(
+  path: string,
+  fields: Record<string, string>,
+  signal?: AbortSignal,
+  method: 'GET' | 'POST' = 'POST',
+): Promise<Response> {
+  const form = new URLSearchParams(fields);
+  const res = await (method === 'GET'
+    ? exchange(`${path}?${form.toString()}`, { method, signal })
+    : exchange(path, { method, signal, body: form }));
+  if (res.status === 401) onSignedOut();
+  return res;
 }
 
 /** A request whose answer is a file; reading it is the caller's. */

@@ -26,6 +26,7 @@ const TablesPage = lazy(() => import('../tables/TablesPage').then((m) => ({ defa
 const TablePage = lazy(() => import('../tables/TablePage').then((m) => ({ default: m.TablePage })));
 const TableEditor = lazy(() => import('../tables/TableEditor').then((m) => ({ default: m.TableEditor })));
 const ConsolePage = lazy(() => import('../tables/ConsolePage').then((m) => ({ default: m.ConsolePage })));
+const ExplorePage = lazy(() => import('../explore/ExplorePage').then((m) => ({ default: m.ExplorePage })));
 const TemplateEditor = lazy(() => import('../templates/TemplateEditor'));
 
 export function App() {
@@ -130,6 +131,9 @@ function Signed() {
             <Route path="/table/:name/edit">{(p) => <TableEditor key={p.name} name={pathPart(2)} />}</Route>
             <Route path="/query">
               <ConsolePage />
+            </Route>
+            <Route path="/explore">
+              <ExplorePage />
             </Route>
             <Route path="/plugins">
               <PluginsPage />

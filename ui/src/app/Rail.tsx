@@ -24,10 +24,14 @@ const places = [
     on: (p: string) => p.startsWith('/table') || p.startsWith('/query'),
     wide: true,
   },
+  { href: '/explore', icon: 'explore', label: 'Explore', on: (p: string) => p.startsWith('/explore'), wide: true },
   { href: '/connections', icon: 'connections', label: 'Connections', on: (p: string) => p.startsWith('/connections') },
   { href: '/nodes', icon: 'nodes', label: 'Nodes', on: (p: string) => p.startsWith('/nodes'), wide: true },
   { href: '/plugins', icon: 'plugins', label: 'Plugins', on: (p: string) => p.startsWith('/plugins'), wide: true },
 ];
+
+/** The places that a phone has under More. */
+const elsewhere = /^\/(tables?|query|explore|nodes|plugins|settings)/;
 
 const next: Record<ThemeChoice, ThemeChoice> = { system: 'light', light: 'dark', dark: 'system' };
 const themeIcon: Record<ThemeChoice, string> = { system: 'system', light: 'sun', dark: 'moon' };
@@ -112,7 +116,7 @@ export function Rail({ user }: { user: User }) {
           <Menu.Trigger asChild>
             <button
               type="button"
-              className={`rail-link phone-only${/^\/(tables?|query|nodes|plugins|settings)/.test(path) ? ' on' : ''}`}
+              className={`rail-link phone-only${elsewhere.test(path) ? ' on' : ''}`}
               aria-label="More places"
             >
               <Icon name="more" size={18} />
@@ -123,6 +127,9 @@ export function Rail({ user }: { user: User }) {
             <Menu.Content className="menu" side="top" align="end" sideOffset={8} collisionPadding={8}>
               <Menu.Item onSelect={() => navigate('/tables')}>
                 <Icon name="table" /> <span className="grow">Tables</span>
+              </Menu.Item>
+              <Menu.Item onSelect={() => navigate('/explore')}>
+                <Icon name="explore" /> <span className="grow">Explore</span>
               </Menu.Item>
               <Menu.Item onSelect={() => navigate('/nodes')}>
                 <Icon name="nodes" /> <span className="grow">Nodes</span>

@@ -6,6 +6,7 @@ const jumps: Record<string, [string, string]> = {
   h: ['/', 'Home'],
   t: ['/templates', 'Templates'],
   r: ['/history', 'Runs'],
+  e: ['/explore', 'Explore'],
   c: ['/connections', 'Connections'],
   n: ['/nodes', 'Nodes'],
   p: ['/plugins', 'Plugins'],

@@ -1,5 +1,6 @@
 import { type ReactNode, useEffect, useId, useMemo, useRef, useState } from 'react';
 import type uPlot from 'uplot';
+import { useLocation } from 'wouter';
 import { type Action, ActionsMenu, Term } from '../design/Controls';
 import { plain, type Quantity, sentence } from '../design/format';
 import { Num } from '../design/Num';
@@ -38,6 +39,8 @@ export interface ChartProps {
   empty?: string;
   emptyTitle?: string;
   legend?: boolean;
+  /** Where the page Explore shows what is drawn here. */
+  explore?: string;
   footer?: ReactNode;
   note?: ReactNode;
   yBounds?: () => [number, number] | null;
@@ -49,6 +52,7 @@ export interface ChartProps {
 export function Chart(props: ChartProps) {
   const { x, lines, format, decor } = props;
   const group = useGroup();
+  const [, navigate] = useLocation();
   const host = useRef<HTMLDivElement>(null);
   const tipRef = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -80,7 +84,7 @@ export function Chart(props: ChartProps) {
             value: l.values[idx] == null ? '–' : plain(format(l.values[idx])),
           }));
     const head = document.createElement('strong');
-    head.textContent = timeLabel(u.data[0][idx]!, group.axis, group.start, true);
+    head.textContent = timeLabel(u.data[0][idx]!, group.axis, group.start, true, to - from > 20 * 3600);
     const items = (props.stacked ? rows.toReversed() : rows).map((r) => {
       const row = document.createElement('div');
       const dot = document.createElement('i');
@@ -218,13 +222,18 @@ export function Chart(props: ChartProps) {
         save(`${fileName(props.file, props.title)}.csv`, new Blob([text], { type: 'text/csv' }));
       },
     },
+    ...(props.explore ? [{ label: 'Open in Explore', icon: 'explore', act: () => navigate(props.explore!) }] : []),
     null,
     ...(props.canLog ? [{ label: 'Logarithmic axis', checked: log, act: () => setLog(!log) }] : []),
-    {
-      label: 'Wall-clock time',
-      checked: group.axis === 'clock',
-      act: () => group.setAxis(group.axis === 'clock' ? 'elapsed' : 'clock'),
-    },
+    ...(group.setAxis
+      ? [
+          {
+            label: 'Wall-clock time',
+            checked: group.axis === 'clock',
+            act: () => group.setAxis?.(group.axis === 'clock' ? 'elapsed' : 'clock'),
+          },
+        ]
+      : []),
     ...(group.zoom ? [{ label: 'Reset zoom', icon: 'zoomout', act: () => group.setZoom(null) }] : []),
   ];
 

@@ -10,7 +10,8 @@ export interface Zoom {
 interface Group {
   syncKey: string;
   axis: TimeAxis;
-  setAxis: (a: TimeAxis) => void;
+  /** Undefined where the charts have one way of writing time. */
+  setAxis?: (a: TimeAxis) => void;
   /** Unix milliseconds of elapsed second 0. */
   start: number;
   zoom: Zoom | null;
@@ -22,7 +23,6 @@ interface Group {
 const GroupContext = createContext<Group>({
   syncKey: 'none',
   axis: 'elapsed',
-  setAxis: () => {},
   start: 0,
   zoom: null,
   setZoom: () => {},
@@ -52,35 +52,38 @@ export function useThemeName(): string {
   return theme;
 }
 
-/** Charts inside one group share cursor, zoom and the way time is written. */
+/** Charts inside one group share cursor, zoom and the way time is written; axis says which that is, if it is one. */
 export function ChartGroup(props: {
   name: string;
   start: number;
+  axis?: TimeAxis;
   zoom: Zoom | null;
   onZoom: (z: Zoom | null) => void;
   children: ReactNode;
 }) {
-  const [axis, setAxisState] = useState<TimeAxis>(savedAxis);
+  const [saved, setAxisState] = useState<TimeAxis>(savedAxis);
   const theme = useThemeName();
-  const { name, start, zoom, onZoom } = props;
+  const { name, start, zoom, onZoom, axis: only } = props;
   const value = useMemo<Group>(
     () => ({
       syncKey: name,
-      axis,
-      setAxis: (a) => {
-        setAxisState(a);
-        try {
-          localStorage.setItem(axisKey, a);
-        } catch {
-          // The choice then lasts for this visit.
-        }
-      },
+      axis: only ?? saved,
+      setAxis: only
+        ? undefined
+        : (a) => {
+            setAxisState(a);
+            try {
+              localStorage.setItem(axisKey, a);
+            } catch {
+              // The choice then lasts for this visit.
+            }
+          },
       start,
       zoom,
       setZoom: onZoom,
       theme,
     }),
-    [name, axis, start, zoom, onZoom, theme],
+    [name, only, saved, start, zoom, onZoom, theme],
   );
   return <GroupContext.Provider value={value}>{props.children}</GroupContext.Provider>;
 }

@@ -50,12 +50,18 @@ export interface Live {
   onCursor: (u: uPlot) => void;
 }
 
-const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400, 172800];
+const steps = [
+  1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400, 172800, 345600, 604800,
+];
 
-export function timeLabel(t: number, axis: TimeAxis, start: number, fine = false): string {
+/** Writes a time of the axis; on a day of its own with the day, where that is not midnight alone. */
+export function timeLabel(t: number, axis: TimeAxis, start: number, fine = false, days = false): string {
   if (axis === 'elapsed' || !start) return elapsed(t);
   const d = new Date(start + t * 1000);
   const two = (n: number) => String(n).padStart(2, '0');
+  const day = `${d.toLocaleString('en-US', { month: 'short' })} ${d.getDate()}`;
+  if (days && !fine && d.getHours() + d.getMinutes() === 0) return day;
+  if (days) return `${day}, ${timeLabel(t, axis, start, fine)}`;
   return `${two(d.getHours())}:${two(d.getMinutes())}${fine || d.getSeconds() ? `:${two(d.getSeconds())}` : ''}`;
 }
 
@@ -211,6 +217,10 @@ export function makePlot(
       if (!(max > 0)) return [0.1, 10];
       return uPlot.rangeLog(Math.max(min, 1e-4), Math.max(max, 1e-4), 10, false);
     }
+    if (min < 0) {
+      const [from, to] = uPlot.rangeNum(min, Math.max(0, max), 0.06, true);
+      return [from ?? min, to ?? max];
+    }
     if (!(max > 0)) return [0, 1];
     return [0, uPlot.rangeNum(0, max * 1.04, 0.06, true)[1] ?? max];
   };
@@ -245,8 +255,14 @@ export function makePlot(
           gap: 6,
           size: 26,
           incrs: steps,
-          space: spec.axis === 'clock' ? 74 : 56,
-          values: (_u, splits) => splits.map((t) => timeLabel(t, spec.axis, spec.start)),
+          space: () => {
+            const [from, to] = live().range();
+            return spec.axis === 'elapsed' ? 56 : to - from > 20 * 3600 ? 104 : 74;
+          },
+          values: (_u, splits) => {
+            const [from, to] = live().range();
+            return splits.map((t) => timeLabel(t, spec.axis, spec.start, false, to - from > 20 * 3600));
+          },
         },
         {
           stroke: ink,

@@ -16,6 +16,7 @@ import { around, type Cell, claimAge, type Point, tablePath } from './model';
 import { useRefreshes, useTable, useTables, useTablesChanged } from './queries';
 import { colourSql, fullName } from './sql';
 import { Lag, StandingBadge } from './Standing';
+import '../editor/editor.css';
 import './tables.css';
 import { XYChart } from './XYChart';
 

@@ -1,6 +1,7 @@
 // What the editor of SQL knows of it: colours, and what may come next. The database alone judges.
 
 import type { QueryRelation } from '../api/types';
+import type { Offer } from '../editor/Editor';
 
 export type SqlKind = '' | 'key' | 'string' | 'number' | 'comment';
 
@@ -79,13 +80,6 @@ export function quoted(name: string): string {
 /** A table as a query names it; roll-ups keep their schema, since a derived table may have the same name. */
 export function fullName(r: Pick<QueryRelation, 'schema' | 'name'>): string {
   return r.schema === 'tables' ? quoted(r.name) : `${r.schema}.${quoted(r.name)}`;
-}
-
-export interface Offer {
-  /** What is put in place of the word. */
-  text: string;
-  label: string;
-  detail: string;
 }
 
 const bare = (name: string) => (name.startsWith('"') ? name.slice(1, -1).replaceAll('""', '"') : name.toLowerCase());

@@ -1,0 +1,316 @@
+import { useEffect, useMemo, useRef, useState } from 'react';
+import { useLocation, useSearch } from 'wouter';
+import { usePageTitle } from '../app/location';
+import type { Zoom } from '../charts/group';
+import { Segments } from '../design/Controls';
+import { dateTime, duration } from '../design/format';
+import { Icon } from '../design/icons';
+import { Empty, Notice, SkeletonRows } from '../design/States';
+import { useToast } from '../design/Toast';
+import { Editor, type Language } from '../editor/Editor';
+import '../tables/tables.css';
+import { type Asking, fitsLink, fromAddress, type Over, spans, toAddress } from './address';
+import { namesWithin } from './ask';
+import { asked as askedOf, examples } from './examples';
+import './explore.css';
+import { colourPromql, offersAt } from './promql';
+import { namesOf, RunBar, usePicked } from './Runs';
+import { Shown } from './Shown';
+import { clockTime, partsOf, timeOf } from './times';
+import { useAnswers } from './useAnswers';
+
+const overs: { value: Over; label: string }[] = [
+  { value: 'time', label: 'Clock time' },
+  { value: 'runs', label: 'Since each run’s start' },
+];
+
+const steps = [0, 1, 2, 5, 10, 30, 60, 300, 3600];
+const pauses = [0, 2, 5, 10, 60];
+
+/** /explore: PromQL over the telemetry of runs. */
+export function ExplorePage() {
+  usePageTitle('Explore');
+  const [, navigate] = useLocation();
+  const search = useSearch();
+  const toast = useToast();
+  const [a, setA] = useState(() => fromAddress(search));
+  const [zoom, setZoom] = useState<Zoom | null>(null);
+  const { outcome, progress, run: answer, cancel } = useAnswers();
+  const ids = useMemo(() => [...a.runs, ...a.base], [a.runs, a.base]);
+  const picked = usePicked(ids);
+  const now = useRef(a);
+  now.current = a;
+
+  const change = (more: Partial<Asking>) => {
+    const next = { ...now.current, ...more };
+    now.current = next;
+    setA(next);
+    return next;
+  };
+
+  /** Asks what is asked now, and has the address say so. */
+  const ask = (more: Partial<Asking> = {}) => {
+    const next = change(more);
+    navigate(toAddress(next), { replace: true });
+    if (!next.q.trim()) return;
+    const { parts, step, seconds } = partsOf(next, picked.runs, Date.now());
+    if (parts.length === 0) return;
+    void answer({ q: next.q, parts, step, seconds, name: namesOf(picked.runs) });
+  };
+  const again = useRef(ask);
+  again.current = ask;
+
+  // A link is answered once its runs are known; another link while the page is open, too.
+  const answered = useRef('');
+  const wanted = search;
+  useEffect(() => {
+    const read = fromAddress(wanted);
+    if (toAddress(read) !== toAddress(now.current)) setA((now.current = read));
+  }, [wanted]);
+  const key = `${a.over} ${ids.join()}`;
+  useEffect(() => {
+    if (picked.pending || answered.current === key) return;
+    answered.current = key;
+    again.current();
+  }, [key, picked.pending]);
+
+  useEffect(() => {
+    if (!a.every || a.over !== 'time' || !a.last) return;
+    const t = setInterval(() => again.current(), a.every * 1000);
+    return () => clearInterval(t);
+  }, [a.every, a.over, a.last]);
+
+  const names = useMemo(
+    () =>
+      namesWithin(() => {
+        const asking = now.current;
+        if (asking.over === 'time') return clockTime(asking, Date.now());
+        const times = picked.runs.flatMap((r) => timeOf(r, Date.now()) ?? []);
+        return times.length
+          ? { start: Math.min(...times.map((t) => t.start)), end: Math.max(...times.map((t) => t.end)) }
+          : { start: Date.now() / 1000 - 7 * 86_400, end: Date.now() / 1000 };
+      }),
+    // Names are asked for anew when the time is another.
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- what the function reads
+    [a.over, a.last, a.from, a.to, picked.runs],
+  );
+  const language = useMemo<Language>(
+    () => ({
+      offersWhat: 'metrics, labels, values and functions',
+      colour: colourPromql,
+      offer: (text, caret, asked) => offersAt(text, caret, asked, names),
+    }),
+    [names],
+  );
+
+  const link = async () => {
+    navigate(toAddress(a), { replace: true });
+    if (!fitsLink(a.q)) {
+      toast('The query is too long for a link.', 'warn');
+      return;
+    }
+    try {
+      await navigator.clipboard.writeText(location.href);
+      toast('The link is copied. Who opens it sees what you see.', 'ok');
+    } catch {
+      toast('The browser did not allow copying. The address of this page is the link.', 'warn');
+    }
+  };
+
+  // A part of clock time that is chosen is asked for anew, finer; a part of runs is only shown larger.
+  const [wider, setWider] = useState<Partial<Asking> | null>(null);
+  const zoomTo = (z: Zoom | null) => {
+    if (a.over === 'runs') return setZoom(z);
+    if (!z) {
+      if (wider) ask(wider);
+      setWider(null);
+      return;
+    }
+    if (!outcome) return;
+    setWider((w) => w ?? { last: a.last, from: a.from, to: a.to, step: a.step });
+    const from = Math.round((outcome.zero + z.from) * 1000);
+    ask({ last: '', from, to: Math.max(from + 5_000, Math.round((outcome.zero + z.to) * 1000)), step: 0, every: 0 });
+  };
+
+  const errors = outcome?.q === a.q ? (outcome?.errors ?? []) : [];
+  const problem = outcome?.problem && outcome.errors.length === 0 ? outcome.problem : undefined;
+  return (
+    <>
+      <header className="page-head">
+        <h1>Explore</h1>
+        <span className="sub hide-phone clip">PromQL over the telemetry of all runs</span>
+        <div className="actions">
+          <button type="button" className="btn" onClick={() => void link()}>
+            <Icon name="link" /> Link
+          </button>
+          {progress ? (
+            <button type="button" className="btn danger" onClick={cancel}>
+              <Icon name="stop" /> Cancel
+            </button>
+          ) : (
+            <button
+              type="button"
+              className="btn primary"
+              title="Ctrl+Enter"
+              disabled={!a.q.trim() || (a.over === 'runs' && a.runs.length === 0)}
+              onClick={() => ask()}
+            >
+              <Icon name="play" /> Run
+            </button>
+          )}
+        </div>
+      </header>
+      <div className="page explore">
+        <Editor
+          label="Query"
+          value={a.q}
+          onChange={(q) => change({ q })}
+          language={language}
+          errors={errors}
+          onRun={() => ask()}
+        />
+        <div className="toolbar">
+          <Segments
+            label="Which time is shown"
+            value={a.over}
+            options={overs}
+            onChange={(over) => {
+              setZoom(null);
+              ask({ over });
+            }}
+          />
+          {a.over === 'time' ? (
+            <Time a={a} onChange={(more) => (setWider(null), ask(more))} />
+          ) : (
+            <RunBar
+              runs={a.runs}
+              base={a.base}
+              known={picked.runs}
+              onChange={(runs, base) => change({ runs, base, over: 'runs' })}
+            />
+          )}
+          <label className="row note">
+            a point each
+            <select className="input small" value={a.step} onChange={(e) => ask({ step: Number(e.target.value) })}>
+              {[...new Set([...steps, a.step])].map((s) => (
+                <option key={s} value={s}>
+                  {s ? duration(s) : 'as fits'}
+                </option>
+              ))}
+            </select>
+          </label>
+          <span className="note muted hide-phone">Ctrl+Enter runs, Ctrl+Space completes.</span>
+        </div>
+        {picked.gone.length > 0 && (
+          <Notice tone="warn">
+            {picked.gone.length === 1 ? 'A run' : `${picked.gone.length} runs`} of the link could not be read; perhaps
+            deleted.
+          </Notice>
+        )}
+        {progress && <Working {...progress} />}
+        {problem && (
+          <Notice tone={problem.code === 'cancelled' ? 'plain' : 'bad'}>
+            <strong>{problem.message}</strong> {problem.hint}
+          </Notice>
+        )}
+        {outcome && (outcome.answers.length > 0 || !outcome.problem) ? (
+          <Shown
+            outcome={outcome}
+            progress={progress}
+            relative={outcome.answers.some((x) => x.run !== '')}
+            stale={outcome.q !== a.q}
+            view={a.view}
+            unit={a.unit}
+            onView={(view) => navigate(toAddress(change({ view })), { replace: true })}
+            onUnit={(unit) => navigate(toAddress(change({ unit })), { replace: true })}
+            zoom={zoom}
+            onZoom={zoomTo}
+          />
+        ) : progress ? (
+          <section className="panel" aria-label="Result" aria-busy="true">
+            <SkeletonRows rows={6} />
+          </section>
+        ) : (
+          <Try over={a.over} runs={a.runs.length} onTry={(i) => ask(askedOf(examples[i]!, now.current))} />
+        )}
+      </div>
+    </>
+  );
+}
+
+function Working({ done, of }: { done: number; of: number }) {
+  return (
+    <div className="explore-progress" role="status">
+      <div className="progress grow">
+        <i style={{ width: of ? `${(done / of) * 100}%` : '4%' }} />
+      </div>
+      <span className="note muted">{of ? `${done} of ${of} pieces of work` : 'planning'}</span>
+    </div>
+  );
+}
+
+/** Which clock time is shown, and how often it is asked again. */
+function Time({ a, onChange }: { a: Asking; onChange: (more: Partial<Asking>) => void }) {
+  const iso = (ms: number) => dateTime(new Date(ms).toISOString());
+  return (
+    <>
+      <label className="row note">
+        <span className="sr">Time</span>
+        <select
+          className="input small"
+          value={a.last}
+          onChange={(e) => onChange({ last: e.target.value, from: 0, to: 0, step: 0 })}
+        >
+          {!a.last && (
+            <option value="">
+              {iso(a.from)} – {iso(a.to)}
+            </option>
+          )}
+          {spans.map(([v, label]) => (
+            <option key={v} value={v}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </label>
+      {a.last && (
+        <label className="row note">
+          again
+          <select className="input small" value={a.every} onChange={(e) => onChange({ every: Number(e.target.value) })}>
+            {[...new Set([...pauses, a.every])].map((s) => (
+              <option key={s} value={s}>
+                {s ? `every ${duration(s)}` : 'when asked'}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
+    </>
+  );
+}
+
+function Try(props: { over: Over; runs: number; onTry: (i: number) => void }) {
+  return (
+    <section className="panel" aria-label="Result">
+      <Empty
+        tight
+        icon="explore"
+        title={props.over === 'runs' && props.runs === 0 ? 'Choose the runs to lay over each other' : 'Ask something'}
+      >
+        {props.over === 'runs'
+          ? 'The query is asked for each of them, and drawn from the start of each.'
+          : 'Every run has the same metrics, one sample a second. Try a question:'}
+      </Empty>
+      <ul className="explore-try">
+        {examples.map((e, i) => (
+          <li key={e.question}>
+            <button type="button" onClick={() => props.onTry(i)}>
+              <strong>{e.question}</strong>
+              <code>{e.q}</code>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

@@ -1,0 +1,147 @@
+// What is asked on the page Explore, as it stands in its address: whoever opens a link sees what its sender saw.
+
+export type View = 'lines' | 'stacked' | 'heat' | 'table';
+export type Over = 'time' | 'runs';
+
+export interface Asking {
+  q: string;
+  /** Over clock time, or over the time of each run from its start. */
+  over: Over;
+  /** How far back from now, as in 1h; '' with from and to, in milliseconds since the epoch of Unix. */
+  last: string;
+  from: number;
+  to: number;
+  /** The runs that are laid over each other, and those whose median is drawn beside them. */
+  runs: string[];
+  base: string[];
+  /** Seconds between two points; 0 follows from the time that is shown. */
+  step: number;
+  view: View;
+  unit: string;
+  /** Seconds after which it is asked again; 0 is never. */
+  every: number;
+}
+
+export const spans = [
+  ['5m', 'Last 5 minutes'],
+  ['15m', 'Last 15 minutes'],
+  ['1h', 'Last hour'],
+  ['6h', 'Last 6 hours'],
+  ['24h', 'Last 24 hours'],
+  ['7d', 'Last 7 days'],
+  ['30d', 'Last 30 days'],
+] as const;
+
+export const nothing: Asking = {
+  q: '',
+  over: 'time',
+  last: '1h',
+  from: 0,
+  to: 0,
+  runs: [],
+  base: [],
+  step: 0,
+  view: 'lines',
+  unit: '',
+  every: 0,
+};
+
+/** How many runs are laid over each other at most, and how many a median is of. */
+export const mostRuns = 8;
+export const mostBase = 20;
+
+const views = new Set(['lines', 'stacked', 'heat', 'table']);
+const units: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86400 };
+
+/** The seconds of a time such as 15m; null for none. */
+export function secondsOf(text: string): number | null {
+  const m = /^(\d{1,6})([smhd])$/.exec(text);
+  return m ? Number(m[1]) * units[m[2]!]! : null;
+}
+
+/** A run's id or what passes for one; the server says whether there is one. */
+const list = (text: string | null, most: number) =>
+  [...new Set((text ?? '').split(',').filter((id) => /^[\w-]{1,64}$/.test(id)))].slice(0, most);
+
+export function fromAddress(search: string): Asking {
+  const p = new URLSearchParams(search);
+  const number = (name: string, most: number) => {
+    const n = Number(p.get(name));
+    return Number.isFinite(n) && n > 0 ? Math.min(n, most) : 0;
+  };
+  const from = number('from', 8.64e15);
+  const to = number('to', 8.64e15);
+  const fixed = to > from && from > 0;
+  const last = p.get('last') ?? '';
+  const runs = list(p.get('runs'), mostRuns);
+  return {
+    q: p.get('q') ?? '',
+    over: runs.length > 0 || p.get('over') === 'runs' ? 'runs' : 'time',
+    last: fixed ? '' : secondsOf(last) ? last : nothing.last,
+    from: fixed ? from : 0,
+    to: fixed ? to : 0,
+    runs,
+    base: list(p.get('base'), mostBase),
+    step: number('step', 86_400),
+    view: (views.has(p.get('view') ?? '') ? p.get('view') : 'lines') as View,
+    unit: p.get('unit') ?? '',
+    every: Math.floor(number('every', 3600)),
+  };
+}
+
+/** The address without the query, as it is saved with one. */
+export function choices(a: Asking): URLSearchParams {
+  const p = new URLSearchParams();
+  const set = (name: string, value: string | number) => value && p.set(name, String(value));
+  if (a.over === 'time') {
+    if (a.last !== nothing.last) set('last', a.last);
+    if (!a.last) {
+      set('from', a.from);
+      set('to', a.to);
+    }
+    set('every', a.every);
+  } else {
+    p.set('over', 'runs');
+    set('runs', a.runs.join(','));
+    set('base', a.base.join(','));
+  }
+  set('step', a.step);
+  if (a.view !== 'lines') set('view', a.view);
+  set('unit', a.unit);
+  return p;
+}
+
+/** The longest query that fits into an address; a server reads 16 KB of one, proxies less. */
+const mostInLink = 6_000;
+
+export const fitsLink = (q: string) => encodeURIComponent(q).length <= mostInLink;
+
+export function toAddress(a: Asking, saved = ''): string {
+  const p = choices(a);
+  if (saved) p.set('saved', saved);
+  else if (a.q && fitsLink(a.q)) p.set('q', a.q);
+  const s = p.toString();
+  return `/explore${s ? `?${s}` : ''}`;
+}
+
+/** Where a query is shown over the time of some runs. */
+export function exploreRun(q: string, run: string, more: Partial<Asking> = {}): string {
+  return toAddress({ ...nothing, ...more, q, over: 'runs', runs: [run] });
+}
+
+const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400];
+
+/** The step at which a time has about as many points as a chart has room for. */
+export function stepFor(seconds: number): number {
+  return steps.find((s) => seconds / s <= 400) ?? Math.ceil(seconds / 400 / 86_400) * 86_400;
+}
+
+/** What the variables of a query stand for. */
+export function variablesFor(step: number, seconds: number): Record<string, string> {
+  return {
+    $__interval: `${step}s`,
+    // A rate needs two samples, which are a second apart; four seconds leave it steady.
+    $__rate_interval: `${Math.max(4, step + 1)}s`,
+    $__range: `${Math.max(1, Math.round(seconds))}s`,
+  };
+}

@@ -1,0 +1,55 @@
+import { type Asking, nothing } from './address';
+
+interface Example {
+  question: string;
+  q: string;
+  more?: Partial<Asking>;
+}
+
+/** What may be tried, by the question that it answers. */
+export const examples: Example[] = [
+  {
+    question: 'Throughput by statement',
+    q: 'sum by (statement) (rate(loadstone_statement_operations_total[$__rate_interval]))',
+    more: { view: 'stacked' },
+  },
+  {
+    question: 'P99 by table type',
+    q: 'histogram_quantile(0.99, sum by (table_type) (rate(loadstone_latency_seconds[$__rate_interval])))',
+  },
+  {
+    question: 'Latency as a heat map',
+    q: 'sum(rate(loadstone_latency_seconds[$__rate_interval]))',
+    more: { view: 'heat' },
+  },
+  {
+    question: 'Errors by class, in seconds with more than 1 % of them',
+    q:
+      'sum by (error_class) (rate(loadstone_errors_total[$__rate_interval]))\n' +
+      '  and on () sum(rate(loadstone_failed_operations_total[$__rate_interval]))\n' +
+      '    > 0.01 * sum(rate(loadstone_operations_total[$__rate_interval]))',
+  },
+  {
+    question: 'This run against the last ten',
+    q: 'histogram_quantile(0.95, sum(rate(loadstone_latency_seconds[$__rate_interval])))',
+    more: { over: 'runs' },
+  },
+  {
+    question: 'The run worker that is slower than the others',
+    q:
+      'histogram_quantile(0.95, sum by (worker) (rate(loadstone_worker_latency_seconds[$__rate_interval])))\n' +
+      '  / on () group_left () histogram_quantile(0.95, sum(rate(loadstone_worker_latency_seconds[$__rate_interval])))',
+    more: { unit: 'plain' },
+  },
+];
+
+/** An example as it is asked; the time that is shown stays. */
+export const asked = (e: Example, now: Asking): Asking => ({
+  ...now,
+  step: 0,
+  unit: '',
+  view: nothing.view,
+  ...e.more,
+  q: e.q,
+  over: e.more?.over ?? now.over,
+});

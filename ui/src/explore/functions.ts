@@ -1,0 +1,108 @@
+// The functions, aggregations and words of PromQL that completion offers. A test of the server compares the names with
+// those of the engine.
+
+/** Each function with what it takes, and the aggregations after them. */
+export const functions: Record<string, string> = {
+  abs: 'vector',
+  absent: 'vector',
+  absent_over_time: 'range',
+  acos: 'vector',
+  acosh: 'vector',
+  asin: 'vector',
+  asinh: 'vector',
+  atan: 'vector',
+  atanh: 'vector',
+  avg_over_time: 'range',
+  ceil: 'vector',
+  changes: 'range',
+  clamp: 'vector, min, max',
+  clamp_max: 'vector, max',
+  clamp_min: 'vector, min',
+  cos: 'vector',
+  cosh: 'vector',
+  count_over_time: 'range',
+  day_of_month: 'vector',
+  day_of_week: 'vector',
+  day_of_year: 'vector',
+  days_in_month: 'vector',
+  deg: 'vector',
+  delta: 'range of a gauge',
+  deriv: 'range of a gauge',
+  exp: 'vector',
+  first_over_time: 'range',
+  floor: 'vector',
+  histogram_avg: 'histogram',
+  histogram_count: 'histogram',
+  histogram_fraction: 'lower, upper, histogram',
+  histogram_quantile: 'quantile, histogram',
+  histogram_stddev: 'histogram',
+  histogram_stdvar: 'histogram',
+  histogram_sum: 'histogram',
+  hour: 'vector',
+  idelta: 'range of a gauge',
+  increase: 'range of a counter',
+  irate: 'range of a counter',
+  label_join: 'vector, label, separator, labels…',
+  label_replace: 'vector, label, replacement, source, expression',
+  last_over_time: 'range',
+  ln: 'vector',
+  log10: 'vector',
+  log2: 'vector',
+  max_over_time: 'range',
+  min_over_time: 'range',
+  minute: 'vector',
+  month: 'vector',
+  pi: '',
+  predict_linear: 'range of a gauge, seconds',
+  present_over_time: 'range',
+  quantile_over_time: 'quantile, range',
+  rad: 'vector',
+  rate: 'range of a counter',
+  resets: 'range of a counter',
+  round: 'vector, to',
+  scalar: 'vector',
+  sgn: 'vector',
+  sin: 'vector',
+  sinh: 'vector',
+  sort: 'vector',
+  sort_desc: 'vector',
+  sqrt: 'vector',
+  stddev_over_time: 'range',
+  stdvar_over_time: 'range',
+  sum_over_time: 'range',
+  tan: 'vector',
+  tanh: 'vector',
+  time: '',
+  timestamp: 'vector',
+  vector: 'number',
+  year: 'vector',
+};
+
+export const aggregations: Record<string, string> = {
+  avg: 'vector',
+  bottomk: 'how many, vector',
+  count: 'vector',
+  count_values: 'label, vector',
+  group: 'vector',
+  max: 'vector',
+  min: 'vector',
+  quantile: 'quantile, vector',
+  stddev: 'vector',
+  stdvar: 'vector',
+  sum: 'vector',
+  topk: 'how many, vector',
+};
+
+/** Words before a list of labels in parentheses. */
+export const groupings = ['by', 'without', 'on', 'ignoring', 'group_left', 'group_right'];
+
+export const words = [...groupings, 'and', 'or', 'unless', 'atan2', 'bool', 'offset', 'inf', 'nan'];
+
+/** What stands for the step and the time that is shown, as in Grafana. */
+export const variables: Record<string, string> = {
+  $__rate_interval: 'a range that is wide enough for rate(): the step and a second, four seconds at least',
+  $__interval: 'the step',
+  $__range: 'the time that is shown',
+};
+
+export const ranges = ['5s', '10s', '30s', '1m', '5m', '$__rate_interval', '$__range'];

@@ -1,0 +1,294 @@
+import { describe, expect, it } from 'vitest';
+import { type Asking, exploreRun, fromAddress, nothing, stepFor, toAddress } from '../src/explore/address';
+import { events, type Result } from '../src/explore/ask';
+import { type Answered, draw, heatOf, linesOf, mostCurves, tableOf, unitOf } from '../src/explore/model';
+import {
+  caretAt,
+  colourPromql,
+  errorAt,
+  offersAt,
+  quote,
+  tokens,
+  withMatcher,
+  withVariables,
+} from '../src/explore/promql';
+import { clockTime, partsOf } from '../src/explore/times';
+import type { Run } from '../src/api/types';
+
+const odd = [
+  'sum by (kind) (rate(loadstone_operations_total{run="a}b", kind=~"P.*"}[5m:1m] offset 5m)) # {x}\n> bool 0.1e-3',
+  '{__name__=~"é\\"{", `raw`="x"} @ end()',
+  'unclosed{a="b',
+  '$x ~~~ \u0000 ]]})',
+];
+
+describe('PromQL on the page', () => {
+  it.each(odd)('cuts into tokens that are the text again: %s', (text) => {
+    const joined = tokens(text).map((t) => t.text);
+    expect(joined.join('')).toBe(text);
+    const lines = colourPromql(text).map((l) => l.map((p) => p.text).join(''));
+    expect(lines.join('\n')).toBe(text);
+  });
+
+  it.each([
+    ['up', 'up{run="r"}'],
+    ['up{}', 'up{run="r",}'],
+    ['up {a="b"}', 'up {run="r",a="b"}'],
+    ['{a="{x}"}', '{run="r",a="{x}"}'],
+    ['sum by (kind) (rate(a_total[5m])) / on (kind) group_left (b) c', null],
+    ['sum(a) by (kind)', 'sum(a{run="r"}) by (kind)'],
+    ['avg without (x) (a offset 5m)', 'avg without (x) (a{run="r"} offset 5m)'],
+    ['a and b or c unless d > bool 1', null],
+    ['max_over_time(rate(a[1m])[5m:1m]) @ start()', 'max_over_time(rate(a{run="r"}[1m])[5m:1m]) @ start()'],
+    ['vector(1) + time() # a comment with a_name{}', 'vector(1) + time() # a comment with a_name{}'],
+    ['"a string" + label_replace(a, "x", "$1", "y", "(.*)")', null],
+    ['1 + Inf - nan * 0x1f', '1 + Inf - nan * 0x1f'],
+    ['a:b:c', 'a:b:c{run="r"}'],
+  ])('puts a matcher into each selector of %s', (text, want) => {
+    const got = withMatcher(text, 'run="r"');
+    if (want !== null) expect(got.text).toBe(want);
+    // Whatever was put in, what was written comes back by the places.
+    const back = [...got.text].map((_, i) => got.before(i));
+    expect([...new Set(back.filter((b) => b < text.length))]).toEqual([...text].map((_, i) => i));
+  });
+
+  it('leaves labels in groupings alone', () => {
+    expect(withMatcher('sum by (kind) (a) / on (kind) group_left (b) c', 'x="y"').text).toBe(
+      'sum by (kind) (a{x="y"}) / on (kind) group_left (b) c{x="y"}',
+    );
+  });
+
+  it('fills in variables, not those in strings and comments', () => {
+    const got = withVariables('rate(a{b="$__interval"}[$__interval]) # $__interval\n+ $unknown', {
+      $__interval: '30s',
+    });
+    expect(got.text).toBe('rate(a{b="$__interval"}[30s]) # $__interval\n+ $unknown');
+    expect(got.before(got.text.indexOf('30s'))).toBe(24);
+    expect(got.before(got.text.indexOf('30s') + 3)).toBe(24 + '$__interval'.length);
+  });
+
+  it('quotes what others have written', () => {
+    expect(quote('a"b\\c\nd')).toBe('"a\\"b\\\\c\\nd"');
+  });
+
+  it('finds the place of an error in what was written', () => {
+    const written = 'sum(\n  rate(é{x="ü"}[$__interval]) +)';
+    const filled = withVariables(written, { $__interval: '15s' });
+    const asked = withMatcher(filled.text, 'run="r"');
+    // The server counts bytes, and sees the matcher and the range.
+    const line = asked.text.split('\n')[1]!;
+    const column = new TextEncoder().encode(line.slice(0, line.indexOf('+)'))).length + 2;
+    const e = errorAt(`invalid parameter "query": 2:${column}: parse error: unexpected ")"`, asked.text, written, (o) =>
+      filled.before(asked.before(o)),
+    );
+    expect(e).toEqual({ field: 'query', message: 'unexpected ")"', line: 2, column: written.split('\n')[1]!.length });
+    expect(errorAt('no place', 'a', 'a', (o) => o)).toEqual({ field: 'query', message: 'no place' });
+  });
+
+  const names = {
+    metrics: () => Promise.resolve([{ name: 'loadstone_rows_total', detail: 'counter' }]),
+    labels: (s: string) => Promise.resolve(['__name__', 'kind', s || 'any']),
+    values: (l: string, s: string) => Promise.resolve([`${l} of ${s}`, 'a"b']),
+  };
+  const at = async (text: string, asked = true) => {
+    const caret = text.indexOf('|');
+    const found = await offersAt(text.replace('|', ''), caret, asked, names);
+    return found.offers.map((o) => o.text);
+  };
+  it('completes what may stand at the caret', async () => {
+    expect(await at('sum(loadstone_r|')).toEqual(['loadstone_rows_total']);
+    expect(await at('histogram_q|')).toContain('histogram_quantile(');
+    expect(await at('a{ki|')).toEqual(['kind="']);
+    expect(await at('a{x="y", |}')).toContain('a{x="y",}="');
+    expect(await at('sum by (ki|) (a)')).toEqual(['kind']);
+    expect(await at('a{x="y",kind="|')).toEqual(['kind of a{x=\\"y\\",}"', 'a\\"b"']);
+    expect(await at('a{kind="k|"}')).toEqual(['kind of a{}']);
+    expect(await at('a[$__r|')).toEqual(['$__rate_interval', '$__range']);
+    expect(await at('a{kind="x"|')).toEqual([]);
+    expect(await at('# loadstone|')).toEqual([]);
+    expect(await at('label_replace(a, "load|')).toEqual([]);
+    expect(await at('1|')).toEqual([]);
+    expect(await at('|', false)).toEqual([]);
+    expect(caretAt('a{b="c\\"', 8)).toMatchObject({ at: 'value', word: 'c\\"' });
+  });
+});
+
+describe('what is asked', () => {
+  const whole: Asking = {
+    ...nothing,
+    q: 'a{b="é,&"}\n+ 1',
+    over: 'runs',
+    runs: ['01A', '01B'],
+    base: ['01C'],
+    step: 5,
+    view: 'heat',
+    unit: 'rate',
+  };
+  it.each([nothing, whole, { ...nothing, q: 'x', last: '', from: 5, to: 9 }, { ...nothing, every: 5, last: '7d' }])(
+    'comes back from the address: %o',
+    (a) => expect(fromAddress(toAddress(a).split('?')[1] ?? '')).toEqual(a),
+  );
+  it('takes no nonsense from an address', () => {
+    const bad = 'over=1&runs=../x,a b&step=-1&from=9&to=3&last=9y&view=<b>&every=1e9';
+    expect(fromAddress(bad)).toEqual({ ...nothing, every: 3600 });
+    expect(fromAddress(`runs=${Array.from({ length: 99 }, (_, i) => i).join()}`).runs).toHaveLength(8);
+  });
+  it('is over the time of a run from its page', () => {
+    expect(fromAddress(exploreRun('a', '01A').split('?')[1]!)).toMatchObject({ q: 'a', over: 'runs', runs: ['01A'] });
+  });
+  it('has at most as many points as a chart has room for', () => {
+    expect([20, 400, 401, 3600, 30 * 86_400].map(stepFor)).toEqual([1, 1, 2, 10, 7200]);
+    const { start, end, step } = clockTime({ ...nothing, last: '6h' }, 1_000_000_007_000);
+    expect([start % step, end - start >= 6 * 3600, end]).toEqual([0, true, 1_000_000_007]);
+  });
+  it('asks for each run over its own time', () => {
+    const run = (run_id: string, start_time: string | null, end_time: string | null) =>
+      ({ run_id, start_time, end_time }) as Run;
+    const runs = [
+      run('A', '2026-11-23T10:00:00.500Z', '2026-11-23T10:01:00Z'),
+      run('B', '2026-11-23T11:00:00Z', null),
+      run('C', null, null),
+    ];
+    const now = Date.parse('2026-11-23T11:20:00Z');
+    const { parts, step } = partsOf(
+      { ...whole, q: 'a[$__range]', step: 0, runs: ['A', 'B', 'C'], base: [] },
+      runs,
+      now,
+    );
+    expect(step).toBe(5);
+    expect(parts.map((p) => [p.run, p.end - p.start, p.query])).toEqual([
+      ['A', 59.5, 'a{run="A"}[60s]'],
+      ['B', 1200, 'a{run="B"}[1200s]'],
+    ]);
+  });
+});
+
+const matrix = (...series: [Record<string, string>, [number, string][]][]): Result => ({
+  resultType: 'matrix',
+  result: series.map(([metric, values]) => ({ metric, values })),
+});
+const answer = (run: string, zero: number, result: Result, base = false): Answered => ({
+  run,
+  name: run.toUpperCase(),
+  zero,
+  result,
+  base,
+});
+
+describe('what answers come to', () => {
+  it('lays series on one grid, with gaps where nothing is', () => {
+    const r = matrix(
+      [
+        { __name__: 'm', kind: 'a', x: '1' },
+        [
+          [100, '1'],
+          [110, '3'],
+        ],
+      ],
+      [
+        { __name__: 'm', kind: 'b', x: '1' },
+        [
+          [105, 'NaN'],
+          [110, '+Inf'],
+        ],
+      ],
+    );
+    const d = draw([answer('', 100, r)], 5);
+    expect(d.x).toEqual([0, 5, 10]);
+    expect(d.curves.map((c) => [c.name, c.values])).toEqual([
+      ['a', [1, null, 3]],
+      ['b', [null, null, null]],
+    ]);
+    expect(d.common).toEqual({ __name__: 'm', x: '1' });
+  });
+  it('lays runs over each other at their start, and draws the median of the others', () => {
+    const of = (run: string, zero: number, v: number) =>
+      answer(
+        run,
+        zero,
+        matrix([
+          { run, kind: 'k' },
+          [
+            [zero, `${v}`],
+            [zero + 1, `${v + 1}`],
+          ],
+        ]),
+        run !== 'a',
+      );
+    const all = [of('a', 1000, 50), of('b', 5, 10), of('c', 77, 30), of('d', 99, 20)];
+    const d = draw(all, 1);
+    expect(d.curves.map((c) => [c.name, c.of, c.values])).toEqual([
+      ['A', 0, [50, 51]],
+      ['median of 3 runs', -1, [20, 21]],
+    ]);
+    const { lines } = linesOf(d, false, true);
+    expect(lines.map((l) => [l.color, Boolean(l.dash)])).toEqual([
+      ['--run-1', false],
+      ['--text-2', true],
+    ]);
+    const t = tableOf(d, all);
+    expect(t.columns.map((c) => c.name)).toEqual(['of', 'kind', 'last', 'min', 'mean', 'max', 'mean to median %']);
+    expect(t.rows[0]).toEqual(['A', 'k', 51, 50, 50.5, 51, 146.34146]);
+  });
+  it('draws the largest of too many, and hides what would change how a label reads', () => {
+    const many = Array.from({ length: mostCurves + 5 }, (_, i): [Record<string, string>, [number, string][]] => [
+      { kind: `k\u202e${i}` },
+      [[0, `${i}`]],
+    ]);
+    const d = draw([answer('', 0, matrix(...many))], 1);
+    const { lines, left } = linesOf(d, false, false);
+    expect([lines.length, left, lines[0]!.label]).toEqual([mostCurves, 5, 'k\ufffd5']);
+  });
+  it('reads histograms', () => {
+    const r: Result = {
+      resultType: 'matrix',
+      result: [
+        {
+          metric: {},
+          histograms: [
+            [
+              7,
+              {
+                count: '3',
+                sum: '1',
+                buckets: [
+                  [0, '0.5', '1', '3'],
+                  [3, '-1', '0', '1'],
+                ],
+              },
+            ],
+          ],
+        },
+      ],
+    };
+    const d = draw([answer('', 7, r)], 1);
+    expect([d.histograms, heatOf(d.curves[0]!)]).toEqual([true, [[{ from: 0.5, to: 1, count: 3 }]]]);
+    expect(linesOf(d, false, false).lines).toEqual([]);
+    expect(tableOf(d, []).rows).toEqual([[3, 3, 3, 3]]);
+  });
+  it.each([
+    ['histogram_quantile(0.9, rate(loadstone_latency_seconds[5s]))', 'seconds'],
+    ['sum(rate(loadstone_operations_total{kind="a_seconds"}[5s]))', 'rate'],
+    ['rate(a_total[5s]) / rate(b_total[5s])', 'ratio'],
+    ['histogram_count(rate(loadstone_latency_seconds[5s]))', 'rate'],
+    ['loadstone_worker_memory_bytes', 'bytes'],
+    ['loadstone_connections', 'plain'],
+    ['increase(loadstone_operations_total[5s])', 'plain'],
+  ])('reads the unit of %s', (q, unit) => expect(unitOf(q)).toBe(unit));
+  it('reads events that come in pieces', async () => {
+    const text = 'event: plan\ndata: {"a":"é"}\n\nevent: result\ndata: 1\n\nevent: cut';
+    const bytes = new TextEncoder().encode(text);
+    const body = new ReadableStream<Uint8Array>({
+      start(c) {
+        for (const b of bytes) c.enqueue(Uint8Array.of(b));
+        c.close();
+      },
+    });
+    const seen: unknown[] = [];
+    for await (const e of events(body)) seen.push(e);
+    expect(seen).toEqual([
+      { event: 'plan', data: '{"a":"é"}' },
+      { event: 'result', data: '1' },
+    ]);
+  });
+});
