@@ -16,9 +16,9 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/heap"
 	"github.com/loadstone-db/loadstone/cli/nodeserve"
 	"github.com/loadstone-db/loadstone/cli/terminal"
-	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plainjson"
 )
@@ -58,9 +58,9 @@ type commands struct {
 func Main(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	settle := seldomCollect()
+	settle := heap.Start()
 	defer settle()
-	wiring.LimitMemory()
+	heap.Limit()
 	return start(ctx, stop, settle, args, os.Stdout, os.Stderr)
 }
 

@@ -1,4 +1,6 @@
-package cli
+// Package heap says how the collector of the process works: seldom while it starts, in step with what is alive
+// later, and harder before the memory of the machine is used up.
+package heap
 
 import (
 	"os"
@@ -17,9 +19,10 @@ const (
 	laterGCPercent = 4 * defaultGCPercent
 )
 
-// seldomCollect lets garbage grow while the program starts: most of what is made then
-// stays, and looking for garbage in it is a tenth of the CPU of a start. settle ends that.
-func seldomCollect() (settle func()) {
+// Start lets garbage grow while the program starts: most of what is made then
+// stays, and looking for garbage in it is a tenth of the CPU of a start. settle ends that, and the
+// heap is paced from then on. GOGC in the environment is what the user wants instead.
+func Start() (settle func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {} // as the user wants it
 	}
@@ -40,6 +43,7 @@ func seldomCollect() (settle func()) {
 		if !settled {
 			settled = true
 			debug.SetGCPercent(before)
+			pace(before, liveBytes)
 		}
 	}
 }

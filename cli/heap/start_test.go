@@ -1,4 +1,4 @@
-package cli
+package heap
 
 import (
 	"os"
@@ -20,7 +20,7 @@ func TestGarbageIsCollectedAsBeforeOnceTheRunBegins(t *testing.T) {
 		defer func() { _ = os.Setenv("GOGC", before) }()
 	}
 	before := now()
-	settle := seldomCollect()
+	settle := Start()
 	if got := now(); got != startGCPercent {
 		t.Errorf("while the program starts: %d", got)
 	}
@@ -36,7 +36,7 @@ func TestGarbageIsCollectedAsBeforeOnceTheRunBegins(t *testing.T) {
 	if got := now(); got != before {
 		t.Errorf("once the run begins: %d", got)
 	}
-	early := seldomCollect()
+	early := Start()
 	early()
 	runtime.GC()
 	runtime.GC() // the first one's finalizers have run
@@ -49,7 +49,7 @@ func TestGarbageIsCollectedAsBeforeOnceTheRunBegins(t *testing.T) {
 		t.Errorf("settled twice: %d", now())
 	}
 	t.Setenv("GOGC", "50")
-	if seldomCollect()(); now() != 77 {
+	if Start()(); now() != 77 {
 		t.Errorf("against GOGC: %d", now())
 	}
 }

@@ -1,4 +1,4 @@
-package wiring
+package heap
 
 import (
 	"os"
@@ -7,11 +7,11 @@ import (
 	"github.com/loadstone-db/loadstone/engine/worker"
 )
 
-// LimitMemory has the collector work harder before the process reaches the memory that its container, or the machine,
+// Limit has the collector work harder before the process reaches the memory that its container, or the machine,
 // has: half of what is alive may be garbage otherwise, for which a container is killed. A quarter is left to what the
 // collector does not count: plugins, the embedded Postgres, buffers of the system. GOMEMLIMIT in the environment is
 // what the user wants instead.
-func LimitMemory() {
+func Limit() {
 	if limit := memoryLimit(os.Getenv("GOMEMLIMIT"), worker.Memory()); limit > 0 {
 		debug.SetMemoryLimit(limit)
 	}

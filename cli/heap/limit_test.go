@@ -1,4 +1,4 @@
-package wiring
+package heap
 
 import (
 	"math"
@@ -25,7 +25,7 @@ func TestTheMemoryLimitFollowsTheMachine(t *testing.T) {
 	defer debug.SetMemoryLimit(before)
 	debug.SetMemoryLimit(math.MaxInt64)
 	t.Setenv("GOMEMLIMIT", "")
-	LimitMemory()
+	Limit()
 	if got, want := debug.SetMemoryLimit(-1), max(worker.Memory()/4*3, leastMemory); got != want {
 		t.Errorf("the limit is %d, want %d", got, want)
 	}
