@@ -106,8 +106,14 @@ func TestWhatAServerRefusesFailsTheSuite(t *testing.T) {
 		if err := os.WriteFile(file, wasm, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		code, stdout, stderr := invoke(t, "plugin", "test", file)
-		return code, stdout + stderr
+		for range 10 {
+			code, stdout, stderr := invoke(t, "plugin", "test", file)
+			if said := stdout + stderr; !strings.Contains(said, "the machine was so busy") {
+				return code, said
+			}
+		}
+		t.Fatal("the machine is too busy to examine a file")
+		return 0, ""
 	}
 	if code, said := test(hostile.Honest()); code != 0 ||
 		!strings.Contains(said, "pass  upload: A server examines it within 256 MB and 10s.") {
