@@ -1,33 +1,35 @@
 import { useQueryClient } from '@tanstack/react-query';
-import { lazy, Suspense, useEffect } from 'react';
+import { Suspense, useEffect } from 'react';
 import { Link, Redirect, Route, Switch, useLocation } from 'wouter';
 import { Problem, whenSignedOut } from '../api/client';
 import { useMe } from '../api/queries';
 import { useReach } from '../api/reach';
-import { ComparePage } from '../compare/ComparePage';
-import { ConnectionsPage } from '../connections/ConnectionsPage';
 import { timeOfDay } from '../design/format';
 import { Icon } from '../design/icons';
 import { Empty, Failed, SkeletonRows } from '../design/States';
-import { HistoryPage } from '../history/HistoryPage';
-import { MatrixPage } from '../matrix/MatrixPage';
-import { NodesPage } from '../nodes/NodesPage';
-import { PluginsPage } from '../plugins/PluginsPage';
-import { RunPage } from '../runs/RunPage';
-import { TemplatesPage } from '../templates/TemplatesPage';
 import { Home } from './Home';
 import { Rail } from './Rail';
-import { Settings } from './Settings';
 import { Shortcuts } from './Shortcuts';
 import { SignIn } from './SignIn';
 import { pathPart } from './location';
-
-const TablesPage = lazy(() => import('../tables/TablesPage').then((m) => ({ default: m.TablesPage })));
-const TablePage = lazy(() => import('../tables/TablePage').then((m) => ({ default: m.TablePage })));
-const TableEditor = lazy(() => import('../tables/TableEditor').then((m) => ({ default: m.TableEditor })));
-const ConsolePage = lazy(() => import('../tables/ConsolePage').then((m) => ({ default: m.ConsolePage })));
-const ExplorePage = lazy(() => import('../explore/ExplorePage').then((m) => ({ default: m.ExplorePage })));
-const TemplateEditor = lazy(() => import('../templates/TemplateEditor'));
+import {
+  ComparePage,
+  ConnectionsPage,
+  ConsolePage,
+  ExplorePage,
+  HistoryPage,
+  loadAhead,
+  MatrixPage,
+  NodesPage,
+  PluginsPage,
+  RunPage,
+  Settings,
+  TableEditor,
+  TablePage,
+  TablesPage,
+  TemplateEditor,
+  TemplatesPage,
+} from './pages';
 
 export function App() {
   return (
@@ -72,6 +74,8 @@ function Signed() {
       navigate(`/signin?next=${encodeURIComponent(location.pathname + location.search)}`, { replace: true });
     });
   }, [qc, navigate]);
+
+  useEffect(loadAhead, []);
 
   useEffect(() => {
     scrollTo(0, 0);

@@ -1,0 +1,46 @@
+import { type ComponentType, lazy } from 'react';
+
+const RELOADED = 'loadstone-reloaded';
+
+/**
+ * A page in a file of its own, loaded when it is first opened. A server that was upgraded meanwhile has files of other
+ * names: the whole is loaded again then, once.
+ */
+function page<P>(load: () => Promise<ComponentType<P>>) {
+  const once = async () => {
+    try {
+      const component = await load();
+      sessionStorage.removeItem(RELOADED);
+      return { default: component };
+    } catch (e) {
+      if (sessionStorage.getItem(RELOADED) === location.href) throw e;
+      sessionStorage.setItem(RELOADED, location.href);
+      location.reload();
+      return new Promise<never>(() => {});
+    }
+  };
+  return Object.assign(lazy(once), { ahead: () => void load().catch(() => {}) });
+}
+
+export const ComparePage = page(() => import('../compare/ComparePage').then((m) => m.ComparePage));
+export const ConnectionsPage = page(() => import('../connections/ConnectionsPage').then((m) => m.ConnectionsPage));
+export const ConsolePage = page(() => import('../tables/ConsolePage').then((m) => m.ConsolePage));
+export const ExplorePage = page(() => import('../explore/ExplorePage').then((m) => m.ExplorePage));
+export const HistoryPage = page(() => import('../history/HistoryPage').then((m) => m.HistoryPage));
+export const MatrixPage = page(() => import('../matrix/MatrixPage').then((m) => m.MatrixPage));
+export const NodesPage = page(() => import('../nodes/NodesPage').then((m) => m.NodesPage));
+export const PluginsPage = page(() => import('../plugins/PluginsPage').then((m) => m.PluginsPage));
+export const RunPage = page(() => import('../runs/RunPage').then((m) => m.RunPage));
+export const Settings = page(() => import('./Settings').then((m) => m.Settings));
+export const TableEditor = page(() => import('../tables/TableEditor').then((m) => m.TableEditor));
+export const TablePage = page(() => import('../tables/TablePage').then((m) => m.TablePage));
+export const TablesPage = page(() => import('../tables/TablesPage').then((m) => m.TablesPage));
+export const TemplateEditor = page(() => import('../templates/TemplateEditor').then((m) => m.default));
+export const TemplatesPage = page(() => import('../templates/TemplatesPage').then((m) => m.TemplatesPage));
+
+/** Loads what is opened next from most pages, once the browser has nothing else to do. */
+export function loadAhead(): () => void {
+  const ahead = () => [RunPage, TemplatesPage, HistoryPage].forEach((p) => p.ahead());
+  const timer = setTimeout(ahead, 1500);
+  return () => clearTimeout(timer);
+}
