@@ -5,7 +5,14 @@ import { readFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
 import { launch } from './browser.mjs';
 import { pluginJourney } from './plugins.mjs';
-import { makesATable, seesTheRunInIt, suspendsAndResumes } from './tables.mjs';
+import {
+  isEditedByTwo,
+  makesATable,
+  seesTheRunInIt,
+  seesWhoRefreshes,
+  sharesAQuery,
+  suspendsAndResumes,
+} from './tables.mjs';
 import { complaints, exactTile, stepper, tile, until } from './steps.mjs';
 
 const base = process.env.BASE_URL;
@@ -259,6 +266,17 @@ test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }
   });
 
   await step('finds the run in the derived table, and queries it', () => seesTheRunInIt(page, base, name));
+  await step('sees who refreshes tables', () => seesWhoRefreshes(page, base));
+  await step('edits a definition that somebody else has changed meanwhile', async () => {
+    const other = await context.newPage();
+    await isEditedByTwo(page, other, base);
+    await other.close();
+  });
+  await step('shares a query, with its chart, by a link', async () => {
+    const other = await context.newPage();
+    await sharesAQuery(page, other, base);
+    await other.close();
+  });
   await step('suspends, resumes and drops the table', () => suspendsAndResumes(page, base));
   await step('drains a node that runs beside the server, and lets it work again', async () => {
     await page.goto(`${base}/nodes`);

@@ -1,5 +1,6 @@
 // Derived tables on a real server: make one before the run, see the run in it, query it, suspend and resume it.
 import assert from 'node:assert/strict';
+import { until } from './steps.mjs';
 
 const name = `runs of the "journey", näher`;
 
@@ -26,6 +27,80 @@ export async function makesATable(page, base) {
   await page.getByRole('button', { name: 'Make table' }).click();
   await page.getByRole('heading', { name }).waitFor();
   await page.getByText('Fresh', { exact: true }).first().waitFor({ timeout: 60_000 });
+}
+
+export async function seesWhoRefreshes(page, base) {
+  await page.goto(`${base}/tables`);
+  const workers = page.getByRole('region', { name: 'Workers', exact: true });
+  await workers.getByRole('heading', { name: 'Who refreshes' }).waitFor();
+  const rows = workers.locator('tbody tr');
+  assert.equal(await rows.count(), 1, 'the server alone refreshes: the node was given no database');
+  assert.match(await rows.innerText(), /server .+\s+tables and runs, 2 at a time\s+(nothing|\S)/);
+  assert.equal(await page.getByText('Nobody refreshes').count(), 0);
+}
+
+/** Two people open the definition; the one divides its refresh into parts, the other hears of it, and loses nothing. */
+export async function isEditedByTwo(page, other, base) {
+  const address = `${base}/table/${encodeURIComponent(name)}/edit`;
+  for (const p of [page, other]) {
+    await p.goto(address);
+    await p.getByLabel('What a row depends on').waitFor();
+    await p.getByRole('region', { name: 'Preview' }).getByText('It reads runs').waitFor();
+  }
+  const parts = page.getByLabel('Parts of a refresh');
+  assert.ok(await parts.isDisabled(), 'a table whose rows depend on anything is not divided');
+  await page.getByLabel('What a row depends on').selectOption('RUN');
+  await parts.fill('4');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.getByText('as little as gives the same rows, in 4 parts').waitFor();
+
+  await other.getByLabel('Description').fill('what the other one says');
+  await other.getByRole('button', { name: 'Save', exact: true }).click();
+  await other.getByText(/was changed by admin at .*, after you had opened it/).waitFor();
+  await other.getByText('Changed: what a row depends on, the parts.').waitFor();
+  assert.equal(await other.getByLabel('Description').inputValue(), 'what the other one says');
+  await other.getByRole('button', { name: /Load the newest version/ }).click();
+  await until(
+    () => other.getByLabel('Parts of a refresh').inputValue(),
+    (s) => s === '4',
+    'what the first one saved',
+  );
+  await other.getByLabel('Description').fill('what the other one says');
+  await other.getByRole('button', { name: 'Save', exact: true }).click();
+  await other.getByText('changed by admin').waitFor();
+  await other.getByText('what the other one says').waitFor();
+  await other.getByText('in 4 parts').waitFor();
+}
+
+/** The link to a query, as its chart was drawn, shows whoever opens it the query, and asks nothing by itself. */
+export async function sharesAQuery(page, other, base) {
+  await page.goto(`${base}/query`);
+  await write(page, 'SELECT second, operations FROM run_seconds ORDER BY 1');
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  const result = page.getByRole('region', { name: 'Result' });
+  await result
+    .getByText(/\d rows?/)
+    .first()
+    .waitFor();
+  await page.getByRole('button', { name: 'Chart', exact: true }).click();
+  await result.getByText('operations by second').waitFor();
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin: base });
+  await page.getByRole('button', { name: 'Link', exact: true }).click();
+  await page.getByText('The link is copied').waitFor();
+  const link = await page.evaluate(() => navigator.clipboard.readText());
+  assert.equal(link, page.url());
+
+  const asked = [];
+  other.on('request', (r) => new URL(r.url()).pathname === '/api/query' && asked.push(r.url()));
+  await other.goto(link);
+  await other.getByText('This query came with the link').waitFor();
+  assert.equal(
+    await other.getByRole('textbox', { name: /^Query/ }).inputValue(),
+    'SELECT second, operations FROM run_seconds ORDER BY 1',
+  );
+  assert.deepEqual(asked, [], 'nothing is asked before its reader asks');
+  await other.getByRole('button', { name: 'Run', exact: true }).click();
+  await other.getByRole('region', { name: 'Result' }).getByText('operations by second').waitFor();
 }
 
 export async function seesTheRunInIt(page, base, run) {

@@ -4,7 +4,7 @@ import { Mark } from '../design/icons';
 import { layers, standing, tablePath } from './model';
 import { standings } from './Standing';
 
-const box = { w: 176, h: 38, gapX: 64, gapY: 14, pad: 12 };
+const box = { w: 216, h: 38, gapX: 64, gapY: 14, pad: 12 };
 
 /** Which table reads which, drawn from left to right; each leads to its page. */
 export function Graph(props: { tables: DerivedTable[]; now: number; current?: string }) {

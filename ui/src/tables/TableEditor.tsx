@@ -77,6 +77,21 @@ function useRested(text: string, ms: number): string {
 
 const priority = 0;
 
+/** What somebody else has changed of a table, in the words of the form. */
+function changes(before: DerivedTable, after: DerivedTable): string[] {
+  const was = draftOf(before, '');
+  const is = draftOf(after, '');
+  const words = {
+    definition: 'the definition',
+    description: 'the description',
+    lag: 'the target lag',
+    mode: 'what a refresh replaces',
+    by: 'what a row depends on',
+    parts: 'the parts',
+  };
+  return (Object.keys(words) as (keyof typeof words)[]).filter((k) => was[k] !== is[k]).map((k) => words[k]);
+}
+
 function Form(props: { table: DerivedTable | null; start: string; reload?: () => unknown }) {
   const { table } = props;
   const [draft, setDraft] = useState(() => draftOf(table, props.start));
@@ -114,7 +129,7 @@ function Form(props: { table: DerivedTable | null; start: string; reload?: () =>
     partitions: draft.by ? Number(draft.parts) : 0,
     priority: table?.priority ?? priority,
   });
-  const save = async (e?: FormEvent) => {
+  const save = async (e?: FormEvent, over?: number) => {
     e?.preventDefault();
     setBusy(true);
     setRefusal(null);
@@ -122,7 +137,7 @@ function Form(props: { table: DerivedTable | null; start: string; reload?: () =>
       const saved = table
         ? await api.put('/api/v1/tables/{name}', {
             path: { name: table.name },
-            body: { ...bodyOf(), version: table.version },
+            body: { ...bodyOf(), version: over ?? table.version },
           })
         : await api.post('/api/v1/tables', { body: { ...bodyOf(), name: draft.name.trim() } });
       await changed();
@@ -133,6 +148,12 @@ function Form(props: { table: DerivedTable | null; start: string; reload?: () =>
     }
   };
   const conflict = refusal !== null && table !== null && asProblem(refusal).fields.some((f) => f.field === 'version');
+  const theirs = useQuery({
+    queryKey: ['edited-meanwhile', table?.name, refusal],
+    queryFn: ({ signal }) => api.get('/api/v1/tables/{name}', { path: { name: table!.name }, signal, asStored: true }),
+    enabled: conflict,
+    gcTime: 0,
+  }).data?.table;
   return (
     <form onSubmit={(e) => void save(e)} className="contents">
       <header className="page-head">
@@ -156,13 +177,25 @@ function Form(props: { table: DerivedTable | null; start: string; reload?: () =>
         </div>
       </header>
       <div className="page">
-        {refusal !== null && <ProblemNotice error={refusal} />}
-        {conflict && (
-          <div>
-            <button type="button" className="btn" onClick={() => void props.reload?.()}>
-              <Icon name="refresh" /> Load the newest version, without my changes
-            </button>
-          </div>
+        {refusal !== null && !conflict && <ProblemNotice error={refusal} />}
+        {conflict && table && (
+          <Notice tone="bad">
+            <strong>{asProblem(refusal).message}</strong>{' '}
+            {theirs && `Changed: ${changes(table, theirs).join(', ') || 'nothing that is shown here'}.`}
+            <div className="row choices">
+              <button type="button" className="btn small" onClick={() => void props.reload?.()}>
+                <Icon name="refresh" size={14} /> Load the newest version, without my changes
+              </button>
+              <button
+                type="button"
+                className="btn small"
+                disabled={!theirs || busy}
+                onClick={() => void save(undefined, theirs?.version)}
+              >
+                <Icon name="check" size={14} /> Save mine over it
+              </button>
+            </div>
+          </Notice>
         )}
         <div className="editor-columns">
           <div className="stack">
@@ -313,7 +346,9 @@ function Preview(props: { preview?: TablePreview; pending: boolean; refused: boo
                 ? 'It has no rows now.'
                 : p.truncated
                   ? `The first ${p.rows.length} rows.`
-                  : `All of its ${p.rows.length} rows.`}{' '}
+                  : p.rows.length === 1
+                    ? 'Its only row.'
+                    : `All of its ${p.rows.length} rows.`}{' '}
               {p.sources.length
                 ? `It reads ${p.sources.join(', ')}: when that changes, it is refreshed.`
                 : 'It reads no derived table, and is refreshed by its target lag.'}

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { api, asProblem, Problem } from '../api/client';
-import type { DerivedTableDetail, RefreshRecord } from '../api/types';
+import type { DerivedTable, DerivedTableDetail, RefreshRecord } from '../api/types';
 import { usePageTitle } from '../app/location';
 import { ActionsMenu, CopyButton } from '../design/Controls';
 import { useConfirm } from '../design/Dialog';
@@ -175,7 +175,18 @@ function Shown({ d, stale }: { d: DerivedTableDetail; stale: boolean }) {
   );
 }
 
-const modes = { FULL: 'all rows', INCREMENTAL: 'the rows of changed runs', AUTO: 'as little as gives the same rows' };
+/** What a refresh replaces, and into how many parts it divides that. */
+function replaces(t: DerivedTable): string {
+  const what = t.partition_by === 'DAY' ? 'days' : 'runs';
+  const rows =
+    t.refresh_mode === 'FULL'
+      ? 'all rows'
+      : t.refresh_mode === 'INCREMENTAL'
+        ? `the rows of changed ${what}`
+        : 'as little as gives the same rows';
+  if (t.partitions === 0) return rows;
+  return t.partitions === 1 ? `${rows}, undivided` : `${rows}, in ${t.partitions} parts`;
+}
 
 function Facts({ d, now }: { d: DerivedTableDetail; now: number }) {
   const t = d.table;
@@ -211,7 +222,7 @@ function Facts({ d, now }: { d: DerivedTableDetail; now: number }) {
           </dd>
           <dt>A refresh replaces</dt>
           <dd>
-            {modes[t.refresh_mode]} <span className="muted">({t.refresh_mode})</span>
+            {replaces(t)} <span className="muted">({t.refresh_mode})</span>
           </dd>
           <dt>Made by</dt>
           <dd>
