@@ -14,6 +14,8 @@ var (
 		"Refreshes of derived tables, and finished runs to be taken in, that are due or under way, of all servers.", nil, nil)
 	refreshBacklogDesc = prometheus.NewDesc("loadstone_refresh_backlog_seconds",
 		"How long the oldest of them that no worker has has been due.", nil, nil)
+	refreshOverdueDesc = prometheus.NewDesc("loadstone_refresh_overdue_seconds",
+		"How long the oldest of them has been due that is not done: put off, tried again or under way as well.", nil, nil)
 	refreshP95Desc = prometheus.NewDesc("loadstone_refresh_duration_p95_seconds",
 		"How long the newest 500 refreshes took that succeeded, the 95th percentile.", nil, nil)
 )
@@ -35,6 +37,7 @@ func NewRefreshes(load func(ctx context.Context) (refresh.Load, error)) *Refresh
 func (r *Refreshes) Describe(ch chan<- *prometheus.Desc) {
 	ch <- pendingRefreshDesc
 	ch <- refreshBacklogDesc
+	ch <- refreshOverdueDesc
 	ch <- refreshP95Desc
 }
 
@@ -51,5 +54,6 @@ func (r *Refreshes) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(pendingRefreshDesc, float64(l.Due))
 	gauge(refreshBacklogDesc, l.OldestSeconds)
+	gauge(refreshOverdueDesc, l.OverdueSeconds)
 	gauge(refreshP95Desc, l.P95Seconds)
 }

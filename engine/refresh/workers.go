@@ -38,6 +38,9 @@ type Load struct {
 	Due int
 	// OldestSeconds is how long the oldest of those that nobody has claimed has been due.
 	OldestSeconds float64
+	// OverdueSeconds is how long the oldest entry has been due that is not done: since it was due first, put off, tried
+	// again or under way as well.
+	OverdueSeconds float64
 	// P95Seconds is how long refreshes took, of the newest ones that succeeded; 0 without any.
 	P95Seconds float64
 }

@@ -41,11 +41,12 @@ func (q Queue) ForgetRefreshWorker(ctx context.Context, name string) error {
 func (q Queue) RefreshLoad(ctx context.Context) (l refresh.Load, err error) {
 	err = q.Pool.QueryRow(ctx, `SELECT count(*) FILTER (WHERE c.epoch IS NOT NULL OR p.next_refresh_due <= n.now),
 			coalesce(greatest(max(extract(epoch FROM n.now - p.next_refresh_due)) FILTER (WHERE c.epoch IS NULL), 0), 0),
+			coalesce(greatest(max(extract(epoch FROM n.now - least(p.enqueued_at, p.next_refresh_due))), 0), 0),
 			coalesce((SELECT percentile_disc(0.95) WITHIN GROUP (ORDER BY h.seconds) FROM (
 				SELECT extract(epoch FROM ended_at - started_at) AS seconds FROM refresh_history WHERE error = ''
 				ORDER BY seq DESC LIMIT $1) h), 0)
 		FROM (SELECT clock_timestamp() AS now) n LEFT JOIN pending_refreshes p ON true
 			LEFT JOIN refresh_claims c USING (dynamic_table, subtask)`, refresh.Durations).Scan(&l.Due, &l.OldestSeconds,
-		&l.P95Seconds)
+		&l.OverdueSeconds, &l.P95Seconds)
 	return l, dberr.Failed("reading how much there is to refresh", err)
 }

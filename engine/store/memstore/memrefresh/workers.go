@@ -56,6 +56,11 @@ func (s *Queue) RefreshLoad(ctx context.Context) (l refresh.Load, err error) {
 		if claimed || !p.Due.After(at) {
 			l.Due++
 		}
+		if first := at.Sub(p.enqueued); first > at.Sub(p.Due.Time) {
+			l.OverdueSeconds = max(l.OverdueSeconds, first.Seconds())
+		} else {
+			l.OverdueSeconds = max(l.OverdueSeconds, at.Sub(p.Due.Time).Seconds())
+		}
 		if !claimed {
 			l.OldestSeconds = max(l.OldestSeconds, at.Sub(p.Due.Time).Seconds())
 		}

@@ -87,7 +87,8 @@ func Load(t *testing.T, s store.Store) {
 		plan.Enqueue = append(plan.Enqueue, refresh.Pending{Task: refresh.Task{Table: name}, Due: due})
 	}
 	must(t, s.ScheduleRefreshes(ctx, plan))
-	if l := load(); l.Due != 2 || l.OldestSeconds < 3600 || l.OldestSeconds > 3660 || l.P95Seconds != 0 {
+	if l := load(); l.Due != 2 || l.OldestSeconds < 3600 || l.OldestSeconds > 3660 || l.P95Seconds != 0 ||
+		l.OverdueSeconds < 3600 || l.OverdueSeconds > 3660 {
 		t.Errorf("with two that are due: %+v", l)
 	}
 	claims, err := s.ClaimRefreshes(ctx, "w", refresh.Life, 1)
@@ -95,7 +96,7 @@ func Load(t *testing.T, s store.Store) {
 	if len(claims) != 1 || claims[0].Table != "a" {
 		t.Fatalf("claimed %+v", claims)
 	}
-	if l := load(); l.Due != 2 || l.OldestSeconds < 60 || l.OldestSeconds > 120 {
+	if l := load(); l.Due != 2 || l.OldestSeconds < 60 || l.OldestSeconds > 120 || l.OverdueSeconds < 3600 {
 		t.Errorf("with one that is under way: %+v", l)
 	}
 	time.Sleep(3 * time.Millisecond)
@@ -107,7 +108,8 @@ func Load(t *testing.T, s store.Store) {
 	must(t, err)
 	before := load()
 	must(t, s.ReleaseRefresh(ctx, claims[0], refresh.Result{Error: "no"}))
-	if l := load(); l.Due != 0 || l.OldestSeconds != 0 || l.P95Seconds != before.P95Seconds {
+	if l := load(); l.Due != 0 || l.OldestSeconds != 0 || l.P95Seconds != before.P95Seconds || l.OverdueSeconds <= 0 ||
+		l.OverdueSeconds > 60 {
 		t.Errorf("after a failure, which is tried again later: %+v", l)
 	}
 }
