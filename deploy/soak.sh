@@ -30,6 +30,8 @@ LOADSTONE_KILLS=180 LOADSTONE_LEASE=1500ms go test ./cli -run '^TestRoundsOfKill
 LOADSTONE_SOAK=1 go test ./cli -run '^(TestServersAndANodeRefreshOneTable|TestAQueryIsCancelledThroughTheOtherServer|TestNothingIsRefreshedWhileTheOwnNodeMeasures)$' -v -count 1 -timeout 20m
 # Nodes take runs in from S3 and are killed; runs are deleted meanwhile, parts damaged, Postgres restarted, its disk full (root).
 LOADSTONE_SOAK=1 go test ./cli -run '^(TestANodeTakesRunsInFromS3|TestWhatHappensToARunThatIsTakenIn|TestAFullResultsDatabase|TestLiveSecondsOfARunWhoseOwnerIsKilled)$' -v -count 1 -timeout 30m
+# Definitions that never end or fill the disk, and databases of somebody else's that are not as they should be.
+LOADSTONE_SOAK=1 go test ./cli -run '^(TestTablesThatNobodyShouldMake|TestDefinitionsWithoutEnd|TestDatabasesThatAreNotAsTheyShouldBe)$' -v -count 1 -timeout 30m
 # The bundled tables against what the Parquet files of real runs give by hand.
 LOADSTONE_SOAK=1 go test ./cli -run '^TestBundledTablesOfRealRuns$' -v -count 1 -timeout 20m
 # A hundred thousand claims of 64 claimers, and an hour of claims beside a transaction that stays open (in ten minutes).

@@ -131,6 +131,10 @@ func (r *RefreshNode) run(ctx context.Context) error {
 	c := &crew{store: store, own: r.options.Node, traces: r.options.Meters.traces.Tracer(),
 		urls: func(context.Context) (string, string, error) { return r.owner, r.reader, nil }}
 	defer c.close()
+	// What is wrong with it is wrong here: it would fail every table that this node claims.
+	if _, err := c.database(opening); err != nil {
+		return err
+	}
 	kinds := []refresh.Kind{refresh.SQL}
 	record, err := r.record(opening)
 	if err != nil {

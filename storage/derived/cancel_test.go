@@ -39,7 +39,7 @@ func TestAQueryIsCancelledFromElsewhere(t *testing.T) {
 	began := time.Now()
 	go func() {
 		_, err := one.Query(query.WithID(context.Background(), "ada", "my-query-1"),
-			"SELECT count(*) FROM generate_series(1, 1000000000000)", 1)
+			"SELECT count(*) FROM (SELECT generate_series(1, 1000000000000)) AS n", 1)
 		ended <- err
 	}()
 	role := pgx.Identifier{reader.Config().User}.Sanitize()

@@ -2,8 +2,6 @@ package derived
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
 // The flags that name the results database.
@@ -21,9 +20,6 @@ const (
 	ownerFlag  = "--results-database-url"
 	readerFlag = "--results-reader-url"
 )
-
-// oldest is the oldest version of Postgres that the schema can be applied to.
-const oldest = 14
 
 // checkOwner refuses a database that cannot hold results: it is the control store's, or not the owner's to change.
 func (d *Database) checkOwner(ctx context.Context) error {
@@ -45,9 +41,9 @@ func (d *Database) checkOwner(ctx context.Context) error {
 	case control:
 		return engine.InvalidField(ownerFlag, fmt.Sprintf("names the database %q, which is a control store", name),
 			"results are kept apart from it, so that nobody who reads them reaches it: CREATE DATABASE results OWNER "+role)
-	case version < oldest:
+	case version < dberr.Oldest:
 		return engine.InvalidField(ownerFlag, fmt.Sprintf("names a Postgres %d", version),
-			fmt.Sprintf("the results database needs %d or later", oldest))
+			fmt.Sprintf("the results database needs %d or later", dberr.Oldest))
 	case standby:
 		return engine.InvalidField(ownerFlag, "names a standby, which cannot be written to", "name the primary")
 	case len(foreign) > 0:
@@ -114,12 +110,10 @@ func (d *Database) checkSame(ctx context.Context) error {
 // connecting is an error of the first connections of a role: what somebody has to change is said in words.
 func connecting(flag string, err error) error {
 	var said *pgconn.PgError
-	var unknown x509.UnknownAuthorityError
-	var host x509.HostnameError
-	var invalid x509.CertificateInvalidError
-	var record tls.RecordHeaderError
-	switch {
-	case errors.As(err, &said):
+	if what, hint := dberr.TLS(err); what != "" {
+		return invalidURL(flag, err, "leads to a server that "+what, hint)
+	}
+	if errors.As(err, &said) {
 		switch said.Code {
 		case "28P01", "28000":
 			return &engine.Error{Code: engine.CodeInvalid, Cause: err, Message: "The results database refuses the login of " +
@@ -130,11 +124,6 @@ func connecting(flag string, err error) error {
 			return invalidURL(flag, err, "names a role that may not do that: "+said.Message,
 				"the owner owns the database or has CREATE on it, the reader has CONNECT")
 		}
-	case errors.As(err, &unknown), errors.As(err, &host), errors.As(err, &invalid):
-		return invalidURL(flag, err, "leads to a server whose certificate is not accepted: "+lastOf(err),
-			"sslmode=verify-full checks the host's name, with the authority in sslrootcert=FILE")
-	case errors.As(err, &record), strings.Contains(err.Error(), "server refused TLS connection"):
-		return invalidURL(flag, err, "asks for TLS, which the server does not speak", "set up TLS there, or sslmode=disable")
 	}
 	return failed("opening the results database", err)
 }
@@ -143,17 +132,6 @@ func invalidURL(flag string, err error, message, hint string) error {
 	e := engine.InvalidField(flag, message, hint)
 	e.Cause = err
 	return e
-}
-
-// lastOf is the innermost error's text.
-func lastOf(err error) string {
-	for {
-		inner := errors.Unwrap(err)
-		if inner == nil {
-			return err.Error()
-		}
-		err = inner
-	}
 }
 
 // away is the error of a results database that cannot be reached, or cannot do now what it is asked.
@@ -180,7 +158,7 @@ func parsed(flag, dsn string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		why := "is not the URL of a database"
-		if text := lastOf(err); strings.Contains(text, "no such file") || strings.Contains(text, "certificate") {
+		if text := dberr.Innermost(err); strings.Contains(text, "no such file") || strings.Contains(text, "certificate") {
 			why = "names a certificate that cannot be read"
 		}
 		return nil, engine.InvalidField(flag, why, "postgres://user:password@host:5432/database?sslmode=verify-full")

@@ -78,6 +78,16 @@ func connect(ctx context.Context, dsn string) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, unreachable(err)
 	}
+	var version int
+	if err := conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::int / 10000").Scan(&version); err != nil {
+		hangUp(conn)
+		return nil, unreachable(err)
+	}
+	if version < dberr.Oldest {
+		hangUp(conn)
+		return nil, engine.InvalidField("--database-url", fmt.Sprintf("names a Postgres %d", version),
+			fmt.Sprintf("the control store needs %d or later", dberr.Oldest))
+	}
 	return conn, nil
 }
 
@@ -113,25 +123,15 @@ func unreachable(err error) error {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {
 		e.Message = "The control store's database refused the connection: " + refused.Message + "."
-	} else if reason := reasonOf(err); reason != "" {
+		if refused.Code == "28P01" || refused.Code == "28000" {
+			e.Hint = "Check user and password in --database-url, and pg_hba.conf there."
+		}
+	} else if what, hint := dberr.TLS(err); what != "" {
+		e.Message, e.Hint = "The control store cannot be reached: its server "+what+".", "In --database-url: "+hint+"."
+	} else if reason := dberr.Innermost(err); reason != "" {
 		e.Message = "The control store cannot be reached: " + reason + "."
 	}
 	return e
-}
-
-// reasonOf names the innermost cause, which holds neither user nor password.
-func reasonOf(err error) string {
-	for {
-		next := errors.Unwrap(err)
-		if next == nil {
-			if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) > 0 {
-				err = joined.Unwrap()[0]
-				continue
-			}
-			return err.Error()
-		}
-		err = next
-	}
 }
 
 type querier interface {

@@ -234,7 +234,7 @@ func Repair(ctx context.Context, dsn string) error {
 		return applyFiles(ctx, tx)
 	})
 	if err != nil {
-		return damaged(append(found, "applying it again failed: "+reasonOf(err)), cannotMend)
+		return damaged(append(found, "applying it again failed: "+dberr.Innermost(err)), cannotMend)
 	}
 	found, err = compareWith(ctx, conn)
 	if err != nil || len(found) == 0 {
