@@ -60,7 +60,10 @@ func TestBundledTablesOfRealRuns(t *testing.T) {
 	p := newProgram(t)
 	account := p.standIn("--listen", "127.0.0.1:0", "--time-scale", "10", "--lag", "1s")
 	defer account.stop(t)
-	server := p.serve("--refresh-workers", "2") // tests have none of themselves
+	// A node of another process, which outlives the server: what it has recorded of the run that crashes survives.
+	n := node(t, p.path("node"), "", "--capacity", "2")
+	flags := []string{"--refresh-workers", "2", "--ingest", "executions", "--nodes", n.address, "--calibrate", "off"}
+	server := p.serve(flags...) // tests have no refresh workers of themselves
 	const local = "target: {connection: playground, adapter: postgres, table_name: orders, prepare: {rows: 1000, " +
 		"if_exists: use}}\n"
 	mix := "name: mix\n" + local + "workload: {plugin: mix, params: {weights: {POINT_LOOKUP: 60, RANGE_SCAN: 10, " +
@@ -95,8 +98,8 @@ func TestBundledTablesOfRealRuns(t *testing.T) {
 	_ = server.cmd.Process.Signal(syscall.SIGKILL)
 	<-server.done
 	// The session that is there goes on, so that it prints no link again.
-	again := launch(t, "serve", "--data-dir", p.path("data"), "--listen", strings.TrimPrefix(server.base, "http://"),
-		"--calibrate", "off", "--refresh-workers", "2")
+	again := launch(t, append([]string{"serve", "--data-dir", p.path("data"), "--listen",
+		strings.TrimPrefix(server.base, "http://")}, flags...)...)
 	server = &liveServer{process: again, t: t, base: server.base, http: server.http}
 	defer server.stop()
 	waitFor(t, startLimit, "the server's return", func() bool {
@@ -117,7 +120,7 @@ func TestBundledTablesOfRealRuns(t *testing.T) {
 		for _, run := range runs {
 			var d engine.RunDetail
 			server.ask("/api/runs/"+run.RunID, &d)
-			one := derivedtest.Run{Run: d.Run, Adapter: d.Scenario.Target.Adapter, Summary: d.Summary}
+			one := derivedtest.Run{Single: true, Run: d.Run, Adapter: d.Scenario.Target.Adapter, Summary: d.Summary}
 			var polls struct{ Points []engine.WarehousePoint }
 			server.ask("/api/runs/"+run.RunID+"/warehouse", &polls)
 			one.Warehouse = polls.Points
@@ -170,6 +173,9 @@ func TestBundledTablesOfRealRuns(t *testing.T) {
 		}
 		return len(differences) == 0
 	}, func() string { return strings.Join(differences, "\n") })
+	if crashed := all[len(all)-1]; len(crashed.Executions) == 0 {
+		t.Error("nothing has survived of the run that crashed")
+	}
 	for _, run := range all {
 		t.Logf("%s: %s, %d executions, %d polls", run.RunName, run.Status, len(run.Executions), len(run.Warehouse))
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/rs/zerolog"
@@ -88,8 +89,18 @@ func TestQueryListen(t *testing.T) {
 		}
 	}
 	everyDoor(t, pg, at)
+	session, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = session.Close(context.Background()) }()
 	if err := pg.RemoveReader(ctx, "grafana"); err != nil {
 		t.Fatal(err)
+	}
+	for began := time.Now(); err == nil; time.Sleep(10 * time.Millisecond) {
+		if _, err = session.Exec(ctx, "SELECT 1"); time.Since(began) > 30*time.Second {
+			t.Fatal("the session of a login that was removed goes on")
+		}
 	}
 	if _, err := query(t, dsn, "SELECT 'in'"); !refusedBy(err) {
 		t.Errorf("a login that was removed: %v", err)

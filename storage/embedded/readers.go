@@ -63,14 +63,22 @@ func (pg *Postgres) RemoveReader(ctx context.Context, name string) error {
 	if !readerName.MatchString(name) {
 		return &engine.Error{Code: engine.CodeNotFound, Message: fmt.Sprintf("There is no login %q.", name)}
 	}
-	_, err = conn.Exec(ctx, "DROP ROLE "+readerPrefix+name)
+	var id uint32
+	err = conn.QueryRow(ctx, "SELECT oid FROM pg_roles WHERE rolname = $1", readerPrefix+name).Scan(&id)
+	if err == nil {
+		_, err = conn.Exec(ctx, "DROP ROLE "+readerPrefix+name)
+	}
 	var refused *pgconn.PgError
-	if errors.As(err, &refused) && refused.Code == "42704" {
+	if errors.Is(err, pgx.ErrNoRows) || errors.As(err, &refused) && refused.Code == "42704" {
 		return &engine.Error{Code: engine.CodeNotFound, Message: fmt.Sprintf("There is no login %q.", name)}
 	}
 	if err != nil {
 		return fmt.Errorf("removing a login: %w", err)
 	}
-	_, err = conn.Exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1", readerPrefix+name)
-	return err
+	// A role that is gone has no name any more, and its sessions would go on.
+	if _, err = conn.Exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usesysid = $1",
+		id); err != nil {
+		return fmt.Errorf("ending the sessions of a login: %w", err)
+	}
+	return nil
 }

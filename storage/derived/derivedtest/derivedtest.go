@@ -32,6 +32,10 @@ type Execution struct {
 	Worker    string  `parquet:"worker_id"`
 	Class     *string `parquet:"error_class,optional"`
 	Code      *string `parquet:"error_code,optional"`
+	// Connection, Seq and QueryID are looked at where single executions were taken in.
+	Connection int32   `parquet:"connection_id"`
+	Seq        int32   `parquet:"seq"`
+	QueryID    *string `parquet:"server_query_id,optional"`
 }
 
 // Run is a run with all that its rows are made of.
@@ -41,6 +45,8 @@ type Run struct {
 	Summary    *engine.Summary
 	Warehouse  []engine.WarehousePoint
 	Executions []Execution
+	// Single: its single executions were taken in.
+	Single bool
 }
 
 // within is how far a percentile of a histogram may be from the exact one.
@@ -98,7 +104,7 @@ func Differences(ctx context.Context, conn *pgx.Conn, runs []Run) (all []string,
 func expected(runs []Run) []*table {
 	list := []*table{summaries(runs), costs(runs), drift(runs)}
 	list = append(list, seconds(runs)...)
-	return append(list, statements(runs), failures(runs), warehouses(runs))
+	return append(list, statements(runs), failures(runs), warehouses(runs), slowest(runs))
 }
 
 func (t *table) differences(ctx context.Context, conn *pgx.Conn) (found []string, err error) {

@@ -1,8 +1,10 @@
 package derivedtest
 
 import (
+	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -93,6 +95,37 @@ func seconds(runs []Run) (list []*table) {
 		list = append(list, t)
 	}
 	return list
+}
+
+// slowest are the hundred slowest operations of each measurement, where single executions were taken in.
+func slowest(runs []Run) *table {
+	t := newTable("slow_executions", "run_id", "place")
+	for _, r := range runs {
+		if !r.Single {
+			continue
+		}
+		list := slices.DeleteFunc(slices.Clone(r.Executions), func(e Execution) bool { return e.Warmup || e.Position != 0 })
+		slices.SortFunc(list, func(a, b Execution) int {
+			return cmp.Or(cmp.Compare(b.ElapsedMs, a.ElapsedMs), strings.Compare(a.Worker, b.Worker),
+				cmp.Compare(a.Connection, b.Connection), cmp.Compare(a.Seq, b.Seq))
+		})
+		for i, e := range list[:min(100, len(list))] {
+			t.rows[key(r.RunID, i+1)] = map[string]value{"app_elapsed_ms": exact(e.ElapsedMs),
+				"due_at": exact(time.Unix(0, e.DueAt).Truncate(time.Microsecond)), "kind": exact(e.Kind),
+				"statement_id": exact(e.Statement), "worker_id": exact(e.Worker), "connection_id": exact(e.Connection),
+				"seq": exact(e.Seq), "row_count": exact(e.Rows), "success": exact(e.Success), "error_class": text(e.Class),
+				"server_query_id": text(e.QueryID)}
+		}
+	}
+	return t
+}
+
+// text is a column that may have none.
+func text(s *string) value {
+	if s == nil {
+		return exact(nil)
+	}
+	return exact(*s)
 }
 
 // statements are those of the measurement, inside transactions too.
