@@ -37,6 +37,7 @@ type serveCommand struct {
 	wiring.StoreFlags
 	wiring.NodeFlags
 	wiring.TraceFlags
+	wiring.OutFlags
 	wiring.RefreshFlags
 	certificate.CalibrateFlag
 	tables *wiring.Tables `kong:"-"`
@@ -56,7 +57,7 @@ func (c *serveCommand) Run(e *command.Env) error {
 	}
 	e.Log.Info().Msg("starting: the first time plugins are compiled, which takes some seconds")
 	s, err := wiring.Open(e.Ctx, wiring.Options{Store: flags, Nodes: c.NodeFlags, Version: version, Serves: true,
-		MostLive: c.LiveRuns, Query: c.QueryFlags, Traces: c.As("loadstone-server", e), Log: e.Log})
+		MostLive: c.LiveRuns, Query: c.QueryFlags, Traces: c.As("loadstone-server", e), Out: c.OutFlags, Log: e.Log})
 	if err != nil {
 		return err
 	}

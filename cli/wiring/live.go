@@ -2,6 +2,7 @@ package wiring
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -11,11 +12,12 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// watchedStore is the control store of the orchestrator: what it has taken of the seconds of a run goes on to the live
-// series, once there are any.
+// watchedStore is the control store of the orchestrator: what it has taken of a run goes on to the live series, and out
+// of the server, once there is any of that.
 type watchedStore struct {
 	orchestrator.ControlStore
 	series atomic.Pointer[liveseries.Series]
+	out    atomic.Pointer[out]
 }
 
 // SaveTick implements store.Runs.
@@ -23,6 +25,9 @@ func (w *watchedStore) SaveTick(ctx context.Context, t store.Tick) error {
 	err := w.ControlStore.SaveTick(ctx, t)
 	if err == nil {
 		w.series.Load().Tick(&t)
+		w.out.Load().tick(&t)
+	} else if errors.Is(err, store.ErrFenced) {
+		w.out.Load().lost(t.RunID)
 	}
 	return err //nolint:wrapcheck // it is the store
 }
@@ -32,8 +37,18 @@ func (w *watchedStore) SaveWarehouse(ctx context.Context, runID string, epoch in
 	err := w.ControlStore.SaveWarehouse(ctx, runID, epoch, p)
 	if err == nil {
 		w.series.Load().Poll(runID, epoch, p)
+		w.out.Load().poll(runID, epoch, p)
 	}
 	return err //nolint:wrapcheck // it is the store
+}
+
+// Transition implements store.Runs.
+func (w *watchedStore) Transition(ctx context.Context, t store.Transition) ([]engine.Event, error) {
+	events, err := w.ControlStore.Transition(ctx, t)
+	if err == nil {
+		w.out.Load().transition(t)
+	}
+	return events, err //nolint:wrapcheck // it is the store
 }
 
 // openLive begins to bring the seconds of live runs into the results database.

@@ -76,7 +76,9 @@ type Options struct {
 	MostLive int
 	// Traces says where spans are sent; zero is nowhere.
 	Traces Tracing
-	Log    zerolog.Logger
+	// Out says where metrics of live runs are sent.
+	Out OutFlags
+	Log zerolog.Logger
 }
 
 // Services are the parts of one process, wired together.
@@ -386,6 +388,10 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 	s.Meter = meter.NewServer(s.traces.Tracer())
 	s.Roster = roster.New(roster.Options{Store: s.Store, Server: s.owner, Log: s.Log})
 	s.watched = &watchedStore{ControlStore: s.Store}
+	// Closed after the runs, whose end is told too.
+	if err := s.openOut(s.options.Out); err != nil {
+		return err
+	}
 	s.Runs = orchestrator.New(orchestrator.Options{
 		Store: s.watched, Results: s.Results, Plugins: s.Plugins, Drivers: s.Drivers,
 		Recordings: recordings, Nodes: fixed, Source: source, Module: s.module, Log: s.Log, Version: s.options.Version,

@@ -15,29 +15,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/explore"
 )
 
-// Metric is what is known of a metric.
-type Metric struct{ Name, Type, Unit, Help string }
-
-// Metrics are those that runs have; docs/telemetry.md says more of each.
-var Metrics = []Metric{
-	{"loadstone_operations_total", "counter", "", "Operations that ended, also those that failed."},
-	{"loadstone_failed_operations_total", "counter", "", "Operations that failed."},
-	{"loadstone_rows_total", "counter", "", "Rows that operations read or wrote."},
-	{"loadstone_latency_seconds", "histogram", "seconds", "Time from when an operation was due until it ended."},
-	{"loadstone_errors_total", "counter", "", "Operations that failed, by class and code of their error."},
-	{"loadstone_statement_operations_total", "counter", "", "Executions of a statement, also inside of transactions."},
-	{"loadstone_statement_failed_operations_total", "counter", "", "Executions of a statement that failed."},
-	{"loadstone_statement_latency_seconds", "histogram", "seconds", "Time of an execution of a statement."},
-	{"loadstone_worker_operations_total", "counter", "", "Operations of a run worker."},
-	{"loadstone_worker_failed_operations_total", "counter", "", "Operations of a run worker that failed."},
-	{"loadstone_worker_latency_seconds", "histogram", "seconds", "Time of the operations of a run worker."},
-	{"loadstone_warehouse_running_queries", "gauge", "", "Queries that the warehouse works on."},
-	{"loadstone_warehouse_queued_queries", "gauge", "", "Queries that wait for the warehouse."},
-	{"loadstone_warehouse_started_clusters", "gauge", "", "Clusters of the warehouse that are started."},
-	{"loadstone_warehouse_state", "gauge", "",
-		"1 for the state that the warehouse is in, 0 for those that it was in before."},
-}
-
 // point is a sample in Prometheus' form.
 type point struct {
 	t int64

@@ -23,6 +23,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/explore"
+	"github.com/loadstone-db/loadstone/engine/explore/metric"
 	"github.com/loadstone-db/loadstone/engine/explore/plan"
 	"github.com/loadstone-db/loadstone/server/gone"
 	"github.com/loadstone-db/loadstone/server/transfer"
@@ -416,7 +417,7 @@ func (h handlers) metadata(c *fiber.Ctx) error {
 	}
 	all := map[string][]entry{}
 	only := field(c, "metric")
-	for _, m := range Metrics {
+	for _, m := range metric.All {
 		if only == "" || only == m.Name {
 			all[m.Name] = []entry{{m.Type, m.Help, m.Unit}}
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
+	"github.com/loadstone-db/loadstone/engine/explore/native"
 	"github.com/loadstone-db/loadstone/engine/segment"
 )
 
@@ -153,9 +154,7 @@ type histogramIterator struct {
 	counts []float64
 	total  float64
 	sumNs  int64
-	// Of a bucket of nanoseconds, share lies in the bucket of seconds at its index less shift, the rest in the one above.
-	shift int32
-	share float64
+	scale  native.Scale
 }
 
 func newHistogramIterator(o *one) *histogramIterator {
@@ -164,10 +163,7 @@ func newHistogramIterator(o *one) *histogramIterator {
 	if h.first <= h.last && len(h.ends) > 0 {
 		it.counts = make([]float64, h.last-h.first+1)
 	}
-	// The bound of a bucket is 2^(i/2^schema) ns; seconds have bounds 2^(k/2^schema), which lie a little beside them.
-	exact := math.Ldexp(math.Log2(1e9), int(h.schema))
-	it.shift = int32(math.Ceil(exact))
-	it.share = exact - math.Floor(exact)
+	it.scale = native.ScaleOf(h.schema)
 	return it
 }
 
@@ -229,42 +225,8 @@ func (it *histogramIterator) AtFloatHistogram(h *histogram.FloatHistogram) (int6
 		h.CounterResetHint = histogram.NotCounterReset
 	}
 	h.Count, h.Sum = it.total, float64(it.sumNs)/1e9
-	it.fill(h)
+	native.Fill(h, it.scale, it.of.hist.first, it.counts)
 	return it.AtT(), h
-}
-
-// fill puts the buckets into the spans of a histogram; short stretches of empty ones are part of a span.
-func (it *histogramIterator) fill(h *histogram.FloatHistogram) {
-	const gap = 2
-	index := it.of.hist.first - it.shift
-	last, empty := int32(math.MinInt32), 0 // the index after the last span, and how many empty buckets followed
-	carried := 0.0
-	for j := 0; j <= len(it.counts); j++ {
-		c := carried
-		if j < len(it.counts) {
-			carried = it.counts[j] * (1 - it.share)
-			c += it.counts[j] * it.share
-		}
-		k := index + int32(j)
-		if c == 0 {
-			empty++
-			continue
-		}
-		switch {
-		case last == math.MinInt32:
-			// The first offset is absolute.
-			h.PositiveSpans = append(h.PositiveSpans, histogram.Span{Offset: k, Length: 1})
-		case empty <= gap:
-			for range empty {
-				h.PositiveBuckets = append(h.PositiveBuckets, 0)
-			}
-			h.PositiveSpans[len(h.PositiveSpans)-1].Length += uint32(empty) + 1
-		default:
-			h.PositiveSpans = append(h.PositiveSpans, histogram.Span{Offset: int32(empty), Length: 1})
-		}
-		h.PositiveBuckets = append(h.PositiveBuckets, c)
-		last, empty = k, 0
-	}
 }
 
 func (it *histogramIterator) AtT() int64  { return it.of.at(it.i) }

@@ -1,0 +1,42 @@
+// Package metric lists the metrics of runs.
+package metric
+
+// Metric is what is known of a metric.
+type Metric struct{ Name, Type, Unit, Help string }
+
+// The types of metrics, as Prometheus calls them.
+const (
+	Counter   = "counter"
+	Gauge     = "gauge"
+	Histogram = "histogram"
+)
+
+// All are those that runs have; docs/telemetry.md says more of each.
+var All = []Metric{
+	{"loadstone_operations_total", Counter, "", "Operations that ended, also those that failed."},
+	{"loadstone_failed_operations_total", Counter, "", "Operations that failed."},
+	{"loadstone_rows_total", Counter, "", "Rows that operations read or wrote."},
+	{"loadstone_latency_seconds", Histogram, "seconds", "Time from when an operation was due until it ended."},
+	{"loadstone_errors_total", Counter, "", "Operations that failed, by class and code of their error."},
+	{"loadstone_statement_operations_total", Counter, "", "Executions of a statement, also inside of transactions."},
+	{"loadstone_statement_failed_operations_total", Counter, "", "Executions of a statement that failed."},
+	{"loadstone_statement_latency_seconds", Histogram, "seconds", "Time of an execution of a statement."},
+	{"loadstone_worker_operations_total", Counter, "", "Operations of a run worker."},
+	{"loadstone_worker_failed_operations_total", Counter, "", "Operations of a run worker that failed."},
+	{"loadstone_worker_latency_seconds", Histogram, "seconds", "Time of the operations of a run worker."},
+	{"loadstone_warehouse_running_queries", Gauge, "", "Queries that the warehouse works on."},
+	{"loadstone_warehouse_queued_queries", Gauge, "", "Queries that wait for the warehouse."},
+	{"loadstone_warehouse_started_clusters", Gauge, "", "Clusters of the warehouse that are started."},
+	{"loadstone_warehouse_state", Gauge, "",
+		"1 for the state that the warehouse is in, 0 for those that it was in before."},
+}
+
+// Named is the one of a name, which is one of them.
+func Named(name string) *Metric {
+	for i := range All {
+		if All[i].Name == name {
+			return &All[i]
+		}
+	}
+	panic("no metric is called " + name)
+}

@@ -1,0 +1,222 @@
+package deliver_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type thing int
+
+func (thing) Bytes() int { return 10 }
+
+// TestTheOldestGiveWay: a queue holds as many things, and bytes, as it may; who puts something never waits.
+func TestTheOldestGiveWay(t *testing.T) {
+	for name, l := range map[string]deliver.Limits{"things": {Most: 5, Bytes: 1000, AtOnce: 2},
+		"bytes": {Most: 1000, Bytes: 50, AtOnce: 2}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var got []thing
+				open := make(chan struct{})
+				q := deliver.Open("there", l, func(_ context.Context, things []thing, _ int) deliver.Outcome {
+					<-open
+					got = append(got, things...)
+					return deliver.Outcome{}
+				}, zerolog.Nop())
+				begun := time.Now()
+				q.Put(0)
+				synctest.Wait() // it is on its way
+				for i := 1; i <= 9; i++ {
+					q.Put(thing(i))
+				}
+				if c := q.Counts(); c.Waiting != 5 || c.Bytes != 50 || c.Lost[deliver.LostQueueFull] != 5 {
+					t.Errorf("%+v", c)
+				}
+				if time.Since(begun) != 0 {
+					t.Errorf("waited for %s", time.Since(begun))
+				}
+				close(open)
+				q.Close(t.Context())
+				if !slices.Equal(got, []thing{0, 6, 7, 8, 9}) {
+					t.Error(got)
+				}
+			})
+		})
+	}
+}
+
+// TestPausesGrow: attempts are made after growing pauses that have some chance in them, and not before the time that
+// the other side has named.
+func TestPausesGrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var at []time.Duration
+		begun := time.Now()
+		q := deliver.Open("there", deliver.Limits{Most: 10, Bytes: 1000, AtOnce: 5, First: time.Second,
+			Longest: 8 * time.Second}, func(_ context.Context, _ []thing, attempt int) deliver.Outcome {
+			at = append(at, time.Since(begun))
+			begun = time.Now()
+			if attempt == 6 {
+				return deliver.Outcome{Again: true, After: time.Minute, Err: errors.New("later")}
+			}
+			return deliver.Outcome{Again: attempt < 7, Err: errorOf(attempt < 7)}
+		}, zerolog.Nop())
+		q.Put(1)
+		q.Close(t.Context())
+		for i, d := range at[1:] {
+			whole := min(time.Second<<i, 8*time.Second)
+			if i == 6 {
+				whole = time.Minute
+			}
+			if d < whole/2 || d > whole+time.Millisecond {
+				t.Errorf("pause %d was %s, of %s", i, d, whole)
+			}
+		}
+		if c := q.Counts(); len(at) != 8 || c.Sent != 1 || c.Retries != 7 {
+			t.Errorf("%v, %+v", at, c)
+		}
+	})
+}
+
+func errorOf(failed bool) error {
+	if failed {
+		return errors.New("no")
+	}
+	return nil
+}
+
+// TestAnEndDoesNotWait: what another side does not take is lost when the time is up, and counted.
+func TestAnEndDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := deliver.Open("there", deliver.Limits{Most: 10, Bytes: 1000, AtOnce: 1, First: time.Second, Longest: time.Hour},
+			func(ctx context.Context, _ []thing, _ int) deliver.Outcome {
+				<-ctx.Done()
+				return deliver.Outcome{Again: true, Err: ctx.Err()}
+			}, zerolog.Nop())
+		q.Put(1, 2, 3)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		begun := time.Now()
+		q.Close(ctx)
+		q.Put(4)
+		if took := time.Since(begun); took > 6*time.Second {
+			t.Errorf("took %s", took)
+		}
+		if c := q.Counts(); c.Lost[deliver.LostEnd] != 4 || c.Sent != 0 || c.Bytes != 0 {
+			t.Errorf("%+v", c)
+		}
+	})
+}
+
+func TestEndpointsThatAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		e    deliver.Endpoint
+		says string
+	}{
+		{deliver.Endpoint{URL: "ftp://x/y"}, "no address"},
+		{deliver.Endpoint{URL: "http://"}, "no address"},
+		{deliver.Endpoint{URL: "https://user:secret-word@%zz"}, "no address"},
+		{deliver.Endpoint{URL: "http://169.254.169.254/latest"}, "nothing is sent"},
+		{deliver.Endpoint{URL: "http://[fe80::1%25eth0]/"}, "nothing is sent"},
+		{deliver.Endpoint{URL: "http://[::ffff:169.254.1.1]/"}, "nothing is sent"},
+		{deliver.Endpoint{URL: "http://[fd00:ec2::254]/"}, "nothing is sent"},
+		{deliver.Endpoint{URL: "http://0.0.0.0:9/"}, "nothing is sent"},
+		{deliver.Endpoint{URL: "http://METADATA.google.internal/"}, "nothing is sent"},
+		{deliver.Endpoint{URL: "http://u:secret-word@h/", Token: "x"}, "another way"},
+		{deliver.Endpoint{URL: "http://h/", Token: "x", User: "u"}, "give one"},
+		{deliver.Endpoint{URL: "http://h/", Token: "secret-word\nHost: y"}, "one line"},
+		{deliver.Endpoint{URL: "http://h/", CA: []byte("no certificate")}, "authorities"},
+	} {
+		c.e.Flag = "--remote-write"
+		_, err := deliver.NewClient(c.e)
+		if !engine.HasCode(err, engine.CodeInvalid) || !strings.Contains(err.Error(), c.says) ||
+			strings.Contains(fmt.Sprintf("%+v", err), "secret-word") {
+			t.Errorf("%s: %v, want %q", c.e.URL, err, c.says)
+		}
+	}
+}
+
+// TestWhatIsSentAndWhatIsNotSaid: who signs in does so in a header alone, elsewhere nothing is sent, and no error
+// names a secret.
+func TestWhatIsSentAndWhatIsNotSaid(t *testing.T) {
+	var elsewhere atomic.Int64
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+	defer other.Close()
+	var got *http.Request
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r
+		w.Header().Set("Location", other.URL)
+		w.WriteHeader(http.StatusTemporaryRedirect)
+		_, _ = w.Write(bytes.Repeat([]byte("pass-word and qu-ery "), 10_000))
+	}))
+	defer s.Close()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	at := strings.Replace(s.URL, "https://", "https://me:pass-word@", 1) + "/push?key=qu-ery"
+	c, err := deliver.NewClient(deliver.Endpoint{URL: at, CA: ca, Headers: map[string]string{"X-Scope-OrgID": "team"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	a, err := c.Post(t.Context(), "", "text/plain", []byte("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, password, _ := got.BasicAuth()
+	if user != "me" || password != "pass-word" || got.Header.Get("X-Scope-OrgID") != "team" ||
+		got.URL.RawQuery != "key=qu-ery" {
+		t.Errorf("%s %v", got.URL, got.Header)
+	}
+	again, _ := a.Again()
+	if a.OK() || again || elsewhere.Load() != 0 {
+		t.Errorf("a redirect is followed, or tried again: %+v", a)
+	}
+	if text := c.To() + a.Err().Error() + a.Text; strings.Contains(text, "pass-word") ||
+		strings.Contains(text, "qu-ery") ||
+		len(a.Text) > 300 {
+		t.Errorf("says %s", text)
+	}
+	// Without its authority.
+	c, err = deliver.NewClient(deliver.Endpoint{URL: at})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Post(t.Context(), "", "text/plain", nil); err == nil || !strings.Contains(err.Error(), "certificate") ||
+		strings.Contains(err.Error(), "pass-word") || strings.Contains(err.Error(), "qu-ery") {
+		t.Errorf("another's certificate: %v", err)
+	}
+}
+
+func TestWhenToComeAgain(t *testing.T) {
+	soon := time.Now().Add(90 * time.Second).UTC().Format(http.TimeFormat)
+	for _, c := range []struct {
+		status int
+		header string
+		again  bool
+		after  time.Duration
+	}{{429, "7", true, 7 * time.Second}, {503, soon, true, 90 * time.Second}, {500, "-5", true, 0}, {500, "x", true, 0},
+		{502, "99999999999999999999", true, 0}, {408, "", true, 0}, {400, "7", false, 0}, {301, "", false, 0}} {
+		a := deliver.Answer{Status: c.status, Header: http.Header{"Retry-After": {c.header}}}
+		again, after := a.Again()
+		if again != c.again || (after-c.after).Abs() > 5*time.Second {
+			t.Errorf("%d %q: %t, %s", c.status, c.header, again, after)
+		}
+	}
+}

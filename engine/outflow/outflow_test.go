@@ -1,0 +1,156 @@
+package outflow_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/outflow"
+	"github.com/loadstone-db/loadstone/engine/rollup"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// sink keeps what it is given.
+type sink struct {
+	mu     sync.Mutex
+	points []outflow.Point
+	at     []time.Time
+}
+
+func (s *sink) Take(points []outflow.Point) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range points {
+		s.points, s.at = append(s.points, p), append(s.at, time.Now())
+	}
+}
+
+// of are the samples of a metric of the measurement: seconds after base, value, and S for a marker.
+func (s *sink) of(base time.Time, metric string) (all []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.points {
+		if p.Series.Metric.Name != metric || p.Series.Labels.Get("phase") == "warmup" {
+			continue
+		}
+		v := p.Value
+		if p.Latency != nil {
+			v = float64(p.Latency.Count)
+		}
+		text := fmt.Sprintf("%d:%g", (p.AtMs-base.UnixMilli())/1000, v)
+		if p.Stale {
+			text = fmt.Sprintf("%d:S", (p.AtMs-base.UnixMilli())/1000)
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+// second are operations of one kind that ended in a second, each of 1 ms.
+func second(base time.Time, at int32, operations int64) rollup.Live {
+	s := rollup.New(base)
+	c := rollup.At(s.Kinds, rollup.OfKind{Moment: rollup.Moment{Second: at}, Kind: "READ"})
+	c.Operations, c.Rows = operations, 2*operations
+	for range operations {
+		c.Latency.Record(1e6)
+	}
+	return rollup.Live{RunID: "r-1", Epoch: 3, Seconds: s}
+}
+
+func begin(t *testing.T, f *outflow.Feed, base time.Time, epoch int64) {
+	t.Helper()
+	if _, err := f.BeginLive(t.Context(), engine.Run{RunID: "r-1", StartTime: engine.At(base)}, epoch); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestASecondIsSentOnceItHasSettled: what comes late is counted in a later second, what did not happen is a flat one,
+// and the end of a run is a marker.
+func TestASecondIsSentOnceItHasSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, base := &sink{}, time.Now()
+		f := outflow.Start(s)
+		defer f.Close()
+		begin(t, f, base, 3)
+		put := func(l rollup.Live) {
+			t.Helper()
+			if err := f.PutLive(t.Context(), l); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := func(when, metric, text string) {
+			t.Helper()
+			synctest.Wait()
+			if got := fmt.Sprint(s.of(base, metric)); got != text {
+				t.Errorf("%s: %s is %s, want %s", when, metric, got, text)
+			}
+		}
+		time.Sleep(time.Second)
+		put(second(base, 0, 10))
+		time.Sleep(1900 * time.Millisecond)
+		put(second(base, 0, 1))
+		want("before second 0 has settled", "loadstone_operations_total", "[]")
+		time.Sleep(400 * time.Millisecond)
+		want("then", "loadstone_operations_total", "[0:0 1:11]")
+		put(second(base, 0, 100)) // late
+		put(second(base, 3, 5))
+		time.Sleep(3 * time.Second)
+		for metric, times := range map[string]int{"loadstone_operations_total": 1, "loadstone_rows_total": 2,
+			"loadstone_latency_seconds": 1} {
+			want("after a gap", metric, fmt.Sprintf("[0:0 1:%d 2:%d 3:%d 4:%d]", 11*times, 111*times, 111*times, 116*times))
+		}
+		f.Ended("r-1")
+		put(second(base, 4, 1))
+		time.Sleep(4 * time.Second)
+		want("at the end", "loadstone_operations_total", "[0:0 1:11 2:111 3:111 4:116 5:117 6:S]")
+		if err := f.PutLive(t.Context(), second(base, 5, 1)); !errors.Is(err, store.ErrFenced) {
+			t.Errorf("a run that has ended is written: %v", err)
+		}
+	})
+}
+
+// TestWhoHasLostARunSendsNoMore: neither samples nor a marker come of who was fenced; the one who has it begins at 0.
+func TestWhoHasLostARunSendsNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, base := &sink{}, time.Now()
+		f := outflow.Start(s)
+		begin(t, f, base, 3)
+		if err := f.PutLive(t.Context(), second(base, 0, 7)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(4 * time.Second)
+		f.Lost("r-1")
+		f.Ended("r-1")
+		time.Sleep(4 * time.Second)
+		f.Close()
+		if got := fmt.Sprint(s.of(base, "loadstone_operations_total")); got != "[0:0 1:7]" {
+			t.Error(got)
+		}
+		next := &sink{}
+		f = outflow.Start(next)
+		begin(t, f, base, 4)
+		l := second(base, 6, 3)
+		if err := f.PutLive(t.Context(), l); !errors.Is(err, store.ErrFenced) {
+			t.Errorf("an old epoch is written: %v", err)
+		}
+		l.Epoch = 4
+		if err := f.PutLive(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		if got := fmt.Sprint(next.of(base, "loadstone_operations_total")); got != "[6:0 7:3]" {
+			t.Error(got)
+		}
+		if next.points[0].StartMs != base.Add(6*time.Second).UnixMilli() {
+			t.Errorf("its counters count from %d", next.points[0].StartMs)
+		}
+	})
+}
