@@ -85,10 +85,7 @@ func (c *Command) Run(e *command.Env) error {
 		return err
 	}
 	defer func() { _ = plugins.Close(context.Background()) }()
-	drivers := map[string]target.Driver{}
-	for _, d := range []target.Driver{targetpostgres.NewDriver(), wiring.SnowflakeDriver()} {
-		drivers[d.Name()] = d
-	}
+	drivers := allDrivers()
 	fetched := &fetchedPlugins{Host: plugins}
 	traces, closeTraces, err := c.As("loadstone-worker", e).Open(e.Ctx, id)
 	if err != nil {
@@ -96,18 +93,19 @@ func (c *Command) Run(e *command.Env) error {
 	}
 	defer closeTraces()
 	meters := wiring.NewNodeMeters(e.Version, traces)
+	queries, cache := wiring.NodeAnswers(id, meters.Node, e.Log)
 	node := worker.NewNode(worker.Options{NodeID: id, Version: e.Version, Plugins: fetched, Drivers: drivers,
 		Capacity: c.Capacity, ContactLimit: c.ContactLimit,
 		SpoolDir: filepath.Join(dir, "spool"), SpoolBytes: c.Spool.Bytes(), KeepStored: budget.AcknowledgedFor,
-		Meter: meters.Node,
-		Log:   e.Log})
+		Meter: meters.Node, Queries: queries, Log: e.Log})
 	fetched.want = node.WantPlugin
 	meters.Read = node.State
 	listener, err := controlrpc.Listen(e.Ctx,
 		controlrpc.ListenOptions{Address: c.Listen, Security: security, Identity: identity, Version: e.Version,
-			Store:  filepath.Join(dir, "node-store"),
-			Plugin: func(ctx context.Context, wasm []byte) error { _, err := plugins.Register(ctx, wasm, false); return err },
-			Log:    e.Log})
+			Store:   filepath.Join(dir, "node-store"),
+			Plugin:  func(ctx context.Context, wasm []byte) error { _, err := plugins.Register(ctx, wasm, false); return err },
+			Segment: cache().Put,
+			Log:     e.Log})
 	if err != nil {
 		node.Close()
 		return listenError(c.Listen, err)
@@ -151,6 +149,14 @@ func (c *Command) Run(e *command.Env) error {
 	err = errors.Join(<-served, listener.Close())
 	e.Log.Info().Msg("the node has ended")
 	return err
+}
+
+func allDrivers() map[string]target.Driver {
+	drivers := map[string]target.Driver{}
+	for _, d := range []target.Driver{targetpostgres.NewDriver(), wiring.SnowflakeDriver()} {
+		drivers[d.Name()] = d
+	}
+	return drivers
 }
 
 func listenError(address string, err error) error {

@@ -5,37 +5,80 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/rs/zerolog"
 
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/explore"
+	"github.com/loadstone-db/loadstone/engine/explore/answer"
+	"github.com/loadstone-db/loadstone/engine/explore/ask"
 	"github.com/loadstone-db/loadstone/engine/explore/leaf"
 	"github.com/loadstone-db/loadstone/engine/explore/node"
 	"github.com/loadstone-db/loadstone/engine/explore/series"
+	"github.com/loadstone-db/loadstone/engine/meter"
 	"github.com/loadstone-db/loadstone/engine/segment"
+	"github.com/loadstone-db/loadstone/engine/worker"
 )
 
 // seriesInMemory bounds what is kept of segments that were read.
 const seriesInMemory = 256 << 20
 
-// Telemetry returns what answers PromQL over the runs that were taken in.
-func (t *Tables) Telemetry() *explore.Telemetry {
-	o := leaf.DefaultOptions()
-	files := node.Files(func(ctx context.Context, s node.Segment) (*segment.File, error) {
-		return t.s.Results.OpenSegment(ctx, s.RunID, s.Name)
-	})
-	read := func(ctx context.Context, s node.Segment) (*series.Set, error) {
-		if !s.Live {
-			return files(ctx, s)
-		}
-		db, err := t.Database(ctx)
+// openSeries prepares to read the series of runs in this process.
+func (s *Services) openSeries() {
+	s.series = node.New(s.readSeries, leaf.DefaultOptions(), seriesInMemory)
+}
+
+// readSeries reads those of a run: of one that was taken in from its segment, of another from the results database.
+func (s *Services) readSeries(ctx context.Context, g node.Segment) (*series.Set, int64, error) {
+	if !g.Live {
+		file, err := s.Results.OpenSegment(ctx, g.RunID, g.Name)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		return series.Live(s.Labels, func(add func(*segment.Row, []int64) error) error {
-			return db.Seconds(ctx, s.RunID, add)
-		})
+		set, err := series.Read(file, g.Labels)
+		_ = file.Close()
+		return set, 0, err
 	}
-	n := node.New(read, o, seriesInMemory)
-	return explore.NewTelemetry(segments{t}, explore.Local{Catalog: segments{t}, Node: n}, n, o)
+	t := s.tables.Load()
+	if t == nil {
+		return nil, 0, &engine.Error{Code: engine.CodeUnavailable, Message: "There is no results database here.",
+			Hint: "Start the server with --results-database-url."}
+	}
+	db, err := t.Database(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	set, err := series.Live(g.Labels, func(add func(*segment.Row, []int64) error) error {
+		return db.Seconds(ctx, g.RunID, add)
+	})
+	return set, 0, err
+}
+
+// answers has the own node of a server take the work of queries; a run of the command line asks nothing.
+func (s *Services) answers() func(worker.Disk) worker.Queries {
+	if !s.options.Serves {
+		return nil
+	}
+	return func(d worker.Disk) worker.Queries {
+		return answer.New(answer.Options{NodeID: control.OwnNode, Evaluate: s.series, Disk: d, Meter: s.ownMeter, Log: s.Log})
+	}
+}
+
+// NodeAnswers has a node of another process take the work of queries: over segments that servers bring, in cache.
+func NodeAnswers(id string, m *meter.Node, log zerolog.Logger) (queries func(worker.Disk) worker.Queries,
+	cache func() *answer.Cache) {
+	var c *answer.Cache
+	return func(d worker.Disk) worker.Queries {
+		c = answer.NewCache(d, log)
+		return answer.New(answer.Options{NodeID: id, Cache: c, Disk: d, Meter: m, Log: log,
+			Evaluate: node.New(c.Read, leaf.DefaultOptions(), seriesInMemory)})
+	}, func() *answer.Cache { return c }
+}
+
+// Telemetry returns what answers PromQL over the runs that were taken in, and those that go on.
+func (t *Tables) Telemetry() *explore.Telemetry {
+	asking := ask.Leaves{Catalog: segments{t}, Nodes: t.s.Runs.Fleet(), Meter: t.s.Meter, Log: t.s.Log}
+	return explore.NewTelemetry(segments{t}, asking, t.s.series, leaf.DefaultOptions())
 }
 
 // segments are those that the results database names.

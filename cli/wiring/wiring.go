@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,6 +22,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/cost"
+	"github.com/loadstone-db/loadstone/engine/explore/node"
 	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/matrix"
 	"github.com/loadstone-db/loadstone/engine/membership"
@@ -112,6 +114,9 @@ type Services struct {
 	Meter *meter.Server
 	// ownMeter takes what happens on that node, nil without one.
 	ownMeter *meter.Node
+	// series reads those of runs in this process, from tables once they are open.
+	series *node.Node
+	tables atomic.Pointer[Tables]
 	// collectors are metrics of what this process has, and others may not.
 	collectors []prometheus.Collector
 	// traces sends spans; nil sends none.
@@ -382,6 +387,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 	if err != nil {
 		return err
 	}
+	s.openSeries()
 	if own != nil {
 		s.openOwnNode(ctx, nodes, own, recordings)
 	}
@@ -394,7 +400,8 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 	}
 	s.Runs = orchestrator.New(orchestrator.Options{
 		Store: s.watched, Results: s.Results, Plugins: s.Plugins, Drivers: s.Drivers,
-		Recordings: recordings, Nodes: fixed, Source: source, Module: s.module, Log: s.Log, Version: s.options.Version,
+		Recordings: recordings, Nodes: fixed, Source: source, Module: s.module,
+		Segment: s.Results.SegmentContent, Log: s.Log, Version: s.options.Version,
 		Scratch:  filepath.Join(s.DataDir, "scratch"),
 		Prices:   s.prices,
 		Owner:    s.owner,

@@ -80,7 +80,7 @@ func TestAsPrometheusWould(t *testing.T) {
 	o := leaf.DefaultOptions()
 	c := exploretest.Catalog(runs)
 	own := node.New(node.Files(c.Open), o, 64<<20)
-	ours := explore.NewTelemetry(c, explore.Local{Catalog: c, Node: own}, own, o)
+	ours := explore.NewTelemetry(c, exploretest.Local{Catalog: c, Node: own}, own, o)
 	theirs := o.Engine(5 * time.Minute)
 	answered := 0
 	for seed := range n {

@@ -69,6 +69,8 @@ type SegmentTaker interface {
 	ServerEnd
 	// PutSegment gives the node a segment that it wanted.
 	PutSegment(ctx context.Context, sha256 string, bytes int64, content io.Reader) error
+	// RefuseSegment tells it why there is none.
+	RefuseSegment(ctx context.Context, sha256, reason string) error
 }
 
 func (AssignWork) toNode() {}

@@ -39,7 +39,7 @@ func runs(t testing.TB, n int) (exploretest.Catalog, series.Sets) {
 func telemetry(c exploretest.Catalog) *explore.Telemetry {
 	o := leaf.DefaultOptions()
 	n := node.New(node.Files(c.Open), o, 64<<20)
-	return explore.NewTelemetry(c, explore.Local{Catalog: c, Node: n}, n, o)
+	return explore.NewTelemetry(c, exploretest.Local{Catalog: c, Node: n}, n, o)
 }
 
 // TestAsOneEngineWould asks expressions from a generator of runs that are spread over pieces of work, and of

@@ -233,7 +233,8 @@ func (n *node) bringSegment(ctx context.Context, end control.ServerEnd, m contro
 		_ = content.Close()
 	}
 	if err != nil {
-		log.Warn().Err(err).Msg("a segment could not be brought to a node; it asks again")
+		log.Warn().Err(err).Msg("a segment could not be brought to a node")
+		_ = taker.RefuseSegment(ctx, m.SHA256, err.Error()) // without an answer it asks again
 		return
 	}
 	log.Debug().Int64("bytes", size).Dur("took_ms", time.Since(begin)).Msg("a segment was brought to a node")

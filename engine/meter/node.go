@@ -43,6 +43,7 @@ type Node struct {
 	traces       *trace.Tracer
 	life, cancel prometheus.Histogram
 	deleted      *prometheus.CounterVec
+	answers      answers
 }
 
 // NewNode returns the metrics of a node, which reads its state anew for each figure; traces makes spans, nil makes
@@ -58,6 +59,7 @@ func NewNode(traces *trace.Tracer, read func() NodeState) *Node {
 		m.deleted.WithLabelValues(reason)
 	}
 	m.set = append(m.set, m.deleted)
+	m.makeAnswers()
 	for _, g := range []struct {
 		name, help string
 		of         func(NodeState) float64

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 	"time"
@@ -73,7 +74,9 @@ type Options struct {
 	// Source finds more of them while the service runs; nil finds none.
 	Source fleet.Source
 	// Module reads a plugin that a node of another process wants; nil where there is none.
-	Module  func(ctx context.Context, sha256 string) ([]byte, error)
+	Module func(ctx context.Context, sha256 string) ([]byte, error)
+	// Segment is the fleet's.
+	Segment func(ctx context.Context, runID, name string) (io.ReadCloser, int64, error)
 	Log     zerolog.Logger
 	Version string
 	// Watch, Meter and Reach are the fleet's, as fleet.Options say; each may be nil.
@@ -144,7 +147,8 @@ type Service struct {
 // New returns a service; nothing happens before Open.
 func New(opts Options) *Service {
 	s := &Service{opts: opts, runs: registry.New[*live](),
-		nodes: fleet.New(fleet.Options{Log: opts.Log, Dialers: opts.Nodes, Source: opts.Source, Module: opts.Module,
+		nodes: fleet.New(fleet.Options{Log: opts.Log, Dialers: opts.Nodes, Source: opts.Source,
+			Module: opts.Module, Segment: opts.Segment,
 			Version: opts.Version, Watch: opts.Watch, Meter: opts.Meter, Reach: opts.Reach, Chance: opts.Chance})}
 	if opts.Plan == nil {
 		s.opts.Plan = prepare.Plan

@@ -23,6 +23,7 @@ func (n *Node) Idle(ctx context.Context) {
 		n.mu.Lock()
 		left := len(n.held) + len(n.ended) + len(n.parts)
 		n.mu.Unlock()
+		left += n.queriesHeld()
 		if left == 0 {
 			return
 		}

@@ -51,6 +51,8 @@ type Options struct {
 	// ContactLimit is how long a run worker bears load without contact; 0 is control.ContactLimit,
 	// which is the most.
 	ContactLimit time.Duration
+	// Queries makes what carries out the work of queries, on the disk of the node; nil: it takes none.
+	Queries func(Disk) Queries
 	// Clock reads the machine's clock, with its monotonic reading; nil means time.Now.
 	Clock func() time.Time
 	// OpenLoad opens the load of a run worker; nil means engine/load.
@@ -67,6 +69,7 @@ type Node struct {
 	out     *outbox
 	clock   *engine.Clock
 	disk    *spool
+	queries Queries
 	// statuses are those that wait for their acknowledgement.
 	statuses statuses
 
@@ -125,6 +128,9 @@ func NewNode(opts Options) *Node {
 	n.stored, n.early, n.waits = map[string]bool{}, map[string]bool{}, map[workerKey]int{}
 	n.disk = newSpool(opts.SpoolDir, spoolBytes(opts.SpoolDir, opts.SpoolBytes), max(opts.KeepStored, 0), opts.Log,
 		n.readyEarly, n.gone)
+	if opts.Queries != nil {
+		n.queries = opts.Queries(Disk{n.disk})
+	}
 	if opts.Meter != nil {
 		n.disk.deleted = opts.Meter.Deleted
 	}
@@ -210,7 +216,9 @@ func (n *Node) Serve(ctx context.Context, link control.NodeEnd) error {
 		n.reportTo(s) // the clocks are compared by it; the first beat does that too
 	}
 	defer n.beats.end()
-	err := n.receive(ending, s, link)
+	q := n.serveQueries(s)
+	err := n.receive(ending, s, q, link)
+	q.Close() // before anything else is waited for
 	cancel()
 	helpers.Wait()
 	if ctx.Err() != nil {
@@ -235,7 +243,7 @@ func (n *Node) hello() control.Hello {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	h := control.Hello{NodeID: n.opts.NodeID, Version: n.opts.Version, Protocol: compat.Protocol, Session: n.session,
-		Capacity: max(n.opts.Capacity, 0)}
+		Queries: n.queries != nil, Capacity: max(n.opts.Capacity, 0)}
 	for _, w := range n.held {
 		h.Workers = append(h.Workers, w.report())
 	}
@@ -278,7 +286,7 @@ func (n *Node) beat(ctx context.Context) {
 	}
 }
 
-func (n *Node) receive(ctx context.Context, s *session, link control.NodeEnd) error {
+func (n *Node) receive(ctx context.Context, s *session, q QuerySession, link control.NodeEnd) error {
 	for {
 		m, err := link.Receive(ctx)
 		if err != nil {
@@ -299,7 +307,14 @@ func (n *Node) receive(ctx context.Context, s *session, link control.NodeEnd) er
 				}
 			}
 			n.acknowledgedStatus(s, m)
+		case control.AssignWork:
+			n.assignWork(s, q, m)
+		case control.CancelWork:
+			q.Hear(m)
 		case control.ArtifactAck:
+			if q.Hear(m) {
+				continue
+			}
 			if !n.out.elsewhere(s, m.RunID) {
 				n.acknowledged(m)
 			}

@@ -103,6 +103,9 @@ func (n *Node) acknowledged(ack control.ArtifactAck) {
 
 // gone forgets files that are not on the disk any more, and removes the folders that are empty then.
 func (n *Node) gone(ids []string) {
+	if n.queries != nil {
+		n.queries.Gone(ids)
+	}
 	n.mu.Lock()
 	var empty []string
 	for _, id := range ids {
@@ -146,6 +149,9 @@ func (n *Node) Part(workID string) (*os.File, error) {
 		p.path = n.path(workID) + artifact.Stored
 	}
 	if !ok && !stored {
+		if n.queries != nil {
+			return n.queries.Open(workID)
+		}
 		return nil, os.ErrNotExist
 	}
 	return os.Open(p.path)

@@ -55,7 +55,7 @@ func app(t *testing.T, change func(*catalog, *leaf.Options)) *fiber.App {
 
 // local answers without nodes.
 func local(c explore.Catalog, n *node.Node, o leaf.Options) *explore.Telemetry {
-	return explore.NewTelemetry(c, explore.Local{Catalog: c, Node: n}, n, o)
+	return explore.NewTelemetry(c, exploretest.Local{Catalog: c, Node: n}, n, o)
 }
 
 // ask calls an address with parameters, in the address and in a form, and holds that both are answered the same.

@@ -22,6 +22,19 @@ func (f *Results) PutSegment(ctx context.Context, a engine.Artifact, content []b
 	return f.objects.Put(ctx, a, inMemory(content))
 }
 
+// SegmentContent opens a stored segment for who hands it on, and says how large it is; one that is not there is
+// store.ErrNotFound.
+func (f *Results) SegmentContent(ctx context.Context, runID, name string) (io.ReadCloser, int64, error) {
+	file, err := f.objects.Open(ctx, runID, name)
+	if err != nil {
+		return nil, 0, err
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.NewSectionReader(file, 0, file.Size()), file}, file.Size(), nil
+}
+
 // OpenSegment opens a stored segment; one that is not there is store.ErrNotFound.
 func (f *Results) OpenSegment(ctx context.Context, runID, name string) (*segment.File, error) {
 	file, err := f.objects.Open(ctx, runID, name)

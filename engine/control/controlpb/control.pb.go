@@ -4021,9 +4021,11 @@ func (x *SegmentWanted) GetSha256() string {
 type PutSegmentRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The hash and the size are told in the first request.
-	Sha256        string `protobuf:"bytes,1,opt,name=sha256,proto3" json:"sha256,omitempty"`
-	SizeBytes     int64  `protobuf:"varint,2,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
-	Chunk         []byte `protobuf:"bytes,3,opt,name=chunk,proto3" json:"chunk,omitempty"`
+	Sha256    string `protobuf:"bytes,1,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	SizeBytes int64  `protobuf:"varint,2,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
+	Chunk     []byte `protobuf:"bytes,3,opt,name=chunk,proto3" json:"chunk,omitempty"`
+	// Why there is none; empty when there is.
+	Failure       string `protobuf:"bytes,4,opt,name=failure,proto3" json:"failure,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4077,6 +4079,13 @@ func (x *PutSegmentRequest) GetChunk() []byte {
 		return x.Chunk
 	}
 	return nil
+}
+
+func (x *PutSegmentRequest) GetFailure() string {
+	if x != nil {
+		return x.Failure
+	}
+	return ""
 }
 
 type PutSegmentResponse struct {
@@ -4895,12 +4904,13 @@ const file_control_proto_rawDesc = "" +
 	"\rSegmentWanted\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
-	"\x06sha256\x18\x03 \x01(\tR\x06sha256\"`\n" +
+	"\x06sha256\x18\x03 \x01(\tR\x06sha256\"z\n" +
 	"\x11PutSegmentRequest\x12\x16\n" +
 	"\x06sha256\x18\x01 \x01(\tR\x06sha256\x12\x1d\n" +
 	"\n" +
 	"size_bytes\x18\x02 \x01(\x03R\tsizeBytes\x12\x14\n" +
-	"\x05chunk\x18\x03 \x01(\fR\x05chunk\"\x14\n" +
+	"\x05chunk\x18\x03 \x01(\fR\x05chunk\x12\x18\n" +
+	"\afailure\x18\x04 \x01(\tR\afailure\"\x14\n" +
 	"\x12PutSegmentResponse\"H\n" +
 	"\x04Pong\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x03R\x03seq\x12.\n" +

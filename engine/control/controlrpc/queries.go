@@ -117,6 +117,19 @@ func (e *serverEnd) PutSegment(ctx context.Context, sum string, bytes int64, con
 	return nil
 }
 
+// RefuseSegment implements control.SegmentTaker.
+func (e *serverEnd) RefuseSegment(ctx context.Context, sum, reason string) error {
+	s, err := e.dialer.client.PutSegment(ctx)
+	if err == nil {
+		_ = s.Send(&pb.PutSegmentRequest{Sha256: sum, Failure: reason}) // the answer says why
+		_, err = s.CloseAndRecv()
+	}
+	if err != nil {
+		return fmt.Errorf("refusing a segment: %w", plainly(err))
+	}
+	return nil
+}
+
 // maxSegment bounds a segment, in bytes.
 const maxSegment = 1 << 30
 
@@ -135,6 +148,9 @@ func (l *Listener) PutSegment(s grpc.ClientStreamingServer[pb.PutSegmentRequest,
 		return status.Error(codes.ResourceExhausted, "the segment is larger than segments may be")
 	}
 	in := &incoming{stream: s, rest: first.GetChunk(), sum: sha256.New(), left: size, want: first.GetSha256()}
+	if why := first.GetFailure(); why != "" {
+		in.failure = errors.New(why)
+	}
 	if err := l.opts.Segment(s.Context(), first.GetSha256(), size, in); err != nil {
 		return status.Error(codes.FailedPrecondition, err.Error())
 	}
@@ -151,12 +167,16 @@ type incoming struct {
 		io.Writer
 		Sum([]byte) []byte
 	}
-	left int64
-	want string
+	left    int64
+	want    string
+	failure error
 }
 
 // Read implements io.Reader.
 func (in *incoming) Read(p []byte) (int, error) {
+	if in.failure != nil {
+		return 0, in.failure
+	}
 	for len(in.rest) == 0 {
 		m, err := in.stream.Recv()
 		if errors.Is(err, io.EOF) {

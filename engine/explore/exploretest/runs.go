@@ -3,7 +3,10 @@ package exploretest
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -50,9 +53,11 @@ func Runs(n int) ([]Run, error) {
 		if err != nil {
 			return nil, err
 		}
+		sum := sha256.Sum256(content)
 		runs[i] = Run{Content: content, Segment: node.Segment{RunID: id, Name: id, Bytes: int64(len(content)),
-			From: begin.Add(-20 * time.Second).UnixMilli(),
-			To:   begin.Add(time.Duration(seconds+20) * time.Second).UnixMilli(),
+			SHA256: hex.EncodeToString(sum[:]),
+			From:   begin.Add(-20 * time.Second).UnixMilli(),
+			To:     begin.Add(time.Duration(seconds+20) * time.Second).UnixMilli(),
 			Labels: labels.FromStrings("run", id, "template", fmt.Sprintf("t-%d", i%2), "run_name",
 				"\"nä\nme\" "+id)}}
 	}
@@ -106,4 +111,14 @@ func (c Catalog) Open(_ context.Context, s node.Segment) (*segment.File, error) 
 		}
 	}
 	return nil, os.ErrNotExist
+}
+
+// Content opens what a segment of a run consists of, and says how large that is.
+func (c Catalog) Content(_ context.Context, runID, name string) (io.ReadCloser, int64, error) {
+	for _, r := range c {
+		if r.Segment.RunID == runID && r.Segment.Name == name {
+			return io.NopCloser(bytes.NewReader(r.Content)), int64(len(r.Content)), nil
+		}
+	}
+	return nil, 0, os.ErrNotExist
 }

@@ -25,6 +25,7 @@ const (
 	metaWarnings = "warnings"
 	metaInfos    = "infos"
 	metaSamples  = "samples"
+	metaSpent    = "spent"
 	// MaxPoints is how many points of one series an answer may have, as Prometheus refuses ranges of more steps.
 	maxPoints = 1 << 24
 )
@@ -49,12 +50,17 @@ func Write(to io.Writer, a Answer) error {
 	if err != nil {
 		return fmt.Errorf("writing what a leaf came to: %w", err)
 	}
+	spent, err := json.Marshal(a.Spent)
+	if err != nil {
+		return fmt.Errorf("writing what a leaf came to: %w", err)
+	}
 	w := parquet.NewGenericWriter[row](to, parquet.CreatedBy("loadstone", "", ""),
 		parquet.SkipPageBounds("labels"), parquet.SkipPageBounds("float_times"), parquet.SkipPageBounds("floats"),
 		parquet.SkipPageBounds("histogram_times"),
 		parquet.KeyValueMetadata(metaVersion, strconv.Itoa(Version)),
 		parquet.KeyValueMetadata(metaWarnings, string(warnings)),
 		parquet.KeyValueMetadata(metaInfos, string(infos)),
+		parquet.KeyValueMetadata(metaSpent, string(spent)),
 		parquet.KeyValueMetadata(metaSamples, strconv.FormatInt(a.Samples, 10)))
 	rows := make([]row, 1)
 	for i := range a.Series {
@@ -128,7 +134,7 @@ func Read(from io.ReaderAt, size int64) (a Answer, err error) {
 		return Answer{}, fmt.Errorf("reading what a leaf came to: version %q, not %d", meta(metaVersion), Version)
 	}
 	if err := errors.Join(json.Unmarshal([]byte(meta(metaWarnings)), &a.Warnings),
-		json.Unmarshal([]byte(meta(metaInfos)), &a.Infos)); err != nil {
+		json.Unmarshal([]byte(meta(metaInfos)), &a.Infos), json.Unmarshal([]byte(meta(metaSpent)), &a.Spent)); err != nil {
 		return Answer{}, fmt.Errorf("reading what a leaf came to: %w", err)
 	}
 	if a.Samples, err = strconv.ParseInt(meta(metaSamples), 10, 64); err != nil {

@@ -36,19 +36,26 @@ type Segment struct {
 	To   int64 `json:"to"`
 }
 
-// Read reads the series of a segment.
-type Read func(context.Context, Segment) (*series.Set, error)
+// Read reads the series of a segment. fetched is how many bytes of it came from the server for that, 0 where it was at
+// hand.
+type Read func(context.Context, Segment) (set *series.Set, fetched int64, err error)
+
+// ReadError is the failure of a Read: on another node it may work.
+type ReadError struct{ err error }
+
+func (e *ReadError) Error() string { return e.err.Error() }
+func (e *ReadError) Unwrap() error { return e.err }
 
 // Files reads those that are files.
 func Files(open func(context.Context, Segment) (*segment.File, error)) Read {
-	return func(ctx context.Context, s Segment) (*series.Set, error) {
+	return func(ctx context.Context, s Segment) (*series.Set, int64, error) {
 		f, err := open(ctx, s)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		set, err := series.Read(f, s.Labels)
 		_ = f.Close()
-		return set, err
+		return set, 0, err
 	}
 }
 
@@ -80,62 +87,60 @@ func New(read Read, o leaf.Options, most int64) *Node {
 		known: map[string]*list.Element{}, recent: list.New()}
 }
 
-// Stats is what an evaluation took.
-type Stats struct {
-	// Hits is how many of the segments were in memory.
-	Segments, Hits int
-	Samples        int64
-	// Waited is how long it took until it was this evaluation's turn, Read and Evaluated what the segments and the leaf
-	// took.
-	Waited, Read, Evaluated time.Duration
-}
-
-// Evaluate evaluates a task over segments and writes the answer.
-func (n *Node) Evaluate(ctx context.Context, t leaf.Task, segments []Segment, to io.Writer) (st Stats, err error) {
+// Evaluate evaluates a task over segments and writes the answer, of count series. What it returns of that has none.
+func (n *Node) Evaluate(ctx context.Context, t leaf.Task, segments []Segment, to io.Writer) (a leaf.Answer,
+	count int, err error) {
 	sets := make(series.Sets, len(segments))
-	st.Segments = len(segments)
+	st := leaf.Spent{Segments: len(segments)}
 	begin := time.Now()
 	var hits sync.Mutex
 	g, reading := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i, s := range segments {
 		g.Go(func() error {
-			set, hit, err := n.set(reading, s)
+			set, fetched, hit, err := n.set(reading, s)
 			sets[i] = set
-			if hit {
-				hits.Lock()
+			hits.Lock()
+			defer hits.Unlock()
+			switch {
+			case hit:
 				st.Hits++
-				hits.Unlock()
+			case fetched > 0:
+				st.Fetched, st.FetchedBytes = st.Fetched+1, st.FetchedBytes+fetched
+			default:
+				st.DiskHits++
 			}
 			return err
 		})
 	}
 	if err := g.Wait(); err != nil {
-		return st, err
+		return a, count, err
 	}
-	st.Read = time.Since(begin)
+	st.ReadNs = time.Since(begin)
 	begin = time.Now()
 	select {
 	case n.slots <- struct{}{}:
 		defer func() { <-n.slots }()
 	case <-ctx.Done():
-		return st, ctx.Err()
+		return a, count, ctx.Err()
 	}
-	st.Waited = time.Since(begin)
+	st.WaitNs = time.Since(begin)
 	begin = time.Now()
-	err = leaf.Evaluate(ctx, n.engine, sets, t, func(a leaf.Answer) error {
-		st.Samples = a.Samples
-		st.Evaluated = time.Since(begin)
-		return leaf.Write(to, a)
+	err = leaf.Evaluate(ctx, n.engine, sets, t, func(found leaf.Answer) error {
+		st.EvaluateNs = time.Since(begin)
+		found.Spent = st
+		a = leaf.Answer{Samples: found.Samples, Spent: st}
+		count = len(found.Series)
+		return leaf.Write(to, found)
 	})
-	return st, err
+	return a, count, err
 }
 
 // Series has the sets of segments, for those who ask for labels.
 func (n *Node) Series(ctx context.Context, segments []Segment) (series.Sets, error) {
 	sets := make(series.Sets, len(segments))
 	for i, s := range segments {
-		set, _, err := n.set(ctx, s)
+		set, _, _, err := n.set(ctx, s)
 		if err != nil {
 			return nil, err
 		}
@@ -145,30 +150,37 @@ func (n *Node) Series(ctx context.Context, segments []Segment) (series.Sets, err
 }
 
 // set is that of a segment: from memory, or read now. Several who want the same one read it once.
-func (n *Node) set(ctx context.Context, s Segment) (set *series.Set, hit bool, err error) {
+func (n *Node) set(ctx context.Context, s Segment) (set *series.Set, fetched int64, hit bool, err error) {
 	key := s.RunID + "\xff" + s.Labels.String()
 	if set := n.remembered(key, s.Name); set != nil {
-		return set, true, nil
+		return set, 0, true, nil
 	}
 	// Who gives up leaves the reading to the others that wait for it.
 	reading := context.WithoutCancel(ctx)
 	done := n.flight.DoChan(key+"\xff"+s.Name, func() (any, error) {
-		set, err := n.read(reading, s)
+		set, fetched, err := n.read(reading, s)
 		if err != nil {
-			return nil, fmt.Errorf("the segment of the run %s: %w", s.RunID, err)
+			return nil, &ReadError{fmt.Errorf("the segment of the run %s: %w", s.RunID, err)}
 		}
 		n.remember(entry{key, s.Name, set})
-		return set, nil
+		return was{set, fetched}, nil
 	})
 	select {
 	case r := <-done:
 		if r.Err != nil {
-			return nil, false, r.Err
+			return nil, 0, false, r.Err
 		}
-		return r.Val.(*series.Set), false, nil
+		w := r.Val.(was)
+		return w.set, w.fetched, false, nil
 	case <-ctx.Done():
-		return nil, false, ctx.Err()
+		return nil, 0, false, ctx.Err()
 	}
+}
+
+// was is what a Read came to.
+type was struct {
+	set     *series.Set
+	fetched int64
 }
 
 func (n *Node) remembered(key, name string) *series.Set {

@@ -22,29 +22,29 @@ func TestWhatIsKeptInMemory(t *testing.T) {
 	}
 	reads := 0
 	var size int64
-	read := func(_ context.Context, s node.Segment) (*series.Set, error) {
+	read := func(_ context.Context, s node.Segment) (*series.Set, int64, error) {
 		reads++
 		f, err := runs[s.RunID[2]-'0'].Open()
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		defer func() { _ = f.Close() }()
 		set, err := series.Read(f, s.Labels)
 		if err == nil {
 			size = max(size, set.Bytes())
 		}
-		return set, err
+		return set, 0, err
 	}
 	use := func(n *node.Node, run int, name string) (hit bool) {
 		s := runs[run].Segment
 		s.Name = name
 		at := exploretest.Noon.Add(30 * time.Second).UnixMilli()
-		st, err := n.Evaluate(t.Context(), leaf.Task{Expr: "loadstone_operations_total", LookbackMs: 5000,
+		a, _, err := n.Evaluate(t.Context(), leaf.Task{Expr: "loadstone_operations_total", LookbackMs: 5000,
 			Grid: plan.Grid{Start: at, End: at, Step: 1}}, []node.Segment{s}, io.Discard)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return st.Hits == 1
+		return a.Spent.Hits == 1
 	}
 	n := node.New(read, leaf.DefaultOptions(), 1<<30)
 	for i, want := range []bool{false, true, true} {

@@ -1,4 +1,4 @@
-package explore
+package exploretest
 
 import (
 	"bytes"
@@ -10,18 +10,19 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/loadstone-db/loadstone/engine/explore"
 	"github.com/loadstone-db/loadstone/engine/explore/leaf"
 	"github.com/loadstone-db/loadstone/engine/explore/node"
 )
 
-// Local evaluates leaves without nodes, in as many pieces as there are processors. It implements Leaves.
+// Local evaluates leaves without nodes, in as many pieces as there are processors. It implements explore.Leaves.
 type Local struct {
-	Catalog Catalog
+	Catalog explore.Catalog
 	Node    *node.Node
 }
 
-// Evaluate implements Leaves.
-func (l Local) Evaluate(ctx context.Context, r *Request, fn func(Piece, leaf.Answer) error) error {
+// Evaluate implements explore.Leaves.
+func (l Local) Evaluate(ctx context.Context, r *explore.Request, fn func(explore.Piece, leaf.Answer) error) error {
 	var works []work
 	for i := range r.Tasks {
 		segments, err := l.Catalog.Segments(ctx, r.Plan.Leaves[i].From, r.Plan.Leaves[i].To)
@@ -29,7 +30,7 @@ func (l Local) Evaluate(ctx context.Context, r *Request, fn func(Piece, leaf.Ans
 			return err
 		}
 		r.Segmented = time.Now()
-		for _, some := range divided(Matching(segments, r.Plan.Leaves[i]), runtime.GOMAXPROCS(0)) {
+		for _, some := range divided(explore.Matching(segments, r.Plan.Leaves[i]), runtime.GOMAXPROCS(0)) {
 			works = append(works, work{i, some})
 		}
 	}
@@ -57,24 +58,23 @@ type work struct {
 	segments []node.Segment
 }
 
-func (l Local) work(ctx context.Context, r *Request, w work) (p Piece, a leaf.Answer, err error) {
+func (l Local) work(ctx context.Context, r *explore.Request, w work) (p explore.Piece, a leaf.Answer, err error) {
 	if err := ctx.Err(); err != nil {
 		return p, a, err
 	}
 	begin := time.Now()
 	var file bytes.Buffer
-	st, err := l.Node.Evaluate(ctx, r.Tasks[w.leaf], w.segments, &file)
-	if err != nil {
+	if _, _, err = l.Node.Evaluate(ctx, r.Tasks[w.leaf], w.segments, &file); err != nil {
 		return p, a, err
 	}
 	if a, err = leaf.Read(bytes.NewReader(file.Bytes()), int64(file.Len())); err != nil {
 		return p, a, fmt.Errorf("a piece of work: %w", err)
 	}
-	return Piece{Leaf: w.leaf, NodeID: "local", Attempt: 1, Preferred: true,
-		Segments: st.Segments, Hits: st.Hits, Samples: st.Samples, Series: len(a.Series),
-		Bytes: file.Len(), BeginMs: Milliseconds(begin.Sub(r.Begin)), WaitMs: Milliseconds(st.Waited),
-		ReadMs:     Milliseconds(st.Read),
-		EvaluateMs: Milliseconds(st.Evaluated), TookMs: Milliseconds(time.Since(begin))}, a, nil
+	return explore.Piece{Leaf: w.leaf, NodeID: "local", Attempt: 1, Preferred: true,
+		Segments: a.Spent.Segments, Hits: a.Spent.Hits, Samples: a.Samples, Series: len(a.Series),
+		Bytes: file.Len(), BeginMs: explore.Milliseconds(begin.Sub(r.Begin)), WaitMs: explore.Milliseconds(a.Spent.WaitNs),
+		ReadMs:     explore.Milliseconds(a.Spent.ReadNs),
+		EvaluateMs: explore.Milliseconds(a.Spent.EvaluateNs), TookMs: explore.Milliseconds(time.Since(begin))}, a, nil
 }
 
 // divided are up to n groups of the segments.

@@ -1,0 +1,296 @@
+package answer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/budget"
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/explore/node"
+	"github.com/loadstone-db/loadstone/engine/explore/series"
+	"github.com/loadstone-db/loadstone/engine/segment"
+)
+
+// How long a server may take to bring a segment, and how often it, or another one, is asked.
+const (
+	segmentLimit = 30 * time.Second
+	segmentAgain = 3 * time.Second
+)
+
+// Cache keeps segments that servers bring on the node's disk, by their hash. What it has is right: it was compared with
+// its hash when it came, and one that cannot be read any more is brought again.
+type Cache struct {
+	disk Disk
+	log  zerolog.Logger
+	scan sync.Once
+
+	mu sync.Mutex
+	// known is how large segments on the disk are, by hash.
+	known map[string]int64
+	// waits are those that were asked for, or are on their way.
+	waits    map[string]*wait
+	sessions []*Session
+
+	hits, misses, fetched atomic.Int64
+}
+
+// wait is a segment that does not lie there yet.
+type wait struct {
+	// came is closed when it has come, or failed with err.
+	came   chan struct{}
+	err    error
+	coming bool
+	bytes  int64
+}
+
+// NewCache returns the cache of a disk; what an earlier process has left there is in it.
+func NewCache(d Disk, log zerolog.Logger) *Cache {
+	return &Cache{disk: d, log: log, known: map[string]int64{}, waits: map[string]*wait{}}
+}
+
+// sessionKey is of the session for whose work something is read.
+type sessionKey struct{}
+
+func (c *Cache) join(s *Session) {
+	c.scan.Do(c.find)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sessions = append(c.sessions, s)
+}
+
+func (c *Cache) leave(s *Session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sessions = slices.DeleteFunc(c.sessions, func(o *Session) bool { return o == s })
+}
+
+// find takes in what an earlier process has left: its segments; what its works came to nobody wants.
+func (c *Cache) find() {
+	entries, err := os.ReadDir(c.disk.Dir())
+	if err != nil {
+		return // there is none yet
+	}
+	for _, e := range entries {
+		name := e.Name()
+		info, err := e.Info()
+		switch {
+		case err != nil || !info.Mode().IsRegular():
+		case strings.HasPrefix(name, segmentPrefix) && strings.HasSuffix(name, suffix):
+			c.disk.Apply(budget.Found{Key: name, Kind: budget.Cache, Bytes: info.Size()})
+			c.mu.Lock()
+			c.known[strings.TrimSuffix(strings.TrimPrefix(name, segmentPrefix), suffix)] = info.Size()
+			c.mu.Unlock()
+		case strings.HasPrefix(name, segmentPrefix), strings.HasPrefix(name, leafPrefix):
+			_ = os.Remove(filepath.Join(c.disk.Dir(), name))
+		}
+	}
+}
+
+func segmentFile(sum string) string { return segmentPrefix + sum + suffix }
+
+// Read implements node.Read.
+func (c *Cache) Read(ctx context.Context, s node.Segment) (set *series.Set, fetched int64, err error) {
+	if !hash(s.SHA256) {
+		return nil, 0, fmt.Errorf("%.80q is no SHA-256", s.SHA256)
+	}
+	for range 2 {
+		if !c.has(s.SHA256) {
+			begin := time.Now()
+			if fetched, err = c.fetch(ctx, s); err != nil {
+				return nil, 0, err
+			}
+			c.misses.Add(1)
+			c.log.Debug().Str("run_id", s.RunID).Str("sha256", s.SHA256).Int64("bytes", fetched).
+				Dur("took_ms", time.Since(begin)).Msg("a segment was brought")
+		} else if fetched == 0 {
+			c.hits.Add(1)
+		}
+		key := segmentFile(s.SHA256)
+		c.disk.Apply(budget.Used{Key: key})
+		if set, err = c.open(key, s); err == nil {
+			return set, fetched, nil
+		}
+		c.log.Warn().Err(err).Str("run_id", s.RunID).Str("sha256", s.SHA256).
+			Msg("a segment on the disk cannot be read; it is brought again")
+		c.drop(s.SHA256)
+	}
+	return nil, 0, err
+}
+
+func (c *Cache) open(key string, s node.Segment) (*series.Set, error) {
+	f, err := artifact.OpenFile(filepath.Join(c.disk.Dir(), key))
+	if err != nil {
+		return nil, err
+	}
+	file, err := segment.Open(f)
+	if err != nil {
+		return nil, err
+	}
+	set, err := series.Read(file, s.Labels)
+	_ = file.Close()
+	return set, err
+}
+
+func hash(sum string) bool {
+	return len(sum) == 64 && strings.Trim(sum, "0123456789abcdef") == ""
+}
+
+func (c *Cache) has(sum string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := c.known[sum]
+	return ok
+}
+
+// drop deletes a segment.
+func (c *Cache) drop(sum string) {
+	c.mu.Lock()
+	delete(c.known, sum)
+	c.mu.Unlock()
+	_ = os.Remove(filepath.Join(c.disk.Dir(), segmentFile(sum)))
+	c.disk.Apply(budget.Gone{Key: segmentFile(sum)})
+}
+
+// gone forgets segments that the budget has deleted.
+func (c *Cache) gone(keys []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, key := range keys {
+		if strings.HasPrefix(key, segmentPrefix) {
+			delete(c.known, strings.TrimSuffix(strings.TrimPrefix(key, segmentPrefix), suffix))
+		}
+	}
+}
+
+var errNobody = errors.New("there is no server that could bring it")
+
+// fetch asks servers for a segment until it is there. It returns its size.
+func (c *Cache) fetch(ctx context.Context, s node.Segment) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, segmentLimit)
+	defer cancel()
+	asker, _ := ctx.Value(sessionKey{}).(*Session)
+	c.mu.Lock()
+	w := c.waits[s.SHA256]
+	if w == nil {
+		w = &wait{came: make(chan struct{})}
+		c.waits[s.SHA256] = w
+	}
+	c.mu.Unlock()
+	for attempt := 0; ; attempt++ {
+		if !c.ask(asker, attempt, w, control.SegmentWanted{RunID: s.RunID, Name: s.Name, SHA256: s.SHA256}) {
+			return 0, errNobody
+		}
+		again := time.NewTimer(segmentAgain)
+		select {
+		case <-w.came:
+			again.Stop()
+			return w.bytes, w.err
+		case <-again.C:
+		case <-ctx.Done():
+			again.Stop()
+			return 0, fmt.Errorf("no server has brought it within %v", segmentLimit)
+		}
+	}
+}
+
+// ask asks the server for whose work the segment is wanted, and then, should that not bring it, each in turn.
+func (c *Cache) ask(first *Session, attempt int, w *wait, m control.SegmentWanted) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.sessions) == 0 {
+		return false
+	}
+	if w.coming {
+		return true
+	}
+	s := c.sessions[attempt%len(c.sessions)]
+	if attempt == 0 && slices.Contains(c.sessions, first) {
+		s = first
+	}
+	s.say(m)
+	return true
+}
+
+// Put takes a segment that a server brings.
+func (c *Cache) Put(_ context.Context, sum string, bytes int64, content io.Reader) error {
+	if !hash(sum) {
+		return fmt.Errorf("%.80q is no SHA-256", sum)
+	}
+	c.mu.Lock()
+	w := c.waits[sum]
+	if w == nil || w.coming {
+		c.mu.Unlock()
+		_, err := io.Copy(io.Discard, content) // it is here, or on its way
+		return err
+	}
+	w.coming = true
+	c.mu.Unlock()
+	err := c.store(sum, bytes, content)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.waits, sum)
+	if w.err, w.bytes = err, bytes; err == nil {
+		c.known[sum] = bytes
+		c.fetched.Add(bytes)
+	}
+	close(w.came)
+	return err
+}
+
+// store writes a segment to the disk.
+func (c *Cache) store(sum string, bytes int64, content io.Reader) (err error) {
+	key := segmentFile(sum)
+	if c.disk.Apply(budget.Grow{Key: key, Kind: budget.Cache, Bytes: bytes}) {
+		return errRoom
+	}
+	path := filepath.Join(c.disk.Dir(), key)
+	partial := path + ".tmp"
+	defer func() {
+		if err != nil {
+			_ = os.Remove(partial)
+			c.disk.Apply(budget.Gone{Key: key})
+		}
+	}()
+	if err := os.MkdirAll(c.disk.Dir(), 0o700); err != nil {
+		return roomError{err}
+	}
+	f, err := os.OpenFile(partial, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return roomError{err}
+	}
+	_, err = io.Copy(f, content)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(partial, path); err != nil {
+		return roomError{err}
+	}
+	c.disk.Apply(budget.Finished{Key: key, Bytes: bytes})
+	return nil
+}
+
+// State is how much the cache has, and how often it had what was wanted.
+type State struct{ Bytes, Hits, Misses, FetchedBytes int64 }
+
+// State returns it.
+func (c *Cache) State() State {
+	s := State{Hits: c.hits.Load(), Misses: c.misses.Load(), FetchedBytes: c.fetched.Load()}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range c.known {
+		s.Bytes += n
+	}
+	return s
+}

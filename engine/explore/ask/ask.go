@@ -1,0 +1,408 @@
+// Package ask has the leaves of a query evaluated by nodes. Its work is divided by segments, and each part goes to the
+// node that has them at hand; what became of it is kept in memory, for as long as the query goes on.
+//
+// The segments of a leaf are divided into a fixed number of groups by their run, and each group has an affinity of its
+// own: it is read by the same node in every query, and a node that comes or goes moves only its own groups.
+// A group is evaluated over the whole time that is asked for: windows are never divided.
+package ask
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/prometheus/promql"
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/explore"
+	"github.com/loadstone-db/loadstone/engine/explore/leaf"
+	"github.com/loadstone-db/loadstone/engine/explore/node"
+	"github.com/loadstone-db/loadstone/engine/fleet"
+)
+
+// groups is into how many the segments of a leaf are divided at most.
+const groups = 16
+
+// How long a work may take before another node is to do it, too: a second, or lateBy times as long as the longest of
+// the query that is done. How long a query waits for a node that takes work.
+const (
+	lateAfter = time.Second
+	lateBy    = 4
+	nodeLimit = 3 * time.Second
+	lookEvery = 100 * time.Millisecond
+)
+
+// Nodes does the work. *fleet.Fleet implements it.
+type Nodes interface {
+	Query(queryID string, a fleet.Asker, works ...fleet.QueryWork)
+	Fetched(k control.WorkKey, checksum string) (counts bool)
+	FetchFailed(k control.WorkKey, checksum, reason string, gone bool)
+	Late(k control.WorkKey)
+	Forget(queryID string)
+	Answering() int
+}
+
+// Meter takes measurements, and returns at once.
+type Meter interface {
+	// Begun is a query whose work is handed out; ended is called when it is over.
+	Begun(queryID string) (ended func(err error, first time.Duration))
+}
+
+// Leaves implements explore.Leaves.
+type Leaves struct {
+	Catalog explore.Catalog
+	Nodes   Nodes
+	Meter   Meter
+	Log     zerolog.Logger
+}
+
+// event is something that became of a work.
+type event struct {
+	key control.WorkKey
+	at  time.Time
+	// Of an assignment.
+	node      string
+	attempt   int
+	preferred bool
+	// part is what the work came to, as its node announces it. fetched: answer was read of that, or err says why not.
+	part      *fleet.Part
+	fetched   bool
+	announced time.Time
+	answer    *leaf.Answer
+	bytes     int
+	err       error
+	// gaveUp: there will be nothing.
+	gaveUp *control.WorkFailed
+}
+
+// query is one that goes on.
+type query struct {
+	Leaves
+	r      *explore.Request
+	log    zerolog.Logger
+	events *control.Mailbox[event]
+	works  map[control.WorkKey]*work
+	left   int
+	// longest is how long the work took that took longest, of those that are done.
+	longest  time.Duration
+	fetching sync.WaitGroup
+	// alone is since when no node takes work; zero while one does.
+	alone time.Time
+}
+
+// work is what is known of one.
+type work struct {
+	leaf       int
+	attempts   []attempt
+	late, done bool
+}
+
+// attempt is a node that was given a work.
+type attempt struct {
+	node      string
+	number    int
+	preferred bool
+	at        time.Time
+}
+
+// Assigned implements fleet.Asker.
+func (q *query) Assigned(k control.WorkKey, nodeID string, attempt int, preferred bool) {
+	q.events.Put(event{key: k, node: nodeID, attempt: attempt, preferred: preferred, at: time.Now()})
+}
+
+// Ready implements fleet.Asker.
+func (q *query) Ready(k control.WorkKey, p fleet.Part) {
+	q.events.Put(event{key: k, part: &p, at: time.Now()})
+}
+
+// GaveUp implements fleet.Asker.
+func (q *query) GaveUp(k control.WorkKey, f control.WorkFailed) {
+	q.events.Put(event{key: k, gaveUp: &f, at: time.Now()})
+}
+
+// Evaluate implements explore.Leaves.
+func (l Leaves) Evaluate(ctx context.Context, r *explore.Request, fn func(explore.Piece, leaf.Answer) error) (
+	err error) {
+	q := &query{Leaves: l, r: r, works: map[control.WorkKey]*work{},
+		log: l.Log.With().Str("query_id", r.QueryID).Logger(),
+		events: control.NewMailbox(func(event) (control.Policy, control.Subject) {
+			return control.MustArrive, control.Subject{}
+		}, nil)}
+	var first time.Duration
+	if l.Meter != nil {
+		ended := l.Meter.Begun(r.QueryID)
+		defer func() { ended(err, first) }()
+	}
+	works, err := q.divide(ctx)
+	r.Segmented = time.Now()
+	if err != nil || len(works) == 0 {
+		return err
+	}
+	q.left = len(works)
+	ctx, cancel := context.WithCancel(ctx)
+	l.Nodes.Query(r.QueryID, q, works...)
+	// What nodes still have of it is cancelled at once; what is being fetched is not waited for before.
+	defer q.fetching.Wait()
+	defer cancel()
+	defer l.Nodes.Forget(r.QueryID)
+	err = q.follow(ctx, func(p explore.Piece, a leaf.Answer) error {
+		if first == 0 {
+			first = time.Since(r.Begin)
+		}
+		return fn(p, a)
+	})
+	q.log.Debug().Err(err).Int("works", len(works)).Dur("took_ms", time.Since(r.Begin)).
+		Msg("the leaves of a query were evaluated")
+	return err
+}
+
+// divide makes works of the leaves.
+func (q *query) divide(ctx context.Context) ([]fleet.QueryWork, error) {
+	plan := q.r.Plan
+	if len(plan.Leaves) == 0 {
+		return nil, nil
+	}
+	from, to := plan.Leaves[0].From, plan.Leaves[0].To
+	for _, l := range plan.Leaves {
+		from, to = min(from, l.From), max(to, l.To)
+	}
+	segments, err := q.Catalog.Segments(ctx, from, to)
+	if err != nil {
+		return nil, err
+	}
+	var works []fleet.QueryWork
+	for i, l := range plan.Leaves {
+		task, err := json.Marshal(q.r.Tasks[i])
+		if err != nil {
+			return nil, fmt.Errorf("writing a leaf: %w", err)
+		}
+		for _, g := range grouped(explore.Matching(segments, l)) {
+			text, err := json.Marshal(g.segments)
+			if err != nil {
+				return nil, fmt.Errorf("writing segments: %w", err)
+			}
+			w := fleet.QueryWork{Affinity: g.affinity, Only: g.only, AssignWork: control.AssignWork{Task: task,
+				Segments: text, WorkKey: control.WorkKey{QueryID: q.r.QueryID, LeafID: strconv.Itoa(i),
+					WorkID: strconv.Itoa(i) + "-" + g.name}}}
+			q.works[w.WorkKey] = &work{leaf: i}
+			works = append(works, w)
+		}
+	}
+	return works, nil
+}
+
+// group is some segments of a leaf.
+type group struct {
+	name, affinity string
+	// only is the server's own node for runs that go on: their seconds are in a database.
+	only     string
+	segments []node.Segment
+}
+
+// grouped divides segments by their runs.
+func grouped(segments []node.Segment) []group {
+	var all [2 * groups]group
+	for _, s := range segments {
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(s.RunID))
+		i := int(h.Sum32() % groups)
+		g := &all[i]
+		g.name = strconv.Itoa(i)
+		if s.Live {
+			g = &all[groups+i]
+			g.name, g.only = "live-"+strconv.Itoa(i), control.OwnNode
+		}
+		g.affinity = "segments " + strconv.Itoa(i)
+		g.segments = append(g.segments, s)
+	}
+	return slices.DeleteFunc(all[:], func(g group) bool { return len(g.segments) == 0 })
+}
+
+// follow takes in what becomes of the works, until all are done.
+func (q *query) follow(ctx context.Context, fn func(explore.Piece, leaf.Answer) error) error {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		for {
+			e, ok := q.events.Take()
+			if !ok {
+				break
+			}
+			if err := q.heard(ctx, e, fn); err != nil || q.left == 0 {
+				return err
+			}
+		}
+		select {
+		case <-q.events.Ready():
+		case now := <-look.C:
+			if err := q.look(now); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// heard takes one event in.
+func (q *query) heard(ctx context.Context, e event, fn func(explore.Piece, leaf.Answer) error) error {
+	w := q.works[e.key]
+	if w == nil || w.done {
+		return nil // an answer that comes after another one
+	}
+	switch {
+	case e.gaveUp != nil:
+		return failureOf(*e.gaveUp)
+	case e.fetched:
+		return q.fetched(w, e, fn)
+	case e.part != nil:
+		q.fetching.Go(func() { q.fetch(ctx, e) })
+	default:
+		if e.attempt > 1 {
+			q.log.Info().Str("work_id", e.key.WorkID).Str("node_id", e.node).Int("attempt", e.attempt).
+				Msg("a work of a query was given to another node")
+		}
+		w.attempts = append(w.attempts, attempt{e.node, e.attempt, e.preferred, e.at})
+	}
+	return nil
+}
+
+// fetched takes in what a work came to, or that it could not be read.
+func (q *query) fetched(w *work, e event, fn func(explore.Piece, leaf.Answer) error) error {
+	sum := e.part.Artifact.SHA256
+	log := q.log.With().Str("work_id", e.key.WorkID).Str("node_id", e.part.NodeID).Logger()
+	if e.err != nil {
+		gone := errors.Is(e.err, os.ErrNotExist) || errors.Is(e.err, control.ErrAnnounced)
+		log.Warn().Err(e.err).Bool("again", gone).Msg("what a work of a query came to could not be fetched")
+		q.Nodes.FetchFailed(e.key, sum, e.err.Error(), gone)
+		return nil
+	}
+	if !q.Nodes.Fetched(e.key, sum) {
+		return nil // of several completions the first counts
+	}
+	w.done = true
+	q.left--
+	now := time.Now()
+	by := w.by(e.part.NodeID)
+	took := now.Sub(by.at)
+	q.longest = max(q.longest, took)
+	spent := e.answer.Spent
+	log.Debug().Int("segments", spent.Segments).Int("hits", spent.Hits).Int("bytes", e.bytes).Dur("took_ms", took).
+		Msg("a work of a query is done")
+	ms := explore.Milliseconds
+	return fn(explore.Piece{Leaf: w.leaf, Of: len(q.works), WorkID: e.key.WorkID, NodeID: by.node, Attempt: by.number,
+		Preferred: by.preferred, Segments: spent.Segments, Hits: spent.Hits, DiskHits: spent.DiskHits,
+		Fetched: spent.Fetched, FetchedBytes: spent.FetchedBytes, Samples: e.answer.Samples,
+		Series: len(e.answer.Series), Bytes: e.bytes, BeginMs: ms(by.at.Sub(q.r.Begin)), WaitMs: ms(spent.WaitNs),
+		ReadMs: ms(spent.ReadNs), EvaluateMs: ms(spent.EvaluateNs), TransferMs: ms(e.at.Sub(e.announced)),
+		TookMs: ms(took)}, *e.answer)
+}
+
+// by is the attempt of a node: of several the last.
+func (w *work) by(nodeID string) attempt {
+	for _, a := range slices.Backward(w.attempts) {
+		if a.node == nodeID {
+			return a
+		}
+	}
+	return attempt{node: nodeID}
+}
+
+// mostAnswer bounds what a work may come to, in bytes.
+const mostAnswer = 256 << 20
+
+// fetch reads what a work came to from its node.
+func (q *query) fetch(ctx context.Context, e event) {
+	done := event{key: e.key, part: e.part, fetched: true, announced: e.at}
+	a, n, err := read(ctx, e.part)
+	done.answer, done.bytes, done.err, done.at = &a, n, err, time.Now()
+	if ctx.Err() == nil {
+		q.events.Put(done)
+	}
+}
+
+func read(ctx context.Context, p *fleet.Part) (a leaf.Answer, n int, err error) {
+	size := p.Artifact.SizeBytes
+	if size > mostAnswer {
+		return a, 0, fmt.Errorf("%w: %d bytes are more than a part of a query may come to", control.ErrAnnounced, size)
+	}
+	content, err := p.Open(ctx)
+	if err != nil {
+		return a, 0, err
+	}
+	b := make([]byte, size, size+1)
+	_, err = io.ReadFull(content, b)
+	if err == nil {
+		if n, _ := content.Read(b[size : size+1]); n > 0 {
+			err = control.ErrAnnounced
+		}
+	} else if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = fmt.Errorf("%w: it ends before its end", control.ErrAnnounced)
+	}
+	if err = errors.Join(err, content.Close()); err != nil {
+		return a, 0, err
+	}
+	if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != p.Artifact.SHA256 {
+		return a, 0, fmt.Errorf("%w: another checksum", control.ErrAnnounced)
+	}
+	if a, err = leaf.Read(bytes.NewReader(b), size); err != nil {
+		return a, 0, fmt.Errorf("%w: %w", control.ErrAnnounced, err)
+	}
+	return a, len(b), nil
+}
+
+// look finds works that are late, and a query that nobody answers.
+func (q *query) look(now time.Time) error {
+	limit := max(lateAfter, lateBy*q.longest)
+	for k, w := range q.works {
+		if w.done {
+			continue
+		}
+		if len(w.attempts) == 0 {
+			continue
+		}
+		if last := w.attempts[len(w.attempts)-1]; !w.late && now.Sub(last.at) > limit {
+			w.late = true
+			q.log.Info().Str("work_id", k.WorkID).Str("node_id", last.node).Dur("after_ms", now.Sub(last.at)).
+				Msg("a work of a query is late; another node begins it, too, if there is one")
+			q.Nodes.Late(k)
+		}
+	}
+	if q.Nodes.Answering() > 0 {
+		q.alone = time.Time{}
+		return nil
+	}
+	if q.alone.IsZero() {
+		q.alone = now
+	}
+	if now.Sub(q.alone) > nodeLimit {
+		return &engine.Error{Code: engine.CodeUnavailable, Message: "No node takes the work of queries now.",
+			Hint: "`loadstone node list` and the page Nodes say why."}
+	}
+	return nil
+}
+
+// failureOf is what a node says of a work that has failed for good, as an error of the query.
+func failureOf(f control.WorkFailed) error {
+	switch f.Code {
+	case "timeout":
+		return promql.ErrQueryTimeout(f.Reason)
+	case "unavailable":
+		return &engine.Error{Code: engine.CodeUnavailable,
+			Message: "A part of the query could not be evaluated: " + f.Reason}
+	}
+	return errors.New(f.Reason)
+}
