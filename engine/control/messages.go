@@ -90,6 +90,8 @@ type AssignRun struct {
 type RunEvent struct {
 	Epoch int64
 	Event engine.Event
+	// AtMost: a run worker takes no more than it has, whatever the event says; see RunState.
+	AtMost bool
 }
 
 // RunState is the absolute state of a run. A worker that finds itself behind
@@ -109,6 +111,11 @@ type RunState struct {
 	DrainTimeout time.Duration
 	// StartAt is when the load begins, by the clock of who owns the run; the zero time is at once.
 	StartAt time.Time
+	// AtMost: the targets are the most, and a run worker that has less keeps what it has. A server that has taken a run
+	// over knows what is stored, and its predecessor may have told more: some to bear less, and others what these
+	// left. Who went back to what is stored while another has not would make more of the whole. So nobody takes more
+	// until all have answered the new owner: each bears no more then than is stored, and that is no more than the whole.
+	AtMost bool
 }
 
 // Of is the state for a node: with the targets of these run workers only, so that what all nodes
@@ -240,7 +247,9 @@ type WorkerState struct {
 	NodeID        string
 	Status        engine.WorkerStatus
 	Phase         engine.Phase
-	LastSequence  int64
+	// LastSequence is the last event that it has followed of the owner in Epoch, which is the last one whose RunState it
+	// has followed. An Epoch of 0 is that of an older node, which does not say it.
+	LastSequence, Epoch int64
 	// OpenConnections counts up to WantConnections while the worker connects.
 	OpenConnections int
 	WantConnections int

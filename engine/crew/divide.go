@@ -103,9 +103,12 @@ func (w *Worker) Sent(e engine.Event) {
 	}
 }
 
-// Follows takes that the run worker has followed all events up to one. It reports whether it may bear
-// less than before.
-func (w *Worker) Follows(sequence int64, now time.Time) (less bool) {
+// Follows takes that the run worker has followed all events up to one of the owner in an epoch, 0 where its node does
+// not say whose they are. It reports whether it may bear less than before.
+func (w *Worker) Follows(epoch, sequence int64, now time.Time) (less bool) {
+	if epoch != 0 && epoch < w.bears.epoch {
+		return false // events of another server have these numbers too
+	}
 	connections, rate, doubt := w.bears.connections.most(now), w.bears.rate.most(now), w.bears.doubt()
 	w.bears.followed = max(w.bears.followed, sequence)
 	w.bears.connections.follows(sequence, now)
@@ -116,9 +119,9 @@ func (w *Worker) Follows(sequence int64, now time.Time) (less bool) {
 // bears is what a run worker may bear.
 type bears struct {
 	connections, rate bearing
-	// followed is the last event that it has said to follow. Before it follows the one that another server
-	// has told last, it may bear what nobody knows here.
-	followed, unknown int64
+	// followed is the last event that it has said to follow. Before it follows the one that another server has stored
+	// last, and says so in the epoch of this one, it may bear what nobody knows here.
+	followed, unknown, epoch int64
 }
 
 // doubt reports whether nobody knows what it bears.
@@ -132,11 +135,23 @@ func (w *Worker) begin() {
 	}
 }
 
-// TakenOver says that another server has told the run workers up to that event, and who of them follows is not known.
-func (c *Crew) TakenOver(sequence int64) {
+// TakenOver says that another server has told the run workers up to that event, as far as is stored, and who of them
+// follows is not known. This one speaks in an epoch of its own.
+func (c *Crew) TakenOver(epoch, sequence int64) {
 	for _, w := range c.Workers {
-		w.bears.unknown = sequence
+		w.bears.epoch, w.bears.unknown, w.bears.followed = epoch, sequence, -1
 	}
+}
+
+// Doubted reports whether somebody may bear what nobody knows. Until that is over nobody may take more than it has: the
+// server before may have told more than it has stored.
+func (c *Crew) Doubted() bool {
+	for _, w := range c.Workers {
+		if w.bears.doubt() && (!w.State.Status.Ended() || c.Losses.Holds(w.ID)) {
+			return true
+		}
+	}
+	return false
 }
 
 // Load is what run workers share.
@@ -216,13 +231,12 @@ func (c *Crew) apart(sharing []*Worker) []*Worker {
 
 // Spare is what of a number of connections nobody can bear now; none while that is not known.
 func (c *Crew) Spare(now time.Time, connections int) int {
+	if c.Doubted() {
+		return 0
+	}
 	held, _ := c.Held(now)
 	for _, w := range c.Workers {
-		ended := w.State.Status.Ended()
-		if w.bears.doubt() && (!ended || c.Losses.Holds(w.ID)) {
-			return 0
-		}
-		if !ended {
+		if !w.State.Status.Ended() {
 			held += int(w.bears.connections.most(now))
 		}
 	}

@@ -15,10 +15,29 @@ import (
 type far struct {
 	*Worker
 	connections, rate slope
-	sequence          int64
-	to                []arriving[engine.Event]
-	from              []arriving[int64]
+	epoch, sequence   int64
+	stated            int64 // the epoch of the last absolute state
+	to                []arriving[told]
+	from              []arriving[followed]
 	cut               time.Time // from when nothing arrives, zero before
+}
+
+// told is what a server says: a target, or how everything stands; atMost as control.RunState says.
+type told struct {
+	epoch, sequence   int64
+	connections, rate float64
+	ramp              time.Duration
+	state, atMost     bool
+}
+
+// followed is what a run worker says.
+type followed struct{ epoch, sequence int64 }
+
+// stored is what the store knows.
+type stored struct {
+	sequence    int64
+	connections map[string]int
+	rates       map[string]float64
 }
 
 type arriving[T any] struct {
@@ -41,8 +60,9 @@ func (s slope) at(now time.Time) float64 {
 }
 
 // TestALoadIsNeverBorneTwice: run workers join, retire, are lost and come late to hear; the load changes, now
-// at once and now slowly; another server takes over; and yet all together never bear more than the highest
-// load that any of them can still follow. When nothing changes any more, each has its part.
+// at once and now slowly; another server takes over, which knows what is stored, and not what else the one before
+// has told; and yet all together never bear more than the highest load that any of them can still follow. When nothing
+// changes any more, each has its part.
 func TestALoadIsNeverBorneTwice(t *testing.T) {
 	for seed := range uint64(60) {
 		borne{t: t, seed: seed, chance: rand.New(rand.NewPCG(seed, 7))}.live()
@@ -50,12 +70,15 @@ func TestALoadIsNeverBorneTwice(t *testing.T) {
 }
 
 type borne struct {
-	t           *testing.T
-	seed        uint64
-	chance      *rand.Rand
-	now         time.Time
-	crew        *Crew
-	all         []*far
+	t      *testing.T
+	seed   uint64
+	chance *rand.Rand
+	now    time.Time
+	crew   *Crew
+	all    []*far
+	// epoch is that of the server; known is what the store knew lately, the oldest first.
+	epoch       int64
+	known       []stored
 	sequence    int64
 	connections int
 	rate        float64
@@ -84,6 +107,7 @@ func (b borne) live() {
 	}
 	for range 2000 { // nothing happens any more
 		b.now = b.now.Add(50 * time.Millisecond)
+		b.repeat()
 		b.deliver()
 		b.lose()
 		b.divide()
@@ -125,22 +149,30 @@ func (b *borne) step() {
 	case n < 6 && len(carrying) > 1: // it is not needed any more
 		some.Retiring, some.Connections, some.Rate = true, 0, new(float64)
 		b.tell(0, some)
+		b.known = nil
 	case n < 7 && len(carrying) > 1:
 		if f := b.of(some); f.cut.IsZero() {
 			f.cut = b.now
 		}
 	case n < 8 && b.now.Sub(b.changed) > 3*noticed: // long after the last one, so that both can be judged
 		b.connections, b.rate, b.changed = 12+b.chance.IntN(24), 60+60*b.chance.Float64(), b.now
-	case n < 9: // another server goes on: it knows what was told, and not who has heard it
-		old := b.crew
-		b.crew = &Crew{Losses: old.Losses}
+	case n < 9: // another server goes on: it knows what is stored, and not who has heard it
+		old, knows := b.crew, b.stored()
+		if b.known = append(b.known, knows); len(b.known) > 0 {
+			knows = b.known[b.chance.IntN(len(b.known))]
+		}
+		b.crew, b.known, b.sequence = &Crew{Losses: old.Losses}, nil, knows.sequence
+		b.epoch++
 		for _, w := range old.Workers {
-			again := &Worker{ID: w.ID, Connections: w.Connections, Rate: w.Rate, Retiring: w.Retiring, State: w.State}
+			rate := knows.rates[w.ID]
+			again := &Worker{ID: w.ID, Connections: knows.connections[w.ID], Rate: &rate, Retiring: w.Retiring, State: w.State}
 			b.of(w).Worker = again
 			b.crew.Enlist(again)
 		}
-		b.crew.TakenOver(b.sequence)
+		b.crew.TakenOver(b.epoch, b.sequence)
+		b.state()
 	}
+	b.repeat()
 	b.deliver()
 	b.lose()
 	if b.chance.IntN(4) == 0 {
@@ -152,7 +184,33 @@ func (b *borne) join(connections int, rate float64) {
 	w := &Worker{ID: fmt.Sprint(len(b.all)), Connections: connections, Rate: &rate}
 	w.State.Status = engine.WorkerRunning
 	b.crew.Enlist(w)
-	b.all = append(b.all, &far{Worker: w, connections: slope{to: float64(connections)}, rate: slope{to: rate}})
+	b.all = append(b.all, &far{Worker: w, connections: slope{to: float64(connections)}, rate: slope{to: rate},
+		epoch: b.epoch, stated: b.epoch})
+	b.known = nil // it is stored before it joins, and what was told before it too
+}
+
+// stored is what has been told.
+func (b *borne) stored() stored {
+	s := stored{b.sequence, map[string]int{}, map[string]float64{}}
+	for _, w := range b.crew.Workers {
+		s.connections[w.ID], s.rates[w.ID] = w.Connections, *w.Rate
+	}
+	return s
+}
+
+// state tells all how everything stands, and repeat does so each 5 s.
+func (b *borne) state() {
+	for _, w := range b.crew.Workers {
+		f := b.of(w)
+		f.to = append(f.to, arriving[told]{b.later(), told{epoch: b.epoch, sequence: b.sequence, state: true,
+			connections: float64(w.Connections), rate: *w.Rate, atMost: b.crew.Doubted()}})
+	}
+}
+
+func (b *borne) repeat() {
+	if b.now.UnixMilli()%5000 == 0 {
+		b.state()
+	}
 }
 
 // lose gives up who has been cut off for long, and forgets its load when it must have stopped.
@@ -163,8 +221,9 @@ func (b *borne) lose() {
 				b.join(0, 0)
 			}
 			b.crew.Losses.Lost(f.ID, b.now.Add(stopped))
+			b.known = nil
 		}
-		if retired := f.Retiring && f.cut.IsZero() && f.sequence >= b.sequence; retired {
+		if retired := f.Retiring && f.cut.IsZero() && f.epoch == b.epoch && f.sequence >= b.sequence; retired {
 			f.State.Status = engine.WorkerCompleted
 		}
 	}
@@ -172,7 +231,11 @@ func (b *borne) lose() {
 }
 
 func (b *borne) divide() {
+	before := b.stored()
 	changed, owed := b.crew.Divide(b.now, b.crew.Carrying(), Load{Connections: b.connections, Rate: &b.rate})
+	if b.known = append(b.known, before); len(b.known) > 3 {
+		b.known = b.known[1:]
+	}
 	ramp := time.Duration(b.chance.IntN(2)) * time.Second
 	b.tell(ramp, changed...)
 	b.owed = owed
@@ -185,7 +248,8 @@ func (b *borne) tell(ramp time.Duration, workers ...*Worker) {
 		e := engine.Event{Type: engine.EventSetWorkerTarget, SequenceID: b.sequence, CreatedAt: engine.At(b.now),
 			Data: engine.EventData{TargetConnections: &n, TargetQPS: &own, RampSeconds: ramp.Seconds()}}
 		w.Sent(e)
-		f.to = append(f.to, arriving[engine.Event]{b.later(), e})
+		f.to = append(f.to, arriving[told]{b.later(), told{epoch: b.epoch, sequence: b.sequence, ramp: ramp,
+			connections: float64(n), rate: own, atMost: b.crew.Doubted()}})
 	}
 }
 
@@ -204,25 +268,53 @@ func (b *borne) deliver() {
 			continue
 		}
 		for len(f.to) > 0 && !f.to[0].at.After(b.now) {
-			e := f.to[0].m
-			f.to, f.sequence = f.to[1:], e.SequenceID
-			ramp := time.Duration(e.Data.RampSeconds * float64(time.Second))
-			f.connections = slope{f.connections.at(b.now), float64(*e.Data.TargetConnections), b.now, ramp}
-			f.rate = slope{f.rate.at(b.now), *e.Data.TargetQPS, b.now, ramp}
-			f.from = append(f.from, arriving[int64]{b.later(), f.sequence})
-		}
-		if len(f.to) == 0 && f.sequence < b.sequence { // the absolute state says no more than it knows
-			f.sequence = b.sequence
-			f.from = append(f.from, arriving[int64]{b.later(), f.sequence})
+			m := f.to[0].m
+			if f.to = f.to[1:]; f.hears(m, b.now) {
+				b.says(f)
+			}
 		}
 		if len(f.from) == 0 && b.chance.IntN(20) == 0 { // each second it says what it has followed
-			f.from = append(f.from, arriving[int64]{b.later(), f.sequence})
+			b.says(f)
 		}
 		for len(f.from) > 0 && !f.from[0].at.After(b.now) {
-			f.Follows(f.from[0].m, b.now)
+			f.Follows(f.from[0].m.epoch, f.from[0].m.sequence, b.now)
 			f.from = f.from[1:]
 		}
 	}
+}
+
+// hears follows what a server says, as package worker does.
+func (f *far) hears(m told, now time.Time) bool {
+	if m.epoch > f.epoch {
+		f.epoch, f.sequence = m.epoch, 0
+	}
+	if m.epoch < f.epoch || m.sequence < f.sequence || !m.state && m.sequence == f.sequence {
+		return false
+	}
+	if f.sequence = m.sequence; m.state {
+		f.stated = m.epoch
+	}
+	if m.atMost { // at once, also if it is on its way there
+		f.connections = slope{to: min(m.connections, f.connections.to)}
+		f.rate = slope{to: min(m.rate, f.rate.to)}
+		return true
+	}
+	if m.connections != f.connections.to {
+		f.connections = slope{f.connections.at(now), m.connections, now, m.ramp}
+	}
+	if m.rate != f.rate.to {
+		f.rate = slope{f.rate.at(now), m.rate, now, m.ramp}
+	}
+	return true
+}
+
+// says has it say what it has followed: nothing of an owner of which it has not heard how everything stands.
+func (b *borne) says(f *far) {
+	m := followed{f.stated, f.sequence}
+	if f.stated < f.epoch {
+		m.sequence = 0
+	}
+	f.from = append(f.from, arriving[followed]{b.later(), m})
 }
 
 // TestARampThatIsCutShortGoesOnFromWhereItIs: what it was told first it has reached when it has reached the last.
@@ -274,9 +366,41 @@ func TestWhoIsApartKeepsWhatItBears(t *testing.T) {
 	apart.Sent(engine.Event{Type: engine.EventSetWorkerTarget, SequenceID: 1, CreatedAt: engine.At(now),
 		Data: engine.EventData{TargetConnections: &apart.Connections, TargetQPS: apart.Rate}})
 	has("before it has heard", 5, 50)
-	apart.Follows(1, now)
+	apart.Follows(1, 1, now)
 	for _, w := range []*Worker{a, b} { // who bears more than its new part says so before the other has more
-		w.Follows(1, now)
+		w.Follows(1, 1, now)
 	}
 	has("when it bears nothing", 7, 70)
+}
+
+// TestWhoAnswersAnotherServerHasNotAnsweredThisOne: events of the server before have higher numbers than the last one
+// that is stored, and a run worker that follows them may bear what nobody here knows. A node of an earlier version does
+// not say whose events it follows, and is believed.
+func TestWhoAnswersAnotherServerHasNotAnsweredThisOne(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	for name, tc := range map[string]struct {
+		epoch, sequence int64
+		doubted         bool
+	}{
+		"another server's":      {1, 12, true},
+		"none of this one yet":  {2, 0, true},
+		"this server's":         {2, 10, false},
+		"of an earlier version": {0, 10, false},
+	} {
+		w := &Worker{ID: "a", Connections: 3}
+		w.State.Status = engine.WorkerRunning
+		var c Crew
+		c.Enlist(w)
+		c.TakenOver(2, 10)
+		if less := w.Follows(tc.epoch, tc.sequence, now); c.Doubted() != tc.doubted || less == tc.doubted {
+			t.Errorf("%s: doubted %t, may bear less %t", name, c.Doubted(), less)
+		}
+		if w.State.Status = engine.WorkerDead; c.Doubted() {
+			t.Errorf("%s: it is gone, and bears nothing", name)
+		}
+		c.Losses.Lost(w.ID, now.Add(time.Minute))
+		if c.Doubted() != tc.doubted {
+			t.Errorf("%s: it is gone, and may bear something for a minute", name)
+		}
+	}
 }

@@ -98,7 +98,7 @@ func (l *searcher) given() (sum float64) {
 // weigh notes when all of the step's load is given.
 func (l *searcher) weigh(now time.Time) {
 	const rounding = 1e-6
-	if l.search.fullAt.IsZero() && l.search.given() >= l.search.meter.Level()*(1-rounding) {
+	if l.search.fullAt.IsZero() && !l.Doubted() && l.search.given() >= l.search.meter.Level()*(1-rounding) {
 		l.search.fullAt = now
 	}
 }

@@ -453,7 +453,7 @@ func (l *live) report(ctx context.Context, from fleet.Node, m control.WorkerStat
 	}
 	changed := w.State.Status != m.Status
 	w.State = m
-	if w.Follows(m.LastSequence, l.clock.Now()) {
+	if w.Follows(m.Epoch, m.LastSequence, l.clock.Now()) {
 		l.scale.raise(ctx, l.clock.Now())
 	}
 	if !changed {

@@ -100,6 +100,11 @@ func (l *scaler) load(now time.Time) crew.Load {
 // those whose part has changed.
 func (l *scaler) divide(now time.Time, workers []*crew.Worker, load crew.Load) (changed []*crew.Worker) {
 	changed, l.scale.owed = l.Divide(now, workers, load)
+	if doubted := l.Doubted(); doubted {
+		l.scale.owed, l.scale.bounded = true, true
+	} else if l.scale.bounded {
+		changed, l.scale.bounded = workers, false // they may have less than they were told
+	}
 	return changed
 }
 

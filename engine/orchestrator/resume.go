@@ -63,8 +63,8 @@ func (c carrier) Resume(r recovery.Resumed) (why string) {
 		pool += w.Connections
 	}
 	l.scale.pool = max(l.scale.pool, pool)
-	l.TakenOver(r.Sequence)
-	l.scale.owed = true
+	l.TakenOver(l.epoch, r.Sequence)
+	l.scale.owed = run.Scenario.Scaling.Elastic() // what another bore is nobody's in a run of a fixed size
 	l.begin = func(ctx context.Context) { l.resume(ctx, r) }
 	s.carry(l)
 	return ""

@@ -24,8 +24,9 @@ type scaler struct {
 	// pool is how many connections all have together; joining says that some are under way.
 	pool    int
 	joining bool
-	// owed says that somebody is to have more, once others have less.
-	owed bool
+	// owed says that somebody is to have more, once others have less; bounded, that run workers were told the most
+	// alone since all were told what they have.
+	owed, bounded bool
 	// nextJoin is when the next run worker may join, after one that could not.
 	nextJoin time.Time
 	// entrance are run workers that begin when the store knows them.

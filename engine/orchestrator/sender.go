@@ -137,7 +137,7 @@ func (l *sender) push(now time.Time) {
 // send gives an event to a node. One that cannot have it is told of in the run's log: it
 // follows the absolute state when it is back, and stops by itself when it is not.
 func (l *sender) send(n fleet.Node, e engine.Event) {
-	err := n.Send(control.RunEvent{Epoch: l.epoch, Event: e})
+	err := n.Send(control.RunEvent{Epoch: l.epoch, Event: e, AtMost: l.Doubted()})
 	l.spans.Sent(l.clock.Now(), n.ID(), e, err)
 	if err != nil {
 		l.noteWith(runlog.Details{"event": e.Type, "sequence_id": e.SequenceID, "node_id": n.ID()}, engine.LogWarning, nil,
@@ -165,7 +165,7 @@ func (l *sender) state() control.RunState {
 	return control.RunState{RunID: l.runID, Epoch: l.epoch, Status: l.life.Status(), Phase: l.life.Phase(),
 		Started:      l.life.Started(),
 		LastSequence: l.sender.sequence, Targets: targets, Step: l.search.step, StopReason: l.life.StopReason(),
-		DrainTimeout: l.life.Drain(l.life.StopReason()), StartAt: l.life.StartAt()}
+		DrainTimeout: l.life.Drain(l.life.StopReason()), StartAt: l.life.StartAt(), AtMost: l.Doubted()}
 }
 
 // startIn is how far ahead START lies, should it be decided now.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -13,11 +15,15 @@ func (s *simulation) plan() {
 	s.storeSlow = []time.Duration{0, 0, 0, 50 * time.Millisecond, 700 * time.Millisecond}[s.w.chance.IntN(5)]
 	s.ambiguous = []int{1_000_000, 60, 20, 8}[s.w.chance.IntN(4)]
 	s.lateCommits = []int{1_000_000, 60, 20, 8}[s.w.chance.IntN(4)]
+	s.abrupt = s.w.oneIn(6) || s.without == withoutBounds
 	switch s.without {
 	case withoutDurability:
 		s.diskSlow.Store(int64(20 * time.Second))
 	case withoutDeadline:
 		s.w.after(s.w.between(5*time.Second, 20*time.Second), func() { s.stop(s.nodes[0], 100*time.Second) })
+	case withoutBounds: // see shares
+		s.storeSlow = 900 * time.Millisecond
+		return
 	case withoutLease: // a server is away for long, and another one takes over
 		s.w.after(s.w.between(10*time.Second, 20*time.Second), func() {
 			s.servers[0].pause(150 * time.Second)
@@ -93,6 +99,24 @@ func (s *simulation) fault() {
 			s.replace(srv, long)
 		}
 	}
+}
+
+// shares has a server end when it has told run workers of new shares, and the store go away meanwhile: who follows it
+// knows of the old ones.
+func (s *simulation) shares(srv *server, m any) {
+	e, ok := m.(control.RunEvent)
+	if !s.abrupt || s.storeAway || s.calm.Load() || !ok || e.Event.Data.Reason != engine.TargetRedistribute {
+		return
+	}
+	s.w.note("the store is away until %s ends", srv.name)
+	s.storeAway, s.abrupt = true, s.without == withoutBounds
+	s.w.after(s.w.between(800*time.Millisecond, 3*time.Second), func() {
+		s.storeAway = false
+		if !srv.dead.Load() && !s.calm.Load() {
+			srv.kill()
+			s.boot(srv.owner)
+		}
+	})
 }
 
 // silent is when who keeps a stream alive gives it up.

@@ -13,7 +13,11 @@ const pace = 1.5
 // vary makes a run over a level rate one of another kind, by chance.
 func (s *simulation) vary(id string, sc *engine.Scenario) {
 	elastic := sc.Scaling.Elastic()
-	if s.without == withoutHearing { // where load goes from one to another, and what is told takes its time
+	if s.without == withoutBounds {
+		sc.Workload.DurationSeconds = 150
+	}
+	if s.without == withoutHearing || s.without == withoutBounds {
+		// Load goes from one to another, and what is told takes its time.
 		sc.Scaling.Mode = engine.ScalingAuto
 		s.lacks(id, sc)
 		return

@@ -237,6 +237,7 @@ func (l *lane) send(ctx context.Context, from *side, m any) error {
 	}
 	about, what := describe(m)
 	l.stream.wire.w.hand(fmt.Sprintf("message %s %s", l.name, about), func() {
+		l.stream.wire.node.sim.shares(l.stream.wire.srv, m)
 		l.travel(func() {
 			l.leave()
 			if l.to.closed() {
@@ -329,6 +330,16 @@ func (e serverEnd) Send(ctx context.Context, m control.ToNode) error {
 			}
 		case control.RunState:
 			t.Targets = nil
+			m = t
+		}
+	}
+	if e.s.wire.node.sim.without == withoutBounds {
+		switch t := m.(type) {
+		case control.RunEvent:
+			t.AtMost = false
+			m = t
+		case control.RunState:
+			t.AtMost = false
 			m = t
 		}
 	}

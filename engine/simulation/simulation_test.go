@@ -44,6 +44,7 @@ const (
 	withoutRows          without = "rows"       // the row of a run worker is not stored when it says so
 	withoutSteps         without = "steps"      // nodes never hear of the load of a step
 	withoutClocks        without = "clocks"     // clocks are never compared
+	withoutBounds        without = "bounds"     // what is the most of a new owner is taken for what it wants
 	withoutLease         without = "lease"      // own nodes go on for a server whose lease has expired
 	withoutLapse         without = "lapse"      // all leases of an owner are renewed, whoever carries them
 )
@@ -84,7 +85,9 @@ type simulation struct {
 	enough context.CancelFunc
 
 	// calm: nothing fails any more.
-	calm      atomic.Bool
+	calm atomic.Bool
+	// abrupt: a server ends once it has told of new shares; see shares.
+	abrupt    bool
 	storeAway bool
 	storeSlow time.Duration
 	// diskSlow is what writing a part into the results takes at most.
@@ -179,7 +182,7 @@ func (s *simulation) live() {
 	}
 	s.plan()
 	while := s.w.between(30*time.Second, 4*time.Minute)
-	if s.without == withoutLease {
+	if s.without == withoutLease || s.without == withoutBounds {
 		while = 4 * time.Minute
 	}
 	s.w.run(while, s.over)

@@ -87,6 +87,9 @@ func (w *runWorker) hears(epoch int64) bool {
 	}
 	if epoch > w.epoch {
 		w.epoch, w.sequence = epoch, 0
+		w.mu.Lock()
+		w.state.LastSequence = 0
+		w.mu.Unlock()
 	}
 	return true
 }

@@ -58,16 +58,19 @@ type runWorker struct {
 	entered      time.Time    // when loadPhase began
 	target       int
 	rate         *float64 // its own; nil: as the workload says
-	step         stepping
-	ticker       *time.Ticker
-	tick         int64
-	sequence     int64
-	load         Load
-	res          *resources
-	err          *engine.Error
-	readyAt      time.Time
-	begunAt      time.Time // when its load began
-	drainedAt    time.Time // when nothing was in flight any more
+	// reached is when it has what it was told last, and rateReached its rate.
+	reached, rateReached time.Time
+
+	step      stepping
+	ticker    *time.Ticker
+	tick      int64
+	sequence  int64
+	load      Load
+	res       *resources
+	err       *engine.Error
+	readyAt   time.Time
+	begunAt   time.Time // when its load began
+	drainedAt time.Time // when nothing was in flight any more
 
 	cancelSetup context.CancelFunc
 	setup       chan setupDone
@@ -103,7 +106,7 @@ func newRunWorker(n *Node, server *clocks, a control.AssignRun) *runWorker {
 	if w.line.Store(a.Clock); a.Clock == nil {
 		w.line.Store(n.clock)
 	}
-	w.state = control.WorkerState{RunID: a.RunID, ResultID: a.ResultID, WorkerID: a.WorkerID,
+	w.state = control.WorkerState{RunID: a.RunID, ResultID: a.ResultID, WorkerID: a.WorkerID, Epoch: a.Epoch,
 		WorkerGroupID: a.WorkerGroupID,
 		NodeID:        n.opts.NodeID, Status: engine.WorkerStarting, WantConnections: a.Connections}
 	return w
@@ -256,7 +259,7 @@ func (w *runWorker) handle(m control.ToNode) {
 	switch m := m.(type) {
 	case control.RunEvent:
 		if w.hears(m.Epoch) {
-			w.apply(m.Event)
+			w.apply(m)
 		}
 	case control.RunState:
 		if w.hears(m.Epoch) {
@@ -268,16 +271,14 @@ func (w *runWorker) handle(m control.ToNode) {
 }
 
 // apply follows one event, at most once and in order.
-func (w *runWorker) apply(e engine.Event) {
+func (w *runWorker) apply(m control.RunEvent) {
+	e := m.Event
 	mine := e.For(w.a.WorkerID, w.a.WorkerGroupID)
 	// The end of another run worker that nobody asks about is behind all events: it says nothing of them.
 	if e.SequenceID <= w.sequence || !mine && e.SequenceID == math.MaxInt64 {
 		return
 	}
-	w.sequence = e.SequenceID
-	w.mu.Lock()
-	w.state.LastSequence = w.sequence
-	w.mu.Unlock()
+	w.followed(e.SequenceID, 0)
 	if !mine {
 		return
 	}
@@ -295,10 +296,10 @@ func (w *runWorker) apply(e engine.Event) {
 		ramp := time.Duration(e.Data.RampSeconds * float64(time.Second))
 		// Who retires keeps its connections until the STOP that follows has drained them.
 		if n := e.Data.TargetConnections; n != nil && e.Data.Reason != engine.TargetRetire {
-			w.aim(*n, ramp)
+			w.aim(*n, ramp, m.AtMost)
 		}
 		if rate := e.Data.TargetQPS; rate != nil {
-			w.aimRate(*rate, ramp)
+			w.aimRate(*rate, ramp, m.AtMost)
 		}
 		w.node.out.Put(w.report()) // others may have more once this one has less
 	case engine.EventStop:
@@ -316,10 +317,8 @@ func (w *runWorker) heal(s control.RunState) {
 	if s.LastSequence < w.sequence {
 		return
 	}
-	w.sequence = s.LastSequence
-	w.mu.Lock()
-	w.state.LastSequence = w.sequence
-	w.mu.Unlock()
+	before := w.report().Epoch
+	w.followed(s.LastSequence, s.Epoch)
 	if s.StopReason != "" || s.Status.Terminal() || s.Status == engine.StatusStopping ||
 		s.Status == engine.StatusCancelling {
 		limit := s.DrainTimeout
@@ -333,9 +332,9 @@ func (w *runWorker) heal(s control.RunState) {
 	w.enter(s.Phase)
 	w.enterStep(s.Step)
 	if t, ok := s.Targets[w.a.WorkerID]; ok {
-		w.aim(t.TargetConnections, 0)
+		w.aim(t.TargetConnections, 0, s.AtMost)
 		if t.TargetQPS != nil {
-			w.aimRate(*t.TargetQPS, 0)
+			w.aimRate(*t.TargetQPS, 0, s.AtMost)
 		}
 	}
 	if s.Started {
@@ -343,6 +342,21 @@ func (w *runWorker) heal(s control.RunState) {
 			w.startAt = s.StartAt.Round(0)
 		}
 		w.start()
+	}
+	if before < s.Epoch {
+		w.node.out.Put(w.report()) // a new owner waits for it
+	}
+}
+
+// followed takes note of an event that was followed, or with an epoch of a state of its owner. Of an owner whose state
+// it has not followed yet it says nothing: its events may have come without what was before them.
+func (w *runWorker) followed(sequence, epoch int64) {
+	w.sequence = sequence
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.state.Epoch = max(w.state.Epoch, epoch)
+	if w.state.Epoch == w.epoch {
+		w.state.LastSequence = sequence
 	}
 }
 
@@ -426,11 +440,16 @@ func (w *runWorker) begin() {
 // itself. The targets that it is told then say what it does anyway.
 func (w *runWorker) follows() bool { return len(w.a.Workload.Stages) > 0 }
 
-func (w *runWorker) aim(connections int, ramp time.Duration) {
-	if connections == w.target || connections < 0 || w.follows() || w.stopping {
+// aim changes how many connections the load has; atMost: never to more, and at once, also if it is on its way there.
+func (w *runWorker) aim(connections int, ramp time.Duration, atMost bool) {
+	cut := atMost && time.Now().Before(w.reached)
+	if atMost {
+		connections, ramp = min(connections, w.target), 0
+	}
+	if connections == w.target && !cut || connections < 0 || w.follows() || w.stopping {
 		return
 	}
-	w.target = connections
+	w.target, w.reached = connections, time.Now().Add(ramp)
 	if w.begun {
 		w.load.SetTarget(connections, ramp)
 	}

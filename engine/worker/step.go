@@ -108,16 +108,20 @@ func (w *runWorker) stepDue(now time.Time) {
 	s.timer.Reset(s.Length)
 }
 
-// aimRate changes the rate of an open loop; it is the worker's own.
-func (w *runWorker) aimRate(rate float64, ramp time.Duration) {
+// aimRate changes the rate of an open loop; it is the worker's own. atMost is that of aim.
+func (w *runWorker) aimRate(rate float64, ramp time.Duration, atMost bool) {
 	now := w.a.Workload.StartRate() / w.ofRun(1)
 	if w.rate != nil {
 		now = *w.rate
 	}
-	if math.Abs(rate-now) <= 1e-9*now || rate < 0 || w.follows() || w.stopping {
+	cut := atMost && time.Now().Before(w.rateReached)
+	if atMost {
+		rate, ramp = min(rate, now), 0
+	}
+	if math.Abs(rate-now) <= 1e-9*now && !cut || rate < 0 || w.follows() || w.stopping {
 		return
 	}
-	w.rate = &rate
+	w.rate, w.rateReached = &rate, time.Now().Add(ramp)
 	if w.begun {
 		w.load.SetRate(w.ofRun(rate), ramp)
 	}

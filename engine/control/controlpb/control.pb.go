@@ -777,7 +777,9 @@ type RunEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Epoch int64                  `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	// The event as it is stored.
-	EventJson     []byte `protobuf:"bytes,2,opt,name=event_json,json=eventJson,proto3" json:"event_json,omitempty"`
+	EventJson []byte `protobuf:"bytes,2,opt,name=event_json,json=eventJson,proto3" json:"event_json,omitempty"`
+	// A run worker takes no more than it has, whatever the event says; see RunState.
+	AtMost        bool `protobuf:"varint,3,opt,name=at_most,json=atMost,proto3" json:"at_most,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -826,6 +828,13 @@ func (x *RunEvent) GetEventJson() []byte {
 	return nil
 }
 
+func (x *RunEvent) GetAtMost() bool {
+	if x != nil {
+		return x.AtMost
+	}
+	return false
+}
+
 type RunState struct {
 	state          protoimpl.MessageState   `protogen:"open.v1"`
 	RunId          string                   `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
@@ -839,8 +848,11 @@ type RunState struct {
 	StopReason     string                   `protobuf:"bytes,9,opt,name=stop_reason,json=stopReason,proto3" json:"stop_reason,omitempty"`
 	DrainTimeoutNs int64                    `protobuf:"varint,10,opt,name=drain_timeout_ns,json=drainTimeoutNs,proto3" json:"drain_timeout_ns,omitempty"`
 	StartAt        *timestamppb.Timestamp   `protobuf:"bytes,11,opt,name=start_at,json=startAt,proto3" json:"start_at,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The targets are the most: a run worker that has less keeps what it has. So speaks a server that has taken the run
+	// over, until all run workers have answered it.
+	AtMost        bool `protobuf:"varint,12,opt,name=at_most,json=atMost,proto3" json:"at_most,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RunState) Reset() {
@@ -948,6 +960,13 @@ func (x *RunState) GetStartAt() *timestamppb.Timestamp {
 		return x.StartAt
 	}
 	return nil
+}
+
+func (x *RunState) GetAtMost() bool {
+	if x != nil {
+		return x.AtMost
+	}
+	return false
 }
 
 type WorkerTarget struct {
@@ -2387,8 +2406,11 @@ type WorkerState struct {
 	MeasuresSince *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=measures_since,json=measuresSince,proto3" json:"measures_since,omitempty"`
 	// By how much that line is ahead of the clock of the server that owns the run, and how wrong that may be; 0 and
 	// 0 while the node has not compared the clocks.
-	LineAheadNs   int64 `protobuf:"varint,22,opt,name=line_ahead_ns,json=lineAheadNs,proto3" json:"line_ahead_ns,omitempty"`
-	LineErrorNs   int64 `protobuf:"varint,23,opt,name=line_error_ns,json=lineErrorNs,proto3" json:"line_error_ns,omitempty"`
+	LineAheadNs int64 `protobuf:"varint,22,opt,name=line_ahead_ns,json=lineAheadNs,proto3" json:"line_ahead_ns,omitempty"`
+	LineErrorNs int64 `protobuf:"varint,23,opt,name=line_error_ns,json=lineErrorNs,proto3" json:"line_error_ns,omitempty"`
+	// In which the owner was that last_sequence is an event of: the last one whose RunState it has followed. 0 from a node
+	// that does not say it.
+	Epoch         int64 `protobuf:"varint,24,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2580,6 +2602,13 @@ func (x *WorkerState) GetLineAheadNs() int64 {
 func (x *WorkerState) GetLineErrorNs() int64 {
 	if x != nil {
 		return x.LineErrorNs
+	}
+	return 0
+}
+
+func (x *WorkerState) GetEpoch() int64 {
+	if x != nil {
+		return x.Epoch
 	}
 	return 0
 }
@@ -4579,11 +4608,12 @@ const file_control_proto_rawDesc = "" +
 	"\vconnections\x18\v \x01(\x03R\vconnections\x12\x18\n" +
 	"\aworkers\x18\f \x01(\x03R\aworkers\x12$\n" +
 	"\x0eclock_ahead_ns\x18\r \x01(\x03R\fclockAheadNs\x12 \n" +
-	"\vtraceparent\x18\x0e \x01(\tR\vtraceparent\"?\n" +
+	"\vtraceparent\x18\x0e \x01(\tR\vtraceparent\"X\n" +
 	"\bRunEvent\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x03R\x05epoch\x12\x1d\n" +
 	"\n" +
-	"event_json\x18\x02 \x01(\fR\teventJson\"\xfd\x03\n" +
+	"event_json\x18\x02 \x01(\fR\teventJson\x12\x17\n" +
+	"\aat_most\x18\x03 \x01(\bR\x06atMost\"\x96\x04\n" +
 	"\bRunState\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12\x16\n" +
@@ -4597,7 +4627,8 @@ const file_control_proto_rawDesc = "" +
 	"stopReason\x12(\n" +
 	"\x10drain_timeout_ns\x18\n" +
 	" \x01(\x03R\x0edrainTimeoutNs\x125\n" +
-	"\bstart_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\astartAt\x1a^\n" +
+	"\bstart_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\astartAt\x12\x17\n" +
+	"\aat_most\x18\f \x01(\bR\x06atMost\x1a^\n" +
 	"\fTargetsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x128\n" +
 	"\x05value\x18\x02 \x01(\v2\".loadstone.control.v1.WorkerTargetR\x05value:\x028\x01\"p\n" +
@@ -4720,7 +4751,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04lost\x18\x01 \x01(\x03R\x04lost\x12\x18\n" +
 	"\arefused\x18\x02 \x01(\x03R\arefused\x12\x1a\n" +
 	"\breopened\x18\x03 \x01(\x03R\breopened\x12!\n" +
-	"\fmost_missing\x18\x04 \x01(\x03R\vmostMissing\"\xe2\x06\n" +
+	"\fmost_missing\x18\x04 \x01(\x03R\vmostMissing\"\xf8\x06\n" +
 	"\vWorkerState\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n" +
 	"\tresult_id\x18\x02 \x01(\tR\bresultId\x12\x1b\n" +
@@ -4745,7 +4776,8 @@ const file_control_proto_rawDesc = "" +
 	"\rbegan_late_ns\x18\x14 \x01(\x03R\vbeganLateNs\x12A\n" +
 	"\x0emeasures_since\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\rmeasuresSince\x12\"\n" +
 	"\rline_ahead_ns\x18\x16 \x01(\x03R\vlineAheadNs\x12\"\n" +
-	"\rline_error_ns\x18\x17 \x01(\x03R\vlineErrorNs\"\x98\x01\n" +
+	"\rline_error_ns\x18\x17 \x01(\x03R\vlineErrorNs\x12\x14\n" +
+	"\x05epoch\x18\x18 \x01(\x03R\x05epoch\"\x98\x01\n" +
 	"\tHistogram\x12\x16\n" +
 	"\x06schema\x18\x01 \x01(\x03R\x06schema\x12\x16\n" +
 	"\x06offset\x18\x02 \x01(\x03R\x06offset\x12\x16\n" +

@@ -38,13 +38,14 @@ func toWire(m control.ToNode) (*pb.ToNode, error) {
 		if err != nil {
 			return nil, fmt.Errorf("writing the event: %w", err)
 		}
-		return &pb.ToNode{Message: &pb.ToNode_RunEvent{RunEvent: &pb.RunEvent{Epoch: m.Epoch, EventJson: event}}}, nil
+		return &pb.ToNode{Message: &pb.ToNode_RunEvent{RunEvent: &pb.RunEvent{Epoch: m.Epoch, EventJson: event,
+			AtMost: m.AtMost}}}, nil
 	case control.RunState:
 		s := &pb.RunState{RunId: m.RunID, Epoch: m.Epoch, Status: string(m.Status), Phase: string(m.Phase),
 			Started:      m.Started,
 			LastSequence: m.LastSequence, StopReason: string(m.StopReason), DrainTimeoutNs: int64(m.DrainTimeout),
-			StartAt: instant(m.StartAt),
-			Step:    &pb.Step{Number: int64(m.Step.Number), SettleNs: int64(m.Step.Settle), LengthNs: int64(m.Step.Length)}}
+			StartAt: instant(m.StartAt), AtMost: m.AtMost,
+			Step: &pb.Step{Number: int64(m.Step.Number), SettleNs: int64(m.Step.Settle), LengthNs: int64(m.Step.Length)}}
 		s.Targets = mapped(m.Targets, func(t engine.WorkerTarget) *pb.WorkerTarget {
 			return &pb.WorkerTarget{TargetConnections: int64(t.TargetConnections), TargetQps: t.TargetQPS}
 		})
@@ -88,7 +89,7 @@ func toNode(w *pb.ToNode) (control.ToNode, error) {
 		}
 		return m, nil
 	case *pb.ToNode_RunEvent:
-		m := control.RunEvent{Epoch: w.RunEvent.GetEpoch()}
+		m := control.RunEvent{Epoch: w.RunEvent.GetEpoch(), AtMost: w.RunEvent.GetAtMost()}
 		if err := json.Unmarshal(w.RunEvent.GetEventJson(), &m.Event); err != nil {
 			return nil, fmt.Errorf("reading the event: %w", err)
 		}
@@ -104,7 +105,7 @@ func toNode(w *pb.ToNode) (control.ToNode, error) {
 			Step: control.Step{Number: int(step.GetNumber()), Settle: time.Duration(step.GetSettleNs()),
 				Length: time.Duration(step.GetLengthNs())},
 			StopReason: engine.StopReason(p.GetStopReason()), DrainTimeout: time.Duration(p.GetDrainTimeoutNs()),
-			StartAt: moment(p.GetStartAt())}, nil
+			StartAt: moment(p.GetStartAt()), AtMost: p.GetAtMost()}, nil
 	case *pb.ToNode_ArtifactAck:
 		p := w.ArtifactAck
 		return control.ArtifactAck{RunID: p.GetRunId(), WorkerID: p.GetWorkerId(), Name: p.GetName(), SHA256: p.GetSha256()},

@@ -16,7 +16,7 @@ func workerState(m control.WorkerState) *pb.WorkerState {
 		Totals: totals(m.Totals), Parts: int64(m.Parts), LogsDropped: m.LogsDropped, IoEngine: m.IOEngine, At: instant(m.At),
 		ClockErrorNs: int64(m.ClockError), RecordEnded: m.RecordEnded, BeganAt: instant(m.BeganAt),
 		BeganLateNs: int64(m.BeganLate), MeasuresSince: instant(m.MeasuresSince), LineAheadNs: int64(m.LineAhead),
-		LineErrorNs: int64(m.LineError)}
+		LineErrorNs: int64(m.LineError), Epoch: m.Epoch}
 }
 
 func readWorkerState(p *pb.WorkerState) control.WorkerState {
@@ -27,7 +27,8 @@ func readWorkerState(p *pb.WorkerState) control.WorkerState {
 		Parts: int(p.GetParts()), LogsDropped: p.GetLogsDropped(), IOEngine: p.GetIoEngine(), At: moment(p.GetAt()),
 		ClockError: time.Duration(p.GetClockErrorNs()), RecordEnded: p.GetRecordEnded(), BeganAt: moment(p.GetBeganAt()),
 		BeganLate: time.Duration(p.GetBeganLateNs()), MeasuresSince: moment(p.GetMeasuresSince()),
-		LineAhead: time.Duration(p.GetLineAheadNs()), LineError: time.Duration(p.GetLineErrorNs())}
+		LineAhead: time.Duration(p.GetLineAheadNs()), LineError: time.Duration(p.GetLineErrorNs()),
+		Epoch: p.GetEpoch()}
 }
 
 func workReady(m control.WorkReady) *pb.WorkReady {
