@@ -3,9 +3,12 @@ package outcome
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -90,4 +93,104 @@ func TestNothingIsAcknowledgedBeforeItIsSafe(t *testing.T) {
 		cancel()
 		wait.Wait()
 	}
+}
+
+// crowd are results that take as long as the slowest of those that are put at once, and count them.
+type crowd struct {
+	store.Results
+	mu        sync.Mutex
+	now, most int
+	bad       string
+}
+
+func (c *crowd) Put(ctx context.Context, a engine.Artifact, _ artifact.Source) error {
+	c.mu.Lock()
+	c.now++
+	c.most = max(c.most, c.now)
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		c.now--
+		c.mu.Unlock()
+	}()
+	took := time.Second
+	if a.Name < "part-04" {
+		took = 10 * time.Second // those behind them are there sooner
+	}
+	select {
+	case <-time.After(took):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if a.Name == c.bad {
+		return errStep
+	}
+	return nil
+}
+
+// inOrder are the names of parts as they are indexed, and as they are acknowledged.
+type inOrder struct {
+	store.Runs
+	mu                    sync.Mutex
+	indexed, acknowledged []string
+}
+
+func (o *inOrder) SaveArtifact(_ context.Context, _ int64, a engine.Artifact) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.indexed = append(o.indexed, a.Name)
+	return nil
+}
+
+func (o *inOrder) ID() string { return "node" }
+
+func (o *inOrder) Send(m control.ToNode) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if a, ok := m.(control.ArtifactAck); ok {
+		o.acknowledged = append(o.acknowledged, a.Name)
+	}
+	return nil
+}
+
+// TestPartsAreFetchedBesideEachOther: so many at a time and no more, indexed and acknowledged in their order; one that
+// cannot be stored keeps no other from it, and an end of the process ends all.
+func TestPartsAreFetchedBesideEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, c := &inOrder{}, &crowd{bad: "part-07"}
+		k := keeper.New(o, "r", 1, zerolog.Nop())
+		ctx, cancel := context.WithCancel(t.Context())
+		var wait sync.WaitGroup
+		wait.Go(func() { k.Run(ctx) })
+		svc := New(Options{Store: o, Results: c, Log: zerolog.Nop()})
+		var parts []fleet.Part
+		var want []string
+		for i := range 24 {
+			p := fleet.Part{WorkReady: controltest.Announced([]byte("x")), Node: o}
+			p.Artifact.Name = fmt.Sprintf("part-%02d", i)
+			parts = append(parts, p)
+			if p.Artifact.Name != c.bad {
+				want = append(want, p.Artifact.Name)
+			}
+		}
+		began := time.Now()
+		errs := svc.keepAll(ctx, k, parts)
+		if took := time.Since(began); took > 15*time.Second || c.most != fetchedAtOnce {
+			t.Errorf("%v for all, %d at a time", took, c.most)
+		}
+		for i, err := range errs {
+			if (err != nil) != (parts[i].Artifact.Name == c.bad) {
+				t.Errorf("%s: %v", parts[i].Artifact.Name, err)
+			}
+		}
+		if !slices.Equal(o.indexed, want) || !slices.Equal(o.acknowledged, want) {
+			t.Errorf("indexed %v, acknowledged %v", o.indexed, o.acknowledged)
+		}
+		time.AfterFunc(500*time.Millisecond, cancel)
+		began = time.Now()
+		if errs = svc.keepAll(ctx, k, parts); slices.Contains(errs, nil) || time.Since(began) > time.Second {
+			t.Errorf("%v after the process was to end: %v", time.Since(began), errs)
+		}
+		wait.Wait()
+	})
 }

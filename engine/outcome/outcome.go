@@ -107,8 +107,9 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Outcome {
 		}
 		v.Add(aggregate.CauseIncompleteRecord, text, from, to)
 	}
-	for _, p := range e.Parts {
-		if err := s.Keep(ctx, e.Keeper, p); err != nil {
+	for i, err := range s.keepAll(ctx, e.Keeper, e.Parts) {
+		p := e.Parts[i]
+		if err != nil {
 			if ctx.Err() != nil {
 				return o
 			}
@@ -173,25 +174,6 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Outcome {
 	}
 	o.Summary = Summarize(e.Run, s.parentResult(e, parent))
 	return o
-}
-
-// Keep stores and indexes one part, then acknowledges it: the node deletes its own after
-// that. Repeating it is harmless.
-func (s *Service) Keep(ctx context.Context, k *keeper.Keeper, p fleet.Part) error {
-	if err := s.opts.Results.Put(ctx, p.Artifact, p); err != nil {
-		return fmt.Errorf("storing %s: %w", p.Artifact.Name, err)
-	}
-	j := k.SaveArtifact(p.Artifact)
-	select {
-	case <-j.Done():
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if j.Err() != nil {
-		return j.Err()
-	}
-	p.Acknowledge()
-	return nil
 }
 
 // account completes the identity with what the workers counted and checks it.
