@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
@@ -20,9 +21,11 @@ type finisher struct {
 	*live
 	// shown are the percentiles of the measurement so far.
 	shown outcome.Shown
-	// parts are finished ones that nodes hold, by work id.
-	parts  map[string]fleet.Part
-	beside outcome.Beside
+	// parts are finished ones that nodes hold, by work id; storing are those that are being stored for the figures.
+	// Who announces one of these again is among parts too: it has not heard that it is stored.
+	parts   map[string]fleet.Part
+	storing []fleet.Part
+	beside  outcome.Beside
 	// ends tell nodes that the ends of their run workers are known.
 	ends    []func()
 	results chan *outcome.Outcome
@@ -92,6 +95,10 @@ func (l *finisher) begin(ctx context.Context) {
 		}
 	}
 	e.Parts = l.finisher.beside.End(l.finisher.parts)
+	l.finisher.storing = e.Parts
+	for _, p := range e.Parts {
+		delete(l.finisher.parts, p.WorkID)
+	}
 	l.finisher.saveCounts(e)
 	l.svc.routines.Go(func() { l.finisher.results <- l.svc.outcomes.Process(ctx, e) }) // room: begin runs once
 }
@@ -139,9 +146,9 @@ func (l *finisher) take(ctx context.Context, o *outcome.Outcome) {
 	for _, text := range o.Problems {
 		l.note(engine.LogError, nil, "%s", text)
 	}
-	for _, id := range o.Stored {
-		delete(l.finisher.parts, id)
-	}
+	l.finisher.storing = slices.DeleteFunc(l.finisher.storing, func(p fleet.Part) bool {
+		return slices.Contains(o.Stored, p.WorkID)
+	})
 	l.summary.Store(o.Summary)
 	verdict := fmt.Sprintf("The figures are there: %d operations, %.0f per second, %s", o.Summary.Operations,
 		o.Summary.QPS, o.Summary.Validity)

@@ -278,6 +278,9 @@ func (l *live) release() {
 		// Otherwise the process ends, and whoever finishes the run asks about its run workers.
 		l.svc.nodes.Forget(l.runID)
 	}
+	for _, p := range l.finisher.storing {
+		l.finisher.parts[p.WorkID] = p
+	}
 	for _, id := range slices.Sorted(maps.Keys(l.finisher.parts)) {
 		l.svc.recovery.Keep(l.finisher.parts[id])
 	}
