@@ -14,6 +14,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/recovery"
 	"github.com/loadstone-db/loadstone/engine/runlog"
+	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/timeline"
 )
@@ -120,7 +121,7 @@ func (l *live) resume(ctx context.Context, r recovery.Resumed) {
 
 // learnTime has the loop go by the run's own time, of which the run workers tell. It returns what was said meanwhile.
 func (l *live) learnTime(ctx context.Context, held []*crew.Worker, seen time.Time) []fromNode {
-	line := timeline.Of(crew.IDsOf(held), l.life.Phase() == engine.PhaseMeasurement)
+	line := timeline.Of(crew.IDsOf(held), scaling.First(l.sc), l.life.Phase() == engine.PhaseMeasurement)
 	said := timeline.Await(ctx, line, l.inbox, func(f fromNode) (control.WorkerState, bool) {
 		m, state := f.m.(control.WorkerState)
 		return m, state && l.Speaks(f.node, m.WorkerID, m.ResultID)

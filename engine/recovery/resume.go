@@ -15,6 +15,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
+	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/timeline"
 )
@@ -153,8 +154,10 @@ func (s *Service) counted(runID, workerID string) *engine.Totals {
 }
 
 // timeOf is the time of a run that nobody goes on with, as its run workers tell of it: by how much it is
-// ahead of a clock that says now, and when the first of them entered the measurement, zero when none says so.
+// ahead of a clock that says now, and when the first of those that it began with entered the measurement, zero when none
+// says so.
 func (s *Service) timeOf(run engine.Run, now, last time.Time) (ahead time.Duration, measured time.Time) {
+	first := scaling.First(run.Scenario)
 	s.mu.Lock()
 	var ids []string
 	var states []control.WorkerState
@@ -163,12 +166,15 @@ func (s *Service) timeOf(run engine.Run, now, last time.Time) (ahead time.Durati
 			continue
 		}
 		ids, states = append(ids, k.workerID), append(states, w.state)
+		if w.state.WorkerGroupID >= first {
+			continue
+		}
 		if at := w.state.MeasuresSince; measured.IsZero() || !at.IsZero() && at.Before(measured) {
 			measured = at
 		}
 	}
 	s.mu.Unlock()
-	line := timeline.Of(ids, run.Phase == engine.PhaseMeasurement)
+	line := timeline.Of(ids, first, run.Phase == engine.PhaseMeasurement)
 	for i := range states {
 		line.Hears(states[i])
 	}

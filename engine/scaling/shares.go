@@ -2,9 +2,19 @@ package scaling
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/loadstone-db/loadstone/engine"
 )
+
+// First is how many run workers a run begins with; those of later groups join it.
+func First(sc engine.Scenario) int {
+	shares, err := Shares(sc)
+	if err != nil {
+		return math.MaxInt // it has begun by other rules: they count all
+	}
+	return len(shares)
+}
 
 // Shares decides how many connections each run worker holds.
 func Shares(sc engine.Scenario) ([]int, error) {

@@ -23,7 +23,9 @@ const (
 
 // Line is what run workers have said of the time of their run.
 type Line struct {
-	waits     map[string]bool
+	waits map[string]bool
+	// first are the run workers that the run began with, of the groups before that number.
+	first     int
 	measuring bool
 	compared  bool
 	// ahead is by how much the run's line is ahead of this server's clock, to within wrong.
@@ -33,9 +35,10 @@ type Line struct {
 	last                    string
 }
 
-// Of waits for run workers of a run, which is being measured or not.
-func Of(workers []string, measuring bool) *Line {
-	l := &Line{waits: make(map[string]bool, len(workers)), measuring: measuring}
+// Of waits for run workers of a run that began with so many, and is being measured or not. Those that have joined since
+// tell of the clocks, and not of when the run began: they began later.
+func Of(workers []string, first int, measuring bool) *Line {
+	l := &Line{waits: make(map[string]bool, len(workers)), first: first, measuring: measuring}
 	for _, id := range workers {
 		l.waits[id] = true
 	}
@@ -50,10 +53,14 @@ func (l *Line) Hears(w control.WorkerState) {
 	if w.LineError > 0 && (!l.compared || w.LineError < l.wrong) {
 		l.compared, l.ahead, l.wrong = true, w.LineAhead, w.LineError
 	}
-	if w.LineError <= 0 || l.measuring && w.MeasuresSince.IsZero() && !w.Status.Ended() {
+	joined := w.WorkerGroupID >= l.first
+	if w.LineError <= 0 || l.measuring && w.MeasuresSince.IsZero() && !w.Status.Ended() && !joined {
 		return // it will say more
 	}
 	delete(l.waits, w.WorkerID)
+	if joined {
+		return
+	}
 	l.began = earlier(l.began, w.BeganAt)
 	l.measured = earlier(l.measured, w.MeasuresSince)
 	if w.MeasuresSince.After(l.latest) {

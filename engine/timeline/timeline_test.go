@@ -13,7 +13,7 @@ import (
 // does, and of when they began the first.
 func TestTheBestComparisonOfTheClocksCounts(t *testing.T) {
 	at := time.Unix(1_790_000_000, 0)
-	l := Of([]string{"worker-0", "worker-1"}, true)
+	l := Of([]string{"worker-0", "worker-1"}, 2, true)
 	l.Hears(control.WorkerState{WorkerID: "worker-7", LineAhead: time.Hour, LineError: 1, MeasuresSince: at})
 	l.Hears(control.WorkerState{WorkerID: "worker-0", LineAhead: 2 * time.Second, LineError: 30 * time.Millisecond,
 		BeganAt: at, MeasuresSince: at.Add(50 * time.Millisecond)})
@@ -43,7 +43,7 @@ func TestTheBestComparisonOfTheClocksCounts(t *testing.T) {
 
 // TestWhatNobodyKnowsOfTheTimeIsSaid: without a comparison the run's time is at least what was stored last.
 func TestWhatNobodyKnowsOfTheTimeIsSaid(t *testing.T) {
-	l, now := Of([]string{"worker-0"}, false), time.Unix(1_790_000_000, 0)
+	l, now := Of([]string{"worker-0"}, 1, false), time.Unix(1_790_000_000, 0)
 	for seen, want := range map[time.Duration]time.Duration{-time.Minute: 0, time.Minute: time.Minute} {
 		if got := l.Ahead(now, now.Add(time.Hour), now.Add(seen)); got != want {
 			t.Errorf("seen %v ago: ahead by %v", -seen, got)
@@ -55,5 +55,25 @@ func TestWhatNobodyKnowsOfTheTimeIsSaid(t *testing.T) {
 	l.Hears(control.WorkerState{WorkerID: "worker-0", Status: engine.WorkerRunning, LineError: time.Millisecond})
 	if got := l.Words(0); len(l.waits) != 0 || got != "" {
 		t.Errorf("%v, %s", l.waits, got)
+	}
+}
+
+// TestWhoHasJoinedTellsNothingOfTheBeginning: a run whose first run workers are gone began when it is stored to have.
+func TestWhoHasJoinedTellsNothingOfTheBeginning(t *testing.T) {
+	at := time.Unix(1_790_000_000, 0)
+	l := Of([]string{"worker-1", "worker-2", "worker-3"}, 2, true)
+	l.Hears(control.WorkerState{WorkerID: "worker-2", WorkerGroupID: 2, Status: engine.WorkerRunning, LineAhead: time.Second,
+		LineError: time.Millisecond, BeganAt: at.Add(time.Minute), MeasuresSince: at.Add(time.Minute)})
+	l.Hears(control.WorkerState{WorkerID: "worker-3", WorkerGroupID: 3, Status: engine.WorkerReady,
+		LineError: 2 * time.Millisecond})
+	if len(l.waits) != 1 || !l.Began().IsZero() || !l.Measured().IsZero() || l.Ahead(at, at, at) != time.Second ||
+		strings.Contains(l.Words(0), "worker-2") {
+		t.Errorf("waits for %v, began %v, measured since %v, %v ahead: %s", l.waits, l.Began(), l.Measured(),
+			l.Ahead(at, at, at), l.Words(0))
+	}
+	l.Hears(control.WorkerState{WorkerID: "worker-1", WorkerGroupID: 1, Status: engine.WorkerRunning,
+		LineError: time.Millisecond, BeganAt: at, MeasuresSince: at.Add(time.Second)})
+	if len(l.waits) != 0 || !l.Began().Equal(at) || !l.Measured().Equal(at.Add(time.Second)) {
+		t.Errorf("waits for %v, began %v, measured since %v", l.waits, l.Began(), l.Measured())
 	}
 }
