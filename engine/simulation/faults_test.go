@@ -270,7 +270,7 @@ func (srv *server) resume() {
 		return
 	}
 	srv.sim.w.note("the server %s goes on", srv.name)
-	srv.paused = false
+	srv.paused, srv.wentOn = false, time.Now()
 	waiting := srv.resumed
 	srv.resumed = nil
 	for _, hear := range waiting {

@@ -36,8 +36,8 @@ func (o ownEnd) OpenPart(ctx context.Context, p control.WorkReady) (io.ReadClose
 }
 
 // strands reports whether a load goes on because its server reaches nothing and nobody else is given its part: one of
-// a FIXED run on the own node of a server that is stopped.
+// a FIXED run on the own node of a server that is stopped. It hears of what others have decided once it goes on.
 func (l *played) strands() bool {
 	own := l.p.node.own
-	return own != nil && own.paused && !l.p.node.sim.runs[l.run].Scaling.Elastic()
+	return own != nil && (own.paused || time.Since(own.wentOn) < promptly) && !l.p.node.sim.runs[l.run].Scaling.Elastic()
 }

@@ -114,9 +114,10 @@ type server struct {
 	closed chan struct{}
 	// own is the node in its process, nil where there is none.
 	own *node
-	// paused: it reaches nothing; resumed is what it hears afterwards.
+	// paused: it reaches nothing; resumed is what it hears afterwards, and wentOn is when that was.
 	paused  bool
 	resumed []func()
+	wentOn  time.Time
 }
 
 // simulate lives one seed, and returns what was broken, with the trace.
