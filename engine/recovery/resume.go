@@ -154,8 +154,8 @@ func (s *Service) counted(runID, workerID string) *engine.Totals {
 }
 
 // timeOf is the time of a run that nobody goes on with, as its run workers tell of it: by how much it is
-// ahead of a clock that says now, and when the first of those that it began with entered the measurement, zero when none
-// says so.
+// ahead of a clock that says now, and when the first of those that it began with entered the measurement, zero
+// when none says so.
 func (s *Service) timeOf(run engine.Run, now, last time.Time) (ahead time.Duration, measured time.Time) {
 	first := scaling.First(run.Scenario)
 	s.mu.Lock()

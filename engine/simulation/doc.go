@@ -26,13 +26,13 @@
 // against what was done, and the sum of all snapshots against that in another order, some of them twice; and that
 // nobody issues who has spoken with the owner of a run since it was stopped; a search answers with nothing that
 // was not borne (9), and what run workers say of the time is right to within the error that they state (10).
-// TestSeededBugsAreFound takes out fencing, the deadline, the removal of duplicates, stops, the counting of
-// snapshots by their number, the ids by which the store knows events again, the expiry of leases, the bounds of
-// nodes, the answers to what is wanted of runs, what nodes hear of other rates, the order in which a part is
-// written and acknowledged, that a share is given once its bearer has heard, that a run worker is stored before it
-// is placed, that a step of a search is borne, the comparison of clocks, the lease of own nodes, and that a new owner
-// gives nobody more until all have answered it, one at a time. When everything is over nobody may write anything any more, hold room on a node, or keep a part for a
-// server.
+// TestSeededBugsAreFound takes out fencing, the deadline, the removal of duplicates, stops, the counting of snapshots
+// by their number, the ids by which the store knows events again, the expiry of leases, the bounds of nodes, the
+// answers to what is wanted of runs, what nodes hear of other rates, the order in which a part is written and
+// acknowledged, that a share is given once its bearer has heard, that a run worker is stored before it is placed, that
+// a step of a search is borne, the comparison of clocks, the lease of own nodes, and that a new owner gives nobody
+// more until all have answered it, one at a time. When everything is over nobody may write anything any more, hold
+// room on a node, or keep a part for a server.
 //
 // # What runs do
 //
