@@ -80,6 +80,8 @@ type Options struct {
 	Meter Meter
 	// Chance is by how much a pause varies, at least 0 and less than what it is given; nil is by chance.
 	Chance func(time.Duration) time.Duration
+	// Clock reads the machine's clock, with its monotonic reading; nil means time.Now.
+	Clock func() time.Time
 }
 
 // Fleet holds the streams to the nodes. Its methods are safe for concurrent use.
@@ -120,7 +122,7 @@ func New(opts Options) *Fleet {
 	if opts.Chance == nil {
 		opts.Chance = rand.N[time.Duration]
 	}
-	f := &Fleet{opts: opts, changed: make(chan struct{}, 1), clock: engine.NewClock(nil),
+	f := &Fleet{opts: opts, changed: make(chan struct{}, 1), clock: engine.NewClock(opts.Clock),
 		lost: make(chan struct{}, 1), dialling: make(chan struct{}, mostDialling),
 		found: map[string]*node{}, coord: workcoord.New(workcoord.DefaultPolicy()),
 		byID: map[string]*node{}, placed: map[workcoord.Key]control.AssignRun{}, asked: map[workcoord.Key]time.Time{},

@@ -148,8 +148,8 @@ type Service struct {
 func New(opts Options) *Service {
 	s := &Service{opts: opts, runs: registry.New[*live](),
 		nodes: fleet.New(fleet.Options{Log: opts.Log, Dialers: opts.Nodes, Source: opts.Source,
-			Module: opts.Module, Segment: opts.Segment,
-			Version: opts.Version, Watch: opts.Watch, Meter: opts.Meter, Reach: opts.Reach, Chance: opts.Chance})}
+			Module: opts.Module, Segment: opts.Segment, Version: opts.Version, Watch: opts.Watch, Meter: opts.Meter,
+			Reach: opts.Reach, Chance: opts.Chance, Clock: opts.Clock})}
 	if opts.Plan == nil {
 		s.opts.Plan = prepare.Plan
 	}
@@ -194,7 +194,7 @@ func New(opts Options) *Service {
 		Skipped: s.enrichments.Skipped})
 	s.recovery = recovery.New(recovery.Options{Store: opts.Store, Version: opts.Version, Owner: s.opts.Owner,
 		Log: opts.Log, Lifetime: s.lifetime, Go: s.routines.Go, Outcomes: s.outcomes, Nodes: s.nodes,
-		Enrichments: s.enrichments, Live: carrier{s.runs, s}})
+		Enrichments: s.enrichments, Live: carrier{s.runs, s}, Clock: opts.Clock})
 	s.relay = relay.New(relay.Options{Store: opts.Store, Server: s.opts.Owner, Log: opts.Log, Do: s.relayed})
 	return s
 }

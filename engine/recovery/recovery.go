@@ -24,7 +24,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// Options are what a service is made of; all of them are needed.
+// Options are what a service is made of; all of them are needed but the last.
 type Options struct {
 	Store   store.Runs
 	Version string
@@ -41,6 +41,8 @@ type Options struct {
 	Enrichments *enrichment.Service
 	// Live is what the process itself carries.
 	Live Live
+	// Clock reads the machine's clock; nil means time.Now.
+	Clock func() time.Time
 }
 
 // Live is what recovery needs of who carries runs.
@@ -92,6 +94,9 @@ type Service struct {
 
 // New returns a service; nothing happens before Open.
 func New(o Options) *Service {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
 	return &Service{opts: o, finishing: map[string]bool{}, parts: pile{},
 		postponed: map[string]bool{}, aside: map[string][]control.AsidePart{}, strangers: map[stranger]held{},
 		left: map[string]string{}, again: map[string]retry{}}
@@ -217,7 +222,7 @@ func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclai
 	s.opts.Nodes.Ask(ctx, control.RunState{RunID: run.RunID, Epoch: epoch, Status: engine.StatusCancelling,
 		StopReason: engine.StopWorkerFailure, LastSequence: math.MaxInt64, DrainTimeout: control.CancelLimit})
 	e := found{Evidence: outcome.Evidence{Validity: aggregate.NewValidity()}}
-	now := time.Now()
+	now := s.opts.Clock()
 	if run.Status.Live() {
 		ahead, measured := s.timeOf(run, now, last)
 		now, e.MeasureAt = now.Add(ahead), measured

@@ -106,7 +106,7 @@ func (m *model) follows(run string) {
 	}
 	// A ramp is told in pieces, each by its end; here nothing rises by and by.
 	now := time.Now()
-	soon := now.Sub(stored.WarmupEndTime.Time) + 2*scaling.StageRamp
+	soon := now.Add(m.ahead(run, now)).Sub(stored.WarmupEndTime.Time) + 2*scaling.StageRamp
 	rate, connections := mostRate(sc.Workload, soon-followed, soon), sc.Workload.MostConnections(soon-followed, soon)
 	sum, open, of := 0.0, 0, ""
 	for _, l := range m.of(run) {
@@ -148,7 +148,8 @@ func (m *model) searched(run string) {
 			continue
 		}
 		most = max(most, step.Level())
-		if best := m.within(run, state.Unit, step.StepStartTime.Time, step.StepEndTime.Time); best < step.Level()-0.001 {
+		ahead := m.ahead(run, step.StepStartTime.Add(-m.ahead(run, time.Now())))
+		if best := m.within(run, state.Unit, step.StepStartTime.Add(-ahead), step.StepEndTime.Add(-ahead)); best < step.Level()-0.001 {
 			m.sim.w.violated(9, "step %d of %s held at %.6g, and %.6g were borne in it", step.StepNumber, run, step.Level(),
 				best)
 		}

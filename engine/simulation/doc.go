@@ -39,12 +39,11 @@
 // They are FIXED, BOUNDED or AUTO: at a rate, level or in stages, or one that their connections do not hold, so
 // that run workers join; in a closed loop, of connections that are level or in stages; or they search for the
 // limit, in both units. Some are stopped by a user. In a third of the worlds servers have nodes of their own, and
-// the clocks of half of the nodes are off by up to an hour, drift, and are set.
+// the clocks of half of the machines, of nodes and of servers, are off by up to an hour, drift, and are set.
 //
 // # What is not played
 //
-// Clocks of servers that are off, slow disks of nodes, recorded runs, and stages that FIXED run workers follow by
-// themselves.
+// Slow disks of nodes, recorded runs, and stages that FIXED run workers follow by themselves.
 //
 // # A seed that fails
 //

@@ -50,7 +50,9 @@ func (s *simulation) fault() {
 	n := s.nodes[s.w.chance.IntN(len(s.nodes))]
 	srv := s.servers[len(s.servers)-1]
 	long := s.long()
-	switch s.w.chance.IntN(14) {
+	switch s.w.chance.IntN(15) {
+	case 14:
+		s.sets(srv)
 	case 13:
 		n.clock.set(s, n.name)
 	case 12:

@@ -40,6 +40,8 @@ type model struct {
 	heard map[string][]*engine.WorkerSnapshot
 	// bore is what the loads of each run may have borne together.
 	bore map[string][]borne
+	// lines are the times of runs.
+	lines map[string]line
 }
 
 // decided takes note of the end of a run.

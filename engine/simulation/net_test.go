@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -363,9 +364,16 @@ func (e serverEnd) Send(ctx context.Context, m control.ToNode) error {
 		}
 		m = a
 	}
-	if a, ok := m.(control.StatusAck); ok && e.s.wire.node.sim.without == withoutClocks {
-		a.Received, a.Sent = time.Time{}, time.Time{}
+	if a, ok := m.(control.StatusAck); ok {
+		a.Received, a.Sent = travelled(a.Received), travelled(a.Sent)
+		if e.s.wire.node.sim.without == withoutClocks {
+			a.Received, a.Sent = time.Time{}, time.Time{}
+		}
 		m = a
+	}
+	if t, ok := m.(control.RunState); ok {
+		t.StartAt = travelled(t.StartAt)
+		m = t
 	}
 	if a, ok := m.(control.ArtifactAck); ok && !e.s.wire.srv.dead.Load() {
 		e.s.wire.srv.acknowledges(a.RunID, a.Name)
@@ -421,6 +429,15 @@ func (e serverEnd) OpenPart(ctx context.Context, p control.WorkReady) (io.ReadCl
 	}
 }
 
+// travelled is a time as another process reads it: its monotonic reading says nothing there.
+func travelled(t time.Time) time.Time { return t.Round(0) }
+
+// said is what a run worker says as another process reads it.
+func said(w control.WorkerState) control.WorkerState {
+	w.At, w.BeganAt, w.MeasuresSince = travelled(w.At), travelled(w.BeganAt), travelled(w.MeasuresSince)
+	return w
+}
+
 // nodeEnd is the node's end.
 type nodeEnd struct{ s *stream }
 
@@ -438,8 +455,17 @@ func (e nodeEnd) Send(ctx context.Context, m control.FromNode) error {
 		m = st
 	}
 	e.s.process.said(m)
-	if st, ok := m.(control.WorkerState); ok {
-		e.s.process.timed(st)
+	switch t := m.(type) {
+	case control.WorkerState:
+		t = said(t)
+		e.s.process.timed(t)
+		m = t
+	case control.Hello:
+		t.Workers = slices.Clone(t.Workers)
+		for i, w := range t.Workers {
+			t.Workers[i] = said(w)
+		}
+		m = t
 	}
 	if snap, ok := m.(control.Snapshot); ok {
 		e.s.repeats(snap)

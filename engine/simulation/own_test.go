@@ -13,7 +13,7 @@ import (
 // machine, which the next server of the same owner finds.
 func (s *simulation) boots(srv *server) {
 	n := &node{w: s.w, sim: s, name: control.OwnNode, folder: "own-" + srv.name, capacity: s.ownCapacity,
-		clock: &machineClock{begun: time.Now()}, own: srv, disk: s.ownDisks[srv.owner]}
+		clock: srv.clock, own: srv, disk: s.ownDisks[srv.owner]}
 	if n.disk == "" {
 		n.disk = filepath.Join(s.dir, n.folder+"-0")
 	}

@@ -74,6 +74,8 @@ type simulation struct {
 	// ownCapacity is what own nodes hold, 0 where servers have none; ownDisks are the disks of owners.
 	ownCapacity int
 	ownDisks    map[string]string
+	// clocks are those of the machines of servers, by owner.
+	clocks map[string]*machineClock
 	// marked counts records that are marked, searched answers of searches.
 	marked, searched int
 	// written: a run was written to since over looked, which found all of them over or not.
@@ -112,8 +114,9 @@ type server struct {
 	dead   atomic.Bool
 	opened chan struct{}
 	closed chan struct{}
-	// own is the node in its process, nil where there is none.
-	own *node
+	// own is the node in its process, nil where there is none; both go by the clock of their machine.
+	own   *node
+	clock *machineClock
 	// paused: it reaches nothing; resumed is what it hears afterwards, and wentOn is when that was.
 	paused  bool
 	resumed []func()
@@ -131,9 +134,9 @@ func simulate(t *testing.T, seed uint64, missing without) (wrong []string, trace
 	synctest.Test(t, func(t *testing.T) {
 		s := &simulation{t: t, w: newWorld(seed), seed: seed, without: missing, dir: dir, store: memstore.New(),
 			runs: map[string]engine.Scenario{}, ambiguous: 100, lateCommits: 100, locked: map[string][]func(){},
-			ownDisks: map[string]string{}, each: map[string]float64{}, knee: map[string]int{}}
+			ownDisks: map[string]string{}, clocks: map[string]*machineClock{}, each: map[string]float64{}, knee: map[string]int{}}
 		s.model = &model{sim: s, ticks: map[string]map[int64]int64{}, stops: map[string]time.Time{},
-			heard: map[string][]*engine.WorkerSnapshot{}, bore: map[string][]borne{}}
+			heard: map[string][]*engine.WorkerSnapshot{}, bore: map[string][]borne{}, lines: map[string]line{}}
 		if s.results, err = results.Open(filepath.Join(dir, "results")); err != nil {
 			t.Fatal(err)
 		}
@@ -311,7 +314,7 @@ func (s *simulation) boot(owner string) {
 		return
 	}
 	srv := &server{sim: s, name: fmt.Sprintf("%s%d", owner, len(s.servers)), owner: owner, opened: make(chan struct{}),
-		closed: make(chan struct{})}
+		closed: make(chan struct{}), clock: s.clockOf(owner)}
 	var dialers []control.Dialer
 	for _, n := range s.nodes {
 		l := &wire{w: s.w, srv: srv, node: n}
@@ -329,7 +332,7 @@ func (s *simulation) boot(owner string) {
 		Results: keptResults{s.results, srv},
 		Plugins: plugin.Host(host{}), Drivers: map[string]target.Driver{"postgres": driver{}}, Nodes: dialers,
 		Log: zerolog.Nop(), Version: "test", Owner: owner, Scratch: s.dir, Plan: planned,
-		Shared: s.without != withoutLease,
+		Shared: s.without != withoutLease, Clock: srv.clock.read,
 		// The keepers of several wires ask at one moment, in any order.
 		Chance: func(d time.Duration) time.Duration {
 			return time.Duration(s.chanceOf(fmt.Sprint(srv.name, time.Now().UnixNano())).Int64N(int64(d)))

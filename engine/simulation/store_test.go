@@ -216,6 +216,9 @@ func (s controlStore) Transition(ctx context.Context, t store.Transition) ([]eng
 				if t.Room != nil {
 					s.srv.sim.admitted(t.RunID, t.Room.On)
 				}
+				if t.To == engine.StatusRunning {
+					s.srv.sim.model.begins(t.RunID, s.srv)
+				}
 				s.srv.sim.model.decided(t)
 			}
 			return events, err
