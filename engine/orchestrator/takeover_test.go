@@ -100,6 +100,12 @@ func TestARestartedServerGoesOnWithWhatNodesCarry(t *testing.T) {
 		t.Errorf("%s, %+v", live.Status, live.Workers)
 	}
 	f.whole(run.RunID)
+	events, err := f.store.Events(t.Context(), run.RunID, 0)
+	if err != nil || slices.ContainsFunc(events, func(e engine.Event) bool {
+		return e.Data.Reason == engine.TargetRedistribute
+	}) {
+		t.Errorf("%v: a run of a fixed size was divided anew: %+v", err, events)
+	}
 	if !strings.Contains(f.logs(run.RunID), "The server restarted; this one goes on with the run after") {
 		t.Error(f.logs(run.RunID))
 	}
