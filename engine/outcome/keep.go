@@ -31,9 +31,9 @@ func (s *Service) keepAll(ctx context.Context, k *keeper.Keeper, parts []fleet.P
 	turns := make(chan struct{}, fetchedAtOnce)
 	wait.Go(func() {
 		for i, p := range parts {
-			turns <- struct{}{} // free once a part before has been put, which ends with ctx
+			turns <- struct{}{} // room: once a part before has been put, which ends with ctx
 			wait.Go(func() {
-				stored[i] <- s.opts.Results.Put(ctx, p.Artifact, p)
+				stored[i] <- s.opts.Results.Put(ctx, p.Artifact, p) // room: a part is put once
 				<-turns
 			})
 		}
@@ -42,10 +42,10 @@ func (s *Service) keepAll(ctx context.Context, k *keeper.Keeper, parts []fleet.P
 		for i, p := range parts {
 			if err := <-stored[i]; err != nil {
 				errs[i] = fmt.Errorf("storing %s: %w", p.Artifact.Name, err)
-				indexed <- nil
+				indexed <- nil // room: one for each part
 				continue
 			}
-			indexed <- k.SaveArtifact(p.Artifact)
+			indexed <- k.SaveArtifact(p.Artifact) // room: one for each part
 		}
 	})
 	for i, p := range parts {
