@@ -149,7 +149,8 @@ func (m *model) searched(run string) {
 		}
 		most = max(most, step.Level())
 		ahead := m.ahead(run, step.StepStartTime.Add(-m.ahead(run, time.Now())))
-		if best := m.within(run, state.Unit, step.StepStartTime.Add(-ahead), step.StepEndTime.Add(-ahead)); best < step.Level()-0.001 {
+		from, to := step.StepStartTime.Add(-ahead), step.StepEndTime.Add(-ahead)
+		if best := m.within(run, state.Unit, from, to); best < step.Level()-0.001 {
 			m.sim.w.violated(9, "step %d of %s held at %.6g, and %.6g were borne in it", step.StepNumber, run, step.Level(),
 				best)
 		}

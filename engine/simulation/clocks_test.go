@@ -121,7 +121,8 @@ func (p *process) timed(m control.WorkerState) {
 	p.mu.Lock()
 	epoch := p.epochs[m.RunID]
 	p.mu.Unlock()
-	if ahead := time.Until(m.At) - p.node.sim.model.ahead(m.RunID, time.Now()); epoch == 1 && (ahead > m.ClockError+time.Millisecond || ahead < -30*time.Minute) {
+	ahead := time.Until(m.At) - p.node.sim.model.ahead(m.RunID, time.Now())
+	if epoch == 1 && (ahead > m.ClockError+time.Millisecond || ahead < -30*time.Minute) {
 		p.node.w.violated(10, "%s on %s says that it is %v later than it is, and that this is right to within %v", m.WorkerID,
 			p.node.name, ahead, m.ClockError)
 	}

@@ -134,7 +134,8 @@ func simulate(t *testing.T, seed uint64, missing without) (wrong []string, trace
 	synctest.Test(t, func(t *testing.T) {
 		s := &simulation{t: t, w: newWorld(seed), seed: seed, without: missing, dir: dir, store: memstore.New(),
 			runs: map[string]engine.Scenario{}, ambiguous: 100, lateCommits: 100, locked: map[string][]func(){},
-			ownDisks: map[string]string{}, clocks: map[string]*machineClock{}, each: map[string]float64{}, knee: map[string]int{}}
+			ownDisks: map[string]string{}, clocks: map[string]*machineClock{}, each: map[string]float64{},
+			knee: map[string]int{}}
 		s.model = &model{sim: s, ticks: map[string]map[int64]int64{}, stops: map[string]time.Time{},
 			heard: map[string][]*engine.WorkerSnapshot{}, bore: map[string][]borne{}, lines: map[string]line{}}
 		if s.results, err = results.Open(filepath.Join(dir, "results")); err != nil {

@@ -62,8 +62,9 @@ func TestWhatNobodyKnowsOfTheTimeIsSaid(t *testing.T) {
 func TestWhoHasJoinedTellsNothingOfTheBeginning(t *testing.T) {
 	at := time.Unix(1_790_000_000, 0)
 	l := Of([]string{"worker-1", "worker-2", "worker-3"}, 2, true)
-	l.Hears(control.WorkerState{WorkerID: "worker-2", WorkerGroupID: 2, Status: engine.WorkerRunning, LineAhead: time.Second,
-		LineError: time.Millisecond, BeganAt: at.Add(time.Minute), MeasuresSince: at.Add(time.Minute)})
+	l.Hears(control.WorkerState{WorkerID: "worker-2", WorkerGroupID: 2, Status: engine.WorkerRunning,
+		LineAhead: time.Second, LineError: time.Millisecond,
+		BeganAt: at.Add(time.Minute), MeasuresSince: at.Add(time.Minute)})
 	l.Hears(control.WorkerState{WorkerID: "worker-3", WorkerGroupID: 3, Status: engine.WorkerReady,
 		LineError: 2 * time.Millisecond})
 	if len(l.waits) != 1 || !l.Began().IsZero() || !l.Measured().IsZero() || l.Ahead(at, at, at) != time.Second ||
