@@ -173,4 +173,9 @@ func TestBundledTablesAgainstValuesByHand(t *testing.T) {
 	}
 	runs = slices.Delete(runs, 7, 8)
 	same("after a change")
+	blind, err := derivedtest.Blind(t.Context(), owner, runs)
+	// No single executions were taken in.
+	if err != nil || !slices.Equal(blind, []string{"slow_executions"}) {
+		t.Errorf("other runs would have these tables, too: %v, %v", blind, err)
+	}
 }

@@ -14,6 +14,7 @@ import { LogPanel } from './LogPanel';
 import { type RunState, useRunState } from './live';
 import { Prepared } from './Prepared';
 import { PrepareProgressPanel } from './PrepareProgressPanel';
+import { RecordProblems } from './RecordProblems';
 import { RunCharts } from './RunCharts';
 import { RunHeader } from './RunHeader';
 import { RunRemarks } from './Remarks';
@@ -61,6 +62,7 @@ function Run(props: { state: RunState; run: RunDetail; zoom: Zoom | null; setZoo
         ) : (
           <>
             <ValidityNotice run={run} live={measured ? null : state.live} c={c} />
+            {measured && <RecordProblems run={run} />}
             <Tiles run={run} live={state.live} c={c} />
             <RunRemarks s={measured ? run.summary : null} live={measured ? null : state.live} />
             {!preparing && <Guardrails run={run} live={state.live} c={c} />}
