@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -180,7 +181,12 @@ func TestBundledTablesOfRealRuns(t *testing.T) {
 		// What the node has of the run that crashed comes once it has ended there.
 		return len(differences) == 0 && len(all[len(all)-1].Executions) > 0
 	}, func() string { return strings.Join(differences, "\n") + "\n" + server.out.String() })
-	if blind, err := derivedtest.Blind(t.Context(), conn, all); err != nil || len(blind) > 0 {
+	blind, err := derivedtest.Blind(t.Context(), conn, all)
+	// These two have rows of valid runs with a price, and of a saved template, alone; drawn runs have them.
+	blind = slices.DeleteFunc(blind, func(name string) bool {
+		return name == "cost_per_million" || name == "baseline_drift"
+	})
+	if err != nil || len(blind) > 0 {
 		t.Errorf("other runs would have these tables, too: %v, %v", blind, err)
 	}
 	for _, run := range all {

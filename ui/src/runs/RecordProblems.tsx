@@ -11,7 +11,9 @@ export function RecordProblems({ run }: { run: RunDetail }) {
     queryFn: ({ signal }) =>
       api.post('/api/query', {
         body: {
-          sql: `SELECT to_json(part_problems) AS part_problems, parts FROM rollup.runs WHERE run_id = '${id}' AND NOT provisional`,
+          sql:
+            'SELECT to_json(part_problems) AS part_problems, parts FROM rollup.runs ' +
+            `WHERE run_id = '${id}' AND NOT provisional`,
           max_rows: 1,
         },
         signal,
