@@ -1,18 +1,25 @@
 package wiring
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/cli/input"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/liveseries"
 	"github.com/loadstone-db/loadstone/engine/meter"
 	"github.com/loadstone-db/loadstone/engine/outflow"
+	"github.com/loadstone-db/loadstone/engine/outflow/annotate"
 	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
+	"github.com/loadstone-db/loadstone/engine/outflow/otlpmetrics"
 	"github.com/loadstone-db/loadstone/engine/outflow/remotewrite"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -27,6 +34,10 @@ type OutFlags struct {
 	RemoteWritePasswordFile string   `name:"remote-write-password-file" placeholder:"FILE" env:"LOADSTONE_REMOTE_WRITE_PASSWORD_FILE" help:"File with that password."`
 	RemoteWriteHeaders      string   `name:"remote-write-headers-file" placeholder:"FILE" env:"LOADSTONE_REMOTE_WRITE_HEADERS_FILE" help:"File with headers for the receivers, one NAME: VALUE a line, such as X-Scope-OrgID: team."`
 	RemoteWriteCA           string   `name:"remote-write-ca" placeholder:"FILE" env:"LOADSTONE_REMOTE_WRITE_CA" help:"Authorities that the receivers' certificates may be of, in PEM (default: the system's)."`
+	OTLPMetrics             string   `name:"otlp-metrics" placeholder:"URL" env:"LOADSTONE_OTLP_METRICS" help:"Send the metrics of live runs to this collector, by OTLP over HTTP: http://HOST:4318. Headers and authorities are those of OTEL_EXPORTER_OTLP_HEADERS and OTEL_EXPORTER_OTLP_CERTIFICATE, or of the same with METRICS_ after OTLP_ (default: none)."`
+	GrafanaURL              string   `name:"grafana-url" placeholder:"URL" env:"LOADSTONE_GRAFANA_URL" help:"Mark runs and their phases in this Grafana as annotations (default: none)."`
+	GrafanaToken            string   `name:"grafana-token" placeholder:"TOKEN" env:"LOADSTONE_GRAFANA_TOKEN" help:"Token of a service account of Grafana that may write annotations: better the environment, or --grafana-token-file."`
+	GrafanaTokenFile        string   `name:"grafana-token-file" placeholder:"FILE" env:"LOADSTONE_GRAFANA_TOKEN_FILE" help:"File with that token."`
 }
 
 // outLimit is how long the end of the server waits for receivers that do not answer.
@@ -34,57 +45,122 @@ const outLimit = 5 * time.Second
 
 // out is what leaves this server.
 type out struct {
-	feed   *outflow.Feed
-	series *liveseries.Series
+	feed   *outflow.Feed      // nil where no metrics are sent
+	series *liveseries.Series // that makes them
+	marks  *annotate.Marker   // nil where nothing is marked
 	closes []func(context.Context)
+	counts map[string]func() deliver.Counts
 }
 
-// outlet is a sink with an end and a count.
+// outlet has an end and a count.
 type outlet interface {
-	outflow.Sink
+	To() string
 	Close(context.Context)
 	Counts() deliver.Counts
 }
 
-// openOut begins to send the metrics of live runs, where anybody is named to send them to.
-func (s *Services) openOut(f OutFlags) error {
-	var sinks []outflow.Sink
-	o := &out{}
-	all := map[string]func() deliver.Counts{}
-	add := func(name string, l outlet) {
-		sinks, o.closes = append(sinks, l), append(o.closes, l.Close)
-		all[name] = l.Counts
+func (o *out) add(name string, l outlet, log zerolog.Logger) {
+	o.closes, o.counts[name] = append(o.closes, l.Close), l.Counts
+	log.Info().Str("kind", name).Str("destination", l.To()).Msg("what happens to runs is sent to another system too")
+}
+
+// openOut begins to send what happens to runs, where anybody is named to send it to.
+func (s *Services) openOut(f OutFlags) (err error) {
+	o := &out{counts: map[string]func() deliver.Counts{}}
+	defer func() {
+		if err != nil {
+			o.close()
+		}
+	}()
+	sinks, err := s.openSinks(f, o)
+	if err != nil {
+		return err
 	}
+	if f.GrafanaURL != "" {
+		e := deliver.Endpoint{Flag: "--grafana-url", URL: f.GrafanaURL, Agent: "Loadstone/" + s.options.Version}
+		if e.Token, err = input.SecretOf("--grafana-token", f.GrafanaToken, f.GrafanaTokenFile); err != nil {
+			return err
+		}
+		if o.marks, err = annotate.Open(e, s.Store.Run, s.Log); err != nil {
+			return err
+		}
+		o.add("grafana", o.marks, s.Log)
+	}
+	if len(o.counts) == 0 {
+		return nil
+	}
+	if len(sinks) > 0 {
+		o.feed = outflow.Start(sinks...)
+		o.series = liveseries.Start(liveseries.Options{Run: s.Store.Run, Log: s.Log,
+			Target: func(context.Context) (liveseries.Target, error) { return o.feed, nil }})
+	}
+	s.watched.out.Store(o)
+	s.collectors = append(s.collectors, meter.NewOut(o.counts, o.series.Counts))
+	s.onClose(func(context.Context) error { o.close(); return nil })
+	return nil
+}
+
+func (s *Services) openSinks(f OutFlags, o *out) (sinks []outflow.Sink, err error) {
 	if len(f.RemoteWrite) > 0 {
 		endpoint, err := f.endpoint(s.options.Version)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		for i, url := range f.RemoteWrite {
-			endpoint.URL = url
+		for i, at := range f.RemoteWrite {
+			endpoint.URL = at
 			w, err := remotewrite.Open(endpoint, s.Log)
 			if err != nil {
-				o.close()
-				return err
+				return nil, err
 			}
 			name := "remote_write"
 			if i > 0 {
 				name = fmt.Sprintf("remote_write_%d", i+1)
 			}
-			add(name, w)
-			s.Log.Info().Str("destination", w.To()).Msg("metrics of live runs are sent by remote-write")
+			o.add(name, w, s.Log)
+			sinks = append(sinks, w)
 		}
 	}
-	if len(sinks) == 0 {
-		return nil
+	if f.OTLPMetrics != "" {
+		e := deliver.Endpoint{Flag: "--otlp-metrics", URL: f.OTLPMetrics, Agent: "Loadstone/" + s.options.Version}
+		if e.Headers, err = otlpHeaders(otlpVariable("HEADERS")); err != nil {
+			return nil, err
+		}
+		if file := otlpVariable("CERTIFICATE"); file != "" {
+			if e.CA, err = input.Bounded("The file of OTEL_EXPORTER_OTLP_CERTIFICATE", file, 1<<20); err != nil {
+				return nil, err
+			}
+		}
+		sender, err := otlpmetrics.Open(e, s.owner, s.options.Version, s.Log)
+		if err != nil {
+			return nil, err
+		}
+		o.add("otlp", sender, s.Log)
+		sinks = append(sinks, sender)
 	}
-	o.feed = outflow.Start(sinks...)
-	o.series = liveseries.Start(liveseries.Options{Run: s.Store.Run, Log: s.Log,
-		Target: func(context.Context) (liveseries.Target, error) { return o.feed, nil }})
-	s.watched.out.Store(o)
-	s.collectors = append(s.collectors, meter.NewOut(all, o.series.Counts))
-	s.onClose(func(context.Context) error { o.close(); return nil })
-	return nil
+	return sinks, nil
+}
+
+// otlpVariable is what the environment says of all that is sent to a collector, or of metrics alone.
+func otlpVariable(name string) string {
+	return cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_METRICS_"+name), os.Getenv("OTEL_EXPORTER_OTLP_"+name))
+}
+
+// otlpHeaders reads headers as OpenTelemetry writes them: name=value,name=value, percent-encoded.
+func otlpHeaders(text string) (map[string]string, error) {
+	all := map[string]string{}
+	for pair := range strings.SplitSeq(text, ",") {
+		if pair = strings.TrimSpace(pair); pair == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(pair, "=")
+		value, err := url.PathUnescape(strings.TrimSpace(value))
+		if name = strings.TrimSpace(name); !ok || name == "" || err != nil {
+			return nil, engine.InvalidField("OTEL_EXPORTER_OTLP_HEADERS", "is no list of headers",
+				"write name=value,name=value")
+		}
+		all[name] = value
+	}
+	return all, nil
 }
 
 // A nil *out takes nothing.
@@ -103,20 +179,36 @@ func (o *out) poll(runID string, epoch int64, p engine.WarehousePoint) {
 
 // lost is told of a run that another server carries now.
 func (o *out) lost(runID string) {
-	if o != nil {
+	if o != nil && o.feed != nil {
 		o.feed.Lost(runID)
 	}
 }
 
+// transition is told of what the control store has taken.
 func (o *out) transition(t store.Transition) {
-	if o != nil && t.To.Terminal() {
+	if o == nil {
+		return
+	}
+	if t.To.Terminal() && o.feed != nil {
 		o.feed.Ended(t.RunID)
+	}
+	if o.marks == nil {
+		return
+	}
+	if t.To == engine.StatusRunning && !t.StartTime.IsZero() {
+		o.marks.Happened(t.RunID, annotate.Started)
+	}
+	if !t.WarmupEndTime.IsZero() {
+		o.marks.Happened(t.RunID, annotate.WarmedUp)
+	}
+	if t.To.Terminal() {
+		o.marks.Happened(t.RunID, annotate.Ended)
 	}
 }
 
 // close sends what is there, at the end of the server.
 func (o *out) close() {
-	if o.series != nil {
+	if o.feed != nil {
 		o.series.Close()
 		o.feed.Close()
 	}

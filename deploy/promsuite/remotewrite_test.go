@@ -137,7 +137,8 @@ func TestWhatIsWrittenIsAnsweredAlike(t *testing.T) {
 		Labels: labels.FromStrings("run", run.RunID, "run_name", run.RunName, "template", "t-1", "table_type", "heap",
 			"target", "production", "table", "orders")}}}
 	o := leaf.DefaultOptions()
-	ours := explore.NewTelemetry(here, node.New(node.Files(here.Open), o, 64<<20), o)
+	own := node.New(node.Files(here.Open), o, 64<<20)
+	ours := explore.NewTelemetry(here, explore.Local{Catalog: here, Node: own}, own, o)
 	for _, c := range []struct {
 		name     string
 		messages []remoteapi.WriteMessageType
@@ -157,12 +158,12 @@ func TestWhatIsWrittenIsAnsweredAlike(t *testing.T) {
 				`loadstone_operations_total{phase="measurement"}`,
 				`sum by (kind) (rate(loadstone_operations_total[10s]))`,
 				`sum by (worker) (increase(loadstone_worker_operations_total[20s]))`,
-				`loadstone_rows_total`, `loadstone_failed_operations_total`, `loadstone_worker_failed_operations_total`,
+				`loadstone_failed_operations_total`, `loadstone_worker_failed_operations_total`,
 				`sum by (kind, error_class, error_code) (rate(loadstone_errors_total[10s]))`,
 				`histogram_quantile(0.99, sum by (run) (rate(loadstone_latency_seconds[10s])))`,
 				`histogram_quantile(0.5, sum by (worker, run_name) (loadstone_worker_latency_seconds))`,
 				`histogram_count(loadstone_latency_seconds)`, `histogram_sum(rate(loadstone_latency_seconds[15s]))`,
-				`loadstone_latency_seconds`, `count({__name__=~"loadstone_.+",__name__!~"loadstone_statement.*"})`,
+				`loadstone_latency_seconds`, `count({__name__=~"loadstone_.+",__name__!~"loadstone_statement.*|loadstone_rows_total"})`,
 			} {
 				from, to := exploretest.Noon.Add(26*time.Second), exploretest.Noon.Add(80*time.Second)
 				a, err := ours.Range(t.Context(), text, from, to, time.Second)

@@ -18,7 +18,6 @@ import (
 var (
 	operations       = metric.Named("loadstone_operations_total")
 	failures         = metric.Named("loadstone_failed_operations_total")
-	rows             = metric.Named("loadstone_rows_total")
 	latency          = metric.Named("loadstone_latency_seconds")
 	failed           = metric.Named("loadstone_errors_total")
 	workerOperations = metric.Named("loadstone_worker_operations_total")
@@ -52,7 +51,7 @@ type group struct {
 // added is what a second adds to a group.
 type added struct {
 	to     *group
-	values [3]int64
+	values [2]int64
 	cell   *rollup.Cell
 }
 
@@ -133,7 +132,7 @@ func (f *flow) group(o of) *group {
 		g.latency = f.series(workerLatency, with...)
 	default:
 		with := []string{"kind", o.kind, "phase", phase(o.warmup)}
-		g.counters = []*Series{f.series(operations, with...), f.series(failures, with...), f.series(rows, with...)}
+		g.counters = []*Series{f.series(operations, with...), f.series(failures, with...)}
 		g.latency = f.series(latency, with...)
 	}
 	g.values = make([]int64, len(g.counters))
@@ -145,20 +144,20 @@ func (f *flow) group(o of) *group {
 func (f *flow) add(l rollup.Live, now time.Time) {
 	f.heard = now
 	for k, c := range l.Seconds.Kinds {
-		f.note(k.Moment, of{kind: k.Kind, warmup: k.Warmup}, [3]int64{c.Operations, c.Errors, c.Rows}, c)
+		f.note(k.Moment, of{kind: k.Kind, warmup: k.Warmup}, [2]int64{c.Operations, c.Errors}, c)
 	}
 	for k, c := range l.Seconds.Workers {
-		f.note(k.Moment, of{worker: k.Worker, warmup: k.Warmup}, [3]int64{c.Operations, c.Errors}, c)
+		f.note(k.Moment, of{worker: k.Worker, warmup: k.Warmup}, [2]int64{c.Operations, c.Errors}, c)
 	}
 	for k, n := range l.Seconds.Errors {
-		f.note(k.Moment, of{kind: k.Kind, class: k.Class, code: k.Code, errors: true, warmup: k.Warmup}, [3]int64{n}, nil)
+		f.note(k.Moment, of{kind: k.Kind, class: k.Class, code: k.Code, errors: true, warmup: k.Warmup}, [2]int64{n}, nil)
 	}
 	for _, p := range l.Warehouse {
 		f.poll(p)
 	}
 }
 
-func (f *flow) note(at rollup.Moment, o of, values [3]int64, c *rollup.Cell) {
+func (f *flow) note(at rollup.Moment, o of, values [2]int64, c *rollup.Cell) {
 	if !f.any {
 		f.next, f.high, f.any = at.Second, at.Second, true
 	}

@@ -119,6 +119,13 @@ func (q *Queue[T]) Put(things ...T) {
 	}
 }
 
+// Lose counts things that could not even be put into the queue.
+func (q *Queue[T]) Lose(why string, n int, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.lose(why, n, err)
+}
+
 // lose needs mu.
 func (q *Queue[T]) lose(why string, n int, err error) {
 	q.counts.Lost[why] += int64(n)

@@ -174,7 +174,9 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 type Answer struct {
 	Status int
 	Header http.Header
-	Text   string
+	// Body is the beginning of what it has said, and Text the same as it may stand in a log.
+	Body []byte
+	Text string
 }
 
 // OK reports whether it has taken what was sent.
@@ -236,11 +238,11 @@ func (c *Client) Post(ctx context.Context, path, contentType string, body []byte
 	if err != nil && got.StatusCode/100 == 2 {
 		return nil, c.quiet(err) // what it has not said is not known
 	}
-	return &Answer{Status: got.StatusCode, Header: got.Header, Text: c.brief(string(text))}, nil
+	return &Answer{Status: got.StatusCode, Header: got.Header, Body: text, Text: c.Brief(string(text))}, nil
 }
 
-// brief is a text of somebody else's as it may stand in a log.
-func (c *Client) brief(text string) string {
+// Brief is a text of somebody else's as it may stand in a log.
+func (c *Client) Brief(text string) string {
 	const most = 200
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(c.hide.Replace(text), "?")), " ")
 	if len(text) > most {
