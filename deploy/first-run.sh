@@ -75,3 +75,5 @@ if "$binary" sql --data-dir "$work/data" "DELETE FROM rollup.runs" >"$work/out" 
 	exit 1
 fi
 echo "The run is in the tables."
+url=$(sed -n 's|^ *Open: *\(http://[^/]*\).*|\1|p' "$work/serve")
+node deploy/grafana/check.mjs "$url" "$("$binary" token grafana --scope read --data-dir "$work/data" 2>"$work/out" | tail -n 1)" "$run_id"

@@ -8,7 +8,27 @@ import (
 	"testing"
 
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/loadstone-db/loadstone/server/promapi"
 )
+
+// TestTheDashboardNamesWhatRunsHave: a panel of a metric that does not exist stays empty for ever. That its queries have
+// series is seen by deploy/first-run.sh.
+func TestTheDashboardNamesWhatRunsHave(t *testing.T) {
+	text, err := os.ReadFile("../../deploy/grafana/runs.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile(`loadstone_[a-z_]+`).FindAllString(string(text), -1)
+	for _, name := range named {
+		if !slices.ContainsFunc(promapi.Metrics, func(m promapi.Metric) bool { return m.Name == name }) {
+			t.Errorf("the dashboard names %s, which no run has", name)
+		}
+	}
+	if len(named) < 15 {
+		t.Errorf("%d names were found", len(named))
+	}
+}
 
 // TestThePageOffersTheFunctionsOfTheEngine compares the names that the page Explore completes with those that an
 // expression may call.

@@ -19,6 +19,7 @@ import { compare } from './compare';
 import { iso } from './data';
 import { plan, plugins } from './declared';
 import { endNodeToken, listNodes, makeNodeToken, nodeEvents, nodeTokens, setNodes, wishNode } from './nodes';
+import { exploreRoutes } from './explore';
 import { Refusal } from './refusal';
 import { addConnection, begin, connections, create, matrices, runs, seed, start, templates, tokens } from './state';
 import { page } from './static';
@@ -56,6 +57,7 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
   ['POST', /^\/api\/v1\/node-tokens$/, (_m, b) => makeNodeToken(b)],
   ['DELETE', /^\/api\/v1\/node-tokens\/([^/]+)$/, ([, id]) => endNodeToken(id!)],
   ['POST', /^\/api\/v1\/nodes\/([^/]+)\/(drain|resume|remove)$/, ([, id, verb]) => wishNode(id!, verb!)],
+  ...exploreRoutes,
   ...([...tableRoutes, ...queryRoutes] as unknown as [string, RegExp, Handle][]),
   ['GET', /^\/mock\/sockets$/, () => ({ cut: cutSockets() })],
   [
@@ -291,7 +293,7 @@ const server = createServer((req, res) => void serve(req, res));
 
 async function serve(req: IncomingMessage, res: ServerResponse): Promise<unknown> {
   const url = new URL(req.url ?? '/', 'http://mock');
-  const isApi = url.pathname.startsWith('/api') || url.pathname.startsWith('/mock');
+  const isApi = /^\/(?:api|mock|prometheus)/.test(url.pathname);
   if (!isApi) return page(url.pathname, res);
   let text = '';
   for await (const chunk of req) text += String(chunk);
@@ -310,6 +312,7 @@ async function serve(req: IncomingMessage, res: ServerResponse): Promise<unknown
       if (!m || method !== req.method) continue;
       const given = /json/.test(req.headers['content-type'] ?? '') && text ? (JSON.parse(text) as Body) : {};
       const out = await handle(m, given, url.searchParams, res, text);
+      if (res.headersSent) return; // it has answered itself
       if (out === null) return res.writeHead(204).end();
       return res.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(out));
     }

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
 import { launch } from './browser.mjs';
+import { exploresTheRun } from './explore.mjs';
 import { pluginJourney } from './plugins.mjs';
 import {
   isEditedByTwo,
@@ -265,6 +266,7 @@ test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }
     await page.getByText('Everything is accounted for').waitFor();
   });
 
+  await step('explores the run in PromQL', () => exploresTheRun(page, base, name));
   await step('finds the run in the derived table, and queries it', () => seesTheRunInIt(page, base, name));
   await step('sees who refreshes tables', () => seesWhoRefreshes(page, base));
   await step('edits a definition that somebody else has changed meanwhile', async () => {

@@ -513,7 +513,7 @@ test('a search for the limit', async (t) => {
 });
 
 for (const theme of ['light', 'dark'])
-  test(`accessibility, ${theme}`, { timeout: 180_000 }, async (t) => {
+  test(`accessibility, ${theme}`, { timeout: 240_000 }, async (t) => {
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, colorScheme: theme });
     t.after(() => context.close());
     const page = await context.newPage();
@@ -563,6 +563,14 @@ for (const theme of ['light', 'dark'])
       ['a failed table', '/table/cost%20by%20%22size%22', 'is not tried any more'],
       ['a new table', '/tables/new', 'The first 50 rows'],
       ['a query', '/query?saved=P95%20by%20night', 'P95 by night'],
+      ['Explore, nothing asked', '/explore', 'This run against the last ten'],
+      ['Explore, curves', '/explore?q=sum(rate(loadstone_operations_total[5s]))', 'POINT_LOOKUP'],
+      [
+        'Explore, a heat map of runs',
+        `/explore?view=heat&runs=${done}&q=sum(rate(loadstone_latency_seconds[5s]))`,
+        'in a cell',
+      ],
+      ['Explore, a table and an error', '/explore?view=table&q=sum(rate(a', 'unclosed left parenthesis'],
       ['settings', '/settings', 'API tokens'],
       ['no such page', '/nowhere', 'There is no such page'],
     ];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Asking, exploreRun, fromAddress, nothing, stepFor, toAddress } from '../src/explore/address';
+import { type Asking, exploreRun, fromAddress, nothing, stepFor, toAddress, zoomOf } from '../src/explore/address';
 import { events, type Result } from '../src/explore/ask';
 import { type Answered, draw, heatOf, linesOf, mostCurves, tableOf, unitOf } from '../src/explore/model';
 import {
@@ -13,6 +13,7 @@ import {
   withVariables,
 } from '../src/explore/promql';
 import { clockTime, partsOf } from '../src/explore/times';
+import { choicesOf, exploreChart, isPromql } from '../src/tables/Saved';
 import type { Run } from '../src/api/types';
 
 const odd = [
@@ -134,7 +135,15 @@ describe('what is asked', () => {
     expect(fromAddress(`runs=${Array.from({ length: 99 }, (_, i) => i).join()}`).runs).toHaveLength(8);
   });
   it('is over the time of a run from its page', () => {
-    expect(fromAddress(exploreRun('a', '01A').split('?')[1]!)).toMatchObject({ q: 'a', over: 'runs', runs: ['01A'] });
+    const zoomed = exploreRun('a', '01A', { range: '3.0-10.5' });
+    expect(fromAddress(zoomed.split('?')[1]!)).toMatchObject({
+      q: 'a',
+      over: 'runs',
+      runs: ['01A'],
+      range: '3.0-10.5',
+    });
+    expect(zoomOf('3.0-10.5')).toEqual({ from: 3, to: 10.5 });
+    expect(['10-3', '3-3', 'a-b', '-1-2', '1e3-2e9'].map(zoomOf)).toEqual([null, null, null, null, null]);
   });
   it('has at most as many points as a chart has room for', () => {
     expect([20, 400, 401, 3600, 30 * 86_400].map(stepFor)).toEqual([1, 1, 2, 10, 7200]);
@@ -173,6 +182,16 @@ const answer = (run: string, zero: number, result: Result, base = false): Answer
   zero,
   result,
   base,
+});
+
+it('keeps queries of this page apart from SQL', () => {
+  const chart = exploreChart('over=runs&runs=01A');
+  expect([isPromql({ chart }), isPromql({ chart: exploreChart('') }), isPromql({ chart: 'x=a' })]).toEqual([
+    true,
+    true,
+    false,
+  ]);
+  expect([choicesOf({ chart }), choicesOf({ chart: exploreChart('') })]).toEqual(['over=runs&runs=01A', '']);
 });
 
 describe('what answers come to', () => {
@@ -262,6 +281,7 @@ describe('what answers come to', () => {
       ],
     };
     const d = draw([answer('', 7, r)], 1);
+    expect(heatOf(d.curves[0]!, 1000)[0]).toEqual([{ from: 500, to: 1000, count: 3 }]);
     expect([d.histograms, heatOf(d.curves[0]!)]).toEqual([true, [[{ from: 0.5, to: 1, count: 3 }]]]);
     expect(linesOf(d, false, false).lines).toEqual([]);
     expect(tableOf(d, []).rows).toEqual([[3, 3, 3, 3]]);

@@ -25,6 +25,9 @@ interface Props extends Base {
   top?: number;
 }
 
+/** Whole numbers are exact; of a rate, three digits say enough. */
+const rounded = (n: number) => (Number.isInteger(n) ? n : Number(n.toPrecision(3)));
+
 /** Histograms over time as a heat map: columns are instants, rows their buckets. */
 export function Heat({ columns, edge, format, counted, unit, middle, top = 0, ...rest }: Props) {
   const { theme } = useGroup();
@@ -88,11 +91,11 @@ export function Heat({ columns, edge, format, counted, unit, middle, top = 0, ..
         const y = u.posToVal(u.cursor.top ?? 0, 'y');
         const hit = columns[idx]?.find((cell) => y > cell.from && y <= cell.to);
         const range = hit ? `${plain(format(hit.from))} – ${plain(format(hit.to))}` : plain(format(y));
-        return [{ label: range, value: hit ? `${exact(hit.count)} ${unit}` : 'none' }];
+        return [{ label: range, value: hit ? `${exact(rounded(hit.count))} ${unit}` : 'none' }];
       }}
       footer={
         <div className="heat-key">
-          {exact(Math.min(1, most))} <i /> {exact(most)} {counted} in a cell
+          {exact(Math.min(1, rounded(most)))} <i /> {exact(rounded(most))} {counted} in a cell
         </div>
       }
     />

@@ -8,8 +8,10 @@ import { Icon } from '../design/icons';
 import { Empty, Notice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import { Editor, type Language } from '../editor/Editor';
+import { useSavedQueries } from '../tables/queries';
+import { choicesOf, exploreChart, Saved } from '../tables/Saved';
 import '../tables/tables.css';
-import { type Asking, fitsLink, fromAddress, type Over, spans, toAddress } from './address';
+import { type Asking, choices, fitsLink, fromAddress, type Over, rangeOf, spans, toAddress, zoomOf } from './address';
 import { namesWithin } from './ask';
 import { asked as askedOf, examples } from './examples';
 import './explore.css';
@@ -34,10 +36,11 @@ export function ExplorePage() {
   const search = useSearch();
   const toast = useToast();
   const [a, setA] = useState(() => fromAddress(search));
-  const [zoom, setZoom] = useState<Zoom | null>(null);
   const { outcome, progress, run: answer, cancel } = useAnswers();
   const ids = useMemo(() => [...a.runs, ...a.base], [a.runs, a.base]);
   const picked = usePicked(ids);
+  const [name, setName] = useState(() => new URLSearchParams(search).get('saved') ?? '');
+  const saved = useSavedQueries();
   const now = useRef(a);
   now.current = a;
 
@@ -48,10 +51,13 @@ export function ExplorePage() {
     return next;
   };
 
+  /** The name of the saved query that is shown, as long as it is that. */
+  const keptAs = (q: string) => (saved.data?.find((s) => s.name === name)?.sql === q ? name : '');
+
   /** Asks what is asked now, and has the address say so. */
   const ask = (more: Partial<Asking> = {}) => {
     const next = change(more);
-    navigate(toAddress(next), { replace: true });
+    navigate(toAddress(next, keptAs(next.q)), { replace: true });
     if (!next.q.trim()) return;
     const { parts, step, seconds } = partsOf(next, picked.runs, Date.now());
     if (parts.length === 0) return;
@@ -65,6 +71,8 @@ export function ExplorePage() {
   const wanted = search;
   useEffect(() => {
     const read = fromAddress(wanted);
+    // The text of a saved query is not in the address.
+    if (new URLSearchParams(wanted).has('saved')) read.q = now.current.q;
     if (toAddress(read) !== toAddress(now.current)) setA((now.current = read));
   }, [wanted]);
   const key = `${a.over} ${ids.join()}`;
@@ -73,6 +81,17 @@ export function ExplorePage() {
     answered.current = key;
     again.current();
   }, [key, picked.pending]);
+
+  // A link that names a saved query shows that one; what else the link says goes before what is kept.
+  const opened = useRef(name);
+  const wish = opened.current ? saved.data?.find((s) => s.name === opened.current) : undefined;
+  useEffect(() => {
+    if (!wish) return;
+    opened.current = '';
+    const kept = new URLSearchParams(choicesOf(wish));
+    new URLSearchParams(location.search).forEach((v, k) => k !== 'saved' && kept.set(k, v));
+    again.current({ ...fromAddress(kept.toString()), q: wish.sql });
+  }, [wish]);
 
   useEffect(() => {
     if (!a.every || a.over !== 'time' || !a.last) return;
@@ -104,9 +123,9 @@ export function ExplorePage() {
   );
 
   const link = async () => {
-    navigate(toAddress(a), { replace: true });
-    if (!fitsLink(a.q)) {
-      toast('The query is too long for a link.', 'warn');
+    navigate(toAddress(a, keptAs(a.q)), { replace: true });
+    if (!keptAs(a.q) && !fitsLink(a.q)) {
+      toast('The query is too long for a link. Save it: a saved query has a link of its own.', 'warn');
       return;
     }
     try {
@@ -120,7 +139,7 @@ export function ExplorePage() {
   // A part of clock time that is chosen is asked for anew, finer; a part of runs is only shown larger.
   const [wider, setWider] = useState<Partial<Asking> | null>(null);
   const zoomTo = (z: Zoom | null) => {
-    if (a.over === 'runs') return setZoom(z);
+    if (a.over === 'runs') return navigate(toAddress(change({ range: rangeOf(z) }), keptAs(a.q)), { replace: true });
     if (!z) {
       if (wider) ask(wider);
       setWider(null);
@@ -161,22 +180,38 @@ export function ExplorePage() {
         </div>
       </header>
       <div className="page explore">
-        <Editor
-          label="Query"
-          value={a.q}
-          onChange={(q) => change({ q })}
-          language={language}
-          errors={errors}
-          onRun={() => ask()}
-        />
+        <div className="console">
+          <Editor
+            label="Query"
+            value={a.q}
+            onChange={(q) => change({ q })}
+            language={language}
+            errors={errors}
+            onRun={() => ask()}
+          />
+          <Saved
+            list={saved}
+            current={name}
+            sql={a.q}
+            chart={exploreChart(choices(a).toString())}
+            onOpen={(q) => {
+              setName(q.name);
+              ask({ ...fromAddress(choicesOf(q)), q: q.sql });
+            }}
+            onSaved={(n) => {
+              setName(n);
+              navigate(toAddress(a, n), { replace: true });
+            }}
+            onGone={() => setName('')}
+          />
+        </div>
         <div className="toolbar">
           <Segments
             label="Which time is shown"
             value={a.over}
             options={overs}
             onChange={(over) => {
-              setZoom(null);
-              ask({ over });
+              ask({ over, range: '' });
             }}
           />
           {a.over === 'time' ? (
@@ -221,14 +256,20 @@ export function ExplorePage() {
             stale={outcome.q !== a.q}
             view={a.view}
             unit={a.unit}
-            onView={(view) => navigate(toAddress(change({ view })), { replace: true })}
-            onUnit={(unit) => navigate(toAddress(change({ unit })), { replace: true })}
-            zoom={zoom}
+            onView={(view) => navigate(toAddress(change({ view }), keptAs(a.q)), { replace: true })}
+            onUnit={(unit) => navigate(toAddress(change({ unit }), keptAs(a.q)), { replace: true })}
+            zoom={a.over === 'runs' ? zoomOf(a.range) : null}
             onZoom={zoomTo}
           />
         ) : progress ? (
           <section className="panel" aria-label="Result" aria-busy="true">
             <SkeletonRows rows={6} />
+          </section>
+        ) : outcome && a.q ? (
+          <section className="panel" aria-label="Result">
+            <Empty tight icon={outcome.problem?.code === 'cancelled' ? 'stop' : 'alert'} title="No answer">
+              {outcome.errors.length > 0 ? 'The expression cannot be read; the place is marked above.' : ''}
+            </Empty>
           </section>
         ) : (
           <Try over={a.over} runs={a.runs.length} onTry={(i) => ask(askedOf(examples[i]!, now.current))} />

@@ -3,7 +3,7 @@ import { Chart } from '../charts/Chart';
 import { ChartGroup, type Zoom } from '../charts/group';
 import { Heat } from '../charts/Heat';
 import { type Action, ActionsMenu, Segments } from '../design/Controls';
-import { count, duration, plain } from '../design/format';
+import { count, duration, latency, plain } from '../design/format';
 import { Empty, Notice, SkeletonRows } from '../design/States';
 import { save } from '../charts/export';
 import { Grid } from '../tables/Grid';
@@ -206,7 +206,9 @@ function HeatOf({ d, outcome, unit }: ViewProps) {
   const all = d.curves.filter((c) => c.histograms.length > 0);
   const [key, setKey] = useState('');
   const chosen = all.find((c) => c.key === key) ?? all[0];
-  const columns = useMemo(() => (chosen ? heatOf(chosen) : []), [chosen]);
+  // The axis has room down to a thousandth: seconds are drawn as milliseconds.
+  const seconds = unit === 'seconds';
+  const columns = useMemo(() => (chosen ? heatOf(chosen, seconds ? 1000 : 1) : []), [chosen, seconds]);
   if (!chosen)
     return (
       <Empty tight icon="chart" title="No histograms">
@@ -220,7 +222,7 @@ function HeatOf({ d, outcome, unit }: ViewProps) {
       x={d.x}
       columns={columns}
       edge={(i) => d.x[i]! - outcome.step}
-      format={units[unit === 'plain' || unit === 'rate' ? 'plain' : unit]!.format}
+      format={seconds ? latency : units[unit === 'rate' ? 'plain' : unit]!.format}
       decor={noDecor}
       until={outcome.seconds}
       height={340}

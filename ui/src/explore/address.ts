@@ -14,6 +14,8 @@ export interface Asking {
   /** The runs that are laid over each other, and those whose median is drawn beside them. */
   runs: string[];
   base: string[];
+  /** The part of the runs' time that is shown larger, as in 10-25.5 seconds; '' for all. */
+  range: string;
   /** Seconds between two points; 0 follows from the time that is shown. */
   step: number;
   view: View;
@@ -40,6 +42,7 @@ export const nothing: Asking = {
   to: 0,
   runs: [],
   base: [],
+  range: '',
   step: 0,
   view: 'lines',
   unit: '',
@@ -58,6 +61,15 @@ export function secondsOf(text: string): number | null {
   const m = /^(\d{1,6})([smhd])$/.exec(text);
   return m ? Number(m[1]) * units[m[2]!]! : null;
 }
+
+/** A range as it stands in the address, of this page and of a run's. */
+export function zoomOf(text: string): { from: number; to: number } | null {
+  const m = /^(\d{1,9}(?:\.\d{1,3})?)-(\d{1,9}(?:\.\d{1,3})?)$/.exec(text);
+  return m && Number(m[2]) > Number(m[1]) ? { from: Number(m[1]), to: Number(m[2]) } : null;
+}
+
+export const rangeOf = (z: { from: number; to: number } | null) =>
+  z ? `${z.from.toFixed(1)}-${Math.max(z.to, z.from + 0.5).toFixed(1)}` : '';
 
 /** A run's id or what passes for one; the server says whether there is one. */
 const list = (text: string | null, most: number) =>
@@ -82,6 +94,7 @@ export function fromAddress(search: string): Asking {
     to: fixed ? to : 0,
     runs,
     base: list(p.get('base'), mostBase),
+    range: runs.length > 0 && zoomOf(p.get('range') ?? '') ? p.get('range')! : '',
     step: number('step', 86_400),
     view: (views.has(p.get('view') ?? '') ? p.get('view') : 'lines') as View,
     unit: p.get('unit') ?? '',
@@ -104,6 +117,7 @@ export function choices(a: Asking): URLSearchParams {
     p.set('over', 'runs');
     set('runs', a.runs.join(','));
     set('base', a.base.join(','));
+    if (a.runs.length > 0) set('range', a.range);
   }
   set('step', a.step);
   if (a.view !== 'lines') set('view', a.view);

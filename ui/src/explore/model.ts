@@ -158,11 +158,11 @@ export function linesOf(d: Drawn, stacked: boolean, relative: boolean): { lines:
 
 const dashes = [[], [6, 3], [2, 2], [8, 3, 2, 3], [10, 4], [1, 3], [4, 1], [12, 2]];
 
-/** The filled buckets of a curve's histograms at each instant. */
-export function heatOf(c: Curve): Cell[][] {
+/** The filled buckets of a curve's histograms at each instant, with bounds so many times as large. */
+export function heatOf(c: Curve, times = 1): Cell[][] {
   return c.histograms.map((h) =>
     (h?.buckets ?? [])
-      .map(([, from, to, n]) => ({ from: number(from), to: number(to), count: number(n) }))
+      .map(([, from, to, n]) => ({ from: number(from) * times, to: number(to) * times, count: number(n) }))
       .filter((b) => b.from > 0 && Number.isFinite(b.to)),
   );
 }

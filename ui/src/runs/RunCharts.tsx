@@ -8,6 +8,7 @@ import { count, duration, latency, percent, rate, sentence, words } from '../des
 import { Icon } from '../design/icons';
 import { terms } from '../design/terms';
 import { doubtful } from './known';
+import { inExplore } from './asked';
 import { WarehousePanel } from './Warehouse';
 import { type Columns, perSecond, phases, resolution, type Sample } from './series';
 
@@ -229,6 +230,7 @@ export function RunCharts({ run, live, c, state }: Props) {
         <Chart
           {...common}
           title="Operations per second, by kind"
+          explore={inExplore('throughput', run.run_id, zoom)}
           tip={terms.throughput}
           lines={throughput}
           format={rate}
@@ -237,6 +239,7 @@ export function RunCharts({ run, live, c, state }: Props) {
         <Chart
           {...common}
           title="Latency percentiles"
+          explore={inExplore('percentiles', run.run_id, zoom)}
           tip={openLoop ? terms.fromDue : terms.percentiles}
           note={
             method && (
@@ -250,6 +253,7 @@ export function RunCharts({ run, live, c, state }: Props) {
           canLog
         />
         <HeatMap
+          explore={inExplore('heat', run.run_id, zoom)}
           file={run.test_name}
           c={c}
           decor={decor}
@@ -265,6 +269,7 @@ export function RunCharts({ run, live, c, state }: Props) {
         <Chart
           {...common}
           title="Errors and drops by class"
+          explore={inExplore('errors', run.run_id, zoom)}
           tip={terms.errors}
           lines={errors}
           format={rate}

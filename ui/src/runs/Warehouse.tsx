@@ -6,6 +6,7 @@ import type { Decor, Line } from '../charts/plot';
 import { Term } from '../design/Controls';
 import { count, exact, sentence, timeOfDay, words } from '../design/format';
 import { Notice } from '../design/States';
+import { inExplore } from './asked';
 import './enrichment.css';
 
 /** Joins what was stored with what the socket told since; polls are told apart by their time. */
@@ -79,6 +80,7 @@ export function WarehousePanel(props: {
           'seconds by the server.'
         }
         file={`${run.test_name}-warehouse`}
+        explore={inExplore('warehouse', run.run_id, props.zoom)}
         x={drawn.map((p) => p.elapsed_seconds)}
         lines={lines}
         format={(n) => count(n)}

@@ -19,6 +19,15 @@ interface Props {
   onGone: () => void;
 }
 
+/** Begins what is kept about how a query of the page Explore is drawn; others are SQL. */
+const ofExplore = 'page=explore';
+
+export const isPromql = (q: Pick<SavedQuery, 'chart'>) => q.chart.split('&')[0] === ofExplore;
+
+/** How a query of the page Explore is drawn, as it is kept with it, and back. */
+export const exploreChart = (choices: string) => (choices ? `${ofExplore}&${choices}` : ofExplore);
+export const choicesOf = (q: Pick<SavedQuery, 'chart'>) => q.chart.slice(ofExplore.length + 1);
+
 /** The queries that are kept under a name, for everybody on this server. */
 export function Saved(props: Props) {
   const qc = useQueryClient();
@@ -45,6 +54,7 @@ export function Saved(props: Props) {
       toast(`${p.message} ${p.hint}`, 'bad');
     }
   };
+  const promql = isPromql(props);
   const edited = current && (current.sql !== props.sql || current.chart !== props.chart);
   return (
     <section className="panel saved" aria-label="Saved queries">
@@ -66,48 +76,50 @@ export function Saved(props: Props) {
         what="The saved queries could not be read."
         skeleton={<SkeletonRows rows={3} />}
         empty={(l) =>
-          l.length === 0 && (
+          !l.some((q) => isPromql(q) === promql) && (
             <Empty tight title="None yet">
               A saved query has a link, and everybody on this server finds it here.
             </Empty>
           )
         }
       >
-        {(l) => (
+        {(all) => (
           <ul>
-            {l.map((q) => (
-              <li key={q.name} className={q.name === props.current ? 'on' : ''}>
-                <button type="button" className="pick" onClick={() => props.onOpen(q)} title={q.sql}>
-                  <Icon name={q.chart ? 'chart' : 'table'} size={14} />
-                  <span className="clip">{q.name}</span>
-                  <span className="muted note nowrap">
-                    {q.updated_by} {ago(q.updated_at)}
-                  </span>
-                </button>
-                <ActionsMenu
-                  small
-                  label={`Actions for ${q.name}`}
-                  actions={[
-                    {
-                      label: 'Delete',
-                      icon: 'trash',
-                      danger: true,
-                      act: () =>
-                        ask({
-                          title: `Delete the saved query ${q.name}?`,
-                          body: 'Links to it lead nowhere then.',
-                          verb: 'Delete',
-                          act: async () => {
-                            await api.remove('/api/v1/queries/{name}', { path: { name: q.name } });
-                            await changed();
-                            if (q.name === props.current) props.onGone();
-                          },
-                        }),
-                    },
-                  ]}
-                />
-              </li>
-            ))}
+            {all
+              .filter((q) => isPromql(q) === promql)
+              .map((q) => (
+                <li key={q.name} className={q.name === props.current ? 'on' : ''}>
+                  <button type="button" className="pick" onClick={() => props.onOpen(q)} title={q.sql}>
+                    <Icon name={promql ? 'explore' : q.chart ? 'chart' : 'table'} size={14} />
+                    <span className="clip">{q.name}</span>
+                    <span className="muted note nowrap">
+                      {q.updated_by} {ago(q.updated_at)}
+                    </span>
+                  </button>
+                  <ActionsMenu
+                    small
+                    label={`Actions for ${q.name}`}
+                    actions={[
+                      {
+                        label: 'Delete',
+                        icon: 'trash',
+                        danger: true,
+                        act: () =>
+                          ask({
+                            title: `Delete the saved query ${q.name}?`,
+                            body: 'Links to it lead nowhere then.',
+                            verb: 'Delete',
+                            act: async () => {
+                              await api.remove('/api/v1/queries/{name}', { path: { name: q.name } });
+                              await changed();
+                              if (q.name === props.current) props.onGone();
+                            },
+                          }),
+                      },
+                    ]}
+                  />
+                </li>
+              ))}
           </ul>
         )}
       </Load>

@@ -1,0 +1,53 @@
+// The page Explore on a real server: a chart of a run opened in it, completion, an error, a heat map, a saved query.
+import assert from 'node:assert/strict';
+import { accessible } from './axe.mjs';
+
+export async function exploresTheRun(page, base, run) {
+  await page.getByRole('tab', { name: 'Overview' }).click();
+  await page.getByRole('button', { name: 'More for Operations per second, by kind' }).click();
+  await page.getByRole('menuitem', { name: 'Open in Explore' }).click();
+  const result = page.getByRole('region', { name: 'Result' });
+  await page.getByRole('heading', { name: 'Explore' }).waitFor();
+  // The run may not have been taken in yet: it is asked until its series are there.
+  const lookup = result.getByRole('button', { name: `${run} · POINT_LOOKUP` });
+  for (let i = 0; i < 20 && !(await lookup.isVisible()); i++) {
+    await page.getByRole('button', { name: 'Run', exact: true }).click();
+    await lookup.waitFor({ timeout: 2_000 }).catch(() => {});
+  }
+  await lookup.waitFor();
+  assert.match(page.url(), /runs=/);
+  await result.getByRole('button', { name: 'Explain' }).click();
+  await result.getByText('The expression was taken apart into 1 leaf').waitFor();
+  await accessible(page, 'Explore');
+
+  const editor = page.getByRole('textbox', { name: /^Query/ });
+  await editor.fill('sum by (kin) (rate(loadstone_operations_total[5s])');
+  await editor.press('Control+Enter');
+  await page.getByRole('list', { name: 'Errors' }).getByText('line 1, column').waitFor();
+  await editor.fill('');
+  await editor.pressSequentially('loadstone_latency_s');
+  await page
+    .getByRole('option')
+    .filter({ hasText: /^loadstone_latency_seconds/ })
+    .click();
+  await editor.press('End');
+  await editor.pressSequentially('{kind="IN');
+  await page.getByRole('option').filter({ hasText: 'INSERT' }).click();
+  assert.equal(await editor.inputValue(), 'loadstone_latency_seconds{kind="INSERT"');
+  await editor.fill('sum by (kind) (rate(loadstone_latency_seconds{kind="INSERT"}[5s]))');
+  await editor.press('Control+Enter');
+  await result.getByRole('button', { name: 'Heat map', exact: true }).click();
+  await result.getByText('observations in a cell').waitFor();
+  await page.getByRole('button', { name: 'Table', exact: true }).click();
+  await result.getByRole('cell', { name: 'INSERT' }).waitFor();
+
+  await page.getByRole('button', { name: 'Save as…' }).click();
+  await page.getByLabel('Name').fill('Inserts of the journey');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.waitForURL(/saved=Inserts/);
+  await page.goto(`${base}/query`);
+  await page.getByRole('region', { name: 'Saved queries' }).waitFor();
+  assert.equal(await page.getByText('Inserts of the journey').count(), 0);
+  await page.goto(`${base}/explore?saved=Inserts+of+the+journey`);
+  await result.getByRole('cell', { name: 'INSERT' }).waitFor();
+}

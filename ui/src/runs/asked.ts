@@ -1,0 +1,21 @@
+import type { Zoom } from '../charts/group';
+import { exploreRun, rangeOf, type View } from '../explore/address';
+
+const rate = '[$__rate_interval]';
+const quantile = (q: string) =>
+  `label_replace(histogram_quantile(${q}, sum(rate(loadstone_latency_seconds${rate}))), "quantile", "${q}", "", "")`;
+
+/** What the charts of a run show, as the page Explore is asked for it. */
+const queries = {
+  throughput: [`sum by (kind) (rate(loadstone_operations_total${rate}))`, 'stacked'],
+  percentiles: [['0.99', '0.95', '0.5'].map(quantile).join('\n  or '), 'lines'],
+  heat: [`sum(rate(loadstone_latency_seconds${rate}))`, 'heat'],
+  errors: [`sum by (error_class) (rate(loadstone_errors_total${rate}))`, 'stacked'],
+  warehouse: ['{__name__=~"loadstone_warehouse_(running|queued)_queries"}', 'lines'],
+} satisfies Record<string, [string, View]>;
+
+/** Where the page Explore shows a chart of a run, with the part of its time that is shown. */
+export function inExplore(chart: keyof typeof queries, run: string, zoom: Zoom | null): string {
+  const [q, view] = queries[chart];
+  return exploreRun(q, run, { view: view as View, range: rangeOf(zoom) });
+}
