@@ -49,9 +49,29 @@ function answer(q: URLSearchParams, res: ServerResponse) {
 }
 
 function send(res: ServerResponse, result: unknown[], points: number) {
-  const piece = { leaf: 0, of: 2, segments: 12, hits: 9, samples: 40 * points, series: 3, bytes: 18_400, took_ms: 6.2 };
-  const leaf = { expr: 'sum by (kind) (rate(loadstone_operations_total[4s]))', pieces: [piece, piece] };
+  const piece = {
+    leaf: 0,
+    of: 2,
+    node_id: 'bench-01',
+    attempt: 1,
+    segments: 12,
+    hits: 9,
+    disk_hits: 2,
+    fetched: 1,
+    fetched_bytes: 84_000,
+    samples: 40 * points,
+    series: 3,
+    bytes: 18_400,
+    took_ms: 6.2,
+  };
+  const leaf = {
+    expr: 'sum by (kind) (rate(loadstone_operations_total[4s]))',
+    function: 'rate',
+    pieces: [piece, piece],
+  };
   const stats = {
+    query_id: 'q-1',
+    stages: { plan_ms: 0.2, segments_ms: 1.1, leaves_ms: 9, merge_ms: 2.2, first_piece_ms: 6.9 },
     timings: { execTotalTime: 0.0143 },
     samples: { totalQueryableSamples: 80 * points },
     leaves: [leaf],

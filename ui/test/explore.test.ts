@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Asking, exploreRun, fromAddress, nothing, stepFor, toAddress, zoomOf } from '../src/explore/address';
 import { events, type Result } from '../src/explore/ask';
+import { rowsOf } from '../src/explore/Explain';
 import { type Answered, draw, heatOf, linesOf, mostCurves, tableOf, unitOf } from '../src/explore/model';
 import {
   caretAt,
@@ -192,6 +193,32 @@ it('keeps queries of this page apart from SQL', () => {
     false,
   ]);
   expect([choicesOf({ chart }), choicesOf({ chart: exploreChart('') })]).toEqual(['over=runs&runs=01A', '']);
+});
+
+it('adds up what was done for each leaf', () => {
+  const piece = {
+    leaf: 0,
+    of: 2,
+    node_id: 'a',
+    attempt: 1,
+    segments: 3,
+    hits: 2,
+    disk_hits: 1,
+    fetched: 0,
+    fetched_bytes: 0,
+    samples: 10,
+    series: 1,
+    bytes: 5,
+    took_ms: 4,
+  };
+  const leaf = { expr: 'rate(x[5s])', function: 'rate' };
+  const rows = rowsOf([
+    { leaves: [{ ...leaf, pieces: [piece, { ...piece, node_id: 'b', attempt: 2, took_ms: 9 }] }] },
+    { leaves: [{ ...leaf, pieces: [piece] }] },
+  ]);
+  expect(rows).toHaveLength(1);
+  expect(rows[0]).toMatchObject({ pieces: 3, again: 1, segments: 9, hits: 6, disk: 3, samples: 30, slowest: 9 });
+  expect([...rows[0]!.nodes]).toEqual(['a', 'b']);
 });
 
 describe('what answers come to', () => {

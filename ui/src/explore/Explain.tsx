@@ -1,36 +1,53 @@
 import { bytes, count, duration, percent, plain } from '../design/format';
-import type { Leaf, Stats } from './ask';
+import type { Stats } from './ask';
 
 interface Row {
   expr: string;
+  function: string;
+  nodes: Set<string>;
   pieces: number;
+  again: number;
   segments: number;
   hits: number;
+  disk: number;
+  fetched: number;
+  fetchedBytes: number;
   series: number;
   samples: number;
   bytes: number;
   slowest: number;
 }
 
+const empty = () => ({
+  nodes: new Set<string>(),
+  pieces: 0,
+  again: 0,
+  segments: 0,
+  hits: 0,
+  disk: 0,
+  fetched: 0,
+  fetchedBytes: 0,
+  series: 0,
+  samples: 0,
+  bytes: 0,
+  slowest: 0,
+});
+
 /** What each leaf took over all requests; requests of one query have the same leaves, but for the run. */
-export function rowsOf(stats: Stats[]): Row[] {
+export function rowsOf(stats: Pick<Stats, 'leaves'>[]): Row[] {
   const rows: Row[] = [];
   for (const s of stats)
-    s.leaves.forEach((leaf: Leaf, i) => {
-      const row = (rows[i] ??= {
-        expr: leaf.expr,
-        pieces: 0,
-        segments: 0,
-        hits: 0,
-        series: 0,
-        samples: 0,
-        bytes: 0,
-        slowest: 0,
-      });
+    s.leaves.forEach((leaf, i) => {
+      const row = (rows[i] ??= { expr: leaf.expr, function: leaf.function, ...empty() });
       for (const p of leaf.pieces) {
+        row.nodes.add(p.node_id);
         row.pieces++;
+        row.again += p.attempt > 1 ? 1 : 0;
         row.segments += p.segments;
         row.hits += p.hits;
+        row.disk += p.disk_hits;
+        row.fetched += p.fetched;
+        row.fetchedBytes += p.fetched_bytes;
         row.series += p.series;
         row.samples += p.samples;
         row.bytes += p.bytes;
@@ -40,34 +57,57 @@ export function rowsOf(stats: Stats[]): Row[] {
   return rows;
 }
 
-/** How the query was answered: its leaves, and what evaluating each beside its series took. */
+const stages = [
+  ['plan_ms', 'taking the expression apart'],
+  ['segments_ms', 'finding the segments'],
+  ['leaves_ms', 'evaluating the leaves'],
+  ['merge_ms', 'merging, and evaluating the rest'],
+] as const;
+
+/** How the query was answered: its stages, its leaves, and what evaluating each beside its series took. */
 export function Explain({ stats, tookMs }: { stats: Stats[]; tookMs: number }) {
   const rows = rowsOf(stats);
   const sum = (of: (r: Row) => number) => rows.reduce((n, r) => n + of(r), 0);
-  const server = stats.reduce((n, s) => Math.max(n, s.timings.execTotalTime), 0);
-  const [segments, hits] = [sum((r) => r.segments), sum((r) => r.hits)];
+  const nodes = new Set(rows.flatMap((r) => [...r.nodes]));
+  const slowest = stats.reduce((a, b) => (b.timings.execTotalTime > a.timings.execTotalTime ? b : a));
+  const [segments, hits, again] = [sum((r) => r.segments), sum((r) => r.hits), sum((r) => r.again)];
   return (
     <div className="body stack explain">
       <p className="note">
-        The expression was taken apart into {rows.length} {rows.length === 1 ? 'leaf' : 'leaves'}, which were evaluated
-        beside their series; the rest was evaluated over what they came to.{' '}
+        The expression was taken apart into {rows.length} {rows.length === 1 ? 'leaf' : 'leaves'}, evaluated on{' '}
+        {nodes.size} {nodes.size === 1 ? 'node' : 'nodes'}; the rest was evaluated over what they came to.{' '}
         {segments > 0 && (
           <>
             {plain(percent((hits / segments) * 100))} of {plain(count(segments))} segments were in memory.{' '}
           </>
         )}
-        The server took {duration(server)}
+        {again > 0 && <>{again} pieces of work were given to another node. </>}
+        The server took {duration(slowest.timings.execTotalTime)}
         {stats.length > 1 && ` for the slowest of ${stats.length} queries`}; with the way here it was{' '}
         {duration(tookMs / 1000)}.
       </p>
-      <div className="table-wrap">
+      <p className="note muted">
+        {stages.map(([key, what]) => `${what} ${duration(slowest.stages[key] / 1000)}`).join(' · ')} · the first piece
+        was there after {duration(slowest.stages.first_piece_ms / 1000)}
+        {stats.length === 1 && (
+          <>
+            {' '}
+            · query <code>{slowest.query_id}</code>
+          </>
+        )}
+      </p>
+      <div className="table-wrap" tabIndex={0} role="group" aria-label="The leaves, a table that scrolls">
         <table className="table">
           <thead>
             <tr>
               <th>Leaf</th>
-              <th className="num">Pieces of work</th>
+              <th>On a node</th>
+              <th className="num">Nodes</th>
+              <th className="num">Pieces</th>
               <th className="num">Segments</th>
               <th className="num">In memory</th>
+              <th className="num">On disk</th>
+              <th className="num">Brought</th>
               <th className="num">Series</th>
               <th className="num">Samples</th>
               <th className="num">Answer</th>
@@ -80,9 +120,15 @@ export function Explain({ stats, tookMs }: { stats: Stats[]; tookMs: number }) {
                 <td>
                   <code>{r.expr}</code>
                 </td>
+                <td>{r.function ? <code>{r.function}()</code> : 'read'}</td>
+                <td className="num" title={[...r.nodes].join('\n')}>
+                  {r.nodes.size}
+                </td>
                 <td className="num">{plain(count(r.pieces))}</td>
                 <td className="num">{plain(count(r.segments))}</td>
                 <td className="num">{plain(count(r.hits))}</td>
+                <td className="num">{plain(count(r.disk))}</td>
+                <td className="num">{r.fetched ? `${r.fetched}, ${plain(bytes(r.fetchedBytes))}` : '0'}</td>
                 <td className="num">{plain(count(r.series))}</td>
                 <td className="num">{plain(count(r.samples))}</td>
                 <td className="num">{plain(bytes(r.bytes))}</td>

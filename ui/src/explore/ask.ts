@@ -28,8 +28,15 @@ export interface Result {
 export interface WorkPiece {
   leaf: number;
   of: number;
+  node_id: string;
+  /** 1 on the first node that it was given to. */
+  attempt: number;
   segments: number;
+  /** Of the segments: in the node's memory, on its disk, brought to it. */
   hits: number;
+  disk_hits: number;
+  fetched: number;
+  fetched_bytes: number;
   samples: number;
   series: number;
   bytes: number;
@@ -38,10 +45,14 @@ export interface WorkPiece {
 
 export interface Leaf {
   expr: string;
+  /** The range function that nodes evaluate, '' where they read a selector alone. */
+  function: string;
   pieces: WorkPiece[];
 }
 
 export interface Stats {
+  query_id: string;
+  stages: { plan_ms: number; segments_ms: number; leaves_ms: number; merge_ms: number; first_piece_ms: number };
   timings: { execTotalTime: number };
   samples: { totalQueryableSamples: number };
   leaves: Leaf[];
