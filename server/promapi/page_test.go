@@ -12,8 +12,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/explore/metric"
 )
 
-// TestTheDashboardNamesWhatRunsHave: a panel of a metric that does not exist stays empty for ever. That its queries have
-// series is seen by deploy/first-run.sh.
+// TestTheDashboardNamesWhatRunsHave: a panel of a metric that does not exist stays empty for ever. That its queries
+// have series is seen by deploy/first-run.sh.
 func TestTheDashboardNamesWhatRunsHave(t *testing.T) {
 	text, err := os.ReadFile("../../deploy/grafana/runs.json")
 	if err != nil {
