@@ -47,7 +47,7 @@ DATA ?= $(CURDIR)/.loadstone
 FIRST_RUN ?= examples/first-run.yaml
 
 .PHONY: help run build test check check-api check-proto check-promql check-nosnowflake check-observability check-arm64 acceptance api lint bench bench-nodes bench-refresh soak audit plugins examples ui fmt clean \
-	s3-server image-test check-chart need-toolchain need-postgres need-test need-examples test-s3 test-go test-ui test-journey test-first-run test-matrix test-snowflake-emulator
+	s3-server image-test check-chart check-ecs need-toolchain need-postgres need-test need-examples test-s3 test-go test-ui test-journey test-first-run test-matrix test-snowflake-emulator
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
@@ -193,7 +193,7 @@ $(GOTESTSUM):
 	@GOFLAGS= GOBIN="$(CURDIR)/$(CACHE)/install-gotestsum" $(GO) install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)
 	@mv $(CACHE)/install-gotestsum/gotestsum $@ && rmdir $(CACHE)/install-gotestsum
 
-check: lint test check-api check-proto check-promql test-s3 check-nosnowflake check-chart check-observability
+check: lint test check-api check-proto check-promql test-s3 check-nosnowflake check-chart check-ecs check-observability
 
 # Results on a real S3 server, a Go module of its own. Building it takes longer than all of its
 # tests, so that make test runs them on a stand-in, and on the server where it is built.
@@ -253,6 +253,10 @@ $(HELM): deploy/helmtool/go.mod deploy/helmtool/go.sum | need-toolchain
 
 check-chart: build $(HELM)
 	@deploy/helm/check.sh $(HELM) bin/loadstone
+
+# The task definition for Amazon ECS, held to the API's model in the SDK; no account is needed.
+check-ecs: build
+	@deploy/ecs/check.sh bin/loadstone
 
 bench: need-postgres build examples s3-server
 	@deploy/setup.sh sysbench

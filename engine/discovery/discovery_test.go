@@ -3,7 +3,9 @@ package discovery
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
@@ -232,6 +234,47 @@ func TestNodesComeAndGoWithTheirAddresses(t *testing.T) {
 	}
 	if tries != 2 {
 		t.Errorf("what cannot be dialled was tried %d times", tries)
+	}
+}
+
+// TestAnswersThatNameSomeNodesLeadToAll: Cloud Map answers with eight tasks of more, others each time. All come to be
+// dialled, and none whose stream stands loses it for being left out.
+func TestAnswersThatNameSomeNodesLeadToAll(t *testing.T) {
+	t.Parallel()
+	const tasks, most = 20, 8
+	s := serveNames(t)
+	dns, err := ParseDNS(Scheme + s.conn.LocalAddr().String() + "/workers.bench.internal:9090")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make([]string, tasks)
+	for i := range all {
+		all[i] = fmt.Sprintf("10.0.0.%d", i+1)
+	}
+	known, w := map[string]bool{}, &way{held: map[string]bool{}}
+	d := New(Options{Places: []Place{dns}, Log: zerolog.Nop(),
+		Dial: func(string) (control.Dialer, error) { return nil, nil }})
+	looks := 0
+	for ; len(known) < tasks && looks < 100; looks++ {
+		s.set(func() {
+			rand.Shuffle(tasks, func(i, j int) { all[i], all[j] = all[j], all[i] })
+			s.hosts["workers.bench.internal"] = slices.Clone(all[:most])
+		})
+		d.Look(t.Context(), w)
+		if len(w.held) != most {
+			t.Fatalf("%d are held after an answer of %d", len(w.held), most)
+		}
+		for _, did := range w.since() {
+			switch address, added := strings.CutPrefix(did, "+"); {
+			case added:
+				known[address] = true
+			case strings.HasPrefix(did, "-"):
+				t.Fatalf("the stream of %s is ended", did)
+			}
+		}
+	}
+	if len(known) < tasks {
+		t.Errorf("%d of %d were dialled after %d looks", len(known), tasks, looks)
 	}
 }
 

@@ -15,17 +15,22 @@ const (
 	settleFor = 4 * time.Second
 	// worthwhile is the least part of the gain in run workers that the rate must gain.
 	worthwhile = 0.2
+	// retryFirst is how long nobody joins after all who did were refused. It doubles up to retryLast.
+	retryFirst = 15 * time.Second
+	retryLast  = 8 * time.Minute
 	// busyPercent of the generator's CPU leave nothing to further run workers on its machine.
 	busyPercent = 90
 )
 
 // Growth decides whether a run over the rate gets further run workers: when
 // those there are miss the rate, while there is room, and while the ones before
-// have helped. Once it has decided against it, it stays with that. It reads no clock.
+// have helped. Once it has decided against it, it stays with that, unless what was
+// against it may pass: other runs end, nodes come. It reads no clock.
 //
 //	the rate is missed 3 s in a row, there is room    add
 //	the rate is missed again, 4 s after they joined   add, or stop when they brought nothing
-//	there is no room                                  stop
+//	the run may have no more                          stop
+//	the nodes have no room, or refused who joined     look again, later each time they refuse
 type Growth struct {
 	missed  int
 	sum     float64   // achieved in the seconds that missed
@@ -33,6 +38,8 @@ type Growth struct {
 	before  float64   // what was achieved before the last ones joined
 	had     int       // how many there were then
 	stopped string    // why no more are added
+	waits   string    // what was said last that may pass
+	refused int       // how often in a row none of those who were added was taken
 }
 
 // Stopped is why no more are added, empty while some may be.
@@ -51,10 +58,11 @@ func (s Seen) Misses() bool {
 	return s.Wanted > 0 && s.Short && s.Achieved < rateMissed*s.Wanted
 }
 
-// Room is how many run workers may still join, and what bounds them.
+// Room is how many run workers may still join, and what bounds them. Passing: that may change while the run goes on.
 type Room struct {
 	Workers int
 	Why     string
+	Passing bool
 }
 
 // Second judges one second. It returns how many run workers to add, or a
@@ -79,9 +87,12 @@ func (r *Growth) Second(now time.Time, s Seen, have int, room Room) (add int, wh
 
 // Judge decides about a rate that is missed.
 func (r *Growth) Judge(s Seen, have int, room Room) (add int, why string) {
-	stop := func(format string, args ...any) (int, string) {
-		r.stopped = fmt.Sprintf("The rate of %.6g/s is missed (%.6g/s) and no run worker is added to the %d: ", s.Wanted,
+	against := func(format string, args ...any) string {
+		return fmt.Sprintf("The rate of %.6g/s is missed (%.6g/s) and no run worker is added to the %d: ", s.Wanted,
 			s.Achieved, have) + fmt.Sprintf(format, args...)
+	}
+	stop := func(format string, args ...any) (int, string) {
+		r.stopped = against(format, args...)
 		return 0, r.stopped
 	}
 	if r.had > 0 && have > r.had {
@@ -94,6 +105,12 @@ func (r *Growth) Judge(s Seen, have int, room Room) (add int, why string) {
 	switch {
 	case s.CPUPercent >= busyPercent:
 		return stop("the generator uses %.0f %% of its CPU, and would share it with them.", s.CPUPercent)
+	case room.Workers <= 0 && room.Passing:
+		if r.waits != "" {
+			return 0, "" // it was said
+		}
+		r.waits = against("%s; it is tried again.", room.Why)
+		return 0, r.waits
 	case room.Workers <= 0:
 		return stop("%s.", room.Why)
 	}
@@ -103,7 +120,18 @@ func (r *Growth) Judge(s Seen, have int, room Room) (add int, why string) {
 	return add, ""
 }
 
-// Joined notes that the run workers that were added carry load now.
-func (r *Growth) Joined(now time.Time) {
+// Joined notes that run workers have joined, or refused: that none of those who were added was taken. The next
+// are tried later each time then: each is a row of the results and a key slot. It returns a sentence to be said.
+func (r *Growth) Joined(now time.Time, refused bool) (why string) {
 	r.pause, r.missed, r.sum = now.Add(settleFor), 0, 0
+	if !refused {
+		r.refused, r.waits = 0, ""
+		return ""
+	}
+	r.pause = now.Add(min(retryFirst<<min(r.refused, 10), retryLast))
+	if r.refused++; r.refused == 1 {
+		r.waits = "The rate is missed, and no run worker that was added could join; it is tried again."
+		return r.waits
+	}
+	return ""
 }

@@ -24,16 +24,16 @@ type Bounds struct {
 
 // RoomForRate is how many run workers may join, and how many connections all may hold together.
 func RoomForRate(sc engine.Scenario, b Bounds) (Room, int) {
-	connections, why := sc.Scaling.Holds(), "that is as many connections as a run may have"
+	connections, why, passing := sc.Scaling.Holds(), "that is as many connections as a run may have", false
 	if b.Allowed > 0 && b.Allowed-b.Spare < connections {
 		connections, why = b.Allowed-b.Spare,
 			fmt.Sprintf("the target's max_connections of %d leave no more, less %d for others", b.Allowed, b.Spare)
 	}
 	if !b.Unlimited && b.Nodes+b.Pool < connections {
-		connections, why = b.Nodes+b.Pool, "the nodes have no room for more connections"
+		connections, why, passing = b.Nodes+b.Pool, "the nodes have no room for more connections", true
 	}
 	per := max(sc.Scaling.PerWorkerCapacity, 1)
-	room := Room{Workers: max(connections-b.Pool, 0) / per, Why: why}
+	room := Room{Workers: max(connections-b.Pool, 0) / per, Why: why, Passing: passing}
 	if rest := connections - b.Pool; room.Workers == 0 && rest > 0 {
 		room.Workers = 1 // a smaller one
 	}
@@ -46,8 +46,8 @@ func RoomForRate(sc engine.Scenario, b Bounds) (Room, int) {
 		bound(sc.Scaling.MaxWorkers-b.Have, fmt.Sprintf("scaling.max_workers is %d", sc.Scaling.MaxWorkers))
 	}
 	bound(b.Slots-b.SlotsUsed, fmt.Sprintf("the %d key slots of the run are used up", b.Slots))
-	if b.Paused {
-		bound(0, "a run worker that was added could not join")
+	if b.Paused && room.Workers > 0 {
+		room = Room{Why: "a run worker that was added could not join", Passing: true}
 	}
 	return room, connections
 }

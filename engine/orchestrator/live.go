@@ -154,10 +154,10 @@ func (l *live) Payload() *engine.Payload { return l.payload.Load() }
 // StartedBy is who started it.
 func (l *live) StartedBy() string { return l.by }
 
-// Owned is the epoch in which this process owns it, leased: with a lease that has not expired. A server
-// that takes an elastic run over gives the load of this process's own node to others too.
+// Owned is the epoch in which this process owns it, leased: with a lease that has not expired. Where another server
+// may take it over this process's own node needs that too: that server ends it, or gives its load to others.
 func (l *live) Owned(leased bool) (epoch int64, owned bool) {
-	return l.epoch, l.keeper.Owns(leased || l.svc.opts.Shared && l.sc.Scaling.Elastic())
+	return l.epoch, l.keeper.Owns(leased || l.svc.opts.Shared)
 }
 
 // ask hands the loop a happening. The channel closes when its consequences are stored.

@@ -10,6 +10,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/crew"
+	"github.com/loadstone-db/loadstone/engine/store"
 )
 
 // cutOff cuts a worker off from the server: neither hears the other any more, and the worker
@@ -230,6 +231,32 @@ func TestAServerWithoutItsLeaseReplacesNobody(t *testing.T) {
 			v.wait(30 * time.Second)
 			if n, connections, _ := v.offered(); n != 4 || connections != 8 {
 				t.Errorf("%d workers bear %d connections when the store is back\n%s", n, connections, v.store.text())
+			}
+		}, func(o *Options) { o.Shared = shared })
+	}
+}
+
+// TestAFixedRunNeedsItsLeaseToo: another server may have ended it, and its own node would load the target for nobody.
+// A store that no other server has ends no run.
+func TestAFixedRunNeedsItsLeaseToo(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		inVirtualTime(t, func(t *testing.T, v *virtual) {
+			fixed := elastic(engine.ScalingFixed, 0)
+			fixed.Scaling.WorkerCount = 4
+			v.start(fixed)
+			v.wait(5 * time.Second)
+			if len(v.svc.runs.Owned(false)) != 1 {
+				t.Fatal("it is not owned at first")
+			}
+			v.store.away(true)
+			v.wait(store.Lease + 5*time.Second)
+			if owned := len(v.svc.runs.Owned(false)) > 0; owned == shared {
+				t.Errorf("a shared store: %t; its own node hears that the run is owned: %t", shared, owned)
+			}
+			v.store.away(false)
+			v.wait(10 * time.Second)
+			if len(v.svc.runs.Owned(false)) != 1 {
+				t.Error("it is not owned when the store is back")
 			}
 		}, func(o *Options) { o.Shared = shared })
 	}

@@ -304,24 +304,10 @@ func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error
 	return s.Run(ctx, runID)
 }
 
-// Delete removes a run that is not live, with its record.
+// Delete removes a run that is not live, with its record. One that is about to be let go of is waited for.
 func (s *Service) Delete(ctx context.Context, runID, by string) error {
-	l, busy := s.runs.Look(runID)
-	if l == nil && s.enrichments.Of(runID) != nil {
-		return &engine.Error{Code: engine.CodeConflict, Message: "The enrichment of the run is under way.",
-			Hint: "stop it, and delete the run then"}
-	}
-	if l != nil || busy {
-		return &engine.Error{Code: engine.CodeConflict, Message: "The run is live, or its figures are being computed.",
-			Hint: "stop it, and delete it when it has ended"}
-	}
-	run, err := s.Run(ctx, runID)
-	if err != nil {
+	if err := inspect.Released(ctx, func() (bool, error) { return s.deletable(ctx, runID) }); err != nil {
 		return err
-	}
-	if run.Status.Live() || run.Phase == engine.PhaseProcessing {
-		return &engine.Error{Code: engine.CodeConflict, Hint: "stop it, and delete it when it has ended",
-			Message: fmt.Sprintf("The run is %s, or its figures are being computed.", run.Status)}
 	}
 	if err := s.opts.Store.DeleteRun(ctx, runID); err != nil {
 		return inspect.StoreError(fmt.Errorf("deleting the run: %w", err))
@@ -331,6 +317,19 @@ func (s *Service) Delete(ctx context.Context, runID, by string) error {
 	}
 	s.opts.Log.Info().Str("run_id", runID).Str("by", by).Msg("run deleted")
 	return nil
+}
+
+// deletable says why a run cannot be deleted, and whether it has ended, so that it can be in a moment.
+func (s *Service) deletable(ctx context.Context, runID string) (ended bool, err error) {
+	l, busy := s.runs.Look(runID)
+	if s.enrichments.Of(runID) != nil {
+		return false, inspect.Enriching()
+	}
+	run, err := s.Run(ctx, runID)
+	if err == nil && (l != nil || busy || run.Status.Live() || run.Phase == engine.PhaseProcessing) {
+		err = inspect.InHand(run)
+	}
+	return run.Status.Terminal(), err
 }
 
 // Live returns the latest payload of a live run, or nil. Nobody may change it.

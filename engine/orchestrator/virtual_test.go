@@ -49,6 +49,9 @@ type virtual struct {
 	acked []control.ArtifactAck
 	// slow is a worker that stays STARTING.
 	slow string
+	// refuses: the node takes no run worker; refused is when it did not.
+	refuses bool
+	refused []time.Time
 	// cpu is what the generator's processor is said to be used, in per cent.
 	cpu float64
 }
@@ -148,6 +151,12 @@ func (v *virtual) listen(ctx context.Context) {
 			v.say(control.Pong(m))
 		case control.AssignRun:
 			v.knows(m)
+			if v.refuses {
+				v.refused = append(v.refused, time.Now())
+				v.say(control.RunRejected{RunID: m.RunID, WorkerID: m.WorkerID, NodeID: "local",
+					Err: &engine.Error{Code: engine.CodeUnavailable, Message: "The node has no memory for it."}})
+				break
+			}
 			w := &virtualWorker{a: m, connections: m.Connections, status: engine.WorkerReady, phase: engine.PhasePreparing}
 			w.writer, err = artifact.NewWriter(artifact.WriterOptions{Dir: filepath.Join(v.dir, m.WorkerID), RunID: m.RunID,
 				ResultID: m.ResultID, WorkerID: m.WorkerID, Statements: m.Plan.Statements, Quota: v.quota})
