@@ -20,6 +20,8 @@ type road struct {
 	open    []net.Conn
 	blocked chan struct{} // nil while it carries, closed when it does again
 	lag     [2]func() time.Duration
+	unread  [2]chan struct{}  // nil while a direction is read
+	alter   [2]func(b []byte) // changes what passes, nil
 }
 
 // there and back are the ways of a road: from who dials, and to it.
@@ -63,6 +65,8 @@ func (r *road) address() string { return r.ln.Addr().String() }
 func (r *road) end() {
 	_ = r.ln.Close()
 	r.carry()
+	r.read(there)
+	r.read(back)
 	r.mu.Lock()
 	for _, c := range r.open {
 		_ = c.Close()
@@ -87,6 +91,31 @@ func (r *road) carry() {
 		close(r.blocked)
 		r.blocked = nil
 	}
+}
+
+// stop reads nothing of one direction any more: the buffers of the kernel fill, and who sends waits. read goes on.
+func (r *road) stop(way int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.unread[way] == nil {
+		r.unread[way] = make(chan struct{})
+	}
+}
+
+func (r *road) read(way int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.unread[way] != nil {
+		close(r.unread[way])
+		r.unread[way] = nil
+	}
+}
+
+// change has what passes from now on be changed.
+func (r *road) change(way int, alter func(b []byte)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.alter[way] = alter
 }
 
 // wait waits until the road carries.
@@ -140,10 +169,16 @@ func (r *road) pass(way int, from, to net.Conn) {
 		var last time.Time
 		for {
 			r.mu.Lock()
-			lag := r.lag[way]
+			lag, unread, alter := r.lag[way], r.unread[way], r.alter[way]
 			r.mu.Unlock()
+			if unread != nil {
+				<-unread
+			}
 			buf := make([]byte, 32<<10)
 			n, err := from.Read(buf)
+			if alter != nil {
+				alter(buf[:n])
+			}
 			due := time.Now()
 			if lag != nil {
 				due = due.Add(lag())

@@ -2,13 +2,16 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/trace"
 	"github.com/loadstone-db/loadstone/engine/trace/otlptest"
 )
@@ -114,4 +117,58 @@ func (c caller) scraped(accept string) (text, kind string) {
 		c.t.Fatal(err)
 	}
 	return string(answer), res.Header.Get("Content-Type")
+}
+
+// TestARunThatChangesItsOwnerIsOneTrace: what both servers and the node tell of it has one id and hangs together, and
+// the run itself is told once, by who ended it.
+func TestARunThatChangesItsOwnerIsOneTrace(t *testing.T) {
+	if os.Getenv("LOADSTONE_SOAK") == "" {
+		t.Skip("three processes; make soak sets LOADSTONE_SOAK")
+	}
+	t.Parallel()
+	shortLeases.Store(t.Name(), "1500ms")
+	traces, collector := otlptest.HTTP(t)
+	dir := t.TempDir()
+	n := node(t, dir, "", "--otlp-endpoint", collector)
+	c := newClusterOf(t, func(int) []string { return []string{"--nodes", n.address, "--otlp-endpoint", collector} })
+	c.node, c.nodeDir = n, dir
+	run := c.start(0, 15, 3*time.Second)
+	epoch := c.epoch(run)
+	c.kill(c.servers[0])
+	c.taken(run, epoch, time.Now())
+	if d := c.ways[1].settled(run.RunID, c.servers[1]); d.Status != engine.StatusCompleted {
+		t.Fatalf("%s (%v)", d.Status, d.CancellationReason)
+	}
+	id := trace.ID(run.RunID)
+	root := func() (found []otlptest.Span) {
+		for _, s := range traces.Of(id) {
+			if s.Name == "run" {
+				found = append(found, s)
+			}
+		}
+		return found
+	}
+	until(t, time.Minute, func() bool { return len(root()) > 0 }, func() string { return fmt.Sprint(names(traces.Of(id))) })
+	time.Sleep(3 * time.Second) // what else comes
+	by, servers := map[string]bool{}, map[string]bool{}
+	for _, s := range traces.Of(id) {
+		by[s.SpanID] = true
+		if s.Process["service.name"] == "loadstone-server" {
+			servers[s.Process["service.instance.id"]] = true
+		}
+	}
+	for _, s := range traces.Of(id) {
+		if s.Fields["run_id"] != run.RunID || s.Name != "run" && !by[s.ParentID] {
+			t.Errorf("%s of %v is part of %q and says %v", s.Name, s.Process, s.ParentID, s.Fields)
+		}
+	}
+	for _, s := range traces.Spans() {
+		if s.TraceID != id && s.Fields["run_id"] == run.RunID {
+			t.Errorf("%s of the run is in another trace", s.Name)
+		}
+	}
+	if all := root(); len(all) != 1 || !strings.Contains(all[0].Fields["resumed"], "true") || len(servers) != 2 {
+		t.Errorf("%d servers, and the run is %+v", len(servers), all)
+	}
+	t.Log(names(traces.Of(id)))
 }

@@ -98,10 +98,30 @@ func TestRunsWaitForRoomOnNodesOfTwoServers(t *testing.T) {
 		t.Errorf("%s, %+v", d.Status, d.Summary.Accounting)
 	}
 
-	// Larger than all nodes, where nodes come.
+	// Both see that there is room, and one begins each run: it is owned once, begun once, and assigned once.
 	c.serve(1)
 	c.reach(1)
 	c.awaitNodes(1, 1)
+	for i := range 4 {
+		holds, waits := c.ask(i%2, "holds", 8, 600), engine.Run{}
+		c.ways[i%2].awaitLoad(holds.RunID)
+		waits = c.ask(1-i%2, "waits", 8, 3)
+		c.waits(i%2, waits.RunID, 1, "waits for 8 connections")
+		c.ways[i%2].do("POST", "/api/runs/"+holds.RunID+"/stop", struct{}{}, &stopped)
+		d := c.ways[i%2].settled(waits.RunID, c.servers[i%2])
+		if d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
+			t.Errorf("%s (%v), %+v", d.Status, d.CancellationReason, d.Summary.Accounting)
+		}
+		var starts, epoch, workers int
+		if err := c.control.QueryRow(t.Context(), `SELECT
+			(SELECT count(*) FROM run_control_events WHERE run_id = $1 AND event_type = 'START'), owner_epoch,
+			(SELECT count(*) FROM worker_heartbeats WHERE run_id = $1) FROM run_status WHERE run_id = $1`,
+			waits.RunID).Scan(&starts, &epoch, &workers); err != nil || starts != 1 || epoch != 1 || workers != 2 {
+			t.Errorf("begun %d times, in epoch %d, on %d run workers: %v", starts, epoch, workers, err)
+		}
+	}
+
+	// Larger than all nodes, where nodes come.
 	large := c.ask(1, "large", 16, 5)
 	c.waits(1, large.RunID, 1, "waits for 16 connections")
 	later := node(t, t.TempDir(), "", "--capacity", "8")

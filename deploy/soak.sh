@@ -21,6 +21,9 @@ LOADSTONE_SOAK=1 go test ./cli -run '^(TestPartitions|TestAKilledNodeIsNoticedAt
 LOADSTONE_SOAK=1 go test ./cli -run '^TestNodesBehindALongWay$' -parallel 4 -v -count 1 -timeout 30m
 # A server that stands still for a minute, and two installations that know the same node.
 LOADSTONE_SOAK=1 go test ./cli -run '^(TestAServerThatStandsStillForAMinute|TestTwoInstallationsWithOneNode)$' -parallel 2 -v -count 1 -timeout 30m
+# A node and clients that read nothing, floods on a node's port, plugins that are changed on their way, clocks that are
+# set, a run that changes its owner as one trace.
+LOADSTONE_SOAK=1 go test ./cli -run '^(TestANodeThatStopsReading|TestClientsThatStopReading|TestFloodsOnANodesPort|TestANodeLacksAPlugin|TestClocksThatStepUnderLoad|TestARunThatChangesItsOwnerIsOneTrace)$' -parallel 3 -v -count 1 -timeout 60m
 # The control store is restarted or hangs, or the way to it is cut, under the load of a node in another process.
 LOADSTONE_SOAK=1 go test ./cli -run '^TestTheControlStoreGoesAway$' -parallel 5 -v -count 1 -timeout 30m
 # Servers and nodes are killed in turn: 20 rounds with the limits as they are, 180 with shorter leases.

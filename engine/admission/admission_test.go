@@ -368,9 +368,30 @@ func TestNodesThatAreDialledAreWaitedFor(t *testing.T) {
 			t.Errorf("%s, %v", run.Status, run.CancellationReason)
 		}
 		w.is("fits", engine.StatusRunning)
+		w.nodes.dialled(2) // and these have not come in the first moments
+		if err := w.doors[0].Fits(scenario(4, 1), ""); !engine.HasCode(err, engine.CodeUnavailable) {
+			t.Errorf("nodes that are still being dialled after the first moments: %v", err)
+		}
 		w.nodes.dialled(0)
 		if err := w.doors[0].Fits(scenario(4, 1), ""); !engine.HasCode(err, engine.CodeUnavailable) {
 			t.Errorf("after the first moments: %v", err)
+		}
+	})
+}
+
+// TestAHopeIsKeptUntilTheLedgerShowsItsRun: the ledger may have been read before the run was let wait.
+func TestAHopeIsKeptUntilTheLedgerShowsItsRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 0)
+		w.nodes.dialled(1)
+		d := w.doors[0]
+		d.opened = time.Now()
+		d.hope("run", d.Needs(scenario(4, 1), []int{4}, ""))
+		for _, kept := range []bool{true, false} {
+			if d.despair(t.Context(), store.Ledger{}, nil); d.hoped("run") != kept {
+				t.Errorf("kept: %t, and it is to be %t", !kept, kept)
+			}
+			time.Sleep(dialLimit + time.Second)
 		}
 	})
 }

@@ -80,7 +80,9 @@ func (w *world) MatrixRuns(_ context.Context, id string) (list []store.RunRow, e
 	defer w.mu.Unlock()
 	for _, r := range w.runs {
 		if r.MatrixID == id {
-			list = append(list, store.RunRow{Run: r.now()})
+			row := store.RunRow{Run: r.now()}
+			row.Waiting = nil // which a list of runs does not say
+			list = append(list, row)
 		}
 	}
 	slices.SortFunc(list, func(a, b store.RunRow) int { return a.MatrixIndex - b.MatrixIndex })

@@ -4,6 +4,7 @@ package otlp
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"math/rand/v2"
 	"net/url"
@@ -135,10 +136,10 @@ func exporter(ctx context.Context, flag, at string) (sdk.SpanExporter, error) {
 		return nil, engine.InvalidField("--otlp-endpoint", fmt.Sprintf("%q is no address of a collector", hidden(u)),
 			"write http://HOST:4318 or https://HOST (OTLP over HTTP), or http://HOST:4317 (gRPC)")
 	}
-	protocol := first(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"))
-	if protocol == "" && u.Port() == "4317" {
-		protocol = "grpc" // its own port
+	if err := authority(); err != nil {
+		return nil, err
 	}
+	protocol := protocol(u)
 	switch protocol {
 	case "grpc":
 		options := []otlptracegrpc.Option{otlptracegrpc.WithTimeout(attempt()),
@@ -162,6 +163,35 @@ func exporter(ctx context.Context, flag, at string) (sdk.SpanExporter, error) {
 	}
 	return nil, engine.InvalidField("OTEL_EXPORTER_OTLP_PROTOCOL", fmt.Sprintf("is %q", protocol),
 		"write grpc or http/protobuf")
+}
+
+// protocol is the one that the environment says, or that of the address's port; empty for the usual one.
+func protocol(at *url.URL) string {
+	said := first(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"))
+	if said == "" && at.Port() == "4317" {
+		return "grpc" // its own port
+	}
+	return said
+}
+
+// authority refuses a file of certificates that the library could not use: it would go on with those of the system.
+func authority() error {
+	name := "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE"
+	if os.Getenv(name) == "" {
+		name = "OTEL_EXPORTER_OTLP_CERTIFICATE"
+	}
+	path := os.Getenv(name)
+	if path == "" {
+		return nil
+	}
+	text, err := os.ReadFile(path) //nolint:gosec // the operator's own word
+	if err != nil {
+		return engine.InvalidField(name, fmt.Sprintf("cannot be read: %v", err), "name a file of certificates in PEM")
+	}
+	if !x509.NewCertPool().AppendCertsFromPEM(text) {
+		return engine.InvalidField(name, "holds no certificate: "+path, "name a file of certificates in PEM")
+	}
+	return nil
 }
 
 // hidden is an address without what may be secret in it.

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -100,6 +103,81 @@ func TestSpansReachACollector(t *testing.T) {
 	}
 }
 
+// TestThePortSaysTheProtocol, unless the environment does.
+func TestThePortSaysTheProtocol(t *testing.T) {
+	for address, want := range map[string]string{"http://collector:4317": "grpc", "http://collector:4318": "",
+		"https://collector": ""} {
+		u, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := protocol(u); got != want {
+			t.Errorf("%s: %q", address, got)
+		}
+		t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
+		if got := protocol(u); got != "http/protobuf" {
+			t.Errorf("%s, where the environment says another: %q", address, got)
+		}
+		t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "")
+	}
+}
+
+// TestACollectorWithACertificate of an authority of its own: who knows that one reaches it, over both protocols. Who
+// does not sends nothing, and the log says why.
+func TestACollectorWithACertificate(t *testing.T) {
+	for _, protocol := range []string{"http/protobuf", "grpc"} {
+		for _, knows := range []bool{true, false} {
+			t.Run(fmt.Sprint(protocol, " known ", knows), func(t *testing.T) {
+				t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
+				c, address, authority := otlptest.TLS(t, protocol)
+				if knows {
+					path := filepath.Join(t.TempDir(), "ca.pem")
+					if err := os.WriteFile(path, authority, 0o600); err != nil {
+						t.Fatal(err)
+					}
+					t.Setenv("OTEL_EXPORTER_OTLP_CERTIFICATE", path)
+				}
+				var log bytes.Buffer
+				s := open(t, Options{Endpoint: address, Log: zerolog.New(&log)})
+				record(s.Tracer(), "run-1")
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				if !knows && protocol == "grpc" { // which tries for half a minute
+					ctx, cancel = context.WithTimeout(t.Context(), 200*time.Millisecond)
+				}
+				defer cancel()
+				_ = s.Close(ctx) // that it was cut short
+				sent, failed, _ := outcomes(t, s)
+				if knows && (sent != 3 || len(c.Spans()) != 3) || !knows && (failed != 3 || len(c.Spans()) != 0) {
+					t.Errorf("%d sent, %d failed, %d have come: %s", sent, failed, len(c.Spans()), log.String())
+				}
+				if !knows && protocol != "grpc" && !strings.Contains(log.String(), "certificate signed by unknown authority") {
+					t.Errorf("the log says %s", log.String())
+				}
+			})
+		}
+	}
+}
+
+// TestAFileThatIsNoAuthorityIsRefused: the library would go on with the authorities of the system, and send nothing.
+func TestAFileThatIsNoAuthorityIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(path, []byte("no certificate"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_CERTIFICATE", "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE"} {
+		for file, says := range map[string]string{path: "holds no certificate", path + ".gone": "cannot be read"} {
+			t.Run(name+" "+says, func(t *testing.T) {
+				t.Setenv(name, file)
+				_, err := Open(t.Context(), Options{Endpoint: "https://127.0.0.1:1"})
+				if text := engine.Sentences(err); !engine.HasCode(err, engine.CodeInvalid) || !strings.Contains(text, says) ||
+					!strings.Contains(fmt.Sprintf("%+v", err), name) {
+					t.Errorf("%s, %+v", text, err)
+				}
+			})
+		}
+	}
+}
+
 // TestTheEnvironmentNamesTheCollector, what is sent along, and that there is to be none.
 func TestTheEnvironmentNamesTheCollector(t *testing.T) {
 	if s, err := Open(t.Context(), Options{}); s != nil || err != nil || s.Tracer().On() {
@@ -130,7 +208,8 @@ func TestTheEnvironmentNamesTheCollector(t *testing.T) {
 
 // TestWhatNobodyUnderstandsIsRefused at the start, not in the middle of a run.
 func TestWhatNobodyUnderstandsIsRefused(t *testing.T) {
-	for _, address := range []string{"collector:4317", "://", "ftp://collector", "http://", "http://user:secret@%zz"} {
+	for _, address := range []string{"collector:4317", "://", "ftp://collector", "http://", "http://user:secret@%zz",
+		"ftp://user:secret@collector"} {
 		if _, err := Open(t.Context(), Options{Endpoint: address}); !engine.HasCode(err, engine.CodeInvalid) ||
 			strings.Contains(fmt.Sprint(err), "secret") {
 			t.Errorf("%s: %v", address, err)

@@ -5,8 +5,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"encoding/hex"
+	"encoding/pem"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +22,7 @@ import (
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	spans "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -54,16 +58,39 @@ func (c *Collector) Faulty(fault func(ctx context.Context) int) {
 // HTTP listens for OTLP over HTTP, at the address that it returns.
 func HTTP(t testing.TB) (*Collector, string) {
 	t.Helper()
+	c, s := over(t)
+	s.Start()
+	return c, s.URL
+}
+
+// TLS listens for OTLP over HTTP or gRPC with a certificate of an authority of its own, which it returns in PEM.
+func TLS(t testing.TB, protocol string) (c *Collector, address string, authority []byte) {
+	t.Helper()
+	c, s := over(t)
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	authority = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	if protocol != "grpc" {
+		return c, s.URL, authority
+	}
+	c, address = listen(t, grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: s.TLS.Certificates,
+		MinVersion: tls.VersionTLS12})))
+	return c, "https://" + address, authority
+}
+
+// over is a collector that does not listen yet.
+func over(t testing.TB) (*Collector, *httptest.Server) {
+	t.Helper()
 	c := &Collector{}
 	ending, end := context.WithCancel(context.Background())
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancel(r.Context())
 		defer context.AfterFunc(ending, cancel)()
 		defer cancel()
 		c.answer(w, r.WithContext(ctx))
 	}))
 	t.Cleanup(func() { end(); s.CloseClientConnections(); s.Close() })
-	return c, s.URL
+	return c, s
 }
 
 func (c *Collector) answer(w http.ResponseWriter, r *http.Request) {
@@ -111,17 +138,23 @@ func (c *Collector) faulted(ctx context.Context) int {
 // GRPC listens for OTLP over gRPC, at the address that it returns.
 func GRPC(t testing.TB) (*Collector, string) {
 	t.Helper()
-	c := &Collector{}
+	c, address := listen(t)
+	return c, "http://" + address
+}
+
+func listen(t testing.TB, opts ...grpc.ServerOption) (c *Collector, address string) {
+	t.Helper()
+	c = &Collector{}
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := grpc.NewServer()
+	s := grpc.NewServer(opts...)
 	collector.RegisterTraceServiceServer(s, c)
 	served := make(chan struct{})
 	go func() { defer close(served); _ = s.Serve(l) }() // until Stop
 	t.Cleanup(func() { s.Stop(); <-served })
-	return c, "http://" + l.Addr().String()
+	return c, l.Addr().String()
 }
 
 // Export implements the service of OTLP.

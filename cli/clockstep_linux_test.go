@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+)
+
+// settable builds the program with a wall clock of its own: the time package is compiled with an offset that SIGUSR1
+// raises by an hour and SIGUSR2 lowers, see clockset_test.go. All that the program knows of the time of day steps then,
+// as when a machine's clock is set, and its monotonic clock does not.
+func settable(t *testing.T) string {
+	t.Helper()
+	dir := reachable(t)
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(strings.TrimSpace(string(root)), "src", "time", "time.go")
+	text, err := os.ReadFile(path) //nolint:gosec // the source of the library
+	if err != nil {
+		t.Fatal(err)
+	}
+	const read = "\tsec, nsec, mono := runtimeNow()\n"
+	if n := strings.Count(string(text), read); n != 1 {
+		t.Fatalf("the clock is read in %d places of %s", n, path)
+	}
+	changed := strings.Replace(string(text), read, read+"\tsec += wallStep\n", 1) +
+		"\n// wallStep is the test's.\n//\n//go:linkname wallStep\nvar wallStep int64\n"
+	source, overlay := filepath.Join(dir, "time.go"), filepath.Join(dir, "overlay.json")
+	replaced, err := json.Marshal(map[string]map[string]string{"Replace": {path: source}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{source: []byte(changed), overlay: replaced} {
+		if err := os.WriteFile(name, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(dir, "program")
+	//nolint:gosec // the test's own words
+	cmd := exec.Command("go", "test", "-c", "-buildvcs=false", "-trimpath", "-tags", "settableclock", "-overlay", overlay,
+		"-ldflags=-s -w", "-o", file, ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return file
+}
+
+// TestClocksThatStepUnderLoad: those of a node, of the server and of both go an hour ahead and back while a run goes on.
+// Nothing is offered twice or late, what is recorded is in the server's time as it was, and the run says what happened.
+func TestClocksThatStepUnderLoad(t *testing.T) {
+	if os.Getenv("LOADSTONE_SOAK") == "" {
+		t.Skip("builds everything with another clock; make soak sets LOADSTONE_SOAK")
+	}
+	t.Parallel()
+	program, dir := settable(t), reachable(t)
+	var nodes [2]*remoteNode
+	var addresses []string
+	for i := range nodes {
+		n := &remoteNode{dir: t.TempDir()}
+		n.process = launchProgram(t, program, "worker", "--listen", "127.0.0.1:0", "--data-dir", n.dir)
+		waitFor(t, startLimit, "the node's address", func() bool {
+			_, after, ok := strings.Cut(n.out.String(), " listens on ")
+			n.address, _, _ = strings.Cut(after, "\n")
+			return ok && strings.Contains(after, "\n")
+		})
+		nodes[i], addresses = n, append(addresses, n.address)
+	}
+	served := launchProgram(t, program, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir,
+		"--nodes", strings.Join(addresses, ","), "--local-capacity", "0")
+	session, _, _ := operatorOf(t, dir, served).signedIn()
+	p := &pair{t: t, dir: dir, served: served, session: session, nodes: nodes[:]}
+	until(t, startLimit, func() bool { return p.accepting() == 2 }, served.out.String)
+	const seconds = 60
+	run := p.begin(pgtest.Start(t).NewDatabase(t), seconds)
+	for _, step := range [][]*process{{nodes[0].process}, {served}, {nodes[0].process, nodes[1].process, served}} {
+		for _, sig := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2} {
+			for _, one := range step {
+				if err := one.cmd.Process.Signal(sig); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(7 * time.Second)
+		}
+	}
+	d := session.settled(run.RunID, served)
+	var due []int64
+	for _, w := range recorded(t, run.RunID, filepath.Join(dir, "results"), nodes[:]...) {
+		due = append(due, w.due...)
+	}
+	most, a := mostInASecond(due), d.Summary.Accounting
+	first, last := time.Unix(0, slices.Min(due)), time.Unix(0, slices.Max(due))
+	var said []string
+	for _, c := range d.Summary.ValidityDetail.Causes {
+		said = append(said, fmt.Sprintf("%s: %s", c.Cause, c.Detail))
+	}
+	said = append(said, d.Summary.ValidityDetail.Notes...)
+	t.Logf("%s, %s; %.1f/s over %.1f s; due from %v to %v, at most %d in a second; %+v; %q", d.Status, d.Summary.Validity,
+		d.Summary.QPS, d.Summary.DurationSeconds, first, last, most, a, said)
+	if d.Status != engine.StatusCompleted || !a.Balanced || a.Recorded != a.Started || a.Scheduled < 200*seconds*95/100 ||
+		most > 204 || d.Summary.DurationSeconds < seconds-1 || d.Summary.DurationSeconds > seconds+1 {
+		t.Errorf("%s (%v), %+v", d.Status, d.CancellationReason, a)
+	}
+	if from, to := d.Summary.MeasuredFrom, d.Summary.MeasuredTo; first.Before(from.Add(-time.Second)) ||
+		last.After(to.Add(time.Second)) {
+		t.Errorf("measured from %v to %v, and due from %v to %v", from, to, first, last)
+	}
+	if !strings.Contains(strings.Join(said, "\n"), "clock") {
+		t.Error("nothing is said of a clock")
+	}
+	if text := served.out.String(); strings.Contains(text, `"state":"UNREACHABLE"`) {
+		t.Errorf("a node was unreachable meanwhile:\n%s", text)
+	}
+}
