@@ -79,7 +79,8 @@ func TestANodeThatStopsReading(t *testing.T) {
 	if got.Status != engine.StatusCompleted || most > delayRate+delayRate/50 {
 		t.Errorf("%s (%v), at most %d due in a second", got.Status, got.CancellationReason, most)
 	}
-	if a := got.Summary.Accounting; !a.Balanced && (got.Summary.Validity != engine.VerdictDegraded || len(a.Problems) == 0) {
+	a := got.Summary.Accounting
+	if !a.Balanced && (got.Summary.Validity != engine.VerdictDegraded || len(a.Problems) == 0) {
 		t.Errorf("%s, %+v", got.Summary.Validity, a)
 	}
 	if t.Failed() {

@@ -148,7 +148,8 @@ func TestARunThatChangesItsOwnerIsOneTrace(t *testing.T) {
 		}
 		return found
 	}
-	until(t, time.Minute, func() bool { return len(root()) > 0 }, func() string { return fmt.Sprint(names(traces.Of(id))) })
+	until(t, time.Minute, func() bool { return len(root()) > 0 },
+		func() string { return fmt.Sprint(names(traces.Of(id))) })
 	time.Sleep(3 * time.Second) // what else comes
 	by, servers := map[string]bool{}, map[string]bool{}
 	for _, s := range traces.Of(id) {
