@@ -58,8 +58,8 @@ func settable(t *testing.T) string {
 	return file
 }
 
-// TestClocksThatStepUnderLoad: those of a node, of the server and of both go an hour ahead and back while a run goes on.
-// Nothing is offered twice or late, what is recorded is in the server's time as it was, and the run says what
+// TestClocksThatStepUnderLoad: those of a node, of the server and of both go an hour ahead and back while a run goes
+// on. Nothing is offered twice or late, what is recorded is in the server's time as it was, and the run says what
 // happened.
 func TestClocksThatStepUnderLoad(t *testing.T) {
 	if os.Getenv("LOADSTONE_SOAK") == "" {
