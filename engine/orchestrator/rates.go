@@ -40,7 +40,7 @@ func (l *scaler) grow(ctx context.Context, decide func(have int, room lifecycle.
 	if add == 0 {
 		return false
 	}
-	l.scale.before = l.scale.pool
+	before := l.scale.pool
 	l.scale.pool = min(l.scale.pool+add*l.sc.Scaling.PerWorkerCapacity, connections)
 	l.note(engine.LogInfo, nil, "The rate of %.6g/s is missed (%.6g/s): %d run worker(s) join the %d, for %d "+
 		"connections in all", s.Wanted, s.Achieved, add, len(have), l.scale.pool)
@@ -49,7 +49,7 @@ func (l *scaler) grow(ctx context.Context, decide func(have int, room lifecycle.
 	for _, n := range engine.Spread(l.scale.pool, len(have)+add)[len(have):] {
 		joined = append(joined, l.scale.join(ctx, min(n, l.Spare(l.clock.Now(), l.scale.pool))))
 	}
-	l.scale.grown = joined
+	l.scale.grown.Add(before, l.sc.Scaling.PerWorkerCapacity, joined)
 	l.sender.tell(scaling.Change{Reason: engine.TargetInitial}, joined)
 	l.scale.settle()
 	return true
@@ -71,23 +71,15 @@ func (l *scaler) settle() {
 		return
 	}
 	l.scale.joining = false
-	l.scale.countGrown()
-	if l.life.Search() == nil {
-		l.scale.redistribute()
-	}
-}
-
-// countGrown tells growth how many of those it had join were taken, and takes back the connections of the others.
-func (l *scaler) countGrown() {
-	taken := len(slices.DeleteFunc(l.scale.grown, func(w *crew.Worker) bool { return w.State.Status.Ended() }))
-	if why := l.scale.growth.Joined(l.clock.Now(), l.scale.grown != nil && taken == 0); why != "" {
+	var refused bool
+	l.scale.pool, refused = l.scale.grown.Settled(l.scale.pool)
+	if why := l.scale.growth.Joined(l.clock.Now(), refused); why != "" {
 		l.note(engine.LogWarning, nil, "%s", why)
 		l.validity.Note(why)
 	}
-	if l.scale.grown != nil {
-		l.scale.pool = min(l.scale.pool, l.scale.before+taken*l.sc.Scaling.PerWorkerCapacity)
+	if l.life.Search() == nil {
+		l.scale.redistribute()
 	}
-	l.scale.grown = nil
 }
 
 // redistribute shares the connections of a run, and its rate if it has one, between the run workers that it has.

@@ -24,17 +24,10 @@ type scaler struct {
 	// pool is how many connections all have together; joining says that some are under way.
 	pool    int
 	joining bool
-<<<<<<< HEAD
+	grown   crew.Grown
 	// owed says that somebody is to have more, once others have less; bounded, that run workers were told the most
 	// alone since all were told what they have.
 	owed, bounded bool
-=======
-	// grown are those who were added for a rate that is missed, before is what all had together until then.
-	grown  []*crew.Worker
-	before int
-	// owed says that somebody is to have more, once others have less.
-	owed bool
->>>>>>> 6996255 (orchestrator: a run grows again when room comes; deletion waits for the end; a FIXED run needs its lease)
 	// nextJoin is when the next run worker may join, after one that could not.
 	nextJoin time.Time
 	// entrance are run workers that begin when the store knows them.
