@@ -138,7 +138,7 @@ func TestWhatIsWrittenIsAnsweredAlike(t *testing.T) {
 			"target", "production", "table", "orders")}}}
 	o := leaf.DefaultOptions()
 	own := node.New(node.Files(here.Open), o, 64<<20)
-	ours := explore.NewTelemetry(here, explore.Local{Catalog: here, Node: own}, own, o)
+	ours := explore.NewTelemetry(here, exploretest.Local{Catalog: here, Node: own}, own, o)
 	for _, c := range []struct {
 		name     string
 		messages []remoteapi.WriteMessageType
