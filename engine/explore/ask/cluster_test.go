@@ -149,7 +149,7 @@ func (c *cluster) newNode(id string) *member {
 				cache, read = nil, node.Files(c.catalog.Open)
 			}
 			m.answers = answer.New(answer.Options{NodeID: id, Cache: cache, Disk: d, Log: zerolog.Nop(),
-				Evaluate: node.New(m.read(read), leaf.DefaultOptions(), 64<<20)})
+				Evaluate: node.New(m.read(read), leaf.DefaultOptions(), 256<<20)})
 			return m.answers
 		}})
 	var l control.Listener
@@ -192,6 +192,11 @@ func newCluster(t *testing.T, runs int, ids ...string) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newClusterOf(t, made, ids...)
+}
+
+func newClusterOf(t *testing.T, made []exploretest.Run, ids ...string) *cluster {
+	t.Helper()
 	c := &cluster{T: t, catalog: made}
 	for _, r := range made {
 		f, err := r.Open()

@@ -38,12 +38,21 @@ func (memory) Close() error { return nil }
 
 // Runs are n runs of 40 s or more that start 7 s after each other, with operations, errors, and a warehouse.
 func Runs(n int) ([]Run, error) {
-	runs := make([]Run, n)
-	for i := range runs {
-		begin := Noon.Add(time.Duration(i) * 7 * time.Second)
-		id, seconds := fmt.Sprintf("r-%d", i), 40+3*i
+	return runs(n, 50, func(i int) (time.Time, int) { return Noon.Add(time.Duration(i) * 7 * time.Second), 40 + 3*i })
+}
+
+// Hours are n runs of an hour that all start at Noon, with few operations.
+func Hours(n int) ([]Run, error) {
+	return runs(n, 5, func(int) (time.Time, int) { return Noon, 3600 })
+}
+
+func runs(n, rate int, of func(i int) (begin time.Time, seconds int)) ([]Run, error) {
+	all := make([]Run, n)
+	for i := range all {
+		begin, seconds := of(i)
+		id := fmt.Sprintf("r-%d", i)
 		r := &rollup.Run{Run: engine.Run{RunID: id, StartTime: engine.At(begin)}, Seconds: rollup.New(begin)}
-		r.Seconds.Add(operations(uint64(i), begin, seconds))
+		r.Seconds.Add(operations(uint64(i), begin, seconds, rate))
 		for at := 0; at < seconds; at += 5 {
 			r.Warehouse = append(r.Warehouse, engine.WarehousePoint{
 				Timestamp: engine.At(begin.Add(time.Duration(at) * time.Second)), ElapsedSeconds: float64(at),
@@ -54,34 +63,34 @@ func Runs(n int) ([]Run, error) {
 			return nil, err
 		}
 		sum := sha256.Sum256(content)
-		runs[i] = Run{Content: content, Segment: node.Segment{RunID: id, Name: id, Bytes: int64(len(content)),
+		all[i] = Run{Content: content, Segment: node.Segment{RunID: id, Name: id, Bytes: int64(len(content)),
 			SHA256: hex.EncodeToString(sum[:]),
 			From:   begin.Add(-20 * time.Second).UnixMilli(),
 			To:     begin.Add(time.Duration(seconds+20) * time.Second).UnixMilli(),
 			Labels: labels.FromStrings("run", id, "template", fmt.Sprintf("t-%d", i%2), "run_name",
 				"\"nä\nme\" "+id)}}
 	}
-	return runs, nil
+	return all, nil
 }
 
-// operations are 50 a second of three kinds on two run workers; every 30th fails, and none ends in the tenth second.
-func operations(seed uint64, begin time.Time, seconds int) *rollup.Batch {
+// operations are rate a second of three kinds on two run workers; every 30th fails, and none ends in the tenth second.
+func operations(seed uint64, begin time.Time, seconds, rate int) *rollup.Batch {
 	r := rand.New(rand.NewPCG(seed, 7))
 	b := &rollup.Batch{Kind: rollup.Texts{Values: []string{"POINT_LOOKUP", "INSERT", "UPDATE"}},
 		Statement: rollup.Texts{Values: []string{"a", "b"}}, Worker: rollup.Texts{Values: []string{"w1", "w2"}},
 		Class: rollup.Texts{Values: []string{"TIMEOUT"}}, Code: rollup.Texts{Values: []string{"57014"}}}
-	for i := range 50 * seconds {
-		if i/50 == 10 {
+	for i := range rate * seconds {
+		if i/rate == 10 {
 			continue
 		}
 		failed := int32(-1)
 		if i%30 == 0 {
 			failed = 0
 		}
-		b.DueNs = append(b.DueNs, begin.Add(time.Duration(i)*20*time.Millisecond).UnixNano())
+		b.DueNs = append(b.DueNs, begin.Add(time.Duration(i)*time.Second/time.Duration(rate)).UnixNano())
 		b.ElapsedNs = append(b.ElapsedNs, int64(1e5*math.Exp(r.Float64()*5)))
 		b.Rows, b.Position = append(b.Rows, 1), append(b.Position, 0)
-		b.Warmup, b.Success = append(b.Warmup, i < 250), append(b.Success, failed < 0)
+		b.Warmup, b.Success = append(b.Warmup, i < 5*rate), append(b.Success, failed < 0)
 		b.Kind.Index, b.Statement.Index = append(b.Kind.Index, int32(r.IntN(3))), append(b.Statement.Index, int32(i%2))
 		b.Worker.Index = append(b.Worker.Index, int32(r.IntN(2)))
 		b.Class.Index, b.Code.Index = append(b.Class.Index, failed), append(b.Code.Index, failed)
