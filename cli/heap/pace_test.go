@@ -3,6 +3,7 @@ package heap
 import (
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -34,17 +35,17 @@ func TestThePercentageFollowsTheHeap(t *testing.T) {
 	defer debug.SetGCPercent(before)
 	var alive atomic.Uint64
 	pace(100, alive.Load)
-	reaches := func(want int) {
+	reaches := func(want uint64) {
 		t.Helper()
 		for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 			runtime.GC()
-			percent := debug.SetGCPercent(-1)
-			debug.SetGCPercent(percent)
-			if percent == want {
+			percent := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+			metrics.Read(percent) // debug.SetGCPercent would tell by setting one
+			if percent[0].Value.Uint64() == want {
 				return
 			}
 			if time.Now().After(end) {
-				t.Fatalf("with %d bytes alive it is %d, want %d", alive.Load(), percent, want)
+				t.Fatalf("with %d bytes alive it is %d, want %d", alive.Load(), percent[0].Value.Uint64(), want)
 			}
 		}
 	}

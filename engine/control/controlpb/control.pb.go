@@ -4049,7 +4049,7 @@ func (x *SegmentWanted) GetSha256() string {
 
 type PutSegmentRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The hash and the size are told in the first request.
+	// The hash and the size come with the first request.
 	Sha256    string `protobuf:"bytes,1,opt,name=sha256,proto3" json:"sha256,omitempty"`
 	SizeBytes int64  `protobuf:"varint,2,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
 	Chunk     []byte `protobuf:"bytes,3,opt,name=chunk,proto3" json:"chunk,omitempty"`
@@ -4252,7 +4252,7 @@ func (x *PluginWanted) GetSha256() string {
 
 type PutPluginRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The hash is told in the first request.
+	// The hash comes with the first request.
 	Sha256        string `protobuf:"bytes,1,opt,name=sha256,proto3" json:"sha256,omitempty"`
 	Chunk         []byte `protobuf:"bytes,2,opt,name=chunk,proto3" json:"chunk,omitempty"`
 	unknownFields protoimpl.UnknownFields
