@@ -43,6 +43,8 @@ LOADSTONE_SOAK=1 go test ./storage/postgres -run '^(TestManyClaimers|TestClaimsB
 LOADSTONE_SOAK=1 go test ./storage/derived -run '^(TestWorkersThatStandStillOrDie|TestARestartOfPostgres)$' -v -count 1 -timeout 30m
 # The same with servers, each a process with the real limits.
 LOADSTONE_SOAK=1 go test ./cli -run '^TestServersThatStandStillInARefresh$' -v -count 1 -timeout 30m
+# Queries in PromQL over real nodes, one of which is killed.
+LOADSTONE_SOAK=1 go test ./cli -run '^TestQueriesAreAnsweredByNodesOfOtherProcesses$' -v -count 1 -timeout 10m
 # make test leaves the race detector out of the programs that tests start, and of TPC-C.
 LOADSTONE_SOAK=1 go test -race ./cli -run '^(TestTwoServersShareAControlStore|TestAKilledServersRun.*)$' -v -count 1 -timeout 30m
 LOADSTONE_SOAK=1 go test -race ./plugins/bundled -run '^TestTpcc' -v -count 1 -timeout 30m

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+)
+
+// promAnswer is what of an answer of the HTTP API is looked at.
+type promAnswer struct {
+	Status, Error string
+	Data          struct {
+		Result json.RawMessage
+		Stats  struct {
+			QueryID string `json:"query_id"`
+			Leaves  []struct {
+				Pieces []struct {
+					NodeID  string `json:"node_id"`
+					WorkID  string `json:"work_id"`
+					Fetched int
+					Attempt int
+				}
+			}
+		}
+	}
+}
+
+// TestQueriesAreAnsweredByNodesOfOtherProcesses: a real server and two real nodes. Both logs name the query and its
+// work; a node that is killed under queries changes no answer.
+func TestQueriesAreAnsweredByNodesOfOtherProcesses(t *testing.T) {
+	if os.Getenv(soak) == "" {
+		t.Skip("three processes and a run; make soak sets " + soak)
+	}
+	load := pgtest.Start(t).NewDatabase(t)
+	debug := []string{"--log-level", "debug", "--log-format", "json"}
+	a, b := node(t, t.TempDir(), "", debug...), node(t, t.TempDir(), "", debug...)
+	dir := reachable(t)
+	served := launch(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir,
+		"--refresh-workers", "2",
+		"--nodes", a.address + "," + b.address}, debug...)...)
+	session, _, _ := operatorOf(t, dir, served).signedIn()
+	var run engine.Run
+	for i := range 4 {
+		session.do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: asked %d\ntarget:\n  "+
+			"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
+			"workload: {plugin: mix, load_mode: QPS, target_qps: 100, concurrent_connections: 2, duration_seconds: 3, "+
+			"warmup_seconds: 0}\n", i, load)}, &run)
+		session.settled(run.RunID, served)
+	}
+	now := time.Now()
+	ask := func() (p promAnswer) {
+		t.Helper()
+		q := url.Values{"query": {`sum by (run) (last_over_time(loadstone_operations_total[10m]))`}, "stats": {"all"},
+			"time": {fmt.Sprint(now.Unix())}}
+		session.do(http.MethodGet, "/prometheus/api/v1/query?"+q.Encode(), nil, &p)
+		return p
+	}
+	var want promAnswer
+	until(t, time.Minute, func() bool {
+		want = ask()
+		nodes := map[string]bool{}
+		live := false
+		for _, l := range want.Data.Stats.Leaves {
+			for _, p := range l.Pieces {
+				nodes[p.NodeID] = true
+				live = live || strings.Contains(p.WorkID, "live")
+			}
+		}
+		return !live && len(nodes) >= 2 && strings.Count(string(want.Data.Result), `"run"`) == 4
+	}, func() string { return fmt.Sprintf("%s %s %+v", want.Data.Result, want.Error, want.Data.Stats) })
+	id := want.Data.Stats.QueryID
+	for what, p := range map[string]*process{"server": served, "one of the nodes": a.process} {
+		text := p.out.String()
+		if p == a.process {
+			text += b.out.String()
+		}
+		lines := slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool {
+			return !strings.Contains(l, `"query_id":"`+id+`"`) || !strings.Contains(l, `"work_id":"`)
+		})
+		if len(lines) == 0 {
+			t.Errorf("no line of the %s names the query %s and its work", what, id)
+		}
+	}
+	longest := time.Duration(0)
+	for i := range 60 {
+		if i == 20 {
+			_ = a.cmd.Process.Kill()
+		}
+		begin := time.Now()
+		p := ask()
+		longest = max(longest, time.Since(begin))
+		if string(p.Data.Result) != string(want.Data.Result) {
+			t.Fatalf("query %d: %s %s, not %s", i, p.Data.Result, p.Error, want.Data.Result)
+		}
+	}
+	t.Logf("the longest query beside a kill took %v", longest)
+	if longest > 5*time.Second {
+		t.Errorf("a killed node cost a query %v", longest)
+	}
+}
