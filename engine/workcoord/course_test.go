@@ -200,3 +200,33 @@ func TestANodeBehindALongWayIsNotLostAtItsBeginning(t *testing.T) {
 		}
 	}
 }
+
+// TestAWorkCanBeLateAgain: whatever has become of the node that was late first.
+func TestAWorkCanBeLateAgain(t *testing.T) {
+	restarted := hello("a")
+	restarted.Session, restarted.Process = "a2", "a-p2"
+	for name, becomes := range map[string][]Happening{
+		"it fails":        {Failed{"a", "a1", key, "broken", false}},
+		"it rejects":      {Rejected{"a", "a1", key, "draining"}},
+		"it is lost":      {StreamLost{"a", "a1"}},
+		"it is removed":   {Removed{"a"}},
+		"it restarts":     {restarted},
+		"it is out there": {StreamLost{"a", "a1"}, restarted},
+	} {
+		c := newCourse().then(hello("a"), Submitted{[]Work{{Key: key, OnLoss: DoAgain}}, false}, Accepted{"a", "a1", key},
+			hello("b"), Late{key}, Accepted{"b", "b1", key})
+		if w := c.works[key]; w.node.id != "b" || w.also == nil {
+			t.Fatalf("late, it is on %s", w.node.id)
+		}
+		c.then(becomes...).then(hello("c"))
+		if c.then(Late{key}); c.works[key].node.id == "b" || c.works[key].also == nil || c.works[key].also.id != "b" {
+			t.Errorf("%s: late again, it stays on %s", name, c.works[key].node.id)
+		}
+	}
+	// A failure that would come anywhere is the end of both.
+	c := newCourse().then(hello("a"), Submitted{[]Work{{Key: key, OnLoss: DoAgain}}, false}, Accepted{"a", "a1", key},
+		hello("b"), Late{key}, Accepted{"b", "b1", key}, Failed{"a", "a1", key, "broken", true})
+	if c.works[key].state != WorkFailed || len(c.last) != 2 {
+		t.Errorf("it is %s, %v", c.works[key].state, c.last)
+	}
+}

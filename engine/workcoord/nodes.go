@@ -2,6 +2,7 @@ package workcoord
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -243,6 +244,7 @@ func (c *Coordinator) reconcile(n *node, held []Key, moved, restarted bool) {
 		switch w := c.works[k]; {
 		case w == nil:
 			c.do(Unknown{n.id, n.session, k})
+		case w.also == n:
 		case w.node != n || w.state.Over():
 			c.do(Cancel{n.id, n.session, k})
 		}
@@ -344,6 +346,13 @@ func (c *Coordinator) forsake(n *node, hears bool) {
 			w.until = c.now.Add(c.policy.Hold)
 		}
 	}
+	for _, w := range c.of(func(w *work) bool { return w.also == n }) {
+		if hears {
+			c.cancelOn(n, w)
+		}
+		// Whether it is late again when it comes back is open.
+		w.also, w.avoid = nil, slices.DeleteFunc(w.avoid, func(o *node) bool { return o == n })
+	}
 }
 
 func (c *Coordinator) removed(id string) {
@@ -356,7 +365,7 @@ func (c *Coordinator) removed(id string) {
 		return
 	}
 	c.become(n, NodeRemoved, "an operator has removed it")
-	for _, w := range c.on(n) {
+	for _, w := range c.of(func(w *work) bool { return !w.state.Over() && (w.node == n || w.also == n) }) {
 		c.cancelOn(n, w)
 	}
 	c.forsake(n, false)

@@ -26,10 +26,27 @@ type world struct {
 }
 
 func (w *world) apply(h Happening) {
+	before := w.goesOn(h)
 	for _, a := range w.c.Apply(w.now, h) {
 		w.check(h, a)
+		if c, ok := a.(Cancel); ok && before {
+			w.Fatalf("%T%v: a node that was late goes on, and is told to end %v", h, h, c.Key)
+		}
+	}
+	if before != w.goesOn(h) {
+		w.Fatalf("%T%v: the node does not go on any more", h, h)
 	}
 	w.invariants(h)
+}
+
+// goesOn reports whether it is that a node accepts a work which another one was given, too, because it was late.
+func (w *world) goesOn(h Happening) bool {
+	a, ok := h.(Accepted)
+	if !ok {
+		return false
+	}
+	x := w.c.works[a.Key]
+	return x != nil && x.also != nil && x.also.id == a.Node && x.also.session == a.Session
 }
 
 func (w *world) check(h Happening, a Action) {
@@ -96,6 +113,11 @@ func (w *world) invariants(h Happening) {
 		}
 		if x.state == WorkWaiting && x.node != nil {
 			w.Fatalf("%v waits on %s", k, x.node.id)
+		}
+		if n := x.also; n != nil && (n == x.node || n.session == "" || n.state != NodeActive ||
+			x.state != WorkWaiting && x.state != WorkAssigned && x.state != WorkAccepted) {
+			w.Fatalf("%T%v: %v is %s, and %s, which is %s on stream %q, is to go on with it", h, h, k, x.state, n.id, n.state,
+				n.session)
 		}
 	}
 	for _, n := range w.c.nodes {

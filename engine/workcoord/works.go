@@ -84,7 +84,8 @@ type work struct {
 	until     time.Time // when it is lost without contact
 	// adopted: its node has not said yet that it holds it.
 	adopted bool
-	// also is the node that goes on with it although another one was given it, because it was late.
+	// also is the node that goes on with it although another one was given it, because it was late; nil again when that
+	// has failed with it, does not take it or is gone.
 	also *node
 	// avoid are nodes on which it has failed or was late: another one is better, where there is one.
 	avoid []*node
@@ -257,6 +258,9 @@ func (c *Coordinator) assign(w *work, n *node, preferred bool) {
 	w.state, w.node, w.notBefore, w.until = WorkAssigned, n, time.Time{}, time.Time{}
 	w.attempt++
 	w.weighs = true
+	if w.also == n {
+		w.also = nil // an assignment ends the one before on the same node
+	}
 	n.used += w.Weight
 	c.do(Assign{n.id, n.session, w.Work, w.attempt, preferred})
 }
@@ -363,6 +367,8 @@ func (c *Coordinator) accepted(h Accepted) {
 	n, w := c.heard(h.Node, h.Session, h.Key)
 	switch {
 	case w == nil:
+	case w.also == n:
+		// It was late with its answer, too, and goes on.
 	case w.node != n:
 		// Somebody else has it by now.
 		c.do(Cancel{n.id, n.session, h.Key})
@@ -377,6 +383,10 @@ func (c *Coordinator) rejected(h Rejected) {
 		return
 	}
 	w := c.works[h.Key]
+	if w != nil && w.also == n {
+		w.also, n.accepting = nil, false
+		return
+	}
 	if w == nil || w.node != n || w.state != WorkAssigned && w.state != WorkAccepted {
 		return
 	}
@@ -456,6 +466,17 @@ func (c *Coordinator) fetchFailed(h FetchFailed) {
 
 func (c *Coordinator) failed(h Failed) {
 	n, w := c.speaks(h.Node, h.Session), c.works[h.Key]
+	if n != nil && w != nil && w.also == n {
+		// The other one goes on, unless it would fail there, too.
+		if w.also = nil; h.Final {
+			if w.node != nil {
+				c.cancelOn(w.node, w)
+			}
+			c.over(w, WorkFailed)
+			c.do(GaveUp{w.Key, h.Reason})
+		}
+		return
+	}
 	if n == nil || w == nil || w.node != n || w.state != WorkAssigned && w.state != WorkAccepted {
 		return
 	}
