@@ -116,7 +116,7 @@ func TestANodeLacksAPlugin(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-n.done
-	n = node(t, n.dir, n.address)
+	node(t, n.dir, n.address)
 	until(t, startLimit, func() bool { return takesWork(session) }, served.out.String)
 	if d = run(); d.Status != engine.StatusCompleted || flips.Load() != 0 || count("was brought to a node") != 2 ||
 		count("could not be brought") != refused+2 {

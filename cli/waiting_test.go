@@ -103,9 +103,9 @@ func TestRunsWaitForRoomOnNodesOfTwoServers(t *testing.T) {
 	c.reach(1)
 	c.awaitNodes(1, 1)
 	for i := range 4 {
-		holds, waits := c.ask(i%2, "holds", 8, 600), engine.Run{}
+		holds := c.ask(i%2, "holds", 8, 600)
 		c.ways[i%2].awaitLoad(holds.RunID)
-		waits = c.ask(1-i%2, "waits", 8, 3)
+		waits := c.ask(1-i%2, "waits", 8, 3)
 		c.waits(i%2, waits.RunID, 1, "waits for 8 connections")
 		c.ways[i%2].do("POST", "/api/runs/"+holds.RunID+"/stop", struct{}{}, &stopped)
 		d := c.ways[i%2].settled(waits.RunID, c.servers[i%2])

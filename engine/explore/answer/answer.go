@@ -335,7 +335,7 @@ func (s *Session) answer(ctx context.Context, w *work, m control.AssignWork) (le
 		return a.Spent, ready, err
 	}
 	sum := sha256.Sum256(file.Bytes())
-	made := m.WorkKey.Artifact()
+	made := m.Artifact()
 	made.ArtifactID, made.SizeBytes, made.SHA256 = uuid.NewString(), int64(file.Len()), hex.EncodeToString(sum[:])
 	made.RowCount, made.SchemaVersion, made.CreatedAt = int64(count), leaf.Version, engine.At(time.Now())
 	made.MinTime, made.MaxTime = engine.At(time.UnixMilli(task.Grid.Start)), engine.At(time.UnixMilli(task.Grid.End))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/rs/zerolog"
 	collector "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
@@ -108,7 +109,7 @@ func (s *Sender) request(points []outflow.Point) *collector.ExportMetricsService
 		about := attributes[p.Series]
 		if about == nil {
 			p.Series.Labels.Range(func(l labels.Label) {
-				if l.Name != labels.MetricName {
+				if l.Name != model.MetricNameLabel {
 					about = append(about, text(l.Name, l.Value))
 				}
 			})
