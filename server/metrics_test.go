@@ -13,6 +13,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/meter"
+	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
 	"github.com/loadstone-db/loadstone/engine/trace/otlp"
 	"github.com/loadstone-db/loadstone/server"
 )
@@ -77,6 +78,9 @@ func TestTheTableOfMetricsIsWhatIsExported(t *testing.T) {
 	b := start(t, func(o *server.Options) {
 		o.Collectors = []prometheus.Collector{meter.NewServer(nil), traces,
 			meter.NewCache(func() meter.CacheState { return meter.CacheState{} }),
+			meter.NewOut(map[string]func() deliver.Counts{"otlp": func() deliver.Counts {
+				return deliver.Counts{Lost: map[string]int64{deliver.LostRefused: 3}}
+			}}, func() (written, dropped int64) { return 0, 4 }),
 			meter.NewLive(func() (written, dropped int64) { return 5, 6 }),
 			meter.NewNodes(func() []member.Node { return nil }),
 			admission.New(admission.Options{Nodes: noNodes{}})}
@@ -92,7 +96,8 @@ func TestTheTableOfMetricsIsWhatIsExported(t *testing.T) {
 	}
 	for _, figure := range []string{"loadstone_pending_refresh_count 7", "loadstone_refresh_backlog_seconds 8",
 		"loadstone_refresh_overdue_seconds 10", "loadstone_refresh_duration_p95_seconds 9",
-		"loadstone_live_seconds_written_total 5", "loadstone_live_seconds_dropped_total 6"} {
+		"loadstone_live_seconds_written_total 5", "loadstone_live_seconds_dropped_total 6",
+		"loadstone_out_seconds_dropped_total 4", `loadstone_out_lost_total{destination="otlp",reason="refused"} 3`} {
 		if !strings.Contains(text, figure+"\n") {
 			t.Errorf("%s is not there", figure)
 		}

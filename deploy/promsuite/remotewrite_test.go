@@ -137,7 +137,7 @@ func TestWhatIsWrittenIsAnsweredAlike(t *testing.T) {
 		Labels: labels.FromStrings("run", run.RunID, "run_name", run.RunName, "template", "t-1", "table_type", "heap",
 			"target", "production", "table", "orders")}}}
 	o := leaf.DefaultOptions()
-	own := node.New(node.Files(here.Open), o, 64<<20)
+	own := node.New(here.Read, o, 64<<20)
 	ours := explore.NewTelemetry(here, exploretest.Local{Catalog: here, Node: own}, own, o)
 	for _, c := range []struct {
 		name     string

@@ -79,7 +79,7 @@ func TestAsPrometheusWould(t *testing.T) {
 	fill(t, db, runs)
 	o := leaf.DefaultOptions()
 	c := exploretest.Catalog(runs)
-	own := node.New(node.Files(c.Open), o, 64<<20)
+	own := node.New(c.Read, o, 64<<20)
 	ours := explore.NewTelemetry(c, exploretest.Local{Catalog: c, Node: own}, own, o)
 	theirs := o.Engine(5 * time.Minute)
 	answered := 0

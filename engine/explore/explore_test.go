@@ -38,7 +38,7 @@ func runs(t testing.TB, n int) (exploretest.Catalog, series.Sets) {
 
 func telemetry(c exploretest.Catalog) *explore.Telemetry {
 	o := leaf.DefaultOptions()
-	n := node.New(node.Files(c.Open), o, 64<<20)
+	n := node.New(c.Read, o, 64<<20)
 	return explore.NewTelemetry(c, exploretest.Local{Catalog: c, Node: n}, n, o)
 }
 

@@ -19,9 +19,10 @@ type NodeState struct {
 	// when that is not known.
 	Parts      int
 	SpoolBytes int64
-	// DiskBytes are in the spool altogether, of the BudgetBytes that may be.
-	DiskBytes, BudgetBytes int64
-	FreeBytes              int64
+	// DiskBytes are in the spool altogether, of the BudgetBytes that may be; CacheBytes of them are segments that servers
+	// have brought.
+	DiskBytes, CacheBytes, BudgetBytes int64
+	FreeBytes                          int64
 }
 
 // Worker is the life of a run worker that has ended; times that never came are zero.
@@ -80,6 +81,8 @@ func NewNode(traces *trace.Tracer, read func() NodeState) *Node {
 			func(s NodeState) float64 { return float64(s.SpoolBytes) }},
 		{"loadstone_node_spool_used_bytes", "Bytes of all files of the spool: being written, waiting, and kept for a while.",
 			func(s NodeState) float64 { return float64(s.DiskBytes) }},
+		{"loadstone_node_promql_cache_bytes", "Bytes of segments that servers have brought and that are kept on disk.",
+			func(s NodeState) float64 { return float64(s.CacheBytes) }},
 		{"loadstone_node_spool_budget_bytes", "Most bytes that the spool may hold.",
 			func(s NodeState) float64 { return float64(s.BudgetBytes) }},
 		{"loadstone_node_disk_free_bytes", "Free space of the spool's disk; -1 when unknown.",

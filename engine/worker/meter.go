@@ -37,7 +37,7 @@ func (n *Node) State() meter.NodeState {
 	if free, _, ok := artifact.Space(filepath.Dir(n.opts.SpoolDir)); ok {
 		s.FreeBytes = free
 	}
-	s.DiskBytes, s.BudgetBytes = n.disk.state()
+	s.DiskBytes, s.CacheBytes, s.BudgetBytes = n.disk.state()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s.RunWorkers, s.Parts, s.Draining = len(n.held), len(n.parts), n.draining || n.drainAsked

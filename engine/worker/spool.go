@@ -106,10 +106,10 @@ func (s *spool) apply(h budget.Happening) (refused bool) {
 }
 
 // state is how much lies in the spool, in whichever state, and how much may.
-func (s *spool) state() (bytes, most int64) {
+func (s *spool) state() (bytes, cached, most int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.b.Used(), s.b.Policy().Budget
+	return s.b.Used(), s.b.Used() - s.b.Spool(), s.b.Policy().Budget
 }
 
 // doing is what one happening leads to. It has the spool's mu.

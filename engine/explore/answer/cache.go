@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -42,8 +41,6 @@ type Cache struct {
 	// waits are those that were asked for, or are on their way.
 	waits    map[string]*wait
 	sessions []*Session
-
-	hits, misses, fetched atomic.Int64
 }
 
 // wait is a segment that does not lie there yet.
@@ -111,11 +108,8 @@ func (c *Cache) Read(ctx context.Context, s node.Segment) (set *series.Set, fetc
 			if fetched, err = c.fetch(ctx, s); err != nil {
 				return nil, 0, err
 			}
-			c.misses.Add(1)
 			c.log.Debug().Str("run_id", s.RunID).Str("sha256", s.SHA256).Int64("bytes", fetched).
 				Dur("took_ms", time.Since(begin)).Msg("a segment was brought")
-		} else if fetched == 0 {
-			c.hits.Add(1)
 		}
 		key := segmentFile(s.SHA256)
 		c.disk.Apply(budget.Used{Key: key})
@@ -243,7 +237,6 @@ func (c *Cache) Put(_ context.Context, sum string, bytes int64, content io.Reade
 	delete(c.waits, sum)
 	if w.err, w.bytes = err, bytes; err == nil {
 		c.known[sum] = bytes
-		c.fetched.Add(bytes)
 	}
 	close(w.came)
 	return err
@@ -279,18 +272,4 @@ func (c *Cache) store(sum string, bytes int64, content io.Reader) (err error) {
 	}
 	c.disk.Apply(budget.Finished{Key: key, Bytes: bytes})
 	return nil
-}
-
-// State is how much the cache has, and how often it had what was wanted.
-type State struct{ Bytes, Hits, Misses, FetchedBytes int64 }
-
-// State returns it.
-func (c *Cache) State() State {
-	s := State{Hits: c.hits.Load(), Misses: c.misses.Load(), FetchedBytes: c.fetched.Load()}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, n := range c.known {
-		s.Bytes += n
-	}
-	return s
 }

@@ -146,7 +146,7 @@ func (c *cluster) newNode(id string) *member {
 			cache = answer.NewCache(d, zerolog.Nop())
 			read := cache.Read
 			if id == control.OwnNode {
-				cache, read = nil, node.Files(c.catalog.Open)
+				cache, read = nil, c.catalog.Read
 			}
 			m.answers = answer.New(answer.Options{NodeID: id, Cache: cache, Disk: d, Log: zerolog.Nop(),
 				Evaluate: node.New(m.read(read), leaf.DefaultOptions(), 256<<20)})
@@ -233,7 +233,7 @@ func newClusterOf(t *testing.T, made []exploretest.Run, ids ...string) *cluster 
 func (c *cluster) answersFrom(catalog exploretest.Catalog) {
 	o := leaf.DefaultOptions()
 	c.ours = explore.NewTelemetry(catalog, Leaves{Catalog: catalog, Nodes: c.spy, Log: zerolog.Nop()},
-		node.New(node.Files(catalog.Open), o, 64<<20), o)
+		node.New(catalog.Read, o, 64<<20), o)
 }
 
 const sumByRun = `sum by (run, kind) (rate(loadstone_operations_total[10s]))`

@@ -16,6 +16,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/explore/node"
+	"github.com/loadstone-db/loadstone/engine/explore/series"
 	"github.com/loadstone-db/loadstone/engine/rollup"
 	"github.com/loadstone-db/loadstone/engine/segment"
 )
@@ -112,14 +113,21 @@ func (c Catalog) Segments(_ context.Context, from, to int64) ([]node.Segment, er
 	return all, nil
 }
 
-// Open opens a segment; os.ErrNotExist where none has its name.
-func (c Catalog) Open(_ context.Context, s node.Segment) (*segment.File, error) {
+// Read implements node.Read; the error is os.ErrNotExist where no segment has the name.
+func (c Catalog) Read(_ context.Context, s node.Segment) (*series.Set, int64, error) {
 	for _, r := range c {
-		if r.Segment.Name == s.Name {
-			return r.Open()
+		if r.Segment.Name != s.Name {
+			continue
 		}
+		f, err := r.Open()
+		if err != nil {
+			return nil, 0, err
+		}
+		set, err := series.Read(f, s.Labels)
+		_ = f.Close()
+		return set, 0, err
 	}
-	return nil, os.ErrNotExist
+	return nil, 0, os.ErrNotExist
 }
 
 // Content opens what a segment of a run consists of, and says how large that is.

@@ -17,7 +17,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/explore/leaf"
 	"github.com/loadstone-db/loadstone/engine/explore/series"
-	"github.com/loadstone-db/loadstone/engine/segment"
 )
 
 // Segment says where the series of a run are.
@@ -45,19 +44,6 @@ type ReadError struct{ err error }
 
 func (e *ReadError) Error() string { return e.err.Error() }
 func (e *ReadError) Unwrap() error { return e.err }
-
-// Files reads those that are files.
-func Files(open func(context.Context, Segment) (*segment.File, error)) Read {
-	return func(ctx context.Context, s Segment) (*series.Set, int64, error) {
-		f, err := open(ctx, s)
-		if err != nil {
-			return nil, 0, err
-		}
-		set, err := series.Read(f, s.Labels)
-		_ = f.Close()
-		return set, 0, err
-	}
-}
 
 // Node evaluates leaves. It is safe for concurrent use.
 type Node struct {
