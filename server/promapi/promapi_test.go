@@ -48,7 +48,7 @@ func app(t *testing.T, change func(*catalog, *leaf.Options)) *fiber.App {
 		change(&c, &o)
 	}
 	app := fiber.New(fiber.Config{DisableStartupMessage: true, BodyLimit: 4 << 20, ReadBufferSize: 1 << 20})
-	promapi.Register(app, local(c, node.New(node.Files(c.Open), o, 64<<20), o), "1.2.3",
+	promapi.Register(app, local(c, node.New(c.Read, o, 64<<20), o), "1.2.3",
 		transfer.Downloads{Life: t.Context()})
 	return app
 }

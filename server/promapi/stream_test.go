@@ -61,7 +61,7 @@ func holding(t *testing.T) (held, string) {
 	h := held{begun: make(chan struct{}, 1000), ended: make(chan struct{}, 1000), let: make(chan struct{})}
 	o := leaf.DefaultOptions()
 	app := fiber.New(fiber.Config{DisableStartupMessage: true})
-	promapi.Register(app, local(h, node.New(node.Files(h.Open), o, 1<<20), o), "1",
+	promapi.Register(app, local(h, node.New(h.Read, o, 1<<20), o), "1",
 		transfer.Downloads{Life: t.Context()})
 	return h, listen(t, app)
 }
