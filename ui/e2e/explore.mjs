@@ -37,7 +37,7 @@ export async function exploresTheRun(page, base, run) {
   await editor.fill('sum by (kind) (rate(loadstone_latency_seconds{kind="INSERT"}[5s]))');
   await editor.press('Control+Enter');
   await result.getByRole('button', { name: 'Heat map', exact: true }).click();
-  await result.getByText('observations in a cell').waitFor();
+  await result.getByText('observations per second in a cell').waitFor();
   await page.getByRole('button', { name: 'Table', exact: true }).click();
   await result.getByRole('cell', { name: 'INSERT' }).waitFor();
 

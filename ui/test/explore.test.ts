@@ -1,8 +1,20 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { type Asking, exploreRun, fromAddress, nothing, stepFor, toAddress, zoomOf } from '../src/explore/address';
 import { events, type Result } from '../src/explore/ask';
 import { rowsOf } from '../src/explore/Explain';
-import { type Answered, draw, heatOf, linesOf, mostCurves, tableOf, unitOf } from '../src/explore/model';
+import { type Before, lastBefore } from '../src/explore/before';
+import {
+  type Answered,
+  byRun,
+  countedOf,
+  draw,
+  heatOf,
+  linesOf,
+  mostCurves,
+  tableOf,
+  unitFor,
+  unitOf,
+} from '../src/explore/model';
 import {
   caretAt,
   colourPromql,
@@ -267,7 +279,7 @@ describe('what answers come to', () => {
       ['A', 0, [50, 51]],
       ['median of 3 runs', -1, [20, 21]],
     ]);
-    const { lines } = linesOf(d, false, true);
+    const { lines } = linesOf(d, false, [0, 1, 2, 3]);
     expect(lines.map((l) => [l.color, Boolean(l.dash)])).toEqual([
       ['--run-1', false],
       ['--text-2', true],
@@ -276,13 +288,48 @@ describe('what answers come to', () => {
     expect(t.columns.map((c) => c.name)).toEqual(['of', 'kind', 'last', 'min', 'mean', 'max', 'mean to median %']);
     expect(t.rows[0]).toEqual(['A', 'k', 51, 50, 50.5, 51, 146.34146]);
   });
+  const flat = (run: string, kinds: string[], values: number[], base = false) =>
+    answer(
+      run,
+      0,
+      matrix(
+        ...kinds.map((kind): [Record<string, string>, [number, string][]] => [
+          { kind },
+          values.map((v, t) => [t, `${v}`]),
+        ]),
+      ),
+      base,
+    );
+  it('compares a run with the median over the time that both have', () => {
+    const all = [flat('a', ['x'], [10, 10]), flat('b', ['x'], [5, 5, 90, 90], true), flat('c', ['y'], [1], true)];
+    const d = draw(all, 1);
+    // Of the two others only one has the series.
+    expect(d.curves.map((c) => c.name)).toEqual(['A · x', 'median of 1 run · x', 'median of 1 run · y']);
+    const { columns, rows } = tableOf(d, all);
+    const at = columns.findIndex((c) => c.name === 'mean to median %');
+    expect(rows.map((r) => r[at])).toEqual([100, null, null]);
+  });
+  it('draws a run in the colour of its place among those chosen, or a series in its own', () => {
+    // Of four chosen runs the first and the third have no answer.
+    const one = draw([flat('b', ['x'], [1]), flat('d', ['x'], [2])], 1);
+    expect(linesOf(one, false, [1, 3]).lines.map((l) => l.color)).toEqual(['--run-2', '--run-4']);
+    const two = draw([flat('b', ['x', 'y'], [1]), flat('d', ['x', 'y'], [2])], 1);
+    const { lines } = linesOf(two, false, [0, 1]);
+    expect(lines.map((l) => [l.color, Boolean(l.dash)])).toEqual([
+      ['--run-1', false],
+      ['--run-2', false],
+      ['--run-1', true],
+      ['--run-2', true],
+    ]);
+    expect([byRun(one), byRun(two)]).toEqual([true, false]);
+  });
   it('draws the largest of too many, and hides what would change how a label reads', () => {
     const many = Array.from({ length: mostCurves + 5 }, (_, i): [Record<string, string>, [number, string][]] => [
       { kind: `k\u202e${i}` },
       [[0, `${i}`]],
     ]);
     const d = draw([answer('', 0, matrix(...many))], 1);
-    const { lines, left } = linesOf(d, false, false);
+    const { lines, left } = linesOf(d, false, null);
     expect([lines.length, left, lines[0]!.label]).toEqual([mostCurves, 5, 'k\ufffd5']);
   });
   it('reads histograms', () => {
@@ -310,7 +357,7 @@ describe('what answers come to', () => {
     const d = draw([answer('', 7, r)], 1);
     expect(heatOf(d.curves[0]!, 1000)[0]).toEqual([{ from: 500, to: 1000, count: 3 }]);
     expect([d.histograms, heatOf(d.curves[0]!)]).toEqual([true, [[{ from: 0.5, to: 1, count: 3 }]]]);
-    expect(linesOf(d, false, false).lines).toEqual([]);
+    expect(linesOf(d, false, null).lines).toEqual([]);
     expect(tableOf(d, []).rows).toEqual([[3, 3, 3, 3]]);
   });
   it.each([
@@ -322,6 +369,51 @@ describe('what answers come to', () => {
     ['loadstone_connections', 'plain'],
     ['increase(loadstone_operations_total[5s])', 'plain'],
   ])('reads the unit of %s', (q, unit) => expect(unitOf(q)).toBe(unit));
+  it('takes no unit that there is not', () => {
+    const q = 'loadstone_worker_memory_bytes';
+    expect(['', 'constructor', 'kelvin', 'plain'].map((u) => unitFor(u, q))).toEqual([
+      'bytes',
+      'bytes',
+      'bytes',
+      'plain',
+    ]);
+  });
+  it.each([
+    ['sum(rate(loadstone_latency_seconds[5s]))', 'observations per second'],
+    ['irate (loadstone_latency_seconds[5s])', 'observations per second'],
+    ['increase(loadstone_latency_seconds{a="rate("}[5s]) # rate(', 'observations'],
+    ['loadstone_latency_seconds', 'observations'],
+  ])('says what a heat map of %s counts', (q, counted) => expect(countedOf(q).counted).toBe(counted));
+  it('reads an event of many pieces once', async () => {
+    const n = 2000;
+    const body = new ReadableStream<Uint8Array>({
+      start(c) {
+        const of = (text: string) => c.enqueue(new TextEncoder().encode(text));
+        of('data: ');
+        for (let i = 0; i < n; i++) of('0123456789');
+        of('\n');
+        of('\ndata: next\n\n');
+        c.close();
+      },
+    });
+    const searched = { characters: 0 };
+    const { split, indexOf } = String.prototype;
+    const spies = [
+      vi.spyOn(String.prototype, 'split').mockImplementation(function (this: string, ...a) {
+        searched.characters += this.length;
+        return split.apply(this, a as Parameters<typeof split>);
+      }),
+      vi.spyOn(String.prototype, 'indexOf').mockImplementation(function (this: string, ...a) {
+        searched.characters += this.length;
+        return indexOf.apply(this, a);
+      }),
+    ];
+    const seen: string[] = [];
+    for await (const e of events(body)) seen.push(e.data);
+    spies.forEach((s) => s.mockRestore());
+    expect(seen).toEqual(['0123456789'.repeat(n), 'next']);
+    expect(searched.characters).toBeLessThan(5 * n * 10);
+  });
   it('reads events that come in pieces', async () => {
     const text = 'event: plan\ndata: {"a":"é"}\n\nevent: result\ndata: 1\n\nevent: cut';
     const bytes = new TextEncoder().encode(text);
@@ -337,5 +429,46 @@ describe('what answers come to', () => {
       { event: 'plan', data: '{"a":"é"}' },
       { event: 'result', data: '1' },
     ]);
+  });
+});
+
+describe('the runs before one', () => {
+  const run = (run_id: string, test_name: string, start_time: string | null, template_id: string | null = null) =>
+    ({ run_id, test_name, start_time, template_id }) as Run;
+  const now = run('N', 'mix', '2026-11-23T10:00:00.5Z');
+  const asked: Before[] = [];
+  const pages =
+    (...all: Run[][]) =>
+    (q: Before) => {
+      asked.push(q);
+      const i = Number(q.cursor ?? 0);
+      return Promise.resolve({ runs: all[i] ?? [], next_cursor: i + 1 < all.length ? `${i + 1}` : undefined });
+    };
+  const ids = (runs: Run[]) => runs.map((r) => r.run_id);
+
+  it('have its name, not a part of it, and began before it', async () => {
+    const first = [
+      run('L', 'mix-large', '2026-11-23T09:00:00Z'),
+      run('A', 'mix', '2026-11-23T10:00:00Z'),
+      run('W', 'mix', '2026-11-23T11:00:00Z'),
+      run('P', 'mix', null),
+      run('X', 'mix', '2026-11-23T08:00:00Z'),
+    ];
+    const second = ['B', 'C', 'D'].map((id) => run(id, 'mix', '2026-11-20T10:00:00Z'));
+    expect(ids(await lastBefore(now, 3, ['N', 'X'], pages(first, second)))).toEqual(['A', 'B', 'C']);
+    expect(asked[0]).toMatchObject({ search: 'mix', until: '2026-11-23T10:00:00.5Z', status: ['COMPLETED'] });
+  });
+  it('have its template, whatever their names are', async () => {
+    const of = { ...now, template_id: 'T' };
+    const some = [run('A', 'other', '2026-11-22T10:00:00Z', 'T'), run('B', 'mix', '2026-11-22T09:00:00Z')];
+    asked.length = 0;
+    expect(ids(await lastBefore(of, 10, [], pages(some)))).toEqual(['A']);
+    expect(asked).toEqual([expect.objectContaining({ template_id: 'T' })]);
+  });
+  it('are not looked for without end', async () => {
+    asked.length = 0;
+    expect(await lastBefore(now, 10, [], pages(...Array.from({ length: 99 }, () => [])))).toEqual([]);
+    expect(asked).toHaveLength(10);
+    expect(await lastBefore(run('Z', 'mix', null), 10, [], pages([now]))).toEqual([]);
   });
 });

@@ -15,6 +15,7 @@ import { type Asking, choices, fitsLink, fromAddress, type Over, rangeOf, spans,
 import { namesWithin } from './ask';
 import { asked as askedOf, examples } from './examples';
 import './explore.css';
+import { byRun, draw } from './model';
 import { colourPromql, offersAt } from './promql';
 import { namesOf, RunBar, usePicked } from './Runs';
 import { Shown } from './Shown';
@@ -37,6 +38,7 @@ export function ExplorePage() {
   const toast = useToast();
   const [a, setA] = useState(() => fromAddress(search));
   const { outcome, progress, run: answer, cancel } = useAnswers();
+  const drawn = useMemo(() => outcome && draw(outcome.answers, outcome.step), [outcome]);
   const ids = useMemo(() => [...a.runs, ...a.base], [a.runs, a.base]);
   const picked = usePicked(ids);
   const [name, setName] = useState(() => new URLSearchParams(search).get('saved') ?? '');
@@ -221,6 +223,7 @@ export function ExplorePage() {
               runs={a.runs}
               base={a.base}
               known={picked.runs}
+              coloured={!drawn || byRun(drawn)}
               onChange={(runs, base) => change({ runs, base, over: 'runs' })}
             />
           )}
@@ -248,10 +251,12 @@ export function ExplorePage() {
             <strong>{problem.message}</strong> {problem.hint}
           </Notice>
         )}
-        {outcome && (outcome.answers.length > 0 || !outcome.problem) ? (
+        {outcome && drawn && (outcome.answers.length > 0 || !outcome.problem) ? (
           <Shown
             outcome={outcome}
+            d={drawn}
             progress={progress}
+            runs={a.runs}
             relative={outcome.answers.some((x) => x.run !== '')}
             stale={outcome.q !== a.q}
             view={a.view}

@@ -11,6 +11,7 @@ import { Empty, Load, SkeletonRows } from '../design/States';
 import { StatusBadge } from '../design/Status';
 import { useToast } from '../design/Toast';
 import { mostBase, mostRuns } from './address';
+import { lastBefore } from './before';
 
 /** The runs of some ids, as far as they are known; a run that is gone is missing among them. */
 export function usePicked(ids: string[]): { runs: Run[]; pending: boolean; gone: string[] } {
@@ -57,11 +58,13 @@ interface Props {
   runs: string[];
   base: string[];
   known: Run[];
+  /** Whether the colour of a curve says which run it is of. */
+  coloured: boolean;
   onChange: (runs: string[], base: string[]) => void;
 }
 
 /** The runs that are laid over each other, as chips, and what changes them. */
-export function RunBar({ runs, base, known, onChange }: Props) {
+export function RunBar({ runs, base, known, coloured, onChange }: Props) {
   const [picking, setPicking] = useState(false);
   const toast = useToast();
   const name = namesOf(known);
@@ -70,16 +73,12 @@ export function RunBar({ runs, base, known, onChange }: Props) {
   const lastTen = async () => {
     if (!first) return;
     try {
-      const of = first.template_id ? { template_id: first.template_id } : { search: first.test_name };
-      const list = await api.get('/api/runs', { query: { ...of, status: ['COMPLETED'], limit: 60 } });
-      const before = (list.runs ?? []).filter(
-        (r) => !runs.includes(r.run_id) && (r.start_time ?? '') < (first.start_time ?? ''),
-      );
+      const before = await lastBefore(first, 10, runs, (query) => api.get('/api/runs', { query }));
       if (before.length === 0) toast(`There is no completed run of its kind before ${first.test_name}.`, 'warn');
       else
         onChange(
           runs,
-          before.slice(0, 10).map((r) => r.run_id),
+          before.map((r) => r.run_id),
         );
     } catch (err) {
       toast(asProblem(err).message, 'bad');
@@ -90,7 +89,7 @@ export function RunBar({ runs, base, known, onChange }: Props) {
     <div className="explore-runs">
       {runs.map((id, i) => (
         <span key={id} className="chip">
-          <i style={{ background: `var(--run-${(i % 8) + 1})` }} />
+          <i style={coloured ? { background: `var(--run-${(i % 8) + 1})` } : undefined} />
           {name(id)}
           <button
             type="button"
@@ -122,7 +121,7 @@ export function RunBar({ runs, base, known, onChange }: Props) {
           <button
             type="button"
             className="btn quiet small"
-            title="Of the completed runs before it, of the same template or name"
+            title="Of the completed runs before it, of the same template, or of the same name where it has none"
             onClick={() => void lastTen()}
           >
             Compare with the median of the last ten

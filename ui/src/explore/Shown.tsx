@@ -11,7 +11,7 @@ import { tabSeparated } from '../tables/model';
 import { useToast } from '../design/Toast';
 import type { View } from './address';
 import { Explain } from './Explain';
-import { draw, type Drawn, heatOf, linesOf, mostCurves, tableOf, unitOf, units } from './model';
+import { countedOf, type Drawn, heatOf, linesOf, mostCurves, tableOf, unitFor, unitOf, units } from './model';
 import type { Outcome, Progress } from './useAnswers';
 
 const views: { value: View; label: string }[] = [
@@ -25,8 +25,12 @@ const noDecor = { bands: [], markers: [] };
 
 interface Props {
   outcome: Outcome;
+  /** What its answers come to. */
+  d: Drawn;
   progress: Progress | null;
   relative: boolean;
+  /** The runs that were chosen, in the order of their colours. */
+  runs: string[];
   stale: boolean;
   view: View;
   unit: string;
@@ -39,12 +43,11 @@ interface Props {
 
 /** What a query came to: as curves, a heat map or a table, and how it was answered. */
 export function Shown(props: Props) {
-  const { outcome, relative, view } = props;
+  const { outcome, d, relative, view } = props;
   const [explaining, setExplaining] = useState(false);
-  const d = useMemo(() => draw(outcome.answers, outcome.step), [outcome]);
   const points = d.curves.reduce((n, c) => n + c.values.reduce<number>((k, v) => k + (v === null ? 0 : 1), 0), 0);
   const inHist = d.curves.reduce((n, c) => n + c.histograms.filter((h) => h !== null).length, 0);
-  const unit = units[props.unit] ? props.unit : unitOf(outcome.q);
+  const unit = unitFor(props.unit, outcome.q);
   const toast = useToast();
   const table = () => tableOf(d, outcome.answers);
   const actions: (Action | null)[] = [
@@ -140,7 +143,13 @@ export function Shown(props: Props) {
           {view === 'heat' ? (
             <HeatOf d={d} outcome={outcome} unit={unit} />
           ) : (
-            <LinesOf d={d} outcome={outcome} unit={unit} stacked={view === 'stacked'} relative={relative} />
+            <LinesOf
+              d={d}
+              outcome={outcome}
+              unit={unit}
+              stacked={view === 'stacked'}
+              runs={relative ? props.runs : null}
+            />
           )}
         </ChartGroup>
       )}
@@ -170,8 +179,12 @@ interface ViewProps {
   unit: string;
 }
 
-function LinesOf({ d, outcome, unit, stacked, relative }: ViewProps & { stacked: boolean; relative: boolean }) {
-  const { lines, left } = useMemo(() => linesOf(d, stacked, relative), [d, stacked, relative]);
+function LinesOf({ d, outcome, unit, stacked, runs }: ViewProps & { stacked: boolean; runs: string[] | null }) {
+  const { lines, left } = useMemo(() => {
+    // A run that has just been left out is drawn until the others are there.
+    const place = (run: string) => (runs!.includes(run) ? runs!.indexOf(run) : runs!.length);
+    return linesOf(d, stacked, runs && outcome.answers.map((a) => place(a.run)));
+  }, [d, outcome, stacked, runs]);
   if (lines.length === 0)
     return (
       <Empty tight icon="chart" title="Histograms">
@@ -181,7 +194,7 @@ function LinesOf({ d, outcome, unit, stacked, relative }: ViewProps & { stacked:
     );
   return (
     <Chart
-      title={relative ? 'Since the start of each run' : 'Over time'}
+      title={runs ? 'Since the start of each run' : 'Over time'}
       file="explore"
       x={d.x}
       lines={lines}
@@ -226,8 +239,7 @@ function HeatOf({ d, outcome, unit }: ViewProps) {
       decor={noDecor}
       until={outcome.seconds}
       height={340}
-      counted="observations"
-      unit=""
+      {...countedOf(outcome.q)}
       note={
         all.length > 1 && (
           <label className="row note">

@@ -97,16 +97,20 @@ async function refusal(res: Response): Promise<Problem> {
 /** Server-sent events, as they come in. */
 export async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<{ event: string; data: string }> {
   const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader();
-  let rest = '';
+  // The pieces of an event that has not ended, and of the last one a line's end that may be half of a blank line.
+  let held: string[] = [];
+  let carried = '';
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      // One event may come in many pieces: the search goes on where the last piece ended.
-      const parts = (rest + value).split('\n\n');
-      rest = parts.pop()!;
+      // One event may come in thousands of pieces: each is searched once, and they are joined at its end.
+      const parts = (carried + value).split('\n\n');
+      const rest = parts.pop()!;
+      carried = rest.endsWith('\n') ? '\n' : '';
       for (const part of parts) {
-        const lines = part.split('\n');
+        const lines = [...held, part].join('').split('\n');
+        held = [];
         const of = (name: string) =>
           lines
             .filter((l) => l.startsWith(`${name}: `))
@@ -114,6 +118,7 @@ export async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<
             .join('\n');
         yield { event: of('event'), data: of('data') };
       }
+      held.push(carried ? rest.slice(0, -1) : rest);
     }
   } finally {
     void reader.cancel().catch(() => {});

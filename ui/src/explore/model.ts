@@ -106,10 +106,11 @@ function medians(curves: Curve[], answers: Answered[]): Curve[] {
   const shown = curves.filter((c) => !answers[c.of]!.base);
   const groups = new Map<string, Curve[]>();
   for (const c of curves) if (answers[c.of]!.base) groups.set(keyOf(c), [...(groups.get(keyOf(c)) ?? []), c]);
-  const runs = answers.filter((a) => a.base).length;
   const of = [...groups].map(([key, group]): Curve => {
     const values = group[0]!.values.map((_, i) => median(group.map((c) => c.values[i] ?? null)));
     const labels = group[0]!.labels;
+    // Not every run has every series.
+    const runs = new Set(group.map((c) => c.of)).size;
     const own = group[0]!.name.split(' · ').slice(1).join(' · ');
     const name = [`median of ${runs} ${runs === 1 ? 'run' : 'runs'}`, own].filter(Boolean).join(' · ');
     return { key: `median ${key}`, labels, name, of: -1, values, histograms: [] };
@@ -130,19 +131,27 @@ export const mostCurves = 40;
 /** How much of a curve there is, for choosing which are drawn. */
 const weight = (c: Curve) => c.values.reduce<number>((sum, v) => sum + Math.abs(v ?? 0), 0);
 
-/** The curves as lines; those that there are too many of are the smallest. */
-export function linesOf(d: Drawn, stacked: boolean, relative: boolean): { lines: Line[]; left: number } {
-  let some = d.curves.filter((c) => c.histograms.length === 0);
-  const all = some.length;
-  if (all > mostCurves) {
-    const kept = new Set([...some].sort((a, b) => weight(b) - weight(a)).slice(0, mostCurves));
-    some = some.filter((c) => kept.has(c));
-  }
-  // Where each run has one curve, colours are those of the runs.
-  const kinds = [...new Set(some.map(keyOf))];
+/** The curves that are drawn as lines; those that there are too many of are the smallest. */
+function chosen(d: Drawn): { some: Curve[]; left: number } {
+  const all = d.curves.filter((c) => c.histograms.length === 0);
+  if (all.length <= mostCurves) return { some: all, left: 0 };
+  const kept = new Set([...all].sort((a, b) => weight(b) - weight(a)).slice(0, mostCurves));
+  return { some: all.filter((c) => kept.has(c)), left: all.length - mostCurves };
+}
+
+const kindsOf = (some: Curve[]) => [...new Set(some.map(keyOf))];
+
+/** Where each run has one curve, colours are those of the runs; else they tell the series apart. */
+export const byRun = (d: Drawn): boolean => kindsOf(chosen(d).some).length <= 1;
+
+/** The curves as lines. `runOf` has the place of each answer's run among those that were chosen, if they were. */
+export function linesOf(d: Drawn, stacked: boolean, runOf: number[] | null): { lines: Line[]; left: number } {
+  const { some, left } = chosen(d);
+  const kinds = kindsOf(some);
   const lines = some.map((c, i): Line => {
-    const place = relative && kinds.length === 1 && c.of >= 0 ? c.of : relative ? kinds.indexOf(keyOf(c)) : i;
-    const dashed = c.of < 0 ? [5, 4] : relative && kinds.length > 1 ? dashes[c.of % dashes.length] : dashes[place >> 3];
+    const run = runOf?.[c.of] ?? 0;
+    const place = !runOf ? i : kinds.length === 1 && c.of >= 0 ? run : kinds.indexOf(keyOf(c));
+    const dashed = c.of < 0 ? [5, 4] : runOf && kinds.length > 1 ? dashes[run % dashes.length] : dashes[place >> 3];
     return {
       key: c.key,
       label: c.name,
@@ -153,7 +162,7 @@ export function linesOf(d: Drawn, stacked: boolean, relative: boolean): { lines:
       dash: dashed?.length ? dashed : undefined,
     };
   });
-  return { lines, left: all - some.length };
+  return { lines, left };
 }
 
 const dashes = [[], [6, 3], [2, 2], [8, 3, 2, 3], [10, 4], [1, 3], [4, 1], [12, 2]];
@@ -176,15 +185,30 @@ export const units: Record<string, { label: string; format: (n: number) => Quant
   bytes: { label: 'bytes', format: bytes },
 };
 
+/** A query without its strings and comments. */
+const bare = (q: string) => q.replace(/"(?:[^"\\]|\\.)*"|#.*/g, '');
+
+const rated = /\bi?rate\s*\(/;
+
+/** What the buckets of a query's histograms count, in words and in short. */
+export function countedOf(q: string): { counted: string; unit: string } {
+  return rated.test(bare(q))
+    ? { counted: 'observations per second', unit: '/s' }
+    : { counted: 'observations', unit: '' };
+}
+
+/** The unit that was chosen, if there is such a one, else that of the query. */
+export const unitFor = (chosen: string, q: string): string => (Object.hasOwn(units, chosen) ? chosen : unitOf(q));
+
 /** The unit that a query's names and functions speak of. */
 export function unitOf(q: string): keyof typeof units {
-  const text = q.replace(/"(?:[^"\\]|\\.)*"|#.*/g, '');
+  const text = bare(q);
   const divided = /\/(?!\/)/.test(text);
   const counted = /\bhistogram_count\s*\(|\bcount\b|\bchanges\s*\(|\bresets\s*\(/.test(text);
   if (/_ratio\b/.test(text)) return 'ratio';
   if (divided && (text.match(/_total\b/g) ?? []).length > 1) return 'ratio';
   if (/_bytes\b/.test(text)) return 'bytes';
-  if (/_total\b|\bhistogram_count\s*\(/.test(text) && /\bi?rate\s*\(/.test(text)) return 'rate';
+  if (/_total\b|\bhistogram_count\s*\(/.test(text) && rated.test(text)) return 'rate';
   if (/_seconds\b/.test(text) && !counted) return 'seconds';
   return 'plain';
 }
@@ -207,6 +231,14 @@ export function figures(values: (number | null)[]): Figures {
   };
 }
 
+/** The mean of one curve to that of another over the instants that both have: one may go on for longer. */
+function shareOf(a: (number | null)[], b: (number | null)[]): number | null {
+  const mean = (v: (number | null)[], other: (number | null)[]) =>
+    figures(v.filter((_, i) => (other[i] ?? null) !== null)).mean;
+  const [of, to] = [mean(a, b), mean(b, a)];
+  return of === null || !to ? null : of / to;
+}
+
 /** Digits beyond these are noise of the arithmetic. */
 const digits = (n: number | null) => (n === null ? null : Number(n.toPrecision(8)));
 
@@ -216,7 +248,7 @@ export function tableOf(d: Drawn, answers: Answered[]): { columns: QueryColumn[]
   const names = [...new Set(d.curves.flatMap((c) => Object.keys(c.labels)))];
   const own = (n: string) => (n in d.common ? 1 : 0);
   names.sort((a, b) => own(a) - own(b) || a.localeCompare(b));
-  const medians = new Map(d.curves.filter((c) => c.of < 0).map((c) => [keyOf(c), figures(c.values).mean]));
+  const medians = new Map(d.curves.filter((c) => c.of < 0).map((c) => [keyOf(c), c]));
   const text = (name: string): QueryColumn => ({ name, type: 'text' });
   const figure = (name: string): QueryColumn => ({ name, type: 'double precision' });
   const columns = [
@@ -228,11 +260,12 @@ export function tableOf(d: Drawn, answers: Answered[]): { columns: QueryColumn[]
   const rows = d.curves.map((c): Value[] => {
     const f: Figures = c.histograms.length ? observed(c) : figures(c.values);
     const of = medians.get(keyOf(c));
+    const share = of && c.of >= 0 ? shareOf(c.values, of.values) : null;
     return [
       ...(relative ? [c.of < 0 ? 'median' : answers[c.of]!.name] : []),
       ...names.map((n) => c.labels[n] ?? null),
       ...[f.last, f.min, f.mean, f.max].map(digits),
-      ...(medians.size ? [c.of < 0 || !of || f.mean === null ? null : digits((f.mean / of - 1) * 100)] : []),
+      ...(medians.size ? [digits(share === null ? null : (share - 1) * 100)] : []),
     ];
   });
   return { columns, rows };
