@@ -45,6 +45,7 @@ export function ExplorePage() {
   const saved = useSavedQueries();
   const now = useRef(a);
   now.current = a;
+  const lastAsked = useRef<Asking | null>(null);
 
   const change = (more: Partial<Asking>) => {
     const next = { ...now.current, ...more };
@@ -56,14 +57,19 @@ export function ExplorePage() {
   /** The name of the saved query that is shown, as long as it is that. */
   const keptAs = (q: string) => (saved.data?.find((s) => s.name === name)?.sql === q ? name : '');
 
+  const send = (what: Asking) => {
+    if (!what.q.trim()) return;
+    const { parts, step, seconds } = partsOf(what, picked.runs, Date.now());
+    if (parts.length === 0) return;
+    void answer({ q: what.q, parts, step, seconds, name: namesOf(picked.runs) });
+  };
+
   /** Asks what is asked now, and has the address say so. */
   const ask = (more: Partial<Asking> = {}) => {
     const next = change(more);
+    lastAsked.current = next;
     navigate(toAddress(next, keptAs(next.q)), { replace: true });
-    if (!next.q.trim()) return;
-    const { parts, step, seconds } = partsOf(next, picked.runs, Date.now());
-    if (parts.length === 0) return;
-    void answer({ q: next.q, parts, step, seconds, name: namesOf(picked.runs) });
+    send(next);
   };
   const again = useRef(ask);
   again.current = ask;
@@ -95,9 +101,14 @@ export function ExplorePage() {
     again.current({ ...fromAddress(kept.toString()), q: wish.sql });
   }, [wish]);
 
+  // What was asked is asked again, not what is being written; and not before it is answered.
+  const repeat = useRef(() => {});
+  repeat.current = () => {
+    if (!progress && lastAsked.current) send(lastAsked.current);
+  };
   useEffect(() => {
     if (!a.every || a.over !== 'time' || !a.last) return;
-    const t = setInterval(() => again.current(), a.every * 1000);
+    const t = setInterval(() => repeat.current(), a.every * 1000);
     return () => clearInterval(t);
   }, [a.every, a.over, a.last]);
 

@@ -3,6 +3,10 @@ import { api } from '../api/client';
 import type { RunDetail } from '../api/types';
 import { Notice } from '../design/States';
 
+/** A run that has no row after a minute has none later: milliseconds between two questions, and how many there are. */
+const every = 5_000;
+const mostAsked = 12;
+
 /** The parts of the record that were lost or damaged when the run was taken into the results database. */
 export function RecordProblems({ run }: { run: RunDetail }) {
   const id = run.run_id.replaceAll("'", "''");
@@ -19,8 +23,9 @@ export function RecordProblems({ run }: { run: RunDetail }) {
         signal,
       }),
     retry: false,
-    // It is taken in some seconds after its end, or not at all where there are no derived tables.
-    refetchInterval: (q) => (q.state.error || q.state.data?.rows.length ? false : 5_000),
+    // It is taken in some seconds after its end, or never, as where there are no derived tables.
+    refetchInterval: (q) =>
+      q.state.error || q.state.data?.rows.length || q.state.dataUpdateCount >= mostAsked ? false : every,
   });
   const [problems, parts] = taken.data?.columns[0]?.name === 'part_problems' ? (taken.data.rows[0] ?? []) : [];
   if (!Array.isArray(problems) || problems.length === 0) return null;
