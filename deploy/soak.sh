@@ -29,6 +29,8 @@ LOADSTONE_SOAK=1 go test ./cli -run '^TestTheControlStoreGoesAway$' -parallel 5 
 # Servers and nodes are killed in turn: 20 rounds with the limits as they are, 180 with shorter leases.
 LOADSTONE_KILLS=20 go test ./cli -run '^TestRoundsOfKills$' -v -count 1 -timeout 60m
 LOADSTONE_KILLS=180 LOADSTONE_LEASE=1500ms go test ./cli -run '^TestRoundsOfKills$' -v -count 1 -timeout 90m
+# A thousand cancelled queries leave nothing on the nodes.
+LOADSTONE_SOAK=1 go test ./engine/explore/ask -run '^TestACancelledQueryEndsOnItsNodes$' -v -count 1 -timeout 20m
 # Two servers and a node share the parts of one derived table, and nothing is refreshed beside a measurement.
 LOADSTONE_SOAK=1 go test ./cli -run '^(TestServersAndANodeRefreshOneTable|TestAQueryIsCancelledThroughTheOtherServer|TestNothingIsRefreshedWhileTheOwnNodeMeasures)$' -v -count 1 -timeout 20m
 # Nodes take runs in from S3 and are killed; runs are deleted meanwhile, parts damaged, Postgres restarted, its disk full (root).

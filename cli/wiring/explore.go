@@ -77,7 +77,8 @@ func NodeAnswers(id string, m *meter.Node, log zerolog.Logger) (queries func(wor
 
 // Telemetry returns what answers PromQL over the runs that were taken in, and those that go on.
 func (t *Tables) Telemetry() *explore.Telemetry {
-	asking := ask.Leaves{Catalog: segments{t}, Nodes: t.s.Runs.Fleet(), Meter: t.s.Meter, Log: t.s.Log}
+	asking := ask.Leaves{Catalog: segments{t}, Nodes: t.s.Runs.Fleet(), Own: t.s.series, Meter: t.s.Meter,
+		Log: t.s.Log}
 	return explore.NewTelemetry(segments{t}, asking, t.s.series, leaf.DefaultOptions())
 }
 

@@ -13,8 +13,6 @@ type QueryWork struct {
 	control.AssignWork
 	// Affinity is what the node should have at hand: the same affinity goes to the same node while that is possible.
 	Affinity string
-	// Only is the one node that can do it, where not every node can.
-	Only string
 }
 
 // Asker takes what becomes of the work of its query. Its methods are called in order, while the fleet waits: they
@@ -53,7 +51,7 @@ func (f *Fleet) Query(queryID string, asker Asker, works ...QueryWork) {
 	for i, w := range works {
 		key := coordKey(w.WorkKey)
 		q.works[key] = w.AssignWork
-		submitted[i] = workcoord.Work{Key: key, Affinity: w.Affinity, Only: w.Only, Query: true, OnLoss: workcoord.DoAgain}
+		submitted[i] = workcoord.Work{Key: key, Affinity: w.Affinity, Query: true, OnLoss: workcoord.DoAgain}
 	}
 	f.mu.Lock()
 	f.queries[queryID] = q
@@ -71,6 +69,14 @@ func (f *Fleet) Answering() (n int) {
 		}
 	}
 	return n
+}
+
+// Stranded reports whether some work of a query waits while no node takes any.
+func (f *Fleet) Stranded(queryID string) bool {
+	f.mu.Lock()
+	waits := f.coord.Waits(queryID)
+	f.mu.Unlock()
+	return waits && f.Answering() == 0
 }
 
 // Fetched says that the answer of a work was taken in. It reports whether that is the one that counts: of several

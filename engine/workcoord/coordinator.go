@@ -158,6 +158,11 @@ func (c *Coordinator) of(keep func(*work) bool) []*work {
 	return found
 }
 
+// Waits reports whether some work of a query has no node.
+func (c *Coordinator) Waits(query string) bool {
+	return slices.ContainsFunc(c.waiting, func(w *work) bool { return w.state == WorkWaiting && w.Key.Query == query })
+}
+
 func (c *Coordinator) on(n *node) []*work {
 	return c.of(func(w *work) bool { return w.node == n && !w.state.Over() })
 }

@@ -52,7 +52,8 @@ type Nodes interface {
 	FetchFailed(k control.WorkKey, checksum, reason string, gone bool)
 	Late(k control.WorkKey)
 	Forget(queryID string)
-	Answering() int
+	// Stranded reports whether some work of the query waits while no node takes any.
+	Stranded(queryID string) bool
 }
 
 // Meter takes measurements, and returns at once.
@@ -65,8 +66,10 @@ type Meter interface {
 type Leaves struct {
 	Catalog explore.Catalog
 	Nodes   Nodes
-	Meter   Meter
-	Log     zerolog.Logger
+	// Own evaluates over runs that go on: their seconds are in a database that other processes do not reach.
+	Own   *node.Node
+	Meter Meter
+	Log   zerolog.Logger
 }
 
 // event is something that became of a work.
@@ -77,7 +80,8 @@ type event struct {
 	node      string
 	attempt   int
 	preferred bool
-	// part is what the work came to, as its node announces it. fetched: answer was read of that, or err says why not.
+	// part is what the work came to, as its node announces it; nil where this process did it. fetched: answer was read
+	// of that, or err says why not.
 	part      *fleet.Part
 	fetched   bool
 	announced time.Time
@@ -95,19 +99,29 @@ type query struct {
 	log    zerolog.Logger
 	events *control.Mailbox[event]
 	works  map[control.WorkKey]*work
-	left   int
+	// own are those that this process does.
+	own  []ownWork
+	left int
 	// longest is how long the work took that took longest, of those that are done.
-	longest  time.Duration
-	fetching sync.WaitGroup
-	// alone is since when no node takes work; zero while one does.
-	alone time.Time
+	longest time.Duration
+	// fetching is what goes on beside; what reads answers of nodes takes one of the fetches, what does work here one of
+	// the evaluations.
+	fetching             sync.WaitGroup
+	fetches, evaluations slots
+	// announced is how much the works come to that are done, in bytes.
+	announced int64
+	// stranded is since when a work has no node that takes it; zero while none is so.
+	stranded time.Time
 }
 
 // work is what is known of one.
 type work struct {
-	leaf       int
-	attempts   []attempt
-	late, done bool
+	leaf      int
+	attempts  []attempt
+	own, done bool
+	// late is when another node was last wanted for it since the last attempt.
+	late time.Time
+	size int64
 }
 
 // attempt is a node that was given a work.
@@ -137,7 +151,8 @@ func (q *query) GaveUp(k control.WorkKey, f control.WorkFailed) {
 func (l Leaves) Evaluate(ctx context.Context, r *explore.Request, fn func(explore.Piece, leaf.Answer) error) (
 	err error) {
 	q := &query{Leaves: l, r: r, works: map[control.WorkKey]*work{},
-		log: l.Log.With().Str("query_id", r.QueryID).Logger(),
+		log:     l.Log.With().Str("query_id", r.QueryID).Logger(),
+		fetches: make(slots, atOnce), evaluations: make(slots, atOnce),
 		events: control.NewMailbox(func(event) (control.Policy, control.Subject) {
 			return control.MustArrive, control.Subject{}
 		}, nil)}
@@ -148,28 +163,31 @@ func (l Leaves) Evaluate(ctx context.Context, r *explore.Request, fn func(explor
 	}
 	works, err := q.divide(ctx)
 	r.Segmented = time.Now()
-	if err != nil || len(works) == 0 {
+	if err != nil || len(q.works) == 0 {
 		return err
 	}
-	q.left = len(works)
+	q.left = len(q.works)
 	ctx, cancel := context.WithCancel(ctx)
 	l.Nodes.Query(r.QueryID, q, works...)
 	// What nodes still have of it is cancelled at once; what is being fetched is not waited for before.
 	defer q.fetching.Wait()
 	defer cancel()
 	defer l.Nodes.Forget(r.QueryID)
+	for _, w := range q.own {
+		q.fetching.Go(func() { q.evaluate(ctx, w) })
+	}
 	err = q.follow(ctx, func(p explore.Piece, a leaf.Answer) error {
 		if first == 0 {
 			first = time.Since(r.Begin)
 		}
 		return fn(p, a)
 	})
-	q.log.Debug().Err(err).Int("works", len(works)).Dur("took_ms", time.Since(r.Begin)).
+	q.log.Debug().Err(err).Int("works", len(q.works)).Dur("took_ms", time.Since(r.Begin)).
 		Msg("the leaves of a query were evaluated")
 	return err
 }
 
-// divide makes works of the leaves.
+// divide makes works of the leaves, and returns those for nodes.
 func (q *query) divide(ctx context.Context) ([]fleet.QueryWork, error) {
 	plan := q.r.Plan
 	if len(plan.Leaves) == 0 {
@@ -190,15 +208,18 @@ func (q *query) divide(ctx context.Context) ([]fleet.QueryWork, error) {
 			return nil, fmt.Errorf("writing a leaf: %w", err)
 		}
 		for _, g := range grouped(explore.Matching(segments, l)) {
+			key := control.WorkKey{QueryID: q.r.QueryID, LeafID: strconv.Itoa(i), WorkID: strconv.Itoa(i) + "-" + g.name}
+			q.works[key] = &work{leaf: i, own: g.live}
+			if g.live {
+				q.own = append(q.own, ownWork{key, q.r.Tasks[i], g.segments})
+				continue
+			}
 			text, err := json.Marshal(g.segments)
 			if err != nil {
 				return nil, fmt.Errorf("writing segments: %w", err)
 			}
-			w := fleet.QueryWork{Affinity: g.affinity, Only: g.only, AssignWork: control.AssignWork{Task: task,
-				Segments: text, WorkKey: control.WorkKey{QueryID: q.r.QueryID, LeafID: strconv.Itoa(i),
-					WorkID: strconv.Itoa(i) + "-" + g.name}}}
-			q.works[w.WorkKey] = &work{leaf: i}
-			works = append(works, w)
+			works = append(works, fleet.QueryWork{Affinity: g.affinity,
+				AssignWork: control.AssignWork{WorkKey: key, Task: task, Segments: text}})
 		}
 	}
 	return works, nil
@@ -207,8 +228,8 @@ func (q *query) divide(ctx context.Context) ([]fleet.QueryWork, error) {
 // group is some segments of a leaf.
 type group struct {
 	name, affinity string
-	// only is the server's own node for runs that go on: their seconds are in a database.
-	only     string
+	// live: of runs that go on.
+	live     bool
 	segments []node.Segment
 }
 
@@ -223,7 +244,7 @@ func grouped(segments []node.Segment) []group {
 		g.name = strconv.Itoa(i)
 		if s.Live {
 			g = &all[groups+i]
-			g.name, g.only = "live-"+strconv.Itoa(i), control.OwnNode
+			g.name, g.live = "live-"+strconv.Itoa(i), true
 		}
 		g.affinity = "segments " + strconv.Itoa(i)
 		g.segments = append(g.segments, s)
@@ -269,8 +290,12 @@ func (q *query) heard(ctx context.Context, e event, fn func(explore.Piece, leaf.
 	case e.fetched:
 		return q.fetched(w, e, fn)
 	case e.part != nil:
+		if err := q.comesTo(w, e.part.Artifact.SizeBytes); err != nil {
+			return err
+		}
 		q.fetching.Go(func() { q.fetch(ctx, e) })
 	default:
+		w.late = time.Time{}
 		if e.attempt > 1 {
 			q.log.Info().Str("work_id", e.key.WorkID).Str("node_id", e.node).Int("attempt", e.attempt).
 				Msg("a work of a query was given to another node")
@@ -282,9 +307,18 @@ func (q *query) heard(ctx context.Context, e event, fn func(explore.Piece, leaf.
 
 // fetched takes in what a work came to, or that it could not be read.
 func (q *query) fetched(w *work, e event, fn func(explore.Piece, leaf.Answer) error) error {
+	if e.part == nil {
+		if e.err != nil {
+			return e.err
+		}
+		if err := q.comesTo(w, int64(e.bytes)); err != nil {
+			return err
+		}
+		return q.done(w, e, control.OwnNode, fn)
+	}
 	sum := e.part.Artifact.SHA256
-	log := q.log.With().Str("work_id", e.key.WorkID).Str("node_id", e.part.NodeID).Logger()
 	if e.err != nil {
+		log := q.log.With().Str("work_id", e.key.WorkID).Str("node_id", e.part.NodeID).Logger()
 		gone := errors.Is(e.err, os.ErrNotExist) || errors.Is(e.err, control.ErrAnnounced)
 		log.Warn().Err(e.err).Bool("again", gone).Msg("what a work of a query came to could not be fetched")
 		q.Nodes.FetchFailed(e.key, sum, e.err.Error(), gone)
@@ -293,14 +327,19 @@ func (q *query) fetched(w *work, e event, fn func(explore.Piece, leaf.Answer) er
 	if !q.Nodes.Fetched(e.key, sum) {
 		return nil // of several completions the first counts
 	}
+	return q.done(w, e, e.part.NodeID, fn)
+}
+
+// done hands on what a work came to.
+func (q *query) done(w *work, e event, nodeID string, fn func(explore.Piece, leaf.Answer) error) error {
 	w.done = true
 	q.left--
 	now := time.Now()
-	by := w.by(e.part.NodeID)
+	by := w.by(nodeID)
 	took := now.Sub(by.at)
 	q.longest = max(q.longest, took)
 	spent := e.answer.Spent
-	log.Debug().Int("segments", spent.Segments).Int("hits", spent.Hits).Int("bytes", e.bytes).Dur("took_ms", took).
+	q.log.Debug().Str("work_id", e.key.WorkID).Str("node_id", nodeID).Int("segments", spent.Segments).Int("hits", spent.Hits).Int("bytes", e.bytes).Dur("took_ms", took).
 		Msg("a work of a query is done")
 	ms := explore.Milliseconds
 	return fn(explore.Piece{Leaf: w.leaf, Of: len(q.works), WorkID: e.key.WorkID, NodeID: by.node, Attempt: by.number,
@@ -321,11 +360,12 @@ func (w *work) by(nodeID string) attempt {
 	return attempt{node: nodeID}
 }
 
-// mostAnswer bounds what a work may come to, in bytes.
-const mostAnswer = 256 << 20
-
 // fetch reads what a work came to from its node.
 func (q *query) fetch(ctx context.Context, e event) {
+	if !q.fetches.take(ctx) {
+		return
+	}
+	defer q.fetches.free()
 	done := event{key: e.key, part: e.part, fetched: true, announced: e.at}
 	a, n, err := read(ctx, e.part)
 	done.answer, done.bytes, done.err, done.at = &a, n, err, time.Now()
@@ -336,8 +376,8 @@ func (q *query) fetch(ctx context.Context, e event) {
 
 func read(ctx context.Context, p *fleet.Part) (a leaf.Answer, n int, err error) {
 	size := p.Artifact.SizeBytes
-	if size > mostAnswer {
-		return a, 0, fmt.Errorf("%w: %d bytes are more than a part of a query may come to", control.ErrAnnounced, size)
+	if size < 0 || size > mostAnswer {
+		return a, 0, fmt.Errorf("%w: %d bytes", control.ErrAnnounced, size)
 	}
 	content, err := p.Open(ctx)
 	if err != nil {
@@ -364,31 +404,34 @@ func read(ctx context.Context, p *fleet.Part) (a leaf.Answer, n int, err error) 
 	return a, len(b), nil
 }
 
-// look finds works that are late, and a query that nobody answers.
+// look finds works that are late, and a query of which nobody takes the work.
 func (q *query) look(now time.Time) error {
 	limit := max(lateAfter, lateBy*q.longest)
 	for k, w := range q.works {
-		if w.done {
+		if w.done || w.own || len(w.attempts) == 0 {
 			continue
 		}
-		if len(w.attempts) == 0 {
+		last := w.attempts[len(w.attempts)-1]
+		if now.Sub(last.at) <= limit || now.Sub(w.late) < lateAfter {
 			continue
 		}
-		if last := w.attempts[len(w.attempts)-1]; !w.late && now.Sub(last.at) > limit {
-			w.late = true
+		if w.late.IsZero() {
 			q.log.Info().Str("work_id", k.WorkID).Str("node_id", last.node).Dur("after_ms", now.Sub(last.at)).
 				Msg("a work of a query is late; another node begins it, too, if there is one")
-			q.Nodes.Late(k)
 		}
+		// Said again: another node may come.
+		w.late = now
+		q.Nodes.Late(k)
 	}
-	if q.Nodes.Answering() > 0 {
-		q.alone = time.Time{}
+	// A node that drains, and takes no more work, finishes what it has.
+	if !q.Nodes.Stranded(q.r.QueryID) {
+		q.stranded = time.Time{}
 		return nil
 	}
-	if q.alone.IsZero() {
-		q.alone = now
+	if q.stranded.IsZero() {
+		q.stranded = now
 	}
-	if now.Sub(q.alone) > nodeLimit {
+	if now.Sub(q.stranded) > nodeLimit {
 		return &engine.Error{Code: engine.CodeUnavailable, Message: "No node takes the work of queries now.",
 			Hint: "`loadstone node list` and the page Nodes say why."}
 	}

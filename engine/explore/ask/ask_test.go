@@ -226,8 +226,8 @@ func TestAnArtifactThatIsBrokenOrGone(t *testing.T) {
 	}
 }
 
-// TestACancelledQueryEndsOnItsNodes: within 100 ms, and 1 000 of them leave nothing: no goroutine (the test's main
-// holds that at its end), no file, nothing on the fleet.
+// TestACancelledQueryEndsOnItsNodes: at once, and 100 of them leave nothing: no goroutine (the test's main holds that at
+// its end), no file, nothing on the fleet. 1 000 with LOADSTONE_SOAK.
 func TestACancelledQueryEndsOnItsNodes(t *testing.T) {
 	c := newCluster(t, 6, control.OwnNode, "node-a", "node-b")
 	q, r := c.ask(t.Context(), sumByRun)
@@ -236,9 +236,9 @@ func TestACancelledQueryEndsOnItsNodes(t *testing.T) {
 	}
 	q.Close()
 	c.quiet(time.Second)
-	count := 1000
-	if testing.Short() {
-		count = 100
+	count := 100
+	if os.Getenv("LOADSTONE_SOAK") != "" {
+		count = 1000
 	}
 	before := runtime.NumGoroutine()
 	for i := range count {
@@ -251,12 +251,12 @@ func TestACancelledQueryEndsOnItsNodes(t *testing.T) {
 		q.Close()
 		cancel()
 	}
-	c.quiet(100 * time.Millisecond)
-	c.waitFor("goroutines end", 2*time.Second, func() bool { return runtime.NumGoroutine() <= before+5 })
+	c.quiet(limit)
+	c.waitFor("goroutines end", limit, func() bool { return runtime.NumGoroutine() <= before+5 })
 	q, r = c.ask(t.Context(), sumByRun)
 	defer q.Close()
 	c.same(sumByRun, r)
-	c.waitFor("what nodes made goes", 5*time.Second, func() bool {
+	c.waitFor("what nodes made goes", limit, func() bool {
 		left := 0
 		for _, m := range c.nodes {
 			left += len(m.files("leaf-"))
@@ -288,8 +288,73 @@ func TestAServerThatIsGone(t *testing.T) {
 	}
 }
 
+// TestTheOnlyNodeDrains: what it has accepted it ends, however long that takes.
+func TestTheOnlyNodeDrains(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 6, "node-a")
+	m := c.nodes[0]
+	let := m.holding()
+	defer let()
+	answered := make(chan *promql.Result, 1)
+	go func() { _, r := c.ask(context.Background(), sumByRun); answered <- r }()
+	<-m.held
+	c.waitFor("the node has all works", 5*time.Second, func() bool {
+		c.spy.mu.Lock()
+		defer c.spy.mu.Unlock()
+		return len(c.spy.works) > 0 && m.answers.Held() == len(c.spy.works)
+	})
+	m.node.Drain()
+	c.waitFor("the node is out of rotation", 5*time.Second, func() bool { return c.fleet.Answering() == 0 })
+	time.Sleep(nodeLimit + 5*lookEvery)
+	let()
+	c.same(sumByRun, <-answered)
+}
+
+// TestRunsThatGoOn: a server without a node of its own answers over them, too, beside its nodes.
+func TestRunsThatGoOn(t *testing.T) {
+	c := newCluster(t, 6, "node-a")
+	for i := range 3 {
+		c.catalog[2*i].Segment.Live = true
+	}
+	c.answersFrom(c.catalog)
+	q, r := c.ask(t.Context(), sumByRun)
+	defer q.Close()
+	c.same(sumByRun, r)
+	segments := map[string]int{}
+	for _, p := range q.Pieces() {
+		segments[p.NodeID] += p.Segments
+		if p.Attempt != 1 || !p.Preferred || p.Bytes == 0 || p.NodeID == control.OwnNode && p.TransferMs != 0 {
+			t.Errorf("the piece %+v", p)
+		}
+	}
+	if segments[control.OwnNode] != 3 || segments["node-a"] != 3 {
+		t.Errorf("segments by node: %v", segments)
+	}
+	// What cannot be read is said at once.
+	c.catalog[0].Content = nil
+	c.answersFrom(c.catalog)
+	if _, r = c.ask(t.Context(), sumByRun); !engine.HasCode(r.Err, engine.CodeUnavailable) {
+		t.Errorf("a run whose seconds cannot be read: %v", r.Err)
+	}
+}
+
+// TestAQueryThatComesToTooMuch: it is refused by what its parts are said to come to, before they are fetched.
+func TestAQueryThatComesToTooMuch(t *testing.T) {
+	c := newCluster(t, 12, "node-a")
+	for _, size := range []int64{mostAnswer + 1, mostAnswer} { // one of them, and all together
+		c.spy.size = func(int64) int64 { return size }
+		if _, r := c.ask(t.Context(), sumByRun); !engine.HasCode(r.Err, engine.CodeTooLarge) {
+			t.Errorf("parts of %d bytes: %v", size, r.Err)
+		}
+	}
+	c.spy.size = nil
+	_, r := c.ask(t.Context(), sumByRun)
+	c.same(sumByRun, r)
+}
+
 // TestWithoutNodes: a query that nobody takes says so, after a moment.
 func TestWithoutNodes(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, 2, "node-a")
 	c.nodes[0].stop()
 	_, r := c.ask(t.Context(), sumByRun)

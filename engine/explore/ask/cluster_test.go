@@ -102,6 +102,8 @@ type spy struct {
 	works []fleet.QueryWork
 	// announced is called when a node has announced what a work came to, before that is fetched; nil is not.
 	announced func()
+	// size changes how large the answers are said to be; nil does not.
+	size func(int64) int64
 }
 
 // listening is an Asker whose announcements are seen.
@@ -113,6 +115,9 @@ type listening struct {
 func (l listening) Ready(k control.WorkKey, p fleet.Part) {
 	if l.spy.announced != nil {
 		l.spy.announced()
+	}
+	if l.spy.size != nil {
+		p.Artifact.SizeBytes = l.spy.size(p.Artifact.SizeBytes)
 	}
 	l.Asker.Ready(k, p)
 }
@@ -232,8 +237,8 @@ func newClusterOf(t *testing.T, made []exploretest.Run, ids ...string) *cluster 
 // answersFrom has queries answered over the segments of a catalog.
 func (c *cluster) answersFrom(catalog exploretest.Catalog) {
 	o := leaf.DefaultOptions()
-	c.ours = explore.NewTelemetry(catalog, Leaves{Catalog: catalog, Nodes: c.spy, Log: zerolog.Nop()},
-		node.New(catalog.Read, o, 64<<20), o)
+	own := node.New(catalog.Read, o, 64<<20)
+	c.ours = explore.NewTelemetry(catalog, Leaves{Catalog: catalog, Nodes: c.spy, Own: own, Log: zerolog.Nop()}, own, o)
 }
 
 const sumByRun = `sum by (run, kind) (rate(loadstone_operations_total[10s]))`
