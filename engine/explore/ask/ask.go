@@ -339,8 +339,8 @@ func (q *query) done(w *work, e event, nodeID string, fn func(explore.Piece, lea
 	took := now.Sub(by.at)
 	q.longest = max(q.longest, took)
 	spent := e.answer.Spent
-	q.log.Debug().Str("work_id", e.key.WorkID).Str("node_id", nodeID).Int("segments", spent.Segments).Int("hits", spent.Hits).Int("bytes", e.bytes).Dur("took_ms", took).
-		Msg("a work of a query is done")
+	q.log.Debug().Str("work_id", e.key.WorkID).Str("node_id", nodeID).Int("segments", spent.Segments).
+		Int("hits", spent.Hits).Int("bytes", e.bytes).Dur("took_ms", took).Msg("a work of a query is done")
 	ms := explore.Milliseconds
 	return fn(explore.Piece{Leaf: w.leaf, Of: len(q.works), WorkID: e.key.WorkID, NodeID: by.node, Attempt: by.number,
 		Preferred: by.preferred, Segments: spent.Segments, Hits: spent.Hits, DiskHits: spent.DiskHits,

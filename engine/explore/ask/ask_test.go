@@ -226,8 +226,8 @@ func TestAnArtifactThatIsBrokenOrGone(t *testing.T) {
 	}
 }
 
-// TestACancelledQueryEndsOnItsNodes: at once, and 100 of them leave nothing: no goroutine (the test's main holds that at
-// its end), no file, nothing on the fleet. 1 000 with LOADSTONE_SOAK.
+// TestACancelledQueryEndsOnItsNodes: at once, and 100 of them leave nothing: no goroutine (the test's main holds that
+// at its end), no file, nothing on the fleet. 1 000 with LOADSTONE_SOAK.
 func TestACancelledQueryEndsOnItsNodes(t *testing.T) {
 	c := newCluster(t, 6, control.OwnNode, "node-a", "node-b")
 	q, r := c.ask(t.Context(), sumByRun)
