@@ -4,6 +4,7 @@
 package crew
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/google/uuid"
@@ -71,6 +72,13 @@ func (w *Worker) Told() *journal.Worker {
 	}
 	return &journal.Worker{ID: w.ID, ResultID: w.ResultID, NodeID: w.State.NodeID, Status: w.State.Status,
 		Connections: w.Connections, Losses: &w.Losses}
+}
+
+// Hears takes note of a word of the worker that comes now, and returns when that was said: one without a time, of who
+// is lost with its node, is as old as the last one before.
+func (w *Worker) Hears(at, now time.Time) (said time.Time) {
+	said, w.Heard = cmp.Or(at, w.Heard), now
+	return said
 }
 
 // Health is how it is.

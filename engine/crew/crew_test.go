@@ -3,6 +3,7 @@ package crew
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
@@ -51,5 +52,19 @@ func TestNodesHearWhatIsForThem(t *testing.T) {
 	}
 	if len(own.Targets) != 3 || len(state.Targets) != 4 || own.RunID != "r" {
 		t.Errorf("%+v of %+v", own, state)
+	}
+}
+
+// TestAWordWithoutATimeIsAsOldAsTheOneBefore: what a run worker says has a time of its run; of one that is lost with
+// its node only that is known when it was heard last.
+func TestAWordWithoutATimeIsAsOldAsTheOneBefore(t *testing.T) {
+	at := time.Unix(1_790_000_000, 0)
+	w := Worker{Heard: at}
+	if said := w.Hears(at.Add(time.Second), at.Add(2*time.Second)); !said.Equal(at.Add(time.Second)) {
+		t.Errorf("said at %v", said)
+	}
+	if said := w.Hears(time.Time{}, at.Add(time.Minute)); !said.Equal(at.Add(2*time.Second)) ||
+		!w.Heard.Equal(at.Add(time.Minute)) {
+		t.Errorf("said at %v, heard %v", said, w.Heard)
 	}
 }

@@ -252,10 +252,11 @@ func (f *Fleet) decide(h workcoord.Happening, by *node) (tell func(), refused bo
 	}, refused
 }
 
-// lostWorker is what a node would have said of a run worker that is gone with it.
+// lostWorker is what a node would have said of a run worker that is gone with it. It has no time: that of the run is
+// not the machine's where another server has begun it.
 func lostWorker(a control.AssignRun, l workcoord.Lost) control.WorkerState {
 	return control.WorkerState{RunID: a.RunID, ResultID: a.ResultID, WorkerID: a.WorkerID, WorkerGroupID: a.WorkerGroupID,
-		NodeID: l.Node, Status: engine.WorkerFailed, WantConnections: a.Connections, At: time.Now(),
+		NodeID: l.Node, Status: engine.WorkerFailed, WantConnections: a.Connections,
 		Err: &engine.Error{Code: engine.CodeUnavailable,
 			Message: fmt.Sprintf("%s was lost with the node %s: %s.", a.WorkerID, l.Node, l.Reason)}}
 }

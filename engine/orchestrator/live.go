@@ -439,7 +439,7 @@ func (l *live) report(ctx context.Context, from fleet.Node, m control.WorkerStat
 	if m.Status.Ended() {
 		l.finisher.keepEnd(w, from, m)
 	}
-	w.Heard = l.clock.Now()
+	said := w.Hears(m.At, l.clock.Now())
 	l.Logbook.Lost(m.NodeID, m.LogsDropped)
 	if w.Dead {
 		// It was given up, and its load may have run on; what it counted still counts.
@@ -484,7 +484,7 @@ func (l *live) report(ctx context.Context, from fleet.Node, m control.WorkerStat
 		l.noteWith(runlog.Details{"error": m.Err}, engine.LogError, w, "%s failed: %s", w.ID, message)
 		l.scale.nextJoin = l.clock.Now().Add(scaling.JoinPause)
 		if l.life.Started() {
-			l.validity.LostWorker(w.ID, message, m.At, l.clock.Now())
+			l.validity.LostWorker(w.ID, message, said, l.clock.Now())
 		}
 	}
 	l.validity.Imprecise(w.ID, m.NodeID, m.Status.Ended(), m.ClockError)

@@ -242,7 +242,7 @@ func (m *model) account(run engine.Run) {
 	a := parent.Figures.Accounting
 	if !a.Balanced || a.Scheduled != truth.Scheduled || a.Started != truth.Started || a.Dropped != truth.Dropped ||
 		a.Succeeded != truth.Succeeded || a.Failed != truth.Failed || a.Recorded != truth.Started {
-		m.sim.w.violated(4, "%s says %+v, was %+v, and marks nothing", run.RunID, a, truth)
+		m.sim.w.violated(4, "%s says %+v, was %+v, and marks nothing but %+v", run.RunID, a, truth, parent.Validity.Causes)
 	}
 }
 

@@ -119,6 +119,8 @@ var seedsThatFailed = map[string]uint64{
 	"a part was damaged on its way twice, and was forgotten":                     466,
 	"a part was damaged on its way when its run was finished, and was forgotten": 554,
 	"parts that came while others of their run were taken in were forgotten":     1128,
+	// worker.TestAnEndTellsOfTheClockOfWhoOwnsTheRun
+	"a run went on by the clock of a server that had told an ended run worker of it": 2226,
 }
 
 func TestSeedsThatFailed(t *testing.T) {

@@ -103,17 +103,41 @@ func (w *runWorker) clockError() time.Duration {
 	return wrong + (ahead - w.ahead).Abs()
 }
 
-// lineAhead is by how much the run's line, which says at, is ahead of the clock of the server that owns the
+// lineAhead is by how much a run's line, which says at, is ahead of the clock of the server that owns the
 // run now, and how wrong that may be: one that has taken it over goes on by it. 0 and 0 is not known.
-func (w *runWorker) lineAhead(at time.Time) (ahead, wrong time.Duration) {
-	c := w.node.out.ownersClocks(w.a.RunID)
+func (n *Node) lineAhead(runID string, at time.Time) (ahead, wrong time.Duration) {
+	c := n.out.ownersClocks(runID)
 	if c == nil {
 		return 0, 0
 	}
-	now := w.node.clock.Now()
+	now := n.clock.Now()
 	owner, wrong := c.best(now)
 	if wrong == 0 {
 		return 0, 0
 	}
 	return at.Round(0).Sub(now.Round(0)) - owner, wrong
+}
+
+// end is how a run worker has ended, and the line of its run.
+type end struct {
+	control.WorkerState
+	line *engine.Clock
+}
+
+// again is an end as it is said now: it stays what it was, and the line is compared with the clock of who owns the
+// run now. That of the owner in whose time it ended may be any other.
+func (n *Node) again(e end) control.WorkerState {
+	s := e.WorkerState
+	s.LineAhead, s.LineError = n.lineAhead(s.RunID, e.line.Now())
+	return s
+}
+
+// compared says the ends of a server's runs again when its clock has just been compared: with a run that it has
+// taken over before, they could not tell of its time.
+func (n *Node) compared(c *clocks) {
+	for _, s := range n.hello().Workers {
+		if s.Status.Ended() && n.out.ownersClocks(s.RunID) == c {
+			n.out.Put(s)
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/meter"
 )
@@ -43,4 +44,47 @@ func TestAnEndThatIsAcknowledgedAtOnceIsForgotten(t *testing.T) {
 		}
 		s.end()
 	})
+}
+
+// TestAnEndTellsOfTheClockOfWhoOwnsTheRun: who takes a run over goes by its time, and an end that was said to another
+// server is compared with the clock of that one.
+func TestAnEndTellsOfTheClockOfWhoOwnsTheRun(t *testing.T) {
+	for name, mute := range map[string]bool{"compared before": false, "compared afterwards": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := connectAhead(t, t.TempDir(), newFakeLoad(), nil, time.Hour)
+				synctest.Wait()
+				s.send(assign(), start(1))
+				time.Sleep(3 * time.Second)
+				s.send(stop(2))
+				synctest.Wait()
+				ended := s.last()
+				if !ended.Status.Ended() || ended.LineAhead.Abs() > time.Second || ended.LineError <= 0 {
+					t.Fatalf("%s, ahead by %v to within %v", ended.Status, ended.LineAhead, ended.LineError)
+				}
+				heir := s.anotherMute("heir", 4, mute)
+				heir.send(control.RunState{RunID: runID, Epoch: 4, Status: engine.StatusRunning})
+				synctest.Wait()
+				hellos := messages[control.Hello](heir)
+				said := hellos[len(hellos)-1].Workers[0]
+				if mute {
+					if said.LineAhead != 0 || said.LineError != 0 {
+						t.Errorf("ahead by %v to within %v of a clock that is not compared", said.LineAhead, said.LineError)
+					}
+					heir.mu.Lock()
+					heir.mute = false
+					heir.mu.Unlock()
+					time.Sleep(2 * time.Second)
+					synctest.Wait()
+					said = heir.last()
+				}
+				if said.LineAhead != time.Hour || said.LineError <= 0 || !said.At.Equal(ended.At) || !said.Status.Ended() {
+					t.Errorf("%s at %v, ahead by %v to within %v; it ended at %v", said.Status, said.At, said.LineAhead,
+						said.LineError, ended.At)
+				}
+				heir.kill()
+				s.end()
+			})
+		})
+	}
 }

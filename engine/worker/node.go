@@ -86,7 +86,7 @@ type Node struct {
 	mu   sync.Mutex
 	held map[workerKey]*runWorker
 	// ended are run workers of whose end no server has said that it knows.
-	ended map[workerKey]control.WorkerState
+	ended map[workerKey]end
 	parts map[string]heldPart // by work id
 	// stored are parts that a server has and that are still on the disk, and early those that were
 	// announced while their run worker has load; by work id.
@@ -124,7 +124,7 @@ func NewNode(opts Options) *Node {
 	}
 	n := &Node{opts: opts, session: uuid.NewString(), out: newOutbox(),
 		clock: engine.NewClock(opts.Clock),
-		held:  map[workerKey]*runWorker{}, ended: map[workerKey]control.WorkerState{}, parts: map[string]heldPart{}}
+		held:  map[workerKey]*runWorker{}, ended: map[workerKey]end{}, parts: map[string]heldPart{}}
 	n.stored, n.early, n.waits = map[string]bool{}, map[string]bool{}, map[workerKey]int{}
 	n.disk = newSpool(opts.SpoolDir, spoolBytes(opts.SpoolDir, opts.SpoolBytes), max(opts.KeepStored, 0), opts.Log,
 		n.readyEarly, n.gone)
@@ -247,8 +247,8 @@ func (n *Node) hello() control.Hello {
 	for _, w := range n.held {
 		h.Workers = append(h.Workers, w.report())
 	}
-	for _, s := range n.ended {
-		h.Workers = append(h.Workers, s)
+	for _, e := range n.ended {
+		h.Workers = append(h.Workers, n.again(e))
 	}
 	for _, p := range n.parts {
 		h.Parts = append(h.Parts, p.WorkReady)
@@ -304,6 +304,7 @@ func (n *Node) receive(ctx context.Context, s *session, q QuerySession, link con
 			if sent, known := n.statuses.at(m.Sequence); known {
 				if s.clocks.take(sent.line, n.clock.Now(), m) {
 					n.reportTo(s) // what nobody knew before
+					n.compared(s.clocks)
 				}
 			}
 			n.acknowledgedStatus(s, m)
@@ -406,7 +407,7 @@ func (n *Node) assign(s *session, a control.AssignRun) {
 		n.mu.Lock()
 		delete(n.held, key)
 		if !w.acknowledged {
-			n.ended[key] = w.report()
+			n.ended[key] = end{w.report(), w.line.Load()}
 		}
 		n.mu.Unlock()
 		if len(n.of(a.RunID)) == 0 {

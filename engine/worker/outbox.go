@@ -168,8 +168,18 @@ func (o *outbox) hand(runID string, w *owner, s *session) {
 		return
 	}
 	for _, m := range before.Sift(func(m control.FromNode) bool { return control.RunOf(m) == runID }) {
-		s.out.Put(m)
+		s.out.Put(uncompared(m))
 	}
+}
+
+// uncompared is a message that another server may hear than the one for which it was made: it says nothing of the
+// clock of that one, which who takes a run over would take for its own.
+func uncompared(m control.FromNode) control.FromNode {
+	if w, ok := m.(control.WorkerState); ok {
+		w.LineAhead, w.LineError = 0, 0
+		return w
+	}
+	return m
 }
 
 // heed reports whether what the server of a session says about a run in an epoch counts:

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"testing"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
@@ -23,5 +24,26 @@ func TestDroppedLinesAreCountedByRun(t *testing.T) {
 	o.dropLines("c", 5)
 	if a, b, c := o.linesDropped("a"), o.linesDropped("b"), o.linesDropped("c"); a != 3 || b != 0 || c != 5 {
 		t.Errorf("%d, %d and %d lines were dropped", a, b, c)
+	}
+}
+
+// TestWhatIsHandedOnSaysNothingOfAClock: that of the server for which it was made is not that of who hears it.
+func TestWhatIsHandedOnSaysNothingOfAClock(t *testing.T) {
+	for name, ends := range map[string]bool{"its server has ended": true, "its server is there": false} {
+		o, now := newOutbox(), time.Now()
+		former := o.open("former")
+		o.heed(former, "r", 1, now)
+		o.Put(control.WorkerState{RunID: "r", WorkerID: "worker-0", LineAhead: time.Hour, LineError: time.Millisecond,
+			ClockError: time.Second})
+		if ends {
+			o.close(former)
+		}
+		heir := o.open("heir")
+		o.heed(heir, "r", 2, now)
+		m, ok := heir.out.Take()
+		w, state := m.(control.WorkerState)
+		if !ok || !state || w.LineAhead != 0 || w.LineError != 0 || w.ClockError != time.Second {
+			t.Errorf("%s: %+v", name, m)
+		}
 	}
 }

@@ -119,7 +119,7 @@ func (w *runWorker) report() control.WorkerState {
 	s := w.state
 	s.LogsDropped = w.node.out.linesDropped(w.a.RunID)
 	s.At, s.ClockError = w.line.Load().Now(), w.clockError()
-	s.LineAhead, s.LineError = w.lineAhead(s.At)
+	s.LineAhead, s.LineError = w.node.lineAhead(w.a.RunID, s.At)
 	return s
 }
 

@@ -22,8 +22,11 @@ type peer struct {
 func (p peer) Server() string { return p.name }
 
 // another connects a further server to the node of s, which owns the run in that epoch.
-func (s *server) another(name string, epoch int64) *server {
-	o := &server{t: s.t, node: s.node, load: s.load, served: make(chan error, 1)}
+func (s *server) another(name string, epoch int64) *server { return s.anotherMute(name, epoch, false) }
+
+// anotherMute is another that acknowledges nothing while it is mute.
+func (s *server) anotherMute(name string, epoch int64, mute bool) *server {
+	o := &server{t: s.t, node: s.node, load: s.load, mute: mute, served: make(chan error, 1)}
 	var end control.NodeEnd
 	o.link, end = control.Pipe(nil)
 	var ctx context.Context
@@ -37,8 +40,9 @@ func (s *server) another(name string, epoch int64) *server {
 			}
 			o.mu.Lock()
 			o.heard = append(o.heard, m)
+			mute := o.mute
 			o.mu.Unlock()
-			if m, ok := m.(control.Status); ok {
+			if m, ok := m.(control.Status); ok && !mute {
 				o.acknowledge(ctx, m, epoch)
 			}
 		}
