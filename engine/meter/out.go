@@ -21,8 +21,9 @@ var (
 	outSentDesc = prometheus.NewDesc("loadstone_out_sent_total",
 		"Samples and annotations of live runs that another system has taken.", []string{"destination"}, nil)
 	outLostDesc = prometheus.NewDesc("loadstone_out_lost_total",
-		"Samples and annotations of live runs that another system has refused (refused), for which there was no room "+
-			"(queue_full), and that were left at the end of the server (shutdown).",
+		"Samples and annotations of live runs that another system has refused (refused) or not taken for as long as was "+
+			"tried (given_up), for which there was no room (queue_full), and that were left at the end of the server "+
+			"(shutdown).",
 		[]string{"destination", "reason"}, nil)
 	outRetriesDesc = prometheus.NewDesc("loadstone_out_retries_total",
 		"Deliveries to another system that did not arrive and were made again.", []string{"destination"}, nil)

@@ -180,6 +180,11 @@ func (f *flow) settled(points []Point, now time.Time, all bool) []Point {
 	if !f.any {
 		return points
 	}
+	// A counter has a sample of each second, also while nothing ends,
+	// until nothing is heard of the run any more.
+	if !all {
+		f.high = max(f.high, int32((f.heard.UnixMilli()-f.baseMs)/1000)-1)
+	}
 	if f.high-f.next > mostFlat {
 		f.skip(f.high - mostFlat)
 	}

@@ -109,9 +109,34 @@ func TestASecondIsSentOnceItHasSettled(t *testing.T) {
 		f.Ended("r-1")
 		put(second(base, 4, 1))
 		time.Sleep(4 * time.Second)
-		want("at the end", "loadstone_operations_total", "[0:0 1:11 2:111 3:111 4:116 5:117 6:S]")
+		want("at the end", "loadstone_operations_total", "[0:0 1:11 2:111 3:111 4:116 5:117 6:117 7:S]")
 		if err := f.PutLive(t.Context(), second(base, 5, 1)); !errors.Is(err, store.ErrFenced) {
 			t.Errorf("a run that has ended is written: %v", err)
+		}
+	})
+}
+
+// TestARunThatStandsStillHasAFlatCounter: as long as its run workers are heard of, it has a sample of each second.
+func TestARunThatStandsStillHasAFlatCounter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, base := &sink{}, time.Now()
+		f := outflow.Start(s)
+		defer f.Close()
+		begin(t, f, base, 3)
+		put := func(l rollup.Live) {
+			if err := f.PutLive(t.Context(), l); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second)
+		put(second(base, 0, 7))
+		for range 3 {
+			time.Sleep(time.Second)
+			put(rollup.Live{RunID: "r-1", Epoch: 3, Seconds: rollup.New(base)})
+		}
+		time.Sleep(20 * time.Second) // of silence
+		if got := fmt.Sprint(s.of(base, "loadstone_operations_total")); got != "[0:0 1:7 2:7 3:7 4:7]" {
+			t.Error(got)
 		}
 	})
 }

@@ -16,6 +16,7 @@ import (
 const (
 	LostQueueFull = "queue_full" // the oldest gives way
 	LostRefused   = "refused"    // the other side does not want it
+	LostGivenUp   = "given_up"   // it has not arrived for as long as was tried
 	LostEnd       = "shutdown"
 )
 
@@ -85,7 +86,7 @@ const complainEvery = time.Minute
 // Open begins to deliver.
 func Open[T Thing](to string, l Limits, send Send[T], log zerolog.Logger) *Queue[T] {
 	q := &Queue[T]{to: to, limits: l, send: send, log: log, ended: make(chan struct{}), wake: make(chan struct{}, 1)}
-	q.counts.Lost = map[string]int64{LostQueueFull: 0, LostRefused: 0, LostEnd: 0}
+	q.counts.Lost = map[string]int64{LostQueueFull: 0, LostRefused: 0, LostGivenUp: 0, LostEnd: 0}
 	q.sending, q.cut = context.WithCancel(context.Background())
 	go q.work()
 	return q
@@ -212,6 +213,7 @@ func (q *Queue[T]) deliver(things []T) {
 			break
 		}
 		if q.limits.Patience > 0 && time.Since(begun) > q.limits.Patience {
+			why = LostGivenUp
 			break
 		}
 		q.failed(out.Err)
@@ -235,6 +237,7 @@ func (q *Queue[T]) deliver(things []T) {
 	}
 	q.counts.Sent += int64(taken)
 	if lost := len(things) - taken; lost > 0 {
+		q.failing = q.failing || why != LostEnd
 		q.lose(why, lost, out.Err)
 		return
 	}

@@ -125,6 +125,32 @@ func TestAnEndDoesNotWait(t *testing.T) {
 	})
 }
 
+// TestWhatIsRefusedFails: a delivery that another side does not want, or does not take for long, is told by its reason,
+// and deliveries fail until one arrives.
+func TestWhatIsRefusedFails(t *testing.T) {
+	for why, again := range map[string]bool{deliver.LostRefused: false, deliver.LostGivenUp: true} {
+		synctest.Test(t, func(t *testing.T) {
+			q := deliver.Open("there", deliver.Limits{Most: 10, Bytes: 1000, AtOnce: 1, First: time.Second,
+				Longest: time.Second, Patience: time.Minute}, func(_ context.Context, things []thing, _ int) deliver.Outcome {
+				if things[0] == 2 {
+					return deliver.Outcome{}
+				}
+				return deliver.Outcome{Again: again, Err: errors.New("no")}
+			}, zerolog.Nop())
+			q.Put(1)
+			time.Sleep(2 * time.Minute)
+			if c := q.Counts(); !c.Failing || c.Lost[why] != 1 {
+				t.Errorf("%s: %+v", why, c)
+			}
+			q.Put(2)
+			q.Close(t.Context())
+			if c := q.Counts(); c.Failing || c.Sent != 1 {
+				t.Errorf("%s: %+v", why, c)
+			}
+		})
+	}
+}
+
 func TestEndpointsThatAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		e    deliver.Endpoint
@@ -168,7 +194,7 @@ func TestWhatIsSentAndWhatIsNotSaid(t *testing.T) {
 	}))
 	defer s.Close()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	at := strings.Replace(s.URL, "https://", "https://me:pass-word@", 1) + "/push?key=qu-ery"
+	at := strings.Replace(s.URL, "https://", "https://me:pass-word@", 1) + "/push/to-ken?key=qu-ery"
 	c, err := deliver.NewClient(deliver.Endpoint{URL: at, CA: ca, Headers: map[string]string{"X-Scope-OrgID": "team"}})
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +214,7 @@ func TestWhatIsSentAndWhatIsNotSaid(t *testing.T) {
 		t.Errorf("a redirect is followed, or tried again: %+v", a)
 	}
 	if text := c.To() + a.Err().Error() + a.Text; strings.Contains(text, "pass-word") ||
-		strings.Contains(text, "qu-ery") ||
+		strings.Contains(text, "qu-ery") || strings.Contains(text, "to-ken") ||
 		len(a.Text) > 300 {
 		t.Errorf("says %s", text)
 	}

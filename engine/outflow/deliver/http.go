@@ -100,7 +100,7 @@ func NewClient(e Endpoint) (*Client, error) {
 	if e.Agent != "" {
 		c.headers.Set("User-Agent", e.Agent)
 	}
-	c.to = at.Scheme + "://" + at.Host + at.EscapedPath()
+	c.to = at.Scheme + "://" + at.Host // the path may hold a token
 	c.hide = hider(secrets)
 	security := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(e.CA) > 0 {
