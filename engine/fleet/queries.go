@@ -156,8 +156,10 @@ func ofQuery(k workcoord.Key) bool { return k.Leaf != "" }
 
 // cancel ends a work on a node. It needs mu.
 func (f *Fleet) cancel(node string, k workcoord.Key) {
-	if len(f.cancelled) < mostCancelled {
-		f.cancelled[workOn(node, k)] = time.Now()
+	w := workOn(node, k)
+	// Cancelled twice it has gone on since the first time.
+	if _, known := f.cancelled[w]; !known && len(f.cancelled) < mostCancelled {
+		f.cancelled[w] = time.Now()
 	}
 	f.tell(node, control.CancelWork{WorkKey: workKey(k)})
 }
@@ -187,9 +189,9 @@ func (n *node) heardQuery(ctx context.Context, session string, end control.Serve
 	case control.WorkReady:
 		k, _ := control.WorkKeyOf(m.Artifact)
 		key, sum := coordKey(k), m.Artifact.SHA256
-		n.from.announce(m.WorkID)
 		f.mu.Lock()
 		if q := f.queries[k.QueryID]; q != nil {
+			n.from.announce(m.WorkID) // what is of a query that is over nobody acknowledges
 			if q.ready[key] == nil {
 				q.ready[key] = map[string]Part{}
 			}

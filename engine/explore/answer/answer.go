@@ -67,8 +67,13 @@ type Answers struct {
 	held int
 }
 
-// New returns answers without work.
+// New returns answers without work. What works of an earlier process came to nobody wants.
 func New(o Options) *Answers {
+	if left, err := filepath.Glob(filepath.Join(o.Disk.Dir(), leafPrefix+"*")); err == nil {
+		for _, path := range left {
+			_ = os.Remove(path)
+		}
+	}
 	return &Answers{o: o, made: map[string]string{}, keys: map[string]string{}}
 }
 
@@ -123,6 +128,8 @@ type Session struct {
 
 	mu    sync.Mutex
 	works map[control.WorkKey]*work
+	// ending are works that were cancelled, and have not ended, by how often.
+	ending map[control.WorkKey]int
 }
 
 // work is one work of a session, until the server has what it came to.
@@ -135,7 +142,7 @@ type work struct {
 
 // Serve implements worker.Queries. say gives its server a message, and never waits.
 func (a *Answers) Serve(say func(control.FromNode)) worker.QuerySession {
-	s := &Session{a: a, say: say, works: map[control.WorkKey]*work{}}
+	s := &Session{a: a, say: say, works: map[control.WorkKey]*work{}, ending: map[control.WorkKey]int{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if a.o.Cache != nil {
 		a.o.Cache.join(s)
@@ -169,7 +176,7 @@ func (s *Session) Hear(m control.ToNode) bool {
 	case control.AssignWork:
 		s.begin(m)
 	case control.CancelWork:
-		s.end(m.WorkKey)
+		s.cancelled(m.WorkKey)
 	case control.ArtifactAck:
 		k := control.WorkKey{QueryID: m.RunID, LeafID: m.WorkerID, WorkID: strings.TrimSuffix(m.Name, ".parquet")}
 		w := s.take(k)
@@ -190,7 +197,21 @@ func (s *Session) take(k control.WorkKey) *work {
 	defer s.mu.Unlock()
 	w := s.works[k]
 	delete(s.works, k)
+	if w != nil && !w.done {
+		s.ending[k]++
+	}
 	return w
+}
+
+// cancelled answers that a work is cancelled, also of one that is not there (any more).
+func (s *Session) cancelled(k control.WorkKey) {
+	s.end(k)
+	s.mu.Lock()
+	ends := s.ending[k] > 0
+	s.mu.Unlock()
+	if !ends {
+		s.say(control.WorkFailed{WorkKey: k, Cancelled: true, Reason: "cancelled"})
+	} // else whoever carries it out says so when it has ended
 }
 
 // end ends a work that nobody waits for any more.
@@ -206,8 +227,7 @@ func (s *Session) end(k control.WorkKey) {
 	if finished {
 		s.a.drop(w)
 		s.a.hold(-1)
-		s.say(control.WorkFailed{WorkKey: k, Cancelled: true, Reason: "cancelled"})
-	} // else whoever carries it out says so when it has ended
+	}
 }
 
 // drop deletes what a work came to.
@@ -287,6 +307,8 @@ func (s *Session) carryOut(ctx context.Context, w *work, m control.AssignWork, b
 	s.mu.Lock()
 	if s.works[m.WorkKey] == w {
 		delete(s.works, m.WorkKey)
+	} else if s.ending[m.WorkKey]--; s.ending[m.WorkKey] <= 0 {
+		delete(s.ending, m.WorkKey)
 	}
 	s.mu.Unlock()
 	s.a.hold(-1)

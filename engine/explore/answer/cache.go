@@ -73,7 +73,7 @@ func (c *Cache) leave(s *Session) {
 	c.sessions = slices.DeleteFunc(c.sessions, func(o *Session) bool { return o == s })
 }
 
-// find takes in what an earlier process has left: its segments; what its works came to nobody wants.
+// find takes in the segments that an earlier process has left.
 func (c *Cache) find() {
 	entries, err := os.ReadDir(c.disk.Dir())
 	if err != nil {
@@ -89,7 +89,7 @@ func (c *Cache) find() {
 			c.mu.Lock()
 			c.known[strings.TrimSuffix(strings.TrimPrefix(name, segmentPrefix), suffix)] = info.Size()
 			c.mu.Unlock()
-		case strings.HasPrefix(name, segmentPrefix), strings.HasPrefix(name, leafPrefix):
+		case strings.HasPrefix(name, segmentPrefix):
 			_ = os.Remove(filepath.Join(c.disk.Dir(), name))
 		}
 	}
