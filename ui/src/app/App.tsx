@@ -7,6 +7,7 @@ import { useReach } from '../api/reach';
 import { timeOfDay } from '../design/format';
 import { Icon } from '../design/icons';
 import { Empty, Failed, SkeletonRows } from '../design/States';
+import { Crash } from './Crash';
 import { Home } from './Home';
 import { Rail } from './Rail';
 import { Shortcuts } from './Shortcuts';
@@ -90,80 +91,82 @@ function Signed() {
       <Rail user={me.data} />
       <main className="main" id="main">
         <SilentServer />
-        <Suspense
-          fallback={
-            <div className="page">
-              <SkeletonRows rows={10} />
-            </div>
-          }
-        >
-          <Switch>
-            <Route path="/">
-              <Home />
-            </Route>
-            <Route path="/templates">
-              <TemplatesPage />
-            </Route>
-            <Route path="/templates/new">
-              <TemplateEditor id={null} />
-            </Route>
-            <Route path="/templates/:id">{(p) => <TemplateEditor key={p.id} id={p.id} />}</Route>
-            <Route path="/runs/:id">{(p) => <RunPage key={p.id} id={p.id} />}</Route>
-            <Route path="/runs">
-              <Redirect to="/history" replace />
-            </Route>
-            <Route path="/history">
-              <HistoryPage />
-            </Route>
-            <Route path="/compare">
-              <ComparePage />
-            </Route>
-            <Route path="/matrix/:id">{(p) => <MatrixPage key={p.id} id={p.id} />}</Route>
-            <Route path="/connections">
-              <ConnectionsPage />
-            </Route>
-            <Route path="/nodes">
-              <NodesPage />
-            </Route>
-            <Route path="/tables">
-              <TablesPage />
-            </Route>
-            <Route path="/tables/new">
-              <TableEditor name={null} />
-            </Route>
-            <Route path="/table/:name">{(p) => <TablePage key={p.name} name={pathPart(2)} />}</Route>
-            <Route path="/table/:name/edit">{(p) => <TableEditor key={p.name} name={pathPart(2)} />}</Route>
-            <Route path="/query">
-              <ConsolePage />
-            </Route>
-            <Route path="/explore">
-              <ExplorePage />
-            </Route>
-            <Route path="/plugins">
-              <PluginsPage />
-            </Route>
-            <Route path="/settings">
-              <Settings />
-            </Route>
-            <Route>
+        <Crash at={path}>
+          <Suspense
+            fallback={
               <div className="page">
-                <div className="panel">
-                  <Empty
-                    icon="search"
-                    title="There is no such page"
-                    actions={
-                      <Link href="/" className="btn">
-                        Go home
-                      </Link>
-                    }
-                  >
-                    The address <code>{path}</code> leads nowhere. Perhaps it was deleted, or mistyped.
-                  </Empty>
-                </div>
+                <SkeletonRows rows={10} />
               </div>
-            </Route>
-          </Switch>
-        </Suspense>
+            }
+          >
+            <Switch>
+              <Route path="/">
+                <Home />
+              </Route>
+              <Route path="/templates">
+                <TemplatesPage />
+              </Route>
+              <Route path="/templates/new">
+                <TemplateEditor id={null} />
+              </Route>
+              <Route path="/templates/:id">{(p) => <TemplateEditor key={p.id} id={p.id} />}</Route>
+              <Route path="/runs/:id">{(p) => <RunPage key={p.id} id={p.id} />}</Route>
+              <Route path="/runs">
+                <Redirect to="/history" replace />
+              </Route>
+              <Route path="/history">
+                <HistoryPage />
+              </Route>
+              <Route path="/compare">
+                <ComparePage />
+              </Route>
+              <Route path="/matrix/:id">{(p) => <MatrixPage key={p.id} id={p.id} />}</Route>
+              <Route path="/connections">
+                <ConnectionsPage />
+              </Route>
+              <Route path="/nodes">
+                <NodesPage />
+              </Route>
+              <Route path="/tables">
+                <TablesPage />
+              </Route>
+              <Route path="/tables/new">
+                <TableEditor name={null} />
+              </Route>
+              <Route path="/table/:name">{(p) => <TablePage key={p.name} name={pathPart(2)} />}</Route>
+              <Route path="/table/:name/edit">{(p) => <TableEditor key={p.name} name={pathPart(2)} />}</Route>
+              <Route path="/query">
+                <ConsolePage />
+              </Route>
+              <Route path="/explore">
+                <ExplorePage />
+              </Route>
+              <Route path="/plugins">
+                <PluginsPage />
+              </Route>
+              <Route path="/settings">
+                <Settings />
+              </Route>
+              <Route>
+                <div className="page">
+                  <div className="panel">
+                    <Empty
+                      icon="search"
+                      title="There is no such page"
+                      actions={
+                        <Link href="/" className="btn">
+                          Go home
+                        </Link>
+                      }
+                    >
+                      The address <code>{path}</code> leads nowhere. Perhaps it was deleted, or mistyped.
+                    </Empty>
+                  </div>
+                </div>
+              </Route>
+            </Switch>
+          </Suspense>
+        </Crash>
       </main>
       <Shortcuts />
     </div>

@@ -1,15 +1,34 @@
 import { Component, type ReactNode } from 'react';
+import { Failed } from '../design/States';
+import { Unloaded } from './Unloaded';
+
+interface Props {
+  children: ReactNode;
+  /** Where the page is; at another place the next one is tried. */
+  at?: string;
+}
 
 /** The last line of defence: a page that breaks says so, and can be loaded again. */
-export class Crash extends Component<{ children: ReactNode }, { error: Error | null }> {
+export class Crash extends Component<Props, { error: Error | null }> {
   override state: { error: Error | null } = { error: null };
 
   static getDerivedStateFromError(error: Error) {
     return { error };
   }
 
+  override componentDidUpdate(before: Props) {
+    if (this.state.error && before.at !== this.props.at) this.again();
+  }
+
+  private again() {
+    if (this.state.error instanceof Unloaded) this.state.error.again();
+    this.setState({ error: null });
+  }
+
   override render() {
     if (!this.state.error) return this.props.children;
+    if (this.state.error instanceof Unloaded)
+      return <Failed what="This page could not be loaded." error={this.state.error} retry={() => this.again()} />;
     return (
       <div className="state" role="alert">
         <h1>This page broke.</h1>

@@ -1,25 +1,38 @@
-import { type ComponentType, lazy } from 'react';
+import { type ComponentType, createElement, lazy } from 'react';
+import { Unloaded } from './Unloaded';
 
 const RELOADED = 'loadstone-reloaded';
 
+/** Whether the server answers: a page that is loaded again while it is away is lost with all that it shows. */
+async function answers(): Promise<boolean> {
+  try {
+    return (await fetch('/healthz', { cache: 'no-store', signal: AbortSignal.timeout(5_000) })).ok;
+  } catch {
+    return false;
+  }
+}
+
 /**
  * A page in a file of its own, loaded when it is first opened. A server that was upgraded meanwhile has files of other
- * names: the whole is loaded again then, once.
+ * names: the whole is loaded again then, once. One that is away is tried again by the user.
  */
-function page<P>(load: () => Promise<ComponentType<P>>) {
+export function page<P extends object>(load: () => Promise<ComponentType<P>>) {
   const once = async () => {
     try {
       const component = await load();
       sessionStorage.removeItem(RELOADED);
       return { default: component };
     } catch (e) {
+      if (!(await answers())) throw new Unloaded(() => (Lazy = lazy(once)), e);
       if (sessionStorage.getItem(RELOADED) === location.href) throw e;
       sessionStorage.setItem(RELOADED, location.href);
       location.reload();
       return new Promise<never>(() => {});
     }
   };
-  return Object.assign(lazy(once), { ahead: () => void load().catch(() => {}) });
+  let Lazy = lazy(once);
+  const Page = (props: P) => createElement(Lazy as ComponentType<P>, props);
+  return Object.assign(Page, { ahead: () => void load().catch(() => {}) });
 }
 
 export const ComparePage = page(() => import('../compare/ComparePage').then((m) => m.ComparePage));
