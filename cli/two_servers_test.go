@@ -277,6 +277,8 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 	_ = back.cmd.Process.Signal(syscall.SIGKILL)
 	_ = lost.cmd.Process.Signal(syscall.SIGKILL)
 	killed := time.Now()
+	<-back.done // its data directory is free only then
+	<-lost.done
 	// However long a start takes here, no lease expires meanwhile: the run of the same
 	// data directory is taken back without waiting for that, the other one is left.
 	renew := func(from time.Duration) {
