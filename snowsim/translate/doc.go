@@ -13,7 +13,7 @@
 // no statement reaches more of Postgres than the stand-in means to offer.
 //
 // What adapters, workloads, tests and the documents send is in scope, and the plain SQL of
-// a user's own templates. Out of scope are objects besides tables (views, stages, streams,
+// a user's own templates. Out of scope are objects besides tables and views (stages, streams,
 // tasks, procedures), files and COPY, Time Travel and cloning, and changes to a table that
 // has rows beyond adding and dropping columns: they are refused with 000002 and a sentence
 // that they are not simulated (plan.NotSimulated), a function that is in no list with 002140.

@@ -151,12 +151,12 @@ func (a *Account) ChangeTable(ctx context.Context, conn *pgx.Conn, changed *Tabl
 // Owned are the names and owners of all tables.
 func (a *Account) Owned(ctx context.Context) ([]Table, error) {
 	rows, err := a.Host.Postgres().Query(ctx,
-		"SELECT owner, database_name, schema_name, table_name FROM snowsim.tables")
+		"SELECT owner, kind, database_name, schema_name, table_name FROM snowsim.tables")
 	if err != nil {
 		return nil, fmt.Errorf("reading who owns the tables: %w", err)
 	}
 	tables, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (t Table, err error) {
-		return t, row.Scan(&t.Owner, &t.Name.Database, &t.Name.Schema, &t.Name.Object)
+		return t, row.Scan(&t.Owner, &t.Kind, &t.Name.Database, &t.Name.Schema, &t.Name.Object)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading who owns the tables: %w", err)

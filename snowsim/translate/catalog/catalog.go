@@ -22,25 +22,29 @@ type Table struct {
 	Meta
 }
 
+// View is the kind of a view.
+const View = "view"
+
 // Meta is what is kept in a table's Postgres comment.
 type Meta struct {
-	Database    string       `json:"database"`
-	Schema      string       `json:"schema"`
-	Table       string       `json:"table"`
-	Kind        string       `json:"kind"` // standard, hybrid, interactive
-	Temporary   string       `json:"temporary,omitempty"`
-	Comment     string       `json:"comment"`
-	Owner       string       `json:"owner"`
-	ClusterBy   string       `json:"cluster_by,omitempty"` // as written
-	ClusterKeys []string     `json:"cluster_keys,omitempty"`
-	TargetLag   string       `json:"target_lag,omitempty"`
-	Warehouse   string       `json:"warehouse,omitempty"`
-	Searched    bool         `json:"searched,omitempty"` // search optimization was added
-	Query       string       `json:"query,omitempty"`    // what an interactive table with a lag is refreshed by
-	CreatedOn   time.Time    `json:"created_on"`
-	Columns     []ColumnMeta `json:"columns"`
-	Keys        []KeyMeta    `json:"keys,omitempty"`
-	Indexes     []IndexMeta  `json:"indexes,omitempty"`
+	Database    string   `json:"database"`
+	Schema      string   `json:"schema"`
+	Table       string   `json:"table"`
+	Kind        string   `json:"kind"` // standard, hybrid, interactive, view
+	Temporary   string   `json:"temporary,omitempty"`
+	Comment     string   `json:"comment"`
+	Owner       string   `json:"owner"`
+	ClusterBy   string   `json:"cluster_by,omitempty"` // as written
+	ClusterKeys []string `json:"cluster_keys,omitempty"`
+	TargetLag   string   `json:"target_lag,omitempty"`
+	Warehouse   string   `json:"warehouse,omitempty"`
+	Searched    bool     `json:"searched,omitempty"` // search optimization was added
+	// Query is that of a view, and what an interactive table with a lag is refreshed by.
+	Query     string       `json:"query,omitempty"`
+	CreatedOn time.Time    `json:"created_on"`
+	Columns   []ColumnMeta `json:"columns"`
+	Keys      []KeyMeta    `json:"keys,omitempty"`
+	Indexes   []IndexMeta  `json:"indexes,omitempty"`
 }
 
 // ColumnMeta is a column as Snowflake declares it.
@@ -205,7 +209,7 @@ func (c *Tables) HasSchema(ctx context.Context, database, schema string) (bool, 
 func readTable(ctx context.Context, q querier, n Name) (*Table, error) {
 	var comment string
 	err := q.QueryRow(ctx, `SELECT obj_description(c.oid, 'pg_class') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind = 'r' AND obj_description(c.oid, 'pg_class') IS NOT NULL`,
+		WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind IN ('r', 'v') AND obj_description(c.oid, 'pg_class') IS NOT NULL`,
 		SchemaName(n.Database, n.Schema), Short(n.Object)).Scan(&comment)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
@@ -237,7 +241,11 @@ func WriteTable(ctx context.Context, conn *pgx.Conn, t *Table) error {
 	if err != nil {
 		return fmt.Errorf("writing a catalog entry: %w", err)
 	}
-	if _, err := conn.Exec(ctx, "COMMENT ON TABLE "+t.Name.Postgres()+" IS "+Literal(string(entry))); err != nil {
+	of := "TABLE "
+	if t.Kind == View {
+		of = "VIEW "
+	}
+	if _, err := conn.Exec(ctx, "COMMENT ON "+of+t.Name.Postgres()+" IS "+Literal(string(entry))); err != nil {
 		return fmt.Errorf("writing a catalog entry: %w", err)
 	}
 	return nil

@@ -44,6 +44,7 @@ func ParseDenied(text string) (Denied, error) {
 // privilegesOf are what ALL stands for.
 var privilegesOf = map[string][]string{
 	"TABLE":     {"SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES"},
+	"VIEW":      {"SELECT", "REFERENCES"},
 	"WAREHOUSE": {"USAGE", "MONITOR", "OPERATE", "MODIFY", "MANAGE ATTACHED TABLES"},
 	"SCHEMA": {"USAGE", "MONITOR", "MODIFY", "CREATE TABLE", "CREATE HYBRID TABLE", "CREATE INTERACTIVE TABLE",
 		"CREATE VIEW", "ADD SEARCH OPTIMIZATION"},

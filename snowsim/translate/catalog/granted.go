@@ -84,8 +84,8 @@ func (g *grants) To(role string, hierarchy bool, tables []Table) []ShownGrant {
 	}
 	for _, t := range tables {
 		if of(t.Owner) {
-			rows = append(rows, ShownGrant{"OWNERSHIP", "TABLE", FullName(t.Name.Database, t.Name.Schema, t.Name.Object),
-				t.Owner})
+			o := TableObject(&t)
+			rows = append(rows, ShownGrant{"OWNERSHIP", o.Kind, o.Name, t.Owner})
 		}
 	}
 	return compact(rows)

@@ -154,10 +154,13 @@ type Object struct {
 	Owner      string
 }
 
-// TableObject is a table as privileges are granted on it.
+// TableObject is a table or view as privileges are granted on it.
 func TableObject(t *Table) Object {
-	n := t.Name
-	return Object{Kind: "TABLE", Name: FullName(n.Database, n.Schema, n.Object), Short: n.Object, Owner: t.Owner,
+	n, kind := t.Name, "TABLE"
+	if t.Kind == View {
+		kind = "VIEW"
+	}
+	return Object{Kind: kind, Name: FullName(n.Database, n.Schema, n.Object), Short: n.Object, Owner: t.Owner,
 		containers: []string{FullName(n.Database, n.Schema) + ".*", FullName(n.Database) + ".*"}}
 }
 

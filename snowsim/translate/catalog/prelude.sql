@@ -239,7 +239,7 @@ CREATE OR REPLACE VIEW snowsim.tables AS
     e ->> 'warehouse' AS warehouse, (e ->> 'created_on')::timestamptz AS created_on, e AS entry
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace CROSS JOIN LATERAL (SELECT obj_description(c.oid, 'pg_class')) AS d(text)
     CROSS JOIN LATERAL (SELECT CASE WHEN d.text LIKE '{"database"%' THEN d.text::jsonb END) AS j(e)
-  WHERE c.relkind = 'r' AND n.nspname LIKE '%.%' AND e IS NOT NULL;
+  WHERE c.relkind IN ('r', 'v') AND n.nspname LIKE '%.%' AND e IS NOT NULL;
 CREATE OR REPLACE VIEW snowsim.columns AS
   SELECT t.database_name, t.schema_name, t.table_name, t.owner, t.created_on, c.ordinal_position::int AS ordinal_position, c.e ->> 'name' AS column_name, c.e ->> 'type' AS type,
     (c.e ->> 'precision')::int AS precision, (c.e ->> 'scale')::int AS scale, (c.e ->> 'length')::int AS length, (c.e ->> 'nullable')::boolean AS nullable,
@@ -278,12 +278,15 @@ CREATE OR REPLACE VIEW snowsim."INFORMATION_SCHEMA.SCHEMATA" AS
     created_on AS "CREATED", created_on AS "LAST_ALTERED", nullif(comment, '') AS "COMMENT", database AS "TABLE_CATALOG" FROM snowsim.schemas;
 CREATE OR REPLACE VIEW snowsim."INFORMATION_SCHEMA.TABLES" AS
   SELECT database_name AS "TABLE_CATALOG", schema_name AS "TABLE_SCHEMA", table_name AS "TABLE_NAME", owner AS "TABLE_OWNER",
-    CASE temporary WHEN 'TEMPORARY' THEN 'LOCAL TEMPORARY' ELSE 'BASE TABLE' END AS "TABLE_TYPE", CASE WHEN temporary = 'TRANSIENT' THEN 'YES' ELSE 'NO' END AS "IS_TRANSIENT",
+    CASE WHEN kind = 'view' THEN 'VIEW' WHEN temporary = 'TEMPORARY' THEN 'LOCAL TEMPORARY' ELSE 'BASE TABLE' END AS "TABLE_TYPE", CASE WHEN temporary = 'TRANSIENT' THEN 'YES' ELSE 'NO' END AS "IS_TRANSIENT",
     nullif(cluster_by, '') AS "CLUSTERING_KEY", snowsim.row_count(oid)::numeric(38,0) AS "ROW_COUNT", pg_total_relation_size(oid)::numeric(38,0) AS "BYTES", 1::numeric(9,0) AS "RETENTION_TIME",
     'YES'::text AS "IS_INSERTABLE_INTO", 'YES'::text AS "IS_TYPED", created_on AS "CREATED", created_on AS "LAST_ALTERED", created_on AS "LAST_DDL", owner AS "LAST_DDL_BY",
     CASE WHEN cluster_by = '' THEN 'NO' ELSE 'YES' END AS "AUTO_CLUSTERING_ON", nullif(comment, '') AS "COMMENT", CASE WHEN temporary = 'TEMPORARY' THEN 'YES' ELSE 'NO' END AS "IS_TEMPORARY",
     'NO'::text AS "IS_ICEBERG", 'NO'::text AS "IS_DYNAMIC", 'NO'::text AS "IS_IMMUTABLE", CASE WHEN kind = 'hybrid' THEN 'YES' ELSE 'NO' END AS "IS_HYBRID",
     CASE WHEN kind = 'interactive' THEN 'YES' ELSE 'NO' END AS "IS_INTERACTIVE" FROM snowsim.tables;
+CREATE OR REPLACE VIEW snowsim."INFORMATION_SCHEMA.VIEWS" AS
+  SELECT database_name AS "TABLE_CATALOG", schema_name AS "TABLE_SCHEMA", table_name AS "TABLE_NAME", owner AS "TABLE_OWNER", entry ->> 'query' AS "VIEW_DEFINITION", 'NONE'::text AS "CHECK_OPTION",
+    'NO'::text AS "IS_UPDATABLE", 'NO'::text AS "INSERTABLE_INTO", 'NO'::text AS "IS_SECURE", created_on AS "CREATED", created_on AS "LAST_ALTERED", nullif(comment, '') AS "COMMENT" FROM snowsim.tables WHERE kind = 'view';
 CREATE OR REPLACE VIEW snowsim."INFORMATION_SCHEMA.HYBRID_TABLES" AS
   SELECT database_name AS "CATALOG", schema_name AS "SCHEMA", table_name AS "NAME", owner AS "OWNER", snowsim.row_count(oid)::numeric(38,0) AS "ROW_COUNT",
     pg_total_relation_size(oid)::numeric(38,0) AS "BYTES", 1::numeric(9,0) AS "RETENTION_TIME", created_on AS "CREATED", created_on AS "LAST_ALTERED", nullif(comment, '') AS "COMMENT",

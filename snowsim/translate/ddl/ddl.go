@@ -32,6 +32,8 @@ func (p *definer) create() *plan.Plan {
 		return p.createRole()
 	case p.Accept("INDEX"):
 		return p.createIndex()
+	case p.Accept("VIEW"):
+		return p.createView(replace)
 	}
 	d := &tableDDL{replace: replace}
 	d.Kind = warehouse.Standard.String()
@@ -115,6 +117,9 @@ func (p *definer) createTable(d *tableDDL) *plan.Plan {
 	}
 	if existing != nil {
 		p.checkReplaced(existing, d)
+	}
+	if existing != nil && d.replace && existing.Kind == catalog.View {
+		p.Fail(alreadyAs(n, "VIEW"))
 	}
 	if existing != nil && !d.replace {
 		if d.ifNotExists {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/snowsim/plan"
 	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
+	"github.com/loadstone-db/loadstone/snowsim/translate/expression"
 	"github.com/loadstone-db/loadstone/snowsim/translate/syntax"
 )
 
@@ -110,7 +111,7 @@ func (p *definer) schemaOptions() (comment string) {
 func (p *definer) drop() *plan.Plan {
 	p.Expect("DROP")
 	_ = p.Accept("HYBRID") || p.Accept("INTERACTIVE")
-	if !p.IsAny("TABLE", "DATABASE", "SCHEMA", "WAREHOUSE", "ROLE", "INDEX") {
+	if !p.IsAny("TABLE", "VIEW", "DATABASE", "SCHEMA", "WAREHOUSE", "ROLE", "INDEX") {
 		p.Fail(plan.NotSimulated("DROP %s", p.Peek().Text))
 	}
 	kind := p.Next().Text
@@ -160,12 +161,14 @@ func (p *definer) drop() *plan.Plan {
 	} else if t == nil && ifExists {
 		return gone(n.Object)
 	} else if t == nil {
-		p.Fail(plan.DoesNotExist("Table", n.String()))
+		p.Fail(plan.DoesNotExist(kind[:1]+strings.ToLower(kind[1:]), n.String()))
+	} else if found := catalog.TableObject(t).Kind; found != kind {
+		p.Fail(expression.OfKind(found, kind))
 	} else if !p.MayTable("OWNERSHIP", t) {
-		p.Fail(catalog.Insufficient("table", catalog.Display(n.Object)))
+		p.Fail(catalog.Insufficient(strings.ToLower(kind), catalog.Display(n.Object)))
 	}
 	made := p.DDL(n.Object+" successfully dropped.", func(ctx context.Context, conn *pgx.Conn) error {
-		if err := catalog.ExecAll(ctx, conn, "DROP TABLE "+n.Postgres()+" CASCADE"); err != nil {
+		if err := catalog.ExecAll(ctx, conn, "DROP "+kind+" "+n.Postgres()+" CASCADE"); err != nil {
 			return err
 		}
 		p.Account.Tables.Forget(n)

@@ -70,7 +70,13 @@ func (p *Parser) Unseen(database, schema, object string) string {
 	return "(" + database + ", " + schema + ", " + object + ") NOT IN (" + strings.Join(hidden, ", ") + ")"
 }
 
-// Resolve finds a table, notes that the statement uses it, and checks the privilege.
+// OfKind refuses a statement for one kind of object that names another.
+func OfKind(found, wanted string) error {
+	return plan.CompilationError("002203", "02000", "Object found is of type '%s', not specified type '%s'.", found,
+		wanted)
+}
+
+// Resolve finds a table or view, notes that the statement uses it, and checks the privilege.
 func (p *Parser) Resolve(n catalog.Name, privilege string) *catalog.Table {
 	t, err := p.Account.Tables.Table(p.Context, n)
 	if err != nil {
@@ -79,8 +85,11 @@ func (p *Parser) Resolve(n catalog.Name, privilege string) *catalog.Table {
 	if t == nil || !p.MayTable("", t) {
 		p.Fail(plan.DoesNotExist("Object", catalog.Display(n.Object)))
 	}
+	if t.Kind == catalog.View && privilege != "" && privilege != "SELECT" {
+		p.Fail(OfKind("VIEW", "TABLE"))
+	}
 	if !p.MayTable(privilege, t) {
-		p.Fail(catalog.Insufficient("table", catalog.Display(n.Object)))
+		p.Fail(catalog.Insufficient(strings.ToLower(catalog.TableObject(t).Kind), catalog.Display(n.Object)))
 	}
 	p.Tables = append(p.Tables, t)
 	return t

@@ -31,12 +31,14 @@ var listings = map[string]struct{ sql, order string }{
 		CASE WHEN cluster_by = '' THEN 'OFF' ELSE 'ON' END AS automatic_clustering, 'OFF'::text AS change_tracking, CASE WHEN entry ->> 'searched' = 'true' THEN 'ON' ELSE 'OFF' END AS search_optimization, NULL::text AS search_optimization_progress,
 		NULL::text AS search_optimization_bytes, 'N'::text AS is_external, 'N'::text AS enable_schema_evolution, 'ROLE'::text AS owner_role_type, 'N'::text AS is_event, NULL::text AS budget,
 		CASE WHEN kind = 'hybrid' THEN 'Y' ELSE 'N' END AS is_hybrid, 'N'::text AS is_iceberg, 'N'::text AS is_dynamic, 'N'::text AS is_immutable,
-		CASE WHEN kind = 'interactive' THEN 'Y' ELSE 'N' END AS is_interactive FROM snowsim.tables`, "name"},
+		CASE WHEN kind = 'interactive' THEN 'Y' ELSE 'N' END AS is_interactive FROM snowsim.tables WHERE kind <> 'view'`, "name"},
+	"VIEWS": {`SELECT created_on, table_name AS name, ''::text AS reserved, database_name, schema_name, owner, comment, 'CREATE VIEW ' || table_name || ' AS ' || (entry ->> 'query') AS text,
+		'false'::text AS is_secure, 'false'::text AS is_materialized, 'ROLE'::text AS owner_role_type, 'OFF'::text AS change_tracking FROM snowsim.tables WHERE kind = 'view'`, "name"},
 	"HYBRID TABLES": {`SELECT created_on, table_name AS name, database_name, schema_name, owner, snowsim.row_count(oid)::numeric(38,0) AS rows, pg_total_relation_size(oid)::numeric(38,0) AS bytes,
 		comment, 'ROLE'::text AS owner_role_type FROM snowsim.tables WHERE kind = 'hybrid'`, "name"},
 	"INTERACTIVE TABLES": {`SELECT created_on, table_name AS name, database_name, schema_name, cluster_by, snowsim.row_count(oid)::numeric(38,0) AS rows, pg_total_relation_size(oid)::numeric(38,0) AS bytes,
 		owner, coalesce(target_lag, '') AS target_lag, coalesce(warehouse, '') AS warehouse, comment, 'ROLE'::text AS owner_role_type FROM snowsim.tables WHERE kind = 'interactive'`, "name"},
-	"OBJECTS": {`SELECT created_on, table_name AS name, database_name, schema_name, CASE WHEN temporary = '' THEN 'TABLE' ELSE temporary END AS kind, comment, cluster_by,
+	"OBJECTS": {`SELECT created_on, table_name AS name, database_name, schema_name, CASE WHEN kind = 'view' THEN 'VIEW' WHEN temporary = '' THEN 'TABLE' ELSE temporary END AS kind, comment, cluster_by,
 		snowsim.row_count(oid)::numeric(38,0) AS rows, pg_total_relation_size(oid)::numeric(38,0) AS bytes, owner, '1'::text AS retention_time, 'ROLE'::text AS owner_role_type,
 		CASE WHEN kind = 'hybrid' THEN 'Y' ELSE 'N' END AS is_hybrid, 'N'::text AS is_dynamic FROM snowsim.tables`, "name"},
 	"COLUMNS": {`SELECT table_name, schema_name, column_name, snowsim.type_json(type, precision, scale, length, nullable::text) AS data_type, CASE WHEN nullable THEN 'true' ELSE 'NOT_NULL' END AS "null?",
@@ -77,13 +79,13 @@ func (p *inquirer) show() *plan.Plan {
 		return p.showRoles()
 	case p.Accept("GRANTS"):
 		return p.showGrants()
-	case p.Accept("VARIABLES"), p.Accept("TRANSACTIONS"), p.Accept("LOCKS"), p.Accept("VIEWS"), p.Accept("STAGES"),
+	case p.Accept("VARIABLES"), p.Accept("TRANSACTIONS"), p.Accept("LOCKS"), p.Accept("STAGES"),
 		p.Accept("SEQUENCES"):
 		p.Skip()
 		return p.Shown(&plan.Result{Columns: []plan.Column{plan.TimestampLTZ("created_on"), plan.Text("name")}})
 	}
-	for _, k := range []string{"HYBRID TABLES", "INTERACTIVE TABLES", "TABLES", "OBJECTS", "COLUMNS", "PRIMARY KEYS",
-		"UNIQUE KEYS", "IMPORTED KEYS", "INDEXES", "DATABASES", "SCHEMAS"} {
+	for _, k := range []string{"HYBRID TABLES", "INTERACTIVE TABLES", "TABLES", "VIEWS", "OBJECTS", "COLUMNS",
+		"PRIMARY KEYS", "UNIQUE KEYS", "IMPORTED KEYS", "INDEXES", "DATABASES", "SCHEMAS"} {
 		if p.Accept(strings.Fields(k)...) {
 			kind = k
 			break
@@ -192,7 +194,7 @@ func (p *inquirer) listing(kind string, s showScope) string {
 		where = append(where, "starts_with("+column+", "+catalog.Literal(s.startsWith)+")")
 	}
 	switch kind {
-	case "TABLES", "HYBRID TABLES", "INTERACTIVE TABLES", "OBJECTS":
+	case "TABLES", "VIEWS", "HYBRID TABLES", "INTERACTIVE TABLES", "OBJECTS":
 		if unseen := p.Unseen("database_name", "schema_name", "name"); unseen != "" {
 			where = append(where, unseen)
 		}
@@ -395,7 +397,7 @@ func (p *inquirer) showParameters() *plan.Plan {
 	return p.Shown(r)
 }
 
-// describeStatement reads DESCRIBE TABLE t.
+// describeStatement reads DESCRIBE TABLE t, and of a view.
 func (p *inquirer) describeStatement() *plan.Plan {
 	p.Next()
 	p.Volatile = true
@@ -412,7 +414,9 @@ func (p *inquirer) describeStatement() *plan.Plan {
 		return made
 	}
 	_ = p.Accept("HYBRID") || p.Accept("INTERACTIVE")
-	p.Expect("TABLE")
+	if !p.Accept("VIEW") {
+		p.Expect("TABLE")
+	}
 	t := p.Resolve(p.Name(), "")
 	if p.Accept("TYPE") {
 		p.ExpectSymbol("=")

@@ -507,6 +507,12 @@ func (p *Reader) tableReference() string {
 	}
 	p.addSource(source{alias: alias, table: t})
 	sql := t.Name.Postgres()
+	if t.Kind == catalog.View {
+		if sampled != (sampling{}) {
+			p.Fail(plan.NotSimulated("SAMPLE of a view"))
+		}
+		sql, named = p.view(t), true
+	}
 	if sampled.subquery != "" {
 		sql, named = sampled.subquery, true
 	}
@@ -570,6 +576,7 @@ type Reader struct {
 	*expression.Parser
 	query  *scope   // the SELECT being read
 	common []string // the common table expressions in reach
+	views  int      // how many views the statement is within
 }
 
 // NewReader returns a reader of a statement, which reads the subqueries of its expressions too.

@@ -14,7 +14,7 @@ import (
 )
 
 // informationSchema are the views that a database has.
-var informationSchema = syntax.Words("DATABASES SCHEMATA TABLES HYBRID_TABLES COLUMNS TABLE_CONSTRAINTS " +
+var informationSchema = syntax.Words("DATABASES SCHEMATA TABLES VIEWS HYBRID_TABLES COLUMNS TABLE_CONSTRAINTS " +
 	"KEY_COLUMN_USAGE " +
 	"INDEXES INDEX_COLUMNS")
 
@@ -44,7 +44,7 @@ func (p *Reader) systemView(parts []string) (sql string, ok bool) {
 			catalog.Display(database)))
 	}
 	where := "\"TABLE_CATALOG\" = " + catalog.Literal(database)
-	if view := parts[n-1]; view == "TABLES" || view == "COLUMNS" {
+	if view := parts[n-1]; view == "TABLES" || view == "VIEWS" || view == "COLUMNS" {
 		if unseen := p.Unseen(`"TABLE_CATALOG"`, `"TABLE_SCHEMA"`, `"TABLE_NAME"`); unseen != "" {
 			where += " AND " + unseen
 		}
@@ -63,7 +63,11 @@ func (p *Reader) tableFunction() (sql string, generates bool) {
 		if err != nil {
 			p.Fail(err)
 		}
-		return p.Resolve(p.Complete(parts), "SELECT").Name.Postgres(), false
+		t := p.Resolve(p.Complete(parts), "SELECT")
+		if t.Kind == catalog.View {
+			return p.view(t), false
+		}
+		return t.Name.Postgres(), false
 	}
 	if p.Is("RESULT_SCAN") {
 		return p.resultScan(), false
