@@ -234,7 +234,7 @@ func (r *reader) counter(s *Set, name string, with *labels.Builder, rows *rows, 
 func (r *reader) start() int64 { return r.base + int64(r.low)*1000 }
 
 func (r *reader) histogram(s *Set, name string, with *labels.Builder, rows *rows) {
-	h := rows.hist
+	h := rows.hist.trimmed()
 	h.low, h.seconds, h.second = r.low, int(r.high-r.low)+2, rows.second
 	s.all = append(s.all, one{labels: with.Set(model.MetricNameLabel, name).Labels(), start: r.start(), hist: &h})
 }
