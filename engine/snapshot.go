@@ -28,6 +28,14 @@ type HistogramData struct {
 	Max    int64   `json:"max_ns"`
 }
 
+// PackedHistogram is a HistogramData as it waits by the thousand. Counts holds each count as a varint, and 0 with a
+// number as so many empty buckets. See histogram.Pack.
+type PackedHistogram struct {
+	Schema, Offset int
+	Counts         []byte
+	Sum, Min, Max  int64
+}
+
 // WorkerSnapshot is what a run worker reports each second. Counters are
 // cumulative over the phase named; *_last_second fields cover the tick only.
 // Scheduled counts arrivals of an open loop as they are due; the other counters what has ended.
@@ -70,20 +78,20 @@ type WorkerSnapshot struct {
 	TickErrors    int64               `json:"tick_errors"`
 	TickByKind    map[Kind]KindCounts `json:"tick_by_kind"`
 	// TickLatency covers the tick, PhaseLatency the phase; KindLatency the phase, per kind.
-	TickLatency  *HistogramData          `json:"tick_latency"`
-	PhaseLatency *HistogramData          `json:"phase_latency"`
-	KindLatency  map[Kind]*HistogramData `json:"kind_latency"`
+	TickLatency  *PackedHistogram          `json:"tick_latency"`
+	PhaseLatency *PackedHistogram          `json:"phase_latency"`
+	KindLatency  map[Kind]*PackedHistogram `json:"kind_latency"`
 
 	// An open loop has the following: service times, without lag and wait, of the
 	// tick and the phase; by how much the generator was late to start the tick's
 	// operations; the rate on the schedule (null when the workload paces itself);
 	// and how many operations are due and not finished, Waiting of them without a connection.
-	TickService  *HistogramData `json:"tick_service,omitempty"`
-	PhaseService *HistogramData `json:"phase_service,omitempty"`
-	TickLag      *HistogramData `json:"tick_lag,omitempty"`
-	TargetQPS    *float64       `json:"target_qps,omitempty"`
-	InFlight     int            `json:"in_flight,omitempty"`
-	Waiting      int            `json:"waiting,omitempty"`
+	TickService  *PackedHistogram `json:"tick_service,omitempty"`
+	PhaseService *PackedHistogram `json:"phase_service,omitempty"`
+	TickLag      *PackedHistogram `json:"tick_lag,omitempty"`
+	TargetQPS    *float64         `json:"target_qps,omitempty"`
+	InFlight     int              `json:"in_flight,omitempty"`
+	Waiting      int              `json:"waiting,omitempty"`
 	// TickSplit adds up where the time of the tick's executions went.
 	TickSplit LatencySplit `json:"tick_split"`
 
@@ -105,27 +113,6 @@ type WorkerSnapshot struct {
 func (s WorkerSnapshot) Slim() WorkerSnapshot {
 	s.PhaseLatency, s.TickService, s.PhaseService, s.TickLag = nil, nil, nil, nil
 	return s
-}
-
-// Size estimates in bytes what a snapshot takes, and apart from that its distributions by kind.
-func (s *WorkerSnapshot) Size() (rest, kinds int) {
-	const fixed, entry = 1024, 64
-	rest = fixed + entry*(len(s.ByKind)+len(s.ByClass)+len(s.TickByKind))
-	for _, h := range []*HistogramData{s.TickLatency, s.PhaseLatency, s.TickService, s.PhaseService, s.TickLag} {
-		rest += h.size()
-	}
-	for _, h := range s.KindLatency {
-		kinds += h.size()
-	}
-	return rest, kinds
-}
-
-func (d *HistogramData) size() int {
-	if d == nil {
-		return 0
-	}
-	const fixed, count = 80, 8
-	return fixed + count*cap(d.Counts)
 }
 
 // LatencySplit adds up the parts of the latency of Count executions, in ns. The

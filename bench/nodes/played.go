@@ -213,11 +213,11 @@ func (l *played) Collect(s *engine.WorkerSnapshot) {
 	s.Started, s.Succeeded, s.Scheduled = phase.count, phase.count, phase.count
 	s.TickStarted, s.TickScheduled = tick.count, tick.count
 	s.ByKind, s.TickByKind = kinds(phase), kinds(tick)
-	s.TickLatency, s.PhaseLatency = tick.latency.Data(), phase.latency.Data()
+	s.TickLatency, s.PhaseLatency = histogram.Pack(tick.latency.Data()), histogram.Pack(phase.latency.Data())
 	s.TickService, s.PhaseService, s.TickLag = s.TickLatency, s.PhaseLatency, s.TickLatency
-	s.KindLatency = map[engine.Kind]*engine.HistogramData{}
+	s.KindLatency = map[engine.Kind]*engine.PackedHistogram{}
 	for k, h := range phase.byKind {
-		s.KindLatency[k] = h.Data()
+		s.KindLatency[k] = histogram.Pack(h.Data())
 	}
 	rate := l.rate
 	s.TargetQPS, s.ActiveConnections, s.TargetConnections = &rate, l.connections, l.connections

@@ -105,7 +105,8 @@ type Aggregator struct {
 	// Of an open loop: service times of the tick and the phase, and the schedule lag.
 	service, phaseService, lag *adder
 
-	one *histogram.Histogram
+	one      *histogram.Histogram
+	unpacker histogram.Unpacker
 }
 
 // reports are the snapshots of one run worker.
@@ -318,8 +319,12 @@ func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gon
 				kinds[k] += c.Count
 			}
 		}
-		if !merge(one, s.TickLatency) || (s.TickLatency == nil && s.TickStarted > 0) {
+		latency := f.a.unpacker.Unpack(s.TickLatency)
+		if !merge(one, latency) || (latency == nil && s.TickStarted > 0) {
 			missing = true
+		}
+		if !dead {
+			f.a.tick.add(latency)
 		}
 	}
 	if one.Count() > 0 {
@@ -342,7 +347,6 @@ func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gon
 	}
 	f.missing = f.missing || missing
 	for _, s := range show {
-		f.a.tick.add(s.TickLatency)
 		f.recent = append(f.recent, s.LastErrors...)
 	}
 	if m.P50LatencyMs != nil {
@@ -375,12 +379,12 @@ func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gon
 		}
 		f.classes[c] += n
 	}
-	if !f.a.phase.add(newest.PhaseLatency) || (newest.PhaseLatency == nil && newest.Started > 0) {
+	if !f.a.phase.add(f.a.unpacker.Unpack(newest.PhaseLatency)) || (newest.PhaseLatency == nil && newest.Started > 0) {
 		f.missing = true
 	}
 	for k, h := range newest.KindLatency {
 		if k < engine.NumKinds {
-			f.a.kinds[k].add(h)
+			f.a.kinds[k].add(f.a.unpacker.Unpack(h))
 		}
 	}
 	return started, errs
@@ -396,9 +400,10 @@ func (f *fold) load(newest *engine.WorkerSnapshot, show []*engine.WorkerSnapshot
 	var split engine.LatencySplit
 	for _, s := range show {
 		split.Add(s.TickSplit)
-		f.a.service.add(s.TickService)
-		f.a.lag.add(s.TickLag)
-		merge(lag, s.TickLag)
+		f.a.service.add(f.a.unpacker.Unpack(s.TickService))
+		late := f.a.unpacker.Unpack(s.TickLag)
+		f.a.lag.add(late)
+		merge(lag, late)
 		seconds += s.TickSeconds
 		dropped += s.TickDropped
 		sample.Dropped += s.TickDropped
@@ -416,7 +421,7 @@ func (f *fold) load(newest *engine.WorkerSnapshot, show []*engine.WorkerSnapshot
 		p.DroppedPerSec += float64(dropped) / seconds
 	}
 	if newest.Phase == f.phase {
-		f.a.phaseService.add(newest.PhaseService)
+		f.a.phaseService.add(f.a.unpacker.Unpack(newest.PhaseService))
 	}
 	if ended {
 		return
@@ -526,18 +531,6 @@ func (f *fold) finish() {
 		p.LatencyAggregationMethod = &method
 	}
 	f.telemetry()
-}
-
-func mean(values []float64) *float64 {
-	if len(values) == 0 {
-		return nil
-	}
-	var sum float64
-	for _, v := range values {
-		sum += v
-	}
-	sum /= float64(len(values))
-	return &sum
 }
 
 // telemetry averages the nodes for the trend and keeps the peak for guardrails.

@@ -15,7 +15,7 @@ import (
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-func recorded(values ...int64) *engine.HistogramData {
+func recorded(values ...int64) *engine.PackedHistogram {
 	if len(values) == 0 {
 		return nil
 	}
@@ -23,7 +23,7 @@ func recorded(values ...int64) *engine.HistogramData {
 	for _, v := range values {
 		h.Record(v)
 	}
-	return h.Data()
+	return histogram.Pack(h.Data())
 }
 
 func drawValues(t *rapid.T, label string) []int64 {
@@ -149,7 +149,7 @@ func TestMergedQuantilesAreThoseOfAllExecutions(t *testing.T) {
 			if s.TickLatency == nil && s.TickStarted > 0 {
 				t.Skip("approximated")
 			}
-			merge(all, s.TickLatency)
+			merge(all, histogram.Unpack(s.TickLatency))
 		}
 		got := second(snapshots, workers).Payload
 		if want := latency(all); !reflect.DeepEqual(got.Latency, want) {
@@ -169,7 +169,7 @@ func TestTheAdderAgreesWithTheHistogram(t *testing.T) {
 			a.reset()
 			want.Reset()
 			for range rapid.IntRange(0, 5).Draw(t, "parts") {
-				d := recorded(drawValues(t, "values")...)
+				d := histogram.Unpack(recorded(drawValues(t, "values")...))
 				if d != nil {
 					switch rapid.IntRange(0, 6).Draw(t, "shape") {
 					case 0:

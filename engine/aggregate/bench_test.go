@@ -13,7 +13,7 @@ import (
 func BenchmarkTick(b *testing.B) {
 	const n = 1000
 	random := rand.New(rand.NewPCG(1, 2))
-	spread := func() *engine.HistogramData {
+	spread := func() *engine.PackedHistogram {
 		values := make([]int64, 400)
 		for i := range values {
 			values[i] = int64(50_000 + random.ExpFloat64()*2_000_000)
@@ -24,7 +24,7 @@ func BenchmarkTick(b *testing.B) {
 	template := make([]engine.WorkerSnapshot, n)
 	workers := make([]Worker, n)
 	for i := range template {
-		counts, latency := map[engine.Kind]engine.KindCounts{}, map[engine.Kind]*engine.HistogramData{}
+		counts, latency := map[engine.Kind]engine.KindCounts{}, map[engine.Kind]*engine.PackedHistogram{}
 		for _, k := range kinds {
 			counts[k], latency[k] = engine.KindCounts{Count: 100}, spread()
 		}

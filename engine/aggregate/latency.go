@@ -24,3 +24,15 @@ func latency(h *histogram.Histogram) engine.Latency {
 // merge adds d to h and reports whether d can be used: a histogram that is not
 // well-formed counts as one that was not sent.
 func merge(h *histogram.Histogram, d *engine.HistogramData) bool { return h.MergeData(d) == nil }
+
+func mean(values []float64) *float64 {
+	if len(values) == 0 {
+		return nil
+	}
+	var sum float64
+	for _, v := range values {
+		sum += v
+	}
+	sum /= float64(len(values))
+	return &sum
+}

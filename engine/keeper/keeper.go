@@ -31,8 +31,8 @@ const (
 	// fullTicks waiting keep their worker rows, as far as these take no more than fullBytes, and the distributions of
 	// their kinds of statements, kindBytes; mostTicks keep their points.
 	fullTicks = 60
-	fullBytes = 32 << 20
-	kindBytes = 16 << 20
+	fullBytes = 16 << 20
+	kindBytes = 8 << 20
 	mostTicks = 1800
 	// rowsAtOnce of results are one transaction.
 	rowsAtOnce = 100

@@ -57,9 +57,7 @@ func (m *Meter) Add(s *engine.WorkerSnapshot) {
 	w.dropped += s.TickDropped
 	w.missing, w.over = s.StepMissing, s.StepOver
 	// A histogram that is not well-formed counts as one that was not sent.
-	if s.TickLatency != nil {
-		_ = w.latency.MergeData(s.TickLatency)
-	}
+	_ = w.latency.MergeData(histogram.Unpack(s.TickLatency))
 }
 
 // Complete reports whether every worker that has not left has reported all of the step.

@@ -16,13 +16,15 @@ type fold struct {
 	start   time.Time
 	workers map[string]*seen
 	scratch *histogram.Histogram
+	// A second's distribution, that of a kind, and that of the kind before are looked at together.
+	second, kind, before histogram.Unpacker
 }
 
 // seen is the last snapshot of a run worker: what counts over a phase is told apart from what the next one has by it.
 type seen struct {
 	tick    int64
 	phase   engine.Phase
-	kinds   map[engine.Kind]*engine.HistogramData
+	kinds   map[engine.Kind]*engine.PackedHistogram
 	classes map[engine.ErrorClass]int64
 	// thinned: its distributions by kind are not known.
 	thinned bool
@@ -70,10 +72,10 @@ func (f *fold) add(l *rollup.Live, w *engine.WorkerSnapshot, at time.Time) {
 	if w.TickStarted <= 0 {
 		return
 	}
-	m := rollup.Moment{Second: f.second(w, at), Warmup: w.Phase == engine.PhaseWarmup}
+	m := rollup.Moment{Second: f.secondOf(w, at), Warmup: w.Phase == engine.PhaseWarmup}
 	s := l.Seconds
 	s.Executions += w.TickStarted
-	latency := f.checked(w.TickLatency)
+	latency := f.checked(f.second.Unpack(w.TickLatency))
 	for _, c := range []*rollup.Cell{rollup.At(s.Run, m), rollup.At(s.Workers, rollup.OfWorker{Moment: m,
 		Worker: w.WorkerID})} {
 		addTo(c, w.TickStarted, w.TickErrors, latency)
@@ -98,7 +100,8 @@ func (f *fold) addKinds(s *rollup.Seconds, m rollup.Moment, w *engine.WorkerSnap
 			// The phase's less that of the snapshot before; where that is not known, the second has no percentiles.
 			its = nil
 			if follows {
-				its = f.since(f.checked(w.KindLatency[kind]), before.kinds[kind])
+				now := f.checked(f.kind.Unpack(w.KindLatency[kind]))
+				its = f.since(now, f.before.Unpack(before.kinds[kind]))
 			}
 		}
 		n := w.TickByKind[kind]
@@ -114,8 +117,8 @@ func addTo(c *rollup.Cell, operations, errors int64, latency *engine.HistogramDa
 	}
 }
 
-// second is the one that most of a snapshot lies in. A clock that is wrong does not put it outside of the run.
-func (f *fold) second(w *engine.WorkerSnapshot, at time.Time) int32 {
+// secondOf is the one that most of a snapshot lies in. A clock that is wrong does not put it outside of the run.
+func (f *fold) secondOf(w *engine.WorkerSnapshot, at time.Time) int32 {
 	middle := w.Timestamp.Time
 	if middle.After(at) || at.Sub(middle) > time.Hour {
 		middle = at

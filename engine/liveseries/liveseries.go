@@ -40,7 +40,7 @@ type Target interface {
 // What is kept and waited for.
 const (
 	// mostBytes of snapshots wait to be written, of all runs, and mostPolls of each.
-	mostBytes = 32 << 20
+	mostBytes = 16 << 20
 	mostPolls = 20_000
 	// forgetAfter is for how long nothing comes of a run that has ended.
 	forgetAfter = time.Minute

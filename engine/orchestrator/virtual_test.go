@@ -331,7 +331,7 @@ func (v *virtual) second(w *virtualWorker, connections int, rate float64) {
 		ByKind:      map[engine.Kind]engine.KindCounts{engine.KindPointLookup: {Count: w.started}},
 		TickByKind:  map[engine.Kind]engine.KindCounts{engine.KindPointLookup: {Count: n}},
 		ByClass:     map[engine.ErrorClass]int64{engine.ErrClassConnection: w.lostConnections},
-		TickLatency: latency.Data(), PhaseLatency: latency.Data(), TargetQPS: target,
+		TickLatency: histogram.Pack(latency.Data()), PhaseLatency: histogram.Pack(latency.Data()), TargetQPS: target,
 		InFlight: waiting + w.connections*min(waiting, 1), Waiting: waiting, TickDropped: int64(waiting),
 		ActiveConnections: w.connections, TargetConnections: w.connections, Resources: engine.Resources{CPUPercent: v.cpu}}
 	if since := now.Sub(w.begun); w.step.Number > 0 && !w.over && since > w.step.Settle+time.Second {

@@ -314,7 +314,7 @@ func (l *played) Collect(s *engine.WorkerSnapshot) {
 	s.TickScheduled, s.TickStarted, s.TickErrors, s.TickDropped = tick.scheduled, tick.started, tick.failed, tick.dropped
 	s.ByKind, s.TickByKind = kind(phase), kind(tick)
 	s.ByClass = map[engine.ErrorClass]int64{engine.ErrClassConnection: phase.failed}
-	s.TickLatency, s.PhaseLatency = tick.latency.Data(), phase.latency.Data()
+	s.TickLatency, s.PhaseLatency = histogram.Pack(tick.latency.Data()), histogram.Pack(phase.latency.Data())
 	if rate := l.rate; !l.closed {
 		s.TargetQPS = &rate
 	}

@@ -188,10 +188,31 @@ func (t *Tick) Size() (rows, kinds int) {
 	const row = 256
 	rows = row * len(t.Workers)
 	for i := range t.Snapshots {
-		r, k := t.Snapshots[i].Size()
+		r, k := sizeOf(&t.Snapshots[i])
 		rows, kinds = rows+r, kinds+k
 	}
 	return rows, kinds
+}
+
+// sizeOf is what a snapshot takes, and apart from that its distributions by kind.
+func sizeOf(s *engine.WorkerSnapshot) (rest, kinds int) {
+	const fixed, entry = 1024, 64
+	rest = fixed + entry*(len(s.ByKind)+len(s.ByClass)+len(s.TickByKind))
+	for _, h := range []*engine.PackedHistogram{s.TickLatency, s.PhaseLatency, s.TickService, s.PhaseService, s.TickLag} {
+		rest += packedSize(h)
+	}
+	for _, h := range s.KindLatency {
+		kinds += packedSize(h)
+	}
+	return rest, kinds
+}
+
+func packedSize(h *engine.PackedHistogram) int {
+	if h == nil {
+		return 0
+	}
+	const fixed = 80
+	return fixed + cap(h.Counts)
 }
 
 // Runs keeps runs, their control events, snapshots, logs and results.

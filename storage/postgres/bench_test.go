@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/histogram"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -21,6 +22,7 @@ func BenchmarkSaveTick(b *testing.B) {
 			for i := range counts {
 				counts[i] = int64(i)
 			}
+			latency := histogram.Pack(&engine.HistogramData{Schema: 6, Offset: 1200, Counts: counts, Sum: 1e9, Min: 1, Max: 1e9})
 			begin := time.Now()
 			n := 0
 			for b.Loop() {
@@ -36,7 +38,7 @@ func BenchmarkSaveTick(b *testing.B) {
 						engine.WorkerSnapshot{WorkerID: id, WorkerGroupID: w, Tick: int64(n), Timestamp: engine.At(at),
 							TickSeconds: 1, TickStarted: 100,
 							ByKind:      map[engine.Kind]engine.KindCounts{engine.KindPointLookup: {Count: 100}},
-							TickLatency: &engine.HistogramData{Schema: 6, Offset: 1200, Counts: counts, Sum: 1e9, Min: 1, Max: 1e9}})
+							TickLatency: latency})
 				}
 				if err := s.SaveTick(b.Context(), t); err != nil {
 					b.Fatal(err)

@@ -99,7 +99,7 @@ func queueSnapshots(batch *pgx.Batch, t store.Tick) error {
 	for i := range latency {
 		latency[i] = make([]*float64, n)
 	}
-	h := histogram.New()
+	h, unpacker := histogram.New(), histogram.Unpacker{}
 	for i := range t.Snapshots {
 		w := &t.Snapshots[i]
 		ids[i], results[i], nodes[i], groups[i] = w.WorkerID, w.ResultID, w.NodeID, int32(w.WorkerGroupID)
@@ -130,7 +130,7 @@ func queueSnapshots(batch *pgx.Batch, t store.Tick) error {
 		}
 		h.Reset()
 		// A histogram that does not add up leaves the percentiles out.
-		if err := h.MergeData(w.TickLatency); err != nil || h.Count() == 0 {
+		if err := h.MergeData(unpacker.Unpack(w.TickLatency)); err != nil || h.Count() == 0 {
 			continue
 		}
 		for k, ns := range []float64{h.Quantile(0.5), h.Quantile(0.95), h.Quantile(0.99), h.Mean(), float64(h.Max())} {

@@ -127,7 +127,7 @@ func TestEveryMessageComesBackAsItWas(t *testing.T) {
 // written the same again.
 func FuzzWhatANodeSays(f *testing.F) {
 	w, err := fromWire(control.Snapshot{WorkerSnapshot: engine.WorkerSnapshot{RunID: "r",
-		TickLatency: &engine.HistogramData{Schema: 6, Counts: []int64{1, 2}}}})
+		TickLatency: &engine.PackedHistogram{Schema: 6, Counts: []byte{1, 2}}}})
 	if err != nil {
 		f.Fatal(err)
 	}

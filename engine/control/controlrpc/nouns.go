@@ -6,6 +6,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
 	pb "github.com/loadstone-db/loadstone/engine/control/controlpb"
+	"github.com/loadstone-db/loadstone/engine/histogram"
 )
 
 func workerState(m control.WorkerState) *pb.WorkerState {
@@ -123,7 +124,8 @@ func readResources(p *pb.Resources) engine.Resources {
 		Goroutines: int(p.GetGoroutines()), TargetIsLocal: p.GetTargetIsLocal()}
 }
 
-func histogram(h *engine.HistogramData) *pb.Histogram {
+func packed(p *engine.PackedHistogram) *pb.Histogram {
+	h := histogram.Unpack(p)
 	if h == nil {
 		return nil
 	}
@@ -131,13 +133,12 @@ func histogram(h *engine.HistogramData) *pb.Histogram {
 		MaxNs: h.Max}
 }
 
-func readHistogram(p *pb.Histogram) *engine.HistogramData {
+func readPacked(p *pb.Histogram) *engine.PackedHistogram {
 	if p == nil {
 		return nil
 	}
-	return &engine.HistogramData{Schema: int(p.GetSchema()), Offset: int(p.GetOffset()), Counts: p.GetCounts(),
-		Sum: p.GetSumNs(),
-		Min: p.GetMinNs(), Max: p.GetMaxNs()}
+	return histogram.Pack(&engine.HistogramData{Schema: int(p.GetSchema()), Offset: int(p.GetOffset()),
+		Counts: p.GetCounts(), Sum: p.GetSumNs(), Min: p.GetMinNs(), Max: p.GetMaxNs()})
 }
 
 // byKind writes a map by kind, readByKind reads it; kinds of a later version are left out.
@@ -203,9 +204,9 @@ func snapshot(s engine.WorkerSnapshot) *pb.Snapshot {
 		TickSeconds: s.TickSeconds, Started: s.Started, Succeeded: s.Succeeded, Failed: s.Failed, Scheduled: s.Scheduled,
 		Dropped: s.Dropped, ByKind: byKind(s.ByKind, kindCounts), ErrorsByClass: byClass(s.ByClass), Retries: s.Retries,
 		TickScheduled: s.TickScheduled, TickStarted: s.TickStarted, TickDropped: s.TickDropped, TickErrors: s.TickErrors,
-		TickByKind: byKind(s.TickByKind, kindCounts), TickLatency: histogram(s.TickLatency),
-		PhaseLatency: histogram(s.PhaseLatency), KindLatency: byKind(s.KindLatency, histogram),
-		TickService: histogram(s.TickService), PhaseService: histogram(s.PhaseService), TickLag: histogram(s.TickLag),
+		TickByKind: byKind(s.TickByKind, kindCounts), TickLatency: packed(s.TickLatency),
+		PhaseLatency: packed(s.PhaseLatency), KindLatency: byKind(s.KindLatency, packed),
+		TickService: packed(s.TickService), PhaseService: packed(s.PhaseService), TickLag: packed(s.TickLag),
 		TargetQps: s.TargetQPS, InFlight: int64(s.InFlight), Waiting: int64(s.Waiting),
 		TickSplit: &pb.LatencySplit{Count: split.Count, ScheduleLagNs: split.Lag, PoolWaitNs: split.Wait,
 			RoundTripNs: split.RoundTrip, DecodeNs: split.Decode},
@@ -228,9 +229,9 @@ func readSnapshot(p *pb.Snapshot) engine.WorkerSnapshot {
 		ByClass: readByClass(p.GetErrorsByClass()), Retries: p.GetRetries(),
 		TickScheduled: p.GetTickScheduled(), TickStarted: p.GetTickStarted(), TickDropped: p.GetTickDropped(),
 		TickErrors: p.GetTickErrors(), TickByKind: readByKind(p.GetTickByKind(), readKindCounts),
-		TickLatency: readHistogram(p.GetTickLatency()), PhaseLatency: readHistogram(p.GetPhaseLatency()),
-		KindLatency: readByKind(p.GetKindLatency(), readHistogram), TickService: readHistogram(p.GetTickService()),
-		PhaseService: readHistogram(p.GetPhaseService()), TickLag: readHistogram(p.GetTickLag()), TargetQPS: p.TargetQps,
+		TickLatency: readPacked(p.GetTickLatency()), PhaseLatency: readPacked(p.GetPhaseLatency()),
+		KindLatency: readByKind(p.GetKindLatency(), readPacked), TickService: readPacked(p.GetTickService()),
+		PhaseService: readPacked(p.GetPhaseService()), TickLag: readPacked(p.GetTickLag()), TargetQPS: p.TargetQps,
 		InFlight: int(p.GetInFlight()), Waiting: int(p.GetWaiting()),
 		TickSplit: engine.LatencySplit{Count: split.GetCount(), Lag: split.GetScheduleLagNs(), Wait: split.GetPoolWaitNs(),
 			RoundTrip: split.GetRoundTripNs(), Decode: split.GetDecodeNs()},

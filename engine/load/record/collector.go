@@ -326,17 +326,18 @@ func (c *Collector) Snapshot(s *engine.WorkerSnapshot, now int64) (warm bool) {
 	}
 	s.TickStarted, s.TickErrors = c.tick.total()
 	s.TickByKind = c.tick.byKind()
-	s.TickLatency = c.tick.whole().Data()
-	s.PhaseLatency = c.phase.whole().Data()
-	s.KindLatency = make(map[engine.Kind]*engine.HistogramData)
+	s.TickLatency = histogram.Pack(c.tick.whole().Data())
+	s.PhaseLatency = histogram.Pack(c.phase.whole().Data())
+	s.KindLatency = make(map[engine.Kind]*engine.PackedHistogram)
 	for k, h := range c.phase.latency {
 		if h != nil && h.Count() > 0 {
-			s.KindLatency[engine.Kind(k)] = h.Data()
+			s.KindLatency[engine.Kind(k)] = histogram.Pack(h.Data())
 		}
 	}
 	s.TickSplit = c.tick.split
 	if c.opts.OpenLoop {
-		s.TickService, s.PhaseService, s.TickLag = c.tick.service.Data(), c.phase.service.Data(), c.tick.lag.Data()
+		s.TickService, s.PhaseService = histogram.Pack(c.tick.service.Data()), histogram.Pack(c.phase.service.Data())
+		s.TickLag = histogram.Pack(c.tick.lag.Data())
 	}
 	s.LastErrors = nil
 	for _, id := range c.recent {

@@ -114,7 +114,7 @@ func (r *run) snapshot(w *engine.WorkerSnapshot) {
 	if w.TickLatency != nil {
 		h := histogram.New()
 		// A histogram that does not add up leaves the percentiles out.
-		if err := h.MergeData(w.TickLatency); err == nil && h.Count() > 0 {
+		if err := h.MergeData(histogram.Unpack(w.TickLatency)); err == nil && h.Count() > 0 {
 			for q, to := range map[float64]**float64{0.5: &p.P50LatencyMs, 0.95: &p.P95LatencyMs, 0.99: &p.P99LatencyMs} {
 				ms := h.Quantile(q) / 1e6
 				*to = &ms
