@@ -161,15 +161,17 @@ func (b *borne) step() {
 		if b.known = append(b.known, knows); len(b.known) > 0 {
 			knows = b.known[b.chance.IntN(len(b.known))]
 		}
-		b.crew, b.known, b.sequence = &Crew{Losses: old.Losses}, nil, knows.sequence
+		b.crew, b.known, b.sequence = &Crew{}, nil, knows.sequence
 		b.epoch++
 		for _, w := range old.Workers {
 			rate := knows.rates[w.ID]
-			again := &Worker{ID: w.ID, Connections: knows.connections[w.ID], Rate: &rate, Retiring: w.Retiring, State: w.State}
+			again := &Worker{ID: w.ID, Connections: knows.connections[w.ID], Rate: &rate, Retiring: w.Retiring, State: w.State,
+				Dead: w.Dead, Heard: w.Heard}
 			b.of(w).Worker = again
 			b.crew.Enlist(again)
 		}
 		b.crew.TakenOver(b.epoch, b.sequence)
+		b.crew.Recall(b.now, true)
 		b.state()
 	}
 	b.repeat()
@@ -217,6 +219,7 @@ func (b *borne) repeat() {
 func (b *borne) lose() {
 	for _, f := range b.all {
 		if !f.cut.IsZero() && b.now.Sub(f.cut) >= noticed && !f.State.Status.Ended() {
+			f.Dead, f.Heard = true, f.cut
 			if f.State.Status = engine.WorkerDead; len(b.crew.Carrying()) == 0 {
 				b.join(0, 0)
 			}
@@ -227,7 +230,7 @@ func (b *borne) lose() {
 			f.State.Status = engine.WorkerCompleted
 		}
 	}
-	b.crew.Losses.Freed(b.now)
+	b.crew.Freed(b.now)
 }
 
 func (b *borne) divide() {

@@ -81,8 +81,6 @@ type live struct {
 	guard       *guardrail.Watch
 	second      *aggregate.Second
 
-	// resumed is when this process took the run over from another, which was heard until then; zero.
-	resumed time.Time
 	// disbelieved are the nodes that spoke for run workers of others.
 	disbelieved   map[string]bool
 	plan          *prepare.Prepared
@@ -306,7 +304,7 @@ func (l *live) abandon() {
 // lose gives a run worker up. Others may have its load from free on.
 func (l *live) lose(w *crew.Worker, why string, free time.Time) {
 	w.Dead, w.Why = true, why
-	if l.sc.Scaling.Elastic() && l.life.Started() && !w.Retiring {
+	if l.sc.Scaling.Elastic() && l.life.Started() {
 		l.Losses.Lost(w.ID, free)
 	}
 	w.State.Status = engine.WorkerDead

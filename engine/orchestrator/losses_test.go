@@ -127,6 +127,30 @@ func TestTheLoadOfALostWorkerIsGivenAwayOnceItMustHaveStopped(t *testing.T) {
 	}
 }
 
+// TestWhoWasToLeaveAndIsLostMayStillBearItsLoad: one that is cut off does not hear that it is not needed any more, and
+// others have its part of the next stage once it must have stopped, not when it is given up.
+func TestWhoWasToLeaveAndIsLostMayStillBearItsLoad(t *testing.T) {
+	two, eight := 2, 8
+	sc := elastic(engine.ScalingAuto, 0)
+	sc.Workload.Stages = []engine.Stage{{DurationSeconds: 20, Connections: &eight, Ramp: engine.RampStep},
+		{DurationSeconds: 40, Connections: &two, Ramp: engine.RampStep},
+		{DurationSeconds: 3600, Connections: &eight, Ramp: engine.RampStep}}
+	inVirtualTime(t, func(t *testing.T, v *virtual) {
+		v.start(sc)
+		v.wait(7 * time.Second)
+		v.cutOff("worker-3")
+		for end := time.Now().Add(90 * time.Second); time.Now().Before(end); v.wait(50 * time.Millisecond) {
+			if _, connections, _ := v.offered(); connections > 8 {
+				t.Fatalf("%d connections are offered\n%s", connections, v.store.text())
+			}
+		}
+		if n, connections, _ := v.offered(); n != 4 || connections != 8 || !strings.Contains(v.store.text(),
+			"worker-3 is not needed any more") {
+			t.Errorf("%d workers bear %d connections in the end\n%s", n, connections, v.store.text())
+		}
+	})
+}
+
 // TestAWorkerThatWasGivenUpAndComesBackIsStopped: others have its load, or are about to.
 func TestAWorkerThatWasGivenUpAndComesBackIsStopped(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, v *virtual) {

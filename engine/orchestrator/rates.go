@@ -147,8 +147,8 @@ func (l *scaler) replaceLost(ctx context.Context, now time.Time) {
 	if !l.keeper.Owns(true) || l.keeper.Away() {
 		return // another server may own the run, and replace them; or nobody could join
 	}
-	lost := l.Losses.Freed(now)
-	if len(lost) == 0 || l.life.Stopping() || scaling.Staged(l.sc) || l.life.Search() != nil {
+	lost, some := l.Freed(now)
+	if !some || l.life.Stopping() || scaling.Staged(l.sc) || l.life.Search() != nil {
 		return
 	}
 	places := lifecycle.CrewOf(l.sc, len(l.Carrying()), l.plan.Plan.KeySlots-len(l.Workers))
@@ -157,8 +157,8 @@ func (l *scaler) replaceLost(ctx context.Context, now time.Time) {
 		l.note(engine.LogWarning, nil, "%d lost run worker(s) are not replaced: %s", len(lost)-n, why)
 	}
 	var joined []*crew.Worker
-	for _, id := range lost[:n] {
-		joined = append(joined, l.scale.join(ctx, min(l.Worker(id).Connections, l.Spare(now, l.scale.pool))))
+	for _, connections := range lost[:n] {
+		joined = append(joined, l.scale.join(ctx, min(connections, l.Spare(now, l.scale.pool))))
 	}
 	if l.scale.joining = l.scale.joining || n > 0; n > 0 {
 		l.sender.tell(scaling.Change{Reason: engine.TargetInitial}, joined)

@@ -19,10 +19,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/timeline"
 )
 
-// resumeGrace is what run workers get at least to be heard of, when another process goes on
-// with their run: it may have been away for longer than they may be silent.
-const resumeGrace = 10 * time.Second
-
 // awayWords say what is missing of a time in which nobody carried the run.
 const awayWords = "no server carried the run: it was not watched, and seconds of its curve are missing or later " +
 	"than they were; what the run workers executed is recorded"
@@ -94,17 +90,15 @@ func (l *live) resume(ctx context.Context, r recovery.Resumed) {
 	}
 	said := l.learnTime(ctx, held, r.Seen)
 	now := l.clock.Now()
-	l.resumed = now
 	l.noteWith(runlog.Details{"from": engine.At(r.Seen), "epoch": l.epoch}, engine.LogWarning, nil,
 		"%s; this one goes on with the run after %.1f s", r.Why, now.Sub(r.Seen).Seconds())
 	l.validity.Add(aggregate.CauseSnapshotGap, awayWords, r.Seen, now)
+	l.Recall(now, l.sc.Scaling.Elastic())
 	var lost []string
 	for i, w := range r.Workers {
-		own := l.Workers[i]
-		own.Heard = lifecycle.Later(own.Heard, now.Add(resumeGrace-crew.DeadAfter))
 		if !w.Status.Ended() && w.NodeID == control.OwnNode {
 			// Should that server go on without its store, others have the load when it has noticed.
-			l.lose(own, "ended with the server that carried it", now.Add(control.FreeAfter))
+			l.lose(l.Workers[i], "ended with the server that carried it", now.Add(control.FreeAfter))
 			lost = append(lost, w.ID)
 		}
 	}

@@ -95,9 +95,10 @@ func (l *sender) tell(a scaling.Change, workers []*crew.Worker, more ...engine.E
 		to[i] = scaling.Target{WorkerID: w.ID, Group: w.Group, WorkerTarget: w.Target()}
 		targets[w.ID] = to[i].WorkerTarget
 	}
-	// Who retires is among the targets too: what is stored says so even when its events are missed.
+	// Who retires is among the targets too: what is stored says so even when its events are missed. So is who was
+	// lost: whether others have its load.
 	for _, w := range l.Workers {
-		if w.Retiring {
+		if w.Retiring || w.Dead {
 			targets[w.ID] = w.Target()
 		}
 	}
