@@ -39,11 +39,12 @@
 // They are FIXED, BOUNDED or AUTO: at a rate, level or in stages, or one that their connections do not hold, so
 // that run workers join; in a closed loop, of connections that are level or in stages; or they search for the
 // limit, in both units. Some are stopped by a user. In a third of the worlds servers have nodes of their own, and
-// the clocks of half of the machines, of nodes and of servers, are off by up to an hour, drift, and are set.
+// the clocks of half of the machines, of nodes and of servers, are off by up to an hour, drift, and are set. Disks are
+// full now and then, and slow for a while: those of the results, and the spools of nodes.
 //
 // # What is not played
 //
-// Slow disks of nodes, recorded runs, and stages that FIXED run workers follow by themselves.
+// Recorded runs, and stages that FIXED run workers follow by themselves.
 //
 // # A seed that fails
 //

@@ -58,7 +58,9 @@ func (s *simulation) fault() {
 	case 12:
 		s.w.note("the results' disk is slow for %v", long)
 		s.diskSlow.Store(int64(20 * time.Second))
-		s.w.after(long, func() { s.diskSlow.Store(0) })
+		n.slow.Store(int64(2 * time.Second))
+		s.w.note("so is that of %s", n.name)
+		s.w.after(long, func() { s.diskSlow.Store(0); n.slow.Store(0) })
 	case 0, 1:
 		s.partition(srv, n, long)
 	case 2:
@@ -290,6 +292,7 @@ func (s *simulation) heal() {
 	s.storeAway, s.storeSlow = false, 0
 	s.diskSlow.Store(0)
 	for _, n := range s.nodes {
+		n.slow.Store(0)
 		n.revive()
 		n.unfreeze()
 	}

@@ -292,7 +292,15 @@ func (l *played) complete(now time.Time, cut bool) error {
 	return nil
 }
 
+// spools waits as long as the disk of the node takes.
+func (l *played) spools() {
+	if most := l.p.node.slow.Load(); most > 0 {
+		time.Sleep(time.Duration(l.disk.Int64N(most)))
+	}
+}
+
 func (l *played) Collect(s *engine.WorkerSnapshot) {
+	l.spools()
 	_ = l.p.node.awake(context.Background())
 	l.p.node.sim.model.offered(l.run, "a second of "+l.worker)
 	l.p.node.sim.model.follows(l.run)
@@ -333,6 +341,7 @@ func (l *played) DropQueued() {} // nothing waits
 // Drain waits for what is in flight, and cancels it when ctx ends.
 func (l *played) Drain(ctx context.Context) error {
 	for {
+		l.spools()
 		if l.p.dead.Load() {
 			return nil
 		}

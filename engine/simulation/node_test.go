@@ -44,6 +44,8 @@ type node struct {
 	process  *process // nil while it is down
 	lives    int
 
+	// slow is how long a write into the spool takes at most.
+	slow   atomic.Int64
 	frozen atomic.Bool
 	mu     sync.Mutex
 	thaw   chan struct{}
