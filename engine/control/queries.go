@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strings"
 
@@ -64,10 +65,14 @@ type WorkFailed struct {
 // the stream.
 type SegmentWanted struct{ RunID, Name, SHA256 string }
 
+// ErrUnwanted says that a node does not want a segment (any more): it has it, another server brings it, or nobody waits
+// for it.
+var ErrUnwanted = errors.New("the segment is not wanted")
+
 // SegmentTaker is a ServerEnd whose node takes segments, by calls that the server makes.
 type SegmentTaker interface {
 	ServerEnd
-	// PutSegment gives the node a segment that it wanted.
+	// PutSegment gives the node a segment that it wanted, or ErrUnwanted.
 	PutSegment(ctx context.Context, sha256 string, bytes int64, content io.Reader) error
 	// RefuseSegment tells it why there is none.
 	RefuseSegment(ctx context.Context, sha256, reason string) error

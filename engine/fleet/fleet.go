@@ -71,6 +71,8 @@ type Options struct {
 	// Segment opens a segment that a node wants for the work of a query, and says how large it is; nil where all nodes
 	// read what the server reads.
 	Segment func(ctx context.Context, runID, name string) (io.ReadCloser, int64, error)
+	// SegmentBegin is how long bringing one may take, beside what its size takes; 0 is 30 s.
+	SegmentBegin time.Duration
 	// Reach says who reaches the database of a DSN; nil: every node does.
 	Reach func(dsn string) Reach
 	// Watch is told of each change of a node's state. It is called in order, while the fleet

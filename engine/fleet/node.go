@@ -39,6 +39,8 @@ type node struct {
 	greetings atomic.Int64
 	// from is the node that has introduced itself here; it belongs to the goroutine that listens.
 	from *handle
+	// segments are those that it wants.
+	segments segments
 
 	mu      sync.Mutex
 	retired bool // the way ends with its stream
@@ -54,7 +56,8 @@ type node struct {
 }
 
 func newNode(f *Fleet, d control.Dialer) *node {
-	return &node{fleet: f, dialer: d, out: control.NewMailbox(control.PolicyToNode, nil), ready: make(chan struct{})}
+	return &node{fleet: f, dialer: d, out: control.NewMailbox(control.PolicyToNode, nil), ready: make(chan struct{}),
+		segments: newSegments()}
 }
 
 // Send implements Node.
@@ -243,8 +246,10 @@ func (n *node) flush(end control.ServerEnd) {
 	}
 }
 
-// listen takes what the node says until its stream ends.
+// listen takes what the node says until its stream ends; what the node wanted is not brought any longer.
 func (n *node) listen(ctx context.Context, end control.ServerEnd) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	for {
 		m, err := end.Receive(ctx)
 		if err != nil {

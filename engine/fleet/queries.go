@@ -200,7 +200,7 @@ func (n *node) heardQuery(ctx context.Context, session string, end control.Serve
 		f.mu.Unlock()
 		f.apply(workcoord.Ready{Node: id, Session: session, Key: key, Checksum: sum})
 	case control.SegmentWanted:
-		go n.bringSegment(ctx, end, m)
+		n.wanted(ctx, end, m)
 	}
 }
 
@@ -224,26 +224,4 @@ func (f *Fleet) uncancelled(node string) {
 			delete(f.cancelled, w)
 		}
 	}
-}
-
-// bringSegment gives a node a segment that it wanted.
-func (n *node) bringSegment(ctx context.Context, end control.ServerEnd, m control.SegmentWanted) {
-	log := n.fleet.opts.Log.With().Str("node_id", n.ID()).Str("run_id", m.RunID).Str("sha256", m.SHA256).Logger()
-	taker, ok := end.(control.SegmentTaker)
-	if !ok || n.fleet.opts.Segment == nil {
-		log.Error().Msg("a node wants a segment, and there is no way to bring it")
-		return
-	}
-	begin := time.Now()
-	content, size, err := n.fleet.opts.Segment(ctx, m.RunID, m.Name)
-	if err == nil {
-		err = taker.PutSegment(ctx, m.SHA256, size, content)
-		_ = content.Close()
-	}
-	if err != nil {
-		log.Warn().Err(err).Msg("a segment could not be brought to a node")
-		_ = taker.RefuseSegment(ctx, m.SHA256, err.Error()) // without an answer it asks again
-		return
-	}
-	log.Debug().Int64("bytes", size).Dur("took_ms", time.Since(begin)).Msg("a segment was brought to a node")
 }

@@ -111,7 +111,11 @@ func (e *serverEnd) PutSegment(ctx context.Context, sum string, bytes int64, con
 		}
 		r = &pb.PutSegmentRequest{}
 	}
-	if _, err := s.CloseAndRecv(); err != nil {
+	_, err = s.CloseAndRecv()
+	if status.Code(err) == codes.AlreadyExists {
+		return control.ErrUnwanted
+	}
+	if err != nil {
 		return fmt.Errorf("sending a segment: %w", plainly(err))
 	}
 	return nil
@@ -151,7 +155,11 @@ func (l *Listener) PutSegment(s grpc.ClientStreamingServer[pb.PutSegmentRequest,
 	if why := first.GetFailure(); why != "" {
 		in.failure = errors.New(why)
 	}
-	if err := l.opts.Segment(s.Context(), first.GetSha256(), size, in); err != nil {
+	err = l.opts.Segment(s.Context(), first.GetSha256(), size, in)
+	if errors.Is(err, control.ErrUnwanted) {
+		return status.Error(codes.AlreadyExists, err.Error())
+	}
+	if err != nil {
 		return status.Error(codes.FailedPrecondition, err.Error())
 	}
 	return s.SendAndClose(&pb.PutSegmentResponse{})

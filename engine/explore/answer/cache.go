@@ -22,10 +22,11 @@ import (
 	"github.com/loadstone-db/loadstone/engine/segment"
 )
 
-// How long a server may take to bring a segment, and how often it, or another one, is asked.
+// How long servers may take to bring a segment, how often one is asked, and how long one that brings it may send nothing.
 const (
 	segmentLimit = 30 * time.Second
 	segmentAgain = 3 * time.Second
+	segmentStill = 10 * time.Second
 )
 
 // Cache keeps segments that servers bring on the node's disk, by their hash. What it has is right: it was compared with
@@ -34,6 +35,8 @@ type Cache struct {
 	disk Disk
 	log  zerolog.Logger
 	scan sync.Once
+	// standstill is segmentStill, apart from tests.
+	standstill time.Duration
 
 	mu sync.Mutex
 	// known is how large segments on the disk are, by hash.
@@ -43,18 +46,20 @@ type Cache struct {
 	sessions []*Session
 }
 
-// wait is a segment that does not lie there yet.
+// wait is a segment that does not lie there yet, and that somebody waits for.
 type wait struct {
 	// came is closed when it has come, or failed with err.
-	came   chan struct{}
-	err    error
-	coming bool
-	bytes  int64
+	came  chan struct{}
+	err   error
+	bytes int64
+	// waiters is how many wait; stop ends what brings it, nil while nothing does.
+	waiters int
+	stop    context.CancelCauseFunc
 }
 
 // NewCache returns the cache of a disk; what an earlier process has left there is in it.
 func NewCache(d Disk, log zerolog.Logger) *Cache {
-	return &Cache{disk: d, log: log, known: map[string]int64{}, waits: map[string]*wait{}}
+	return &Cache{disk: d, log: log, standstill: segmentStill, known: map[string]int64{}, waits: map[string]*wait{}}
 }
 
 // sessionKey is of the session for whose work something is read.
@@ -171,9 +176,21 @@ func (c *Cache) gone(keys []string) {
 var errNobody = errors.New("there is no server that could bring it")
 
 // fetch asks servers for a segment until it is there. It returns its size.
-func (c *Cache) fetch(ctx context.Context, s node.Segment) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, segmentLimit)
+func (c *Cache) fetch(ctx context.Context, s node.Segment) (bytes int64, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, segmentLimit,
+		fmt.Errorf("no server has brought it within %v", segmentLimit))
 	defer cancel()
+	for {
+		bytes, err = c.await(ctx, s)
+		// Another one gave up what was on its way in the moment in which this one began to wait for it.
+		if !errors.Is(err, control.ErrUnwanted) {
+			return bytes, err
+		}
+	}
+}
+
+// await waits for a segment together with all who do. When the last of them gives up, what is on its way is stopped.
+func (c *Cache) await(ctx context.Context, s node.Segment) (int64, error) {
 	asker, _ := ctx.Value(sessionKey{}).(*Session)
 	c.mu.Lock()
 	w := c.waits[s.SHA256]
@@ -181,21 +198,36 @@ func (c *Cache) fetch(ctx context.Context, s node.Segment) (int64, error) {
 		w = &wait{came: make(chan struct{})}
 		c.waits[s.SHA256] = w
 	}
+	w.waiters++
 	c.mu.Unlock()
+	defer c.leaveWait(s.SHA256, w)
+	again := time.NewTicker(segmentAgain)
+	defer again.Stop()
 	for attempt := 0; ; attempt++ {
 		if !c.ask(asker, attempt, w, control.SegmentWanted{RunID: s.RunID, Name: s.Name, SHA256: s.SHA256}) {
 			return 0, errNobody
 		}
-		again := time.NewTimer(segmentAgain)
 		select {
 		case <-w.came:
-			again.Stop()
 			return w.bytes, w.err
 		case <-again.C:
 		case <-ctx.Done():
-			again.Stop()
-			return 0, fmt.Errorf("no server has brought it within %v", segmentLimit)
+			return 0, context.Cause(ctx)
 		}
+	}
+}
+
+// leaveWait is what who waits does at its end.
+func (c *Cache) leaveWait(sum string, w *wait) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w.waiters--; w.waiters > 0 {
+		return
+	}
+	if w.stop != nil {
+		w.stop(control.ErrUnwanted)
+	} else if c.waits[sum] == w {
+		delete(c.waits, sum)
 	}
 }
 
@@ -206,7 +238,7 @@ func (c *Cache) ask(first *Session, attempt int, w *wait, m control.SegmentWante
 	if len(c.sessions) == 0 {
 		return false
 	}
-	if w.coming {
+	if w.stop != nil {
 		return true
 	}
 	s := c.sessions[attempt%len(c.sessions)]
@@ -217,29 +249,60 @@ func (c *Cache) ask(first *Session, attempt int, w *wait, m control.SegmentWante
 	return true
 }
 
-// Put takes a segment that a server brings.
-func (c *Cache) Put(_ context.Context, sum string, bytes int64, content io.Reader) error {
+// Put takes a segment that a server brings; one that nobody waits for, or that another server brings, is
+// control.ErrUnwanted. A segment of which nothing comes for a while is given up, so that another server is asked.
+func (c *Cache) Put(ctx context.Context, sum string, bytes int64, content io.Reader) error {
 	if !hash(sum) {
 		return fmt.Errorf("%.80q is no SHA-256", sum)
 	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	c.mu.Lock()
 	w := c.waits[sum]
-	if w == nil || w.coming {
+	if w == nil || w.stop != nil {
 		c.mu.Unlock()
-		_, err := io.Copy(io.Discard, content) // it is here, or on its way
-		return err
+		return control.ErrUnwanted
 	}
-	w.coming = true
+	w.stop = stop
 	c.mu.Unlock()
-	err := c.store(sum, bytes, content)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.waits, sum)
-	if w.err, w.bytes = err, bytes; err == nil {
-		c.known[sum] = bytes
+	still := time.AfterFunc(c.standstill, func() { stop(errStandstill) })
+	defer still.Stop()
+	stored := make(chan error, 1)
+	// Whoever reads from a stream cannot be told to stop; it ends when the call does.
+	go func() {
+		err := c.store(sum, bytes, moving{content, func() { still.Reset(c.standstill) }})
+		if cause := context.Cause(ctx); err != nil && cause != nil {
+			err = cause
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.waits, sum)
+		if w.err, w.bytes = err, bytes; err == nil {
+			c.known[sum] = bytes
+		}
+		close(w.came)
+		stored <- err
+	}()
+	select {
+	case err := <-stored:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	close(w.came)
-	return err
+}
+
+var errStandstill = errors.New("the server that brings it sends nothing any more")
+
+// moving calls on when something was read.
+type moving struct {
+	io.Reader
+	on func()
+}
+
+func (m moving) Read(p []byte) (int, error) {
+	n, err := m.Reader.Read(p)
+	m.on()
+	return n, err
 }
 
 // store writes a segment to the disk.

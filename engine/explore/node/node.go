@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sync/singleflight"
 
 	"github.com/loadstone-db/loadstone/engine/explore/leaf"
 	"github.com/loadstone-db/loadstone/engine/explore/series"
@@ -51,8 +50,9 @@ type Node struct {
 	engine *promql.Engine
 	slots  chan struct{}
 
-	flight singleflight.Group
-	mu     sync.Mutex
+	mu sync.Mutex
+	// flights are the reads that go on, by name, labels and content.
+	flights map[string]*flight
 	// known are the sets in memory, by name and labels; recent has them in the order of their use.
 	known  map[string]*list.Element
 	recent *list.List
@@ -70,7 +70,7 @@ type entry struct {
 // processors.
 func New(read Read, o leaf.Options, most int64) *Node {
 	return &Node{read: read, engine: o.Engine(0), slots: make(chan struct{}, runtime.GOMAXPROCS(0)), most: most,
-		known: map[string]*list.Element{}, recent: list.New()}
+		flights: map[string]*flight{}, known: map[string]*list.Element{}, recent: list.New()}
 }
 
 // Evaluate evaluates a task over segments and writes the answer, of count series. What it returns of that has none.
@@ -141,32 +141,70 @@ func (n *Node) set(ctx context.Context, s Segment) (set *series.Set, fetched int
 	if set := n.remembered(key, s.Name); set != nil {
 		return set, 0, true, nil
 	}
-	// Who gives up leaves the reading to the others that wait for it.
-	reading := context.WithoutCancel(ctx)
-	done := n.flight.DoChan(key+"\xff"+s.Name, func() (any, error) {
-		set, fetched, err := n.read(reading, s)
-		if err != nil {
-			return nil, &ReadError{fmt.Errorf("the segment of the run %s: %w", s.RunID, err)}
-		}
-		n.remember(entry{key, s.Name, set})
-		return was{set, fetched}, nil
-	})
+	f := n.join(ctx, s, key)
 	select {
-	case r := <-done:
-		if r.Err != nil {
-			return nil, 0, false, r.Err
-		}
-		w := r.Val.(was)
-		return w.set, w.fetched, false, nil
+	case <-f.done:
+		return f.set, f.fetched, false, f.err
 	case <-ctx.Done():
+		n.leave(f)
 		return nil, 0, false, ctx.Err()
 	}
 }
 
-// was is what a Read came to.
-type was struct {
+// flight is a read that goes on, for waiters who want its set.
+type flight struct {
+	name    string
+	waiters int
+	cancel  context.CancelFunc
+	// done is closed when what follows is known.
+	done    chan struct{}
 	set     *series.Set
 	fetched int64
+	err     error
+}
+
+// join reads a segment, or waits with those for whom it is read already. Who gives up leaves the reading to the others;
+// when all have, it is cancelled.
+func (n *Node) join(ctx context.Context, s Segment, key string) *flight {
+	name := key + "\xff" + s.Name
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if f := n.flights[name]; f != nil {
+		f.waiters++
+		return f
+	}
+	reading, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	f := &flight{name: name, waiters: 1, cancel: cancel, done: make(chan struct{})}
+	n.flights[name] = f
+	go func() {
+		defer cancel()
+		set, fetched, err := n.read(reading, s)
+		if err != nil {
+			err = &ReadError{fmt.Errorf("the segment of the run %s: %w", s.RunID, err)}
+		} else {
+			n.remember(entry{key, s.Name, set})
+		}
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.flights[name] == f {
+			delete(n.flights, name)
+		}
+		f.set, f.fetched, f.err = set, fetched, err
+		close(f.done)
+	}()
+	return f
+}
+
+func (n *Node) leave(f *flight) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if f.waiters--; f.waiters > 0 {
+		return
+	}
+	f.cancel()
+	if n.flights[f.name] == f {
+		delete(n.flights, f.name) // who comes now reads it anew
+	}
 }
 
 func (n *Node) remembered(key, name string) *series.Set {

@@ -3,7 +3,9 @@ package node_test
 import (
 	"context"
 	"io"
+	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine/explore/exploretest"
@@ -66,4 +68,39 @@ func TestWhatIsKeptInMemory(t *testing.T) {
 	if reads != 7 {
 		t.Errorf("%d segments were read", reads)
 	}
+}
+
+// TestAReadThatNobodyWaitsFor is cancelled; one for which somebody waits goes on.
+func TestAReadThatNobodyWaitsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var cancelled []error
+		n := node.New(func(ctx context.Context, _ node.Segment) (*series.Set, int64, error) {
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Hour):
+			}
+			cancelled = append(cancelled, ctx.Err())
+			return nil, 0, os.ErrNotExist
+		}, leaf.DefaultOptions(), 1<<20)
+		read := func(ctx context.Context) { _, _ = n.Series(ctx, []node.Segment{{RunID: "r"}}) }
+		one, cancelOne := context.WithCancel(t.Context())
+		two, cancelTwo := context.WithCancel(t.Context())
+		go read(one)
+		go read(two)
+		synctest.Wait()
+		cancelOne()
+		synctest.Wait()
+		if len(cancelled) != 0 {
+			t.Fatal("a read was cancelled for which somebody waits")
+		}
+		cancelTwo()
+		synctest.Wait()
+		if len(cancelled) != 1 || cancelled[0] == nil {
+			t.Fatalf("%v", cancelled)
+		}
+		read(t.Context())
+		if len(cancelled) != 2 || cancelled[1] != nil {
+			t.Errorf("%v", cancelled)
+		}
+	})
 }

@@ -1,0 +1,140 @@
+package answer
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/explore/exploretest"
+	"github.com/loadstone-db/loadstone/engine/explore/leaf"
+	"github.com/loadstone-db/loadstone/engine/explore/node"
+)
+
+// stuck is a segment of which nothing comes (any more), until its call ends.
+type stuck struct{ call context.Context }
+
+func (s stuck) Read([]byte) (int, error) { <-s.call.Done(); return 0, s.call.Err() }
+
+// asked is a cache with a session, and what that was asked for.
+func asked(t *testing.T) (*Cache, chan control.SegmentWanted) {
+	t.Helper()
+	c := NewCache(folder(t.TempDir()), zerolog.Nop())
+	a := New(Options{Cache: c, Disk: c.disk, Log: zerolog.Nop(), Evaluate: node.New(c.Read, leaf.DefaultOptions(), 1)})
+	all := make(chan control.SegmentWanted, 100)
+	s := a.Serve(func(m control.FromNode) { all <- m.(control.SegmentWanted) })
+	t.Cleanup(s.Close)
+	return c, all
+}
+
+// put is the call of a server, which ends when the node answers.
+func put(c *Cache, sum string, size int64, of func(context.Context) io.Reader) error {
+	call, end := context.WithCancel(context.Background())
+	defer end()
+	return c.Put(call, sum, size, of(call))
+}
+
+func nothing(call context.Context) io.Reader { return stuck{call} }
+
+// TestASegmentOfWhichNothingComes: who waits is not held up by it, nothing stays behind, and the next who wants it asks
+// again.
+func TestASegmentOfWhichNothingComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs, err := exploretest.Runs(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := runs[0].Segment
+		c, wanted := asked(t)
+		read := make(chan error, 1)
+		begin := time.Now()
+		go func() { _, _, err := c.Read(t.Context(), s); read <- err }()
+		if m := <-wanted; m.SHA256 != s.SHA256 {
+			t.Fatalf("%+v", m)
+		}
+		half := s.Bytes / 2
+		if err := put(c, s.SHA256, s.Bytes, func(call context.Context) io.Reader {
+			return io.MultiReader(bytes.NewReader(runs[0].Content[:half]), stuck{call})
+		}); !errors.Is(err, errStandstill) {
+			t.Fatalf("the server hears %v", err)
+		}
+		if err := <-read; !errors.Is(err, errStandstill) || time.Since(begin) > 2*segmentStill {
+			t.Fatalf("%v after %v", err, time.Since(begin))
+		}
+		if len(c.waits) > 0 {
+			t.Errorf("a wait has stayed")
+		}
+		go func() { _, _, err := c.Read(t.Context(), s); read <- err }()
+		<-wanted
+		if err := put(c, s.SHA256, s.Bytes, func(context.Context) io.Reader {
+			return bytes.NewReader(runs[0].Content)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-read; err != nil || len(c.waits) > 0 || !c.has(s.SHA256) {
+			t.Errorf("%v, %d waits", err, len(c.waits))
+		}
+	})
+}
+
+// TestNobodyWaitsForASegment: what is on its way is stopped when the last who waits gives up, and nobody takes what
+// comes later; who comes in between gets it all the same.
+func TestNobodyWaitsForASegment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sum := sha256.Sum256(nil)
+		s := node.Segment{RunID: "r", SHA256: hex.EncodeToString(sum[:])}
+		c, wanted := asked(t)
+		// Not on its way yet.
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 2)
+		go func() { _, err := c.fetch(ctx, s); done <- err }()
+		<-wanted
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) || len(c.waits) > 0 {
+			t.Errorf("%v, %d waits", err, len(c.waits))
+		}
+		if err := put(c, s.SHA256, 1, nothing); !errors.Is(err, control.ErrUnwanted) {
+			t.Errorf("nobody waits, and the server hears %v", err)
+		}
+		// On its way, for two.
+		ctx, cancel = context.WithCancel(t.Context())
+		other, cancelOther := context.WithCancel(t.Context())
+		go func() { _, err := c.fetch(ctx, s); done <- err }()
+		go func() { _, err := c.fetch(other, s); done <- err }()
+		<-wanted
+		heard := make(chan error, 1)
+		go func() { heard <- put(c, s.SHA256, 1, nothing) }()
+		synctest.Wait()
+		if err := put(c, s.SHA256, 1, nothing); !errors.Is(err, control.ErrUnwanted) {
+			t.Errorf("it is on its way, and the second server hears %v", err)
+		}
+		cancel()
+		<-done
+		synctest.Wait()
+		if len(heard) > 0 {
+			t.Error("it was stopped while somebody waits")
+		}
+		cancelOther()
+		if err := <-heard; !errors.Is(err, control.ErrUnwanted) {
+			t.Errorf("the server hears %v", err)
+		}
+		<-done
+		synctest.Wait()
+		if len(c.waits) > 0 {
+			t.Error("a wait has stayed")
+		}
+		// Nobody brings it at all.
+		begin := time.Now()
+		if _, err := c.fetch(t.Context(), s); err == nil || time.Since(begin) != segmentLimit || len(c.waits) > 0 {
+			t.Errorf("%v after %v, %d waits", err, time.Since(begin), len(c.waits))
+		}
+	})
+}

@@ -1,0 +1,206 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/control/controlrpc"
+)
+
+// content is a segment of so many bytes.
+func content(bytes int64) func(context.Context, string, string) (io.ReadCloser, int64, error) {
+	return func(context.Context, string, string) (io.ReadCloser, int64, error) {
+		return io.NopCloser(io.LimitReader(zeros{}, bytes)), bytes, nil
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// brings tells whether a segment is on its way to the node, or waits for its turn.
+func (n *node) brings() int {
+	n.segments.mu.Lock()
+	defer n.segments.mu.Unlock()
+	return len(n.segments.known)
+}
+
+// TestANodeThatStopsReadingASegment, over gRPC: what was on its way is given up after a while, on both sides; so it is
+// when the stream ends.
+func TestANodeThatStopsReadingASegment(t *testing.T) {
+	began, ended := make(chan struct{}, 2), make(chan struct{}, 2)
+	l, err := controlrpc.Listen(t.Context(), controlrpc.ListenOptions{Address: "127.0.0.1:0", Log: zerolog.Nop(),
+		Segment: func(ctx context.Context, _ string, _ int64, content io.Reader) error {
+			if _, err := content.Read(make([]byte, 10)); err != nil {
+				return err
+			}
+			began <- struct{}{}
+			<-ctx.Done() // it reads nothing more
+			ended <- struct{}{}
+			return ctx.Err()
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	d, err := controlrpc.NewDialer(controlrpc.DialOptions{Address: l.Addr().String(), Process: "server"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	var accepting sync.WaitGroup
+	accepting.Go(func() {
+		if end, err := l.Accept(t.Context()); err == nil {
+			t.Cleanup(func() { _ = end.Close() })
+		}
+	})
+	end, err := d.Dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepting.Wait()
+	defer func() { _ = end.Close() }()
+	const large = 1 << 20
+	for name, c := range map[string]struct {
+		begin time.Duration
+		stops bool
+	}{"time is up": {50 * time.Millisecond, false}, "the stream ends": {time.Hour, true}} {
+		f := New(Options{Log: zerolog.Nop(), Segment: content(large), SegmentBegin: c.begin})
+		n := newNode(f, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		n.wanted(ctx, end, control.SegmentWanted{RunID: "r", Name: "s", SHA256: strings.Repeat("0", 64)})
+		<-began
+		if c.stops {
+			cancel()
+		}
+		select {
+		case <-ended:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: it is still on its way", name)
+		}
+		for begin := time.Now(); n.brings() > 0; time.Sleep(time.Millisecond) {
+			if time.Since(begin) > 10*time.Second {
+				t.Fatalf("%s: the server still sends it", name)
+			}
+		}
+		cancel()
+	}
+}
+
+// taker is a node that takes segments when it is let.
+type taker struct {
+	control.ServerEnd
+	let          chan error
+	mu           sync.Mutex
+	now, most, n int
+	refused      []string
+	asked        bool
+}
+
+func (e *taker) PutSegment(ctx context.Context, _ string, _ int64, r io.Reader) error {
+	e.mu.Lock()
+	e.n++
+	e.now++
+	e.most = max(e.most, e.now)
+	e.mu.Unlock()
+	defer func() { e.mu.Lock(); e.now--; e.mu.Unlock() }()
+	select {
+	case err := <-e.let:
+		_, _ = io.Copy(io.Discard, r)
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (e *taker) RefuseSegment(_ context.Context, sum, reason string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.refused = append(e.refused, sum+": "+reason)
+	return nil
+}
+
+// Receive asks for a segment, and ends a minute later.
+func (e *taker) Receive(context.Context) (control.FromNode, error) {
+	if e.asked {
+		time.Sleep(time.Minute)
+		return nil, control.ErrClosed
+	}
+	e.asked = true
+	return control.SegmentWanted{}, nil
+}
+
+// TestSegmentsOfAStreamThatEnded are not sent any longer.
+func TestSegmentsOfAStreamThatEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(New(Options{Log: zerolog.Nop(), Segment: content(1 << 30)}), nil)
+		n.session = "s"
+		end := &taker{}
+		if err := n.listen(t.Context(), end); !errors.Is(err, control.ErrClosed) {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if end.n != 1 || n.brings() != 0 || len(end.refused) != 0 {
+			t.Errorf("%d were begun, %d go on, %q", end.n, n.brings(), end.refused)
+		}
+	})
+}
+
+// TestSegmentsAreBroughtAFewAtATime: each once, however often it is asked for, and no more than there are places for.
+func TestSegmentsAreBroughtAFewAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(New(Options{Log: zerolog.Nop(), Segment: content(10)}), nil)
+		end := &taker{let: make(chan error)}
+		ask := func(i int) { n.wanted(t.Context(), end, control.SegmentWanted{SHA256: strconv.Itoa(i)}) }
+		for range 3 {
+			for i := range 10 {
+				ask(i)
+			}
+		}
+		synctest.Wait()
+		if end.n != segmentsAtOnce || n.brings() != 10 {
+			t.Errorf("%d are brought, %d in all", end.n, n.brings())
+		}
+		for i := range 10 {
+			if i == 3 {
+				end.let <- errors.New("no room")
+				continue
+			}
+			end.let <- nil
+		}
+		synctest.Wait()
+		if end.n != 10 || end.most != segmentsAtOnce || n.brings() != 0 || len(end.refused) != 1 ||
+			!strings.HasSuffix(end.refused[0], ": no room") {
+			t.Errorf("%d were brought, %d at once, %d are left; refused were %q", end.n, end.most, n.brings(), end.refused)
+		}
+		for i := range 2 * segmentsWaiting {
+			ask(i)
+		}
+		if n.brings() != segmentsAtOnce+segmentsWaiting {
+			t.Errorf("%d segments wait", n.brings())
+		}
+		// Whoever never answers is left after a while; what is not wanted any more is not refused.
+		time.Sleep(time.Duration(segmentsWaiting) * time.Minute)
+		synctest.Wait()
+		if n.brings() != 0 {
+			t.Errorf("%d segments still wait", n.brings())
+		}
+		end.refused = nil
+		ask(1)
+		end.let <- control.ErrUnwanted
+		synctest.Wait()
+		if len(end.refused) > 0 || n.brings() != 0 {
+			t.Errorf("%q", end.refused)
+		}
+	})
+}
