@@ -22,6 +22,12 @@ import (
 // fill appends every sample of the runs to a TSDB, histograms included.
 func fill(t *testing.T, db storage.Appendable, runs exploretest.Catalog) {
 	t.Helper()
+	fillWith(t, db, runs, labels.MustNewMatcher(labels.MatchRegexp, "__name__", ".+"))
+}
+
+// fillWith appends those of some series, and says how many there are.
+func fillWith(t *testing.T, db storage.Appendable, runs exploretest.Catalog, some *labels.Matcher) (n int) {
+	t.Helper()
 	for _, r := range runs {
 		f, err := r.Open()
 		if err != nil {
@@ -36,7 +42,7 @@ func fill(t *testing.T, db storage.Appendable, runs exploretest.Catalog) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := q.Select(t.Context(), false, nil, labels.MustNewMatcher(labels.MatchRegexp, "__name__", ".+"))
+		all := q.Select(t.Context(), false, nil, some)
 		a := db.Appender(t.Context())
 		samples := 0
 		for all.Next() {
@@ -61,7 +67,9 @@ func fill(t *testing.T, db storage.Appendable, runs exploretest.Catalog) {
 		if err := a.Commit(); err != nil || samples < 1000 {
 			t.Fatalf("%d samples of %s: %v", samples, r.Segment.RunID, err)
 		}
+		n += samples
 	}
+	return n
 }
 
 // TestAsPrometheusWould asks expressions from a generator of runs, and of a TSDB of Prometheus with the same samples

@@ -22,7 +22,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/segment"
 )
 
-// How long servers may take to bring a segment, how often one is asked, and how long one that brings it may send nothing.
+// How long servers may take to bring a segment, how often one is asked, and how long whoever brings it may send
+// nothing.
 const (
 	segmentLimit = 30 * time.Second
 	segmentAgain = 3 * time.Second
