@@ -247,6 +247,9 @@ func (b *bench) Artifacts(context.Context, string) ([]engine.Artifact, error) { 
 // Warehouse implements ingest.Store.
 func (b *bench) Warehouse(context.Context, string) ([]engine.WarehousePoint, error) { return nil, nil }
 
+// Reports implements ingest.Store.
+func (b *bench) Reports(context.Context, string, func(*rollup.Report)) error { return nil }
+
 func held(context.Context) error { return nil }
 
 func (b *bench) claim() refresh.Claim {

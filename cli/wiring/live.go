@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/ingest"
 	"github.com/loadstone-db/loadstone/engine/liveseries"
 	"github.com/loadstone-db/loadstone/engine/meter"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
@@ -53,9 +55,49 @@ func (w *watchedStore) Transition(ctx context.Context, t store.Transition) ([]en
 
 // openLive begins to bring the seconds of live runs into the results database.
 func (t *Tables) openLive() {
-	series := liveseries.Start(liveseries.Options{Run: t.s.Store.Run, Log: t.s.Log,
+	series := liveseries.Start(liveseries.Options{Run: t.s.Store.Run, Log: t.s.Log, PerHour: t.s.perHour,
 		Target: func(ctx context.Context) (liveseries.Target, error) { return t.Database(ctx) }})
 	t.s.watched.series.Store(series)
 	t.s.collectors = append(t.s.collectors, meter.NewLive(series.Counts))
 	t.s.onClose(func(context.Context) error { series.Close(); return nil })
+}
+
+// perHour is what a warehouse takes by the price list as it is now.
+func (s *Services) perHour(w engine.Warehouse) (credits float64, known bool) { return s.prices().PerHour(w) }
+
+// renewSegments has runs taken in again whose segments an earlier version has written, once in the life of a server:
+// they lack series.
+func (t *Tables) renewSegments() {
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	t.s.onClose(func(context.Context) error { stop(); <-done; return nil })
+	go func() {
+		defer close(done)
+		for wait := time.Second; ; wait = min(2*wait, time.Minute) {
+			n, err := t.renew(ctx)
+			if err == nil {
+				if n > 0 {
+					t.s.Log.Info().Int64("runs", n).Msg("runs of an earlier version are taken in again, for the series that they lack")
+				}
+				return
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(wait):
+			}
+		}
+	}()
+}
+
+func (t *Tables) renew(ctx context.Context) (int64, error) {
+	db, err := t.Database(ctx)
+	if err != nil {
+		return 0, err
+	}
+	runs, err := db.Outdated(ctx)
+	if err != nil || len(runs) == 0 {
+		return 0, err
+	}
+	return t.s.Store.TakeInAgain(ctx, ingest.Table, runs)
 }

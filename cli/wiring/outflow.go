@@ -91,7 +91,7 @@ func (s *Services) openOut(f OutFlags) (err error) {
 	}
 	if len(sinks) > 0 {
 		o.feed = outflow.Start(sinks...)
-		o.series = liveseries.Start(liveseries.Options{Run: s.Store.Run, Log: s.Log,
+		o.series = liveseries.Start(liveseries.Options{Run: s.Store.Run, Log: s.Log, PerHour: s.perHour,
 			Target: func(context.Context) (liveseries.Target, error) { return o.feed, nil }})
 	}
 	s.watched.out.Store(o)

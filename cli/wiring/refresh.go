@@ -66,6 +66,7 @@ func (s *Services) OpenTables(ctx context.Context, flags RefreshFlags) (*Tables,
 	}
 	s.onClose(func(context.Context) error { t.crew.close(); return nil })
 	t.openLive()
+	t.renewSegments()
 	s.tables.Store(t)
 	keeper := refresher.Start(refresher.Options{Store: s.Store, Work: t.crew.work, Workers: flags.RefreshWorkers,
 		Name: s.owner, Role: refresh.Server, Host: hostname(), Busy: Undisturbed(s.own), Log: s.Log})

@@ -21,8 +21,8 @@ const end = Date.parse(end_time ?? new Date().toISOString()) / 1000;
 const values = { $__rate_interval: '4s', $run: run, $template: '.*', $table_type: '.*' };
 const filled = (q) => q.replace(/\$\w+/g, (name) => values[name] ?? assert.fail(`${name} in ${q}`));
 
-// A run without errors has none by class, one without a warehouse nothing of it.
-const mayLack = /loadstone_(errors_total|warehouse_\w+)\{/;
+// A run without errors has none by class, one without a warehouse or a schedule nothing of it.
+const mayLack = /loadstone_(errors_total|target_operations_per_second|warehouse_\w+)\{/;
 const queries = dashboard.panels.flatMap((p) => (p.targets ?? []).map((t) => [p.title, t.expr]));
 assert.ok(queries.length >= 15, `${queries.length} queries`);
 for (const [title, expr] of queries) {

@@ -117,7 +117,7 @@ func (p Prices) Of(points []engine.WarehousePoint, run engine.Run, f engine.Figu
 // while it is suspended; known is false when the list has no rate for it.
 func (p Prices) PerHour(w engine.Warehouse) (credits float64, known bool) {
 	_, rate, _ := p.rate(w)
-	return rate * started(w), rate > 0
+	return rate * Started(w), rate > 0
 }
 
 func (p Prices) name() string {
@@ -209,18 +209,19 @@ func clusters(points []engine.WarehousePoint, start, end time.Time) float64 {
 			to = points[i+1].Timestamp.Time
 		}
 		if span := to.Sub(from).Seconds(); span > 0 {
-			total += span * started(p.Warehouse)
+			total += span * Started(p.Warehouse)
 			weight += span
 		}
 	}
 	if weight == 0 {
-		return started(points[len(points)-1].Warehouse)
+		return Started(points[len(points)-1].Warehouse)
 	}
 	mean := total / weight
 	return math.Round(mean*1e6) / 1e6
 }
 
-func started(w engine.Warehouse) float64 {
+// Started is how many clusters of a warehouse are paid for, as it was polled.
+func Started(w engine.Warehouse) float64 {
 	if w.StartedClusters > 0 {
 		return float64(w.StartedClusters)
 	}

@@ -26,6 +26,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/cost"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/engine/rollup"
 	"github.com/loadstone-db/loadstone/engine/segment"
@@ -39,6 +40,8 @@ const Table = "runs"
 type Store interface {
 	Artifacts(ctx context.Context, runID string) ([]engine.Artifact, error)
 	Warehouse(ctx context.Context, runID string) ([]engine.WarehousePoint, error)
+	// Reports calls fn with what the run workers reported, each one's in the order in which it did.
+	Reports(ctx context.Context, runID string, fn func(*rollup.Report)) error
 }
 
 // Record reads the parts of runs.
@@ -120,6 +123,9 @@ func (in *Ingest) Run(ctx context.Context, c refresh.Claim, prove func(context.C
 	if r.Warehouse, err = in.Store.Warehouse(ctx, c.Subtask); err != nil {
 		return refresh.Result{}, fmt.Errorf("reading the warehouse of run %s: %w", c.Subtask, err)
 	}
+	if err := in.loads(ctx, &r); err != nil {
+		return refresh.Result{}, fmt.Errorf("reading what run workers reported in run %s: %w", c.Subtask, err)
+	}
 	if in.Executions {
 		if r.Executions, err = in.stage(ctx, c, &r, parts, sums); err != nil {
 			in.Target.Unstage(ctx, r.Executions)
@@ -127,6 +133,24 @@ func (in *Ingest) Run(ctx context.Context, c refresh.Claim, prove func(context.C
 		}
 	}
 	return in.put(ctx, c, &r, prove)
+}
+
+// loads adds what is in no part of the record: what run workers reported, and what the warehouse takes, at the rate at
+// which the run was reckoned.
+func (in *Ingest) loads(ctx context.Context, r *rollup.Run) error {
+	if s := r.Summary; s != nil && s.Cost != nil && s.Cost.CreditsPerHour > 0 {
+		each := s.Cost.CreditsPerHour
+		r.PerHour = func(w engine.Warehouse) (float64, bool) { return each * cost.Started(w), true }
+	}
+	start := r.Run.StartTime.Time
+	last := map[string]*rollup.Report{}
+	return in.Store.Reports(ctx, r.Run.RunID, func(report *rollup.Report) {
+		if report.Counted() {
+			r.Seconds.Report(rollup.Second(start, report.At, report.TickSeconds), report, last[report.Worker])
+		}
+		before := *report
+		last[report.Worker] = &before
+	})
 }
 
 // stage takes the single executions of the good parts aside, unless those are there already. A part whose seconds could

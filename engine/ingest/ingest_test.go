@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
@@ -43,6 +45,10 @@ type world struct {
 	staged             string
 	stagings, unstaged int
 	unreadable         string // a part whose seconds can be read, and not all else
+	reports            []rollup.Report
+	polls              []engine.WarehousePoint
+	start              engine.Time
+	summary            *engine.Summary
 	// The step of that number fails, as if the process had ended there.
 	steps, failAt int
 }
@@ -64,7 +70,16 @@ func (w *world) Artifacts(context.Context, string) ([]engine.Artifact, error) {
 	return list, nil
 }
 
-func (w *world) Warehouse(context.Context, string) ([]engine.WarehousePoint, error) { return nil, nil }
+func (w *world) Warehouse(context.Context, string) ([]engine.WarehousePoint, error) {
+	return w.polls, nil
+}
+
+func (w *world) Reports(_ context.Context, _ string, fn func(*rollup.Report)) error {
+	for i := range w.reports {
+		fn(&w.reports[i])
+	}
+	return nil
+}
 
 type file struct{ *bytes.Reader }
 
@@ -232,7 +247,7 @@ func (w *world) take(t *testing.T) (refresh.Result, error) {
 			if w.gone {
 				return engine.RunDetail{}, &engine.Error{Code: engine.CodeNotFound, Cause: store.ErrNotFound}
 			}
-			return engine.RunDetail{Run: engine.Run{RunID: "r", RunName: w.name}}, nil
+			return engine.RunDetail{Run: engine.Run{RunID: "r", RunName: w.name, StartTime: w.start}, Summary: w.summary}, nil
 		}}
 	w.epoch++
 	c := refresh.Claim{Task: refresh.Task{Table: ingest.Table, Subtask: "r"}, Epoch: w.epoch}
@@ -279,6 +294,46 @@ func TestARunIsTakenInAgainWhenItHasChanged(t *testing.T) {
 	w.gone = true
 	if r, err := w.take(t); err != nil || !r.Gone || !w.dropped || len(w.segments) != 0 {
 		t.Errorf("a run that was deleted: %+v, %v", r, err)
+	}
+}
+
+// TestLoadsAndCreditsAreTakenIn: of each second what run workers reported, counted from the report before, but for
+// those while there was no load; and what the warehouse takes, at the rate of the run's cost.
+func TestLoadsAndCreditsAreTakenIn(t *testing.T) {
+	w := newWorld("a")
+	noon := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	w.start = engine.At(noon)
+	w.summary = &engine.Summary{Cost: &engine.Cost{CreditsPerHour: 4}}
+	w.polls = []engine.WarehousePoint{{Warehouse: engine.Warehouse{Name: "W", StartedClusters: 3}},
+		{ElapsedSeconds: 5, Warehouse: engine.Warehouse{Name: "W", State: "SUSPENDED"}}}
+	for i, phase := range []engine.Phase{engine.PhasePreparing, engine.PhaseWarmup, engine.PhaseMeasurement,
+		engine.PhaseMeasurement, engine.PhaseCooldown} {
+		w.reports = append(w.reports, rollup.Report{Worker: "w1", Phase: phase, TickSeconds: 1,
+			At: noon.Add(time.Duration(i+1) * time.Second), Load: rollup.Load{Node: "n", Connections: i,
+				Counts: rollup.Counts{Dropped: int64(10 * i)}}})
+	}
+	if _, err := w.take(t); err != nil {
+		t.Fatal(err)
+	}
+	got := map[rollup.OfWorker]rollup.Load{}
+	for k, l := range w.taken.Seconds.Loads {
+		got[k] = *l
+	}
+	of := func(second int32, warmup bool, dropped int64) (rollup.OfWorker, rollup.Load) {
+		return rollup.OfWorker{Moment: rollup.Moment{Second: second, Warmup: warmup}, Worker: "w1"},
+			rollup.Load{Node: "n", Connections: int(second), Counts: rollup.Counts{Dropped: dropped}}
+	}
+	want := map[rollup.OfWorker]rollup.Load{}
+	for second, dropped := range map[int32]int64{1: 10, 2: 20, 3: 10} {
+		k, l := of(second, second == 1, dropped)
+		want[k] = l
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("%+v\nwant %+v", got, want)
+	}
+	polls := w.taken.WarehouseSeconds()
+	if len(polls) != 2 || polls[0].CreditsPerHour != 12 || polls[1].CreditsPerHour != 0 {
+		t.Errorf("%+v", polls)
 	}
 }
 

@@ -2,7 +2,6 @@ package liveseries
 
 import (
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 // fold adds the snapshots of one run up to its seconds.
 type fold struct {
 	start   time.Time
+	perHour rollup.PerHour
 	workers map[string]*seen
 	scratch *histogram.Histogram
 	// A second's distribution, that of a kind, and that of the kind before are looked at together.
@@ -28,10 +28,11 @@ type seen struct {
 	classes map[engine.ErrorClass]int64
 	// thinned: its distributions by kind are not known.
 	thinned bool
+	report  *rollup.Report
 }
 
-func newFold(start time.Time, ticks map[string]int64) *fold {
-	f := &fold{start: start, workers: map[string]*seen{}, scratch: histogram.New()}
+func newFold(start time.Time, ticks map[string]int64, perHour rollup.PerHour) *fold {
+	f := &fold{start: start, perHour: perHour, workers: map[string]*seen{}, scratch: histogram.New()}
 	for worker, tick := range ticks {
 		f.workers[worker] = &seen{tick: tick}
 	}
@@ -40,7 +41,8 @@ func newFold(start time.Time, ticks map[string]int64) *fold {
 
 // batch adds up ticks.
 func (f *fold) batch(ticks []tick, polls []engine.WarehousePoint) *rollup.Live {
-	l := &rollup.Live{Seconds: rollup.New(f.start), Warehouse: polls, Ticks: map[string]int64{}}
+	l := &rollup.Live{Seconds: rollup.New(f.start), Warehouse: polls, PerHour: f.perHour,
+		Ticks: map[string]int64{}}
 	for _, t := range ticks {
 		l.Operations, l.Errors = t.operations, t.errors
 		for i := range t.snapshots {
@@ -63,11 +65,12 @@ func (f *fold) add(l *rollup.Live, w *engine.WorkerSnapshot, at time.Time) {
 	follows := w.Tick == before.tick+1 && (before.phase != "" || before.tick == 0)
 	// While the store was away, a snapshot may have lost its distributions by kind.
 	kindsFollow := follows && (before.phase != w.Phase || !before.thinned)
+	report := f.report(l, w, before, at)
 	if before.phase != w.Phase {
 		before = &seen{}
 	}
 	f.workers[w.WorkerID] = &seen{tick: w.Tick, phase: w.Phase, kinds: w.KindLatency, classes: w.ByClass,
-		thinned: w.KindLatency == nil && w.Started > 0}
+		thinned: w.KindLatency == nil && w.Started > 0, report: report}
 	l.Ticks[w.WorkerID] = w.Tick
 	if w.TickStarted <= 0 {
 		return
@@ -88,6 +91,21 @@ func (f *fold) add(l *rollup.Live, w *engine.WorkerSnapshot, at time.Time) {
 			}
 		}
 	}
+}
+
+// report adds what the run worker was, and how its schedule went.
+func (f *fold) report(l *rollup.Live, w *engine.WorkerSnapshot, before *seen, at time.Time) *rollup.Report {
+	r := rollup.ReportOf(w)
+	last := before.report
+	if last == nil && before.tick > 0 {
+		// What was before is there already: of this snapshot counts what its tick did.
+		last = &rollup.Report{Phase: w.Phase, Load: rollup.Load{Counts: rollup.Counts{Retries: w.Retries,
+			Scheduled: w.Scheduled - w.TickScheduled, Dropped: w.Dropped - w.TickDropped}}}
+	}
+	if r.Counted() {
+		l.Seconds.Report(f.second(w, at), &r, last)
+	}
+	return &r
 }
 
 func (f *fold) addKinds(s *rollup.Seconds, m rollup.Moment, w *engine.WorkerSnapshot, before *seen, follows bool,
@@ -123,9 +141,7 @@ func (f *fold) secondOf(w *engine.WorkerSnapshot, at time.Time) int32 {
 	if middle.After(at) || at.Sub(middle) > time.Hour {
 		middle = at
 	}
-	covered := min(max(w.TickSeconds, 0), 60)
-	middle = middle.Add(-time.Duration(covered / 2 * float64(time.Second)))
-	return int32(min(max(math.Floor(middle.Sub(f.start).Seconds()), 0), math.MaxInt32))
+	return rollup.Second(f.start, middle, w.TickSeconds)
 }
 
 // checked is a histogram that adds up, nil for others.

@@ -56,7 +56,9 @@ type Options struct {
 	Target func(ctx context.Context) (Target, error)
 	// Run reads a run.
 	Run func(ctx context.Context, runID string) (engine.Run, error)
-	Log zerolog.Logger
+	// PerHour says what a warehouse takes now; nil knows nothing.
+	PerHour rollup.PerHour
+	Log     zerolog.Logger
 }
 
 // Series are the live seconds of the runs of one server. It is safe for concurrent use; nil takes nothing.
@@ -325,7 +327,7 @@ func (s *Series) put(ctx context.Context, r *run, ticks []tick, polls []engine.W
 			return err
 		}
 		// Another process of this epoch has written smaller numbers.
-		r.begun, r.fold, r.last = true, newFold(about.StartTime.Time, there), time.Now().UnixMicro()
+		r.begun, r.fold, r.last = true, newFold(about.StartTime.Time, there, s.opts.PerHour), time.Now().UnixMicro()
 		ticks, polls = s.take(r)
 	}
 	for {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -326,6 +327,56 @@ func TestClocksThatAreWrongStayInTheRun(t *testing.T) {
 		c := d.seconds.Run[rollup.Moment{Second: 3}]
 		if len(d.seconds.Run) != 1 || c == nil || c.Operations != 220 || count(c) != 0 {
 			t.Errorf("%+v", d.seconds.Run)
+		}
+	})
+}
+
+// TestLoadsAreThoseOfTheRecord: what run workers reported is, second by second, what the record of their reports comes
+// to, also behind a takeover and where one is missing.
+func TestLoadsAreThoseOfTheRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDatabase()
+		first := start(d)
+		defer first.Close()
+		record := rollup.New(d.start)
+		last := map[string]*rollup.Report{}
+		s, epoch := first, int64(1)
+		for tick := int64(1); tick <= 8; tick++ {
+			time.Sleep(time.Second)
+			if tick == 5 {
+				s, epoch = start(d), 2
+				defer s.Close()
+			}
+			t := &store.Tick{RunID: "r", Epoch: epoch}
+			for i, worker := range []string{"one", "two"} {
+				w := engine.WorkerSnapshot{WorkerID: worker, NodeID: "node", Tick: tick, Phase: engine.PhaseMeasurement,
+					Timestamp: engine.At(time.Now()), TickSeconds: 1, Scheduled: 10 * tick, TickScheduled: 10,
+					Dropped: tick * int64(i), TickDropped: int64(i), ActiveConnections: int(tick), Waiting: i}
+				if tick <= 2 {
+					w.Phase = engine.PhaseWarmup
+				} else {
+					w.Scheduled, w.Dropped = 10*(tick-2), (tick-2)*int64(i)
+				}
+				if tick == 4 && i == 1 {
+					continue // it was lost
+				}
+				r := rollup.ReportOf(&w)
+				record.Report(rollup.Second(d.start, r.At, r.TickSeconds), &r, last[worker])
+				last[worker] = &r
+				t.Snapshots = append(t.Snapshots, w)
+			}
+			if tick == 5 {
+				// Of the one that was lost before a takeover nobody knows the counts.
+				key := rollup.OfWorker{Moment: rollup.Moment{Second: 4}, Worker: "two"}
+				record.Loads[key].Counts = rollup.Counts{Scheduled: 10, Dropped: 1}
+			}
+			s.Tick(t)
+			synctest.Wait()
+		}
+		if !reflect.DeepEqual(d.seconds.Loads, record.Loads) || len(record.Loads) != 15 {
+			for key, l := range record.Loads {
+				t.Errorf("%+v: %+v, want %+v", key, d.seconds.Loads[key], l)
+			}
 		}
 	})
 }

@@ -27,12 +27,16 @@ var (
 	queued           = metric.Named("loadstone_warehouse_queued_queries")
 	clusters         = metric.Named("loadstone_warehouse_started_clusters")
 	state            = metric.Named("loadstone_warehouse_state")
+	credits          = metric.Named("loadstone_warehouse_credits_total")
+	scheduled        = metric.Named("loadstone_scheduled_operations_total")
+	dropped          = metric.Named("loadstone_dropped_operations_total")
+	retries          = metric.Named("loadstone_retries_total")
 )
 
 // of tells the groups of a run apart: what counts together, without the second.
 type of struct {
 	kind, worker, class, code string
-	errors                    bool
+	errors, arrivals          bool
 	warmup                    bool
 }
 
@@ -51,7 +55,7 @@ type group struct {
 // added is what a second adds to a group.
 type added struct {
 	to     *group
-	values [2]int64
+	values [3]int64
 	cell   *rollup.Cell
 }
 
@@ -75,6 +79,10 @@ type flow struct {
 
 	gauges map[string]*gauge
 	polls  []Point
+	// nodes are those that run workers are on; loads is what they said of seconds that were not sent.
+	nodes map[string]string
+	loads map[int32][]loaded
+	paid  paid
 }
 
 type gauge struct {
@@ -85,7 +93,7 @@ type gauge struct {
 func newFlow(run engine.Run, epoch int64, now time.Time) *flow {
 	target := run.Scenario.Target
 	return &flow{epoch: epoch, baseMs: run.StartTime.UnixMicro() / 1000, heard: now, groups: map[of]*group{},
-		waiting: map[int32][]added{}, gauges: map[string]*gauge{},
+		waiting: map[int32][]added{}, gauges: map[string]*gauge{}, nodes: map[string]string{}, loads: map[int32][]loaded{},
 		about: labels.FromMap(without(map[string]string{"run": run.RunID, "run_name": run.RunName,
 			"template": run.Scenario.TemplateName, "table_type": target.Adapter, "target": target.Connection.Name,
 			"table": target.TableName}))}
@@ -126,8 +134,11 @@ func (f *flow) group(o of) *group {
 	case o.errors:
 		g.counters = []*Series{f.series(failed, "kind", o.kind, "error_class", o.class, "error_code", o.code,
 			"phase", phase(o.warmup))}
+	case o.arrivals:
+		with := []string{"worker", o.worker, "node", f.nodes[o.worker], "phase", phase(o.warmup)}
+		g.counters = []*Series{f.series(scheduled, with...), f.series(dropped, with...), f.series(retries, with...)}
 	case o.worker != "":
-		with := []string{"worker", o.worker, "phase", phase(o.warmup)}
+		with := []string{"worker", o.worker, "node", f.nodes[o.worker], "phase", phase(o.warmup)}
 		g.counters = []*Series{f.series(workerOperations, with...), f.series(workerFailures, with...)}
 		g.latency = f.series(workerLatency, with...)
 	default:
@@ -143,27 +154,34 @@ func (f *flow) group(o of) *group {
 // add takes what has come of the run.
 func (f *flow) add(l rollup.Live, now time.Time) {
 	f.heard = now
+	for k, r := range l.Seconds.Loads {
+		f.nodes[k.Worker] = r.Node
+	}
+	for k, r := range l.Seconds.Loads {
+		f.load(k, r)
+	}
 	for k, c := range l.Seconds.Kinds {
-		f.note(k.Moment, of{kind: k.Kind, warmup: k.Warmup}, [2]int64{c.Operations, c.Errors}, c)
+		f.note(k.Moment, of{kind: k.Kind, warmup: k.Warmup}, [3]int64{c.Operations, c.Errors}, c)
 	}
 	for k, c := range l.Seconds.Workers {
-		f.note(k.Moment, of{worker: k.Worker, warmup: k.Warmup}, [2]int64{c.Operations, c.Errors}, c)
+		f.note(k.Moment, of{worker: k.Worker, warmup: k.Warmup}, [3]int64{c.Operations, c.Errors}, c)
 	}
 	for k, n := range l.Seconds.Errors {
-		f.note(k.Moment, of{kind: k.Kind, class: k.Class, code: k.Code, errors: true, warmup: k.Warmup}, [2]int64{n}, nil)
+		f.note(k.Moment, of{kind: k.Kind, class: k.Class, code: k.Code, errors: true, warmup: k.Warmup}, [3]int64{n}, nil)
 	}
 	for _, p := range l.Warehouse {
 		f.poll(p)
+		f.pay(p, l.PerHour)
 	}
 }
 
-func (f *flow) note(at rollup.Moment, o of, values [2]int64, c *rollup.Cell) {
+func (f *flow) note(at rollup.Moment, o of, values [3]int64, c *rollup.Cell) (second int32) {
 	if !f.any {
 		f.next, f.high, f.any = at.Second, at.Second, true
 	}
 	// What was sent cannot be changed: what comes late is in the next second. The second in which a run is first heard
 	// of may not be its first.
-	second := at.Second
+	second = at.Second
 	if f.startMs != 0 {
 		second = max(second, f.next)
 	} else {
@@ -171,6 +189,7 @@ func (f *flow) note(at rollup.Moment, o of, values [2]int64, c *rollup.Cell) {
 	}
 	f.high = max(f.high, second)
 	f.waiting[second] = append(f.waiting[second], added{f.group(o), values, c})
+	return second
 }
 
 // settled appends the samples of seconds that nothing is to come of any more, or of all.
@@ -206,6 +225,7 @@ func (f *flow) settled(points []Point, now time.Time, all bool) []Point {
 				points = g.sample(points, end, f.startMs, false)
 			}
 		}
+		points = f.loaded(points, f.next, end)
 	}
 	return points
 }
@@ -216,6 +236,7 @@ func (f *flow) skip(to int32) {
 		if second < to {
 			f.waiting[to] = append(f.waiting[to], a...)
 			delete(f.waiting, second)
+			delete(f.loads, second)
 		}
 	}
 	f.next = to

@@ -3,6 +3,7 @@ package outflow_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -175,6 +176,65 @@ func TestWhoHasLostARunSendsNoMore(t *testing.T) {
 		}
 		if next.points[0].StartMs != base.Add(6*time.Second).UnixMilli() {
 			t.Errorf("its counters count from %d", next.points[0].StartMs)
+		}
+	})
+}
+
+// TestLoadsAreSentWithTheirSecond: gauges once it has settled, the later of two reports and the highest of a node;
+// arrivals as counters; credits from poll to poll.
+func TestLoadsAreSentWithTheirSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, base := &sink{}, time.Now()
+		f := outflow.Start(s)
+		defer f.Close()
+		begin(t, f, base, 3)
+		for second := range 3 {
+			time.Sleep(time.Second)
+			l := rollup.Live{RunID: "r-1", Epoch: 3, Seconds: rollup.New(base),
+				PerHour: func(w engine.Warehouse) (float64, bool) { return 3600 * float64(w.Queued), true },
+				Warehouse: []engine.WarehousePoint{{Timestamp: engine.At(time.Now()),
+					Warehouse: engine.Warehouse{Name: "W", Queued: second + 1}}}}
+			for i, phase := range []engine.Phase{engine.PhaseMeasurement, engine.PhaseWarmup} {
+				if i == 1 && second > 0 {
+					continue
+				}
+				l.Seconds.Report(int32(second), &rollup.Report{Worker: "w1", Phase: phase, Load: rollup.Load{Node: "n1",
+					Counts: rollup.Counts{Scheduled: 5, Dropped: 2}, Connections: 10*second + 3 - i, TargetRate: rollup.Unknown,
+					CPU: 0.25 * float64(1+i)}}, nil)
+			}
+			l.Seconds.Report(int32(second), &rollup.Report{Worker: "w2", Phase: engine.PhaseMeasurement,
+				Load: rollup.Load{Node: "n2", Connections: 7}}, nil)
+			if err := f.PutLive(t.Context(), l); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.Ended("r-1")
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		for metric, want := range map[string]string{
+			"loadstone_connections":                  "map[n1 w1:[1:3 2:13 3:23 4:S] n2 w2:[1:7 2:7 3:7 4:S]]",
+			"loadstone_node_cpu_ratio":               "map[n1:[1:0.5 2:0.25 3:0.25 4:S] n2:[1:0 2:0 3:0 4:S]]",
+			"loadstone_dropped_operations_total":     "map[n1 w1:[0:0 1:2 2:4 3:6 4:S] n2 w2:[0:0 1:0 2:0 3:0 4:S]]",
+			"loadstone_target_operations_per_second": "map[n2 w2:[1:0 2:0 3:0 4:S]]",
+			"loadstone_warehouse_credits_total":      "map[:[1:0 2:1 3:3 4:S]]",
+		} {
+			got := map[string][]string{}
+			for _, node := range []string{"n1", "n2", ""} {
+				of := &sink{}
+				key := ""
+				for _, p := range s.points {
+					if p.Series.Labels.Get("node") == node && p.Series.Metric.Name == metric {
+						of.points = append(of.points, p)
+						key = strings.TrimSpace(node + " " + p.Series.Labels.Get("worker"))
+					}
+				}
+				if len(of.points) > 0 {
+					got[key] = of.of(base, metric)
+				}
+			}
+			if fmt.Sprint(got) != want {
+				t.Errorf("%s is %v\nwant %s", metric, got, want)
+			}
 		}
 	})
 }

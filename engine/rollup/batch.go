@@ -165,6 +165,9 @@ func (s *Seconds) Merge(o *Seconds) {
 	for key, n := range o.Errors {
 		s.Errors[key] += n
 	}
+	for key, l := range o.Loads {
+		s.load(key, *l)
+	}
 	s.Executions += o.Executions
 }
 

@@ -55,13 +55,15 @@ type Seconds struct {
 	Statements map[OfStatement]*Cell
 	Workers    map[OfWorker]*Cell
 	Errors     map[OfError]int64
+	// Loads are what run workers reported; they come from no record of executions.
+	Loads      map[OfWorker]*Load
 	Executions int64
 }
 
 // New returns no seconds of a run that started at the time.
 func New(start time.Time) *Seconds {
 	return &Seconds{start: start, Run: map[Moment]*Cell{}, Kinds: map[OfKind]*Cell{}, Statements: map[OfStatement]*Cell{},
-		Workers: map[OfWorker]*Cell{}, Errors: map[OfError]int64{}}
+		Workers: map[OfWorker]*Cell{}, Errors: map[OfError]int64{}, Loads: map[OfWorker]*Load{}}
 }
 
 // At is when a second began.
@@ -89,6 +91,7 @@ type Run struct {
 	Fingerprint string
 	Seconds     *Seconds
 	Warehouse   []engine.WarehousePoint
+	PerHour     PerHour
 	// Segment is the file that holds the same seconds, stored by now.
 	Segment Segment
 	// Executions are the single ones.
@@ -102,6 +105,7 @@ type Live struct {
 	Epoch, Batch int64
 	Seconds      *Seconds
 	Warehouse    []engine.WarehousePoint
+	PerHour      PerHour
 	// Ticks are the last snapshots that are in the batch, by run worker.
 	Ticks map[string]int64
 	// Operations and Errors are those of the run so far.
@@ -114,10 +118,15 @@ type Segment struct {
 	SizeBytes, Rows int64
 }
 
+// PerHour says what an hour of a warehouse as it was polled takes, in credits; false when nobody knows.
+type PerHour func(engine.Warehouse) (credits float64, known bool)
+
 // WarehouseSecond is what a warehouse was when it was asked, once for a second at most.
 type WarehouseSecond struct {
 	engine.WarehousePoint
 	Second int64
+	// CreditsPerHour is Unknown where nobody knows.
+	CreditsPerHour float64
 }
 
 // WarehouseSeconds are the polls of the run's warehouse; the first one of a second counts.
@@ -126,10 +135,19 @@ func (r *Run) WarehouseSeconds() (all []WarehouseSecond) {
 	for _, p := range r.Warehouse {
 		if second := int64(math.Floor(p.ElapsedSeconds)); second > last {
 			last = second
-			all = append(all, WarehouseSecond{p, second})
+			all = append(all, WarehouseSecond{p, second, r.PerHour.of(p.Warehouse)})
 		}
 	}
 	return all
+}
+
+func (f PerHour) of(w engine.Warehouse) float64 {
+	if f != nil {
+		if credits, known := f(w); known {
+			return credits
+		}
+	}
+	return Unknown
 }
 
 // At is the cell of a key, made when it is not there yet.

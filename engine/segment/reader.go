@@ -11,6 +11,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/rollup"
 )
 
 // File is an open segment. Its methods are safe for concurrent use.
@@ -18,6 +19,7 @@ type File struct {
 	f            artifact.File
 	pq           *parquet.File
 	runID        string
+	version      int
 	relation, at int // columns
 }
 
@@ -44,6 +46,7 @@ func (s *File) open() (err error) {
 	if version > Version {
 		return fmt.Errorf("written by a newer version: %d, this one reads up to %d", version, Version)
 	}
+	s.version = version
 	s.runID, _ = s.pq.Lookup(metaRunID)
 	for name, at := range map[string]*int{"relation": &s.relation, "at": &s.at} {
 		leaf, ok := s.pq.Schema().Lookup(name)
@@ -134,6 +137,9 @@ func (s *File) readGroup(group int, q Query, fn func(*Row) error) (err error) {
 	for {
 		n, readErr := r.Read(rows)
 		for i := range rows[:n] {
+			if s.version < 2 {
+				rows[i].CreditsPerHour = rollup.Unknown // there was no such column
+			}
 			if !q.wants(&rows[i]) {
 				continue
 			}

@@ -27,8 +27,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/rollup"
 )
 
-// Version is that of the columns. It rises when one changes its meaning; a reader refuses a higher one.
-const Version = 1
+// Version is that of the columns and relations. A reader refuses a higher one, and finds nothing of what came later in a
+// lower one; runs are taken in again for that.
+const Version = 2
 
 // The relations, as the results database calls them.
 const (
@@ -38,6 +39,7 @@ const (
 	ErrorSeconds     = "error_seconds"
 	WorkerSeconds    = "worker_seconds"
 	WarehouseSeconds = "warehouse_seconds"
+	LoadSeconds      = "load_seconds"
 )
 
 const (
@@ -61,6 +63,7 @@ type Labels struct {
 	WarehouseType string `parquet:"warehouse_type,dict"`
 	WarehouseSize string `parquet:"warehouse_size,dict"`
 	Warmup        bool   `parquet:"warmup"`
+	NodeID        string `parquet:"node_id,dict"`
 }
 
 func (l *Labels) compare(o *Labels) int {
@@ -69,7 +72,7 @@ func (l *Labels) compare(o *Labels) int {
 		cmp.Compare(l.WorkerID, o.WorkerID), cmp.Compare(l.ErrorClass, o.ErrorClass),
 		cmp.Compare(l.ErrorCode, o.ErrorCode), cmp.Compare(l.Warehouse, o.Warehouse),
 		cmp.Compare(l.WarehouseType, o.WarehouseType), cmp.Compare(l.WarehouseSize, o.WarehouseSize),
-		compareBools(l.Warmup, o.Warmup))
+		compareBools(l.Warmup, o.Warmup), cmp.Compare(l.NodeID, o.NodeID))
 }
 
 func compareBools(a, b bool) int {
@@ -106,6 +109,21 @@ type Row struct {
 	StartedClusters int32  `parquet:"started_clusters,delta"`
 	Running         int32  `parquet:"running,delta"`
 	Queued          int32  `parquet:"queued,delta"`
+	// CreditsPerHour, TargetRate and Waiting are rollup.Unknown where nobody knows.
+	CreditsPerHour float64 `parquet:"credits_per_hour"`
+
+	Scheduled         int64   `parquet:"scheduled,delta"`
+	Dropped           int64   `parquet:"dropped,delta"`
+	Retries           int64   `parquet:"retries,delta"`
+	Connections       int32   `parquet:"connections,delta"`
+	TargetConnections int32   `parquet:"target_connections,delta"`
+	Waiting           int32   `parquet:"waiting,delta"`
+	TargetRate        float64 `parquet:"target_operations_per_second"`
+	CPU               float64 `parquet:"cpu_ratio"`
+	Memory            float64 `parquet:"memory_ratio"`
+	HostCPU           float64 `parquet:"host_cpu_ratio"`
+	HostMemory        float64 `parquet:"host_memory_ratio"`
+	MemoryBytes       int64   `parquet:"memory_bytes,delta"`
 }
 
 // appendCounts writes counts as unsigned varints; a 0 is followed by how many more of them there are. Most buckets of
@@ -161,11 +179,13 @@ type line struct {
 	cell   *rollup.Cell
 	errors int64
 	poll   *rollup.WarehouseSecond
+	load   *rollup.Load
 }
 
 func lines(r *rollup.Run) []line {
 	s := r.Seconds
-	all := make([]line, 0, len(s.Run)+len(s.Kinds)+len(s.Statements)+len(s.Workers)+len(s.Errors)+len(r.Warehouse))
+	all := make([]line, 0, len(s.Run)+len(s.Kinds)+len(s.Statements)+len(s.Workers)+len(s.Errors)+len(s.Loads)+
+		len(r.Warehouse))
 	for k, c := range s.Run {
 		all = append(all, line{labels: Labels{Relation: RunSeconds, Warmup: k.Warmup}, second: k.Second, cell: c})
 	}
@@ -184,6 +204,10 @@ func lines(r *rollup.Run) []line {
 	for k, n := range s.Errors {
 		all = append(all, line{labels: Labels{Relation: ErrorSeconds, Kind: k.Kind, ErrorClass: k.Class, ErrorCode: k.Code,
 			Warmup: k.Warmup}, second: k.Second, errors: n})
+	}
+	for k, l := range s.Loads {
+		all = append(all, line{labels: Labels{Relation: LoadSeconds, WorkerID: k.Worker, Warmup: k.Warmup, NodeID: l.Node},
+			second: k.Second, load: l})
 	}
 	polls := r.WarehouseSeconds()
 	for i := range polls {
@@ -210,8 +234,27 @@ func (l *line) row(s *rollup.Seconds, series int32, counts []byte) Row {
 	if p := l.poll; p != nil {
 		row.At, row.State = p.Timestamp.UnixMicro(), p.State
 		row.StartedClusters, row.Running, row.Queued = int32(p.StartedClusters), int32(p.Running), int32(p.Queued)
+		row.CreditsPerHour = p.CreditsPerHour
+	}
+	if l.load != nil {
+		row.setLoad(l.load)
 	}
 	return row
+}
+
+func (r *Row) setLoad(l *rollup.Load) {
+	r.Scheduled, r.Dropped, r.Retries = l.Scheduled, l.Dropped, l.Retries
+	r.Connections, r.TargetConnections, r.Waiting = int32(l.Connections), int32(l.TargetConnections), int32(l.Waiting)
+	r.TargetRate, r.CPU, r.Memory, r.MemoryBytes = l.TargetRate, l.CPU, l.Memory, l.MemoryBytes
+	r.HostCPU, r.HostMemory = l.HostCPU, l.HostMemory
+}
+
+// Load is what a row of LoadSeconds says.
+func (r *Row) Load() rollup.Load {
+	return rollup.Load{Node: r.NodeID, Counts: rollup.Counts{Scheduled: r.Scheduled, Dropped: r.Dropped,
+		Retries: r.Retries}, Connections: int(r.Connections), TargetConnections: int(r.TargetConnections),
+		Waiting: int(r.Waiting), TargetRate: r.TargetRate, CPU: r.CPU, Memory: r.Memory, MemoryBytes: r.MemoryBytes,
+		HostCPU: r.HostCPU, HostMemory: r.HostMemory}
 }
 
 // Encode writes the segment of a run and returns how many rows it has. The same seconds give the same bytes.

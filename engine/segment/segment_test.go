@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parquet-go/parquet-go"
+
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/rollup"
 	"github.com/loadstone-db/loadstone/engine/segment"
@@ -39,6 +41,14 @@ func run(seconds int) *rollup.Run {
 	}
 	r := &rollup.Run{Run: engine.Run{RunID: "r-1", StartTime: engine.At(noon)}, Seconds: rollup.New(noon)}
 	r.Seconds.Add(b)
+	for i := range seconds {
+		report := rollup.Report{Worker: fmt.Sprint("w", i%2), Phase: engine.PhaseMeasurement, Load: rollup.Load{Node: "n1",
+			Counts: rollup.Counts{Scheduled: 9, Dropped: int64(i % 5), Retries: 1}, Connections: i % 7, TargetConnections: 8,
+			Waiting: i % 3, TargetRate: rollup.Unknown, CPU: 0.25, Memory: 0.5, MemoryBytes: 1 << 30, HostCPU: 0.75,
+			HostMemory: 0.125}}
+		r.Seconds.Report(int32(i), &report, nil)
+	}
+	r.PerHour = func(w engine.Warehouse) (float64, bool) { return float64(w.StartedClusters), w.Running != 1 }
 	for i := range 3 {
 		r.Warehouse = append(r.Warehouse, engine.WarehousePoint{Timestamp: engine.At(noon.Add(time.Duration(i) * 5e9)),
 			ElapsedSeconds: float64(5 * i), Warehouse: engine.Warehouse{Name: "W", State: "STARTED", Type: "STANDARD",
@@ -88,7 +98,7 @@ func TestASegmentHoldsTheSecondsOfARun(t *testing.T) {
 	s := open(t, content)
 	rows := read(t, s, segment.Query{})
 	sec := r.Seconds
-	if want := len(sec.Run) + len(sec.Kinds) + len(sec.Statements) + len(sec.Workers) + len(sec.Errors) + 3; len(rows) !=
+	if want := len(sec.Run) + len(sec.Kinds) + len(sec.Statements) + len(sec.Workers) + len(sec.Errors) + len(sec.Loads) + 3; len(rows) !=
 		want || s.Rows() != count || count != int64(want) || s.RunID() != "r-1" || s.RowGroups() < 2 {
 		t.Fatalf("%d rows of %d, said to be %d, in %d groups, of %q", len(rows), want, count, s.RowGroups(), s.RunID())
 	}
@@ -156,6 +166,14 @@ func check(t *testing.T, r *rollup.Run, row segment.Row) {
 			row.At != p.Timestamp.UnixMicro() {
 			t.Fatalf("%+v, want %+v", row, p)
 		}
+		if want := []float64{1, rollup.Unknown, 3}[row.Second/5]; row.CreditsPerHour != want {
+			t.Fatalf("%v credits an hour, want %v", row.CreditsPerHour, want)
+		}
+		return
+	case segment.LoadSeconds:
+		if l := r.Seconds.Loads[rollup.OfWorker{Moment: at, Worker: row.WorkerID}]; l == nil || row.Load() != *l {
+			t.Fatalf("%+v, want %+v", row, l)
+		}
 		return
 	}
 	if c == nil {
@@ -221,8 +239,8 @@ func TestStatisticsSayWhatToRead(t *testing.T) {
 // TestWhatIsNoSegmentIsRefused, and what is damaged is an error and no panic.
 func TestWhatIsNoSegmentIsRefused(t *testing.T) {
 	content, _ := encode(t, run(30))
-	const version = "loadstone_segment_version\x18\x01"
-	newer := bytes.Replace(content, []byte(version+"1"), []byte(version+"9"), 1)
+	version := "loadstone_segment_version\x18\x01"
+	newer := bytes.Replace(content, fmt.Appendf(nil, "%s%d", version, segment.Version), []byte(version+"9"), 1)
 	for name, b := range map[string][]byte{"nothing": nil, "text": []byte(strings.Repeat("PAR1", 30)),
 		"cut off": content[:len(content)-9], "newer": newer} {
 		if s, err := segment.Open(memory{bytes.NewReader(b)}); err == nil {
@@ -244,5 +262,33 @@ func TestARunWithoutExecutionsHasAnEmptySegment(t *testing.T) {
 	content, rows := encode(t, &rollup.Run{Run: engine.Run{RunID: "r"}, Seconds: rollup.New(noon)})
 	if s := open(t, content); rows != 0 || s.Rows() != 0 || len(read(t, s, segment.Query{})) != 0 {
 		t.Errorf("%d rows", rows)
+	}
+}
+
+// TestAnEarlierVersionIsRead: what it did not have is unknown, or 0.
+func TestAnEarlierVersionIsRead(t *testing.T) {
+	type row struct {
+		Series          int32  `parquet:"series,delta"`
+		Relation        string `parquet:"relation,dict"`
+		Warehouse       string `parquet:"warehouse,dict"`
+		Second          int32  `parquet:"second,delta"`
+		At              int64  `parquet:"at,timestamp(microsecond),delta"`
+		LatencyCounts   []byte `parquet:"latency_counts"`
+		StartedClusters int32  `parquet:"started_clusters,delta"`
+	}
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[row](&b, parquet.KeyValueMetadata("loadstone_segment_version", "1"),
+		parquet.KeyValueMetadata("run_id", "r-1"))
+	if _, err := w.Write([]row{{Relation: segment.WarehouseSeconds, Warehouse: "W", Second: 5, At: noon.UnixMicro(),
+		StartedClusters: 2}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	rows := read(t, open(t, b.Bytes()), segment.Query{})
+	if len(rows) != 1 || rows[0].Warehouse != "W" || rows[0].StartedClusters != 2 ||
+		rows[0].CreditsPerHour != rollup.Unknown || rows[0].NodeID != "" || rows[0].Connections != 0 {
+		t.Errorf("%+v", rows)
 	}
 }

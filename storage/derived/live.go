@@ -69,7 +69,8 @@ func (d *Database) PutLive(ctx context.Context, l rollup.Live) error {
 			string(ticks))
 		b.Queue("UPDATE rollup.runs SET operations = $2, errors = $3 WHERE run_id = $1 AND provisional", l.RunID,
 			l.Operations, l.Errors)
-		for _, rel := range series(rollup.Run{Run: engine.Run{RunID: l.RunID}, Seconds: l.Seconds, Warehouse: l.Warehouse}) {
+		for _, rel := range series(rollup.Run{Run: engine.Run{RunID: l.RunID}, Seconds: l.Seconds, Warehouse: l.Warehouse,
+			PerHour: l.PerHour}) {
 			rel.addTo(&b)
 		}
 		return tx.SendBatch(ctx, &b).Close()
@@ -106,10 +107,18 @@ var types = map[string]string{"second": "integer", "warmup": "boolean", "at": "t
 	"in_transaction": "boolean",
 	"operations":     "bigint", "errors": "bigint", "row_count": "bigint", "started_clusters": "integer",
 	"min_cluster_count": "integer", "max_cluster_count": "integer",
-	"running": "integer", "queued": "integer"}
+	"running": "integer", "queued": "integer", "credits_per_hour": "float8",
+	"scheduled": "bigint", "dropped": "bigint", "retries": "bigint", "connections": "integer",
+	"target_connections": "integer", "waiting": "integer", "target_operations_per_second": "float8",
+	"cpu_ratio": "float8", "memory_ratio": "float8", "memory_bytes": "bigint", "host_cpu_ratio": "float8",
+	"host_memory_ratio": "float8"}
 
-// sums are the columns that add up; the others tell rows from each other.
-var sums = []string{"operations", "errors", "row_count", "latency"}
+// sums are the columns that add up; those that are in neither list tell rows from each other.
+var sums = []string{"operations", "errors", "row_count", "latency", "scheduled", "dropped", "retries"}
+
+// latest are those of which the later one stays.
+var latest = []string{"node_id", "connections", "target_connections", "waiting", "target_operations_per_second",
+	"cpu_ratio", "memory_ratio", "memory_bytes", "host_cpu_ratio", "host_memory_ratio"}
 
 // addTo queues a statement that adds the rows to those that are there.
 func (r relation) addTo(b *pgx.Batch) {
@@ -132,6 +141,8 @@ func (r relation) addTo(b *pgx.Batch) {
 			adding = append(adding, "latency = rollup.histogram_add(t.latency, excluded.latency)")
 		case slices.Contains(sums, column):
 			adding = append(adding, column+" = t."+column+" + excluded."+column)
+		case slices.Contains(latest, column):
+			adding = append(adding, column+" = excluded."+column)
 		case column != "at":
 			keys = append(keys, column)
 		}
@@ -166,17 +177,15 @@ func columnOf(rows [][]any, i int) any {
 		}
 		return all
 	case bool:
-		all := make([]bool, len(rows))
-		for n, row := range rows {
-			all[n], _ = row[i].(bool)
-		}
-		return all
+		return valuesOf[bool](rows, i)
 	case time.Time:
-		all := make([]time.Time, len(rows))
-		for n, row := range rows {
-			all[n], _ = row[i].(time.Time)
-		}
-		return all
+		return valuesOf[time.Time](rows, i)
+	case float64:
+		return valuesOf[float64](rows, i)
+	case *int:
+		return valuesOf[*int](rows, i)
+	case *float64:
+		return valuesOf[*float64](rows, i)
 	case []int64:
 		all := make([]string, len(rows))
 		for n, row := range rows {
@@ -185,9 +194,13 @@ func columnOf(rows [][]any, i int) any {
 		}
 		return all
 	}
-	all := make([]string, len(rows))
+	return valuesOf[string](rows, i)
+}
+
+func valuesOf[T any](rows [][]any, i int) []T {
+	all := make([]T, len(rows))
 	for n, row := range rows {
-		all[n], _ = row[i].(string)
+		all[n], _ = row[i].(T)
 	}
 	return all
 }

@@ -24,7 +24,7 @@ import (
 func running(id string, epoch, number int64, executions int) (engine.Run, rollup.Live) {
 	r, _ := oneRun(id, executions)
 	r.Run.Status = engine.StatusRunning
-	return r.Run, rollup.Live{RunID: id, Epoch: epoch, Batch: number, Seconds: r.Seconds, Warehouse: r.Warehouse,
+	return r.Run, rollup.Live{RunID: id, Epoch: epoch, Batch: number, Seconds: r.Seconds, Warehouse: r.Warehouse, PerHour: r.PerHour,
 		Ticks: map[string]int64{"worker-0": number}, Operations: int64(executions) * number}
 }
 
@@ -252,6 +252,12 @@ func TestLiveSecondsAreSeriesOfPromQL(t *testing.T) {
 			"sum(loadstone_worker_operations_total)":                               float64(300 * batch),
 			"sum(loadstone_errors_total) / sum(loadstone_failed_operations_total)": 1,
 			"count(loadstone_warehouse_running_queries)":                           1,
+			`sum(loadstone_worker_operations_total{node="node-a"})`:                float64(150 * batch),
+			`loadstone_dropped_operations_total{worker="worker-0"}`:                float64(6 * batch),
+			`loadstone_connections{worker="worker-0",node="node-a"}`:               300,
+			`loadstone_waiting_operations{worker="worker-0"}`:                      1,
+			`loadstone_node_memory_bytes{node="node-a"}`:                           1 << 40,
+			`count(loadstone_warehouse_credits_total) * 7`:                         7,
 		} {
 			q, err := leaf.DefaultOptions().Engine(5*time.Minute).NewInstantQuery(t.Context(), series.Sets{set}, nil, query,
 				last)

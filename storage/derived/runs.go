@@ -12,6 +12,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/histogram"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/engine/rollup"
+	"github.com/loadstone-db/loadstone/engine/segment"
 )
 
 // Known is what is there of a run: its fingerprint, "" when it is not there, and its segment.
@@ -123,8 +124,9 @@ func insertSegment(ctx context.Context, tx pgx.Tx, r rollup.Run) error {
 	if r.Segment.Name == "" {
 		return nil
 	}
-	_, err := tx.Exec(ctx, `INSERT INTO rollup.segments (run_id, name, sha256, size_bytes, row_count)
-		VALUES ($1, $2, $3, $4, $5)`, r.Run.RunID, r.Segment.Name, r.Segment.SHA256, r.Segment.SizeBytes, r.Segment.Rows)
+	_, err := tx.Exec(ctx, `INSERT INTO rollup.segments (run_id, name, sha256, size_bytes, row_count, version)
+		VALUES ($1, $2, $3, $4, $5, $6)`, r.Run.RunID, r.Segment.Name, r.Segment.SHA256, r.Segment.SizeBytes, r.Segment.Rows,
+		segment.Version)
 	return err
 }
 
@@ -206,17 +208,39 @@ func series(r rollup.Run) []relation {
 		failures.rows = append(failures.rows, []any{id, key.Second, key.Warmup, s.At(key.Second), key.Class, key.Code,
 			key.Kind, n})
 	}
-	return []relation{run, kind, statement, worker, failures, warehouse(r)}
+	return []relation{run, kind, statement, worker, failures, loads(r), warehouse(r)}
+}
+
+// loads are what run workers reported.
+func loads(r rollup.Run) relation {
+	rel := relation{table: "load_seconds", columns: []string{"run_id", "second", "warmup", "at", "worker_id", "node_id",
+		"scheduled", "dropped", "retries", "connections", "target_connections", "waiting", "target_operations_per_second",
+		"cpu_ratio", "memory_ratio", "memory_bytes", "host_cpu_ratio", "host_memory_ratio"}}
+	for key, l := range r.Seconds.Loads {
+		rel.rows = append(rel.rows, []any{r.Run.RunID, key.Second, key.Warmup, r.Seconds.At(key.Second), key.Worker, l.Node,
+			l.Scheduled, l.Dropped, l.Retries, l.Connections, l.TargetConnections, known(l.Waiting),
+			known(l.TargetRate), l.CPU, l.Memory, l.MemoryBytes, l.HostCPU, l.HostMemory})
+	}
+	return rel
+}
+
+// known is nil for a value that nobody knows.
+func known[T int | float64](v T) *T {
+	if v == rollup.Unknown {
+		return nil
+	}
+	return &v
 }
 
 // warehouse are the polls of a run's warehouse.
 func warehouse(r rollup.Run) relation {
 	rel := relation{table: "warehouse_seconds", columns: []string{"run_id", "second", "at", "warehouse", "state",
 		"warehouse_type", "warehouse_size", "generation", "started_clusters", "min_cluster_count", "max_cluster_count",
-		"running", "queued"}}
+		"running", "queued", "credits_per_hour"}}
 	for _, p := range r.WarehouseSeconds() {
 		rel.rows = append(rel.rows, []any{r.Run.RunID, p.Second, p.Timestamp.UTC(), p.Name, p.State, p.Type, p.Size,
-			p.Generation, p.StartedClusters, p.MinClusterCount, p.MaxClusterCount, p.Running, p.Queued})
+			p.Generation, p.StartedClusters, p.MinClusterCount, p.MaxClusterCount, p.Running, p.Queued,
+			known(p.CreditsPerHour)})
 	}
 	return rel
 }

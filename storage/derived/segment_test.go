@@ -34,6 +34,15 @@ func TestASegmentIsTheRollUps(t *testing.T) {
 	if print, name, err := d.Known(t.Context(), "a"); err != nil || print != "first" || name != r.Segment.Name {
 		t.Errorf("fingerprint %q, segment %q, %v", print, name, err)
 	}
+	if old, err := d.Outdated(t.Context()); err != nil || len(old) > 0 {
+		t.Errorf("of an earlier version: %v, %v", old, err)
+	}
+	if _, err := owner.Exec(t.Context(), "UPDATE rollup.segments SET version = version - 1"); err != nil {
+		t.Fatal(err)
+	}
+	if old, err := d.Outdated(t.Context()); err != nil || !slices.Equal(old, []string{"a"}) {
+		t.Errorf("of an earlier version: %v, %v", old, err)
+	}
 	s, err := segment.Open(memory{bytes.NewReader(content)})
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +63,10 @@ func TestASegmentIsTheRollUps(t *testing.T) {
 		segment.WorkerSeconds:    moment + "warmup, worker_id" + counts,
 		segment.ErrorSeconds:     moment + "warmup, error_class, error_code, kind, errors)",
 		segment.WarehouseSeconds: moment +
-			"warehouse, state, warehouse_type, warehouse_size, started_clusters, running, queued)",
+			"warehouse, state, warehouse_type, warehouse_size, started_clusters, running, queued, credits_per_hour)",
+		segment.LoadSeconds: moment + `warmup, worker_id, node_id, scheduled, dropped, retries, connections, target_connections,
+			coalesce(waiting, -1), coalesce(target_operations_per_second, -1), cpu_ratio, memory_ratio, memory_bytes, host_cpu_ratio,
+			host_memory_ratio)`,
 	} {
 		list, err := owner.Query(t.Context(), "SELECT concat_ws('|', "+
 			strings.Replace(columns, "* 1000000", "* 1000000::bigint", 1)+
@@ -101,7 +113,7 @@ func rowOf(r *segment.Row) string {
 	parts := []any{r.Second, r.At}
 	if r.Relation == segment.WarehouseSeconds {
 		return join(append(parts, r.Warehouse, r.State, r.WarehouseType, r.WarehouseSize, r.StartedClusters, r.Running,
-			r.Queued))
+			r.Queued, r.CreditsPerHour))
 	}
 	parts = append(parts, flag[r.Warmup])
 	switch r.Relation {
@@ -111,6 +123,9 @@ func rowOf(r *segment.Row) string {
 		parts = append(parts, r.StatementID, r.Kind, flag[r.InTransaction])
 	case segment.WorkerSeconds:
 		parts = append(parts, r.WorkerID)
+	case segment.LoadSeconds:
+		return join(append(parts, r.WorkerID, r.NodeID, r.Scheduled, r.Dropped, r.Retries, r.Connections,
+			r.TargetConnections, r.Waiting, r.TargetRate, r.CPU, r.Memory, r.MemoryBytes, r.HostCPU, r.HostMemory))
 	case segment.ErrorSeconds:
 		return join(append(parts, r.ErrorClass, r.ErrorCode, r.Kind, r.Errors))
 	}

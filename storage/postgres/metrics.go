@@ -6,8 +6,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/rollup"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
+	"github.com/loadstone-db/loadstone/storage/postgres/reportrows"
 )
 
 // Points implements store.Runs.
@@ -67,6 +69,11 @@ func toWorkerPoint(row pgx.CollectableRow) (p store.WorkerPoint, err error) {
 		&p.TargetConnections)
 	p.Timestamp = engine.At(p.Timestamp.Time)
 	return p, err
+}
+
+// Reports calls fn with what the run workers of a run reported, each one's in the order in which it did.
+func (s *Store) Reports(ctx context.Context, runID string, fn func(*rollup.Report)) error {
+	return reportrows.Read(ctx, s.pool, runID, fn)
 }
 
 const (

@@ -10,6 +10,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/histogram"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
+	"github.com/loadstone-db/loadstone/storage/postgres/reportrows"
 )
 
 // SaveTick implements store.Runs: one transaction and one round trip for its
@@ -75,17 +76,6 @@ func queueHeartbeats(batch *pgx.Batch, t store.Tick) {
 		t.RunID, ids, groups, nodes, results, statuses, phases, beats, faults)
 }
 
-// extras is what custom_metrics keeps of a snapshot.
-type extras struct {
-	ByKind    map[engine.Kind]engine.KindCounts `json:"by_kind,omitempty"`
-	ByClass   map[engine.ErrorClass]int64       `json:"errors_by_class,omitempty"`
-	Scheduled int64                             `json:"scheduled"`
-	Dropped   int64                             `json:"dropped"`
-	Retries   int64                             `json:"retries,omitempty"`
-	StalledMs float64                           `json:"stalled_ms"`
-	Resources engine.Resources                  `json:"resources"`
-}
-
 func queueSnapshots(batch *pgx.Batch, t store.Tick) error {
 	n := len(t.Snapshots)
 	ids, results, nodes := make([]string, n), make([]string, n), make([]string, n)
@@ -119,8 +109,7 @@ func queueSnapshots(batch *pgx.Batch, t store.Tick) error {
 		}
 		active[i], target[i] = int32(w.ActiveConnections), int32(w.TargetConnections)
 		cpu[i], memory[i] = w.Resources.CPUPercent, w.Resources.MemoryPercent
-		body, err := document("snapshot",
-			extras{w.ByKind, w.ByClass, w.Scheduled, w.Dropped, w.Retries, w.StalledMs, w.Resources})
+		body, err := document("snapshot", reportrows.Of(w))
 		if err != nil {
 			return err
 		}

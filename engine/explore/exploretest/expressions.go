@@ -57,12 +57,14 @@ func (g *Generator) grouping() string {
 func (g *Generator) named() string {
 	return g.of("loadstone_operations_total", "loadstone_failed_operations_total", "loadstone_errors_total",
 		"loadstone_statement_operations_total", "loadstone_worker_operations_total",
-		"loadstone_warehouse_queued_queries", "loadstone_warehouse_state", "loadstone_no_such_metric") + g.matchers()
+		"loadstone_warehouse_queued_queries", "loadstone_warehouse_state", "loadstone_no_such_metric",
+		"loadstone_connections", "loadstone_dropped_operations_total", "loadstone_node_cpu_ratio",
+		"loadstone_target_operations_per_second", "loadstone_warehouse_credits_total") + g.matchers()
 }
 
 func (g *Generator) matchers() string {
 	return g.of("", "", `{kind="INSERT"}`, `{run=~"r-[12]"}`, `{run!="r-1"}`, `{kind!~"I.*|U.*"}`, `{template="t-0"}`,
-		`{run=~"r-.",kind=""}`, `{phase="measurement"}`)
+		`{run=~"r-.",kind=""}`, `{phase="measurement"}`, `{node="n-1"}`)
 }
 
 func (g *Generator) window() string { return g.of("[5s]", "[10s]", "[17s]", "[1m]", "[1s]", "[3s]") }

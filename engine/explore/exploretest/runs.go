@@ -54,6 +54,8 @@ func runs(n, rate int, of func(i int) (begin time.Time, seconds int)) ([]Run, er
 		id := fmt.Sprintf("r-%d", i)
 		r := &rollup.Run{Run: engine.Run{RunID: id, StartTime: engine.At(begin)}, Seconds: rollup.New(begin)}
 		r.Seconds.Add(operations(uint64(i), begin, seconds, rate))
+		reports(r.Seconds, i, seconds)
+		r.PerHour = func(engine.Warehouse) (float64, bool) { return 3600, true }
 		for at := 0; at < seconds; at += 5 {
 			r.Warehouse = append(r.Warehouse, engine.WarehousePoint{
 				Timestamp: engine.At(begin.Add(time.Duration(at) * time.Second)), ElapsedSeconds: float64(at),
@@ -72,6 +74,25 @@ func runs(n, rate int, of func(i int) (begin time.Time, seconds int)) ([]Run, er
 				"\"nä\nme\" "+id)}}
 	}
 	return all, nil
+}
+
+// reports are those of two run workers on two nodes; one misses the 20th second, and the last 10.
+func reports(s *rollup.Seconds, n, seconds int) {
+	for worker := range 2 {
+		for at := range seconds {
+			if worker == 1 && (at == 20 || at >= seconds-10) {
+				continue
+			}
+			phase := engine.PhaseMeasurement
+			if at < 5 {
+				phase = engine.PhaseWarmup
+			}
+			s.Report(int32(at), &rollup.Report{Worker: fmt.Sprint("w", worker+1), Phase: phase, Load: rollup.Load{
+				Node: fmt.Sprint("n-", worker), Counts: rollup.Counts{Scheduled: 25, Dropped: int64((at + n) % 3)},
+				Connections: at % 9, TargetConnections: 8, Waiting: at * n % 5, TargetRate: float64(20 + at),
+				CPU: float64((at*7+n)%64) / 64, Memory: 0.5, MemoryBytes: 1 << 30, HostCPU: 0.75, HostMemory: 0.25}}, nil)
+		}
+	}
 }
 
 // operations are rate a second of three kinds on two run workers; every 30th fails, and none ends in the tenth second.

@@ -7,6 +7,7 @@
 package series
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -57,7 +58,9 @@ func (s *Set) Times() (from, to int64) { return s.from, s.to }
 func Read(f *segment.File, run labels.Labels) (*Set, error) {
 	r := newReader(run)
 	if err := f.Read(segment.Query{}, func(row *segment.Row) (err error) {
-		if row.Relation != segment.ErrorSeconds && row.Relation != segment.WarehouseSeconds {
+		switch row.Relation {
+		case segment.ErrorSeconds, segment.WarehouseSeconds, segment.LoadSeconds:
+		default:
 			if r.counts, err = row.Counts(r.counts); err != nil {
 				return err
 			}
@@ -81,7 +84,8 @@ func Live(run labels.Labels, source func(add func(*segment.Row, []int64) error) 
 }
 
 func newReader(run labels.Labels) *reader {
-	return &reader{run: run, at: map[segment.Labels]*rows{}, low: math.MaxInt32, high: math.MinInt32}
+	return &reader{run: run, at: map[segment.Labels]*rows{}, low: math.MaxInt32, high: math.MinInt32,
+		nodes: map[string]string{}}
 }
 
 // rows are those of one series of a segment.
@@ -92,11 +96,13 @@ type rows struct {
 	operations, failures, results []float64
 	hist                          histograms
 	polls                         []poll
+	loads                         []load
 }
 
 type poll struct {
 	at                        int64
 	running, queued, clusters float64
+	perHour                   float64 // in credits
 	state                     string
 }
 
@@ -110,6 +116,9 @@ type reader struct {
 	low, high int32
 	counts    []int64
 	live      bool
+	// nodes are those that run workers were last on; nothing is what a counter is of which nothing was counted.
+	nodes   map[string]string
+	nothing []float64
 }
 
 func (r *reader) add(row *segment.Row, counts []int64) error {
@@ -122,7 +131,7 @@ func (r *reader) add(row *segment.Row, counts []int64) error {
 	s := r.last
 	if row.Relation == segment.WarehouseSeconds {
 		s.polls = append(s.polls, poll{at: row.At / 1000, running: float64(row.Running), queued: float64(row.Queued),
-			clusters: float64(row.StartedClusters), state: row.State})
+			clusters: float64(row.StartedClusters), perHour: row.CreditsPerHour, state: row.State})
 		return nil
 	}
 	if n := len(s.second); n > 0 && row.Second <= s.second[n-1] {
@@ -131,6 +140,11 @@ func (r *reader) add(row *segment.Row, counts []int64) error {
 	r.base = row.At/1000 - int64(row.Second)*1000
 	r.low, r.high = min(r.low, row.Second), max(r.high, row.Second)
 	s.second = append(s.second, row.Second)
+	if row.Relation == segment.LoadSeconds {
+		s.loads = append(s.loads, load{row.Second, row.Warmup, row.Load()})
+		r.nodes[row.WorkerID] = row.NodeID
+		return nil
+	}
 	s.operations = append(s.operations, float64(row.Operations))
 	s.failures = append(s.failures, float64(row.Errors))
 	s.results = append(s.results, float64(row.RowCount))
@@ -152,17 +166,22 @@ func (r *reader) set() (*Set, error) {
 	for _, rows := range r.order {
 		r.series(s, rows)
 	}
+	r.gauges(s)
+	r.credits(s)
 	slices.SortFunc(s.all, func(a, b one) int { return labels.Compare(a.labels, b.labels) })
 	for i := range s.all {
 		o := &s.all[i]
 		name := o.labels.Get(model.MetricNameLabel)
 		s.byName[name] = append(s.byName[name], i)
-		s.bytes += 200 + int64(8*len(o.floats)+8*len(o.times))
+		s.bytes += 200 + int64(8*len(o.times))
+		if len(o.floats) > 0 && (len(r.nothing) == 0 || &o.floats[0] != &r.nothing[0]) {
+			s.bytes += int64(8 * len(o.floats))
+		}
 		if o.hist != nil {
 			s.bytes += o.hist.bytes()
 		}
-		if o.after = afterSecond; o.times != nil {
-			o.after = afterPoll
+		if o.after == 0 {
+			o.after = afterSecond
 		}
 		if r.live {
 			o.after = max(o.after, afterNews)
@@ -189,7 +208,7 @@ func (r *reader) series(s *Set, rows *rows) {
 		r.counter(s, "loadstone_statement_failed_operations_total", with, rows, rows.failures)
 		r.histogram(s, "loadstone_statement_latency_seconds", with, rows)
 	case segment.WorkerSeconds:
-		with := r.labels("worker", l.WorkerID, "phase", phase(l.Warmup))
+		with := r.labels("worker", l.WorkerID, "node", r.nodes[l.WorkerID], "phase", phase(l.Warmup))
 		r.counter(s, "loadstone_worker_operations_total", with, rows, rows.operations)
 		r.counter(s, "loadstone_worker_failed_operations_total", with, rows, rows.failures)
 		r.histogram(s, "loadstone_worker_latency_seconds", with, rows)
@@ -199,6 +218,8 @@ func (r *reader) series(s *Set, rows *rows) {
 				"phase", phase(l.Warmup)), rows, rows.failures)
 	case segment.WarehouseSeconds:
 		r.warehouse(s, rows)
+	case segment.LoadSeconds:
+		r.arrivals(s, rows)
 	}
 }
 
@@ -220,7 +241,13 @@ func (r *reader) labels(pairs ...string) *labels.Builder {
 
 func (r *reader) counter(s *Set, name string, with *labels.Builder, rows *rows, added []float64) {
 	n := int(r.high-r.low) + 2
-	floats := make([]float64, n)
+	if len(r.nothing) == 0 {
+		r.nothing = make([]float64, n)
+	}
+	floats := r.nothing
+	if slices.ContainsFunc(added, func(v float64) bool { return v != 0 }) {
+		floats = make([]float64, n)
+	}
 	at, sum := 0, 0.0
 	for i := 1; i < n; i++ {
 		if second := r.low + int32(i) - 1; at < len(rows.second) && rows.second[at] == second {
@@ -240,12 +267,11 @@ func (r *reader) histogram(s *Set, name string, with *labels.Builder, rows *rows
 }
 
 func (r *reader) warehouse(s *Set, rows *rows) {
-	with := r.labels("warehouse", rows.labels.Warehouse, "warehouse_type", rows.labels.WarehouseType,
-		"warehouse_size", rows.labels.WarehouseSize)
-	slices.SortFunc(rows.polls, func(a, b poll) int { return int(a.at - b.at) })
+	with := r.ofWarehouse(rows)
+	slices.SortFunc(rows.polls, func(a, b poll) int { return cmp.Compare(a.at, b.at) })
 	rows.polls = slices.CompactFunc(rows.polls, func(a, b poll) bool { return a.at == b.at })
 	gauge := func(name string, of func(poll) float64) {
-		g := one{labels: with.Set(model.MetricNameLabel, name).Labels()}
+		g := one{labels: with.Set(model.MetricNameLabel, name).Labels(), after: afterPoll}
 		for _, p := range rows.polls {
 			g.times, g.floats = append(g.times, p.at), append(g.floats, of(p))
 		}

@@ -58,6 +58,10 @@ func set(t *testing.T, b *rollup.Batch) *series.Set {
 	t.Helper()
 	r := &rollup.Run{Run: engine.Run{RunID: "r-1", StartTime: engine.At(noon)}, Seconds: rollup.New(noon)}
 	r.Seconds.Add(b)
+	for _, report := range reports() {
+		r.Seconds.Report(rollup.Second(noon, report.At, report.TickSeconds), &report, nil)
+	}
+	r.PerHour = func(w engine.Warehouse) (float64, bool) { return 720 * float64(1+w.Queued), true }
 	for i := range 3 {
 		r.Warehouse = append(r.Warehouse, engine.WarehousePoint{Timestamp: engine.At(noon.Add(time.Duration(i) * 5e9)),
 			ElapsedSeconds: float64(5 * i), Warehouse: engine.Warehouse{Name: "W", State: "STARTED", Queued: 2 * i}})
@@ -75,6 +79,74 @@ func set(t *testing.T, b *rollup.Batch) *series.Set {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// reports are those of two run workers on one node and of a third on another, each second of ten.
+func reports() (all []rollup.Report) {
+	for i := range 10 {
+		for worker := range 3 {
+			phase := engine.PhaseMeasurement
+			if i < 4 {
+				phase = engine.PhaseWarmup
+			}
+			l := rollup.Load{Node: "n1", Counts: rollup.Counts{Scheduled: 100, Dropped: int64(worker)},
+				Connections: i + worker, TargetConnections: 12, Waiting: rollup.Unknown, TargetRate: 100,
+				CPU: 0.25 * float64(worker), Memory: 0.5, MemoryBytes: int64(1000 * i)}
+			if worker == 2 {
+				l.Node, l.Waiting, l.TargetRate = "n2", 3, rollup.Unknown
+			}
+			all = append(all, rollup.Report{Worker: fmt.Sprint("w", worker), Phase: phase, TickSeconds: 1,
+				At: noon.Add(time.Duration(i+1) * time.Second), Load: l})
+		}
+	}
+	return all
+}
+
+// TestLoadsAndCreditsSayWhatWasReported: by hand.
+func TestLoadsAndCreditsSayWhatWasReported(t *testing.T) {
+	b, _ := executions()
+	s := set(t, b)
+	at, end := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Second) }, noon.Add(60*time.Second)
+	for _, c := range []struct {
+		query string
+		at    time.Time
+		want  float64
+	}{
+		{`loadstone_connections{worker="w1",node="n1"}`, at(7), 7},
+		{`sum(loadstone_connections{run="r-1"})`, at(10), 9 + 10 + 11},
+		{`sum(loadstone_target_connections)`, at(4), 36},
+		{`sum(loadstone_target_operations_per_second)`, at(4), 200},
+		{`sum(loadstone_waiting_operations)`, at(4), 3},
+		{`sum by (node) (loadstone_dropped_operations_total{node="n1"})`, at(10), 10},
+		{`loadstone_dropped_operations_total{worker="w2",phase="measurement"}`, end, 12},
+		{`sum(rate(loadstone_scheduled_operations_total{phase="measurement"}[4s]))`, at(9), 300},
+		{`sum(loadstone_retries_total)`, end, 0},
+		{`loadstone_node_cpu_ratio{node="n1"}`, at(5), 0.25},
+		{`loadstone_node_cpu_ratio{node="n2"}`, at(5), 0.5},
+		{`sum(loadstone_node_memory_bytes)`, at(5), 8000},
+		{`count(loadstone_node_host_cpu_ratio)`, at(5), 2},
+		{`count({__name__=~"loadstone_node_.+"})`, at(5), 10},
+		{`loadstone_worker_operations_total{node="n1"}`, end, float64(len(b.DueNs))},
+		// 0.2 credits a second until 5 s, 0.6 until 10 s, then 1.
+		{`loadstone_warehouse_credits_total{warehouse="W"}`, at(1), 0},
+		{`loadstone_warehouse_credits_total`, at(5), 1},
+		{`loadstone_warehouse_credits_total`, at(10), 4},
+		{`loadstone_warehouse_credits_total`, end, 54},
+	} {
+		v := ask(t, s, c.query, c.at)
+		if len(v) != 1 || math.Abs(v[0].F-c.want) > 1e-9*c.want {
+			t.Errorf("%s is %v, not %v", c.query, v, c.want)
+		}
+	}
+	for _, query := range []string{`loadstone_waiting_operations{worker="w0"}`,
+		`loadstone_target_operations_per_second{worker="w2"}`, `loadstone_connections{phase="warmup"}`} {
+		if v := ask(t, s, query, at(5)); len(v) > 0 {
+			t.Errorf("%s is %v, and nobody knows it", query, v)
+		}
+	}
+	if v := ask(t, s, `loadstone_connections`, at(12)); len(v) > 0 {
+		t.Errorf("after the last report there is %v", v)
+	}
 }
 
 func ask(t *testing.T, s *series.Set, query string, at time.Time) promql.Vector {

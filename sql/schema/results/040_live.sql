@@ -20,7 +20,7 @@ DECLARE
     rel   regclass;
 BEGIN
     FOREACH name IN ARRAY ARRAY['runs', 'run_seconds', 'kind_seconds', 'statement_seconds', 'error_seconds',
-            'worker_seconds', 'warehouse_seconds'] LOOP
+            'worker_seconds', 'load_seconds', 'warehouse_seconds'] LOOP
         rel := format('rollup.%I', name)::regclass;
         IF NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = rel AND a.attname = 'provisional') THEN
             EXECUTE format('ALTER TABLE %s ADD COLUMN provisional boolean NOT NULL DEFAULT false', rel);

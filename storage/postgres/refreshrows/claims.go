@@ -75,6 +75,13 @@ const staleRuns = `SELECT t.name, stale.run_id FROM dynamic_tables t CROSS JOIN 
 		ORDER BY 2, 1 LIMIT $1) stale
 	WHERE t.kind = 'INGEST' AND t.status = 'ACTIVE'`
 
+// TakeInAgain has runs that were taken in be taken in once more, though nothing of them has changed.
+func (q Queue) TakeInAgain(ctx context.Context, table string, runs []string) (n int64, err error) {
+	tag, err := q.Pool.Exec(ctx, `UPDATE refresh_subtasks SET as_of = NULL
+		WHERE dynamic_table = $1 AND subtask = ANY ($2) AND status = 'DONE' AND as_of IS NOT NULL`, table, runs)
+	return tag.RowsAffected(), dberr.Failed("having runs taken in again", err)
+}
+
 // ScheduleRefreshes implements store.Refreshes.
 func (q Queue) ScheduleRefreshes(ctx context.Context, s refresh.Schedule) error {
 	if len(s.Enqueue)+len(s.Due) == 0 {

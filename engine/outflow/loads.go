@@ -1,0 +1,88 @@
+package outflow
+
+import (
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/explore/metric"
+	"github.com/loadstone-db/loadstone/engine/rollup"
+)
+
+// loaded is what a run worker reported in a second.
+type loaded struct {
+	of   rollup.OfWorker
+	load *rollup.Load
+}
+
+// load takes what a run worker reported. Its counts may be counted later; what it was is not sent once its second was.
+func (f *flow) load(k rollup.OfWorker, l *rollup.Load) {
+	f.note(k.Moment, of{worker: k.Worker, arrivals: true, warmup: k.Warmup},
+		[3]int64{l.Scheduled, l.Dropped, l.Retries}, nil)
+	if f.startMs == 0 || k.Second >= f.next {
+		f.loads[k.Second] = append(f.loads[k.Second], loaded{k, l})
+	}
+}
+
+// loaded appends what run workers and nodes were at the end of a second, as package series shows it of the record.
+func (f *flow) loaded(points []Point, second int32, end int64) []Point {
+	latest, nodes := map[string]loaded{}, map[string][]*rollup.Load{}
+	for _, l := range f.loads[second] {
+		if old, ok := latest[l.of.Worker]; !ok || old.of.Warmup || !l.of.Warmup {
+			latest[l.of.Worker] = l
+		}
+		if l.load.Node != "" {
+			nodes[l.load.Node] = append(nodes[l.load.Node], l.load)
+		}
+	}
+	delete(f.loads, second)
+	for worker, l := range latest {
+		for _, g := range metric.OfWorker {
+			if v := g.Of(l.load); v != rollup.Unknown {
+				f.gauge(g.Metric, end, v, "worker", worker, "node", l.load.Node)
+			}
+		}
+	}
+	for node, loads := range nodes {
+		for _, g := range metric.OfNode {
+			most := g.Of(loads[0])
+			for _, l := range loads[1:] {
+				most = max(most, g.Of(l))
+			}
+			f.gauge(g.Metric, end, most, "node", node)
+		}
+	}
+	points = append(points, f.polls...)
+	f.polls = nil
+	return points
+}
+
+// paid is what a warehouse has taken since it was first polled here.
+type paid struct {
+	since, at int64
+	perHour   float64
+	labels    string
+	credits   map[string]float64
+}
+
+// pay counts the credits from one poll to the next.
+func (f *flow) pay(p engine.WarehousePoint, perHour rollup.PerHour) {
+	if perHour == nil {
+		return
+	}
+	each, known := perHour(p.Warehouse)
+	at := p.Timestamp.UnixMilli()
+	if !known || at <= f.paid.at {
+		return
+	}
+	of := &f.paid
+	key := p.Name + "\x00" + p.Type + "\x00" + p.Size
+	if of.credits == nil {
+		of.credits, of.since, of.labels = map[string]float64{}, at, key
+	} else {
+		of.credits[of.labels] += of.perHour * float64(at-of.at) / 3_600_000
+	}
+	of.at, of.perHour, of.labels = at, each, key
+	before := len(f.polls)
+	f.gauge(credits, at, of.credits[key], "warehouse", p.Name, "warehouse_type", p.Type, "warehouse_size", p.Size)
+	for i := range f.polls[before:] {
+		f.polls[before+i].StartMs = of.since
+	}
+}

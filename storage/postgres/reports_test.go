@@ -1,0 +1,107 @@
+package postgres_test
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/rollup"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// TestReportsAreWhatRunWorkersReported: what snapshots say of connections, schedule and machine is read as it was, in the
+// order of each one's ticks; what an earlier version has not stored is unknown.
+func TestReportsAreWhatRunWorkersReported(t *testing.T) {
+	s, dsn := open(t)
+	ctx, conn := t.Context(), connect(t, dsn)
+	if err := s.CreateRun(ctx, engine.Run{RunID: "r"}); err != nil {
+		t.Fatal(err)
+	}
+	noon, rate := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC), 250.5
+	var want []rollup.Report
+	for tick := int64(1); tick <= 3; tick++ {
+		var both []engine.WorkerSnapshot
+		for _, worker := range []string{"w1", "w2"} {
+			w := engine.WorkerSnapshot{RunID: "r", WorkerID: worker, NodeID: "n-" + worker, Tick: tick,
+				Phase: engine.PhaseMeasurement, Timestamp: engine.At(noon.Add(time.Duration(tick) * time.Second)),
+				TickSeconds: 0.5, Scheduled: 100 * tick, Dropped: 7 * tick, Retries: tick, ActiveConnections: 3,
+				TargetConnections: 4, Waiting: int(tick), Resources: engine.Resources{CPUPercent: 25, MemoryPercent: 50,
+					MemoryBytes: 1 << 40, HostCPUPercent: 75, HostMemoryPercent: 12.5}}
+			if worker == "w2" {
+				w.TargetQPS = &rate
+			}
+			both = append(both, w)
+		}
+		if err := s.SaveTick(ctx, store.Tick{RunID: "r", Snapshots: both}); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, rollup.ReportOf(&both[0]), rollup.ReportOf(&both[1]))
+	}
+	slices.SortStableFunc(want, func(a, b rollup.Report) int { return int(a.Worker[1]) - int(b.Worker[1]) })
+	read := func() (all []rollup.Report) {
+		t.Helper()
+		if err := s.Reports(ctx, "r", func(r *rollup.Report) {
+			one := *r
+			one.At = one.At.UTC()
+			all = append(all, one)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	if got := read(); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v\nwant %+v", got, want)
+	}
+	exec(t, conn, "UPDATE worker_metrics_snapshots SET custom_metrics = custom_metrics - 'waiting' - 'tick_seconds' - 'target_qps'")
+	if old := read()[5]; old.Waiting != rollup.Unknown || old.TickSeconds != 1 || old.TargetRate != rollup.Unknown ||
+		old.Dropped != 21 {
+		t.Errorf("of an earlier version: %+v", old)
+	}
+}
+
+// TestRunsAreTakenInAgain: though nothing of them has changed, once, and no others.
+func TestRunsAreTakenInAgain(t *testing.T) {
+	s, dsn := open(t)
+	ctx, conn := t.Context(), connect(t, dsn)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := s.CreateDynamicTable(ctx, refresh.Table{Name: "runs", Kind: refresh.Ingest, TargetLagSeconds: 60,
+		Mode: refresh.Incremental})
+	must(err)
+	for _, id := range []string{"old", "new"} {
+		must(s.CreateRun(ctx, engine.Run{RunID: id}))
+		must(s.SaveResult(ctx, engine.RunResult{ResultID: id, RunID: id}))
+		exec(t, conn, "UPDATE run_status SET status = 'RUNNING', start_time = now() WHERE run_id = $1", id)
+		for _, to := range []string{"STOPPING", "COMPLETED"} {
+			exec(t, conn, "UPDATE run_status SET status = $1, phase = NULL WHERE run_id = $2", to, id)
+		}
+	}
+	takeIn := func(want ...string) {
+		t.Helper()
+		state, err := s.RefreshState(ctx, 9)
+		must(err)
+		if got := slices.Sorted(slices.Values(state.Runs["runs"])); !slices.Equal(got, want) {
+			t.Fatalf("to be taken in are %v, not %v", got, want)
+		}
+		must(s.ScheduleRefreshes(ctx, refresh.Plan(state)))
+		claims, err := s.ClaimRefreshes(ctx, "w", refresh.Life, 9)
+		must(err)
+		for _, c := range claims {
+			must(s.ReleaseRefresh(ctx, c, refresh.Result{Mode: refresh.Incremental}))
+		}
+	}
+	takeIn("new", "old")
+	takeIn()
+	if n, err := s.TakeInAgain(ctx, "runs", []string{"old", "unknown"}); err != nil || n != 1 {
+		t.Errorf("%d runs, %v", n, err)
+	}
+	takeIn("old")
+	takeIn()
+}
