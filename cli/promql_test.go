@@ -11,8 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+	"github.com/loadstone-db/loadstone/storage/objects/s3test"
 )
 
 // promAnswer is what of an answer of the HTTP API is looked at.
@@ -105,5 +109,75 @@ func TestQueriesAreAnsweredByNodesOfOtherProcesses(t *testing.T) {
 	t.Logf("the longest query beside a kill took %v", longest)
 	if longest > 5*time.Second {
 		t.Errorf("a killed node cost a query %v", longest)
+	}
+}
+
+// TestQueriesWriteNothing: neither to the control store nor to the results database, however many there are, live runs
+// and pieces that a node of another process evaluates included. What takes a number of a transaction writes; beside the
+// queries are the heartbeats of server and node, which are counted before, for as long.
+func TestQueriesWriteNothing(t *testing.T) {
+	if os.Getenv(soak) == "" {
+		t.Skip("two processes, two runs and a minute; make soak sets " + soak)
+	}
+	n := node(t, t.TempDir(), "")
+	in := startTakingIn(t, s3test.Server{}, "--nodes", n.address, "--refresh-workers", "1")
+	d, _ := in.run()
+	until(t, time.Minute, func() bool { return in.taken(d.RunID) }, in.served.out.String)
+	ask := func(path string, q url.Values) string {
+		t.Helper()
+		var p promAnswer
+		in.way.do(http.MethodGet, "/prometheus/api/v1"+path+"?"+q.Encode(), nil, &p)
+		if p.Status != "success" {
+			t.Fatalf("%s %v: %s", path, q, p.Error)
+		}
+		for _, l := range p.Data.Stats.Leaves {
+			for _, piece := range l.Pieces {
+				if piece.NodeID != "" && piece.NodeID != control.OwnNode {
+					return "pushed down"
+				}
+			}
+		}
+		return ""
+	}
+	written := func(wait func()) (of [2]int64) {
+		t.Helper()
+		for i, db := range []*pgxpool.Pool{in.controls, in.results} {
+			of[i] -= count(t, db, "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
+		}
+		wait()
+		for i, db := range []*pgxpool.Pool{in.controls, in.results} {
+			of[i] += count(t, db, "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
+		}
+		return of
+	}
+	const queries = 400
+	pushed := 0
+	begin, end := fmt.Sprint(d.StartTime.Unix()), fmt.Sprint(d.EndTime.Unix())
+	var took time.Duration
+	busy := written(func() {
+		from := time.Now()
+		for i := range queries / 4 {
+			for _, text := range []string{`sum by (worker) (rate(loadstone_operations_total[2s]))`,
+				fmt.Sprintf(`histogram_quantile(0.9, sum(rate(loadstone_latency_seconds[3s])) + 0 * %d)`, i)} {
+				if ask("/query_range", url.Values{"query": {text}, "start": {begin}, "end": {end}, "step": {"1"},
+					"stats": {"all"}}) != "" {
+					pushed++
+				}
+			}
+			ask("/query", url.Values{"query": {"count(loadstone_connections)"}})
+			ask("/series", url.Values{"match[]": {"loadstone_errors_total"}, "start": {begin}, "end": {end}})
+		}
+		took = time.Since(from)
+	})
+	idle := written(func() { time.Sleep(took) })
+	t.Logf("%d queries in %v, %d of them at a node of another process; transactions that wrote: %v, and without queries %v",
+		queries, took, pushed, busy, idle)
+	if pushed == 0 {
+		t.Error("no query was pushed down to the node")
+	}
+	for i, name := range []string{"control store", "results database"} {
+		if busy[i]-idle[i] > queries/8 {
+			t.Errorf("%d transactions wrote to the %s beside queries, %d without", busy[i], name, idle[i])
+		}
 	}
 }

@@ -115,6 +115,10 @@ func New(text string, start, end time.Time, step time.Duration, o Options) (*Que
 	return q, w.check()
 }
 
+// MaxSubquerySteps is at how many instants a subquery is evaluated at most: the engine makes room for all of them, for
+// each series, before it counts samples.
+const MaxSubquerySteps = 100_000
+
 // ErrUnsupported says what of PromQL cannot be asked here.
 var ErrUnsupported = errors.New("not supported")
 
@@ -147,7 +151,12 @@ func (w *walker) walk(e parser.Expr, g Grid) error {
 	case *parser.AggregateExpr:
 		return errors.Join(w.walk(n.Param, g), w.walk(n.Expr, g))
 	case *parser.SubqueryExpr:
-		return w.walk(n.Expr, w.within(n, g))
+		inner := w.within(n, g)
+		if steps := inner.Steps(); steps > MaxSubquerySteps {
+			return fmt.Errorf("a subquery has %d steps, and may have %d: shorten its range, or lengthen its step", steps,
+				MaxSubquerySteps)
+		}
+		return w.walk(n.Expr, inner)
 	case *parser.VectorSelector:
 		w.selector(n, g, false)
 		return nil

@@ -99,6 +99,9 @@ func (l *Ledger) Scheduled(at int64) (all, warm int64) {
 		}
 	} else {
 		all = l.until(at)
+		if l.measured == math.MaxInt64 { // all so far
+			return all, all
+		}
 	}
 	return all, min(l.warm, all)
 }

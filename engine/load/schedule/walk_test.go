@@ -47,6 +47,21 @@ func TestTheLedgerAgreesWithTheSchedule(t *testing.T) {
 	})
 }
 
+// TestArrivalsBelongToTheWarmUpUntilTheMeasurementBegins: also while nobody knows when that will be.
+func TestArrivalsBelongToTheWarmUpUntilTheMeasurementBegins(t *testing.T) {
+	l := NewLedger(New(100, engine.ArrivalConstant, Share{Of: 1}, 1))
+	l.Begin(1)
+	for second := int64(1); second <= 4; second++ {
+		if second == 4 {
+			l.Enter(1 + 3*int64(time.Second))
+		}
+		all, warm := l.Scheduled(1 + second*int64(time.Second))
+		if want := min(100*second, 300); all < 100*second-1 || warm < want-1 || warm > want+1 {
+			t.Errorf("after %d s: %d arrivals, %d of them of the warm-up, want %d", second, all, warm, want)
+		}
+	}
+}
+
 // BenchmarkLedger walks a second of a poisson process at 200 000/s.
 func BenchmarkLedger(b *testing.B) {
 	l := NewLedger(New(200_000, engine.ArrivalPoisson, Share{Of: 1}, 1))
