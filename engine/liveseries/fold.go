@@ -41,8 +41,7 @@ func newFold(start time.Time, ticks map[string]int64, perHour rollup.PerHour) *f
 
 // batch adds up ticks.
 func (f *fold) batch(ticks []tick, polls []engine.WarehousePoint) *rollup.Live {
-	l := &rollup.Live{Seconds: rollup.New(f.start), Warehouse: polls, PerHour: f.perHour,
-		Ticks: map[string]int64{}}
+	l := &rollup.Live{Seconds: rollup.New(f.start), Warehouse: polls, PerHour: f.perHour, Ticks: map[string]int64{}}
 	for _, t := range ticks {
 		l.Operations, l.Errors = t.operations, t.errors
 		for i := range t.snapshots {
@@ -103,7 +102,7 @@ func (f *fold) report(l *rollup.Live, w *engine.WorkerSnapshot, before *seen, at
 			Scheduled: w.Scheduled - w.TickScheduled, Dropped: w.Dropped - w.TickDropped}}}
 	}
 	if r.Counted() {
-		l.Seconds.Report(f.second(w, at), &r, last)
+		l.Seconds.Report(f.secondOf(w, at), &r, last)
 	}
 	return &r
 }
