@@ -165,7 +165,8 @@ func TestQueriesWriteNothing(t *testing.T) {
 				}
 			}
 			ask("/query", url.Values{"query": {"count(loadstone_connections)"}})
-			ask("/series", url.Values{"match[]": {"loadstone_errors_total"}, "start": {begin}, "end": {end}})
+			in.way.do(http.MethodGet, "/prometheus/api/v1/series?"+url.Values{"match[]": {"loadstone_errors_total"},
+				"start": {begin}, "end": {end}}.Encode(), nil, nil)
 		}
 		took = time.Since(from)
 	})

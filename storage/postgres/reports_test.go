@@ -12,8 +12,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// TestReportsAreWhatRunWorkersReported: what snapshots say of connections, schedule and machine is read as it was, in the
-// order of each one's ticks; what an earlier version has not stored is unknown.
+// TestReportsAreWhatRunWorkersReported: what snapshots say of connections, schedule and machine is read as it was, in
+// the order of each one's ticks; what an earlier version has not stored is unknown.
 func TestReportsAreWhatRunWorkersReported(t *testing.T) {
 	s, dsn := open(t)
 	ctx, conn := t.Context(), connect(t, dsn)
@@ -55,7 +55,8 @@ func TestReportsAreWhatRunWorkersReported(t *testing.T) {
 	if got := read(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nwant %+v", got, want)
 	}
-	exec(t, conn, "UPDATE worker_metrics_snapshots SET custom_metrics = custom_metrics - 'waiting' - 'tick_seconds' - 'target_qps'")
+	exec(t, conn, `UPDATE worker_metrics_snapshots
+		SET custom_metrics = custom_metrics - 'waiting' - 'tick_seconds' - 'target_qps'`)
 	if old := read()[5]; old.Waiting != rollup.Unknown || old.TickSeconds != 1 || old.TargetRate != rollup.Unknown ||
 		old.Dropped != 21 {
 		t.Errorf("of an earlier version: %+v", old)
