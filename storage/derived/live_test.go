@@ -24,8 +24,8 @@ import (
 func running(id string, epoch, number int64, executions int) (engine.Run, rollup.Live) {
 	r, _ := oneRun(id, executions)
 	r.Run.Status = engine.StatusRunning
-	return r.Run, rollup.Live{RunID: id, Epoch: epoch, Batch: number, Seconds: r.Seconds, Warehouse: r.Warehouse, PerHour: r.PerHour,
-		Ticks: map[string]int64{"worker-0": number}, Operations: int64(executions) * number}
+	return r.Run, rollup.Live{RunID: id, Epoch: epoch, Batch: number, Seconds: r.Seconds, Warehouse: r.Warehouse,
+		PerHour: r.PerHour, Ticks: map[string]int64{"worker-0": number}, Operations: int64(executions) * number}
 }
 
 // goOn writes a batch of a run that is going on.

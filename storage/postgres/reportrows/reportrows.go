@@ -49,26 +49,26 @@ func Read(ctx context.Context, pool *pgxpool.Pool, runID string, fn func(*rollup
 	}
 	var r rollup.Report
 	var custom []byte
-	_, err = pgx.ForEachRow(rows, []any{&r.Worker, &r.Node, &r.Phase, &r.At, &r.Connections, &r.TargetConnections, &custom},
-		func() error {
-			var e Extras
-			if err := json.Unmarshal(custom, &e); err != nil {
-				return fmt.Errorf("custom_metrics of %s: %w", r.Worker, err)
-			}
-			r.Counts = rollup.Counts{Scheduled: e.Scheduled, Dropped: e.Dropped, Retries: e.Retries}
-			r.Waiting, r.TickSeconds, r.TargetRate = rollup.Unknown, 1, rollup.Unknown
-			if e.Waiting != nil {
-				r.Waiting = *e.Waiting
-			}
-			if e.TickSeconds != nil {
-				r.TickSeconds = *e.TickSeconds
-			}
-			if e.TargetQPS != nil {
-				r.TargetRate = *e.TargetQPS
-			}
-			r.Use(e.Resources)
-			fn(&r)
-			return nil
-		})
+	into := []any{&r.Worker, &r.Node, &r.Phase, &r.At, &r.Connections, &r.TargetConnections, &custom}
+	_, err = pgx.ForEachRow(rows, into, func() error {
+		var e Extras
+		if err := json.Unmarshal(custom, &e); err != nil {
+			return fmt.Errorf("custom_metrics of %s: %w", r.Worker, err)
+		}
+		r.Counts = rollup.Counts{Scheduled: e.Scheduled, Dropped: e.Dropped, Retries: e.Retries}
+		r.Waiting, r.TickSeconds, r.TargetRate = rollup.Unknown, 1, rollup.Unknown
+		if e.Waiting != nil {
+			r.Waiting = *e.Waiting
+		}
+		if e.TickSeconds != nil {
+			r.TickSeconds = *e.TickSeconds
+		}
+		if e.TargetQPS != nil {
+			r.TargetRate = *e.TargetQPS
+		}
+		r.Use(e.Resources)
+		fn(&r)
+		return nil
+	})
 	return dberr.Failed("reading what run workers reported", err)
 }
