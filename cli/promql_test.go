@@ -171,7 +171,7 @@ func TestQueriesWriteNothing(t *testing.T) {
 		took = time.Since(from)
 	})
 	idle := written(func() { time.Sleep(took) })
-	t.Logf("%d queries in %v, %d of them at a node of another process; transactions that wrote: %v, and without queries %v",
+	t.Logf("%d queries in %v, %d of them at a node of another process; transactions that wrote: %v, and %v without",
 		queries, took, pushed, busy, idle)
 	if pushed == 0 {
 		t.Error("no query was pushed down to the node")

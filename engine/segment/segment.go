@@ -27,8 +27,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/rollup"
 )
 
-// Version is that of the columns and relations. A reader refuses a higher one, and finds nothing of what came later in a
-// lower one; runs are taken in again for that.
+// Version is that of the columns and relations. A reader refuses a higher one, and finds nothing of what came later in
+// a lower one; runs are taken in again for that.
 const Version = 2
 
 // The relations, as the results database calls them.

@@ -98,8 +98,8 @@ func TestASegmentHoldsTheSecondsOfARun(t *testing.T) {
 	s := open(t, content)
 	rows := read(t, s, segment.Query{})
 	sec := r.Seconds
-	if want := len(sec.Run) + len(sec.Kinds) + len(sec.Statements) + len(sec.Workers) + len(sec.Errors) + len(sec.Loads) + 3; len(rows) !=
-		want || s.Rows() != count || count != int64(want) || s.RunID() != "r-1" || s.RowGroups() < 2 {
+	want := len(sec.Run) + len(sec.Kinds) + len(sec.Statements) + len(sec.Workers) + len(sec.Errors) + len(sec.Loads) + 3
+	if len(rows) != want || s.Rows() != count || count != int64(want) || s.RunID() != "r-1" || s.RowGroups() < 2 {
 		t.Fatalf("%d rows of %d, said to be %d, in %d groups, of %q", len(rows), want, count, s.RowGroups(), s.RunID())
 	}
 	seen := map[segment.Labels]int32{}

@@ -96,13 +96,14 @@ func oneRun(id string, executions int) (rollup.Run, *histogram.Histogram) {
 	}
 	s.Add(b)
 	for i := range 3 {
-		s.Report(int32(i), &rollup.Report{Worker: "worker-0", Phase: engine.PhaseMeasurement, Load: rollup.Load{Node: "node-a",
-			Counts: rollup.Counts{Scheduled: 7, Dropped: 2}, Connections: executions, TargetConnections: 9,
+		s.Report(int32(i), &rollup.Report{Worker: "worker-0", Phase: engine.PhaseMeasurement, Load: rollup.Load{
+			Node: "node-a", Counts: rollup.Counts{Scheduled: 7, Dropped: 2}, Connections: executions, TargetConnections: 9,
 			Waiting: i - 1, TargetRate: float64(i - 1), CPU: 0.25, Memory: 0.5, MemoryBytes: 1 << 40, HostCPU: 0.75,
 			HostMemory: 0.125}}, nil)
 	}
-	return rollup.Run{PerHour: func(engine.Warehouse) (float64, bool) { return 2.5, true }, Run: engine.Run{RunID: id, RunName: "test of " + id, Status: engine.StatusCompleted,
-		StartTime: engine.At(noon), Scenario: engine.Scenario{TemplateName: "nightly"}}, Adapter: "postgres", Parts: 1,
+	return rollup.Run{PerHour: func(engine.Warehouse) (float64, bool) { return 2.5, true },
+		Run: engine.Run{RunID: id, RunName: "test of " + id, Status: engine.StatusCompleted,
+			StartTime: engine.At(noon), Scenario: engine.Scenario{TemplateName: "nightly"}}, Adapter: "postgres", Parts: 1,
 		Fingerprint: "first", Seconds: s,
 		Summary: &engine.Summary{Verdict: "VALID", Figures: engine.Figures{Operations: int64(executions), QPS: 10,
 			LatencyMs: &engine.LatencyMs{P95: 95}}},
