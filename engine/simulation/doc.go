@@ -31,8 +31,8 @@
 // answers to what is wanted of runs, what nodes hear of other rates, the order in which a part is written and
 // acknowledged, that a share is given once its bearer has heard, that a run worker is stored before it is placed, that
 // a step of a search is borne, the comparison of clocks, the lease of own nodes, and that a new owner gives nobody
-// more until all have answered it, one at a time. When everything is over nobody may write anything any more, hold
-// room on a node, or keep a part for a server.
+// more until all have answered it, and that it knows whom the one before has given up, one at a time. When
+// everything is over nobody may write anything any more, hold room on a node, or keep a part for a server.
 //
 // # What runs do
 //

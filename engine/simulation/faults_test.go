@@ -30,11 +30,21 @@ func (s *simulation) plan() {
 			s.boot("b")
 		})
 		return
+	case withoutLosses: // and that one is followed by its like
+		s.w.after(s.w.between(10*time.Second, 20*time.Second), func() {
+			s.servers[0].pause(150 * time.Second)
+			s.boot("b")
+			s.w.after(s.w.between(25*time.Second, 50*time.Second), func() { s.servers[1].kill(); s.boot("b") })
+		})
+		return
 	}
 	for range s.w.chance.IntN(9) {
 		s.w.after(s.w.between(0, 2*time.Minute), s.fault)
 	}
 }
+
+// succeeded: a server with an own node is stopped for long, and another one takes over.
+func (s *simulation) succeeded() bool { return s.without == withoutLease || s.without == withoutLosses }
 
 // long is how long a fault lasts: mostly seconds, at times longer than a limit of the product.
 func (s *simulation) long() time.Duration {

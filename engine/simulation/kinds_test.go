@@ -22,7 +22,7 @@ func (s *simulation) vary(id string, sc *engine.Scenario) {
 		s.lacks(id, sc)
 		return
 	}
-	if s.without == withoutLease {
+	if s.succeeded() {
 		sc.Scaling.Mode, sc.Scaling.WorkerCount, sc.Workload.DurationSeconds = engine.ScalingAuto, 3, 200
 		sc.Scaling.MinWorkers, sc.Workload.ConcurrentConnections = 3, 6
 		return

@@ -160,6 +160,7 @@ func TestSeededBugsAreFound(t *testing.T) {
 		{withoutSteps, "invariant 9:", 80},
 		{withoutClocks, "invariant 10:", 40},
 		{withoutBounds, "invariant 3:", 80},
+		{withoutLosses, "invariant 3:", 40},
 	} {
 		t.Run(string(tc.missing), func(t *testing.T) {
 			t.Parallel()

@@ -46,6 +46,7 @@ const (
 	withoutClocks        without = "clocks"     // clocks are never compared
 	withoutBounds        without = "bounds"     // what is the most of a new owner is taken for what it wants
 	withoutLease         without = "lease"      // own nodes go on for a server whose lease has expired
+	withoutLosses        without = "losses"     // who goes on with a run does not know whom another has given up
 	withoutLapse         without = "lapse"      // all leases of an owner are renewed, whoever carries them
 )
 
@@ -171,7 +172,7 @@ func (s *simulation) live() {
 		}
 		n.start()
 	}
-	if s.w.oneIn(3) || s.without == withoutLease {
+	if s.w.oneIn(3) || s.succeeded() {
 		if s.ownCapacity = 1000; narrow {
 			s.ownCapacity = 6 + s.w.chance.IntN(6)
 		}
@@ -187,7 +188,7 @@ func (s *simulation) live() {
 	}
 	s.plan()
 	while := s.w.between(30*time.Second, 4*time.Minute)
-	if s.without == withoutLease || s.without == withoutBounds {
+	if s.succeeded() || s.without == withoutBounds {
 		while = 4 * time.Minute
 	}
 	s.w.run(while, s.over)

@@ -260,7 +260,13 @@ func (s controlStore) Events(ctx context.Context, id string, after int64) ([]eng
 
 func (s controlStore) Workers(ctx context.Context, id string) ([]store.WorkerRow, error) {
 	return asked(s, ctx, "Workers "+id, func(ctx context.Context) ([]store.WorkerRow, error) {
-		return s.Store.Workers(ctx, id)
+		rows, err := s.Store.Workers(ctx, id)
+		for i := range rows {
+			if rows[i].Status == engine.WorkerDead && s.srv.sim.without == withoutLosses {
+				rows[i].LastHeartbeat = time.Time{}
+			}
+		}
+		return rows, err
 	})
 }
 
