@@ -45,8 +45,7 @@ const (
 
 // Marker marks runs.
 type Marker struct {
-	*deliver.Queue[Annotation]
-	client *deliver.Client
+	deliver.Outlet[Annotation]
 	run    func(context.Context, string) (engine.Run, error)
 	log    zerolog.Logger
 	happen chan happened
@@ -66,14 +65,11 @@ func Open(e deliver.Endpoint, run func(context.Context, string) (engine.Run, err
 	if err != nil {
 		return nil, err
 	}
-	m := &Marker{client: client, run: run, log: log, happen: make(chan happened, 256), ended: make(chan struct{})}
-	m.Queue = deliver.Open(client.To(), limits, m.send, log)
+	m := &Marker{run: run, log: log, happen: make(chan happened, 256), ended: make(chan struct{})}
+	m.Outlet = deliver.OpenOutlet(client, limits, m.send, log)
 	go m.read()
 	return m, nil
 }
-
-// To is Grafana's address without secrets.
-func (m *Marker) To() string { return m.client.To() }
 
 // Happened takes a moment of a run, once the control store has it. It does not wait.
 func (m *Marker) Happened(runID string, is Moment) {
@@ -88,8 +84,7 @@ func (m *Marker) Happened(runID string, is Moment) {
 func (m *Marker) Close(ctx context.Context) {
 	m.once.Do(func() { close(m.happen) })
 	<-m.ended
-	m.Queue.Close(ctx)
-	m.client.Close()
+	m.Outlet.Close(ctx)
 }
 
 func (m *Marker) read() {
@@ -150,7 +145,7 @@ func (m *Marker) send(ctx context.Context, all []Annotation, _ int) deliver.Outc
 	if err != nil {
 		return deliver.Outcome{Err: fmt.Errorf("writing an annotation: %w", err)}
 	}
-	answer, err := m.client.Post(ctx, "api/annotations", "application/json", body)
+	answer, err := m.Client.Post(ctx, "api/annotations", "application/json", body)
 	if err != nil {
 		return deliver.Outcome{Again: true, Err: err}
 	}

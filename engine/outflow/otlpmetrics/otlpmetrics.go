@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
@@ -24,13 +23,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
 )
 
-var limits = deliver.Limits{Most: 500_000, Bytes: 64 << 20, AtOnce: 2000, First: 500 * time.Millisecond,
-	Longest: 30 * time.Second}
-
 // Sender sends points to a collector. It implements outflow.Sink.
 type Sender struct {
-	*deliver.Queue[outflow.Point]
-	client   *deliver.Client
+	deliver.Outlet[outflow.Point]
 	resource *resource.Resource
 	version  string
 }
@@ -48,24 +43,12 @@ func Open(e deliver.Endpoint, instance, version string, log zerolog.Logger) (*Se
 	if err != nil {
 		return nil, err
 	}
-	s := &Sender{client: client, version: version, resource: &resource.Resource{Attributes: []*common.KeyValue{
+	s := &Sender{version: version, resource: &resource.Resource{Attributes: []*common.KeyValue{
 		text("service.name", "loadstone-server"), text("service.version", version),
 		text("service.instance.id", instance)}}}
-	s.Queue = deliver.Open(client.To(), limits, s.send, log)
+	s.Outlet = deliver.OpenOutlet(client, deliver.SampleLimits, s.send, log)
 	return s, nil
 }
-
-// Take implements outflow.Sink.
-func (s *Sender) Take(points []outflow.Point) { s.Put(points...) }
-
-// Close sends what waits, for as long as ctx allows.
-func (s *Sender) Close(ctx context.Context) {
-	s.Queue.Close(ctx)
-	s.client.Close()
-}
-
-// To is the collector's address without secrets.
-func (s *Sender) To() string { return s.client.To() }
 
 const protobuf = "application/x-protobuf"
 
@@ -74,7 +57,7 @@ func (s *Sender) send(ctx context.Context, points []outflow.Point, _ int) delive
 	if err != nil {
 		return deliver.Outcome{Err: fmt.Errorf("writing metrics: %w", err)}
 	}
-	answer, err := s.client.Post(ctx, "", protobuf, message)
+	answer, err := s.Client.Post(ctx, "", protobuf, message)
 	if err != nil {
 		return deliver.Outcome{Again: true, Err: err}
 	}
@@ -90,7 +73,7 @@ func (s *Sender) send(ctx context.Context, points []outflow.Point, _ int) delive
 	}
 	if rejected := said.GetPartialSuccess().GetRejectedDataPoints(); rejected > 0 {
 		return deliver.Outcome{Taken: len(points) - int(min(rejected, int64(len(points)))),
-			Err: errors.New("the collector has refused a part: " + s.client.Brief(said.GetPartialSuccess().GetErrorMessage()))}
+			Err: errors.New("the collector has refused a part: " + s.Client.Brief(said.GetPartialSuccess().GetErrorMessage()))}
 	}
 	return deliver.Outcome{Taken: len(points)}
 }

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/klauspost/compress/snappy"
 	"github.com/rs/zerolog"
@@ -19,15 +18,10 @@ import (
 	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
 )
 
-// limits of what waits: about seven minutes of a run with 64 run workers.
-var limits = deliver.Limits{Most: 500_000, Bytes: 64 << 20, AtOnce: 2000, First: 500 * time.Millisecond,
-	Longest: 30 * time.Second}
-
 // Writer sends points to a receiver. It implements outflow.Sink.
 type Writer struct {
-	*deliver.Queue[outflow.Point]
-	client *deliver.Client
-	log    zerolog.Logger
+	deliver.Outlet[outflow.Point]
+	log zerolog.Logger
 
 	// The sending goroutine's: the receiver knows the second version, or only the first.
 	second, first bool
@@ -36,29 +30,19 @@ type Writer struct {
 }
 
 // Open begins to send to an endpoint. It does not wait for it.
-func Open(e deliver.Endpoint, log zerolog.Logger) (*Writer, error) { return open(e, limits, log) }
+func Open(e deliver.Endpoint, log zerolog.Logger) (*Writer, error) {
+	return open(e, deliver.SampleLimits, log)
+}
 
 func open(e deliver.Endpoint, l deliver.Limits, log zerolog.Logger) (*Writer, error) {
 	client, err := deliver.NewClient(e)
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{client: client, log: log, encoder: newEncoder()}
-	w.Queue = deliver.Open(client.To(), l, w.send, log)
+	w := &Writer{log: log, encoder: newEncoder()}
+	w.Outlet = deliver.OpenOutlet(client, l, w.send, log)
 	return w, nil
 }
-
-// Take implements outflow.Sink.
-func (w *Writer) Take(points []outflow.Point) { w.Put(points...) }
-
-// Close sends what waits, for as long as ctx allows.
-func (w *Writer) Close(ctx context.Context) {
-	w.Queue.Close(ctx)
-	w.client.Close()
-}
-
-// To is the receiver's address without secrets.
-func (w *Writer) To() string { return w.client.To() }
 
 const (
 	typeFirst    = "application/x-protobuf"
@@ -134,7 +118,7 @@ func (w *Writer) post(ctx context.Context, points []outflow.Point, attempt int, 
 	if attempt > 0 {
 		headers = append(headers, "Retry-Attempt", strconv.Itoa(attempt))
 	}
-	answer, err := w.client.Post(ctx, "", kind, w.packed, headers...)
+	answer, err := w.Client.Post(ctx, "", kind, w.packed, headers...)
 	if err != nil && ctx.Err() != nil {
 		return nil, errors.Join(ctx.Err(), err)
 	}
