@@ -6,7 +6,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/loadstone-db/loadstone/engine/explore/leaf"
 	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/trace"
 )
@@ -42,7 +41,7 @@ func (m *Node) makeAnswers() {
 }
 
 // Answered implements answer.Meter.
-func (m *Node) Answered(w member.Work, traceParent string, took time.Duration, s leaf.Spent, failed string) {
+func (m *Node) Answered(w member.Work, traceParent string, took time.Duration, s member.Spent, failed string) {
 	outcome := "done"
 	switch {
 	case strings.HasPrefix(failed, "cancelled"):

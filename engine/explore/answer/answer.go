@@ -42,7 +42,7 @@ type Disk interface {
 type Meter interface {
 	// Answered is a work that has ended, so long after it was given; failed says why it came to nothing, "" when it did
 	// not.
-	Answered(w member.Work, traceParent string, took time.Duration, s leaf.Spent, failed string)
+	Answered(w member.Work, traceParent string, took time.Duration, s member.Spent, failed string)
 }
 
 // Options are what a node answers with.
@@ -344,12 +344,12 @@ type roomError struct{ error }
 var errRoom = roomError{errors.New("the node's disk has no room within its budget")}
 
 // answer evaluates, and keeps what that came to.
-func (s *Session) answer(ctx context.Context, w *work, m control.AssignWork) (leaf.Spent, control.WorkReady, error) {
+func (s *Session) answer(ctx context.Context, w *work, m control.AssignWork) (member.Spent, control.WorkReady, error) {
 	var task leaf.Task
 	var segments []node.Segment
 	var ready control.WorkReady
 	if err := errors.Join(json.Unmarshal(m.Task, &task), json.Unmarshal(m.Segments, &segments)); err != nil {
-		return leaf.Spent{}, ready, err
+		return member.Spent{}, ready, err
 	}
 	var file bytes.Buffer
 	a, count, err := s.a.o.Evaluate.Evaluate(context.WithValue(ctx, sessionKey{}, s), task, segments, &file)

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"github.com/loadstone-db/loadstone/engine/explore/plan"
+	"github.com/loadstone-db/loadstone/engine/member"
 )
 
 // Task is a leaf as it is handed out.
@@ -65,21 +66,7 @@ type Answer struct {
 	// Samples is how many were read.
 	Samples int64
 	// Spent is what it took.
-	Spent Spent
-}
-
-// Spent is what an evaluation took.
-type Spent struct {
-	// Segments is how many were read: Hits of them were in memory, DiskHits on the disk, and Fetched came from the server.
-	Segments     int   `json:"segments"`
-	Hits         int   `json:"hits"`
-	DiskHits     int   `json:"disk_hits"`
-	Fetched      int   `json:"fetched"`
-	FetchedBytes int64 `json:"fetched_bytes"`
-	// ReadNs is how long the segments took, WaitNs until it was this evaluation's turn, and EvaluateNs the leaf.
-	ReadNs     time.Duration `json:"read_ns"`
-	WaitNs     time.Duration `json:"wait_ns"`
-	EvaluateNs time.Duration `json:"evaluate_ns"`
+	Spent member.Spent
 }
 
 // Evaluate evaluates a task with an engine over the series of q, and hands the answer to fn, which does not keep it:

@@ -16,6 +16,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/explore/leaf"
 	"github.com/loadstone-db/loadstone/engine/explore/series"
+	"github.com/loadstone-db/loadstone/engine/member"
 )
 
 // Segment says where the series of a run are.
@@ -77,7 +78,7 @@ func New(read Read, o leaf.Options, most int64) *Node {
 func (n *Node) Evaluate(ctx context.Context, t leaf.Task, segments []Segment, to io.Writer) (a leaf.Answer,
 	count int, err error) {
 	sets := make(series.Sets, len(segments))
-	st := leaf.Spent{Segments: len(segments)}
+	st := member.Spent{Segments: len(segments)}
 	begin := time.Now()
 	var hits sync.Mutex
 	g, reading := errgroup.WithContext(ctx)
