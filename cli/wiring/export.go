@@ -11,6 +11,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/storage/derived"
 )
 
 // exportTable is what says of finished runs whether they are in the account of --results-connection.
@@ -47,10 +48,25 @@ func (t *Tables) openExport(ctx context.Context, known []refresh.Table, connecti
 				Message: fmt.Sprintf("The results connection %q is not one of Snowflake.", connection),
 				Hint:    "--results-connection names a saved connection of the driver snowflake."}
 		}
-		e := &export.Export{Store: s.Store, Record: s.Results, Detail: s.Runs.Detail, Account: stager}
+		db, err := t.Database(ctx)
+		if err != nil {
+			return r, err
+		}
+		e := &export.Export{Store: s.Store, Record: s.Results, Detail: s.Runs.Detail, Account: stager,
+			Book: book{db, connection}}
 		return e.Run(ctx, c, prove)
 	}
 	return nil
+}
+
+// book notes in the results database what is in the account of a connection.
+type book struct {
+	db         *derived.Database
+	connection string
+}
+
+func (b book) NoteExport(ctx context.Context, c refresh.Claim, s export.Standing) error {
+	return b.db.NoteExport(ctx, c, b.connection, s)
 }
 
 // account opens the database of a stored connection.

@@ -5,6 +5,9 @@
 // transaction, so that a part that was taken in is not taken in again, and one that was taken in by half is not there.
 // Who comes with a higher epoch of the claim writes it into LOADSTONE_RUNS; every transaction holds that row, and
 // one of a lower epoch changes nothing.
+//
+// What else is known of the run follows, in TEST_RESULTS and WAREHOUSE_POLL_SNAPSHOTS, and views show the runs that
+// are there as a whole (package views).
 package export
 
 import (
@@ -25,6 +28,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/export/views"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/engine/rollup"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -40,6 +44,7 @@ const mostRows = 500_000
 // Store is what is known of runs.
 type Store interface {
 	Artifacts(ctx context.Context, runID string) ([]engine.Artifact, error)
+	Warehouse(ctx context.Context, runID string) ([]engine.WarehousePoint, error)
 }
 
 // Record reads the parts of runs.
@@ -50,9 +55,25 @@ type Record interface {
 
 // Account is a database that takes files in through a stage.
 type Account interface {
-	Exec(ctx context.Context, sql ...string) error
-	Query(ctx context.Context, sql string, args ...any) (*target.ResultSet, error)
+	views.Account
 	target.Stager
+}
+
+// Standing is what of a run is in the account, as far as its last attempt came.
+type Standing struct {
+	// Place is the schema in which it is.
+	Place      string
+	Executions int64
+	Views      []string
+	// Problem says in sentences what is missing, and why; Failed that the attempt came to nothing.
+	Problem string
+	Failed  bool
+	Gone    bool
+}
+
+// Book is where readers find what is in the account. A note of a lower epoch than that of the last one is refused.
+type Book interface {
+	NoteExport(ctx context.Context, c refresh.Claim, s Standing) error
 }
 
 // Export takes runs out.
@@ -62,8 +83,11 @@ type Export struct {
 	Detail func(ctx context.Context, runID string) (engine.RunDetail, error)
 	// Account is asked for each run: it may have been changed.
 	Account Account
+	// Book may be nil.
+	Book Book
 
-	made atomic.Bool
+	made  atomic.Bool
+	views views.Made
 }
 
 // schema is what is made in the schema of the connection.
@@ -77,7 +101,16 @@ var schema = []string{`CREATE TABLE IF NOT EXISTS QUERY_EXECUTIONS (RUN_ID VARCH
 	ERROR_MESSAGE VARCHAR, SERVER_QUERY_ID VARCHAR)`,
 	`CREATE TABLE IF NOT EXISTS LOADSTONE_PARTS (RUN_ID VARCHAR NOT NULL, PART VARCHAR NOT NULL, SHA256 VARCHAR NOT NULL,
 	ROW_COUNT NUMBER(18,0) NOT NULL)`,
-	`CREATE TABLE IF NOT EXISTS LOADSTONE_RUNS (RUN_ID VARCHAR NOT NULL, EPOCH NUMBER(18,0) NOT NULL)`}
+	`CREATE TABLE IF NOT EXISTS LOADSTONE_RUNS (RUN_ID VARCHAR NOT NULL, EPOCH NUMBER(18,0) NOT NULL)`,
+	`CREATE TABLE IF NOT EXISTS TEST_RESULTS (RUN_ID VARCHAR NOT NULL, RUN_NAME VARCHAR, TEMPLATE_NAME VARCHAR,
+	ADAPTER VARCHAR, TABLE_NAME VARCHAR, STATUS VARCHAR, VERDICT VARCHAR, SIMULATED BOOLEAN, LOAD_MODE VARCHAR,
+	START_TIME TIMESTAMP_NTZ, END_TIME TIMESTAMP_NTZ, DURATION_SECONDS FLOAT, QPS FLOAT, WAREHOUSE_NAME VARCHAR,
+	WAREHOUSE_SIZE VARCHAR, CREDITS FLOAT, PRICE FLOAT, CURRENCY VARCHAR, PRICE_PER_MILLION FLOAT, CREATED_BY VARCHAR,
+	FINGERPRINT VARCHAR)`,
+	`CREATE TABLE IF NOT EXISTS WAREHOUSE_POLL_SNAPSHOTS (RUN_ID VARCHAR NOT NULL, TIMESTAMP TIMESTAMP_NTZ NOT NULL,
+	ELAPSED_SECONDS FLOAT NOT NULL, WAREHOUSE_NAME VARCHAR NOT NULL, STATE VARCHAR, WAREHOUSE_TYPE VARCHAR,
+	WAREHOUSE_SIZE VARCHAR, STARTED_CLUSTERS NUMBER(9,0), RUNNING NUMBER(9,0), QUEUED NUMBER(9,0),
+	MIN_CLUSTER_COUNT NUMBER(9,0), MAX_CLUSTER_COUNT NUMBER(9,0), SCALING_POLICY VARCHAR)`}
 
 // row is an execution as it is in a file; columns are found by their names.
 type row struct {
@@ -107,13 +140,40 @@ type row struct {
 	ServerQueryID *string `parquet:"SERVER_QUERY_ID,optional"`
 }
 
-// Run takes out the run of a claim, or removes it from the account when it is gone.
-func (e *Export) Run(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (r refresh.Result,
+// Run takes out the run of a claim, or removes it from the account when it is gone, and notes what came of it.
+func (e *Export) Run(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (refresh.Result, error) {
+	r, err := e.run(ctx, c, prove)
+	if e.Book == nil || ctx.Err() != nil || errors.Is(err, store.ErrClaimLost) {
+		return r, err
+	}
+	s := Standing{Gone: r.Gone, Problem: r.Note, Views: e.views.Views}
+	if err == nil && !s.Gone {
+		err = e.count(ctx, c.Subtask, &s)
+	}
+	if err != nil {
+		s.Failed, s.Problem = true, engine.Sentences(err)
+	}
+	return r, errors.Join(err, e.Book.NoteExport(ctx, c, s))
+}
+
+// count reads where the run is, and how much of it.
+func (e *Export) count(ctx context.Context, runID string, s *Standing) error {
+	rs, err := e.Account.Query(ctx, `SELECT CURRENT_DATABASE(), CURRENT_SCHEMA(), COALESCE(SUM(ROW_COUNT), 0)
+		FROM LOADSTONE_PARTS WHERE RUN_ID = ?`, runID)
+	if err != nil {
+		return fmt.Errorf("counting what is there of run %s: %w", runID, err)
+	}
+	s.Place = views.Quoted(rs.Rows[0][0]) + "." + views.Quoted(rs.Rows[0][1])
+	s.Executions, err = number(rs.Rows[0][2])
+	return err
+}
+
+func (e *Export) run(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (r refresh.Result,
 	err error) {
 	if err := e.begin(ctx, c); err != nil {
 		return r, err
 	}
-	_, err = e.Detail(ctx, c.Subtask)
+	detail, err := e.Detail(ctx, c.Subtask)
 	if errors.Is(err, store.ErrNotFound) || engine.HasCode(err, engine.CodeNotFound) {
 		return refresh.Result{Gone: true, Note: "The run was deleted."}, e.drop(ctx, c, prove)
 	}
@@ -157,17 +217,27 @@ func (e *Export) Run(ctx context.Context, c refresh.Claim, prove func(context.Co
 		}
 		r.Unchanged = false
 	}
+	changed, err := e.describe(ctx, c, detail, prove)
+	if err != nil {
+		return r, err
+	}
+	r.Unchanged = r.Unchanged && !changed
 	if len(problems) > 0 {
 		r.Note = fmt.Sprintf("%d of %d parts could not be read: %s", len(problems), total, strings.Join(problems, " "))
 	}
+	r.Note = strings.TrimSpace(r.Note + " " + e.views.Problem)
 	return r, nil
 }
 
-// begin makes the tables, and notes the epoch of a claim: lower ones write nothing from now on.
+// begin makes the tables and views, and notes the epoch of a claim: lower ones write nothing from now on.
 func (e *Export) begin(ctx context.Context, c refresh.Claim) error {
 	if !e.made.Load() {
 		if err := e.Account.Exec(ctx, schema...); err != nil {
 			return fmt.Errorf("making the tables of the results connection: %w", err)
+		}
+		var err error
+		if e.views, err = views.Make(ctx, e.Account); err != nil {
+			return fmt.Errorf("making the views of the results connection: %w", err)
 		}
 		e.made.Store(true)
 	}
@@ -264,7 +334,12 @@ func wipe(ctx context.Context, t target.Together, runID, part string) error {
 }
 
 func (e *Export) drop(ctx context.Context, c refresh.Claim, prove func(context.Context) error) error {
-	err := e.together(ctx, c, prove, func(t target.Together) error { return wipe(ctx, t, c.Subtask, "") })
+	err := e.together(ctx, c, prove, func(t target.Together) error {
+		if err := wipeFacts(ctx, t, c.Subtask); err != nil {
+			return err
+		}
+		return wipe(ctx, t, c.Subtask, "")
+	})
 	if err == nil {
 		err = e.Account.Exec(ctx, "REMOVE '@~/"+folder(c.Subtask)+"'")
 	}

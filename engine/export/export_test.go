@@ -26,6 +26,7 @@ import (
 	"github.com/loadstone-db/loadstone/snowsim"
 	"github.com/loadstone-db/loadstone/snowsim/plan"
 	"github.com/loadstone-db/loadstone/snowsim/translate"
+	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
@@ -39,6 +40,7 @@ type record struct {
 	lost    string
 	damaged string
 	gone    bool
+	polls   []engine.WarehousePoint
 }
 
 func (r *record) content(name string) string { return fmt.Sprint(name, " of ", r.parts[name]) }
@@ -50,6 +52,10 @@ func (r *record) Artifacts(context.Context, string) (all []engine.Artifact, err 
 			Kind: artifact.KindExecutions})
 	}
 	return append(all, engine.Artifact{RunID: "r", Name: "other", Kind: "enrichment"}), nil
+}
+
+func (r *record) Warehouse(context.Context, string) ([]engine.WarehousePoint, error) {
+	return r.polls, nil
 }
 
 type text struct{ *bytes.Reader }
@@ -146,14 +152,21 @@ type world struct {
 	*account
 	export *export.Export
 	proof  error
+	book   export.Standing
 }
 
-func newWorld(t *testing.T) *world {
+// NoteExport implements export.Book.
+func (w *world) NoteExport(_ context.Context, _ refresh.Claim, s export.Standing) error {
+	w.book = s
+	return nil
+}
+
+func newWorld(t *testing.T, denied ...catalog.Denied) *world {
 	t.Helper()
 	s, err := snowsim.Start(t.Context(),
 		snowsim.Options{Postgres: pgtest.Start(t).NewDatabase(t), TimeScale: 1000, Seed: 1,
 			Log: zerolog.Nop(), Translate: func(ctx context.Context, h plan.Host) (plan.Translator, error) {
-				return translate.New(ctx, h)
+				return translate.New(ctx, h, translate.Options{Denied: denied})
 			}})
 	if err != nil {
 		t.Fatal(err)
@@ -171,12 +184,12 @@ func newWorld(t *testing.T) *world {
 
 // restart makes a process anew, as far as it is about exports.
 func (w *world) restart() {
-	w.export = &export.Export{Store: w.record, Record: w.record, Account: w.account,
+	w.export = &export.Export{Store: w.record, Record: w.record, Account: w.account, Book: w,
 		Detail: func(context.Context, string) (engine.RunDetail, error) {
 			if w.gone {
 				return engine.RunDetail{}, &engine.Error{Code: engine.CodeNotFound, Cause: store.ErrNotFound}
 			}
-			return engine.RunDetail{Run: engine.Run{RunID: "r"}}, nil
+			return engine.RunDetail{Run: engine.Run{RunID: "r", RunName: "nightly", StartTime: engine.At(noon)}}, nil
 		}}
 }
 
@@ -299,5 +312,114 @@ func TestAKillAtAnyStepLeavesOneCopyInTheAccount(t *testing.T) {
 				t.Errorf("ended at step %d (%v): there are %s", failAt, w.after, got)
 			}
 		}
+	}
+}
+
+// whole is a run with two polls of its warehouse, of which the second came late.
+func (w *world) whole() {
+	at := func(seconds float64) engine.WarehousePoint {
+		return engine.WarehousePoint{Timestamp: engine.At(noon.Add(time.Duration(seconds * 1e9))), ElapsedSeconds: seconds,
+			Warehouse: engine.Warehouse{Name: "WH", State: "STARTED", Size: "X-Small", StartedClusters: int(seconds),
+				Queued: 9 - int(seconds)}}
+	}
+	w.polls = []engine.WarehousePoint{at(1), at(4), at(7)}
+}
+
+// TestViewsShowWholeRuns: what the views over a run say is what was recorded.
+func TestViewsShowWholeRuns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.whole()
+	if _, err := w.take(t, 1); err != nil {
+		t.Fatal(err)
+	}
+	s := w.book
+	if s.Failed || s.Place != "LOADSTONE.PUBLIC" || s.Executions != 150 || len(s.Views) != 6 || s.Problem != "" {
+		t.Errorf("the book says %+v", s)
+	}
+	for _, c := range []struct{ sql, want string }{
+		{`SELECT RUN_NAME || ' ' || OPERATIONS || ' ' || ERRORS || ' ' || P50_MS || ' ' || MAX_MS FROM V_RUN_SUMMARY`,
+			// 95 of a and 45 of b, each from 5.125 on; every tenth failed, of which the first was in the warm-up.
+			"nightly 140 13 39.625 99.125"},
+		{"SELECT COUNT(*) || ' ' || SUM(OPERATIONS) || ' ' || MIN(SECOND) || ' ' || MAX(SECOND) FROM V_RUN_TIMESERIES",
+			"2 150 0 0"},
+		{"SELECT QUERY_KIND || ' ' || OPERATIONS || ' ' || ROW_COUNT FROM V_KIND_STATS", "POINT_LOOKUP 140 280"},
+		{"SELECT STATEMENT_ID || ' ' || OPERATIONS || ' ' || IN_TRANSACTION FROM V_STATEMENT_STATS", "get 140 false"},
+		{"SELECT ERROR_CLASS || ' ' || ERRORS FROM V_ERROR_STATS", "timeout 13"},
+		{`SELECT COUNT(*) || ' ' || MAX(SECOND) || ' ' || SUM(POLLS) || ' ' || MAX(QUEUED) || ' ' || MAX(STARTED_CLUSTERS) ||
+			' ' || MAX(QPS) FROM V_WAREHOUSE_TIMESERIES`, "2 5 3 8 7 150.000000"},
+	} {
+		if got := w.one(t, c.sql); got != c.want {
+			t.Errorf("%s\ngives %q, not %q", c.sql, got, c.want)
+		}
+	}
+	// Only whole runs are shown, and none that is gone.
+	w.gone = true
+	if _, err := w.take(t, 2); err != nil || !w.book.Gone {
+		t.Fatal(w.book, err)
+	}
+	if got := w.one(t, "SELECT (SELECT COUNT(*) FROM V_RUN_SUMMARY) + (SELECT COUNT(*) FROM V_WAREHOUSE_TIMESERIES)"); got != "0" {
+		t.Errorf("%s rows of a deleted run", got)
+	}
+}
+
+// TestAnAccountThatMakesNoViews: without the right the run is taken in, and the book names what is missing and the cure.
+func TestAnAccountThatMakesNoViews(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, catalog.Denied{Privilege: "CREATE VIEW"})
+	r, err := w.take(t, 1)
+	if err != nil || r.Rows != 150 || w.book.Failed || w.book.Executions != 150 || len(w.book.Views) != 0 {
+		t.Fatalf("%+v, %+v, %v", r, w.book, err)
+	}
+	for _, part := range []string{"Not made: the views V_RUN_SUMMARY, V_RUN_TIMESERIES,", "Insufficient privileges",
+		"Cure: GRANT CREATE VIEW ON SCHEMA LOADSTONE.PUBLIC TO ROLE SYSADMIN"} {
+		if !strings.Contains(w.book.Problem, part) || !strings.Contains(r.Note, part) {
+			t.Errorf("%q is not in %q", part, w.book.Problem)
+		}
+	}
+	if n := strings.Count(w.book.Problem, "Cure:"); n != 1 {
+		t.Errorf("the cure is there %d times: %s", n, w.book.Problem)
+	}
+}
+
+// TestViewsBesideWhatIsThere: what somebody else has made keeps its name; a view of an earlier version is made anew, one
+// of a later version is left; an account that goes away in between is asked again.
+func TestViewsBesideWhatIsThere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if err := w.Account.Exec(t.Context(), "CREATE TABLE V_KIND_STATS (X INT)", "CREATE VIEW V_ERROR_STATS AS SELECT 1 AS X",
+		"CREATE VIEW V_RUN_SUMMARY COMMENT = 'Loadstone view 0: older' AS SELECT 1 AS X",
+		"CREATE VIEW V_RUN_TIMESERIES COMMENT = 'Loadstone view 999: newer' AS SELECT 1 AS X"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.take(t, 1); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(w.book.Views, " "); got !=
+		"V_RUN_SUMMARY V_RUN_TIMESERIES V_STATEMENT_STATS V_WAREHOUSE_TIMESERIES" {
+		t.Errorf("there are the views %s", got)
+	}
+	for _, part := range []string{"V_KIND_STATS, V_ERROR_STATS", "already exists as TABLE", "Loadstone has not made"} {
+		if !strings.Contains(w.book.Problem, part) {
+			t.Errorf("%q is not in %q", part, w.book.Problem)
+		}
+	}
+	for sql, want := range map[string]string{"SELECT X FROM V_ERROR_STATS": "1", "SELECT X FROM V_RUN_TIMESERIES": "1",
+		"SELECT OPERATIONS FROM V_RUN_SUMMARY": "140"} {
+		if got := w.one(t, sql); got != want {
+			t.Errorf("%s gives %s, not %s", sql, got, want)
+		}
+	}
+	// The second step makes the view that is not there any more.
+	if err := w.Account.Exec(t.Context(), "DROP VIEW V_RUN_SUMMARY"); err != nil {
+		t.Fatal(err)
+	}
+	w.restart()
+	w.steps, w.failAt = 0, 2
+	if _, err := w.take(t, 2); !errors.Is(err, errFault) || !w.book.Failed || w.book.Problem == "" {
+		t.Errorf("an account that goes away: %+v, %v", w.book, err)
+	}
+	if _, err := w.take(t, 3); err != nil || w.book.Failed || len(w.book.Views) != 4 {
+		t.Errorf("an account that is back: %+v, %v", w.book, err)
 	}
 }

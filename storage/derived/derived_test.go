@@ -42,7 +42,7 @@ func open(t *testing.T) (d *derived.Database, owner, reader *pgx.Conn) {
 	t.Cleanup(d.Close)
 	owner, reader = connect(t, ownerDSN), connect(t, readerDSN)
 	if _, err := owner.Exec(t.Context(),
-		`TRUNCATE rollup.runs, rollup.execution_runs, rollup.slow_executions, staging.fences, staging.partitions,
+		`TRUNCATE rollup.runs, rollup.execution_runs, rollup.slow_executions, rollup.exports, staging.fences, staging.partitions,
 			staging.contents, staging.live_runs CASCADE;
 		DROP TABLE rollup.executions;
 		DROP SCHEMA tables CASCADE; DROP TABLE staging.applied`, pgx.QueryExecModeSimpleProtocol); err != nil {

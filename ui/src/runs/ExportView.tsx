@@ -7,6 +7,7 @@ import { bytes, count, duration, exact, plain } from '../design/format';
 import { Icon } from '../design/icons';
 import { Empty } from '../design/States';
 import { terms } from '../design/terms';
+import { InAccount } from './InAccount';
 import { type Columns, names, resolution } from './series';
 
 function Offer(props: { title: string; what: ReactNode; action: ReactNode }) {
@@ -128,6 +129,7 @@ export function ExportView({ run, s, c }: { run: RunDetail; s: Summary; c: Colum
           }
         />
       </section>
+      <InAccount run={run} />
       <section className="panel">
         <header>
           <h3>

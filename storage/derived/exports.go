@@ -1,0 +1,38 @@
+package derived
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/loadstone-db/loadstone/engine/export"
+	"github.com/loadstone-db/loadstone/engine/refresh"
+)
+
+// NoteExport notes what of the run of a claim is in the account of a connection, for readers of rollup.exports. What an
+// attempt that failed does not know stays as it was.
+func (d *Database) NoteExport(ctx context.Context, c refresh.Claim, connection string, s export.Standing) error {
+	if err := d.Begin(ctx, c); err != nil {
+		return err
+	}
+	err := d.fenced(ctx, c, nothing, func(tx pgx.Tx) error {
+		if s.Gone {
+			_, err := tx.Exec(ctx, "DELETE FROM rollup.exports WHERE run_id = $1", c.Subtask)
+			return err
+		}
+		status := "DONE"
+		if s.Failed {
+			status = "FAILED"
+		}
+		_, err := tx.Exec(ctx, `INSERT INTO rollup.exports AS e (run_id, connection, place, status, executions, views, problem)
+			VALUES ($1, $2, $3, $4, $5, $6, $7)
+			ON CONFLICT (run_id) DO UPDATE SET connection = excluded.connection, status = excluded.status,
+				problem = excluded.problem, noted_at = excluded.noted_at,
+				place = CASE WHEN excluded.status = 'DONE' THEN excluded.place ELSE e.place END,
+				executions = CASE WHEN excluded.status = 'DONE' THEN excluded.executions ELSE e.executions END,
+				views = CASE WHEN excluded.status = 'DONE' THEN excluded.views ELSE e.views END`,
+			c.Subtask, connection, s.Place, status, s.Executions, append([]string{}, s.Views...), s.Problem)
+		return err
+	})
+	return failed("noting what is in the results connection", err)
+}

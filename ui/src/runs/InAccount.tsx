@@ -1,0 +1,62 @@
+import type { RunDetail } from '../api/types';
+import { CopyButton } from '../design/Controls';
+import { dateTime, exact } from '../design/format';
+import { Notice } from '../design/States';
+import { queryOf, useInAccount } from './taken';
+
+/** Where the run is in Snowflake, with a query of each view; nothing where no results connection takes runs. */
+export function InAccount({ run }: { run: RunDetail }) {
+  const a = useInAccount(run);
+  if (!a) return null;
+  const failed = a.status === 'FAILED';
+  return (
+    <section className="panel" aria-labelledby="in-account">
+      <header>
+        <h3 id="in-account">In Snowflake</h3>
+        <span className="muted">
+          connection {a.connection}, {dateTime(a.noted_at)}
+        </span>
+      </header>
+      <div className="body stack">
+        {failed && (
+          <Notice tone="bad">
+            <strong>The last attempt to take the run to the account failed.</strong> {a.problem} It is tried again; the
+            page of the table exported_executions says when.
+          </Notice>
+        )}
+        {!failed && a.problem && (
+          <Notice tone="warn">
+            <strong>The executions are there, not all besides.</strong> {a.problem}
+          </Notice>
+        )}
+        {a.place && (
+          <>
+            <p>
+              {exact(a.executions)} executions of this run are in <code>{a.place}.QUERY_EXECUTIONS</code>
+              {a.views.length > 0 ? '; these views show them:' : '.'}
+            </p>
+            <div className="table-wrap">
+              <table className="table dense">
+                <tbody>
+                  {[...a.views, 'QUERY_EXECUTIONS'].map((view) => {
+                    const sql = queryOf(a.place, view, run.run_id);
+                    return (
+                      <tr key={view}>
+                        <td>
+                          <code>{sql}</code>
+                        </td>
+                        <td className="num">
+                          <CopyButton text={sql} label={`Copy the query of ${view}`} />
+                        </td>
+                      </tr>
+                    );
+                  })}
+                </tbody>
+              </table>
+            </div>
+          </>
+        )}
+      </div>
+    </section>
+  );
+}
