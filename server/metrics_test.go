@@ -96,6 +96,7 @@ func TestTheTableOfMetricsIsWhatIsExported(t *testing.T) {
 	}
 	for _, figure := range []string{"loadstone_pending_refresh_count 7", "loadstone_refresh_backlog_seconds 8",
 		"loadstone_refresh_overdue_seconds 10", "loadstone_refresh_duration_p95_seconds 9",
+		"loadstone_failed_tables 3", "loadstone_ingest_lag_seconds 11",
 		"loadstone_live_seconds_written_total 5", "loadstone_live_seconds_dropped_total 6",
 		"loadstone_out_seconds_dropped_total 4", `loadstone_out_lost_total{destination="otlp",reason="refused"} 3`} {
 		if !strings.Contains(text, figure+"\n") {

@@ -65,7 +65,8 @@ func (noTables) State(context.Context) (refresh.State, error) {
 }
 
 func (noTables) Load(context.Context) (refresh.Load, error) {
-	return refresh.Load{Due: 7, OldestSeconds: 8, OverdueSeconds: 10, P95Seconds: 9}, nil
+	return refresh.Load{Due: 7, OldestSeconds: 8, OverdueSeconds: 10, P95Seconds: 9, Failed: 3,
+		IngestLagSeconds: 11}, nil
 }
 
 func (noTables) History(_ context.Context, name string, limit int) ([]refresh.Record, error) {

@@ -358,12 +358,14 @@ func TestViewsShowWholeRuns(t *testing.T) {
 	if _, err := w.take(t, 2); err != nil || !w.book.Gone {
 		t.Fatal(w.book, err)
 	}
-	if got := w.one(t, "SELECT (SELECT COUNT(*) FROM V_RUN_SUMMARY) + (SELECT COUNT(*) FROM V_WAREHOUSE_TIMESERIES)"); got != "0" {
+	if got := w.one(t, `SELECT (SELECT COUNT(*) FROM V_RUN_SUMMARY) +
+		(SELECT COUNT(*) FROM V_WAREHOUSE_TIMESERIES)`); got != "0" {
 		t.Errorf("%s rows of a deleted run", got)
 	}
 }
 
-// TestAnAccountThatMakesNoViews: without the right the run is taken in, and the book names what is missing and the cure.
+// TestAnAccountThatMakesNoViews: without the right the run is taken in, and the book names what is missing and the
+// cure.
 func TestAnAccountThatMakesNoViews(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, catalog.Denied{Privilege: "CREATE VIEW"})
@@ -382,12 +384,13 @@ func TestAnAccountThatMakesNoViews(t *testing.T) {
 	}
 }
 
-// TestViewsBesideWhatIsThere: what somebody else has made keeps its name; a view of an earlier version is made anew, one
-// of a later version is left; an account that goes away in between is asked again.
+// TestViewsBesideWhatIsThere: what somebody else has made keeps its name; a view of an earlier version is made anew,
+// one of a later version is left; an account that goes away in between is asked again.
 func TestViewsBesideWhatIsThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	if err := w.Account.Exec(t.Context(), "CREATE TABLE V_KIND_STATS (X INT)", "CREATE VIEW V_ERROR_STATS AS SELECT 1 AS X",
+	if err := w.Account.Exec(t.Context(), "CREATE TABLE V_KIND_STATS (X INT)",
+		"CREATE VIEW V_ERROR_STATS AS SELECT 1 AS X",
 		"CREATE VIEW V_RUN_SUMMARY COMMENT = 'Loadstone view 0: older' AS SELECT 1 AS X",
 		"CREATE VIEW V_RUN_TIMESERIES COMMENT = 'Loadstone view 999: newer' AS SELECT 1 AS X"); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,10 @@ var (
 		"How long the oldest of them has been due that is not done: put off, tried again or under way as well.", nil, nil)
 	refreshP95Desc = prometheus.NewDesc("loadstone_refresh_duration_p95_seconds",
 		"How long the newest 500 refreshes took that succeeded, the 95th percentile.", nil, nil)
+	failedTablesDesc = prometheus.NewDesc("loadstone_failed_tables",
+		"Derived tables that have failed too often and are left alone until somebody resumes them.", nil, nil)
+	ingestLagDesc = prometheus.NewDesc("loadstone_ingest_lag_seconds",
+		"How long the oldest run has been over, changed or deleted that was not taken in since.", nil, nil)
 )
 
 // refreshWithin is how long a scrape waits for the control store.
@@ -39,6 +43,8 @@ func (r *Refreshes) Describe(ch chan<- *prometheus.Desc) {
 	ch <- refreshBacklogDesc
 	ch <- refreshOverdueDesc
 	ch <- refreshP95Desc
+	ch <- failedTablesDesc
+	ch <- ingestLagDesc
 }
 
 // Collect implements prometheus.Collector. While the store is away there are no figures, rather than old ones.
@@ -56,4 +62,6 @@ func (r *Refreshes) Collect(ch chan<- prometheus.Metric) {
 	gauge(refreshBacklogDesc, l.OldestSeconds)
 	gauge(refreshOverdueDesc, l.OverdueSeconds)
 	gauge(refreshP95Desc, l.P95Seconds)
+	gauge(failedTablesDesc, float64(l.Failed))
+	gauge(ingestLagDesc, l.IngestLagSeconds)
 }

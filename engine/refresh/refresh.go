@@ -78,7 +78,8 @@ type Table struct {
 	Sources          []string `json:"sources" nullable:"false" doc:"The derived tables that it reads."`
 	Status           Status   `json:"status" enum:"ACTIVE,SUSPENDED,FAILED"`
 	Version          int64    `json:"version" doc:"Rises with each change of the definition."`
-	// ChangedAt is when what it reads changed last, BehindSince the first change that it does not have.
+	// ChangedAt is when what it reads changed last, BehindSince the first change that it does not have; of an INGEST table
+	// that of a run, which only State knows.
 	ChangedAt   engine.Time `json:"changed_at"`
 	BehindSince engine.Time `json:"behind_since"`
 	// AsOf is when its latest refresh began; what had changed until then is in it.

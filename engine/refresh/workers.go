@@ -43,6 +43,10 @@ type Load struct {
 	OverdueSeconds float64
 	// P95Seconds is how long refreshes took, of the newest ones that succeeded; 0 without any.
 	P95Seconds float64
+	// Failed counts the tables that are left alone until somebody resumes them.
+	Failed int
+	// IngestLagSeconds is since when the oldest run waits that has ended, changed or gone and was not taken in since.
+	IngestLagSeconds float64
 }
 
 // Durations is how many of the newest refreshes P95Seconds is of.

@@ -40,6 +40,8 @@ describe('derived tables', () => {
     [{ status: 'FAILED', behind_since: '2026-11-22T11:59:30Z' }, 'failed', 30],
     [{ status: 'SUSPENDED' }, 'suspended', 0],
     [{ kind: 'INGEST', as_of: null }, 'fresh', 0],
+    [{ kind: 'INGEST', as_of: null, behind_since: '2026-11-22T11:59:30Z' }, 'behind', 30],
+    [{ kind: 'INGEST', as_of: null, behind_since: '2026-11-22T11:58:00Z' }, 'late', 120],
   ])('%j stands as %s', (part, want, lag) => {
     const table = { ...t, ...part } as Parameters<typeof standing>[0];
     expect(standing(table, now)).toBe(want);

@@ -13,6 +13,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/store/storetest/workerstest"
 )
 
 func sqlTable(name string, sources ...string) refresh.Table {
@@ -273,7 +274,7 @@ func refreshFailures(t *testing.T, s store.Store) {
 			t.Fatalf("after failure %d: %+v", n, a)
 		}
 		if n == refresh.Failures {
-			if a.Status != refresh.Failed || len(state.Pending) != 0 {
+			if a.Status != refresh.Failed || len(state.Pending) != 0 || workerstest.Failed(t, s) != 1 {
 				t.Errorf("after %d failures: %+v, %+v", n, a, state.Pending)
 			}
 			continue
@@ -313,8 +314,8 @@ func refreshRuns(t *testing.T, s store.Store) {
 	stale := func(want ...string) {
 		t.Helper()
 		state, _ := refreshState(t, s)
-		if !slices.Equal(state.Runs["runs"], want) {
-			t.Fatalf("runs to take in: %v, want %v", state.Runs["runs"], want)
+		if behind := workerstest.Behind(t, s, "runs"); !slices.Equal(state.Runs["runs"], want) || behind != (len(want) > 0) {
+			t.Fatalf("runs to take in: %v (%v), want %v", state.Runs["runs"], behind, want)
 		}
 	}
 	stale()

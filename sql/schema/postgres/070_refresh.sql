@@ -144,7 +144,7 @@ BEGIN
     INSERT INTO refresh_subtasks (dynamic_table, subtask, status)
         SELECT t.name, g.run_id, 'DONE' FROM gone g, dynamic_tables t
         WHERE t.name = 'runs' AND t.kind = 'INGEST' AND g.start_time IS NOT NULL
-        ORDER BY g.run_id ON CONFLICT DO NOTHING;
+        ORDER BY g.run_id ON CONFLICT (dynamic_table, subtask) DO UPDATE SET updated_at = clock_timestamp();
     PERFORM pg_notify('loadstone_refresh', '');
     RETURN NULL;
 END $$;

@@ -24,6 +24,7 @@ func (q Queue) RefreshState(ctx context.Context, runs int) (s refresh.State, err
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = pgx.BeginTxFunc(ctx, q.Pool, options, func(tx pgx.Tx) error {
 		var now time.Time
+		behind := map[string]engine.Time{}
 		var batch pgx.Batch
 		batch.Queue("SELECT clock_timestamp()").QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
 		batch.Queue("SELECT " + columns + " FROM dynamic_tables t ORDER BY t.name").Query(func(rows pgx.Rows) (err error) {
@@ -49,31 +50,45 @@ func (q Queue) RefreshState(ctx context.Context, runs int) (s refresh.State, err
 		})
 		batch.Queue(staleRuns, runs).Query(func(rows pgx.Rows) error {
 			var name, run string
-			_, err := pgx.ForEachRow(rows, []any{&name, &run}, func() error {
-				s.Runs[name] = append(s.Runs[name], run)
+			var active bool
+			var since time.Time
+			_, err := pgx.ForEachRow(rows, []any{&name, &active, &run, &since}, func() error {
+				if active {
+					s.Runs[name] = append(s.Runs[name], run)
+				}
+				behind[name] = engine.At(since)
 				return nil
 			})
 			return err
 		})
 		err := tx.SendBatch(ctx, &batch).Close()
 		s.Now = engine.At(now)
+		for i, t := range s.Tables {
+			if t.Kind == refresh.Ingest {
+				s.Tables[i].BehindSince = behind[t.Name]
+			}
+		}
 		return err
 	})
 	return s, dberr.Failed("reading what is to be refreshed", err)
 }
 
-// staleRuns are the runs of each INGEST table that have ended or changed since they were taken in, oldest
-// first, and those that are gone.
-const staleRuns = `SELECT t.name, stale.run_id FROM dynamic_tables t CROSS JOIN LATERAL (
-		SELECT r.run_id, r.created_at FROM run_status r JOIN test_results p ON p.test_id = r.run_id
+// stale are the runs of an INGEST table t that have ended or changed since they were taken in, and those that are gone,
+// each with when it was.
+const stale = `SELECT r.run_id, r.created_at AS at, greatest(r.updated_at, p.updated_at) AS since
+			FROM run_status r JOIN test_results p ON p.test_id = r.run_id
 			LEFT JOIN refresh_subtasks s ON s.dynamic_table = t.name AND s.subtask = r.run_id
 			WHERE r.phase IS NULL AND r.status IN ('COMPLETED', 'FAILED', 'CANCELLED')
 				AND (s.as_of IS NULL OR greatest(r.updated_at, p.updated_at) > s.as_of)
 		UNION ALL
-		SELECT s.subtask, s.updated_at FROM refresh_subtasks s WHERE s.dynamic_table = t.name
-			AND NOT EXISTS (SELECT FROM run_status r WHERE r.run_id = s.subtask)
-		ORDER BY 2, 1 LIMIT $1) stale
-	WHERE t.kind = 'INGEST' AND t.status = 'ACTIVE'`
+		SELECT s.subtask, s.updated_at, s.updated_at FROM refresh_subtasks s WHERE s.dynamic_table = t.name
+			AND NOT EXISTS (SELECT FROM run_status r WHERE r.run_id = s.subtask)`
+
+// staleRuns are the first of them of each table that somebody should refresh, oldest first, with since when the oldest
+// change waits.
+const staleRuns = `SELECT t.name, t.status = 'ACTIVE', x.run_id, x.since FROM dynamic_tables t CROSS JOIN LATERAL (
+		SELECT run_id, at, min(since) OVER () AS since FROM (` + stale + `) y ORDER BY at, run_id LIMIT $1) x
+	WHERE t.kind = 'INGEST' AND t.status <> 'SUSPENDED'`
 
 // TakeInAgain has runs that were taken in be taken in once more, though nothing of them has changed.
 func (q Queue) TakeInAgain(ctx context.Context, table string, runs []string) (n int64, err error) {

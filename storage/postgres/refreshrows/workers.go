@@ -44,9 +44,12 @@ func (q Queue) RefreshLoad(ctx context.Context) (l refresh.Load, err error) {
 			coalesce(greatest(max(extract(epoch FROM n.now - least(p.enqueued_at, p.next_refresh_due))), 0), 0),
 			coalesce((SELECT percentile_disc(0.95) WITHIN GROUP (ORDER BY h.seconds) FROM (
 				SELECT extract(epoch FROM ended_at - started_at) AS seconds FROM refresh_history WHERE error = ''
-				ORDER BY seq DESC LIMIT $1) h), 0)
+				ORDER BY seq DESC LIMIT $1) h), 0),
+			(SELECT count(*) FROM dynamic_tables WHERE status = 'FAILED'),
+			coalesce((SELECT max(extract(epoch FROM clock_timestamp() - x.since)) FROM dynamic_tables t
+				CROSS JOIN LATERAL (`+stale+`) x WHERE t.kind = 'INGEST' AND t.status <> 'SUSPENDED'), 0)
 		FROM (SELECT clock_timestamp() AS now) n LEFT JOIN pending_refreshes p ON true
 			LEFT JOIN refresh_claims c USING (dynamic_table, subtask)`, refresh.Durations).Scan(&l.Due, &l.OldestSeconds,
-		&l.OverdueSeconds, &l.P95Seconds)
+		&l.OverdueSeconds, &l.P95Seconds, &l.Failed, &l.IngestLagSeconds)
 	return l, dberr.Failed("reading how much there is to refresh", err)
 }

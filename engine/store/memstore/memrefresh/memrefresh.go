@@ -278,8 +278,12 @@ func (s *Queue) RefreshState(ctx context.Context, runs int) (refresh.State, erro
 	for _, name := range slices.Sorted(maps.Keys(s.tables)) {
 		t := s.tables[name]
 		state.Tables = append(state.Tables, shownTable(*t))
-		if t.Kind == refresh.Ingest && t.Status == refresh.Active {
-			if stale := s.staleRuns(name, over, there); len(stale) > 0 {
+		if t.Kind != refresh.Ingest || t.Status == refresh.Suspended {
+			continue
+		}
+		if stale, since := s.staleRuns(name, over, there, state.Now.Time); len(stale) > 0 {
+			state.Tables[len(state.Tables)-1].BehindSince = engine.At(since)
+			if t.Status == refresh.Active {
 				state.Runs[name] = stale[:min(runs, len(stale))]
 			}
 		}
@@ -292,12 +296,17 @@ func (s *Queue) RefreshState(ctx context.Context, runs int) (refresh.State, erro
 	return state, nil
 }
 
-// staleRuns are those that have ended or changed since a table took them in, and those that are gone.
-func (s *Queue) staleRuns(table string, over map[string]time.Time, there func(string) bool) []string {
-	var stale []string
+// staleRuns are those that have ended or changed since a table took them in, and those that are gone, with when the
+// oldest change was; of one that is gone that is now.
+func (s *Queue) staleRuns(table string, over map[string]time.Time, there func(string) bool,
+	at time.Time) (stale []string, since time.Time) {
+	since = at
 	for run, changed := range over {
 		if sub, known := s.subtasks[refresh.Task{Table: table, Subtask: run}]; !known || changed.After(sub.asOf) {
 			stale = append(stale, run)
+			if changed.Before(since) {
+				since = changed
+			}
 		}
 	}
 	for task := range s.subtasks {
@@ -306,7 +315,7 @@ func (s *Queue) staleRuns(table string, over map[string]time.Time, there func(st
 		}
 	}
 	slices.Sort(stale)
-	return stale
+	return stale, since
 }
 
 // ScheduleRefreshes implements store.Refreshes.

@@ -46,6 +46,7 @@ func (s *Queue) present() (all []refresh.Worker) {
 
 // RefreshLoad implements store.Refreshes.
 func (s *Queue) RefreshLoad(ctx context.Context) (l refresh.Load, err error) {
+	over, there := s.runs()
 	if err := s.begin(ctx); err != nil {
 		return l, err
 	}
@@ -72,6 +73,17 @@ func (s *Queue) RefreshLoad(ctx context.Context) (l refresh.Load, err error) {
 		}
 	}
 	l.P95Seconds = p95(took)
+	for name, t := range s.tables {
+		if t.Status == refresh.Failed {
+			l.Failed++
+		}
+		if t.Kind != refresh.Ingest || t.Status == refresh.Suspended {
+			continue
+		}
+		if stale, since := s.staleRuns(name, over, there, at); len(stale) > 0 {
+			l.IngestLagSeconds = max(l.IngestLagSeconds, at.Sub(since).Seconds())
+		}
+	}
 	return l, nil
 }
 

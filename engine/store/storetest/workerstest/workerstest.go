@@ -113,3 +113,42 @@ func Load(t *testing.T, s store.Store) {
 		t.Errorf("after a failure, which is tried again later: %+v", l)
 	}
 }
+
+// Behind says whether an INGEST table, the only one, is behind the runs, and checks that what is shown of it and the
+// load agree, also about how many tables have failed.
+func Behind(t *testing.T, s store.Store, name string) bool {
+	t.Helper()
+	time.Sleep(time.Millisecond)
+	state, err := s.RefreshState(t.Context(), 1)
+	must(t, err)
+	l, err := s.RefreshLoad(t.Context())
+	must(t, err)
+	i := slices.IndexFunc(state.Tables, func(t refresh.Table) bool { return t.Name == name })
+	since := state.Tables[i].BehindSince
+	behind, lag := !since.IsZero(), 0.0
+	if behind {
+		lag = state.Now.Sub(since.Time).Seconds()
+	}
+	if lag < 0 || lag > 60 || lag > l.IngestLagSeconds || l.IngestLagSeconds > lag+60 ||
+		!behind && l.IngestLagSeconds > 0 {
+		t.Errorf("%s is behind by %v s, and the load says %v s", name, lag, l.IngestLagSeconds)
+	}
+	Failed(t, s)
+	return behind
+}
+
+// Failed checks that the load counts the tables that have failed, and returns how many.
+func Failed(t *testing.T, s store.Store) (failed int) {
+	t.Helper()
+	state, err := s.RefreshState(t.Context(), 1)
+	must(t, err)
+	for _, table := range state.Tables {
+		if table.Status == refresh.Failed {
+			failed++
+		}
+	}
+	if l, err := s.RefreshLoad(t.Context()); err != nil || l.Failed != failed {
+		t.Errorf("%d tables have failed, and the load says %d: %v", failed, l.Failed, err)
+	}
+	return failed
+}
