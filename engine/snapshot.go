@@ -28,12 +28,12 @@ type HistogramData struct {
 	Max    int64   `json:"max_ns"`
 }
 
-// PackedHistogram is a HistogramData as it waits by the thousand. Counts holds each count as a varint, and 0 with a
-// number as so many empty buckets. See histogram.Pack.
+// PackedHistogram is a HistogramData as it waits by the thousand: Counts holds them in as many bytes each, Width, as
+// the largest needs (1, 2, 4 or 8, little-endian). See histogram.Pack.
 type PackedHistogram struct {
-	Schema, Offset int
-	Counts         []byte
-	Sum, Min, Max  int64
+	Schema, Offset, Width int
+	Counts                []byte
+	Sum, Min, Max         int64
 }
 
 // WorkerSnapshot is what a run worker reports each second. Counters are

@@ -190,6 +190,10 @@ func (a *Aggregator) Tick(phase engine.Phase, workers []Worker) *Second {
 	}
 	f := fold{a: a, phase: counted(phase), out: &Second{}, nodes: map[string]*nodeFold{}}
 	f.out.Payload.Workers = make([]engine.PayloadWorker, 0, len(workers))
+	f.out.Workers = make([]WorkerSample, 0, len(workers))
+	if n := a.waiting(); n > 0 {
+		f.out.Snapshots = make([]engine.WorkerSnapshot, 0, n)
+	}
 	for i := range workers {
 		f.worker(&workers[i])
 	}

@@ -81,3 +81,11 @@ func (s *Second) Worst() (p95Ms, p99Ms, errorPct *float64) {
 	}
 	return p95Ms, p99Ms, errorPct
 }
+
+// waiting is how many snapshots the next tick has, of all run workers.
+func (a *Aggregator) waiting() (n int) {
+	for _, r := range a.workers {
+		n += len(r.fresh)
+	}
+	return n
+}

@@ -2,7 +2,7 @@ package histogram
 
 import (
 	"encoding/binary"
-	"slices"
+	"math/bits"
 
 	"github.com/loadstone-db/loadstone/engine"
 )
@@ -13,25 +13,31 @@ func Pack(d *engine.HistogramData) *engine.PackedHistogram {
 	if d == nil {
 		return nil
 	}
-	var room [512]byte
-	packed, empty := room[:0], 0
-	for _, c := range d.Counts[:min(len(d.Counts), numBuckets+1)] {
-		if c == 0 {
-			empty++
-			continue
+	counts := d.Counts[:min(len(d.Counts), numBuckets+1)]
+	var all uint64
+	for _, c := range counts {
+		all |= uint64(c) //nolint:gosec // a negative one comes back as it was
+	}
+	width := 1 // 2, 4, 8
+	for width < 8 && bits.Len64(all) > 8*width {
+		width *= 2
+	}
+	packed := make([]byte, width*len(counts))
+	for i, c := range counts {
+		c := uint64(c) //nolint:gosec // as above
+		switch at := packed[i*width:]; width {
+		case 1:
+			at[0] = byte(c)
+		case 2:
+			binary.LittleEndian.PutUint16(at, uint16(c)) //nolint:gosec // fits
+		case 4:
+			binary.LittleEndian.PutUint32(at, uint32(c)) //nolint:gosec // fits
+		default:
+			binary.LittleEndian.PutUint64(at, c)
 		}
-		packed = appendEmpty(packed, empty)
-		packed, empty = binary.AppendUvarint(packed, uint64(c)), 0 //nolint:gosec // a negative one comes back as it was
 	}
-	return &engine.PackedHistogram{Schema: d.Schema, Offset: d.Offset, Sum: d.Sum, Min: d.Min, Max: d.Max,
-		Counts: slices.Clone(appendEmpty(packed, empty))}
-}
-
-func appendEmpty(packed []byte, n int) []byte {
-	if n == 0 {
-		return packed
-	}
-	return binary.AppendUvarint(append(packed, 0), uint64(n)) //nolint:gosec // n is positive
+	return &engine.PackedHistogram{Schema: d.Schema, Offset: d.Offset, Width: width, Counts: packed, Sum: d.Sum,
+		Min: d.Min, Max: d.Max}
 }
 
 // Unpack returns what was packed, nil of nil.
@@ -46,22 +52,29 @@ func (u *Unpacker) Unpack(p *engine.PackedHistogram) *engine.HistogramData {
 	if p == nil {
 		return nil
 	}
-	counts := u.data.Counts[:0]
-	if counts == nil {
-		counts = make([]int64, 0, 4*len(p.Counts))
+	n := len(p.Counts) / max(p.Width, 1)
+	counts := u.data.Counts
+	if counts == nil || cap(counts) < n {
+		counts = make([]int64, n)
 	}
-	for at := 0; at < len(p.Counts); {
-		c, n := binary.Uvarint(p.Counts[at:])
-		if at += max(n, 1); c != 0 {
-			counts = append(counts, int64(c)) //nolint:gosec // as it was
-			continue
+	counts = counts[:n]
+	switch p.Width {
+	case 1:
+		for i, c := range p.Counts {
+			counts[i] = int64(c)
 		}
-		empty, n := binary.Uvarint(p.Counts[at:])
-		at += max(n, 1)
-		from := len(counts)
-		counts = slices.Grow(counts, int(min(empty, numBuckets+1))) //nolint:gosec // bounded
-		counts = counts[:from+int(min(empty, numBuckets+1))]        //nolint:gosec // bounded
-		clear(counts[from:])
+	case 2:
+		for i := range counts {
+			counts[i] = int64(binary.LittleEndian.Uint16(p.Counts[2*i:]))
+		}
+	case 4:
+		for i := range counts {
+			counts[i] = int64(binary.LittleEndian.Uint32(p.Counts[4*i:]))
+		}
+	default:
+		for i := range counts {
+			counts[i] = int64(binary.LittleEndian.Uint64(p.Counts[8*i:])) //nolint:gosec // as it was
+		}
 	}
 	u.data = engine.HistogramData{Schema: p.Schema, Offset: p.Offset, Counts: counts, Sum: p.Sum, Min: p.Min, Max: p.Max}
 	return &u.data

@@ -82,7 +82,7 @@ func TestManyResultsComeToTheirEnd(t *testing.T) {
 // second is a second of a run of so many run workers, each of which tells of four kinds.
 func second(workers int) *store.Tick {
 	t := &store.Tick{RunID: "r", Epoch: 1, Point: &engine.Point{}, Workers: make([]store.WorkerRow, workers)}
-	distribution := &engine.PackedHistogram{Counts: make([]byte, 1200)}
+	distribution := &engine.PackedHistogram{Width: 1, Counts: make([]byte, 1200)}
 	kinds := map[engine.Kind]*engine.PackedHistogram{}
 	for k := range engine.Kind(4) {
 		kinds[k] = distribution

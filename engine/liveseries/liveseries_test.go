@@ -244,7 +244,7 @@ func TestADatabaseThatIsAwayCostsABoundedAmount(t *testing.T) {
 		for i := range workers {
 			workers[i] = fmt.Sprint("worker ", i)
 		}
-		distribution := &engine.PackedHistogram{Counts: make([]byte, 100)}
+		distribution := &engine.PackedHistogram{Width: 1, Counts: make([]byte, 100)}
 		for tick := int64(1); tick <= 30; tick++ {
 			time.Sleep(time.Second)
 			began := time.Now()

@@ -12,6 +12,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
 	pb "github.com/loadstone-db/loadstone/engine/control/controlpb"
+	"github.com/loadstone-db/loadstone/engine/histogram"
 )
 
 // filler gives every field a value of its own.
@@ -29,6 +30,11 @@ func (f *filler) fill(t *testing.T, v reflect.Value, path string) {
 		return
 	case engine.Kind:
 		v.Set(reflect.ValueOf(engine.Kind(f.n % int64(engine.NumKinds))))
+		return
+	case engine.PackedHistogram: // its counts and their width belong together
+		v.Set(reflect.ValueOf(*histogram.Pack(&engine.HistogramData{Schema: 3, Offset: int(f.n), Counts: []int64{f.n, 0, 1},
+			Sum: f.n + 1, Min: f.n + 2, Max: f.n + 3})))
+		f.n += 3
 		return
 	case json.RawMessage:
 		v.Set(reflect.ValueOf(json.RawMessage(fmt.Sprintf(`{"n":%d}`, f.n))))
@@ -127,7 +133,7 @@ func TestEveryMessageComesBackAsItWas(t *testing.T) {
 // written the same again.
 func FuzzWhatANodeSays(f *testing.F) {
 	w, err := fromWire(control.Snapshot{WorkerSnapshot: engine.WorkerSnapshot{RunID: "r",
-		TickLatency: &engine.PackedHistogram{Schema: 6, Counts: []byte{1, 2}}}})
+		TickLatency: &engine.PackedHistogram{Schema: 6, Width: 1, Counts: []byte{1, 2}}}})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -37,8 +37,8 @@ func second(n int) store.Tick {
 				PhaseSeconds: float64(n), TickSeconds: 0.5,
 				Started: int64(50 * n), Succeeded: int64(49 * n), Failed: int64(n), TickStarted: 25,
 				ByKind: map[engine.Kind]engine.KindCounts{engine.KindInsert: {Count: 20}},
-				TickLatency: &engine.PackedHistogram{Schema: 0, Offset: 20, Counts: []byte{50}, Sum: 50 << 20, Min: 1 << 20,
-					Max: 1 << 20}, ActiveConnections: 2, TargetConnections: 3})
+				TickLatency: &engine.PackedHistogram{Schema: 0, Offset: 20, Width: 1, Counts: []byte{50}, Sum: 50 << 20,
+					Min: 1 << 20, Max: 1 << 20}, ActiveConnections: 2, TargetConnections: 3})
 	}
 	return t
 }
