@@ -170,8 +170,9 @@ func (w *runWorker) run(ctx context.Context) {
 		res, err := w.open(setupCtx)
 		w.setup <- setupDone{res, err} // room: a worker opens once
 	}()
-	w.ticker = time.NewTicker(control.HeartbeatInterval)
+	w.ticker = time.NewTicker(control.FirstBeat(w.a.WorkerGroupID))
 	defer w.ticker.Stop()
+	var inBeat sync.Once
 	defer w.step.halt()
 	defer w.noBegin()
 	over := ctx.Done()
@@ -224,6 +225,7 @@ func (w *runWorker) run(ctx context.Context) {
 		case <-w.step.due():
 			w.stepDue(w.line.Load().Now())
 		case <-w.ticker.C:
+			inBeat.Do(func() { w.ticker.Reset(control.HeartbeatInterval) })
 			w.beat()
 		}
 	}
