@@ -61,7 +61,9 @@ func NewDialer(opts DialOptions) (*Dialer, error) {
 	if d.opts.Sessions == nil {
 		d.opts.Sessions = &atomic.Int64{}
 	}
-	transport := &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute,
+	// The parts of a node come one after the other, at the end of a run, when the connections to a thousand nodes would
+	// take memory beside everything else.
+	transport := &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: 5 * time.Second,
 		ResponseHeaderTimeout: 30 * time.Second,
 		DisableCompression:    true}
 	creds := insecure.NewCredentials()
