@@ -136,8 +136,16 @@ BROKEN = {
 }
 
 
+def once(pairs):
+    """An object of JSON, whose names have to differ: of two the later one counts, and nobody says so."""
+    names = [name for name, _ in pairs]
+    if twice := sorted({n for n in names if names.count(n) > 1}):
+        sys.exit(f"worker.json: {', '.join(twice)} is there twice")
+    return dict(pairs)
+
+
 def main():
-    task = json.loads((HERE / "worker.json").read_text())
+    task = json.loads((HERE / "worker.json").read_text(), object_pairs_hook=once)
     text = subprocess.run([BINARY, "worker", "--help"], capture_output=True, text=True, check=True).stdout
     known = set(re.findall(r"\$(LOADSTONE_\w+)", text))
     user, owned = image()
