@@ -408,38 +408,6 @@ type Plugins interface {
 	DeletePlugin(ctx context.Context, sha256 string) error
 }
 
-// User is a person who may sign in.
-type User struct {
-	UserID    string      `json:"user_id"`
-	Name      string      `json:"name"`
-	Role      string      `json:"role" enum:"admin,user"`
-	CreatedAt engine.Time `json:"created_at"`
-}
-
-// Token is an API token or a session; only the SHA-256 of its secret is stored.
-type Token struct {
-	TokenID    string      `json:"token_id"`
-	UserID     string      `json:"user_id"`
-	Kind       string      `json:"kind"` // api | session | signin
-	Name       string      `json:"name"`
-	Scope      string      `json:"scope" enum:"read,write,admin"` // what an API token may do: read | write (the default) | admin
-	ExpiresAt  engine.Time `json:"expires_at"`
-	LastUsedAt engine.Time `json:"last_used_at"`
-	CreatedAt  engine.Time `json:"created_at"`
-}
-
-// Users keeps users and their tokens.
-type Users interface {
-	// EnsureAdmin returns the first admin, made if there is none.
-	EnsureAdmin(ctx context.Context, name string) (User, error)
-	CreateToken(ctx context.Context, t Token, secretSHA256 [32]byte) (Token, error)
-	// UseToken returns the token and its user, and notes the use. An expired or
-	// unknown one is ErrNotFound. A signin token is consumed by its use.
-	UseToken(ctx context.Context, kind string, secretSHA256 [32]byte) (Token, User, error)
-	ListTokens(ctx context.Context, userID, kind string) ([]Token, error)
-	DeleteToken(ctx context.Context, userID, tokenID string) error
-}
-
 // AuditEntry is one line of the audit log.
 type AuditEntry struct {
 	At     engine.Time `json:"at"`

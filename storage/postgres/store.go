@@ -25,6 +25,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/queryrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/refreshrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/userrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/wishrows"
 )
 
@@ -35,6 +36,7 @@ type Store struct {
 	noderows.Rows
 	refreshrows.Queue
 	queryrows.Saved
+	userrows.Users
 	wishrows.Wishes
 	ledger.Book
 	keys    *keyring.Keyring
@@ -85,7 +87,7 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...tar
 	}
 	s := &Store{pool: pool, Rows: noderows.Rows{Pool: pool}, Wishes: wishrows.Wishes{Pool: pool},
 		Queue: refreshrows.Queue{Pool: pool, Turns: refreshrows.NewTurns()},
-		Saved: queryrows.Saved{Pool: pool}, Book: ledger.Book{Rooms: pool},
+		Saved: queryrows.Saved{Pool: pool}, Users: userrows.Users{Pool: pool}, Book: ledger.Book{Rooms: pool},
 		probe: probe, keys: keys,
 		secrets: target.SecretsOf(known)}
 	if err := s.Ping(ctx); err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memqueries"
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memrefresh"
+	"github.com/loadstone-db/loadstone/engine/store/memstore/memusers"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
@@ -29,6 +30,7 @@ import (
 type Store struct {
 	*memrefresh.Queue
 	memqueries.Saved
+	memusers.Users
 	secrets target.Secrets
 
 	mu          sync.Mutex
@@ -37,8 +39,6 @@ type Store struct {
 	templates   map[string]*templateRow
 	connections map[string]*connection
 	plugins     map[string]*pluginRow
-	users       map[string]store.User
-	tokens      map[[32]byte]*store.Token
 	audit       []store.AuditEntry
 	wishes      map[string]member.NodeWish
 	nodeEvents  []member.NodeEvent
@@ -63,7 +63,7 @@ func New(drivers ...target.Driver) *Store {
 	}
 	s := &Store{secrets: target.SecretsOf(known), runs: map[string]*run{}, matrices: map[string]*matrixRow{},
 		templates: map[string]*templateRow{}, connections: map[string]*connection{}, plugins: map[string]*pluginRow{},
-		users: map[string]store.User{}, tokens: map[[32]byte]*store.Token{}, sealed: map[string]string{},
+		sealed: map[string]string{},
 		wishes: map[string]member.NodeWish{}, noted: make(chan struct{})}
 	s.Queue = memrefresh.New(s.ended)
 	return s

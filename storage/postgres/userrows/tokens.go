@@ -1,4 +1,4 @@
-package postgres
+package userrows
 
 import (
 	"context"
@@ -11,29 +11,6 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-// adminLock is the key of the advisory lock under which the first admin is made.
-const adminLock = 0x61646d6e // "admn"
-
-// EnsureAdmin implements store.Users.
-func (s *Store) EnsureAdmin(ctx context.Context, name string) (store.User, error) {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	var u store.User
-	err := s.inTx(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", adminLock); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, `INSERT INTO users (user_id, user_name, role)
-			SELECT $1, $2, 'admin' WHERE NOT EXISTS (SELECT FROM users WHERE role = 'admin')`, newID(), name); err != nil {
-			return err
-		}
-		return tx.QueryRow(ctx, `SELECT user_id, user_name, role, created_at FROM users WHERE role = 'admin'
-			ORDER BY created_at, user_id LIMIT 1`).Scan(&u.UserID, &u.Name, &u.Role, &u.CreatedAt.Time)
-	})
-	u.CreatedAt = engine.At(u.CreatedAt.Time)
-	return u, dberr.Saving("user", name, err)
-}
-
 const tokenColumns = "t.token_id, t.user_id, t.kind, t.name, t.scope, t.expires_at, t.last_used_at, t.created_at"
 
 func scanToken(row pgx.Row, t *store.Token, more ...any) error {
@@ -45,26 +22,23 @@ func scanToken(row pgx.Row, t *store.Token, more ...any) error {
 }
 
 // CreateToken implements store.Users. It removes the owner's expired tokens.
-func (s *Store) CreateToken(ctx context.Context, t store.Token, secretSHA256 [32]byte) (store.Token, error) {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
+func (s Users) CreateToken(ctx context.Context, t store.Token, secretSHA256 [32]byte) (store.Token, error) {
 	if t.TokenID == "" {
 		t.TokenID = newID()
 	}
-	err := s.inTx(ctx, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, s.Pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "DELETE FROM api_tokens WHERE user_id = $1 AND expires_at <= now()", t.UserID); err != nil {
 			return err
 		}
-		if t.Kind == "signin" {
-			// One link at a time: a new one makes those before it useless.
-			if _, err := tx.Exec(ctx, "DELETE FROM api_tokens WHERE kind = 'signin'"); err != nil {
-				return err
-			}
+		// One link at a time: a new one makes those before it useless.
+		const links = "DELETE FROM api_tokens WHERE kind = $1 AND ($1 = 'signin' OR $1 = 'invite' AND user_id = $2)"
+		if _, err := tx.Exec(ctx, links, t.Kind, t.UserID); err != nil {
+			return err
 		}
 		return scanToken(tx.QueryRow(ctx,
 			`INSERT INTO api_tokens AS t (token_id, user_id, kind, name, secret_sha256, expires_at, scope)
-			VALUES ($1, $2, $3, $4, $5, $6, coalesce($7, 'write')) RETURNING `+tokenColumns,
-			t.TokenID, t.UserID, t.Kind, t.Name, secretSHA256[:], stamp(t.ExpiresAt.Time), orNull(t.Scope)), &t)
+			VALUES ($1, $2, $3, $4, $5, $6, coalesce(nullif($7, ''), 'write')) RETURNING `+tokenColumns,
+			t.TokenID, t.UserID, t.Kind, t.Name, secretSHA256[:], nullable(t.ExpiresAt.Time), t.Scope), &t)
 	})
 	return t, dberr.Failed("saving token", err)
 }
@@ -74,18 +48,19 @@ const noteFor = time.Second
 
 // UseToken implements store.Users. The time of use is exact to a minute, so
 // that a page that asks each second does not write each second.
-func (s *Store) UseToken(ctx context.Context, kind string, secretSHA256 [32]byte) (store.Token, store.User, error) {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
+func (s Users) UseToken(ctx context.Context, kind string, secretSHA256 [32]byte) (store.Token, store.User, error) {
 	var t store.Token
 	var u store.User
 	read := func(sql string) error {
-		return scanToken(s.pool.QueryRow(ctx, sql, kind, secretSHA256[:]), &t, &u.UserID, &u.Name, &u.Role, &u.CreatedAt.Time)
+		return scanToken(s.Pool.QueryRow(ctx, sql, kind, secretSHA256[:]), &t, &u.UserID, &u.Name, &u.Role,
+			&u.CreatedAt.Time, &u.HasPassword)
 	}
-	const userColumns = ", u.user_id, u.user_name, u.role, u.created_at"
-	const valid = " t.kind = $1 AND t.secret_sha256 = $2 AND (t.expires_at IS NULL OR t.expires_at > now())"
+	const userColumns = ", u.user_id, u.user_name, u.role, u.created_at, u.password_hash <> ''"
+	const valid = " t.kind = $1 AND t.secret_sha256 = $2 AND (t.expires_at IS NULL OR t.expires_at > now())" +
+		" AND u.disabled_at IS NULL"
+	once := kind == "signin" || kind == "invite"
 	var err error
-	if kind == "signin" {
+	if once {
 		err = read("DELETE FROM api_tokens t USING users u WHERE u.user_id = t.user_id AND" + valid + " RETURNING " +
 			tokenColumns + userColumns)
 	} else {
@@ -95,12 +70,12 @@ func (s *Store) UseToken(ctx context.Context, kind string, secretSHA256 [32]byte
 		return store.Token{}, store.User{}, dberr.Failed("looking up token", err)
 	}
 	u.CreatedAt = engine.At(u.CreatedAt.Time)
-	if kind != "signin" && time.Since(t.LastUsedAt.Time) > time.Minute {
+	if !once && time.Since(t.LastUsedAt.Time) > time.Minute {
 		// A store that takes no writes (a full disk, a standby) still knows its callers.
 		note, done := context.WithTimeout(ctx, noteFor)
 		defer done()
 		var used time.Time
-		if s.pool.QueryRow(note, "UPDATE api_tokens SET last_used_at = now() WHERE token_id = $1 RETURNING last_used_at",
+		if s.Pool.QueryRow(note, "UPDATE api_tokens SET last_used_at = now() WHERE token_id = $1 RETURNING last_used_at",
 			t.TokenID).Scan(&used) == nil {
 			t.LastUsedAt = engine.At(used)
 		}
@@ -109,10 +84,8 @@ func (s *Store) UseToken(ctx context.Context, kind string, secretSHA256 [32]byte
 }
 
 // ListTokens implements store.Users; newest first, expired ones left out. userID or kind "" means any.
-func (s *Store) ListTokens(ctx context.Context, userID, kind string) ([]store.Token, error) {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	rows, err := s.pool.Query(ctx, "SELECT "+tokenColumns+` FROM api_tokens t
+func (s Users) ListTokens(ctx context.Context, userID, kind string) ([]store.Token, error) {
+	rows, err := s.Pool.Query(ctx, "SELECT "+tokenColumns+` FROM api_tokens t
 		WHERE ($1 = '' OR t.user_id = $1) AND ($2 = '' OR t.kind = $2) AND (t.expires_at IS NULL OR t.expires_at > now())
 		ORDER BY t.created_at DESC, t.token_id DESC`, userID, kind)
 	if err != nil {
@@ -125,10 +98,8 @@ func (s *Store) ListTokens(ctx context.Context, userID, kind string) ([]store.To
 }
 
 // DeleteToken implements store.Users.
-func (s *Store) DeleteToken(ctx context.Context, userID, tokenID string) error {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	tag, err := s.pool.Exec(ctx, "DELETE FROM api_tokens WHERE token_id = $2 AND user_id = $1", userID, tokenID)
+func (s Users) DeleteToken(ctx context.Context, userID, tokenID string) error {
+	tag, err := s.Pool.Exec(ctx, "DELETE FROM api_tokens WHERE token_id = $2 AND user_id = $1", userID, tokenID)
 	if err != nil {
 		return dberr.Failed("deleting token", err)
 	}

@@ -1,0 +1,219 @@
+// Package userstest is the part of storetest about users.
+package userstest
+
+import (
+	"crypto/sha256"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantError(t testing.TB, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("got error %v, want %v", err, want)
+	}
+}
+
+func make3(t *testing.T, s store.Store) (admin, ada, eve store.User) {
+	t.Helper()
+	admin, err := s.EnsureAdmin(t.Context(), "admin")
+	must(t, err)
+	ada, err = s.CreateUser(t.Context(), "Ada", store.RoleOperator)
+	must(t, err)
+	eve, err = s.CreateUser(t.Context(), "eve@example.com", store.RoleViewer)
+	must(t, err)
+	return admin, ada, eve
+}
+
+// Users checks how users come, change and go.
+func Users(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	_, ada, eve := make3(t, s)
+	if ada.UserID == "" || ada.Role != store.RoleOperator || ada.HasPassword || ada.CreatedAt.IsZero() ||
+		!ada.DisabledAt.IsZero() || !ada.LastSeenAt.IsZero() {
+		t.Errorf("a new user: %+v", ada)
+	}
+	_, err := s.CreateUser(ctx, "ADA", store.RoleViewer)
+	wantError(t, err, store.ErrConflict)
+	var e *engine.Error
+	if !errors.As(err, &e) || len(e.Fields) != 1 || e.Fields[0].Field != "name" {
+		t.Errorf("a name that is taken: %v", err)
+	}
+	for _, name := range []string{"", "a b", "x\u202ey", "tab\t", strings.Repeat("n", 65), "<b>", "nul\x00", "\xff"} {
+		if _, err := s.CreateUser(ctx, name, store.RoleViewer); !engine.HasCode(err, engine.CodeInvalid) {
+			t.Errorf("the name %q: %v", name, err)
+		}
+	}
+	if _, err := s.CreateUser(ctx, "root", "root"); !engine.HasCode(err, engine.CodeInvalid) {
+		t.Errorf("a role that is none: %v", err)
+	}
+	viewer, gone := store.RoleViewer, true
+	changed, err := s.ChangeUser(ctx, ada.UserID, &viewer, nil)
+	must(t, err)
+	if changed.Role != store.RoleViewer || !changed.DisabledAt.IsZero() || changed.Name != "Ada" {
+		t.Errorf("changed: %+v", changed)
+	}
+	changed, err = s.ChangeUser(ctx, ada.UserID, nil, &gone)
+	must(t, err)
+	if changed.Role != store.RoleViewer || changed.DisabledAt.IsZero() {
+		t.Errorf("locked out: %+v", changed)
+	}
+	again, err := s.ChangeUser(ctx, ada.UserID, nil, &gone)
+	must(t, err)
+	if !again.DisabledAt.Equal(changed.DisabledAt.Time) {
+		t.Error("locked out twice, the later time counts")
+	}
+	none := store.Role("")
+	if _, err := s.ChangeUser(ctx, ada.UserID, &none, nil); !engine.HasCode(err, engine.CodeInvalid) {
+		t.Errorf("no role: %v", err)
+	}
+	_, err = s.ChangeUser(ctx, "nobody", nil, &gone)
+	wantError(t, err, store.ErrNotFound)
+	list, err := s.ListUsers(ctx)
+	must(t, err)
+	if len(list) != 3 || list[0].Name != "Ada" || list[0].DisabledAt.IsZero() || list[1].Name != "admin" ||
+		list[2].UserID != eve.UserID {
+		t.Errorf("users %+v", list)
+	}
+	must(t, s.DeleteUser(ctx, eve.UserID))
+	wantError(t, s.DeleteUser(ctx, eve.UserID), store.ErrNotFound)
+	if list, err = s.ListUsers(ctx); err != nil || len(list) != 2 {
+		t.Errorf("after a deletion: %+v, %v", list, err)
+	}
+}
+
+// Ways checks what lets users in: passwords, sessions, invitations.
+func Ways(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	admin, ada, eve := make3(t, s)
+	hash := func(text string) [32]byte { return sha256.Sum256([]byte(text)) }
+	give := func(u store.User, kind, secret string) {
+		t.Helper()
+		_, err := s.CreateToken(ctx, store.Token{UserID: u.UserID, Kind: kind,
+			ExpiresAt: engine.At(time.Now().Add(time.Hour))}, hash(secret))
+		must(t, err)
+	}
+	known := func(kind, secret string) bool {
+		t.Helper()
+		_, _, err := s.UseToken(ctx, kind, hash(secret))
+		if err != nil {
+			wantError(t, err, store.ErrNotFound)
+		}
+		return err == nil
+	}
+	if u, secret, err := s.PasswordOf(ctx, "ada"); err != nil || secret != "" || u.UserID != ada.UserID {
+		t.Errorf("before a password: %+v %q %v", u, secret, err)
+	}
+	_, _, err := s.PasswordOf(ctx, "nobody\x00")
+	wantError(t, err, store.ErrNotFound)
+	give(ada, "session", "s1")
+	give(ada, "api", "a1")
+	give(eve, "session", "s2")
+	give(ada, "invite", "i1")
+	give(eve, "invite", "i2")
+	give(ada, "invite", "i3")
+	if known("invite", "i1") {
+		t.Error("an older invitation works")
+	}
+	if !known("invite", "i2") || known("invite", "i2") {
+		t.Error("an invitation works other than once")
+	}
+	must(t, s.SetPassword(ctx, ada.UserID, "$argon2id$one"))
+	wantError(t, s.SetPassword(ctx, "nobody", "x"), store.ErrNotFound)
+	if known("session", "s1") || known("invite", "i3") || !known("api", "a1") || !known("session", "s2") {
+		t.Error("a new password ends the user's sessions and invitations, and nothing else")
+	}
+	u, secret, err := s.PasswordOf(ctx, "ADA")
+	if err != nil || secret != "$argon2id$one" || !u.HasPassword || u.LastSeenAt.IsZero() {
+		t.Errorf("with a password: %+v %q %v", u, secret, err)
+	}
+	gone, back := true, false
+	_, err = s.ChangeUser(ctx, ada.UserID, nil, &gone)
+	must(t, err)
+	_, _, err = s.PasswordOf(ctx, "ada")
+	wantError(t, err, store.ErrNotFound)
+	give(ada, "invite", "i4")
+	if known("api", "a1") || known("invite", "i4") {
+		t.Error("who is locked out is let in by a token")
+	}
+	_, err = s.ChangeUser(ctx, ada.UserID, nil, &back)
+	must(t, err)
+	if !known("api", "a1") {
+		t.Error("who is let in again is not known by its token")
+	}
+	must(t, s.DeleteUser(ctx, ada.UserID))
+	if known("api", "a1") {
+		t.Error("the token of a user who is deleted works")
+	}
+	_, err = s.CreateToken(ctx, store.Token{UserID: ada.UserID, Kind: "api"}, hash("late"))
+	wantError(t, err, store.ErrNotFound)
+	give(admin, "signin", "link")
+	if !known("signin", "link") {
+		t.Error("the sign-in link does not work")
+	}
+}
+
+// LastAdmin checks that one admin stays, whoever takes admins away at once.
+func LastAdmin(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	first, err := s.EnsureAdmin(ctx, "admin")
+	must(t, err)
+	viewer, gone := store.RoleViewer, true
+	_, err = s.ChangeUser(ctx, first.UserID, &viewer, nil)
+	wantError(t, err, store.ErrConflict)
+	_, err = s.ChangeUser(ctx, first.UserID, nil, &gone)
+	wantError(t, err, store.ErrConflict)
+	wantError(t, s.DeleteUser(ctx, first.UserID), store.ErrConflict)
+	admins := []store.User{first}
+	for _, name := range []string{"b", "c", "d", "e", "f"} {
+		u, err := s.CreateUser(ctx, name, store.RoleAdmin)
+		must(t, err)
+		admins = append(admins, u)
+	}
+	var wait sync.WaitGroup
+	for i, u := range admins {
+		wait.Go(func() {
+			var err error
+			switch i % 3 {
+			case 0:
+				_, err = s.ChangeUser(ctx, u.UserID, &viewer, nil)
+			case 1:
+				_, err = s.ChangeUser(ctx, u.UserID, nil, &gone)
+			default:
+				err = s.DeleteUser(ctx, u.UserID)
+			}
+			if err != nil {
+				wantError(t, err, store.ErrConflict)
+			}
+		})
+	}
+	wait.Wait()
+	list, err := s.ListUsers(ctx)
+	must(t, err)
+	left := 0
+	for _, u := range list {
+		if u.Role == store.RoleAdmin && u.DisabledAt.IsZero() {
+			left++
+		}
+	}
+	if left != 1 {
+		t.Errorf("%d admins are left of six who were taken away: %+v", left, list)
+	}
+	back, err := s.EnsureAdmin(ctx, "admin")
+	if err != nil || back.Role != store.RoleAdmin || !back.DisabledAt.IsZero() {
+		t.Errorf("the first admin: %+v %v", back, err)
+	}
+}

@@ -1,0 +1,103 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// Role is what a user may do.
+type Role string
+
+// The roles, each of which may what those after it may.
+const (
+	// RoleAdmin decides about users, nodes and plugins too.
+	RoleAdmin Role = "admin"
+	// RoleOperator makes templates, connections and tables, and starts and stops runs.
+	RoleOperator Role = "operator"
+	// RoleViewer looks at everything and changes nothing but what is its own: password, tokens, sessions.
+	RoleViewer Role = "viewer"
+)
+
+// User is who signs in.
+type User struct {
+	UserID    string      `json:"user_id"`
+	Name      string      `json:"name"`
+	Role      Role        `json:"role" enum:"admin,operator,viewer"`
+	CreatedAt engine.Time `json:"created_at"`
+	// DisabledAt is when the user was locked out; zero while it may sign in.
+	DisabledAt engine.Time `json:"disabled_at" doc:"When the user was locked out; null while it may sign in."`
+	// HasPassword is false for who was invited and has not come yet, and for who signs in by link alone.
+	HasPassword bool `json:"has_password"`
+	// LastSeenAt is exact to a minute.
+	LastSeenAt engine.Time `json:"last_seen_at"`
+}
+
+// Token is an API token or a session; only the SHA-256 of its secret is stored.
+type Token struct {
+	TokenID    string      `json:"token_id"`
+	UserID     string      `json:"user_id"`
+	Kind       string      `json:"kind"` // api | session | signin | invite
+	Name       string      `json:"name"`
+	Scope      string      `json:"scope" enum:"read,write,admin"` // what an API token may do: read | write (the default) | admin
+	ExpiresAt  engine.Time `json:"expires_at"`
+	LastUsedAt engine.Time `json:"last_used_at"`
+	CreatedAt  engine.Time `json:"created_at"`
+}
+
+// Users keeps users and their tokens. There is one admin at least who is not locked out, once EnsureAdmin was called:
+// what would lock out or remove the last one is ErrConflict.
+type Users interface {
+	// EnsureAdmin returns the first admin, made if there is none.
+	EnsureAdmin(ctx context.Context, name string) (User, error)
+	// CreateUser makes a user without a password. Names that differ in case alone are one: ErrConflict.
+	CreateUser(ctx context.Context, name string, role Role) (User, error)
+	// ListUsers lists all, by name.
+	ListUsers(ctx context.Context) ([]User, error)
+	// ChangeUser sets what is not nil. Who is locked out is known by no token any more, until that ends.
+	ChangeUser(ctx context.Context, userID string, role *Role, disabled *bool) (User, error)
+	// DeleteUser removes a user with its tokens; what the user made stays.
+	DeleteUser(ctx context.Context, userID string) error
+	// PasswordOf returns a user by its name, in any case, with its password's hash, "" without one. Who is locked
+	// out is ErrNotFound.
+	PasswordOf(ctx context.Context, name string) (u User, hash string, err error)
+	// SetPassword sets the hash of a password and ends the user's sessions and invitations.
+	SetPassword(ctx context.Context, userID, hash string) error
+
+	// CreateToken saves a token. There is one sign-in link at a time, and one invitation of each user.
+	CreateToken(ctx context.Context, t Token, secretSHA256 [32]byte) (Token, error)
+	// UseToken returns the token and its user, and notes the use. An expired or
+	// unknown one is ErrNotFound. A signin or invite token is consumed by its use.
+	UseToken(ctx context.Context, kind string, secretSHA256 [32]byte) (Token, User, error)
+	ListTokens(ctx context.Context, userID, kind string) ([]Token, error)
+	DeleteToken(ctx context.Context, userID, tokenID string) error
+}
+
+// maxUserName bounds a user's name, in characters.
+const maxUserName = 64
+
+// CheckUser refuses what no user can be. Names hold what can be typed and told apart: they stand in links, in the
+// audit log and on the page.
+func CheckUser(name string, role Role) error {
+	odd := func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._@+-", r)
+	}
+	switch n := utf8.RuneCountInString(name); {
+	case n == 0 || n > maxUserName || strings.ContainsFunc(name, odd):
+		return engine.InvalidField("name", "cannot be used",
+			fmt.Sprintf("choose 1 to %d letters, digits and . _ @ + -, without spaces", maxUserName))
+	case role != RoleAdmin && role != RoleOperator && role != RoleViewer:
+		return engine.InvalidField("role", "is none", "choose admin, operator or viewer")
+	}
+	return nil
+}
+
+// LastAdmin is the ErrConflict about the last admin.
+func LastAdmin() error {
+	return &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict,
+		Message: "This is the last admin who can sign in.", Hint: "Make another user an admin first."}
+}
