@@ -35,6 +35,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/promapi"
 	"github.com/loadstone-db/loadstone/server/tables"
 	"github.com/loadstone-db/loadstone/server/transfer"
+	"github.com/loadstone-db/loadstone/server/users"
 )
 
 // Options are what a server is made of.
@@ -177,7 +178,7 @@ func New(opts Options) (*Server, error) {
 	s.app.Get("/healthz", s.healthz)
 	s.app.Get("/readyz", s.readyz)
 	s.app.Get("/metrics", s.metrics.handler())
-	var more []func(*api.API)
+	more := []func(*api.API){users.Register}
 	if opts.Tables != nil {
 		more = append(more, func(a *api.API) { tables.Register(a, opts.Tables) })
 	}
@@ -189,7 +190,7 @@ func New(opts Options) (*Server, error) {
 		Matrices: opts.Matrices, Nodes: opts.Roster, NodeAccess: opts.NodeAccess,
 		Preflight: opts.Preflight, PreflightSample: opts.PreflightSample,
 		Secrets: target.SecretsOf(opts.Drivers),
-		Info:    s.info, SignInLink: s.SignInLink, Auth: s.auth, Guard: guard, Hub: s.hub, Log: opts.Log, Streams: s.streams,
+		Info:    s.info, URL: s.URL, SignInLink: s.SignInLink, Auth: s.auth, Guard: guard, Hub: s.hub, Log: opts.Log, Streams: s.streams,
 		UploadFor: opts.UploadTimeout, Version: opts.Version, More: more,
 	})
 	if opts.Telemetry != nil {
@@ -204,7 +205,7 @@ func New(opts Options) (*Server, error) {
 // data, the probes, and the exchange of a sign-in token. Everything else that is
 // ever added under /api, /ws, /metrics and /prometheus needs a caller.
 func public(method, path string) bool {
-	if api.IsSignIn(method, path) {
+	if users.IsSignIn(method, path) {
 		return true
 	}
 	return !strings.HasPrefix(path, "/api") && !strings.HasPrefix(path, "/ws") && !strings.HasPrefix(path, "/metrics") &&

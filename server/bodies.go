@@ -13,6 +13,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/problem"
 	"github.com/loadstone-db/loadstone/server/transfer"
+	"github.com/loadstone-db/loadstone/server/users"
 )
 
 const (
@@ -57,7 +58,7 @@ func (s *Server) bodies(c *fiber.Ctx) error {
 	case api.IsUpload(c.Method(), c.Path()):
 		transfer.SetBody(c, wire)
 		return c.Next()
-	case api.IsSignIn(c.Method(), c.Path()):
+	case users.IsSignIn(c.Method(), c.Path()):
 		limit = signInLimit
 	case public(c.Method(), c.Path()):
 		return c.Next()

@@ -94,7 +94,7 @@ func TestOpenAPIDocument(t *testing.T) {
 	for _, tag := range d.doc["tags"].([]any) {
 		tags[at(tag, "name").(string)] = true
 	}
-	known := []string{"summary", "description", "get", "put", "post", "delete", "parameters", "servers"}
+	known := []string{"summary", "description", "get", "put", "post", "patch", "delete", "parameters", "servers"}
 	for path, item := range d.doc["paths"].(map[string]any) {
 		for method, o := range item.(map[string]any) {
 			if !slices.Contains(known, method) {

@@ -89,7 +89,7 @@ func (s *shelf) plainUser(t *testing.T) string {
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
 	if _, err := conn.Exec(t.Context(),
-		"INSERT INTO users (user_id, user_name, role) VALUES ('u-grace', 'grace', 'user')"); err != nil {
+		"INSERT INTO users (user_id, user_name, role) VALUES ('u-grace', 'grace', 'operator')"); err != nil {
 		t.Fatal(err)
 	}
 	secret, hash := auth.NewSecret(auth.PrefixAPI)

@@ -108,6 +108,8 @@ type Services struct {
 	Secrets target.Secrets
 	// Streams is the context of downloads, which outlive their handlers; it ends with the server.
 	Streams context.Context
+	// URL is the address under which browsers reach the server.
+	URL func() string
 	// SignInLink makes a link that signs the admin in.
 	SignInLink func(ctx context.Context) (string, error)
 	// UploadFor bounds how long an uploaded plugin may take to arrive.
@@ -121,7 +123,6 @@ type Services struct {
 type API struct {
 	Services
 	huma    huma.API
-	limiter *auth.Limiter
 	gate    *gate.Gate // requests that work on executions, or on a target
 	exports *gate.Gate // downloads as CSV, which last as long as the client takes
 	trail   *audit.Trail
@@ -137,7 +138,6 @@ const MaxBody = 1 << 20
 
 // The tags of operations, in the order of the document.
 const (
-	tagAuth        = "Sign-in"
 	tagRuns        = "Runs"
 	tagMatrices    = "Matrices"
 	tagTemplates   = "Templates"
@@ -176,7 +176,8 @@ func Register(app *fiber.App, s Services) *API {
 				{Name: tagNodes, Description: "The machines that carry load: which there are, who may be one, and what became " +
 					"of them."},
 				{Name: "Tables", Description: "Derived tables of results, and SQL over them."},
-				{Name: tagAuth, Description: "Sessions and API tokens."},
+				{Name: "Sign-in", Description: "Sessions, passwords and API tokens."},
+				{Name: "Users", Description: "Who may use the server, and what for; for admins."},
 				{Name: tagServer, Description: "The server itself."},
 				{Name: tagOld, Description: "Earlier addresses of the same handlers."},
 			},
@@ -187,11 +188,10 @@ func Register(app *fiber.App, s Services) *API {
 	}
 	a := &API{Services: s, trail: audit.New(s.Streams, s.Store, s.Log), gate: gate.New(2, 34, 10),
 		exports: gate.New(4, 16, 3),
-		limiter: auth.NewLimiter(10, 6*time.Second), uploads: make(chan struct{}, maxUploads)}
+		uploads: make(chan struct{}, maxUploads)}
 	app.Use("/api", a.checkRequest)
 	app.Use("/ws", a.checkRequest)
 	a.huma = humafiber.New(app, config)
-	a.registerAuth()
 	a.registerServer(app)
 	a.registerTemplates()
 	a.registerConnections()
@@ -259,7 +259,7 @@ func op(method, path, id, tag, summary string, errors ...int) huma.Operation {
 		MaxBodyBytes: 2 * MaxBody, BodyReadTimeout: -2,
 	}
 	switch method {
-	case http.MethodPost, http.MethodPut:
+	case http.MethodPost, http.MethodPut, http.MethodPatch:
 		o.Errors = append(o.Errors, http.StatusForbidden, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge,
 			http.StatusUnsupportedMediaType)
 	case http.MethodDelete:

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -38,6 +39,17 @@ func unescaped(step string) string {
 		return text
 	}
 	return step
+}
+
+// IDInput is the id in an address.
+type IDInput struct {
+	ID string `path:"id" maxLength:"200"`
+}
+
+// Resolve decodes what the router leaves as it came: %40 is @ in an address too.
+func (i *IDInput) Resolve(huma.Context) []error {
+	i.ID = unescaped(i.ID)
+	return nil
 }
 
 // named turns the store's not-found into one that says what was not found.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/problem"
 )
 
@@ -104,9 +105,9 @@ func (a *API) listPlugins(ctx context.Context, _ *struct{}) (*body[PluginList], 
 func (a *API) admin(ctx context.Context, what string) error {
 	id := a.identity(ctx)
 	switch {
-	case id.User.Role != "admin":
+	case id.User.Role != store.RoleAdmin:
 		return &engine.Error{Code: engine.CodeForbidden, Message: fmt.Sprintf("Only an admin may %s.", what),
-			Hint: "Ask one to do it on the page."}
+			Hint: "Ask one to do it, or to make you one: Settings, Users."}
 	case !id.MayGrant():
 		return &engine.Error{Code: engine.CodeForbidden, Message: fmt.Sprintf("A token of the scope write cannot %s.", what),
 			Hint: "Do it on the page, or with a token of the scope admin: loadstone token NAME --scope admin"}

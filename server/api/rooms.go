@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/loadstone-db/loadstone/server/audit"
 )
 
 // Op is op for handlers of other packages.
@@ -26,3 +28,6 @@ func (a *API) Caller(ctx context.Context) string { return a.identity(ctx).User.N
 func (a *API) Note(ctx context.Context, action, object, detail string) {
 	a.trail.Note(ctx, a.identity(ctx).User.UserID, action, object, detail)
 }
+
+// Trail is the audit log, for what is not done by the caller of a request.
+func (a *API) Trail() *audit.Trail { return a.trail }

@@ -30,6 +30,8 @@ const (
 	KindAPI     = "api"
 	KindSession = "session"
 	KindSignIn  = "signin"
+	// KindInvite lets a user choose a password, once.
+	KindInvite = "invite"
 	// KindOperator is who can read the server's own files.
 	KindOperator = "operator"
 )
@@ -47,6 +49,7 @@ const (
 	PrefixAPI     = "lst_"
 	PrefixSession = "lss_"
 	PrefixSignIn  = "lsi_"
+	PrefixInvite  = "lsn_"
 	// PrefixOperator is that of the secret which the server leaves for its operator, in a
 	// file that nobody else can read; it ends with the process.
 	PrefixOperator = "lso_"
@@ -81,8 +84,11 @@ type Identity struct {
 	hash  [32]byte
 }
 
-// MayWrite reports whether the caller may change anything.
-func (i Identity) MayWrite() bool { return i.Token.Kind != KindAPI || i.Token.Scope != ScopeRead }
+// MayWrite reports whether the caller may change anything but what is its own.
+func (i Identity) MayWrite() bool {
+	return (i.User.Role == store.RoleAdmin || i.User.Role == store.RoleOperator) &&
+		(i.Token.Kind != KindAPI || i.Token.Scope != ScopeRead)
+}
 
 // MayGrant reports whether the caller may make tokens, and revoke others' than its own:
 // a token that leaks must not outlive its revocation in one that it made.
@@ -91,7 +97,7 @@ func (i Identity) MayGrant() bool { return i.Token.Kind != KindAPI || i.Token.Sc
 // ErrAnonymous is what an unknown, expired or absent secret gives.
 var ErrAnonymous = &engine.Error{Code: engine.CodeUnauthorized,
 	Message: "You are not signed in, or your sign-in has expired.",
-	Hint:    "In a browser, open the sign-in link that the server printed. A program sends Authorization: Bearer lst_…"}
+	Hint:    "In a browser, sign in with your name and password, or open the sign-in link that the server printed. A program sends Authorization: Bearer lst_…"}
 
 // NewSecret makes a secret with the prefix and returns it with its hash.
 func NewSecret(prefix string) (secret string, hash [32]byte) {
@@ -127,8 +133,8 @@ type Service struct {
 }
 
 type watch struct {
-	tokenID string
-	ended   chan struct{}
+	tokenID, userID string
+	ended           chan struct{}
 }
 
 type cached struct {
@@ -266,12 +272,7 @@ func (s *Service) SignIn(ctx context.Context, oneTime string) (secret string, id
 	if err != nil {
 		return "", Identity{}, fmt.Errorf("using a sign-in token: %w", err)
 	}
-	secret, token, err := s.create(ctx, store.Token{UserID: user.UserID, Kind: KindSession, Name: "browser"},
-		PrefixSession, s.now().Add(SessionFor))
-	if err != nil {
-		return "", Identity{}, err
-	}
-	return secret, Identity{User: user, Token: token}, nil
+	return s.begin(ctx, user)
 }
 
 // CreateAPIToken makes an API token. Its secret is returned this once. A zero expiry means TokenFor from now.
@@ -283,10 +284,10 @@ func (s *Service) CreateAPIToken(ctx context.Context, userID, name, scope string
 	return s.create(ctx, store.Token{UserID: userID, Kind: KindAPI, Name: name, Scope: scope}, PrefixAPI, expires)
 }
 
-// Watch tells when an identity ends: ended is closed when this server revokes its token.
+// Watch tells when an identity ends: ended is closed when this server revokes its token, or changes what its user may.
 // What another server revokes, and what expires, Still finds out.
 func (s *Service) Watch(id Identity) (ended <-chan struct{}, stop func()) {
-	w := &watch{tokenID: id.Token.TokenID, ended: make(chan struct{})}
+	w := &watch{tokenID: id.Token.TokenID, userID: id.User.UserID, ended: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watched[w] = struct{}{}

@@ -34,7 +34,7 @@ func (u *users) UseToken(_ context.Context, kind string, _ [32]byte) (store.Toke
 	if u.during != nil {
 		u.during()
 	}
-	return store.Token{TokenID: "t", Kind: kind}, store.User{UserID: "u"}, nil
+	return store.Token{TokenID: "t", Kind: kind}, store.User{UserID: "u", Role: store.RoleOperator}, nil
 }
 
 func (u *users) DeleteToken(context.Context, string, string) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/problem"
 )
 
@@ -43,9 +44,14 @@ func (g *Guard) Handle(c *fiber.Ctx) error {
 		}
 		return problem.Write(c, err)
 	}
-	if !safeMethod(c.Method()) && !readsByPost(c.Path()) && !id.MayWrite() {
-		return problem.Write(c, &engine.Error{Code: engine.CodeForbidden, Message: "This token may only read.",
-			Hint: "Use one with the scope write."})
+	if !safeMethod(c.Method()) && !readsByPost(c.Path()) && !id.MayWrite() && (id.Token.Kind != KindSession || !own(c.Path())) {
+		refusal := &engine.Error{Code: engine.CodeForbidden, Message: "This token may only read.",
+			Hint: "Use one with the scope write."}
+		if id.User.Role == store.RoleViewer {
+			refusal.Message, refusal.Hint = "A viewer looks and changes nothing.",
+				"An admin can make you an operator: Settings, Users."
+		}
+		return problem.Write(c, refusal)
 	}
 	c.SetUserContext(WithIdentity(c.UserContext(), id))
 	return c.Next()
@@ -59,6 +65,13 @@ func readsByPost(path string) bool {
 		return true
 	}
 	return strings.HasPrefix(path, "/prometheus/")
+}
+
+// own tells the addresses of what belongs to the caller alone: its session, password and tokens. Whoever may sign in
+// may change these.
+func own(path string) bool {
+	return path == "/api/auth/signout" || path == "/api/auth/password" || path == "/api/auth/tokens" ||
+		strings.HasPrefix(path, "/api/auth/tokens/")
 }
 
 func (g *Guard) identify(ctx context.Context, bearer string, hasBearer bool, cookie string) (Identity, error) {

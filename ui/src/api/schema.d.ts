@@ -37,6 +37,47 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/auth/password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Choose another password; your other sessions end */
+        put: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["PasswordInputBody"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        "Set-Cookie"?: string;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Signed"];
+                    };
+                };
+            };
+        };
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/auth/signin": {
         parameters: {
             query?: never;
@@ -156,10 +197,13 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List your API tokens */
+        /** List your API tokens, or your sessions */
         get: {
             parameters: {
-                query?: never;
+                query?: {
+                    /** @description API tokens, or the sessions of browsers. */
+                    kind?: "api" | "session";
+                };
                 header?: never;
                 path?: never;
                 cookie?: never;
@@ -219,7 +263,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Revoke an API token */
+        /** Revoke an API token, or end a session */
         delete: {
             parameters: {
                 query?: never;
@@ -2149,6 +2193,166 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/users": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the users */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["UserList"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        /** Invite a user */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["NewUserInputBody"];
+                };
+            };
+            responses: {
+                /** @description Created */
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Invitation"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/users/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Delete a user with its tokens; what the user made stays */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description No Content */
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        /** Give a user another role, lock it out, or let it in again */
+        patch: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["ChangeUserInputBody"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["User"];
+                    };
+                };
+            };
+        };
+        trace?: never;
+    };
+    "/api/users/{id}/invitation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a link by which a user chooses a new password; the one before it ends */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Created */
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Invitation"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/node-addresses": {
         parameters: {
             query?: never;
@@ -3565,6 +3769,12 @@ export interface components {
             /** Format: double */
             schedule_rate: number;
         };
+        ChangeUserInputBody: {
+            /** @description true locks the user out: sessions and tokens are refused until it is false again. */
+            disabled?: boolean;
+            /** @enum {string} */
+            role?: "admin" | "operator" | "viewer";
+        };
         CheckResult: {
             field?: string;
             fix?: string;
@@ -4299,6 +4509,13 @@ export interface components {
             /** Format: int64 */
             websocket_clients: number;
         };
+        Invitation: {
+            /** Format: date-time */
+            expires_at: string | null;
+            /** @description Works once. Whoever has it becomes this user. */
+            url: string;
+            user: components["schemas"]["User"];
+        };
         KindEnrichment: {
             /** Format: int64 */
             executions: number;
@@ -4651,6 +4868,15 @@ export interface components {
             token_id: string;
             user_id: string;
         };
+        NewUserInputBody: {
+            /** @description By which the user signs in: letters, digits and . _ @ + - */
+            name: string;
+            /**
+             * @description viewer looks; operator makes templates, connections and tables and runs them; admin decides about users, nodes and plugins too.
+             * @enum {string}
+             */
+            role: "admin" | "operator" | "viewer";
+        };
         Node: {
             /** @description New run workers can be placed on it. */
             accepting_work: boolean;
@@ -4834,6 +5060,11 @@ export interface components {
             p999_ms: number;
             /** Format: double */
             stalled_seconds: number;
+        };
+        PasswordInputBody: {
+            new_password: string;
+            /** @description The present one; left out by who has none. */
+            password?: string;
         };
         Payload: {
             cancellation_reason: string | null;
@@ -5755,8 +5986,13 @@ export interface components {
             user: components["schemas"]["User"];
         };
         SignInInputBody: {
-            /** @description The one-time token of a sign-in link. */
-            token: string;
+            /** @description The one-time token of an invitation, with the password that its user chooses. */
+            invitation?: string;
+            /** @description A user's name, with its password. */
+            name?: string;
+            password?: string;
+            /** @description The one-time token of a sign-in link; alone. */
+            token?: string;
         };
         SLO: {
             /** Format: double */
@@ -6125,7 +6361,7 @@ export interface components {
             scope?: "read" | "write" | "admin";
         };
         TokenList: {
-            tokens: components["schemas"]["Token"][] | null;
+            tokens: components["schemas"]["Token"][];
         };
         TransactionFigures: {
             /** Format: int64 */
@@ -6140,10 +6376,21 @@ export interface components {
         User: {
             /** Format: date-time */
             created_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the user was locked out; null while it may sign in.
+             */
+            disabled_at: string | null;
+            has_password: boolean;
+            /** Format: date-time */
+            last_seen_at: string | null;
             name: string;
             /** @enum {string} */
-            role: "admin" | "user";
+            role: "admin" | "operator" | "viewer";
             user_id: string;
+        };
+        UserList: {
+            users: components["schemas"]["User"][];
         };
         Validation: {
             config: components["schemas"]["Scenario"] | null;
@@ -6393,6 +6640,7 @@ export type ArtifactPage = components['schemas']['ArtifactPage'];
 export type Beginning = components['schemas']['Beginning'];
 export type Bind = components['schemas']['Bind'];
 export type Calibration = components['schemas']['Calibration'];
+export type ChangeUserInputBody = components['schemas']['ChangeUserInputBody'];
 export type CheckResult = components['schemas']['CheckResult'];
 export type Column = components['schemas']['Column'];
 export type Comparison = components['schemas']['Comparison'];
@@ -6435,6 +6683,7 @@ export type Healthy = components['schemas']['Healthy'];
 export type HistogramBucket = components['schemas']['HistogramBucket'];
 export type HistogramData = components['schemas']['HistogramData'];
 export type Info = components['schemas']['Info'];
+export type Invitation = components['schemas']['Invitation'];
 export type KindEnrichment = components['schemas']['KindEnrichment'];
 export type KindFigures = components['schemas']['KindFigures'];
 export type KindRate = components['schemas']['KindRate'];
@@ -6462,6 +6711,7 @@ export type Metric = components['schemas']['Metric'];
 export type Needs = components['schemas']['Needs'];
 export type NewNodeToken = components['schemas']['NewNodeToken'];
 export type NewToken = components['schemas']['NewToken'];
+export type NewUserInputBody = components['schemas']['NewUserInputBody'];
 export type Node = components['schemas']['Node'];
 export type NodeAddress = components['schemas']['NodeAddress'];
 export type NodeAddressInputBody = components['schemas']['NodeAddressInputBody'];
@@ -6475,6 +6725,7 @@ export type NodeToken = components['schemas']['NodeToken'];
 export type NodeTokenInputBody = components['schemas']['NodeTokenInputBody'];
 export type NodeTokenList = components['schemas']['NodeTokenList'];
 export type Omission = components['schemas']['Omission'];
+export type PasswordInputBody = components['schemas']['PasswordInputBody'];
 export type Payload = components['schemas']['Payload'];
 export type PayloadConnections = components['schemas']['PayloadConnections'];
 export type PayloadErrors = components['schemas']['PayloadErrors'];
@@ -6564,6 +6815,7 @@ export type TokenInputBody = components['schemas']['TokenInputBody'];
 export type TokenList = components['schemas']['TokenList'];
 export type TransactionFigures = components['schemas']['TransactionFigures'];
 export type User = components['schemas']['User'];
+export type UserList = components['schemas']['UserList'];
 export type Validation = components['schemas']['Validation'];
 export type Validity = components['schemas']['Validity'];
 export type ValidityCause = components['schemas']['ValidityCause'];

@@ -1,0 +1,49 @@
+package auth
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+func TestPasswords(t *testing.T) {
+	const right = "correct horse battery"
+	hash := hashPassword(right)
+	if !strings.HasPrefix(hash, "$argon2id$v=19$m=19456,t=2,p=1$") || hash == hashPassword(right) {
+		t.Errorf("hash %s", hash)
+	}
+	if !isPassword(hash, right) {
+		t.Error("the password is not the password")
+	}
+	for _, wrong := range []string{"", "Correct horse battery", right + " ", strings.Repeat("x", 1<<20)} {
+		if isPassword(hash, wrong) {
+			t.Errorf("%.30q is the password", wrong)
+		}
+	}
+	// From the tests of the reference implementation, with another cost.
+	const theirs = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc"
+	if !isPassword(theirs, "password") || isPassword(theirs, "passwort") {
+		t.Error("what the reference implementation has written is not read")
+	}
+	for _, broken := range []string{"$argon2id$v=19$m=19456,t=2,p=1$$", "$argon2id$v=19$m=4294967295,t=2,p=1$c29tZXNhbHQ$" +
+		strings.Repeat("A", 43), "$2a$10$abc", "$argon2id$v=19$m=0,t=0,p=0$c29tZXNhbHQ$AAAA", "$$$$$"} {
+		if isPassword(broken, right) {
+			t.Errorf("%s is a hash", broken)
+		}
+	}
+	if isPassword("", "") || isPassword("", right) || isPassword(nobodysPassword, right) {
+		t.Error("who has no password is let in")
+	}
+}
+
+func TestCheckPassword(t *testing.T) {
+	for text, ok := range map[string]bool{"correct horse battery": true, "eleven char": false, "aaaaaaaaaaaaaa": false,
+		"ada@example.com": false, "ada@example.com and a horse": true, strings.Repeat("ü", 12): false,
+		"zwölf Zeichen": true, strings.Repeat("word ", 50): false, "bad \xff utf-8 text": false} {
+		err := checkPassword("password", "ada@example.com", text)
+		if (err == nil) != ok || err != nil && !engine.HasCode(err, engine.CodeInvalid) {
+			t.Errorf("%.30q: %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package auth
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// InviteFor is how long an invitation waits for its user.
+const InviteFor = 72 * time.Hour
+
+// SignInAs lets a user in by name and password.
+func (s *Service) SignInAs(ctx context.Context, name, password string) (secret string, id Identity, err error) {
+	u, hash, err := s.users.PasswordOf(ctx, name)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return "", Identity{}, fmt.Errorf("looking up a password: %w", err)
+	}
+	if !isPassword(hash, password) {
+		return "", Identity{}, &engine.Error{Code: engine.CodeUnauthorized,
+			Message: "There is no user with this name and password.",
+			Hint:    "Names do not tell A from a; passwords do. An admin can give you a link to choose a new password."}
+	}
+	return s.begin(ctx, u)
+}
+
+// begin makes a session.
+func (s *Service) begin(ctx context.Context, u store.User) (secret string, id Identity, err error) {
+	secret, token, err := s.create(ctx, store.Token{UserID: u.UserID, Kind: KindSession, Name: "browser"}, PrefixSession,
+		s.now().Add(SessionFor))
+	return secret, Identity{User: u, Token: token}, err
+}
+
+// Invite makes a token by which a user chooses a password, once; the one before it is good for nothing then.
+func (s *Service) Invite(ctx context.Context, userID string) (secret string, t store.Token, err error) {
+	return s.create(ctx, store.Token{UserID: userID, Kind: KindInvite, Name: "invitation"}, PrefixInvite,
+		s.now().Add(InviteFor))
+}
+
+// Accept consumes an invitation: the user has this password from then on, and is signed in. A password that will not
+// do leaves the invitation as it is.
+func (s *Service) Accept(ctx context.Context, invitation, password string) (secret string, id Identity, err error) {
+	if err := checkPassword("password", "", password); err != nil {
+		return "", Identity{}, err
+	}
+	refused := &engine.Error{Code: engine.CodeUnauthorized,
+		Message: "This invitation has been used, has expired, or is not complete.",
+		Hint:    "Ask an admin for a new one.",
+		Fields:  []engine.FieldError{{Field: "invitation", Message: "is not valid (any more)"}}}
+	if !wellFormed(PrefixInvite, invitation) {
+		return "", Identity{}, refused
+	}
+	_, u, err := s.users.UseToken(ctx, KindInvite, sha256.Sum256([]byte(invitation)))
+	if errors.Is(err, store.ErrNotFound) {
+		return "", Identity{}, refused
+	}
+	if err != nil {
+		return "", Identity{}, fmt.Errorf("using an invitation: %w", err)
+	}
+	if err := s.users.SetPassword(ctx, u.UserID, hashPassword(password)); err != nil {
+		return "", Identity{}, fmt.Errorf("setting a password: %w", err)
+	}
+	s.Forget(u.UserID)
+	u.HasPassword = true
+	return s.begin(ctx, u)
+}
+
+// ChangePassword sets a user's own password; current is what it was, "" where there was none. Every session of the
+// user ends; the secret is that of a new one.
+func (s *Service) ChangePassword(ctx context.Context, u store.User, current, next string) (secret string, err error) {
+	if err := checkPassword("new_password", u.Name, next); err != nil {
+		return "", err
+	}
+	_, hash, err := s.users.PasswordOf(ctx, u.Name)
+	if err != nil {
+		return "", fmt.Errorf("looking up a password: %w", err)
+	}
+	if hash != "" && !isPassword(hash, current) {
+		return "", engine.InvalidField("password", "is not your password", "type the one that you signed in with; "+
+			"an admin can give you a link to choose a new one")
+	}
+	if err := s.users.SetPassword(ctx, u.UserID, hashPassword(next)); err != nil {
+		return "", fmt.Errorf("setting a password: %w", err)
+	}
+	s.Forget(u.UserID)
+	secret, _, err = s.begin(ctx, u)
+	return secret, err
+}
+
+// Forget has the store asked about a user's tokens anew, and ends what is open under them: after a change of what
+// the user may.
+func (s *Service) Forget(userID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.revoked++
+	for hash, c := range s.cache {
+		if c.identity.User.UserID == userID {
+			delete(s.cache, hash)
+		}
+	}
+	for w := range s.watched {
+		if w.userID == userID {
+			delete(s.watched, w)
+			close(w.ended)
+		}
+	}
+}

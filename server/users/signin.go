@@ -1,0 +1,329 @@
+// Package users holds the handlers of who may use the server: signing in, tokens and sessions, and, for admins, users
+// with their roles and invitations.
+package users
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/server/api"
+	"github.com/loadstone-db/loadstone/server/auth"
+	"github.com/loadstone-db/loadstone/server/gate"
+	"github.com/loadstone-db/loadstone/server/problem"
+)
+
+const (
+	signInPath = "/api/auth/signin"
+	tag        = "Sign-in"
+	tagUsers   = "Users"
+)
+
+// IsSignIn tells whether a request is a sign-in, the one that strangers may send.
+func IsSignIn(method, path string) bool { return method == http.MethodPost && path == signInPath }
+
+type signInInput struct {
+	Body struct {
+		Token      string `json:"token,omitempty" maxLength:"200" doc:"The one-time token of a sign-in link; alone."`
+		Name       string `json:"name,omitempty" maxLength:"200" doc:"A user's name, with its password."`
+		Invitation string `json:"invitation,omitempty" maxLength:"200" doc:"The one-time token of an invitation, with the password that its user chooses."`
+		Password   string `json:"password,omitempty" maxLength:"1000"`
+	}
+}
+
+// Signed is the answer to a sign-in.
+type Signed struct {
+	User store.User `json:"user"`
+}
+
+type signInOutput struct {
+	SetCookie string `header:"Set-Cookie" doc:"The session, HttpOnly and SameSite=Strict."`
+	Body      Signed
+}
+
+type signOutOutput struct {
+	SetCookie string `header:"Set-Cookie"`
+}
+
+// Me is who makes the request, and by which token.
+type Me struct {
+	User  store.User  `json:"user"`
+	Token store.Token `json:"token"`
+}
+
+// TokenList is a user's API tokens, or its sessions.
+type TokenList struct {
+	Tokens []store.Token `json:"tokens" nullable:"false"`
+}
+
+type listInput struct {
+	Kind string `query:"kind" enum:"api,session" default:"api" doc:"API tokens, or the sessions of browsers."`
+}
+
+type passwordInput struct {
+	Body struct {
+		Password    string `json:"password,omitempty" maxLength:"1000" doc:"The present one; left out by who has none."`
+		NewPassword string `json:"new_password" minLength:"1" maxLength:"1000"`
+	}
+}
+
+type body[T any] struct{ Body T }
+
+type tokenInput struct {
+	Body struct {
+		Name          string `json:"name" minLength:"1" maxLength:"100" doc:"What the token is for."`
+		ExpiresInDays int    `json:"expires_in_days,omitempty" minimum:"1" maximum:"3650" doc:"90 without it."`
+		Scope         string `json:"scope,omitempty" enum:"read,write,admin" doc:"read only reads; write, the default, does everything but make and revoke tokens and approve plugins; admin does that too."`
+	}
+}
+
+// NewToken is a new API token with its secret, which is shown this once.
+type NewToken struct {
+	store.Token
+	Secret string `json:"secret"`
+}
+
+// handlers are the handlers with what they count.
+type handlers struct {
+	a *api.API
+	// addresses counts wrong attempts by where they come from, accounts by whom they are about.
+	addresses, accounts *auth.Limiter
+	// hashing has the few places for comparing passwords, which takes memory and time: the machine may be measuring.
+	hashing *gate.Gate
+}
+
+// Register adds the handlers to an API.
+func Register(a *api.API) {
+	h := &handlers{a: a, addresses: auth.NewLimiter(10, 6*time.Second), accounts: auth.NewLimiter(20, 15*time.Second),
+		hashing: gate.New(2, 32, 4)}
+	h.signing()
+	h.people()
+}
+
+func (h *handlers) signing() {
+	a := h.a
+	signIn := api.Op(http.MethodPost, signInPath, "sign-in", tag, "Exchange a one-time token for a session",
+		http.StatusTooManyRequests)
+	signIn.Security = []map[string][]string{{}}
+	api.Handle(a, signIn, h.signIn)
+	signOut := api.Op(http.MethodPost, "/api/auth/signout", "sign-out", tag, "End the session")
+	signOut.DefaultStatus = http.StatusNoContent
+	api.Handle(a, signOut, h.signOut)
+	api.Handle(a, api.Op(http.MethodGet, "/api/auth/me", "me", tag, "Who makes this request"), h.me)
+	api.Handle(a, api.Op(http.MethodGet, "/api/auth/tokens", "list-tokens", tag, "List your API tokens, or your sessions"), h.listTokens)
+	link := api.Op(http.MethodPost, "/api/auth/signin-links", "create-signin-link", tag,
+		"Make a link that signs in once, within an hour; those before it end")
+	link.DefaultStatus = http.StatusCreated
+	api.Handle(a, link, h.createLink)
+	create := api.Op(http.MethodPost, "/api/auth/tokens", "create-token", tag,
+		"Create an API token; its secret is shown once")
+	create.DefaultStatus = http.StatusCreated
+	api.Handle(a, create, h.createToken)
+	password := api.Op(http.MethodPut, "/api/auth/password", "set-password", tag,
+		"Choose another password; your other sessions end", http.StatusTooManyRequests)
+	api.Handle(a, password, h.setPassword)
+	remove := api.Op(http.MethodDelete, "/api/auth/tokens/{id}", "delete-token", tag, "Revoke an API token, or end a session",
+		http.StatusNotFound)
+	remove.DefaultStatus = http.StatusNoContent
+	api.Handle(a, remove, h.deleteToken)
+}
+
+// signIn lets a browser in: by a link, by name and password, or by an invitation.
+func (h *handlers) signIn(ctx context.Context, in *signInInput) (*signInOutput, error) {
+	peer, b := auth.PeerOf(ctx), in.Body
+	account := "" // only a name can be guessed at from many addresses; tokens cannot be guessed
+	if b.Token == "" && b.Invitation == "" {
+		account = strings.ToLower(b.Name)
+	}
+	if err := h.patience(peer.IP, account); err != nil {
+		return nil, err
+	}
+	var secret string
+	var id auth.Identity
+	var err error
+	switch {
+	case b.Token != "" && b.Name == "" && b.Invitation == "" && b.Password == "":
+		secret, id, err = h.a.Auth.SignIn(ctx, b.Token)
+	case b.Token == "" && (b.Name == "") != (b.Invitation == "") && b.Password != "":
+		leave, busy := h.hashing.Enter(ctx, peer.IP)
+		if busy != nil {
+			return nil, busy
+		}
+		defer leave()
+		if b.Name != "" {
+			secret, id, err = h.a.Auth.SignInAs(ctx, b.Name, b.Password)
+		} else {
+			secret, id, err = h.a.Auth.Accept(ctx, b.Invitation, b.Password)
+		}
+	default:
+		return nil, engine.InvalidField("token", "is not enough to sign in",
+			"send the token of a sign-in link alone, a name with its password, or an invitation with the password chosen")
+	}
+	if err != nil {
+		if engine.HasCode(err, engine.CodeUnauthorized) {
+			h.addresses.Failed(peer.IP)
+			if account != "" {
+				h.accounts.Failed(account)
+			}
+			h.a.Trail().SignInRefused(ctx, peer.IP)
+		}
+		return nil, err
+	}
+	h.a.Trail().Note(ctx, id.User.UserID, "auth.signin", id.User.Name, peer.IP)
+	return &signInOutput{SetCookie: peer.Cookie(secret).String(), Body: Signed{User: id.User}}, nil
+}
+
+// patience refuses who has tried too often: from this address, or for this account from anywhere. Links are no guess,
+// so the owner of an account that somebody tries to guess still gets in by one.
+func (h *handlers) patience(ip, account string) error {
+	wait, of := h.addresses.Wait(ip), "from your address"
+	if account != "" {
+		if more := h.accounts.Wait(account); more > wait {
+			wait, of = more, "for this user"
+		}
+	}
+	if wait <= 0 {
+		return nil
+	}
+	seconds := int(math.Ceil(wait.Seconds()))
+	p := problem.New(http.StatusTooManyRequests, problem.CodeRateLimited,
+		"There were too many wrong attempts to sign in "+of+".",
+		fmt.Sprintf("Wait %d s and try again.", seconds))
+	return huma.ErrorWithHeaders(p, http.Header{"Retry-After": {strconv.Itoa(seconds)}})
+}
+
+func (h *handlers) signOut(ctx context.Context, _ *struct{}) (*signOutOutput, error) {
+	id := identity(ctx)
+	if id.Token.Kind == auth.KindSession {
+		if err := h.a.Auth.Revoke(ctx, id.User.UserID, id.Token.TokenID); err != nil {
+			return nil, err
+		}
+		h.a.Trail().Note(ctx, id.User.UserID, "auth.signout", id.User.Name, "")
+	}
+	return &signOutOutput{SetCookie: auth.PeerOf(ctx).Cookie("").String()}, nil
+}
+
+func (h *handlers) me(ctx context.Context, _ *struct{}) (*body[Me], error) {
+	id := identity(ctx)
+	return &body[Me]{Me{User: id.User, Token: id.Token}}, nil
+}
+
+// Link signs a browser in.
+type Link struct {
+	URL       string      `json:"url"`
+	ExpiresAt engine.Time `json:"expires_at"`
+}
+
+func (h *handlers) createLink(ctx context.Context, _ *struct{}) (*body[Link], error) {
+	id := identity(ctx)
+	if !id.MayGrant() {
+		return nil, &engine.Error{Code: engine.CodeForbidden, Message: "A token cannot make sign-in links.",
+			Hint: "The operator makes them: loadstone signin"}
+	}
+	if err := h.a.Admin(ctx, "make a sign-in link"); err != nil {
+		return nil, err
+	}
+	url, err := h.a.SignInLink(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h.a.Trail().Note(ctx, id.User.UserID, "auth.link", id.User.Name, "")
+	return &body[Link]{Link{URL: url, ExpiresAt: engine.At(time.Now().Add(auth.SignInFor))}}, nil
+}
+
+func (h *handlers) listTokens(ctx context.Context, in *listInput) (*body[TokenList], error) {
+	tokens, err := h.a.Store.ListTokens(ctx, identity(ctx).User.UserID, in.Kind)
+	if err != nil {
+		return nil, err
+	}
+	return &body[TokenList]{TokenList{Tokens: append([]store.Token{}, tokens...)}}, nil
+}
+
+func (h *handlers) createToken(ctx context.Context, in *tokenInput) (*body[NewToken], error) {
+	var expires time.Time
+	if days := in.Body.ExpiresInDays; days > 0 {
+		expires = time.Now().AddDate(0, 0, days)
+	}
+	if !identity(ctx).MayGrant() {
+		return nil, &engine.Error{Code: engine.CodeForbidden, Message: "A token cannot make other tokens.",
+			Hint: "Make it on the page under Settings, with `loadstone token`, or with a token of the scope admin."}
+	}
+	user, scope := identity(ctx).User, in.Body.Scope
+	switch {
+	case user.Role != store.RoleViewer:
+	case scope == "":
+		scope = auth.ScopeRead
+	case scope != auth.ScopeRead:
+		return nil, engine.InvalidField("scope", "is more than a viewer may", "choose read")
+	}
+	secret, t, err := h.a.Auth.CreateAPIToken(ctx, user.UserID, in.Body.Name, scope, expires)
+	if err != nil {
+		return nil, err
+	}
+	h.a.Trail().Note(ctx, user.UserID, "token.create", t.TokenID, t.Name)
+	return &body[NewToken]{NewToken{Token: t, Secret: secret}}, nil
+}
+
+func (h *handlers) deleteToken(ctx context.Context, in *api.IDInput) (*struct{}, error) {
+	id := identity(ctx)
+	if !id.MayGrant() && in.ID != id.Token.TokenID {
+		return nil, &engine.Error{Code: engine.CodeForbidden, Message: "A token can revoke itself and no other.",
+			Hint: "Revoke it on the page under Settings."}
+	}
+	user := id.User
+	if err := h.a.Auth.Revoke(ctx, user.UserID, in.ID); err != nil {
+		return nil, missing(err, "token", in.ID)
+	}
+	h.a.Trail().Note(ctx, user.UserID, "token.delete", in.ID, "")
+	return &struct{}{}, nil
+}
+
+func (h *handlers) setPassword(ctx context.Context, in *passwordInput) (*signInOutput, error) {
+	id, peer := identity(ctx), auth.PeerOf(ctx)
+	if id.Token.Kind != auth.KindSession {
+		return nil, &engine.Error{Code: engine.CodeForbidden, Message: "A token cannot change a password.",
+			Hint: "Do it on the page, under Settings."}
+	}
+	if err := h.patience(peer.IP, strings.ToLower(id.User.Name)); err != nil {
+		return nil, err
+	}
+	leave, err := h.hashing.Enter(ctx, peer.IP)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	secret, err := h.a.Auth.ChangePassword(ctx, id.User, in.Body.Password, in.Body.NewPassword)
+	if err != nil {
+		if engine.HasCode(err, engine.CodeInvalid) && in.Body.Password != "" {
+			h.accounts.Failed(strings.ToLower(id.User.Name))
+		}
+		return nil, err
+	}
+	h.a.Note(ctx, "user.password", id.User.Name, peer.IP)
+	id.User.HasPassword = true
+	return &signInOutput{SetCookie: peer.Cookie(secret).String(), Body: Signed{User: id.User}}, nil
+}
+
+// identity is who makes the request; the guard has seen to it that somebody does.
+func identity(ctx context.Context) auth.Identity {
+	id, _ := auth.IdentityOf(ctx)
+	return id
+}
+
+// missing turns the store's not-found into one that says what was not found.
+func missing(err error, thing, id string) error {
+	var e *engine.Error
+	if errors.Is(err, store.ErrNotFound) && !errors.As(err, &e) {
+		return problem.NotFound(thing, id)
+	}
+	return err
+}

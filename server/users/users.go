@@ -1,0 +1,147 @@
+package users
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/server/api"
+)
+
+// UserList is everybody who may use the server, by name.
+type UserList struct {
+	Users []store.User `json:"users" nullable:"false"`
+}
+
+type newUserInput struct {
+	Body struct {
+		Name string     `json:"name" minLength:"1" maxLength:"64" doc:"By which the user signs in: letters, digits and . _ @ + -"`
+		Role store.Role `json:"role" enum:"admin,operator,viewer" doc:"viewer looks; operator makes templates, connections and tables and runs them; admin decides about users, nodes and plugins too."`
+	}
+}
+
+type changeUserInput struct {
+	api.IDInput
+	Body struct {
+		Role     *store.Role `json:"role,omitempty" enum:"admin,operator,viewer"`
+		Disabled *bool       `json:"disabled,omitempty" doc:"true locks the user out: sessions and tokens are refused until it is false again."`
+	}
+}
+
+// Invitation is a user with the link by which it chooses a password.
+type Invitation struct {
+	User      store.User  `json:"user"`
+	URL       string      `json:"url" doc:"Works once. Whoever has it becomes this user."`
+	ExpiresAt engine.Time `json:"expires_at"`
+}
+
+// people registers what admins do about users.
+func (h *handlers) people() {
+	const base = "/api/users"
+	a := h.a
+	api.Handle(a, api.Op(http.MethodGet, base, "list-users", tagUsers, "List the users", http.StatusForbidden),
+		func(ctx context.Context, _ *struct{}) (*body[UserList], error) {
+			if err := a.Admin(ctx, "see who the users are"); err != nil {
+				return nil, err
+			}
+			list, err := a.Store.ListUsers(ctx)
+			return &body[UserList]{UserList{append([]store.User{}, list...)}}, err
+		})
+	invite := api.Op(http.MethodPost, base, "create-user", tagUsers, "Invite a user", http.StatusConflict)
+	invite.DefaultStatus = http.StatusCreated
+	api.Handle(a, invite, func(ctx context.Context, in *newUserInput) (*body[Invitation], error) {
+		if err := a.Admin(ctx, "invite a user"); err != nil {
+			return nil, err
+		}
+		u, err := a.Store.CreateUser(ctx, in.Body.Name, in.Body.Role)
+		if err != nil {
+			return nil, err
+		}
+		a.Note(ctx, "user.create", u.Name, string(u.Role))
+		return h.invitation(ctx, u)
+	})
+	again := api.Op(http.MethodPost, base+"/{id}/invitation", "invite-user", tagUsers,
+		"Make a link by which a user chooses a new password; the one before it ends", http.StatusNotFound)
+	again.DefaultStatus = http.StatusCreated
+	api.Handle(a, again, func(ctx context.Context, in *api.IDInput) (*body[Invitation], error) {
+		if err := a.Admin(ctx, "make a link for a user"); err != nil {
+			return nil, err
+		}
+		u, err := h.user(ctx, in.ID)
+		switch {
+		case err != nil:
+			return nil, err
+		case !u.DisabledAt.IsZero():
+			return nil, &engine.Error{Code: engine.CodeConflict, Message: u.Name + " is locked out, and no link lets it in.",
+				Hint: "Let the user in again first."}
+		}
+		a.Note(ctx, "user.invite", u.Name, "")
+		return h.invitation(ctx, u)
+	})
+	change := api.Op(http.MethodPatch, base+"/{id}", "change-user", tagUsers,
+		"Give a user another role, lock it out, or let it in again", http.StatusNotFound, http.StatusConflict,
+		http.StatusForbidden)
+	api.Handle(a, change, h.changeUser)
+	remove := api.Op(http.MethodDelete, base+"/{id}", "delete-user", tagUsers,
+		"Delete a user with its tokens; what the user made stays", http.StatusNotFound, http.StatusConflict,
+		http.StatusForbidden)
+	remove.DefaultStatus = http.StatusNoContent
+	api.Handle(a, remove, h.deleteUser)
+}
+
+func (h *handlers) user(ctx context.Context, id string) (store.User, error) {
+	list, err := h.a.Store.ListUsers(ctx)
+	if err != nil {
+		return store.User{}, err
+	}
+	for _, u := range list {
+		if u.UserID == id {
+			return u, nil
+		}
+	}
+	return store.User{}, missing(store.ErrNotFound, "user", id)
+}
+
+func (h *handlers) invitation(ctx context.Context, u store.User) (*body[Invitation], error) {
+	secret, t, err := h.a.Auth.Invite(ctx, u.UserID)
+	if err != nil {
+		return nil, err
+	}
+	return &body[Invitation]{Invitation{User: u, ExpiresAt: t.ExpiresAt,
+		URL: h.a.URL() + "/join?" + url.Values{"invitation": {secret}, "name": {u.Name}}.Encode()}}, nil
+}
+
+func (h *handlers) changeUser(ctx context.Context, in *changeUserInput) (*body[store.User], error) {
+	if err := h.a.Admin(ctx, "change a user"); err != nil {
+		return nil, err
+	}
+	u, err := h.a.Store.ChangeUser(ctx, in.ID, in.Body.Role, in.Body.Disabled)
+	if err != nil {
+		return nil, missing(err, "user", in.ID)
+	}
+	h.a.Auth.Forget(in.ID)
+	detail := string(u.Role)
+	if !u.DisabledAt.IsZero() {
+		detail += ", locked out"
+	}
+	h.a.Note(ctx, "user.change", u.Name, detail)
+	return &body[store.User]{u}, nil
+}
+
+func (h *handlers) deleteUser(ctx context.Context, in *api.IDInput) (*struct{}, error) {
+	if err := h.a.Admin(ctx, "delete a user"); err != nil {
+		return nil, err
+	}
+	u, err := h.user(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.a.Store.DeleteUser(ctx, in.ID); err != nil {
+		return nil, missing(err, "user", in.ID)
+	}
+	h.a.Auth.Forget(in.ID)
+	h.a.Note(ctx, "user.delete", u.Name, "")
+	return &struct{}{}, nil
+}

@@ -1,0 +1,240 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/server"
+	"github.com/loadstone-db/loadstone/server/auth"
+	"github.com/loadstone-db/loadstone/server/users"
+)
+
+const password = "correct horse battery"
+
+// invite makes a user and returns it with the token of its invitation.
+func (b *bench) invite(name string, role store.Role) (store.User, string) {
+	b.t.Helper()
+	made := decode[users.Invitation](b.t,
+		b.do("POST", "/api/users", map[string]any{"name": name, "role": role}).want(b.t, 201))
+	link, err := url.Parse(made.URL)
+	if err != nil || !strings.HasPrefix(made.URL, b.base+"/join?") || link.Query().Get("name") != name {
+		b.t.Fatalf("link %q %v", made.URL, err)
+	}
+	return made.User, link.Query().Get("invitation")
+}
+
+// cookieOf is the session that an answer sets, as a header.
+func cookieOf(t *testing.T, a answer) []string {
+	t.Helper()
+	for _, c := range a.Cookies() {
+		if c.Name == auth.CookieName && c.Value != "" {
+			return []string{"Authorization", "", "Cookie", c.Name + "=" + c.Value}
+		}
+	}
+	t.Fatalf("no session in %v", a.Header)
+	return nil
+}
+
+// join makes a user with a password and returns its session.
+func (b *bench) join(name string, role store.Role) (store.User, []string) {
+	b.t.Helper()
+	u, invitation := b.invite(name, role)
+	return u, cookieOf(b.t, b.do("POST", "/api/auth/signin",
+		map[string]any{"invitation": invitation, "password": password}, "Authorization", "").want(b.t, 200))
+}
+
+func (b *bench) signIn(name, password string, header ...string) answer {
+	b.t.Helper()
+	return b.do("POST", "/api/auth/signin", map[string]any{"name": name, "password": password},
+		append([]string{"Authorization", ""}, header...)...)
+}
+
+// TestEveryRouteByRole goes through every route that is registered with a session of each role.
+func TestEveryRouteByRole(t *testing.T) {
+	b := start(t)
+	sessions := map[store.Role][]string{}
+	for _, role := range []store.Role{store.RoleAdmin, store.RoleOperator, store.RoleViewer} {
+		_, sessions[role] = b.join("the-"+string(role), role)
+	}
+	// What only admins may; everything else that changes something, operators may.
+	admins := func(method, path string) bool {
+		return strings.HasPrefix(path, "/api/users") || path == "/api/auth/signin-links" ||
+			method != http.MethodGet && method != http.MethodHead && (strings.HasPrefix(path, "/api/nodes") ||
+				strings.HasPrefix(path, "/api/v1/nodes") || strings.HasPrefix(path, "/api/plugins/"))
+	}
+	own := map[string]bool{"POST /api/auth/tokens": true, "DELETE /api/auth/tokens/:id": true, "PUT /api/auth/password": true}
+	tried := 0
+	for _, r := range b.srv.Routes() {
+		if r.Path == "/api/auth/signout" || r.Path == "/api/auth/signin" {
+			continue // they would end, or need none
+		}
+		path := strings.NewReplacer(":id", "x", ":name", "x", ":ref", "x").Replace(r.Path)
+		safe := r.Method == http.MethodGet || r.Method == http.MethodHead
+		reads := safe || strings.HasPrefix(r.Path, "/api/query") && r.Method == http.MethodPost ||
+			strings.HasPrefix(r.Path, "/prometheus/")
+		for role, session := range sessions {
+			var body any
+			if !safe {
+				body = "{}"
+			}
+			if r.Path == "/api/users" && !safe {
+				body = map[string]any{"name": "mallory", "role": store.RoleAdmin}
+			}
+			status := b.do(r.Method, path, body, session...).StatusCode
+			tried++
+			may := role == store.RoleAdmin || !admins(r.Method, r.Path) &&
+				(role == store.RoleOperator || reads || own[r.Method+" "+r.Path])
+			if refused := status == http.StatusForbidden || status == http.StatusUnauthorized; refused == may {
+				t.Errorf("%s %s as %s: status %d; may it: %t", r.Method, r.Path, role, status, may)
+			}
+		}
+	}
+	if tried < 200 {
+		t.Errorf("%d requests were tried", tried)
+	}
+}
+
+// TestFromInvitationToSignIn goes the way of a new user.
+func TestFromInvitationToSignIn(t *testing.T) {
+	b := start(t)
+	ada, invitation := b.invite("ada@example.com", store.RoleOperator)
+	b.do("POST", "/api/users", map[string]any{"name": "ADA@example.com", "role": "viewer"}).problem(t, 409, engine.CodeConflict)
+	b.do("POST", "/api/users", map[string]any{"name": "x y", "role": "viewer"}).problem(t, 422, engine.CodeInvalid)
+	b.do("POST", "/api/users", map[string]any{"name": "x", "role": "god"}).problem(t, 422, engine.CodeInvalid)
+	b.signIn("ada@example.com", "").problem(t, 422, engine.CodeInvalid)
+	b.signIn("ada@example.com", password).problem(t, 401, engine.CodeUnauthorized) // there is none yet
+	accept := func(invitation, password string) answer {
+		return b.do("POST", "/api/auth/signin", map[string]any{"invitation": invitation, "password": password},
+			"Authorization", "")
+	}
+	for _, bad := range []string{"short", strings.Repeat("a", 20), strings.Repeat("long", 60)} {
+		if p := accept(invitation, bad).problem(t, 422, engine.CodeInvalid); p.Errors[0].Field != "password" {
+			t.Errorf("%q: %+v", bad, p)
+		}
+	}
+	accept(invitation[:len(invitation)-1]+"A", password).problem(t, 401, engine.CodeUnauthorized)
+	session := cookieOf(t, accept(invitation, password).want(t, 200))
+	accept(invitation, password).problem(t, 401, engine.CodeUnauthorized)
+	me := decode[users.Me](t, b.do("GET", "/api/auth/me", nil, session...).want(t, 200))
+	if me.User.UserID != ada.UserID || me.User.Role != store.RoleOperator || !me.User.HasPassword {
+		t.Errorf("me %+v", me)
+	}
+	b.signIn("ADA@EXAMPLE.COM", password).want(t, 200)
+	b.signIn("ada@example.com", strings.ToUpper(password)).problem(t, 401, engine.CodeUnauthorized)
+	b.do("POST", "/api/auth/signin", map[string]any{"name": "ada", "token": "x"}, "Authorization", "").
+		problem(t, 422, engine.CodeInvalid)
+
+	// Another password ends the other sessions.
+	other := cookieOf(t, b.signIn("ada@example.com", password).want(t, 200))
+	change := func(now, next string) answer {
+		return b.do("PUT", "/api/auth/password", map[string]any{"password": now, "new_password": next}, session...)
+	}
+	change("wrong", "another horse battery").problem(t, 422, engine.CodeInvalid)
+	change(password, "ada@example.com1").problem(t, 422, engine.CodeInvalid)
+	session = cookieOf(t, change(password, "another horse battery").want(t, 200))
+	b.do("GET", "/api/auth/me", nil, other...).problem(t, 401, engine.CodeUnauthorized)
+	b.do("GET", "/api/auth/me", nil, session...).want(t, 200)
+	list := decode[users.TokenList](t, b.do("GET", "/api/auth/tokens?kind=session", nil, session...).want(t, 200))
+	if len(list.Tokens) != 1 {
+		t.Errorf("sessions %+v", list)
+	}
+	b.do("PUT", "/api/auth/password", map[string]any{"new_password": password}).problem(t, 403, engine.CodeForbidden) // a token
+
+	// A link of an admin's is a way back.
+	made := decode[users.Invitation](t, b.do("POST", "/api/users/"+ada.UserID+"/invitation", "{}").want(t, 201))
+	link, _ := url.Parse(made.URL)
+	accept(link.Query().Get("invitation"), "a third horse battery").want(t, 200)
+	b.do("GET", "/api/auth/me", nil, session...).problem(t, 401, engine.CodeUnauthorized)
+	b.do("POST", "/api/users/nobody/invitation", "{}").problem(t, 404, engine.CodeNotFound)
+	for _, action := range []string{"user.create", "user.invite", "user.password", "auth.signin"} {
+		if !strings.Contains(strings.Join(b.store.actions(), " "), action) {
+			t.Errorf("%s is not in the audit log: %v", action, b.store.actions())
+		}
+	}
+	if text := b.log.String(); strings.Contains(text, password) || strings.Contains(text, invitation) {
+		t.Error("a secret is in the log")
+	}
+}
+
+// TestWhatAUserMayChangesAtOnce changes roles, locks users out and deletes them, while they are signed in.
+func TestWhatAUserMayChangesAtOnce(t *testing.T) {
+	b := start(t)
+	ada, session := b.join("ada", store.RoleOperator)
+	create := func() answer { return b.do("POST", "/api/runs", map[string]any{"scenario": scenario("x")}, session...) }
+	token := decode[map[string]any](t, b.do("POST", "/api/auth/tokens", map[string]any{"name": "ci"}, session...).want(t, 201))
+	program := []string{"Authorization", "Bearer " + token["secret"].(string)}
+	create().want(t, 201)
+	b.do("GET", "/api/auth/me", nil, program...).want(t, 200)
+	change := func(id string, to map[string]any) answer { return b.do("PATCH", "/api/users/"+id, to) }
+
+	change(ada.UserID, map[string]any{"role": "viewer"}).want(t, 200)
+	if p := create().problem(t, 403, engine.CodeForbidden); !strings.Contains(p.Detail, "viewer") {
+		t.Errorf("refusal %+v", p)
+	}
+	b.do("POST", "/api/runs", map[string]any{"scenario": scenario("x")}, program...).problem(t, 403, engine.CodeForbidden)
+	b.do("POST", "/api/auth/tokens", map[string]any{"name": "w", "scope": "write"}, session...).problem(t, 422, engine.CodeInvalid)
+	narrow := decode[map[string]any](t, b.do("POST", "/api/auth/tokens", map[string]any{"name": "r"}, session...).want(t, 201))
+	if narrow["scope"] != auth.ScopeRead {
+		t.Errorf("a viewer's token: %v", narrow)
+	}
+	change(ada.UserID, map[string]any{"role": "admin"}).want(t, 200)
+	b.do("GET", "/api/users", nil, session...).want(t, 200)
+
+	change(ada.UserID, map[string]any{"disabled": true}).want(t, 200)
+	b.do("GET", "/api/auth/me", nil, session...).problem(t, 401, engine.CodeUnauthorized)
+	b.do("GET", "/api/auth/me", nil, program...).problem(t, 401, engine.CodeUnauthorized)
+	b.signIn("ada", password).problem(t, 401, engine.CodeUnauthorized)
+	b.do("POST", "/api/users/"+ada.UserID+"/invitation", "{}").problem(t, 409, engine.CodeConflict)
+	change(ada.UserID, map[string]any{"disabled": false}).want(t, 200)
+	b.do("GET", "/api/auth/me", nil, program...).want(t, 200)
+
+	list := decode[users.UserList](t, b.do("GET", "/api/users", nil).want(t, 200))
+	if len(list.Users) != 2 || list.Users[0].Name != "ada" || list.Users[1].Name != "admin" {
+		t.Fatalf("users %+v", list)
+	}
+	first := list.Users[1].UserID
+	b.do("DELETE", "/api/users/"+ada.UserID, nil).want(t, 204)
+	b.do("GET", "/api/auth/me", nil, program...).problem(t, 401, engine.CodeUnauthorized)
+	b.do("DELETE", "/api/users/"+ada.UserID, nil).problem(t, 404, engine.CodeNotFound)
+	// The last admin stays.
+	b.do("DELETE", "/api/users/"+first, nil).problem(t, 409, engine.CodeConflict)
+	change(first, map[string]any{"disabled": true}).problem(t, 409, engine.CodeConflict)
+	change(first, map[string]any{"role": "operator"}).problem(t, 409, engine.CodeConflict)
+	b.do("GET", "/api/users", nil).want(t, 200)
+}
+
+// TestAFloodOfPasswords guesses one user's password from many addresses, and many users' from one.
+func TestAFloodOfPasswords(t *testing.T) {
+	b := start(t, func(o *server.Options) { o.TrustProxy = true })
+	b.join("ada", store.RoleViewer)
+	b.join("eve", store.RoleViewer)
+	from := func(i int) string { return fmt.Sprintf("203.0.113.%d", i) }
+	refused := 0
+	for i := range 24 {
+		if a := b.signIn("ada", "a wrong horse battery", "X-Forwarded-For", from(i)); a.StatusCode == 429 {
+			refused++
+			if a.Header.Get("Retry-After") == "" {
+				t.Error("no Retry-After")
+			}
+		}
+	}
+	if refused < 3 {
+		t.Errorf("%d of 24 guesses about one user were refused unheard", refused)
+	}
+	b.signIn("ADA", password, "X-Forwarded-For", from(100)).want(t, 429)
+	b.signIn("eve", password, "X-Forwarded-For", from(101)).want(t, 200)
+	refused = 0
+	for i := range 14 {
+		if b.signIn(fmt.Sprintf("user%d", i), password, "X-Forwarded-For", from(200)).StatusCode == 429 {
+			refused++
+		}
+	}
+	if refused < 3 {
+		t.Errorf("%d of 14 guesses from one address were refused unheard", refused)
+	}
+}
