@@ -33,6 +33,7 @@ type commands struct {
 	Node       nodeCommand       `cmd:"" help:"Let nodes join a server, and tell servers where nodes are."`
 	Signin     signinCommand     `cmd:"" name:"signin" help:"Print a link that signs a browser in to the server on this machine."`
 	Token      tokenCommand      `cmd:"" help:"Make an API token on the server on this machine."`
+	User       userCommand       `cmd:"" help:"Say who may use a server, and what for."`
 	Calibrate  calibrateCommand  `cmd:"" help:"Measure this machine as a load generator."`
 	NullTarget nullTargetCommand `cmd:"" hidden:"" help:"A target that does nothing, for measuring the generator; speaks Postgres's protocol."`
 	Snowsim    snowsimCommand    `cmd:"" help:"Run a stand-in for a Snowflake account: simulated, for tests and demonstrations."`

@@ -5,6 +5,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/sqlshell"
 	"github.com/loadstone-db/loadstone/cli/tableadmin"
+	"github.com/loadstone-db/loadstone/cli/useradmin"
 )
 
 // asked gives commands of other packages the server that its flags name.
@@ -27,5 +28,10 @@ type queryUserCommand struct {
 
 type tableCommand struct {
 	tableadmin.Commands
+	asked
+}
+
+type userCommand struct {
+	useradmin.Commands
 	asked
 }

@@ -49,7 +49,7 @@ const (
 	PrefixAPI     = "lst_"
 	PrefixSession = "lss_"
 	PrefixSignIn  = "lsi_"
-	PrefixInvite  = "lsn_"
+	PrefixInvite  = "lsv_"
 	// PrefixOperator is that of the secret which the server leaves for its operator, in a
 	// file that nobody else can read; it ends with the process.
 	PrefixOperator = "lso_"

@@ -12,6 +12,7 @@ import type {
   RunCreateBody,
   TemplateInput,
   Token,
+  User,
   TokenInputBody,
 } from '../src/api/types';
 import { checkDsn, detail, listRuns, matrixOf, need, plugin, saveTemplate, scenarioOf, workerPoints } from './answers';
@@ -33,7 +34,20 @@ const { values: flags } = parseArgs({
 });
 let broken = ''; // a path prefix that answers 503, set by POST /mock/break
 const sockets = new Set<Duplex>();
-const admin = { user_id: 'u1', name: 'admin', role: 'admin', created_at: iso(Date.now()) };
+const admin: User = {
+  user_id: 'u1',
+  name: 'admin',
+  role: 'admin',
+  created_at: iso(Date.now()),
+  disabled_at: null,
+  has_password: true,
+  last_seen_at: iso(Date.now()),
+};
+const users: User[] = [
+  admin,
+  { ...admin, user_id: 'u2', name: 'grace@example.com', role: 'operator', last_seen_at: iso(Date.now() - 864e5) },
+  { ...admin, user_id: 'u3', name: 'eve', role: 'viewer', has_password: false, last_seen_at: null },
+];
 const hidden = (dsn = '') => dsn.replace(/:[^:@/]+@/, ':***@');
 begin();
 if (!flags.empty) seed();
@@ -81,7 +95,17 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
     (_m, _b, _q, res) => (res.setHeader('Set-Cookie', 'loadstone_session=; Max-Age=0; Path=/'), null),
   ],
   ['GET', /^\/api\/auth\/me$/, () => ({ user: admin, token: {} })],
-  ['GET', /^\/api\/auth\/tokens$/, () => ({ tokens: [...tokens.values()] })],
+  ['GET', /^\/api\/users$/, () => ({ users })],
+  [
+    'GET',
+    /^\/api\/auth\/tokens$/,
+    (_m, _b, q) => ({
+      tokens:
+        q.get('kind') === 'session'
+          ? [{ token_id: 's1', created_at: iso(Date.now() - 36e5), last_used_at: iso(Date.now()) }]
+          : [...tokens.values()],
+    }),
+  ],
   [
     'POST',
     /^\/api\/auth\/tokens$/,

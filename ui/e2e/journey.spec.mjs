@@ -14,6 +14,7 @@ import {
   sharesAQuery,
   suspendsAndResumes,
 } from './tables.mjs';
+import { invitesAViewer } from './users.mjs';
 import { complaints, exactTile, stepper, tile, until } from './steps.mjs';
 
 const base = process.env.BASE_URL;
@@ -312,6 +313,8 @@ test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }
     await page.getByRole('dialog').getByRole('button', { name: 'End token' }).click();
     await row.waitFor({ state: 'detached' });
   });
+
+  await step('invites a viewer, who looks and changes nothing', () => invitesAViewer(page, browser, base));
 
   await step('lists the run in the history', async () => {
     await page.getByRole('link', { name: 'Runs', exact: false }).first().click();

@@ -49,12 +49,12 @@ test('sign-in', async (t) => {
   const { page, step, wrong } = await open(t);
   await step('sends an anonymous visitor to the sign-in page and back', async () => {
     await page.goto(`${base}/history?status=FAILED`);
-    await page.getByText('it prints a one-time sign-in link').waitFor();
+    await page.getByLabel('One-time sign-in link').waitFor();
     await page.getByLabel('One-time sign-in link').fill('wrong');
-    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('button', { name: 'Sign in with the link' }).click();
     await page.getByText('has been used or has expired').waitFor();
     await page.getByLabel('One-time sign-in link').fill(`${base}/signin?token=good`);
-    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('button', { name: 'Sign in with the link' }).click();
     await page.getByRole('heading', { name: 'Runs' }).waitFor();
     assert.match(page.url(), /status=FAILED/);
   });
@@ -520,8 +520,11 @@ for (const theme of ['light', 'dark'])
     page.setDefaultTimeout(15_000);
     const step = stepper(t, page);
     await page.goto(`${base}/signin?next=/`);
-    await page.getByText('it prints a one-time sign-in link').waitFor();
+    await page.getByLabel('One-time sign-in link').waitFor();
     await step('sign-in', () => accessible(page, 'sign-in'));
+    await page.goto(`${base}/join?invitation=x&name=ada`);
+    await page.getByLabel('New password').waitFor();
+    await step('an invitation', () => accessible(page, 'an invitation'));
     await signIn(page);
     const { templates } = await (await page.request.get(`${base}/api/templates`)).json();
     const done = await find(page, 'first run');
@@ -571,7 +574,7 @@ for (const theme of ['light', 'dark'])
         'in a cell',
       ],
       ['Explore, a table and an error', '/explore?view=table&q=sum(rate(a', 'unclosed left parenthesis'],
-      ['settings', '/settings', 'API tokens'],
+      ['settings', '/settings', 'grace@example.com'],
       ['no such page', '/nowhere', 'There is no such page'],
     ];
     for (const [name, path, text] of pages)

@@ -164,6 +164,7 @@ export const api = {
   get: <P extends PathOf<'get'>>(path: P, ...[asked]: Rest<Asked<P, 'get'>>) => ask('get', path, asked as Sent),
   post: <P extends PathOf<'post'>>(path: P, ...[asked]: Rest<Asked<P, 'post'>>) => ask('post', path, asked as Sent),
   put: <P extends PathOf<'put'>>(path: P, ...[asked]: Rest<Asked<P, 'put'>>) => ask('put', path, asked as Sent),
+  patch: <P extends PathOf<'patch'>>(path: P, ...[asked]: Rest<Asked<P, 'patch'>>) => ask('patch', path, asked as Sent),
   remove: <P extends PathOf<'delete'>>(path: P, ...[asked]: Rest<Asked<P, 'delete'>>) =>
     ask('delete', path, asked as Sent),
 };

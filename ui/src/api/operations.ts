@@ -1,7 +1,7 @@
 // What each address of the server takes and answers, from the generated types.
 import type { paths } from './schema';
 
-export type Method = 'get' | 'post' | 'put' | 'delete';
+export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 
 /** The addresses that take a method. */
 export type PathOf<M extends Method> = {

@@ -185,7 +185,20 @@ export const usePlugin = (sha256: string | null) =>
 export const useTokens = () =>
   useQuery({
     queryKey: ['tokens'],
-    queryFn: ({ signal }) => api.get('/api/auth/tokens', { signal }).then((r) => r.tokens ?? []),
+    queryFn: ({ signal }) => api.get('/api/auth/tokens', { signal }).then((r) => r.tokens),
+  });
+
+export const useSessions = () =>
+  useQuery({
+    queryKey: ['sessions'],
+    queryFn: ({ signal }) => api.get('/api/auth/tokens', { query: { kind: 'session' }, signal }).then((r) => r.tokens),
+  });
+
+export const useUsers = (asked: boolean) =>
+  useQuery({
+    queryKey: ['users'],
+    enabled: asked,
+    queryFn: ({ signal }) => api.get('/api/users', { signal }).then((r) => r.users),
   });
 
 export interface NewRun extends RunCreateBody {

@@ -9,6 +9,7 @@ import { Icon } from '../design/icons';
 import { Empty, Failed, SkeletonRows } from '../design/States';
 import { Crash } from './Crash';
 import { Home } from './Home';
+import { Join } from './Join';
 import { Rail } from './Rail';
 import { Shortcuts } from './Shortcuts';
 import { SignIn } from './SignIn';
@@ -37,6 +38,9 @@ export function App() {
     <Switch>
       <Route path="/signin">
         <SignIn />
+      </Route>
+      <Route path="/join">
+        <Join />
       </Route>
       <Route>
         <Signed />

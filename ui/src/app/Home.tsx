@@ -1,4 +1,5 @@
 import { Link, useLocation } from 'wouter';
+import { Writes } from './Writes';
 import { useCreateRun, useInfo, useLiveRuns, useRuns, useTemplates } from '../api/queries';
 import { reach, useReach } from '../api/reach';
 import type { RunRow } from '../api/types';
@@ -33,9 +34,11 @@ export function Home() {
           </span>
         )}
         <div className="actions">
-          <Link href="/templates/new" className="btn">
-            <Icon name="plus" /> New template
-          </Link>
+          <Writes>
+            <Link href="/templates/new" className="btn">
+              <Icon name="plus" /> New template
+            </Link>
+          </Writes>
         </div>
       </header>
       <div className="page">
@@ -116,21 +119,23 @@ function FirstMinute(props: {
             : 'This server has no built-in Postgres to play with: connect your own, then write a template for it.'}
         </p>
         {create.error && <ProblemNotice error={create.error} />}
-        <div className="row">
-          {props.playground && (
-            <button
-              type="button"
-              className="btn primary large"
-              disabled={create.isPending || !props.ready}
-              onClick={() => void start()}
-            >
-              <Icon name="play" /> {create.isPending ? 'Starting…' : 'Start the first run'}
-            </button>
-          )}
-          <span className="muted">
-            or <Link href="/connections?new=postgres">connect your own Postgres</Link>
-          </span>
-        </div>
+        <Writes>
+          <div className="row">
+            {props.playground && (
+              <button
+                type="button"
+                className="btn primary large"
+                disabled={create.isPending || !props.ready}
+                onClick={() => void start()}
+              >
+                <Icon name="play" /> {create.isPending ? 'Starting…' : 'Start the first run'}
+              </button>
+            )}
+            <span className="muted">
+              or <Link href="/connections?new=postgres">connect your own Postgres</Link>
+            </span>
+          </div>
+        </Writes>
       </div>
       <svg className="first-art" viewBox="0 0 240 92" aria-hidden="true">
         <path d="M0 91.500h240" stroke="var(--line)" />

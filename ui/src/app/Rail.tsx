@@ -103,6 +103,9 @@ export function Rail({ user }: { user: User }) {
           <Icon name="settings" size={18} />
           <span>Settings</span>
         </Link>
+        <span className="rail-user wide-only" title={`${user.name}, ${user.role}`}>
+          {user.name} <span>{user.role === user.name ? '' : user.role}</span>
+        </span>
         <button
           type="button"
           className="rail-link wide-only"

@@ -10,7 +10,9 @@ import { Icon } from '../design/icons';
 import { ShownOnce } from '../design/ShownOnce';
 import { Empty, Load, ProblemNotice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
+import { Account } from './Account';
 import { usePageTitle } from './location';
+import { Users } from './Users';
 import { type ThemeChoice, useTheme } from './theme';
 
 const themes: { value: ThemeChoice; label: string }[] = [
@@ -25,7 +27,6 @@ export function Settings() {
   usePageTitle('Settings');
   const tokens = useTokens();
   const info = useInfo();
-  const me = useMe();
   const qc = useQueryClient();
   const toast = useToast();
   const [theme, setTheme] = useTheme();
@@ -59,6 +60,8 @@ export function Settings() {
           </div>
           <Segments label="Theme" value={theme} options={themes} onChange={setTheme} />
         </section>
+        <Account />
+        <Users ask={ask} />
         <section className="panel">
           <header>
             <h2>API tokens</h2>
@@ -156,10 +159,6 @@ export function Settings() {
                   <dd title={`${i.data_dir_free_bytes} bytes`}>{plain(bytes(i.data_dir_free_bytes))}</dd>
                   <dt>Nodes</dt>
                   <dd>{i.nodes}</dd>
-                  <dt>Signed in as</dt>
-                  <dd>
-                    {me.data?.name} ({me.data?.role})
-                  </dd>
                   <dt>API</dt>
                   <dd>
                     <a href="/api/docs" target="_blank" rel="noreferrer">
@@ -190,6 +189,7 @@ export function Settings() {
 }
 
 function NewToken({ onClose }: { onClose: () => void }) {
+  const viewer = useMe().data?.role === 'viewer';
   const qc = useQueryClient();
   const [name, setName] = useState('');
   const [days, setDays] = useState('90');
@@ -200,7 +200,7 @@ function NewToken({ onClose }: { onClose: () => void }) {
         body: {
           name: name.trim(),
           expires_in_days: Number(days),
-          scope,
+          scope: viewer ? 'read' : scope,
         },
       }),
     onSuccess: () => qc.invalidateQueries({ queryKey: ['tokens'] }),
@@ -249,7 +249,8 @@ function NewToken({ onClose }: { onClose: () => void }) {
           <select
             id="token-scope"
             className="input"
-            value={scope}
+            value={viewer ? 'read' : scope}
+            disabled={viewer}
             onChange={(e) => setScope(e.target.value as Token['scope'])}
           >
             <option value="read">read only</option>

@@ -26,16 +26,18 @@ export function SignIn() {
   const linked = params.get('token');
   const next = safeNext(params.get('next'));
   const [token, setToken] = useState('');
+  const [name, setName] = useState('');
+  const [password, setPassword] = useState('');
   const [busy, setBusy] = useState(linked !== null);
   const [problem, setProblem] = useState<Problem | null>(null);
   const sent = useRef(false);
 
   const signIn = useCallback(
-    async (secret: string) => {
+    async (by: { token: string } | { name: string; password: string }) => {
       setBusy(true);
       setProblem(null);
       try {
-        await api.post('/api/auth/signin', { body: { token: secret } });
+        await api.post('/api/auth/signin', { body: by });
         await qc.invalidateQueries({ queryKey: ['me'] });
         navigate(next, { replace: true });
       } catch (err) {
@@ -51,10 +53,10 @@ export function SignIn() {
   useEffect(() => {
     if (linked === null || sent.current) return;
     sent.current = true;
-    void signIn(linked);
+    void signIn({ token: linked });
   }, [linked, signIn]);
 
-  const submit = (e: FormEvent) => {
+  const withLink = (e: FormEvent) => {
     e.preventDefault();
     const secret = tokenFrom(token);
     if (secret.startsWith('lst_')) {
@@ -68,7 +70,11 @@ export function SignIn() {
       );
       return;
     }
-    void signIn(secret);
+    void signIn({ token: secret });
+  };
+  const withPassword = (e: FormEvent) => {
+    e.preventDefault();
+    void signIn({ name: name.trim(), password });
   };
 
   return (
@@ -90,11 +96,44 @@ export function SignIn() {
                 <strong>{problem.message}</strong> {problem.hint}
               </Notice>
             )}
-            <p>
-              When <code>loadstone serve</code> starts, it prints a <strong>one-time sign-in link</strong> in its
-              terminal. Open that link, or paste it here.
-            </p>
-            <form onSubmit={submit} className="stack">
+            <form onSubmit={withPassword} className="stack" aria-label="Name and password">
+              <div className="field">
+                <label className="label" htmlFor="name">
+                  Name
+                </label>
+                <input
+                  id="name"
+                  className="input"
+                  autoComplete="username"
+                  autoCapitalize="none"
+                  spellCheck={false}
+                  value={name}
+                  onChange={(e) => setName(e.target.value)}
+                  required
+                />
+              </div>
+              <div className="field">
+                <label className="label" htmlFor="password">
+                  Password
+                </label>
+                <input
+                  id="password"
+                  type="password"
+                  className="input"
+                  autoComplete="current-password"
+                  value={password}
+                  onChange={(e) => setPassword(e.target.value)}
+                  required
+                />
+              </div>
+              <button type="submit" className="btn primary" disabled={busy || name.trim() === '' || password === ''}>
+                Sign in
+              </button>
+            </form>
+            <div className="signin-or">
+              <span>or, without a password</span>
+            </div>
+            <form onSubmit={withLink} className="stack" aria-label="One-time link">
               <div className="field">
                 <label className="label" htmlFor="token">
                   One-time sign-in link
@@ -110,13 +149,13 @@ export function SignIn() {
                   required
                 />
                 <span className="help">
-                  The part after <code>token=</code> is enough. In a container, look at its log: “docker logs
-                  loadstone”. Each link works once, and a restart prints a new one. API tokens do not sign you in here;
-                  they are for the command line.
+                  <code>loadstone serve</code> prints one when it starts, and <code>loadstone signin</code> another; in
+                  a container, look at its log. Each works once. API tokens are for the command line and do not sign you
+                  in here.
                 </span>
               </div>
-              <button type="submit" className="btn primary" disabled={busy || token.trim() === ''}>
-                Sign in
+              <button type="submit" className="btn" disabled={busy || token.trim() === ''}>
+                Sign in with the link
               </button>
             </form>
           </>

@@ -1,6 +1,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { useLocation, useSearch } from 'wouter';
+import { Writes } from '../app/Writes';
 import { api } from '../api/client';
 import { useConnections } from '../api/queries';
 import type { Connection } from '../api/types';
@@ -33,9 +34,11 @@ export function ConnectionsPage() {
           Databases that runs can load. Passwords are encrypted and never shown again.
         </span>
         <div className="actions">
-          <button type="button" className="btn primary" onClick={() => setEditing('new')}>
-            <Icon name="plus" /> New connection
-          </button>
+          <Writes>
+            <button type="button" className="btn primary" onClick={() => setEditing('new')}>
+              <Icon name="plus" /> New connection
+            </button>
+          </Writes>
         </div>
       </header>
       <div className="page narrow">

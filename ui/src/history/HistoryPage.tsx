@@ -1,6 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useMemo, useState } from 'react';
 import { Link, useLocation, useSearch } from 'wouter';
+import { Writes } from '../app/Writes';
 import { api } from '../api/client';
 import { type RunFilter, useRuns, useTemplates } from '../api/queries';
 import { isTerminal, type RunRow, type Status } from '../api/types';
@@ -129,9 +130,11 @@ export function HistoryPage() {
           </span>
         )}
         <div className="actions">
-          <Link href="/templates" className="btn primary">
-            <Icon name="play" /> Run a template
-          </Link>
+          <Writes>
+            <Link href="/templates" className="btn primary">
+              <Icon name="play" /> Run a template
+            </Link>
+          </Writes>
         </div>
       </header>
       <div className="page">

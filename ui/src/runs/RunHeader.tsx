@@ -1,6 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { Link, useLocation } from 'wouter';
+import { Writes } from '../app/Writes';
 import { api, asProblem } from '../api/client';
 import { useCreateRun, useRunAct } from '../api/queries';
 import { isLive, isTerminal, type Payload, type RunDetail } from '../api/types';
@@ -272,38 +273,45 @@ function RunActions({
   ].filter((a, i, all) => a !== null || (i > 0 && all[i - 1] !== null));
   return (
     <div className="actions">
-      {status === 'PREPARED' && (
-        <>
-          <button
-            type="button"
-            className="btn"
-            onClick={() => act.mutate('stop', { onError: failed })}
-            disabled={act.isPending}
-          >
-            Cancel run
-          </button>
-          {!run.waiting && (
-            <button type="button" className="btn primary" onClick={start} disabled={act.isPending || create.isPending}>
-              <Icon name="play" /> Start run
+      <Writes>
+        {status === 'PREPARED' && (
+          <>
+            <button
+              type="button"
+              className="btn"
+              onClick={() => act.mutate('stop', { onError: failed })}
+              disabled={act.isPending}
+            >
+              Cancel run
             </button>
-          )}
-        </>
-      )}
-      {(status === 'RUNNING' || status === 'STOPPING') && (
-        <button type="button" className="btn danger" onClick={stop} disabled={act.isPending}>
-          <Icon name="stop" size={12} /> Stop and drain
-        </button>
-      )}
-      {status === 'CANCELLING' && (
-        <button type="button" className="btn danger" disabled>
-          Draining…
-        </button>
-      )}
-      {isTerminal(status) && (
-        <button type="button" className="btn primary" onClick={again} disabled={create.isPending}>
-          <Icon name="play" /> Run again
-        </button>
-      )}
+            {!run.waiting && (
+              <button
+                type="button"
+                className="btn primary"
+                onClick={start}
+                disabled={act.isPending || create.isPending}
+              >
+                <Icon name="play" /> Start run
+              </button>
+            )}
+          </>
+        )}
+        {(status === 'RUNNING' || status === 'STOPPING') && (
+          <button type="button" className="btn danger" onClick={stop} disabled={act.isPending}>
+            <Icon name="stop" size={12} /> Stop and drain
+          </button>
+        )}
+        {status === 'CANCELLING' && (
+          <button type="button" className="btn danger" disabled>
+            Draining…
+          </button>
+        )}
+        {isTerminal(status) && (
+          <button type="button" className="btn primary" onClick={again} disabled={create.isPending}>
+            <Icon name="play" /> Run again
+          </button>
+        )}
+      </Writes>
       <ActionsMenu label="More actions for this run" actions={menu} />
       {dialog}
     </div>

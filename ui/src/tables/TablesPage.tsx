@@ -1,5 +1,6 @@
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
+import { Writes } from '../app/Writes';
 import { api, asProblem } from '../api/client';
 import type { DerivedTable, DerivedTableList } from '../api/types';
 import { usePageTitle } from '../app/location';
@@ -81,9 +82,11 @@ export function TablesPage() {
           <Link href="/query" className="btn">
             <Icon name="search" /> Query
           </Link>
-          <Link href="/tables/new" className="btn primary">
-            <Icon name="plus" /> New table
-          </Link>
+          <Writes>
+            <Link href="/tables/new" className="btn primary">
+              <Icon name="plus" /> New table
+            </Link>
+          </Writes>
         </div>
       </header>
       <div className="page">

@@ -1,6 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { Link, useLocation } from 'wouter';
+import { Writes } from '../app/Writes';
 import { api, asProblem } from '../api/client';
 import { useCreateRun, useRuns, useTemplates } from '../api/queries';
 import type { RunRow, Template } from '../api/types';
@@ -71,9 +72,11 @@ export function TemplatesPage() {
         <h1>Templates</h1>
         <span className="sub hide-phone">What a run does, saved to be run again.</span>
         <div className="actions">
-          <Link href="/templates/new" className="btn primary">
-            <Icon name="plus" /> New template
-          </Link>
+          <Writes>
+            <Link href="/templates/new" className="btn primary">
+              <Icon name="plus" /> New template
+            </Link>
+          </Writes>
         </div>
       </header>
       <div className="page">
@@ -91,9 +94,11 @@ export function TemplatesPage() {
                   icon="templates"
                   title="No template yet"
                   actions={
-                    <Link href="/templates/new" className="btn primary">
-                      New template
-                    </Link>
+                    <Writes>
+                      <Link href="/templates/new" className="btn primary">
+                        New template
+                      </Link>
+                    </Writes>
                   }
                 >
                   A template names the table, the operations and the load, so that the same run can be repeated and
@@ -184,15 +189,17 @@ export function TemplatesPage() {
                           </td>
                           <td className="act">
                             <div className="row nowrap row-actions">
-                              <button
-                                type="button"
-                                className="btn small"
-                                onClick={() => run(t)}
-                                disabled={create.isPending}
-                                aria-label={`Run ${t.name}`}
-                              >
-                                <Icon name="play" size={12} /> Run
-                              </button>
+                              <Writes>
+                                <button
+                                  type="button"
+                                  className="btn small"
+                                  onClick={() => run(t)}
+                                  disabled={create.isPending}
+                                  aria-label={`Run ${t.name}`}
+                                >
+                                  <Icon name="play" size={12} /> Run
+                                </button>
+                              </Writes>
                               <ActionsMenu
                                 small
                                 label={`Actions for ${t.name}`}

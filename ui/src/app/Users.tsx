@@ -1,0 +1,259 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { type FormEvent, useState } from 'react';
+import { api, asProblem } from '../api/client';
+import { useMe, useUsers } from '../api/queries';
+import type { Invitation, User } from '../api/types';
+import { Dialog, type Question } from '../design/Dialog';
+import { ago, dateTime } from '../design/format';
+import { Icon } from '../design/icons';
+import { ShownOnce } from '../design/ShownOnce';
+import { Load, ProblemNotice, SkeletonRows } from '../design/States';
+import { useToast } from '../design/Toast';
+
+type Role = User['role'];
+
+/** The roles with what each may, from most to least. */
+export const roles: { value: Role; label: string; may: string }[] = [
+  { value: 'admin', label: 'Admin', may: 'decides about users, nodes and plugins too' },
+  { value: 'operator', label: 'Operator', may: 'makes templates, connections and tables, and runs them' },
+  { value: 'viewer', label: 'Viewer', may: 'looks at everything and changes nothing' },
+];
+
+/** How a user gets in, in words. */
+export function waysIn(u: User): string {
+  if (u.disabled_at) return 'locked out';
+  if (u.has_password) return 'signs in with a password';
+  return u.last_seen_at ? 'signs in by link' : 'has not come yet';
+}
+
+/** For admins: who may use the server, and what for. */
+export function Users({ ask }: { ask: (q: Question) => void }) {
+  const me = useMe();
+  const admin = me.data?.role === 'admin';
+  const users = useUsers(admin);
+  const qc = useQueryClient();
+  const toast = useToast();
+  const [inviting, setInviting] = useState(false);
+  const [link, setLink] = useState<Invitation | null>(null);
+  if (!admin) return null;
+  const changed = () => qc.invalidateQueries({ queryKey: ['users'] });
+  const tell = (err: unknown) => {
+    const p = asProblem(err);
+    toast(`${p.message} ${p.hint}`, 'bad');
+  };
+  const change = async (u: User, to: { role?: Role; disabled?: boolean }, said: string) => {
+    try {
+      await api.patch('/api/users/{id}', { path: { id: u.user_id }, body: to });
+      toast(said, 'ok');
+    } catch (err) {
+      tell(err);
+    }
+    await changed();
+    if (u.user_id === me.data?.user_id) await qc.invalidateQueries({ queryKey: ['me'] });
+  };
+  const invite = async (u: User) => {
+    try {
+      setLink(await api.post('/api/users/{id}/invitation', { path: { id: u.user_id } }));
+    } catch (err) {
+      tell(err);
+    }
+  };
+  const remove = (u: User) =>
+    ask({
+      title: `Delete user “${u.name}”?`,
+      body: 'Its sessions and tokens end now. Templates, runs and tables that it made stay.',
+      verb: 'Delete user',
+      danger: true,
+      act: async () => {
+        await api.remove('/api/users/{id}', { path: { id: u.user_id } });
+        await changed();
+        toast(`User “${u.name}” was deleted.`, 'ok');
+      },
+    });
+  return (
+    <section className="panel" aria-label="Users">
+      <header>
+        <h2>Users</h2>
+        <div className="end">
+          <button type="button" className="btn small" onClick={() => setInviting(true)}>
+            <Icon name="plus" size={14} /> Invite a user
+          </button>
+        </div>
+      </header>
+      <Load from={users} what="The users could not be read." skeleton={<SkeletonRows rows={3} />}>
+        {(list) => (
+          <div className="table-wrap" tabIndex={0} role="group" aria-label="Users, a table that scrolls">
+            <table className="table">
+              <thead>
+                <tr>
+                  <th>Name</th>
+                  <th>Role</th>
+                  <th className="hide-phone">Last seen</th>
+                  <th>
+                    <span className="sr">Actions</span>
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {list.map((u) => (
+                  <tr key={u.user_id}>
+                    <td>
+                      <strong className="wrap-anywhere">{u.name}</strong>
+                      {u.user_id === me.data?.user_id && <span className="muted"> (you)</span>}
+                      <span className="second">{waysIn(u)}</span>
+                    </td>
+                    <td>
+                      <select
+                        className="input role"
+                        aria-label={`Role of ${u.name}`}
+                        value={u.role}
+                        onChange={(e) =>
+                          void change(
+                            u,
+                            { role: e.target.value as Role },
+                            `${u.name} has the role ${e.target.value} now.`,
+                          )
+                        }
+                      >
+                        {roles.map((r) => (
+                          <option key={r.value} value={r.value}>
+                            {r.label}
+                          </option>
+                        ))}
+                      </select>
+                    </td>
+                    <td className="hide-phone" title={dateTime(u.last_seen_at)}>
+                      {u.last_seen_at ? ago(u.last_seen_at) : 'never'}
+                    </td>
+                    <td className="num">
+                      <span className="row end-actions">
+                        {!u.disabled_at && (
+                          <button
+                            type="button"
+                            className="btn small"
+                            onClick={() => void invite(u)}
+                            aria-label={`Make a link for ${u.name}`}
+                          >
+                            Link
+                          </button>
+                        )}
+                        <button
+                          type="button"
+                          className="btn small"
+                          onClick={() =>
+                            void change(
+                              u,
+                              { disabled: !u.disabled_at },
+                              u.disabled_at ? `${u.name} may sign in again.` : `${u.name} is locked out.`,
+                            )
+                          }
+                          aria-label={`${u.disabled_at ? 'Let in' : 'Lock out'} ${u.name}`}
+                        >
+                          {u.disabled_at ? 'Let in' : 'Lock out'}
+                        </button>
+                        <button
+                          type="button"
+                          className="btn danger small"
+                          onClick={() => remove(u)}
+                          aria-label={`Delete ${u.name}`}
+                        >
+                          Delete
+                        </button>
+                      </span>
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        )}
+      </Load>
+      {inviting && (
+        <Invite
+          onClose={() => setInviting(false)}
+          onMade={(made) => {
+            setInviting(false);
+            setLink(made);
+            void changed();
+          }}
+        />
+      )}
+      {link && (
+        <ShownOnce
+          title={`Link for “${link.user.name}”`}
+          text={link.url}
+          copy="Copy the link"
+          onClose={() => setLink(null)}
+        >
+          <p>
+            Send it to {link.user.name}, who chooses a password by it, once, until {dateTime(link.expires_at)}. Whoever
+            has it becomes this user.
+          </p>
+        </ShownOnce>
+      )}
+    </section>
+  );
+}
+
+function Invite({ onClose, onMade }: { onClose: () => void; onMade: (made: Invitation) => void }) {
+  const [name, setName] = useState('');
+  const [role, setRole] = useState<Role>('operator');
+  const create = useMutation({
+    mutationFn: () => api.post('/api/users', { body: { name: name.trim(), role } }),
+    onSuccess: onMade,
+  });
+  const submit = (e: FormEvent) => {
+    e.preventDefault();
+    create.mutate();
+  };
+  return (
+    <Dialog title="Invite a user" onClose={onClose}>
+      <form className="stack" onSubmit={submit}>
+        {create.error && <ProblemNotice error={create.error} />}
+        <div className="field">
+          <label className="label" htmlFor="user-name">
+            Name
+          </label>
+          <input
+            id="user-name"
+            className="input"
+            value={name}
+            onChange={(e) => setName(e.target.value)}
+            placeholder="ada@example.com"
+            autoComplete="off"
+            autoCapitalize="none"
+            spellCheck={false}
+            required
+            maxLength={64}
+          />
+          <span className="help">By which the user signs in: letters, digits and . _ @ + -</span>
+        </div>
+        <fieldset className="field choices">
+          <legend className="label">Role</legend>
+          {roles.map((r) => (
+            <label key={r.value} className="choice">
+              <input
+                type="radio"
+                name="role"
+                value={r.value}
+                checked={role === r.value}
+                onChange={() => setRole(r.value)}
+              />
+              <span>
+                <strong>{r.label}</strong> <span className="muted">{r.may}</span>
+              </span>
+            </label>
+          ))}
+        </fieldset>
+        <div className="actions">
+          <button type="button" className="btn" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" className="btn primary" disabled={create.isPending || name.trim() === ''}>
+            Invite
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
