@@ -190,7 +190,8 @@ func New(opts Options) (*Server, error) {
 		Matrices: opts.Matrices, Nodes: opts.Roster, NodeAccess: opts.NodeAccess,
 		Preflight: opts.Preflight, PreflightSample: opts.PreflightSample,
 		Secrets: target.SecretsOf(opts.Drivers),
-		Info:    s.info, URL: s.URL, SignInLink: s.SignInLink, Auth: s.auth, Guard: guard, Hub: s.hub, Log: opts.Log, Streams: s.streams,
+		Info:    s.info, URL: s.URL, SignInLink: s.SignInLink, Auth: s.auth, Guard: guard, Hub: s.hub, Log: opts.Log,
+		Streams:   s.streams,
 		UploadFor: opts.UploadTimeout, Version: opts.Version, More: more,
 	})
 	if opts.Telemetry != nil {

@@ -97,7 +97,8 @@ func (i Identity) MayGrant() bool { return i.Token.Kind != KindAPI || i.Token.Sc
 // ErrAnonymous is what an unknown, expired or absent secret gives.
 var ErrAnonymous = &engine.Error{Code: engine.CodeUnauthorized,
 	Message: "You are not signed in, or your sign-in has expired.",
-	Hint:    "In a browser, sign in with your name and password, or open the sign-in link that the server printed. A program sends Authorization: Bearer lst_…"}
+	Hint: "In a browser, sign in with your name and password, or open the sign-in link that the server printed. " +
+		"A program sends Authorization: Bearer lst_…"}
 
 // NewSecret makes a secret with the prefix and returns it with its hash.
 func NewSecret(prefix string) (secret string, hash [32]byte) {

@@ -44,7 +44,8 @@ func (g *Guard) Handle(c *fiber.Ctx) error {
 		}
 		return problem.Write(c, err)
 	}
-	if !safeMethod(c.Method()) && !readsByPost(c.Path()) && !id.MayWrite() && (id.Token.Kind != KindSession || !own(c.Path())) {
+	if !safeMethod(c.Method()) && !readsByPost(c.Path()) && !id.MayWrite() &&
+		(id.Token.Kind != KindSession || !own(c.Path())) {
 		refusal := &engine.Error{Code: engine.CodeForbidden, Message: "This token may only read.",
 			Hint: "Use one with the scope write."}
 		if id.User.Role == store.RoleViewer {

@@ -64,8 +64,8 @@ func hashPassword(password string) string {
 
 // nobodysPassword is what is compared where there is no password, so that an answer takes as long for a name that
 // does not exist.
-var nobodysPassword = "$argon2id$v=19$m=19456,t=2,p=1$" + base64.RawStdEncoding.EncodeToString(make([]byte, argonSalt)) +
-	"$" + base64.RawStdEncoding.EncodeToString(make([]byte, argonKey))
+var nobodysPassword = "$argon2id$v=19$m=19456,t=2,p=1$" +
+	base64.RawStdEncoding.EncodeToString(make([]byte, argonSalt)) + "$" + base64.RawStdEncoding.EncodeToString(make([]byte, argonKey))
 
 // isPassword reports whether the password is the one of a hash; a hash that cannot be read is nobody's.
 func isPassword(hash, password string) bool {
@@ -79,8 +79,9 @@ func isPassword(hash, password string) bool {
 	var version int
 	var memory, passes uint32
 	var lanes uint8
-	if _, err := fmt.Sscanf(parts[2]+" "+parts[3], "v=%d m=%d,t=%d,p=%d", &version, &memory, &passes, &lanes); err != nil ||
-		version != argon2.Version || memory == 0 || memory > maxArgonKiB || passes == 0 || passes > 8 || lanes == 0 {
+	_, err := fmt.Sscanf(parts[2]+" "+parts[3], "v=%d m=%d,t=%d,p=%d", &version, &memory, &passes, &lanes)
+	if err != nil || version != argon2.Version ||
+		memory == 0 || memory > maxArgonKiB || passes == 0 || passes > 8 || lanes == 0 {
 		return false
 	}
 	salt, err := base64.RawStdEncoding.DecodeString(parts[4])
@@ -88,6 +89,7 @@ func isPassword(hash, password string) bool {
 	if err != nil || bad != nil || len(salt) == 0 || len(key) < 16 || len(key) > 64 || len(password) > maxPassword {
 		return false
 	}
-	got := argon2.IDKey([]byte(password), salt, passes, memory, lanes, uint32(len(key))) //nolint:gosec // at most 64
+	length := uint32(len(key)) //nolint:gosec // at most 64
+	got := argon2.IDKey([]byte(password), salt, passes, memory, lanes, length)
 	return subtle.ConstantTimeCompare(got, key) == 1 && hash != nobodysPassword
 }

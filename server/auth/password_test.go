@@ -26,8 +26,9 @@ func TestPasswords(t *testing.T) {
 	if !isPassword(theirs, "password") || isPassword(theirs, "passwort") {
 		t.Error("what the reference implementation has written is not read")
 	}
-	for _, broken := range []string{"$argon2id$v=19$m=19456,t=2,p=1$$", "$argon2id$v=19$m=4294967295,t=2,p=1$c29tZXNhbHQ$" +
-		strings.Repeat("A", 43), "$2a$10$abc", "$argon2id$v=19$m=0,t=0,p=0$c29tZXNhbHQ$AAAA", "$$$$$"} {
+	for _, broken := range []string{"$argon2id$v=19$m=19456,t=2,p=1$$",
+		"$argon2id$v=19$m=4294967295,t=2,p=1$c29tZXNhbHQ$" +
+			strings.Repeat("A", 43), "$2a$10$abc", "$argon2id$v=19$m=0,t=0,p=0$c29tZXNhbHQ$AAAA", "$$$$$"} {
 		if isPassword(broken, right) {
 			t.Errorf("%s is a hash", broken)
 		}

@@ -119,7 +119,8 @@ func (h *handlers) signing() {
 	signOut.DefaultStatus = http.StatusNoContent
 	api.Handle(a, signOut, h.signOut)
 	api.Handle(a, api.Op(http.MethodGet, "/api/auth/me", "me", tag, "Who makes this request"), h.me)
-	api.Handle(a, api.Op(http.MethodGet, "/api/auth/tokens", "list-tokens", tag, "List your API tokens, or your sessions"), h.listTokens)
+	api.Handle(a, api.Op(http.MethodGet, "/api/auth/tokens", "list-tokens", tag,
+		"List your API tokens, or your sessions"), h.listTokens)
 	link := api.Op(http.MethodPost, "/api/auth/signin-links", "create-signin-link", tag,
 		"Make a link that signs in once, within an hour; those before it end")
 	link.DefaultStatus = http.StatusCreated
@@ -131,7 +132,8 @@ func (h *handlers) signing() {
 	password := api.Op(http.MethodPut, "/api/auth/password", "set-password", tag,
 		"Choose another password; your other sessions end", http.StatusTooManyRequests)
 	api.Handle(a, password, h.setPassword)
-	remove := api.Op(http.MethodDelete, "/api/auth/tokens/{id}", "delete-token", tag, "Revoke an API token, or end a session",
+	remove := api.Op(http.MethodDelete, "/api/auth/tokens/{id}", "delete-token", tag,
+		"Revoke an API token, or end a session",
 		http.StatusNotFound)
 	remove.DefaultStatus = http.StatusNoContent
 	api.Handle(a, remove, h.deleteToken)

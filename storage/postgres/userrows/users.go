@@ -72,7 +72,8 @@ func (s Users) ListUsers(ctx context.Context) ([]store.User, error) {
 }
 
 // ChangeUser implements store.Users.
-func (s Users) ChangeUser(ctx context.Context, userID string, role *store.Role, disabled *bool) (u store.User, err error) {
+func (s Users) ChangeUser(ctx context.Context, userID string, role *store.Role, disabled *bool) (u store.User,
+	err error) {
 	if role != nil {
 		if err := store.CheckUser("somebody", *role); err != nil {
 			return u, err
