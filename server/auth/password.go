@@ -64,8 +64,9 @@ func hashPassword(password string) string {
 
 // nobodysPassword is what is compared where there is no password, so that an answer takes as long for a name that
 // does not exist.
-var nobodysPassword = "$argon2id$v=19$m=19456,t=2,p=1$" +
-	base64.RawStdEncoding.EncodeToString(make([]byte, argonSalt)) + "$" + base64.RawStdEncoding.EncodeToString(make([]byte, argonKey))
+var nobodysPassword = fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemoryKiB, argonTime,
+	argonLanes, base64.RawStdEncoding.EncodeToString(make([]byte, argonSalt)),
+	base64.RawStdEncoding.EncodeToString(make([]byte, argonKey)))
 
 // isPassword reports whether the password is the one of a hash; a hash that cannot be read is nobody's.
 func isPassword(hash, password string) bool {
