@@ -33,7 +33,12 @@ func (s *liveServer) ask(path string, into any) {
 // begin starts a run of a template.
 func (s *liveServer) begin(source string) (run engine.Run) {
 	s.t.Helper()
-	body, err := json.Marshal(map[string]any{"source": source, "start": true})
+	return s.beginAs(map[string]any{"source": source, "start": true})
+}
+
+func (s *liveServer) beginAs(what map[string]any) (run engine.Run) {
+	s.t.Helper()
+	body, err := json.Marshal(what)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -72,8 +77,33 @@ func TestBundledTablesOfRealRuns(t *testing.T) {
 	mix := "name: mix\n" + local + "workload: {plugin: mix, params: {weights: {POINT_LOOKUP: 60, RANGE_SCAN: 10, " +
 		"INSERT: 15, UPDATE: 15}}, concurrent_connections: 4, warmup_seconds: 1, duration_seconds: 2}\n" +
 		"scaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 2}\n"
+	saved, err := json.Marshal(map[string]string{"source": mix})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, answer := server.send("POST", "/api/templates", string(saved)); status != http.StatusCreated {
+		t.Fatalf("%d %s", status, answer)
+	}
 	runs := []engine.Run{}
-	for _, source := range []string{mix, mix,
+	// Two valid runs of a saved template have a baseline, which a busy machine does not give at once; and one that costs
+	// something a price.
+	valid, priced := 0, 0
+	kept := func(begun engine.Run) {
+		d := server.awaitEnd(begun.RunID)
+		if s := d.Summary; s != nil && strings.HasPrefix(s.Verdict, "VALID") {
+			if d.Scenario.TemplateName != "" {
+				valid++
+			}
+			if s.Cost != nil && s.Cost.PricePerMillion != nil {
+				priced++
+			}
+		}
+		runs = append(runs, d.Run)
+	}
+	for tries := 0; tries < 2 || valid < 2 && tries < 6; tries++ {
+		kept(server.beginAs(map[string]any{"template_name": "mix", "start": true}))
+	}
+	for _, source := range []string{
 		"name: drops\n" + local + "workload: {plugin: mix, load_mode: QPS, target_qps: 300, max_in_flight: 2, " +
 			"concurrent_connections: 2, warmup_seconds: 0, stages: [{duration_seconds: 1, target_qps: 300}, " +
 			"{duration_seconds: 2, target_qps: 6000}]}\n",
@@ -84,12 +114,14 @@ func TestBundledTablesOfRealRuns(t *testing.T) {
 		"name: tpcb\ntarget: {connection: playground, adapter: postgres, prepare: {if_exists: use}}\n" +
 			"workload: {plugin: tpcb, params: {scale: 1, script: tpcb-like}, concurrent_connections: 2, " +
 			"warmup_seconds: 1, duration_seconds: 2}\n",
-		fmt.Sprintf("name: account\ntarget: {connection: {driver: snowflake, dsn: %q}, adapter: snowflake_standard, "+
-			"table_name: orders, prepare: {rows: 1000, if_exists: use}}\n"+
-			"workload: {plugin: mix, concurrent_connections: 2, warmup_seconds: 1, duration_seconds: 11}\n", account.dsn),
 	} {
-		run := server.begin(source)
-		runs = append(runs, server.awaitEnd(run.RunID).Run)
+		kept(server.begin(source))
+	}
+	paid := fmt.Sprintf("name: account\ntarget: {connection: {driver: snowflake, dsn: %q}, adapter: snowflake_standard, "+
+		"table_name: orders, prepare: {rows: 1000, if_exists: use}}\n"+
+		"workload: {plugin: mix, concurrent_connections: 2, warmup_seconds: 1, duration_seconds: 11}\n", account.dsn)
+	for tries := 0; tries < 1 || priced < 1 && tries < 3; tries++ {
+		kept(server.begin(paid))
 	}
 	// One of its three run workers is on the node: there is no other room. The playground is the server's own.
 	crash := server.begin(strings.NewReplacer("connection: playground", fmt.Sprintf(
@@ -182,10 +214,11 @@ func TestBundledTablesOfRealRuns(t *testing.T) {
 		return len(differences) == 0 && len(all[len(all)-1].Executions) > 0
 	}, func() string { return strings.Join(differences, "\n") + "\n" + server.out.String() })
 	blind, err := derivedtest.Blind(t.Context(), conn, all)
-	// These two have rows of valid runs with a price, and of a saved template, alone; drawn runs have them.
+	// These two have rows of valid runs alone, and a machine that is too busy gives none.
 	blind = slices.DeleteFunc(blind, func(name string) bool {
-		return name == "cost_per_million" || name == "baseline_drift"
+		return name == "cost_per_million" && priced == 0 || name == "baseline_drift" && valid < 2
 	})
+	t.Logf("%d valid runs of a saved template, %d with a price", valid, priced)
 	if err != nil || len(blind) > 0 {
 		t.Errorf("other runs would have these tables, too: %v, %v", blind, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"time"
 
 	"gopkg.in/yaml.v3"
 
@@ -104,6 +105,9 @@ type Apply struct {
 	File string `short:"f" required:"" placeholder:"FILE" help:"YAML or JSON with one table or several, as loadstone table show prints them; - is standard input."`
 }
 
+// firstRefresh is how long a table is waited for that another one reads.
+const firstRefresh = time.Minute
+
 // Run makes the tables that are not there, and changes those that are other than the file says, in its order.
 func (c Apply) Run(e *command.Env, do sqlshell.Do) error {
 	text, err := readFile("The file", c.File)
@@ -116,6 +120,15 @@ func (c Apply) Run(e *command.Env, do sqlshell.Do) error {
 	}
 	for _, d := range all {
 		done, err := d.apply(e.Ctx, do)
+		// One that reads a table which was just made is made when that one has been refreshed first.
+		for begun := time.Now(); engine.HasCode(err, engine.CodeUnavailable) && time.Since(begun) < firstRefresh; {
+			select {
+			case <-e.Ctx.Done():
+				return e.Ctx.Err()
+			case <-time.After(again):
+			}
+			done, err = d.apply(e.Ctx, do)
+		}
 		if err != nil {
 			return err
 		}

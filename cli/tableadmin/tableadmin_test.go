@@ -27,6 +27,8 @@ type server struct {
 	// fails has refreshes fail, and stands leaves them undone.
 	fails, stands bool
 	nobody        string
+	// unmade is how often a table is refused because one that it reads was not refreshed yet.
+	unmade int
 }
 
 func (s *server) do(_ context.Context, method, path string, in, out any) error {
@@ -43,6 +45,9 @@ func (s *server) do(_ context.Context, method, path string, in, out any) error {
 			list = append(list, t)
 		}
 		return answer(out, map[string]any{"tables": list, "nobody": s.nobody, "claims": []refresh.Claim{}})
+	case method == "POST" && rest == "" && s.unmade > 0:
+		s.unmade--
+		return &engine.Error{Code: engine.CodeUnavailable, Message: "The table has not been refreshed yet."}
 	case method == "POST" && rest == "":
 		var t refresh.Table
 		if err := json.Unmarshal(body, &t); err != nil {
@@ -195,6 +200,11 @@ func TestTablesAreAsAFileSays(t *testing.T) {
 	if said, code := apply(strings.Replace(shown, "2 AS two", "3 AS two", 1)); code != 0 || said != "a b was changed.\n" ||
 		s.tables["a b"].Version != 2 || !strings.Contains(s.tables["a b"].Definition, "3 AS two") {
 		t.Errorf("exit %d, %q, %+v", code, said, s.tables["a b"])
+	}
+	s.unmade = 2
+	if said, code := apply("name: above\ndefinition: SELECT 5\n"); code != 0 || said != "above was made.\n" ||
+		s.unmade != 0 {
+		t.Errorf("over a table that is not refreshed yet: exit %d, %q", code, said)
 	}
 	if said, code := apply(`{"name": "j", "definition": "SELECT 4", "priority": 3}`); code != 0 ||
 		s.tables["j"].Priority != 3 {

@@ -187,9 +187,18 @@ func (t *Tables) inspect(ctx context.Context, table *refresh.Table) (err error) 
 		return err
 	}
 	if table.Sources, err = db.Inspect(ctx, table.Definition, ingest.Table); err != nil {
-		return err
+		return t.unmade(ctx, err)
 	}
 	return db.CheckMode(ctx, *table)
+}
+
+// unmade words a refusal that is about a table which has not been refreshed yet.
+func (t *Tables) unmade(ctx context.Context, err error) error {
+	state, failed := t.State(ctx)
+	if failed != nil {
+		return err
+	}
+	return refresh.Unmade(err, state.Tables)
 }
 
 // Update changes a table of a user's.
@@ -220,6 +229,9 @@ func (t *Tables) Preview(ctx context.Context, table refresh.Table) (p query.Prev
 	p, err = db.Preview(ctx, table.Definition, ingest.Table)
 	if err == nil && slices.Contains(p.Sources, table.Name) {
 		err = store.ReadsItself(table.Name)
+	}
+	if err != nil {
+		err = t.unmade(ctx, err)
 	}
 	return p, err
 }

@@ -41,6 +41,7 @@ func TestWhatCannotBeRefreshedIsNotSaved(t *testing.T) {
 		"SELECT count(*) FILTER (WHERE pg_try_advisory_lock(1)) AS n FROM rollup.runs": "pg_try_advisory_lock",
 		"SELECT dblink('dbname=x', 'SELECT 1')":                                        "dblink",
 		"SELECT 1 AS a, 2 AS a":                                                        `two columns named "a"`,
+		"SELECT run_id, ctid FROM rollup.runs":                                         `"ctid"`,
 		"SELECT * FROM staging.fences":                                                 "permission denied",
 		"SELECT $1::int":                                                               "has parameters",
 	} {

@@ -1,6 +1,7 @@
 package derived_test
 
 import (
+	"encoding/json"
 	"errors"
 	"testing"
 
@@ -11,7 +12,6 @@ import (
 // TestReadersSeeWhatIsInAnAccount: the last attempt counts, one that fails keeps what is known, one of an older claim
 // writes nothing, and a run that is gone is forgotten.
 func TestReadersSeeWhatIsInAnAccount(t *testing.T) {
-	t.Parallel()
 	d, _, reader := open(t)
 	shown := func() (text string) {
 		t.Helper()
@@ -40,6 +40,40 @@ func TestReadersSeeWhatIsInAnAccount(t *testing.T) {
 		}
 		if got := shown(); got != step.want {
 			t.Errorf("after epoch %d a reader sees %q, not %q", step.epoch, got, step.want)
+		}
+	}
+}
+
+// TestThePageOfARunIsAnswered: what the page of a run asks (ui/src/runs/taken.ts) is answered as it reads it.
+func TestThePageOfARunIsAnswered(t *testing.T) {
+	d, _, _ := open(t)
+	run, _ := oneRun("r", 10)
+	run.Parts, run.Problems = 3, []string{"a.parquet is damaged.", "b.parquet is not there."}
+	c := claim("runs", "r", 1)
+	if err := d.Begin(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := d.PutRun(t.Context(), c, run, held); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.NoteExport(t.Context(), claim(export.Table, "r", 2), "sf", export.Standing{Place: "D.S", Executions: 7,
+		Views: []string{"V"}, Problem: "no right"}); err != nil {
+		t.Fatal(err)
+	}
+	for sql, want := range map[string]string{
+		`SELECT to_json(x) AS record_problems FROM (SELECT part_problems AS problems, parts FROM rollup.runs
+			WHERE run_id = 'r' AND NOT provisional) x`: `{"problems":["a.parquet is damaged.","b.parquet is not there."],"parts":3}`,
+		`SELECT to_json(x) AS in_account FROM (SELECT connection, place, status, executions, views, problem
+			FROM rollup.exports WHERE run_id = 'r') x`: `{"connection":"sf","place":"D.S","status":"DONE",` +
+			`"executions":7,"views":["V"],"problem":"no right"}`,
+	} {
+		a, err := d.Query(t.Context(), sql, 1)
+		if err != nil || len(a.Rows) != 1 {
+			t.Fatalf("%s: %+v, %v", sql, a, err)
+		}
+		text, err := json.Marshal(a.Rows[0][0])
+		if err != nil || string(text) != want {
+			t.Errorf("%s\ngives %s, not %s (%v)", sql, text, want, err)
 		}
 	}
 }

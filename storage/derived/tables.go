@@ -81,6 +81,9 @@ func listed(columns []column) string {
 	return b.String()
 }
 
+// systemColumns are those of every table of Postgres, whose names no other column has.
+var systemColumns = []string{"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"}
+
 // describe says which columns a definition has, as the reader sees it. Nothing of it is executed.
 func (d *Database) describe(ctx context.Context, definition string) ([]column, error) {
 	conn, err := d.reader.Acquire(ctx)
@@ -120,6 +123,10 @@ func (d *Database) describe(ctx context.Context, definition string) ([]column, e
 		if slices.ContainsFunc(columns, func(c column) bool { return c.name == f.Name }) {
 			return nil, engine.InvalidField("definition", fmt.Sprintf("has two columns named %q", f.Name),
 				"give one of them another name: … AS name")
+		}
+		if slices.Contains(systemColumns, f.Name) {
+			return nil, engine.InvalidField("definition", fmt.Sprintf("has a column named %q, as each table has one of its own",
+				f.Name), "give it another name: … AS name")
 		}
 		if pseudo[i] {
 			return nil, engine.InvalidField("definition", fmt.Sprintf("has a column %q of the type %s, which no table can hold",
