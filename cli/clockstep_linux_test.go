@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -37,19 +36,10 @@ func settable(t *testing.T) string {
 	}
 	changed := strings.Replace(string(text), read, read+"\tsec += wallStep\n", 1) +
 		"\n// wallStep is the test's.\n//\n//go:linkname wallStep\nvar wallStep int64\n"
-	source, overlay := filepath.Join(dir, "time.go"), filepath.Join(dir, "overlay.json")
-	replaced, err := json.Marshal(map[string]map[string]string{"Replace": {path: source}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, content := range map[string][]byte{source: []byte(changed), overlay: replaced} {
-		if err := os.WriteFile(name, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 	file := filepath.Join(dir, "program")
 	//nolint:gosec // the test's own words
-	cmd := exec.Command("go", "test", "-c", "-buildvcs=false", "-trimpath", "-tags", "settableclock", "-overlay", overlay,
+	cmd := exec.Command("go", "test", "-c", "-buildvcs=false", "-trimpath", "-tags", "settableclock",
+		overlay(t, dir, map[string]string{path: changed}),
 		"-ldflags=-s -w", "-o", file, ".")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -24,11 +24,17 @@ type remoteNode struct {
 // node starts a node; address is "" for any.
 func node(t *testing.T, dir, address string, args ...string) *remoteNode {
 	t.Helper()
+	return nodeOf(t, programFile(t), dir, address, args...)
+}
+
+// nodeOf is a node of another program.
+func nodeOf(t *testing.T, program, dir, address string, args ...string) *remoteNode {
+	t.Helper()
 	if address == "" {
 		address = "127.0.0.1:0"
 	}
-	n := &remoteNode{process: launch(t, append([]string{"worker", "--listen", address, "--data-dir", dir}, args...)...),
-		dir: dir}
+	args = append([]string{"worker", "--listen", address, "--data-dir", dir}, args...)
+	n := &remoteNode{process: launchProgram(t, program, args...), dir: dir}
 	waitFor(t, startLimit, "the node's address", func() bool {
 		for line := range strings.Lines(n.out.String()) {
 			if _, after, ok := strings.Cut(line, " listens on "); ok && strings.HasSuffix(line, "\n") {

@@ -14,18 +14,39 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
-// versioned builds the program as another version.
-func versioned(t *testing.T, dir, version string) string {
+// versioned builds the program as another version, with flags of the compiler's.
+func versioned(t *testing.T, dir, version string, with ...string) string {
 	t.Helper()
 	file := filepath.Join(dir, "loadstone-"+version)
-	flags := "-ldflags=-s -w -X github.com/loadstone-db/loadstone/cli.version=" + version
-	//nolint:gosec // the test's own words
-	cmd := exec.Command("go", "test", "-c", "-buildvcs=false", "-trimpath", flags, "-o", file, ".")
+	args := append([]string{"test", "-c", "-buildvcs=false", "-trimpath", "-ldflags=-s -w -X " +
+		"github.com/loadstone-db/loadstone/cli.version=" + version}, with...)
+	cmd := exec.Command("go", append(args, "-o", file, ".")...) //nolint:gosec // the test's own words
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return file
+}
+
+// overlay writes what the compiler reads in place of files, by their names, and returns the flag that says so.
+func overlay(t *testing.T, dir string, changed map[string]string) string {
+	t.Helper()
+	replaced := map[string]string{}
+	for path, text := range changed {
+		replaced[path] = filepath.Join(dir, "changed-"+filepath.Base(path))
+		if err := os.WriteFile(replaced[path], []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := json.Marshal(map[string]any{"Replace": replaced})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(file, list, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "-overlay=" + file
 }
 
 // TestVersionsApart: of two nodes of other versions than the server's, the one a minor version apart

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -31,11 +32,13 @@ type cluster struct {
 	load    string
 	dirs    [2]string
 	servers [2]*process
-	ways    [2]caller
-	args    [2][]string
-	results string
-	nodeDir string
-	node    *remoteNode
+	// programs are theirs, where that is another one.
+	programs [2]string
+	ways     [2]caller
+	args     [2][]string
+	results  string
+	nodeDir  string
+	node     *remoteNode
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -48,16 +51,19 @@ func newCluster(t *testing.T) *cluster {
 }
 
 // newClusterOf is two servers, each with flags of its own, which say where nodes are.
-func newClusterOf(t *testing.T, flags func(server int) []string) *cluster {
+func newClusterOf(t *testing.T, flags func(server int) []string, programs ...string) *cluster {
 	t.Helper()
 	control := pgtest.Start(t).NewDatabase(t)
-	return newClusterOn(t, control, [2]string{control, control}, flags)
+	return newClusterOn(t, control, [2]string{control, control}, flags, programs...)
 }
 
 // newClusterOn is two servers on a control store, each of which reaches it by an address of its own.
-func newClusterOn(t *testing.T, control string, ways [2]string, flags func(server int) []string) *cluster {
+func newClusterOn(t *testing.T, control string, ways [2]string, flags func(server int) []string,
+	programs ...string,
+) *cluster {
 	t.Helper()
 	c := &cluster{t: t, load: pgtest.Start(t).NewDatabase(t), results: t.TempDir()}
+	copy(c.programs[:], programs)
 	if err := schema.Apply(t.Context(), control); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +108,8 @@ func newClusterOn(t *testing.T, control string, ways [2]string, flags func(serve
 // serve starts a server on its data directory, and reach waits for it.
 func (c *cluster) serve(i int) {
 	_ = os.Remove(filepath.Join(c.dirs[i], operatorFile))
-	c.servers[i] = launch(c.t, append([]string{"serve", "--data-dir", c.dirs[i]}, c.args[i]...)...)
+	c.servers[i] = launchProgram(c.t, cmp.Or(c.programs[i], programFile(c.t)),
+		append([]string{"serve", "--data-dir", c.dirs[i]}, c.args[i]...)...)
 }
 
 func (c *cluster) reach(i int) { c.ways[i], _, _ = operatorOf(c.t, c.dirs[i], c.servers[i]).signedIn() }
