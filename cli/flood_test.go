@@ -156,9 +156,10 @@ func TestClientsThatStopReading(t *testing.T) {
 		answered[who+strings.TrimPrefix(string(status), "HTTP/1.1")]++
 	}
 	run := p.begin(target, 75)
-	// A server has few downloads at a time, and says so to others.
+	// A server has few downloads at a time (api.New says how many), and says so to others.
 	t.Logf("answers: %v", answered)
-	if answered["server 200"] == 0 || answered["server 200"]+answered["server 429"] != 64 || answered["node 200"] < 32 {
+	if answered["server 200"] == 0 || answered["server 200"] > 4 ||
+		answered["server 200"]+answered["server 429"] != 64 || answered["node 200"] < 32 {
 		t.Errorf("answers: %v", answered)
 	}
 	for range 32 {
