@@ -16,7 +16,7 @@ LOADSTONE_SOAK=1 go test ./cli -run '^TestHostileFilesOnALiveServer$' -v -count 
 LOADSTONE_SOAK=1 go test ./cli -run '^(TestAFullDisk|TestAStopIsHeardWhileTheStoreIsAway)$' -v -count 1 -timeout 30m
 LOADSTONE_SOAK=1 go test ./cli -run '^TestNodesThatAreFrozenForReal$' -v -count 1 -timeout 30m
 # Ways between servers and nodes are cut in network namespaces (root, iproute2, nftables), nodes go wrong, versions differ.
-LOADSTONE_SOAK=1 go test ./cli -run '^(TestPartitions|TestAKilledNodeIsNoticedAtOnce|TestNodesThatGoWrong|TestVersionsApart|TestRunsWaitForRoomOnNodesOfTwoServers)$' -parallel 6 -v -count 1 -timeout 30m
+LOADSTONE_SOAK=1 go test ./cli -run '^(TestPartitions|TestAKilledNodeIsNoticedAtOnce|TestNodesThatGoWrong|TestVersionsApart|TestATakeoverBetweenVersions|TestRunsWaitForRoomOnNodesOfTwoServers)$' -parallel 6 -v -count 1 -timeout 30m
 # A node behind a long way: 200 ms, 2 s, jitter, both directions and one.
 LOADSTONE_SOAK=1 go test ./cli -run '^TestNodesBehindALongWay$' -parallel 4 -v -count 1 -timeout 30m
 # A server that stands still for a minute, and two installations that know the same node.
