@@ -5,6 +5,8 @@ import type { Zoom } from '../charts/group';
 import { Segments } from '../design/Controls';
 import { dateTime, duration } from '../design/format';
 import { Icon } from '../design/icons';
+import { isLive } from '../api/types';
+import { phases } from '../runs/series';
 import { Empty, Notice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import { Editor, type Language } from '../editor/Editor';
@@ -29,6 +31,10 @@ const overs: { value: Over; label: string }[] = [
 
 const steps = [0, 1, 2, 5, 10, 30, 60, 300, 3600];
 const pauses = [0, 2, 5, 10, 60];
+/** How often runs that go on are asked for, in seconds. */
+const followed = 2;
+
+const normal = (search: string) => new URLSearchParams(search).toString();
 
 /** /explore: PromQL over the telemetry of runs. */
 export function ExplorePage() {
@@ -46,6 +52,8 @@ export function ExplorePage() {
   const now = useRef(a);
   now.current = a;
   const lastAsked = useRef<Asking | null>(null);
+  /** The address as this page has written it; another one is a link. */
+  const shownAt = useRef(normal(search));
 
   const change = (more: Partial<Asking>) => {
     const next = { ...now.current, ...more };
@@ -56,6 +64,12 @@ export function ExplorePage() {
 
   /** The name of the saved query that is shown, as long as it is that. */
   const keptAs = (q: string) => (saved.data?.find((s) => s.name === name)?.sql === q ? name : '');
+
+  const show = (what: Asking, kept: string) => {
+    const to = toAddress(what, kept);
+    shownAt.current = normal(to.includes('?') ? to.slice(to.indexOf('?')) : '');
+    navigate(to, { replace: true });
+  };
 
   const send = (what: Asking) => {
     if (!what.q.trim()) return;
@@ -68,7 +82,7 @@ export function ExplorePage() {
   const ask = (more: Partial<Asking> = {}) => {
     const next = change(more);
     lastAsked.current = next;
-    navigate(toAddress(next, keptAs(next.q)), { replace: true });
+    show(next, keptAs(next.q));
     send(next);
   };
   const again = useRef(ask);
@@ -76,14 +90,19 @@ export function ExplorePage() {
 
   // A link is answered once its runs are known; another link while the page is open, too.
   const answered = useRef('');
-  const wanted = search;
+  const opened = useRef(name);
+  const [links, setLinks] = useState(0);
   useEffect(() => {
-    const read = fromAddress(wanted);
+    if (normal(search) === shownAt.current) return;
+    shownAt.current = normal(search);
+    const kept = new URLSearchParams(search).get('saved') ?? '';
+    opened.current = kept;
+    setName(kept);
     // The text of a saved query is not in the address.
-    if (new URLSearchParams(wanted).has('saved')) read.q = now.current.q;
-    if (toAddress(read) !== toAddress(now.current)) setA((now.current = read));
-  }, [wanted]);
-  const key = `${a.over} ${ids.join()}`;
+    if (!kept) setA((now.current = fromAddress(search)));
+    setLinks((n) => n + 1);
+  }, [search]);
+  const key = `${a.over} ${ids.join()} ${links}`;
   useEffect(() => {
     if (picked.pending || answered.current === key) return;
     answered.current = key;
@@ -91,7 +110,6 @@ export function ExplorePage() {
   }, [key, picked.pending]);
 
   // A link that names a saved query shows that one; what else the link says goes before what is kept.
-  const opened = useRef(name);
   const wish = opened.current ? saved.data?.find((s) => s.name === opened.current) : undefined;
   useEffect(() => {
     if (!wish) return;
@@ -106,11 +124,19 @@ export function ExplorePage() {
   repeat.current = () => {
     if (!progress && lastAsked.current) send(lastAsked.current);
   };
+  // A run that goes on is followed, and asked for once more when it has ended.
+  const follows = a.over === 'runs' && picked.runs.some(isLive);
+  const pause = follows ? followed : a.over === 'time' && a.last ? a.every : 0;
   useEffect(() => {
-    if (!a.every || a.over !== 'time' || !a.last) return;
-    const t = setInterval(() => repeat.current(), a.every * 1000);
+    if (!pause) return;
+    const t = setInterval(() => repeat.current(), pause * 1000);
     return () => clearInterval(t);
-  }, [a.every, a.over, a.last]);
+  }, [pause]);
+  const followedSo = useRef(false);
+  useEffect(() => {
+    if (followedSo.current && !follows) repeat.current();
+    followedSo.current = follows;
+  }, [follows]);
 
   const names = useMemo(
     () =>
@@ -136,7 +162,7 @@ export function ExplorePage() {
   );
 
   const link = async () => {
-    navigate(toAddress(a, keptAs(a.q)), { replace: true });
+    show(a, keptAs(a.q));
     if (!keptAs(a.q) && !fitsLink(a.q)) {
       toast('The query is too long for a link. Save it: a saved query has a link of its own.', 'warn');
       return;
@@ -152,7 +178,7 @@ export function ExplorePage() {
   // A part of clock time that is chosen is asked for anew, finer; a part of runs is only shown larger.
   const [wider, setWider] = useState<Partial<Asking> | null>(null);
   const zoomTo = (z: Zoom | null) => {
-    if (a.over === 'runs') return navigate(toAddress(change({ range: rangeOf(z) }), keptAs(a.q)), { replace: true });
+    if (a.over === 'runs') return show(change({ range: rangeOf(z) }), keptAs(a.q));
     if (!z) {
       if (wider) ask(wider);
       setWider(null);
@@ -163,6 +189,10 @@ export function ExplorePage() {
     const from = Math.round((outcome.zero + z.from) * 1000);
     ask({ last: '', from, to: Math.max(from + 5_000, Math.round((outcome.zero + z.to) * 1000)), step: 0, every: 0 });
   };
+
+  // Runs that are laid over each other have phases of their own: those of the first are marked.
+  const first = a.over === 'runs' ? picked.runs.find((r) => r.run_id === a.runs[0]) : undefined;
+  const decor = useMemo(() => (first ? phases(first) : { bands: [], markers: [] }), [first]);
 
   const errors = outcome?.q === a.q ? (outcome?.errors ?? []) : [];
   const problem = outcome?.problem && outcome.errors.length === 0 ? outcome.problem : undefined;
@@ -213,7 +243,7 @@ export function ExplorePage() {
             }}
             onSaved={(n) => {
               setName(n);
-              navigate(toAddress(a, n), { replace: true });
+              show(a, n);
             }}
             onGone={() => setName('')}
           />
@@ -237,6 +267,14 @@ export function ExplorePage() {
               coloured={!drawn || byRun(drawn)}
               onChange={(runs, base) => change({ runs, base, over: 'runs' })}
             />
+          )}
+          {follows && (
+            <span className="note" role="status">
+              A run goes on: asked again every {duration(followed)}.
+            </span>
+          )}
+          {a.runs.length > 1 && a.over === 'runs' && decor.markers.length > 0 && (
+            <span className="note muted hide-phone">Phases are those of {namesOf(picked.runs)(a.runs[0]!)}.</span>
           )}
           <label className="row note">
             a point each
@@ -269,11 +307,12 @@ export function ExplorePage() {
             progress={progress}
             runs={a.runs}
             relative={outcome.answers.some((x) => x.run !== '')}
+            decor={decor}
             stale={outcome.q !== a.q}
             view={a.view}
             unit={a.unit}
-            onView={(view) => navigate(toAddress(change({ view }), keptAs(a.q)), { replace: true })}
-            onUnit={(unit) => navigate(toAddress(change({ unit }), keptAs(a.q)), { replace: true })}
+            onView={(view) => show(change({ view }), keptAs(a.q))}
+            onUnit={(unit) => show(change({ unit }), keptAs(a.q))}
             zoom={a.over === 'runs' ? zoomOf(a.range) : null}
             onZoom={zoomTo}
           />

@@ -2,7 +2,7 @@ import { useQueries } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { api, asProblem } from '../api/client';
 import { useRuns } from '../api/queries';
-import type { Run } from '../api/types';
+import { isLive, type Run } from '../api/types';
 import { SearchBox } from '../design/Controls';
 import { Dialog } from '../design/Dialog';
 import { ago, dateTime } from '../design/format';
@@ -31,10 +31,16 @@ export function usePicked(ids: string[]): { runs: Run[]; pending: boolean; gone:
         return run;
       },
       staleTime: 10_000,
+      // A run that goes on is seen to end.
+      refetchInterval: (q: { state: { data?: Run } }) => (q.state.data && isLive(q.state.data) ? 3_000 : false),
     })),
   });
   const known = all.map((q) => q.data);
-  const key = known.map((r) => (r ? r.run_id + (r.end_time ?? '') : '')).join();
+  const key = known
+    .map((r) =>
+      r ? [r.run_id, r.status, r.phase, r.warmup_end_time, r.measurement_end_time, r.end_time].join('/') : '',
+    )
+    .join();
   return {
     // eslint-disable-next-line react-hooks/exhaustive-deps -- the key stands for the runs
     runs: useMemo(() => known.filter((r) => r !== undefined), [key]),

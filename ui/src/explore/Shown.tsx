@@ -1,5 +1,6 @@
 import { useMemo, useState } from 'react';
 import { Chart } from '../charts/Chart';
+import type { Decor } from '../charts/plot';
 import { ChartGroup, type Zoom } from '../charts/group';
 import { Heat } from '../charts/Heat';
 import { type Action, ActionsMenu, Segments } from '../design/Controls';
@@ -21,14 +22,14 @@ const views: { value: View; label: string }[] = [
   { value: 'table', label: 'Table' },
 ];
 
-const noDecor = { bands: [], markers: [] };
-
 interface Props {
   outcome: Outcome;
   /** What its answers come to. */
   d: Drawn;
   progress: Progress | null;
   relative: boolean;
+  /** The phases that are marked. */
+  decor: Decor;
   /** The runs that were chosen, in the order of their colours. */
   runs: string[];
   stale: boolean;
@@ -141,12 +142,13 @@ export function Shown(props: Props) {
           onZoom={props.onZoom}
         >
           {view === 'heat' ? (
-            <HeatOf d={d} outcome={outcome} unit={unit} />
+            <HeatOf d={d} outcome={outcome} unit={unit} decor={props.decor} />
           ) : (
             <LinesOf
               d={d}
               outcome={outcome}
               unit={unit}
+              decor={props.decor}
               stacked={view === 'stacked'}
               runs={relative ? props.runs : null}
             />
@@ -177,9 +179,10 @@ interface ViewProps {
   d: Drawn;
   outcome: Outcome;
   unit: string;
+  decor: Decor;
 }
 
-function LinesOf({ d, outcome, unit, stacked, runs }: ViewProps & { stacked: boolean; runs: string[] | null }) {
+function LinesOf({ d, outcome, unit, decor, stacked, runs }: ViewProps & { stacked: boolean; runs: string[] | null }) {
   const { lines, left } = useMemo(() => {
     // A run that has just been left out is drawn until the others are there.
     const place = (run: string) => (runs!.includes(run) ? runs!.indexOf(run) : runs!.length);
@@ -199,7 +202,7 @@ function LinesOf({ d, outcome, unit, stacked, runs }: ViewProps & { stacked: boo
       x={d.x}
       lines={lines}
       format={units[unit]!.format}
-      decor={noDecor}
+      decor={decor}
       until={outcome.seconds}
       stacked={stacked}
       canLog={!stacked}
@@ -215,7 +218,7 @@ function LinesOf({ d, outcome, unit, stacked, runs }: ViewProps & { stacked: boo
   );
 }
 
-function HeatOf({ d, outcome, unit }: ViewProps) {
+function HeatOf({ d, outcome, unit, decor }: ViewProps) {
   const all = d.curves.filter((c) => c.histograms.length > 0);
   const [key, setKey] = useState('');
   const chosen = all.find((c) => c.key === key) ?? all[0];
@@ -236,7 +239,7 @@ function HeatOf({ d, outcome, unit }: ViewProps) {
       columns={columns}
       edge={(i) => d.x[i]! - outcome.step}
       format={seconds ? latency : units[unit === 'rate' ? 'plain' : unit]!.format}
-      decor={noDecor}
+      decor={decor}
       until={outcome.seconds}
       height={340}
       {...countedOf(outcome.q)}

@@ -295,6 +295,7 @@ export function RunCharts({ run, live, c, state }: Props) {
           <Chart
             {...common}
             title="Operations in flight"
+            explore={inExplore('flight', run.run_id, zoom)}
             tip={terms.inFlight}
             lines={flight}
             format={count}
@@ -302,10 +303,18 @@ export function RunCharts({ run, live, c, state }: Props) {
             empty="Nothing was due for longer than a moment."
           />
         )}
-        <Chart {...common} title="Connections" lines={connections} format={count} height={140} />
+        <Chart
+          {...common}
+          title="Connections"
+          explore={inExplore('connections', run.run_id, zoom)}
+          lines={connections}
+          format={count}
+          height={140}
+        />
         <Chart
           {...common}
           title="Generator CPU"
+          explore={inExplore('cpu', run.run_id, zoom)}
           tip={terms.generator}
           lines={cpu}
           format={percent}

@@ -10,7 +10,18 @@ const queries = {
   throughput: [`sum by (kind) (rate(loadstone_operations_total${rate}))`, 'stacked'],
   percentiles: [['0.99', '0.95', '0.5'].map(quantile).join('\n  or '), 'lines'],
   heat: [`sum(rate(loadstone_latency_seconds${rate}))`, 'heat'],
-  errors: [`sum by (error_class) (rate(loadstone_errors_total${rate}))`, 'stacked'],
+  errors: [
+    `sum by (error_class) (rate(loadstone_errors_total${rate}))\n  or label_replace(sum(rate(loadstone_dropped_operations_total${rate})), "error_class", "dropped", "", "") > 0`,
+    'stacked',
+  ],
+  flight: ['sum(loadstone_waiting_operations)', 'lines'],
+  connections: [
+    ['connections', 'target_connections']
+      .map((n) => `label_replace(sum(loadstone_${n}), "of", "${n}", "", "")`)
+      .join('\n  or '),
+    'lines',
+  ],
+  cpu: ['max by (node) (loadstone_node_cpu_ratio)', 'lines'],
   warehouse: ['{__name__=~"loadstone_warehouse_(running|queued)_queries"}', 'lines'],
 } satisfies Record<string, [string, View]>;
 
