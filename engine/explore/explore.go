@@ -1,5 +1,21 @@
 // Package explore answers PromQL over the telemetry of runs. An expression is taken apart (package plan); its leaves
 // are evaluated where the series are, and the rest here, by Prometheus' own engine.
+//
+// # What always holds
+//
+//  1. Every expression is taken apart into leaves, and these are evaluated on nodes: TestNodesAnswerAsOneEngineWould and
+//     TestWindowsAreNeverDivided (package ask), TestLeavesAreSelectorsWithTheirRangeFunctions (package plan).
+//  2. What is above the leaves is evaluated by the server: TestNodesAnswerAsOneEngineWould, whose nodes are handed
+//     leaves alone.
+//  3. A range is not divided into batches of time: TestWindowsAreNeverDivided.
+//  4. Answers of nodes are merged in the order of time: TestAnswersAreMergedInTheOrderOfTime, and an answer that is not
+//     in it is refused: TestAnAnswerOutOfOrderIsRefused (package leaf).
+//  5. Both sides of A / B are evaluated at the same instants: TestGridsAreThoseOfTheEngine (package plan) and
+//     TestAsOneEngineWould.
+//  6. The rest is evaluated by the unchanged engine of Prometheus: TestAsOneEngineWould, and promqltest in
+//     deploy/promsuite.
+//
+// And no query writes to a database: TestQueriesWriteNothing (cli).
 package explore
 
 import (

@@ -2,6 +2,7 @@ package leaf
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"reflect"
 	"testing"
@@ -92,5 +93,26 @@ func TestSeriesOfTwoNodesMustNotBeEqual(t *testing.T) {
 	}
 	if _, err := Merge([]Answer{a, b, b}); err == nil {
 		t.Error("two equal series were put together")
+	}
+}
+
+// TestAnAnswerOutOfOrderIsRefused: what is merged is in the order of labels and time because each part of it is.
+func TestAnAnswerOutOfOrderIsRefused(t *testing.T) {
+	one := func(name string, times ...int64) promql.Series {
+		s := promql.Series{Metric: labels.FromStrings("a", name)}
+		for _, at := range times {
+			s.Floats = append(s.Floats, promql.FPoint{T: at, F: 1})
+		}
+		return s
+	}
+	for name, m := range map[string]promql.Matrix{"times that fall": {one("1", 5, 4)}, "a time twice": {one("1", 5, 5)},
+		"labels that fall": {one("2", 1), one("1", 1)}} {
+		var file bytes.Buffer
+		if err := Write(&file, Answer{Series: m}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(bytes.NewReader(file.Bytes()), int64(file.Len())); !errors.Is(err, errOrder) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

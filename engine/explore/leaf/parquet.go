@@ -150,6 +150,9 @@ func Read(from io.ReaderAt, size int64) (a Answer, err error) {
 			if err != nil {
 				return Answer{}, fmt.Errorf("reading what a leaf came to: %w", err)
 			}
+			if k := len(a.Series); k > 0 && labels.Compare(a.Series[k-1].Metric, s.Metric) > 0 {
+				return Answer{}, fmt.Errorf("reading what a leaf came to: %w", errOrder)
+			}
 			a.Series = append(a.Series, s)
 		}
 		if errors.Is(readErr, io.EOF) {
@@ -161,7 +164,10 @@ func Read(from io.ReaderAt, size int64) (a Answer, err error) {
 	}
 }
 
-var errPoints = errors.New("the points of a series cannot be read")
+var (
+	errPoints = errors.New("the points of a series cannot be read")
+	errOrder  = errors.New("what a leaf came to is not in the order of labels and time")
+)
 
 func (r *row) series() (s promql.Series, err error) {
 	if s.Metric, err = parseLabels(r.Labels); err != nil {
@@ -198,6 +204,9 @@ func times(b []byte, n int, fn func(i int, t int64)) error {
 		d, k := binary.Varint(b)
 		if k <= 0 {
 			return errPoints
+		}
+		if i > 0 && d <= 0 {
+			return errOrder
 		}
 		b, t = b[k:], t+d
 		fn(i, t)
