@@ -8,7 +8,8 @@
 //  2. What is above the leaves is evaluated by the server: TestNodesAnswerAsOneEngineWould, whose nodes are handed
 //     leaves alone.
 //  3. A range is not divided into batches of time: TestWindowsAreNeverDivided.
-//  4. Answers of nodes are merged in the order of time: TestAnswersAreMergedInTheOrderOfTime, and an answer that is not
+//  4. Answers of nodes are merged in the order of time: TestAnswersAreMergedInTheOrderOfTime and
+//     TestGridsAreMergedInTheOrderOfTime; an answer that is not
 //     in it is refused: TestAnAnswerOutOfOrderIsRefused (package leaf).
 //  5. Both sides of A / B are evaluated at the same instants: TestGridsAreThoseOfTheEngine (package plan) and
 //     TestAsOneEngineWould.

@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
+	"pgregory.net/rapid"
 
 	"github.com/loadstone-db/loadstone/engine/explore"
 	"github.com/loadstone-db/loadstone/engine/explore/exploretest"
@@ -117,4 +119,40 @@ func falls(m promql.Matrix) string {
 		}
 	}
 	return ""
+}
+
+// TestGridsAreMergedInTheOrderOfTime: a selector that is wanted on several grids reads each instant once, in order.
+func TestGridsAreMergedInTheOrderOfTime(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := map[string]map[int64]float64{}
+		var grids []promql.Matrix
+		for range rapid.IntRange(1, 4).Draw(t, "grids") {
+			var m promql.Matrix
+			for _, name := range []string{"a", "b"} {
+				s := promql.Series{Metric: labels.FromStrings("x", name)}
+				at, step := rapid.Int64Range(0, 9).Draw(t, "start"), rapid.Int64Range(1, 5).Draw(t, "step")
+				for range rapid.IntRange(0, 9).Draw(t, "points") {
+					s.Floats = append(s.Floats, promql.FPoint{T: at, F: float64(at)})
+					if want[name] == nil {
+						want[name] = map[int64]float64{}
+					}
+					want[name][at] = float64(at)
+					at += step
+				}
+				if len(s.Floats) > 0 {
+					m = append(m, s)
+				}
+			}
+			grids = append(grids, m)
+		}
+		got := explore.Together(grids)
+		if what := falls(got); what != "" || len(got) != len(want) {
+			t.Fatalf("%d series of %d: %s", len(got), len(want), what)
+		}
+		for _, s := range got {
+			if len(s.Floats) != len(want[s.Metric.Get("x")]) {
+				t.Fatalf("%d points of %d", len(s.Floats), len(want[s.Metric.Get("x")]))
+			}
+		}
+	})
 }
