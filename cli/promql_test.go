@@ -120,9 +120,16 @@ func TestQueriesWriteNothing(t *testing.T) {
 		t.Skip("two processes, two runs and a minute; make soak sets " + soak)
 	}
 	n := node(t, t.TempDir(), "")
-	in := startTakingIn(t, s3test.Server{}, "--nodes", n.address, "--refresh-workers", "1")
+	in := startTakingIn(t, s3test.Server{}, "--nodes", n.address, "--local-capacity", "0", "--refresh-workers", "1")
 	d, _ := in.run()
-	until(t, time.Minute, func() bool { return in.taken(d.RunID) }, in.served.out.String)
+	// What is made of the run is made before.
+	until(t, 2*time.Minute, func() bool {
+		if !in.taken(d.RunID) || !in.settledQueue() {
+			return false
+		}
+		time.Sleep(5 * time.Second)
+		return in.settledQueue()
+	}, in.served.out.String)
 	ask := func(path string, q url.Values) string {
 		t.Helper()
 		var p promAnswer

@@ -9,8 +9,7 @@
 //     leaves alone.
 //  3. A range is not divided into batches of time: TestWindowsAreNeverDivided.
 //  4. Answers of nodes are merged in the order of time: TestAnswersAreMergedInTheOrderOfTime and
-//     TestGridsAreMergedInTheOrderOfTime; an answer that is not
-//     in it is refused: TestAnAnswerOutOfOrderIsRefused (package leaf).
+//     TestGridsAreMergedInTheOrderOfTime; one that is not in it is refused: TestAnAnswerOutOfOrderIsRefused (leaf).
 //  5. Both sides of A / B are evaluated at the same instants: TestGridsAreThoseOfTheEngine (package plan) and
 //     TestAsOneEngineWould.
 //  6. The rest is evaluated by the unchanged engine of Prometheus: TestAsOneEngineWould, and promqltest in

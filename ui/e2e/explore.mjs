@@ -50,4 +50,27 @@ export async function exploresTheRun(page, base, run) {
   assert.equal(await page.getByText('Inserts of the journey').count(), 0);
   await page.goto(`${base}/explore?saved=Inserts+of+the+journey`);
   await result.getByRole('cell', { name: 'INSERT' }).waitFor();
+
+  // A link to another query while this one is shown; what is asked can be cancelled.
+  await page.evaluate(() => history.pushState(null, '', '/explore?q=count%28loadstone_connections%29'));
+  await page.waitForFunction(() => document.querySelector('textarea')?.value === 'count(loadstone_connections)');
+  await page.getByRole('status').getByText('1 series').waitFor();
+  const held = Promise.withResolvers();
+  await page.route('**/query_events', async (route) => {
+    await held.promise;
+    await route.continue().catch(() => {});
+  });
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByText('The query was cancelled.').waitFor();
+  held.resolve();
+  await page.unroute('**/query_events');
+
+  // On a phone the answer comes before what is saved.
+  const size = page.viewportSize();
+  await page.setViewportSize({ width: 390, height: 844 });
+  const top = async (of) => (await of.boundingBox()).y;
+  const saved = page.getByRole('region', { name: 'Saved queries' });
+  assert.ok((await top(result)) < (await top(saved)), 'saved queries stand above the answer on a phone');
+  await page.setViewportSize(size);
 }
