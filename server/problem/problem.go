@@ -283,7 +283,12 @@ func (p *Problem) Stamp(r *Request) *Problem {
 // Write answers a Fiber request with the problem behind err.
 func Write(c *fiber.Ctx, err error) error {
 	p := From(err).Stamp(RequestOf(c.UserContext()))
-	body, merr := json.Marshal(p)
+	var answer any = p
+	media := ContentType
+	if strings.HasPrefix(c.Path(), Prometheus+"/api/") {
+		answer, media = p.prometheus(), fiber.MIMEApplicationJSON
+	}
+	body, merr := json.Marshal(answer)
 	if merr != nil {
 		return merr
 	}
@@ -293,7 +298,30 @@ func Write(c *fiber.Ctx, err error) error {
 			c.Set(name, strings.Join(values, ", "))
 		}
 	}
-	c.Set(fiber.HeaderContentType, ContentType)
+	c.Set(fiber.HeaderContentType, media)
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	return c.Status(p.Status).Send(body)
+}
+
+// Prometheus is under which the API of Prometheus is found, whose clients read errors in its form alone.
+const Prometheus = "/prometheus"
+
+type prometheusError struct {
+	Status    string `json:"status"`
+	ErrorType string `json:"errorType"`
+	Error     string `json:"error"`
+}
+
+// prometheus is the problem as Prometheus would say it.
+func (p *Problem) prometheus() prometheusError {
+	kind := "internal"
+	switch {
+	case p.Status == http.StatusNotFound:
+		kind = "not_found"
+	case p.Status == http.StatusTooManyRequests, p.Status == http.StatusServiceUnavailable:
+		kind = "unavailable"
+	case p.Status < http.StatusInternalServerError:
+		kind = "bad_data"
+	}
+	return prometheusError{"error", kind, strings.TrimSpace(p.Detail + " " + p.Hint)}
 }

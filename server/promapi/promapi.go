@@ -26,11 +26,12 @@ import (
 	"github.com/loadstone-db/loadstone/engine/explore/metric"
 	"github.com/loadstone-db/loadstone/engine/explore/plan"
 	"github.com/loadstone-db/loadstone/server/gone"
+	"github.com/loadstone-db/loadstone/server/problem"
 	"github.com/loadstone-db/loadstone/server/transfer"
 )
 
 // Prefix is under which the API is found: the address of a data source is the server's with this behind it.
-const Prefix = "/prometheus"
+const Prefix = problem.Prometheus
 
 // Telemetry is what is asked.
 type Telemetry interface {
