@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestRefusalsOfPrometheusAPI: what is refused before its handlers are asked has Prometheus' form too, which is all that
-// Grafana and promtool read, and names the limit.
+// TestRefusalsOfPrometheusAPI: what is refused before its handlers are asked has Prometheus' form too, which is all
+// that Grafana and promtool read, and names the limit.
 func TestRefusalsOfPrometheusAPI(t *testing.T) {
 	b := start(t)
 	const form = "application/x-www-form-urlencoded"

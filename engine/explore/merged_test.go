@@ -59,8 +59,8 @@ func (s shuffled) Evaluate(ctx context.Context, r *explore.Request, take func(ex
 }
 
 // TestAnswersAreMergedInTheOrderOfTime: what several nodes have made of a leaf is one series for each of its labels,
-// whose points rise in time, once each, in whichever order the answers come, also where the leaf is wanted on two grids;
-// and it is what one engine makes of all (the fourth of the seed's invariants).
+// whose points rise in time, once each, in whichever order the answers come, also where the leaf is wanted on two
+// grids; and it is what one engine makes of all (the fourth of the seed's invariants).
 func TestAnswersAreMergedInTheOrderOfTime(t *testing.T) {
 	_, sets := runs(t, 5)
 	theirs := leaf.DefaultOptions().Engine(5 * time.Minute)
