@@ -3,8 +3,8 @@
 //
 // # What always holds
 //
-//  1. Every expression is taken apart into leaves, and these are evaluated on nodes: TestNodesAnswerAsOneEngineWould and
-//     TestWindowsAreNeverDivided (package ask), TestLeavesAreSelectorsWithTheirRangeFunctions (package plan).
+//  1. Every expression is taken apart into leaves, and these are evaluated on nodes: TestNodesAnswerAsOneEngineWould
+//     and TestWindowsAreNeverDivided (package ask), TestLeavesAreSelectorsWithTheirRangeFunctions (package plan).
 //  2. What is above the leaves is evaluated by the server: TestNodesAnswerAsOneEngineWould, whose nodes are handed
 //     leaves alone.
 //  3. A range is not divided into batches of time: TestWindowsAreNeverDivided.
