@@ -230,3 +230,30 @@ func TestAWorkCanBeLateAgain(t *testing.T) {
 		t.Errorf("it is %s, %v", c.works[key].state, c.last)
 	}
 }
+
+// TestWhatANodeHasLostIsDoneByAnother: a node whose disk loses what it makes would lose it again. Where there is no other
+// it tries once more.
+func TestWhatANodeHasLostIsDoneByAnother(t *testing.T) {
+	for _, nodes := range [][]string{{"a", "b"}, {"a"}} {
+		c := newCourse()
+		for _, id := range nodes {
+			c.then(hello(id))
+		}
+		assigned := func() string {
+			t.Helper()
+			for _, a := range c.last {
+				if a, ok := a.(Assign); ok {
+					return a.Node
+				}
+			}
+			t.Fatalf("nobody does it: %+v", c.last)
+			return ""
+		}
+		c.then(Submitted{[]Work{{Key: key, OnLoss: DoAgain}}, false})
+		first := assigned()
+		c.then(Accepted{first, first + "1", key}, Ready{first, first + "1", key, "sum"}, FetchFailed{key, "sum", "404", true})
+		if second := assigned(); (second == first) != (len(nodes) == 1) {
+			t.Errorf("of %v it was done by %s and then by %s", nodes, first, second)
+		}
+	}
+}

@@ -456,6 +456,8 @@ func (c *Coordinator) fetchFailed(h FetchFailed) {
 		return
 	}
 	if h.Gone && w.OnLoss == DoAgain {
+		// What a node loses or damages once it may lose again.
+		w.avoid = append(w.avoid, w.node)
 		c.cancelOn(w.node, w)
 		c.wait(w, time.Time{})
 		return
