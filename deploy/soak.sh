@@ -45,8 +45,9 @@ LOADSTONE_SOAK=1 go test ./storage/postgres -run '^(TestManyClaimers|TestClaimsB
 LOADSTONE_SOAK=1 go test ./storage/derived -run '^(TestWorkersThatStandStillOrDie|TestARestartOfPostgres)$' -v -count 1 -timeout 30m
 # The same with servers, each a process with the real limits.
 LOADSTONE_SOAK=1 go test ./cli -run '^TestServersThatStandStillInARefresh$' -v -count 1 -timeout 30m
-# Queries in PromQL over real nodes, one of which is killed.
-LOADSTONE_SOAK=1 go test ./cli -run '^TestQueriesAreAnsweredByNodesOfOtherProcesses$' -v -count 1 -timeout 10m
+# Queries in PromQL over real nodes, which are killed, cut off, stand still, drain, and lose what they make; and whose
+# server is killed.
+LOADSTONE_SOAK=1 go test ./cli -run '^(TestQueriesAreAnsweredByNodesOfOtherProcesses|TestQueriesWhileNodesAndServersFail)$' -v -count 1 -timeout 20m
 # make test leaves the race detector out of the programs that tests start, and of TPC-C.
 LOADSTONE_SOAK=1 go test -race ./cli -run '^(TestTwoServersShareAControlStore|TestAKilledServersRun.*)$' -v -count 1 -timeout 30m
 LOADSTONE_SOAK=1 go test -race ./plugins/bundled -run '^TestTpcc' -v -count 1 -timeout 30m
