@@ -216,9 +216,9 @@ func (a *answering) during(what string, limit, while time.Duration, wrong func()
 	}
 }
 
-// TestQueriesWhileNodesAndServersFail: a real server asks three real nodes by TLS. One is cut off, stands still, drains,
-// loses or damages what it has made; each answer is the same. When the server is killed in a query, its nodes end what
-// they do for it.
+// TestQueriesWhileNodesAndServersFail: a real server asks three real nodes by TLS. One is cut off, stands still, loses
+// or damages what it has made, drains; each answer is the same. When the server is killed in a query, its nodes end
+// what they do for it.
 func TestQueriesWhileNodesAndServersFail(t *testing.T) {
 	if os.Getenv(soak) == "" {
 		t.Skip("five processes and eight runs; make soak sets " + soak)

@@ -158,6 +158,7 @@ func (c *serveCommand) listen(s *wiring.Services) (*server.Server, string, error
 		Nodes:      func() int { return takingWork(s.Roster.Nodes()) },
 		NodeAccess: s.Members,
 		Scaling:    s.Runs.Doorman(),
+		Out:        s.Out(),
 		Collectors: s.Collectors(),
 		Store:      s.Store,
 		Files:      s.Results,

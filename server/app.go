@@ -27,11 +27,13 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/auth"
 	"github.com/loadstone-db/loadstone/server/demand"
 	"github.com/loadstone-db/loadstone/server/live"
+	"github.com/loadstone-db/loadstone/server/outgoing"
 	"github.com/loadstone-db/loadstone/server/promapi"
 	"github.com/loadstone-db/loadstone/server/tables"
 	"github.com/loadstone-db/loadstone/server/transfer"
@@ -65,6 +67,8 @@ type Options struct {
 	Roster api.Nodes
 	// Scaling says how many nodes the demand wants; nil where nobody asks.
 	Scaling demand.Runs
+	// Out are the systems that what happens to runs is sent to.
+	Out []deliver.Named
 	// NodeAccess decides who is a node; nil where nodes cannot join.
 	NodeAccess api.NodeAccess
 	// Preflight plans a run; PreflightSample is a value of the type it answers, for the API document.
@@ -185,6 +189,7 @@ func New(opts Options) (*Server, error) {
 	if opts.Scaling != nil {
 		more = append(more, func(a *api.API) { demand.Register(a, opts.Scaling, opts.Tables) })
 	}
+	more = append(more, func(a *api.API) { outgoing.Register(a, opts.Out) })
 	s.api = api.Register(s.app, api.Services{
 		Runs: opts.Runs, Store: opts.Store, Files: opts.Files, Plugins: opts.Plugins,
 		Matrices: opts.Matrices, Nodes: opts.Roster, NodeAccess: opts.NodeAccess,

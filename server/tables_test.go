@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
 	"github.com/loadstone-db/loadstone/engine/query"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -92,7 +93,14 @@ func (noTables) RemoveReader(context.Context, string) error { return nil }
 
 // TestWhoMayDoWhatWithTables: a token that only reads may query, and changes nothing; logins are made by admins.
 func TestWhoMayDoWhatWithTables(t *testing.T) {
-	b := start(t, func(o *server.Options) { o.Tables, o.Scaling = noTables{}, demand{} })
+	failing := func() deliver.Counts {
+		return deliver.Counts{Sent: 7, Retries: 1, Lost: map[string]int64{deliver.LostRefused: 3}, Failing: true,
+			LastError: "it says <no>"}
+	}
+	b := start(t, func(o *server.Options) {
+		o.Tables, o.Scaling = noTables{}, demand{}
+		o.Out = []deliver.Named{{Name: "otlp", To: "http://c/v1/metrics", Counts: failing}}
+	})
 	tokens := map[string]string{}
 	for _, scope := range []string{auth.ScopeRead, auth.ScopeWrite, auth.ScopeAdmin} {
 		tokens[scope], _ = b.mint(scope)
@@ -126,6 +134,9 @@ func TestWhoMayDoWhatWithTables(t *testing.T) {
 			`"slots":2,"waits_for":"","seen_at":null}],"nobody":""`},
 		{"GET", "/api/v1/scaling", nil, 200, 200, 200, `"pending_refresh_count":7,"refresh_backlog_seconds":8,` +
 			`"refresh_duration_p95_seconds":9`},
+		{"GET", "/api/v1/out", nil, 200, 200, 200, `{"destinations":[{"name":"otlp","address":"http://c/v1/metrics",` +
+			`"failing":true,"sent_count":7,"waiting_count":0,"waiting_bytes":0,"retry_count":1,"lost_counts":{"refused":3},` +
+			`"last_error":"it says`},
 		{"POST", "/api/query/export", map[string]any{"sql": "SELECT 1", "format": "csv"}, 200, 200, 200,
 			"SELECT 1\n100000\n"},
 		{"POST", "/api/query/export", map[string]any{"sql": "SELECT 1", "format": "xml"}, 422, 422, 422, ""},

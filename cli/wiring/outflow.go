@@ -50,6 +50,8 @@ type out struct {
 	marks  *annotate.Marker   // nil where nothing is marked
 	closes []func(context.Context)
 	counts map[string]func() deliver.Counts
+	// outlets are the same in their order.
+	outlets []deliver.Named
 }
 
 // outlet has an end and a count.
@@ -61,7 +63,16 @@ type outlet interface {
 
 func (o *out) add(name string, l outlet, log zerolog.Logger) {
 	o.closes, o.counts[name] = append(o.closes, l.Close), l.Counts
+	o.outlets = append(o.outlets, deliver.Named{Name: name, To: l.To(), Counts: l.Counts})
 	log.Info().Str("kind", name).Str("destination", l.To()).Msg("what happens to runs is sent to another system too")
+}
+
+// Out are the systems that what happens to runs is sent to.
+func (s *Services) Out() []deliver.Named {
+	if o := s.watched.out.Load(); o != nil {
+		return o.outlets
+	}
+	return nil
 }
 
 // openOut begins to send what happens to runs, where anybody is named to send it to.

@@ -231,8 +231,8 @@ func TestAWorkCanBeLateAgain(t *testing.T) {
 	}
 }
 
-// TestWhatANodeHasLostIsDoneByAnother: a node whose disk loses what it makes would lose it again. Where there is no other
-// it tries once more.
+// TestWhatANodeHasLostIsDoneByAnother: a node whose disk loses what it makes would lose it again. Where there is no
+// other it tries once more.
 func TestWhatANodeHasLostIsDoneByAnother(t *testing.T) {
 	for _, nodes := range [][]string{{"a", "b"}, {"a"}} {
 		c := newCourse()
@@ -251,7 +251,8 @@ func TestWhatANodeHasLostIsDoneByAnother(t *testing.T) {
 		}
 		c.then(Submitted{[]Work{{Key: key, OnLoss: DoAgain}}, false})
 		first := assigned()
-		c.then(Accepted{first, first + "1", key}, Ready{first, first + "1", key, "sum"}, FetchFailed{key, "sum", "404", true})
+		session := first + "1"
+		c.then(Accepted{first, session, key}, Ready{first, session, key, "sum"}, FetchFailed{key, "sum", "404", true})
 		if second := assigned(); (second == first) != (len(nodes) == 1) {
 			t.Errorf("of %v it was done by %s and then by %s", nodes, first, second)
 		}

@@ -78,6 +78,9 @@ type Counts struct {
 	Waiting, Bytes int
 	// Failing: the last attempt did not succeed.
 	Failing bool
+	// LastError is what the last one said that did not, at LastErrorAt; "" where all have succeeded.
+	LastError   string
+	LastErrorAt time.Time
 }
 
 // complainEvery is how often the log says that something is lost.
@@ -130,6 +133,7 @@ func (q *Queue[T]) Lose(why string, n int, err error) {
 // lose needs mu.
 func (q *Queue[T]) lose(why string, n int, err error) {
 	q.counts.Lost[why] += int64(n)
+	q.wrong(err)
 	if time.Since(q.said) < complainEvery {
 		return
 	}
@@ -257,9 +261,17 @@ func (q *Queue[T]) failed(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.counts.Retries++
+	q.wrong(err)
 	if !q.failing {
 		q.log.Warn().Err(err).Str("destination", q.to).
 			Msg("a delivery does not arrive and is tried again; runs are not concerned")
 	}
 	q.failing = true
+}
+
+// wrong keeps what an attempt has said that did not succeed. It needs mu.
+func (q *Queue[T]) wrong(err error) {
+	if err != nil {
+		q.counts.LastError, q.counts.LastErrorAt = err.Error(), time.Now()
+	}
 }

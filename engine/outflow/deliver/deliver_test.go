@@ -139,7 +139,7 @@ func TestWhatIsRefusedFails(t *testing.T) {
 			}, zerolog.Nop())
 			q.Put(1)
 			time.Sleep(2 * time.Minute)
-			if c := q.Counts(); !c.Failing || c.Lost[why] != 1 {
+			if c := q.Counts(); !c.Failing || c.Lost[why] != 1 || c.LastError == "" || c.LastErrorAt.IsZero() {
 				t.Errorf("%s: %+v", why, c)
 			}
 			q.Put(2)

@@ -33,3 +33,10 @@ func (o Outlet[T]) Close(ctx context.Context) {
 
 // To is the address without secrets.
 func (o Outlet[T]) To() string { return o.Client.To() }
+
+// Named is an outlet as it is shown.
+type Named struct {
+	// Name is that of metrics; To is where it is, without secrets.
+	Name, To string
+	Counts   func() Counts
+}

@@ -2847,6 +2847,45 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/out": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read what became of what is sent elsewhere
+         * @description What this server has sent of its own live runs with --remote-write, --otlp-metrics and --grafana-url. Other servers send what is of theirs.
+         */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Destinations"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/queries": {
         parameters: {
             query?: never;
@@ -4022,6 +4061,49 @@ export interface components {
             tables: components["schemas"]["DerivedTable"][];
             /** @description Who refreshes: those that have said so in the last half minute. */
             workers: components["schemas"]["RefreshWorker"][];
+        };
+        Destination: {
+            /** @description Where it is, without secrets. */
+            address: string;
+            /** @description Whether the last delivery did not arrive. */
+            failing: boolean;
+            /** @description What the last delivery came to that did not succeed. */
+            last_error?: string;
+            /**
+             * Format: date-time
+             * @description When that was.
+             */
+            last_error_at?: string;
+            /** @description Those that are lost, by why: queue_full, refused, given_up, shutdown. */
+            lost_counts: {
+                [key: string]: number;
+            } | null;
+            /** @description remote_write (the next receivers have numbers: remote_write_2), otlp or grafana, as in metrics. */
+            name: string;
+            /**
+             * Format: int64
+             * @description Deliveries that did not arrive and were made again.
+             */
+            retry_count: number;
+            /**
+             * Format: int64
+             * @description Samples or annotations that it has taken.
+             */
+            sent_count: number;
+            /**
+             * Format: int64
+             * @description About how much memory they take.
+             */
+            waiting_bytes: number;
+            /**
+             * Format: int64
+             * @description Those that wait, and are on their way.
+             */
+            waiting_count: number;
+        };
+        Destinations: {
+            /** @description In the order of their flags; none where nothing is sent. */
+            destinations: components["schemas"]["Destination"][] | null;
         };
         Dispersion: {
             /** Format: double */
@@ -6657,6 +6739,8 @@ export type DerivedTableChange = components['schemas']['DerivedTableChange'];
 export type DerivedTableDetail = components['schemas']['DerivedTableDetail'];
 export type DerivedTableInput = components['schemas']['DerivedTableInput'];
 export type DerivedTableList = components['schemas']['DerivedTableList'];
+export type Destination = components['schemas']['Destination'];
+export type Destinations = components['schemas']['Destinations'];
 export type Dispersion = components['schemas']['Dispersion'];
 export type Drops = components['schemas']['Drops'];
 export type Enrichment = components['schemas']['Enrichment'];

@@ -11,6 +11,7 @@ import { Join } from './Join';
 import { summary } from './model';
 import { NodeTable } from './NodeTable';
 import './nodes.css';
+import { Outgoing } from './Outgoing';
 import { Timeline } from './Timeline';
 import { Tokens } from './Tokens';
 import { WaitingRuns } from './WaitingRuns';
@@ -88,6 +89,7 @@ export function NodesPage() {
                 </section>
               )}
               <Tokens now={now} ask={ask} />
+              <Outgoing now={now} />
               <Timeline nodes={d.nodes ?? []} events={events.data?.events ?? []} server={d.server} now={now} />
             </>
           )}
