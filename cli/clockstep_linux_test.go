@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/aggregate"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
@@ -109,8 +110,12 @@ func TestClocksThatStepUnderLoad(t *testing.T) {
 		last.After(to.Add(time.Second)) {
 		t.Errorf("measured from %v to %v, and due from %v to %v", from, to, first, last)
 	}
-	if !strings.Contains(strings.Join(said, "\n"), "clock") {
-		t.Error("nothing is said of a clock")
+	// Twice the server's was set, with each way: ahead, and back.
+	for _, way := range []string{"forward by 3600.0 s", "back by 3600.0 s"} {
+		what := aggregate.CauseClockStep + ": the machine's clock was set " + way
+		if n := strings.Count(strings.Join(said, "\n"), what); n != 2 {
+			t.Errorf("%d times it is said that the clock was set %s", n, way)
+		}
 	}
 	// An end of a stream whose clock went back takes what it heard before for what it has heard last (gRPC reckons its
 	// keepalive by the wall clock), and closes the connection within 15 s, once. The stream is back at once.
