@@ -4,21 +4,28 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/explore"
 	"github.com/loadstone-db/loadstone/engine/explore/exploretest"
 	"github.com/loadstone-db/loadstone/engine/explore/leaf"
 	"github.com/loadstone-db/loadstone/engine/explore/node"
+	"github.com/loadstone-db/loadstone/engine/rollup"
+	"github.com/loadstone-db/loadstone/engine/segment"
 	"github.com/loadstone-db/loadstone/server/promapi"
 	"github.com/loadstone-db/loadstone/server/transfer"
 )
@@ -283,5 +290,44 @@ func TestASourceThatFails(t *testing.T) {
 	status, body := ask(t, app(t, nil), "/query", of("query", "sum(loadstone_operations_total)", "timeout", "1e-9"))
 	if status != 503 || !strings.Contains(body, `"timeout"`) {
 		t.Errorf("%d %s", status, body)
+	}
+}
+
+// TestManyStrangeValues: 10 000 values of a label with quotes, line breaks and Unicode are listed, selected one by one
+// and by an expression of 20 KB, and come back as they were.
+func TestManyStrangeValues(t *testing.T) {
+	const n = 10_000
+	value := func(i int) string { return fmt.Sprintf("%d \"ä\n\\ 漢😀\u202e'{}`", i) }
+	noon := exploretest.Noon
+	r := &rollup.Run{Run: engine.Run{RunID: "many", StartTime: engine.At(noon)}, Seconds: rollup.New(noon)}
+	for i := range n {
+		rollup.At(r.Seconds.Workers, rollup.OfWorker{Worker: value(i)}).Operations = int64(i)
+	}
+	content, _, err := segment.Bytes(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := app(t, func(c *catalog, _ *leaf.Options) {
+		c.Catalog = exploretest.Catalog{{Content: content, Segment: node.Segment{RunID: "many", Name: "many",
+			From: noon.UnixMilli(), To: noon.Add(time.Minute).UnixMilli(), Labels: labels.FromStrings("run", "many")}}}
+	})
+	at := fmt.Sprint(noon.Add(time.Second).Unix())
+	var listed struct{ Data []string }
+	_, body := ask(t, app, "/label/worker/values", of("match[]", "loadstone_worker_operations_total", "start", at,
+		"end", at))
+	if err := json.Unmarshal([]byte(body), &listed); err != nil || len(listed.Data) != n ||
+		!slices.Contains(listed.Data, value(7777)) {
+		t.Errorf("%d values, %v: %s", len(listed.Data), err, short(body))
+	}
+	some := regexp.QuoteMeta(value(7777))
+	for i := 0; len(some) < 20<<10; i++ {
+		some += "|" + regexp.QuoteMeta(value(i))
+	}
+	for _, matcher := range []string{fmt.Sprintf("worker=%q", value(7777)),
+		fmt.Sprintf("worker=~%q,worker=%q", some, value(7777))} {
+		status, body := ask(t, app, "/query", of("query", "loadstone_worker_operations_total{"+matcher+"}", "time", at))
+		if status != http.StatusOK || strings.Count(body, `"value":`) != 1 || !strings.Contains(body, `"7777"]`) {
+			t.Errorf("%s: %d %s", short(matcher), status, short(body))
+		}
 	}
 }
