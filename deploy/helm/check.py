@@ -56,6 +56,12 @@ ACCEPTED = {
         "refreshers": {"enabled": True, "autoscaling": {"mode": "keda"}, "nodeSelector": {"disk": "ssd"},
                        "tolerations": [{"key": "bench", "operator": "Exists"}], "podAnnotations": {"a/b": "c"}}},
     "traces of everything": {**TABLES, "refreshers": {"enabled": True}, "otlpEndpoint": "http://collector.traces:4318"},
+    "metrics to two receivers": {"out": {
+        "remoteWrite": {"urls": ["https://mimir.example.com/api/v1/push", "http://prometheus:9090/api/v1/write?a=b,c"], "user": "u",
+                        "existingSecret": "receiver", "passwordKey": "p", "headersKey": "h", "caKey": "c"},
+        "otlpMetrics": "http://collector:4318", "grafana": {"url": "https://grafana.example.com", "existingSecret": "marks"}}},
+    "metrics with a token": {"out": {"remoteWrite": {"urls": ["https://vm.example.com/write"], "existingSecret": "receiver",
+                                                     "tokenKey": "t"}}},
     "keys of S3": {"server": {"envFrom": [{"secretRef": {"name": "s3"}}],
                               "env": [{"name": "LOADSTONE_LIVE_RUNS", "value": "4"}]}, **S3},
 }
@@ -71,6 +77,11 @@ REFUSED = {
     "keda.tokenSecret": {**TABLES, "refreshers": {"enabled": True, "autoscaling": {"mode": "keda"}}},
     "autoscaling.minReplicas": {"autoscaling": {"mode": "hpa"}},
     "otlpEndpoint": {"otlpEndpoint": "collector.traces:4317"},
+    "out.remoteWrite.existingSecret": {"out": {"remoteWrite": {"urls": ["http://a"], "tokenKey": "t"}}},
+    "out.remoteWrite.tokenKey": {"out": {"remoteWrite": {"urls": ["http://a"], "existingSecret": "s"}}},
+    "out.remoteWrite.urls": {"out": {"remoteWrite": {"user": "u"}}},
+    "out.grafana.url": {"out": {"grafana": {"existingSecret": "s"}}},
+    "otlpMetrics": {"out": {"otlpMetrics": "collector:4318"}},
     "ingress.host": {"ingress": {"enabled": True}},
     "mode": {"autoscaling": {"mode": "sometimes"}},
     "waitForNodes": {"autoscaling": {"waitForNodes": "soon"}},
@@ -151,7 +162,7 @@ def judge_pod(case, where, pod, known):
         mounts = {m["mountPath"] for m in c["volumeMounts"]}
         for v in c["env"]:
             path = v.get("value", "")
-            if v["name"].endswith("_URL_FILE") and path.rsplit("/", 1)[0] not in mounts:
+            if path.startswith("/etc/loadstone/") and path.rsplit("/", 1)[0] not in mounts:
                 fail(case, f"{where} reads {path}, which is not mounted")
         if not {"/data", "/tmp"} <= mounts:
             fail(case, f"{where} has no place to write: {mounts}")
@@ -164,6 +175,33 @@ def judge_traces(case, where, pod):
         told = [v["value"] for v in c["env"] if v["name"] == "LOADSTONE_OTLP_ENDPOINT"]
         if told != ([wanted] if wanted else []):
             fail(case, f"{where} sends its spans to {told}, not to {wanted!r}")
+
+
+def judge_out(case, where, pod):
+    """A server is told where metrics go, each file that it reads is one of a secret, and nobody else is told."""
+    out = ACCEPTED[case].get("out", {}) if where.startswith("StatefulSet bench-loadstone") and "workers" not in where else {}
+    write, grafana = out.get("remoteWrite", {}), out.get("grafana", {})
+    wanted = [f"--remote-write={u}" for u in write.get("urls", [])]
+    wanted += [f"--otlp-metrics={out['otlpMetrics']}"] if "otlpMetrics" in out else []
+    wanted += [f"--grafana-url={grafana['url']}"] if "url" in grafana else []
+    files = {"LOADSTONE_REMOTE_WRITE_TOKEN_FILE": "tokenKey", "LOADSTONE_REMOTE_WRITE_PASSWORD_FILE": "passwordKey",
+             "LOADSTONE_REMOTE_WRITE_HEADERS_FILE": "headersKey", "LOADSTONE_REMOTE_WRITE_CA": "caKey"}
+    read = {(write["existingSecret"], write[key]): name for name, key in files.items() if key in write}
+    if "existingSecret" in grafana:
+        read[grafana["existingSecret"], grafana.get("tokenKey", "token")] = "LOADSTONE_GRAFANA_TOKEN_FILE"
+    for c in pod["containers"]:
+        told = [a for a in c["args"] if a.startswith(("--remote-write", "--otlp-metrics", "--grafana-url"))]
+        if told != wanted:
+            fail(case, f"{where} is told {told}, not {wanted}")
+        env = {v["name"]: v.get("value") for v in c["env"]}
+        if env.get("LOADSTONE_REMOTE_WRITE_USER") != write.get("user"):
+            fail(case, f"{where} sends as {env.get('LOADSTONE_REMOTE_WRITE_USER')}")
+        mounts = {m["name"]: m["mountPath"] for m in c["volumeMounts"]}
+        there = {f"{mounts.get(v['name'])}/{i['path']}": (v["secret"]["secretName"], i["key"])
+                 for v in pod["volumes"] for i in v.get("secret", {}).get("items", [])}
+        found = {there.get(env[name]): name for name in [*files, "LOADSTONE_GRAFANA_TOKEN_FILE"] if name in env}
+        if found != read:
+            fail(case, f"{where} reads {found} of secrets, not {read}")
 
 
 def judge(case, documents, schemas, known):
@@ -194,6 +232,7 @@ def judge(case, documents, schemas, known):
             selectors.append((where, d["spec"]["selector"]["matchLabels"]))
             judge_pod(case, where, pod["spec"], known)
             judge_traces(case, where, pod["spec"])
+            judge_out(case, where, pod["spec"])
             if "serve" in [a for c in pod["spec"]["containers"] for a in c["args"]]:
                 waits = [v["value"] for c in pod["spec"]["containers"] for v in c["env"]
                          if v["name"] == "LOADSTONE_WAIT_FOR_NODES"]

@@ -46,6 +46,77 @@ app.kubernetes.io/instance: {{ .Release.Name }}
       - {key: {{ .Values.tables.readerKey }}, path: reader}
 {{- end }}
 
+{{- define "loadstone.outArgs" -}}
+{{- range .Values.out.remoteWrite.urls }}
+- {{ printf "--remote-write=%s" . | quote }}
+{{- end }}
+{{- with .Values.out.otlpMetrics }}
+- {{ printf "--otlp-metrics=%s" . | quote }}
+{{- end }}
+{{- with .Values.out.grafana.url }}
+- {{ printf "--grafana-url=%s" . | quote }}
+{{- end }}
+{{- end }}
+
+{{- define "loadstone.outEnv" -}}
+{{- with .Values.out.remoteWrite }}
+{{- if .user }}
+- {name: LOADSTONE_REMOTE_WRITE_USER, value: {{ .user | quote }}}
+{{- end }}
+{{- if .tokenKey }}
+- {name: LOADSTONE_REMOTE_WRITE_TOKEN_FILE, value: /etc/loadstone/remote-write/token}
+{{- end }}
+{{- if .passwordKey }}
+- {name: LOADSTONE_REMOTE_WRITE_PASSWORD_FILE, value: /etc/loadstone/remote-write/password}
+{{- end }}
+{{- if .headersKey }}
+- {name: LOADSTONE_REMOTE_WRITE_HEADERS_FILE, value: /etc/loadstone/remote-write/headers}
+{{- end }}
+{{- if .caKey }}
+- {name: LOADSTONE_REMOTE_WRITE_CA, value: /etc/loadstone/remote-write/ca.crt}
+{{- end }}
+{{- end }}
+{{- if .Values.out.grafana.existingSecret }}
+- {name: LOADSTONE_GRAFANA_TOKEN_FILE, value: /etc/loadstone/grafana/token}
+{{- end }}
+{{- end }}
+
+{{- define "loadstone.outMounts" -}}
+{{- if .Values.out.remoteWrite.existingSecret }}
+- {name: remote-write, mountPath: /etc/loadstone/remote-write, readOnly: true}
+{{- end }}
+{{- if .Values.out.grafana.existingSecret }}
+- {name: grafana, mountPath: /etc/loadstone/grafana, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{- define "loadstone.outVolumes" -}}
+{{- with .Values.out.remoteWrite }}
+{{- if .existingSecret }}
+- name: remote-write
+  secret:
+    secretName: {{ .existingSecret }}
+    defaultMode: 0440
+    items:
+      {{- range $path, $key := dict "token" .tokenKey "password" .passwordKey "headers" .headersKey "ca.crt" .caKey }}
+      {{- if $key }}
+      - {key: {{ $key }}, path: {{ $path }}}
+      {{- end }}
+      {{- end }}
+{{- end }}
+{{- end }}
+{{- with .Values.out.grafana }}
+{{- if .existingSecret }}
+- name: grafana
+  secret:
+    secretName: {{ .existingSecret }}
+    defaultMode: 0440
+    items:
+      - {key: {{ .tokenKey }}, path: token}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- define "loadstone.tlsSecret" -}}
 {{ .Values.tls.existingSecret | default (printf "%s-nodes" (include "loadstone.name" .)) }}
 {{- end }}
@@ -80,6 +151,23 @@ capabilities: {drop: [ALL]}
 {{- end }}
 {{- if and .Values.tables.existingSecret (not .Values.database.existingSecret) }}
 {{- fail "tables.existingSecret: a results database of one's own goes with a control store of one's own: name its secret in database.existingSecret" }}
+{{- end }}
+{{- with .Values.out.remoteWrite }}
+{{- $keys := or .tokenKey .passwordKey .headersKey .caKey }}
+{{- if and $keys (not .existingSecret) }}
+{{- fail "out.remoteWrite.existingSecret: a key is named, and no secret that has it" }}
+{{- end }}
+{{- if and .existingSecret (not $keys) }}
+{{- fail "out.remoteWrite.tokenKey: a secret is named, and none of its keys: name it in tokenKey, passwordKey, headersKey or caKey" }}
+{{- end }}
+{{- if and (or .user .existingSecret) (not .urls) }}
+{{- fail "out.remoteWrite.urls: nothing is sent without a receiver" }}
+{{- end }}
+{{- end }}
+{{- with .Values.out.grafana }}
+{{- if and .existingSecret (not .url) }}
+{{- fail "out.grafana.url: there is a token, and no Grafana that it is for" }}
+{{- end }}
 {{- end }}
 {{- with .Values.refreshers }}
 {{- if and .enabled (not $.Values.tables.existingSecret) }}
