@@ -41,10 +41,7 @@ type shelf struct {
 
 func openShelf(t *testing.T, limits store.PluginLimits, quarantine library.Quarantine) *shelf {
 	t.Helper()
-	dsn := pgtest.Start(t).NewDatabase(t)
-	if err := schema.Apply(t.Context(), dsn); err != nil {
-		t.Fatal(err)
-	}
+	dsn := pgtest.Start(t).NewFilled(t, schema.Apply)
 	t.Setenv(keyring.KeyEnv, "")
 	keys, err := keyring.Open(filepath.Join(t.TempDir(), "key"))
 	if err != nil {

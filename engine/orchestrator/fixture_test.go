@@ -73,12 +73,9 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	server := pgtest.Start(t)
-	f := &fixture{t: t, control: server.NewDatabase(t), target: server.NewDatabase(t), dir: t.TempDir(),
+	f := &fixture{t: t, control: server.NewFilled(t, schema.Apply), target: server.NewDatabase(t), dir: t.TempDir(),
 		plugins: plugins(t), driver: targetpostgres.NewDriver(),
 		wrap: func(s orchestrator.ControlStore) orchestrator.ControlStore { return s }}
-	if err := schema.Apply(t.Context(), f.control); err != nil {
-		t.Fatal(err)
-	}
 	keys, err := keyring.Open(filepath.Join(f.dir, "key"))
 	if err != nil {
 		t.Fatal(err)

@@ -180,18 +180,15 @@ func (f *fault) rows() (n int) {
 func newFault(t *testing.T, name string, shorter int) *fault {
 	t.Helper()
 	server := pgtest.Start(t)
-	f := &fault{t: t, name: name, shorter: shorter, control: server.NewDatabase(t)}
+	f := &fault{t: t, name: name, shorter: shorter, control: server.NewFilled(t, schema.Apply)}
 	f.owner, f.reader = server.Results(t)
 	// As many workers at a time are more than the readers of one server.
 	admin := connect(t, server.DSN("postgres"))
 	if _, err := admin.Exec(t.Context(), "ALTER ROLE results_reader CONNECTION LIMIT 150"); err != nil {
 		t.Fatal(err)
 	}
-	err := schema.Apply(t.Context(), f.control)
-	if err == nil {
-		f.q.Pool, err = pgxpool.New(t.Context(), f.control)
-	}
-	if err != nil {
+	var err error
+	if f.q.Pool, err = pgxpool.New(t.Context(), f.control); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(f.q.Pool.Close)

@@ -23,10 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
 // open returns a store on a fresh database, and the database's DSN.
 func open(t testing.TB) (*postgres.Store, string) {
 	t.Helper()
-	dsn := pgtest.Start(t).NewDatabase(t)
-	if err := schema.Apply(t.Context(), dsn); err != nil {
-		t.Fatal(err)
-	}
+	dsn := pgtest.Start(t).NewFilled(t, schema.Apply)
 	t.Setenv(keyring.KeyEnv, "")
 	keys, err := keyring.Open(filepath.Join(t.TempDir(), "key"))
 	if err != nil {

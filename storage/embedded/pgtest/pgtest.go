@@ -24,6 +24,9 @@ import (
 type Server struct {
 	pg  *embedded.Postgres
 	dir string
+
+	filling sync.Mutex
+	filled  bool // whether the model of NewFilled is there
 }
 
 var (
@@ -136,10 +139,35 @@ func (s *Server) Results(t testing.TB) (owner, reader string) {
 // the connections to it, when the test ends.
 func (s *Server) NewDatabase(t testing.TB) (dsn string) {
 	t.Helper()
+	return s.newDatabase(t, "")
+}
+
+func (s *Server) newDatabase(t testing.TB, from string) (dsn string) {
+	t.Helper()
 	name := "test_" + strconv.FormatInt(serial.Add(1), 10)
-	s.exec(t, "CREATE DATABASE "+name)
+	s.exec(t, "CREATE DATABASE "+name+from)
 	t.Cleanup(func() { s.exec(t, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
 	return s.DSN(name)
+}
+
+// model is the database that those of NewFilled are copies of.
+const model = "test_model"
+
+// NewFilled makes a database as fill leaves one, which is called once in a test binary: a copy takes a fraction of what
+// a schema takes to be applied. It is dropped when the test ends.
+func (s *Server) NewFilled(t testing.TB, fill func(ctx context.Context, dsn string) error) (dsn string) {
+	t.Helper()
+	s.filling.Lock()
+	defer s.filling.Unlock()
+	if !s.filled {
+		s.exec(t, "DROP DATABASE IF EXISTS "+model)
+		s.exec(t, "CREATE DATABASE "+model)
+		if err := fill(context.Background(), s.DSN(model)); err != nil {
+			t.Fatal(err)
+		}
+		s.filled = true
+	}
+	return s.newDatabase(t, " TEMPLATE "+model)
 }
 
 func (s *Server) exec(t testing.TB, sql string) {
