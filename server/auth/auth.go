@@ -319,7 +319,12 @@ func (s *Service) CreateSignIn(ctx context.Context) (secret string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("making sure that there is an admin: %w", err)
 	}
-	secret, _, err = s.create(ctx, store.Token{UserID: admin.UserID, Kind: KindSignIn, Name: "sign-in link"}, PrefixSignIn,
+	return s.CreateSignInFor(ctx, admin.UserID)
+}
+
+// CreateSignInFor makes a one-time sign-in token for a user, in place of any that was made before.
+func (s *Service) CreateSignInFor(ctx context.Context, userID string) (secret string, err error) {
+	secret, _, err = s.create(ctx, store.Token{UserID: userID, Kind: KindSignIn, Name: "sign-in link"}, PrefixSignIn,
 		s.now().Add(SignInFor))
 	return secret, err
 }

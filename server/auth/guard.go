@@ -62,7 +62,7 @@ func (g *Guard) Handle(c *fiber.Ctx) error {
 // who asked.
 func readsByPost(path string) bool {
 	switch path {
-	case "/api/query", "/api/query/export", "/api/query/cancel":
+	case "/api/query", "/api/query/export", "/api/query/cancel", "/api/templates/validate":
 		return true
 	}
 	return strings.HasPrefix(path, "/prometheus/")

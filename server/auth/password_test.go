@@ -1,10 +1,15 @@
 package auth
 
 import (
+	"context"
 	"strings"
 	"testing"
 
+	"github.com/rs/zerolog"
+
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/store/memstore"
 )
 
 func TestPasswords(t *testing.T) {
@@ -46,5 +51,58 @@ func TestCheckPassword(t *testing.T) {
 		if (err == nil) != ok || err != nil && !engine.HasCode(err, engine.CodeInvalid) {
 			t.Errorf("%.30q: %v", text, err)
 		}
+	}
+}
+
+// meanwhile changes a user between two looks at its password.
+type meanwhile struct {
+	store.Users
+	looks  int
+	change func()
+}
+
+func (m *meanwhile) PasswordOf(ctx context.Context, name string) (store.User, string, error) {
+	u, hash, err := m.Users.PasswordOf(ctx, name)
+	if m.looks++; m.looks == 1 {
+		m.change()
+	}
+	return u, hash, err
+}
+
+// TestASignInBesideAnotherPassword: while a password is compared the user gets another, or is locked out. No session
+// is begun by the old one.
+func TestASignInBesideAnotherPassword(t *testing.T) {
+	for name, change := range map[string]func(s store.Users, id string) error{
+		"another password": func(s store.Users, id string) error {
+			return s.SetPassword(t.Context(), id, hashPassword("another horse battery"))
+		},
+		"locked out": func(s store.Users, id string) error {
+			gone := true
+			_, err := s.ChangeUser(t.Context(), id, nil, &gone)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := memstore.New()
+			u, err := db.CreateUser(t.Context(), "ada", store.RoleViewer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err = db.EnsureAdmin(t.Context(), "admin"); err != nil {
+				t.Fatal(err)
+			}
+			if err = db.SetPassword(t.Context(), u.UserID, hashPassword("correct horse battery")); err != nil {
+				t.Fatal(err)
+			}
+			s := New(&meanwhile{Users: db, change: func() { err = change(db, u.UserID) }}, zerolog.Nop())
+			_, _, refused := s.SignInAs(t.Context(), "ada", "correct horse battery")
+			if err != nil || !engine.HasCode(refused, engine.CodeUnauthorized) {
+				t.Errorf("signed in: %v, %v", refused, err)
+			}
+			left, err := db.ListTokens(t.Context(), u.UserID, KindSession)
+			if err != nil || len(left) != 0 {
+				t.Errorf("sessions %+v %v", left, err)
+			}
+		})
 	}
 }

@@ -20,12 +20,23 @@ func (s *Service) SignInAs(ctx context.Context, name, password string) (secret s
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return "", Identity{}, fmt.Errorf("looking up a password: %w", err)
 	}
+	refused := &engine.Error{Code: engine.CodeUnauthorized,
+		Message: "There is no user with this name and password.",
+		Hint:    "Names do not tell A from a; passwords do. An admin can give you a link to choose a new password."}
 	if !isPassword(hash, password) {
-		return "", Identity{}, &engine.Error{Code: engine.CodeUnauthorized,
-			Message: "There is no user with this name and password.",
-			Hint:    "Names do not tell A from a; passwords do. An admin can give you a link to choose a new password."}
+		return "", Identity{}, refused
 	}
-	return s.begin(ctx, u)
+	if secret, id, err = s.begin(ctx, u); err != nil {
+		return "", Identity{}, err
+	}
+	// Another password, or a lock, that came while this one was compared has not ended a session that was not there yet.
+	if _, now, err := s.users.PasswordOf(ctx, name); err != nil || now != hash {
+		if end := s.Revoke(ctx, u.UserID, id.Token.TokenID); end != nil && !errors.Is(end, store.ErrNotFound) {
+			s.log.Error().Err(end).Str("user_id", u.UserID).Msg("could not end the session of a password that was changed")
+		}
+		return "", Identity{}, refused
+	}
+	return secret, id, nil
 }
 
 // begin makes a session.
@@ -54,15 +65,25 @@ func (s *Service) Accept(ctx context.Context, invitation, password string) (secr
 	if !wellFormed(PrefixInvite, invitation) {
 		return "", Identity{}, refused
 	}
-	_, u, err := s.users.UseToken(ctx, KindInvite, sha256.Sum256([]byte(invitation)))
+	secretHash := sha256.Sum256([]byte(invitation))
+	t, u, err := s.users.UseToken(ctx, KindInvite, secretHash)
 	if errors.Is(err, store.ErrNotFound) {
 		return "", Identity{}, refused
 	}
 	if err != nil {
 		return "", Identity{}, fmt.Errorf("using an invitation: %w", err)
 	}
-	if err := s.users.SetPassword(ctx, u.UserID, hashPassword(password)); err != nil {
-		return "", Identity{}, fmt.Errorf("setting a password: %w", err)
+	if err = checkPassword("password", u.Name, password); err == nil {
+		if err = s.users.SetPassword(ctx, u.UserID, hashPassword(password)); err != nil {
+			err = fmt.Errorf("setting a password: %w", err)
+		}
+	}
+	if err != nil {
+		// The invitation is good for another try.
+		if _, again := s.users.CreateToken(ctx, t, secretHash); again != nil {
+			s.log.Warn().Err(again).Str("user_id", u.UserID).Msg("an invitation was used up without a password")
+		}
+		return "", Identity{}, err
 	}
 	s.Forget(u.UserID)
 	u.HasPassword = true

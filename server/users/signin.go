@@ -95,8 +95,11 @@ type NewToken struct {
 // handlers are the handlers with what they count.
 type handlers struct {
 	a *api.API
-	// addresses counts wrong attempts by where they come from, accounts by whom they are about.
-	addresses, accounts *auth.Limiter
+	// addresses counts wrong attempts by where they come from, accounts by whom they are about, own those of users who
+	// are signed in about their own password.
+	addresses, accounts, own *auth.Limiter
+	// known are the users who have signed in from an address before: strangers who guess do not slow them down.
+	known known
 	// hashing has the few places for comparing passwords, which takes memory and time: the machine may be measuring.
 	hashing *gate.Gate
 }
@@ -104,6 +107,7 @@ type handlers struct {
 // Register adds the handlers to an API.
 func Register(a *api.API) {
 	h := &handlers{a: a, addresses: auth.NewLimiter(10, 6*time.Second), accounts: auth.NewLimiter(20, 15*time.Second),
+		own:     auth.NewLimiter(10, 15*time.Second),
 		hashing: gate.New(2, 32, 4)}
 	h.signing()
 	h.people()
@@ -142,21 +146,24 @@ func (h *handlers) signing() {
 // signIn lets a browser in: by a link, by name and password, or by an invitation.
 func (h *handlers) signIn(ctx context.Context, in *signInInput) (*signInOutput, error) {
 	peer, b := auth.PeerOf(ctx), in.Body
+	address := network(peer.IP)
 	account := "" // only a name can be guessed at from many addresses; tokens cannot be guessed
-	if b.Token == "" && b.Invitation == "" {
-		account = strings.ToLower(b.Name)
+	if b.Token == "" && b.Invitation == "" && store.CheckUser(b.Name, store.RoleViewer) == nil {
+		account = h.known.account(strings.ToLower(b.Name), address)
 	}
-	if err := h.patience(peer.IP, account); err != nil {
+	if err := h.patience(address, account); err != nil {
 		return nil, err
 	}
 	var secret string
 	var id auth.Identity
 	var err error
+	way := "with a password"
 	switch {
 	case b.Token != "" && b.Name == "" && b.Invitation == "" && b.Password == "":
+		way = "by a link"
 		secret, id, err = h.a.Auth.SignIn(ctx, b.Token)
 	case b.Token == "" && (b.Name == "") != (b.Invitation == "") && b.Password != "":
-		leave, busy := h.hashing.Enter(ctx, peer.IP)
+		leave, busy := h.hashing.Enter(ctx, address)
 		if busy != nil {
 			return nil, busy
 		}
@@ -164,6 +171,7 @@ func (h *handlers) signIn(ctx context.Context, in *signInInput) (*signInOutput, 
 		if b.Name != "" {
 			secret, id, err = h.a.Auth.SignInAs(ctx, b.Name, b.Password)
 		} else {
+			way = "by an invitation"
 			secret, id, err = h.a.Auth.Accept(ctx, b.Invitation, b.Password)
 		}
 	default:
@@ -172,7 +180,7 @@ func (h *handlers) signIn(ctx context.Context, in *signInInput) (*signInOutput, 
 	}
 	if err != nil {
 		if engine.HasCode(err, engine.CodeUnauthorized) {
-			h.addresses.Failed(peer.IP)
+			h.addresses.Failed(address)
 			if account != "" {
 				h.accounts.Failed(account)
 			}
@@ -180,19 +188,30 @@ func (h *handlers) signIn(ctx context.Context, in *signInInput) (*signInOutput, 
 		}
 		return nil, err
 	}
-	h.a.Trail().Note(ctx, id.User.UserID, "auth.signin", id.User.Name, peer.IP)
+	if b.Name != "" {
+		h.known.add(strings.ToLower(b.Name), address)
+	}
+	if b.Invitation != "" {
+		h.a.Trail().Note(ctx, id.User.UserID, "user.password", id.User.Name, way+" from "+peer.IP)
+	}
+	h.a.Trail().Note(ctx, id.User.UserID, "auth.signin", id.User.Name, way+" from "+peer.IP)
 	return &signInOutput{SetCookie: peer.Cookie(secret).String(), Body: Signed{User: id.User}}, nil
 }
 
-// patience refuses who has tried too often: from this address, or for this account from anywhere. Links are no guess,
-// so the owner of an account that somebody tries to guess still gets in by one.
-func (h *handlers) patience(ip, account string) error {
-	wait, of := h.addresses.Wait(ip), "from your address"
+// patience refuses who has tried too often: from this address, or for this account from addresses that nobody has
+// signed in from.
+func (h *handlers) patience(address, account string) error {
+	wait, of := h.addresses.Wait(address), "from your address"
 	if account != "" {
 		if more := h.accounts.Wait(account); more > wait {
 			wait, of = more, "for this user"
 		}
 	}
+	return tooOften(wait, of)
+}
+
+// tooOften is the refusal of who has to wait; nil for who has not.
+func tooOften(wait time.Duration, of string) error {
 	if wait <= 0 {
 		return nil
 	}
@@ -234,10 +253,11 @@ func (h *handlers) createLink(ctx context.Context, _ *struct{}) (*body[Link], er
 	if err := h.a.Admin(ctx, "make a sign-in link"); err != nil {
 		return nil, err
 	}
-	url, err := h.a.SignInLink(ctx)
+	secret, err := h.a.Auth.CreateSignInFor(ctx, id.User.UserID)
 	if err != nil {
 		return nil, err
 	}
+	url := h.a.URL() + "/signin?token=" + secret
 	h.a.Trail().Note(ctx, id.User.UserID, "auth.link", id.User.Name, "")
 	return &body[Link]{Link{URL: url, ExpiresAt: engine.At(time.Now().Add(auth.SignInFor))}}, nil
 }
@@ -295,10 +315,10 @@ func (h *handlers) setPassword(ctx context.Context, in *passwordInput) (*signInO
 		return nil, &engine.Error{Code: engine.CodeForbidden, Message: "A token cannot change a password.",
 			Hint: "Do it on the page, under Settings."}
 	}
-	if err := h.patience(peer.IP, strings.ToLower(id.User.Name)); err != nil {
+	if err := tooOften(h.own.Wait(id.User.UserID), "at your password"); err != nil {
 		return nil, err
 	}
-	leave, err := h.hashing.Enter(ctx, peer.IP)
+	leave, err := h.hashing.Enter(ctx, network(peer.IP))
 	if err != nil {
 		return nil, err
 	}
@@ -306,7 +326,8 @@ func (h *handlers) setPassword(ctx context.Context, in *passwordInput) (*signInO
 	secret, err := h.a.Auth.ChangePassword(ctx, id.User, in.Body.Password, in.Body.NewPassword)
 	if err != nil {
 		if engine.HasCode(err, engine.CodeInvalid) && in.Body.Password != "" {
-			h.accounts.Failed(strings.ToLower(id.User.Name))
+			h.own.Failed(id.User.UserID)
+			h.a.Trail().SignInRefused(ctx, peer.IP)
 		}
 		return nil, err
 	}

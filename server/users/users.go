@@ -63,7 +63,7 @@ func (h *handlers) people() {
 		return h.invitation(ctx, u)
 	})
 	again := api.Op(http.MethodPost, base+"/{id}/invitation", "invite-user", tagUsers,
-		"Make a link by which a user chooses a new password; the one before it ends", http.StatusNotFound)
+		"Make a link by which a user chooses a new password; the one before it ends", http.StatusNotFound, http.StatusConflict)
 	again.DefaultStatus = http.StatusCreated
 	api.Handle(a, again, func(ctx context.Context, in *api.IDInput) (*body[Invitation], error) {
 		if err := a.Admin(ctx, "make a link for a user"); err != nil {
@@ -117,16 +117,24 @@ func (h *handlers) changeUser(ctx context.Context, in *changeUserInput) (*body[s
 	if err := h.a.Admin(ctx, "change a user"); err != nil {
 		return nil, err
 	}
+	if in.Body.Role == nil && in.Body.Disabled == nil {
+		return nil, engine.InvalidField("role", "is not given, nor is disabled", "name what is to be changed")
+	}
 	u, err := h.a.Store.ChangeUser(ctx, in.ID, in.Body.Role, in.Body.Disabled)
 	if err != nil {
 		return nil, missing(err, "user", in.ID)
 	}
 	h.a.Auth.Forget(in.ID)
-	detail := string(u.Role)
-	if !u.DisabledAt.IsZero() {
-		detail += ", locked out"
+	if in.Body.Role != nil {
+		h.a.Note(ctx, "user.role", u.Name, string(u.Role))
 	}
-	h.a.Note(ctx, "user.change", u.Name, detail)
+	switch d := in.Body.Disabled; {
+	case d == nil:
+	case *d:
+		h.a.Note(ctx, "user.lock", u.Name, "")
+	default:
+		h.a.Note(ctx, "user.unlock", u.Name, "")
+	}
 	return &body[store.User]{u}, nil
 }
 
