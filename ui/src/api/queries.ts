@@ -33,6 +33,12 @@ export const useMe = () =>
     staleTime: 60_000,
   });
 
+/** Whether the user's role is this or more; true until it is known. */
+export function useMay(needs: 'operator' | 'admin'): boolean {
+  const role = useMe().data?.role;
+  return role === undefined || role === 'admin' || role === needs;
+}
+
 export const useInfo = () =>
   useQuery({ queryKey: ['info'], queryFn: ({ signal }) => api.get('/api/info', { signal }), staleTime: 60_000 });
 

@@ -1,6 +1,6 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import { api } from '../api/client';
+import { api, asProblem } from '../api/client';
 import { useMe, useSessions } from '../api/queries';
 import { Dialog } from '../design/Dialog';
 import { ago, dateTime } from '../design/format';
@@ -21,10 +21,19 @@ export function Account() {
   const qc = useQueryClient();
   const toast = useToast();
   const [changing, setChanging] = useState(false);
+  const here = useQuery({
+    queryKey: ['me', 'token'],
+    queryFn: ({ signal }) => api.get('/api/auth/me', { signal }).then((r) => r.token.token_id),
+  });
   const end = async (id: string) => {
-    await api.remove('/api/auth/tokens/{id}', { path: { id } });
+    try {
+      await api.remove('/api/auth/tokens/{id}', { path: { id } });
+      toast('The session was ended.', 'ok');
+    } catch (err) {
+      const p = asProblem(err);
+      toast(`${p.message} ${p.hint}`, 'bad');
+    }
     await qc.invalidateQueries({ queryKey: ['sessions'] });
-    toast('The session was ended.', 'ok');
   };
   return (
     <section className="panel" aria-label="Your account">
@@ -54,14 +63,18 @@ export function Account() {
                       · last seen {ago(s.last_used_at)}
                     </span>
                   </span>
-                  <button
-                    type="button"
-                    className="btn small"
-                    onClick={() => void end(s.token_id)}
-                    aria-label={`End the session of ${dateTime(s.created_at)}`}
-                  >
-                    End
-                  </button>
+                  {s.token_id === here.data ? (
+                    <span className="muted">this one</span>
+                  ) : (
+                    <button
+                      type="button"
+                      className="btn small"
+                      onClick={() => void end(s.token_id)}
+                      aria-label={`End the session of ${dateTime(s.created_at)}`}
+                    >
+                      End
+                    </button>
+                  )}
                 </li>
               ))}
             </ul>

@@ -38,7 +38,7 @@ export function SignIn() {
       setProblem(null);
       try {
         await api.post('/api/auth/signin', { body: by });
-        await qc.invalidateQueries({ queryKey: ['me'] });
+        qc.clear(); // another user may have been signed in here
         navigate(next, { replace: true });
       } catch (err) {
         setProblem(asProblem(err));

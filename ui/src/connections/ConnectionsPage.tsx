@@ -120,16 +120,18 @@ function Card({ c, onEdit }: { c: Connection; onEdit: () => void }) {
           {c.description && <p className="muted">{c.description}</p>}
         </div>
         <div className="row nowrap">
-          <button type="button" className="btn" onClick={() => test.mutate()} disabled={test.isPending}>
-            {test.isPending ? 'Testing…' : 'Test'}
-          </button>
+          <Writes>
+            <button type="button" className="btn" onClick={() => test.mutate()} disabled={test.isPending}>
+              {test.isPending ? 'Testing…' : 'Test'}
+            </button>
+          </Writes>
           {!c.builtin && (
             <ActionsMenu
               label={`Actions for ${c.name}`}
               actions={[
-                { label: 'Edit', icon: 'edit', act: onEdit },
+                { label: 'Edit', icon: 'edit', needs: 'operator', act: onEdit },
                 null,
-                { label: 'Delete connection', icon: 'trash', danger: true, act: remove },
+                { label: 'Delete connection', icon: 'trash', danger: true, needs: 'operator', act: remove },
               ]}
             />
           )}

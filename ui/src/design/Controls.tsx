@@ -1,6 +1,7 @@
 import * as Menu from '@radix-ui/react-dropdown-menu';
 import * as Tip from '@radix-ui/react-tooltip';
 import { type ReactNode, useState } from 'react';
+import { useMay } from '../api/queries';
 import { Icon } from './icons';
 import { useToast } from './Toast';
 
@@ -40,11 +41,19 @@ export interface Action {
   danger?: boolean;
   disabled?: boolean;
   checked?: boolean;
+  /** The least role that may do it; it is not offered to others. */
+  needs?: 'operator' | 'admin';
   act: () => void;
 }
 
 /** A button that opens a short list of actions. */
-export function ActionsMenu({ label, actions, small }: { label: string; actions: (Action | null)[]; small?: boolean }) {
+export function ActionsMenu(props: { label: string; actions: (Action | null)[]; small?: boolean }) {
+  const { label, small } = props;
+  const may = { operator: useMay('operator'), admin: useMay('admin') };
+  const allowed = props.actions.filter((a) => !a?.needs || may[a.needs]);
+  // A line stands between two actions.
+  const actions = allowed.filter((a, i) => a !== null || (allowed[i - 1] != null && allowed[i + 1] != null));
+  if (actions.length === 0) return null;
   return (
     <Menu.Root modal={false}>
       <Menu.Trigger asChild>

@@ -264,12 +264,14 @@ export function HistoryPage() {
                           }
                         : {
                             label: 'Save as template',
+                            needs: 'operator',
                             icon: 'plus',
                             act: () => navigate(`/templates/new?from=${r.run_id}`),
                           },
                       null,
                       {
                         label: 'Delete run',
+                        needs: 'operator',
                         icon: 'trash',
                         danger: true,
                         disabled: !isTerminal(r.status) && r.status !== 'PREPARED',

@@ -1,5 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useLocation } from 'wouter';
+import { Writes } from '../app/Writes';
 import { address, api, asProblem } from '../api/client';
 import { useCreateRun } from '../api/queries';
 import { isTerminal, type Matrix } from '../api/types';
@@ -143,36 +144,38 @@ function Shown({ m }: { m: Matrix }) {
         <div className="actions">
           <Tolerance value={tolerance} onChange={setTolerance} />
           <CopyComparison compared={state.compared} tolerance={tolerance} />
-          {m.status === 'PREPARED' && (
-            <button
-              type="button"
-              className="btn primary"
-              disabled={act.isPending || start.isPending}
-              onClick={() => start.mutate()}
-            >
-              <Icon name="play" /> {start.isPending ? 'Checking…' : 'Start'}
-            </button>
-          )}
-          {isTerminal(m.status) && (
-            <button
-              type="button"
-              className="btn primary"
-              disabled={again.isPending}
-              onClick={() => (refused.length ? allow(refused, false) : again.mutate())}
-            >
-              <Icon name="play" /> Run again
-            </button>
-          )}
-          {(m.status === 'RUNNING' || m.status === 'CANCELLING') && (
-            <button
-              type="button"
-              className="btn danger"
-              disabled={act.isPending || m.status === 'CANCELLING'}
-              onClick={stop}
-            >
-              <Icon name="stop" size={12} /> {m.status === 'CANCELLING' ? 'Draining…' : 'Stop and drain'}
-            </button>
-          )}
+          <Writes>
+            {m.status === 'PREPARED' && (
+              <button
+                type="button"
+                className="btn primary"
+                disabled={act.isPending || start.isPending}
+                onClick={() => start.mutate()}
+              >
+                <Icon name="play" /> {start.isPending ? 'Checking…' : 'Start'}
+              </button>
+            )}
+            {isTerminal(m.status) && (
+              <button
+                type="button"
+                className="btn primary"
+                disabled={again.isPending}
+                onClick={() => (refused.length ? allow(refused, false) : again.mutate())}
+              >
+                <Icon name="play" /> Run again
+              </button>
+            )}
+            {(m.status === 'RUNNING' || m.status === 'CANCELLING') && (
+              <button
+                type="button"
+                className="btn danger"
+                disabled={act.isPending || m.status === 'CANCELLING'}
+                onClick={stop}
+              >
+                <Icon name="stop" size={12} /> {m.status === 'CANCELLING' ? 'Draining…' : 'Stop and drain'}
+              </button>
+            )}
+          </Writes>
           <ActionsMenu
             label="More actions for this matrix"
             actions={[
@@ -192,7 +195,7 @@ function Shown({ m }: { m: Matrix }) {
               },
               ...(m.status === 'RUNNING' || m.status === 'CANCELLING'
                 ? []
-                : [null, { label: 'Delete', icon: 'trash', danger: true, act: remove }]),
+                : [null, { label: 'Delete', icon: 'trash', danger: true, needs: 'operator' as const, act: remove }]),
             ]}
           />
         </div>

@@ -191,16 +191,34 @@ export function NodeTable(props: {
                         actions={
                           n.wish
                             ? [
-                                { label: 'Resume', icon: 'play', act: act(n, 'resume') },
+                                { label: 'Resume', icon: 'play', needs: 'admin' as const, act: act(n, 'resume') },
                                 ...(n.local || n.wish === 'REMOVE'
                                   ? []
-                                  : [null, { label: 'Remove', icon: 'trash', danger: true, act: act(n, 'remove') }]),
+                                  : [
+                                      null,
+                                      {
+                                        label: 'Remove',
+                                        icon: 'trash',
+                                        danger: true,
+                                        needs: 'admin' as const,
+                                        act: act(n, 'remove'),
+                                      },
+                                    ]),
                               ]
                             : [
-                                { label: 'Drain', icon: 'stop', act: act(n, 'drain') },
+                                { label: 'Drain', icon: 'stop', needs: 'admin' as const, act: act(n, 'drain') },
                                 ...(n.local
                                   ? []
-                                  : [null, { label: 'Remove', icon: 'trash', danger: true, act: act(n, 'remove') }]),
+                                  : [
+                                      null,
+                                      {
+                                        label: 'Remove',
+                                        icon: 'trash',
+                                        danger: true,
+                                        needs: 'admin' as const,
+                                        act: act(n, 'remove'),
+                                      },
+                                    ]),
                               ]
                         }
                       />

@@ -1,4 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
+import { useMay } from '../api/queries';
 import { api } from '../api/client';
 import type { CheckResult, RunDetail } from '../api/types';
 import { Term } from '../design/Controls';
@@ -18,6 +19,7 @@ const outcomeOf = (c: CheckResult) => (c.outcome in icons ? (c.outcome as keyof 
 
 /** A run before its start: what it would do, and whether it can. */
 export function Prepared({ run }: { run: RunDetail }) {
+  const may = useMay('operator'); // who looks only does not have the target looked at
   const preflight = useQuery({
     queryKey: ['preflight', run.run_id],
     queryFn: async ({ signal }) =>
@@ -30,7 +32,7 @@ export function Prepared({ run }: { run: RunDetail }) {
             },
         signal,
       }),
-    enabled: run.plan === null,
+    enabled: run.plan === null && may,
     staleTime: 30_000,
     retry: false,
   });
@@ -61,6 +63,10 @@ export function Prepared({ run }: { run: RunDetail }) {
         <Notice tone="warn">
           <strong>This run would fail.</strong> Nothing has touched the target yet. What is red below ends the run
           before it makes or changes anything; mend it, then check again.
+        </Notice>
+      ) : !may ? (
+        <Notice tone="plain">
+          <strong>Not started.</strong> Nothing has touched the target yet. An operator can check it and start it.
         </Notice>
       ) : (
         <Notice tone="plain">

@@ -265,10 +265,15 @@ function RunActions({
     run.template_id
       ? { label: 'Open template', icon: 'templates', act: () => navigate(`/templates/${run.template_id}`) }
       : null,
-    { label: 'Save as template', icon: 'plus', act: () => navigate(`/templates/new?from=${run.run_id}`) },
+    {
+      label: 'Save as template',
+      icon: 'plus',
+      needs: 'operator' as const,
+      act: () => navigate(`/templates/new?from=${run.run_id}`),
+    },
     { label: 'Compare with other runs', icon: 'chart', act: () => navigate(`/history?selected=${run.run_id}`) },
     ...(isTerminal(status) || status === 'PREPARED'
-      ? [null, { label: 'Delete run', icon: 'trash', danger: true, act: remove }]
+      ? [null, { label: 'Delete run', icon: 'trash', danger: true, needs: 'operator' as const, act: remove }]
       : []),
   ].filter((a, i, all) => a !== null || (i > 0 && all[i - 1] !== null));
   return (

@@ -102,6 +102,7 @@ export function Saved(props: Props) {
                     actions={[
                       {
                         label: 'Delete',
+                        needs: 'operator',
                         icon: 'trash',
                         danger: true,
                         act: () =>

@@ -111,9 +111,9 @@ function Shown({ d, stale }: { d: DerivedTableDetail; stale: boolean }) {
             <ActionsMenu
               label={`More for ${t.name}`}
               actions={[
-                { label: 'Edit', icon: 'edit', act: () => navigate(`${tablePath(t.name)}/edit`) },
+                { label: 'Edit', icon: 'edit', needs: 'operator', act: () => navigate(`${tablePath(t.name)}/edit`) },
                 null,
-                { label: 'Drop', icon: 'trash', danger: true, act: drop },
+                { label: 'Drop', icon: 'trash', danger: true, needs: 'operator', act: drop },
               ]}
             />
           )}

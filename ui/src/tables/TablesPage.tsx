@@ -252,18 +252,31 @@ function List({ list, now, search }: { list: DerivedTableList; now: number; sear
                     label={`Actions for ${t.name}`}
                     actions={[
                       ...(t.kind === 'SQL' && t.status === 'ACTIVE'
-                        ? [{ label: 'Refresh now', icon: 'refresh', act: () => void act(t, 'refresh') }]
+                        ? [
+                            {
+                              label: 'Refresh now',
+                              icon: 'refresh',
+                              needs: 'operator' as const,
+                              act: () => void act(t, 'refresh'),
+                            },
+                          ]
                         : []),
                       t.status === 'ACTIVE'
-                        ? { label: 'Suspend', icon: 'stop', act: () => void act(t, 'suspend') }
-                        : { label: 'Resume', icon: 'play', act: () => void act(t, 'resume') },
+                        ? { label: 'Suspend', icon: 'stop', needs: 'operator', act: () => void act(t, 'suspend') }
+                        : { label: 'Resume', icon: 'play', needs: 'operator', act: () => void act(t, 'resume') },
                       ...(t.bundled
                         ? []
                         : [
-                            { label: 'Edit', icon: 'edit', act: () => navigate(`${tablePath(t.name)}/edit`) },
+                            {
+                              label: 'Edit',
+                              icon: 'edit',
+                              needs: 'operator' as const,
+                              act: () => navigate(`${tablePath(t.name)}/edit`),
+                            },
                             null,
                             {
                               label: 'Drop',
+                              needs: 'operator' as const,
                               icon: 'trash',
                               danger: true,
                               act: () =>

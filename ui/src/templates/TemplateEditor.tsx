@@ -1,6 +1,7 @@
 import { useQuery, useQueryClient, type UseQueryResult } from '@tanstack/react-query';
 import { useLayoutEffect, useMemo, useState } from 'react';
 import { Link, useLocation, useSearch } from 'wouter';
+import { Writes } from '../app/Writes';
 import { api, asProblem, type Problem } from '../api/client';
 import { useCreateRun, useTemplate } from '../api/queries';
 import type { FieldError, Template } from '../api/types';
@@ -204,27 +205,39 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
           </div>
         </div>
         <div className="actions">
-          <button
-            type="button"
-            className="btn"
-            disabled={busy || (!e.dirty && id !== null)}
-            onClick={() => void onSave()}
-          >
-            {saving ? 'Saving…' : 'Save'}
-          </button>
-          <button type="button" className="btn primary" disabled={busy} onClick={() => void onRun(true)}>
-            <Icon name="play" /> {e.dirty || !id ? 'Save and run' : 'Run'}
-          </button>
+          <Writes>
+            <button
+              type="button"
+              className="btn"
+              disabled={busy || (!e.dirty && id !== null)}
+              onClick={() => void onSave()}
+            >
+              {saving ? 'Saving…' : 'Save'}
+            </button>
+            <button type="button" className="btn primary" disabled={busy} onClick={() => void onRun(true)}>
+              <Icon name="play" /> {e.dirty || !id ? 'Save and run' : 'Run'}
+            </button>
+          </Writes>
           <ActionsMenu
             label="More actions for this template"
             actions={[
-              { label: 'Prepare a run without starting it', icon: 'clock', act: () => void onRun(false) },
+              {
+                label: 'Prepare a run without starting it',
+                icon: 'clock',
+                needs: 'operator',
+                act: () => void onRun(false),
+              },
               ...(id
                 ? [
-                    { label: 'Duplicate', icon: 'copy', act: () => navigate(`/templates/new?copy=${id}`) },
+                    {
+                      label: 'Duplicate',
+                      icon: 'copy',
+                      needs: 'operator' as const,
+                      act: () => navigate(`/templates/new?copy=${id}`),
+                    },
                     { label: 'Runs of this template', icon: 'history', act: () => navigate(`/history?template=${id}`) },
                     null,
-                    { label: 'Delete template', icon: 'trash', danger: true, act: remove },
+                    { label: 'Delete template', icon: 'trash', danger: true, needs: 'operator' as const, act: remove },
                   ]
                 : []),
             ]}

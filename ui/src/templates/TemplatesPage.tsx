@@ -208,11 +208,13 @@ export function TemplatesPage() {
                                   { label: 'Edit as YAML', icon: 'file', act: () => navigate(`${href}?as=yaml`) },
                                   {
                                     label: 'Duplicate',
+                                    needs: 'operator',
                                     icon: 'copy',
                                     act: () => navigate(`/templates/new?copy=${t.template_id}`),
                                   },
                                   {
                                     label: 'Prepare a run without starting it',
+                                    needs: 'operator',
                                     icon: 'clock',
                                     act: () => run(t, false),
                                   },
@@ -222,7 +224,13 @@ export function TemplatesPage() {
                                     act: () => navigate(`/history?template=${t.template_id}`),
                                   },
                                   null,
-                                  { label: 'Delete template', icon: 'trash', danger: true, act: () => remove(t) },
+                                  {
+                                    label: 'Delete template',
+                                    icon: 'trash',
+                                    danger: true,
+                                    needs: 'operator',
+                                    act: () => remove(t),
+                                  },
                                 ]}
                               />
                             </div>
