@@ -76,7 +76,8 @@ func TestEveryRouteByRole(t *testing.T) {
 		}
 		path := strings.NewReplacer(":id", "x", ":name", "x", ":ref", "x").Replace(r.Path)
 		safe := r.Method == http.MethodGet || r.Method == http.MethodHead
-		reads := safe || r.Path == "/api/templates/validate" || strings.HasPrefix(r.Path, "/api/query") && r.Method == http.MethodPost ||
+		reads := safe || r.Path == "/api/templates/validate" ||
+			strings.HasPrefix(r.Path, "/api/query") && r.Method == http.MethodPost ||
 			strings.HasPrefix(r.Path, "/prometheus/")
 		for role, session := range sessions {
 			var body any

@@ -63,7 +63,8 @@ func (h *handlers) people() {
 		return h.invitation(ctx, u)
 	})
 	again := api.Op(http.MethodPost, base+"/{id}/invitation", "invite-user", tagUsers,
-		"Make a link by which a user chooses a new password; the one before it ends", http.StatusNotFound, http.StatusConflict)
+		"Make a link by which a user chooses a new password; the one before it ends", http.StatusNotFound,
+		http.StatusConflict)
 	again.DefaultStatus = http.StatusCreated
 	api.Handle(a, again, func(ctx context.Context, in *api.IDInput) (*body[Invitation], error) {
 		if err := a.Admin(ctx, "make a link for a user"); err != nil {

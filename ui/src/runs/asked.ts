@@ -11,7 +11,8 @@ const queries = {
   percentiles: [['0.99', '0.95', '0.5'].map(quantile).join('\n  or '), 'lines'],
   heat: [`sum(rate(loadstone_latency_seconds${rate}))`, 'heat'],
   errors: [
-    `sum by (error_class) (rate(loadstone_errors_total${rate}))\n  or label_replace(sum(rate(loadstone_dropped_operations_total${rate})), "error_class", "dropped", "", "") > 0`,
+    `sum by (error_class) (rate(loadstone_errors_total${rate}))\n  or ` +
+      `label_replace(sum(rate(loadstone_dropped_operations_total${rate})), "error_class", "dropped", "", "") > 0`,
     'stacked',
   ],
   flight: ['sum(loadstone_waiting_operations)', 'lines'],
