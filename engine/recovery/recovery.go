@@ -232,7 +232,12 @@ func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclai
 		if err != nil {
 			return err
 		}
-		e.LostFrom, e.LostTo = recordEnds(run, last, record), now
+		e.LostFrom = recordEnds(run, last, record)
+		// What is known of another server's clock may be of no use: a run does not end before its record does.
+		if now.Before(e.LostFrom) {
+			now = e.LostFrom
+		}
+		e.LostTo = now
 		if run, err = s.endLost(ctx, run, epoch, why, last, e.LostFrom, now); err != nil {
 			return err
 		}

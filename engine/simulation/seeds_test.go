@@ -123,6 +123,7 @@ var seedsThatFailed = map[string]uint64{
 	"a run went on by the clock of a server that had told an ended run worker of it": 2226,
 	// crew.TestAnotherServerKnowsWhoMayStillBearLoad
 	"a second server that took a run over gave away what the own node of the first one still bore": 3568,
+	"a run ended ten minutes before its record, by what was known of another server's clock":       8402,
 }
 
 func TestSeedsThatFailed(t *testing.T) {
