@@ -224,7 +224,7 @@ func TestAFloodOfPasswords(t *testing.T) {
 	from := func(i int) string { return fmt.Sprintf("203.0.113.%d", i) }
 	refused := 0
 	for i := range 24 {
-		if a := b.signIn("ada", wrong, "X-Forwarded-For", from(i)); a.StatusCode == 429 {
+		if a := b.signIn("ada", wrong, "X-Forwarded-For", from(i)); a.StatusCode == http.StatusTooManyRequests {
 			refused++
 			if a.Header.Get("Retry-After") == "" {
 				t.Error("no Retry-After")
@@ -238,7 +238,8 @@ func TestAFloodOfPasswords(t *testing.T) {
 	b.signIn("eve", password, "X-Forwarded-For", from(101)).want(t, 200)
 	refused = 0
 	for i := range 14 {
-		if b.signIn(fmt.Sprintf("user%d", i), wrong, "X-Forwarded-For", from(200)).StatusCode == 429 {
+		if b.signIn(fmt.Sprintf("user%d", i), wrong, "X-Forwarded-For", from(200)).StatusCode ==
+			http.StatusTooManyRequests {
 			refused++
 		}
 	}

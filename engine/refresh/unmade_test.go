@@ -30,7 +30,7 @@ func TestATableThatIsNotMadeYetIsNotAMistake(t *testing.T) {
 		}
 	}
 	other := errors.New("away")
-	if err := refresh.Unmade(other, tables); err != other {
+	if err := refresh.Unmade(other, tables); !errors.Is(err, other) {
 		t.Errorf("another error: %v", err)
 	}
 }
