@@ -83,3 +83,23 @@ func TestAPartThatCouldNotBeStoredIsTriedAgain(t *testing.T) {
 		}
 	})
 }
+
+// TestAPartThatComesMeanwhileIsKept: while the parts of a run are taken in, or found to be stored, its node announces
+// another one. It announces it once.
+func TestAPartThatComesMeanwhileIsKept(t *testing.T) {
+	s := New(Options{Store: &looked{}, Live: &alone{}, Log: zerolog.Nop()})
+	s.Keep(partNamed("first"))
+	inHand := s.parts.of("r")
+	s.Keep(partNamed("late"))
+	s.done("r", inHand)
+	if left := s.parts.of("r"); len(left) != 1 || left[0].WorkID != "late" {
+		t.Fatalf("kept are %v", left)
+	}
+	if _, looked := s.postponed["r"]; !looked {
+		t.Error("nobody looks at it again")
+	}
+	s.done("r", s.parts.of("r"))
+	if _, looked := s.postponed["r"]; looked || len(s.parts) != 0 {
+		t.Errorf("a run without parts is remembered: %v", s.parts)
+	}
+}

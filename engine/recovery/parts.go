@@ -64,17 +64,15 @@ func (s *Service) postpone(run engine.Run, parts int) {
 
 func (s *Service) sweep(ctx context.Context, left map[string][]fleet.Part) error {
 	for _, id := range slices.Sorted(maps.Keys(left)) {
-		parts := left[id]
+		all := left[id]
+		parts := all
 		run, err := s.opts.Store.Run(ctx, id)
 		if err == nil && !run.Status.Live() && run.Phase != engine.PhaseProcessing {
 			if parts, err = s.missing(ctx, id, parts); err == nil {
 				parts, err = s.believed(ctx, id, parts)
 			}
 			if err == nil && len(parts) == 0 {
-				s.mu.Lock()
-				delete(s.parts, id)
-				delete(s.postponed, id)
-				s.mu.Unlock()
+				s.done(id, all)
 				continue
 			}
 		}
@@ -83,10 +81,7 @@ func (s *Service) sweep(ctx context.Context, left map[string][]fleet.Part) error
 			for _, p := range parts {
 				p.Acknowledge()
 			}
-			s.mu.Lock()
-			delete(s.parts, id)
-			delete(s.postponed, id)
-			s.mu.Unlock()
+			s.done(id, all)
 		case err != nil:
 			return fmt.Errorf("looking for run %s: %w", id, err)
 		case run.Status.Live() || run.Phase == engine.PhaseProcessing:
@@ -94,7 +89,7 @@ func (s *Service) sweep(ctx context.Context, left map[string][]fleet.Part) error
 			s.postpone(run, len(parts))
 		default:
 			s.mu.Lock()
-			delete(s.parts, id)
+			s.parts.drop(id, all)
 			s.mu.Unlock()
 			err := s.takeIn(ctx, run, parts)
 			s.mu.Lock()
@@ -115,6 +110,16 @@ func (s *Service) sweep(ctx context.Context, left map[string][]fleet.Part) error
 		}
 	}
 	return nil
+}
+
+// done forgets parts of a run for good, and the run unless more of it have come meanwhile.
+func (s *Service) done(run string, parts []fleet.Part) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.parts.drop(run, parts)
+	if len(s.parts[run]) == 0 {
+		delete(s.postponed, run)
+	}
 }
 
 // missing are the parts that no server has stored. Of the others their nodes had not heard it.

@@ -116,6 +116,16 @@ func (h pile) add(p fleet.Part) {
 	h[run][onNode{p.WorkID, p.Node.ID()}] = p
 }
 
+// drop forgets these parts of a run: what came since they were looked at stays.
+func (h pile) drop(run string, parts []fleet.Part) {
+	for _, p := range parts {
+		delete(h[run], onNode{p.WorkID, p.Node.ID()})
+	}
+	if len(h[run]) == 0 {
+		delete(h, run)
+	}
+}
+
 // of are those of a run, by their work ids.
 func (h pile) of(run string) []fleet.Part {
 	return slices.SortedFunc(maps.Values(h[run]), func(a, b fleet.Part) int {
@@ -255,7 +265,7 @@ func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclai
 		return err
 	}
 	s.mu.Lock()
-	delete(s.parts, run.RunID)
+	s.parts.drop(run.RunID, parts)
 	s.mu.Unlock()
 	s.opts.Log.Warn().Str("run_id", run.RunID).Str("status", string(run.Status)).Int("parts", len(e.Parts)).
 		Msg("a run of an earlier process is finished")

@@ -124,6 +124,8 @@ var seedsThatFailed = map[string]uint64{
 	// crew.TestAnotherServerKnowsWhoMayStillBearLoad
 	"a second server that took a run over gave away what the own node of the first one still bore": 3568,
 	"a run ended ten minutes before its record, by what was known of another server's clock":       8402,
+	// recovery.TestAPartThatComesMeanwhileIsKept
+	"a part that was announced while its run was ended was forgotten": 4574,
 }
 
 func TestSeedsThatFailed(t *testing.T) {
