@@ -42,6 +42,8 @@ type Worker struct {
 	Dead bool
 	Why  string
 
+	// given is a lost one whose part others had before this server went on with the run.
+	given bool
 	bears bears
 }
 

@@ -18,7 +18,8 @@ const (
 // Recall takes that a server goes on with the run of another. Run workers that the other has given up may still bear
 // load, and when others may have it is not stored. The rest has time to be heard of. Where others may have its load
 // (shared) that is the whole limit: who had contact with the server before has contact with this one once it is back,
-// and is given up when it must have stopped, not before.
+// and is given up when it must have stopped, not before. A lost one that was told to bear nothing counts as given: the
+// store does not say of it whether it has been replaced, or had joined and not had its part yet.
 func (c *Crew) Recall(now time.Time, shared bool) {
 	since := now.Add(grace - DeadAfter)
 	if shared {
@@ -28,6 +29,7 @@ func (c *Crew) Recall(now time.Time, shared bool) {
 		switch {
 		case w.Dead && now.Sub(w.Heard) < forgotten:
 			c.Losses.Lost(w.ID, now.Add(control.FreeAfter))
+			w.given = w.bearsNone()
 		case !w.State.Status.Ended() && !w.gone() && w.Heard.Before(since):
 			w.Heard = since
 		}
@@ -37,13 +39,17 @@ func (c *Crew) Recall(now time.Time, shared bool) {
 // gone reports whether it was in the process of the server before.
 func (w *Worker) gone() bool { return w.State.NodeID == control.OwnNode }
 
+// bearsNone reports whether it was told last to bear nothing.
+func (w *Worker) bearsNone() bool { return w.Connections == 0 && (w.Rate == nil || *w.Rate == 0) }
+
 // Freed takes their load from lost run workers that must have stopped by now, and reports whether there are any. It
-// returns how many connections each of them had that had a part of the load: a server that goes on with the run finds
-// none with those whose part others have.
+// returns how many connections each of them had that others have to replace, which is 0 of one that was lost while it
+// waited for its part. Nobody replaces who was to leave, or whose part others have had since before another server
+// went on with the run.
 func (c *Crew) Freed(now time.Time) (connections []int, some bool) {
 	for _, id := range c.Losses.Freed(now) {
 		w := c.byID[id]
-		if w.Connections > 0 || w.Rate != nil && *w.Rate > 0 {
+		if !w.given && !w.Retiring {
 			connections = append(connections, w.Connections)
 		}
 		if w.Connections = 0; w.Rate != nil {

@@ -53,3 +53,32 @@ func TestAnotherServerKnowsWhoMayStillBearLoad(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoIsLostWithoutAPartIsReplaced: a run worker that joins while nobody knows what others bear has no connections
+// yet. When it is lost so, after another server went on with the run, somebody takes its place, or the run has one
+// fewer to its end. Nobody takes that of who was to leave.
+func TestWhoIsLostWithoutAPartIsReplaced(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	var c Crew
+	before := &Worker{ID: "before", Connections: 2, Dead: true, Heard: now.Add(-70 * time.Second)}
+	before.State.Status, before.State.NodeID = engine.WorkerDead, "n0"
+	bears := &Worker{ID: "bears", Connections: 2, Heard: now}
+	bears.State.Status, bears.State.NodeID = engine.WorkerRunning, "n1"
+	c.Enlist(before)
+	c.Enlist(bears)
+	c.Recall(now, true)
+	now = now.Add(control.FreeAfter)
+	if connections, _ := c.Freed(now); !slices.Equal(connections, []int{2}) {
+		t.Fatalf("those of %v are to be replaced first", connections)
+	}
+	joins, rated := &Worker{ID: "joins", Connections: 0}, &Worker{ID: "rated", Rate: new(float64)}
+	leaves := &Worker{ID: "leaves", Retiring: true}
+	for _, w := range []*Worker{joins, rated, leaves} {
+		c.Enlist(w)
+		w.Dead, w.State.Status = true, engine.WorkerDead
+		c.Losses.Lost(w.ID, now.Add(control.FreeAfter))
+	}
+	if connections, some := c.Freed(now.Add(control.FreeAfter)); !slices.Equal(connections, []int{0, 0}) || !some {
+		t.Errorf("those of %v are to be replaced; want the two without a part", connections)
+	}
+}
