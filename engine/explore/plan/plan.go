@@ -115,8 +115,9 @@ func New(text string, start, end time.Time, step time.Duration, o Options) (*Que
 	return q, w.check()
 }
 
-// MaxSubquerySteps is at how many instants a subquery is evaluated at most: the engine makes room for all of them, for
-// each series, before it counts samples.
+// MaxSubquerySteps is at how many instants a subquery is evaluated at most: before the engine evaluates one, it makes
+// two counters of 8 bytes for each instant (stats.NewChildWithStepTracking), whether or not anybody asks for statistics,
+// and no limit of samples holds for them.
 const MaxSubquerySteps = 100_000
 
 // ErrUnsupported says what of PromQL cannot be asked here.
