@@ -217,14 +217,17 @@ func (e *Export) run(ctx context.Context, c refresh.Claim, prove func(context.Co
 		}
 		r.Unchanged = false
 	}
-	changed, err := e.describe(ctx, c, detail, prove)
+	write := e.describe
+	if len(problems) > 0 {
+		write = e.conceal
+		r.Note = fmt.Sprintf("%d of %d parts could not be read, and views do not show the run: %s", len(problems), total,
+			strings.Join(problems, " "))
+	}
+	changed, err := write(ctx, c, detail, prove)
 	if err != nil {
 		return r, err
 	}
 	r.Unchanged = r.Unchanged && !changed
-	if len(problems) > 0 {
-		r.Note = fmt.Sprintf("%d of %d parts could not be read: %s", len(problems), total, strings.Join(problems, " "))
-	}
 	r.Note = strings.TrimSpace(r.Note + " " + e.views.Problem)
 	return r, nil
 }

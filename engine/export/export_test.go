@@ -353,9 +353,23 @@ func TestViewsShowWholeRuns(t *testing.T) {
 			t.Errorf("%s\ngives %q, not %q", c.sql, got, c.want)
 		}
 	}
-	// Only whole runs are shown, and none that is gone.
+	// Only whole runs are shown, and none that is gone: a part that cannot be read any more is changed, and not taken in.
+	w.parts["a"], w.damaged = 96, "a"
+	if r, err := w.take(t, 2); err != nil || !strings.Contains(r.Note, "views do not show the run") {
+		t.Fatal(r, err)
+	}
+	if got := w.one(t, "SELECT COUNT(*) FROM V_RUN_SUMMARY"); got != "0" {
+		t.Errorf("%s rows of a run of which a part cannot be read", got)
+	}
+	w.damaged = ""
+	if _, err := w.take(t, 3); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.one(t, "SELECT COUNT(*) FROM V_RUN_SUMMARY"); got != "1" {
+		t.Errorf("%s rows of a run that can be read again", got)
+	}
 	w.gone = true
-	if _, err := w.take(t, 2); err != nil || !w.book.Gone {
+	if _, err := w.take(t, 4); err != nil || !w.book.Gone {
 		t.Fatal(w.book, err)
 	}
 	if got := w.one(t, `SELECT (SELECT COUNT(*) FROM V_RUN_SUMMARY) +

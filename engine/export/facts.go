@@ -118,6 +118,20 @@ func (e *Export) describe(ctx context.Context, c refresh.Claim, d engine.RunDeta
 	})
 }
 
+// conceal takes what is known of the run out of the account, and with it the run out of the views: figures over some of
+// its executions would look like those over all.
+func (e *Export) conceal(ctx context.Context, c refresh.Claim, _ engine.RunDetail,
+	prove func(context.Context) error) (changed bool, err error) {
+	rs, err := e.Account.Query(ctx, "SELECT FINGERPRINT FROM TEST_RESULTS WHERE RUN_ID = ?", c.Subtask)
+	if err != nil {
+		return false, fmt.Errorf("looking what is known of run %s: %w", c.Subtask, err)
+	}
+	if len(rs.Rows) == 0 {
+		return false, nil
+	}
+	return true, e.together(ctx, c, prove, func(t target.Together) error { return wipeFacts(ctx, t, c.Subtask) })
+}
+
 func insert(ctx context.Context, t target.Together, table string, columns []string, rows ...[]any) error {
 	marks := "(" + strings.TrimSuffix(strings.Repeat("?, ", len(columns)), ", ") + ")"
 	all := strings.TrimSuffix(strings.Repeat(marks+", ", len(rows)), ", ")

@@ -103,13 +103,16 @@ func make1(ctx context.Context, a Account, v View) (why string, err error) {
 	said := a.Classify(err)
 	switch {
 	case said.Code == "003001":
-		cure := "the role of the connection needs CREATE VIEW on its schema."
+		cure := "give the role of the connection CREATE VIEW on its schema"
 		if rs, asked := a.Query(ctx, "SELECT CURRENT_DATABASE(), CURRENT_SCHEMA(), CURRENT_ROLE()"); asked == nil &&
 			len(rs.Rows) == 1 {
 			cure = fmt.Sprintf("GRANT CREATE VIEW ON SCHEMA %s.%s TO ROLE %s", Quoted(rs.Rows[0][0]), Quoted(rs.Rows[0][1]),
 				Quoted(rs.Rows[0][2]))
 		}
-		return "The account says: " + sentence(said.Message) + " Cure: " + cure, nil
+		// SHOW VIEWS names only what the role has a right on, and the account says the same of a view of somebody else.
+		return "The account says: " + sentence(said.Message) + " Cure: " + cure + " – or, where the role has that, something " +
+			"of that name belongs to another role, which SHOW VIEWS does not show to this one: have its owner rename or drop " +
+			"it, or let the connection name another schema.", nil
 	case said.Code == "001998" || said.Code == "003041":
 		return "Something else has that name: rename or drop it, or let the connection name another schema. The account " +
 			"says: " + sentence(said.Message), nil
