@@ -100,9 +100,26 @@ func TestRunsAreTakenInAgain(t *testing.T) {
 	}
 	takeIn("new", "old")
 	takeIn()
+	asked := ask[time.Time](t, dsn, "SELECT clock_timestamp()")
 	if n, err := s.TakeInAgain(ctx, "runs", []string{"old", "unknown"}); err != nil || n != 1 {
 		t.Errorf("%d runs, %v", n, err)
 	}
+	// The run has been over for long, and the table waits for it since it was asked.
+	state, err := s.RefreshState(ctx, 9)
+	must(err)
+	if since := state.Tables[0].BehindSince; since.Before(asked) {
+		t.Errorf("waits since %v, asked at %v", since, asked)
+	}
 	takeIn("old")
 	takeIn()
+	late, err := s.CreateDynamicTable(ctx, refresh.Table{Name: "late", Kind: refresh.Ingest, TargetLagSeconds: 60,
+		Mode: refresh.Incremental})
+	must(err)
+	state, err = s.RefreshState(ctx, 9)
+	must(err)
+	for _, table := range state.Tables {
+		if table.Name == "late" && table.BehindSince.Before(late.CreatedAt.Time) {
+			t.Errorf("a table waits since %v that was made at %v", table.BehindSince, late.CreatedAt)
+		}
+	}
 }

@@ -74,8 +74,10 @@ func (q Queue) RefreshState(ctx context.Context, runs int) (s refresh.State, err
 }
 
 // stale are the runs of an INGEST table t that have ended or changed since they were taken in, and those that are gone,
-// each with when it was.
-const stale = `SELECT r.run_id, r.created_at AS at, greatest(r.updated_at, p.updated_at) AS since
+// each with when it was. What the table did not wait for before does not count: it was made since, or asked to take the
+// run in once more.
+const stale = `SELECT r.run_id, r.created_at AS at, greatest(r.updated_at, p.updated_at, t.created_at,
+				CASE WHEN s.as_of IS NULL THEN s.updated_at END) AS since
 			FROM run_status r JOIN test_results p ON p.test_id = r.run_id
 			LEFT JOIN refresh_subtasks s ON s.dynamic_table = t.name AND s.subtask = r.run_id
 			WHERE r.phase IS NULL AND r.status IN ('COMPLETED', 'FAILED', 'CANCELLED')
@@ -92,7 +94,7 @@ const staleRuns = `SELECT t.name, t.status = 'ACTIVE', x.run_id, x.since FROM dy
 
 // TakeInAgain has runs that were taken in be taken in once more, though nothing of them has changed.
 func (q Queue) TakeInAgain(ctx context.Context, table string, runs []string) (n int64, err error) {
-	tag, err := q.Pool.Exec(ctx, `UPDATE refresh_subtasks SET as_of = NULL
+	tag, err := q.Pool.Exec(ctx, `UPDATE refresh_subtasks SET as_of = NULL, updated_at = clock_timestamp()
 		WHERE dynamic_table = $1 AND subtask = ANY ($2) AND status = 'DONE' AND as_of IS NOT NULL`, table, runs)
 	return tag.RowsAffected(), dberr.Failed("having runs taken in again", err)
 }

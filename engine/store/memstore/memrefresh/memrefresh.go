@@ -304,6 +304,9 @@ func (s *Queue) staleRuns(table string, over map[string]time.Time, there func(st
 	for run, changed := range over {
 		if sub, known := s.subtasks[refresh.Task{Table: table, Subtask: run}]; !known || changed.After(sub.asOf) {
 			stale = append(stale, run)
+			if t := s.tables[table]; t != nil && t.CreatedAt.After(changed) {
+				changed = t.CreatedAt.Time // it did not wait before it was made
+			}
 			if changed.Before(since) {
 				since = changed
 			}
