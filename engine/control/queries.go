@@ -69,10 +69,13 @@ type SegmentWanted struct{ RunID, Name, SHA256 string }
 // for it.
 var ErrUnwanted = errors.New("the segment is not wanted")
 
+// ErrGivenUp says that a node did not take a segment to its end, and that those who waited for it there know.
+var ErrGivenUp = errors.New("the node gave the segment up")
+
 // SegmentTaker is a ServerEnd whose node takes segments, by calls that the server makes.
 type SegmentTaker interface {
 	ServerEnd
-	// PutSegment gives the node a segment that it wanted, or ErrUnwanted.
+	// PutSegment gives the node a segment that it wanted, or is ErrUnwanted or ErrGivenUp.
 	PutSegment(ctx context.Context, sha256 string, bytes int64, content io.Reader) error
 	// RefuseSegment tells it why there is none.
 	RefuseSegment(ctx context.Context, sha256, reason string) error

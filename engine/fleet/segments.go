@@ -10,13 +10,16 @@ import (
 )
 
 // What is brought to a node: so many segments at once, while so many more wait for their turn; and how long one may
-// take, by its size. A node that reads more slowly, or not at all, is refused it: another may have it at hand.
+// take, by its size. A node that reads more slowly, or not at all, does not get it: another may have it at hand.
 const (
 	segmentsAtOnce  = 4
 	segmentsWaiting = 1024
 	segmentBegin    = 30 * time.Second
 	segmentSpeed    = 4 << 20 // bytes a second
 	refusalLimit    = 5 * time.Second
+	// segmentWanted is how long one that waits for its turn does so without being asked for again. A node asks every
+	// three seconds, one server after another.
+	segmentWanted = 20 * time.Second
 )
 
 // segmentTime is how long a segment may take.
@@ -32,25 +35,26 @@ func (f *Fleet) segmentTime(bytes int64) time.Duration {
 type segments struct {
 	slots chan struct{}
 	mu    *sync.Mutex
-	// known are those that are brought, or wait for their turn, by their hash.
-	known map[string]bool
+	// known are those that are brought, or wait for their turn, by their hash: when they were asked for last.
+	known map[string]time.Time
 }
 
 func newSegments() segments {
-	return segments{slots: make(chan struct{}, segmentsAtOnce), mu: &sync.Mutex{}, known: map[string]bool{}}
+	return segments{slots: make(chan struct{}, segmentsAtOnce), mu: &sync.Mutex{}, known: map[string]time.Time{}}
 }
 
 // begin reports whether a segment is to be brought now, by whoever asks. full: there are too many already.
 func (s *segments) begin(sum string) (begins, full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.known[sum] {
+	if _, ok := s.known[sum]; ok {
+		s.known[sum] = time.Now()
 		return false, false
 	}
 	if len(s.known) >= segmentsAtOnce+segmentsWaiting {
 		return false, true
 	}
-	s.known[sum] = true
+	s.known[sum] = time.Now()
 	return true, false
 }
 
@@ -58,6 +62,41 @@ func (s *segments) end(sum string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.known, sum)
+}
+
+// turn waits for that of a segment, and reports whether it has come, and the segment is still wanted. One that is not
+// leaves its place to others.
+func (s *segments) turn(ctx context.Context, sum string) bool {
+	again := time.NewTicker(segmentWanted / 4)
+	defer again.Stop()
+	for {
+		select {
+		case s.slots <- struct{}{}:
+			if s.still(sum) {
+				return true
+			}
+			<-s.slots
+			return false
+		case <-again.C:
+			if !s.still(sum) {
+				return false
+			}
+		case <-ctx.Done():
+			s.end(sum)
+			return false
+		}
+	}
+}
+
+// still reports whether a segment was asked for of late, and forgets it otherwise.
+func (s *segments) still(sum string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(s.known[sum]) <= segmentWanted {
+		return true
+	}
+	delete(s.known, sum)
+	return false
 }
 
 // wanted has a segment brought to the node, until ctx ends; it does not wait for that.
@@ -72,13 +111,10 @@ func (n *node) wanted(ctx context.Context, end control.ServerEnd, m control.Segm
 		return
 	}
 	go func() {
-		defer n.segments.end(m.SHA256)
-		select {
-		case n.segments.slots <- struct{}{}:
-			defer func() { <-n.segments.slots }()
-		case <-ctx.Done():
+		if !n.segments.turn(ctx, m.SHA256) {
 			return
 		}
+		defer func() { <-n.segments.slots }()
 		begin := time.Now()
 		switch size, err := n.bringSegment(ctx, end, m); {
 		case err == nil:
@@ -91,14 +127,17 @@ func (n *node) wanted(ctx context.Context, end control.ServerEnd, m control.Segm
 	}()
 }
 
-// bringSegment gives a node a segment that it wanted, or tells it why there is none.
+// bringSegment gives a node a segment that it wanted, or tells it why there is none. Where the node itself has given it
+// up, whoever waited knows; a refusal would meet those who have asked again since.
 func (n *node) bringSegment(ctx context.Context, end control.ServerEnd, m control.SegmentWanted) (int64, error) {
 	taker, ok := end.(control.SegmentTaker)
 	if !ok || n.fleet.opts.Segment == nil {
+		n.segments.end(m.SHA256)
 		return 0, errors.New("there is no way to bring it")
 	}
 	size, err := n.sendSegment(ctx, taker, m)
-	if err == nil || errors.Is(err, control.ErrUnwanted) || ctx.Err() != nil {
+	n.segments.end(m.SHA256) // before the node hears that there is none: it asks at once
+	if err == nil || errors.Is(err, control.ErrUnwanted) || errors.Is(err, control.ErrGivenUp) || ctx.Err() != nil {
 		return size, err
 	}
 	refusing, cancel := context.WithTimeout(ctx, refusalLimit)

@@ -3,10 +3,12 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,11 +40,15 @@ func (n *node) brings() int {
 // TestANodeThatStopsReadingASegment, over gRPC: what was on its way is given up after a while, on both sides; so it is
 // when the stream ends.
 func TestANodeThatStopsReadingASegment(t *testing.T) {
+	const gaveUp = "1"
 	began, ended := make(chan struct{}, 2), make(chan struct{}, 2)
 	l, err := controlrpc.Listen(t.Context(), controlrpc.ListenOptions{Address: "127.0.0.1:0", Log: zerolog.Nop(),
-		Segment: func(ctx context.Context, _ string, _ int64, content io.Reader) error {
+		Segment: func(ctx context.Context, sum string, _ int64, content io.Reader) error {
 			if _, err := content.Read(make([]byte, 10)); err != nil {
 				return err
+			}
+			if sum == gaveUp {
+				return errors.New("it stood still")
 			}
 			began <- struct{}{}
 			<-ctx.Done() // it reads nothing more
@@ -71,6 +77,10 @@ func TestANodeThatStopsReadingASegment(t *testing.T) {
 	accepting.Wait()
 	defer func() { _ = end.Close() }()
 	const large = 1 << 20
+	err = end.(control.SegmentTaker).PutSegment(t.Context(), gaveUp, large, io.LimitReader(zeros{}, large))
+	if !errors.Is(err, control.ErrGivenUp) || !strings.HasSuffix(err.Error(), ": it stood still") {
+		t.Errorf("the node has given it up, and the server hears %v", err)
+	}
 	for name, c := range map[string]struct {
 		begin time.Duration
 		stops bool
@@ -104,6 +114,7 @@ type taker struct {
 	mu           sync.Mutex
 	now, most, n int
 	refused      []string
+	onRefusal    func(sum string)
 	asked        bool
 }
 
@@ -124,6 +135,9 @@ func (e *taker) PutSegment(ctx context.Context, _ string, _ int64, r io.Reader) 
 }
 
 func (e *taker) RefuseSegment(_ context.Context, sum, reason string) error {
+	if e.onRefusal != nil {
+		e.onRefusal(sum)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.refused = append(e.refused, sum+": "+reason)
@@ -196,11 +210,70 @@ func TestSegmentsAreBroughtAFewAtATime(t *testing.T) {
 			t.Errorf("%d segments still wait", n.brings())
 		}
 		end.refused = nil
-		ask(1)
-		end.let <- control.ErrUnwanted
+		for _, err := range []error{control.ErrUnwanted, fmt.Errorf("%w: it stood still", control.ErrGivenUp)} {
+			ask(1)
+			end.let <- err
+			synctest.Wait()
+			if len(end.refused) > 0 || n.brings() != 0 {
+				t.Errorf("%v: %q", err, end.refused)
+			}
+		}
+	})
+}
+
+// TestAWantThatNobodyRepeats leaves its place, and its segment is not opened; one that is repeated keeps it.
+func TestAWantThatNobodyRepeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var opened atomic.Int32
+		n := newNode(New(Options{Log: zerolog.Nop(), Segment: func(ctx context.Context, run, name string) (io.ReadCloser,
+			int64, error) {
+			opened.Add(1)
+			return content(10)(ctx, run, name)
+		}}), nil)
+		end := &taker{let: make(chan error)}
+		ask := func(i int) { n.wanted(t.Context(), end, control.SegmentWanted{SHA256: strconv.Itoa(i)}) }
+		for i := range segmentsAtOnce {
+			ask(i)
+		}
 		synctest.Wait()
-		if len(end.refused) > 0 || n.brings() != 0 {
-			t.Errorf("%q", end.refused)
+		for i := range 10 {
+			ask(segmentsAtOnce + i)
+		}
+		for range 9 { // 27 s, within what a segment may take
+			time.Sleep(3 * time.Second)
+			ask(segmentsAtOnce)
+		}
+		synctest.Wait()
+		if n.brings() != segmentsAtOnce+1 || opened.Load() != segmentsAtOnce {
+			t.Errorf("%d are known, %d were opened", n.brings(), opened.Load())
+		}
+		for range segmentsAtOnce + 1 {
+			end.let <- nil
+		}
+		synctest.Wait()
+		if n.brings() != 0 || opened.Load() != segmentsAtOnce+1 {
+			t.Errorf("%d are known, %d were opened", n.brings(), opened.Load())
+		}
+	})
+}
+
+// TestARefusedSegmentIsWantedAgain at once by whoever hears that: it is brought again, and known while it is.
+func TestARefusedSegmentIsWantedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(New(Options{Log: zerolog.Nop(), Segment: content(10)}), nil)
+		end := &taker{let: make(chan error)}
+		ask := func(sum string) { n.wanted(t.Context(), end, control.SegmentWanted{SHA256: sum}) }
+		end.onRefusal = ask
+		ask("1")
+		end.let <- errors.New("it cannot be read")
+		synctest.Wait()
+		if end.n != 2 || n.brings() != 1 || len(end.refused) != 1 {
+			t.Errorf("begun %d times, %d known, %q", end.n, n.brings(), end.refused)
+		}
+		end.let <- nil
+		synctest.Wait()
+		if n.brings() != 0 {
+			t.Error("it has stayed")
 		}
 	})
 }

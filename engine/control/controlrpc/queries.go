@@ -112,8 +112,11 @@ func (e *serverEnd) PutSegment(ctx context.Context, sum string, bytes int64, con
 		r = &pb.PutSegmentRequest{}
 	}
 	_, err = s.CloseAndRecv()
-	if status.Code(err) == codes.AlreadyExists {
+	switch status.Code(err) {
+	case codes.AlreadyExists:
 		return control.ErrUnwanted
+	case codes.FailedPrecondition:
+		return fmt.Errorf("%w: %w", control.ErrGivenUp, plainly(err))
 	}
 	if err != nil {
 		return fmt.Errorf("sending a segment: %w", plainly(err))

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -22,12 +23,13 @@ import (
 	"github.com/loadstone-db/loadstone/engine/segment"
 )
 
-// How long servers may take to bring a segment, how often one is asked, and how long whoever brings it may send
-// nothing.
+// How long who waits for a segment does so while servers bring nothing, neither it nor another before it; how often one
+// is asked; how long whoever brings it may send nothing, and how often it may come to that.
 const (
 	segmentLimit = 30 * time.Second
 	segmentAgain = 3 * time.Second
 	segmentStill = 10 * time.Second
+	segmentTries = 3
 )
 
 // Cache keeps segments that servers bring on the node's disk, by their hash. What it has is right: it was compared with
@@ -38,6 +40,8 @@ type Cache struct {
 	scan sync.Once
 	// standstill is segmentStill, apart from tests.
 	standstill time.Duration
+	// moved is when something of a segment came last, in nanoseconds since the epoch of Unix.
+	moved atomic.Int64
 
 	mu sync.Mutex
 	// known is how large segments on the disk are, by hash.
@@ -53,9 +57,9 @@ type wait struct {
 	came  chan struct{}
 	err   error
 	bytes int64
-	// waiters is how many wait; stop ends what brings it, nil while nothing does.
+	// waiters is how many wait; comes: a server brings it.
 	waiters int
-	stop    context.CancelCauseFunc
+	comes   bool
 }
 
 // NewCache returns the cache of a disk; what an earlier process has left there is in it.
@@ -176,82 +180,95 @@ func (c *Cache) gone(keys []string) {
 
 var errNobody = errors.New("there is no server that could bring it")
 
+var errLate = fmt.Errorf("no server has brought it, or another before it, within %v", segmentLimit)
+
 // fetch asks servers for a segment until it is there. It returns its size.
 func (c *Cache) fetch(ctx context.Context, s node.Segment) (bytes int64, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, segmentLimit,
-		fmt.Errorf("no server has brought it within %v", segmentLimit))
-	defer cancel()
-	for {
-		bytes, err = c.await(ctx, s)
-		// Another one gave up what was on its way in the moment in which this one began to wait for it.
-		if !errors.Is(err, control.ErrUnwanted) {
-			return bytes, err
+	f := fetch{asker: ctx.Value(sessionKey{}), begun: time.Now(),
+		wanted: control.SegmentWanted{RunID: s.RunID, Name: s.Name, SHA256: s.SHA256}}
+	for range segmentTries {
+		// Of who stands still nothing more is expected; another server may bring it.
+		if bytes, err = c.await(ctx, &f); !errors.Is(err, errStandstill) {
+			break
 		}
 	}
+	return bytes, err
 }
 
-// await waits for a segment together with all who do. When the last of them gives up, what is on its way is stopped.
-func (c *Cache) await(ctx context.Context, s node.Segment) (int64, error) {
-	asker, _ := ctx.Value(sessionKey{}).(*Session)
+// fetch is what one who waits asks for.
+type fetch struct {
+	wanted control.SegmentWanted
+	// asker is the session for whose work it is wanted, if any; asked counts the servers that were asked.
+	asker any
+	asked int
+	begun time.Time
+}
+
+// await waits for a segment together with all who do.
+func (c *Cache) await(ctx context.Context, f *fetch) (int64, error) {
+	sum := f.wanted.SHA256
 	c.mu.Lock()
-	w := c.waits[s.SHA256]
+	w := c.waits[sum]
 	if w == nil {
+		if bytes, ok := c.known[sum]; ok { // it has come since
+			c.mu.Unlock()
+			return bytes, nil
+		}
 		w = &wait{came: make(chan struct{})}
-		c.waits[s.SHA256] = w
+		c.waits[sum] = w
 	}
 	w.waiters++
 	c.mu.Unlock()
-	defer c.leaveWait(s.SHA256, w)
+	defer c.leaveWait(sum, w)
 	again := time.NewTicker(segmentAgain)
 	defer again.Stop()
-	for attempt := 0; ; attempt++ {
-		if !c.ask(asker, attempt, w, control.SegmentWanted{RunID: s.RunID, Name: s.Name, SHA256: s.SHA256}) {
+	for {
+		if !c.ask(w, f) {
 			return 0, errNobody
 		}
 		select {
 		case <-w.came:
 			return w.bytes, w.err
 		case <-again.C:
+			if time.Since(f.begun) >= segmentLimit && time.Since(time.Unix(0, c.moved.Load())) >= segmentLimit {
+				return 0, errLate
+			}
 		case <-ctx.Done():
 			return 0, context.Cause(ctx)
 		}
 	}
 }
 
-// leaveWait is what who waits does at its end.
+// leaveWait is what who waits does at its end. What is on its way comes all the same: whoever asks next has it, even
+// where no query waits for as long as it takes.
 func (c *Cache) leaveWait(sum string, w *wait) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if w.waiters--; w.waiters > 0 {
-		return
-	}
-	if w.stop != nil {
-		w.stop(control.ErrUnwanted)
-	} else if c.waits[sum] == w {
+	if w.waiters--; w.waiters == 0 && !w.comes && c.waits[sum] == w {
 		delete(c.waits, sum)
 	}
 }
 
 // ask asks the server for whose work the segment is wanted, and then, should that not bring it, each in turn.
-func (c *Cache) ask(first *Session, attempt int, w *wait, m control.SegmentWanted) bool {
+func (c *Cache) ask(w *wait, f *fetch) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.sessions) == 0 {
 		return false
 	}
-	if w.stop != nil {
+	if w.comes {
 		return true
 	}
-	s := c.sessions[attempt%len(c.sessions)]
-	if attempt == 0 && slices.Contains(c.sessions, first) {
-		s = first
-	}
-	s.say(m)
+	asker, _ := f.asker.(*Session)
+	first := max(slices.Index(c.sessions, asker), 0)
+	c.sessions[(first+f.asked)%len(c.sessions)].say(f.wanted)
+	f.asked++
 	return true
 }
 
 // Put takes a segment that a server brings; one that nobody waits for, or that another server brings, is
-// control.ErrUnwanted. A segment of which nothing comes for a while is given up, so that another server is asked.
+// control.ErrUnwanted. What has begun goes on while something comes, for as long as the server lets it; a segment of
+// which nothing comes for a while is given up, and who waits asks another server.
 func (c *Cache) Put(ctx context.Context, sum string, bytes int64, content io.Reader) error {
 	if !hash(sum) {
 		return fmt.Errorf("%.80q is no SHA-256", sum)
@@ -260,18 +277,21 @@ func (c *Cache) Put(ctx context.Context, sum string, bytes int64, content io.Rea
 	defer stop(nil)
 	c.mu.Lock()
 	w := c.waits[sum]
-	if w == nil || w.stop != nil {
+	if w == nil || w.comes {
 		c.mu.Unlock()
 		return control.ErrUnwanted
 	}
-	w.stop = stop
+	w.comes = true
 	c.mu.Unlock()
 	still := time.AfterFunc(c.standstill, func() { stop(errStandstill) })
 	defer still.Stop()
 	stored := make(chan error, 1)
 	// Whoever reads from a stream cannot be told to stop; it ends when the call does.
 	go func() {
-		err := c.store(sum, bytes, moving{content, func() { still.Reset(c.standstill) }})
+		err := c.store(sum, bytes, moving{content, func() {
+			still.Reset(c.standstill)
+			c.moved.Store(time.Now().UnixNano())
+		}})
 		if cause := context.Cause(ctx); err != nil && cause != nil {
 			err = cause
 		}
@@ -302,7 +322,9 @@ type moving struct {
 
 func (m moving) Read(p []byte) (int, error) {
 	n, err := m.Reader.Read(p)
-	m.on()
+	if n > 0 {
+		m.on()
+	}
 	return n, err
 }
 
