@@ -55,15 +55,16 @@ export async function exploresTheRun(page, base, run) {
   await page.evaluate(() => history.pushState(null, '', '/explore?q=count%28loadstone_connections%29'));
   await page.waitForFunction(() => document.querySelector('textarea')?.value === 'count(loadstone_connections)');
   await page.getByRole('status').getByText('1 series').waitFor();
-  const held = Promise.withResolvers();
+  let release;
+  const held = new Promise((done) => (release = done));
   await page.route('**/query_events', async (route) => {
-    await held.promise;
+    await held;
     await route.continue().catch(() => {});
   });
   await page.getByRole('button', { name: 'Run', exact: true }).click();
   await page.getByRole('button', { name: 'Cancel' }).click();
   await page.getByText('The query was cancelled.').waitFor();
-  held.resolve();
+  release();
   await page.unroute('**/query_events');
 
   // On a phone the answer comes before what is saved.
