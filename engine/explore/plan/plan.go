@@ -116,8 +116,8 @@ func New(text string, start, end time.Time, step time.Duration, o Options) (*Que
 }
 
 // MaxSubquerySteps is at how many instants a subquery is evaluated at most: before the engine evaluates one, it makes
-// two counters of 8 bytes for each instant (stats.NewChildWithStepTracking), whether or not anybody asks for statistics,
-// and no limit of samples holds for them.
+// two counters of 8 bytes for each instant (stats.NewChildWithStepTracking), whether or not anybody asks for
+// statistics, and no limit of samples holds for them.
 const MaxSubquerySteps = 100_000
 
 // ErrUnsupported says what of PromQL cannot be asked here.
