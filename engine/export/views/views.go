@@ -111,8 +111,8 @@ func make1(ctx context.Context, a Account, v View) (why string, err error) {
 		}
 		// SHOW VIEWS names only what the role has a right on, and the account says the same of a view of somebody else.
 		return "The account says: " + sentence(said.Message) + " Cure: " + cure + " – or, where the role has that, " +
-			"something of that name belongs to another role, which SHOW VIEWS does not show to this one: have its owner rename or drop " +
-			"it, or let the connection name another schema.", nil
+			"something of that name belongs to another role, which SHOW VIEWS does not show to this one: " +
+			"have its owner rename or drop it, or let the connection name another schema.", nil
 	case said.Code == "001998" || said.Code == "003041":
 		return "Something else has that name: rename or drop it, or let the connection name another schema. The account " +
 			"says: " + sentence(said.Message), nil
