@@ -15,6 +15,7 @@
 //	           of the server, and how long its tick takes
 //	reconnect  all streams (-nodes, 500) break at once in a run
 //	pairs      two nodes beside a server against the node of a server's own process, on a Postgres, in pairs
+//	outflow    a server that sends the metrics of its runs by remote-write against one that does not, in pairs
 //	spool      10 GB of records through a node with a budget of 2 GB, and how fast they are fetched
 //	takeover   the server that owns a run on real nodes (-nodes, 4) is killed; another one goes on with it
 //
@@ -63,6 +64,7 @@ var figures = []figure{
 	{"reconnect", reconnect},
 	{"takeover", takeover},
 	{"pairs", pairs},
+	{"outflow", outflow},
 	{"spool", spool},
 }
 
