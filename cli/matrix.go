@@ -80,7 +80,7 @@ func (c *runCommand) beginMatrix(e *command.Env, source []byte, scenario engine.
 			return nil, "", nil, err
 		}
 		var m matrix.State
-		if err := client.do(e.Ctx, http.MethodPost, "/api/matrices", map[string]any{"source": string(source), "start": true},
+		if err := client.do(e.Ctx, http.MethodPost, "/api/matrices", c.started(source),
 			&m); err != nil {
 			return nil, "", nil, err
 		}

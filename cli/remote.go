@@ -25,8 +25,7 @@ func (c *runCommand) remote(e *command.Env, source []byte) (outcome, error) {
 		return outcome{}, err
 	}
 	var run engine.Run
-	if err := client.do(e.Ctx, http.MethodPost, "/api/runs", map[string]any{"source": string(source), "start": true},
-		&run); err != nil {
+	if err := client.do(e.Ctx, http.MethodPost, "/api/runs", c.started(source), &run); err != nil {
 		return outcome{}, err
 	}
 	detail, err := client.follow(e, run.RunID, c.Quiet)
@@ -53,6 +52,15 @@ func (c *runCommand) remote(e *command.Env, source []byte) (outcome, error) {
 		enrichment: states[0],
 		goesOn:     goesOnThere,
 	}, nil
+}
+
+// started is what asks a server to make and start what a template describes.
+func (c *runCommand) started(source []byte) map[string]any {
+	asked := map[string]any{"source": string(source), "start": true}
+	if len(c.Confirm) > 0 {
+		asked["confirm_production"] = c.Confirm
+	}
+	return asked
 }
 
 // uploadTimeout bounds an upload: its way, the wait for others, and quarantine.

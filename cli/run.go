@@ -34,6 +34,7 @@ type runCommand struct {
 	JUnit        string   `name:"junit" placeholder:"FILE" help:"Write the result as JUnit XML; - is standard output."`
 	RequireValid bool     `help:"Exit with 4 when the figures are not VALID."`
 	AllowWrites  bool     `help:"Let the run write to tables that Loadstone did not make (target.allow_writes)."`
+	Confirm      []string `name:"confirm-production" placeholder:"NAME" sep:"none" help:"With --server: the name of a production connection that the run may load. May be repeated."`
 	Quiet        bool     `short:"q" help:"Show no progress."`
 	// WaitEnrichment bounds the wait; the exit code does not depend on what comes of it.
 	WaitEnrichment time.Duration `default:"1m" placeholder:"DURATION" help:"How long to wait for what the target's own query history says of the executions, once the figures are there; 0s does not wait. What is missing then is fetched by the next server on the data directory."`

@@ -33,6 +33,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/auth"
 	"github.com/loadstone-db/loadstone/server/demand"
 	"github.com/loadstone-db/loadstone/server/live"
+	"github.com/loadstone-db/loadstone/server/nodeaccess"
 	"github.com/loadstone-db/loadstone/server/outgoing"
 	"github.com/loadstone-db/loadstone/server/promapi"
 	"github.com/loadstone-db/loadstone/server/tables"
@@ -70,7 +71,7 @@ type Options struct {
 	// Out are the systems that what happens to runs is sent to.
 	Out []deliver.Named
 	// NodeAccess decides who is a node; nil where nodes cannot join.
-	NodeAccess api.NodeAccess
+	NodeAccess nodeaccess.Gatekeeper
 	// Preflight plans a run; PreflightSample is a value of the type it answers, for the API document.
 	Preflight       func(ctx context.Context, s engine.Scenario) (any, error)
 	PreflightSample any
@@ -186,13 +187,16 @@ func New(opts Options) (*Server, error) {
 	if opts.Tables != nil {
 		more = append(more, func(a *api.API) { tables.Register(a, opts.Tables) })
 	}
+	if opts.NodeAccess != nil {
+		more = append(more, func(a *api.API) { nodeaccess.Register(a, opts.NodeAccess) })
+	}
 	if opts.Scaling != nil {
 		more = append(more, func(a *api.API) { demand.Register(a, opts.Scaling, opts.Tables) })
 	}
 	more = append(more, func(a *api.API) { outgoing.Register(a, opts.Out) })
 	s.api = api.Register(s.app, api.Services{
 		Runs: opts.Runs, Store: opts.Store, Files: opts.Files, Plugins: opts.Plugins,
-		Matrices: opts.Matrices, Nodes: opts.Roster, NodeAccess: opts.NodeAccess,
+		Matrices: opts.Matrices, Nodes: opts.Roster,
 		Preflight: opts.Preflight, PreflightSample: opts.PreflightSample,
 		Secrets: target.SecretsOf(opts.Drivers),
 		Info:    s.info, URL: s.URL, SignInLink: s.SignInLink, Auth: s.auth, Guard: guard, Hub: s.hub, Log: opts.Log,

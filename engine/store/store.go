@@ -306,8 +306,10 @@ type Template struct {
 	Description string          `json:"description,omitempty"`
 	Config      engine.Scenario `json:"config"`
 	// Source is the YAML as the user wrote it, comments included; may be empty.
-	Source    string      `json:"source,omitempty"`
-	Version   int64       `json:"version"` // rises with each save; updates name the one they edited
+	Source  string `json:"source,omitempty"`
+	Version int64  `json:"version"` // rises with each save; updates name the one they edited
+	// Access says whose it is, and who may use it.
+	Access    Access      `json:"access"`
 	CreatedBy string      `json:"created_by,omitempty"`
 	CreatedAt engine.Time `json:"created_at"`
 	UpdatedAt engine.Time `json:"updated_at"`
@@ -332,11 +334,15 @@ type Connection struct {
 	Name         string `json:"name"` // unique
 	Driver       string `json:"driver"`
 	// DSN in lists and in Connection() has its password replaced by ***.
-	DSN         string      `json:"dsn"`
-	Description string      `json:"description,omitempty"`
-	Builtin     bool        `json:"builtin"` // the playground; cannot be edited or deleted
-	CreatedAt   engine.Time `json:"created_at"`
-	UpdatedAt   engine.Time `json:"updated_at"`
+	DSN         string `json:"dsn"`
+	Description string `json:"description,omitempty"`
+	Builtin     bool   `json:"builtin"` // the playground; cannot be edited or deleted
+	// Production asks whoever starts a run against it to type its name.
+	Production bool `json:"production"`
+	// Access says whose it is, and who may use it.
+	Access    Access      `json:"access"`
+	CreatedAt engine.Time `json:"created_at"`
+	UpdatedAt engine.Time `json:"updated_at"`
 }
 
 // Connections keeps saved connections.

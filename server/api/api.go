@@ -93,8 +93,6 @@ type Services struct {
 	Matrices Matrices
 	// Nodes are nil where nobody asks about them.
 	Nodes Nodes
-	// NodeAccess is nil on a server that nodes cannot join.
-	NodeAccess NodeAccess
 	// Preflight plans a run without loading anything. Its answer is written as JSON as it is.
 	Preflight func(ctx context.Context, s engine.Scenario) (any, error)
 	// PreflightSample is a value of the type that Preflight answers, for the document.
@@ -199,7 +197,6 @@ func Register(app *fiber.App, s Services) *API {
 	a.registerRuns(app, "/api/runs", false)
 	a.registerMatrices()
 	a.registerNodes()
-	a.registerNodeAccess()
 	a.registerRuns(app, "/api/tests", true)
 	a.registerSockets(app)
 	for _, register := range s.More {

@@ -10,6 +10,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/server/problem"
+	"github.com/loadstone-db/loadstone/server/rights"
 )
 
 // ConnectionList is every saved connection, passwords masked.
@@ -23,6 +24,9 @@ type ConnectionInput struct {
 	Driver      string `json:"driver" enum:"postgres,snowflake"`
 	DSN         string `json:"dsn" minLength:"1" maxLength:"16000" doc:"postgres://user:password@host:5432/database. In an update, a password of *** keeps the saved one."`
 	Description string `json:"description,omitempty" maxLength:"1000"`
+	// Production and Access are left as they are by a change that does not name them.
+	Production *bool               `json:"production,omitempty" doc:"Whether each run against it has to be confirmed by typing its name."`
+	Access     *rights.AccessInput `json:"access,omitempty"`
 }
 
 type connectionCreate struct{ Body ConnectionInput }
@@ -106,9 +110,14 @@ func (a *API) createConnection(ctx context.Context, in *connectionCreate) (*body
 	if err := a.given(in.Body.Driver, in.Body.DSN); err != nil {
 		return nil, err
 	}
+	access, err := a.access(ctx, rights.Own(a.identity(ctx).User), in.Body.Access)
+	if err != nil {
+		return nil, err
+	}
 	c, err := a.Store.SaveConnection(ctx,
 		store.Connection{Name: strings.TrimSpace(in.Body.Name), Driver: in.Body.Driver, DSN: in.Body.DSN,
-			Description: in.Body.Description})
+			Description: in.Body.Description, Access: access,
+			Production: in.Body.Production != nil && *in.Body.Production})
 	if err != nil {
 		return nil, err
 	}
@@ -158,18 +167,44 @@ func (a *API) updateConnection(ctx context.Context, in *connectionUpdate) (*body
 	if old.Builtin {
 		return nil, builtin(nil)
 	}
+	if err := a.mayChange(ctx, "connection", old.Name, old.Access); err != nil {
+		return nil, err
+	}
+	access, err := a.access(ctx, old.Access, in.Body.Access)
+	if err != nil {
+		return nil, err
+	}
+	production, err := a.production(ctx, old, in.Body.Production)
+	if err != nil {
+		return nil, err
+	}
 	dsn, err := a.clearDSN(ctx, in.Body.Driver, in.Body.DSN, old)
 	if err != nil {
 		return nil, err
 	}
 	c, err := a.Store.SaveConnection(ctx,
 		store.Connection{ConnectionID: old.ConnectionID, Name: strings.TrimSpace(in.Body.Name), Driver: in.Body.Driver,
-			DSN: dsn, Description: in.Body.Description, CreatedAt: old.CreatedAt})
+			DSN: dsn, Description: in.Body.Description, CreatedAt: old.CreatedAt, Access: access, Production: production})
 	if err != nil {
 		return nil, named(err, "connection", in.ID)
 	}
 	a.trail.Note(ctx, a.identity(ctx).User.UserID, "connection.update", c.ConnectionID, c.Name)
 	return &body[store.Connection]{a.hideConnection(c)}, nil
+}
+
+// production is whether a connection is it after a change. Whoever may change it may say so; that it is not any more,
+// only an admin.
+func (a *API) production(ctx context.Context, old store.Connection, in *bool) (bool, error) {
+	if in == nil || *in == old.Production {
+		return old.Production, nil
+	}
+	if !*in && a.identity(ctx).User.Role != store.RoleAdmin {
+		return true, &engine.Error{Code: engine.CodeForbidden,
+			Message: "Only an admin may say that a connection is not production any more.",
+			Hint:    "Leave production as it is, or ask an admin.",
+			Fields:  []engine.FieldError{{Field: "production", Message: "is not yours to take away"}}}
+	}
+	return *in, nil
 }
 
 func builtin(cause error) error {
@@ -185,6 +220,9 @@ func (a *API) deleteConnection(ctx context.Context, in *IDInput) (*nothing, erro
 	}
 	if c.Builtin {
 		return nil, builtin(nil)
+	}
+	if err := a.mayChange(ctx, "connection", c.Name, c.Access); err != nil {
+		return nil, err
 	}
 	err = a.Store.DeleteConnection(ctx, c.ConnectionID)
 	var e *engine.Error
@@ -208,6 +246,9 @@ func (a *API) testDSN(ctx context.Context, in *connectionTest) (*body[Connection
 	switch {
 	case in.Body.ConnectionID != "":
 		saved, err := a.storedConnection(ctx, in.Body.ConnectionID)
+		if err == nil {
+			err = a.MayUseConnection(ctx, saved)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -224,6 +265,9 @@ func (a *API) testDSN(ctx context.Context, in *connectionTest) (*body[Connection
 
 func (a *API) testConnection(ctx context.Context, in *IDInput) (*body[ConnectionTest], error) {
 	c, err := a.storedConnection(ctx, in.ID)
+	if err == nil {
+		err = a.MayUseConnection(ctx, c)
+	}
 	if err != nil {
 		return nil, err
 	}

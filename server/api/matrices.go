@@ -72,6 +72,9 @@ func (a *API) listMatrices(ctx context.Context, in *matrixListInput) (*body[Matr
 
 func (a *API) createMatrix(ctx context.Context, in *runCreate) (*body[matrix.State], error) {
 	s, err := a.resolve(ctx, in.Body.ScenarioInput)
+	if err == nil {
+		err = a.mayRun(ctx, s, in.Body.Start, in.Body.ConfirmProduction)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +114,10 @@ func (a *API) getMatrix(ctx context.Context, in *IDInput) (*body[matrix.State], 
 	return a.matrixBody(state), nil
 }
 
-func (a *API) startMatrix(ctx context.Context, in *IDInput) (*body[matrix.State], error) {
+func (a *API) startMatrix(ctx context.Context, in *startInput) (*body[matrix.State], error) {
+	if err := a.mayStartMatrix(ctx, in.ID, in.typed()); err != nil {
+		return nil, err
+	}
 	return a.changeMatrix(ctx, in.ID, "matrix.start", a.Matrices.Start)
 }
 

@@ -18,6 +18,9 @@ func Handle[I, O any](a *API, o huma.Operation, h func(ctx context.Context, in *
 	handle(a, o, h)
 }
 
+// WellFormedID tells whether text can be an id; what cannot does not exist.
+func WellFormedID(id string) bool { return wellFormedID(id) }
+
 // Admin refuses callers who are no admins; what is to be done is named in the refusal.
 func (a *API) Admin(ctx context.Context, what string) error { return a.admin(ctx, what) }
 

@@ -14,27 +14,31 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/problem"
+	"github.com/loadstone-db/loadstone/server/rights"
 )
 
 type runCreate struct {
 	Body struct {
 		ScenarioInput
-		Start bool `json:"start,omitempty" doc:"Start it at once."`
+		Start             bool         `json:"start,omitempty" doc:"Start it at once."`
+		ConfirmProduction rights.Names `json:"confirm_production,omitempty"`
 	}
 }
 
 type runFromTemplate struct {
 	IDInput
 	Body *struct {
-		Set   map[string]any `json:"set,omitempty" maxProperties:"200"`
-		Start bool           `json:"start,omitempty"`
+		Set               map[string]any `json:"set,omitempty" maxProperties:"200"`
+		Start             bool           `json:"start,omitempty"`
+		ConfirmProduction rights.Names   `json:"confirm_production,omitempty"`
 	}
 }
 
 type preflightInput struct {
 	Body struct {
 		ScenarioInput
-		Start bool `json:"start,omitempty" doc:"Ignored; accepted so that the body of POST /api/runs can be sent as it is."`
+		Start             bool         `json:"start,omitempty" doc:"Ignored; accepted so that the body of POST /api/runs can be sent as it is."`
+		ConfirmProduction rights.Names `json:"confirm_production,omitempty" doc:"Ignored, like start."`
 	}
 }
 
@@ -213,20 +217,24 @@ func (a *API) listRuns(ctx context.Context, in *runList) (*body[store.RunList], 
 }
 
 func (a *API) createRun(ctx context.Context, in *runCreate) (*body[engine.Run], error) {
-	return a.create(ctx, in.Body.ScenarioInput, in.Body.Start)
+	return a.create(ctx, in.Body.ScenarioInput, in.Body.Start, in.Body.ConfirmProduction)
 }
 
 func (a *API) createFromTemplate(ctx context.Context, in *runFromTemplate) (*body[engine.Run], error) {
 	input := ScenarioInput{TemplateID: in.ID}
-	start := false
+	start, typed := false, rights.Names(nil)
 	if in.Body != nil {
-		input.Set, start = in.Body.Set, in.Body.Start
+		input.Set, start, typed = in.Body.Set, in.Body.Start, in.Body.ConfirmProduction
 	}
-	return a.create(ctx, input, start)
+	return a.create(ctx, input, start, typed)
 }
 
-func (a *API) create(ctx context.Context, in ScenarioInput, start bool) (*body[engine.Run], error) {
+func (a *API) create(ctx context.Context, in ScenarioInput, start bool, typed rights.Names) (*body[engine.Run],
+	error) {
 	s, err := a.resolve(ctx, in)
+	if err == nil {
+		err = a.mayRun(ctx, s, start, typed)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -249,6 +257,9 @@ func (a *API) create(ctx context.Context, in ScenarioInput, start bool) (*body[e
 
 func (a *API) preflight(ctx context.Context, in *preflightInput) (*body[any], error) {
 	s, err := a.resolve(ctx, in.Body.ScenarioInput)
+	if err == nil {
+		err = a.MayUse(ctx, s)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -304,7 +315,10 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
-func (a *API) startRun(ctx context.Context, in *IDInput) (*body[engine.Run], error) {
+func (a *API) startRun(ctx context.Context, in *startInput) (*body[engine.Run], error) {
+	if err := a.mayStart(ctx, in.ID, in.typed()); err != nil {
+		return nil, err
+	}
 	return a.change(ctx, in.ID, "run.start", a.Runs.Start)
 }
 
@@ -368,6 +382,9 @@ func (a *API) enrichment(ctx context.Context, in *IDInput) (*body[engine.Enrichm
 }
 
 func (a *API) retryEnrichment(ctx context.Context, in *IDInput) (*body[engine.Enrichment], error) {
+	if err := a.mayAsk(ctx, in.ID); err != nil {
+		return nil, err
+	}
 	return a.changeEnrichment(ctx, in.ID, "run.enrichment.retry", a.Runs.RetryEnrichment)
 }
 

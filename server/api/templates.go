@@ -13,6 +13,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/template"
 	"github.com/loadstone-db/loadstone/server/problem"
+	"github.com/loadstone-db/loadstone/server/rights"
 )
 
 // TemplateList is every template.
@@ -24,6 +25,8 @@ type TemplateList struct {
 type TemplateInput struct {
 	Source string    `json:"source,omitempty" doc:"The template's text, YAML or JSON; comments are kept."`
 	Config *Document `json:"config,omitempty" doc:"Or the scenario as JSON."`
+	// Access is left as it is by a change that does not name it.
+	Access *rights.AccessInput `json:"access,omitempty"`
 }
 
 type templateCreate struct{ Body TemplateInput }
@@ -125,6 +128,9 @@ func (a *API) createTemplate(ctx context.Context, in *templateCreate) (*body[sto
 	}
 	user := a.identity(ctx).User
 	t.CreatedBy = user.Name
+	if t.Access, err = a.access(ctx, rights.Own(user), in.Body.Access); err != nil {
+		return nil, err
+	}
 	saved, err := a.Store.CreateTemplate(ctx, t)
 	if err != nil {
 		return nil, err
@@ -162,6 +168,9 @@ func (a *API) storedTemplate(ctx context.Context, id string) (store.Template, er
 
 func (a *API) updateTemplate(ctx context.Context, in *templateUpdate) (*body[store.Template], error) {
 	old, err := a.storedTemplate(ctx, in.ID)
+	if err == nil {
+		err = a.mayChange(ctx, "template", old.Name, old.Access)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -176,6 +185,9 @@ func (a *API) updateTemplate(ctx context.Context, in *templateUpdate) (*body[sto
 		return nil, err
 	}
 	t.TemplateID, t.Version, t.CreatedBy = old.TemplateID, in.Body.Version, old.CreatedBy
+	if t.Access, err = a.access(ctx, old.Access, in.Body.Access); err != nil {
+		return nil, err
+	}
 	saved, err := a.Store.UpdateTemplate(ctx, t)
 	if errors.Is(err, store.ErrConflict) {
 		if now, rerr := a.Store.Template(ctx, in.ID); rerr == nil && now.Version != in.Body.Version {
@@ -197,13 +209,17 @@ func stale(current int64) error {
 }
 
 func (a *API) deleteTemplate(ctx context.Context, in *IDInput) (*nothing, error) {
-	if !wellFormedID(in.ID) {
-		return nil, problem.NotFound("template", in.ID)
+	t, err := a.storedTemplate(ctx, in.ID)
+	if err == nil {
+		err = a.mayChange(ctx, "template", t.Name, t.Access)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if err := a.Store.DeleteTemplate(ctx, in.ID); err != nil {
 		return nil, named(err, "template", in.ID)
 	}
-	a.trail.Note(ctx, a.identity(ctx).User.UserID, "template.delete", in.ID, "")
+	a.trail.Note(ctx, a.identity(ctx).User.UserID, "template.delete", in.ID, t.Name)
 	return &nothing{}, nil
 }
 

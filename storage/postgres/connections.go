@@ -18,11 +18,11 @@ import (
 const connectionLock = 0x636f6e6e // "conn"
 
 const connectionColumns = "connection_id, connection_name, driver, dsn_redacted, description, builtin, created_at, " +
-	"updated_at"
+	"updated_at, production, access"
 
 func toConnection(row pgx.CollectableRow) (c store.Connection, err error) {
 	err = row.Scan(&c.ConnectionID, &c.Name, &c.Driver, &c.DSN, &c.Description, &c.Builtin, &c.CreatedAt.Time,
-		&c.UpdatedAt.Time)
+		&c.UpdatedAt.Time, &c.Production, &c.Access)
 	c.CreatedAt, c.UpdatedAt = engine.At(c.CreatedAt.Time), engine.At(c.UpdatedAt.Time)
 	return c, err
 }
@@ -70,9 +70,9 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 				"write the password again in place of "+target.Mask)
 		}
 		rows, err = tx.Query(ctx, `UPDATE connections SET connection_name = $2, driver = $3, dsn_redacted = $4,
-				dsn_sealed = coalesce($5, dsn_sealed), description = $6, updated_at = now()
+				dsn_sealed = coalesce($5, dsn_sealed), description = $6, production = $7, access = $8, updated_at = now()
 			WHERE connection_id = $1 RETURNING `+connectionColumns, c.ConnectionID, c.Name, c.Driver, shown, sealed,
-			c.Description)
+			c.Description, c.Production, c.Access)
 		if err != nil {
 			return err
 		}
@@ -85,10 +85,10 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 func (s *Store) insertConnection(ctx context.Context, c store.Connection) (store.Connection, error) {
 	c.ConnectionID = newID()
 	rows, err := s.pool.Query(ctx,
-		`INSERT INTO connections (connection_id, connection_name, driver, dsn_redacted, dsn_sealed, description)
-		VALUES ($1, $2, $3, $4, $5, $6) RETURNING `+connectionColumns,
+		`INSERT INTO connections (connection_id, connection_name, driver, dsn_redacted, dsn_sealed, description, production,
+			access) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING `+connectionColumns,
 		c.ConnectionID, c.Name, c.Driver, s.secrets.Hide(c.Driver, c.DSN),
-		s.keys.Seal([]byte(c.DSN), connectionContext(c.ConnectionID)), c.Description)
+		s.keys.Seal([]byte(c.DSN), connectionContext(c.ConnectionID)), c.Description, c.Production, c.Access)
 	if err != nil {
 		return c, dberr.Saving("connection", c.Name, err)
 	}

@@ -13,16 +13,16 @@ import (
 
 const (
 	templateColumns = "template_id, template_name, description, config, source, version, created_by, created_at, " +
-		"updated_at"
+		"updated_at, access"
 	// listedColumns leave out what may be large.
 	listedColumns = "template_id, template_name, description, config #- '{workload,feed}' #- '{workload,params}', '', " +
-		"version, created_by, created_at, updated_at"
+		"version, created_by, created_at, updated_at, access"
 )
 
 func toTemplate(row pgx.CollectableRow) (t store.Template, err error) {
 	var config []byte
 	err = row.Scan(&t.TemplateID, &t.Name, &t.Description, &config, &t.Source, &t.Version, &t.CreatedBy, &t.CreatedAt.Time,
-		&t.UpdatedAt.Time)
+		&t.UpdatedAt.Time, &t.Access)
 	if err != nil {
 		return t, err
 	}
@@ -76,9 +76,9 @@ func (s *Store) CreateTemplate(ctx context.Context, t store.Template) (store.Tem
 		return t, err
 	}
 	rows, err := s.pool.Query(ctx,
-		`INSERT INTO test_templates (template_id, template_name, description, config, source, created_by)
-		VALUES ($1, $2, $3, $4, $5, $6) RETURNING `+templateColumns, t.TemplateID, t.Name, t.Description, config, source,
-		t.CreatedBy)
+		`INSERT INTO test_templates (template_id, template_name, description, config, source, created_by, access)
+		VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING `+templateColumns, t.TemplateID, t.Name, t.Description, config, source,
+		t.CreatedBy, t.Access)
 	if err == nil {
 		t, err = pgx.CollectExactlyOneRow(rows, toTemplate)
 	}
@@ -130,9 +130,9 @@ func (s *Store) UpdateTemplate(ctx context.Context, t store.Template) (store.Tem
 	}
 	rows, err := s.pool.Query(ctx,
 		`UPDATE test_templates SET template_name = $3, description = $4, config = $5, source = $6,
-			version = version + 1, updated_at = now()
+			access = $7, version = version + 1, updated_at = now()
 		WHERE template_id = $1 AND version = $2 RETURNING `+templateColumns,
-		t.TemplateID, t.Version, t.Name, t.Description, config, source)
+		t.TemplateID, t.Version, t.Name, t.Description, config, source, t.Access)
 	if err != nil {
 		return t, dberr.Saving("template", t.Name, err)
 	}

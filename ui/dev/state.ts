@@ -25,6 +25,7 @@ export function addTemplate(config: Scenario, source?: string): Template {
     source: source ?? YAML.stringify(config),
     version: 1,
     created_by: 'admin',
+    access: { restricted: false },
     created_at: iso(Date.now()),
     updated_at: iso(Date.now() - 3600_000 * templates.size),
   };
@@ -40,6 +41,8 @@ export function addConnection(name: string, dsn: string, builtin = false, descri
     dsn,
     description,
     builtin,
+    production: false,
+    access: { restricted: false },
     created_at: iso(Date.now()),
     updated_at: iso(Date.now()),
   };

@@ -15,6 +15,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/store/storetest/queuetest"
+	"github.com/loadstone-db/loadstone/engine/store/storetest/rightstest"
 	"github.com/loadstone-db/loadstone/engine/store/storetest/userstest"
 	"github.com/loadstone-db/loadstone/engine/store/storetest/workerstest"
 )
@@ -58,7 +59,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"UploadedPlugins", uploadedPlugins},
 		{"PluginLimits", pluginLimits},
 		{"Admin", admin}, {"Tokens", tokens}, {"Users", userstest.Users}, {"WaysIn", userstest.Ways},
-		{"LastAdmin", userstest.LastAdmin}, {"Audit", audit},
+		{"LastAdmin", userstest.LastAdmin}, {"Access", rightstest.Access}, {"Audit", audit},
 		{"RunWishes", runWishes}, {"NodeWishes", nodeWishes}, {"NodeEvents", nodeEvents},
 		{"DynamicTables", dynamicTables}, {"RefreshClaims", refreshClaims}, {"RefreshExpiry", refreshExpiry},
 		{"RefreshResults", refreshResults}, {"RefreshFailures", refreshFailures}, {"RefreshRuns", refreshRuns},

@@ -27,6 +27,19 @@ export function whenSignedOut(f: () => void): void {
   onSignedOut = f;
 }
 
+/** Has the user type the names of production connections that are to be loaded; false when it would rather not. */
+let confirmLoad: (names: string[]) => Promise<boolean> = () => Promise.resolve(false);
+export function whenProduction(f: (names: string[]) => Promise<boolean>): void {
+  confirmLoad = f;
+}
+
+/** The names that a refusal wants typed, none of another refusal. */
+export function unconfirmed(err: unknown): string[] {
+  if (!(err instanceof Problem) || !err.fields.length) return [];
+  if (err.fields.some((f) => f.field !== 'confirm_production')) return [];
+  return err.fields.map((f) => (f.hint ?? '').replace(/^[^:]*: /, ''));
+}
+
 interface ProblemBody {
   title?: string;
   detail?: string;
@@ -150,7 +163,13 @@ interface Sent {
 
 async function ask<P extends keyof paths, M extends Method>(method: M, path: P, asked: Sent = {}) {
   const body = method === 'post' ? (asked.body ?? {}) : asked.body;
-  const res = await send(method.toUpperCase(), address(path, asked.path, asked.query), body, asked.signal);
+  const to = address(path, asked.path, asked.query);
+  const res = await send(method.toUpperCase(), to, body, asked.signal).catch(async (err: unknown) => {
+    const names = unconfirmed(err);
+    if (names.length === 0 || !(await confirmLoad(names))) throw err;
+    const typed = { ...(body as object), confirm_production: names };
+    return send(method.toUpperCase(), to, typed, asked.signal);
+  });
   const text = res.status === 204 ? '' : await res.text();
   // The generated types say what the server answers; a test of the server holds the document they are made from.
   return (text ? read(text, asked.asStored, rows.has(path)) : undefined) as Answer<P, M>;

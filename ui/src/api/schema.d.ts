@@ -809,7 +809,11 @@ export interface paths {
                 };
                 cookie?: never;
             };
-            requestBody?: never;
+            requestBody?: {
+                content: {
+                    "application/json": components["schemas"]["StartInputBody"];
+                };
+            };
             responses: {
                 /** @description OK */
                 200: {
@@ -1782,7 +1786,11 @@ export interface paths {
                 };
                 cookie?: never;
             };
-            requestBody?: never;
+            requestBody?: {
+                content: {
+                    "application/json": components["schemas"]["StartInputBody"];
+                };
+            };
             responses: {
                 /** @description OK */
                 200: {
@@ -3651,6 +3659,26 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        Access: {
+            /** @description The owner's name. */
+            owner?: string;
+            owner_id?: string;
+            /** @description Whether only its owner, admins and the users named may use it. */
+            restricted: boolean;
+            users?: components["schemas"]["AccessUser"][] | null;
+        };
+        AccessInput: {
+            /** @description Gives it to another user; left out, it stays whose it is. */
+            owner?: string;
+            /** @description Whether only its owner, admins and the users named may use it. */
+            restricted: boolean;
+            /** @description The names of users who may use it beside its owner and admins. */
+            users?: string[] | null;
+        };
+        AccessUser: {
+            name: string;
+            user_id: string;
+        };
         Accounting: {
             balanced: boolean;
             /** Format: int64 */
@@ -3845,6 +3873,7 @@ export interface components {
             verdict: "better" | "worse" | "same" | "unclear";
         };
         Connection: {
+            access: components["schemas"]["Access"];
             builtin: boolean;
             connection_id: string;
             /** Format: date-time */
@@ -3853,6 +3882,7 @@ export interface components {
             driver: string;
             dsn: string;
             name: string;
+            production: boolean;
             /** Format: date-time */
             updated_at: string | null;
         };
@@ -3867,6 +3897,7 @@ export interface components {
             reopened: number;
         };
         ConnectionInput: {
+            access?: components["schemas"]["AccessInput"];
             description?: string;
             /** @enum {string} */
             driver: "postgres" | "snowflake";
@@ -3874,6 +3905,8 @@ export interface components {
             dsn: string;
             /** @description Unique; templates refer to it. */
             name: string;
+            /** @description Whether each run against it has to be confirmed by typing its name. */
+            production?: boolean;
         };
         ConnectionList: {
             connections: components["schemas"]["Connection"][] | null;
@@ -5473,6 +5506,8 @@ export interface components {
         PreflightInputBody: {
             /** @description Let the run write to tables that Loadstone did not make, as target.allow_writes in the scenario does. */
             allow_writes?: boolean;
+            /** @description Ignored, like start. */
+            confirm_production?: string | string[];
             /** @description or a scenario as JSON. */
             scenario?: {
                 [key: string]: unknown;
@@ -5757,6 +5792,8 @@ export interface components {
         RunCreateBody: {
             /** @description Let the run write to tables that Loadstone did not make, as target.allow_writes in the scenario does. */
             allow_writes?: boolean;
+            /** @description The names of the production connections that this loads, typed by whoever starts it: one, or a list. */
+            confirm_production?: string | string[];
             /** @description or a scenario as JSON. */
             scenario?: {
                 [key: string]: unknown;
@@ -5843,6 +5880,8 @@ export interface components {
             workers_registered: number;
         };
         RunFromTemplateBody: {
+            /** @description The names of the production connections that this loads, typed by whoever starts it: one, or a list. */
+            confirm_production?: string | string[];
             set?: {
                 [key: string]: unknown;
             };
@@ -6138,6 +6177,10 @@ export interface components {
             a: string;
             b: string;
         };
+        StartInputBody: {
+            /** @description The names of the production connections that this loads, typed by whoever starts it: one, or a list. */
+            confirm_production?: string | string[];
+        };
         Statement: {
             bind_order?: number[] | null;
             binds: components["schemas"]["Bind"][] | null;
@@ -6338,6 +6381,7 @@ export interface components {
             summary: components["schemas"]["Summary"] | null;
         };
         Template: {
+            access: components["schemas"]["Access"];
             config: components["schemas"]["Scenario"];
             /** Format: date-time */
             created_at: string | null;
@@ -6352,6 +6396,7 @@ export interface components {
             version: number;
         };
         TemplateInput: {
+            access?: components["schemas"]["AccessInput"];
             /** @description Or the scenario as JSON. */
             config?: {
                 [key: string]: unknown;
@@ -6363,6 +6408,7 @@ export interface components {
             templates: components["schemas"]["Template"][] | null;
         };
         TemplateUpdateBody: {
+            access?: components["schemas"]["AccessInput"];
             /** @description Or the scenario as JSON. */
             config?: {
                 [key: string]: unknown;
@@ -6714,6 +6760,9 @@ export interface components {
     headers: never;
     pathItems: never;
 }
+export type Access = components['schemas']['Access'];
+export type AccessInput = components['schemas']['AccessInput'];
+export type AccessUser = components['schemas']['AccessUser'];
 export type Accounting = components['schemas']['Accounting'];
 export type AggregateEnrichment = components['schemas']['AggregateEnrichment'];
 export type AggregateStatements = components['schemas']['AggregateStatements'];
@@ -6876,6 +6925,7 @@ export type SplitMs = components['schemas']['SplitMs'];
 export type Stage = components['schemas']['Stage'];
 export type Stall = components['schemas']['Stall'];
 export type StandIn = components['schemas']['StandIn'];
+export type StartInputBody = components['schemas']['StartInputBody'];
 export type Statement = components['schemas']['Statement'];
 export type StatementFigures = components['schemas']['StatementFigures'];
 export type StatementLatencyMs = components['schemas']['StatementLatencyMs'];

@@ -10,6 +10,7 @@ import { Empty, Failed, SkeletonRows } from '../design/States';
 import { Crash } from './Crash';
 import { Home } from './Home';
 import { Join } from './Join';
+import { Production } from './Production';
 import { Rail } from './Rail';
 import { Shortcuts } from './Shortcuts';
 import { SignIn } from './SignIn';
@@ -173,6 +174,7 @@ function Signed() {
         </Crash>
       </main>
       <Shortcuts />
+      <Production />
     </div>
   );
 }

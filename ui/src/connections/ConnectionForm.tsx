@@ -1,7 +1,9 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { api, asProblem } from '../api/client';
+import { useMe } from '../api/queries';
 import type { Connection, ConnectionCheck, ConnectionInput } from '../api/types';
+import { AccessFields, accessInput, draftOf, useOwns } from '../app/AccessFields';
 import { Segments } from '../design/Controls';
 import { Dialog } from '../design/Dialog';
 import { latency, plain } from '../design/format';
@@ -44,6 +46,10 @@ export function ConnectionForm({ existing, onClose }: { existing: Connection | n
   const [parts, setParts] = useState<DsnParts>(savedParts ?? noParts);
   const [sfParts, setSfParts] = useState<SnowflakeParts>((existing && fromSnowflake(existing.dsn)) ?? noSnowflake);
   const [url, setUrl] = useState(existing?.dsn ?? '');
+  const [production, setProduction] = useState(existing?.production ?? false);
+  const [access, setAccess] = useState(draftOf(existing?.access));
+  const owns = useOwns(existing?.access);
+  const admin = useMe().data?.role === 'admin';
   const fromFields = snowflake ? toSnowflake(sfParts) : toUrl(parts);
   const dsn = how === 'url' ? url.trim() : fromFields;
 
@@ -59,7 +65,10 @@ export function ConnectionForm({ existing, onClose }: { existing: Connection | n
   });
   const save = useMutation({
     mutationFn: () => {
-      const body = { name: name.trim(), driver, dsn, description: description.trim() || undefined };
+      const body = {
+        ...{ name: name.trim(), driver, dsn, description: description.trim() || undefined },
+        ...{ production, access: accessInput(access, existing?.access) },
+      };
       return existing
         ? api.put('/api/connections/{id}', { path: { id: existing.connection_id }, body })
         : api.post('/api/connections', { body });
@@ -248,6 +257,24 @@ export function ConnectionForm({ existing, onClose }: { existing: Connection | n
             maxLength={1000}
           />
         </div>
+        <label className="choice">
+          <input
+            type="checkbox"
+            checked={production}
+            disabled={(existing?.production && !admin) || !owns}
+            onChange={(e) => setProduction(e.target.checked)}
+          />
+          <span>
+            <strong>Production</strong>{' '}
+            <span className="muted">whoever starts a run against it types its name; only an admin takes this back</span>
+          </span>
+        </label>
+        <AccessFields
+          saved={existing?.access}
+          value={access}
+          onChange={setAccess}
+          problem={wrong.find((w) => w.field.startsWith('access'))?.message}
+        />
         {test.data && <CheckResult check={test.data} />}
         {test.error && !placed && <ProblemNotice error={test.error} />}
         {save.error && !placed && <ProblemNotice error={save.error} />}

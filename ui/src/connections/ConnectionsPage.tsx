@@ -5,6 +5,7 @@ import { Writes } from '../app/Writes';
 import { api } from '../api/client';
 import { useConnections } from '../api/queries';
 import type { Connection } from '../api/types';
+import { accessWords } from '../app/AccessFields';
 import { usePageTitle } from '../app/location';
 import { ActionsMenu } from '../design/Controls';
 import { useConfirm } from '../design/Dialog';
@@ -110,6 +111,11 @@ function Card({ c, onEdit }: { c: Connection; onEdit: () => void }) {
           <div className="row">
             <h2>{c.name}</h2>
             <span className="chip">{c.driver}</span>
+            {c.production && (
+              <span className="chip bad" title="Whoever starts a run against it types its name.">
+                production
+              </span>
+            )}
             {c.builtin && (
               <span className="chip" title="Comes with the server; it cannot be changed or deleted.">
                 built in
@@ -117,6 +123,7 @@ function Card({ c, onEdit }: { c: Connection; onEdit: () => void }) {
             )}
           </div>
           <code className="muted dsn">{shortDsn(c.dsn)}</code>
+          {(c.access.owner || c.access.restricted) && <p className="muted">{accessWords(c.access)}</p>}
           {c.description && <p className="muted">{c.description}</p>}
         </div>
         <div className="row nowrap">

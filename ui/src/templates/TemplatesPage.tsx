@@ -1,5 +1,5 @@
 import { useQueryClient } from '@tanstack/react-query';
-import { useMemo } from 'react';
+import { useMemo, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { Writes } from '../app/Writes';
 import { api, asProblem } from '../api/client';
@@ -13,6 +13,7 @@ import { Icon } from '../design/icons';
 import { Empty, Load, SkeletonRows } from '../design/States';
 import { StatusBadge } from '../design/Status';
 import { useToast } from '../design/Toast';
+import { TemplateAccess } from './TemplateAccess';
 
 const modeWords: Record<string, string> = {
   CONCURRENCY: 'Closed loop',
@@ -30,6 +31,7 @@ export function TemplatesPage() {
   const qc = useQueryClient();
   const create = useCreateRun();
   const [dialog, ask] = useConfirm();
+  const [of, setOf] = useState<Template | null>(null);
 
   const lastRun = useMemo(() => {
     const m = new Map<string, RunRow>();
@@ -223,6 +225,7 @@ export function TemplatesPage() {
                                     icon: 'history',
                                     act: () => navigate(`/history?template=${t.template_id}`),
                                   },
+                                  { label: 'Who may use it', icon: 'users', needs: 'operator', act: () => setOf(t) },
                                   null,
                                   {
                                     label: 'Delete template',
@@ -245,6 +248,7 @@ export function TemplatesPage() {
           </Load>
         </div>
       </div>
+      {of && <TemplateAccess key={of.template_id} template={of} onClose={() => setOf(null)} />}
       {dialog}
     </>
   );

@@ -1,16 +1,21 @@
-package api
+// Package nodeaccess holds the handlers of who may be a node, and of where nodes are dialled.
+package nodeaccess
 
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/problem"
 )
 
-// NodeAccess decides who is a node, and where nodes are dialled.
-type NodeAccess interface {
+const tagNodes = "Nodes"
+
+// Gatekeeper decides who is a node, and where nodes are dialled.
+type Gatekeeper interface {
 	Token(ctx context.Context, by string, uses int, valid time.Duration) (secret string, t store.NodeToken, err error)
 	Tokens(ctx context.Context) ([]store.NodeToken, error)
 	EndToken(ctx context.Context, id string) error
@@ -53,124 +58,133 @@ type addressInput struct {
 	Address string `path:"address" maxLength:"400"`
 }
 
-func (a *API) registerNodeAccess() {
-	if a.NodeAccess == nil {
-		return
-	}
+type body[T any] struct{ Body T }
+
+// nothing is the answer without a body (204).
+type nothing struct{}
+
+type handlers struct {
+	*api.API
+	gate Gatekeeper
+}
+
+// Register adds the handlers to an API.
+func Register(a *api.API, gate Gatekeeper) {
+	h := handlers{a, gate}
 	const only = "Only an admin may: a session, or a token of the scope admin. "
-	token := op(http.MethodPost, "/api/v1/node-tokens", "create-node-token", tagNodes,
+	token := api.Op(http.MethodPost, "/api/v1/node-tokens", "create-node-token", tagNodes,
 		"Make a token by which a node joins; its secret is shown once")
 	token.Description = only + "`loadstone worker --join` takes it. It is kept as a hash."
 	token.DefaultStatus = http.StatusCreated
-	handle(a, token, a.createNodeToken)
-	tokens := op(http.MethodGet, "/api/v1/node-tokens", "list-node-tokens", tagNodes,
+	api.Handle(a, token, h.createNodeToken)
+	tokens := api.Op(http.MethodGet, "/api/v1/node-tokens", "list-node-tokens", tagNodes,
 		"The tokens by which nodes can join now")
 	tokens.Description = only + "Those that are over or used up are left out."
-	handle(a, tokens, func(ctx context.Context, _ *struct{}) (*body[NodeTokenList], error) {
-		if err := a.admin(ctx, "see by which tokens nodes join"); err != nil {
+	api.Handle(a, tokens, func(ctx context.Context, _ *struct{}) (*body[NodeTokenList], error) {
+		if err := h.Admin(ctx, "see by which tokens nodes join"); err != nil {
 			return nil, err
 		}
-		all, err := a.NodeAccess.Tokens(ctx)
-		return &body[NodeTokenList]{NodeTokenList{Tokens: orEmpty(all)}}, err
+		all, err := h.gate.Tokens(ctx)
+		return &body[NodeTokenList]{NodeTokenList{Tokens: append([]store.NodeToken{}, all...)}}, err
 	})
-	end := op(http.MethodDelete, "/api/v1/node-tokens/{id}", "end-node-token", tagNodes,
+	end := api.Op(http.MethodDelete, "/api/v1/node-tokens/{id}", "end-node-token", tagNodes,
 		"End a token by which nodes join", http.StatusNotFound)
 	end.Description = only + "Nodes that have joined by it stay: those are revoked."
 	end.DefaultStatus = http.StatusNoContent
-	handle(a, end, a.endNodeToken)
-	revoke := op(http.MethodPost, "/api/v1/nodes/{id}/revoke", "revoke-node", tagNodes,
+	api.Handle(a, end, h.endNodeToken)
+	revoke := api.Op(http.MethodPost, "/api/v1/nodes/{id}/revoke", "revoke-node", tagNodes,
 		"Revoke the certificates of a node", http.StatusNotFound)
 	revoke.Description = only + "Its stream is closed at once here, and within seconds on other servers. With a new " +
 		"token it " +
 		"can join again."
 	revoke.DefaultStatus = http.StatusNoContent
-	handle(a, revoke, a.revokeNode)
-	list := op(http.MethodGet, "/api/v1/node-addresses", "list-node-addresses", tagNodes, "The catalog of nodes")
+	api.Handle(a, revoke, h.revokeNode)
+	list := api.Op(http.MethodGet, "/api/v1/node-addresses", "list-node-addresses", tagNodes, "The catalog of nodes")
 	list.Description = "All servers of the control store dial these, beside those of their own flags."
-	handle(a, list, func(ctx context.Context, _ *struct{}) (*body[NodeAddressList], error) {
-		all, err := a.NodeAccess.Catalog(ctx)
+	api.Handle(a, list, func(ctx context.Context, _ *struct{}) (*body[NodeAddressList], error) {
+		all, err := h.gate.Catalog(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return &body[NodeAddressList]{NodeAddressList{Addresses: orEmpty(all)}}, nil
+		return &body[NodeAddressList]{NodeAddressList{Addresses: append([]store.NodeAddress{}, all...)}}, nil
 	})
-	add := op(http.MethodPost, "/api/v1/node-addresses", "add-node-address", tagNodes, "Add a node to the catalog",
+	add := api.Op(http.MethodPost, "/api/v1/node-addresses", "add-node-address", tagNodes, "Add a node to the catalog",
 		http.StatusConflict)
 	add.Description = only + "All servers dial it within a few seconds."
 	add.DefaultStatus = http.StatusCreated
-	handle(a, add, a.addNodeAddress)
-	remove := op(http.MethodDelete, "/api/v1/node-addresses/{address}", "remove-node-address", tagNodes,
+	api.Handle(a, add, h.addNodeAddress)
+	remove := api.Op(http.MethodDelete, "/api/v1/node-addresses/{address}", "remove-node-address", tagNodes,
 		"Take a node out of the catalog", http.StatusNotFound)
 	remove.Description = only + "Its stream ends within a few seconds; what it carries stops by itself. " +
 		"Drain it first to lose none."
 	remove.DefaultStatus = http.StatusNoContent
-	handle(a, remove, a.removeNodeAddress)
+	api.Handle(a, remove, h.removeNodeAddress)
 }
 
-func (a *API) createNodeToken(ctx context.Context, in *nodeTokenInput) (*body[NewNodeToken], error) {
-	if err := a.admin(ctx, "let nodes join"); err != nil {
+func (h handlers) createNodeToken(ctx context.Context, in *nodeTokenInput) (*body[NewNodeToken], error) {
+	if err := h.Admin(ctx, "let nodes join"); err != nil {
 		return nil, err
 	}
-	user := a.identity(ctx).User
 	valid := time.Duration(in.Body.ValidSeconds) * time.Second
-	secret, t, err := a.NodeAccess.Token(ctx, user.Name, in.Body.Uses, valid)
+	secret, t, err := h.gate.Token(ctx, h.Caller(ctx), in.Body.Uses, valid)
 	if err != nil {
 		return nil, err
 	}
-	a.trail.Note(ctx, user.UserID, "node.token", t.TokenID, "")
+	h.Note(ctx, "node.token", t.TokenID, "")
 	return &body[NewNodeToken]{NewNodeToken{t, secret}}, nil
 }
 
-func (a *API) endNodeToken(ctx context.Context, in *IDInput) (*nothing, error) {
-	if err := a.admin(ctx, "end a token"); err != nil {
+func (h handlers) endNodeToken(ctx context.Context, in *api.IDInput) (*nothing, error) {
+	if err := h.Admin(ctx, "end a token"); err != nil {
 		return nil, err
 	}
-	if !wellFormedID(in.ID) {
+	if !api.WellFormedID(in.ID) {
 		return nil, problem.NotFound("token", in.ID)
 	}
-	if err := a.NodeAccess.EndToken(ctx, in.ID); err != nil {
+	if err := h.gate.EndToken(ctx, in.ID); err != nil {
 		return nil, err
 	}
-	a.trail.Note(ctx, a.identity(ctx).User.UserID, "node.token.end", in.ID, "")
+	h.Note(ctx, "node.token.end", in.ID, "")
 	return &nothing{}, nil
 }
 
-func (a *API) revokeNode(ctx context.Context, in *IDInput) (*nothing, error) {
-	if err := a.admin(ctx, "revoke a node"); err != nil {
+func (h handlers) revokeNode(ctx context.Context, in *api.IDInput) (*nothing, error) {
+	if err := h.Admin(ctx, "revoke a node"); err != nil {
 		return nil, err
 	}
-	if !wellFormedID(in.ID) {
+	if !api.WellFormedID(in.ID) {
 		return nil, problem.NotFound("node", in.ID)
 	}
-	user := a.identity(ctx).User
-	if err := a.NodeAccess.Revoke(ctx, in.ID, user.Name); err != nil {
+	if err := h.gate.Revoke(ctx, in.ID, h.Caller(ctx)); err != nil {
 		return nil, err
 	}
-	a.trail.Note(ctx, user.UserID, "node.revoke", in.ID, "")
+	h.Note(ctx, "node.revoke", in.ID, "")
 	return &nothing{}, nil
 }
 
-func (a *API) addNodeAddress(ctx context.Context, in *nodeAddressInput) (*body[store.NodeAddress], error) {
-	if err := a.admin(ctx, "add a node"); err != nil {
+func (h handlers) addNodeAddress(ctx context.Context, in *nodeAddressInput) (*body[store.NodeAddress], error) {
+	if err := h.Admin(ctx, "add a node"); err != nil {
 		return nil, err
 	}
-	user := a.identity(ctx).User
-	added, err := a.NodeAccess.Add(ctx, in.Body.Address, user.Name)
+	added, err := h.gate.Add(ctx, in.Body.Address, h.Caller(ctx))
 	if err != nil {
 		return nil, err
 	}
-	a.trail.Note(ctx, user.UserID, "node.add", added.Address, "")
+	h.Note(ctx, "node.add", added.Address, "")
 	return &body[store.NodeAddress]{added}, nil
 }
 
-func (a *API) removeNodeAddress(ctx context.Context, in *addressInput) (*nothing, error) {
-	if err := a.admin(ctx, "remove a node"); err != nil {
+func (h handlers) removeNodeAddress(ctx context.Context, in *addressInput) (*nothing, error) {
+	if err := h.Admin(ctx, "remove a node"); err != nil {
 		return nil, err
 	}
-	address := unescaped(in.Address)
-	if err := a.NodeAccess.Remove(ctx, address); err != nil {
+	address := in.Address
+	if text, err := url.PathUnescape(address); err == nil {
+		address = text
+	}
+	if err := h.gate.Remove(ctx, address); err != nil {
 		return nil, err
 	}
-	a.trail.Note(ctx, a.identity(ctx).User.UserID, "node.address.remove", address, "")
+	h.Note(ctx, "node.address.remove", address, "")
 	return &nothing{}, nil
 }

@@ -1,0 +1,63 @@
+// Package rightstest is the part of storetest about whose things are.
+package rightstest
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// Access keeps whose connections and templates are through every way that they are read and changed.
+func Access(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	ada := store.Access{OwnerID: "1", Owner: "ada", Restricted: true,
+		Users: []store.AccessUser{{UserID: "2", Name: "bob"}}}
+	eve := store.Access{OwnerID: "3", Owner: "eve"}
+	same := func(what string, got, want store.Access) {
+		t.Helper()
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, want %+v", what, got, want)
+		}
+	}
+	c, err := s.SaveConnection(ctx, store.Connection{Name: "c", Driver: "postgres", DSN: "postgres://h/d",
+		Production: true, Access: ada})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same("made", c.Access, ada)
+	if c, err = s.Connection(ctx, "c"); err != nil || !c.Production {
+		t.Fatalf("read: %+v, %v", c, err)
+	}
+	same("read", c.Access, ada)
+	c.Access, c.Production = eve, false
+	if c, err = s.SaveConnection(ctx, c); err != nil || c.Production {
+		t.Fatalf("changed: %+v, %v", c, err)
+	}
+	list, err := s.ListConnections(ctx)
+	if err != nil || len(list) != 1 {
+		t.Fatalf("list: %+v, %v", list, err)
+	}
+	same("listed", list[0].Access, eve)
+
+	tpl, err := s.CreateTemplate(ctx, store.Template{Name: "t", Config: engine.Scenario{Name: "t"}, Access: ada})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same("made template", tpl.Access, ada)
+	tpl.Access = eve
+	if tpl, err = s.UpdateTemplate(ctx, tpl); err != nil {
+		t.Fatal(err)
+	}
+	same("changed template", tpl.Access, eve)
+	if tpl, err = s.TemplateByName(ctx, "t"); err != nil {
+		t.Fatal(err)
+	}
+	same("read template", tpl.Access, eve)
+	templates, err := s.ListTemplates(ctx)
+	if err != nil || len(templates) != 1 {
+		t.Fatalf("templates: %+v, %v", templates, err)
+	}
+	same("listed template", templates[0].Access, eve)
+}

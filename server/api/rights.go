@@ -1,0 +1,112 @@
+package api
+
+import (
+	"context"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/server/problem"
+	"github.com/loadstone-db/loadstone/server/rights"
+)
+
+// startInput is the start of what is prepared.
+type startInput struct {
+	IDInput
+	Body *struct {
+		ConfirmProduction rights.Names `json:"confirm_production,omitempty"`
+	}
+}
+
+func (in *startInput) typed() rights.Names {
+	if in.Body == nil {
+		return nil
+	}
+	return in.Body.ConfirmProduction
+}
+
+func (a *API) judge() rights.Judge { return rights.Judge{Store: a.Store} }
+
+// MayUse is an error when the caller may not run a scenario. Every handler asks that reaches a target by a saved
+// connection.
+func (a *API) MayUse(ctx context.Context, s engine.Scenario) error {
+	_, err := a.judge().Use(ctx, a.identity(ctx).User, s)
+	return err
+}
+
+// MayUseConnection is the same for one saved connection.
+func (a *API) MayUseConnection(ctx context.Context, c store.Connection) error {
+	return rights.Connection(a.identity(ctx).User, c)
+}
+
+// mayLoad is an error when the caller may not start a scenario, or has not typed the names of what is production.
+func (a *API) mayLoad(ctx context.Context, s engine.Scenario, typed rights.Names) error {
+	production, err := a.judge().Use(ctx, a.identity(ctx).User, s)
+	if err == nil {
+		err = rights.Confirmed(production, typed)
+	}
+	return err
+}
+
+// mayRun is the same for what a request describes: production has to be confirmed where it is started at once.
+func (a *API) mayRun(ctx context.Context, s engine.Scenario, start bool, typed rights.Names) error {
+	if start {
+		return a.mayLoad(ctx, s, typed)
+	}
+	return a.MayUse(ctx, s)
+}
+
+// mayStart is the same for a run that is prepared.
+func (a *API) mayStart(ctx context.Context, id string, typed rights.Names) error {
+	run, err := a.storedRun(ctx, id)
+	if err != nil || run.Status != engine.StatusPrepared {
+		return err // starting it is refused for another reason
+	}
+	return a.mayLoad(ctx, run.Scenario, typed)
+}
+
+// mayAsk is an error when the caller may not ask the target of a run.
+func (a *API) mayAsk(ctx context.Context, id string) error {
+	run, err := a.storedRun(ctx, id)
+	if err != nil {
+		return err
+	}
+	return a.MayUse(ctx, run.Scenario)
+}
+
+func (a *API) storedRun(ctx context.Context, id string) (engine.Run, error) {
+	if !wellFormedID(id) {
+		return engine.Run{}, problem.NotFound("run", id)
+	}
+	run, err := a.Store.Run(ctx, id)
+	return run, named(err, "run", id)
+}
+
+// mayStartMatrix is mayStart for a matrix: its runs have the connections.
+func (a *API) mayStartMatrix(ctx context.Context, id string, typed rights.Names) error {
+	if !wellFormedID(id) {
+		return problem.NotFound("matrix", id)
+	}
+	state, err := a.Matrices.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	var production []string
+	for _, r := range state.Runs {
+		found, err := a.judge().Use(ctx, a.identity(ctx).User, r.Scenario)
+		if err != nil {
+			return err
+		}
+		production = append(production, found...)
+	}
+	return rights.Confirmed(production, typed)
+}
+
+// mayChange is an error when the caller may not change a thing.
+func (a *API) mayChange(ctx context.Context, what, name string, access store.Access) error {
+	return rights.Change(a.identity(ctx).User, what, name, access)
+}
+
+// access is whose a thing is and who may use it, after what the caller says of it.
+func (a *API) access(ctx context.Context, now store.Access, in *rights.AccessInput) (store.Access, error) {
+	return a.judge().Apply(ctx, a.identity(ctx).User, now, in)
+}

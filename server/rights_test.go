@@ -1,0 +1,276 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/matrix"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/server"
+)
+
+// What a route does with a connection, a template or a run: it needs the right to use it, or to change it, or none.
+const (
+	uses    = "use"
+	changes = "change"
+	reads   = "read"
+)
+
+// judged are the routes of things that have an owner, each with what it needs. A route that is registered and is not
+// here fails the test: somebody has to say whom it is for.
+func judged() map[string]string {
+	return map[string]string{
+		"POST /api/connections/:id/test": uses, "PUT /api/connections/:id": changes, "DELETE /api/connections/:id": changes,
+		"PUT /api/templates/:id": changes, "DELETE /api/templates/:id": changes,
+		"POST /api/tests/from-template/:id": uses, "POST /api/runs/:id/start": uses, "POST /api/tests/:id/start": uses,
+		"POST /api/runs/:id/enrichment/retry": uses, "POST /api/matrices/:id/start": uses,
+		"POST /api/runs": uses, "POST /api/tests": uses, "POST /api/matrices": uses, "POST /api/preflight": uses,
+		"POST /api/connections/test": uses,
+		// What stops, ends or forgets loads nothing, and whoever sees it should be able to.
+		"POST /api/runs/:id/stop": reads, "POST /api/tests/:id/stop": reads, "DELETE /api/runs/:id": reads,
+		"DELETE /api/tests/:id": reads, "POST /api/runs/:id/enrichment/stop": reads, "POST /api/matrices/:id/stop": reads,
+		"DELETE /api/matrices/:id": reads,
+		// A new one is whoever's who makes it, and checking a text needs none.
+		"POST /api/connections": reads, "POST /api/templates": reads, "POST /api/templates/validate": reads,
+	}
+}
+
+// owned is what the table is about: ada's connection and template, which bob may use.
+type owned struct {
+	*bench
+	sessions map[string][]string
+	people   map[string]store.User
+}
+
+func (o owned) as(who, method, path string, body any) answer {
+	o.t.Helper()
+	return o.do(method, path, body, o.sessions[who]...)
+}
+
+func own(t *testing.T) owned {
+	t.Helper()
+	o := owned{bench: start(t, func(o *server.Options) { o.Matrices = &lineup{} }), sessions: map[string][]string{},
+		people: map[string]store.User{}}
+	for name, role := range map[string]store.Role{"ada": store.RoleOperator, "bob": store.RoleOperator,
+		"eve": store.RoleOperator, "vic": store.RoleViewer, "root": store.RoleAdmin} {
+		o.people[name], o.sessions[name] = o.join(name, role)
+	}
+	return o
+}
+
+const restrictedDSN = "postgres://u:pw@db.example/d"
+
+// fresh makes ada's connection and template anew.
+func (o owned) fresh(n int) (c store.Connection, tpl store.Template) {
+	o.t.Helper()
+	access := map[string]any{"restricted": true, "users": []string{"Bob"}}
+	c = decode[store.Connection](o.t, o.as("ada", "POST", "/api/connections", map[string]any{
+		"name": fmt.Sprint("orders ", n), "driver": "postgres", "dsn": restrictedDSN, "access": access}).want(o.t, 201))
+	config := scenario(fmt.Sprint("template ", n))
+	config["target"].(map[string]any)["connection"] = c.Name
+	tpl = decode[store.Template](o.t, o.as("ada", "POST", "/api/templates",
+		map[string]any{"config": config, "access": access}).want(o.t, 201))
+	return c, tpl
+}
+
+// ask makes the request of a route about ada's things.
+func (o owned) ask(who, route string, n int) answer {
+	o.t.Helper()
+	c, tpl := o.fresh(n)
+	method, path, _ := strings.Cut(route, " ")
+	var body any = "{}"
+	id := c.ConnectionID
+	config := scenario(fmt.Sprint("s", n))
+	config["target"].(map[string]any)["connection"] = c.Name
+	several := map[string]any{"name": "m", "workload": config["workload"], "matrix": map[string]any{
+		"targets": []any{map[string]any{"label": "a", "connection": "playground", "table_name": "t"},
+			map[string]any{"label": "b", "connection": c.Name, "table_name": "t"}}}}
+	switch {
+	case path == "/api/connections/test":
+		body = map[string]any{"driver": "postgres", "dsn": c.DSN, "connection_id": c.ConnectionID}
+	case path == "/api/connections":
+		body = map[string]any{"name": fmt.Sprint("new ", n), "driver": "postgres", "dsn": restrictedDSN}
+	case strings.HasPrefix(path, "/api/connections/"):
+		if method == http.MethodPut {
+			body = map[string]any{"name": c.Name, "driver": "postgres", "dsn": c.DSN}
+		}
+	case path == "/api/templates/validate":
+		body = map[string]any{"config": config}
+	case path == "/api/templates":
+		body = map[string]any{"config": config}
+	case strings.HasPrefix(path, "/api/templates/"):
+		id = tpl.TemplateID
+		if method == http.MethodPut {
+			body = map[string]any{"config": config, "version": tpl.Version}
+		}
+	case strings.Contains(path, "from-template"):
+		id = tpl.TemplateID
+	case path == "/api/matrices":
+		body = map[string]any{"scenario": several}
+	case strings.HasPrefix(path, "/api/matrices/"):
+		id = decode[matrix.State](o.t, o.as("ada", "POST", "/api/matrices", map[string]any{"scenario": several}).
+			want(o.t, 201)).MatrixID
+	case path == "/api/runs", path == "/api/tests", path == "/api/preflight":
+		body = map[string]any{"scenario": config}
+		if n%2 == 1 {
+			body = map[string]any{"template_id": tpl.TemplateID}
+		}
+	default:
+		id = decode[engine.Run](o.t, o.as("ada", "POST", "/api/runs", map[string]any{"template_id": tpl.TemplateID}).
+			want(o.t, 201)).RunID
+	}
+	return o.as(who, method, strings.Replace(path, ":id", id, 1), body)
+}
+
+// TestEveryRouteByOwner goes through every route about a thing that has an owner, as the owner, as a user who was
+// named, as another operator, as a viewer and as an admin.
+func TestEveryRouteByOwner(t *testing.T) {
+	o := own(t)
+	table := judged()
+	n := 0
+	for _, r := range o.srv.Routes() {
+		route := r.Method + " " + r.Path
+		about := strings.HasPrefix(r.Path, "/api/connections") || strings.HasPrefix(r.Path, "/api/templates") ||
+			strings.HasPrefix(r.Path, "/api/runs") || strings.HasPrefix(r.Path, "/api/tests") ||
+			strings.HasPrefix(r.Path, "/api/matrices") || r.Path == "/api/preflight"
+		if !about || r.Method == http.MethodGet || r.Method == http.MethodHead {
+			continue
+		}
+		need := table[route]
+		if need == "" {
+			t.Errorf("%s: whom is it for? say so in judged()", route)
+			continue
+		}
+		delete(table, route)
+		for _, who := range []string{"root", "ada", "bob", "eve", "vic"} {
+			n++
+			may := who == "root" || who == "ada" || who == "bob" && need != changes || who == "eve" && need == reads ||
+				who == "vic" && r.Path == "/api/templates/validate"
+			if got := o.ask(who, route, n); (got.StatusCode == http.StatusForbidden) == may {
+				t.Errorf("%s (%s) as %s: %d %s; may it: %t", route, need, who, got.StatusCode, got.body, may)
+			}
+		}
+	}
+	for route := range table {
+		t.Errorf("%s is not there any more", route)
+	}
+	if n < 100 {
+		t.Errorf("%d requests were made", n)
+	}
+}
+
+// TestWhoseAThingIs gives things away, restricts them, and holds who may.
+func TestWhoseAThingIs(t *testing.T) {
+	o := own(t)
+	c, _ := o.fresh(0)
+	if c.Access.Owner != "ada" || !c.Access.Restricted || len(c.Access.Users) != 1 || c.Access.Users[0].Name != "bob" {
+		t.Fatalf("access %+v", c.Access)
+	}
+	put := func(who string, more map[string]any) answer {
+		in := map[string]any{"name": c.Name, "driver": "postgres", "dsn": c.DSN}
+		for k, v := range more {
+			in[k] = v
+		}
+		return o.as(who, "PUT", "/api/connections/"+c.ConnectionID, in)
+	}
+	use := func(who string) answer { return o.as(who, "POST", "/api/connections/"+c.ConnectionID+"/test", nil) }
+	p := put("ada", map[string]any{"access": map[string]any{"restricted": true, "users": []string{"nobody"}}}).
+		problem(t, 422, engine.CodeInvalid)
+	if p.Errors[0].Field != "access.users[0]" {
+		t.Errorf("problem %+v", p)
+	}
+	put("bob", map[string]any{"access": map[string]any{"restricted": false}}).problem(t, 403, engine.CodeForbidden)
+	put("ada", nil).want(t, 200) // leaves the access as it is
+	use("bob").want(t, 200)
+	put("ada", map[string]any{"access": map[string]any{"restricted": true}}).want(t, 200)
+	if p := use("bob").problem(t, 403, engine.CodeForbidden); !strings.Contains(p.Hint, "ada") {
+		t.Errorf("refusal %+v", p)
+	}
+	put("ada", map[string]any{"access": map[string]any{"restricted": true, "owner": "eve"}}).want(t, 200)
+	use("ada").problem(t, 403, engine.CodeForbidden)
+	put("ada", nil).problem(t, 403, engine.CodeForbidden)
+	use("eve").want(t, 200)
+	// Who has the name of a user that is gone has not its rights.
+	put("eve", map[string]any{"access": map[string]any{"restricted": true, "users": []string{"bob"}}}).want(t, 200)
+	use("bob").want(t, 200)
+	o.do("DELETE", "/api/users/"+o.people["bob"].UserID, nil).want(t, 204)
+	_, o.sessions["bob"] = o.join("bob", store.RoleOperator)
+	use("bob").problem(t, 403, engine.CodeForbidden)
+	// What nobody owns is an admin's to restrict.
+	if err := o.store.EnsureBuiltin(t.Context(), store.Connection{Name: "mine", Driver: "postgres",
+		DSN: "postgres://h/d"}); err != nil {
+		t.Fatal(err)
+	}
+	old, err := o.store.SaveConnection(t.Context(), store.Connection{Name: "old", Driver: "postgres",
+		DSN: "postgres://h/d"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim := map[string]any{"name": "old", "driver": "postgres", "dsn": "postgres://h/d",
+		"access": map[string]any{"restricted": true}}
+	o.as("eve", "PUT", "/api/connections/"+old.ConnectionID, claim).problem(t, 403, engine.CodeForbidden)
+	o.as("root", "PUT", "/api/connections/"+old.ConnectionID, claim).want(t, 200)
+	o.as("eve", "POST", "/api/connections/"+old.ConnectionID+"/test", nil).problem(t, 403, engine.CodeForbidden)
+}
+
+// TestProductionIsConfirmed starts runs and matrices against a production connection without and with its name.
+func TestProductionIsConfirmed(t *testing.T) {
+	o := own(t)
+	c := decode[store.Connection](t, o.as("ada", "POST", "/api/connections", map[string]any{"name": "orders, prod",
+		"driver": "postgres", "dsn": restrictedDSN, "production": true}).want(t, 201))
+	if !c.Production {
+		t.Fatalf("connection %+v", c)
+	}
+	config := scenario("s")
+	config["target"].(map[string]any)["connection"] = c.Name
+	several := map[string]any{"name": "m", "workload": config["workload"], "matrix": map[string]any{
+		"targets": []any{map[string]any{"label": "a", "connection": "playground", "table_name": "t"},
+			map[string]any{"label": "b", "connection": c.Name, "table_name": "t"}}}}
+	refused := func(a answer) {
+		t.Helper()
+		p := a.problem(t, 422, engine.CodeInvalid)
+		if len(p.Errors) != 1 || p.Errors[0].Field != "confirm_production" ||
+			!strings.HasSuffix(p.Errors[0].Hint, ": "+c.Name) {
+			t.Errorf("refusal %+v", p)
+		}
+	}
+	for _, who := range []string{"eve", "root"} {
+		for _, wrong := range []any{nil, "", "orders", "ORDERS, PROD", []string{"orders", "prod"}} {
+			in := map[string]any{"scenario": config, "start": true}
+			if wrong != nil {
+				in["confirm_production"] = wrong
+			}
+			refused(o.as(who, "POST", "/api/runs", in))
+		}
+		in := map[string]any{"scenario": several, "start": true}
+		refused(o.as(who, "POST", "/api/matrices", in))
+		in["confirm_production"] = []string{c.Name}
+		o.as(who, "POST", "/api/matrices", in).want(t, 201)
+		prepared := decode[engine.Run](t, o.as(who, "POST", "/api/runs", map[string]any{"scenario": config}).want(t, 201))
+		for _, base := range []string{"/api/runs/", "/api/tests/"} {
+			refused(o.as(who, "POST", base+prepared.RunID+"/start", nil))
+			refused(o.as(who, "POST", base+prepared.RunID+"/start", "{}"))
+		}
+		o.as(who, "POST", "/api/runs/"+prepared.RunID+"/start", map[string]any{"confirm_production": c.Name}).want(t, 200)
+		o.as(who, "POST", "/api/preflight", map[string]any{"scenario": config}).want(t, 200)
+		m := decode[matrix.State](t, o.as(who, "POST", "/api/matrices", map[string]any{"scenario": several}).want(t, 201))
+		refused(o.as(who, "POST", "/api/matrices/"+m.MatrixID+"/start", nil))
+		o.as(who, "POST", "/api/matrices/"+m.MatrixID+"/start", map[string]any{"confirm_production": c.Name}).want(t, 200)
+	}
+	// Its owner may mark it, and only an admin takes the mark away.
+	edit := map[string]any{"name": c.Name, "driver": "postgres", "dsn": c.DSN, "production": false}
+	p := o.as("ada", "PUT", "/api/connections/"+c.ConnectionID, edit).problem(t, 403, engine.CodeForbidden)
+	if p.Errors[0].Field != "production" {
+		t.Errorf("refusal %+v", p)
+	}
+	delete(edit, "production")
+	o.as("ada", "PUT", "/api/connections/"+c.ConnectionID, edit).want(t, 200)
+	refused(o.as("ada", "POST", "/api/runs", map[string]any{"scenario": config, "start": true}))
+	edit["production"] = false
+	o.as("root", "PUT", "/api/connections/"+c.ConnectionID, edit).want(t, 200)
+	o.as("ada", "POST", "/api/runs", map[string]any{"scenario": config, "start": true}).want(t, 201)
+	o.as("ada", "POST", "/api/runs", map[string]any{"scenario": config, "start": true, "confirm": "x"}).want(t, 422)
+}
