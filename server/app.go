@@ -36,6 +36,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/nodeaccess"
 	"github.com/loadstone-db/loadstone/server/outgoing"
 	"github.com/loadstone-db/loadstone/server/promapi"
+	"github.com/loadstone-db/loadstone/server/record"
 	"github.com/loadstone-db/loadstone/server/tables"
 	"github.com/loadstone-db/loadstone/server/transfer"
 	"github.com/loadstone-db/loadstone/server/users"
@@ -193,7 +194,7 @@ func New(opts Options) (*Server, error) {
 	if opts.Scaling != nil {
 		more = append(more, func(a *api.API) { demand.Register(a, opts.Scaling, opts.Tables) })
 	}
-	more = append(more, func(a *api.API) { outgoing.Register(a, opts.Out) })
+	more = append(more, func(a *api.API) { outgoing.Register(a, opts.Out) }, record.Register)
 	s.api = api.Register(s.app, api.Services{
 		Runs: opts.Runs, Store: opts.Store, Files: opts.Files, Plugins: opts.Plugins,
 		Matrices: opts.Matrices, Nodes: opts.Roster,

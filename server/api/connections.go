@@ -59,7 +59,7 @@ func (a *API) registerConnections() {
 	create.DefaultStatus = http.StatusCreated
 	handle(a, create, a.createConnection)
 	handle(a, op(http.MethodPost, "/api/connections/test", "test-dsn", tagConnections, "Connect once, without saving",
-		http.StatusNotFound, http.StatusTooManyRequests), heavily(a, a.testDSN))
+		http.StatusNotFound, http.StatusTooManyRequests), Heavily(a, a.testDSN))
 	handle(a, op(http.MethodGet, "/api/connections/{id}", "get-connection", tagConnections, "Read a connection",
 		http.StatusNotFound), a.getConnection)
 	handle(a, op(http.MethodPut, "/api/connections/{id}", "update-connection", tagConnections, "Change a connection",
@@ -70,7 +70,7 @@ func (a *API) registerConnections() {
 	handle(a, remove, a.deleteConnection)
 	handle(a, op(http.MethodPost, "/api/connections/{id}/test", "test-connection", tagConnections,
 		"Connect once with a saved connection", http.StatusNotFound, http.StatusTooManyRequests),
-		heavily(a, a.testConnection))
+		Heavily(a, a.testConnection))
 }
 
 func (a *API) hideConnection(c store.Connection) store.Connection {

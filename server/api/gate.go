@@ -2,8 +2,8 @@ package api
 
 import "context"
 
-// heavily is a handler that waits for a place of the gate.
-func heavily[I, O any](a *API, h func(ctx context.Context, in *I) (*O, error)) func(ctx context.Context, in *I) (*O,
+// Heavily is a handler that waits for a place of the gate.
+func Heavily[I, O any](a *API, h func(ctx context.Context, in *I) (*O, error)) func(ctx context.Context, in *I) (*O,
 	error) {
 	return func(ctx context.Context, in *I) (*O, error) {
 		leave, err := a.gate.Enter(ctx, a.identity(ctx).User.UserID)

@@ -59,7 +59,7 @@ func (a *API) registerMatrices() {
 	handle(a, remove, a.deleteMatrix)
 	handle(a, op(http.MethodGet, base+"/{id}/report", "matrix-report", tagMatrices,
 		"The figures of every target, compared with the first: matrix.json", http.StatusNotFound, http.StatusTooManyRequests),
-		heavily(a, a.matrixReport))
+		Heavily(a, a.matrixReport))
 }
 
 func (a *API) listMatrices(ctx context.Context, in *matrixListInput) (*body[MatrixList], error) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/server/audit"
 )
 
@@ -34,3 +35,6 @@ func (a *API) Note(ctx context.Context, action, object, detail string) {
 
 // Trail is the audit log, for what is not done by the caller of a request.
 func (a *API) Trail() *audit.Trail { return a.trail }
+
+// Run reads a run that an address names, with everything that belongs to it, and without its secrets.
+func (a *API) Run(ctx context.Context, id string) (engine.RunDetail, error) { return a.detail(ctx, id) }

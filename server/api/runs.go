@@ -141,7 +141,7 @@ func (a *API) registerRuns(app *fiber.App, base string, old bool) {
 				fiber.MIMEApplicationJSON: {Schema: a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(a.PreflightSample),
 					true, "Preflight")}}}}
 		}
-		handle(a, pre, heavily(a, a.preflight))
+		handle(a, pre, Heavily(a, a.preflight))
 	}
 	handle(a, describe(op(http.MethodGet, base+"/{id}", "get-run", tagRuns,
 		"Read a run with everything that belongs to it", http.StatusNotFound)), a.getRun)
@@ -176,10 +176,10 @@ func (a *API) registerRuns(app *fiber.App, base string, old bool) {
 			"Stop asking the query history; what was found is kept", http.StatusNotFound, http.StatusConflict), a.stopEnrichment)
 		handle(a, op(http.MethodGet, base+"/{id}/seconds", "run-seconds", tagRuns,
 			"The measurement second by second, with its distributions", http.StatusNotFound, http.StatusConflict,
-			http.StatusTooManyRequests), heavily(a, a.seconds))
+			http.StatusTooManyRequests), Heavily(a, a.seconds))
 		handle(a, op(http.MethodGet, "/api/compare", "compare-runs", tagRuns,
 			"Compare runs: differences, how sure they are, and a verdict", http.StatusNotFound, http.StatusConflict,
-			http.StatusTooManyRequests), heavily(a, a.compare))
+			http.StatusTooManyRequests), Heavily(a, a.compare))
 	}
 	download := describe(op(http.MethodGet, base+"/{id}/executions", "run-executions", tagRuns,
 		"Download every recorded execution", http.StatusNotFound, http.StatusTooManyRequests))

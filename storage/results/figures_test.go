@@ -277,7 +277,7 @@ func checkHistogram(t *rapid.T, buckets []engine.HistogramBucket, values []float
 	}
 }
 
-var executions = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) engine.Execution {
+var anyExecutions = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) engine.Execution {
 	at := 1_790_000_000_000_000_000 + rapid.Int64Range(0, 5e9).Draw(t, "at")
 	lag := rapid.SampledFrom([]int64{0, 0, 1, 12_345_678}).Draw(t, "lag")
 	r := engine.Execution{DueAt: at, StartedAt: at + lag, ScheduleLag: lag,
@@ -319,7 +319,7 @@ func TestFiguresAreExact(t *testing.T) {
 		byWorker := map[string][]engine.Execution{}
 		for _, worker := range []string{"worker-0", "worker-1"} {
 			for range rapid.IntRange(0, 2).Draw(rt, "parts") {
-				recs := executions.Draw(rt, "executions")
+				recs := anyExecutions.Draw(rt, "executions")
 				if len(recs) == 0 {
 					continue
 				}

@@ -10,8 +10,10 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/executions"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/objects"
+	"github.com/loadstone-db/loadstone/storage/results/lookup"
 )
 
 // Results implements store.Results on an object store. Its methods are safe for
@@ -55,6 +57,17 @@ func (f *Results) Open(ctx context.Context, runID, name string) (io.ReadSeekClos
 		return nil, 0, err
 	}
 	return &download{io.NewSectionReader(file, 0, file.Size()), file}, file.Size(), nil
+}
+
+// FindExecutions looks for single executions in these parts of a run, page by page.
+func (f *Results) FindExecutions(ctx context.Context, runID string, parts []engine.Artifact,
+	q executions.Query) (executions.Page, error) {
+	return lookup.Find(ctx, f.objects, runID, parts, q)
+}
+
+// Failures tells what failed in these parts of a run, by error and statement.
+func (f *Results) Failures(ctx context.Context, runID string, parts []engine.Artifact) (executions.Failures, error) {
+	return lookup.Failures(ctx, f.objects, runID, parts)
 }
 
 // download is a file from its beginning to its end.

@@ -3113,6 +3113,123 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{id}/executions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Look for executions of a run, page by page
+         * @description Reads the recorded parts, those of a run that goes on as far as they have come to the server. An execution is found at the time at which it ended, as in charts.
+         */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description next_cursor of the page before, with the same filters and order. */
+                    cursor?: string;
+                    /** @description Comma separated. */
+                    error_class?: string[] | null;
+                    /** @description Comma separated. */
+                    error_code?: string[] | null;
+                    /** @description An exact message; may be repeated. */
+                    error_message?: string[] | null;
+                    /** @description RFC 3339. Executions that ended then or later. */
+                    from?: string;
+                    /** @description Statements inside transactions, too. */
+                    inside?: boolean;
+                    /** @description Comma separated; one of them is enough, as everywhere below. */
+                    kind?: string[] | null;
+                    limit?: number;
+                    /** @description Without the values in messages of errors. */
+                    mask?: boolean;
+                    order?: "asc" | "desc";
+                    outcome?: "succeeded" | "failed" | "rolled_back";
+                    /** @description Latencies above it. */
+                    over_ms?: number;
+                    phase?: "WARMUP" | "MEASUREMENT";
+                    sort?: "time" | "latency";
+                    /** @description Ids of statements, comma separated. */
+                    statement?: string[] | null;
+                    /** @description RFC 3339. Executions that ended before. */
+                    until?: string;
+                    /** @description Latencies up to it; 0 is no bound. */
+                    upto_ms?: number;
+                    /** @description Ids of run workers, comma separated. */
+                    worker?: string[] | null;
+                };
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Page"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{id}/failures": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What failed in a run, by error and statement
+         * @description The warm-up and statements inside transactions included. Reads the recorded parts, those of a run that goes on as far as they have come to the server.
+         */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Without the values in messages and statements. */
+                    mask?: boolean;
+                };
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Failures"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/scaling": {
         parameters: {
             query?: never;
@@ -4281,10 +4398,113 @@ export interface components {
              */
             total: number;
         };
+        Example: {
+            /** Format: int64 */
+            count: number;
+            message: string;
+        };
+        Execution: {
+            /**
+             * Format: double
+             * @description The latency; at a rate from when it was due.
+             */
+            app_elapsed_ms: number;
+            /** Format: int32 */
+            connection_id: number;
+            /** Format: double */
+            decode_ms: number;
+            /** Format: date-time */
+            due_at: string | null;
+            /**
+             * Format: date-time
+             * @description The instant by which charts count it.
+             */
+            ended_at: string | null;
+            error_class: string;
+            error_code: string;
+            error_message: string;
+            /** @enum {string} */
+            kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
+            /** @enum {string} */
+            phase: "WARMUP" | "MEASUREMENT";
+            /** Format: double */
+            pool_wait_ms: number;
+            /**
+             * Format: int32
+             * @description 0 for an execution; statements inside a transaction are numbered from 1.
+             */
+            position: number;
+            /** Format: int32 */
+            retries: number;
+            rolled_back: boolean;
+            /** Format: int32 */
+            rows: number;
+            /** Format: double */
+            schedule_lag_ms: number;
+            /**
+             * Format: int32
+             * @description The number of the execution on its connection, from 0.
+             */
+            seq: number;
+            server_query_id: string;
+            /** Format: date-time */
+            started_at: string | null;
+            statement_id: string;
+            /**
+             * Format: int32
+             * @description Of a search, from 1; else 0.
+             */
+            step: number;
+            success: boolean;
+            worker_id: string;
+        };
         ExecutionError: {
             error_class: string;
             error_code: string;
             error_message: string;
+        };
+        Failure: {
+            /** Format: int64 */
+            count: number;
+            error_class: string;
+            error_code: string;
+            /** @description The most frequent messages. */
+            examples: components["schemas"]["Example"][];
+            /** Format: date-time */
+            first_at: string | null;
+            /** @description A statement inside a transaction, which is no execution of its own. */
+            inside_transaction: boolean;
+            /** @enum {string} */
+            kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
+            /** Format: date-time */
+            last_at: string | null;
+            /**
+             * Format: int64
+             * @description How many different messages there are; of more than 1000 the rest is one.
+             */
+            messages_count: number;
+            /** Format: double */
+            slowest_ms: number;
+            /** @description The statement's text; empty for a transaction, whose statements have theirs. */
+            sql: string;
+            statement_id: string;
+            /**
+             * Format: int64
+             * @description Those of count that were in the warm-up, and in no figure.
+             */
+            warmup_count: number;
+            /** Format: int64 */
+            worker_count: number;
+        };
+        Failures: {
+            /** @description The most frequent first, 200 at most. */
+            failures: components["schemas"]["Failure"][];
+            record: components["schemas"]["Record"];
+            /**
+             * Format: int64
+             * @description How many groups there are.
+             */
+            total_count: number;
         };
         Feed: {
             csv?: string;
@@ -5176,6 +5396,12 @@ export interface components {
             /** Format: double */
             stalled_seconds: number;
         };
+        Page: {
+            executions: components["schemas"]["Execution"][];
+            /** @description Give it as cursor to read on; empty after the last. */
+            next_cursor: string;
+            record: components["schemas"]["Record"];
+        };
         PasswordInputBody: {
             new_password: string;
             /** @description The present one; left out by who has none. */
@@ -5651,6 +5877,21 @@ export interface components {
              * @description Nodes that take new run workers now. The server is ready without one: there it can be told of others.
              */
             nodes: number;
+        };
+        Record: {
+            /** @description False while the run goes on, and until its record has been fetched. */
+            complete: boolean;
+            /** Format: double */
+            elapsed_ms: number;
+            /** Format: int64 */
+            parts_count: number;
+            /**
+             * Format: int64
+             * @description Rows of the parts, statements inside transactions and the warm-up included.
+             */
+            rows_count: number;
+            /** Format: int64 */
+            rows_read_count: number;
         };
         RefreshClaim: {
             /** Format: date-time */
@@ -6799,7 +7040,11 @@ export type ErrorGroup = components['schemas']['ErrorGroup'];
 export type Event = components['schemas']['Event'];
 export type EventData = components['schemas']['EventData'];
 export type EventPage = components['schemas']['EventPage'];
+export type Example = components['schemas']['Example'];
+export type Execution = components['schemas']['Execution'];
 export type ExecutionError = components['schemas']['ExecutionError'];
+export type Failure = components['schemas']['Failure'];
+export type Failures = components['schemas']['Failures'];
 export type Feed = components['schemas']['Feed'];
 export type FieldError = components['schemas']['FieldError'];
 export type Figures = components['schemas']['Figures'];
@@ -6858,6 +7103,7 @@ export type NodeToken = components['schemas']['NodeToken'];
 export type NodeTokenInputBody = components['schemas']['NodeTokenInputBody'];
 export type NodeTokenList = components['schemas']['NodeTokenList'];
 export type Omission = components['schemas']['Omission'];
+export type Page = components['schemas']['Page'];
 export type PasswordInputBody = components['schemas']['PasswordInputBody'];
 export type Payload = components['schemas']['Payload'];
 export type PayloadConnections = components['schemas']['PayloadConnections'];
@@ -6894,6 +7140,7 @@ export type QueryQuestion = components['schemas']['QueryQuestion'];
 export type QueryRelation = components['schemas']['QueryRelation'];
 export type Ready = components['schemas']['Ready'];
 export type ReadyChecks = components['schemas']['ReadyChecks'];
+export type Record = components['schemas']['Record'];
 export type RefreshClaim = components['schemas']['RefreshClaim'];
 export type RefreshHistory = components['schemas']['RefreshHistory'];
 export type RefreshRecord = components['schemas']['RefreshRecord'];

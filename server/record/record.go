@@ -1,0 +1,143 @@
+// Package record holds the handlers that read single executions of a run from its record.
+package record
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/executions"
+	"github.com/loadstone-db/loadstone/server/api"
+)
+
+// Finder is what can look into the parts of a record.
+type Finder interface {
+	FindExecutions(ctx context.Context, runID string, parts []engine.Artifact, q executions.Query) (executions.Page, error)
+	Failures(ctx context.Context, runID string, parts []engine.Artifact) (executions.Failures, error)
+}
+
+type tableInput struct {
+	api.IDInput
+	Kind      []string  `query:"kind" maxItems:"20" doc:"Comma separated; one of them is enough, as everywhere below."`
+	Statement []string  `query:"statement" maxItems:"50" doc:"Ids of statements, comma separated."`
+	Worker    []string  `query:"worker" maxItems:"100" doc:"Ids of run workers, comma separated."`
+	Class     []string  `query:"error_class" maxItems:"20" doc:"Comma separated."`
+	Code      []string  `query:"error_code" maxItems:"20" doc:"Comma separated."`
+	Message   []string  `query:"error_message,explode" maxItems:"10" doc:"An exact message; may be repeated."`
+	Outcome   string    `query:"outcome" enum:"succeeded,failed,rolled_back"`
+	Phase     string    `query:"phase" enum:"WARMUP,MEASUREMENT"`
+	From      time.Time `query:"from" doc:"RFC 3339. Executions that ended then or later."`
+	Until     time.Time `query:"until" doc:"RFC 3339. Executions that ended before."`
+	Over      float64   `query:"over_ms" minimum:"0" doc:"Latencies above it."`
+	Upto      float64   `query:"upto_ms" minimum:"0" doc:"Latencies up to it; 0 is no bound."`
+	Inside    bool      `query:"inside" doc:"Statements inside transactions, too."`
+	Sort      string    `query:"sort" enum:"time,latency" default:"time"`
+	Order     string    `query:"order" enum:"asc,desc" default:"desc"`
+	Limit     int       `query:"limit" minimum:"1" maximum:"500" default:"50"`
+	Cursor    string    `query:"cursor" maxLength:"1000" doc:"next_cursor of the page before, with the same filters and order."`
+	Mask      bool      `query:"mask" doc:"Without the values in messages of errors."`
+}
+
+type failuresInput struct {
+	api.IDInput
+	Mask bool `query:"mask" doc:"Without the values in messages and statements."`
+}
+
+type body[T any] struct{ Body T }
+
+// Register adds the routes.
+func Register(a *api.API) {
+	finder, _ := a.Files.(Finder)
+	table := api.Op(http.MethodGet, "/api/v1/runs/{id}/executions", "find-executions", "Runs",
+		"Look for executions of a run, page by page", http.StatusNotFound, http.StatusTooManyRequests)
+	table.Description = "Reads the recorded parts, those of a run that goes on as far as they have come to the server. " +
+		"An execution is found at the time at which it ended, as in charts."
+	api.Handle(a, table, api.Heavily(a, func(ctx context.Context, in *tableInput) (*body[executions.Page], error) {
+		q, err := in.query()
+		if err != nil {
+			return nil, err
+		}
+		run, parts, err := recorded(ctx, a, finder, in.ID)
+		if err != nil {
+			return nil, err
+		}
+		page, err := finder.FindExecutions(ctx, in.ID, parts, q)
+		if err != nil {
+			return nil, err
+		}
+		page.Record.Complete = complete(run)
+		if in.Mask {
+			for i := range page.Executions {
+				page.Executions[i].ErrorMessage = executions.Mask(page.Executions[i].ErrorMessage)
+			}
+		}
+		return &body[executions.Page]{page}, nil
+	}))
+	failures := api.Op(http.MethodGet, "/api/v1/runs/{id}/failures", "list-failures", "Runs",
+		"What failed in a run, by error and statement", http.StatusNotFound, http.StatusTooManyRequests)
+	failures.Description = "The warm-up and statements inside transactions included. Reads the recorded parts, those of " +
+		"a run that goes on as far as they have come to the server."
+	api.Handle(a, failures, api.Heavily(a, func(ctx context.Context, in *failuresInput) (*body[executions.Failures],
+		error) {
+		run, parts, err := recorded(ctx, a, finder, in.ID)
+		if err != nil {
+			return nil, err
+		}
+		found, err := finder.Failures(ctx, in.ID, parts)
+		if err != nil {
+			return nil, err
+		}
+		found.Record.Complete = complete(run)
+		texts := map[string]string{}
+		if run.Plan != nil {
+			for _, s := range run.Plan.Statements {
+				texts[s.ID] = s.SQL
+			}
+		}
+		for i := range found.Failures {
+			f := &found.Failures[i]
+			if f.Inside || f.Kind != engine.KindTransaction {
+				f.SQL = texts[f.StatementID]
+			}
+			if in.Mask {
+				f.Mask()
+			}
+		}
+		return &body[executions.Failures]{found}, nil
+	}))
+}
+
+func recorded(ctx context.Context, a *api.API, f Finder, id string) (engine.RunDetail, []engine.Artifact, error) {
+	run, err := a.Run(ctx, id)
+	if err != nil {
+		return run, nil, err
+	}
+	if f == nil {
+		return run, nil, &engine.Error{Code: engine.CodeUnsupported, Message: "This server does not look into records.",
+			Hint: "Download the Parquet parts."}
+	}
+	parts, err := a.Store.Artifacts(ctx, id)
+	return run, parts, err
+}
+
+// complete reports whether everything that was recorded is there: the figures are made of it.
+func complete(run engine.RunDetail) bool { return run.Status.Terminal() && run.Summary != nil }
+
+func (in *tableInput) query() (executions.Query, error) {
+	q := executions.Query{Statements: in.Statement, Workers: in.Worker, Classes: in.Class, Codes: in.Code,
+		Messages: in.Message, Outcome: executions.Outcome(in.Outcome), Phase: engine.Phase(in.Phase), From: in.From,
+		Until: in.Until, OverMs: in.Over, UptoMs: in.Upto, Inside: in.Inside, Sort: executions.Sort(in.Sort),
+		Ascending: in.Order == "asc", Limit: in.Limit}
+	for _, name := range in.Kind {
+		k, err := engine.ParseKind(name)
+		if err != nil {
+			return q, engine.InvalidField("kind", err.Error(), "")
+		}
+		q.Kinds = append(q.Kinds, k)
+	}
+	if err := q.Resume(in.Cursor); err != nil {
+		return q, err
+	}
+	return q, q.Validate()
+}
