@@ -134,7 +134,8 @@ func TestFailuresAreToldByStatement(t *testing.T) {
 	}
 	one := f.Failures[0]
 	if one.Count != 100 || one.StatementID != "lookup" || one.Examples[0].Message != "Key (id)=(42) already exists, <b>" ||
-		one.FirstAt.Format(time.RFC3339) != "2026-11-01T12:00:00Z" || one.LastAt.Sub(one.FirstAt.Time) != 2999*time.Millisecond {
+		one.FirstAt.Format(time.RFC3339) != "2026-11-01T12:00:00Z" ||
+		one.LastAt.Sub(one.FirstAt.Time) != 2999*time.Millisecond {
 		t.Errorf("%+v", one)
 	}
 	masked := read[executions.Failures](t, b.do("GET", path+"?mask=true", nil))
