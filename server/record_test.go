@@ -92,7 +92,8 @@ func TestExecutionsArePagedAndFiltered(t *testing.T) {
 	if seen != 100 {
 		t.Errorf("%d failed", seen)
 	}
-	cell := ask("from=2026-11-01T12:00:01Z&until=2026-11-01T12:00:02Z&over_ms=10&upto_ms=15&sort=latency&order=asc&limit=500")
+	cell := ask("from=2026-11-01T12:00:01Z&until=2026-11-01T12:00:02Z&over_ms=10&upto_ms=15&sort=latency&order=asc" +
+		"&limit=500")
 	if n := len(cell.Executions); n != 50 || cell.Executions[0].AppElapsedMs != 10.1 || cell.Record.Complete {
 		t.Errorf("%d in the cell, %+v", n, cell.Record)
 	}
