@@ -29,7 +29,8 @@ func withRecord(t *testing.T) (*bench, string) {
 	dir := t.TempDir()
 	w, err := artifact.NewWriter(artifact.WriterOptions{Dir: dir, RunID: run.RunID, ResultID: "w", WorkerID: "worker-0",
 		Statements: []engine.Statement{{ID: "lookup"}}, Errors: func(uint32) engine.ExecutionError {
-			return engine.ExecutionError{Class: engine.ErrClassConstraint, Code: "23505", Message: "Key (id)=(42) already exists, <b>"}
+			return engine.ExecutionError{Class: engine.ErrClassConstraint, Code: "23505",
+				Message: "Key (id)=(42) already exists, <b>"}
 		}})
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +79,8 @@ func TestExecutionsArePagedAndFiltered(t *testing.T) {
 		return read[executions.Page](t, b.do("GET", "/api/v1/runs/"+id+"/executions?"+query, nil))
 	}
 	seen, cursor := 0, ""
-	for page := ask("outcome=failed&sort=latency&limit=30"); ; page = ask("outcome=failed&sort=latency&limit=30&cursor=" + cursor) {
+	for {
+		page := ask("outcome=failed&sort=latency&limit=30&cursor=" + cursor)
 		for _, e := range page.Executions {
 			if want := uint32(297 - 3*seen); e.Seq != want || e.Success || e.ErrorCode != "23505" {
 				t.Fatalf("number %d is %+v", seen, e)

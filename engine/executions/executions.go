@@ -61,8 +61,8 @@ type Query struct {
 // MostOnPage bounds Query.Limit.
 const MostOnPage = 500
 
-// Place is where an execution is: what it is sorted by (ns), and its row in the record, which tells apart those that are
-// equal in that.
+// Place is where an execution is: what it is sorted by (ns), and its row in the record, which tells apart
+// those that are equal in that.
 type Place struct {
 	Value int64  `json:"v"`
 	Part  string `json:"p"`
