@@ -89,7 +89,7 @@ type Table struct {
 	// WaitSeconds is how long its refreshes have waited for a worker since they were due: the longest lately, which
 	// fades by a tenth with each that waits less.
 	WaitSeconds float64     `json:"-"`
-	Failures    int         `json:"failures" doc:"How often its refresh has failed since it succeeded."`
+	Failures    int         `json:"failures" doc:"How often its refresh has failed since it succeeded; of an INGEST table how many runs have failed too often and are left alone until somebody resumes it."`
 	Error       string      `json:"error"`
 	CreatedBy   string      `json:"created_by"`
 	CreatedAt   engine.Time `json:"created_at"`

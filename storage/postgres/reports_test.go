@@ -123,3 +123,74 @@ func TestRunsAreTakenInAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestARunThatIsGivenUp: a run that fails too often is not tried again by itself, and the table is behind since it
+// ended and says why, until the run changes, somebody resumes the table, or the run is deleted.
+func TestARunThatIsGivenUp(t *testing.T) {
+	s, dsn := open(t)
+	ctx, conn := t.Context(), connect(t, dsn)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := s.CreateDynamicTable(ctx, refresh.Table{Name: "runs", Kind: refresh.Ingest, TargetLagSeconds: 60,
+		Mode: refresh.Incremental})
+	must(err)
+	must(s.CreateRun(ctx, engine.Run{RunID: "poor"}))
+	must(s.SaveResult(ctx, engine.RunResult{ResultID: "poor", RunID: "poor"}))
+	exec(t, conn, "UPDATE run_status SET status = 'RUNNING', start_time = now()")
+	for _, to := range []string{"STOPPING", "COMPLETED"} {
+		exec(t, conn, "UPDATE run_status SET status = $1, phase = NULL", to)
+	}
+	look := func(due bool, failures int, last string) (since time.Time) {
+		t.Helper()
+		state, err := s.RefreshState(ctx, 9)
+		must(err)
+		must(s.ScheduleRefreshes(ctx, refresh.Plan(state)))
+		one, err := s.DynamicTable(ctx, "runs")
+		must(err)
+		table, read := state.Tables[0], slices.Contains(state.Runs["runs"], "poor")
+		load, err := s.RefreshLoad(ctx)
+		must(err)
+		if read != due || table.BehindSince.IsZero() || table.Failures != failures || table.Error != last ||
+			one.Error != last || load.IngestLagSeconds <= 0 {
+			t.Fatalf("to be taken in: %v, %+v, %+v; want %v", read, table, load, due)
+		}
+		return table.BehindSince.Time
+	}
+	fail := func(times int) {
+		t.Helper()
+		for n := range times {
+			exec(t, conn, "UPDATE pending_refreshes SET next_refresh_due = clock_timestamp()")
+			claims, err := s.ClaimRefreshes(ctx, "w", refresh.Life, 9)
+			must(err)
+			if len(claims) != 1 {
+				t.Fatalf("attempt %d: %+v", n, claims)
+			}
+			must(s.ReleaseRefresh(ctx, claims[0], refresh.Result{Error: "no"}))
+			if n < refresh.Failures-1 && times > 1 {
+				look(true, 0, "")
+			}
+		}
+	}
+	began := look(true, 0, "")
+	fail(refresh.Failures)
+	if since := look(false, 1, "Run poor: no"); !since.Equal(began) {
+		t.Errorf("behind since %v, at first since %v", since, began)
+	}
+	exec(t, conn, "UPDATE test_results SET updated_at = clock_timestamp()")
+	if since := look(true, 1, "Run poor: no"); !since.After(began) {
+		t.Errorf("behind since %v, before the run changed %v", since, began)
+	}
+	fail(1)
+	look(false, 1, "Run poor: no")
+	must(s.SetDynamicTableStatus(ctx, "runs", refresh.Active))
+	look(true, 0, "")
+	fail(refresh.Failures)
+	must(s.DeleteRun(ctx, "poor"))
+	look(true, 0, "")
+	fail(refresh.Failures)
+	look(false, 1, "Run poor: no")
+}

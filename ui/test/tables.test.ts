@@ -4,9 +4,11 @@ import {
   allWait,
   around,
   curves,
+  failing,
   instant,
   lagSeconds,
   layers,
+  leftAlone,
   readChoice,
   sensible,
   standing,
@@ -46,6 +48,17 @@ describe('derived tables', () => {
     const table = { ...t, ...part } as Parameters<typeof standing>[0];
     expect(standing(table, now)).toBe(want);
     expect(lagSeconds(table, now)).toBe(lag);
+  });
+
+  it('says which runs are left alone, and offers to try them again', () => {
+    const runs = { kind: 'INGEST', status: 'ACTIVE', failures: 2 } as const;
+    expect(leftAlone(runs)).toBe(true);
+    expect(failing(runs)).toContain('2 runs could not be taken in');
+    expect(failing({ ...runs, failures: 1 })).toContain('One run');
+    expect(leftAlone({ ...runs, failures: 0 })).toBe(false);
+    expect(leftAlone({ ...runs, status: 'SUSPENDED' })).toBe(false);
+    expect(leftAlone({ ...runs, kind: 'SQL' })).toBe(false);
+    expect(failing({ ...runs, kind: 'SQL' })).toContain('2 of 5 times');
   });
 
   it('puts each table to the right of those that it reads', () => {

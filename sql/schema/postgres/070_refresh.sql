@@ -79,6 +79,9 @@ CREATE TABLE IF NOT EXISTS refresh_subtasks (
     updated_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (dynamic_table, subtask)
 ) WITH (fillfactor = 70);
+-- When somebody asked to take a run in once more, though nothing of it has changed.
+ALTER TABLE refresh_subtasks ADD COLUMN IF NOT EXISTS asked_at timestamptz;
+CREATE INDEX IF NOT EXISTS refresh_subtasks_failed ON refresh_subtasks (dynamic_table) WHERE status = 'FAILED';
 
 -- The queue: one entry at most for a table, or for a part of it. The subtask '' is all of the table.
 -- Rows come and go all the time, so that dead ones are to be cleared early and space is left for them.
@@ -145,6 +148,9 @@ BEGIN
         SELECT t.name, g.run_id, 'DONE' FROM gone g, dynamic_tables t
         WHERE t.name = 'runs' AND t.kind = 'INGEST' AND g.start_time IS NOT NULL
         ORDER BY g.run_id ON CONFLICT (dynamic_table, subtask) DO UPDATE SET updated_at = clock_timestamp();
+    -- What could not be taken in may well be removed.
+    UPDATE refresh_subtasks u SET status = 'DONE', failures = 0, error = '' FROM gone g
+        WHERE u.subtask = g.run_id AND u.status = 'FAILED';
     PERFORM pg_notify('loadstone_refresh', '');
     RETURN NULL;
 END $$;

@@ -27,7 +27,7 @@ func (q Queue) RefreshState(ctx context.Context, runs int) (s refresh.State, err
 		behind := map[string]engine.Time{}
 		var batch pgx.Batch
 		batch.Queue("SELECT clock_timestamp()").QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
-		batch.Queue("SELECT " + columns + " FROM dynamic_tables t ORDER BY t.name").Query(func(rows pgx.Rows) (err error) {
+		batch.Queue("SELECT " + columns + from + " ORDER BY t.name").Query(func(rows pgx.Rows) (err error) {
 			s.Tables, err = pgx.CollectRows(rows, table)
 			return err
 		})
@@ -73,28 +73,41 @@ func (q Queue) RefreshState(ctx context.Context, runs int) (s refresh.State, err
 	return s, dberr.Failed("reading what is to be refreshed", err)
 }
 
-// stale are the runs of an INGEST table t that have ended or changed since they were taken in, and those that are gone,
-// each with when it was. What the table did not wait for before does not count: it was made since, or asked to take the
-// run in once more.
-const stale = `SELECT r.run_id, r.created_at AS at, greatest(r.updated_at, p.updated_at, t.created_at,
-				CASE WHEN s.as_of IS NULL THEN s.updated_at END) AS since
+// stale are the runs of an INGEST table t that have ended or changed since they were taken in, those that could not be
+// taken in, and those that are gone, each with since when, and whether it is given up: it has failed too often, and
+// nothing has changed since. What the table did not wait for before does not count: it was made since, or asked to take
+// the run in once more.
+const stale = `SELECT r.run_id, r.created_at AS at, greatest(r.updated_at, p.updated_at, t.created_at, s.asked_at) AS since,
+				coalesce(s.status = 'FAILED' AND s.as_of >= greatest(r.updated_at, p.updated_at), false) AS given_up
 			FROM run_status r JOIN test_results p ON p.test_id = r.run_id
 			LEFT JOIN refresh_subtasks s ON s.dynamic_table = t.name AND s.subtask = r.run_id
 			WHERE r.phase IS NULL AND r.status IN ('COMPLETED', 'FAILED', 'CANCELLED')
-				AND (s.as_of IS NULL OR greatest(r.updated_at, p.updated_at) > s.as_of)
+				AND (s.as_of IS NULL OR s.status <> 'DONE' OR greatest(r.updated_at, p.updated_at) > s.as_of)
 		UNION ALL
-		SELECT s.subtask, s.updated_at, s.updated_at FROM refresh_subtasks s WHERE s.dynamic_table = t.name
-			AND NOT EXISTS (SELECT FROM run_status r WHERE r.run_id = s.subtask)`
+		SELECT s.subtask, s.updated_at, s.updated_at, s.status = 'FAILED' FROM refresh_subtasks s
+			WHERE s.dynamic_table = t.name AND NOT EXISTS (SELECT FROM run_status r WHERE r.run_id = s.subtask)`
 
 // staleRuns are the first of them of each table that somebody should refresh, oldest first, with since when the oldest
-// change waits.
-const staleRuns = `SELECT t.name, t.status = 'ACTIVE', x.run_id, x.since FROM dynamic_tables t CROSS JOIN LATERAL (
-		SELECT run_id, at, min(since) OVER () AS since FROM (` + stale + `) y ORDER BY at, run_id LIMIT $1) x
+// change waits, those that are given up last.
+const staleRuns = `SELECT t.name, t.status = 'ACTIVE' AND NOT x.given_up, x.run_id, x.since
+	FROM dynamic_tables t CROSS JOIN LATERAL (SELECT run_id, at, min(since) OVER () AS since, given_up
+		FROM (` + stale + `) y ORDER BY given_up, at, run_id LIMIT $1) x
 	WHERE t.kind = 'INGEST' AND t.status <> 'SUSPENDED'`
+
+// TakenIn lists the runs that an INGEST table has taken in, as far as nothing of them has failed since.
+func (q Queue) TakenIn(ctx context.Context, table string) ([]string, error) {
+	rows, err := q.Pool.Query(ctx, `SELECT subtask FROM refresh_subtasks WHERE dynamic_table = $1 AND status = 'DONE'
+		AND as_of IS NOT NULL`, table)
+	if err != nil {
+		return nil, dberr.Failed("reading which runs were taken in", err)
+	}
+	runs, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return runs, dberr.Failed("reading which runs were taken in", err)
+}
 
 // TakeInAgain has runs that were taken in be taken in once more, though nothing of them has changed.
 func (q Queue) TakeInAgain(ctx context.Context, table string, runs []string) (n int64, err error) {
-	tag, err := q.Pool.Exec(ctx, `UPDATE refresh_subtasks SET as_of = NULL, updated_at = clock_timestamp()
+	tag, err := q.Pool.Exec(ctx, `UPDATE refresh_subtasks SET as_of = NULL, asked_at = clock_timestamp()
 		WHERE dynamic_table = $1 AND subtask = ANY ($2) AND status = 'DONE' AND as_of IS NOT NULL`, table, runs)
 	return tag.RowsAffected(), dberr.Failed("having runs taken in again", err)
 }

@@ -55,8 +55,14 @@ var _ store.Refreshes = Queue{}
 // columns are those of a table, in the order of fields.
 const columns = `t.name, t.kind, t.definition, t.description, t.bundled, t.target_lag_seconds, t.refresh_mode, t.partition_by,
 	t.partitions, t.priority, t.status, t.version, t.changed_at, t.behind_since, t.as_of, t.next_refresh_due, t.last_seconds, t.wait_seconds,
-	t.failures, t.error, t.created_by, t.created_at, t.updated_at, t.updated_by,
+	CASE t.kind WHEN 'INGEST' THEN f.runs ELSE t.failures END, CASE t.kind WHEN 'INGEST' THEN f.error ELSE t.error END,
+	t.created_by, t.created_at, t.updated_at, t.updated_by,
 	ARRAY(SELECT s.source FROM dynamic_table_sources s WHERE s.dynamic_table = t.name ORDER BY s.source)`
+
+// from is where they are read. Of an INGEST table each run fails by itself: those that are given up count.
+const from = ` FROM dynamic_tables t CROSS JOIN LATERAL (SELECT count(*) AS runs,
+		coalesce((array_agg('Run ' || s.subtask || ': ' || s.error ORDER BY s.updated_at DESC))[1], '') AS error
+	FROM refresh_subtasks s WHERE s.dynamic_table = t.name AND s.status = 'FAILED' AND t.kind = 'INGEST') f`
 
 func table(row pgx.CollectableRow) (t refresh.Table, err error) {
 	var changed, behind, asOf, due *time.Time
@@ -79,7 +85,7 @@ func instant(t *time.Time) engine.Time {
 func read(ctx context.Context, q interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }, name string) (refresh.Table, error) {
-	rows, err := q.Query(ctx, "SELECT "+columns+" FROM dynamic_tables t WHERE t.name = $1", name)
+	rows, err := q.Query(ctx, "SELECT "+columns+from+" WHERE t.name = $1", name)
 	if err != nil {
 		return refresh.Table{}, dberr.Failed("reading a derived table", err)
 	}

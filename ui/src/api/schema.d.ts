@@ -4093,7 +4093,7 @@ export interface components {
             error: string;
             /**
              * Format: int64
-             * @description How often its refresh has failed since it succeeded.
+             * @description How often its refresh has failed since it succeeded; of an INGEST table how many runs have failed too often and are left alone until somebody resumes it.
              */
             failures: number;
             /** @enum {string} */

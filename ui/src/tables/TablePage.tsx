@@ -12,7 +12,7 @@ import { Empty, Failed, Load, Notice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import { Graph } from './Graph';
 import { Grid } from './Grid';
-import { around, type Cell, claimAge, type Point, tablePath } from './model';
+import { around, type Cell, claimAge, failing, leftAlone, type Point, tablePath } from './model';
 import { useRefreshes, useTable, useTables, useTablesChanged } from './queries';
 import { colourSql, fullName } from './sql';
 import { Lag, StandingBadge } from './Standing';
@@ -100,6 +100,11 @@ function Shown({ d, stale }: { d: DerivedTableDetail; stale: boolean }) {
               <button type="button" className="btn" disabled={busy} onClick={() => void act('suspend')}>
                 <Icon name="stop" /> Suspend
               </button>
+              {leftAlone(t) && (
+                <button type="button" className="btn primary" disabled={busy} onClick={() => void act('resume')}>
+                  <Icon name="refresh" /> Try again
+                </button>
+              )}
               {t.kind === 'SQL' && (
                 <button type="button" className="btn primary" disabled={busy} onClick={() => void act('refresh')}>
                   <Icon name="refresh" /> Refresh now
@@ -122,13 +127,9 @@ function Shown({ d, stale }: { d: DerivedTableDetail; stale: boolean }) {
       <div className="page">
         {stale && <Notice tone="warn">The server does not answer; what is shown is of {ago(d.at)}.</Notice>}
         {t.error && (
-          <Notice tone={t.status === 'FAILED' ? 'bad' : 'warn'}>
-            <strong>
-              {t.status === 'FAILED'
-                ? `Its refresh failed ${t.failures} times, and is not tried any more.`
-                : `Its refresh failed, ${t.failures} of 5 times in a row; it is tried again.`}
-            </strong>{' '}
-            {t.error}
+          <Notice tone={t.status === 'FAILED' || leftAlone(t) ? 'bad' : 'warn'}>
+            <strong>{failing(t)}</strong> {t.error}
+            {leftAlone(t) && ' Remove the cause, then have it tried again.'}
             {t.status === 'FAILED' &&
               (t.bundled ? ' Resume tries it again.' : ' Edit its definition, or resume to try it again as it is.')}
           </Notice>

@@ -12,7 +12,7 @@ import { Empty, Load, Notice, SkeletonRows } from '../design/States';
 import { terms } from '../design/terms';
 import { useToast } from '../design/Toast';
 import { Graph } from './Graph';
-import { allWait, claimAge, tablePath } from './model';
+import { allWait, claimAge, leftAlone, tablePath } from './model';
 import { useTables, useTablesChanged } from './queries';
 import { Lag, StandingBadge } from './Standing';
 import './tables.css';
@@ -49,7 +49,11 @@ export function Last({ t, now }: { t: DerivedTable; now: number }) {
   if (t.error)
     return (
       <span className="clip-2 why-bad" title={t.error}>
-        {t.failures > 1 ? `failed ${t.failures} times: ` : 'failed: '}
+        {t.kind === 'INGEST'
+          ? `${t.failures} ${t.failures === 1 ? 'run' : 'runs'} left out: `
+          : t.failures > 1
+            ? `failed ${t.failures} times: `
+            : 'failed: '}
         {t.error}
       </span>
     );
@@ -258,6 +262,16 @@ function List({ list, now, search }: { list: DerivedTableList; now: number; sear
                               icon: 'refresh',
                               needs: 'operator' as const,
                               act: () => void act(t, 'refresh'),
+                            },
+                          ]
+                        : []),
+                      ...(leftAlone(t)
+                        ? [
+                            {
+                              label: 'Try again',
+                              icon: 'refresh',
+                              needs: 'operator' as const,
+                              act: () => void act(t, 'resume'),
                             },
                           ]
                         : []),

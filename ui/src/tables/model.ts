@@ -14,6 +14,22 @@ export function allWait(workers: readonly { waits_for: string }[]): string {
   return workers.every((w) => w.waits_for) ? (workers[0]?.waits_for ?? '') : '';
 }
 
+/** Runs have failed too often to be taken in, and are left alone until somebody has them tried again. */
+export function leftAlone(t: Pick<DerivedTable, 'kind' | 'status' | 'failures'>): boolean {
+  return t.kind === 'INGEST' && t.status === 'ACTIVE' && t.failures > 0;
+}
+
+/** What a table says of its failures, before its error. */
+export function failing(t: Pick<DerivedTable, 'kind' | 'status' | 'failures'>): string {
+  if (t.kind === 'INGEST')
+    return t.failures === 1
+      ? 'One run could not be taken in, and is not tried any more.'
+      : `${t.failures} runs could not be taken in, and are not tried any more. The last:`;
+  return t.status === 'FAILED'
+    ? `Its refresh failed ${t.failures} times, and is not tried any more.`
+    : `Its refresh failed, ${t.failures} of 5 times in a row; it is tried again.`;
+}
+
 export type Standing = 'fresh' | 'behind' | 'late' | 'new' | 'suspended' | 'failed';
 
 /** How a table stands, in one word. */

@@ -39,6 +39,9 @@ type subtask struct {
 	asOf     time.Time
 	failures int
 	done     bool
+	// givenUp: it has failed too often, lastly so.
+	givenUp bool
+	error   string
 }
 
 type pending struct {
@@ -57,6 +60,18 @@ func New(runs func() (over map[string]time.Time, all func(id string) bool)) *Que
 func (s *Queue) Tell() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.tell()
+}
+
+// Deleted says that a run is gone: what could not be taken in may well be removed.
+func (s *Queue) Deleted(run string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for task, sub := range s.subtasks {
+		if task.Subtask == run && sub.givenUp {
+			s.subtasks[task] = subtask{asOf: sub.asOf, done: true}
+		}
+	}
 	s.tell()
 }
 
@@ -140,7 +155,17 @@ func (s *Queue) DynamicTable(ctx context.Context, name string) (refresh.Table, e
 	if err != nil {
 		return refresh.Table{}, err
 	}
-	return shownTable(*t), nil
+	return s.shown(*t), nil
+}
+
+// shown is a table as it is read. Of an INGEST table each run fails by itself: those that are given up count.
+func (s *Queue) shown(t refresh.Table) refresh.Table {
+	for task, sub := range s.subtasks {
+		if t.Kind == refresh.Ingest && task.Table == t.Name && sub.givenUp {
+			t.Failures, t.Error = t.Failures+1, "Run "+task.Subtask+": "+sub.error
+		}
+	}
+	return shownTable(t)
 }
 
 // shownTable shares no memory with what is stored.
@@ -277,13 +302,13 @@ func (s *Queue) RefreshState(ctx context.Context, runs int) (refresh.State, erro
 	state := refresh.State{Now: engine.At(now()), Runs: map[string][]string{}}
 	for _, name := range slices.Sorted(maps.Keys(s.tables)) {
 		t := s.tables[name]
-		state.Tables = append(state.Tables, shownTable(*t))
+		state.Tables = append(state.Tables, s.shown(*t))
 		if t.Kind != refresh.Ingest || t.Status == refresh.Suspended {
 			continue
 		}
-		if stale, since := s.staleRuns(name, over, there, state.Now.Time); len(stale) > 0 {
+		if stale, since := s.staleRuns(name, over, there, state.Now.Time); !since.IsZero() {
 			state.Tables[len(state.Tables)-1].BehindSince = engine.At(since)
-			if t.Status == refresh.Active {
+			if t.Status == refresh.Active && len(stale) > 0 {
 				state.Runs[name] = stale[:min(runs, len(stale))]
 			}
 		}
@@ -296,25 +321,33 @@ func (s *Queue) RefreshState(ctx context.Context, runs int) (refresh.State, erro
 	return state, nil
 }
 
-// staleRuns are those that have ended or changed since a table took them in, and those that are gone, with when the
-// oldest change was; of one that is gone that is now.
+// staleRuns are those that have ended or changed since a table took them in, those that could not be taken in, and
+// those that are gone, but for what is given up; since is when the oldest change was, also of that: of a run that is
+// gone now, zero when there is none.
 func (s *Queue) staleRuns(table string, over map[string]time.Time, there func(string) bool,
 	at time.Time) (stale []string, since time.Time) {
-	since = at
-	for run, changed := range over {
-		if sub, known := s.subtasks[refresh.Task{Table: table, Subtask: run}]; !known || changed.After(sub.asOf) {
+	waits := func(run string, changed time.Time, givenUp bool) {
+		if !givenUp {
 			stale = append(stale, run)
-			if t := s.tables[table]; t != nil && t.CreatedAt.After(changed) {
-				changed = t.CreatedAt.Time // it did not wait before it was made
-			}
-			if changed.Before(since) {
-				since = changed
-			}
+		}
+		if since.IsZero() || changed.Before(since) {
+			since = changed
 		}
 	}
-	for task := range s.subtasks {
+	for run, changed := range over {
+		sub, known := s.subtasks[refresh.Task{Table: table, Subtask: run}]
+		if known && sub.done && !changed.After(sub.asOf) {
+			continue
+		}
+		givenUp := sub.givenUp && !changed.After(sub.asOf)
+		if t := s.tables[table]; t != nil && t.CreatedAt.After(changed) {
+			changed = t.CreatedAt.Time // it did not wait before it was made
+		}
+		waits(run, changed, givenUp)
+	}
+	for task, sub := range s.subtasks {
 		if task.Table == table && !there(task.Subtask) {
-			stale = append(stale, task.Subtask)
+			waits(task.Subtask, at, sub.givenUp)
 		}
 	}
 	slices.Sort(stale)

@@ -169,7 +169,8 @@ func (s *Queue) failed(t *refresh.Table, c refresh.Claim, r refresh.Result, at t
 		t.Error, failures = store.CleanText(r.Error), t.Failures
 	} else {
 		failures = s.subtasks[c.Task].failures + 1
-		s.subtasks[c.Task] = subtask{asOf: s.asOf(c), failures: failures}
+		_, over := refresh.AfterFailure(failures)
+		s.subtasks[c.Task] = subtask{asOf: s.asOf(c), failures: failures, givenUp: over, error: store.CleanText(r.Error)}
 	}
 	pause, over := refresh.AfterFailure(failures)
 	if !over {

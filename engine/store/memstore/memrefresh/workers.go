@@ -80,7 +80,7 @@ func (s *Queue) RefreshLoad(ctx context.Context) (l refresh.Load, err error) {
 		if t.Kind != refresh.Ingest || t.Status == refresh.Suspended {
 			continue
 		}
-		if stale, since := s.staleRuns(name, over, there, at); len(stale) > 0 {
+		if _, since := s.staleRuns(name, over, there, at); !since.IsZero() {
 			l.IngestLagSeconds = max(l.IngestLagSeconds, at.Sub(since).Seconds())
 		}
 	}
