@@ -52,21 +52,75 @@ func (t *Tables) openExport(ctx context.Context, known []refresh.Table, connecti
 		if err != nil {
 			return r, err
 		}
-		e := &export.Export{Store: s.Store, Record: s.Results, Detail: s.Runs.Detail, Account: stager,
-			Book: book{db, connection}}
-		return e.Run(ctx, c, prove)
+		b := &book{db: db, connection: connection, tables: t}
+		e := &export.Export{Store: s.Store, Record: s.Results, Detail: s.Runs.Detail, Account: stager, Book: b}
+		r, err = e.Run(ctx, c, prove)
+		if err == nil && b.whole && t.owed.CompareAndSwap(true, false) {
+			// What could not be written of others now can.
+			b.again(ctx, c.Subtask)
+		}
+		return r, err
 	}
+	t.inBackground(func(ctx context.Context) error {
+		db, err := t.Database(ctx)
+		if err != nil {
+			return err
+		}
+		return t.exportAgain(ctx, db, connection)
+	})
 	return nil
 }
 
-// book notes in the results database what is in the account of a connection.
+// exportAgain has runs taken to the account once more of which something is owed there: an earlier version took them
+// without what views show, or a table of somebody else's was in the way. What is there of them is not sent again.
+func (t *Tables) exportAgain(ctx context.Context, db *derived.Database, connection string, but ...string) error {
+	taken, err := t.s.Store.TakenIn(ctx, export.Table)
+	if err != nil {
+		return err
+	}
+	whole, err := db.ExportedWhole(ctx, connection)
+	if err != nil {
+		return err
+	}
+	owed := slices.DeleteFunc(taken, func(run string) bool { return whole[run] || slices.Contains(but, run) })
+	if len(owed) == 0 {
+		return nil
+	}
+	n, err := t.s.Store.TakeInAgain(ctx, export.Table, owed)
+	if err == nil && n > 0 {
+		t.s.Log.Info().Int64("runs", n).Str("connection", connection).
+			Msg("runs are taken to the results connection again, for what is missing of them there")
+	}
+	return err
+}
+
+// book notes in the results database what is in the account of a connection, and for people what is missing.
 type book struct {
 	db         *derived.Database
 	connection string
+	tables     *Tables
+	whole      bool
 }
 
-func (b book) NoteExport(ctx context.Context, c refresh.Claim, s export.Standing) error {
+// NoteExport implements export.Book.
+func (b *book) NoteExport(ctx context.Context, c refresh.Claim, s export.Standing) error {
+	if s.Problem != "" {
+		b.tables.s.Log.Warn().Str("run_id", c.Subtask).Str("connection", b.connection).Str("problem", s.Problem).
+			Msg("not all of a run is in the results connection")
+	}
+	b.whole = s.Whole && !s.Failed && !s.Gone
+	if !s.Whole && !s.Failed && !s.Gone {
+		b.tables.owed.Store(true)
+	}
 	return b.db.NoteExport(ctx, c, b.connection, s)
+}
+
+// again has other runs than one taken there once more, as far as that is known now; a later run asks again.
+func (b *book) again(ctx context.Context, but string) {
+	if err := b.tables.exportAgain(ctx, b.db, b.connection, but); err != nil && ctx.Err() == nil {
+		b.tables.owed.Store(true)
+		b.tables.s.Log.Warn().Err(err).Msg("which runs are to be taken to the results connection again is not known")
+	}
 }
 
 // account opens the database of a stored connection.

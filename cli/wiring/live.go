@@ -70,19 +70,23 @@ func (s *Services) perHour(w engine.Warehouse) (credits float64, known bool) {
 // renewSegments has runs taken in again whose segments an earlier version has written, once in the life of a server:
 // they lack series.
 func (t *Tables) renewSegments() {
+	t.inBackground(func(ctx context.Context) error {
+		n, err := t.renew(ctx)
+		if n > 0 {
+			t.s.Log.Info().Int64("runs", n).Msg("runs of an earlier version are taken in again, for the series that they lack")
+		}
+		return err
+	})
+}
+
+// inBackground does something once in the life of a server, and tries again until it succeeds or the server ends.
+func (t *Tables) inBackground(once func(ctx context.Context) error) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	t.s.onClose(func(context.Context) error { stop(); <-done; return nil })
 	go func() {
 		defer close(done)
-		for wait := time.Second; ; wait = min(2*wait, time.Minute) {
-			n, err := t.renew(ctx)
-			if err == nil {
-				if n > 0 {
-					t.s.Log.Info().Int64("runs", n).Msg("runs of an earlier version are taken in again, for the series that they lack")
-				}
-				return
-			}
+		for wait := time.Second; once(ctx) != nil; wait = min(2*wait, time.Minute) {
 			select {
 			case <-ctx.Done():
 				return

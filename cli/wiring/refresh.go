@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -29,6 +30,8 @@ type RefreshFlags struct {
 type Tables struct {
 	s    *Services
 	crew *crew
+	// owed: something could not be written to the results connection that runs should have there.
+	owed atomic.Bool
 }
 
 // OpenTables registers the bundled tables and begins to keep tables fresh. It is nil where there is no such database.

@@ -28,6 +28,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/export/tables"
 	"github.com/loadstone-db/loadstone/engine/export/views"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/engine/rollup"
@@ -55,7 +56,7 @@ type Record interface {
 
 // Account is a database that takes files in through a stage.
 type Account interface {
-	views.Account
+	tables.Account
 	target.Stager
 }
 
@@ -67,8 +68,10 @@ type Standing struct {
 	Views      []string
 	// Problem says in sentences what is missing, and why; Failed that the attempt came to nothing.
 	Problem string
-	Failed  bool
-	Gone    bool
+	// Whole: nothing is owed, what is known of the run besides is there, too, or was left out because parts are damaged.
+	Whole  bool
+	Failed bool
+	Gone   bool
 }
 
 // Book is where readers find what is in the account. A note of a lower epoch than that of the last one is refused.
@@ -86,31 +89,10 @@ type Export struct {
 	// Book may be nil.
 	Book Book
 
-	made  atomic.Bool
-	views views.Made
+	made   atomic.Bool
+	tables tables.Made
+	views  views.Made
 }
-
-// schema is what is made in the schema of the connection.
-var schema = []string{`CREATE TABLE IF NOT EXISTS QUERY_EXECUTIONS (RUN_ID VARCHAR NOT NULL, PART VARCHAR NOT NULL,
-	SEQ NUMBER(18,0) NOT NULL, DUE_AT TIMESTAMP_NTZ NOT NULL, STARTED_AT TIMESTAMP_NTZ NOT NULL,
-	APP_ELAPSED_MS FLOAT NOT NULL, SCHEDULE_LAG_MS FLOAT NOT NULL, POOL_WAIT_MS FLOAT NOT NULL,
-	DECODE_NS NUMBER(18,0) NOT NULL, CONNECTION_ID NUMBER(18,0) NOT NULL, STEP NUMBER(9,0) NOT NULL,
-	ROW_COUNT NUMBER(18,0) NOT NULL, RETRIES NUMBER(9,0) NOT NULL, STATEMENT_POSITION NUMBER(9,0) NOT NULL,
-	WARMUP BOOLEAN NOT NULL, SUCCESS BOOLEAN NOT NULL, ROLLED_BACK BOOLEAN NOT NULL, WORKER_ID VARCHAR NOT NULL,
-	QUERY_KIND VARCHAR NOT NULL, STATEMENT_ID VARCHAR NOT NULL, ERROR_CLASS VARCHAR, ERROR_CODE VARCHAR,
-	ERROR_MESSAGE VARCHAR, SERVER_QUERY_ID VARCHAR)`,
-	`CREATE TABLE IF NOT EXISTS LOADSTONE_PARTS (RUN_ID VARCHAR NOT NULL, PART VARCHAR NOT NULL, SHA256 VARCHAR NOT NULL,
-	ROW_COUNT NUMBER(18,0) NOT NULL)`,
-	`CREATE TABLE IF NOT EXISTS LOADSTONE_RUNS (RUN_ID VARCHAR NOT NULL, EPOCH NUMBER(18,0) NOT NULL)`,
-	`CREATE TABLE IF NOT EXISTS TEST_RESULTS (RUN_ID VARCHAR NOT NULL, RUN_NAME VARCHAR, TEMPLATE_NAME VARCHAR,
-	ADAPTER VARCHAR, TABLE_NAME VARCHAR, STATUS VARCHAR, VERDICT VARCHAR, SIMULATED BOOLEAN, LOAD_MODE VARCHAR,
-	START_TIME TIMESTAMP_NTZ, END_TIME TIMESTAMP_NTZ, DURATION_SECONDS FLOAT, QPS FLOAT, WAREHOUSE_NAME VARCHAR,
-	WAREHOUSE_SIZE VARCHAR, CREDITS FLOAT, PRICE FLOAT, CURRENCY VARCHAR, PRICE_PER_MILLION FLOAT, CREATED_BY VARCHAR,
-	FINGERPRINT VARCHAR)`,
-	`CREATE TABLE IF NOT EXISTS WAREHOUSE_POLL_SNAPSHOTS (RUN_ID VARCHAR NOT NULL, TIMESTAMP TIMESTAMP_NTZ NOT NULL,
-	ELAPSED_SECONDS FLOAT NOT NULL, WAREHOUSE_NAME VARCHAR NOT NULL, STATE VARCHAR, WAREHOUSE_TYPE VARCHAR,
-	WAREHOUSE_SIZE VARCHAR, STARTED_CLUSTERS NUMBER(9,0), RUNNING NUMBER(9,0), QUEUED NUMBER(9,0),
-	MIN_CLUSTER_COUNT NUMBER(9,0), MAX_CLUSTER_COUNT NUMBER(9,0), SCALING_POLICY VARCHAR)`}
 
 // row is an execution as it is in a file; columns are found by their names.
 type row struct {
@@ -143,17 +125,37 @@ type row struct {
 // Run takes out the run of a claim, or removes it from the account when it is gone, and notes what came of it.
 func (e *Export) Run(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (refresh.Result, error) {
 	r, err := e.run(ctx, c, prove)
+	err = e.told(err)
 	if e.Book == nil || ctx.Err() != nil || errors.Is(err, store.ErrClaimLost) {
 		return r, err
 	}
-	s := Standing{Gone: r.Gone, Problem: r.Note, Views: e.views.Views}
+	s := Standing{Gone: r.Gone, Problem: r.Note, Views: e.views.Views, Whole: e.tables.Problem == ""}
 	if err == nil && !s.Gone {
-		err = e.count(ctx, c.Subtask, &s)
+		err = e.told(e.count(ctx, c.Subtask, &s))
 	}
 	if err != nil {
 		s.Failed, s.Problem = true, engine.Sentences(err)
 	}
 	return r, errors.Join(err, e.Book.NoteExport(ctx, c, s))
+}
+
+// told is an error of the account in words for people. One that is away is no fault of the run, which is tried again
+// until it is there.
+func (e *Export) told(err error) error {
+	var worded *engine.Error
+	if err == nil || errors.As(err, &worded) || store.Passing(err) || errors.Is(err, store.ErrClaimLost) {
+		return err
+	}
+	said := e.Account.Classify(err)
+	switch {
+	case said.Class == engine.ErrClassConnection || said.Class == engine.ErrClassThrottled:
+		return &engine.Error{Code: engine.CodeUnavailable, Cause: err,
+			Message: "The results connection cannot be reached: " + tables.Sentence(said.Message)}
+	case said.Code != "":
+		return &engine.Error{Code: engine.CodeTarget, Cause: err,
+			Message: "The account of the results connection says: " + tables.Sentence(said.Message)}
+	}
+	return err
 }
 
 // count reads where the run is, and how much of it.
@@ -163,7 +165,7 @@ func (e *Export) count(ctx context.Context, runID string, s *Standing) error {
 	if err != nil {
 		return fmt.Errorf("counting what is there of run %s: %w", runID, err)
 	}
-	s.Place = views.Quoted(rs.Rows[0][0]) + "." + views.Quoted(rs.Rows[0][1])
+	s.Place = tables.Quoted(rs.Rows[0][0]) + "." + tables.Quoted(rs.Rows[0][1])
 	s.Executions, err = number(rs.Rows[0][2])
 	return err
 }
@@ -228,18 +230,19 @@ func (e *Export) run(ctx context.Context, c refresh.Claim, prove func(context.Co
 		return r, err
 	}
 	r.Unchanged = r.Unchanged && !changed
-	r.Note = strings.TrimSpace(r.Note + " " + e.views.Problem)
+	r.Note = strings.Join(slices.DeleteFunc([]string{r.Note, e.tables.Problem, e.views.Problem},
+		func(text string) bool { return text == "" }), " ")
 	return r, nil
 }
 
 // begin makes the tables and views, and notes the epoch of a claim: lower ones write nothing from now on.
 func (e *Export) begin(ctx context.Context, c refresh.Claim) error {
 	if !e.made.Load() {
-		if err := e.Account.Exec(ctx, schema...); err != nil {
+		var err error
+		if e.tables, err = tables.Make(ctx, e.Account); err != nil {
 			return fmt.Errorf("making the tables of the results connection: %w", err)
 		}
-		var err error
-		if e.views, err = views.Make(ctx, e.Account); err != nil {
+		if e.views, err = views.Make(ctx, e.Account, e.tables); err != nil {
 			return fmt.Errorf("making the views of the results connection: %w", err)
 		}
 		e.made.Store(true)
@@ -324,7 +327,7 @@ func folder(runID string) string {
 }
 
 func wipe(ctx context.Context, t target.Together, runID, part string) error {
-	for _, table := range []string{"QUERY_EXECUTIONS", "LOADSTONE_PARTS"} {
+	for _, table := range []string{tables.Executions, tables.Parts} {
 		sql, args := "DELETE FROM "+table+" WHERE RUN_ID = ?", []any{runID}
 		if part != "" {
 			sql, args = sql+" AND PART = ?", append(args, part)
@@ -338,7 +341,7 @@ func wipe(ctx context.Context, t target.Together, runID, part string) error {
 
 func (e *Export) drop(ctx context.Context, c refresh.Claim, prove func(context.Context) error) error {
 	err := e.together(ctx, c, prove, func(t target.Together) error {
-		if err := wipeFacts(ctx, t, c.Subtask); err != nil {
+		if err := e.wipeFacts(ctx, t, c.Subtask); err != nil {
 			return err
 		}
 		return wipe(ctx, t, c.Subtask, "")

@@ -416,7 +416,7 @@ func TestViewsBesideWhatIsThere(t *testing.T) {
 		"V_RUN_SUMMARY V_RUN_TIMESERIES V_STATEMENT_STATS V_WAREHOUSE_TIMESERIES" {
 		t.Errorf("there are the views %s", got)
 	}
-	for _, part := range []string{"V_KIND_STATS, V_ERROR_STATS", "already exists as TABLE", "Loadstone has not made"} {
+	for _, part := range []string{"V_KIND_STATS and V_ERROR_STATS", "already exists as TABLE", "Loadstone has not made"} {
 		if !strings.Contains(w.book.Problem, part) {
 			t.Errorf("%q is not in %q", part, w.book.Problem)
 		}
@@ -427,16 +427,154 @@ func TestViewsBesideWhatIsThere(t *testing.T) {
 			t.Errorf("%s gives %s, not %s", sql, got, want)
 		}
 	}
-	// The second step makes the view that is not there any more.
+	// The first step makes the view that is not there any more.
 	if err := w.Account.Exec(t.Context(), "DROP VIEW V_RUN_SUMMARY"); err != nil {
 		t.Fatal(err)
 	}
 	w.restart()
-	w.steps, w.failAt = 0, 2
+	w.steps, w.failAt = 0, 1
 	if _, err := w.take(t, 2); !errors.Is(err, errFault) || !w.book.Failed || w.book.Problem == "" {
 		t.Errorf("an account that goes away: %+v, %v", w.book, err)
 	}
 	if _, err := w.take(t, 3); err != nil || w.book.Failed || len(w.book.Views) != 4 {
 		t.Errorf("an account that is back: %+v, %v", w.book, err)
+	}
+}
+
+// TestTablesOfOthersAreLeft: a table of somebody else's under one of the names is neither written to nor changed, is
+// named with the cure, and the rest is taken in; when it is gone, what was left out follows.
+func TestTablesOfOthersAreLeft(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, make, row string
+		views           int
+		problem         []string
+	}{
+		{"TEST_RESULTS", "CREATE TABLE TEST_RESULTS (RUN_ID VARCHAR, SCORE INT)",
+			"INSERT INTO TEST_RESULTS VALUES ('r', 7)", 0,
+			[]string{"Not written to: TEST_RESULTS: A table of that name is there that Loadstone has not made",
+				"it has no column ADAPTER", "Cure: rename or drop it", "Not made: the views"}},
+		{"WAREHOUSE_POLL_SNAPSHOTS", "CREATE TABLE WAREHOUSE_POLL_SNAPSHOTS COMMENT = 'ours' AS SELECT 'r' AS RUN_ID", "", 5,
+			[]string{"WAREHOUSE_POLL_SNAPSHOTS: A table of that name", "Not made: the view V_WAREHOUSE_TIMESERIES"}},
+		{"TEST_RESULTS", "CREATE VIEW TEST_RESULTS AS SELECT 'r' AS RUN_ID", "", 0,
+			[]string{"TEST_RESULTS: It is not a plain table but a view"}},
+	} {
+		w := newWorld(t)
+		w.whole()
+		do := func(sql ...string) {
+			t.Helper()
+			if err := w.Account.Exec(t.Context(), sql...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		do(c.make)
+		if c.row != "" {
+			do(c.row)
+		}
+		seen := func() string {
+			t.Helper()
+			return w.one(t, "SELECT COUNT(*) FROM "+c.name) + w.one(t,
+				"SELECT TABLE_TYPE || COALESCE(COMMENT, '') FROM INFORMATION_SCHEMA.TABLES WHERE TABLE_NAME = '"+c.name+"'")
+		}
+		before := seen()
+		for epoch := int64(1); epoch < 3; epoch++ {
+			w.restart()
+			r, err := w.take(t, epoch)
+			if err != nil || w.book.Failed || w.book.Whole || w.book.Executions != 150 || len(w.book.Views) != c.views {
+				t.Fatalf("%s: %+v, %+v, %v", c.make, r, w.book, err)
+			}
+			for _, part := range c.problem {
+				if !strings.Contains(w.book.Problem, part) || !strings.Contains(r.Note, part) {
+					t.Errorf("%q is not in %q", part, w.book.Problem)
+				}
+			}
+		}
+		if got := w.one(t, copies); got != "150 of 150" || seen() != before {
+			t.Errorf("%s: %s executions, and what was %s is %s", c.make, got, before, seen())
+		}
+		kind := "TABLE "
+		if strings.HasPrefix(c.make, "CREATE VIEW") {
+			kind = "VIEW "
+		}
+		do("DROP " + kind + c.name)
+		w.restart()
+		if r, err := w.take(t, 3); err != nil || r.Unchanged || !w.book.Whole || w.book.Problem != "" ||
+			len(w.book.Views) != 6 {
+			t.Errorf("%s is gone: %+v, %+v, %v", c.name, r, w.book, err)
+		}
+		if got := w.one(t, `SELECT (SELECT COUNT(*) FROM TEST_RESULTS) || ' ' ||
+			(SELECT COUNT(*) FROM WAREHOUSE_POLL_SNAPSHOTS) || ' ' || (SELECT COUNT(*) FROM V_RUN_SUMMARY)`); got != "1 3 1" {
+			t.Errorf("%s is gone: runs, polls and shown are %s", c.name, got)
+		}
+		w.gone = true
+		if _, err := w.take(t, 4); err != nil {
+			t.Errorf("the run is gone: %v", err)
+		}
+	}
+}
+
+// TestWithoutTheTableOfExecutionsNothingIsTaken: it is somebody else's, the attempt fails with its name and the cure,
+// and nothing is written.
+func TestWithoutTheTableOfExecutionsNothingIsTaken(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"QUERY_EXECUTIONS", "LOADSTONE_PARTS", "LOADSTONE_RUNS"} {
+		w := newWorld(t)
+		if err := w.Account.Exec(t.Context(), "CREATE TABLE "+name+" (RUN_ID VARCHAR NOT NULL, MINE INT)"); err != nil {
+			t.Fatal(err)
+		}
+		_, err := w.take(t, 1)
+		for _, part := range []string{name, "has not made", "Cure: rename or drop it"} {
+			if !strings.Contains(engine.Sentences(err), part) || !w.book.Failed || !strings.Contains(w.book.Problem, part) {
+				t.Errorf("%q is not in %q, or not in %+v", part, engine.Sentences(err), w.book)
+			}
+		}
+		if got := w.one(t, "SELECT COUNT(*) FROM "+name); got != "0" {
+			t.Errorf("%s rows in %s", got, name)
+		}
+	}
+}
+
+// TestTablesOfEarlierVersionsAreTakenOver: they have the columns and no mark, get it, keep what somebody has written
+// about them, and their rows; a marked one that somebody has changed is not written to.
+func TestTablesOfEarlierVersionsAreTakenOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.whole()
+	if _, err := w.take(t, 1); err != nil {
+		t.Fatal(err)
+	}
+	comments := `SELECT LISTAGG(COALESCE(COMMENT, ''), '|') WITHIN GROUP (ORDER BY TABLE_NAME)
+		FROM INFORMATION_SCHEMA.TABLES WHERE TABLE_TYPE = 'BASE TABLE'`
+	marked := w.one(t, comments)
+	if n := strings.Count(marked, "Loadstone table 1: "); n != 5 {
+		t.Fatalf("%d tables have a mark: %s", n, marked)
+	}
+	do := func(sql ...string) {
+		t.Helper()
+		if err := w.Account.Exec(t.Context(), sql...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"QUERY_EXECUTIONS", "LOADSTONE_PARTS", "LOADSTONE_RUNS", "WAREHOUSE_POLL_SNAPSHOTS"} {
+		do("COMMENT ON TABLE " + name + " IS ''")
+	}
+	do("COMMENT ON TABLE TEST_RESULTS IS 'the team''s results'")
+	w.restart()
+	if r, err := w.take(t, 2); err != nil || !r.Unchanged || !w.book.Whole || w.book.Problem != "" {
+		t.Errorf("%+v, %+v, %v", r, w.book, err)
+	}
+	if got := w.one(t, comments); strings.Count(got, "Loadstone table 1: ") != 5 ||
+		!strings.Contains(got, "Loadstone table 1: the team's results") {
+		t.Errorf("comments are %s", got)
+	}
+	do("ALTER TABLE TEST_RESULTS ADD COLUMN NOTE VARCHAR")
+	w.restart()
+	if _, err := w.take(t, 3); err != nil || w.book.Problem != "" {
+		t.Errorf("with a column of somebody's: %+v, %v", w.book, err)
+	}
+	do("ALTER TABLE TEST_RESULTS DROP COLUMN QPS")
+	w.restart()
+	if _, err := w.take(t, 4); err != nil || !strings.Contains(w.book.Problem, "it has no column QPS") || w.book.Whole {
+		t.Errorf("without a column: %+v, %v", w.book, err)
 	}
 }

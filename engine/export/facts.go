@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/export/tables"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
@@ -85,36 +86,40 @@ func (f facts) fingerprint() (string, error) {
 	return hex.EncodeToString(sum[:16]), nil
 }
 
-// describe writes what is known of the run into the account, unless it is there already.
+// describe writes what is known of the run into the account, unless it is there already. Where TEST_RESULTS is not
+// Loadstone's, whether polls are there is not known, and they are written each time.
 func (e *Export) describe(ctx context.Context, c refresh.Claim, d engine.RunDetail,
 	prove func(context.Context) error) (changed bool, err error) {
 	points, err := e.Store.Warehouse(ctx, c.Subtask)
 	if err != nil {
 		return false, fmt.Errorf("reading the warehouse of run %s: %w", c.Subtask, err)
 	}
+	if !e.tables.Has(tables.Polls) {
+		points = nil // which makes the fingerprint another than that with them
+	}
 	f := factsOf(d, points)
 	print, err := f.fingerprint()
 	if err != nil {
 		return false, err
 	}
-	rs, err := e.Account.Query(ctx, "SELECT FINGERPRINT FROM TEST_RESULTS WHERE RUN_ID = ?", c.Subtask)
-	if err != nil {
-		return false, fmt.Errorf("looking what is known of run %s: %w", c.Subtask, err)
-	}
-	if len(rs.Rows) == 1 && fmt.Sprint(rs.Rows[0][0]) == print {
-		return false, nil
+	known, there, err := e.described(ctx, c.Subtask)
+	if err != nil || there && known == print {
+		return false, err
 	}
 	f.columns, f.values = append(f.columns, "FINGERPRINT"), append(f.values, print)
 	return true, e.together(ctx, c, prove, func(t target.Together) error {
-		if err := wipeFacts(ctx, t, c.Subtask); err != nil {
+		if err := e.wipeFacts(ctx, t, c.Subtask); err != nil {
 			return err
 		}
 		for some := range slices.Chunk(f.polls, pollsAtOnce) {
-			if err := insert(ctx, t, "WAREHOUSE_POLL_SNAPSHOTS", pollColumns, some...); err != nil {
+			if err := insert(ctx, t, tables.Polls, pollColumns, some...); err != nil {
 				return err
 			}
 		}
-		return insert(ctx, t, "TEST_RESULTS", f.columns, f.values)
+		if !e.tables.Has(tables.Results) {
+			return nil
+		}
+		return insert(ctx, t, tables.Results, f.columns, f.values)
 	})
 }
 
@@ -122,14 +127,26 @@ func (e *Export) describe(ctx context.Context, c refresh.Claim, d engine.RunDeta
 // its executions would look like those over all.
 func (e *Export) conceal(ctx context.Context, c refresh.Claim, _ engine.RunDetail,
 	prove func(context.Context) error) (changed bool, err error) {
-	rs, err := e.Account.Query(ctx, "SELECT FINGERPRINT FROM TEST_RESULTS WHERE RUN_ID = ?", c.Subtask)
+	_, there, err := e.described(ctx, c.Subtask)
+	if err != nil || !there {
+		return false, err
+	}
+	return true, e.together(ctx, c, prove, func(t target.Together) error { return e.wipeFacts(ctx, t, c.Subtask) })
+}
+
+// described is the fingerprint of what the account knows of a run, as far as it knows of it.
+func (e *Export) described(ctx context.Context, runID string) (print string, there bool, err error) {
+	if !e.tables.Has(tables.Results) {
+		return "", false, nil
+	}
+	rs, err := e.Account.Query(ctx, "SELECT FINGERPRINT FROM TEST_RESULTS WHERE RUN_ID = ?", runID)
 	if err != nil {
-		return false, fmt.Errorf("looking what is known of run %s: %w", c.Subtask, err)
+		return "", false, fmt.Errorf("looking what is known of run %s: %w", runID, err)
 	}
-	if len(rs.Rows) == 0 {
-		return false, nil
+	if len(rs.Rows) != 1 {
+		return "", false, nil
 	}
-	return true, e.together(ctx, c, prove, func(t target.Together) error { return wipeFacts(ctx, t, c.Subtask) })
+	return fmt.Sprint(rs.Rows[0][0]), true, nil
 }
 
 func insert(ctx context.Context, t target.Together, table string, columns []string, rows ...[]any) error {
@@ -138,8 +155,11 @@ func insert(ctx context.Context, t target.Together, table string, columns []stri
 	return t.Exec(ctx, "INSERT INTO "+table+" ("+strings.Join(columns, ", ")+") VALUES "+all, slices.Concat(rows...)...)
 }
 
-func wipeFacts(ctx context.Context, t target.Together, runID string) error {
-	for _, table := range []string{"TEST_RESULTS", "WAREHOUSE_POLL_SNAPSHOTS"} {
+func (e *Export) wipeFacts(ctx context.Context, t target.Together, runID string) error {
+	for _, table := range []string{tables.Results, tables.Polls} {
+		if !e.tables.Has(table) {
+			continue
+		}
 		if err := t.Exec(ctx, "DELETE FROM "+table+" WHERE RUN_ID = ?", runID); err != nil {
 			return err
 		}

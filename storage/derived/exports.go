@@ -24,15 +24,28 @@ func (d *Database) NoteExport(ctx context.Context, c refresh.Claim, connection s
 		if s.Failed {
 			status = "FAILED"
 		}
-		_, err := tx.Exec(ctx, `INSERT INTO rollup.exports AS e (run_id, connection, place, status, executions, views, problem)
-			VALUES ($1, $2, $3, $4, $5, $6, $7)
+		_, err := tx.Exec(ctx, `INSERT INTO rollup.exports AS e (run_id, connection, place, status, executions, views, problem,
+				whole)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 			ON CONFLICT (run_id) DO UPDATE SET connection = excluded.connection, status = excluded.status,
-				problem = excluded.problem, noted_at = excluded.noted_at,
+				problem = excluded.problem, noted_at = excluded.noted_at, whole = excluded.whole,
 				place = CASE WHEN excluded.status = 'DONE' THEN excluded.place ELSE e.place END,
 				executions = CASE WHEN excluded.status = 'DONE' THEN excluded.executions ELSE e.executions END,
 				views = CASE WHEN excluded.status = 'DONE' THEN excluded.views ELSE e.views END`,
-			c.Subtask, connection, s.Place, status, s.Executions, append([]string{}, s.Views...), s.Problem)
+			c.Subtask, connection, s.Place, status, s.Executions, append([]string{}, s.Views...), s.Problem,
+			s.Whole && !s.Failed)
 		return err
 	})
 	return failed("noting what is in the results connection", err)
+}
+
+// ExportedWhole are the runs of which nothing is owed to the account of a connection.
+func (d *Database) ExportedWhole(ctx context.Context, connection string) (map[string]bool, error) {
+	whole := map[string]bool{}
+	rows, err := d.owner.Query(ctx, "SELECT run_id FROM rollup.exports WHERE connection = $1 AND whole", connection)
+	if err == nil {
+		var run string
+		_, err = pgx.ForEachRow(rows, []any{&run}, func() error { whole[run] = true; return nil })
+	}
+	return whole, failed("reading what is in the results connection", err)
 }

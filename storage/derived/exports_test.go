@@ -44,6 +44,28 @@ func TestReadersSeeWhatIsInAnAccount(t *testing.T) {
 	}
 }
 
+// TestWhatIsOwedToAnAccount: a run counts as whole when its last attempt says so, and only for that connection.
+func TestWhatIsOwedToAnAccount(t *testing.T) {
+	d, _, _ := open(t)
+	for i, step := range []struct {
+		s    export.Standing
+		want bool
+	}{
+		{export.Standing{Place: "D.S"}, false}, {export.Standing{Place: "D.S", Whole: true}, true},
+		{export.Standing{Whole: true, Failed: true}, false}, {export.Standing{Place: "D.S", Whole: true}, true},
+		{export.Standing{Gone: true}, false},
+	} {
+		if err := d.NoteExport(t.Context(), claim(export.Table, "r", int64(i+1)), "sf", step.s); err != nil {
+			t.Fatal(err)
+		}
+		for connection, want := range map[string]bool{"sf": step.want, "other": false} {
+			if whole, err := d.ExportedWhole(t.Context(), connection); err != nil || whole["r"] != want {
+				t.Errorf("step %d, %s: %v, %v", i, connection, whole, err)
+			}
+		}
+	}
+}
+
 // TestThePageOfARunIsAnswered: what the page of a run asks (ui/src/runs/taken.ts) is answered as it reads it.
 func TestThePageOfARunIsAnswered(t *testing.T) {
 	d, _, _ := open(t)

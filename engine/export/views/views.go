@@ -4,12 +4,11 @@ import (
 	"context"
 	"embed"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/engine/export/tables"
 )
 
 // Mark begins the comment of a view that Loadstone has made; the version of the text follows.
@@ -40,22 +39,16 @@ func All() []View {
 	return all
 }
 
-// Account is where the views are made.
-type Account interface {
-	Exec(ctx context.Context, sql ...string) error
-	Query(ctx context.Context, sql string, args ...any) (*target.ResultSet, error)
-	Classify(err error) engine.ExecutionError
-}
-
 // Made says which views are there, and in sentences why others are not.
 type Made struct {
 	Views   []string
 	Problem string
 }
 
-// Make makes the views in the schema of the account's sessions, as far as they are not there. One that the account
-// refuses is left out, and named with the cure; an error is of an account that cannot be asked.
-func Make(ctx context.Context, a Account) (made Made, err error) {
+// Make makes the views in the schema of the account's sessions, as far as they are not there and the tables that they
+// read are Loadstone's. One that the account refuses is left out, and named with the cure; an error is of an account
+// that cannot be asked.
+func Make(ctx context.Context, a tables.Account, read tables.Made) (made Made, err error) {
 	there, err := comments(ctx, a)
 	if err != nil {
 		return made, err
@@ -66,6 +59,8 @@ func Make(ctx context.Context, a Account) (made Made, err error) {
 		comment, taken := there[v.Name]
 		why := ""
 		switch version, ours := versionOf(comment); {
+		case len(read.Lacking(v.Query)) > 0:
+			why = "What reads " + strings.Join(read.Lacking(v.Query), " and ") + " comes when that is Loadstone's."
 		case taken && !ours:
 			why = "A view of that name is there that Loadstone has not made: rename or drop it, or let the connection name " +
 				"another schema."
@@ -85,16 +80,13 @@ func Make(ctx context.Context, a Account) (made Made, err error) {
 		}
 	}
 	if len(left) > 0 {
-		made.Problem = fmt.Sprintf("Not made: the views %s.%s", strings.Join(left, ", "), reason)
-		if len(left) == 1 {
-			made.Problem = fmt.Sprintf("Not made: the view %s.%s", left[0], reason)
-		}
+		made.Problem = fmt.Sprintf("Not made: %s.%s", tables.Named("view", left), reason)
 	}
 	return made, nil
 }
 
 // make1 makes one view; why is the sentence of an account that refuses it.
-func make1(ctx context.Context, a Account, v View) (why string, err error) {
+func make1(ctx context.Context, a tables.Account, v View) (why string, err error) {
 	err = a.Exec(ctx, "CREATE OR REPLACE VIEW "+v.Name+" COMMENT = '"+Mark+strconv.Itoa(Version)+": "+
 		strings.ReplaceAll(v.About, "'", "''")+"' AS "+v.Query)
 	if err == nil {
@@ -102,48 +94,22 @@ func make1(ctx context.Context, a Account, v View) (why string, err error) {
 	}
 	said := a.Classify(err)
 	switch {
-	case said.Code == "003001":
-		cure := "give the role of the connection CREATE VIEW on its schema"
-		if rs, asked := a.Query(ctx, "SELECT CURRENT_DATABASE(), CURRENT_SCHEMA(), CURRENT_ROLE()"); asked == nil &&
-			len(rs.Rows) == 1 {
-			cure = fmt.Sprintf("GRANT CREATE VIEW ON SCHEMA %s.%s TO ROLE %s", Quoted(rs.Rows[0][0]), Quoted(rs.Rows[0][1]),
-				Quoted(rs.Rows[0][2]))
-		}
+	case said.Code == tables.CodeLacksRight:
 		// SHOW VIEWS names only what the role has a right on, and the account says the same of a view of somebody else.
-		return "The account says: " + sentence(said.Message) + " Cure: " + cure + " – or, where the role has that, " +
-			"something of that name belongs to another role, which SHOW VIEWS does not show to this one: " +
-			"have its owner rename or drop it, or let the connection name another schema.", nil
-	case said.Code == "001998" || said.Code == "003041":
+		return "The account says: " + tables.Sentence(said.Message) + " Cure: " + tables.Grant(ctx, a, "CREATE VIEW") +
+			" – or, where the role has that, something of that name belongs to another role, which SHOW VIEWS does not show " +
+			"to this one: have its owner rename or drop it, or let the connection name another schema.", nil
+	case said.Code == tables.CodeTaken || said.Code == tables.CodeOtherKind:
 		return "Something else has that name: rename or drop it, or let the connection name another schema. The account " +
-			"says: " + sentence(said.Message), nil
+			"says: " + tables.Sentence(said.Message), nil
 	case said.Class == engine.ErrClassSyntax:
-		return "The account says: " + sentence(said.Message), nil
+		return "The account says: " + tables.Sentence(said.Message), nil
 	}
 	return "", fmt.Errorf("making the view %s: %w", v.Name, err)
 }
 
-// sentence is what an account says, in one line.
-func sentence(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if !strings.HasSuffix(text, ".") {
-		text += "."
-	}
-	return text
-}
-
-var plain = regexp.MustCompile(`^[A-Z_][A-Z0-9_$]*$`)
-
-// Quoted is a name as it stands in SQL.
-func Quoted(name any) string {
-	text := fmt.Sprint(name)
-	if plain.MatchString(text) {
-		return text
-	}
-	return `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
-}
-
 // comments are those of the views that are there, by their names.
-func comments(ctx context.Context, a Account) (map[string]string, error) {
+func comments(ctx context.Context, a tables.Account) (map[string]string, error) {
 	rs, err := a.Query(ctx, `SHOW VIEWS LIKE 'V%' IN SCHEMA`)
 	if err != nil {
 		return nil, fmt.Errorf("looking which views are there: %w", err)

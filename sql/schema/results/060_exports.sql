@@ -12,3 +12,5 @@ CREATE TABLE IF NOT EXISTS rollup.exports (
     problem     text NOT NULL,
     noted_at    timestamptz NOT NULL DEFAULT clock_timestamp()
 );
+-- Nothing is owed of the run: of what an earlier version has taken there, its row in TEST_RESULTS may be.
+ALTER TABLE rollup.exports ADD COLUMN IF NOT EXISTS whole boolean NOT NULL DEFAULT false;
