@@ -46,7 +46,7 @@ ADAPTER_SOURCES := $(shell find plugins/adapters/pgtable plugins/adapters/snowfl
 DATA ?= $(CURDIR)/.loadstone
 FIRST_RUN ?= examples/first-run.yaml
 
-.PHONY: help run build test check check-api check-proto check-promql check-nosnowflake check-observability check-arm64 acceptance api lint bench bench-nodes bench-refresh soak audit plugins examples ui fmt clean \
+.PHONY: help run build test check check-api check-proto check-promql check-acme check-nosnowflake check-observability check-arm64 acceptance api lint bench bench-nodes bench-refresh soak audit plugins examples ui fmt clean \
 	s3-server image-test check-chart check-ecs need-toolchain need-postgres need-test need-examples test-s3 test-go test-ui test-journey test-first-run test-matrix test-snowflake-emulator
 
 help:
@@ -193,7 +193,7 @@ $(GOTESTSUM):
 	@GOFLAGS= GOBIN="$(CURDIR)/$(CACHE)/install-gotestsum" $(GO) install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)
 	@mv $(CACHE)/install-gotestsum/gotestsum $@ && rmdir $(CACHE)/install-gotestsum
 
-check: lint test check-api check-proto check-promql test-s3 check-nosnowflake check-chart check-ecs check-observability
+check: lint test check-api check-proto check-promql test-s3 check-acme check-nosnowflake check-chart check-ecs check-observability
 
 # Results on a real S3 server, a Go module of its own. Building it takes longer than all of its
 # tests, so that make test runs them on a stand-in, and on the server where it is built.
@@ -226,6 +226,10 @@ check-observability:
 # brings clients of several clouds.
 check-promql: build
 	cd deploy/promsuite && GOFLAGS= LOADSTONE_PROGRAM="$(CURDIR)/bin/loadstone" $(GO) test -trimpath -count=1 .
+
+# Certificates of an ACME authority, Pebble: a module of its own, on loopback.
+check-acme: build need-postgres
+	cd deploy/acmesuite && GOFLAGS= LOADSTONE_PROGRAM="$(CURDIR)/bin/loadstone" $(GO) test -trimpath -count=1 .
 
 # The schema of the control stream; buf is fetched with npm, once.
 check-proto: need-toolchain

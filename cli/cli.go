@@ -16,6 +16,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/frontdoor"
 	"github.com/loadstone-db/loadstone/cli/heap"
 	"github.com/loadstone-db/loadstone/cli/nodeserve"
 	"github.com/loadstone-db/loadstone/cli/terminal"
@@ -44,7 +45,7 @@ type commands struct {
 	QueryUser  queryUserCommand  `cmd:"" name:"query-user" help:"Make a login that reads results, for Grafana, Metabase or psql."`
 	Schema     schemaCommand     `cmd:"" help:"Apply, check or print the control store's schema."`
 	Plugin     pluginCommand     `cmd:"" help:"Make, build, test, measure and upload plugins."`
-	Health     healthCommand     `cmd:"" help:"Ask a server on this machine whether it is ready."`
+	Health     frontdoor.Health  `cmd:"" help:"Ask a server on this machine whether it is ready."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
 
 	Quarantine quarantineCommand `cmd:"" name:"plugin-quarantine" hidden:""`

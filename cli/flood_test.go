@@ -143,7 +143,7 @@ func TestClientsThatStopReading(t *testing.T) {
 		}
 		defer conn.Close()
 		_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
-		_, _ = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\n%s: %s\r\n\r\n", path, p.session.header[0],
+		_, _ = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n%s: %s\r\n\r\n", path, p.session.header[0],
 			p.session.header[1])
 		status := make([]byte, len("HTTP/1.1 200"))
 		if _, err := io.ReadFull(conn, status); err != nil {

@@ -52,7 +52,7 @@ func TestAKilledServersRunKeepsItsFigures(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-first.done
-	if err := os.Remove(filepath.Join(dir, operatorFile)); err != nil {
+	if err := os.Remove(filepath.Join(dir, "operator.json")); err != nil {
 		t.Fatal(err)
 	}
 

@@ -341,7 +341,7 @@ func operatorOf(t *testing.T, dir string, served *process) caller {
 	t.Helper()
 	var o struct{ Address, Secret string }
 	until(t, startLimit, func() bool {
-		text, err := os.ReadFile(filepath.Join(dir, operatorFile)) //nolint:gosec // the test's own folder
+		text, err := os.ReadFile(filepath.Join(dir, "operator.json")) //nolint:gosec // the test's own folder
 		return err == nil && json.Unmarshal(text, &o) == nil && o.Secret != ""
 	}, served.out.String)
 	return caller{t, o.Address, [2]string{"Authorization", "Bearer " + o.Secret}}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/frontdoor"
 	"github.com/loadstone-db/loadstone/cli/report"
 	"github.com/loadstone-db/loadstone/engine"
 	reader "github.com/loadstone-db/loadstone/engine/inspect"
@@ -118,6 +119,12 @@ func (c *client) send(ctx context.Context, method, path, media string, body io.R
 		req.Header.Set("Content-Type", media)
 	}
 	res, err := c.http.Do(req)
+	if frontdoor.Distrusted(err) {
+		return &engine.Error{Code: engine.CodeUnavailable,
+			Message: fmt.Sprintf("The certificate of the server %s is not trusted: %v.", c.base, err),
+			Hint: "name its authority with --server-ca FILE (LOADSTONE_SERVER_CA); of a self-signed one, the certificate " +
+				"itself", Cause: err}
+	}
 	if err != nil {
 		return &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("The server %s does not answer.", c.base),
 			Hint: "check the address, and that `loadstone serve` runs there", Cause: err}

@@ -104,7 +104,7 @@ func keepsInS3(t *testing.T, server s3test.Server) {
 	}
 	<-first.done
 	all.WriteString(first.out.String())
-	if err := os.Remove(filepath.Join(dir, operatorFile)); err != nil {
+	if err := os.Remove(filepath.Join(dir, "operator.json")); err != nil {
 		t.Fatal(err)
 	}
 	proxy.Set(nil)

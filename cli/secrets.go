@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/loadstone-db/loadstone/cli/frontdoor"
 	"github.com/loadstone-db/loadstone/cli/input"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/template"
@@ -15,6 +16,7 @@ import (
 type tokenFlags struct {
 	Token     string `env:"LOADSTONE_TOKEN" help:"API token for the server. Other users of this machine can read arguments: better LOADSTONE_TOKEN, or --token-file."`
 	TokenFile string `placeholder:"FILE" env:"LOADSTONE_TOKEN_FILE" help:"File that holds the API token."`
+	ServerCA  string `name:"server-ca" placeholder:"FILE" env:"LOADSTONE_SERVER_CA" help:"Authorities that the server's certificate may be of, in PEM; the certificate itself where it is self-signed (default: the system's)."`
 }
 
 func (f tokenFlags) token() (string, error) { return input.SecretOf("--token", f.Token, f.TokenFile) }
@@ -25,7 +27,16 @@ func (f tokenFlags) connect(address string) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newClient(address, token)
+	c, err := newClient(address, token)
+	if err != nil || f.ServerCA == "" {
+		return c, err
+	}
+	text, err := input.Bounded("The file of --server-ca", f.ServerCA, 1<<20)
+	if err != nil {
+		return nil, err
+	}
+	c.http.Transport, err = frontdoor.Trusting(text)
+	return c, err
 }
 
 // fromFiles are the assignments of --set-file: each value is the text of a file, whatever it looks like in YAML.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/certificate"
 	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/frontdoor"
 	"github.com/loadstone-db/loadstone/cli/input"
 	"github.com/loadstone-db/loadstone/cli/report"
 	"github.com/loadstone-db/loadstone/cli/terminal"
@@ -30,10 +32,10 @@ var socketPing time.Duration
 const defaultListen = "127.0.0.1:8080"
 
 type serveCommand struct {
-	Listen    string `placeholder:"HOST:PORT" env:"LOADSTONE_LISTEN" help:"Address of the page and the API (default: ${default_listen}; when that port is taken, a free one)."`
-	PublicURL string `name:"public-url" placeholder:"URL" env:"LOADSTONE_PUBLIC_URL" help:"Address under which people reach the server, for the sign-in link."`
-	LiveRuns  int    `name:"live-runs" placeholder:"N" default:"8" env:"LOADSTONE_LIVE_RUNS" help:"How many live runs one user may have at a time; 0 is no limit (default: 8)."`
-	RunFirst  string `name:"run" placeholder:"TEMPLATE.yaml" help:"Save this template, run it once, and go on serving."`
+	Listen   string `placeholder:"HOST:PORT" env:"LOADSTONE_LISTEN" help:"Address of the page and the API (default: ${default_listen}; when that port is taken, a free one)."`
+	LiveRuns int    `name:"live-runs" placeholder:"N" default:"8" env:"LOADSTONE_LIVE_RUNS" help:"How many live runs one user may have at a time; 0 is no limit (default: 8)."`
+	RunFirst string `name:"run" placeholder:"TEMPLATE.yaml" help:"Save this template, run it once, and go on serving."`
+	frontdoor.Flags
 	wiring.StoreFlags
 	wiring.NodeFlags
 	wiring.TraceFlags
@@ -44,7 +46,7 @@ type serveCommand struct {
 }
 
 func (c *serveCommand) Run(e *command.Env) error {
-	flags := c.StoreFlags
+	flags, listen := c.StoreFlags, cmp.Or(c.Listen, defaultListen)
 	if flags.DataDir == "" {
 		flags.DataDir = wiring.DefaultDataDir()
 	}
@@ -54,6 +56,10 @@ func (c *serveCommand) Run(e *command.Env) error {
 		if first, err = readFirstRun(c.RunFirst); err != nil {
 			return err
 		}
+	}
+	door, err := c.Open(listen, flags.DataDir, e.Log)
+	if err != nil {
+		return err
 	}
 	e.Log.Info().Msg("starting: the first time plugins are compiled, which takes some seconds")
 	s, err := wiring.Open(e.Ctx, wiring.Options{Store: flags, Nodes: c.NodeFlags, Version: version, Serves: true,
@@ -74,7 +80,7 @@ func (c *serveCommand) Run(e *command.Env) error {
 	if c.tables, err = s.OpenTables(e.Ctx, c.RefreshFlags); err != nil {
 		return err
 	}
-	srv, address, err := c.listen(s)
+	srv, address, err := c.listen(s, door)
 	if err != nil {
 		return err
 	}
@@ -86,15 +92,23 @@ func (c *serveCommand) Run(e *command.Env) error {
 	if err != nil {
 		return err
 	}
-	forget, err := leaveOperator(s.DataDir, address, srv.Operator())
+	forget, err := door.Leave(s.DataDir, address, srv.Operator())
 	if err != nil {
 		return err
 	}
 	defer forget()
+	end, err := door.Begin(e.Ctx, address)
+	if err != nil {
+		return err
+	}
+	defer end()
 	e.Log.Info().Str("address", address).Str("data_dir", s.DataDir).Str("control_store", s.ControlStore()).
 		Str("results", s.ResultsAt).Msg("serving")
 	_, _ = fmt.Fprintf(e.Stdout, "\nLoadstone is ready.\n  Open:  %s\n         (%s)\n\n", terminal.Bold(e.Stdout, link),
 		how)
+	for _, note := range door.Notes {
+		_, _ = fmt.Fprintf(e.Stdout, "  %s\n", note)
+	}
 	background, endBackground := context.WithCancel(e.Ctx)
 	var certifying sync.WaitGroup
 	defer func() { endBackground(); certifying.Wait() }()
@@ -137,7 +151,7 @@ func firstLink(ctx context.Context, srv *server.Server, dir string) (link, how s
 }
 
 // listen binds the address; the default one gives way when its port is taken.
-func (c *serveCommand) listen(s *wiring.Services) (*server.Server, string, error) {
+func (c *serveCommand) listen(s *wiring.Services, door *frontdoor.Door) (*server.Server, string, error) {
 	address := c.Listen
 	if address == "" {
 		address = defaultListen
@@ -151,7 +165,10 @@ func (c *serveCommand) listen(s *wiring.Services) (*server.Server, string, error
 	}
 	options := server.Options{
 		Addr:       address,
-		PublicURL:  c.PublicURL,
+		PublicURL:  door.PublicURL,
+		TLS:        door.TLS,
+		Proxies:    door.Proxies,
+		Hosts:      door.Hosts,
 		Runs:       s.Runs,
 		Matrices:   s.Matrices,
 		Roster:     s.Roster,

@@ -1,52 +1,14 @@
 package cli
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 
 	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/frontdoor"
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
 )
-
-// operatorFile is where a server leaves its address and the secret of its operator,
-// readable by the server's own user alone, for as long as it runs.
-const operatorFile = "operator.json"
-
-type operator struct {
-	Address string `json:"address"`
-	Secret  string `json:"secret"`
-}
-
-// leaveOperator writes the file for a server that listens on address; the caller
-// removes it when the server ends.
-func leaveOperator(dir, address, secret string) (remove func(), err error) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, fmt.Errorf("reading the address %s: %w", address, err)
-	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	text, err := json.Marshal(operator{Address: "http://" + net.JoinHostPort(host, port), Secret: secret})
-	if err != nil {
-		return nil, fmt.Errorf("writing %s: %w", operatorFile, err)
-	}
-	path := filepath.Join(dir, operatorFile)
-	// A file of an earlier process may have another mode.
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("replacing %s: %w", operatorFile, err)
-	}
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		return nil, fmt.Errorf("writing %s: %w", operatorFile, err)
-	}
-	return func() { _ = os.Remove(path) }, nil
-}
 
 // operatorFlags say whose server a command speaks to.
 type operatorFlags struct {
@@ -58,25 +20,15 @@ func (f operatorFlags) client() (*client, error) {
 	if dir == "" {
 		dir = wiring.DefaultDataDir()
 	}
-	nobody := &engine.Error{Code: engine.CodeUnavailable,
-		Message: fmt.Sprintf("No server runs on the data directory %s.", dir),
-		Hint:    "start it with loadstone serve, or name its directory with --data-dir"}
-	text, err := os.ReadFile(filepath.Join(dir, operatorFile)) //nolint:gosec // the user names the folder
-	switch {
-	case errors.Is(err, os.ErrPermission):
-		return nil, &engine.Error{Code: engine.CodeForbidden,
-			Message: fmt.Sprintf("The server's files in %s are not yours to read.", dir),
-			Hint:    "run this as the user who runs the server", Cause: err}
-	case err != nil:
-		nobody.Cause = err
-		return nil, nobody
+	o, err := frontdoor.ReadOperator(dir)
+	if err != nil {
+		return nil, err
 	}
-	var o operator
-	if err := json.Unmarshal(text, &o); err != nil || o.Address == "" {
-		nobody.Cause = err
-		return nil, nobody
+	c, err := newClient(o.Address, o.Secret)
+	if err == nil {
+		c.http.Transport = o.Transport()
 	}
-	return newClient(o.Address, o.Secret)
+	return c, err
 }
 
 type signinCommand struct{ operatorFlags }

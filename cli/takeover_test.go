@@ -107,7 +107,7 @@ func newClusterOn(t *testing.T, control string, ways [2]string, flags func(serve
 
 // serve starts a server on its data directory, and reach waits for it.
 func (c *cluster) serve(i int) {
-	_ = os.Remove(filepath.Join(c.dirs[i], operatorFile))
+	_ = os.Remove(filepath.Join(c.dirs[i], "operator.json"))
 	c.servers[i] = launchProgram(c.t, cmp.Or(c.programs[i], programFile(c.t)),
 		append([]string{"serve", "--data-dir", c.dirs[i]}, c.args[i]...)...)
 }

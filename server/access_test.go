@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -137,9 +138,9 @@ func TestOneSignInLinkAtATime(t *testing.T) {
 
 // TestRefusalsDoNotFillTheAuditLog lets strangers of many addresses guess.
 func TestRefusalsDoNotFillTheAuditLog(t *testing.T) {
-	b := start(t, func(o *server.Options) { o.TrustProxy = true })
+	b := start(t, func(o *server.Options) { o.Proxies = loopbackProxy(t) })
 	for i := range 60 {
-		address := "10.0.0." + string(rune('0'+i%10)) + string(rune('0'+i/10))
+		address := fmt.Sprintf("10.0.0.%d", i)
 		b.do("POST", "/api/auth/signin", map[string]any{"token": "guess"}, "Authorization", "", "X-Forwarded-For", address)
 	}
 	n := 0

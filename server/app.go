@@ -13,6 +13,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -32,6 +33,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/auth"
 	"github.com/loadstone-db/loadstone/server/demand"
+	"github.com/loadstone-db/loadstone/server/front"
 	"github.com/loadstone-db/loadstone/server/live"
 	"github.com/loadstone-db/loadstone/server/nodeaccess"
 	"github.com/loadstone-db/loadstone/server/outgoing"
@@ -49,8 +51,12 @@ type Options struct {
 	// PublicURL is the address under which browsers reach the server, for the
 	// sign-in link; empty means the listener's own.
 	PublicURL string
-	// TrustProxy believes the X-Forwarded-* headers of a proxy in front of the server.
-	TrustProxy bool
+	// TLS is what the listener speaks TLS with; nil is plain HTTP.
+	TLS *tls.Config
+	// Proxies are believed their X-Forwarded-* headers.
+	Proxies front.Proxies
+	// Hosts are the names that the server may be asked for by; those of loopback when it is left empty.
+	Hosts front.Hosts
 
 	Runs    api.Runs
 	Store   api.Store
@@ -179,8 +185,8 @@ func New(opts Options) (*Server, error) {
 		ErrorHandler: s.onError, DisableDefaultContentType: true,
 		StreamRequestBody: true, DisablePreParseMultipartForm: true,
 	})
-	guard := &auth.Guard{Service: s.auth, TrustProxy: opts.TrustProxy, Public: public}
-	s.app.Use(s.observe, s.recoverPanic, secureHeaders, s.wire, guard.Handle, welcome, s.bodies, compress)
+	guard := &auth.Guard{Service: s.auth, PublicURL: opts.PublicURL, Public: public}
+	s.app.Use(s.observe, s.recoverPanic, secureHeaders, s.wire, s.door, guard.Handle, welcome, s.bodies, compress)
 	s.app.Get("/healthz", s.healthz)
 	s.app.Get("/readyz", s.readyz)
 	s.app.Get("/metrics", s.metrics.handler())
@@ -235,6 +241,9 @@ func (s *Server) Listen() (addr string, err error) {
 				Cause: fmt.Errorf("listening: %w", err)}
 		}
 		s.listener = &crowd{Listener: ln, most: s.opts.MaxConnections}
+		if s.opts.TLS != nil {
+			s.listener = front.Listener(s.listener, s.opts.TLS, s.opts.Hosts)
+		}
 	}
 	return s.listener.Addr().String(), nil
 }
@@ -250,14 +259,18 @@ func (s *Server) URL() string {
 		addr = s.listener.Addr().String()
 	}
 	s.mu.Unlock()
+	scheme := "http://"
+	if s.opts.TLS != nil {
+		scheme = "https://"
+	}
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return "http://" + addr
+		return scheme + addr
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "localhost"
 	}
-	return "http://" + net.JoinHostPort(host, port)
+	return scheme + net.JoinHostPort(host, port)
 }
 
 // SignInLink makes a one-time link that signs its first user in as the first

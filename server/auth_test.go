@@ -171,7 +171,9 @@ func TestCrossSiteRequestsAreRefused(t *testing.T) {
 }
 
 func TestBehindAProxy(t *testing.T) {
-	b := start(t, func(o *server.Options) { o.TrustProxy, o.PublicURL = true, "https://load.example/" })
+	b := start(t, func(o *server.Options) {
+		o.Proxies, o.PublicURL, o.Hosts = loopbackProxy(t), "https://load.example/", hosts(t, "load.example")
+	})
 	link, err := b.srv.SignInLink(context.Background())
 	if err != nil || !strings.HasPrefix(link, "https://load.example/signin?token=lsi_") {
 		t.Fatalf("link %s, %v", link, err)
@@ -179,7 +181,8 @@ func TestBehindAProxy(t *testing.T) {
 	_, token, _ := strings.Cut(link, "token=")
 	a := b.do("POST", "/api/auth/signin", map[string]any{"token": token}, "Authorization", "", "X-Forwarded-Proto",
 		"https", "X-Forwarded-Host", "load.example", "Origin", "https://load.example").want(t, 200)
-	if !strings.Contains(a.Header.Get("Set-Cookie"), "Secure") {
+	if cookie := a.Header.Get("Set-Cookie"); !strings.HasPrefix(cookie, "__Host-loadstone_session=") ||
+		!strings.Contains(cookie, "Secure") {
 		t.Errorf("cookie %q", a.Header.Get("Set-Cookie"))
 	}
 }

@@ -175,7 +175,7 @@ func TestSlowBodyIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	_, _ = fmt.Fprintf(conn, "POST /api/runs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: "+
+	_, _ = fmt.Fprintf(conn, "POST /api/runs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: "+
 		"application/json\r\nContent-Length: 100\r\n\r\n{", b.token)
 	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 	text, err := io.ReadAll(conn)
@@ -206,7 +206,7 @@ func TestHugeBodies(t *testing.T) {
 	}
 	defer func() { _ = conn.Close() }()
 	// The announcement is refused when the body begins; the rest is not waited for.
-	_, _ = fmt.Fprintf(conn, "POST /api/runs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: "+
+	_, _ = fmt.Fprintf(conn, "POST /api/runs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: "+
 		"application/json\r\nContent-Length: 9000000000\r\n\r\n%s",
 		b.token, strings.Repeat("x", 8<<10))
 	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
@@ -230,7 +230,7 @@ func TestStrangersSendNothing(t *testing.T) {
 		}
 		defer func() { _ = conn.Close() }()
 		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
-		_, _ = fmt.Fprintf(conn, "%s\r\nHost: x\r\nContent-Type: application/json\r\n%s", head, text)
+		_, _ = fmt.Fprintf(conn, "%s\r\nHost: localhost\r\nContent-Type: application/json\r\n%s", head, text)
 		r := bufio.NewReader(conn)
 		res, err := http.ReadResponse(r, nil)
 		if err != nil {
@@ -241,7 +241,7 @@ func TestStrangersSendNothing(t *testing.T) {
 		if res.Close {
 			return res.StatusCode, string(body)
 		}
-		_, _ = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+		_, _ = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		if next, err := http.ReadResponse(r, nil); err != nil || next.StatusCode != http.StatusOK {
 			t.Errorf("%s: the next request on the connection: %v, %v", head, next, err)
 		}

@@ -87,12 +87,26 @@ func (m *member) leave() {
 
 // welcome keeps the connection of a caller who is known; it comes after the guard.
 func welcome(c *fiber.Ctx) error {
-	if m, ok := c.Context().Conn().(*member); ok && !public(c.Method(), c.Path()) {
+	if m := memberOf(c.Context().Conn()); m != nil && !public(c.Method(), c.Path()) {
 		m.crowd.mu.Lock()
 		m.leave()
 		m.crowd.mu.Unlock()
 	}
 	return c.Next()
+}
+
+// memberOf is the member below a connection, nil where there is none.
+func memberOf(conn net.Conn) *member {
+	for {
+		if m, ok := conn.(*member); ok {
+			return m
+		}
+		over, ok := conn.(interface{ NetConn() net.Conn })
+		if !ok {
+			return nil
+		}
+		conn = over.NetConn()
+	}
 }
 
 // roomFor is how many connections a process may have that can open so many files:

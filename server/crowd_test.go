@@ -22,11 +22,11 @@ func TestACrowdOfStrangersShutsNobodyOut(t *testing.T) {
 	b.do("GET", "/api/info", nil).want(t, 200) // on a connection that is kept
 	for name, first := range map[string]string{
 		"half open":    "",
-		"slow headers": "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ",
-		"slow sign-in": "POST /api/auth/signin HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: " +
-			"4000\r\n\r\n{",
-		"idle": "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
-		"refused": "GET /ws/runs/x HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: " +
+		"slow headers": "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ",
+		"slow sign-in": "POST /api/auth/signin HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" +
+			"Content-Length: 4000\r\n\r\n{",
+		"idle": "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+		"refused": "GET /ws/runs/x HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: " +
 			"websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestACrowdOfStrangersShutsNobodyOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = conn.Close() }()
-		_, _ = fmt.Fprintf(conn, "GET /api/info HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", b.token)
+		_, _ = fmt.Fprintf(conn, "GET /api/info HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", b.token)
 		_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
 		if _, err := conn.Read(make([]byte, 1)); err == nil {
 			known = append(known, conn)

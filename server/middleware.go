@@ -17,6 +17,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/loadstone-db/loadstone/server/api"
+	"github.com/loadstone-db/loadstone/server/auth"
+	"github.com/loadstone-db/loadstone/server/front"
 	"github.com/loadstone-db/loadstone/server/problem"
 )
 
@@ -83,6 +85,27 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self' '
 	"data: blob:; font-src 'self' data:; " +
 	"connect-src 'self'; manifest-src 'self'; worker-src 'self' blob:; base-uri 'none'; form-action 'self'; " +
 	"frame-ancestors 'none'"
+
+// strictTransport has browsers speak TLS alone for a year.
+const strictTransport = "max-age=31536000"
+
+// door sees who asks, and refuses names that are not the server's: a page of another site whose name leads here
+// (DNS rebinding) would be of the same origin.
+func (s *Server) door(c *fiber.Ctx) error {
+	seen := s.opts.Proxies.See(c.Context())
+	c.SetUserContext(auth.WithPeer(c.UserContext(), auth.Peer{IP: seen.IP, Secure: seen.Secure, Host: seen.Host}))
+	if !s.opts.Hosts.Allow(seen.Host) || !s.opts.Hosts.Allow(seen.Asked) {
+		problem.RequestOf(c.UserContext()).Route = "another_host"
+		return problem.Write(c, problem.New(http.StatusMisdirectedRequest, problem.CodeMisdirected,
+			"This server is not known by the name that it was asked for.", "Open it by its address, or start it with "+
+				"--allowed-hosts NAME (LOADSTONE_ALLOWED_HOSTS) or --public-url."))
+	}
+	// A browser keeps that for a name with all its ports: other servers on this machine may speak plain HTTP.
+	if seen.Secure && !front.Loopback(seen.Host) {
+		c.Set(fiber.HeaderStrictTransportSecurity, strictTransport)
+	}
+	return c.Next()
+}
 
 func secureHeaders(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderXContentTypeOptions, "nosniff")

@@ -103,6 +103,9 @@ func start(t *testing.T, change ...func(*server.Options)) *bench {
 		t.Fatal(err)
 	}
 	b.srv, b.base = srv, "http://"+addr
+	if opts.TLS != nil {
+		b.base = "https://" + addr
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(ctx) }()
@@ -236,7 +239,7 @@ func (b *bench) session() *http.Cookie {
 	_, token, _ := strings.Cut(link, "token=")
 	res := b.do("POST", "/api/auth/signin", map[string]any{"token": token}, "Authorization", "").want(b.t, 200)
 	for _, c := range res.Cookies() {
-		if c.Name == auth.CookieName {
+		if strings.HasSuffix(c.Name, auth.CookieName) {
 			return c
 		}
 	}

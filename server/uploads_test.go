@@ -175,7 +175,8 @@ func TestUploadsOnTheWire(t *testing.T) {
 	wasm := guest("counters", "1.0.0", "")
 	large := append(guest("counters", "1.1.0", ""),
 		append([]byte{0, 0xc2, 0x9a, 0x0c, 1, 'x'}, make([]byte, 200_000)...)...)
-	head := "POST /api/plugins HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer TOKEN\r\nContent-Type: application/wasm\r\n"
+	head := "POST /api/plugins HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer TOKEN\r\n" +
+		"Content-Type: application/wasm\r\n"
 	length := func(n int) string { return fmt.Sprintf("Content-Length: %d\r\n\r\n", n) }
 	for name, c := range map[string]struct {
 		request string
@@ -204,7 +205,7 @@ func TestUploadsOnTheWire(t *testing.T) {
 	// In chunks, and then another request on the same connection.
 	chunked := fmt.Appendf(nil, "%x\r\n%s\r\n0\r\n\r\n", len(wasm), wasm)
 	got := s.raw(t, head+"Transfer-Encoding: chunked\r\n\r\n",
-		append(chunked, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"...))
+		append(chunked, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"...))
 	if !strings.HasPrefix(got, "HTTP/1.1 201") || !strings.Contains(got, "HTTP/1.1 200 OK") {
 		t.Errorf("answers %.2600q", got)
 	}
@@ -227,7 +228,8 @@ func TestSlowUpload(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = conn.Close() }()
-			_, _ = fmt.Fprintf(conn, "POST /api/plugins HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: "+
+			_, _ = fmt.Fprintf(conn, "POST /api/plugins HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n"+
+				"Content-Type: "+
 				"application/wasm\r\nContent-Length: %d\r\n\r\n%s",
 				b.token, c.announced, strings.Repeat("x", c.sent))
 			b.do("GET", "/healthz", nil).want(t, http.StatusOK)

@@ -217,7 +217,7 @@ func TestWhatAUserMayChangesAtOnce(t *testing.T) {
 
 // TestAFloodOfPasswords guesses one user's password from many addresses, and many users' from one.
 func TestAFloodOfPasswords(t *testing.T) {
-	b := start(t, func(o *server.Options) { o.TrustProxy = true })
+	b := start(t, func(o *server.Options) { o.Proxies = loopbackProxy(t) })
 	b.join("ada", store.RoleViewer)
 	b.join("eve", store.RoleViewer)
 	wrong := strings.Repeat("horse ", 50) // too long to be compared, which takes time

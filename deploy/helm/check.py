@@ -27,6 +27,8 @@ ACCEPTED = {
     "nothing": {},
     "a database of one's own": {"database": {"existingSecret": "control", "key": "uri"}},
     "several servers": {"server": {"replicas": 3, "publicURL": "https://bench.example.com"}, **S3},
+    "TLS of the server": {"server": {"tls": {"existingSecret": "page"}, "allowedHosts": ["bench.example.com"],
+                                     "trustedProxies": ["10.0.0.0/8"]}},
     "KEDA, down to zero": {"autoscaling": KEDA},
     "HPA, down to one": {"autoscaling": {"mode": "hpa", "minReplicas": 1}},
     "an ingress": {"ingress": {"enabled": True, "className": "nginx", "host": "bench.example.com",

@@ -162,4 +162,13 @@ fi
 grep -q /data "$work/refused" || fails "the refusal does not name the folder: $(cat "$work/refused")"
 passes "a volume that cannot be written to is refused by name"
 
+# Everywhere without TLS: refused, with the cures.
+options=()
+if "${podman[@]}" run --rm --network host --user 12345:0 --read-only --tmpfs /tmp --tmpfs /data --cap-drop ALL \
+	--ulimit "nofile=$files:$files" --ulimit nproc=8192:8192 "$image" serve >"$work/plain" 2>&1; then
+	fails "the server speaks plain HTTP on all addresses without being told to"
+fi
+grep -q -- --insecure-http "$work/plain" || fails "the refusal does not name the cures: $(cat "$work/plain")"
+passes "plain HTTP beyond loopback is refused unless it is asked for"
+
 echo "$passed passed, 0 failed"

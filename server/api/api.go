@@ -161,8 +161,10 @@ func Register(app *fiber.App, s Services) *API {
 			},
 			Servers: []*huma.Server{{URL: "/"}},
 			Components: &huma.Components{Schemas: schemas, SecuritySchemes: map[string]*huma.SecurityScheme{
-				"token":   {Type: "http", Scheme: "bearer", Description: "An API token, lst_…"},
-				"session": {Type: "apiKey", In: "cookie", Name: auth.CookieName, Description: "The session of a browser."},
+				"token": {Type: "http", Scheme: "bearer", Description: "An API token, lst_…"},
+				"session": {Type: "apiKey", In: "cookie", Name: auth.CookieName,
+					Description: "The session of a browser; over TLS its name is " +
+						"__Host-" + auth.CookieName + "."},
 			}},
 			Security: []map[string][]string{{"token": {}}, {"session": {}}},
 			Tags: []*huma.Tag{

@@ -17,8 +17,8 @@ import (
 // Guard is the middleware in front of everything that is not public.
 type Guard struct {
 	Service *Service
-	// TrustProxy believes X-Forwarded-Proto, X-Forwarded-Host and X-Forwarded-For.
-	TrustProxy bool
+	// PublicURL is the address under which browsers reach the server, which is an origin of its own page too; or empty.
+	PublicURL string
 	// Public tells which requests an anonymous caller may make.
 	Public func(method, path string) bool
 }
@@ -30,14 +30,13 @@ func (g *Guard) Handle(c *fiber.Ctx) error {
 	if !hasBearer && !safeMethod(c.Method()) && !g.SameSite(c) {
 		return problem.Write(c, &engine.Error{Code: engine.CodeForbidden,
 			Message: "This request comes from another site's page.",
-			Hint: "Use Loadstone's own page, or an API token in the Authorization header. Behind a proxy that changes the " +
-				"host name, start the server with its proxy option."})
+			Hint: "Use Loadstone's own page, or an API token in the Authorization header. Behind a proxy that speaks TLS " +
+				"or changes the host's name, start the server with --public-url and --trusted-proxies."})
 	}
-	c.SetUserContext(context.WithValue(c.UserContext(), peerKey{}, Peer{IP: g.clientIP(c), Secure: g.secure(c)}))
 	if g.Public(c.Method(), c.Path()) {
 		return c.Next()
 	}
-	id, err := g.identify(c.UserContext(), bearer, hasBearer, c.Cookies(CookieName))
+	id, err := g.identify(c.UserContext(), bearer, hasBearer, c.Cookies(PeerOf(c.UserContext()).CookieName()))
 	if err != nil {
 		if engine.HasCode(err, engine.CodeUnauthorized) {
 			c.Set(fiber.HeaderWWWAuthenticate, `Bearer realm="loadstone"`)
@@ -117,7 +116,7 @@ func (g *Guard) SameSite(c *fiber.Ctx) bool {
 	return g.SameOrigin(c)
 }
 
-// SameOrigin compares the Origin header, when there is one, with the host asked for.
+// SameOrigin compares the Origin header, when there is one, with what was asked for: scheme, host and port.
 func (g *Guard) SameOrigin(c *fiber.Ctx) bool {
 	origin := c.Get(fiber.HeaderOrigin)
 	if origin == "" {
@@ -127,28 +126,23 @@ func (g *Guard) SameOrigin(c *fiber.Ctx) bool {
 	if err != nil || u.Host == "" {
 		return false
 	}
-	host := string(c.Request().Host())
-	if forwarded := c.Get(fiber.HeaderXForwardedHost); g.TrustProxy && forwarded != "" {
-		host = forwarded
+	peer := PeerOf(c.UserContext())
+	if public, err := url.Parse(g.PublicURL); err == nil && public.Host != "" && sameOrigin(u, public.Scheme,
+		public.Host) {
+		return true
 	}
-	return strings.EqualFold(u.Host, host)
+	scheme := "http"
+	if peer.Secure {
+		scheme = "https"
+	}
+	return sameOrigin(u, scheme, peer.Host)
 }
 
-// secure reports whether the browser speaks TLS with us or with a trusted proxy.
-func (g *Guard) secure(c *fiber.Ctx) bool {
-	return c.Context().IsTLS() || g.TrustProxy && strings.EqualFold(c.Get(fiber.HeaderXForwardedProto), "https")
-}
-
-// clientIP is the address that attempts are counted for: the peer's, or the one
-// that the nearest trusted proxy saw.
-func (g *Guard) clientIP(c *fiber.Ctx) string {
-	if g.TrustProxy {
-		hops := strings.Split(c.Get(fiber.HeaderXForwardedFor), ",")
-		if ip := strings.TrimSpace(hops[len(hops)-1]); ip != "" && len(ip) <= 64 {
-			return ip
-		}
-	}
-	return c.Context().RemoteIP().String()
+// sameOrigin compares an origin with a scheme and a host, which may name the port that the scheme has anyway.
+func sameOrigin(origin *url.URL, scheme, host string) bool {
+	usual := map[string]string{"http": ":80", "https": ":443"}[scheme]
+	return origin.Scheme == scheme &&
+		strings.EqualFold(strings.TrimSuffix(origin.Host, usual), strings.TrimSuffix(host, usual))
 }
 
 // Peer is what is known of the connection behind a request.
@@ -157,11 +151,27 @@ type Peer struct {
 	IP string
 	// Secure tells that the browser speaks TLS.
 	Secure bool
+	// Host is what the browser asked for, with the port if it named one.
+	Host string
 }
 
 type peerKey struct{}
 
-// PeerOf returns the peer of a request that has passed the guard.
+// WithPeer returns a context that carries the peer of a request.
+func WithPeer(ctx context.Context, p Peer) context.Context {
+	return context.WithValue(ctx, peerKey{}, p)
+}
+
+// CookieName is the name of the session cookie. Over TLS it has a prefix by which browsers take it from the server
+// itself alone, over TLS: no page of a name below or beside, and nobody on the way, can put another in its place.
+func (p Peer) CookieName() string {
+	if p.Secure {
+		return "__Host-" + CookieName
+	}
+	return CookieName
+}
+
+// PeerOf returns the peer of a request.
 func PeerOf(ctx context.Context) Peer {
 	p, _ := ctx.Value(peerKey{}).(Peer)
 	return p
@@ -169,7 +179,7 @@ func PeerOf(ctx context.Context) Peer {
 
 // Cookie returns the session cookie for a secret; an empty one removes it.
 func (p Peer) Cookie(secret string) *http.Cookie {
-	cookie := &http.Cookie{Name: CookieName, Value: secret, Path: "/", HttpOnly: true, Secure: p.Secure,
+	cookie := &http.Cookie{Name: p.CookieName(), Value: secret, Path: "/", HttpOnly: true, Secure: p.Secure,
 		SameSite: http.SameSiteStrictMode}
 	if secret == "" {
 		cookie.MaxAge = -1

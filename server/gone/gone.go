@@ -12,7 +12,7 @@ import (
 // is broken. A client that only says that it sends no more is taken for gone, as net/http takes it. Nothing may read
 // from the connection until stop was called, which has to be; it leaves the connection without a read deadline.
 //
-// A client that has sent its next request already is not watched: what it sent hides its end.
+// Beside Linux, a client that has sent its next request already is not watched: what it sent hides its end.
 func Watch(ctx context.Context, conn net.Conn) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	raw := rawOf(conn)

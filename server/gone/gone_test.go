@@ -2,10 +2,15 @@ package gone_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"net"
+	"runtime"
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/server/front"
 	"github.com/loadstone-db/loadstone/server/gone"
 )
 
@@ -66,6 +71,43 @@ func TestAClientThatIsGone(t *testing.T) {
 			t.Errorf("%s: the context goes on", name)
 		}
 		stop()
+	}
+}
+
+// TestAClientThatTakesItsLeave: over TLS it sends a word before it closes, which hides the end from who looks at what
+// comes next alone.
+func TestAClientThatTakesItsLeave(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("what was sent hides the end of the connection here")
+	}
+	below, client := pair(t)
+	cert, key, err := front.Sign([]string{"127.0.0.1"}, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(cert)
+	server := tls.Server(below, &tls.Config{Certificates: []tls.Certificate{own}})
+	other := tls.Client(client, &tls.Config{RootCAs: pool, ServerName: "127.0.0.1"})
+	shaken := make(chan error, 1)
+	go func() { shaken <- server.HandshakeContext(t.Context()) }()
+	if err := errors.Join(other.HandshakeContext(t.Context()), <-shaken); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := gone.Watch(t.Context(), server)
+	defer stop()
+	if ctx.Err() != nil {
+		t.Error("it ended before")
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !ended(ctx) {
+		t.Error("the context goes on")
 	}
 }
 

@@ -25,6 +25,7 @@ const ContentType = "application/problem+json"
 const (
 	CodeMalformed        engine.Code = "malformed"          // 400: not a request that can be read
 	CodeMethodNotAllowed engine.Code = "method_not_allowed" // 405
+	CodeMisdirected      engine.Code = "misdirected"        // 421: a name that is not this server's
 	CodeTimeout          engine.Code = "timeout"            // 408
 	CodeMediaType        engine.Code = "media_type"         // 415
 	CodePluginRefused    engine.Code = "plugin_refused"     // 422: an uploaded file that is not accepted
