@@ -24,6 +24,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cost"
 	"github.com/loadstone-db/loadstone/engine/explore/node"
 	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/machine/usage"
 	"github.com/loadstone-db/loadstone/engine/matrix"
 	"github.com/loadstone-db/loadstone/engine/membership"
 	"github.com/loadstone-db/loadstone/engine/meter"
@@ -305,8 +306,8 @@ func OpenHost(ctx context.Context, dataDir string, flags StoreFlags, log zerolog
 		return nil, nil, fmt.Errorf("making the plugin cache: %w", err)
 	}
 	h, err := host.New(ctx, host.Options{CacheDir: cache, Program: approval.Program(), Log: log,
-		PluginMemory:  bounded(flags.PluginMemory, worker.Memory()/8, 256),
-		PluginsMemory: bounded(flags.PluginsMemory, worker.Memory()/4, 512)})
+		PluginMemory:  bounded(flags.PluginMemory, usage.Memory()/8, 256),
+		PluginsMemory: bounded(flags.PluginsMemory, usage.Memory()/4, 512)})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -27,7 +27,8 @@ type fakeLoad struct {
 	calls   []string
 	sink    record.Sink
 	started bool
-	records int // written to the sink when drained
+	phases  int64 // that it has entered
+	records int   // written to the sink when drained
 	hang    bool
 	failed  chan error
 	done    chan struct{}
@@ -66,10 +67,16 @@ func (l *fakeLoad) deadline() time.Time {
 func (l *fakeLoad) Start(p engine.Phase) {
 	l.call("start %s", p)
 	l.started = true
+	l.phases++
 }
-func (l *fakeLoad) SetPhase(p engine.Phase)             { l.call("phase %s", p) }
+func (l *fakeLoad) SetPhase(p engine.Phase) {
+	l.call("phase %s", p)
+	l.phases++
+}
 func (l *fakeLoad) SetTarget(n int, ramp time.Duration) { l.call("target %d in %v", n, ramp) }
-func (l *fakeLoad) Collect(s *engine.WorkerSnapshot)    { s.TickSeconds = 1; s.Started = 7 }
+func (l *fakeLoad) Collect(s *engine.WorkerSnapshot) {
+	s.TickSeconds, s.Started, s.Scheduled = 1, 7, l.phases
+}
 func (l *fakeLoad) SetRate(rate float64, ramp time.Duration) {
 	l.call("rate %g in %v", rate, ramp)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/budget"
 	"github.com/loadstone-db/loadstone/engine/compat"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/machine/usage"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
@@ -113,14 +114,13 @@ func NewNode(opts Options) *Node {
 		opts.OpenLoad = openLoad
 	}
 	if opts.Sample == nil {
-		opts.Sample = newSampler().sample
+		opts.Sample = usage.New().Sample
 	}
 	if opts.ContactLimit <= 0 || opts.ContactLimit > control.ContactLimit {
 		opts.ContactLimit = control.ContactLimit
 	}
 	if opts.Capacity == 0 {
-		s := newSystem()
-		opts.Capacity = capacityOf(s.cpus(), s.memoryLimit())
+		opts.Capacity = capacityOf(usage.CPUs(), usage.Memory())
 	}
 	n := &Node{opts: opts, session: uuid.NewString(), out: newOutbox(),
 		clock: engine.NewClock(opts.Clock),
@@ -157,10 +157,6 @@ func capacityOf(cores float64, memory int64) int {
 	}
 	return max(most, leastCapacity)
 }
-
-// Memory is how much memory the process may use, in bytes: the machine's, or less where
-// a cgroup says so; 0 where that is not known.
-func Memory() int64 { return newSystem().memoryLimit() }
 
 // Listen holds the sessions that come, of several servers at a time, until ctx ends or
 // nothing is listened to any more. The node closes then, as Serve says.

@@ -406,6 +406,8 @@ func (w *runWorker) follow() {
 		w.load.Collect(&engine.WorkerSnapshot{})
 		w.load.Start(p)
 	} else {
+		// What the warm-up has counted since the last tick is the warm-up's: the counters begin anew with the phase.
+		w.collect()
 		w.load.SetPhase(p)
 	}
 	w.loadPhase, w.entered = p, w.line.Load().Now()

@@ -57,8 +57,8 @@ func TestEventsApplyAtMostOnceInOrderAndInScope(t *testing.T) {
 		time.Sleep(2500 * time.Millisecond)
 		synctest.Wait()
 		shots := messages[control.Snapshot](s)
-		if len(shots) != 2 || shots[0].Tick != 1 || shots[1].Tick != 2 || shots[1].Phase != engine.PhaseMeasurement ||
-			shots[1].Started != 7 {
+		if len(shots) != 3 || shots[0].Tick != 1 || shots[0].Phase != engine.PhaseWarmup || shots[2].Tick != 3 ||
+			shots[2].Phase != engine.PhaseMeasurement || shots[2].Started != 7 {
 			t.Fatalf("%d snapshots: %+v", len(shots), shots)
 		}
 		if got := s.last(); got.Status != engine.WorkerRunning || got.LastSequence != 7 {
@@ -74,6 +74,36 @@ func TestEventsApplyAtMostOnceInOrderAndInScope(t *testing.T) {
 		if got := s.last(); got.Status != engine.WorkerCompleted || got.Totals == nil {
 			t.Fatalf("%+v", got)
 		}
+		s.end()
+	})
+}
+
+// TestTheEndOfTheWarmUpIsReported: what it counted since its last tick is in a snapshot of its own, made before the
+// counters begin anew.
+func TestTheEndOfTheWarmUpIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := connect(t, t.TempDir(), newFakeLoad(), nil)
+		s.send(assign())
+		synctest.Wait()
+		s.send(start(1))
+		time.Sleep(2500 * time.Millisecond)
+		now := time.Now()
+		s.send(measure(2))
+		synctest.Wait()
+		shots := messages[control.Snapshot](s)
+		last := shots[len(shots)-1]
+		if last.Phase != engine.PhaseWarmup || !last.Timestamp.Equal(engine.At(now).Time) || last.Scheduled != 1 {
+			t.Fatalf("%d snapshots, the last is %+v", len(shots), last)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		shots = messages[control.Snapshot](s)
+		if next := shots[len(shots)-1]; next.Phase != engine.PhaseMeasurement || next.Tick != last.Tick+1 ||
+			next.Scheduled != 2 {
+			t.Fatalf("then %+v", next)
+		}
+		s.send(stop(3))
+		synctest.Wait()
 		s.end()
 	})
 }
@@ -328,20 +358,4 @@ func TestSeedsOfSlots(t *testing.T) {
 			t.Fatal("slot 0 does not have the scenario's seed")
 		}
 	})
-}
-
-func TestTelemetryIsWithinItsRange(t *testing.T) {
-	s := newSampler()
-	for range 3 {
-		r := s.sample()
-		for name, v := range map[string]float64{"cpu": r.CPUPercent, "memory": r.MemoryPercent, "host cpu": r.HostCPUPercent,
-			"host memory": r.HostMemoryPercent} {
-			if v < 0 || v > 100 {
-				t.Errorf("%s is %v %%", name, v)
-			}
-		}
-		if r.MemoryBytes <= 0 || r.Goroutines <= 0 {
-			t.Errorf("%+v", r)
-		}
-	}
 }

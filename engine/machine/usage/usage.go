@@ -1,4 +1,6 @@
-package worker
+// Package usage measures what this process and its machine use, and what the process may use. Where a cgroup limits it,
+// that counts.
+package usage
 
 import (
 	"math"
@@ -11,8 +13,15 @@ import (
 
 const gcPauses = "/sched/pauses/total/gc:seconds"
 
-// sampler measures the node's process and host over the time between two calls.
-type sampler struct {
+// CPUs is how many processors the process may use, a part of one included.
+func CPUs() float64 { return newSystem().cpus() }
+
+// Memory is how much memory the process may use, in bytes: the machine's, or less where a cgroup says so; 0 where that
+// is not known.
+func Memory() int64 { return newSystem().memoryLimit() }
+
+// Sampler measures the process and its host over the time between two calls.
+type Sampler struct {
 	os     system
 	last   time.Time
 	cpu    time.Duration
@@ -22,14 +31,15 @@ type sampler struct {
 	gc     []metrics.Sample
 }
 
-func newSampler() *sampler {
-	s := &sampler{os: newSystem(), gc: []metrics.Sample{{Name: gcPauses}}}
-	s.sample()
+// New begins to measure.
+func New() *Sampler {
+	s := &Sampler{os: newSystem(), gc: []metrics.Sample{{Name: gcPauses}}}
+	s.Sample()
 	return s
 }
 
-// sample returns the telemetry since the call before. One goroutine calls it.
-func (s *sampler) sample() engine.Resources {
+// Sample returns what was used since the call before. One goroutine calls it.
+func (s *Sampler) Sample() engine.Resources {
 	now := time.Now()
 	r := engine.Resources{Goroutines: runtime.NumGoroutine()}
 	cpu := s.os.processCPU()
@@ -60,7 +70,7 @@ func bounded(percent float64) float64 {
 
 // longestPause returns the upper bound, in ms, of the longest stop of the world
 // for garbage collection since the call before.
-func (s *sampler) longestPause() float64 {
+func (s *Sampler) longestPause() float64 {
 	metrics.Read(s.gc)
 	if s.gc[0].Value.Kind() != metrics.KindFloat64Histogram {
 		return 0
