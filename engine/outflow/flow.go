@@ -78,16 +78,21 @@ type flow struct {
 	any        bool
 
 	gauges map[string]*gauge
-	polls  []Point
+	// polled are the labels that the warehouse was last polled with, at polledMs.
+	polled   []string
+	polledMs int64
+	polls    []Point
 	// nodes are those that run workers are on; loads is what they said of seconds that were not sent.
 	nodes map[string]string
 	loads map[int32][]loaded
 	paid  paid
 }
 
+// gauge is what somebody was last; gone once the marker at its end was sent, until it is heard of again.
 type gauge struct {
 	series *Series
 	atMs   int64
+	gone   bool
 }
 
 func newFlow(run engine.Run, epoch int64, now time.Time) *flow {
@@ -225,7 +230,7 @@ func (f *flow) settled(points []Point, now time.Time, all bool) []Point {
 				points = g.sample(points, end, f.startMs, false)
 			}
 		}
-		points = f.loaded(points, f.next, end)
+		points = f.silent(f.loaded(points, f.next, end), end)
 	}
 	return points
 }
@@ -287,24 +292,57 @@ func (f *flow) markers(points []Point) []Point {
 		}
 	}
 	for _, g := range f.gauges {
-		points = append(points, Point{Series: g.series, AtMs: max(end, g.atMs+1), Stale: true})
+		if !g.gone {
+			points = append(points, Point{Series: g.series, AtMs: max(end, g.atMs+1), Stale: true})
+		}
 	}
 	return points
+}
+
+// silent ends the gauges of run workers, nodes and warehouses of which nothing was heard for silence.
+func (f *flow) silent(points []Point, end int64) []Point {
+	for _, g := range f.gauges {
+		if !g.gone && g.series.Metric != credits && end-g.atMs >= silence.Milliseconds() {
+			points = append(points, g.leave(end))
+		}
+	}
+	return points
+}
+
+// leave ends a gauge. It stays known, so that nothing of before that time is sent any more.
+func (g *gauge) leave(at int64) Point {
+	g.gone, g.atMs = true, at
+	return Point{Series: g.series, AtMs: at, Stale: true}
 }
 
 // poll takes what the warehouse was when it was asked.
 func (f *flow) poll(p engine.WarehousePoint) {
 	at := p.Timestamp.UnixMilli()
+	if at <= f.polledMs {
+		return
+	}
+	f.polledMs = at
 	with := []string{"warehouse", p.Name, "warehouse_type", p.Type, "warehouse_size", p.Size}
+	if !slices.Equal(with, f.polled) {
+		f.polled = with
+		for _, g := range f.gauges {
+			switch g.series.Metric {
+			case running, queued, clusters, state:
+				if !g.gone && g.atMs < at {
+					f.polls = append(f.polls, g.leave(at))
+				}
+			}
+		}
+	}
 	f.gauge(running, at, float64(p.Running), with...)
 	f.gauge(queued, at, float64(p.Queued), with...)
 	f.gauge(clusters, at, float64(p.StartedClusters), with...)
 	if p.State == "" {
 		return
 	}
-	now := f.gauge(state, at, 1, append(with, "state", p.State)...)
+	now := f.gauge(state, at, 1, append(slices.Clone(with), "state", p.State)...)
 	for _, g := range f.gauges {
-		if g.series.Metric == state && g != now && g.atMs < at {
+		if g.series.Metric == state && g != now && !g.gone && g.atMs < at {
 			g.atMs = at
 			f.polls = append(f.polls, Point{Series: g.series, AtMs: at})
 		}
@@ -322,7 +360,7 @@ func (f *flow) gauge(m *metric.Metric, at int64, v float64, pairs ...string) *ga
 		f.gauges[key] = g
 	}
 	if at > g.atMs {
-		g.atMs = at
+		g.atMs, g.gone = at, false
 		f.polls = append(f.polls, Point{Series: g.series, AtMs: at, Value: v})
 	}
 	return g

@@ -54,34 +54,55 @@ func (f *flow) loaded(points []Point, second int32, end int64) []Point {
 	return points
 }
 
-// paid is what a warehouse has taken since it was first polled here.
+// paid is what a warehouse has taken since it was first polled here, by its labels: another size is another series.
 type paid struct {
 	since, at int64
-	perHour   float64
-	labels    string
-	credits   map[string]float64
+	// perHour is the rate from at on, 0 while nobody knows it.
+	perHour float64
+	labels  warehouse
+	credits map[warehouse]float64
 }
 
-// pay counts the credits from one poll to the next.
+// warehouse has the labels of one.
+type warehouse struct{ name, kind, size string }
+
+// pay counts the credits from one poll to the next, at the rate and for the size of the former.
 func (f *flow) pay(p engine.WarehousePoint, perHour rollup.PerHour) {
 	if perHour == nil {
 		return
 	}
 	each, known := perHour(p.Warehouse)
-	at := p.Timestamp.UnixMilli()
-	if !known || at <= f.paid.at {
-		return
-	}
-	of := &f.paid
-	key := p.Name + "\x00" + p.Type + "\x00" + p.Size
+	at, of := p.Timestamp.UnixMilli(), &f.paid
 	if of.credits == nil {
-		of.credits, of.since, of.labels = map[string]float64{}, at, key
+		if !known {
+			return
+		}
+		of.credits, of.since = map[warehouse]float64{}, at
+	} else if at <= of.at {
+		return
 	} else {
-		of.credits[of.labels] += of.perHour * float64(at-of.at) / 3_600_000
+		f.owe(at)
 	}
-	of.at, of.perHour, of.labels = at, each, key
-	before := len(f.polls)
-	f.gauge(credits, at, of.credits[key], "warehouse", p.Name, "warehouse_type", p.Type, "warehouse_size", p.Size)
+	if !known {
+		each = 0
+	}
+	of.at, of.perHour, of.labels = at, each, warehouse{p.Name, p.Type, p.Size}
+	f.credit(at)
+}
+
+// owe counts the credits since the last poll, and shows them.
+func (f *flow) owe(at int64) {
+	of := &f.paid
+	of.credits[of.labels] += of.perHour * float64(at-of.at) / 3_600_000
+	of.at = at
+	f.credit(at)
+}
+
+// credit appends what a warehouse of these labels has taken.
+func (f *flow) credit(at int64) {
+	of, before := &f.paid, len(f.polls)
+	f.gauge(credits, at, of.credits[of.labels], "warehouse", of.labels.name, "warehouse_type", of.labels.kind,
+		"warehouse_size", of.labels.size)
 	for i := range f.polls[before:] {
 		f.polls[before+i].StartMs = of.since
 	}

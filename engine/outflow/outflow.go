@@ -74,6 +74,9 @@ const (
 	settle = 2 * time.Second
 	// linger is for how long seconds of a run are taken that has ended.
 	linger = 3 * time.Second
+	// silence is after how long without news of it a run worker, a node or a warehouse is not shown any more, as in
+	// the series of runs that go on here.
+	silence = 15 * time.Second
 	// mostFlat bounds in seconds what is sent of a stretch in which nothing ended.
 	mostFlat = 300
 	// forgetAfter is for how long nothing comes of a run whose end nobody has seen here.

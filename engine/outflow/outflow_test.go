@@ -238,3 +238,126 @@ func TestLoadsAreSentWithTheirSecond(t *testing.T) {
 		}
 	})
 }
+
+// by are the samples of a metric by one of its labels.
+func (s *sink) by(base time.Time, metric, label string) map[string][]string {
+	all, of := map[string][]string{}, map[string]*sink{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.points {
+		key := p.Series.Labels.Get(label)
+		if of[key] == nil {
+			of[key] = &sink{}
+		}
+		of[key].points = append(of[key].points, p)
+	}
+	for key, one := range of {
+		if samples := one.of(base, metric); len(samples) > 0 {
+			all[key] = samples
+		}
+	}
+	return all
+}
+
+// TestWhoHasLeftIsNotShownAnyMore: the gauges of a run worker that reports no more, and of its node, end after 15 s,
+// and begin again when it is back; those that go on, do. At the end of the run what is gone has no second marker.
+func TestWhoHasLeftIsNotShownAnyMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, base := &sink{}, time.Now()
+		f := outflow.Start(s)
+		defer f.Close()
+		begin(t, f, base, 3)
+		reports := map[string]func(second int) bool{
+			"stays":  func(int) bool { return true },
+			"leaves": func(second int) bool { return second < 2 },
+			"back":   func(second int) bool { return second < 1 || second >= 20 },
+			"pauses": func(second int) bool { return second < 2 || second >= 16 },
+		}
+		for second := range 22 {
+			time.Sleep(time.Second)
+			l := rollup.Live{RunID: "r-1", Epoch: 3, Seconds: rollup.New(base)}
+			for name, there := range reports {
+				if there(second) {
+					l.Seconds.Report(int32(second), &rollup.Report{Worker: name, Phase: engine.PhaseMeasurement,
+						Load: rollup.Load{Node: "node of " + name, Connections: second}}, nil)
+				}
+			}
+			if second == 0 {
+				l.Warehouse = []engine.WarehousePoint{{Timestamp: engine.At(base.Add(time.Second)),
+					Warehouse: engine.Warehouse{Name: "W", Running: 4, State: "STARTED"}}}
+			}
+			if err := f.PutLive(t.Context(), l); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.Ended("r-1")
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		for _, label := range []string{"worker", "node"} {
+			metric, of := "loadstone_connections", ""
+			if label == "node" {
+				metric, of = "loadstone_node_memory_bytes", "node of "
+			}
+			got := s.by(base, metric, label)
+			short := func(name string) string {
+				all := got[of+name]
+				var markers, times []string
+				for _, one := range all {
+					at, v, _ := strings.Cut(one, ":")
+					if times = append(times, at); v == "S" {
+						markers = append(markers, at)
+					}
+				}
+				return fmt.Sprint(len(all), " ", markers, " ", times[len(times)-1])
+			}
+			for name, want := range map[string]string{"stays": "23 [23] 23", "leaves": "3 [17] 17", "back": "5 [16 23] 23",
+				"pauses": "9 [23] 23"} {
+				if short(name) != want {
+					t.Errorf("%s of %s: %s, want %s: %v", metric, name, short(name), want, got[of+name])
+				}
+			}
+		}
+		for _, metric := range []string{"loadstone_warehouse_running_queries", "loadstone_warehouse_state"} {
+			if got := fmt.Sprint(s.by(base, metric, "warehouse")["W"]); got != "[1:4 16:S]" && got != "[1:1 16:S]" {
+				t.Errorf("%s is %s", metric, got)
+			}
+		}
+	})
+}
+
+// TestAWarehouseThatChanges: what it took between two polls is its former size's, at the former price; a price that is
+// not known is none; and what it was is not shown beside what it is.
+func TestAWarehouseThatChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, base := &sink{}, time.Now()
+		f := outflow.Start(s)
+		defer f.Close()
+		begin(t, f, base, 3)
+		for i, size := range []string{"free", "S", "S", "M", "S", "free", "S", "M"} {
+			time.Sleep(time.Second)
+			l := rollup.Live{RunID: "r-1", Epoch: 3, Seconds: rollup.New(base),
+				PerHour: func(w engine.Warehouse) (float64, bool) {
+					return map[string]float64{"S": 3600, "M": 7200}[w.Size], w.Size != "free"
+				},
+				Warehouse: []engine.WarehousePoint{{Timestamp: engine.At(time.Now()),
+					Warehouse: engine.Warehouse{Name: "W", Size: size, Running: i, State: "STARTED"}}}}
+			if err := f.PutLive(t.Context(), l); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.Ended("r-1")
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		for metric, want := range map[string]string{
+			"loadstone_warehouse_credits_total": "map[M:[4:0 5:2 8:2 8:S] S:[2:0 3:1 4:2 5:2 6:3 7:3 8:4 8:S] " +
+				"free:[6:0 7:0 7:S]]",
+			"loadstone_warehouse_running_queries": "map[M:[4:3 5:S 8:7 8:S] S:[2:1 3:2 4:S 5:4 6:S 7:6 8:S] " +
+				"free:[1:0 2:S 6:5 7:S]]",
+			"loadstone_warehouse_state": "map[M:[4:1 5:S 8:1 8:S] S:[2:1 3:1 4:S 5:1 6:S 7:1 8:S] free:[1:1 2:S 6:1 7:S]]",
+		} {
+			if got := fmt.Sprint(s.by(base, metric, "warehouse_size")); got != want {
+				t.Errorf("%s is\n%s, want\n%s", metric, got, want)
+			}
+		}
+	})
+}

@@ -67,14 +67,14 @@ func Register(app fiber.Router, t Telemetry, version string, streams transfer.Do
 	for _, method := range []string{fiber.MethodGet, fiber.MethodPost} {
 		for path, handle := range map[string]func(*fiber.Ctx) error{
 			"/query": h.instant, "/query_range": h.ranged, "/query_events": h.events, "/series": h.series, "/labels": h.names,
-			"/format_query": h.format, "/parse_query": h.parse} {
+			"/format_query": h.format, "/parse_query": h.parse, "/query_exemplars": h.nothing("/query_exemplars")} {
 			app.Add(method, Prefix+"/api/v1"+path, handle)
 		}
 	}
 	app.Get(Prefix+"/api/v1/label/:name/values", h.values)
 	app.Get(Prefix+"/api/v1/metadata", h.metadata)
 	app.Get(Prefix+"/api/v1/status/buildinfo", h.buildInfo)
-	for _, path := range []string{"/rules", "/alerts", "/query_exemplars"} {
+	for _, path := range []string{"/rules", "/alerts"} {
 		app.Get(Prefix+"/api/v1"+path, h.nothing(path))
 	}
 }
