@@ -1,20 +1,16 @@
 package promsuite_test
 
 import (
-	"context"
 	"encoding/json"
-	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
+	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -43,10 +39,6 @@ workload:
 // and a stand-in for Grafana are told; beside them hangs one that never answers. What was received answers as the
 // program does, and the program ends in time.
 func TestARealRunIsAnsweredAlike(t *testing.T) {
-	program := os.Getenv("LOADSTONE_PROGRAM")
-	if program == "" {
-		t.Skip("LOADSTONE_PROGRAM names no program")
-	}
 	r := receive(t, remoteapi.WriteV2MessageType)
 	ending := make(chan struct{})
 	hangs := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-ending }))
@@ -64,62 +56,22 @@ func TestARealRunIsAnsweredAlike(t *testing.T) {
 		marks = append(marks, a)
 	}))
 	defer grafana.Close()
-	dir, err := os.MkdirTemp("", "loadstone-out-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	if err := os.Chmod(dir, 0o755); err != nil { // for the user that Postgres runs as
-		t.Fatal(err)
-	}
-	file := filepath.Join(dir, "template.yaml")
-	if err := os.WriteFile(file, []byte(template), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	data := filepath.Join(dir, "data")
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "serve", "--data-dir", data, "--listen", "127.0.0.1:0", "--calibrate", "off",
-		"--run", file, "--remote-write", r.url, "--remote-write", hangs.URL+"/?key=secret-of-the-url", "--grafana-url",
-		grafana.URL)
-	cmd.Env = append(os.Environ(), "LOADSTONE_GRAFANA_TOKEN=token-of-grafana")
-	log, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	said := func() string {
-		text, err := os.ReadFile(log.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-	for !strings.Contains(said(), "Serving on;") && ctx.Err() == nil {
-		time.Sleep(100 * time.Millisecond)
-	}
+	p := serve(t, folder(t), []string{"LOADSTONE_GRAFANA_TOKEN=token-of-grafana"}, "--run", written(t), "--remote-write",
+		r.url, "--remote-write", hangs.URL+"/?key=secret-of-the-url", "--grafana-url", grafana.URL)
 	time.Sleep(6 * time.Second) // the last seconds settle
-	base := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(said()[strings.Index(said(), "Open:"):])
-	out, err := exec.CommandContext(ctx, program, "token", "promsuite", "--data-dir", data).Output()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, said())
-	}
-	token := regexp.MustCompile(`\S{30,}`).FindString(string(out))
-	// Seconds of a live run have the phase of their end, and its record that of each operation: phases are not compared.
+	// Operations of a live run have the phase in which they ended, those of its record that in which they were due: phases
+	// are not compared.
 	for _, text := range []string{`sum(max_over_time(loadstone_operations_total[10m]))`,
 		`sum by (kind) (max_over_time(loadstone_operations_total[10m]))`,
 		`sum(max_over_time(loadstone_worker_operations_total[10m]))`,
 		`histogram_quantile(0.99, sum(last_over_time(loadstone_latency_seconds{phase="measurement"}[10m])))`} {
 		at := time.Now()
-		here := ask(t, base, token, text, at)
-		q, err := leaf.DefaultOptions().Engine(5*time.Minute).NewInstantQuery(ctx, r.db, nil, text, at)
+		here := p.ask(text, at)
+		q, err := leaf.DefaultOptions().Engine(5*time.Minute).NewInstantQuery(t.Context(), r.db, nil, text, at)
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := q.Exec(ctx).Vector()
+		v, err := q.Exec(t.Context()).Vector()
 		if err != nil || len(v) == 0 || len(v) != len(here) {
 			t.Errorf("%s: %v, %v there; %v here", text, v, err, here)
 		}
@@ -137,22 +89,24 @@ func TestARealRunIsAnsweredAlike(t *testing.T) {
 		t.Errorf("annotations: %+v", marks)
 	}
 	mu.Unlock()
-	stopped := time.Now()
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
-	if took := time.Since(stopped); took > 40*time.Second {
+	if took := p.end(); took > 40*time.Second {
 		t.Errorf("the end took %s", took)
 	} else {
 		t.Logf("the end took %s beside a receiver that hangs", took)
 	}
-	if strings.Contains(said(), "secret-of-the-url") || strings.Contains(said(), "token-of-grafana") {
+	if strings.Contains(p.said(), "secret-of-the-url") || strings.Contains(p.said(), "token-of-grafana") {
 		t.Error("the log has a secret")
 	}
-	if t.Failed() {
-		t.Log(said())
+}
+
+// written is a file with a template.
+func written(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "template.yaml")
+	if err := os.WriteFile(name, []byte(template), 0o600); err != nil {
+		t.Fatal(err)
 	}
+	return name
 }
 
 // allowed is by what part values may differ: a quantile by two buckets, since the second in which the phase changes is
@@ -165,23 +119,8 @@ func allowed(text string) float64 {
 }
 
 // ask asks the program, and has values by kind and phase.
-func ask(t *testing.T, base, token, text string, at time.Time) map[string]float64 {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/prometheus/api/v1/query?"+
-		url.Values{"query": {text}, "time": {at.Format(time.RFC3339Nano)}}.Encode(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+func (p *program) ask(text string, at time.Time) map[string]float64 {
+	p.t.Helper()
 	var answer struct {
 		Data struct {
 			Result []struct {
@@ -190,14 +129,12 @@ func ask(t *testing.T, base, token, text string, at time.Time) map[string]float6
 			}
 		}
 	}
-	if err := json.Unmarshal(body, &answer); err != nil {
-		t.Fatalf("%v: %s", err, body)
-	}
+	p.get("/prometheus/api/v1/query?"+url.Values{"query": {text}, "time": {at.Format(time.RFC3339Nano)}}.Encode(), &answer)
 	all := map[string]float64{}
 	for _, r := range answer.Data.Result {
-		var v float64
-		if err := json.Unmarshal([]byte(r.Value[1].(string)), &v); err != nil {
-			t.Fatal(err)
+		v, err := strconv.ParseFloat(r.Value[1].(string), 64)
+		if err != nil {
+			p.t.Fatal(err)
 		}
 		all[r.Metric["kind"]+r.Metric["phase"]] = v
 	}

@@ -1,18 +1,23 @@
 package promsuite_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/golang/snappy"
 	remoteapi "github.com/prometheus/client_golang/exp/api/remote"
 	"github.com/prometheus/common/promslog"
 	"github.com/prometheus/prometheus/model/labels"
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 	"github.com/prometheus/prometheus/storage/remote"
 	"github.com/prometheus/prometheus/util/teststorage"
 	"github.com/rs/zerolog"
@@ -31,24 +36,73 @@ import (
 
 // receiver is Prometheus' own handler of remote-write over a TSDB, and what it was asked for.
 type receiver struct {
-	db    *teststorage.TestStorage
-	url   string
+	db  *teststorage.TestStorage
+	url string
+	http.Handler
+
+	mu    sync.Mutex
 	kinds map[string]int // of requests, by the message and the answer
+	// times are how often a sample was sent, by its series and its time; of the second version alone.
+	times map[string]map[int64]int
 }
 
 // receive begins to receive the versions of the message that are named.
 func receive(t *testing.T, messages ...remoteapi.WriteMessageType) *receiver {
 	t.Helper()
-	r := &receiver{db: teststorage.New(t), kinds: map[string]int{}}
+	r := &receiver{db: teststorage.New(t), kinds: map[string]int{}, times: map[string]map[int64]int{}}
 	h := remote.NewWriteHandler(promslog.NewNopLogger(), nil, r.db, messages, false, false)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+	r.Handler = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		body, err := io.ReadAll(q.Body)
+		if err != nil {
+			return
+		}
+		q.Body = io.NopCloser(bytes.NewReader(body))
 		seen := &status{ResponseWriter: w, code: http.StatusOK}
 		h.ServeHTTP(seen, q)
-		r.kinds[fmt.Sprintf("%s %d", q.Header.Get("X-Prometheus-Remote-Write-Version"), seen.code)]++
-	}))
+		version := q.Header.Get("X-Prometheus-Remote-Write-Version")
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.kinds[fmt.Sprintf("%s %d", version, seen.code)]++
+		if strings.HasPrefix(version, "2.") && seen.code/100 == 2 {
+			r.note(t, body)
+		}
+	})
+	server := httptest.NewServer(r)
 	t.Cleanup(server.Close)
 	r.url = server.URL + "/api/v1/write"
 	return r
+}
+
+// note counts the samples of a request. It needs mu.
+func (r *receiver) note(t *testing.T, body []byte) {
+	var message writev2.Request
+	plain, err := snappy.Decode(nil, body)
+	if err == nil {
+		err = message.Unmarshal(plain)
+	}
+	if err != nil {
+		t.Errorf("a request cannot be read: %v", err)
+		return
+	}
+	b := labels.NewScratchBuilder(0)
+	for _, s := range message.Timeseries {
+		about, err := s.ToLabels(&b, message.Symbols)
+		if err != nil {
+			t.Errorf("a request has a series without labels: %v", err)
+			return
+		}
+		times := r.times[about.String()]
+		if times == nil {
+			times = map[int64]int{}
+			r.times[about.String()] = times
+		}
+		for _, sample := range s.Samples {
+			times[sample.Timestamp]++
+		}
+		for _, sample := range s.Histograms {
+			times[sample.Timestamp]++
+		}
+	}
 }
 
 type status struct {

@@ -96,8 +96,8 @@ func (f *fold) add(l *rollup.Live, w *engine.WorkerSnapshot, at time.Time) {
 func (f *fold) report(l *rollup.Live, w *engine.WorkerSnapshot, before *seen, at time.Time) *rollup.Report {
 	r := rollup.ReportOf(w)
 	last := before.report
-	if last == nil && before.tick > 0 {
-		// What was before is there already: of this snapshot counts what its tick did.
+	if last == nil && w.Tick > 1 {
+		// What was before is there already, or is another owner's: of this snapshot counts what its tick did.
 		last = &rollup.Report{Phase: w.Phase, Load: rollup.Load{Counts: rollup.Counts{Retries: w.Retries,
 			Scheduled: w.Scheduled - w.TickScheduled, Dropped: w.Dropped - w.TickDropped}}}
 	}

@@ -380,3 +380,38 @@ func TestLoadsAreThoseOfTheRecord(t *testing.T) {
 		}
 	})
 }
+
+// forgetful is a target that knows nothing of owners before, as what is sent to other systems does not.
+type forgetful struct{ *database }
+
+func (f forgetful) BeginLive(ctx context.Context, run engine.Run, epoch int64) (map[string]int64, error) {
+	_, err := f.database.BeginLive(ctx, run, epoch)
+	return nil, err
+}
+
+// TestWhatAnotherOwnerHasSeenIsNotCounted: the first snapshot that comes of a run worker counts the arrivals of its own
+// tick, and not of all ticks before it.
+func TestWhatAnotherOwnerHasSeenIsNotCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDatabase()
+		s := liveseries.Start(liveseries.Options{Target: func(context.Context) (liveseries.Target, error) {
+			return forgetful{d}, nil
+		}, Run: d.run, Log: zerolog.Nop()})
+		defer s.Close()
+		time.Sleep(4 * time.Second)
+		for tick := int64(5); tick <= 7; tick++ {
+			time.Sleep(time.Second)
+			s.Tick(&store.Tick{RunID: "r", Epoch: 1, Snapshots: []engine.WorkerSnapshot{{WorkerID: "one", Tick: tick,
+				Phase: engine.PhaseMeasurement, Timestamp: engine.At(time.Now()), TickSeconds: 1, Scheduled: 10 * tick,
+				TickScheduled: 10, Dropped: tick, TickDropped: 1, Retries: 2 * tick}}})
+			synctest.Wait()
+		}
+		var got rollup.Counts
+		for _, l := range d.seconds.Loads {
+			got.Scheduled, got.Dropped, got.Retries = got.Scheduled+l.Scheduled, got.Dropped+l.Dropped, got.Retries+l.Retries
+		}
+		if want := (rollup.Counts{Scheduled: 30, Dropped: 3, Retries: 4}); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	})
+}
