@@ -142,6 +142,28 @@ func TestTemplatesOverHTTP(t *testing.T) {
 	b.do("GET", "/api/templates/"+made.TemplateID, nil).problem(t, 404, engine.CodeNotFound)
 }
 
+// TestNamesThatStandForNothingAreWarnings: a template may be written before its connection is.
+func TestNamesThatStandForNothingAreWarnings(t *testing.T) {
+	b := start(t)
+	b.do("POST", "/api/connections", map[string]any{"name": "orders db", "driver": "postgres",
+		"dsn": "postgres://u:p@h:5432/d"}).want(t, 201)
+	source := "name: x\nworkload: {plugin: nothing-like-it}\ntarget:\n  connection: order db\n  table_name: t\n"
+	v := decode[struct {
+		Valid            bool
+		Errors, Warnings []engine.FieldError
+	}](t, b.do("POST", "/api/templates/validate", map[string]any{"source": source}).want(t, 200))
+	if !v.Valid || len(v.Errors) > 0 || len(v.Warnings) != 2 {
+		t.Fatalf("%+v", v)
+	}
+	if w := v.Warnings[0]; w.Field != "workload.plugin" || w.Line != 2 || !strings.Contains(w.Message, "nothing-like-it") {
+		t.Errorf("the plugin: %+v", w)
+	}
+	if w := v.Warnings[1]; w.Field != "target.connection" || w.Line != 4 || w.Hint != `did you mean "orders db"?` {
+		t.Errorf("the connection: %+v", w)
+	}
+	b.do("POST", "/api/templates", map[string]any{"source": source}).want(t, 201)
+}
+
 // TestSecretsNeverLeave writes passwords in every form and looks for them in every answer.
 func TestSecretsNeverLeave(t *testing.T) {
 	b := start(t)

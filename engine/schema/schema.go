@@ -149,13 +149,13 @@ func (s *Schema) collect(e *jsonschema.ValidationError, prefix string, found *[]
 		}
 		add(at, fmt.Sprintf("%q is not a value it can have", clip(fmt.Sprint(k.Got))), hint)
 	case *kind.Minimum:
-		add(at, fmt.Sprintf("%s is less than the least allowed, %s", num(k.Got), num(k.Want)), s.describe(e.InstanceLocation))
+		add(at, fmt.Sprintf("must be at least %s, and is %s", num(k.Want), num(k.Got)), s.describe(e.InstanceLocation))
 	case *kind.Maximum:
-		add(at, fmt.Sprintf("%s is more than the most allowed, %s", num(k.Got), num(k.Want)), s.describe(e.InstanceLocation))
+		add(at, fmt.Sprintf("must be at most %s, and is %s", num(k.Want), num(k.Got)), s.describe(e.InstanceLocation))
 	case *kind.ExclusiveMinimum:
-		add(at, fmt.Sprintf("%s is not more than %s", num(k.Got), num(k.Want)), s.describe(e.InstanceLocation))
+		add(at, fmt.Sprintf("must be more than %s, and is %s", num(k.Want), num(k.Got)), s.describe(e.InstanceLocation))
 	case *kind.ExclusiveMaximum:
-		add(at, fmt.Sprintf("%s is not less than %s", num(k.Got), num(k.Want)), s.describe(e.InstanceLocation))
+		add(at, fmt.Sprintf("must be less than %s, and is %s", num(k.Want), num(k.Got)), s.describe(e.InstanceLocation))
 	case *kind.MultipleOf:
 		add(at, fmt.Sprintf("%s is not a multiple of %s", num(k.Got), num(k.Want)), s.describe(e.InstanceLocation))
 	case *kind.MinLength:

@@ -72,6 +72,13 @@ func peakConnections(w engine.Workload) int {
 	return most
 }
 
+// modeWords names a load mode as the form of a template does, and as the document spells it.
+func modeWords(m engine.LoadMode) string {
+	words := map[engine.LoadMode]string{engine.LoadConcurrency: "a closed loop", engine.LoadQPS: "an open loop",
+		engine.LoadFindMax: "a search with Find Max"}
+	return words[m] + " (load_mode: " + string(m) + ")"
+}
+
 // checkLoad judges the rate, the arrivals and the stages against the load mode.
 func checkLoad(w engine.Workload, add func(field, message, hint string)) {
 	open, paced := w.LoadMode == engine.LoadQPS, w.Arrival == engine.ArrivalWorkload
@@ -84,16 +91,18 @@ func checkLoad(w engine.Workload, add func(field, message, hint string)) {
 		add("workload.target_qps", "has no meaning with arrival: workload",
 			"the workload's delays are the schedule; remove the rate, or choose constant or poisson")
 	case open && !paced && w.TargetQPS == nil && !rates:
-		add("workload.target_qps", "is required in QPS mode", "operations per second, for example 500")
+		add("workload.target_qps", "is required in an open loop (load_mode: QPS)",
+			"operations per second, for example 500")
 	case !open && w.TargetQPS != nil:
-		add("workload.target_qps", "has no meaning in "+string(w.LoadMode)+" mode", "remove it, or set load_mode: QPS")
+		add("workload.target_qps", "has no meaning in "+modeWords(w.LoadMode),
+			"remove it, or choose the open loop (load_mode: QPS)")
 	}
 	if !open && w.Arrival != engine.ArrivalConstant && (!w.Searches() || paced) {
-		add("workload.arrival", string(w.Arrival)+" has no meaning in "+string(w.LoadMode)+" mode",
-			"remove it, or set load_mode: QPS")
+		add("workload.arrival", string(w.Arrival)+" has no meaning in "+modeWords(w.LoadMode),
+			"remove it, or choose the open loop (load_mode: QPS)")
 	}
 	if open && w.ThinkTimeMs > 0 {
-		add("workload.think_time_ms", "has no meaning in QPS mode",
+		add("workload.think_time_ms", "has no meaning in an open loop (load_mode: QPS)",
 			"operations are due on a schedule, whatever the ones before do; remove it")
 	}
 	if len(w.Stages) > 0 {
@@ -104,7 +113,8 @@ func checkLoad(w engine.Workload, add func(field, message, hint string)) {
 func checkStages(w engine.Workload, add func(field, message, hint string)) {
 	switch {
 	case w.LoadMode == engine.LoadFindMax:
-		add("workload.stages", "has no meaning in FIND_MAX_CONCURRENCY mode", "the search chooses its own steps; remove it")
+		add("workload.stages", "has no meaning in "+modeWords(w.LoadMode),
+			"the search chooses its own steps; remove it")
 		return
 	case w.LoadMode == engine.LoadQPS && w.Arrival == engine.ArrivalWorkload:
 		add("workload.stages", "has no meaning with arrival: workload",
@@ -119,10 +129,11 @@ func checkStages(w engine.Workload, add func(field, message, hint string)) {
 		case s.TargetQPS != nil && s.Connections != nil:
 			add(field, "has both target_qps and connections", "a stage changes one of them")
 		case w.LoadMode == engine.LoadQPS && s.TargetQPS == nil:
-			add(field+".target_qps", "is required in QPS mode", "the operations per second at the end of the stage")
+			add(field+".target_qps", "is required in an open loop (load_mode: QPS)",
+				"the operations per second at the end of the stage")
 		case w.LoadMode == engine.LoadConcurrency && s.Connections == nil:
-			add(field+".connections", "is required in CONCURRENCY mode",
-				"the connections at the end of the stage; for rates set load_mode: QPS")
+			add(field+".connections", "is required in a closed loop (load_mode: CONCURRENCY)",
+				"the connections at the end of the stage; for rates choose the open loop (load_mode: QPS)")
 		}
 	}
 	switch {

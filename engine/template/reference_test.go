@@ -30,7 +30,7 @@ A template is a YAML or JSON document; both have the same shape. The JSON Schema
 Any field can be overridden on the command line: ` + "`--set workload.duration_seconds=60`" + `.
 
 The fields ` + "`target.connection`, `name` and `workload.plugin`" + ` are required, and ` + "`target.table_name`" + `
-when the workload uses a table; ` + "`workload.target_qps` in `QPS` mode, unless its stages have rates" + `.
+when the workload uses a table; ` + "`workload.target_qps` in an open loop (`load_mode: QPS`), unless its stages have rates" + `.
 In place of ` + "`target`, `matrix`" +
 		` names several targets, each with the fields of a target and a label: see [matrix](matrix.md).
 

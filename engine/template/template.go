@@ -4,11 +4,13 @@
 package template
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 
@@ -77,11 +79,24 @@ func misread(err error) engine.FieldError {
 	return engine.FieldError{Field: "(document)", Message: "cannot be used: " + plainjson.InWords(err).Error()}
 }
 
-// refuse puts the fields into one error, with the line of each where the document has it.
+// inOrder sorts a list by lines; what has none comes last.
+func inOrder[T any](list []T, line func(T) int) {
+	slices.SortStableFunc(list, func(a, b T) int {
+		switch la, lb := line(a), line(b); {
+		case la == 0 || lb == 0:
+			return cmp.Compare(lb, la)
+		default:
+			return cmp.Compare(la, lb)
+		}
+	})
+}
+
+// refuse puts the fields into one error, with the line of each where the document has it, in the order of the lines.
 func (d *document) refuse(fields []engine.FieldError) *engine.Error {
 	for i := range fields {
 		fields[i].Line = d.lineOf(fields[i].Field)
 	}
+	inOrder(fields, func(f engine.FieldError) int { return f.Line })
 	message := "The template has a field that cannot be used."
 	switch {
 	case len(fields) >= schema.MaxFound:

@@ -12,6 +12,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/template"
+	"github.com/loadstone-db/loadstone/server/names"
 	"github.com/loadstone-db/loadstone/server/problem"
 	"github.com/loadstone-db/loadstone/server/rights"
 )
@@ -43,6 +44,8 @@ type templateUpdate struct {
 type Validation struct {
 	Valid  bool                `json:"valid"`
 	Errors []engine.FieldError `json:"errors"`
+	// Warnings are names that stand for nothing that this server has: the template can be saved, and no run of it begins.
+	Warnings []engine.FieldError `json:"warnings" nullable:"false" doc:"Plugins and connections that it names and this server does not have. They do not make it invalid."`
 	// Config is the scenario with its defaults filled in, when valid.
 	Config *engine.Scenario `json:"config"`
 	Source string           `json:"source"`
@@ -223,12 +226,12 @@ func (a *API) deleteTemplate(ctx context.Context, in *IDInput) (*nothing, error)
 	return &nothing{}, nil
 }
 
-func (a *API) validateTemplate(_ context.Context, in *templateCreate) (*body[Validation], error) {
+func (a *API) validateTemplate(ctx context.Context, in *templateCreate) (*body[Validation], error) {
 	text, err := in.Body.text()
 	if err != nil {
 		return nil, err
 	}
-	out := Validation{Errors: []engine.FieldError{}, Source: in.Body.Source}
+	out := Validation{Errors: []engine.FieldError{}, Warnings: a.unknownNames(ctx, text), Source: in.Body.Source}
 	s, err := template.Parse(text)
 	switch {
 	case engine.HasCode(err, engine.CodeInternal):
@@ -254,6 +257,19 @@ func (a *API) validateTemplate(_ context.Context, in *templateCreate) (*body[Val
 	a.hideScenario(&s)
 	out.Config = &s
 	return &body[Validation]{out}, nil
+}
+
+// unknownNames are the names in a template that stand for nothing here. What cannot be looked up is not judged.
+func (a *API) unknownNames(ctx context.Context, text []byte) []engine.FieldError {
+	var here names.Here
+	var err error
+	if here.Plugins, err = a.Plugins.Entries(ctx); err != nil {
+		here.Plugins = nil
+	}
+	if here.Connections, err = a.Store.ListConnections(ctx); err != nil {
+		here.Connections = nil
+	}
+	return here.Unknown(template.References(text))
 }
 
 var _ json.Marshaler = Document{}

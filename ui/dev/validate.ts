@@ -38,6 +38,7 @@ export function validate(body: { source?: string; config?: unknown }): Validatio
       const line = counter.linePos(doc.errors[0]!.pos[0]).line;
       return {
         valid: false,
+        warnings: [],
         errors: [
           {
             field: `(line ${line})`,
@@ -100,7 +101,7 @@ export function validate(body: { source?: string; config?: unknown }): Validatio
     if (!/^[\w.]+\s*[<>]=?\s*[\d.]+$/.test(t))
       wrong(`thresholds[${i}]`, `“${t}” is not a threshold`, 'write it like p95_ms < 50');
   });
-  if (errors.length) return { valid: false, errors, config: null, source: body.source ?? '' };
+  if (errors.length) return { valid: false, errors, warnings: [], config: null, source: body.source ?? '' };
   const base = scenario(config.name ?? '');
   const full: Scenario = {
     ...base,
@@ -112,5 +113,5 @@ export function validate(body: { source?: string; config?: unknown }): Validatio
     workload: { ...base.workload, params: {}, ...w },
     scaling: { ...base.scaling, ...s },
   };
-  return { valid: true, errors: [], config: full, source: body.source || YAML.stringify(full) };
+  return { valid: true, errors: [], warnings: [], config: full, source: body.source || YAML.stringify(full) };
 }

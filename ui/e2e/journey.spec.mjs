@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
 import { launch } from './browser.mjs';
+import { isSavedByTwo, keepsItsMessages } from './editor.mjs';
 import { exploresTheRun } from './explore.mjs';
 import { pluginJourney } from './plugins.mjs';
 import {
@@ -145,6 +146,12 @@ test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }
     await makesATable(other, base);
     await other.close();
   });
+  await step('flags names that are not there, and keeps what a refusal says', async () => {
+    const other = await context.newPage();
+    await keepsItsMessages(other, base);
+    await other.close();
+  });
+  await step('a template that two edit', () => isSavedByTwo(context, base));
   await step('saves the template', async () => {
     await page.getByRole('button', { name: 'Save', exact: true }).click();
     await page.waitForURL(/\/templates\/(?!new)/);

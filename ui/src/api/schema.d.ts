@@ -6766,6 +6766,8 @@ export interface components {
             errors: components["schemas"]["FieldError"][] | null;
             source: string;
             valid: boolean;
+            /** @description Plugins and connections that it names and this server does not have. They do not make it invalid. */
+            warnings: components["schemas"]["FieldError"][];
         };
         Validity: {
             causes: components["schemas"]["ValidityCause"][] | null;

@@ -94,6 +94,18 @@ export function Shortcuts() {
         </div>
         <div>
           <dt>
+            <kbd>Ctrl</kbd> <kbd>S</kbd>
+          </dt>
+          <dd>Save the template</dd>
+        </div>
+        <div>
+          <dt>
+            <kbd>Ctrl</kbd> <kbd>Enter</kbd>
+          </dt>
+          <dd>Save the template and run it</dd>
+        </div>
+        <div>
+          <dt>
             <kbd>?</kbd>
           </dt>
           <dd>This list</dd>

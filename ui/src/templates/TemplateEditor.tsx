@@ -1,10 +1,10 @@
 import { useQuery, useQueryClient, type UseQueryResult } from '@tanstack/react-query';
-import { useLayoutEffect, useMemo, useState } from 'react';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { Link, useLocation, useSearch } from 'wouter';
 import { Writes } from '../app/Writes';
-import { api, asProblem, type Problem } from '../api/client';
-import { useCreateRun, useTemplate } from '../api/queries';
-import type { FieldError, Template } from '../api/types';
+import { api, asProblem, Problem } from '../api/client';
+import { useCreateRun, useMay, useTemplate } from '../api/queries';
+import type { Template } from '../api/types';
 import { usePageTitle, useParam } from '../app/location';
 import { ActionsMenu, Segments } from '../design/Controls';
 import { useConfirm } from '../design/Dialog';
@@ -12,8 +12,10 @@ import { ago, dateTime } from '../design/format';
 import { Icon } from '../design/icons';
 import { Failed, Notice, ProblemNotice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
+import { Conflict } from './Conflict';
 import { asNew, blank, body, concerns, type Draft, unshown } from './draft';
 import { FormContext } from './fields';
+import { type Finding, inForm } from './findings';
 import { TemplateForm } from './TemplateForm';
 import { dropDraft, savedDraft, useDraft } from './useDraft';
 import { YamlEditor } from './YamlEditor';
@@ -67,6 +69,17 @@ export default function TemplateEditor({ id }: { id: string | null }) {
   );
 }
 
+/** What was refused on the page that this one has taken the place of; told once. */
+function carried(): Problem | null {
+  const { refused } = (history.state ?? {}) as { refused?: Problem };
+  return refused ? new Problem(refused.status, refused.code, refused.message, refused.hint, refused.fields) : null;
+}
+
+/** A problem as the history of the browser can hold it. */
+const carry = (p: Problem) => ({
+  refused: { status: p.status, code: p.code, message: p.message, hint: p.hint, fields: p.fields },
+});
+
 function Editor({ id, template, initial }: { id: string | null; template: Template | null; initial: Draft }) {
   const key = id ?? 'new';
   const [begin] = useState<Draft>(() => (initial.edited === null ? (savedDraft(key) ?? initial) : initial));
@@ -79,19 +92,29 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
   const toast = useToast();
   const create = useCreateRun();
   const [saving, setSaving] = useState(false);
-  const [refused, setRefused] = useState<Problem | null>(null);
+  const [refused, setRefused] = useState<Problem | null>(carried);
+  const told = useRef<HTMLDivElement>(null);
   const [tried, setTried] = useState(false);
   const [version, setVersion] = useState(template?.version ?? 0);
   const [dialog, ask] = useConfirm();
   const name = e.draft.config.name;
   usePageTitle(name || 'New template');
 
+  useEffect(() => {
+    if (history.state !== null) history.replaceState(null, '');
+  }, []);
+  // A refusal stands at the top of the page, and the button that led to it may be pressed anywhere.
+  useEffect(() => {
+    if (refused) told.current?.scrollIntoView({ block: 'center' });
+  }, [refused]);
+
+  const wrong = e.errors.some((x) => !x.warning);
   // An untouched field of a new template is not wrong yet.
   const shown = useMemo(
     () =>
       tried || id !== null || tab === 'yaml'
         ? e.errors
-        : e.errors.filter((x) => [...e.touched].some((p) => concerns(p, x.field) || concerns(x.field, p))),
+        : e.errors.filter((x) => x.warning || [...e.touched].some((p) => concerns(p, x.field) || concerns(x.field, p))),
     [e.errors, e.touched, tried, id, tab],
   );
 
@@ -103,11 +126,11 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
     });
 
   /** Saves and returns the template; null when something is wrong with it. */
-  const save = async (): Promise<Template | null> => {
+  const save = async (over = version): Promise<Template | null> => {
     setTried(true);
     setRefused(null);
     // While an answer is awaited, what is known may be old: the server judges then.
-    if (e.errors.length > 0 && e.state !== 'checking') {
+    if (wrong && e.state !== 'checking') {
       firstWrong();
       return null;
     }
@@ -116,7 +139,7 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
       const t = id
         ? await api.put('/api/templates/{id}', {
             path: { id },
-            body: { ...body(e.draft), version },
+            body: { ...body(e.draft), version: over },
             asStored: true,
           })
         : await api.post('/api/templates', { body: body(e.draft), asStored: true });
@@ -135,8 +158,8 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
     }
   };
 
-  const onSave = async () => {
-    const t = await save();
+  const onSave = async (over?: number) => {
+    const t = await save(over);
     if (!t) return;
     toast(`Template “${t.name}” was saved.`, 'ok');
     if (!id) navigate(`/templates/${t.template_id}${tab === 'yaml' ? '?as=yaml' : ''}`, { replace: true });
@@ -149,8 +172,26 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
       const r = await create.mutateAsync({ template_id: t.template_id, start, matrix: Boolean(t.config.matrix) });
       navigate(r.path);
     } catch (err) {
+      const p = asProblem(err);
+      setRefused(p);
+      if (!id) navigate(`/templates/${t.template_id}`, { replace: true, state: carry(p) });
+    }
+  };
+
+  const saveCopy = async () => {
+    setSaving(true);
+    try {
+      const config = { ...e.draft.config, name: `${e.draft.config.name} (mine)` };
+      const t = await api.post('/api/templates', { body: { config: asNew(config, config.name) }, asStored: true });
+      dropDraft(key);
+      e.reset(initial);
+      await qc.invalidateQueries({ queryKey: ['templates'] });
+      toast(`Template “${t.name}” was saved.`, 'ok');
+      navigate(`/templates/${t.template_id}`);
+    } catch (err) {
       setRefused(asProblem(err));
-      if (!id) navigate(`/templates/${t.template_id}`, { replace: true });
+    } finally {
+      setSaving(false);
     }
   };
 
@@ -169,20 +210,21 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
       },
     });
 
-  const loadTheirs = async () => {
-    try {
-      const t = await api.get('/api/templates/{id}', { path: { id: id! }, asStored: true });
-      dropDraft(key);
-      setVersion(t.version);
-      setRefused(null);
-      setRestored(false);
-      e.reset({ config: t.config, source: t.source ?? '', edited: null });
-    } catch (err) {
-      setRefused(asProblem(err));
-    }
+  const takeTheirs = (t: Template) => {
+    dropDraft(key);
+    setVersion(t.version);
+    setRefused(null);
+    setRestored(false);
+    qc.setQueryData(['template', t.template_id], t);
+    e.reset({ config: t.config, source: t.source ?? '', edited: null });
   };
 
   const busy = saving || create.isPending;
+  const may = useMay('operator');
+  useKeys({
+    s: () => may && !busy && (e.dirty || !id) && void onSave(),
+    Enter: () => may && !busy && void onRun(true),
+  });
   const losesComments = e.draft.edited === 'form' && hasComments(initial.source);
   return (
     <>
@@ -210,11 +252,20 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
               type="button"
               className="btn"
               disabled={busy || (!e.dirty && id !== null)}
+              aria-keyshortcuts="Control+S"
+              title="Ctrl+S"
               onClick={() => void onSave()}
             >
               {saving ? 'Saving…' : 'Save'}
             </button>
-            <button type="button" className="btn primary" disabled={busy} onClick={() => void onRun(true)}>
+            <button
+              type="button"
+              className="btn primary"
+              disabled={busy}
+              aria-keyshortcuts="Control+Enter"
+              title="Ctrl+Enter"
+              onClick={() => void onRun(true)}
+            >
               <Icon name="play" /> {e.dirty || !id ? 'Save and run' : 'Run'}
             </button>
           </Writes>
@@ -285,17 +336,20 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
           </Notice>
         )}
         {refused && (
-          <>
-            <ProblemNotice error={refused} />
-            {refused.status === 409 && id && refused.code === 'conflict' && (
-              <div className="row">
-                <button type="button" className="btn" onClick={() => void loadTheirs()}>
-                  Load the saved version
-                </button>
-                <span className="muted">Your own changes are lost then.</span>
-              </div>
+          <div ref={told}>
+            {id && refused.fields.some((f) => f.field === 'version') ? (
+              <Conflict
+                id={id}
+                draft={e.draft}
+                busy={busy}
+                onMine={(v) => void onSave(v)}
+                onTheirs={takeTheirs}
+                onCopy={() => void saveCopy()}
+              />
+            ) : (
+              <ProblemNotice error={refused} />
             )}
-          </>
+          </div>
         )}
         {tab === 'form' && losesComments && (
           <Notice>
@@ -332,9 +386,27 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
   );
 }
 
+/** Keys together with Ctrl or ⌘, wherever the focus is. */
+function useKeys(keys: Record<string, () => unknown>) {
+  const current = useRef(keys);
+  useEffect(() => {
+    current.current = keys;
+  });
+  useEffect(() => {
+    const key = (e: KeyboardEvent) => {
+      if (!(e.ctrlKey || e.metaKey) || e.altKey || e.shiftKey || !current.current[e.key]) return;
+      if ((e.target as HTMLElement | null)?.closest('dialog')) return;
+      e.preventDefault();
+      current.current[e.key]!();
+    };
+    addEventListener('keydown', key);
+    return () => removeEventListener('keydown', key);
+  }, []);
+}
+
 /** Errors of fields that the form shows no control for now; they must not go unseen. */
-function Orphans({ errors }: { errors: FieldError[] }) {
-  const [lost, setLost] = useState<FieldError[]>([]);
+function Orphans({ errors }: { errors: Finding[] }) {
+  const [lost, setLost] = useState<Finding[]>([]);
   // The controls depend on the mode, the plugin and its schema: only the page knows which are there. Whatever changes
   // them is checked anew.
   useLayoutEffect(() => {
@@ -349,8 +421,8 @@ function Orphans({ errors }: { errors: FieldError[] }) {
       <ul>
         {lost.map((e) => (
           <li key={e.field + e.message}>
-            <code>{e.field}</code> {e.message}
-            {e.hint ? `: ${e.hint}.` : '.'}
+            <code>{e.field}</code> {inForm(e.message)}
+            {e.hint ? `: ${inForm(e.hint)}.` : '.'}
           </li>
         ))}
       </ul>

@@ -1,14 +1,19 @@
 import { type KeyboardEvent, useEffect, useMemo, useRef } from 'react';
-import type { FieldError } from '../api/types';
 import { Icon } from '../design/icons';
+import type { Finding } from './findings';
 import { colour } from './yaml';
 
 /** A text editor for YAML: line numbers, colours, and errors at their lines, without a byte of a library. */
-export function YamlEditor(props: { value: string; onChange: (v: string) => void; errors: FieldError[] }) {
+export function YamlEditor(props: { value: string; onChange: (v: string) => void; errors: Finding[] }) {
   const area = useRef<HTMLTextAreaElement>(null);
   const leaving = useRef(false);
   const lines = useMemo(() => props.value.split('\n'), [props.value]);
-  const wrong = useMemo(() => new Map(props.errors.filter((e) => e.line).map((e) => [e.line!, e])), [props.errors]);
+  const wrong = useMemo(() => {
+    const marks = new Map<number, string>();
+    for (const e of props.errors)
+      if (e.line && marks.get(e.line) !== 'bad') marks.set(e.line, e.warning ? 'warned' : 'bad');
+    return marks;
+  }, [props.errors]);
 
   const goTo = (line: number) => {
     const el = area.current;
@@ -53,7 +58,7 @@ export function YamlEditor(props: { value: string; onChange: (v: string) => void
       <div className="yaml">
         <div className="yaml-gutter" aria-hidden="true">
           {lines.map((_, i) => (
-            <div key={i} className={wrong.has(i + 1) ? 'bad' : ''}>
+            <div key={i} className={wrong.get(i + 1) ?? ''}>
               {i + 1}
             </div>
           ))}
@@ -61,7 +66,7 @@ export function YamlEditor(props: { value: string; onChange: (v: string) => void
         <div className="yaml-text">
           <pre aria-hidden="true">
             {lines.map((l, i) => (
-              <div key={i} className={wrong.has(i + 1) ? 'bad' : ''}>
+              <div key={i} className={wrong.get(i + 1) ?? ''}>
                 {colour(l).map((p, k) =>
                   p.kind ? (
                     <span key={k} className={`y-${p.kind}`}>
@@ -79,7 +84,7 @@ export function YamlEditor(props: { value: string; onChange: (v: string) => void
             ref={area}
             value={props.value}
             aria-label="Template as YAML. Press Escape, then Tab, to leave the editor."
-            aria-invalid={props.errors.length > 0}
+            aria-invalid={props.errors.some((e) => !e.warning)}
             spellCheck={false}
             autoCapitalize="off"
             autoCorrect="off"
@@ -93,8 +98,13 @@ export function YamlEditor(props: { value: string; onChange: (v: string) => void
         <ul className="yaml-errors" aria-label="Errors">
           {props.errors.map((e) => (
             <li key={e.field + e.message}>
-              <button type="button" onClick={() => e.line && goTo(e.line)} disabled={!e.line}>
-                <Icon name="alert" size={14} />
+              <button
+                type="button"
+                className={e.warning ? 'warned' : ''}
+                onClick={() => e.line && goTo(e.line)}
+                disabled={!e.line}
+              >
+                <Icon name={e.warning ? 'warn' : 'alert'} size={14} />
                 {e.line ? <span className="muted nowrap">line {e.line}</span> : null}
                 <code>{e.field}</code>
                 <span>

@@ -1,13 +1,14 @@
 import { createContext, type ReactNode, useContext, useEffect, useId, useState } from 'react';
-import type { FieldError, Sketch } from '../api/types';
+import type { Sketch } from '../api/types';
 import { Term } from '../design/Controls';
 import { Icon } from '../design/icons';
 import { concerns } from './draft';
+import { type Finding, inForm } from './findings';
 import { get, shownAs } from './schema';
 
 interface Form {
   config: Sketch;
-  errors: FieldError[];
+  errors: Finding[];
   set: (path: string, value: unknown) => void;
   /** Changes the document where a control does more than setting its field. */
   change: (path: string, next: (config: Sketch) => Sketch) => void;
@@ -17,7 +18,7 @@ export const FormContext = createContext<Form>({ config: {} as Sketch, errors: [
 export const useForm = () => useContext(FormContext);
 
 /** The errors that belong to a control. */
-export function useErrors(path: string): FieldError[] {
+export function useErrors(path: string): Finding[] {
   const { errors } = useForm();
   return errors.filter((e) => concerns(path, e.field));
 }
@@ -53,8 +54,8 @@ export function Field(
         {props.tip ? <Term tip={props.tip}>{props.label}</Term> : props.label}
         {props.optional && <span className="muted">optional</span>}
       </label>
-      {props.children({ id, 'aria-invalid': errors.length > 0, 'aria-describedby': note, 'data-field': props.path })}
-      <div id={note} className={errors.length ? 'problem' : 'help'}>
+      {props.children({ id, 'aria-invalid': wrong(errors), 'aria-describedby': note, 'data-field': props.path })}
+      <div id={note} className={tone(errors)}>
         {errors.length ? <Problems errors={errors} path={props.path} /> : props.help}
       </div>
       {errors.length > 0 && props.keepHelp && <div className="help">{props.help}</div>}
@@ -62,17 +63,23 @@ export function Field(
   );
 }
 
-export function Problems({ errors, path }: { errors: FieldError[]; path: string }) {
+/** Whether any of the findings is more than a warning. */
+export const wrong = (errors: Finding[]) => errors.some((e) => !e.warning);
+
+/** How the line below a control looks: its help, what is wrong, or what is to be looked at. */
+export const tone = (errors: Finding[]) => (errors.length === 0 ? 'help' : wrong(errors) ? 'problem' : 'caution');
+
+export function Problems({ errors, path }: { errors: Finding[]; path: string }) {
   return (
     <>
-      <Icon name="alert" size={14} />
+      <Icon name={wrong(errors) ? 'alert' : 'warn'} size={14} />
       <span>
         {errors.map((e, i) => (
           <span key={e.field + e.message}>
             {i > 0 && ' '}
             {e.field !== path && <code>{e.field.slice(path.length).replace(/^\./, '')} </code>}
-            {e.message}
-            {e.hint ? `: ${e.hint}.` : '.'}
+            {inForm(e.message)}
+            {e.hint ? `: ${inForm(e.hint)}${/[.?]$/.test(e.hint) ? '' : '.'}` : '.'}
           </span>
         ))}
       </span>
@@ -233,9 +240,7 @@ export function ListField(props: FieldProps & { placeholder: string; add: string
       <button type="button" className="btn small fit" onClick={() => change([...list, ''])}>
         <Icon name="plus" size={14} /> {props.add}
       </button>
-      <div className={errors.length ? 'problem' : 'help'}>
-        {errors.length ? <Problems errors={errors} path={props.path} /> : props.help}
-      </div>
+      <div className={tone(errors)}>{errors.length ? <Problems errors={errors} path={props.path} /> : props.help}</div>
     </fieldset>
   );
 }
@@ -292,9 +297,7 @@ export function TagsField(props: FieldProps & { add: string }) {
       <button type="button" className="btn small fit" onClick={() => setRows([...rows, ['', '']])}>
         <Icon name="plus" size={14} /> {props.add}
       </button>
-      <div className={errors.length ? 'problem' : 'help'}>
-        {errors.length ? <Problems errors={errors} path={props.path} /> : props.help}
-      </div>
+      <div className={tone(errors)}>{errors.length ? <Problems errors={errors} path={props.path} /> : props.help}</div>
     </fieldset>
   );
 }

@@ -1,15 +1,17 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { api, asProblem } from '../api/client';
 import { usePlugins } from '../api/queries';
-import type { FieldError, Sketch } from '../api/types';
+import type { Sketch } from '../api/types';
 import { meant } from '../plugins/refs';
 import { body, type Draft, edit } from './draft';
+import { type Finding, inOrder, lineOf, moved } from './findings';
 import { check, get, type Schema, shownAs } from './schema';
 import { writeYaml } from './yaml';
 
 export interface Editing {
   draft: Draft;
-  errors: FieldError[];
+  /** What is wrong, in the order of the lines of the text as it is now. */
+  errors: Finding[];
   /** idle: what is shown is checked; checking: an answer is awaited; unreachable: the server did not answer. */
   state: 'idle' | 'checking' | 'unreachable';
   /** Reports whether the form can show the document: not while the text does not parse. */
@@ -53,7 +55,7 @@ export function dropDraft(id: string): void {
  */
 export function useDraft(id: string, initial: Draft): Editing {
   const [draft, setDraft] = useState<Draft>(initial);
-  const [found, setFound] = useState<FieldError[]>([]);
+  const [found, setFound] = useState<Found>({ list: [], text: null, of: null });
   const [state, setState] = useState<Editing['state']>('idle');
   const [textValid, setTextValid] = useState(true);
   const [touched, setTouched] = useState<ReadonlySet<string>>(new Set());
@@ -73,7 +75,11 @@ export function useDraft(id: string, initial: Draft): Editing {
           asStored: true,
         });
         if (asked.current !== mine) return;
-        setFound(v.errors ?? []);
+        setFound({
+          list: [...(v.errors ?? []), ...v.warnings.map((w) => ({ ...w, warning: true as const }))],
+          text: draft.edited === 'yaml' ? draft.source : null,
+          of: subject(draft),
+        });
         setState('idle');
         if (draft.edited === 'yaml') setTextValid(v.config !== null);
         setDraft((d) => {
@@ -85,7 +91,7 @@ export function useDraft(id: string, initial: Draft): Editing {
       } catch (err) {
         if (asked.current !== mine || abort.signal.aborted) return;
         const p = asProblem(err);
-        setFound(p.fields);
+        setFound({ list: p.fields, text: null, of: subject(draft) });
         setState(p.status === 0 || p.status >= 500 ? 'unreachable' : 'idle');
       }
     };
@@ -96,7 +102,7 @@ export function useDraft(id: string, initial: Draft): Editing {
     };
     // Only what was edited is checked, not what the answer filled in.
     // eslint-disable-next-line react-hooks/exhaustive-deps
-  }, [draft.edited === 'yaml' ? draft.source : draft.config, draft.edited]);
+  }, [subject(draft), draft.edited]);
 
   const dirty = draft.edited !== null;
   useEffect(() => {
@@ -145,30 +151,39 @@ export function useDraft(id: string, initial: Draft): Editing {
 
   // The server's check of a template does not ask the plugin; its schema is checked here.
   const own = useMemo(() => paramErrors(draft.config, plugins.data), [draft.config, plugins.data]);
-  const errors = useMemo(
-    () => [...found, ...own.filter((e) => !found.some((f) => f.field === e.field)).map((e) => withLine(e, draft))],
-    [found, own, draft],
-  );
+  const errors = useMemo(() => {
+    const here = own.filter((e) => !found.list.some((f) => f.field === e.field));
+    return inOrder([...placed(found, draft.source), ...located(here, draft.source)]);
+  }, [found, own, draft.source]);
 
-  return { draft, errors, state, formable: textValid, dirty, touched, change, setField, setSource, showText, reset };
+  // Between a key and the request that follows it, too, what is known is about what stood there before.
+  const now = state === 'idle' && found.of !== subject(draft) ? 'checking' : state;
+  return { draft, errors, state: now, formable: textValid, dirty, touched, change, setField, setSource, showText, reset };
 }
 
 type PluginList = ReturnType<typeof usePlugins>['data'];
 
-function paramErrors(config: Sketch, plugins: PluginList): FieldError[] {
+function paramErrors(config: Sketch, plugins: PluginList): Finding[] {
   const name = shownAs(get(config, 'workload.plugin'));
   const schema = meant(plugins, 'workload', name)?.manifest.parameters as Schema | undefined;
   return schema ? check(get(config, 'workload.params'), schema, 'workload.params') : [];
 }
 
-function withLine(e: FieldError, d: Draft): FieldError {
-  if (e.line || d.edited === 'form') return e;
-  const key = e.field
-    .split('.')
-    .at(-1)!
-    .replace(/\[\d+\]$/, '');
-  const line = d.source
-    .split('\n')
-    .findIndex((l) => new RegExp(`(^|[\\s{,"'])${key.replace(/[^\w]/g, '.')}["']?\\s*:`).test(l));
-  return line < 0 ? e : { ...e, line: line + 1 };
+/** What a check found, and the text that it read; null when it read the form's document, which has no lines. */
+interface Found {
+  list: Finding[];
+  text: string | null;
+  /** What was checked, see subject. */
+  of: unknown;
+}
+
+/** What of a draft is checked: the text or the document, whichever was edited. */
+const subject = (d: Draft): unknown => (d.edited === 'yaml' ? d.source : d.config);
+
+function placed(found: Found, source: string): Finding[] {
+  return found.text === null ? located(found.list, source) : moved(found.list, found.text, source);
+}
+
+function located(list: Finding[], source: string): Finding[] {
+  return list.map((e) => ({ ...e, line: lineOf(source, e.field), column: undefined }));
 }

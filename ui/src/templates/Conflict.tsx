@@ -1,0 +1,96 @@
+import { useQuery } from '@tanstack/react-query';
+import { api } from '../api/client';
+import type { Template } from '../api/types';
+import { ago } from '../design/format';
+import { Icon } from '../design/icons';
+import { Failed, SkeletonRows } from '../design/States';
+import { Writes } from '../app/Writes';
+import { diffLines, hunks } from './diff';
+import { body, type Draft } from './draft';
+
+/** A document as the server writes it, so that two of them differ in what they say and not in how. */
+async function written(config: Draft['config']): Promise<string> {
+  const v = await api.post('/api/templates/validate', { body: { config }, asStored: true });
+  return v.source;
+}
+
+async function both(id: string, draft: Draft): Promise<{ theirs: Template; lines: ReturnType<typeof hunks> }> {
+  const theirs = await api.get('/api/templates/{id}', { path: { id }, asStored: true });
+  const asText = 'source' in body(draft);
+  const [a, b] = asText
+    ? [theirs.source ?? '', draft.source]
+    : await Promise.all([written(theirs.config), written(draft.config)]);
+  return { theirs, lines: hunks(diffLines(a, b)) };
+}
+
+/** A template that somebody else has saved meanwhile: what differs, and what can be done. */
+export function Conflict(props: {
+  id: string;
+  draft: Draft;
+  /** Saves the draft over this version. */
+  onMine: (version: number) => void;
+  onTheirs: (theirs: Template) => void;
+  /** Saves the draft as a template of its own. */
+  onCopy: () => void;
+  busy: boolean;
+}) {
+  const { id, draft } = props;
+  const found = useQuery({ queryKey: ['conflict', id, draft], gcTime: 0, queryFn: () => both(id, draft) });
+  if (found.error)
+    return <Failed what="The saved version could not be read." error={found.error} retry={found.refetch} />;
+  if (!found.data) return <SkeletonRows rows={4} />;
+  const { theirs, lines } = found.data;
+  const differs = lines.some((l) => l.kind === 'theirs' || l.kind === 'mine');
+  return (
+    <section className="panel stack conflict" aria-labelledby="conflict-title">
+      <div>
+        <h2 id="conflict-title">This template was saved elsewhere while you edited it</h2>
+        <p className="muted">
+          Version {theirs.version}
+          {theirs.updated_at ? `, ${ago(theirs.updated_at)}` : ''}. Nothing of yours is lost: choose what is kept.
+        </p>
+      </div>
+      {differs ? (
+        <pre className="diff" tabIndex={0} aria-label="What differs between the saved version and yours">
+          {lines.map((l, i) =>
+            l.kind === 'gap' ? (
+              <div key={i} className="gap">
+                {l.lines} {l.lines === 1 ? 'line' : 'lines'} the same
+              </div>
+            ) : (
+              <div key={i} className={l.kind}>
+                <span className="sr">{l.kind === 'theirs' ? 'saved: ' : l.kind === 'mine' ? 'yours: ' : ''}</span>
+                <span aria-hidden="true">{l.kind === 'theirs' ? '− ' : l.kind === 'mine' ? '+ ' : '  '}</span>
+                {l.text || ' '}
+              </div>
+            ),
+          )}
+        </pre>
+      ) : (
+        <p>Both say the same: nothing has to be chosen.</p>
+      )}
+      <div className="row">
+        <Writes>
+          {differs && (
+            <button type="button" className="btn" disabled={props.busy} onClick={() => props.onMine(theirs.version)}>
+              Save mine over it
+            </button>
+          )}
+        </Writes>
+        <button type="button" className="btn" disabled={props.busy} onClick={() => props.onTheirs(theirs)}>
+          Take the saved version
+        </button>
+        <Writes>
+          {differs && (
+            <button type="button" className="btn" disabled={props.busy} onClick={props.onCopy}>
+              <Icon name="copy" size={14} /> Save mine as a new template
+            </button>
+          )}
+        </Writes>
+        {differs && (
+          <span className="muted note">Lines with − are those of the saved version, lines with + are yours.</span>
+        )}
+      </div>
+    </section>
+  );
+}
