@@ -158,7 +158,19 @@ export function useDraft(id: string, initial: Draft): Editing {
 
   // Between a key and the request that follows it, too, what is known is about what stood there before.
   const now = state === 'idle' && found.of !== subject(draft) ? 'checking' : state;
-  return { draft, errors, state: now, formable: textValid, dirty, touched, change, setField, setSource, showText, reset };
+  return {
+    draft,
+    errors,
+    state: now,
+    formable: textValid,
+    dirty,
+    touched,
+    change,
+    setField,
+    setSource,
+    showText,
+    reset,
+  };
 }
 
 type PluginList = ReturnType<typeof usePlugins>['data'];
