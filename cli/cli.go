@@ -19,6 +19,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/frontdoor"
 	"github.com/loadstone-db/loadstone/cli/heap"
 	"github.com/loadstone-db/loadstone/cli/nodeserve"
+	"github.com/loadstone-db/loadstone/cli/sltfile"
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plainjson"
@@ -40,6 +41,7 @@ type commands struct {
 	Snowsim    snowsimCommand    `cmd:"" help:"Run a stand-in for a Snowflake account: simulated, for tests and demonstrations."`
 	Compare    compareCommand    `cmd:"" help:"Compare runs, and say whether the second is worse."`
 	Prices     pricesCommand     `cmd:"" help:"Print the price list that costs are reckoned with, to be edited."`
+	Slt        sltfile.Command   `cmd:"" name:"slt" help:"Run test files of statements and continuous queries."`
 	SQL        sqlCommand        `cmd:"" name:"sql" help:"Query the results of all runs with SQL."`
 	Table      tableCommand      `cmd:"" help:"Make, change and look at the derived tables of a server."`
 	QueryUser  queryUserCommand  `cmd:"" name:"query-user" help:"Make a login that reads results, for Grafana, Metabase or psql."`

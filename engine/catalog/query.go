@@ -1,0 +1,149 @@
+package catalog
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/loadstone-db/loadstone/engine/statement"
+	"github.com/loadstone-db/loadstone/engine/stream/column"
+	"github.com/loadstone-db/loadstone/engine/stream/plan"
+)
+
+// Bind checks a query against the catalog and returns its plan. source is the text that it was parsed from.
+func (c *Catalog) Bind(source string, q *statement.CreateQuery) (*plan.Plan, error) {
+	into := q.Select.Into
+	var sink Sink
+	if into.Text != "" {
+		var ok bool
+		if sink, ok = c.Sink(into.Text); !ok {
+			var names []string
+			for _, s := range c.sinks {
+				names = append(names, s.Name)
+			}
+			return nil, statement.Errorf(statement.SinkDoesNotExistForQuery, source, into.At,
+				statement.Suggest(into.Text, names...), "there is no sink %s", into.Text)
+		}
+	}
+	p, err := plan.Bind(source, q.Select, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Into(source, into.At, sink.Name, sink.Columns); err != nil {
+		return nil, err
+	}
+	for _, s := range p.Scans {
+		if len(c.Of(s.Source)) == 0 && into.Text != "" {
+			return nil, statement.Errorf(statement.PlacementError, source, q.At,
+				"CREATE PHYSICAL SOURCE FOR "+s.Source+" TYPE …", "the source %s has no physical source", s.Source)
+		}
+	}
+	return p, nil
+}
+
+// CreateQuery adds a query, which is PENDING, and returns its name, or the id that it gets, with its plan.
+func (c *Catalog) CreateQuery(source string, q *statement.CreateQuery) (string, *plan.Plan, error) {
+	if q.Name.Text != "" && c.query(q.Name.Text) >= 0 {
+		return "", nil, exists(source, q.Name, "query")
+	}
+	p, err := c.Bind(source, q)
+	if err != nil {
+		return "", nil, err
+	}
+	name := q.Name.Text
+	for name == "" || c.query(name) >= 0 && q.Name.Text == "" {
+		c.lastName++
+		name = fmt.Sprintf("query-%d", c.lastName)
+	}
+	n := Query{Name: name, Statement: q.Source, Sink: q.Select.Into.Text, State: Pending}
+	for _, s := range p.Scans {
+		for _, physical := range c.Of(s.Source) {
+			n.Sources = append(n.Sources, physical.ID)
+		}
+	}
+	c.queries = append(c.queries, n)
+	return name, p, nil
+}
+
+// Listing is what GET shows.
+type Listing struct {
+	Columns []string
+	Rows    [][]string
+}
+
+// Get returns entities. Naming one that is not there is DoesNotExist.
+func (c *Catalog) Get(source string, g *statement.Get) (Listing, error) {
+	l := Listing{}
+	is := func(wanted statement.Name, value string) bool {
+		return wanted.Text == "" || statement.Same(wanted.Text, value)
+	}
+	switch g.Entity {
+	case statement.LogicalSource:
+		l.Columns = []string{"name", "schema"}
+		for _, s := range c.logical {
+			if is(g.Name, s.Name) {
+				l.Rows = append(l.Rows, []string{s.Name, schemaText(s.Columns)})
+			}
+		}
+	case statement.PhysicalSource:
+		l.Columns = []string{"id", "logical_source", "placement", "type", "config"}
+		for _, p := range c.physical {
+			if is(g.Name, fmt.Sprint(p.ID)) && is(g.Logical, p.Logical) && is(g.Node, p.Placement) && is(g.Type, p.Type) {
+				l.Rows = append(l.Rows, []string{fmt.Sprint(p.ID), p.Logical, p.Placement, p.Type, config(p.Config)})
+			}
+		}
+	case statement.Sink:
+		l.Columns = []string{"name", "schema", "placement", "type", "config"}
+		for _, s := range c.sinks {
+			if is(g.Name, s.Name) && is(g.Node, s.Placement) && is(g.Type, s.Type) {
+				l.Rows = append(l.Rows, []string{s.Name, schemaText(s.Columns), s.Placement, s.Type, config(s.Config)})
+			}
+		}
+	case statement.Query:
+		l.Columns = []string{"name", "state", "sink", "statement"}
+		for _, q := range c.queries {
+			if is(g.Name, q.Name) && is(g.State, string(q.State)) && (g.Node.Text == "" || c.runsOn(q, g.Node.Text)) {
+				l.Rows = append(l.Rows, []string{q.Name, string(q.State), q.Sink, q.Statement})
+			}
+		}
+	case statement.Worker:
+		l.Columns = []string{"host_name", "state", "grpc_port", "data_port", "slots", "peers"}
+		for _, w := range c.workers {
+			if is(g.Name, w.Host) && is(g.State, "ACTIVE") && (g.Capacity == nil || w.Slots >= *g.Capacity) {
+				l.Rows = append(l.Rows, []string{w.Host, "ACTIVE", fmt.Sprint(w.GRPCPort), fmt.Sprint(w.DataPort),
+					fmt.Sprint(w.Slots), strings.Join(w.Peers, " ")})
+			}
+		}
+	}
+	if g.Name.Text != "" && len(l.Rows) == 0 {
+		return l, statement.Errorf(statement.DoesNotExist, source, g.Name.At, "",
+			"there is no %s %s", strings.ToLower(string(g.Entity)), g.Name.Text)
+	}
+	return l, nil
+}
+
+// runsOn reports whether a query reads a source, or has its sink, on a worker.
+func (c *Catalog) runsOn(q Query, host string) bool {
+	if s, ok := c.Sink(q.Sink); ok && statement.Same(s.Placement, host) {
+		return true
+	}
+	for _, p := range c.physical {
+		for _, id := range q.Sources {
+			if p.ID == id && statement.Same(p.Placement, host) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func schemaText(columns []column.Column) string {
+	var parts []string
+	for _, c := range columns {
+		part := c.Name + " " + c.Type.String()
+		if c.NotNull {
+			part += " NOT NULL"
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, ", ")
+}

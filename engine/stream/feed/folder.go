@@ -1,0 +1,76 @@
+package feed
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+)
+
+// Folder is where the files of sources and sinks lie. Nothing outside of it is opened, nor a link, a device or a pipe
+// in it.
+type Folder struct{ root *os.Root }
+
+// OpenFolder opens a folder that is there.
+func OpenFolder(name string) (*Folder, error) {
+	root, err := os.OpenRoot(name)
+	if err != nil {
+		return nil, fmt.Errorf("opening the folder of streams: %w", err)
+	}
+	return &Folder{root}, nil
+}
+
+// Close lets the folder go.
+func (f *Folder) Close() error { return f.root.Close() }
+
+// ErrPath says that a file may not be opened, and why.
+var ErrPath = errors.New("may not be opened")
+
+// clean checks a path and returns it in its shortest form.
+func clean(name string) (string, error) {
+	switch {
+	case path.IsAbs(name) || strings.Contains(name, `\`) || strings.IndexByte(name, 0) >= 0:
+		return "", fmt.Errorf("%q %w: paths are relative to the folder of streams", name, ErrPath)
+	case strings.Contains("/"+name+"/", "/../"):
+		return "", fmt.Errorf("%q %w: it leads out of the folder of streams", name, ErrPath)
+	}
+	name = path.Clean(name)
+	if name == "." {
+		return "", fmt.Errorf("%q %w: it is a folder", name, ErrPath)
+	}
+	return name, nil
+}
+
+// open opens a file that is one, whatever stands on the way to it being no link.
+func (f *Folder) open(name string, flags int) (*os.File, error) {
+	name, err := clean(name)
+	if err != nil {
+		return nil, err
+	}
+	parts := strings.Split(name, "/")
+	for i := range parts {
+		info, err := f.root.Lstat(strings.Join(parts[:i+1], "/"))
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && flags&os.O_CREATE != 0 && i == len(parts)-1:
+		case err != nil:
+			return nil, fmt.Errorf("%q %w: it is not there", name, ErrPath)
+		case info.Mode()&fs.ModeSymlink != 0:
+			return nil, fmt.Errorf("%q %w: there is a link in it", name, ErrPath)
+		case i == len(parts)-1 && !info.Mode().IsRegular():
+			return nil, fmt.Errorf("%q %w: it is no file", name, ErrPath)
+		}
+	}
+	// Who puts a link or a pipe there meanwhile is not followed, and does not make the server wait.
+	file, err := f.root.OpenFile(name, flags|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("%q %w: %w", name, ErrPath, err)
+	}
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		_ = file.Close()
+		return nil, fmt.Errorf("%q %w: it is no file", name, ErrPath)
+	}
+	return file, nil
+}

@@ -1,0 +1,153 @@
+// Package feed brings rows into streams and out of them: files and sockets, CSV and lines of JSON. What comes in is not
+// trusted: lines are bounded, rows that do not fit their schema are left out and counted, and files lie in one folder,
+// without links.
+package feed
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/loadstone-db/loadstone/engine/statement"
+)
+
+// setting is one that a type of source or sink has.
+type setting struct {
+	path     string
+	standard any // nil: it has to be given
+	// check returns what is wrong with a value, or nothing. The value has the type of the standard; text where that
+	// is nil.
+	check func(v any) string
+}
+
+// Types of sources and sinks.
+const (
+	File  = "FILE"
+	TCP   = "TCP"
+	Print = "PRINT"
+)
+
+// SourceTypes and SinkTypes are all that there are.
+var (
+	SourceTypes = []string{File, TCP}
+	SinkTypes   = []string{File, Print}
+)
+
+func notEmpty(v any) string {
+	if s := v.(string); s == "" || len(s) > 4096 {
+		return "is a text of 1 to 4096 bytes"
+	}
+	return ""
+}
+
+func format(v any) string {
+	if s := strings.ToUpper(v.(string)); s != "CSV" && s != "JSON" {
+		return "is CSV or JSON"
+	}
+	return ""
+}
+
+func oneByte(v any) string {
+	if s := v.(string); len(s) != 1 || s == `"` {
+		return "is one byte, and no quote"
+	}
+	return ""
+}
+
+func between(least, most int64) func(any) string {
+	return func(v any) string {
+		if n := v.(int64); n < least || n > most {
+			return fmt.Sprintf("is between %d and %d", least, most)
+		}
+		return ""
+	}
+}
+
+func anyValue(any) string { return "" }
+
+var parser = []setting{
+	{path: "PARSER.TYPE", check: format},
+	{path: "PARSER.TUPLE_DELIMITER", standard: "\n", check: oneByte},
+	{path: "PARSER.FIELD_DELIMITER", standard: ",", check: oneByte},
+	{path: "PARSER.HEADER", standard: false, check: anyValue},
+	{path: "SOURCE.BATCH_ROWS", standard: int64(1024), check: between(1, 65536)},
+}
+
+var settings = map[string][]setting{
+	"source " + File: append([]setting{{path: "SOURCE.FILE_PATH", check: notEmpty}}, parser...),
+	"source " + TCP: append([]setting{{path: "SOURCE.SOCKET_HOST", check: notEmpty},
+		{path: "SOURCE.SOCKET_PORT", standard: int64(0), check: between(1, 65535)}}, parser...),
+	"sink " + File: {{path: "SINK.FILE_PATH", check: notEmpty},
+		{path: "SINK.INPUT_FORMAT", standard: "CSV", check: format}, {path: "SINK.APPEND", standard: false, check: anyValue}},
+	"sink " + Print: {{path: "SINK.INPUT_FORMAT", standard: "CSV", check: format}},
+}
+
+// Config is what a source or sink was made with, all settings by their path.
+type Config map[string]any
+
+// Text is a setting that is a text.
+func (c Config) Text(path string) string { s, _ := c[path].(string); return s }
+
+// Whole is a setting that is a whole number.
+func (c Config) Whole(path string) int64 { n, _ := c[path].(int64); return n }
+
+// Is is a setting that is true or false.
+func (c Config) Is(path string) bool { b, _ := c[path].(bool); return b }
+
+// SourceConfig checks the settings of a source; the error is an InvalidConfig.
+func SourceConfig(kind, source string, at int, given []statement.Setting) (Config, error) {
+	return config("source "+kind, source, at, given)
+}
+
+// SinkConfig checks the settings of a sink; the error is an InvalidConfig.
+func SinkConfig(kind, source string, at int, given []statement.Setting) (Config, error) {
+	return config("sink "+kind, source, at, given)
+}
+
+func config(kind, source string, at int, given []statement.Setting) (Config, error) {
+	wrong := func(at int, hint, format string, args ...any) error {
+		return statement.Errorf(statement.InvalidConfig, source, at, hint, format, args...)
+	}
+	known := settings[kind]
+	var paths []string
+	for _, s := range known {
+		paths = append(paths, s.path)
+	}
+	c := Config{}
+	for _, g := range given {
+		i := slices.Index(paths, g.Path)
+		if i < 0 {
+			hint := statement.Suggest(g.Path, paths...)
+			if hint == "" {
+				hint = "there are " + strings.Join(paths, ", ")
+			}
+			return nil, wrong(g.At, hint, "a %s has no setting %s", kind, g.Path)
+		}
+		if _, twice := c[g.Path]; twice {
+			return nil, wrong(g.At, "", "%s is given twice", g.Path)
+		}
+		s := known[i]
+		want := s.standard
+		if want == nil {
+			want = ""
+		}
+		if fmt.Sprintf("%T", g.Value) != fmt.Sprintf("%T", want) {
+			kinds := map[string]string{"string": "a text", "int64": "a whole number", "bool": "TRUE or FALSE"}
+			return nil, wrong(g.At, "", "%s is %s", g.Path, kinds[fmt.Sprintf("%T", want)])
+		}
+		if what := s.check(g.Value); what != "" {
+			return nil, wrong(g.At, "", "%s %s", g.Path, what)
+		}
+		c[g.Path] = g.Value
+	}
+	for _, s := range known {
+		if _, ok := c[s.path]; ok {
+			continue
+		}
+		if s.standard == nil || s.check(s.standard) != "" {
+			return nil, wrong(at, "SET('…' AS "+s.path+")", "a %s needs the setting %s", kind, s.path)
+		}
+		c[s.path] = s.standard
+	}
+	return c, nil
+}

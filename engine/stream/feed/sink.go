@@ -1,0 +1,156 @@
+package feed
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/loadstone-db/loadstone/engine/stream/column"
+)
+
+// Sink takes the rows of a query.
+type Sink interface {
+	// Write takes rows, which are the caller's again when it returns.
+	Write(b *column.Batch) error
+	// Close writes what is left.
+	Close() error
+}
+
+// OpenSink opens a sink of a type; what PRINT writes goes to out.
+func OpenSink(kind string, c Config, columns []column.Column, folder *Folder, out io.Writer) (Sink, error) {
+	e := &encoder{columns: columns, json: strings.EqualFold(c.Text("SINK.INPUT_FORMAT"), "JSON")}
+	for _, col := range columns {
+		name, err := json.Marshal(col.Name)
+		if err != nil {
+			return nil, fmt.Errorf("naming the columns: %w", err)
+		}
+		e.names = append(e.names, string(name)+":")
+	}
+	if kind == Print {
+		e.to = bufio.NewWriter(out)
+		return e, nil
+	}
+	flags := os.O_WRONLY | os.O_CREATE
+	if c.Is("SINK.APPEND") {
+		flags |= os.O_APPEND
+	} else {
+		flags |= os.O_TRUNC
+	}
+	f, err := folder.open(c.Text("SINK.FILE_PATH"), flags)
+	if err != nil {
+		return nil, err
+	}
+	e.to, e.file = bufio.NewWriterSize(f, 64<<10), f
+	if info, err := f.Stat(); err == nil && info.Size() == 0 && !e.json {
+		for i, col := range columns {
+			e.separate(i)
+			e.line = quoteCSV(e.line, []byte(col.Name))
+		}
+		e.line = append(e.line, '\n')
+		if _, err := e.to.Write(e.line); err != nil {
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+// encoder writes rows as CSV or as lines of JSON.
+type encoder struct {
+	columns []column.Column
+	names   []string
+	json    bool
+	to      *bufio.Writer
+	file    *os.File
+	line    []byte
+	scratch []byte
+}
+
+func (e *encoder) Write(b *column.Batch) error {
+	for i := range b.N {
+		e.line = e.line[:0]
+		if e.json {
+			e.object(b, i)
+		} else {
+			for c := range b.Cols {
+				e.separate(c)
+				e.line = AppendCSV(e.line, &b.Cols[c], i)
+			}
+		}
+		e.line = append(e.line, '\n')
+		if _, err := e.to.Write(e.line); err != nil {
+			return fmt.Errorf("writing rows: %w", err)
+		}
+	}
+	if err := e.to.Flush(); err != nil {
+		return fmt.Errorf("writing rows: %w", err)
+	}
+	return nil
+}
+
+func (e *encoder) separate(column int) {
+	if column > 0 {
+		e.line = append(e.line, ',')
+	}
+}
+
+// AppendCSV appends a value as a field of CSV: NULL is nothing, an empty text two quotes.
+func AppendCSV(to []byte, v *column.Vec, i int) []byte {
+	if v.Null[i] || v.Type.Kind != column.Text {
+		return v.AppendValue(to, i)
+	}
+	return quoteCSV(to, v.Text(i))
+}
+
+func quoteCSV(to, text []byte) []byte {
+	if len(text) > 0 && !strings.ContainsAny(string(text), "\",\n\r") && text[0] != ' ' && text[len(text)-1] != ' ' {
+		return append(to, text...)
+	}
+	to = append(to, '"')
+	for _, c := range text {
+		if c == '"' {
+			to = append(to, '"')
+		}
+		to = append(to, c)
+	}
+	return append(to, '"')
+}
+
+// object appends a row as JSON; what JSON has no number for is a text.
+func (e *encoder) object(b *column.Batch, i int) {
+	e.line = append(e.line, '{')
+	for c := range b.Cols {
+		e.separate(c)
+		e.line = append(e.line, e.names[c]...)
+		v := &b.Cols[c]
+		if v.Null[i] {
+			e.line = append(e.line, "null"...)
+			continue
+		}
+		e.scratch = v.AppendValue(e.scratch[:0], i)
+		plain := v.Type.Kind == column.Boolean || v.Type.Numeric() && e.scratch[len(e.scratch)-1] <= '9'
+		if plain {
+			e.line = append(e.line, e.scratch...)
+			continue
+		}
+		text, err := json.Marshal(string(e.scratch))
+		if err != nil {
+			text = []byte("null")
+		}
+		e.line = append(e.line, text...)
+	}
+	e.line = append(e.line, '}')
+}
+
+// Close writes what is left, and closes the file.
+func (e *encoder) Close() error {
+	err := e.to.Flush()
+	if e.file != nil {
+		if c := e.file.Close(); err == nil {
+			err = c
+		}
+	}
+	return err
+}

@@ -1,0 +1,82 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/stream/column"
+)
+
+// Source is a physical source that is open. One goroutine reads.
+type Source interface {
+	// Read replaces the rows of a batch by the next ones, of which there may be none for the moment. It returns io.EOF
+	// when there will be no more.
+	Read(b *column.Batch) error
+	// Malformed is how many rows were left out, since they did not fit the schema.
+	Malformed() int64
+	// Close ends a Read that waits.
+	Close() error
+}
+
+type file struct {
+	*rows
+	io.Closer
+}
+
+// quiet is how long a socket may have nothing before the rows that came are passed on.
+const quiet = 100 * time.Millisecond
+
+// connectWithin is how long a connection may take.
+const connectWithin = 10 * time.Second
+
+// Open opens a source of a type.
+func Open(ctx context.Context, kind string, c Config, columns []column.Column, folder *Folder) (Source, error) {
+	if kind == File {
+		f, err := folder.open(c.Text("SOURCE.FILE_PATH"), os.O_RDONLY)
+		if err != nil {
+			return nil, err
+		}
+		return &file{newRows(f, columns, c), f}, nil
+	}
+	address := net.JoinHostPort(c.Text("SOURCE.SOCKET_HOST"), strconv.FormatInt(c.Whole("SOURCE.SOCKET_PORT"), 10))
+	d := net.Dialer{Timeout: connectWithin}
+	conn, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", address, err)
+	}
+	return &socket{newRows(&patient{conn}, columns, c), conn}, nil
+}
+
+// patient reads from a connection, which may be quiet for as long as it likes.
+type patient struct{ net.Conn }
+
+func (p *patient) Read(b []byte) (int, error) {
+	if err := p.SetReadDeadline(time.Now().Add(quiet)); err != nil {
+		return 0, err
+	}
+	n, err := p.Conn.Read(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = errQuiet
+	}
+	return n, err
+}
+
+type socket struct {
+	*rows
+	io.Closer
+}
+
+// Read returns no rows after a while in which none came.
+func (s *socket) Read(b *column.Batch) error {
+	err := s.rows.Read(b)
+	if errors.Is(err, errQuiet) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,154 @@
+package flow
+
+import (
+	"math"
+	"slices"
+
+	"github.com/loadstone-db/loadstone/engine/stream/plan"
+)
+
+// clock knows how far each origin has come.
+type clock struct {
+	at     map[int]int64
+	paused map[int]bool
+}
+
+// follow makes the clock wait for origins.
+func (c *clock) follow(origins []int) {
+	if c.at == nil {
+		c.at, c.paused = map[int]int64{}, map[int]bool{}
+	}
+	for _, o := range origins {
+		c.at[o] = math.MinInt64
+	}
+}
+
+func (c *clock) see(from int, t int64) {
+	c.at[from] = max(c.at[from], t)
+	delete(c.paused, from)
+}
+
+// finish takes an origin out that has ended.
+func (c *clock) finish(from int) {
+	delete(c.at, from)
+	delete(c.paused, from)
+}
+
+// still reports whether all origins that have not ended are quiet.
+func (c *clock) still() bool { return len(c.paused) == len(c.at) }
+
+// watermark is the time that all origins have come to but those that are quiet; the end of time when all have ended.
+func (c *clock) watermark() int64 {
+	if len(c.at) > 0 && c.still() {
+		return math.MinInt64
+	}
+	least := int64(math.MaxInt64)
+	for o, t := range c.at {
+		if !c.paused[o] {
+			least = min(least, t)
+		}
+	}
+	return least
+}
+
+// floor is the greatest multiple of step that is not above t.
+func floor(t, step int64) int64 {
+	m := t % step
+	if m < 0 {
+		m += step
+	}
+	return t - m
+}
+
+// panes are what windows are made of: a row is in one pane, a window in one or more that follow each other.
+type panes[P any] struct {
+	window plan.Window
+	width  int64
+	starts []int64 // of those that hold rows, in order
+	held   map[int64]P
+	// closed is the watermark, less lateness, up to which windows were given out.
+	closed int64
+	// next is the first start of a window that was not given out, as far as rows are there.
+	next int64
+}
+
+func newPanes[P any](w plan.Window) panes[P] {
+	a, b := w.Size, w.Advance
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return panes[P]{window: w, width: a, held: map[int64]P{}, closed: math.MinInt64, next: math.MinInt64}
+}
+
+// late reports whether all windows of a row were given out.
+func (p *panes[P]) late(t int64) bool {
+	return p.closed != math.MinInt64 && floor(t, p.window.Advance)+p.window.Size <= p.closed
+}
+
+// of returns the pane of a time, if it is there; add puts it there.
+func (p *panes[P]) of(t int64) (start int64, pane P, ok bool) {
+	start = floor(t, p.width)
+	pane, ok = p.held[start]
+	return start, pane, ok
+}
+
+func (p *panes[P]) add(start int64, pane P) {
+	i, _ := slices.BinarySearch(p.starts, start)
+	p.starts = slices.Insert(p.starts, i, start)
+	p.held[start] = pane
+}
+
+// close gives out all windows that end at or before a watermark, in order, and lets panes go that no window needs.
+func (p *panes[P]) close(watermark int64, give func(start int64, panes []P) error, drop func(P)) error {
+	if watermark == math.MinInt64 {
+		return nil
+	}
+	if watermark != math.MaxInt64 {
+		watermark -= p.window.Lateness
+	}
+	if watermark <= p.closed {
+		return nil
+	}
+	p.closed = watermark
+	var in []P
+	for len(p.starts) > 0 {
+		// The first window that the first pane is in.
+		start := floor(p.starts[0]+p.width-p.window.Size, p.window.Advance)
+		if start < p.starts[0]+p.width-p.window.Size {
+			start += p.window.Advance
+		}
+		start = max(start, p.next)
+		if start+p.window.Size > watermark {
+			return nil
+		}
+		in = in[:0]
+		for _, s := range p.starts {
+			if s >= start+p.window.Size {
+				break
+			}
+			if s >= start {
+				in = append(in, p.held[s])
+			}
+		}
+		if len(in) > 0 {
+			if err := give(start, in); err != nil {
+				return err
+			}
+		}
+		p.next = start + p.window.Advance
+		for len(p.starts) > 0 && p.starts[0] < p.next {
+			drop(p.held[p.starts[0]])
+			delete(p.held, p.starts[0])
+			p.starts = slices.Delete(p.starts, 0, 1)
+		}
+	}
+	return nil
+}
+
+// coming is the earliest start of a window that may still be given out; false while that is unknown.
+func (p *panes[P]) coming() (int64, bool) {
+	if p.closed == math.MinInt64 || p.closed == math.MaxInt64 {
+		return 0, false
+	}
+	return floor(p.closed-p.window.Size, p.window.Advance) + p.window.Advance, true
+}

@@ -1,0 +1,309 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/statement"
+	"github.com/loadstone-db/loadstone/engine/stream/aggregate"
+	"github.com/loadstone-db/loadstone/engine/stream/column"
+	"github.com/loadstone-db/loadstone/engine/stream/expression"
+)
+
+// Limits of windows.
+const (
+	longestWindow = 10 * 366 * 24 * time.Hour
+	// mostOverlap is how many windows a row may be in.
+	mostOverlap = 100_000
+	// mostLag is how many rows LAG may go back.
+	mostLag = 1_000
+)
+
+type binder struct {
+	source  string
+	schemas Schemas
+	plan    *Plan
+}
+
+// Bind checks a SELECT. source is the text that it was parsed from. The error is a *statement.Error.
+func Bind(source string, s *statement.Select, schemas Schemas) (*Plan, error) {
+	b := &binder{source: source, schemas: schemas, plan: &Plan{Faults: &expression.Faults{}, Drop: s.DropOnOverflow}}
+	root, err := b.query(s)
+	if err != nil {
+		return nil, err
+	}
+	b.plan.Root = root
+	b.plan.Columns = append([]column.Column(nil), root.Columns()...)
+	return b.plan, nil
+}
+
+func (b *binder) errorf(at int, hint, format string, args ...any) error {
+	return statement.Errorf(statement.BinderError, b.source, at, hint, format, args...)
+}
+
+func (b *binder) scope(columns []column.Column) expression.Scope {
+	return expression.Scope{Source: b.source, Columns: columns, Faults: b.plan.Faults}
+}
+
+// input is a step with the columns under the names that the query can use.
+type input struct {
+	node Node
+	cols []column.Column
+}
+
+func (b *binder) table(t statement.Table) (input, error) {
+	if t.Query != nil {
+		n, err := b.query(t.Query)
+		if err != nil {
+			return input{}, err
+		}
+		return input{n, renamed(n.Columns(), t.Alias.Text)}, nil
+	}
+	cols, ok := b.schemas.Schema(t.Name.Text)
+	if !ok {
+		hint := statement.Suggest(t.Name.Text, b.schemas.Names()...)
+		if hint == "" {
+			hint = "CREATE LOGICAL SOURCE makes one"
+		}
+		return input{}, b.errorf(t.Name.At, hint, "there is no source %s", t.Name.Text)
+	}
+	s := &Scan{Index: len(b.plan.Scans), Source: t.Name.Text, Columns: cols, Time: -1}
+	b.plan.Scans = append(b.plan.Scans, s)
+	alias := t.Alias.Text
+	if alias == "" {
+		alias = t.Name.Text
+	}
+	return input{&scanNode{s}, renamed(cols, alias)}, nil
+}
+
+func renamed(cols []column.Column, table string) []column.Column {
+	to := append([]column.Column(nil), cols...)
+	for i := range to {
+		to[i].Table = table
+	}
+	return to
+}
+
+// query binds a SELECT and its subqueries, from the inside out.
+func (b *binder) query(s *statement.Select) (Node, error) {
+	in, err := b.table(s.From)
+	if err != nil {
+		return nil, err
+	}
+	if s.Join != nil {
+		if in, err = b.join(s, in); err != nil {
+			return nil, err
+		}
+	}
+	if s.Where != nil {
+		c, err := expression.Condition(s.Where, b.scope(in.cols))
+		if err != nil {
+			return nil, err
+		}
+		in.node = &Filter{In: in.node, Condition: c, text: statement.Text(s.Where)}
+	}
+	items, err := b.expand(s, in.cols)
+	if err != nil {
+		return nil, err
+	}
+	if in, items, err = b.lags(in, items); err != nil {
+		return nil, err
+	}
+	having := s.Having
+	if aggregates(items, having) || len(s.Group) > 0 || s.Window != nil && s.Join == nil {
+		if in, items, having, err = b.aggregate(s, in, items); err != nil {
+			return nil, err
+		}
+	} else if having != nil {
+		having = alias(having, items, in.cols)
+	}
+	if having != nil {
+		c, err := expression.Condition(having, b.scope(in.cols))
+		if err != nil {
+			return nil, err
+		}
+		in.node = &Filter{In: in.node, Condition: c, text: "HAVING " + statement.Text(s.Having)}
+	}
+	return b.project(in, items)
+}
+
+// item is an expression of the select list with its name.
+type item struct {
+	x    statement.Expr
+	name string
+}
+
+// expand resolves * and names what has no name.
+func (b *binder) expand(s *statement.Select, cols []column.Column) ([]item, error) {
+	var items []item
+	for _, i := range s.Items {
+		if i.Expr != nil {
+			name := i.Alias.Text
+			if c, ok := i.Expr.(*statement.Column); ok && name == "" {
+				name = c.Name.Text
+			}
+			if name == "" {
+				name = fmt.Sprintf("column_%d", len(items)+1)
+			}
+			items = append(items, item{i.Expr, name})
+			continue
+		}
+		before := len(items)
+		for _, c := range cols {
+			if i.Table.Text == "" || statement.Same(c.Table, i.Table.Text) {
+				column := &statement.Column{Table: statement.Name{Text: c.Table, At: i.At},
+					Name: statement.Name{Text: c.Name, At: i.At}}
+				if c.Table == "" {
+					column.Table = statement.Name{}
+				}
+				items = append(items, item{column, c.Name})
+			}
+		}
+		if len(items) == before {
+			return nil, b.errorf(i.At, "", "there is no source %s", i.Table.Text)
+		}
+	}
+	return items, nil
+}
+
+// project computes the select list.
+func (b *binder) project(in input, items []item) (Node, error) {
+	n := &Project{In: in.node}
+	var texts []string
+	scope := b.scope(in.cols)
+	for i, it := range items {
+		x, err := expression.Bind(it.x, scope)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range n.cols {
+			if statement.Same(c.Name, it.name) {
+				return nil, b.errorf(it.x.Pos(), "name one of them with AS", "two columns are named %s", it.name)
+			}
+		}
+		from := -1
+		if c, ok := it.x.(*statement.Column); ok {
+			if from, err = scope.Find(c); err != nil {
+				return nil, err
+			}
+		}
+		if x.Type.Kind == column.Unknown {
+			return nil, b.errorf(it.x.Pos(), "write CAST(NULL AS TEXT)", "column %d has no type", i+1)
+		}
+		n.Items, n.From = append(n.Items, x), append(n.From, from)
+		n.cols = append(n.cols, column.Column{Name: it.name, Type: x.Type})
+		text := statement.Text(it.x)
+		if !statement.Same(text, it.name) {
+			text += " AS " + it.name
+		}
+		texts = append(texts, text)
+	}
+	n.text = strings.Join(texts, ", ")
+	return n, nil
+}
+
+// alias puts the expressions of the select list in place of their names, where no column has that name.
+func alias(x statement.Expr, items []item, cols []column.Column) statement.Expr {
+	to, err := statement.Rewrite(x, func(e statement.Expr) (statement.Expr, error) {
+		c, ok := e.(*statement.Column)
+		if !ok {
+			return nil, nil
+		}
+		for _, col := range cols {
+			if statement.Same(col.Name, c.Name.Text) {
+				return e, nil
+			}
+		}
+		for _, i := range items {
+			if c.Table.Text == "" && statement.Same(i.name, c.Name.Text) {
+				return i.x, nil
+			}
+		}
+		return e, nil
+	})
+	if err != nil {
+		return x
+	}
+	return to
+}
+
+// internal is a column that only the plan names.
+func internal(prefix string, i, at int) *statement.Column {
+	return &statement.Column{Name: statement.Name{Text: fmt.Sprintf("$%s%d", prefix, i), At: at}}
+}
+
+// lags adds a step for LAG … OVER, if there is any.
+func (b *binder) lags(in input, items []item) (input, []item, error) {
+	n := &Lag{In: in.node}
+	var texts []string
+	cols := append([]column.Column(nil), in.cols...)
+	scope := b.scope(in.cols)
+	lag := func(e statement.Expr) (statement.Expr, error) {
+		c, ok := e.(*statement.Call)
+		if !ok || !statement.Same(c.Name.Text, "LAG") {
+			return nil, nil
+		}
+		if c.Over == nil {
+			return nil, b.errorf(c.Name.At, "LAG(x) OVER (PARTITION BY worker)", "LAG needs OVER")
+		}
+		v := LagValue{Offset: 1}
+		if len(c.Args) == 2 {
+			l, ok := c.Args[1].(*statement.Literal)
+			offset, whole := int64(0), false
+			if ok {
+				offset, whole = l.Value.(int64)
+			}
+			if !whole || offset < 1 || offset > mostLag {
+				return nil, b.errorf(c.Args[1].Pos(), "", "LAG goes 1 to %d rows back", mostLag)
+			}
+			v.Offset = int(offset)
+		} else if len(c.Args) != 1 || c.Star {
+			return nil, b.errorf(c.Name.At, "LAG(x) OVER (PARTITION BY worker)", "LAG takes one or two arguments")
+		}
+		var err error
+		if v.X, err = expression.Bind(c.Args[0], scope); err != nil {
+			return nil, err
+		}
+		for _, p := range c.Over.Partition {
+			x, err := expression.Bind(p, scope)
+			if err != nil {
+				return nil, err
+			}
+			v.Partition = append(v.Partition, x)
+		}
+		to := internal("lag", len(n.Values), c.Name.At)
+		n.Values = append(n.Values, v)
+		cols = append(cols, column.Column{Name: to.Name.Text, Type: v.X.Type})
+		texts = append(texts, statement.Text(c))
+		return to, nil
+	}
+	var changed []item
+	for _, i := range items {
+		x, err := statement.Rewrite(i.x, lag)
+		if err != nil {
+			return in, nil, err
+		}
+		changed = append(changed, item{x, i.name})
+	}
+	if len(n.Values) == 0 {
+		return in, items, nil
+	}
+	n.cols, n.text = cols, strings.Join(texts, ", ")
+	return input{n, cols}, changed, nil
+}
+
+// aggregates reports whether one of the expressions adds rows up.
+func aggregates(items []item, having statement.Expr) bool {
+	found := false
+	look := func(e statement.Expr) (statement.Expr, error) {
+		c, ok := e.(*statement.Call)
+		found = found || ok && c.Over == nil && aggregate.Is(c.Name.Text)
+		return nil, nil
+	}
+	for _, i := range items {
+		_, _ = statement.Rewrite(i.x, look)
+	}
+	_, _ = statement.Rewrite(having, look)
+	return found
+}
