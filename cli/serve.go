@@ -40,6 +40,7 @@ type serveCommand struct {
 	wiring.NodeFlags
 	wiring.TraceFlags
 	wiring.OutFlags
+	wiring.TargetFlags
 	wiring.RefreshFlags
 	certificate.CalibrateFlag
 	tables *wiring.Tables `kong:"-"`
@@ -63,7 +64,8 @@ func (c *serveCommand) Run(e *command.Env) error {
 	}
 	e.Log.Info().Msg("starting: the first time plugins are compiled, which takes some seconds")
 	s, err := wiring.Open(e.Ctx, wiring.Options{Store: flags, Nodes: c.NodeFlags, Version: version, Serves: true,
-		MostLive: c.LiveRuns, Query: c.QueryFlags, Traces: c.As("loadstone-server", e), Out: c.OutFlags, Log: e.Log})
+		MostLive: c.LiveRuns, Query: c.QueryFlags, Traces: c.As("loadstone-server", e), Out: c.OutFlags,
+		Targets: c.TargetFlags, Log: e.Log})
 	if err != nil {
 		return err
 	}

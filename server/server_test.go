@@ -69,7 +69,7 @@ type bench struct {
 
 // drivers are those of a server.
 func drivers() map[string]target.Driver {
-	return map[string]target.Driver{"postgres": targetpostgres.NewStrictDriver(targetpostgres.Strict{}),
+	return map[string]target.Driver{"postgres": targetpostgres.NewStrictDriver(targetpostgres.Strict{}, nil),
 		"snowflake": snowflake.NewDriver()}
 }
 

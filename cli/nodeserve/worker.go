@@ -21,6 +21,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/control/controlrpc"
 	"github.com/loadstone-db/loadstone/engine/control/nodecert"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/reach"
 	"github.com/loadstone-db/loadstone/engine/target"
 	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/engine/worker"
@@ -43,6 +44,7 @@ type Command struct {
 	Spool   wiring.SpoolFlags       `embed:""`
 	Refresh wiring.RefreshNodeFlags `embed:""`
 	wiring.TraceFlags
+	wiring.TargetFlags
 
 	// ContactLimit is less than it must be in tests only, which have not the time.
 	ContactLimit time.Duration `hidden:"" default:"60s" help:"How long load outlives the contact with who owns the run; at most 60s."`
@@ -85,7 +87,11 @@ func (c *Command) Run(e *command.Env) error {
 		return err
 	}
 	defer func() { _ = plugins.Close(context.Background()) }()
-	drivers := allDrivers()
+	allowed, err := c.Policy()
+	if err != nil {
+		return err
+	}
+	drivers := allDrivers(allowed)
 	fetched := &fetchedPlugins{Host: plugins}
 	traces, closeTraces, err := c.As("loadstone-worker", e).Open(e.Ctx, id)
 	if err != nil {
@@ -151,9 +157,9 @@ func (c *Command) Run(e *command.Env) error {
 	return err
 }
 
-func allDrivers() map[string]target.Driver {
+func allDrivers(p *reach.Policy) map[string]target.Driver {
 	drivers := map[string]target.Driver{}
-	for _, d := range []target.Driver{targetpostgres.NewDriver(), wiring.SnowflakeDriver()} {
+	for _, d := range []target.Driver{targetpostgres.NewDriverWithin(p), wiring.SnowflakeDriver(p)} {
 		drivers[d.Name()] = d
 	}
 	return drivers

@@ -88,7 +88,8 @@ func (s *Services) openOut(f OutFlags) (err error) {
 		return err
 	}
 	if f.GrafanaURL != "" {
-		e := deliver.Endpoint{Flag: "--grafana-url", URL: f.GrafanaURL, Agent: "Loadstone/" + s.options.Version}
+		e := deliver.Endpoint{Flag: "--grafana-url", URL: f.GrafanaURL, Agent: "Loadstone/" + s.options.Version,
+			Reach: s.reachable}
 		if e.Token, err = input.SecretOf("--grafana-token", f.GrafanaToken, f.GrafanaTokenFile); err != nil {
 			return err
 		}
@@ -114,6 +115,7 @@ func (s *Services) openOut(f OutFlags) (err error) {
 func (s *Services) openSinks(f OutFlags, o *out) (sinks []outflow.Sink, err error) {
 	if len(f.RemoteWrite) > 0 {
 		endpoint, err := f.endpoint(s.options.Version)
+		endpoint.Reach = s.reachable
 		if err != nil {
 			return nil, err
 		}
@@ -132,7 +134,8 @@ func (s *Services) openSinks(f OutFlags, o *out) (sinks []outflow.Sink, err erro
 		}
 	}
 	if f.OTLPMetrics != "" {
-		e := deliver.Endpoint{Flag: "--otlp-metrics", URL: f.OTLPMetrics, Agent: "Loadstone/" + s.options.Version}
+		e := deliver.Endpoint{Flag: "--otlp-metrics", URL: f.OTLPMetrics, Agent: "Loadstone/" + s.options.Version,
+			Reach: s.reachable}
 		if e.Headers, err = otlpHeaders(otlpVariable("HEADERS")); err != nil {
 			return nil, err
 		}

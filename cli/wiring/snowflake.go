@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/reach"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	targetsnowflake "github.com/loadstone-db/loadstone/engine/target/snowflake"
@@ -30,14 +31,17 @@ var standIns = []store.Connection{{Name: "snowsim", Driver: "snowflake", DSN: si
 func isStandIn(dsn string) bool { return dsn == simulatedDSN }
 
 // SnowflakeDriver is the driver without the stand-in of a server.
-func SnowflakeDriver() target.Driver { return targetsnowflake.NewDriver() }
+func SnowflakeDriver(p *reach.Policy) target.Driver { return targetsnowflake.NewDriverWithin(p) }
 
 // absent: nothing is missing in this build.
 func absent(string) error { return nil }
 
 // openSnowflake makes the Snowflake driver, with the stand-in where there is a Postgres for it.
 func (s *Services) openSnowflake() target.Driver {
-	d := &simulatedDriver{Driver: targetsnowflake.NewDriver(), log: s.Log}
+	d := &simulatedDriver{Driver: targetsnowflake.NewDriver(), own: targetsnowflake.NewDriver(), log: s.Log}
+	if s.options.Serves {
+		d.Driver = targetsnowflake.NewDriverWithin(s.reachable)
+	}
 	if s.Embedded != nil {
 		d.options = snowsim.Options{Postgres: s.Embedded.DSN(embedded.SnowsimDatabase),
 			Admin: s.Embedded.AdminDSN(embedded.SnowsimDatabase), Log: s.Log,
@@ -61,6 +65,8 @@ func StartSnowsim(ctx context.Context, options snowsim.Options) (*snowsim.Server
 // config names it for the first time.
 type simulatedDriver struct {
 	target.Driver
+	// own speaks with the stand-in, which is in this process.
+	own     target.Driver
 	options snowsim.Options
 	log     zerolog.Logger
 
@@ -76,6 +82,7 @@ func (d *simulatedDriver) Open(cfg target.Config) (target.Database, error) {
 			return nil, err
 		}
 		cfg.DSN = dsn
+		return d.own.Open(cfg) //nolint:wrapcheck // it is the driver
 	}
 	return d.Driver.Open(cfg) //nolint:wrapcheck // it is the driver
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/meter"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/reach"
 	"github.com/loadstone-db/loadstone/engine/replay"
 	"github.com/loadstone-db/loadstone/engine/roster"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -79,6 +80,8 @@ type Options struct {
 	MostLive int
 	// Traces says where spans are sent; zero is nowhere.
 	Traces Tracing
+	// Targets are the addresses that may be reached on others' word.
+	Targets TargetFlags
 	// Out says where metrics of live runs are sent.
 	Out OutFlags
 	Log zerolog.Logger
@@ -120,6 +123,8 @@ type Services struct {
 	tables atomic.Pointer[Tables]
 	// collectors are metrics of what this process has, and others may not.
 	collectors []prometheus.Collector
+	// reachable is what may be reached on others' word.
+	reachable *reach.Policy
 	// traces sends spans; nil sends none.
 	traces  *otlp.Sender
 	Drivers map[string]target.Driver
@@ -154,7 +159,11 @@ func Open(ctx context.Context, o Options) (_ *Services, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Services{DataDir: dir, options: o, Log: o.Log, Drivers: map[string]target.Driver{}}
+	allowed, err := o.Targets.Policy()
+	if err != nil {
+		return nil, err
+	}
+	s := &Services{DataDir: dir, reachable: allowed, options: o, Log: o.Log, Drivers: map[string]target.Driver{}}
 	s.reserve = flags.DiskReserve << 20
 	defer func() {
 		if err != nil {
@@ -268,7 +277,7 @@ func (s *Services) openDrivers() {
 	}
 	relational := targetpostgres.NewDriver()
 	if s.options.Serves {
-		relational = targetpostgres.NewStrictDriver(strict)
+		relational = targetpostgres.NewStrictDriver(strict, s.reachable)
 	}
 	for _, driver := range []target.Driver{relational, s.openSnowflake()} {
 		s.Drivers[driver.Name()] = driver

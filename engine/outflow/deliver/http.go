@@ -8,16 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/reach"
 )
 
 // Endpoint is where things are delivered, and who delivers them.
@@ -29,6 +27,8 @@ type Endpoint struct {
 	Headers               map[string]string
 	// CA is a file with the authorities that the endpoint's certificate may be of, "" for the system's.
 	CA []byte
+	// Reach judges the addresses that are dialled; nil refuses only those that always are.
+	Reach *reach.Policy
 	// Agent is what this program calls itself.
 	Agent string
 }
@@ -46,7 +46,6 @@ type Client struct {
 	headers http.Header
 	hide    *strings.Replacer
 	http    *http.Client
-	dialer  *net.Dialer
 }
 
 // NewClient reads an endpoint.
@@ -55,9 +54,7 @@ func NewClient(e Endpoint) (*Client, error) {
 	if err != nil || at.Hostname() == "" || at.Scheme != "http" && at.Scheme != "https" {
 		return nil, engine.InvalidField(e.Flag, "is no address", "write http://HOST/PATH or https://HOST/PATH")
 	}
-	if host := strings.ToLower(at.Hostname()); metadataHosts[host] {
-		return nil, refusedAddress(e.Flag, host)
-	} else if ip, err := netip.ParseAddr(host); err == nil && refused(ip) {
+	if host := strings.ToLower(at.Hostname()); reach.Named(host) {
 		return nil, refusedAddress(e.Flag, host)
 	}
 	c := &Client{at: at, headers: http.Header{}}
@@ -109,9 +106,8 @@ func NewClient(e Endpoint) (*Client, error) {
 			return nil, engine.InvalidField(e.Flag, "has a file of authorities without a certificate", "write PEM")
 		}
 	}
-	c.dialer = &net.Dialer{Timeout: 10 * time.Second, ControlContext: judge}
 	c.http = &http.Client{
-		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: c.dialer.DialContext,
+		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: e.Reach.Dial,
 			TLSClientConfig: security, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true, MaxConnsPerHost: 2,
 			MaxIdleConnsPerHost: 1, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: 64 << 10},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -130,38 +126,9 @@ func hider(secrets []string) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// metadataHosts are names under which clouds tell a machine its own keys.
-var metadataHosts = map[string]bool{"metadata": true, "metadata.google.internal": true, "metadata.goog": true,
-	"instance-data": true, "instance-data.ec2.internal": true}
-
-// metadata are such addresses that are not of the link.
-var metadata = map[netip.Addr]bool{netip.MustParseAddr("fd00:ec2::254"): true,
-	netip.MustParseAddr("100.100.100.200"): true, netip.MustParseAddr("192.0.0.192"): true}
-
-// refused reports whether nothing is sent to an address.
-func refused(ip netip.Addr) bool {
-	ip = ip.Unmap().WithZone("")
-	return ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || metadata[ip]
-}
-
 func refusedAddress(flag, host string) error {
 	return engine.InvalidField(flag, fmt.Sprintf("leads to %s, to which nothing is sent", host),
 		"addresses of the link and those where clouds tell a machine its keys are refused")
-}
-
-var errRefused = errors.New("the address is one of the link, or where a cloud tells a machine its keys: " +
-	"nothing is sent there")
-
-// judge looks at the address that a name has led to.
-func judge(_ context.Context, _, address string, _ syscall.RawConn) error {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return fmt.Errorf("reading the address: %w", err)
-	}
-	if refused(at.Addr()) {
-		return errRefused
-	}
-	return nil
 }
 
 // To is the endpoint without secrets.

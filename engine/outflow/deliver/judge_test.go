@@ -2,26 +2,37 @@ package deliver
 
 import (
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"testing"
+
+	"github.com/loadstone-db/loadstone/engine/reach"
 )
 
-// TestANameThatLeadsToARefusedAddress: what a name has led to is judged when it is dialled.
+// TestANameThatLeadsToARefusedAddress: what a name has led to is judged when it is dialled, by the list too.
 func TestANameThatLeadsToARefusedAddress(t *testing.T) {
-	for address, want := range map[string]bool{"169.254.169.254:80": false, "[fe80::1%lo]:80": false,
-		"[::ffff:169.254.169.254]:80": false, "[fd00:ec2::254]:80": false, "100.100.100.200:443": false,
-		"224.0.0.1:80": false, "0.0.0.0:80": false, "[::]:80": false, "127.0.0.1:80": true, "10.1.2.3:80": true,
-		"[fd00::1]:80": true, "8.8.8.8:443": true} {
-		if err := judge(t.Context(), "tcp", address, nil); errors.Is(err, errRefused) == want {
-			t.Errorf("%s: %v", address, err)
-		}
+	called := false
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called = true }))
+	defer s.Close()
+	list, err := reach.Parse([]string{"10.0.0.0/8"})
+	if err != nil {
+		t.Fatal(err)
 	}
-	c, err := NewClient(Endpoint{URL: "http://a.example/"})
+	c, err := NewClient(Endpoint{URL: s.URL, Reach: list})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
+	if _, err := c.Post(t.Context(), "", "text/plain", nil); !errors.Is(err, reach.ErrRefused) || called {
+		t.Errorf("%v, called: %v", err, called)
+	}
 	// The dialler that the client has, whatever a name resolves to.
-	if _, err := c.dialer.DialContext(t.Context(), "tcp", "169.254.169.254:1"); !errors.Is(err, errRefused) {
+	if c, err = NewClient(Endpoint{URL: "http://a.example/"}); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	transport, _ := c.http.Transport.(*http.Transport)
+	if _, err := transport.DialContext(t.Context(), "tcp", "169.254.169.254:1"); !errors.Is(err, reach.ErrRefused) {
 		t.Error(err)
 	}
 }

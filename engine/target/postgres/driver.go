@@ -21,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/reach"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres/dsn"
 )
@@ -36,12 +37,18 @@ const (
 // NewStrictDriver.
 func NewDriver() target.Driver { return driver{} }
 
+// NewDriverWithin is NewDriver, which connects where the policy lets it.
+func NewDriverWithin(p *reach.Policy) target.Driver { return driver{dsn.Reader{Reach: p}} }
+
 // Strict is how a server treats connection strings, which come from others than the
 // person who runs it.
 type Strict = dsn.Strict
 
-// NewStrictDriver returns the driver named "postgres" for a server.
-func NewStrictDriver(s Strict) target.Driver { return driver{dsn.Reader{Strict: &s}} }
+// NewStrictDriver returns the driver named "postgres" for a server. It connects where the policy lets it; nil lets it
+// connect everywhere.
+func NewStrictDriver(s Strict, p *reach.Policy) target.Driver {
+	return driver{dsn.Reader{Strict: &s, Reach: p}}
+}
 
 // driver reads connection strings as the reader in it does.
 type driver struct{ dsn.Reader }

@@ -16,6 +16,7 @@ import (
 	sf "github.com/snowflakedb/gosnowflake/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/reach"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake/dsn"
 )
@@ -35,10 +36,15 @@ const (
 // NewDriver returns the driver named "snowflake".
 func NewDriver() target.Driver { return snowflakeDriver{} }
 
+// NewDriverWithin is NewDriver, which connects where the policy lets it.
+func NewDriverWithin(p *reach.Policy) target.Driver { return snowflakeDriver{reach: p} }
+
 type snowflakeDriver struct {
 	dsn.Reader
 	// report, if any, is told every host that is asked for something.
 	report func(host string)
+	// reach judges the addresses that are dialled; nil judges none.
+	reach *reach.Policy
 }
 
 func (snowflakeDriver) Name() string { return "snowflake" }
@@ -78,7 +84,7 @@ func (d snowflakeDriver) Open(cfg target.Config) (target.Database, error) {
 		s.ClientTimeout = defaultRequestTimeout
 	}
 	cfg.StatementTimeout = max(cfg.StatementTimeout, 0)
-	db := &database{cfg: cfg, settings: s, transport: newTransport(s), slot: make(chan struct{}, maxColdConnections),
+	db := &database{cfg: cfg, settings: s, transport: newTransport(s, d.reach), slot: make(chan struct{}, maxColdConnections),
 		described: map[string]*description{}, gone: make(chan struct{})}
 	db.transport.report = d.report
 	return db, nil

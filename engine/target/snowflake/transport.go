@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine/reach"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake/dsn"
 )
 
@@ -74,14 +75,17 @@ type transport struct {
 // dialTimeout bounds TCP and TLS each.
 const dialTimeout = 10 * time.Second
 
-func newTransport(s *dsn.Settings) *transport {
+func newTransport(s *dsn.Settings, p *reach.Policy) *transport {
 	t := &transport{account: net.JoinHostPort(s.Host, strconv.Itoa(s.Port)), scheme: "https"}
 	if s.Plain {
 		t.scheme = "http"
 	}
-	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
+	dial := (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
+	if p != nil {
+		dial = p.Dial
+	}
 	t.base = &http.Transport{
-		DialContext:         dialer.DialContext,
+		DialContext:         dial,
 		TLSHandshakeTimeout: dialTimeout,
 		// Each session has one request under way, and keeps its TCP connection for the next.
 		MaxIdleConns:        0,
@@ -195,6 +199,9 @@ func (c *closing) Close() error {
 
 // lost reports whether a request may have reached the account and its answer did not reach us.
 func lost(err error) bool {
+	if errors.Is(err, reach.ErrRefused) {
+		return false
+	}
 	var status *statusError
 	var forbidden *forbiddenError
 	if errors.As(err, &status) || errors.As(err, &forbidden) {

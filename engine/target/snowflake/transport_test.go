@@ -12,7 +12,7 @@ func TestTransportLetsOutNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr := newTransport(s)
+	tr := newTransport(s, nil)
 	for _, c := range []struct {
 		method, url, auth string
 		ok                bool

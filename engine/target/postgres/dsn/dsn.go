@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/reach"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
@@ -68,6 +69,8 @@ func spaced(value string) string {
 type Reader struct {
 	// Strict is what a server does not let them say; nil lets them say all.
 	Strict *Strict
+	// Reach judges the addresses that are dialled; nil judges none.
+	Reach *reach.Policy
 }
 
 // Redact implements target.SecretKeeper. The text is kept as it was written if
@@ -216,6 +219,9 @@ func (r Reader) Config(dsn string) (*pgx.ConnConfig, error) {
 		return nil, explainDSN(err)
 	}
 	certificates.apply(config)
+	if r.Reach != nil {
+		within(config, r.Reach)
+	}
 	if r.Strict != nil {
 		return config, r.Strict.check(config)
 	}
