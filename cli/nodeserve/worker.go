@@ -62,12 +62,9 @@ func (c *Command) Run(e *command.Env) error {
 	if err != nil {
 		return err
 	}
-	dir, err := filepath.Abs(c.DataDir)
+	dir, err := c.folder()
 	if err != nil {
-		return fmt.Errorf("finding the data directory: %w", err)
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("making the data directory: %w", err)
+		return err
 	}
 	lock, err := embedded.Lock(dir)
 	if err != nil {
@@ -155,6 +152,18 @@ func (c *Command) Run(e *command.Env) error {
 	err = errors.Join(<-served, listener.Close())
 	e.Log.Info().Msg("the node has ended")
 	return err
+}
+
+// folder makes the data directory.
+func (c *Command) folder() (string, error) {
+	dir, err := filepath.Abs(c.DataDir)
+	if err != nil {
+		return "", fmt.Errorf("finding the data directory: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("making the data directory: %w", err)
+	}
+	return dir, nil
 }
 
 func allDrivers(p *reach.Policy) map[string]target.Driver {

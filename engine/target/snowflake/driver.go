@@ -84,7 +84,8 @@ func (d snowflakeDriver) Open(cfg target.Config) (target.Database, error) {
 		s.ClientTimeout = defaultRequestTimeout
 	}
 	cfg.StatementTimeout = max(cfg.StatementTimeout, 0)
-	db := &database{cfg: cfg, settings: s, transport: newTransport(s, d.reach), slot: make(chan struct{}, maxColdConnections),
+	db := &database{cfg: cfg, settings: s, transport: newTransport(s, d.reach),
+		slot:      make(chan struct{}, maxColdConnections),
 		described: map[string]*description{}, gone: make(chan struct{})}
 	db.transport.report = d.report
 	return db, nil
