@@ -35,6 +35,7 @@ type commands struct {
 	Node       nodeCommand       `cmd:"" help:"Let nodes join a server, and tell servers where nodes are."`
 	Signin     signinCommand     `cmd:"" name:"signin" help:"Print a link that signs a browser in to the server on this machine."`
 	Token      tokenCommand      `cmd:"" help:"Make an API token on the server on this machine."`
+	Stop       stopCommand       `cmd:"" help:"Stop all runs of a server, in an emergency."`
 	User       userCommand       `cmd:"" help:"Say who may use a server, and what for."`
 	Calibrate  calibrateCommand  `cmd:"" help:"Measure this machine as a load generator."`
 	NullTarget nullTargetCommand `cmd:"" hidden:"" help:"A target that does nothing, for measuring the generator; speaks Postgres's protocol."`

@@ -4,6 +4,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/loadstone-db/loadstone/cli/sqlshell"
+	"github.com/loadstone-db/loadstone/cli/stopall"
 	"github.com/loadstone-db/loadstone/cli/tableadmin"
 	"github.com/loadstone-db/loadstone/cli/useradmin"
 )
@@ -28,6 +29,11 @@ type queryUserCommand struct {
 
 type tableCommand struct {
 	tableadmin.Commands
+	asked
+}
+
+type stopCommand struct {
+	stopall.Flags
 	asked
 }
 

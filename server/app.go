@@ -31,9 +31,12 @@ import (
 	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/server/api"
+	"github.com/loadstone-db/loadstone/server/audit"
+	"github.com/loadstone-db/loadstone/server/auditlog"
 	"github.com/loadstone-db/loadstone/server/auth"
 	"github.com/loadstone-db/loadstone/server/demand"
 	"github.com/loadstone-db/loadstone/server/front"
+	"github.com/loadstone-db/loadstone/server/halt"
 	"github.com/loadstone-db/loadstone/server/live"
 	"github.com/loadstone-db/loadstone/server/nodeaccess"
 	"github.com/loadstone-db/loadstone/server/outgoing"
@@ -133,6 +136,7 @@ type Server struct {
 	started time.Time
 
 	readiness readiness
+	watcher   *audit.Watcher
 
 	streams    context.Context
 	endStreams context.CancelFunc
@@ -186,11 +190,15 @@ func New(opts Options) (*Server, error) {
 		StreamRequestBody: true, DisablePreParseMultipartForm: true,
 	})
 	guard := &auth.Guard{Service: s.auth, PublicURL: opts.PublicURL, Public: public}
-	s.app.Use(s.observe, s.recoverPanic, secureHeaders, s.wire, s.door, guard.Handle, welcome, s.bodies, compress)
+	s.app.Use(s.observe, s.recoverPanic, secureHeaders, s.wire, s.door, s.audited, guard.Handle, welcome, s.bodies,
+		compress)
 	s.app.Get("/healthz", s.healthz)
 	s.app.Get("/readyz", s.readyz)
 	s.app.Get("/metrics", s.metrics.handler())
-	more := []func(*api.API){users.Register}
+	more := []func(*api.API){users.Register, auditlog.Register}
+	if runs, ok := opts.Runs.(halt.Runs); ok {
+		more = append(more, func(a *api.API) { halt.Register(a, runs) })
+	}
 	if opts.Tables != nil {
 		more = append(more, func(a *api.API) { tables.Register(a, opts.Tables) })
 	}
@@ -210,6 +218,7 @@ func New(opts Options) (*Server, error) {
 		Streams:   s.streams,
 		UploadFor: opts.UploadTimeout, Version: opts.Version, More: more,
 	})
+	s.watcher = audit.NewWatcher(s.api.Trail(), s.api.Operation, auth.ReadsByPost)
 	if opts.Telemetry != nil {
 		promapi.Register(s.app, opts.Telemetry, opts.Version, transfer.Downloads{Life: s.streams, Log: opts.Log})
 	}
@@ -217,6 +226,9 @@ func New(opts Options) (*Server, error) {
 	s.refuseUnknownMethods()
 	return s, nil
 }
+
+// audited has what is asked for noted; the watcher is there before anything is served.
+func (s *Server) audited(c *fiber.Ctx) error { return s.watcher.Handle(c) }
 
 // public tells what an anonymous caller may ask for: the page, which holds no
 // data, the probes, and the exchange of a sign-in token. Everything else that is
@@ -322,6 +334,9 @@ func (s *Server) Serve(ctx context.Context) error {
 	s.serving = true
 	s.mu.Unlock()
 
+	go auditlog.Prune(s.streams, s.opts.Store, time.Hour, func(err error) {
+		s.opts.Log.Warn().Err(err).Msg("could not remove old lines of the audit log")
+	})
 	failed := make(chan error, 1)
 	go func() { failed <- s.app.Listener(s.listener) }()
 	select {

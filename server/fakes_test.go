@@ -69,6 +69,13 @@ func (m *memory) UseToken(ctx context.Context, kind string, hash [32]byte) (stor
 	return m.Store.UseToken(ctx, kind, hash)
 }
 
+func (m *memory) LiveRuns(ctx context.Context) ([]engine.Run, error) {
+	if err := m.fault(); err != nil {
+		return nil, err
+	}
+	return m.Store.LiveRuns(ctx)
+}
+
 func (m *memory) ListRuns(ctx context.Context, f store.RunFilter) (store.RunList, error) {
 	m.mu.Lock()
 	m.lastFilter = f
@@ -78,7 +85,8 @@ func (m *memory) ListRuns(ctx context.Context, f store.RunFilter) (store.RunList
 
 // actions are those of the audit log, oldest first.
 func (m *memory) actions() []string {
-	entries, _ := m.ListAudit(context.Background(), 1000)
+	entries, _ := m.ListAudit(context.Background(), store.AuditFilter{Limit: 1000,
+		Outcome: store.OutcomeDone})
 	var all []string
 	for _, e := range slices.Backward(entries) {
 		all = append(all, e.Action)

@@ -115,7 +115,7 @@ func TestOnlyAnAdminLetsNodesJoin(t *testing.T) {
 	if list.Addresses == nil {
 		t.Error("an empty catalog is null")
 	}
-	audit, err := b.store.ListAudit(t.Context(), 50)
+	audit, err := b.store.ListAudit(t.Context(), store.AuditFilter{Limit: 50})
 	if err != nil || strings.Contains(fmt.Sprint(audit), "lsn_") || !strings.Contains(fmt.Sprint(audit), "node.revoke") {
 		t.Errorf("the audit log: %v, %v", audit, errors.Join(err))
 	}

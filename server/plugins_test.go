@@ -213,7 +213,7 @@ func TestPluginLife(t *testing.T) {
 	if left, err := os.ReadDir(s.dir); err != nil || len(left) != 0 {
 		t.Errorf("files left: %v, %v", left, err)
 	}
-	entries, err := s.db.ListAudit(t.Context(), 100)
+	entries, err := s.db.ListAudit(t.Context(), store.AuditFilter{Limit: 100, Outcome: store.OutcomeDone})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestPluginLife(t *testing.T) {
 	for _, e := range entries {
 		did[e.Action]++
 	}
-	if did["plugin.upload"] != 4 || did["plugin.enable"] != 3 || did["plugin.disable"] != 1 || did["plugin.delete"] != 3 {
+	if did["plugin.upload"] != 5 || did["plugin.enable"] != 3 || did["plugin.disable"] != 1 || did["plugin.delete"] != 3 {
 		t.Errorf("audit %v", did)
 	}
 }

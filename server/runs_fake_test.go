@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -113,6 +114,12 @@ func (o *orchestra) Detail(ctx context.Context, id string) (engine.RunDetail, er
 				LatencyMs: &engine.LatencyMs{P50: 1}, ByKind: map[engine.Kind]*engine.KindFigures{engine.KindInsert: {Count: 7}}}}
 	}
 	return d, nil
+}
+
+func (o *orchestra) Held() []string {
+	o.lmu.Lock()
+	defer o.lmu.Unlock()
+	return slices.Collect(maps.Keys(o.live))
 }
 
 func (o *orchestra) Live(id string) *engine.Payload {

@@ -146,7 +146,7 @@ func TestOnTheRealStore(t *testing.T) {
 	b.do("DELETE", "/api/auth/tokens/"+token["token_id"].(string), nil).want(t, 204)
 	b.do("DELETE", "/api/auth/tokens/"+token["token_id"].(string), nil).problem(t, 404, engine.CodeNotFound)
 	b.do("DELETE", "/api/templates/nope", nil).problem(t, 404, engine.CodeNotFound)
-	entries, err := db.ListAudit(t.Context(), 100)
+	entries, err := db.ListAudit(t.Context(), store.AuditFilter{Limit: 100})
 	if err != nil || len(entries) < 10 {
 		t.Errorf("%d audit entries, %v", len(entries), err)
 	}

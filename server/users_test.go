@@ -63,7 +63,8 @@ func TestEveryRouteByRole(t *testing.T) {
 	}
 	// What only admins may; everything else that changes something, operators may.
 	admins := func(method, path string) bool {
-		return strings.HasPrefix(path, "/api/users") || path == "/api/auth/signin-links" ||
+		return strings.HasPrefix(path, "/api/users") || strings.HasPrefix(path, "/api/audit") ||
+			path == "/api/auth/signin-links" ||
 			method != http.MethodGet && method != http.MethodHead && (strings.HasPrefix(path, "/api/nodes") ||
 				strings.HasPrefix(path, "/api/v1/nodes") || strings.HasPrefix(path, "/api/plugins/"))
 	}
@@ -86,6 +87,9 @@ func TestEveryRouteByRole(t *testing.T) {
 			}
 			if r.Path == "/api/users" && !safe {
 				body = map[string]any{"name": "mallory", "role": store.RoleAdmin}
+			}
+			if r.Path == "/api/audit/retention" && !safe {
+				body = map[string]any{"keep_days": 60}
 			}
 			status := b.do(r.Method, path, body, session...).StatusCode
 			tried++

@@ -244,6 +244,18 @@ func (s *Service) Stop(ctx context.Context, matrixID, by string) (State, error) 
 	return s.Get(ctx, matrixID)
 }
 
+// Halt ends the matrices that are carried on here, also while the store is away: they start no further run, and what
+// was decided is stored when the store is back. It returns their ids.
+func (s *Service) Halt() (matrixIDs []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, g := range s.going {
+		g.stop()
+		matrixIDs = append(matrixIDs, id)
+	}
+	return matrixIDs
+}
+
 // Delete removes a matrix that is not live, with its runs.
 func (s *Service) Delete(ctx context.Context, matrixID, by string) error {
 	state, err := s.Get(ctx, matrixID)

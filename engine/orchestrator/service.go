@@ -304,6 +304,9 @@ func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error
 	return s.Run(ctx, runID)
 }
 
+// Held are the runs that are live here, or being started.
+func (s *Service) Held() []string { return s.runs.Held() }
+
 // Delete removes a run that is not live, with its record. One that is about to be let go of is waited for.
 func (s *Service) Delete(ctx context.Context, runID, by string) error {
 	if err := inspect.Released(ctx, func() (bool, error) { return s.deletable(ctx, runID) }); err != nil {

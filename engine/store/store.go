@@ -413,18 +413,3 @@ type Plugins interface {
 	// ErrConflict. The caller has made sure that nothing uses it.
 	DeletePlugin(ctx context.Context, sha256 string) error
 }
-
-// AuditEntry is one line of the audit log.
-type AuditEntry struct {
-	At     engine.Time `json:"at"`
-	UserID string      `json:"user_id,omitempty"`
-	Action string      `json:"action"` // "run.start", "connection.delete" …
-	Object string      `json:"object"`
-	Detail string      `json:"detail,omitempty"`
-}
-
-// Audit keeps who did what. Nothing in it is ever changed.
-type Audit interface {
-	AppendAudit(ctx context.Context, e AuditEntry) error
-	ListAudit(ctx context.Context, limit int) ([]AuditEntry, error)
-}

@@ -129,7 +129,7 @@ type API struct {
 }
 
 // Route is one address of the API.
-type Route struct{ Method, Path string }
+type Route struct{ Method, Path, Operation string }
 
 // MaxBody is the size limit of a JSON body, in bytes.
 const MaxBody = 1 << 20
@@ -178,6 +178,7 @@ func Register(app *fiber.App, s Services) *API {
 				{Name: "Tables", Description: "Derived tables of results, and SQL over them."},
 				{Name: "Sign-in", Description: "Sessions, passwords and API tokens."},
 				{Name: "Users", Description: "Who may use the server, and what for; for admins."},
+				{Name: "Audit", Description: "Who did what; for admins."},
 				{Name: tagServer, Description: "The server itself."},
 				{Name: tagOld, Description: "Earlier addresses of the same handlers."},
 			},
@@ -243,6 +244,27 @@ func matches(pattern, steps []string) bool {
 	return true
 }
 
+// Operation is what an address is for, "start-run", and what stands in the address for its id; "" where there is none.
+func (a *API) Operation(method, path string) (operation, object string) {
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	steps := strings.Split(strings.TrimSuffix(path, "/"), "/")
+	for _, r := range a.routes {
+		pattern := strings.Split(r.Path, "/")
+		if r.Method != method || !matches(pattern, steps) || operation != "" && strings.Contains(r.Path, "{") {
+			continue
+		}
+		operation, object = r.Operation, ""
+		for i, p := range pattern {
+			if strings.HasPrefix(p, "{") {
+				object = unescaped(steps[i])
+			}
+		}
+	}
+	return operation, object
+}
+
 // Routes lists every address that is registered.
 func (a *API) Routes() []Route { return append([]Route(nil), a.routes...) }
 
@@ -272,7 +294,7 @@ const againAfter = "5"
 
 // handle registers a typed operation. Its errors become problems here, in one place.
 func handle[I, O any](a *API, o huma.Operation, h func(ctx context.Context, in *I) (*O, error)) {
-	a.routes = append(a.routes, Route{o.Method, o.Path})
+	a.routes = append(a.routes, Route{o.Method, o.Path, o.OperationID})
 	huma.Register(a.huma, o, func(ctx context.Context, in *I) (*O, error) {
 		out, err := h(ctx, in)
 		if err != nil {
@@ -292,7 +314,7 @@ func handle[I, O any](a *API, o huma.Operation, h func(ctx context.Context, in *
 
 // raw registers a plain Fiber handler and describes it.
 func (a *API) raw(app *fiber.App, o huma.Operation, h fiber.Handler) {
-	a.routes = append(a.routes, Route{o.Method, o.Path})
+	a.routes = append(a.routes, Route{o.Method, o.Path, o.OperationID})
 	path := strings.NewReplacer("{", ":", "}", "").Replace(o.Path)
 	app.Add(o.Method, path, h)
 	if o.Hidden {

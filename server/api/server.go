@@ -86,7 +86,7 @@ func (a *API) describeOutside() {
 				http.StatusInternalServerError, http.StatusServiceUnavailable)},
 	} {
 		o.Method, o.Tags = http.MethodGet, []string{tagServer}
-		a.routes = append(a.routes, Route{o.Method, o.Path})
+		a.routes = append(a.routes, Route{o.Method, o.Path, o.OperationID})
 		a.huma.OpenAPI().AddOperation(&o)
 	}
 }

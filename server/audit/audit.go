@@ -5,6 +5,7 @@ package audit
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/server/auth"
 )
 
 // Trail writes lines of the audit log. It is safe for concurrent use.
@@ -29,12 +31,31 @@ func New(life context.Context, s store.Audit, log zerolog.Logger) *Trail {
 	return &Trail{store: s, log: log, life: life}
 }
 
-// Note notes who did what. A log that cannot be written does not undo what was done.
+// Note notes who did what. A log that cannot be written does not undo what was done. Where from and by which token is
+// the request's; userID is who signs in, of somebody who was not signed in before.
 func (t *Trail) Note(ctx context.Context, userID, action, object, detail string) {
-	entry := store.AuditEntry{At: engine.At(time.Now()), UserID: userID, Action: action, Object: object, Detail: detail}
+	t.write(ctx, store.AuditEntry{UserID: userID, Action: action, Object: object, Detail: detail})
+}
+
+// longest bounds the texts of a line: callers make them up.
+const longest = 1000
+
+func (t *Trail) write(ctx context.Context, entry store.AuditEntry) {
+	if m, ok := ctx.Value(markKey{}).(*mark); ok {
+		m.noted.Store(true)
+	}
+	entry.At, entry.Address = engine.At(time.Now()), auth.PeerOf(ctx).IP
+	entry.Object, entry.Detail = cut(entry.Object), cut(entry.Detail)
+	if id, ok := auth.IdentityOf(ctx); ok {
+		entry.UserID, entry.UserName = id.User.UserID, id.User.Name
+		entry.TokenID, entry.TokenName = id.Token.TokenID, id.Token.Name
+	} else if entry.UserID != "" {
+		entry.UserName = entry.Object // who signs in is what it is about
+	}
 	soon, cancel := context.WithTimeout(ctx, promptLimit)
 	err := t.store.AppendAudit(soon, entry)
 	cancel()
+	action, object, userID := entry.Action, entry.Object, entry.UserID
 	if (errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)) && t.later(entry) {
 		return
 	}
@@ -42,6 +63,14 @@ func (t *Trail) Note(ctx context.Context, userID, action, object, detail string)
 		t.log.Error().Err(err).Str("action", action).Str("object", object).Str("user_id", userID).
 			Msg("could not write the audit log")
 	}
+}
+
+// cut bounds a text, at a whole character.
+func cut(text string) string {
+	if len(text) <= longest {
+		return text
+	}
+	return strings.ToValidUTF8(text[:longest], "") + "…"
 }
 
 const (

@@ -5,24 +5,29 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// SignInRefused notes that somebody at an address was not signed in. Strangers do that, so not
-// each time has a line of its own.
-func (t *Trail) SignInRefused(ctx context.Context, address string) {
+// SignInRefused notes that somebody was not signed in, as a user when it is one: what was typed may be a password, and
+// is not kept. Strangers do that, so when there are many not each has a line of its own.
+func (t *Trail) SignInRefused(ctx context.Context, address, user string) {
 	if detail, due := t.refused.note(address); due {
-		t.Note(ctx, "", "auth.signin_refused", address, detail)
+		t.write(ctx, store.AuditEntry{Action: "auth.signin", Object: user, Detail: detail, Outcome: store.OutcomeRefused})
 	}
 }
 
-// refusalsEvery is how often refused sign-ins are noted in the audit log: strangers
-// make them, and must not fill it.
-const refusalsEvery = time.Hour
+// Strangers make refused sign-ins, and must not fill the log: so many of an hour have a line, and then one more.
+const (
+	refusalsEvery = time.Hour
+	mostRefusals  = 100
+)
 
 // refusals counts refused sign-ins between two lines of the audit log.
 type refusals struct {
 	mu    sync.Mutex
-	noted time.Time
+	began time.Time
+	lines int
 	since int
 	from  map[string]struct{}
 }
@@ -34,11 +39,13 @@ const maxRefusers = 1000
 func (r *refusals) note(address string) (detail string, due bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now := time.Now(); r.noted.IsZero() || now.Sub(r.noted) >= refusalsEvery {
+	if now := time.Now(); r.began.IsZero() || now.Sub(r.began) >= refusalsEvery {
 		if r.since > 0 {
 			detail = fmt.Sprintf("and %d more from %d addresses since the last such line", r.since, len(r.from))
 		}
-		r.noted, r.since, r.from = now, 0, nil
+		r.began, r.lines, r.since, r.from = now, 0, 0, nil
+	}
+	if r.lines++; r.lines <= mostRefusals {
 		return detail, true
 	}
 	r.since++

@@ -43,7 +43,8 @@ func (g *Guard) Handle(c *fiber.Ctx) error {
 		}
 		return problem.Write(c, err)
 	}
-	if !safeMethod(c.Method()) && !readsByPost(c.Path()) && !id.MayWrite() &&
+	c.SetUserContext(WithIdentity(c.UserContext(), id))
+	if !safeMethod(c.Method()) && !ReadsByPost(c.Path()) && !id.MayWrite() &&
 		(id.Token.Kind != KindSession || !own(c.Path())) {
 		refusal := &engine.Error{Code: engine.CodeForbidden, Message: "This token may only read.",
 			Hint: "Use one with the scope write."}
@@ -53,13 +54,12 @@ func (g *Guard) Handle(c *fiber.Ctx) error {
 		}
 		return problem.Write(c, refusal)
 	}
-	c.SetUserContext(WithIdentity(c.UserContext(), id))
 	return c.Next()
 }
 
-// readsByPost tells addresses that change nothing: their question has no room in an address. Cancelling is for
+// ReadsByPost tells addresses that change nothing: their question has no room in an address. Cancelling is for
 // who asked.
-func readsByPost(path string) bool {
+func ReadsByPost(path string) bool {
 	switch path {
 	case "/api/query", "/api/query/export", "/api/query/cancel", "/api/templates/validate":
 		return true

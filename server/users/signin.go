@@ -184,7 +184,7 @@ func (h *handlers) signIn(ctx context.Context, in *signInInput) (*signInOutput, 
 			if account != "" {
 				h.accounts.Failed(account)
 			}
-			h.a.Trail().SignInRefused(ctx, peer.IP)
+			h.a.Trail().SignInRefused(ctx, peer.IP, h.existing(ctx, b.Name))
 		}
 		return nil, err
 	}
@@ -192,10 +192,19 @@ func (h *handlers) signIn(ctx context.Context, in *signInInput) (*signInOutput, 
 		h.known.add(strings.ToLower(b.Name), address)
 	}
 	if b.Invitation != "" {
-		h.a.Trail().Note(ctx, id.User.UserID, "user.password", id.User.Name, way+" from "+peer.IP)
+		h.a.Trail().Note(ctx, id.User.UserID, "user.password", id.User.Name, way)
 	}
-	h.a.Trail().Note(ctx, id.User.UserID, "auth.signin", id.User.Name, way+" from "+peer.IP)
+	h.a.Trail().Note(ctx, id.User.UserID, "auth.signin", id.User.Name, way)
 	return &signInOutput{SetCookie: peer.Cookie(secret).String(), Body: Signed{User: id.User}}, nil
+}
+
+// existing is a name when a user has it: what else was typed may be a password.
+func (h *handlers) existing(ctx context.Context, name string) string {
+	u, _, err := h.a.Store.PasswordOf(ctx, name)
+	if name == "" || err != nil {
+		return ""
+	}
+	return u.Name
 }
 
 // patience refuses who has tried too often: from this address, or for this account from addresses that nobody has
@@ -327,7 +336,7 @@ func (h *handlers) setPassword(ctx context.Context, in *passwordInput) (*signInO
 	if err != nil {
 		if engine.HasCode(err, engine.CodeInvalid) && in.Body.Password != "" {
 			h.own.Failed(id.User.UserID)
-			h.a.Trail().SignInRefused(ctx, peer.IP)
+			h.a.Trail().SignInRefused(ctx, peer.IP, id.User.Name)
 		}
 		return nil, err
 	}

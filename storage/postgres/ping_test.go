@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"github.com/loadstone-db/loadstone/engine/store"
 	"sync"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ func TestPingHasItsOwnConnection(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	for range 2 * postgres.MaxConnections {
-		wg.Go(func() { _, _ = s.ListAudit(ctx, 1) })
+		wg.Go(func() { _, _ = s.ListAudit(ctx, store.AuditFilter{Limit: 1}) })
 	}
 	defer wg.Wait()
 	defer cancel()

@@ -19,6 +19,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/storage/keyring"
+	"github.com/loadstone-db/loadstone/storage/postgres/auditrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 	"github.com/loadstone-db/loadstone/storage/postgres/ledger"
 	"github.com/loadstone-db/loadstone/storage/postgres/noderows"
@@ -37,6 +38,7 @@ type Store struct {
 	refreshrows.Queue
 	queryrows.Saved
 	userrows.Users
+	auditrows.Log
 	wishrows.Wishes
 	ledger.Book
 	keys    *keyring.Keyring
@@ -87,7 +89,8 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...tar
 	}
 	s := &Store{pool: pool, Rows: noderows.Rows{Pool: pool}, Wishes: wishrows.Wishes{Pool: pool},
 		Queue: refreshrows.Queue{Pool: pool, Turns: refreshrows.NewTurns()},
-		Saved: queryrows.Saved{Pool: pool}, Users: userrows.Users{Pool: pool}, Book: ledger.Book{Rooms: pool},
+		Saved: queryrows.Saved{Pool: pool}, Users: userrows.Users{Pool: pool},
+		Log: auditrows.Log{Rows: pool}, Book: ledger.Book{Rooms: pool},
 		probe: probe, keys: keys,
 		secrets: target.SecretsOf(known)}
 	if err := s.Ping(ctx); err != nil {

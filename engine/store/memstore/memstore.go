@@ -40,6 +40,8 @@ type Store struct {
 	connections map[string]*connection
 	plugins     map[string]*pluginRow
 	audit       []store.AuditEntry
+	audited     int64
+	auditDays   int
 	wishes      map[string]member.NodeWish
 	nodeEvents  []member.NodeEvent
 	// runWishes are in the order of their numbers; noted is closed with the next one.

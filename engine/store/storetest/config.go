@@ -486,21 +486,3 @@ func tokens(t *testing.T, s store.Store) {
 	_, _, err = s.UseToken(ctx, "api", hash("api"))
 	wantError(t, err, store.ErrNotFound)
 }
-
-func audit(t *testing.T, s store.Store) {
-	ctx := t.Context()
-	for _, action := range []string{"run.start", "run.stop"} {
-		must(t, s.AppendAudit(ctx, store.AuditEntry{UserID: "ada", Action: action, Object: "r1", Detail: "d"}))
-	}
-	list, err := s.ListAudit(ctx, 0)
-	must(t, err)
-	if len(list) != 2 || list[0].Action != "run.stop" || list[1].Action != "run.start" || list[0].At.IsZero() ||
-		list[0].UserID != "ada" {
-		t.Errorf("audit %+v", list)
-	}
-	one, err := s.ListAudit(ctx, 1)
-	must(t, err)
-	if len(one) != 1 {
-		t.Errorf("limit 1 gave %d", len(one))
-	}
-}

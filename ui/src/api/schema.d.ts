@@ -1,6 +1,170 @@
 // Generated from docs/openapi.json with `npm run types`; do not edit.
 
 export interface paths {
+    "/api/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read who did what, the newest first */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description run.start, or run for all that begin so. */
+                    action?: string;
+                    /** @description next_before of the page before. */
+                    before?: number;
+                    limit?: number;
+                    /** @description A part of what it was done to, or of the detail, in any case. */
+                    object?: string;
+                    outcome?: "done" | "refused" | "failed";
+                    /** @description RFC 3339. */
+                    since?: string;
+                    /** @description RFC 3339; lines at this time and later are left out. */
+                    until?: string;
+                    /** @description A user's id, or a part of the name in any case. */
+                    user?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["AuditPage"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/audit/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read the audit log as a file */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description run.start, or run for all that begin so. */
+                    action?: string;
+                    format?: "csv" | "json";
+                    /** @description A part of what it was done to, or of the detail, in any case. */
+                    object?: string;
+                    outcome?: "done" | "refused" | "failed";
+                    /** @description RFC 3339. */
+                    since?: string;
+                    /** @description RFC 3339; lines at this time and later are left out. */
+                    until?: string;
+                    /** @description A user's id, or a part of the name in any case. */
+                    user?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description A file */
+                200: {
+                    headers: {
+                        "Content-Disposition"?: string;
+                        "Content-Type"?: string;
+                        "Loadstone-Truncated"?: string;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": Record<string, never>[];
+                        "text/csv": string;
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/audit/retention": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read for how long the audit log is kept */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["AuditRetention"];
+                    };
+                };
+            };
+        };
+        /** Say for how long the audit log is kept */
+        put: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["AuditRetention"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["AuditRetention"];
+                    };
+                };
+            };
+        };
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/auth/me": {
         parameters: {
             query?: never;
@@ -1977,6 +2141,45 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/stop-all": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Stop all runs and matrices, in an emergency
+         * @description Tells the runs of this server to stop, also while the control store is away, and through the store those of other servers. They drain as with a stop of each. Asks nothing: whoever sends it means it.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["StopReport"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/templates": {
         parameters: {
             query?: never;
@@ -3902,6 +4105,45 @@ export interface components {
              * @description How many artifacts the run has.
              */
             total: number;
+        };
+        AuditEntry: {
+            /** @description run.start, connection.delete, auth.signin … */
+            action: string;
+            /** @description Where the request came from, as far as proxies are trusted. */
+            address?: string;
+            /** Format: date-time */
+            at: string | null;
+            /**
+             * Format: int64
+             * @description Rises with each line.
+             */
+            audit_id: number;
+            detail?: string;
+            /** @description The id or the name of what it was done to. */
+            object: string;
+            /** @enum {string} */
+            outcome: "done" | "refused" | "failed";
+            /** @description The API token or the session. */
+            token_id?: string;
+            token_name?: string;
+            user_id?: string;
+            /** @description The user's name at the time; empty for strangers and for the server itself. */
+            user_name?: string;
+        };
+        AuditPage: {
+            entries: components["schemas"]["AuditEntry"][];
+            /**
+             * Format: int64
+             * @description Give it as before to read on; 0 when there is no more.
+             */
+            next_before: number;
+        };
+        AuditRetention: {
+            /**
+             * Format: int64
+             * @description 0 keeps lines for ever; 30 is the least otherwise.
+             */
+            keep_days: number;
         };
         Beginning: {
             /**
@@ -6467,6 +6709,27 @@ export interface components {
             /** Format: double */
             drain_seconds?: number;
         };
+        StoppedRun: {
+            /** @description Why it could not be asked to stop. */
+            error?: string;
+            run_id: string;
+            run_name?: string;
+            /**
+             * @description The status after it was asked to stop; it drains first. Empty when that is not known.
+             * @enum {string}
+             */
+            status?: "PREPARED" | "RUNNING" | "STOPPING" | "CANCELLING" | "COMPLETED" | "FAILED" | "CANCELLED";
+        };
+        StopReport: {
+            /** @description The runs of other servers on the control store and those that wait for room: the others read it there within seconds. */
+            elsewhere: components["schemas"]["StoppedRun"][];
+            /** @description The runs of this server, which were told at once. */
+            here: components["schemas"]["StoppedRun"][];
+            /** @description The matrices that start no further run. */
+            matrices: string[];
+            /** @description Whether the control store could be asked. If not, runs of other servers go on: stop each server, or ask it for the same. */
+            store_answered: boolean;
+        };
         Summary: {
             accounting: components["schemas"]["Accounting"];
             beginning?: components["schemas"]["Beginning"];
@@ -7011,6 +7274,9 @@ export type AggregateEnrichment = components['schemas']['AggregateEnrichment'];
 export type AggregateStatements = components['schemas']['AggregateStatements'];
 export type Artifact = components['schemas']['Artifact'];
 export type ArtifactPage = components['schemas']['ArtifactPage'];
+export type AuditEntry = components['schemas']['AuditEntry'];
+export type AuditPage = components['schemas']['AuditPage'];
+export type AuditRetention = components['schemas']['AuditRetention'];
 export type Beginning = components['schemas']['Beginning'];
 export type Bind = components['schemas']['Bind'];
 export type Calibration = components['schemas']['Calibration'];
@@ -7179,6 +7445,8 @@ export type Statement = components['schemas']['Statement'];
 export type StatementFigures = components['schemas']['StatementFigures'];
 export type StatementLatencyMs = components['schemas']['StatementLatencyMs'];
 export type Stop = components['schemas']['Stop'];
+export type StoppedRun = components['schemas']['StoppedRun'];
+export type StopReport = components['schemas']['StopReport'];
 export type Summary = components['schemas']['Summary'];
 export type Supports = components['schemas']['Supports'];
 export type Table = components['schemas']['Table'];

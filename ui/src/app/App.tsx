@@ -16,6 +16,7 @@ import { Shortcuts } from './Shortcuts';
 import { SignIn } from './SignIn';
 import { pathPart } from './location';
 import {
+  AuditPage,
   ComparePage,
   ConnectionsPage,
   ConsolePage,
@@ -148,6 +149,9 @@ function Signed() {
               </Route>
               <Route path="/plugins">
                 <PluginsPage />
+              </Route>
+              <Route path="/audit">
+                <AuditPage />
               </Route>
               <Route path="/settings">
                 <Settings />

@@ -9,6 +9,7 @@ import { Num } from '../design/Num';
 import { Empty, Load, ProblemNotice, SkeletonRows } from '../design/States';
 import { PhaseBadge, StatusBadge } from '../design/Status';
 import { RunTable } from '../history/RunTable';
+import { StopAll } from './StopAll';
 import { firstRunBody } from './firstRun';
 import { usePageTitle } from './location';
 
@@ -34,6 +35,7 @@ export function Home() {
           </span>
         )}
         <div className="actions">
+          <StopAll className="btn danger" />
           <Writes>
             <Link href="/templates/new" className="btn">
               <Icon name="plus" /> New template

@@ -5,6 +5,7 @@ import { useLiveRuns } from '../api/queries';
 import type { User } from '../api/types';
 import { Menu } from '../design/Controls';
 import { Icon } from '../design/icons';
+import { StopAll } from './StopAll';
 import { type ThemeChoice, useTheme } from './theme';
 
 const places = [
@@ -31,7 +32,7 @@ const places = [
 ];
 
 /** The places that a phone has under More. */
-const elsewhere = /^\/(tables?|query|explore|nodes|plugins|settings)/;
+const elsewhere = /^\/(tables?|query|explore|nodes|plugins|audit|settings)/;
 
 const next: Record<ThemeChoice, ThemeChoice> = { system: 'light', light: 'dark', dark: 'system' };
 const themeIcon: Record<ThemeChoice, string> = { system: 'system', light: 'sun', dark: 'moon' };
@@ -75,7 +76,19 @@ export function Rail({ user }: { user: User }) {
           )}
         </Link>
       ))}
+      {user.role === 'admin' && (
+        <Link
+          href="/audit"
+          className={`rail-link wide-only${path.startsWith('/audit') ? ' on' : ''}`}
+          aria-current={path.startsWith('/audit') ? 'page' : undefined}
+          title="Audit"
+        >
+          <Icon name="file" size={18} />
+          <span>Audit</span>
+        </Link>
+      )}
       <div className="rail-foot">
+        <StopAll className="rail-link wide-only stop-all" />
         <button
           type="button"
           className="rail-link wide-only"
@@ -140,6 +153,11 @@ export function Rail({ user }: { user: User }) {
               <Menu.Item onSelect={() => navigate('/plugins')}>
                 <Icon name="plugins" /> <span className="grow">Plugins</span>
               </Menu.Item>
+              {user.role === 'admin' && (
+                <Menu.Item onSelect={() => navigate('/audit')}>
+                  <Icon name="file" /> <span className="grow">Audit</span>
+                </Menu.Item>
+              )}
               <Menu.Item onSelect={() => navigate('/settings')}>
                 <Icon name="settings" /> <span className="grow">Settings</span>
               </Menu.Item>

@@ -35,6 +35,7 @@ export function page<P extends object>(load: () => Promise<ComponentType<P>>) {
   return Object.assign(Page, { ahead: () => void load().catch(() => {}) });
 }
 
+export const AuditPage = page(() => import('../audit/AuditPage').then((m) => m.AuditPage));
 export const ComparePage = page(() => import('../compare/ComparePage').then((m) => m.ComparePage));
 export const ConnectionsPage = page(() => import('../connections/ConnectionsPage').then((m) => m.ConnectionsPage));
 export const ConsolePage = page(() => import('../tables/ConsolePage').then((m) => m.ConsolePage));

@@ -1,0 +1,70 @@
+package store
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// The outcomes of what was asked for.
+const (
+	OutcomeDone    = "done"
+	OutcomeRefused = "refused"
+	OutcomeFailed  = "failed"
+)
+
+// AuditEntry is one line of the audit log. Its names are those of the time: users and tokens may be gone.
+type AuditEntry struct {
+	AuditID   int64       `json:"audit_id" doc:"Rises with each line."`
+	At        engine.Time `json:"at"`
+	UserID    string      `json:"user_id,omitempty"`
+	UserName  string      `json:"user_name,omitempty" doc:"The user's name at the time; empty for strangers and for the server itself."`
+	Address   string      `json:"address,omitempty" doc:"Where the request came from, as far as proxies are trusted."`
+	TokenID   string      `json:"token_id,omitempty" doc:"The API token or the session."`
+	TokenName string      `json:"token_name,omitempty"`
+	Action    string      `json:"action" doc:"run.start, connection.delete, auth.signin …"`
+	Object    string      `json:"object" doc:"The id or the name of what it was done to."`
+	Detail    string      `json:"detail,omitempty"`
+	Outcome   string      `json:"outcome" enum:"done,refused,failed"`
+}
+
+// AuditFilter selects lines; empty fields select all.
+type AuditFilter struct {
+	User    string // the id, or a part of the name in any case
+	Action  string // the whole, or its beginning up to a dot: "run" is every run.…
+	Object  string // a part of the object or the detail, in any case
+	Outcome string
+	Since   time.Time
+	Until   time.Time // lines at this time and later are left out
+	Before  int64     // only lines with a smaller id; 0 means the newest
+	Limit   int       // ≤ 0 means 50
+}
+
+// Matches reports whether the filter selects a line.
+func (f AuditFilter) Matches(e AuditEntry) bool {
+	part := func(text, in string) bool { return strings.Contains(strings.ToLower(in), strings.ToLower(text)) }
+	return (f.User == "" || f.User == e.UserID || part(f.User, e.UserName)) &&
+		(f.Action == "" || f.Action == e.Action || strings.HasPrefix(e.Action, f.Action+".")) &&
+		(f.Object == "" || part(f.Object, e.Object) || part(f.Object, e.Detail)) &&
+		(f.Outcome == "" || f.Outcome == e.Outcome) && (f.Before == 0 || e.AuditID < f.Before) &&
+		(f.Since.IsZero() || !e.At.Before(f.Since)) && (f.Until.IsZero() || e.At.Before(f.Until))
+}
+
+// Audit keeps who did what. Nothing in it is ever changed, and only what is older than AuditDays is ever removed.
+type Audit interface {
+	// AppendAudit writes a line. Without an outcome it is done; without a time it is now.
+	AppendAudit(ctx context.Context, e AuditEntry) error
+	// ListAudit returns lines, the newest first.
+	ListAudit(ctx context.Context, f AuditFilter) ([]AuditEntry, error)
+	// AuditDays is for how many days lines are kept; 0 means for ever.
+	AuditDays(ctx context.Context) (int, error)
+	// KeepAudit says for how many days lines are kept, 0 or LeastAuditDays at least.
+	KeepAudit(ctx context.Context, days int) error
+	// PruneAudit removes what is older, so many lines at most, and returns how many it were.
+	PruneAudit(ctx context.Context, most int) (int, error)
+}
+
+// LeastAuditDays is the shortest time for which lines are kept: whoever becomes an admin removes nothing of late.
+const LeastAuditDays = 30

@@ -1,0 +1,150 @@
+// Package halt stops every run at once, in an emergency. It asks the store last and does not wait for it: what this
+// server carries is told to stop first, from memory, and the nodes with it.
+package halt
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/server/api"
+)
+
+// Runs are those of this server, and through the store those of others.
+type Runs interface {
+	// Held are the runs that are live here, or being started.
+	Held() []string
+	Stop(ctx context.Context, runID, by string) (engine.Run, error)
+}
+
+// Matrices are those of this server, and through the store those of others.
+type Matrices interface {
+	// Halt ends those that this server carries on: they start no further run.
+	Halt() (matrixIDs []string)
+}
+
+// StoppedRun is what became of a run.
+type StoppedRun struct {
+	RunID   string        `json:"run_id"`
+	RunName string        `json:"run_name,omitempty"`
+	Status  engine.Status `json:"status,omitempty" doc:"The status after it was asked to stop; it drains first. Empty when that is not known."`
+	Error   string        `json:"error,omitempty" doc:"Why it could not be asked to stop."`
+}
+
+// StopReport is what stopping everything came to.
+type StopReport struct {
+	Here      []StoppedRun `json:"here" nullable:"false" doc:"The runs of this server, which were told at once."`
+	Elsewhere []StoppedRun `json:"elsewhere" nullable:"false" doc:"The runs of other servers on the control store and those that wait for room: the others read it there within seconds."`
+	Matrices  []string     `json:"matrices" nullable:"false" doc:"The matrices that start no further run."`
+	// StoreAnswered is false when nothing is known of other servers.
+	StoreAnswered bool `json:"store_answered" doc:"Whether the control store could be asked. If not, runs of other servers go on: stop each server, or ask it for the same."`
+}
+
+// How long is waited: for a run to have noted that it stops, and for the store to say what else there is.
+const (
+	runLimit   = 8 * time.Second
+	storeLimit = 3 * time.Second
+	atOnce     = 32
+	most       = 200
+)
+
+type body struct{ Body StopReport }
+
+// Register adds the route.
+func Register(a *api.API, runs Runs) {
+	o := api.Op(http.MethodPost, "/api/stop-all", "stop-everything", "Runs", "Stop all runs and matrices, in an emergency")
+	o.Description = "Tells the runs of this server to stop, also while the control store is away, and through the store " +
+		"those of other servers. They drain as with a stop of each. Asks nothing: whoever sends it means it."
+	api.Handle(a, o, func(ctx context.Context, _ *struct{}) (*body, error) {
+		r := Everything(ctx, a, runs, a.Caller(ctx))
+		a.Note(ctx, "run.stop_all", "", "")
+		return &body{r}, nil
+	})
+}
+
+// Everything stops all that can be reached.
+func Everything(ctx context.Context, a *api.API, runs Runs, by string) StopReport {
+	r := StopReport{Here: []StoppedRun{}, Elsewhere: []StoppedRun{}, Matrices: []string{}}
+	// Before their runs: a matrix would begin the next one.
+	if m, ok := a.Matrices.(Matrices); ok {
+		r.Matrices = append(r.Matrices, m.Halt()...)
+	}
+	held := runs.Held()
+	r.Here = append(r.Here, each(ctx, held, runs, by)...)
+
+	asked, cancel := context.WithTimeout(ctx, storeLimit)
+	defer cancel()
+	others, err := elsewhere(asked, a, held)
+	if r.StoreAnswered = err == nil; err != nil {
+		return r
+	}
+	if a.Matrices != nil {
+		if list, err := a.Matrices.List(asked, most); err == nil {
+			for _, m := range list {
+				if m.Status != engine.StatusRunning || slices.Contains(r.Matrices, m.MatrixID) {
+					continue
+				}
+				if _, err := a.Matrices.Stop(asked, m.MatrixID, by); err == nil {
+					r.Matrices = append(r.Matrices, m.MatrixID)
+				}
+			}
+		}
+	}
+	r.Elsewhere = append(r.Elsewhere, each(ctx, others, runs, by)...)
+	return r
+}
+
+// elsewhere are the runs that are live on other servers, or wait for room on the nodes.
+func elsewhere(ctx context.Context, a *api.API, held []string) ([]string, error) {
+	live, err := a.Store.LiveRuns(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, run := range live {
+		if !run.Status.Terminal() && !slices.Contains(held, run.RunID) {
+			ids = append(ids, run.RunID)
+		}
+	}
+	rooms, ok := a.Store.(interface {
+		Ledger(ctx context.Context) (store.Ledger, error)
+	})
+	if !ok {
+		return ids, nil
+	}
+	l, err := rooms.Ledger(ctx)
+	for _, w := range l.Waiting {
+		if !slices.Contains(ids, w.RunID) && !slices.Contains(held, w.RunID) {
+			ids = append(ids, w.RunID)
+		}
+	}
+	return ids, err
+}
+
+// each stops runs side by side: one that does not answer keeps none of the others.
+func each(ctx context.Context, ids []string, runs Runs, by string) []StoppedRun {
+	out := make([]StoppedRun, len(ids))
+	places := make(chan struct{}, atOnce)
+	var group sync.WaitGroup
+	for i, id := range ids {
+		places <- struct{}{}
+		group.Go(func() {
+			defer func() { <-places }()
+			limited, cancel := context.WithTimeout(ctx, runLimit)
+			defer cancel()
+			run, err := runs.Stop(limited, id, by)
+			out[i] = StoppedRun{RunID: id, RunName: run.RunName, Status: run.Status}
+			// One that has ended by itself meanwhile is as it should be.
+			if err != nil && !engine.HasCode(err, engine.CodeConflict) && !errors.Is(err, store.ErrConflict) {
+				out[i].Error = engine.AsError(err).Message
+			}
+		})
+	}
+	group.Wait()
+	return out
+}

@@ -1,0 +1,54 @@
+import { useQueryClient } from '@tanstack/react-query';
+import { api } from '../api/client';
+import { useLiveRuns } from '../api/queries';
+import { useConfirm } from '../design/Dialog';
+import { Icon } from '../design/icons';
+import { useToast } from '../design/Toast';
+import { Writes } from './Writes';
+
+/** What came of stopping everything, in a sentence. */
+export function stoppedWords(r: {
+  here: { error?: string }[];
+  elsewhere: { error?: string }[];
+  store_answered: boolean;
+}): { text: string; ok: boolean } {
+  const all = [...r.here, ...r.elsewhere];
+  const failed = all.filter((s) => s.error).length;
+  const stopped = all.length - failed;
+  const runs = (n: number) => `${n} ${n === 1 ? 'run' : 'runs'}`;
+  let text = all.length === 0 ? 'No run was under way.' : `${runs(stopped)} told to stop.`;
+  if (failed > 0) text += ` ${runs(failed)} could not be reached.`;
+  if (!r.store_answered) text += ' The control store does not answer: runs of other servers go on, ask each of them.';
+  return { text, ok: failed === 0 && r.store_answered };
+}
+
+/** An end to everything that loads a database, asked for once. It works while the control store is away. */
+export function StopAll({ className }: { className: string }) {
+  const [dialog, ask] = useConfirm();
+  const toast = useToast();
+  const qc = useQueryClient();
+  const live = useLiveRuns();
+  // Of runs that nobody can list something may go on: then the button stays.
+  if (live.data && (live.data.runs ?? []).length === 0 && !live.error) return null;
+  const stop = () =>
+    ask({
+      title: 'Stop all runs?',
+      body: 'Every run and matrix is stopped, of everybody and on every server of the control store. They drain first.',
+      verb: 'Stop everything',
+      keep: 'Let them run',
+      act: async () => {
+        const { text, ok } = stoppedWords(await api.post('/api/stop-all'));
+        toast(text, ok ? 'ok' : 'bad');
+        await qc.invalidateQueries({ queryKey: ['runs'] });
+      },
+    });
+  return (
+    <Writes>
+      <button type="button" className={className} onClick={stop} title="Stop all runs">
+        <Icon name="stop" size={18} />
+        <span>Stop all runs</span>
+      </button>
+      {dialog}
+    </Writes>
+  );
+}
