@@ -218,14 +218,25 @@ check-nosnowflake: need-postgres plugins ui
 check-api: build
 	@deploy/api-conformance.sh bin/loadstone
 
-# Alert rules and dashboard, with Prometheus's own promtool; it is fetched with apt, once.
-check-observability:
-	@deploy/observability.sh
+PROMTOOL := $(CACHE)/bin/promtool
 
-# PromQL by Prometheus' own suite, and beside a real TSDB. A module of its own: compiling it takes minutes, since a TSDB
-# brings clients of several clouds.
-check-promql: build
-	cd deploy/promsuite && GOFLAGS= LOADSTONE_PROGRAM="$(CURDIR)/bin/loadstone" $(GO) test -trimpath -count=1 .
+# Alert rules and dashboard, with Prometheus's own promtool.
+check-observability: $(PROMTOOL)
+	@deploy/observability.sh $(PROMTOOL)
+
+# PromQL by Prometheus' own suite, beside a real TSDB, and asked by promtool and by the backend of Grafana's data source.
+# Modules of their own: compiling them takes minutes, since a TSDB brings clients of several clouds.
+check-promql: build need-postgres $(PROMTOOL)
+	cd deploy/promsuite && GOFLAGS= LOADSTONE_PROGRAM="$(CURDIR)/bin/loadstone" LOADSTONE_PROMTOOL="$(CURDIR)/$(PROMTOOL)" \
+		$(GO) test -trimpath -count=1 -timeout 30m .
+	cd deploy/promsuite/grafana && GOFLAGS= LOADSTONE_PROGRAM="$(CURDIR)/bin/loadstone" $(GO) test -trimpath -count=1 .
+
+# promtool of the version of Prometheus that the suite has, without what discovers targets.
+$(PROMTOOL): deploy/promsuite/go.mod deploy/promsuite/go.sum | need-toolchain
+	@echo "Building promtool; this takes some minutes, once."
+	@mkdir -p $(dir $@)
+	@cd deploy/promsuite && GOFLAGS= $(GOBUILD) -tags remove_all_sd -ldflags '-s -w' -o "$(CURDIR)/$@" \
+		github.com/prometheus/prometheus/cmd/promtool
 
 # Certificates of an ACME authority, Pebble: a module of its own, on loopback.
 check-acme: build need-postgres

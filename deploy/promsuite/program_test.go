@@ -213,3 +213,22 @@ func (p *program) out() map[string]destination {
 	}
 	return by
 }
+
+// fetch reads an address that asks nobody to sign in.
+func fetch(t *testing.T, address string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s, %v", address, res.Status, err)
+	}
+	return string(body)
+}
