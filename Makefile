@@ -113,7 +113,7 @@ $(MANIFESTS): $(WASM) $(wildcard plugins/host/*.go plugins/manifest/*.go plugins
 	@rm -f plugins/bundled/dist/*.wasm plugins/bundled/dist/*.zst plugins/bundled/snowflake/*.zst
 	@CGO_ENABLED=0 $(GO) run -buildvcs=false -trimpath ./plugins/bundled/describe plugins/bundled/dist $(WASM)
 
-UI_SOURCES := $(shell find ui/src ui/public ui/index.html ui/vite.config.ts ui/tsconfig.json -type f 2>/dev/null)
+UI_SOURCES := $(shell find ui/src ui/public ui/index.html ui/vite.config.ts ui/vite.report.config.ts ui/tsconfig.json -type f 2>/dev/null)
 
 ui/node_modules/.package-lock.json: ui/package-lock.json | need-toolchain
 	@echo "Installing the npm packages of the page."

@@ -110,46 +110,9 @@ func (c *client) do(ctx context.Context, method, path string, in, out any) error
 
 // send makes a request and reads its JSON answer into out, unless that is nil.
 func (c *client) send(ctx context.Context, method, path, media string, body io.Reader, out any) error {
-	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
-	if err != nil {
-		return fmt.Errorf("making the request: %w", err)
-	}
-	req.Header.Set("Authorization", "Bearer "+c.token)
-	if media != "" {
-		req.Header.Set("Content-Type", media)
-	}
-	res, err := c.http.Do(req)
-	if frontdoor.Distrusted(err) {
-		return &engine.Error{Code: engine.CodeUnavailable,
-			Message: fmt.Sprintf("The certificate of the server %s is not trusted: %v.", c.base, err),
-			Hint: "name its authority with --server-ca FILE (LOADSTONE_SERVER_CA); of a self-signed one, the certificate " +
-				"itself", Cause: err}
-	}
-	if err != nil {
-		return &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("The server %s does not answer.", c.base),
-			Hint: "check the address, and that `loadstone serve` runs there", Cause: err}
-	}
-	defer func() { _ = res.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(res.Body, 256<<20))
-	if err != nil {
-		return &engine.Error{Code: engine.CodeUnavailable,
-			Message: fmt.Sprintf("The server %s broke off its answer.", c.base), Cause: err}
-	}
-	if res.StatusCode >= 300 {
-		var p problem
-		if json.Unmarshal(text, &p) != nil || p.Code == "" {
-			return &engine.Error{Code: engine.CodeUnavailable,
-				Message: fmt.Sprintf("The server %s answered %s.", c.base, res.Status),
-				Hint:    "is this the address of a Loadstone server?"}
-		}
-		message := p.Detail
-		if message == "" {
-			message = p.Title
-		}
-		return &engine.Error{Code: p.Code, Message: message, Hint: p.Hint, Fields: p.Errors}
-	}
-	if out == nil {
-		return nil
+	text, err := c.read(ctx, method, path, media, body)
+	if err != nil || out == nil {
+		return err
 	}
 	if err := plainjson.Read(text, out); err != nil {
 		return &engine.Error{Code: engine.CodeUnavailable,
@@ -157,6 +120,50 @@ func (c *client) send(ctx context.Context, method, path, media string, body io.R
 			Hint:    "is this the address of a Loadstone server, of this version?", Cause: err}
 	}
 	return nil
+}
+
+// read makes a request and returns its answer; a refusal is an error.
+func (c *client) read(ctx context.Context, method, path, media string, body io.Reader) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return nil, fmt.Errorf("making the request: %w", err)
+	}
+	req.Header.Set("Authorization", "Bearer "+c.token)
+	if media != "" {
+		req.Header.Set("Content-Type", media)
+	}
+	res, err := c.http.Do(req)
+	if frontdoor.Distrusted(err) {
+		return nil, &engine.Error{Code: engine.CodeUnavailable,
+			Message: fmt.Sprintf("The certificate of the server %s is not trusted: %v.", c.base, err),
+			Hint: "name its authority with --server-ca FILE (LOADSTONE_SERVER_CA); of a self-signed one, the certificate " +
+				"itself", Cause: err}
+	}
+	if err != nil {
+		return nil, &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("The server %s does not answer.",
+			c.base),
+			Hint: "check the address, and that `loadstone serve` runs there", Cause: err}
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(res.Body, 256<<20))
+	if err != nil {
+		return nil, &engine.Error{Code: engine.CodeUnavailable,
+			Message: fmt.Sprintf("The server %s broke off its answer.", c.base), Cause: err}
+	}
+	if res.StatusCode >= 300 {
+		var p problem
+		if json.Unmarshal(text, &p) != nil || p.Code == "" {
+			return nil, &engine.Error{Code: engine.CodeUnavailable,
+				Message: fmt.Sprintf("The server %s answered %s.", c.base, res.Status),
+				Hint:    "is this the address of a Loadstone server?"}
+		}
+		message := p.Detail
+		if message == "" {
+			message = p.Title
+		}
+		return nil, &engine.Error{Code: p.Code, Message: message, Hint: p.Hint, Fields: p.Errors}
+	}
+	return text, nil
 }
 
 // awayLimit is how long a server may not answer while its run is followed.

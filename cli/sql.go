@@ -1,8 +1,12 @@
 package cli
 
 import (
+	"context"
+	"net/http"
+
 	"github.com/alecthomas/kong"
 
+	"github.com/loadstone-db/loadstone/cli/handreport"
 	"github.com/loadstone-db/loadstone/cli/sqlshell"
 	"github.com/loadstone-db/loadstone/cli/stopall"
 	"github.com/loadstone-db/loadstone/cli/tableadmin"
@@ -35,6 +39,24 @@ type tableCommand struct {
 type stopCommand struct {
 	stopall.Flags
 	asked
+}
+
+type reportCommand struct {
+	handreport.Flags
+	tokenFlags
+}
+
+// AfterApply is called by the parser, before the command.
+func (c *reportCommand) AfterApply(k *kong.Context) error {
+	return k.BindSingletonProvider(func() (handreport.Read, error) {
+		if c.Server == "" {
+			return nil, nil
+		}
+		client, err := c.connect(c.Server)
+		return func(ctx context.Context, path string) ([]byte, error) {
+			return client.read(ctx, http.MethodGet, path, "", nil)
+		}, err
+	})
 }
 
 type userCommand struct {

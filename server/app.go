@@ -37,6 +37,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/demand"
 	"github.com/loadstone-db/loadstone/server/front"
 	"github.com/loadstone-db/loadstone/server/halt"
+	"github.com/loadstone-db/loadstone/server/handout"
 	"github.com/loadstone-db/loadstone/server/live"
 	"github.com/loadstone-db/loadstone/server/nodeaccess"
 	"github.com/loadstone-db/loadstone/server/outgoing"
@@ -208,7 +209,10 @@ func New(opts Options) (*Server, error) {
 	if opts.Scaling != nil {
 		more = append(more, func(a *api.API) { demand.Register(a, opts.Scaling, opts.Tables) })
 	}
-	more = append(more, func(a *api.API) { outgoing.Register(a, opts.Out) }, record.Register)
+	more = append(more, func(a *api.API) { outgoing.Register(a, opts.Out) }, record.Register,
+		func(a *api.API) {
+			handout.Register(a, s.app, handout.New(opts.Runs, opts.Store, opts.UI, opts.Version), opts.Store)
+		})
 	s.api = api.Register(s.app, api.Services{
 		Runs: opts.Runs, Store: opts.Store, Files: opts.Files, Plugins: opts.Plugins,
 		Matrices: opts.Matrices, Nodes: opts.Roster,

@@ -19,6 +19,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/auth"
 	"github.com/loadstone-db/loadstone/server/front"
+	"github.com/loadstone-db/loadstone/server/handout"
 	"github.com/loadstone-db/loadstone/server/problem"
 )
 
@@ -42,14 +43,14 @@ func (s *Server) observe(c *fiber.Ctx) error {
 		}
 	}
 	status := c.Response().StatusCode()
-	elapsed := time.Since(begin)
+	elapsed, path := time.Since(begin), handout.Loggable(c.Path())
 	s.metrics.request(c.Method(), routeOf(c, r), status, elapsed)
 	switch {
 	case status >= http.StatusInternalServerError && !errors.Is(r.Cause, context.Canceled):
-		s.opts.Log.Error().Err(r.Cause).Str("request_id", r.ID).Str("method", c.Method()).Str("path", c.Path()).Int("status",
+		s.opts.Log.Error().Err(r.Cause).Str("request_id", r.ID).Str("method", c.Method()).Str("path", path).Int("status",
 			status).Dur("elapsed", elapsed).Msg("request failed")
 	default:
-		s.opts.Log.Debug().AnErr("cause", r.Cause).Str("request_id", r.ID).Str("method", c.Method()).Str("path", c.Path()).
+		s.opts.Log.Debug().AnErr("cause", r.Cause).Str("request_id", r.ID).Str("method", c.Method()).Str("path", path).
 			Int("status", status).Dur("elapsed", elapsed).Msg("request")
 	}
 	return nil

@@ -46,6 +46,9 @@ func newStatic(ui fs.FS) (*static, error) {
 		return s, nil
 	}
 	err := fs.WalkDir(ui, ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && name == "report" {
+			return fs.SkipDir // what reports are made of is no page of its own
+		}
 		if err != nil || d.IsDir() || strings.HasPrefix(d.Name(), ".") {
 			return err
 		}

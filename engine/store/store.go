@@ -67,6 +67,7 @@ type Store interface {
 	RunWishes
 	Refreshes
 	Queries
+	Handed
 	Rooms
 	// Ping proves that the store answers and that its schema is current.
 	Ping(ctx context.Context) error
@@ -86,8 +87,30 @@ type RunFilter struct {
 	Since      time.Time
 	Until      time.Time
 	Tag        map[string]string
+	// Passed selects runs whose thresholds were judged so; nil all.
+	Passed *bool
+	// Sort is what the list is in the order of, newest first without it; the runs that have no such figure come last.
+	Sort RunSort
+	// Ascending begins with the least.
+	Ascending bool
 	Page
 }
+
+// RunSort is a column of a list of runs.
+type RunSort string
+
+// The columns that a list of runs can be in the order of.
+const (
+	SortCreated    RunSort = ""
+	SortName       RunSort = "name"
+	SortThroughput RunSort = "qps"
+	SortP50        RunSort = "p50_ms"
+	SortP95        RunSort = "p95_ms"
+	SortP99        RunSort = "p99_ms"
+	SortErrorRate  RunSort = "error_rate"
+	SortOperations RunSort = "total_ops"
+	SortLength     RunSort = "length"
+)
 
 // RunRow is a run as a list shows it.
 type RunRow struct {

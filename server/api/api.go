@@ -52,6 +52,7 @@ type Store interface {
 	store.Connections
 	store.Users
 	store.Audit
+	store.Handed
 	Run(ctx context.Context, runID string) (engine.Run, error)
 	ListRuns(ctx context.Context, f store.RunFilter) (store.RunList, error)
 	LiveRuns(ctx context.Context) ([]engine.Run, error)

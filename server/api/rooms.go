@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/server/audit"
@@ -38,3 +39,9 @@ func (a *API) Trail() *audit.Trail { return a.trail }
 
 // Run reads a run that an address names, with everything that belongs to it, and without its secrets.
 func (a *API) Run(ctx context.Context, id string) (engine.RunDetail, error) { return a.detail(ctx, id) }
+
+// Raw registers a plain handler of another package and describes it.
+func (a *API) Raw(app *fiber.App, o huma.Operation, h fiber.Handler) { a.raw(app, o, h) }
+
+// Named turns the store's not-found into one that says what was not found.
+func Named(err error, thing, id string) error { return named(err, thing, id) }

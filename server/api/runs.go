@@ -49,8 +49,11 @@ type runList struct {
 	Since      time.Time `query:"since" doc:"RFC 3339."`
 	Until      time.Time `query:"until" doc:"RFC 3339."`
 	Tag        []string  `query:"tag,explode" maxItems:"20" doc:"key:value; may be repeated, all must match."`
+	Thresholds string    `query:"thresholds" enum:"passed,failed" doc:"Only runs whose thresholds were judged so."`
+	Sort       string    `query:"sort" enum:"created,name,qps,p50_ms,p95_ms,p99_ms,error_rate,total_ops,length" default:"created" doc:"Runs without the figure come last."`
+	Order      string    `query:"order" enum:"asc,desc" default:"desc"`
 	Limit      int       `query:"limit" minimum:"1" maximum:"200" default:"50"`
-	Cursor     string    `query:"cursor" maxLength:"500" doc:"next_cursor of the page before."`
+	Cursor     string    `query:"cursor" maxLength:"500" doc:"next_cursor of the page before, in the same order."`
 }
 
 type seriesInput struct {
@@ -189,7 +192,14 @@ func (a *API) registerRuns(app *fiber.App, base string, old bool) {
 
 func (a *API) listRuns(ctx context.Context, in *runList) (*body[store.RunList], error) {
 	f := store.RunFilter{TemplateID: in.TemplateID, Search: in.Search, Since: in.Since, Until: in.Until,
-		Page: store.Page{Limit: in.Limit, Cursor: in.Cursor}}
+		Ascending: in.Order == "asc", Page: store.Page{Limit: in.Limit, Cursor: in.Cursor}}
+	if in.Sort != "created" {
+		f.Sort = store.RunSort(in.Sort)
+	}
+	if in.Thresholds != "" {
+		passed := in.Thresholds == "passed"
+		f.Passed = &passed
+	}
 	for _, s := range in.Status {
 		f.Statuses = append(f.Statuses, engine.Status(s))
 	}

@@ -108,6 +108,14 @@ func NewSecret(prefix string) (secret string, hash [32]byte) {
 	return secret, sha256.Sum256([]byte(secret))
 }
 
+// HashOf is what is stored of a secret with the prefix; false for what cannot be one.
+func HashOf(prefix, secret string) (hash [32]byte, ok bool) {
+	if !wellFormed(prefix, secret) {
+		return hash, false
+	}
+	return sha256.Sum256([]byte(secret)), true
+}
+
 // wellFormed tells whether the secret can be one of ours, so that garbage never reaches the store.
 func wellFormed(prefix, secret string) bool {
 	rest, ok := strings.CutPrefix(secret, prefix)

@@ -223,9 +223,11 @@ const (
 	maxPage     = 500
 )
 
+// listedQPS is the throughput of a run, of one that covers any time.
+const listedQPS = `CASE WHEN (t.figures ->> 'covered_seconds')::double precision = 0 THEN NULL ELSE t.qps END`
+
 // selectRows reads runs as lists show them; toRow takes its rows.
-const selectRows = `SELECT ` + listColumns +
-	`, CASE WHEN (t.figures ->> 'covered_seconds')::double precision = 0 THEN NULL ELSE t.qps END, t.p50_latency_ms, t.p95_latency_ms, t.p99_latency_ms, t.error_rate, t.verdict, t.passed,
+const selectRows = `SELECT ` + listColumns + `, ` + listedQPS + `, t.p50_latency_ms, t.p95_latency_ms, t.p99_latency_ms, t.error_rate, t.verdict, t.passed,
 		coalesce(t.environment @> '{"simulated": true}', false), coalesce(t.environment @> '{"emulated": true}', false)
 	FROM run_status r LEFT JOIN test_results t ON t.test_id = r.run_id`
 
@@ -272,6 +274,9 @@ func (s *Store) ListRuns(ctx context.Context, f store.RunFilter) (store.RunList,
 		// The operator ? of jsonb is not used here, because add replaces it.
 		add("r.scenario_overview -> 'tags' @> ?::jsonb", tags)
 	}
+	if f.Passed != nil {
+		add("EXISTS (SELECT FROM test_results p WHERE p.test_id = r.run_id AND p.passed = ?)", *f.Passed)
+	}
 	clause := func() string {
 		if len(where) == 0 {
 			return ""
@@ -279,7 +284,14 @@ func (s *Store) ListRuns(ctx context.Context, f store.RunFilter) (store.RunList,
 		return " WHERE " + strings.Join(where, " AND ")
 	}
 	count, countArgs := "SELECT count(*) FROM run_status r"+clause(), args
-	if f.Cursor != "" {
+	from := 0
+	switch {
+	case f.Sorted():
+		var err error
+		if from, err = store.Offset(f.Cursor); err != nil {
+			return store.RunList{}, err
+		}
+	case f.Cursor != "":
 		c, err := parseCursor(f.Cursor)
 		if err != nil {
 			return store.RunList{}, err
@@ -291,7 +303,7 @@ func (s *Store) ListRuns(ctx context.Context, f store.RunFilter) (store.RunList,
 		limit = defaultPage
 	}
 	limit = min(limit, maxPage)
-	page := fmt.Sprintf(`%s%s ORDER BY r.created_at DESC, r.run_id DESC LIMIT %d`, selectRows, clause(), limit+1)
+	page := fmt.Sprintf(`%s%s ORDER BY %s LIMIT %d OFFSET %d`, selectRows, clause(), orderOf(f), limit+1, from)
 
 	list := store.RunList{Runs: []store.RunRow{}}
 	batch := &pgx.Batch{}
@@ -307,8 +319,28 @@ func (s *Store) ListRuns(ctx context.Context, f store.RunFilter) (store.RunList,
 		list.Runs = list.Runs[:limit]
 		last := list.Runs[limit-1]
 		list.NextCursor = cursor{At: last.CreatedAt.Time, ID: last.RunID}.String()
+		if f.Sorted() {
+			list.NextCursor = store.OffsetCursor(from + limit)
+		}
 	}
 	return list, nil
+}
+
+// sortKeys are what lists are in the order of, of the tables of selectRows.
+var sortKeys = map[store.RunSort]string{store.SortCreated: "r.created_at", store.SortName: "lower(r.test_name)",
+	store.SortThroughput: listedQPS, store.SortP50: "t.p50_latency_ms", store.SortP95: "t.p95_latency_ms",
+	store.SortP99: "t.p99_latency_ms", store.SortErrorRate: "t.error_rate", store.SortOperations: "r.total_ops",
+	store.SortLength: "r.end_time - r.start_time"}
+
+func orderOf(f store.RunFilter) string {
+	key, way := sortKeys[f.Sort], "DESC"
+	if key == "" {
+		key = sortKeys[store.SortCreated]
+	}
+	if f.Ascending {
+		way = "ASC"
+	}
+	return key + " " + way + " NULLS LAST, r.created_at DESC, r.run_id DESC"
 }
 
 func texts[T ~string](values []T) []string {

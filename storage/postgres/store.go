@@ -21,6 +21,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres/auditrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
+	"github.com/loadstone-db/loadstone/storage/postgres/handedrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/ledger"
 	"github.com/loadstone-db/loadstone/storage/postgres/noderows"
 	"github.com/loadstone-db/loadstone/storage/postgres/queryrows"
@@ -37,6 +38,7 @@ type Store struct {
 	noderows.Rows
 	refreshrows.Queue
 	queryrows.Saved
+	handedrows.Kept
 	userrows.Users
 	auditrows.Log
 	wishrows.Wishes
@@ -89,7 +91,7 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...tar
 	}
 	s := &Store{pool: pool, Rows: noderows.Rows{Pool: pool}, Wishes: wishrows.Wishes{Pool: pool},
 		Queue: refreshrows.Queue{Pool: pool, Turns: refreshrows.NewTurns()},
-		Saved: queryrows.Saved{Pool: pool}, Users: userrows.Users{Pool: pool},
+		Saved: queryrows.Saved{Pool: pool}, Kept: handedrows.Kept{Runs: pool}, Users: userrows.Users{Pool: pool},
 		Log: auditrows.Log{Rows: pool}, Book: ledger.Book{Rooms: pool},
 		probe: probe, keys: keys,
 		secrets: target.SecretsOf(known)}

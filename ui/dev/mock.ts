@@ -230,6 +230,12 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
       return { logs, last_seq: logs.at(-1)?.seq ?? 0 };
     },
   ],
+  [
+    'GET',
+    /^\/api\/runs\/([^/]+)\/note$/,
+    ([, id]) => ({ run_id: id, text: '', version: 0, updated_by: '', updated_at: null }),
+  ],
+  ['GET', /^\/api\/v1\/shares$/, () => ({ shares: [] })],
   ['GET', /^\/api\/runs\/([^/]+)\/summary$/, ([, id]) => need(runs, id, 'run').summary ?? {}],
   ['GET', /^\/api\/matrices\/([^/]+)$/, ([, id]) => matrixOf(id)],
   [

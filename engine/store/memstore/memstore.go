@@ -20,6 +20,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/store/memstore/memhanded"
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memqueries"
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memrefresh"
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memusers"
@@ -30,6 +31,7 @@ import (
 type Store struct {
 	*memrefresh.Queue
 	memqueries.Saved
+	memhanded.Kept
 	memusers.Users
 	secrets target.Secrets
 
@@ -68,6 +70,7 @@ func New(drivers ...target.Driver) *Store {
 		sealed: map[string]string{},
 		wishes: map[string]member.NodeWish{}, noted: make(chan struct{})}
 	s.Queue = memrefresh.New(s.ended)
+	s.Kept.Run, s.Kept.Template = s.Run, s.Template
 	return s
 }
 

@@ -273,14 +273,17 @@ func (s *Store) ListRuns(ctx context.Context, f store.RunFilter) (store.RunList,
 	}
 	defer s.mu.Unlock()
 	list := store.RunList{Runs: []store.RunRow{}}
-	after, err := parseCursor(f.Cursor)
-	if err != nil {
-		return list, err
-	}
 	if f.Limit <= 0 {
 		f.Limit = defaultPage
 	}
 	f.Limit = min(f.Limit, maxPage)
+	if f.Sorted() {
+		return s.sortedRuns(f)
+	}
+	after, err := parseCursor(f.Cursor)
+	if err != nil {
+		return list, err
+	}
 	for _, r := range sorted(s.runs, func(a, b *run) int { return oldest(b, a) }) {
 		row, err := r.inList()
 		if err != nil {
@@ -303,7 +306,62 @@ func (s *Store) ListRuns(ctx context.Context, f store.RunFilter) (store.RunList,
 	return list, nil
 }
 
+// sortedRuns is ListRuns in another order than newest first.
+func (s *Store) sortedRuns(f store.RunFilter) (store.RunList, error) {
+	list := store.RunList{Runs: []store.RunRow{}}
+	from, err := store.Offset(f.Cursor)
+	if err != nil {
+		return list, err
+	}
+	for _, r := range sorted(s.runs, func(a, b *run) int { return oldest(b, a) }) {
+		row, err := r.inList()
+		if err != nil {
+			return list, err
+		}
+		if matches(row, f) {
+			list.Runs = append(list.Runs, row)
+		}
+	}
+	list.Total = int64(len(list.Runs))
+	slices.SortStableFunc(list.Runs, func(a, b store.RunRow) int { return byFigure(a, b, f) })
+	list.Runs = list.Runs[min(from, len(list.Runs)):]
+	if len(list.Runs) > f.Limit {
+		list.Runs, list.NextCursor = list.Runs[:f.Limit], store.OffsetCursor(from+f.Limit)
+	}
+	return list, nil
+}
+
+// byFigure compares two rows by the column that the list is in the order of; those without the figure come last.
+func byFigure(a, b store.RunRow, f store.RunFilter) int {
+	by := 0
+	x, y := a.Figure(f.Sort), b.Figure(f.Sort)
+	switch {
+	case f.Sort == store.SortCreated:
+		by = a.CreatedAt.Compare(b.CreatedAt.Time)
+	case f.Sort == store.SortName:
+		by = cmp.Compare(strings.ToLower(a.RunName), strings.ToLower(b.RunName))
+	case x == nil || y == nil:
+		return cmp.Compare(btoi(x == nil), btoi(y == nil))
+	default:
+		by = cmp.Compare(*x, *y)
+	}
+	if !f.Ascending {
+		return -by
+	}
+	return by
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 func matches(r store.RunRow, f store.RunFilter) bool {
+	if f.Passed != nil && (r.Passed == nil || *r.Passed != *f.Passed) {
+		return false
+	}
 	for k, v := range f.Tag {
 		if have, ok := r.Scenario.Tags[k]; !ok || have != v {
 			return false
@@ -389,4 +447,31 @@ func of[T any](ctx context.Context, s *Store, runID string, list func(*run) ([]T
 		return nil, nil
 	}
 	return list(r)
+}
+
+// TagRun implements store.Handed.
+func (s *Store) TagRun(ctx context.Context, runID string, tags map[string]string) error {
+	if err := store.CheckTags(tags); err != nil {
+		return err
+	}
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	r, err := s.find(runID)
+	switch {
+	case err != nil:
+		return err
+	case r.live():
+		return store.LiveTags()
+	}
+	scenario, err := read[engine.Scenario]("scenario", r.scenario)
+	if err != nil {
+		return err
+	}
+	scenario.Tags = tags
+	if r.scenario, err = document("scenario", scenario); err == nil {
+		r.touch()
+	}
+	return err
 }

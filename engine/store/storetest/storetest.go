@@ -14,6 +14,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/store/storetest/handedtest"
 	"github.com/loadstone-db/loadstone/engine/store/storetest/queuetest"
 	"github.com/loadstone-db/loadstone/engine/store/storetest/rightstest"
 	"github.com/loadstone-db/loadstone/engine/store/storetest/userstest"
@@ -43,10 +44,9 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Tick", tick},
 		{"TickIsIdempotent", tickIsIdempotent},
 		{"TickOddText", tickOddText},
-		{"Logs", logs},
+		{"Logs", logs}, {"Handed", handedtest.Handed}, {"SortedRuns", handedtest.SortedRuns},
 		{"Series", series}, {"Pages", pages}, {"Results", results},
-		{"Artifacts", artifacts}, {"Enrichment", enrichment}, {"Warehouse", warehouse},
-		{"FindMax", findMax},
+		{"Artifacts", artifacts}, {"Enrichment", enrichment}, {"Warehouse", warehouse}, {"FindMax", findMax},
 		{"Matrices", matrices}, {"MatrixLeases", matrixLeases},
 		{"LiveRuns", liveRuns}, {"DeleteRun", deleteRun},
 		{"ListRuns", listRuns}, {"ListRunsPages", listRunsPages},

@@ -1482,18 +1482,23 @@ export interface paths {
         get: {
             parameters: {
                 query?: {
-                    /** @description next_cursor of the page before. */
+                    /** @description next_cursor of the page before, in the same order. */
                     cursor?: string;
                     limit?: number;
+                    order?: "asc" | "desc";
                     /** @description Part of the run's name, in any case. */
                     search?: string;
                     /** @description RFC 3339. */
                     since?: string;
+                    /** @description Runs without the figure come last. */
+                    sort?: "created" | "name" | "qps" | "p50_ms" | "p95_ms" | "p99_ms" | "error_rate" | "total_ops" | "length";
                     /** @description Comma separated. */
                     status?: ("PREPARED" | "RUNNING" | "STOPPING" | "CANCELLING" | "COMPLETED" | "FAILED" | "CANCELLED")[] | null;
                     /** @description key:value; may be repeated, all must match. */
                     tag?: string[] | null;
                     template_id?: string;
+                    /** @description Only runs whose thresholds were judged so. */
+                    thresholds?: "passed" | "failed";
                     /** @description RFC 3339. */
                     until?: string;
                 };
@@ -1893,6 +1898,114 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/runs/{id}/note": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What was written about a run */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RunNote"];
+                    };
+                };
+            };
+        };
+        /** Write about a run */
+        put: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["NoteInputBody"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RunNote"];
+                    };
+                };
+            };
+        };
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{id}/report": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The run's report, one HTML file
+         * @description Verdict, figures and charts of a run that is over. The file loads nothing from a network and sends nothing.
+         */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        "Cache-Control"?: string;
+                        "Content-Disposition"?: string;
+                        "Content-Type"?: string;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": string;
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/runs/{id}/seconds": {
         parameters: {
             query?: never;
@@ -1925,6 +2038,51 @@ export interface paths {
         };
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{id}/shares": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a link by which anybody sees the run's report
+         * @description The link shows the report and nothing else, until it expires or is ended.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["ShareInputBody"];
+                };
+            };
+            responses: {
+                /** @description Created */
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["NewShare"];
+                    };
+                };
+            };
+        };
         delete?: never;
         options?: never;
         head?: never;
@@ -2042,6 +2200,48 @@ export interface paths {
             };
         };
         put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{id}/tags": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Set the tags of a run that is not live */
+        put: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["TagsInputBody"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["TaggedRun"];
+                    };
+                };
+            };
+        };
         post?: never;
         delete?: never;
         options?: never;
@@ -2299,6 +2499,90 @@ export interface paths {
         };
         post?: never;
         /** Delete a template */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description No Content */
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/templates/{id}/baseline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The run that others of the template are held against */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Baseline"];
+                    };
+                };
+            };
+        };
+        /** Make a run the baseline of its template */
+        put: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["BaselineInputBody"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Baseline"];
+                    };
+                };
+            };
+        };
+        post?: never;
+        /** Remove the baseline of a template */
         delete: {
             parameters: {
                 query?: never;
@@ -3472,6 +3756,81 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/shares": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the links to reports */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Those of one run. */
+                    run_id?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ShareList"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/shares/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** End a link to a report */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description No Content */
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/table-preview": {
         parameters: {
             query?: never;
@@ -3934,6 +4293,45 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/shared/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The report that a link leads to */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description The secret of the link. */
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The report. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/ws/runs/{id}": {
         parameters: {
             query?: never;
@@ -4144,6 +4542,17 @@ export interface components {
              * @description 0 keeps lines for ever; 30 is the least otherwise.
              */
             keep_days: number;
+        };
+        Baseline: {
+            run_id: string;
+            /** Format: date-time */
+            set_at: string | null;
+            set_by: string;
+            template_id: string;
+        };
+        BaselineInputBody: {
+            /** @description A completed run of the template. */
+            run_id: string;
         };
         Beginning: {
             /**
@@ -5430,6 +5839,27 @@ export interface components {
              */
             uses: number;
         };
+        NewShare: {
+            /** Format: date-time */
+            created_at: string | null;
+            created_by: string;
+            /** Format: date-time */
+            expires_at: string | null;
+            run_deleted: boolean;
+            run_id: string;
+            /** @description As it was when the link was made. */
+            run_name: string;
+            share_id: string;
+            /** @description Whoever has it sees the report. It is shown this once. */
+            url: string;
+            /** Format: int64 */
+            use_count: number;
+            /**
+             * Format: date-time
+             * @description When it was opened last; null when it never was.
+             */
+            used_at: string | null;
+        };
         NewToken: {
             /** Format: date-time */
             created_at: string | null;
@@ -5623,6 +6053,14 @@ export interface components {
         };
         NodeTokenList: {
             tokens: components["schemas"]["NodeToken"][];
+        };
+        NoteInputBody: {
+            text: string;
+            /**
+             * Format: int64
+             * @description The version that was edited, 0 for the first note.
+             */
+            version: number;
         };
         Omission: {
             /** Format: int64 */
@@ -6376,6 +6814,18 @@ export interface components {
             /** Format: int64 */
             total: number;
         };
+        RunNote: {
+            run_id: string;
+            text: string;
+            /** Format: date-time */
+            updated_at: string | null;
+            updated_by: string;
+            /**
+             * Format: int64
+             * @description Rises with each save; 0 where nothing was written.
+             */
+            version: number;
+        };
         RunResult: {
             /** Format: date-time */
             created_at: string | null;
@@ -6585,6 +7035,35 @@ export interface components {
             queued_provisioning_ms: number;
             /** Format: double */
             queued_repair_ms: number;
+        };
+        Share: {
+            /** Format: date-time */
+            created_at: string | null;
+            created_by: string;
+            /** Format: date-time */
+            expires_at: string | null;
+            run_deleted: boolean;
+            run_id: string;
+            /** @description As it was when the link was made. */
+            run_name: string;
+            share_id: string;
+            /** Format: int64 */
+            use_count: number;
+            /**
+             * Format: date-time
+             * @description When it was opened last; null when it never was.
+             */
+            used_at: string | null;
+        };
+        ShareInputBody: {
+            /**
+             * Format: int64
+             * @default 7
+             */
+            expires_in_days: number;
+        };
+        ShareList: {
+            shares: components["schemas"]["Share"][];
         };
         Signed: {
             user: components["schemas"]["User"];
@@ -6847,6 +7326,18 @@ export interface components {
             definition: string;
             /** @description Of the table, which may not read itself. */
             name?: string;
+        };
+        TaggedRun: {
+            run_id: string;
+            tags: {
+                [key: string]: string;
+            } | null;
+        };
+        TagsInputBody: {
+            /** @description All of them: a tag that is not among them is removed. */
+            tags: {
+                [key: string]: string;
+            } | null;
         };
         Target: {
             adapter: string;
@@ -7277,6 +7768,8 @@ export type ArtifactPage = components['schemas']['ArtifactPage'];
 export type AuditEntry = components['schemas']['AuditEntry'];
 export type AuditPage = components['schemas']['AuditPage'];
 export type AuditRetention = components['schemas']['AuditRetention'];
+export type Baseline = components['schemas']['Baseline'];
+export type BaselineInputBody = components['schemas']['BaselineInputBody'];
 export type Beginning = components['schemas']['Beginning'];
 export type Bind = components['schemas']['Bind'];
 export type Calibration = components['schemas']['Calibration'];
@@ -7356,6 +7849,7 @@ export type Message = components['schemas']['Message'];
 export type Metric = components['schemas']['Metric'];
 export type Needs = components['schemas']['Needs'];
 export type NewNodeToken = components['schemas']['NewNodeToken'];
+export type NewShare = components['schemas']['NewShare'];
 export type NewToken = components['schemas']['NewToken'];
 export type NewUserInputBody = components['schemas']['NewUserInputBody'];
 export type Node = components['schemas']['Node'];
@@ -7370,6 +7864,7 @@ export type NodeRunWorker = components['schemas']['NodeRunWorker'];
 export type NodeToken = components['schemas']['NodeToken'];
 export type NodeTokenInputBody = components['schemas']['NodeTokenInputBody'];
 export type NodeTokenList = components['schemas']['NodeTokenList'];
+export type NoteInputBody = components['schemas']['NoteInputBody'];
 export type Omission = components['schemas']['Omission'];
 export type Page = components['schemas']['Page'];
 export type PasswordInputBody = components['schemas']['PasswordInputBody'];
@@ -7420,6 +7915,7 @@ export type RunCreateBody = components['schemas']['RunCreateBody'];
 export type RunDetail = components['schemas']['RunDetail'];
 export type RunFromTemplateBody = components['schemas']['RunFromTemplateBody'];
 export type RunList = components['schemas']['RunList'];
+export type RunNote = components['schemas']['RunNote'];
 export type RunResult = components['schemas']['RunResult'];
 export type RunRow = components['schemas']['RunRow'];
 export type SavedQuery = components['schemas']['SavedQuery'];
@@ -7432,6 +7928,9 @@ export type Series = components['schemas']['Series'];
 export type ServerFigures = components['schemas']['ServerFigures'];
 export type ServerInfo = components['schemas']['ServerInfo'];
 export type ServerSplitMs = components['schemas']['ServerSplitMs'];
+export type Share = components['schemas']['Share'];
+export type ShareInputBody = components['schemas']['ShareInputBody'];
+export type ShareList = components['schemas']['ShareList'];
 export type Signed = components['schemas']['Signed'];
 export type SignInInputBody = components['schemas']['SignInInputBody'];
 export type Slo = components['schemas']['SLO'];
@@ -7452,6 +7951,8 @@ export type Supports = components['schemas']['Supports'];
 export type Table = components['schemas']['Table'];
 export type TablePreview = components['schemas']['TablePreview'];
 export type TablePreviewInput = components['schemas']['TablePreviewInput'];
+export type TaggedRun = components['schemas']['TaggedRun'];
+export type TagsInputBody = components['schemas']['TagsInputBody'];
 export type Target = components['schemas']['Target'];
 export type TargetPreflight = components['schemas']['TargetPreflight'];
 export type TargetReport = components['schemas']['TargetReport'];

@@ -222,7 +222,9 @@ export function Chart(props: ChartProps) {
         save(`${fileName(props.file, props.title)}.csv`, new Blob([text], { type: 'text/csv' }));
       },
     },
-    ...(props.explore ? [{ label: 'Open in Explore', icon: 'explore', act: () => navigate(props.explore!) }] : []),
+    ...(props.explore && !group.alone
+      ? [{ label: 'Open in Explore', icon: 'explore', act: () => navigate(props.explore!) }]
+      : []),
     null,
     ...(props.canLog ? [{ label: 'Logarithmic axis', checked: log, act: () => setLog(!log) }] : []),
     ...(group.setAxis

@@ -16,6 +16,8 @@ interface Group {
   start: number;
   zoom: Zoom | null;
   setZoom: (z: Zoom | null) => void;
+  /** Charts of a file, which lead to no page of a server. */
+  alone?: boolean;
   /** Rises when the theme changes, so that canvases are drawn again in its colours. */
   theme: string;
 }
@@ -57,13 +59,14 @@ export function ChartGroup(props: {
   name: string;
   start: number;
   axis?: TimeAxis;
+  alone?: boolean;
   zoom: Zoom | null;
   onZoom: (z: Zoom | null) => void;
   children: ReactNode;
 }) {
   const [saved, setAxisState] = useState<TimeAxis>(savedAxis);
   const theme = useThemeName();
-  const { name, start, zoom, onZoom, axis: only } = props;
+  const { name, start, zoom, onZoom, axis: only, alone } = props;
   const value = useMemo<Group>(
     () => ({
       syncKey: name,
@@ -82,8 +85,9 @@ export function ChartGroup(props: {
       zoom,
       setZoom: onZoom,
       theme,
+      alone,
     }),
-    [name, only, saved, start, zoom, onZoom, theme],
+    [name, only, saved, start, zoom, onZoom, theme, alone],
   );
   return <GroupContext.Provider value={value}>{props.children}</GroupContext.Provider>;
 }

@@ -228,7 +228,7 @@ export function makePlot(
     {
       width: Math.max(120, el.clientWidth),
       height: spec.height,
-      padding: [18, 12, 0, 0],
+      padding: [18, 22, 0, 0],
       legend: { show: false },
       cursor: {
         y: false,

@@ -7,6 +7,7 @@ import { bytes, count, duration, exact, plain } from '../design/format';
 import { Icon } from '../design/icons';
 import { Empty } from '../design/States';
 import { terms } from '../design/terms';
+import { reportAddress, Shares } from './HandOn';
 import { InAccount } from './InAccount';
 import { type Columns, names, resolution } from './series';
 
@@ -71,6 +72,18 @@ export function ExportView({ run, s, c }: { run: RunDetail; s: Summary; c: Colum
     <div className="stack">
       <section className="panel offers">
         <Offer
+          title="Report, HTML"
+          what={
+            'Verdict, figures and charts in one file that needs neither a server nor a network: to send, to ' +
+            'attach, to keep.'
+          }
+          action={
+            <a className="btn primary" href={reportAddress(run.run_id)} download>
+              <Icon name="file" /> Download report
+            </a>
+          }
+        />
+        <Offer
           title="Executions, Parquet"
           what={
             <>
@@ -129,6 +142,7 @@ export function ExportView({ run, s, c }: { run: RunDetail; s: Summary; c: Colum
           }
         />
       </section>
+      <Shares run={run.run_id} />
       <InAccount run={run} />
       <section className="panel">
         <header>

@@ -121,7 +121,7 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
   );
 }
 
-function DistributionTab({ s }: { s: Summary }) {
+export function DistributionTab({ s }: { s: Summary }) {
   const [scale, setScale] = useState<'linear' | 'log'>('linear');
   const l = s.latency_ms;
   return (
@@ -180,7 +180,7 @@ function DistributionTab({ s }: { s: Summary }) {
 /** Kinds whose rows are those that they change. */
 const changes = new Set(['INSERT', 'UPDATE', 'DELETE']);
 
-function ByKind({ s }: { s: Summary }) {
+export function ByKind({ s }: { s: Summary }) {
   const rows = Object.entries(s.by_kind ?? {}).sort((a, b) => b[1].count - a[1].count);
   if (rows.length === 0)
     return (
@@ -253,7 +253,7 @@ function ByKind({ s }: { s: Summary }) {
   );
 }
 
-function ErrorsTab({ s }: { s: Summary }) {
+export function ErrorsTab({ s }: { s: Summary }) {
   const classes = Object.entries(s.errors.by_class ?? {}).sort((a, b) => b[1] - a[1]);
   if (s.errors.count === 0)
     return (
@@ -318,7 +318,7 @@ function ErrorsTab({ s }: { s: Summary }) {
   );
 }
 
-function Slowest({ s }: { s: Summary }) {
+export function Slowest({ s }: { s: Summary }) {
   const rows = s.slowest ?? [];
   if (rows.length === 0)
     return (

@@ -17,6 +17,8 @@ import { clocks, freshness } from './clocks';
 import { headline } from './held';
 import { began } from './known';
 import type { RunState } from './live';
+import { reportAddress, ShareDialog } from './HandOn';
+import { NoteDialog } from './Notes';
 import { stopWords } from './stop';
 import { asksToWrite, refusedWrites } from './writes';
 
@@ -77,7 +79,7 @@ function Timers({ live }: { live: Payload }) {
   );
 }
 
-function TargetLine({ run, live }: { run: RunDetail; live: Payload | null }) {
+export function TargetLine({ run, live }: { run: RunDetail; live: Payload | null }) {
   const s = run.scenario_config;
   const connection =
     typeof s.target?.connection === 'string' ? s.target?.connection : (s.target?.connection?.driver ?? 'inline');
@@ -116,7 +118,7 @@ function LinkState({ state }: { state: RunState }) {
   );
 }
 
-function VerdictLine({ run }: { run: RunDetail }) {
+export function VerdictLine({ run }: { run: RunDetail }) {
   // A run that failed before its load has no figure to judge.
   const judged = run.status === 'COMPLETED' || (run.summary !== null && began(run, run.summary));
   const thresholds = judged ? (run.summary?.thresholds ?? []) : [];
@@ -188,6 +190,8 @@ function RunActions({
   const act = useRunAct(run.run_id);
   const create = useCreateRun();
   const [dialog, ask] = useConfirm();
+  const [open, setOpen] = useState<'share' | 'note' | null>(null);
+  const reported = isTerminal(status) && run.summary !== null;
   const failed = (err: unknown) => {
     const p = asProblem(err);
     toast(`${p.message} ${p.hint}`.trim(), 'bad');
@@ -271,6 +275,24 @@ function RunActions({
       needs: 'operator' as const,
       act: () => navigate(`/templates/new?from=${run.run_id}`),
     },
+    ...(isTerminal(status) || status === 'PREPARED'
+      ? [{ label: 'Note and tags', icon: 'edit', needs: 'operator' as const, act: () => setOpen('note') }]
+      : []),
+    ...(reported
+      ? [
+          { label: 'Share the report', icon: 'link', needs: 'operator' as const, act: () => setOpen('share') },
+          {
+            label: 'Download the report',
+            icon: 'download',
+            act: () => {
+              const a = document.createElement('a');
+              a.href = reportAddress(run.run_id);
+              a.download = '';
+              a.click();
+            },
+          },
+        ]
+      : []),
     { label: 'Compare with other runs', icon: 'chart', act: () => navigate(`/history?selected=${run.run_id}`) },
     ...(isTerminal(status) || status === 'PREPARED'
       ? [null, { label: 'Delete run', icon: 'trash', danger: true, needs: 'operator' as const, act: remove }]
@@ -278,6 +300,11 @@ function RunActions({
   ].filter((a, i, all) => a !== null || (i > 0 && all[i - 1] !== null));
   return (
     <div className="actions">
+      {reported && (
+        <a className="btn hide-phone" href={reportAddress(run.run_id)} download>
+          <Icon name="download" /> Report
+        </a>
+      )}
       <Writes>
         {status === 'PREPARED' && (
           <>
@@ -318,6 +345,8 @@ function RunActions({
         )}
       </Writes>
       <ActionsMenu label="More actions for this run" actions={menu} />
+      {open === 'share' && <ShareDialog run={run} onClose={() => setOpen(null)} />}
+      {open === 'note' && <NoteDialog run={run} onClose={() => setOpen(null)} />}
       {dialog}
     </div>
   );

@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useMemo, useRef } from 'react';
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { useSearch } from 'wouter';
 import { isLive, isTerminal, type RunDetail } from '../api/types';
 import { usePageTitle, useParam } from '../app/location';
@@ -12,6 +12,7 @@ import { Guardrails } from './Guardrails';
 import { covers, doubt, interval, within } from './known';
 import { LogPanel } from './LogPanel';
 import { type RunState, useRunState } from './live';
+import { NoteDialog, NotePanel } from './Notes';
 import { Prepared } from './Prepared';
 import { PrepareProgressPanel } from './PrepareProgressPanel';
 import { RecordProblems } from './RecordProblems';
@@ -61,6 +62,7 @@ function Run(props: { state: RunState; run: RunDetail; zoom: Zoom | null; setZoo
           <Prepared run={run} />
         ) : (
           <>
+            {over && <Note run={run} />}
             <ValidityNotice run={run} live={measured ? null : state.live} c={c} />
             {measured && <RecordProblems run={run} />}
             <Tiles run={run} live={state.live} c={c} />
@@ -87,6 +89,16 @@ function Run(props: { state: RunState; run: RunDetail; zoom: Zoom | null; setZoo
         )}
       </div>
     </ChartGroup>
+  );
+}
+
+function Note({ run }: { run: RunDetail }) {
+  const [editing, setEditing] = useState(false);
+  return (
+    <>
+      <NotePanel run={run} onEdit={() => setEditing(true)} />
+      {editing && <NoteDialog run={run} onClose={() => setEditing(false)} />}
+    </>
   );
 }
 
@@ -139,7 +151,7 @@ function UnresponsiveNotice({ state }: { state: RunState }) {
 const listed = 8;
 
 /** What speaks against the figures, while the run goes on and afterwards, with the seconds in which it held. */
-function ValidityNotice({ run, live, c }: { run: RunDetail; live: RunState['live']; c: Columns }) {
+export function ValidityNotice({ run, live, c }: { run: RunDetail; live: RunState['live']; c: Columns }) {
   const s = live ? null : isTerminal(run.status) ? run.summary : null;
   const validity = live ? live.validity : s?.validity_detail;
   const causes = validity?.causes ?? [];

@@ -22,7 +22,7 @@ export interface RunState {
 }
 
 /** The samples of history that have load. */
-function samples(h: { points: Point[]; resolution: number } | undefined, start: number): Sample[] {
+export function samples(h: { points: Point[]; resolution: number } | undefined, start: number): Sample[] {
   return (h?.points ?? [])
     .map((p) => fromPoint(p, start, h?.resolution))
     .filter((s) => s.phase !== 'PREPARING' && s.phase !== 'PROCESSING' && s.phase !== '');

@@ -1,0 +1,99 @@
+// Package handreport is loadstone report: the report of a run, one HTML file to hand on.
+package handreport
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/wiring"
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/server/handout"
+	"github.com/loadstone-db/loadstone/ui"
+)
+
+// Flags are those of the command.
+type Flags struct {
+	ID     string `arg:"" name:"run" help:"The run's id."`
+	Out    string `short:"o" placeholder:"FILE" help:"Where to write it; - is standard output. Without it the file is named after the run, in this folder."`
+	Server string `placeholder:"URL" env:"LOADSTONE_SERVER" help:"The server that has the run, instead of this machine's data directory."`
+	wiring.StoreFlags
+}
+
+// Read asks the server that the flags name; nil without one.
+type Read func(ctx context.Context, path string) ([]byte, error)
+
+// Run writes the report.
+func (f *Flags) Run(e *command.Env, read Read) error {
+	if err := e.Claim(f.Out); err != nil {
+		return err
+	}
+	r, err := f.report(e, read)
+	if err != nil {
+		return err
+	}
+	path := f.Out
+	if path == "" {
+		path = handout.FileName(r)
+		if _, err := os.Lstat(path); err == nil {
+			return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("There is a file %s already.", path),
+				Hint: "Name another with --out, or the same to replace it."}
+		}
+	}
+	if err := e.Write(path, func(w io.Writer) error { _, err := w.Write(r.HTML); return err }); err != nil {
+		return err
+	}
+	if f.Out != "-" {
+		_, _ = fmt.Fprintf(e.Stdout, "The report is in %s.\n", path)
+	}
+	return nil
+}
+
+func (f *Flags) report(e *command.Env, read Read) (handout.Report, error) {
+	if read != nil {
+		return remote(e.Ctx, read, f.ID)
+	}
+	flags := f.StoreFlags
+	if flags.DataDir == "" {
+		flags.DataDir = wiring.DefaultDataDir()
+	}
+	s, err := wiring.Open(e.Ctx, wiring.Options{Store: flags, Version: e.Version, Log: zerolog.Nop()})
+	if err != nil {
+		return handout.Report{}, err
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(e.Ctx), time.Minute)
+		defer cancel()
+		if err := s.Close(closing); err != nil {
+			e.Log.Warn().Err(err).Msg("closing")
+		}
+	}()
+	return handout.New(s.Runs, s.Store, ui.Dist(), e.Version).Report(e.Ctx, f.ID)
+}
+
+// remote asks a server for the report of a run, and for its name.
+func remote(ctx context.Context, read Read, runID string) (r handout.Report, err error) {
+	path := "/api/runs/" + url.PathEscape(runID)
+	text, err := read(ctx, path)
+	if err != nil {
+		return r, err
+	}
+	var run struct {
+		RunID   string `json:"run_id"`
+		RunName string `json:"test_name"`
+	}
+	if err := json.Unmarshal(text, &run); err != nil || run.RunID == "" {
+		return r, &engine.Error{Code: engine.CodeUnavailable, Message: "The server answered with something else than a run.",
+			Hint: "is this the address of a Loadstone server, of this version?", Cause: err}
+	}
+	r.RunID, r.RunName = run.RunID, run.RunName
+	r.HTML, err = read(ctx, path+"/report")
+	return r, err
+}

@@ -1,0 +1,59 @@
+package store
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// Sorted reports whether the list is in another order than newest first. Its pages are then told by how many rows come
+// before them: rows that come and go meanwhile shift them.
+func (f RunFilter) Sorted() bool { return f.Sort != SortCreated || f.Ascending }
+
+const offsetPrefix = "after-"
+
+// OffsetCursor names the page of a sorted list that so many rows come before.
+func OffsetCursor(rows int) string { return offsetPrefix + strconv.Itoa(rows) }
+
+// Offset is how many rows come before the page that a cursor names.
+func Offset(cursor string) (int, error) {
+	if cursor == "" {
+		return 0, nil
+	}
+	digits, ok := strings.CutPrefix(cursor, offsetPrefix)
+	n, err := strconv.Atoi(digits)
+	if !ok || err != nil || n < 0 || n > 1<<30 {
+		return 0, engine.InvalidField("cursor", "this is not a cursor of an earlier page of this order",
+			"leave it out for the first page")
+	}
+	return n, nil
+}
+
+// Figure is the figure of a row that the list is in the order of, nil where it has none, or where the order is no
+// figure's.
+func (r RunRow) Figure(s RunSort) *float64 {
+	switch s {
+	case SortThroughput:
+		return r.QPS
+	case SortP50:
+		return r.P50Ms
+	case SortP95:
+		return r.P95Ms
+	case SortP99:
+		return r.P99Ms
+	case SortErrorRate:
+		return r.ErrorRate
+	case SortOperations:
+		n := float64(r.TotalOps)
+		return &n
+	case SortLength:
+		if r.StartTime.IsZero() || r.EndTime.IsZero() {
+			return nil
+		}
+		seconds := r.EndTime.Sub(r.StartTime.Time).Seconds()
+		return &seconds
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,277 @@
+// Package handedtest is the part of storetest about what is made of runs that are over: links to them, notes, tags,
+// baselines, and lists in the order of a figure.
+package handedtest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantError(t testing.TB, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("got error %v, want %v", err, want)
+	}
+}
+
+func make1(t testing.TB, s store.Store, id, template string, path ...engine.Status) {
+	t.Helper()
+	must(t, s.CreateRun(t.Context(), engine.Run{RunID: id, ResultID: id, RunName: "run " + id, TemplateID: template,
+		Scenario: engine.Scenario{Name: id, Tags: map[string]string{"old": "yes"}}}))
+	for _, to := range path {
+		phase := engine.PhaseMeasurement
+		if to.Terminal() {
+			phase = engine.PhaseNone
+		}
+		change := store.Transition{RunID: id, To: to, Phase: &phase}
+		if to == engine.StatusRunning {
+			change.StartTime = time.Now()
+		}
+		_, err := s.Transition(t.Context(), change)
+		must(t, err)
+	}
+}
+
+var completed = []engine.Status{engine.StatusRunning, engine.StatusStopping, engine.StatusCompleted}
+
+// Handed checks links, notes, tags and baselines.
+func Handed(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	template, err := s.CreateTemplate(ctx, store.Template{Name: "t", Config: engine.Scenario{Name: "t"}})
+	must(t, err)
+	make1(t, s, "r1", template.TemplateID, completed...)
+	make1(t, s, "r2", "", completed...)
+	make1(t, s, "r3", template.TemplateID, engine.StatusRunning)
+	t.Run("shares", func(t *testing.T) { shares(t, s) })
+	t.Run("notes", func(t *testing.T) { notes(t, s) })
+	t.Run("tags", func(t *testing.T) { tags(t, s) })
+	t.Run("baselines", func(t *testing.T) { baselines(t, s, template.TemplateID) })
+}
+
+func shares(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	soon := engine.At(time.Now().Add(time.Hour))
+	secret, other := [32]byte{1}, [32]byte{2}
+	make1(t, s, "gone", "", completed...)
+	made, err := s.CreateShare(ctx, store.Share{RunID: "gone", CreatedBy: "ada", ExpiresAt: soon}, secret)
+	must(t, err)
+	if made.ShareID == "" || made.RunName != "run gone" || made.CreatedBy != "ada" || made.CreatedAt.IsZero() ||
+		!made.UsedAt.IsZero() || made.UseCount != 0 || made.RunDeleted {
+		t.Errorf("a new share: %+v", made)
+	}
+	_, err = s.CreateShare(ctx, store.Share{RunID: "nobody", ExpiresAt: soon}, other)
+	wantError(t, err, store.ErrNotFound)
+	_, err = s.UseShare(ctx, other)
+	wantError(t, err, store.ErrNotFound)
+	used, err := s.UseShare(ctx, secret)
+	must(t, err)
+	if used.ShareID != made.ShareID || used.UseCount != 1 || used.UsedAt.IsZero() {
+		t.Errorf("a used share: %+v", used)
+	}
+	late, err := s.CreateShare(ctx, store.Share{RunID: "r1", ExpiresAt: engine.At(time.Now().Add(-time.Minute))}, other)
+	must(t, err)
+	expired, err := s.UseShare(ctx, other)
+	must(t, err)
+	if expired.ShareID != late.ShareID || expired.UseCount != 0 || !expired.UsedAt.IsZero() {
+		t.Errorf("an expired share is used: %+v", expired)
+	}
+	list, err := s.ListShares(ctx, "")
+	must(t, err)
+	if len(list) != 2 || list[0].ShareID != late.ShareID || list[1].UseCount != 1 {
+		t.Errorf("all shares: %+v", list)
+	}
+	must(t, s.DeleteRun(ctx, "gone"))
+	if used, err = s.UseShare(ctx, secret); err != nil || !used.RunDeleted || used.RunName != "run gone" {
+		t.Errorf("the share of a deleted run: %+v, %v", used, err)
+	}
+	list, err = s.ListShares(ctx, "gone")
+	must(t, err)
+	if len(list) != 1 || !list[0].RunDeleted {
+		t.Errorf("the shares of a deleted run: %+v", list)
+	}
+	must(t, s.EndShare(ctx, made.ShareID))
+	wantError(t, s.EndShare(ctx, made.ShareID), store.ErrNotFound)
+	_, err = s.UseShare(ctx, secret)
+	wantError(t, err, store.ErrNotFound)
+}
+
+func notes(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	empty, err := s.RunNote(ctx, "r1")
+	must(t, err)
+	if empty.RunID != "r1" || empty.Version != 0 || empty.Text != "" || !empty.UpdatedAt.IsZero() {
+		t.Errorf("no note: %+v", empty)
+	}
+	_, err = s.RunNote(ctx, "nobody")
+	wantError(t, err, store.ErrNotFound)
+	_, err = s.SaveRunNote(ctx, store.RunNote{RunID: "nobody", Text: "x"})
+	wantError(t, err, store.ErrNotFound)
+	first, err := s.SaveRunNote(ctx, store.RunNote{RunID: "r1", Text: "index <b>made</b>\x00\n", UpdatedBy: "ada"})
+	must(t, err)
+	if first.Version != 1 || first.Text != "index <b>made</b>\n" || first.UpdatedBy != "ada" || first.UpdatedAt.IsZero() {
+		t.Errorf("a note: %+v", first)
+	}
+	_, err = s.SaveRunNote(ctx, store.RunNote{RunID: "r1", Text: "other", UpdatedBy: "eve"})
+	wantError(t, err, store.ErrConflict)
+	if err == nil || !strings.Contains(err.Error(), "ada") {
+		t.Errorf("who was faster is not said: %v", err)
+	}
+	second, err := s.SaveRunNote(ctx, store.RunNote{RunID: "r1", Text: "", Version: 1, UpdatedBy: "eve"})
+	must(t, err)
+	read, err := s.RunNote(ctx, "r1")
+	must(t, err)
+	if second.Version != 2 || read != second {
+		t.Errorf("saved %+v, read %+v", second, read)
+	}
+	_, err = s.SaveRunNote(ctx, store.RunNote{RunID: "r1", Version: 2, Text: strings.Repeat("ü", store.MaxNote+1)})
+	if !engine.HasCode(err, engine.CodeInvalid) {
+		t.Errorf("a note that is too long: %v", err)
+	}
+}
+
+func tags(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	must(t, s.TagRun(ctx, "r1", map[string]string{"ticket": "PERF-1", "größe": "<b>"}))
+	run, err := s.Run(ctx, "r1")
+	must(t, err)
+	if len(run.Scenario.Tags) != 2 || run.Scenario.Tags["größe"] != "<b>" || run.Scenario.Name != "r1" {
+		t.Errorf("tags %v of %q", run.Scenario.Tags, run.Scenario.Name)
+	}
+	list, err := s.ListRuns(ctx, store.RunFilter{Tag: map[string]string{"ticket": "PERF-1"}})
+	must(t, err)
+	if len(list.Runs) != 1 || list.Runs[0].RunID != "r1" || list.Runs[0].Scenario.Tags["ticket"] != "PERF-1" {
+		t.Errorf("by tag: %+v", list.Runs)
+	}
+	wantError(t, s.TagRun(ctx, "nobody", map[string]string{"a": "b"}), store.ErrNotFound)
+	wantError(t, s.TagRun(ctx, "r3", map[string]string{"a": "b"}), store.ErrConflict)
+	many := map[string]string{}
+	for i := range store.MaxTags + 1 {
+		many[fmt.Sprint(i)] = "x"
+	}
+	for name, bad := range map[string]map[string]string{"no name": {"": "x"}, "no value": {"x": ""},
+		"a NUL":        {"x": "a\x00"},
+		"a line break": {"x\n": "a"}, "too long": {"x": strings.Repeat("v", 200)}, "bytes": {"x": "\xff"}, "too many": many} {
+		if err := s.TagRun(ctx, "r1", bad); !engine.HasCode(err, engine.CodeInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	must(t, s.TagRun(ctx, "r1", map[string]string{}))
+	if run, err = s.Run(ctx, "r1"); err != nil || len(run.Scenario.Tags) != 0 {
+		t.Errorf("tags %v, %v", run.Scenario.Tags, err)
+	}
+}
+
+func baselines(t *testing.T, s store.Store, template string) {
+	ctx := t.Context()
+	_, err := s.Baseline(ctx, template)
+	wantError(t, err, store.ErrNotFound)
+	set, err := s.SetBaseline(ctx, store.Baseline{TemplateID: template, RunID: "r1", SetBy: "ada"})
+	must(t, err)
+	read, err := s.Baseline(ctx, template)
+	must(t, err)
+	if read != set || read.RunID != "r1" || read.SetBy != "ada" || read.SetAt.IsZero() {
+		t.Errorf("set %+v, read %+v", set, read)
+	}
+	for run, want := range map[string]error{"r2": store.ErrConflict, "r3": store.ErrConflict,
+		"nobody": store.ErrNotFound} {
+		_, err := s.SetBaseline(ctx, store.Baseline{TemplateID: template, RunID: run})
+		wantError(t, err, want)
+	}
+	_, err = s.SetBaseline(ctx, store.Baseline{TemplateID: "nobody", RunID: "r1"})
+	wantError(t, err, store.ErrNotFound)
+	make1(t, s, "r4", template, completed...)
+	_, err = s.SetBaseline(ctx, store.Baseline{TemplateID: template, RunID: "r4"})
+	must(t, err)
+	must(t, s.DeleteRun(ctx, "r4"))
+	_, err = s.Baseline(ctx, template)
+	wantError(t, err, store.ErrNotFound)
+	_, err = s.SetBaseline(ctx, store.Baseline{TemplateID: template, RunID: "r1"})
+	must(t, err)
+	must(t, s.DropBaseline(ctx, template))
+	must(t, s.DropBaseline(ctx, template))
+	_, err = s.Baseline(ctx, template)
+	wantError(t, err, store.ErrNotFound)
+}
+
+// SortedRuns checks lists in the order of a figure, and those of runs whose thresholds were judged.
+func SortedRuns(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	for i, qps := range []float64{20, 0, 30, 10} {
+		id := fmt.Sprintf("r%d", i)
+		make1(t, s, id, "", completed...)
+		if qps == 0 {
+			continue // it has no figures
+		}
+		passed := qps > 15
+		must(t, s.SaveResult(ctx, engine.RunResult{ResultID: id, RunID: id, Passed: &passed,
+			Figures: &engine.Figures{QPS: qps, Operations: 1, LatencyMs: &engine.LatencyMs{P50: 1, P95: 100 - qps, P99: qps},
+				Errors: engine.ErrorFigures{Rate: 0.1}}}))
+	}
+	ids := func(f store.RunFilter) []string {
+		t.Helper()
+		list, err := s.ListRuns(ctx, f)
+		must(t, err)
+		var all []string
+		for _, r := range list.Runs {
+			all = append(all, r.RunID)
+		}
+		return all
+	}
+	yes, no := true, false
+	for name, c := range map[string]struct {
+		filter store.RunFilter
+		want   []string
+	}{
+		"most throughput":   {store.RunFilter{Sort: store.SortThroughput}, []string{"r2", "r0", "r3", "r1"}},
+		"least throughput":  {store.RunFilter{Sort: store.SortThroughput, Ascending: true}, []string{"r3", "r0", "r2", "r1"}},
+		"P95":               {store.RunFilter{Sort: store.SortP95}, []string{"r3", "r0", "r2", "r1"}},
+		"P99":               {store.RunFilter{Sort: store.SortP99, Ascending: true}, []string{"r3", "r0", "r2", "r1"}},
+		"equal: newest":     {store.RunFilter{Sort: store.SortP50}, []string{"r3", "r2", "r0", "r1"}},
+		"name":              {store.RunFilter{Sort: store.SortName, Ascending: true}, []string{"r0", "r1", "r2", "r3"}},
+		"oldest":            {store.RunFilter{Ascending: true}, []string{"r0", "r1", "r2", "r3"}},
+		"thresholds failed": {store.RunFilter{Passed: &no}, []string{"r3"}},
+		"passed":            {store.RunFilter{Passed: &yes, Sort: store.SortThroughput}, []string{"r2", "r0"}},
+	} {
+		if got := ids(c.filter); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+	var seen []string
+	f := store.RunFilter{Sort: store.SortThroughput, Page: store.Page{Limit: 2}}
+	for range 4 {
+		list, err := s.ListRuns(ctx, f)
+		must(t, err)
+		for _, r := range list.Runs {
+			seen = append(seen, r.RunID)
+		}
+		if list.Total != 4 {
+			t.Errorf("total %d", list.Total)
+		}
+		if f.Cursor = list.NextCursor; f.Cursor == "" {
+			break
+		}
+	}
+	if want := []string{"r2", "r0", "r3", "r1"}; !slices.Equal(seen, want) {
+		t.Errorf("pages gave %v, want %v", seen, want)
+	}
+	for _, cursor := range []string{"garbage", "after-", "after--1", "after-99999999999"} {
+		if _, err := s.ListRuns(ctx, store.RunFilter{Sort: store.SortP95, Page: store.Page{Cursor: cursor}}); !engine.HasCode(
+			err, engine.CodeInvalid) {
+			t.Errorf("the cursor %q: %v", cursor, err)
+		}
+	}
+}

@@ -1,0 +1,224 @@
+// Package handout hands a run on to others: as a report, one HTML file that shows its verdict, figures and charts
+// without a server or a network, and as a link by which somebody who is not signed in sees that report and nothing
+// else.
+//
+// A report is made of what is stored of a run's seconds and of its summary. No execution is read: that of a run with
+// 100 million of them takes as long as any other of its length.
+package handout
+
+import (
+	"context"
+	"io/fs"
+	"math"
+	"reflect"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// Runs know everything that belongs to a run.
+type Runs interface {
+	Detail(ctx context.Context, runID string) (engine.RunDetail, error)
+}
+
+// Store has the seconds of runs.
+type Store interface {
+	store.Views
+	RunNote(ctx context.Context, runID string) (store.RunNote, error)
+	Logs(ctx context.Context, runID string, afterSeq int64, level engine.LogLevel, limit int) ([]engine.LogEntry, error)
+}
+
+// Maker makes reports. It is safe for concurrent use.
+type Maker struct {
+	Runs    Runs
+	Store   Store
+	Version string
+	page    func() (*page, error)
+}
+
+// New returns a Maker that draws with the built page, of which ui has the folder report.
+func New(runs Runs, s Store, ui fs.FS, version string) *Maker {
+	return &Maker{Runs: runs, Store: s, Version: version,
+		page: sync.OnceValues(func() (*page, error) { return readPage(ui) })}
+}
+
+// Report is the file of a run.
+type Report struct {
+	RunID, RunName string
+	HTML           []byte
+	// Final: no later report of the run will say anything else.
+	Final bool
+}
+
+// largest is how many bytes a report has at most, where what is left out for it makes that possible.
+const largest = 1_450_000
+
+// content is what a report shows; ui/src/report reads it.
+type content struct {
+	Version string           `json:"version"`
+	MadeAt  engine.Time      `json:"made_at"`
+	Run     engine.RunDetail `json:"run"`
+	// Note is what was written about the run.
+	Note string `json:"note"`
+	// LeftOut are sentences about what the file has no room for.
+	LeftOut           []string            `json:"left_out"`
+	ResolutionSeconds float64             `json:"resolution_seconds"`
+	Points            []engine.Point      `json:"points"`
+	Workers           []store.WorkerPoint `json:"worker_points"`
+	Logs              []engine.LogEntry   `json:"logs"`
+	Warehouse         *warehouse          `json:"warehouse"`
+}
+
+type warehouse struct {
+	ResolutionSeconds float64                 `json:"resolution_seconds"`
+	Points            []engine.WarehousePoint `json:"points"`
+	Slots             []engine.WarehouseSlot  `json:"slots"`
+}
+
+// room is how much of a run a report takes in.
+type room struct {
+	points, workers, logs int
+	leftOut               []string
+	params                bool
+}
+
+// rooms are tried one after the other, until the file is small enough.
+var rooms = []room{
+	{points: 3600, workers: 6000, logs: 2000, params: true},
+	{points: 3600, logs: 500, params: true, leftOut: []string{"the curves of single run workers",
+		"the end of a long log"}},
+	{points: 1800, logs: 300, params: true, leftOut: []string{"single seconds of a long run, and with them the heat map",
+		"the curves of single run workers", "the end of a long log"}},
+	{points: 600, logs: 100, leftOut: []string{"single seconds of a long run, and with them the heat map",
+		"the curves of single run workers", "the end of a long log", "the parameters of the workload"}},
+}
+
+// Report makes the report of a run that is over. One without figures is ErrConflict in words.
+func (m *Maker) Report(ctx context.Context, runID string) (Report, error) {
+	p, err := m.page()
+	if err != nil {
+		return Report{}, err
+	}
+	d, err := m.Runs.Detail(ctx, runID)
+	if err != nil {
+		return Report{}, err
+	}
+	if d.Summary == nil || !d.Status.Terminal() {
+		return Report{}, &engine.Error{Code: engine.CodeConflict, Cause: store.ErrConflict,
+			Message: "The run has no figures yet, so there is nothing to report.",
+			Hint:    "Its report can be made when it has ended and its figures are computed."}
+	}
+	r := Report{RunID: runID, RunName: d.RunName, Final: d.Phase == engine.PhaseNone}
+	private(&d)
+	for _, room := range rooms {
+		c, err := m.collect(ctx, d, room)
+		if err != nil {
+			return Report{}, err
+		}
+		if r.HTML, err = p.write(d.RunName+" · report", c); err != nil {
+			return Report{}, err
+		}
+		if len(r.HTML) <= largest {
+			break
+		}
+	}
+	return r, nil
+}
+
+// private removes from a run what is for those who may use its connection: a report leaves the server for good.
+func private(d *engine.RunDetail) {
+	d.Scenario = d.Scenario.Clone()
+	for _, c := range d.Scenario.Connections() {
+		c.Ref.DSN, c.Ref.DSNSealed = "", ""
+	}
+	d.Scenario.Workload.Feed = nil // up to megabytes of rows, of somebody's own data
+	d.Live = nil
+}
+
+func (m *Maker) collect(ctx context.Context, d engine.RunDetail, room room) (*content, error) {
+	c := &content{Version: m.Version, MadeAt: engine.At(time.Now().UTC()), Run: d, LeftOut: room.leftOut,
+		Workers: []store.WorkerPoint{}}
+	if c.LeftOut == nil {
+		c.LeftOut = []string{}
+	}
+	if !room.params {
+		c.Run.Scenario.Workload.Params, c.Run.Scenario.Target.Params = nil, nil
+	}
+	note, err := m.Store.RunNote(ctx, d.RunID)
+	if err != nil {
+		return nil, err
+	}
+	c.Note = note.Text
+	if c.Points, c.ResolutionSeconds, err = m.Store.Series(ctx, d.RunID, store.Window{Most: room.points}); err != nil {
+		return nil, err
+	}
+	if room.workers > 0 && len(d.Workers) > 1 {
+		if c.Workers, _, err = m.Store.WorkerSeries(ctx, d.RunID, "", store.Window{Most: room.workers}); err != nil {
+			return nil, err
+		}
+	}
+	if c.Logs, err = m.Store.Logs(ctx, d.RunID, 0, engine.LogInfo, room.logs); err != nil {
+		return nil, err
+	}
+	if d.Warehouse != nil {
+		w := &warehouse{}
+		window := store.Window{Most: 1000}
+		if w.Points, w.ResolutionSeconds, err = m.Store.WarehousePolls(ctx, d.RunID, window); err != nil {
+			return nil, err
+		}
+		if w.Slots, err = m.Store.WarehouseSlots(ctx, d.RunID, window); err != nil {
+			return nil, err
+		}
+		c.Warehouse = w
+	}
+	round(reflect.ValueOf(c.Points))
+	round(reflect.ValueOf(c.Workers))
+	return c, nil
+}
+
+// round gives the figures of curves the digits that can be seen in a curve: the others are noise, which does not
+// compress, and would be half of the file. Exact figures are those of the summary, which keeps all.
+func round(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Float64:
+		if v.CanSet() {
+			v.SetFloat(digits(v.Float()))
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			round(v.Elem())
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			round(v.Index(i))
+		}
+	case reflect.Map:
+		if v.Type().Elem().Kind() == reflect.Float64 {
+			for _, k := range v.MapKeys() {
+				v.SetMapIndex(k, reflect.ValueOf(digits(v.MapIndex(k).Float())).Convert(v.Type().Elem()))
+			}
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Field(i); f.CanSet() {
+				round(f)
+			}
+		}
+	default:
+	}
+}
+
+// digits is a number with its five leading digits, so that a second of a day is still one.
+func digits(x float64) float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return x
+	}
+	short, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 5, 64), 64)
+	if err != nil {
+		return x
+	}
+	return short
+}

@@ -1,0 +1,219 @@
+package handout
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/server/api"
+	"github.com/loadstone-db/loadstone/server/auth"
+	"github.com/loadstone-db/loadstone/server/gate"
+	"github.com/loadstone-db/loadstone/server/rights"
+)
+
+const tag = "Runs"
+
+// Handed is the part of the control store that the handlers read and write.
+type Handed interface {
+	store.Handed
+	Template(ctx context.Context, id string) (store.Template, error)
+}
+
+type body[T any] struct{ Body T }
+
+type nothing struct{}
+
+type file struct {
+	ContentType  string `header:"Content-Type"`
+	Disposition  string `header:"Content-Disposition"`
+	CacheControl string `header:"Cache-Control"`
+	Body         []byte
+}
+
+// ShareList is a list of links, newest first.
+type ShareList struct {
+	Shares []store.Share `json:"shares" nullable:"false"`
+}
+
+// NewShare is a link with its address, which is told this once.
+type NewShare struct {
+	store.Share
+	URL string `json:"url" doc:"Whoever has it sees the report. It is shown this once."`
+}
+
+type shareInput struct {
+	api.IDInput
+	Body struct {
+		ExpiresInDays int `json:"expires_in_days,omitempty" minimum:"1" maximum:"365" default:"7"`
+	}
+}
+
+type sharesInput struct {
+	RunID string `query:"run_id" maxLength:"160" doc:"Those of one run."`
+}
+
+type noteInput struct {
+	api.IDInput
+	Body struct {
+		Text    string `json:"text" maxLength:"10000"`
+		Version int64  `json:"version" minimum:"0" doc:"The version that was edited, 0 for the first note."`
+	}
+}
+
+type tagsInput struct {
+	api.IDInput
+	Body struct {
+		Tags map[string]string `json:"tags" maxProperties:"50" doc:"All of them: a tag that is not among them is removed."`
+	}
+}
+
+type baselineInput struct {
+	api.IDInput
+	Body struct {
+		RunID string `json:"run_id" minLength:"1" maxLength:"160" doc:"A completed run of the template."`
+	}
+}
+
+// TaggedRun is a run with its tags.
+type TaggedRun struct {
+	RunID string            `json:"run_id"`
+	Tags  map[string]string `json:"tags"`
+}
+
+type handlers struct {
+	a      *api.API
+	maker  *Maker
+	store  Handed
+	opened opened
+}
+
+// Register adds the handlers to an API and to its app.
+func Register(a *api.API, app *fiber.App, m *Maker, s Handed) {
+	h := &handlers{a: a, maker: m, store: s, opened: opened{gate: gate.New(2, 32, 4),
+		wrong: auth.NewLimiter(10, wrongEvery), all: auth.NewLimiter(60, allEvery)}}
+	report := api.Op(http.MethodGet, "/api/runs/{id}/report", "run-report", tag, "The run's report, one HTML file",
+		http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests)
+	report.Description = "Verdict, figures and charts of a run that is over. The file loads nothing from a " +
+		"network and sends nothing."
+	api.Handle(a, report, api.Heavily(a, h.report))
+	h.shares(app)
+	h.notes()
+	h.baselines()
+}
+
+func (h *handlers) report(ctx context.Context, in *api.IDInput) (*file, error) {
+	r, err := h.maker.Report(ctx, in.ID)
+	if err != nil {
+		return nil, api.Named(err, "run", in.ID)
+	}
+	return &file{ContentType: fiber.MIMETextHTMLCharsetUTF8, CacheControl: "private, no-store", Body: r.HTML,
+		Disposition: `attachment; filename="` + FileName(r) + `"`}, nil
+}
+
+// FileName is under what name a report is kept: letters, digits and dashes.
+func FileName(r Report) string {
+	const longest = 60
+	var b strings.Builder
+	for _, c := range strings.ToLower(r.RunName) {
+		switch {
+		case c >= 'a' && c <= 'z' || c >= '0' && c <= '9':
+			b.WriteRune(c)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
+			b.WriteByte('-')
+		}
+		if b.Len() >= longest {
+			break
+		}
+	}
+	name := strings.Trim(b.String(), "-")
+	if name == "" {
+		name = "run"
+	}
+	return fmt.Sprintf("%s-%.8s-report.html", name, r.RunID)
+}
+
+func (h *handlers) notes() {
+	a := h.a
+	const path = "/api/runs/{id}/note"
+	api.Handle(a, api.Op(http.MethodGet, path, "run-note", tag, "What was written about a run", http.StatusNotFound),
+		func(ctx context.Context, in *api.IDInput) (*body[store.RunNote], error) {
+			n, err := h.store.RunNote(ctx, in.ID)
+			return &body[store.RunNote]{n}, api.Named(err, "run", in.ID)
+		})
+	api.Handle(a, api.Op(http.MethodPut, path, "save-run-note", tag, "Write about a run", http.StatusNotFound,
+		http.StatusConflict),
+		func(ctx context.Context, in *noteInput) (*body[store.RunNote], error) {
+			n, err := h.store.SaveRunNote(ctx, store.RunNote{RunID: in.ID, Text: in.Body.Text, Version: in.Body.Version,
+				UpdatedBy: a.Caller(ctx)})
+			if err != nil {
+				return nil, api.Named(err, "run", in.ID)
+			}
+			a.Note(ctx, "run.note", in.ID, "")
+			return &body[store.RunNote]{n}, nil
+		})
+	api.Handle(a, api.Op(http.MethodPut, "/api/runs/{id}/tags", "tag-run", tag, "Set the tags of a run that is not live",
+		http.StatusNotFound, http.StatusConflict),
+		func(ctx context.Context, in *tagsInput) (*body[TaggedRun], error) {
+			tags := in.Body.Tags
+			if tags == nil {
+				tags = map[string]string{}
+			}
+			if err := h.store.TagRun(ctx, in.ID, tags); err != nil {
+				return nil, api.Named(err, "run", in.ID)
+			}
+			a.Note(ctx, "run.tag", in.ID, "")
+			return &body[TaggedRun]{TaggedRun{in.ID, tags}}, nil
+		})
+}
+
+// mayJudge refuses callers who may not use a template to say what its runs are held against.
+func (h *handlers) mayJudge(ctx context.Context, templateID string) error {
+	t, err := h.store.Template(ctx, templateID)
+	if err != nil {
+		return api.Named(err, "template", templateID)
+	}
+	id, _ := auth.IdentityOf(ctx)
+	return rights.Template(id.User, t)
+}
+
+func (h *handlers) baselines() {
+	a := h.a
+	const path = "/api/templates/{id}/baseline"
+	api.Handle(a, api.Op(http.MethodGet, path, "baseline", "Templates",
+		"The run that others of the template are held against",
+		http.StatusNotFound),
+		func(ctx context.Context, in *api.IDInput) (*body[store.Baseline], error) {
+			b, err := h.store.Baseline(ctx, in.ID)
+			return &body[store.Baseline]{b}, api.Named(err, "baseline of template", in.ID)
+		})
+	api.Handle(a, api.Op(http.MethodPut, path, "set-baseline", "Templates", "Make a run the baseline of its template",
+		http.StatusNotFound, http.StatusConflict),
+		func(ctx context.Context, in *baselineInput) (*body[store.Baseline], error) {
+			if err := h.mayJudge(ctx, in.ID); err != nil {
+				return nil, err
+			}
+			b, err := h.store.SetBaseline(ctx, store.Baseline{TemplateID: in.ID, RunID: in.Body.RunID, SetBy: a.Caller(ctx)})
+			if err != nil {
+				return nil, api.Named(err, "template", in.ID)
+			}
+			a.Note(ctx, "baseline.set", in.ID, in.Body.RunID)
+			return &body[store.Baseline]{b}, nil
+		})
+	drop := api.Op(http.MethodDelete, path, "drop-baseline", "Templates", "Remove the baseline of a template",
+		http.StatusNotFound)
+	drop.DefaultStatus = http.StatusNoContent
+	api.Handle(a, drop, func(ctx context.Context, in *api.IDInput) (*nothing, error) {
+		if err := h.mayJudge(ctx, in.ID); err != nil {
+			return nil, err
+		}
+		if err := h.store.DropBaseline(ctx, in.ID); err != nil {
+			return nil, err
+		}
+		a.Note(ctx, "baseline.drop", in.ID, "")
+		return &nothing{}, nil
+	})
+}

@@ -1,0 +1,219 @@
+package handout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/server/api"
+	"github.com/loadstone-db/loadstone/server/auth"
+	"github.com/loadstone-db/loadstone/server/gate"
+)
+
+const (
+	// sharedPath is where links lead, for strangers too.
+	sharedPath = "/shared/"
+	// prefix begins the secrets of links, so that one that leaks is known for what it is.
+	prefix      = "lsr_"
+	defaultDays = 7
+	// wrongEvery and allEvery are how fast an address regains the attempts that it has spent on unknown links, and on all.
+	wrongEvery = 6 * time.Second
+	allEvery   = time.Second
+	// keepFor is how long a report that was opened is kept: who was sent a link opens it when the others do.
+	keepFor = time.Minute
+	keepMax = 8
+)
+
+// Loggable is a path as logs may have it: whoever has the secret of a link sees what it shows.
+func Loggable(path string) string {
+	if strings.HasPrefix(path, sharedPath) {
+		return sharedPath + "…"
+	}
+	return path
+}
+
+// opened is what opening links needs.
+type opened struct {
+	gate *gate.Gate
+	// wrong counts attempts with unknown links, all those with any, by address.
+	wrong, all *auth.Limiter
+
+	mu   sync.Mutex
+	kept []kept
+}
+
+type kept struct {
+	report Report
+	until  time.Time
+}
+
+func (h *handlers) shares(app *fiber.App) {
+	a := h.a
+	create := api.Op(http.MethodPost, "/api/runs/{id}/shares", "create-share", tag,
+		"Make a link by which anybody sees the run's report", http.StatusNotFound)
+	create.Description = "The link shows the report and nothing else, until it expires or is ended."
+	create.DefaultStatus = http.StatusCreated
+	api.Handle(a, create, h.createShare)
+	api.Handle(a, api.Op(http.MethodGet, "/api/v1/shares", "list-shares", tag, "List the links to reports"),
+		func(ctx context.Context, in *sharesInput) (*body[ShareList], error) {
+			list, err := h.store.ListShares(ctx, in.RunID)
+			return &body[ShareList]{ShareList{append([]store.Share{}, list...)}}, err
+		})
+	end := api.Op(http.MethodDelete, "/api/v1/shares/{id}", "end-share", tag, "End a link to a report",
+		http.StatusNotFound)
+	end.DefaultStatus = http.StatusNoContent
+	api.Handle(a, end, func(ctx context.Context, in *api.IDInput) (*nothing, error) {
+		if err := h.store.EndShare(ctx, in.ID); err != nil {
+			return nil, api.Named(err, "share", in.ID)
+		}
+		a.Note(ctx, "share.end", in.ID, "")
+		return &nothing{}, nil
+	})
+	page := map[string]*huma.MediaType{fiber.MIMETextHTML: {Schema: &huma.Schema{Type: huma.TypeString}}}
+	open := api.Op(http.MethodGet, sharedPath+"{id}", "open-share", tag, "The report that a link leads to")
+	open.Security = []map[string][]string{{}}
+	open.Parameters = []*huma.Param{{Name: "id", In: "path", Required: true, Description: "The secret of the link.",
+		Schema: &huma.Schema{Type: huma.TypeString}}}
+	open.Errors = nil
+	open.Responses = map[string]*huma.Response{"200": {Description: "The report.", Content: page}}
+	for status, why := range map[int]string{http.StatusNotFound: "There is no such link.",
+		http.StatusGone:     "The link has expired, or its run was deleted.",
+		http.StatusConflict: "The run has no figures yet.", http.StatusTooManyRequests: "Too many were opened.",
+		http.StatusServiceUnavailable: "The store is away."} {
+		open.Responses[strconv.Itoa(status)] = &huma.Response{Description: why, Content: page}
+	}
+	a.Raw(app, open, h.open)
+}
+
+func (h *handlers) createShare(ctx context.Context, in *shareInput) (*body[NewShare], error) {
+	days := in.Body.ExpiresInDays
+	if days == 0 {
+		days = defaultDays
+	}
+	secret, hash := auth.NewSecret(prefix)
+	s, err := h.store.CreateShare(ctx, store.Share{RunID: in.ID, CreatedBy: h.a.Caller(ctx),
+		ExpiresAt: engine.At(time.Now().UTC().AddDate(0, 0, days))}, hash)
+	if err != nil {
+		return nil, api.Named(err, "run", in.ID)
+	}
+	h.a.Note(ctx, "share.create", s.RunID, fmt.Sprintf("%s, for %d days", s.ShareID, days))
+	return &body[NewShare]{NewShare{s, h.a.URL() + sharedPath + secret}}, nil
+}
+
+// open shows a stranger the report that a link leads to. It says no more of a link that leads nowhere than that.
+func (h *handlers) open(c *fiber.Ctx) error {
+	ctx, address := c.UserContext(), auth.PeerOf(c.UserContext()).IP
+	if wait := max(h.opened.wrong.Wait(address), h.opened.all.Wait(address)); wait > 0 {
+		c.Set(fiber.HeaderRetryAfter, strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+		return say(c, http.StatusTooManyRequests, "Too many links were opened", "Wait a moment, then load this page again.")
+	}
+	h.opened.all.Failed(address)
+	s, err := h.share(ctx, c.Params("id"))
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		h.opened.wrong.Failed(address)
+		return say(c, http.StatusNotFound, "This link leads nowhere",
+			"It was ended, or a part of its address is missing. Ask who sent it for another one.")
+	case err != nil:
+		return say(c, http.StatusServiceUnavailable, "The report cannot be read now", "Load this page again in a moment.")
+	case s.RunDeleted:
+		return say(c, http.StatusGone, "The run was deleted", "This link showed its report until then.")
+	case !s.ExpiresAt.After(time.Now()):
+		return say(c, http.StatusGone, "This link has expired",
+			"It worked until "+s.ExpiresAt.UTC().Format("2006-01-02 15:04")+" UTC. Ask who sent it for another one.")
+	}
+	leave, busy := h.opened.gate.Enter(ctx, address)
+	if busy != nil {
+		c.Set(fiber.HeaderRetryAfter, "5")
+		return say(c, http.StatusTooManyRequests, "The server is busy", "Load this page again in a moment.")
+	}
+	defer leave()
+	r, err := h.opened.report(ctx, h.maker, s.RunID)
+	switch {
+	case engine.HasCode(err, engine.CodeConflict):
+		return say(c, http.StatusConflict, "The run is not over yet",
+			"Its report is here when it has ended. Load this page again then.")
+	case errors.Is(err, store.ErrNotFound):
+		return say(c, http.StatusGone, "The run was deleted", "This link showed its report until then.")
+	case err != nil:
+		return say(c, http.StatusServiceUnavailable, "The report cannot be made now", "Load this page again in a moment.")
+	}
+	h.a.Trail().Note(ctx, "", "share.open", s.RunID, s.ShareID+" from "+address)
+	p, err := h.maker.page()
+	if err != nil {
+		return err
+	}
+	// In a sandbox: a page with an origin of its own, which knows no session of this server's.
+	c.Set(fiber.HeaderContentSecurityPolicy,
+		p.policy+"; frame-ancestors 'none'; sandbox allow-scripts allow-downloads allow-modals")
+	c.Set(fiber.HeaderCacheControl, "private, no-store")
+	c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)
+	return c.Send(r.HTML)
+}
+
+// share finds the link of a secret; what cannot be one never reaches the store.
+func (h *handlers) share(ctx context.Context, secret string) (store.Share, error) {
+	hash, ok := auth.HashOf(prefix, secret)
+	if !ok {
+		return store.Share{}, store.ErrNotFound
+	}
+	return h.store.UseShare(ctx, hash)
+}
+
+// report makes a report, or takes the one that was made a moment ago.
+func (o *opened) report(ctx context.Context, m *Maker, runID string) (Report, error) {
+	o.mu.Lock()
+	now := time.Now()
+	for _, k := range o.kept {
+		if k.report.RunID == runID && now.Before(k.until) {
+			o.mu.Unlock()
+			// A run that was deleted meanwhile is found by its share.
+			return k.report, nil
+		}
+	}
+	o.mu.Unlock()
+	r, err := m.Report(ctx, runID)
+	if err != nil || !r.Final {
+		return r, err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	fresh := o.kept[:0:0]
+	for _, k := range o.kept {
+		if now.Before(k.until) && k.report.RunID != runID {
+			fresh = append(fresh, k)
+		}
+	}
+	if len(fresh) >= keepMax {
+		fresh = fresh[1:]
+	}
+	o.kept = append(fresh, kept{r, now.Add(keepFor)})
+	return r, nil
+}
+
+// say answers a stranger with a page that holds a heading and a sentence.
+func say(c *fiber.Ctx, status int, heading, sentence string) error {
+	c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+	c.Set(fiber.HeaderCacheControl, "no-store")
+	c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)
+	return c.Status(status).SendString(strings.NewReplacer("HEADING", html.EscapeString(heading), "SENTENCE",
+		html.EscapeString(sentence)).Replace(`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>HEADING · Loadstone</title>
+<style>:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:36em;margin:15vh auto;padding:0 24px}</style></head>
+<body><main><h1>HEADING</h1>
+<p>SENTENCE</p></main></body></html>
+`))
+}

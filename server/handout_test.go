@@ -1,0 +1,296 @@
+package server_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/server"
+	"github.com/loadstone-db/loadstone/server/auth"
+	"github.com/loadstone-db/loadstone/server/handout"
+)
+
+const reportScript = `document.title = "</script><!-- drawn";`
+
+func withReports(o *server.Options) {
+	files := o.UI.(fstest.MapFS)
+	files["report/report.js"] = &fstest.MapFile{Data: []byte(reportScript)}
+	files["report/report.css"] = &fstest.MapFile{Data: []byte("body { margin: 0 }")}
+}
+
+// over makes a run that has completed.
+func (b *bench) over(name string) string {
+	b.t.Helper()
+	s := scenario(name)
+	run := decode[engine.Run](b.t, b.do("POST", "/api/runs", map[string]any{"scenario": s, "start": true}).want(b.t, 201))
+	b.runs.move(run.RunID, engine.PhaseMeasurement, engine.StatusStopping)
+	b.runs.move(run.RunID, engine.PhaseNone, engine.StatusCompleted)
+	return run.RunID
+}
+
+var packed = regexp.MustCompile(`<script type="text/plain" id="content">([^<]*)</script>`)
+
+// contentOf unpacks what a report shows.
+func contentOf(t *testing.T, page []byte) map[string]any {
+	t.Helper()
+	m := packed.FindSubmatch(page)
+	if m == nil {
+		t.Fatalf("no content in %.300s", page)
+	}
+	zipped, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(m[1])))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(zipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c map[string]any
+	if err := json.Unmarshal(text, &c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+const hostile = `</script><script>alert(1)</script>"><img src=x onerror=alert(1)> ` + "\u202egnp.exe =cmd|'/c calc'!A1"
+
+// TestReportOfARun reads the file: it holds the run, loads nothing, and nothing of the run can be taken for a script.
+func TestReportOfARun(t *testing.T) {
+	b := start(t, withReports)
+	id := b.over(hostile)
+	b.do("PUT", "/api/runs/"+id+"/note", map[string]any{"text": hostile, "version": 0}).want(t, 200)
+	a := b.do("GET", "/api/runs/"+id+"/report", nil).want(t, 200)
+	if d := a.Header.Get("Content-Disposition"); !strings.HasPrefix(d, `attachment; filename="script-script-alert`) ||
+		strings.Count(d, `"`) != 2 || a.Header.Get("Content-Type") != "text/html; charset=utf-8" {
+		t.Errorf("headers %v", a.Header)
+	}
+	page := string(a.body)
+	if strings.Contains(page, "<img") || strings.Contains(page, "alert(1)") && !strings.Contains(page, "&lt;script&gt;") ||
+		strings.Contains(page, "\u202e") || strings.Count(page, "</script>") != 2 || strings.Contains(page, "<!-- drawn") {
+		t.Errorf("the page lets something out: %s", page)
+	}
+	if !regexp.MustCompile(`Content-Security-Policy" content="default-src 'none'; script-src 'sha256-[^']{44}';`).
+		MatchString(page) || regexp.MustCompile(`(src|href)="(https?:)?/`).MatchString(page) {
+		t.Errorf("the page may load something: %.900s", page)
+	}
+	c := contentOf(t, a.body)
+	run := c["run"].(map[string]any)
+	if run["run_id"] != id || run["test_name"] != hostile || c["note"] != hostile || c["version"] != "1.2.3" ||
+		run["summary"] == nil {
+		t.Errorf("content %v", c)
+	}
+	b.do("GET", "/api/runs/nobody/report", nil).problem(t, 404, engine.CodeNotFound)
+	fresh := decode[engine.Run](t, b.do("POST", "/api/runs", map[string]any{"scenario": scenario("x")}).want(t, 201))
+	b.do("GET", "/api/runs/"+fresh.RunID+"/report", nil).problem(t, 409, engine.CodeConflict)
+	b.do("GET", "/report/report.js", nil, "Authorization", "").want(t, 404)
+}
+
+// TestAReportHasNoSecret looks for the password of an inline connection in every form of it.
+func TestAReportHasNoSecret(t *testing.T) {
+	b := start(t, withReports)
+	const secret = "s3cr3t-pass"
+	s := scenario("secret")
+	s["target"].(map[string]any)["connection"] = map[string]any{"driver": "postgres",
+		"dsn": "postgres://u:" + secret + "@h:5432/d"}
+	run := decode[engine.Run](t, b.do("POST", "/api/runs", map[string]any{"scenario": s, "start": true}).want(t, 201))
+	b.runs.move(run.RunID, engine.PhaseMeasurement, engine.StatusStopping)
+	b.runs.move(run.RunID, engine.PhaseNone, engine.StatusCompleted)
+	text, err := json.Marshal(contentOf(t, b.do("GET", "/api/runs/"+run.RunID+"/report", nil).want(t, 200).body))
+	if err != nil || strings.Contains(string(text), secret) || strings.Contains(string(text), "dsn_sealed") ||
+		!strings.Contains(string(text), run.RunID) {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
+func (b *bench) share(id string) (handout.NewShare, string) {
+	b.t.Helper()
+	s := decode[handout.NewShare](b.t, b.do("POST", "/api/runs/"+id+"/shares", "{}").want(b.t, 201))
+	link, err := url.Parse(s.URL)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return s, link.Path
+}
+
+// TestAShareShowsItsReportAndNothingElse opens a link as a stranger, and tries its secret at every other address.
+func TestAShareShowsItsReportAndNothingElse(t *testing.T) {
+	b := start(t, withReports)
+	id := b.over("shared")
+	s, path := b.share(id)
+	if !strings.HasPrefix(path, "/shared/lsr_") || len(path) < len("/shared/lsr_")+43 {
+		t.Fatalf("the link %s", s.URL)
+	}
+	open := func(path string) answer { return b.do("GET", path, nil, "Authorization", "") }
+	a := open(path).want(t, 200)
+	if contentOf(t, a.body)["run"].(map[string]any)["run_id"] != id {
+		t.Error("another run is shown")
+	}
+	if p := a.Header.Get("Content-Security-Policy"); !strings.Contains(p, "sandbox allow-scripts") ||
+		strings.Contains(p, "allow-same-origin") || !strings.Contains(p, "default-src 'none'") ||
+		a.Header.Get("Cache-Control") != "private, no-store" {
+		t.Errorf("headers %v", a.Header)
+	}
+	list := decode[handout.ShareList](t, b.do("GET", "/api/v1/shares?run_id="+id, nil).want(t, 200))
+	if len(list.Shares) != 1 || list.Shares[0].UseCount != 1 || list.Shares[0].RunName != "shared" {
+		t.Errorf("shares %+v", list)
+	}
+	secret := strings.TrimPrefix(path, "/shared/")
+	if text := b.do("GET", "/api/v1/shares", nil).want(t, 200).body; bytes.Contains(text, []byte(secret[4:])) {
+		t.Error("the secret is listed")
+	}
+	if strings.Contains(b.log.String(), secret[4:]) {
+		t.Error("the secret is in the log")
+	}
+	tried := 0
+	for _, r := range b.srv.Routes() {
+		if !strings.HasPrefix(r.Path, "/api") && !strings.HasPrefix(r.Path, "/ws") && !strings.HasPrefix(r.Path,
+			"/prometheus") &&
+			r.Path != "/metrics" || r.Path == "/api/auth/signin" {
+			continue
+		}
+		at := strings.NewReplacer(":id", id, ":name", id, ":ref", id).Replace(r.Path)
+		for _, header := range [][]string{{"Authorization", "Bearer " + secret},
+			{"Authorization", "", "Cookie", auth.CookieName + "=" + secret}} {
+			tried++
+			if status := b.do(r.Method, at, nil, header...).StatusCode; status != http.StatusUnauthorized &&
+				status != http.StatusForbidden {
+				t.Errorf("%s %s with the secret of a link: status %d", r.Method, at, status)
+			}
+		}
+	}
+	if tried < 150 {
+		t.Errorf("%d requests were tried", tried)
+	}
+	for _, other := range []string{"/shared/", "/shared/x", path + "x", path[:len(path)-1], "/shared/lsr_" +
+		strings.Repeat("A", 43),
+		"/shared/..%2f..%2fapi%2fruns"} {
+		if a := open(other); a.StatusCode == 200 && bytes.Contains(a.body, []byte(id)) {
+			t.Errorf("%s shows the run", other)
+		}
+	}
+	b.do("DELETE", "/api/v1/shares/"+s.ShareID, nil).want(t, 204)
+	b.do("DELETE", "/api/v1/shares/"+s.ShareID, nil).problem(t, 404, engine.CodeNotFound)
+	open(path).want(t, 404)
+	for _, action := range []string{"share.create", "share.open", "share.end"} {
+		if !strings.Contains(strings.Join(b.store.actions(), " "), action) {
+			t.Errorf("%s is not in the audit log: %v", action, b.store.actions())
+		}
+	}
+}
+
+// TestALinkSaysWhyItShowsNothing opens links that are over, of runs that are gone or go on.
+func TestALinkSaysWhyItShowsNothing(t *testing.T) {
+	b := start(t, withReports)
+	says := func(path string, status int, words string) {
+		t.Helper()
+		a := b.do("GET", path, nil, "Authorization", "").want(t, status)
+		if !bytes.Contains(a.body, []byte(words)) || a.Header.Get("Content-Type") != "text/html; charset=utf-8" {
+			t.Errorf("%s: %s", words, a.body)
+		}
+	}
+	id := b.over("gone")
+	_, path := b.share(id)
+	b.do("GET", path, nil, "Authorization", "").want(t, 200) // it is kept for a moment
+	b.do("DELETE", "/api/runs/"+id, nil).want(t, 204)
+	says(path, 410, "The run was deleted")
+
+	old := b.over("old")
+	secret, hash := auth.NewSecret("lsr_")
+	if _, err := b.store.CreateShare(t.Context(), store.Share{RunID: old,
+		ExpiresAt: engine.At(time.Now().Add(-time.Hour))}, hash); err != nil {
+		t.Fatal(err)
+	}
+	says("/shared/"+secret, 410, "This link has expired")
+
+	going := decode[engine.Run](t, b.do("POST", "/api/runs", map[string]any{"scenario": scenario("on"), "start": true}).
+		want(t, 201))
+	_, path = b.share(going.RunID)
+	says(path, 409, "not over yet")
+
+	for _, days := range []any{0, -1, 366, "x"} {
+		if days == 0 {
+			continue // left out
+		}
+		b.do("POST", "/api/runs/"+old+"/shares", map[string]any{"expires_in_days": days}).problem(t, 422, engine.CodeInvalid)
+	}
+	b.do("POST", "/api/runs/nobody/shares", "{}").problem(t, 404, engine.CodeNotFound)
+	b.do("POST", "/api/runs/"+old+"/shares", map[string]any{"forever": true}).problem(t, 422, engine.CodeInvalid)
+
+	refused := 0
+	for range 20 {
+		guess, _ := auth.NewSecret("lsr_")
+		if a := b.do("GET", "/shared/"+guess, nil, "Authorization", ""); a.StatusCode == http.StatusTooManyRequests {
+			refused++
+		}
+	}
+	if refused < 5 {
+		t.Errorf("%d of 20 guesses were refused unheard", refused)
+	}
+}
+
+// TestNotesTagsAndBaselinesOverHTTP writes about a run, tags it, and makes it the baseline of its template.
+func TestNotesTagsAndBaselinesOverHTTP(t *testing.T) {
+	b := start(t)
+	tpl := decode[store.Template](t, b.do("POST", "/api/templates", map[string]any{"source": yamlText}).want(t, 201))
+	run := decode[engine.Run](t, b.do("POST", "/api/runs", map[string]any{"template_id": tpl.TemplateID, "start": true}).
+		want(t, 201))
+	base := "/api/runs/" + run.RunID
+	b.do("PUT", base+"/tags", map[string]any{"tags": map[string]any{"a": "b"}}).problem(t, 409, engine.CodeConflict)
+	b.do("PUT", "/api/templates/"+tpl.TemplateID+"/baseline", map[string]any{"run_id": run.RunID}).
+		problem(t, 409, engine.CodeConflict)
+	b.runs.move(run.RunID, engine.PhaseMeasurement, engine.StatusStopping)
+	b.runs.move(run.RunID, engine.PhaseNone, engine.StatusCompleted)
+
+	none := decode[store.RunNote](t, b.do("GET", base+"/note", nil).want(t, 200))
+	first := decode[store.RunNote](t, b.do("PUT", base+"/note", map[string]any{"text": hostile, "version": none.Version}).
+		want(t, 200))
+	if first.Version != 1 || first.Text != hostile || first.UpdatedBy != "admin" {
+		t.Errorf("note %+v", first)
+	}
+	if p := b.do("PUT", base+"/note", map[string]any{"text": "late", "version": 0}).problem(t, 409,
+		engine.CodeConflict); p.
+		Errors[0].Field != "version" || !strings.Contains(p.Detail, "admin") {
+		t.Errorf("problem %+v", p)
+	}
+	b.do("PUT", base+"/note", map[string]any{"text": strings.Repeat("n", 10001), "version": 1}).
+		problem(t, 422, engine.CodeInvalid)
+	b.do("PUT", base+"/note", map[string]any{"text": "x"}).problem(t, 422, engine.CodeInvalid)
+	b.do("GET", "/api/runs/nobody/note", nil).problem(t, 404, engine.CodeNotFound)
+
+	b.do("PUT", base+"/tags", map[string]any{"tags": map[string]any{"ticket": "PERF-9"}}).want(t, 200)
+	found := decode[store.RunList](t, b.do("GET", "/api/runs?tag=ticket:PERF-9&sort=p95_ms&order=asc", nil).want(t, 200))
+	if len(found.Runs) != 1 || b.store.lastFilter.Sort != store.SortP95 || !b.store.lastFilter.Ascending {
+		t.Errorf("found %+v with %+v", found, b.store.lastFilter)
+	}
+	b.do("GET", "/api/runs?thresholds=failed", nil).want(t, 200)
+	if p := b.store.lastFilter.Passed; p == nil || *p || b.store.lastFilter.Sorted() {
+		t.Errorf("filter %+v", b.store.lastFilter)
+	}
+	b.do("GET", "/api/runs?sort=secret", nil).problem(t, 422, engine.CodeInvalid)
+	if p := b.do("PUT", base+"/tags", map[string]any{"tags": map[string]any{"x\n": "y"}}).
+		problem(t, 422, engine.CodeInvalid); p.Errors[0].Field != "tags" {
+		t.Errorf("problem %+v", p)
+	}
+
+	baseline := "/api/templates/" + tpl.TemplateID + "/baseline"
+	b.do("GET", baseline, nil).problem(t, 404, engine.CodeNotFound)
+	b.do("PUT", baseline, map[string]any{"run_id": run.RunID}).want(t, 200)
+	if set := decode[store.Baseline](t, b.do("GET", baseline, nil).want(t, 200)); set.RunID != run.RunID ||
+		set.SetBy != "admin" {
+		t.Errorf("baseline %+v", set)
+	}
+	b.do("PUT", baseline, map[string]any{"run_id": "nobody"}).problem(t, 404, engine.CodeNotFound)
+	b.do("DELETE", baseline, nil).want(t, 204)
+	b.do("GET", baseline, nil).problem(t, 404, engine.CodeNotFound)
+}

@@ -1,0 +1,139 @@
+import { type ReactNode, useMemo, useState } from 'react';
+import { ChartGroup, type Zoom } from '../charts/group';
+import { count, dateTime, duration, plain } from '../design/format';
+import { Notice } from '../design/States';
+import { SimulatedBadge, StatusBadge } from '../design/Status';
+import { AccountingView } from '../runs/AccountingView';
+import { ByStatement } from '../runs/ByStatement';
+import { CostView } from '../runs/CostView';
+import { EnvironmentView } from '../runs/EnvironmentView';
+import { FindMaxAnswer } from '../runs/FindMax';
+import { ByKind, DistributionTab, ErrorsTab, Slowest } from '../runs/FinishedTabs';
+import { Guardrails } from '../runs/Guardrails';
+import { began } from '../runs/known';
+import { samples } from '../runs/live';
+import { LogPanel } from '../runs/LogPanel';
+import { RunRemarks } from '../runs/Remarks';
+import { RunCharts } from '../runs/RunCharts';
+import { TargetLine, VerdictLine } from '../runs/RunHeader';
+import { ValidityNotice } from '../runs/RunPage';
+import { columns } from '../runs/series';
+import { Tiles } from '../runs/Tiles';
+import { FinishedWorkers } from '../runs/Workers';
+import type { Content } from './content';
+
+const there = { pending: false, error: null, retry: () => {} };
+
+/** The report of a run: all of its result on one page, drawn by what draws the run's page. */
+export function Report({ c: content }: { c: Content }) {
+  const { run } = content;
+  const s = run.summary!;
+  const [zoom, setZoom] = useState<Zoom | null>(null);
+  const start = run.start_time ? Date.parse(run.start_time) : 0;
+  const c = useMemo(
+    () =>
+      columns({
+        samples: samples({ points: content.points ?? [], resolution: content.resolution_seconds }, start),
+      }),
+    [content, start],
+  );
+  const drew = began(run, s, c.t.length);
+  const parts: [string, string, ReactNode][] = [
+    ...(drew
+      ? ([
+          ['charts', 'Charts', <RunCharts key="charts" run={run} live={null} c={c} state={there} />],
+          ['distribution', 'Distribution', <DistributionTab key="distribution" s={s} />],
+          [
+            'kinds',
+            'By kind',
+            <div key="kinds" className="stack">
+              <ByKind s={s} />
+              <ByStatement s={s} />
+            </div>,
+          ],
+          ['errors', 'Errors', <ErrorsTab key="errors" s={s} />],
+          ['slowest', 'Slowest', <Slowest key="slowest" s={s} />],
+          ['workers', 'Workers', <FinishedWorkers key="workers" run={run} />],
+        ] satisfies [string, string, ReactNode][])
+      : []),
+    ['accounting', 'Accounting', <AccountingView key="accounting" a={s.accounting} />],
+    ['environment', 'Environment', <EnvironmentView key="environment" run={run} s={s} />],
+    [
+      'log',
+      'Log',
+      <LogPanel
+        key="log"
+        logs={content.logs ?? []}
+        state={there}
+        dropped={0}
+        follow={false}
+        file={run.test_name}
+        tall
+      />,
+    ],
+  ];
+  return (
+    <ChartGroup name={run.run_id} start={start} alone zoom={zoom} onZoom={setZoom}>
+      <header className="page-head run-head">
+        <div className="run-title">
+          <div className="row">
+            <h1 className="clip">{run.test_name}</h1>
+            <StatusBadge status={run.status} passed={s.passed} />
+            {run.simulated && <SimulatedBadge of={run} />}
+          </div>
+          <div className="row run-sub">
+            <span className="sub">
+              <TargetLine run={run} live={null} />
+            </span>
+            {Object.entries(run.scenario_config.tags ?? {}).map(([k, v]) => (
+              <span key={k} className="tag">
+                {k}: {v}
+              </span>
+            ))}
+          </div>
+        </div>
+        <VerdictLine run={run} />
+      </header>
+      <main className="page run report">
+        <p className="muted report-made">
+          Run of {dateTime(run.start_time)}
+          {s.duration_seconds > 0 && `, measured for ${duration(s.duration_seconds)}`}
+          {`, ${plain(count(s.operations))} operations. `}Report of {dateTime(content.made_at)} by Loadstone{' '}
+          {content.version}.
+          {content.left_out.length > 0 && ` For its size it leaves out ${content.left_out.join(', ')}.`}
+        </p>
+        {content.note && (
+          <Notice>
+            <p className="note-text">{content.note}</p>
+          </Notice>
+        )}
+        <nav className="report-parts" aria-label="Parts of the report">
+          {parts.map(([id, title]) => (
+            <button key={id} type="button" className="btn quiet small" onClick={() => goTo(id)}>
+              {title}
+            </button>
+          ))}
+        </nav>
+        <ValidityNotice run={run} live={null} c={c} />
+        <Tiles run={run} live={null} c={c} />
+        <RunRemarks s={s} live={null} />
+        <Guardrails run={run} live={null} c={c} />
+        {s.find_max && <FindMaxAnswer r={s.find_max} />}
+        {s.cost && <CostView c={s.cost} simulated={!!run.simulated} emulated={run.emulated} />}
+        {parts.map(([id, title, part]) => (
+          <section key={id} id={id} tabIndex={-1} className="stack report-part" aria-labelledby={`${id}-title`}>
+            <h2 id={`${id}-title`}>{title}</h2>
+            {part}
+          </section>
+        ))}
+      </main>
+    </ChartGroup>
+  );
+}
+
+/** In a file, and in the sandbox of a shared link, an address of a part cannot be relied on. */
+function goTo(id: string): void {
+  const part = document.getElementById(id);
+  part?.scrollIntoView();
+  part?.focus({ preventScroll: true });
+}

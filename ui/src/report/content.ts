@@ -1,0 +1,24 @@
+import { read } from '../api/harmless';
+import type { LogEntry, Point, RunDetail, WarehousePoint, WarehouseSlot, WorkerPoint } from '../api/types';
+
+/** What stands in the file of a report; server/handout writes it. */
+export interface Content {
+  version: string;
+  made_at: string;
+  run: RunDetail;
+  /** What was written about the run. */
+  note: string;
+  left_out: string[];
+  resolution_seconds: number;
+  points: Point[] | null;
+  worker_points: WorkerPoint[];
+  logs: LogEntry[] | null;
+  warehouse: { resolution_seconds: number; points: WarehousePoint[] | null; slots: WarehouseSlot[] | null } | null;
+}
+
+/** Unpacks base64 of compressed JSON; texts of others come out harmless. */
+export async function unpacked(text: string): Promise<Content> {
+  const packed = Uint8Array.from(atob(text.trim()), (c) => c.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'));
+  return read(await new Response(stream).text()) as Content;
+}

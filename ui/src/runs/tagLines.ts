@@ -1,0 +1,24 @@
+type Tags = Record<string, string>;
+
+/** Tags as they are edited: one a line, by name. */
+export function tagLines(tags: Tags | null | undefined): string {
+  return Object.entries(tags ?? {})
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([k, v]) => `${k}:${v}`)
+    .join('\n');
+}
+
+/** Reads tags that were written one a line, or says in a sentence which line is none. */
+export function tagsOf(lines: string): Tags | string {
+  const tags = new Map<string, string>();
+  for (const [i, line] of lines.split('\n').entries()) {
+    if (!line.trim()) continue;
+    const at = line.indexOf(':');
+    const key = line.slice(0, Math.max(0, at)).trim();
+    const value = line.slice(at + 1).trim();
+    if (at < 1 || !key || !value) return `Line ${i + 1} is no tag: write it as name:value.`;
+    if (tags.has(key)) return `Line ${i + 1} gives ${key} a second value.`;
+    tags.set(key, value);
+  }
+  return Object.fromEntries(tags);
+}
