@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -56,4 +57,26 @@ func (r RunRow) Figure(s RunSort) *float64 {
 	default:
 		return nil
 	}
+}
+
+// Compare puts two rows into the order of a sorted list; those without the figure come last.
+func (f RunFilter) Compare(a, b RunRow) int {
+	by := 0
+	x, y := a.Figure(f.Sort), b.Figure(f.Sort)
+	switch {
+	case f.Sort == SortCreated:
+		by = a.CreatedAt.Compare(b.CreatedAt.Time)
+	case f.Sort == SortName:
+		by = cmp.Compare(strings.ToLower(a.RunName), strings.ToLower(b.RunName))
+	case x != nil && y != nil:
+		by = cmp.Compare(*x, *y)
+	case x != nil:
+		return -1
+	case y != nil:
+		return 1
+	}
+	if !f.Ascending {
+		return -by
+	}
+	return by
 }

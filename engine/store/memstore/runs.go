@@ -323,39 +323,12 @@ func (s *Store) sortedRuns(f store.RunFilter) (store.RunList, error) {
 		}
 	}
 	list.Total = int64(len(list.Runs))
-	slices.SortStableFunc(list.Runs, func(a, b store.RunRow) int { return byFigure(a, b, f) })
+	slices.SortStableFunc(list.Runs, f.Compare)
 	list.Runs = list.Runs[min(from, len(list.Runs)):]
 	if len(list.Runs) > f.Limit {
 		list.Runs, list.NextCursor = list.Runs[:f.Limit], store.OffsetCursor(from+f.Limit)
 	}
 	return list, nil
-}
-
-// byFigure compares two rows by the column that the list is in the order of; those without the figure come last.
-func byFigure(a, b store.RunRow, f store.RunFilter) int {
-	by := 0
-	x, y := a.Figure(f.Sort), b.Figure(f.Sort)
-	switch {
-	case f.Sort == store.SortCreated:
-		by = a.CreatedAt.Compare(b.CreatedAt.Time)
-	case f.Sort == store.SortName:
-		by = cmp.Compare(strings.ToLower(a.RunName), strings.ToLower(b.RunName))
-	case x == nil || y == nil:
-		return cmp.Compare(btoi(x == nil), btoi(y == nil))
-	default:
-		by = cmp.Compare(*x, *y)
-	}
-	if !f.Ascending {
-		return -by
-	}
-	return by
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 func matches(r store.RunRow, f store.RunFilter) bool {
