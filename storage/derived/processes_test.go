@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -122,6 +123,28 @@ func (p *process) signal(t *testing.T, s os.Signal) {
 	}
 }
 
+// still tells whether no thread of the process runs any more: each is stopped, or has ended.
+func (p *process) still() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+	}
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid))
+	if err != nil || len(threads) == 0 {
+		time.Sleep(time.Second) // not Linux
+		return true
+	}
+	for _, name := range threads {
+		stat, err := os.ReadFile(name)
+		state := strings.TrimSpace(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		if err == nil && !strings.HasPrefix(state, "T") && !strings.HasPrefix(state, "Z") {
+			return false
+		}
+	}
+	return true
+}
+
 // fault is what is done to workers of one table, which has its own control store.
 type fault struct {
 	t                      *testing.T
@@ -219,6 +242,9 @@ func (f *fault) suffer(step string, s syscall.Signal) {
 	f.until("at its step", first, func() bool { return strings.Contains(first.said(), "at "+step) })
 	began := time.Now()
 	first.signal(t, s)
+	// A signal takes effect when a thread of the process is scheduled. Until then another one could read the line, and
+	// commit: nothing would be due any more.
+	f.until("standing still or dead", first, first.still)
 	if _, err := fmt.Fprintln(first.in); err != nil { // it goes on at once when it is woken
 		t.Log(err)
 	}
