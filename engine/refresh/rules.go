@@ -165,6 +165,9 @@ func Check(t Table) error {
 		return engine.InvalidField("name", fmt.Sprintf("has %d bytes", len(t.Name)), "choose a name of 1 to 63 bytes")
 	case strings.Contains(t.Name, "/") || strings.ContainsFunc(t.Name, unicode.IsControl) || !utf8.ValidString(t.Name):
 		return engine.InvalidField("name", "has a character that cannot be used", "leave out slashes and control characters")
+	case strings.ContainsFunc(t.Name, func(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) }):
+		return engine.InvalidField("name", "has a character that turns the direction of writing",
+			"leave it out: it would be read as another name")
 	case strings.TrimSpace(t.Name) != t.Name || strings.Trim(t.Name, ".") == "":
 		return engine.InvalidField("name", fmt.Sprintf("is %q", t.Name), "begin and end it with a letter")
 	case t.Kind != SQL && t.Kind != Ingest:

@@ -206,6 +206,8 @@ func TestWhatNoTableCanBe(t *testing.T) {
 	}{
 		"":             {func(*refresh.Table) {}},
 		"name":         {func(t *refresh.Table) { t.Name = "a/b" }},
+		"name ":        {func(t *refresh.Table) { t.Name = "\u202egnp" }},
+		"   ":          {func(t *refresh.Table) { t.Name = `"ä" 😀 ` + strings.Repeat("x", 49) }},
 		"definition":   {func(t *refresh.Table) { t.Definition = " " }},
 		"partitions":   {func(t *refresh.Table) { t.Partitions = 2 }},
 		"partitions ":  {func(t *refresh.Table) { t.PartitionBy, t.Partitions = refresh.ByRun, refresh.MaxPartitions+1 }},
