@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -63,7 +64,7 @@ func withRecord(t *testing.T) (*bench, string) {
 
 func read[T any](t *testing.T, a answer) (v T) {
 	t.Helper()
-	if a.StatusCode != 200 {
+	if a.StatusCode != http.StatusOK {
 		t.Fatalf("status %d: %s", a.StatusCode, a.body)
 	}
 	if err := json.Unmarshal(a.body, &v); err != nil {
@@ -114,16 +115,16 @@ func TestWhatIsAskedOfRecordsIsChecked(t *testing.T) {
 	for query, field := range map[string]string{"kind=NONE": "kind", "cursor=x": "cursor", "sort=rows": "sort",
 		"limit=0": "limit", "limit=501": "limit", "over_ms=-1": "over_ms", "over_ms=5&upto_ms=2": "upto_ms",
 		"from=2026-11-01T12:00:01Z&until=2026-11-01T12:00:00Z": "until", "from=yesterday": "from", "outcome=lost": "outcome",
-		"worker=" + strings.Repeat("w,", 101): "worker", "statment=x": "statment"} {
+		"worker=" + strings.Repeat("w,", 101): "worker", "statements=x": "statements"} {
 		a := b.do("GET", path+query, nil)
-		if a.StatusCode != 422 || !strings.Contains(string(a.body), field) {
+		if a.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(string(a.body), field) {
 			t.Errorf("%s: %d %s", query, a.StatusCode, a.body)
 		}
 	}
 	b.do("GET", "/api/v1/runs/nobody/executions", nil).problem(t, 404, engine.CodeNotFound)
 	b.do("GET", "/api/v1/runs/nobody/failures", nil).problem(t, 404, engine.CodeNotFound)
 	_, viewer := b.join("vera", store.RoleViewer)
-	if a := b.do("GET", path, nil, viewer...); a.StatusCode != 200 {
+	if a := b.do("GET", path, nil, viewer...); a.StatusCode != http.StatusOK {
 		t.Errorf("a viewer: %d", a.StatusCode)
 	}
 }

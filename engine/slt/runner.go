@@ -16,15 +16,15 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
 )
 
-// Failure is a record of a file that did not give what it has to.
-type Failure struct {
+// FailureError is a record of a file that did not give what it has to.
+type FailureError struct {
 	File string
 	Line int
 	Text string
 }
 
 // Error is the place and what was wrong there.
-func (f *Failure) Error() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Text) }
+func (f *FailureError) Error() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Text) }
 
 // record is a part of a file, between empty lines.
 type record struct {
@@ -62,7 +62,8 @@ func records(text string) []record {
 // perRecord is how long the statements of one record may take.
 const perRecord = time.Minute
 
-// Run runs a file and returns how many records it has. The error is a *Failure for the first one that failed. Files
+// Run runs a file and returns how many records it has. The error is a *FailureError for the first one that failed.
+// Files
 // that the test names lie in a folder that is made for it and removed; recordings are those in a folder "data" beside
 // the test file.
 func Run(ctx context.Context, file string) (n int, err error) {
@@ -79,14 +80,14 @@ func Run(ctx context.Context, file string) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer folder.Close()
+	defer func() { _ = folder.Close() }()
 	s := &session{catalog: &catalog.Catalog{}, folder: folder}
 	for _, r := range records(string(text)) {
 		each, cancel := context.WithTimeout(ctx, perRecord)
 		what := s.record(each, r, dir, filepath.Dir(file))
 		cancel()
 		if what != "" {
-			return n, &Failure{file, r.line, what}
+			return n, &FailureError{file, r.line, what}
 		}
 		n++
 	}

@@ -46,7 +46,7 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := Run(t.Context(), file)
-		var f *Failure
+		var f *FailureError
 		if !errors.As(err, &f) || f.Line < 9 || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", c.text, err)
 		}

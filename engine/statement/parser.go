@@ -70,7 +70,7 @@ func (p *parser) advance() error {
 }
 
 // rewind goes back to a token that was looked at before.
-func (p *parser) rewind(t token) { p.token, p.lexer.at = t, t.end }
+func (p *parser) rewind(t token) { p.token, p.at = t, t.end }
 
 func (p *parser) is(symbols ...string) bool {
 	for _, s := range symbols {

@@ -67,7 +67,7 @@ func (b *begun) NetConn() net.Conn { return b.Conn }
 
 // Handshake is that of TLS, and answers who does not speak it.
 func (c *conn) Handshake() error {
-	err := c.Conn.Handshake()
+	err := c.HandshakeContext(context.Background()) // the deadline of the connection bounds it
 	text := c.below.text
 	c.below.most, c.below.text = 0, nil
 	var plain tls.RecordHeaderError

@@ -316,9 +316,10 @@ func (s Scope) arithmetic(op string, l, r bound, at int) (bound, error) {
 	case column.Float:
 		t = column.Float64Type
 	case column.Decimal:
-		if op == "/" {
+		switch op {
+		case "/":
 			t = column.Float64Type
-		} else if op == "*" {
+		case "*":
 			return s.product(l, r, at)
 		}
 	}

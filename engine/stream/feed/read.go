@@ -127,7 +127,7 @@ func (s *rows) Read(b *column.Batch) error {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		ok := false
+		var ok bool
 		if s.json {
 			ok = s.object(b, line)
 		} else {

@@ -82,7 +82,7 @@ func (c *conditions) passOver(a engine.Artifact) bool {
 // within reports whether a row group can hold what is wanted.
 func (c *conditions) within(b artifact.Bounds) bool {
 	return b.EndFrom() < c.until && b.EndTo() >= c.from && b.ElapsedTo > c.over && b.ElapsedFrom <= c.upto &&
-		!(c.failed && b.NoErrors)
+		(!c.failed || !b.NoErrors)
 }
 
 // looker reads the columns of one row group after the other, and keeps their memory.
