@@ -2,6 +2,7 @@
 #   make run    build everything, start the server and watch a first run
 #   make test   every test: Go with the race detector, the page in a browser
 #   make lint   the linters, natively and for the Wasm guests, and those of the page
+#   make slt    the test files of statements and continuous queries, which make test runs too
 #   make build  bin/loadstone with the page and the plugins inside
 #   make check  what CI runs, lint and test, the API against its document, and results on a
 #               real S3 server; needs a network
@@ -47,7 +48,7 @@ DATA ?= $(CURDIR)/.loadstone
 FIRST_RUN ?= examples/first-run.yaml
 
 .PHONY: help run build test check check-api check-proto check-promql check-acme check-nosnowflake check-observability check-arm64 acceptance api lint bench bench-nodes bench-refresh soak audit plugins examples ui fmt clean \
-	s3-server image-test check-chart check-ecs need-toolchain need-postgres need-test need-examples test-s3 test-go test-ui test-journey test-first-run test-matrix test-snowflake-emulator
+	s3-server image-test check-chart check-ecs slt need-toolchain need-postgres need-test need-examples test-s3 test-go test-ui test-journey test-first-run test-matrix test-snowflake-emulator
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
@@ -169,6 +170,9 @@ test-tutorial: build examples
 # … and in the browser.
 test-journey: build
 	@deploy/journey.sh bin/loadstone
+
+slt: build
+	@bin/loadstone slt 'examples/streams/*.slt'
 
 # The Snowflake driver against an emulator that is not ours; it is fetched with pip,
 # and so outside make lint test.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -68,6 +69,15 @@ var benched = map[string]string{
 		GROUP BY worker, kind WINDOW SLIDING(ts, SIZE 10 SEC, ADVANCE BY 1 SEC, LATENESS 10 MS) INTO s`,
 }
 
+// processor is how long this process has had a processor.
+func processor() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 // BenchmarkRows: an operation is a row.
 func BenchmarkRows(b *testing.B) {
 	for name, query := range benched {
@@ -93,12 +103,14 @@ func BenchmarkRows(b *testing.B) {
 				next(i) // memory grows to what is needed
 			}
 			b.ReportAllocs()
+			before := processor()
 			b.ResetTimer()
 			for i := 0; i < b.N; i += size {
 				next(i / size)
 			}
 			b.StopTimer()
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds()/1e6, "Mrows/s")
+			b.ReportMetric(float64(b.N)/(processor()-before).Seconds()/1e6, "Mrows/core-s")
 			if given == 0 || q.Counts().Late > 0 {
 				b.Fatalf("%d groups, %+v", given, q.Counts())
 			}

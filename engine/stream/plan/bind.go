@@ -128,10 +128,11 @@ func (b *binder) query(s *statement.Select) (Node, error) {
 	return b.project(in, items)
 }
 
-// item is an expression of the select list with its name.
+// item is an expression of the select list with its name, and its text as it was written.
 type item struct {
 	x    statement.Expr
 	name string
+	text string
 }
 
 // expand resolves * and names what has no name.
@@ -146,7 +147,7 @@ func (b *binder) expand(s *statement.Select, cols []column.Column) ([]item, erro
 			if name == "" {
 				name = fmt.Sprintf("column_%d", len(items)+1)
 			}
-			items = append(items, item{i.Expr, name})
+			items = append(items, item{i.Expr, name, statement.Text(i.Expr)})
 			continue
 		}
 		before := len(items)
@@ -157,7 +158,7 @@ func (b *binder) expand(s *statement.Select, cols []column.Column) ([]item, erro
 				if c.Table == "" {
 					column.Table = statement.Name{}
 				}
-				items = append(items, item{column, c.Name})
+				items = append(items, item{column, c.Name, c.Name})
 			}
 		}
 		if len(items) == before {
@@ -193,7 +194,7 @@ func (b *binder) project(in input, items []item) (Node, error) {
 		}
 		n.Items, n.From = append(n.Items, x), append(n.From, from)
 		n.cols = append(n.cols, column.Column{Name: it.name, Type: x.Type})
-		text := statement.Text(it.x)
+		text := it.text
 		if !statement.Same(text, it.name) {
 			text += " AS " + it.name
 		}
@@ -284,7 +285,7 @@ func (b *binder) lags(in input, items []item) (input, []item, error) {
 		if err != nil {
 			return in, nil, err
 		}
-		changed = append(changed, item{x, i.name})
+		changed = append(changed, item{x, i.name, i.text})
 	}
 	if len(n.Values) == 0 {
 		return in, items, nil

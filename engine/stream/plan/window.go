@@ -53,7 +53,7 @@ func (b *binder) aggregate(s *statement.Select, in input, items []item) (input, 
 		if err != nil {
 			return in, nil, nil, err
 		}
-		to = append(to, item{x, i.name})
+		to = append(to, item{x, i.name, i.text})
 	}
 	var having statement.Expr
 	if s.Having != nil {
