@@ -20,18 +20,23 @@ var good = []string{
 	"CREATE SINK s(a INT8) TYPE File SET('results.csv' as `SINK`.FILE_PATH, false as `SINK`.APPEND) ON w1",
 	"CREATE SINK s TYPE PRINT", "CREATE QUERY AS SELECT a FROM b INTO c", "CREATE QUERY q AS SELECT a FROM b INTO c",
 	"DROP QUERY q GRACEFUL", "DROP QUERY q MODE HARD; DROP WORKER 'h'; DROP PHYSICAL SOURCE 3;; DROP SINK s;",
-	"GET LOGICAL SOURCE lrb", "SHOW LOGICAL SOURCES BY NAME lrb", "GET PHYSICAL SOURCES FOR LOGICAL lrb ON NODE w BY TYPE TCP",
-	"SHOW SINKS s ON w TYPE File", "SHOW QUERIES WITH STATE RUNNING ON w", "GET QUERY BY ID q", "GET WORKERS WITH CAPACITY 4",
+	"GET LOGICAL SOURCE lrb", "SHOW LOGICAL SOURCES BY NAME lrb",
+	"GET PHYSICAL SOURCES FOR LOGICAL lrb ON NODE w BY TYPE TCP",
+	"SHOW SINKS s ON w TYPE File", "SHOW QUERIES WITH STATE RUNNING ON w",
+	"GET QUERY BY ID q", "GET WORKERS WITH CAPACITY 4",
 	"EXPLAIN SELECT a FROM b", "EXPLAIN CREATE QUERY q AS SELECT a FROM b INTO c",
 	"WATCH SELECT id, state, capacity FROM workers WHERE state = 'ACTIVE'",
 	"SELECT * FROM b INTO c -- a comment\n", "/* a /* nested */ comment */ SELECT b.*, a x, a AS `y y` FROM b bb INTO c",
 	"SELECT start, end FROM b WINDOW TUMBLING(size = 5s) INTO c",
-	"SELECT a FROM b WINDOW SLIDING(b.ts, SIZE 5 MINUTES, ADVANCE BY 1 SEC, LATENESS = 10ms) GROUP BY (a, x) HAVING a > 1 INTO c",
+	"SELECT a FROM b WINDOW SLIDING(b.ts, SIZE 5 MINUTES, ADVANCE BY 1 SEC, LATENESS = 10ms) " +
+		"GROUP BY (a, x) HAVING a > 1 INTO c",
 	"SELECT a FROM b GROUP BY (a) + 1, b HAVING NOT a WINDOW TUMBLING(ts, SIZE 1.5 HOURS) ON OVERFLOW DROP INTO c",
 	"SELECT a FROM (SELECT a FROM b) x INNER JOIN c ON x.a = c.a WINDOW TUMBLING(SIZE 1 MIN) WHERE a IS NOT NULL INTO c",
 	"SELECT LAG(a, 2) OVER (PARTITION BY b, c) - 1, LAG(a) OVER () FROM b INTO c",
-	"SELECT CASE WHEN a THEN 1 ELSE -2 END, CASE end WHEN 1 THEN 'it''s\\n' END, a::INT8::TEXT, CAST(a AS DECIMAL(3, 1)) FROM b INTO c",
-	"SELECT a NOT IN (1, 2), a NOT BETWEEN 1 AND 2, a NOT LIKE 'x', a IN (1) OR NOT NOT a, FLOAT32(40), COUNT(*) FROM b INTO c",
+	"SELECT CASE WHEN a THEN 1 ELSE -2 END, CASE end WHEN 1 THEN 'it''s\\n' END, a::INT8::TEXT, " +
+		"CAST(a AS DECIMAL(3, 1)) FROM b INTO c",
+	"SELECT a NOT IN (1, 2), a NOT BETWEEN 1 AND 2, a NOT LIKE 'x', a IN (1) OR NOT NOT a, " +
+		"FLOAT32(40), COUNT(*) FROM b INTO c",
 	"SELECT TIMESTAMP '2026-01-01', - - a, -(1), 1e3, .5, a == b, a != b, -9223372036854775808 FROM b INTO c",
 }
 
@@ -180,7 +185,8 @@ func TestTheCaretStandsUnderThePlace(t *testing.T) {
 
 // TestSuggest finds what was meant, and keeps quiet where nothing is near.
 func TestSuggest(t *testing.T) {
-	for written, want := range map[string]string{"TUMBLNG": "TUMBLING", "slidign": "SLIDING", "x": "", "": "", "nonsense": ""} {
+	words := map[string]string{"TUMBLNG": "TUMBLING", "slidign": "SLIDING", "x": "", "": "", "nonsense": ""}
+	for written, want := range words {
 		got := Suggest(written, "TUMBLING", "SLIDING")
 		if want != "" {
 			want = "did you mean " + want + "?"

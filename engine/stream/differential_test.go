@@ -222,7 +222,9 @@ func theirs(t *testing.T, conn *pgx.Conn, sql string) [][]string {
 
 // ours are the rows that a query gives over rows in random order, from random origins, in batches of random size; the
 // disorder is what the lateness of the query allows.
-func ours(t *testing.T, r *rand.Rand, query string, tables map[string][]aRow, disorder int64) ([][]string, flow.Counts) {
+func ours(t *testing.T, r *rand.Rand, query string, tables map[string][]aRow, disorder int64) (
+	[][]string, flow.Counts,
+) {
 	t.Helper()
 	parsed, err := statement.Parse(query)
 	if err != nil {
@@ -238,7 +240,7 @@ func ours(t *testing.T, r *rand.Rand, query string, tables map[string][]aRow, di
 	for range p.Scans {
 		origins = append(origins, 1+r.IntN(3))
 	}
-	q := flow.New(p, flow.Options{Origins: origins, StateBytes: 1 << 30, Now: time.Now, Out: func(b *column.Batch) error {
+	o := flow.Options{Origins: origins, StateBytes: 1 << 30, Now: time.Now, Out: func(b *column.Batch) error {
 		for i := range b.N {
 			var one []string
 			for c := range b.Cols {
@@ -255,7 +257,8 @@ func ours(t *testing.T, r *rand.Rand, query string, tables map[string][]aRow, di
 			all = append(all, one)
 		}
 		return nil
-	}})
+	}}
+	q := flow.New(p, o)
 	type feeder struct {
 		scan, origin int
 		rows         []aRow
@@ -390,8 +393,8 @@ func TestWindowsAreThoseOfPostgres(t *testing.T) {
 		if len(keys) > 0 {
 			group = "GROUP BY " + strings.Join(keys, ", ")
 		}
-		query := fmt.Sprintf("SELECT start, end%s, %s FROM t WHERE %s %s WINDOW %s, LATENESS %d ms) HAVING %s INTO s", ourKeys,
-			strings.Join(ourItems, ", "), where, group, window, disorder, having)
+		query := fmt.Sprintf("SELECT start, end%s, %s FROM t WHERE %s %s WINDOW %s, LATENESS %d ms) HAVING %s INTO s",
+			ourKeys, strings.Join(ourItems, ", "), where, group, window, disorder, having)
 		sql := fmt.Sprintf(`SELECT w * %[1]d, w * %[1]d + %[2]d%[3]s, %[4]s FROM t, LATERAL generate_series(
 			floor((ts - %[2]d)::numeric / %[1]d)::bigint + 1, floor(ts::numeric / %[1]d)::bigint) AS w
 			WHERE %[5]s GROUP BY w%[3]s HAVING %[6]s`, advance, size, ourKeys, strings.Join(theirItems, ", "), dialect(where), having)

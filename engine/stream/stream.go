@@ -77,7 +77,9 @@ func Run(ctx context.Context, j Job) (Counts, error) {
 		}
 	}
 	q := flow.New(j.Plan, flow.Options{Origins: origins, StateBytes: j.StateBytes, Now: j.Now, Out: j.Out})
-	arrivals := make(chan arrival)
+	// There is room for every batch that goes around, and for each source's end: a reader that may drop rows waits for
+	// nobody.
+	arrivals := make(chan arrival, len(readers)*(batches+1))
 	var dropped atomic.Int64
 	var reading sync.WaitGroup
 	for _, r := range readers {

@@ -1,0 +1,202 @@
+package feed
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/stream/column"
+)
+
+var two = []column.Column{{Name: "id", Type: column.Int64Type}, {Name: "t", Type: column.TextType}}
+
+func csv(path string) Config {
+	return Config{"SOURCE.FILE_PATH": path, "PARSER.TYPE": "CSV", "PARSER.TUPLE_DELIMITER": "\n",
+		"PARSER.FIELD_DELIMITER": ",", "SOURCE.BATCH_ROWS": int64(100)}
+}
+
+// TestFilesOutsideAreNotOpened, nor links, devices, pipes and folders inside.
+func TestFilesOutsideAreNotOpened(t *testing.T) {
+	dir := t.TempDir()
+	inside := filepath.Join(dir, "inside")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.MkdirAll(filepath.Join(inside, "sub"), 0o700))
+	must(os.WriteFile(filepath.Join(dir, "secret.csv"), []byte("1,a\n"), 0o600))
+	must(os.WriteFile(filepath.Join(inside, "sub", "good.csv"), []byte("1,a\n"), 0o600))
+	must(os.Symlink(filepath.Join(dir, "secret.csv"), filepath.Join(inside, "link.csv")))
+	must(os.Symlink("sub/good.csv", filepath.Join(inside, "near.csv")))
+	must(os.Symlink(dir, filepath.Join(inside, "up")))
+	must(syscall.Mkfifo(filepath.Join(inside, "pipe.csv"), 0o600))
+	folder, err := OpenFolder(inside)
+	must(err)
+	defer func() { _ = folder.Close() }()
+	for _, path := range []string{"../secret.csv", "sub/../../secret.csv",
+		filepath.Join(dir, "secret.csv"), "link.csv", "near.csv",
+		"up/secret.csv", "pipe.csv", "sub", ".", "nothing.csv", "sub/good.csv/x", "a\x00b", `..\secret.csv`, "/dev/zero"} {
+		if _, err := Open(t.Context(), File, csv(path), two, folder); !errors.Is(err, ErrPath) {
+			t.Errorf("%s was read: %v", path, err)
+		}
+		if path == "nothing.csv" {
+			continue
+		}
+		sink := Config{"SINK.FILE_PATH": path, "SINK.INPUT_FORMAT": "CSV"}
+		if _, err := OpenSink(File, sink, two, folder, io.Discard); !errors.Is(err, ErrPath) {
+			t.Errorf("%s was written: %v", path, err)
+		}
+	}
+	s, err := Open(t.Context(), File, csv("sub/./good.csv"), two, folder)
+	must(err)
+	defer func() { _ = s.Close() }()
+	b := &column.Batch{}
+	if err := s.Read(b); err != nil || b.N != 1 {
+		t.Errorf("%d rows, %v", b.N, err)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "secret.csv")); err != nil || string(text) != "1,a\n" {
+		t.Errorf("the file outside is %q, %v", text, err)
+	}
+}
+
+// peer is a server that does with its one connection what it is told to.
+func peer(t *testing.T, do func(net.Conn)) Config {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer func() { _ = c.Close() }()
+		do(c)
+	}()
+	c := csv("")
+	c["SOURCE.SOCKET_HOST"], c["SOURCE.SOCKET_PORT"] = "127.0.0.1", int64(l.Addr().(*net.TCPAddr).Port)
+	return c
+}
+
+// drain reads until the end, for some seconds at most, and returns the rows and what the end was.
+func drain(t *testing.T, s Source) (rows int, err error) {
+	t.Helper()
+	defer func() { _ = s.Close() }()
+	b := &column.Batch{}
+	for begin := time.Now(); time.Since(begin) < 20*time.Second; {
+		if err := s.Read(b); err != nil {
+			return rows, err
+		}
+		rows += b.N
+	}
+	return rows, errors.New("there was no end")
+}
+
+// TestPeersThatBehaveBadly: one that sends no line, one that sends a byte at a time, one that resets.
+func TestPeersThatBehaveBadly(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		do        func(net.Conn)
+		rows      int
+		malformed int64
+		end       error
+	}{
+		{"no newline", func(c net.Conn) {
+			chunk := []byte(strings.Repeat("x", 1<<16))
+			for range 320 { // 20 MB
+				if _, err := c.Write(chunk); err != nil {
+					return
+				}
+			}
+			_, _ = io.WriteString(c, "\n1,a\n")
+		}, 1, 1, io.EOF},
+		{"a byte at a time", func(c net.Conn) {
+			for _, b := range []byte("1,a\n2,b\n3") {
+				_, _ = c.Write([]byte{b})
+				time.Sleep(30 * time.Millisecond)
+			}
+			_, _ = io.WriteString(c, ",c")
+		}, 3, 0, io.EOF},
+		{"reset", func(c net.Conn) {
+			_, _ = io.WriteString(c, "1,a\n2,")
+			time.Sleep(300 * time.Millisecond)
+			_ = c.(*net.TCPConn).SetLinger(0)
+		}, 1, 0, syscall.ECONNRESET},
+		{"quiet, then nothing", func(net.Conn) { time.Sleep(300 * time.Millisecond) }, 0, 0, io.EOF},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s, err := Open(t.Context(), TCP, peer(t, c.do), two, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows, err := drain(t, s)
+			if rows != c.rows || s.Malformed() != c.malformed || !errors.Is(err, c.end) {
+				t.Errorf("%d rows, %d left out, %v", rows, s.Malformed(), err)
+			}
+			if n := cap(s.(*socket).buffer); n > 2*maxLine {
+				t.Errorf("a line took %d bytes", n)
+			}
+		})
+	}
+}
+
+// TestAQuietPeerHoldsNoRowsBack: what came is passed on though the batch is not full.
+func TestAQuietPeerHoldsNoRowsBack(t *testing.T) {
+	stop := make(chan struct{})
+	defer close(stop)
+	s, err := Open(t.Context(), TCP, peer(t, func(c net.Conn) {
+		_, _ = io.WriteString(c, "1,a\n")
+		<-stop
+	}), two, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	b := &column.Batch{}
+	for begin := time.Now(); b.N == 0; {
+		if err := s.Read(b); err != nil || time.Since(begin) > 10*time.Second {
+			t.Fatalf("%d rows, %v", b.N, err)
+		}
+	}
+	if string(b.Cols[1].Text(0)) != "a" {
+		t.Errorf("%q", b.Cols[1].Text(0))
+	}
+}
+
+// FuzzRows: whatever a file holds, batches are whole, and memory bounded.
+func FuzzRows(f *testing.F) {
+	f.Add([]byte("1,a\n2,\"b\"\"c\"\n"), false)
+	f.Add([]byte("{\"id\": 1, \"t\": \"\\u00e4\"}\n{}"), true)
+	d := column.Type{Kind: column.Decimal, Precision: 6, Scale: 2}
+	columns := append(append([]column.Column(nil), two...), column.Column{Name: "d", NotNull: true, Type: d},
+		column.Column{Name: "at", Type: column.TimestampType})
+	f.Fuzz(func(t *testing.T, data []byte, json bool) {
+		c := csv("")
+		if json {
+			c["PARSER.TYPE"] = "JSON"
+		}
+		s := newRows(strings.NewReader(string(data)), columns, c)
+		b := &column.Batch{}
+		for {
+			if err := s.Read(b); err != nil {
+				return
+			}
+			for i := range b.Cols {
+				if b.Cols[i].Len() != b.N || columns[i].NotNull && b.N > 0 && b.Cols[i].Null[0] {
+					t.Fatalf("column %d has %d of %d values", i, b.Cols[i].Len(), b.N)
+				}
+			}
+		}
+	})
+}
