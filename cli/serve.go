@@ -198,7 +198,15 @@ func (c *serveCommand) listen(s *wiring.Services, door *frontdoor.Door) (*server
 	if c.tables != nil {
 		options.Tables, options.Telemetry = c.tables, c.tables.Telemetry()
 	}
-	srv, err := server.New(options)
+	var srv *server.Server
+	options.Notices, options.Settings = s.OpenNotices(func() string {
+		if srv == nil { // a run that ends while the server starts
+			return door.PublicURL
+		}
+		return srv.URL()
+	}), s.Store
+	var err error
+	srv, err = server.New(options)
 	if err != nil {
 		return nil, "", err
 	}

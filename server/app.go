@@ -28,7 +28,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/notify"
 	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
+	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/audit"
@@ -40,6 +42,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/handout"
 	"github.com/loadstone-db/loadstone/server/live"
 	"github.com/loadstone-db/loadstone/server/nodeaccess"
+	"github.com/loadstone-db/loadstone/server/notices"
 	"github.com/loadstone-db/loadstone/server/outgoing"
 	"github.com/loadstone-db/loadstone/server/promapi"
 	"github.com/loadstone-db/loadstone/server/record"
@@ -81,6 +84,10 @@ type Options struct {
 	Scaling demand.Runs
 	// Out are the systems that what happens to runs is sent to.
 	Out []deliver.Named
+	// Notices tell how runs ended; nil tells nobody.
+	Notices *notify.Notifier
+	// Settings are what admins decide; needed with Notices.
+	Settings store.Settings
 	// NodeAccess decides who is a node; nil where nodes cannot join.
 	NodeAccess nodeaccess.Gatekeeper
 	// Preflight plans a run; PreflightSample is a value of the type it answers, for the API document.
@@ -208,6 +215,9 @@ func New(opts Options) (*Server, error) {
 	}
 	if opts.Scaling != nil {
 		more = append(more, func(a *api.API) { demand.Register(a, opts.Scaling, opts.Tables) })
+	}
+	if opts.Notices != nil {
+		more = append(more, func(a *api.API) { notices.Register(a, opts.Notices, opts.Settings) })
 	}
 	more = append(more, func(a *api.API) { outgoing.Register(a, opts.Out) }, record.Register,
 		func(a *api.API) {

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/notify"
 	"github.com/loadstone-db/loadstone/engine/target"
 	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
@@ -91,6 +92,9 @@ func start(t *testing.T, change ...func(*server.Options)) *bench {
 		},
 		Log: zerolog.New(b.log), ShutdownTimeout: 3 * time.Second,
 	}
+	told := notify.Start(notify.Options{Settings: m, Log: zerolog.Nop()})
+	t.Cleanup(told.Close)
+	opts.Notices, opts.Settings = told, m
 	for _, c := range change {
 		c(&opts)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/ingest"
 	"github.com/loadstone-db/loadstone/engine/liveseries"
 	"github.com/loadstone-db/loadstone/engine/meter"
+	"github.com/loadstone-db/loadstone/engine/notify"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -20,6 +21,8 @@ type watchedStore struct {
 	orchestrator.ControlStore
 	series atomic.Pointer[liveseries.Series]
 	out    atomic.Pointer[out]
+	// notices are told of runs that have ended.
+	notices atomic.Pointer[notify.Notifier]
 }
 
 // SaveTick implements store.Runs.
@@ -49,6 +52,9 @@ func (w *watchedStore) Transition(ctx context.Context, t store.Transition) ([]en
 	events, err := w.ControlStore.Transition(ctx, t)
 	if err == nil {
 		w.out.Load().transition(t)
+		if t.To.Terminal() {
+			w.notices.Load().Ended(t.RunID)
+		}
 	}
 	return events, err //nolint:wrapcheck // it is the store
 }

@@ -68,6 +68,7 @@ type Store interface {
 	Refreshes
 	Queries
 	Handed
+	Settings
 	Rooms
 	// Ping proves that the store answers and that its schema is current.
 	Ping(ctx context.Context) error

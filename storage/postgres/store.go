@@ -27,6 +27,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/queryrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/refreshrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/postgres/settingrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/userrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/wishrows"
 )
@@ -39,6 +40,7 @@ type Store struct {
 	refreshrows.Queue
 	queryrows.Saved
 	handedrows.Kept
+	settingrows.Settings
 	userrows.Users
 	auditrows.Log
 	wishrows.Wishes
@@ -92,7 +94,8 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...tar
 	s := &Store{pool: pool, Rows: noderows.Rows{Pool: pool}, Wishes: wishrows.Wishes{Pool: pool},
 		Queue: refreshrows.Queue{Pool: pool, Turns: refreshrows.NewTurns()},
 		Saved: queryrows.Saved{Pool: pool}, Kept: handedrows.Kept{Runs: pool}, Users: userrows.Users{Pool: pool},
-		Log: auditrows.Log{Rows: pool}, Book: ledger.Book{Rooms: pool},
+		Settings: settingrows.Settings{Pool: pool, Keys: keys},
+		Log:      auditrows.Log{Rows: pool}, Book: ledger.Book{Rooms: pool},
 		probe: probe, keys: keys,
 		secrets: target.SecretsOf(known)}
 	if err := s.Ping(ctx); err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memhanded"
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memqueries"
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memrefresh"
+	"github.com/loadstone-db/loadstone/engine/store/memstore/memsettings"
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memusers"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
@@ -32,6 +33,7 @@ type Store struct {
 	*memrefresh.Queue
 	memqueries.Saved
 	memhanded.Kept
+	memsettings.Settings
 	memusers.Users
 	secrets target.Secrets
 

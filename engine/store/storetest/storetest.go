@@ -17,6 +17,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store/storetest/handedtest"
 	"github.com/loadstone-db/loadstone/engine/store/storetest/queuetest"
 	"github.com/loadstone-db/loadstone/engine/store/storetest/rightstest"
+	"github.com/loadstone-db/loadstone/engine/store/storetest/settingstest"
 	"github.com/loadstone-db/loadstone/engine/store/storetest/userstest"
 	"github.com/loadstone-db/loadstone/engine/store/storetest/workerstest"
 )
@@ -56,8 +57,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"BuiltinConnections", builtins},
 		{"ConnectionInUse", connectionInUse},
 		{"Plugins", plugins},
-		{"UploadedPlugins", uploadedPlugins},
-		{"PluginLimits", pluginLimits},
+		{"UploadedPlugins", uploadedPlugins}, {"PluginLimits", pluginLimits},
 		{"Admin", admin}, {"Tokens", tokens}, {"Users", userstest.Users}, {"WaysIn", userstest.Ways},
 		{"LastAdmin", userstest.LastAdmin}, {"Access", rightstest.Access},
 		{"Audit", rightstest.Audit}, {"AuditKept", rightstest.AuditKept},
@@ -65,7 +65,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"DynamicTables", dynamicTables}, {"RefreshClaims", refreshClaims}, {"RefreshExpiry", refreshExpiry},
 		{"RefreshResults", refreshResults}, {"RefreshFailures", refreshFailures}, {"RefreshRuns", refreshRuns},
 		{"RefreshRace", refreshRace}, {"RefreshParts", refreshParts}, {"AwaitRefreshes", awaitRefreshes},
-		{"SavedQueries", savedQueries}, {"QueueFit", queuetest.Fit},
+		{"SavedQueries", savedQueries}, {"Settings", settingstest.Settings}, {"QueueFit", queuetest.Fit},
 		{"Placement", placements}, {"PlacementRace", placementRace}, {"Queue", queueing}, {"RoomOfARun", roomOfARun},
 		{"Copies", copies}, {"RefreshWorkers", workerstest.Workers}, {"RefreshLoad", workerstest.Load},
 		{"Cancelled", cancelled},

@@ -3342,6 +3342,104 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/notifications": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read who is told how runs ended (admins) */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Notifications"];
+                    };
+                };
+            };
+        };
+        /** Decide who is told how runs ended (admins) */
+        put: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["SaveInputBody"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Notifications"];
+                    };
+                };
+            };
+        };
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/notifications/{id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Tell a hook that it is tried, and say what came of it (admins) */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Delivery"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/out": {
         parameters: {
             query?: never;
@@ -4726,6 +4824,19 @@ export interface components {
                 [key: string]: unknown;
             } | null;
         };
+        Delivery: {
+            arrived: boolean;
+            /** Format: date-time */
+            at: string | null;
+            /** Format: int64 */
+            attempt: number;
+            delivery_id: string;
+            error?: string;
+            event: string;
+            hook_id: string;
+            hook_name: string;
+            run_id?: string;
+        };
         DerivedTable: {
             /** Format: date-time */
             as_of: string | null;
@@ -5418,6 +5529,25 @@ export interface components {
             /** Format: int64 */
             total_target_connections: number;
         };
+        GivenHook: {
+            /** @description finished, failed, regressed. */
+            events: string[];
+            /** @description Of a hook that there is; without it a new one is made. */
+            id?: string;
+            /** @enum {string} */
+            kind: "webhook" | "slack";
+            name: string;
+            /** @description What bodies are signed with: X-Loadstone-Signature is sha256= and the HMAC of X-Loadstone-Timestamp, a dot and the body. Without it that of the hook stays; an empty one is none. */
+            secret?: string;
+            /** @description Tell of runs alone that have these tags. */
+            tags?: {
+                [key: string]: string;
+            };
+            /** @description Tell of runs of this template alone. */
+            template_id?: string;
+            /** @description Where to; without it, that of the hook stays. Only scheme, host and port are shown again. */
+            url?: string;
+        };
         Guardrails: {
             /** Format: double */
             hold_seconds?: number;
@@ -5472,6 +5602,18 @@ export interface components {
             schema: number;
             /** Format: int64 */
             sum_ns: number;
+        };
+        Hook: {
+            address: string;
+            events: string[] | null;
+            id: string;
+            kind: string;
+            name: string;
+            signed: boolean;
+            tags?: {
+                [key: string]: string;
+            };
+            template_id?: string;
         };
         Info: {
             /** @enum {string} */
@@ -6059,6 +6201,16 @@ export interface components {
             /**
              * Format: int64
              * @description The version that was edited, 0 for the first note.
+             */
+            version: number;
+        };
+        Notifications: {
+            /** @description The last attempts of this server since it started, the newest first. */
+            deliveries: components["schemas"]["Delivery"][];
+            hooks: components["schemas"]["Hook"][];
+            /**
+             * Format: int64
+             * @description 0 before anything was saved; to be sent back with a change.
              */
             version: number;
         };
@@ -6952,6 +7104,11 @@ export interface components {
         SavedQueryList: {
             queries: components["schemas"]["SavedQuery"][];
         };
+        SaveInputBody: {
+            hooks: components["schemas"]["GivenHook"][];
+            /** Format: int64 */
+            version: number;
+        };
         Scaling: {
             /** Format: int64 */
             max_workers?: number;
@@ -7785,6 +7942,7 @@ export type ConnectionTest = components['schemas']['ConnectionTest'];
 export type ConnectionTestBody = components['schemas']['ConnectionTestBody'];
 export type Cost = components['schemas']['Cost'];
 export type CustomMetrics = components['schemas']['CustomMetrics'];
+export type Delivery = components['schemas']['Delivery'];
 export type DerivedTable = components['schemas']['DerivedTable'];
 export type DerivedTableChange = components['schemas']['DerivedTableChange'];
 export type DerivedTableDetail = components['schemas']['DerivedTableDetail'];
@@ -7816,11 +7974,13 @@ export type FindMaxResult = components['schemas']['FindMaxResult'];
 export type FindMaxSpread = components['schemas']['FindMaxSpread'];
 export type FindMaxState = components['schemas']['FindMaxState'];
 export type FindMaxStep = components['schemas']['FindMaxStep'];
+export type GivenHook = components['schemas']['GivenHook'];
 export type Guardrails = components['schemas']['Guardrails'];
 export type GuardrailState = components['schemas']['GuardrailState'];
 export type Healthy = components['schemas']['Healthy'];
 export type HistogramBucket = components['schemas']['HistogramBucket'];
 export type HistogramData = components['schemas']['HistogramData'];
+export type Hook = components['schemas']['Hook'];
 export type Info = components['schemas']['Info'];
 export type Invitation = components['schemas']['Invitation'];
 export type KindEnrichment = components['schemas']['KindEnrichment'];
@@ -7865,6 +8025,7 @@ export type NodeToken = components['schemas']['NodeToken'];
 export type NodeTokenInputBody = components['schemas']['NodeTokenInputBody'];
 export type NodeTokenList = components['schemas']['NodeTokenList'];
 export type NoteInputBody = components['schemas']['NoteInputBody'];
+export type Notifications = components['schemas']['Notifications'];
 export type Omission = components['schemas']['Omission'];
 export type Page = components['schemas']['Page'];
 export type PasswordInputBody = components['schemas']['PasswordInputBody'];
@@ -7921,6 +8082,7 @@ export type RunRow = components['schemas']['RunRow'];
 export type SavedQuery = components['schemas']['SavedQuery'];
 export type SavedQueryInput = components['schemas']['SavedQueryInput'];
 export type SavedQueryList = components['schemas']['SavedQueryList'];
+export type SaveInputBody = components['schemas']['SaveInputBody'];
 export type Scaling = components['schemas']['Scaling'];
 export type Scenario = components['schemas']['Scenario'];
 export type Sends = components['schemas']['Sends'];

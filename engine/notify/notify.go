@@ -1,0 +1,379 @@
+// Package notify tells other systems how runs ended: a webhook with a signature, or a message as Slack takes it. What
+// is to be told waits in a queue beside all else; a run never waits for it.
+package notify
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
+	"github.com/loadstone-db/loadstone/engine/reach"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// Event is what has become of a run.
+type Event string
+
+// The events.
+const (
+	Finished  Event = "finished"  // it has completed, and its thresholds hold
+	Regressed Event = "regressed" // it has completed, and a threshold does not hold
+	Failed    Event = "failed"    // it has not completed, and nobody has cancelled it
+	Test      Event = "test"      // somebody tries the hook
+)
+
+// Notice is what is told; the body of a webhook.
+type Notice struct {
+	DeliveryID   string            `json:"delivery_id"`
+	Event        Event             `json:"event"`
+	RunID        string            `json:"run_id"`
+	RunName      string            `json:"run_name"`
+	TemplateID   string            `json:"template_id,omitempty"`
+	TemplateName string            `json:"template_name,omitempty"`
+	Status       engine.Status     `json:"status,omitempty"`
+	StopReason   engine.StopReason `json:"stop_reason,omitempty"`
+	Validity     engine.Verdict    `json:"validity,omitempty"`
+	Passed       *bool             `json:"passed"`
+	QPS          *float64          `json:"qps"`
+	P95Ms        *float64          `json:"p95_ms"`
+	ErrorRate    *float64          `json:"error_rate"`
+	Tags         map[string]string `json:"tags,omitempty"`
+	StartTime    engine.Time       `json:"start_time"`
+	EndTime      engine.Time       `json:"end_time"`
+	URL          string            `json:"url,omitempty"`
+}
+
+// Bytes implements deliver.Thing.
+func (n Notice) Bytes() int { return 1000 + len(n.RunName) }
+
+// EventOf says what has become of a run that has ended; ok is false for one that nobody is told of.
+func EventOf(run engine.Run, row store.RunRow) (event Event, ok bool) {
+	switch {
+	case run.Status == engine.StatusCancelled:
+		return "", false
+	case run.Status == engine.StatusFailed:
+		return Failed, true
+	case row.Passed != nil && !*row.Passed:
+		return Regressed, true
+	}
+	return Finished, run.Status == engine.StatusCompleted
+}
+
+// Runs is what is asked about runs.
+type Runs interface {
+	Run(ctx context.Context, runID string) (engine.Run, error)
+	// Row is the run as the list shows it, once its figures are there.
+	Row(ctx context.Context, run engine.Run) (row store.RunRow, settled bool, err error)
+}
+
+// Options are what a Notifier is made of.
+type Options struct {
+	Settings store.Settings
+	Runs     Runs
+	Reach    *reach.Policy
+	// URL is the address of the page.
+	URL   func() string
+	Agent string
+	Log   zerolog.Logger
+	// Settle is how long the figures of a run are waited for once it has ended (2 minutes).
+	Settle time.Duration
+}
+
+// Notifier tells. It is safe for concurrent use.
+type Notifier struct {
+	o      Options
+	life   context.Context
+	end    context.CancelFunc
+	ended  chan string // runs that have ended
+	done   chan struct{}
+	mu     sync.Mutex
+	queues map[string]*outlet
+	log    []Delivery
+}
+
+// outlet is a hook with its queue.
+type outlet struct {
+	hook  Hook
+	queue *deliver.Queue[Notice]
+	close func()
+}
+
+// Delivery is what became of an attempt to tell.
+type Delivery struct {
+	DeliveryID string      `json:"delivery_id"`
+	At         engine.Time `json:"at"`
+	HookID     string      `json:"hook_id"`
+	HookName   string      `json:"hook_name"`
+	Event      Event       `json:"event"`
+	RunID      string      `json:"run_id,omitempty"`
+	Attempt    int         `json:"attempt"`
+	Arrived    bool        `json:"arrived"`
+	Error      string      `json:"error,omitempty"`
+}
+
+const (
+	mostDeliveries = 200
+	mostEnded      = 256
+	settleFor      = 2 * time.Minute
+	lookEvery      = 500 * time.Millisecond
+	readLimit      = 5 * time.Second
+)
+
+// limits of one hook: what was not told for an hour is given up.
+var limits = deliver.Limits{Most: 200, Bytes: 1 << 20, AtOnce: 1, First: time.Second, Longest: time.Minute,
+	Patience: time.Hour}
+
+// Start begins to tell of runs that end.
+func Start(o Options) *Notifier {
+	if o.Settle <= 0 {
+		o.Settle = settleFor
+	}
+	n := &Notifier{o: o, ended: make(chan string, mostEnded), done: make(chan struct{}), queues: map[string]*outlet{}}
+	n.life, n.end = context.WithCancel(context.Background())
+	go n.work()
+	return n
+}
+
+// Ended takes a run that has ended. It does not wait. A nil Notifier tells nobody.
+func (n *Notifier) Ended(runID string) {
+	if n == nil {
+		return
+	}
+	select {
+	case n.ended <- runID:
+	default:
+		n.o.Log.Warn().Str("run_id", runID).Msg("too many runs have ended at once: nobody is told of this one")
+	}
+}
+
+// Close ends it: what waits is lost.
+func (n *Notifier) Close() {
+	n.end()
+	<-n.done
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for id, q := range n.queues {
+		q.close()
+		delete(n.queues, id)
+	}
+}
+
+func (n *Notifier) work() {
+	defer close(n.done)
+	var each sync.WaitGroup
+	defer each.Wait()
+	for {
+		select {
+		case <-n.life.Done():
+			return
+		case id := <-n.ended:
+			each.Go(func() {
+				if err := n.tell(id); err != nil && n.life.Err() == nil {
+					n.o.Log.Warn().Err(err).Str("run_id", id).Msg("nobody could be told of a run that has ended")
+				}
+			})
+		}
+	}
+}
+
+// tell puts a run into the queues of the hooks that want it.
+func (n *Notifier) tell(runID string) error {
+	hooks, err := n.current(n.life)
+	if err != nil || len(hooks) == 0 {
+		return err
+	}
+	run, row, err := n.settled(runID)
+	if err != nil {
+		return err
+	}
+	event, ok := EventOf(run, row)
+	if !ok {
+		return nil
+	}
+	for _, h := range hooks {
+		if h.Wants(event, run) {
+			if err := n.put(h, n.notice(event, run, row)); err != nil {
+				n.note(Delivery{HookID: h.ID, HookName: h.Name, Event: event, RunID: runID, Error: err.Error()})
+			}
+		}
+	}
+	return nil
+}
+
+// settled waits for the figures of a run, for a while.
+func (n *Notifier) settled(runID string) (run engine.Run, row store.RunRow, err error) {
+	for end := time.Now().Add(n.o.Settle); ; {
+		ctx, cancel := context.WithTimeout(n.life, readLimit)
+		done := false
+		if run, err = n.o.Runs.Run(ctx, runID); err == nil {
+			row, done, err = n.o.Runs.Row(ctx, run)
+		}
+		cancel()
+		if err == nil && done || time.Now().After(end) || errors.Is(err, store.ErrNotFound) {
+			return run, row, err
+		}
+		select {
+		case <-n.life.Done():
+			return run, row, n.life.Err()
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+func (n *Notifier) notice(event Event, run engine.Run, row store.RunRow) Notice {
+	v := Notice{DeliveryID: uuid.NewString(), Event: event, RunID: run.RunID, RunName: run.RunName,
+		TemplateID: run.Scenario.TemplateID, TemplateName: run.Scenario.TemplateName, Status: run.Status,
+		StopReason: run.StopReason, Passed: row.Passed, QPS: row.QPS, P95Ms: row.P95Ms, ErrorRate: row.ErrorRate,
+		Tags: run.Scenario.Tags, StartTime: run.StartTime, EndTime: run.EndTime}
+	if row.Verdict != nil {
+		v.Validity = *row.Verdict
+	}
+	if n.o.URL != nil {
+		v.URL = n.o.URL() + "/runs/" + run.RunID
+	}
+	return v
+}
+
+// put adds a notice to the queue of its hook, which is opened when it is needed, and anew when the hook has changed.
+func (n *Notifier) put(h Hook, v Notice) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.life.Err() != nil {
+		return n.life.Err()
+	}
+	q := n.queues[h.ID]
+	if q != nil && !q.hook.same(h) {
+		go q.close() // what waits goes where it was to go, as far as it arrives at once
+		q = nil
+	}
+	if q == nil {
+		client, err := n.client(h)
+		if err != nil {
+			return err
+		}
+		q = &outlet{hook: h}
+		q.queue = deliver.Open(client.To(), limits, func(ctx context.Context, vs []Notice, attempt int) deliver.Outcome {
+			return n.attempt(ctx, client, h, vs[0], attempt)
+		}, n.o.Log)
+		queue := q.queue
+		q.close = sync.OnceFunc(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			queue.Close(ctx)
+			client.Close()
+		})
+		n.queues[h.ID] = q
+	}
+	q.queue.Put(v)
+	return nil
+}
+
+func (n *Notifier) client(h Hook) (*deliver.Client, error) {
+	return deliver.NewClient(deliver.Endpoint{Flag: "url", URL: h.URL, Agent: n.o.Agent, Reach: n.o.Reach})
+}
+
+// attempt tells once.
+func (n *Notifier) attempt(ctx context.Context, c *deliver.Client, h Hook, v Notice, attempt int) deliver.Outcome {
+	body, err := h.body(v)
+	if err != nil {
+		return deliver.Outcome{Err: err}
+	}
+	at := strconv.FormatInt(time.Now().Unix(), 10)
+	headers := []string{"X-Loadstone-Event", string(v.Event), "X-Loadstone-Delivery", v.DeliveryID,
+		"X-Loadstone-Timestamp", at}
+	if h.Secret != "" {
+		headers = append(headers, "X-Loadstone-Signature", Sign(h.Secret, at, body))
+	}
+	answer, err := c.Post(ctx, "", "application/json", body, headers...)
+	out := deliver.Outcome{Err: err, Again: err != nil && !errors.Is(err, reach.ErrRefused)}
+	if err == nil {
+		if out.Err = answer.Err(); out.Err == nil {
+			out.Taken = 1
+		} else {
+			out.Again, out.After = answer.Again()
+		}
+	}
+	d := Delivery{DeliveryID: v.DeliveryID, HookID: h.ID, HookName: h.Name, Event: v.Event, RunID: v.RunID,
+		Attempt: attempt, Arrived: out.Err == nil}
+	if out.Err != nil {
+		d.Error = c.Brief(out.Err.Error())
+	}
+	n.note(d)
+	return out
+}
+
+// Sign is the signature of a body: who has the secret computes the same of the timestamp, a dot, and the body.
+func Sign(secret, timestamp string, body []byte) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(timestamp + "."))
+	mac.Write(body)
+	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+// Try tells a hook that somebody tries it, once and now, and says what came of it.
+func (n *Notifier) Try(ctx context.Context, hookID string) (Delivery, error) {
+	hooks, err := n.current(ctx)
+	if err != nil {
+		return Delivery{}, err
+	}
+	i := slices.IndexFunc(hooks, func(h Hook) bool { return h.ID == hookID })
+	if i < 0 {
+		return Delivery{}, store.ErrNotFound
+	}
+	c, err := n.client(hooks[i])
+	if err != nil {
+		return Delivery{}, err
+	}
+	defer c.Close()
+	v := Notice{DeliveryID: uuid.NewString(), Event: Test, RunName: "A test of the notification " + hooks[i].Name}
+	if n.o.URL != nil {
+		v.URL = n.o.URL() + "/settings"
+	}
+	n.attempt(ctx, c, hooks[i], v, 1)
+	for _, d := range n.Deliveries() {
+		if d.DeliveryID == v.DeliveryID {
+			return d, nil
+		}
+	}
+	return Delivery{}, fmt.Errorf("telling %s: nothing is known of it", hooks[i].Name)
+}
+
+func (n *Notifier) note(d Delivery) {
+	d.At = engine.At(time.Now())
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.log) == mostDeliveries {
+		n.log = slices.Delete(n.log, 0, 1)
+	}
+	n.log = append(n.log, d)
+}
+
+// Deliveries are the last attempts of this server, the newest first.
+func (n *Notifier) Deliveries() []Delivery {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := slices.Clone(n.log)
+	slices.Reverse(all)
+	return all
+}
+
+// body is what a hook is sent.
+func (h Hook) body(v Notice) ([]byte, error) {
+	if h.Kind != Slack {
+		return json.Marshal(v) //nolint:wrapcheck // it always marshals
+	}
+	return json.Marshal(map[string]string{"text": h.sentence(v)}) //nolint:wrapcheck // it always marshals
+}
