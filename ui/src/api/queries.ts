@@ -42,6 +42,9 @@ export function useMay(needs: 'operator' | 'admin'): boolean {
 export const useInfo = () =>
   useQuery({ queryKey: ['info'], queryFn: ({ signal }) => api.get('/api/info', { signal }), staleTime: 60_000 });
 
+export type RunSort =
+  'created' | 'name' | 'qps' | 'p50_ms' | 'p95_ms' | 'p99_ms' | 'error_rate' | 'total_ops' | 'length';
+
 export interface RunFilter {
   status?: Status[];
   template_id?: string;
@@ -50,6 +53,9 @@ export interface RunFilter {
   until?: string;
   /** Each as key:value; a run must carry all of them. */
   tag?: string[];
+  thresholds?: 'passed' | 'failed';
+  sort?: RunSort;
+  order?: 'asc' | 'desc';
   limit?: number;
   cursor?: string;
 }

@@ -1,5 +1,5 @@
 import { useQueryClient } from '@tanstack/react-query';
-import { Suspense, useEffect } from 'react';
+import { Suspense, useEffect, useRef } from 'react';
 import { Link, Redirect, Route, Switch, useLocation } from 'wouter';
 import { Problem, whenSignedOut } from '../api/client';
 import { useMe } from '../api/queries';
@@ -84,8 +84,12 @@ function Signed() {
 
   useEffect(loadAhead, []);
 
+  // Another page: its top is shown, and the keyboard goes on from there, not from a link that is gone.
+  const first = useRef(true);
   useEffect(() => {
     scrollTo(0, 0);
+    if (first.current) first.current = false;
+    else document.getElementById('main')?.focus({ preventScroll: true });
   }, [path]);
 
   if (me.error && !(me.error instanceof Problem && me.error.status === 401))
@@ -94,8 +98,18 @@ function Signed() {
 
   return (
     <div className="shell">
+      <a
+        className="skip"
+        href="#main"
+        onClick={(e) => {
+          e.preventDefault();
+          document.getElementById('main')?.focus();
+        }}
+      >
+        Skip to the content
+      </a>
       <Rail user={me.data} />
-      <main className="main" id="main">
+      <main className="main" id="main" tabIndex={-1}>
         <SilentServer />
         <Crash at={path}>
           <Suspense

@@ -37,7 +37,7 @@ export function Home() {
         <div className="actions">
           <StopAll className="btn danger" />
           <Writes>
-            <Link href="/templates/new" className="btn">
+            <Link href="/templates/new" data-new className="btn">
               <Icon name="plus" /> New template
             </Link>
           </Writes>

@@ -47,6 +47,13 @@ export function Shortcuts() {
           box.focus();
           box.select();
         }
+      } else if (e.key === 'n' && !(g.current && Date.now() - g.current < 1500)) {
+        // What a page makes first of all; its button says so.
+        const make = document.querySelector<HTMLElement>('[data-new]');
+        if (make) {
+          e.preventDefault();
+          make.click();
+        }
       } else if (e.key === 'g') {
         g.current = Date.now();
       } else if (g.current && Date.now() - g.current < 1500 && jumps[e.key]) {
@@ -85,6 +92,12 @@ export function Shortcuts() {
             <kbd>/</kbd>
           </dt>
           <dd>Search the list</dd>
+        </div>
+        <div>
+          <dt>
+            <kbd>n</kbd>
+          </dt>
+          <dd>Make a new one, where the page makes something</dd>
         </div>
         <div>
           <dt>

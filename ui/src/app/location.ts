@@ -1,8 +1,11 @@
 import { useCallback, useEffect } from 'react';
 import { useLocation, useSearch } from 'wouter';
 
-/** A parameter of the address; setting it replaces the entry, so that Back leaves the page. */
-export function useParam(name: string, fallback = ''): [string, (v: string) => void] {
+/**
+ * A parameter of the address; setting it replaces the entry, so that Back leaves the page. Where it is kept, Back
+ * undoes the change.
+ */
+export function useParam(name: string, fallback = '', kept = false): [string, (v: string) => void] {
   const [, navigate] = useLocation();
   const search = useSearch();
   const value = new URLSearchParams(search).get(name) ?? fallback;
@@ -13,9 +16,9 @@ export function useParam(name: string, fallback = ''): [string, (v: string) => v
       if (v === '' || v === fallback) q.delete(name);
       else q.set(name, v);
       const s = q.toString();
-      navigate(location.pathname + (s ? `?${s}` : ''), { replace: true });
+      navigate(location.pathname + (s ? `?${s}` : ''), { replace: !kept });
     },
-    [navigate, name, fallback],
+    [navigate, name, fallback, kept],
   );
   return [value, set];
 }

@@ -16,6 +16,9 @@ export function Term({ tip, children }: { tip: string; children: ReactNode }) {
         <button
           type="button"
           className="term"
+          // An explanation is no stop on the way: screen readers have it as the description.
+          tabIndex={-1}
+          aria-description={tip}
           onClick={(e) => {
             e.preventDefault();
             setOpen(true);

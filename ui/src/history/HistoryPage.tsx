@@ -14,7 +14,9 @@ import { Empty, Load, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import { mostRuns, runsFrom } from '../compare/model';
 import '../compare/compare.css';
+import { Bulk } from './Bulk';
 import { RunTable } from './RunTable';
+import { sortFrom } from './sorting';
 import { rangeStart, ranges } from './ranges';
 import { TagFilter, tagFrom } from './tags';
 
@@ -25,8 +27,10 @@ const statuses = [
   ['COMPLETED', 'Completed'],
   ['FAILED', 'Failed'],
   ['CANCELLED', 'Cancelled'],
+  ['failed-thresholds', 'Thresholds failed'],
 ] as const;
 
+const judgedBad = 'failed-thresholds';
 const pageSize = 25;
 
 /** Waits until typing rests, so that not every letter asks the server. */
@@ -49,6 +53,8 @@ export function HistoryPage() {
   const [template, setTemplate] = useParam('template');
   const [range, setRange] = useParam('range');
   const [selection, setSelection] = useParam('selected');
+  const [sorted, setSorted] = useParam('sort');
+  const order = sortFrom(sorted);
   const picked = runsFrom(selection);
   const settled = useSettled(text);
   const cursor = params.get('cursor') ?? '';
@@ -60,7 +66,10 @@ export function HistoryPage() {
 
   const since = useMemo(() => rangeStart(range), [range]);
   const filter: RunFilter = {
-    status: status ? (status.split(',') as Status[]) : undefined,
+    status: status && status !== judgedBad ? (status.split(',') as Status[]) : undefined,
+    thresholds: status === judgedBad ? 'failed' : undefined,
+    sort: order?.by,
+    order: order?.way,
     search: settled || undefined,
     template_id: template || undefined,
     since,
@@ -185,7 +194,7 @@ export function HistoryPage() {
           )}
         </div>
         {picked.length > 0 && (
-          <div className="selection" role="status">
+          <div className="selection sticky" role="status">
             <span>
               <strong>
                 {picked.length} {picked.length === 1 ? 'run' : 'runs'}
@@ -197,6 +206,7 @@ export function HistoryPage() {
               <button type="button" className="btn quiet" onClick={() => setSelection('')}>
                 Clear
               </button>
+              <Bulk ids={picked} shown={runs.data?.runs ?? []} done={() => setSelection('')} />
               <button
                 type="button"
                 className="btn primary"
@@ -245,6 +255,8 @@ export function HistoryPage() {
             {(d) => (
               <RunTable
                 runs={d.runs ?? []}
+                order={sorted}
+                onOrder={change(setSorted)}
                 picked={picked}
                 onPick={(id, on) => {
                   if (on && picked.length >= mostRuns) toast(`At most ${mostRuns} runs are compared at once.`, 'warn');

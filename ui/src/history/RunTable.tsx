@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
 import { Link, useLocation } from 'wouter';
-import { useNeeds } from '../api/queries';
+import { type RunSort, useNeeds } from '../api/queries';
 import { reach } from '../api/reach';
 import { isTerminal, type RunRow } from '../api/types';
 import { ago, count, dateTime, duration, errorRate, latency, missing, rate } from '../design/format';
@@ -8,6 +8,7 @@ import { Num } from '../design/Num';
 import { SimulatedBadge, StatusBadge, VerdictBadge } from '../design/Status';
 import { judged } from '../runs/known';
 import { norate } from '../runs/rates';
+import { pressed, sortFrom } from './sorting';
 import { Tags } from './tags';
 
 function length(r: RunRow): string {
@@ -23,6 +24,8 @@ export function RunTable({
   action,
   picked,
   onPick,
+  order = '',
+  onOrder,
 }: {
   runs: RunRow[];
   compact?: boolean;
@@ -30,6 +33,9 @@ export function RunTable({
   /** Offers a box on each row; picked are the ids of those that are marked. */
   picked?: string[];
   onPick?: (id: string, on: boolean) => void;
+  /** The order of the list, as the address says it; a press on a column's head asks for another. */
+  order?: string;
+  onOrder?: (order: string) => void;
 }) {
   const [, navigate] = useLocation();
   const needs = useNeeds(runs.some((r) => r.status === 'PREPARED'));
@@ -39,17 +45,37 @@ export function RunTable({
       <table className="table cards">
         <thead>
           <tr>
-            <th>Run</th>
+            <Head by="name" order={order} onOrder={onOrder}>
+              Run
+            </Head>
             <th>Status</th>
-            <th className="num">Throughput</th>
-            <th className="num less">P50</th>
-            <th className="num">P95</th>
-            <th className="num">P99</th>
-            <th className="num">Errors</th>
-            {!compact && <th className="num less">Operations</th>}
+            <Head by="qps" className="num" order={order} onOrder={onOrder}>
+              Throughput
+            </Head>
+            <Head by="p50_ms" className="num less" order={order} onOrder={onOrder}>
+              P50
+            </Head>
+            <Head by="p95_ms" className="num" order={order} onOrder={onOrder}>
+              P95
+            </Head>
+            <Head by="p99_ms" className="num" order={order} onOrder={onOrder}>
+              P99
+            </Head>
+            <Head by="error_rate" className="num" order={order} onOrder={onOrder}>
+              Errors
+            </Head>
+            {!compact && (
+              <Head by="total_ops" className="num less" order={order} onOrder={onOrder}>
+                Operations
+              </Head>
+            )}
             {!compact && <th>Figures</th>}
-            <th className="num">Length</th>
-            <th className="num">Started</th>
+            <Head by="length" className="num" order={order} onOrder={onOrder}>
+              Length
+            </Head>
+            <Head by="created" className="num" order={order} onOrder={onOrder}>
+              Started
+            </Head>
             {action && (
               <th>
                 <span className="sr">Actions</span>
@@ -157,5 +183,27 @@ export function RunTable({
         </tbody>
       </table>
     </div>
+  );
+}
+
+/** The head of a column that the list can be in the order of. */
+function Head(props: {
+  by: RunSort;
+  className?: string;
+  order: string;
+  onOrder?: (order: string) => void;
+  children: string;
+}) {
+  const { by, order, onOrder } = props;
+  if (!onOrder) return <th className={props.className}>{props.children}</th>;
+  const now = sortFrom(order);
+  const on = now?.by === by ? now.way : null;
+  return (
+    <th className={props.className} aria-sort={on ? (on === 'asc' ? 'ascending' : 'descending') : undefined}>
+      <button type="button" className="sort" onClick={() => onOrder(pressed(order, by))}>
+        {props.children}
+        <span aria-hidden="true">{on === 'asc' ? ' ↑' : on === 'desc' ? ' ↓' : ''}</span>
+      </button>
+    </th>
   );
 }

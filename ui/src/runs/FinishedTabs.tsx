@@ -1,5 +1,5 @@
 import * as Tabs from '@radix-ui/react-tabs';
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import type { RunDetail, Summary } from '../api/types';
 import { useParam } from '../app/location';
 import { Distribution } from '../charts/Distribution';
@@ -52,6 +52,10 @@ const titles: Record<(typeof tabs)[number], string> = {
 export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunState; c: Columns }) {
   const [param, setTab] = useParam('tab', 'overview');
   const tab = (tabs as readonly string[]).includes(param) ? param : 'overview';
+  // On a phone the list of tabs scrolls, and a link may open one beyond its edge.
+  useEffect(() => {
+    document.querySelector('.tabs-list [data-state=active]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
+  }, [tab]);
   const s = run.summary!;
   const shown = tabs.filter((t) => t !== 'server' || run.plan?.driver !== 'postgres');
   return (

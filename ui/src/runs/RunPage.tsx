@@ -105,7 +105,7 @@ function Note({ run }: { run: RunDetail }) {
 /** The zoom lives in the address, so that a link shows what its sender saw. */
 function useZoom(): [Zoom | null, (z: Zoom | null) => void] {
   const search = useSearch();
-  const [, setRange] = useParam('range');
+  const [, setRange] = useParam('range', '', true);
   const zoom = useMemo<Zoom | null>(() => {
     const [a, b] = (new URLSearchParams(search).get('range') ?? '').split('-').map(Number);
     return a !== undefined && b !== undefined && b > a && a >= 0 ? { from: a, to: b } : null;

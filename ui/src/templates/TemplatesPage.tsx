@@ -75,7 +75,7 @@ export function TemplatesPage() {
         <span className="sub hide-phone">What a run does, saved to be run again.</span>
         <div className="actions">
           <Writes>
-            <Link href="/templates/new" className="btn primary">
+            <Link href="/templates/new" data-new className="btn primary">
               <Icon name="plus" /> New template
             </Link>
           </Writes>
