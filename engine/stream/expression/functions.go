@@ -163,13 +163,22 @@ func (n *ofText) eval(in *column.Batch, on []bool) *column.Vec {
 // ofNumber binds functions of one number. ROUND is half to even for floats and half away from zero for decimals.
 func (s Scope) ofNumber(name string, x bound, at int) (bound, error) {
 	if x.t.Kind == column.Unknown {
-		x.t = column.Float64Type
+		var err error
+		if x, err = s.cast(x, column.Float64Type, at); err != nil {
+			return x, err
+		}
 	}
 	if !x.t.Numeric() {
 		return x, s.errorf(at, "", "%s takes a number, not %s", name, x.t)
 	}
 	switch {
 	case name == "ABS" && x.t.Kind != column.Float:
+		if x.t.Kind == column.Int { // of -128 it has no room in INT8
+			var err error
+			if x, err = s.cast(x, column.Int64Type, at); err != nil {
+				return x, err
+			}
+		}
 		zero, err := s.cast(literal(int64(0)), x.t, at)
 		if err != nil {
 			return x, err

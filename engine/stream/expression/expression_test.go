@@ -1,0 +1,132 @@
+package expression_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/loadstone-db/loadstone/engine/statement"
+	"github.com/loadstone-db/loadstone/engine/stream/column"
+	"github.com/loadstone-db/loadstone/engine/stream/expression"
+)
+
+var columns = []column.Column{{Name: "i", Type: column.Int64Type},
+	{Name: "s", Type: column.Type{Kind: column.Int, Bits: 8}},
+	{Name: "f", Type: column.Float64Type}, {Name: "g", Type: column.Type{Kind: column.Float, Bits: 32}},
+	{Name: "d", Type: column.Type{Kind: column.Decimal, Precision: 18, Scale: 9}}, {Name: "t", Type: column.TextType},
+	{Name: "b", Type: column.BooleanType}, {Name: "at", Type: column.TimestampType}}
+
+// edges are values of each column, as text; an empty one is NULL.
+var edges = [][]string{
+	{"0", "1", "-1", "9223372036854775807", "-9223372036854775808", ""}, {"0", "127", "-128", "", "5", "-5"},
+	{"0", "-0", "NaN", "Infinity", "1.7976931348623157e308", ""}, {"1.5", "NaN", "3e38", "", "-Infinity", "0"},
+	{"0", "999999999.999999999", "-999999999.999999999", "0.000000001", "", "1.5"},
+	{"", "a", "ä%_\\", "12", "2026-11-23", "NaN"}, {"true", "false", "", "true", "false", ""},
+	{"0001-01-01", "9999-12-31T23:59:59.999999Z", "1970-01-01", "", "2024-02-29", "2026-11-23T12:00:00.123456Z"},
+}
+
+// anything writes an expression that may or may not be right.
+func anything(r *rand.Rand, depth int) string {
+	one := func(of ...string) string { return of[r.IntN(len(of))] }
+	if depth == 0 || r.IntN(6) == 0 {
+		return one("i", "s", "f", "g", "d", "t", "b", "at", "NULL", "0", "1", "-1.5", "'x'", "'12'", "''", "TRUE",
+			"TIMESTAMP '2026-01-01'", "9223372036854775807", "1e308")
+	}
+	x, y, z := anything(r, depth-1), anything(r, depth-1), anything(r, depth-1)
+	switch r.IntN(12) {
+	case 0, 1, 2:
+		return "(" + x + one(" + ", " - ", " * ", " / ", " % ") + y + ")"
+	case 3:
+		return "(" + x + one(" = ", " <> ", " < ", " <= ", " > ", " >= ") + y + ")"
+	case 4:
+		return "(" + x + one(" AND ", " OR ", " LIKE ", " || ") + y + ")"
+	case 5:
+		return "(" + one("NOT ", "- ") + "(" + x + "))"
+	case 6:
+		return "(" + x + one(" IS NULL", " IS NOT NULL") + ")"
+	case 7:
+		return "(" + x + one(" IN ", " NOT IN ") + "(" + y + ", " + z + "))"
+	case 8:
+		return "CASE WHEN " + x + " THEN " + y + one("", " ELSE "+z) + " END"
+	case 9:
+		return "CASE " + x + " WHEN " + y + " THEN " + z + " END"
+	case 10:
+		return "CAST(" + x + " AS " + one("BOOLEAN", "INT8", "UINT64", "INT64", "FLOAT32", "FLOAT64", "DECIMAL(5, 2)",
+			"DECIMAL(18, 18)", "TEXT", "TIMESTAMP") + ")"
+	}
+	return "(" + one("ABS", "FLOOR", "CEIL", "ROUND", "SQRT", "LOWER", "UPPER", "LENGTH") + "(" + x + ")" +
+		one("", "", " + COALESCE("+x+", "+y+")", " || CONCAT("+y+", "+z+")", " = NULLIF("+x+", "+y+")") + ")"
+}
+
+// TestWhateverIsBoundCanBeEvaluated: an expression is refused with a place, or it has a value of its type for each row.
+func TestWhateverIsBoundCanBeEvaluated(t *testing.T) {
+	r := rand.New(rand.NewPCG(18, 1))
+	b := &column.Batch{}
+	b.Reset(columns)
+	for range 40 {
+		for c := range columns {
+			if s := edges[c][r.IntN(6)]; s == "" || b.Cols[c].AppendParsed([]byte(s)) != nil {
+				b.Cols[c].AppendNull()
+			}
+		}
+		b.N++
+	}
+	good, refused := 0, 0
+	for range 60_000 {
+		text := anything(r, 1+r.IntN(4))
+		source := "SELECT " + text + " FROM x INTO y"
+		parsed, err := statement.Parse(source)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		x := parsed[0].Statement.(*statement.CreateQuery).Select.Items[0].Expr
+		e, err := expression.Bind(x, expression.Scope{Source: source, Columns: columns, Faults: &expression.Faults{}})
+		if err != nil {
+			var known *statement.Error
+			if !errors.As(err, &known) || known.Kind != statement.BinderError || known.Line == 0 {
+				t.Fatalf("%s: %v", text, err)
+			}
+			refused++
+			continue
+		}
+		good++
+		func() {
+			defer func() {
+				if p := recover(); p != nil {
+					t.Fatalf("%s: %v", text, p)
+				}
+			}()
+			check(t, text, e.Type, e.Eval(b), b.N)
+		}()
+	}
+	if good < 10_000 || refused < 10_000 {
+		t.Errorf("%d were evaluated, %d refused", good, refused)
+	}
+}
+
+// check has a vector be whole: a value for each row, in the range of its type.
+func check(t *testing.T, text string, of column.Type, v *column.Vec, n int) {
+	t.Helper()
+	if v.Len() != n || v.Type.Kind != of.Kind {
+		t.Fatalf("%s: %d values of %v, not %d of %v", text, v.Len(), v.Type, n, of)
+	}
+	for i := range n {
+		if v.Null[i] {
+			continue
+		}
+		shown := string(v.AppendValue(nil, i))
+		switch of.Kind {
+		case column.Int, column.Decimal, column.Timestamp:
+			if !of.Holds(v.Ints[i]) {
+				t.Fatalf("%s: %s has no room in %v", text, shown, of)
+			}
+		case column.Boolean:
+			if !strings.Contains("true false", shown) {
+				t.Fatalf("%s: %s", text, shown)
+			}
+		case column.Unknown:
+			t.Fatalf("%s: NULL is %s", text, shown)
+		}
+	}
+}
