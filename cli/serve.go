@@ -20,8 +20,10 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/intake"
 	"github.com/loadstone-db/loadstone/engine/member"
+	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/template"
+	"github.com/loadstone-db/loadstone/engine/tryout"
 	"github.com/loadstone-db/loadstone/server"
 	"github.com/loadstone-db/loadstone/ui"
 )
@@ -187,13 +189,15 @@ func (c *serveCommand) listen(s *wiring.Services, door *frontdoor.Door) (*server
 			return s.Runs.Preflight(ctx, scenario)
 		},
 		PreflightSample: intake.Preflight{},
-		UI:              ui.Dist(),
-		Version:         version,
-		ControlStore:    s.ControlStore(),
-		Playground:      s.Embedded != nil,
-		DataDir:         s.DataDir,
-		PingEvery:       socketPing,
-		Log:             s.Log,
+		Workbench: &tryout.Bench{Deps: prepare.Deps{Plugins: s.Plugins, Drivers: s.Drivers,
+			Connections: s.Store}},
+		UI:           ui.Dist(),
+		Version:      version,
+		ControlStore: s.ControlStore(),
+		Playground:   s.Embedded != nil,
+		DataDir:      s.DataDir,
+		PingEvery:    socketPing,
+		Log:          s.Log,
 	}
 	if c.tables != nil {
 		options.Tables, options.Telemetry = c.tables, c.tables.Telemetry()

@@ -49,6 +49,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/tables"
 	"github.com/loadstone-db/loadstone/server/transfer"
 	"github.com/loadstone-db/loadstone/server/users"
+	"github.com/loadstone-db/loadstone/server/workbench"
 )
 
 // Options are what a server is made of.
@@ -93,6 +94,9 @@ type Options struct {
 	// Preflight plans a run; PreflightSample is a value of the type it answers, for the API document.
 	Preflight       func(ctx context.Context, s engine.Scenario) (any, error)
 	PreflightSample any
+
+	// Workbench tries statements; nil where that is not to be had.
+	Workbench workbench.Bench
 
 	// UI holds the built page with index.html at its root; nil or empty shows how to build it.
 	UI fs.FS
@@ -223,6 +227,9 @@ func New(opts Options) (*Server, error) {
 		func(a *api.API) {
 			handout.Register(a, s.app, handout.New(opts.Runs, opts.Store, opts.UI, opts.Version), opts.Store)
 		})
+	if opts.Workbench != nil {
+		more = append(more, func(a *api.API) { workbench.Register(a, opts.Workbench) })
+	}
 	s.api = api.Register(s.app, api.Services{
 		Runs: opts.Runs, Store: opts.Store, Files: opts.Files, Plugins: opts.Plugins,
 		Matrices: opts.Matrices, Nodes: opts.Roster,

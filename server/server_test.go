@@ -61,6 +61,7 @@ type bench struct {
 	store  *memory
 	runs   *orchestra
 	files  *folder
+	trials *trials
 	log    *logBuffer
 	base   string
 	token  string
@@ -77,13 +78,15 @@ func drivers() map[string]target.Driver {
 func start(t *testing.T, change ...func(*server.Options)) *bench {
 	t.Helper()
 	m := newMemory()
-	b := &bench{t: t, store: m, runs: newOrchestra(m), files: &folder{parts: map[string][]byte{}}, log: &logBuffer{},
+	b := &bench{t: t, store: m, runs: newOrchestra(m), files: &folder{parts: map[string][]byte{}}, trials: &trials{},
+		log:    &logBuffer{},
 		client: &http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: 20 * time.Second}}
 	opts := server.Options{
 		Addr: "127.0.0.1:0", Runs: b.runs, Store: m, Files: b.files, Plugins: plugins{}, Version: "1.2.3",
 		Roster:       newRoster(t, &machines{}),
 		ControlStore: "embedded", DataDir: t.TempDir(), Drivers: drivers(),
 		Preflight: func(_ context.Context, s engine.Scenario) (any, error) { return map[string]any{"name": s.Name}, nil },
+		Workbench: b.trials,
 		UI: fstest.MapFS{
 			"index.html":                 {Data: []byte("<!doctype html><title>page</title>")},
 			"assets/index-B1c2D3e4.js":   {Data: []byte(strings.Repeat("console.log('loadstone');\n", 200))},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/server/audit"
+	"github.com/loadstone-db/loadstone/server/rights"
 )
 
 // Op is op for handlers of other packages.
@@ -18,6 +19,17 @@ func Op(method, path, id, tag, summary string, errors ...int) huma.Operation {
 // Handle is handle for handlers of other packages.
 func Handle[I, O any](a *API, o huma.Operation, h func(ctx context.Context, in *I) (*O, error)) {
 	handle(a, o, h)
+}
+
+// Resolve returns the scenario that an input names, checked and complete.
+func (a *API) Resolve(ctx context.Context, in ScenarioInput) (engine.Scenario, error) {
+	return a.resolve(ctx, in)
+}
+
+// MayLoad is an error when the caller may not use what a scenario names, or has not typed the names of what is
+// production.
+func (a *API) MayLoad(ctx context.Context, s engine.Scenario, typed rights.Names) error {
+	return a.mayLoad(ctx, s, typed)
 }
 
 // WellFormedID tells whether text can be an id; what cannot does not exist.

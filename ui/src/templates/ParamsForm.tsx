@@ -1,7 +1,11 @@
-import { useEffect, useState } from 'react';
+import { lazy, Suspense, useEffect, useState } from 'react';
 import { sentence, words } from '../design/format';
-import { Field, NumberInput, Problems, useErrors, useForm } from './fields';
+import { SkeletonRows } from '../design/States';
+import { Field, NumberInput, Problems, tone, useErrors, useForm } from './fields';
 import { fieldKind, get, limits, type Schema, schemaType, shownAs } from './schema';
+
+/** The editor of statements has an editor of text in it, which other workloads do not need. */
+const StatementsField = lazy(() => import('../statements/StatementsField'));
 
 const title = (key: string, s: Schema) => s.title ?? sentence(words(key));
 
@@ -121,6 +125,12 @@ function Param({ name, schema: s, path }: { name: string; schema: Schema; path: 
       );
     }
     case 'json':
+      if (s.items?.properties?.sql && s.items.properties.binds)
+        return (
+          <Suspense fallback={<SkeletonRows rows={4} />}>
+            <StatementsField path={path} plain={!s.items.properties.binds.items?.properties?.generator} />
+          </Suspense>
+        );
       return <JsonParam label={label} schema={s} path={path} />;
     default:
       return (
@@ -179,7 +189,7 @@ function Weights({ label, schema, path }: { label: string; schema: Schema; path:
           );
         })}
       </div>
-      <div className={errors.length ? 'problem' : 'help'}>
+      <div className={tone(errors)}>
         {errors.length ? <Problems errors={errors} path={path} /> : schema.description}
       </div>
     </fieldset>

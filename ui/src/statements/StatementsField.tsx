@@ -1,0 +1,385 @@
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { useMemo, useRef, useState } from 'react';
+import { Link } from 'wouter';
+import { Writes } from '../app/Writes';
+import { api, asProblem, type Problem } from '../api/client';
+import { useMay } from '../api/queries';
+import type { RelationCatalog, Sketch, StatementTrial } from '../api/types';
+import { percent, plain as inWords } from '../design/format';
+import { Icon } from '../design/icons';
+import { Notice, ProblemNotice } from '../design/States';
+import { Editor, type Language } from '../editor/Editor';
+import { offers, wordAt } from '../tables/sql';
+import { Problems, tone, useErrors, useForm, wrong } from '../templates/fields';
+import { get, shownAs } from '../templates/schema';
+import { BindRow } from './Binds';
+import { type Bind, freshId, type Statement, withSql } from './binds';
+import { colourStatement, named, parametersOf } from './params';
+import './statements.css';
+import { Tried } from './Tried';
+
+/** The tables of the chosen connection; nothing where they cannot be read. */
+export function useRelations(config: Sketch): NonNullable<RelationCatalog['relations']> {
+  const ref = get(config, 'target.connection');
+  const may = useMay('operator');
+  const name = typeof ref === 'string' ? ref : '';
+  const found = useQuery({
+    queryKey: ['relations', name],
+    staleTime: 60_000,
+    retry: false,
+    enabled: may && name !== '',
+    queryFn: ({ signal }) => api.post('/api/statements/catalog', { body: { connection: name }, signal }),
+  });
+  return useMemo(() => found.data?.relations ?? [], [found.data]);
+}
+
+/** Statements, each with its text, its parameters and what the database says of it. */
+export default function StatementsField({ path, plain }: { path: string; plain: boolean }) {
+  const { config, set } = useForm();
+  const told = get(config, path);
+  const list = useMemo(() => (Array.isArray(told) ? (told as Statement[]) : []), [told]);
+  const relations = useRelations(config);
+  const errors = useErrors(path).filter((e) => e.field === path);
+  const language = useMemo<Language>(() => {
+    const catalog = relations.map((r) => ({
+      ...r,
+      schema: r.schema.toLowerCase() === 'public' ? 'tables' : r.schema,
+      kind: 'table' as const,
+    }));
+    return {
+      offersWhat: 'tables and columns',
+      colour: colourStatement,
+      offer: (text, caret, asked) => {
+        const { word, before, from } = wordAt(text, caret);
+        if (text[from - 1] === ':') return { from, offers: [] };
+        return { from, offers: asked || word || before ? offers(text, caret, catalog as never) : [] };
+      },
+    };
+  }, [relations]);
+  const change = (next: Statement[]) => set(path, next.length ? next : undefined);
+  const sum = list.reduce((n, s) => n + (typeof s.weight === 'number' ? s.weight : 1), 0);
+  return (
+    <div className="stack" data-field={path}>
+      <div className="row">
+        <div className="label grow">Statements</div>
+        <button type="button" className="btn small" onClick={() => change([...list, { id: freshId(list), sql: '' }])}>
+          <Icon name="plus" size={14} /> Add statement
+        </button>
+        {!plain && (
+          <button
+            type="button"
+            className="btn small"
+            onClick={() => {
+              const first = freshId(list);
+              change([...list, { id: freshId(list, 'transaction'), transaction: [{ id: first, sql: '' }] }]);
+            }}
+          >
+            <Icon name="plus" size={14} /> Add transaction
+          </button>
+        )}
+      </div>
+      {errors.length > 0 && (
+        <div className="field">
+          <div className={tone(errors)}>
+            <Problems errors={errors} path={path} />
+          </div>
+        </div>
+      )}
+      {list.length === 0 && (
+        <p className="muted">
+          No statement yet. Write one with parameters like <code>:id</code>; they are found by themselves.
+        </p>
+      )}
+      {list.map((s, i) => (
+        <Group
+          key={i}
+          path={`${path}[${i}]`}
+          statement={s}
+          language={language}
+          plain={plain}
+          share={sum > 0 ? (typeof s.weight === 'number' ? s.weight : 1) / sum : 0}
+          alone={s}
+          onChange={(next) => change(list.with(i, next))}
+          onRemove={() => change(list.toSpliced(i, 1))}
+          all={list}
+        />
+      ))}
+    </div>
+  );
+}
+
+interface EntryProps {
+  path: string;
+  statement: Statement;
+  language: Language;
+  plain: boolean;
+  /** What is sent for a trial: the statement, or the transaction that it belongs to. */
+  alone: Statement;
+  onChange: (s: Statement) => void;
+  onRemove: () => void;
+}
+
+/** A statement with its weight, or a transaction of several. */
+function Group(props: EntryProps & { share: number; all: Statement[] }) {
+  const { statement: s, path } = props;
+  const inner = s.transaction;
+  return (
+    <section className="statement" aria-label={`Statement ${s.id}`}>
+      <div className="row nowrap statement-head">
+        <IdInput path={path} value={s.id} onChange={(id) => props.onChange({ ...s, id })} />
+        {!props.plain && (
+          <label className="row nowrap weight">
+            <span className="muted">Weight</span>
+            <input
+              className="input numeric"
+              inputMode="decimal"
+              value={shownAs(s.weight)}
+              placeholder="1"
+              data-field={`${path}.weight`}
+              aria-label={`Weight of ${s.id}`}
+              onChange={(e) => props.onChange(withNumber(s, 'weight', e.target.value))}
+            />
+            <span className="muted share-text">{inWords(percent(props.share * 100))}</span>
+          </label>
+        )}
+        <button type="button" className="btn quiet icon" aria-label={`Remove ${s.id}`} onClick={props.onRemove}>
+          <Icon name="close" />
+        </button>
+      </div>
+      {inner ? (
+        <div className="stack inner">
+          <span className="muted note">One transaction: its statements are executed one after the other.</span>
+          {(s.binds ?? []).length > 0 && (
+            <Parameters
+              binds={s.binds!}
+              path={path}
+              plain={props.plain}
+              earlier={[]}
+              onChange={(binds) => props.onChange({ ...s, binds })}
+              values={{}}
+            />
+          )}
+          {inner.map((one, i) => (
+            <div key={i} className="stack tightly">
+              <div className="row nowrap statement-head">
+                <IdInput
+                  path={`${path}.transaction[${i}]`}
+                  value={one.id}
+                  onChange={(id) => props.onChange({ ...s, transaction: inner.with(i, { ...one, id }) })}
+                />
+                <button
+                  type="button"
+                  className="btn quiet icon"
+                  aria-label={`Remove ${one.id}`}
+                  disabled={inner.length === 1}
+                  onClick={() => props.onChange({ ...s, transaction: inner.toSpliced(i, 1) })}
+                >
+                  <Icon name="close" />
+                </button>
+              </div>
+              <Text
+                {...props}
+                path={`${path}.transaction[${i}]`}
+                statement={one}
+                shared={(s.binds ?? []).map((b) => b.name)}
+                earlier={inner.slice(0, i).map((x) => x.id)}
+                onChange={(next) => props.onChange({ ...s, transaction: inner.with(i, next) })}
+              />
+            </div>
+          ))}
+          <button
+            type="button"
+            className="btn small fit"
+            onClick={() => props.onChange({ ...s, transaction: [...inner, { id: freshId(props.all), sql: '' }] })}
+          >
+            <Icon name="plus" size={14} /> Add statement to the transaction
+          </button>
+        </div>
+      ) : (
+        <Text {...props} shared={[]} earlier={[]} />
+      )}
+    </section>
+  );
+}
+
+function withNumber(s: Statement, field: string, text: string): Statement {
+  const next = { ...s };
+  const n = Number(text.trim());
+  if (text.trim() === '') delete next[field];
+  else next[field] = Number.isFinite(n) ? n : text;
+  return next;
+}
+
+function IdInput(props: { path: string; value: string; onChange: (id: string) => void }) {
+  const errors = useErrors(`${props.path}.id`);
+  return (
+    <input
+      className="input mono"
+      aria-label="Id of the statement"
+      title={errors[0]?.message ?? 'Its name in figures'}
+      data-field={`${props.path}.id`}
+      aria-invalid={wrong(errors)}
+      value={props.value}
+      spellCheck={false}
+      onChange={(e) => props.onChange(e.target.value)}
+    />
+  );
+}
+
+/** The text of one statement with its parameters, and the button that tries it. */
+function Text(props: EntryProps & { shared: string[]; earlier: string[] }) {
+  const { statement: s, path } = props;
+  const { config } = useForm();
+  const memory = useRef(new Map<string, Bind>());
+  const errors = useErrors(path).filter((e) => e.field === path || e.field === `${path}.sql`);
+  const [trial, setTrial] = useState<{ of: string; found: StatementTrial } | null>(null);
+  const [refused, setRefused] = useState<Problem | null>(null);
+  const [busy, setBusy] = useState(false);
+  const sql = s.sql ?? '';
+  const foreign = parametersOf(sql).filter((p) => p.form !== 'name');
+  const subject = JSON.stringify([s, props.alone.binds]);
+  const update = (text: string) => props.onChange(withSql(s, text, memory.current, props.shared, props.plain));
+  const values = Object.fromEntries(
+    (trial?.of === subject ? (trial.found.parameters ?? []) : []).map((p) => [p.name, p.values ?? []]),
+  );
+
+  const tryIt = async (production: string[] = []) => {
+    setBusy(true);
+    setRefused(null);
+    try {
+      const alone = { ...props.alone, weight: 1 };
+      const found = await api.post('/api/statements/try', {
+        body: {
+          scenario: draftOf(config, alone, props.plain),
+          statement: s.id,
+          ...(production.length ? { confirm_production: production } : {}),
+        },
+      });
+      setTrial({ of: subject, found });
+    } catch (err) {
+      setRefused(asProblem(err));
+    } finally {
+      setBusy(false);
+    }
+  };
+  const production = (refused?.fields ?? [])
+    .filter((f) => f.field === 'confirm_production')
+    .map((f) => (f.hint ?? '').replace(/^.*: /, ''));
+  return (
+    <div className="stack tightly">
+      <Editor label={`SQL of ${s.id}`} value={sql} language={props.language} onChange={update} errors={errors} />
+      {foreign.length > 0 && (
+        <Notice tone="warn">
+          Parameters are written with names here, as <code>:id</code>.{' '}
+          <button type="button" className="btn small" onClick={() => update(named(sql))}>
+            Write {foreign[0]!.form === 'number' ? `$${foreign[0]!.name}` : '?'} as{' '}
+            {foreign[0]!.form === 'number' ? `:p${foreign[0]!.name}` : ':p1'}
+          </button>
+        </Notice>
+      )}
+      <Parameters
+        binds={s.binds ?? []}
+        path={path}
+        plain={props.plain}
+        earlier={props.earlier}
+        values={values}
+        onChange={(binds) => props.onChange({ ...s, binds })}
+      />
+      <Writes>
+        <div className="row">
+          <button type="button" className="btn small" disabled={busy || sql.trim() === ''} onClick={() => void tryIt()}>
+            <Icon name="play" size={12} /> {busy ? 'Trying…' : 'Try it'}
+          </button>
+          <span className="muted note">
+            Explains it with values of its generators and, if it only reads, executes it once. Nothing is written.
+          </span>
+        </div>
+      </Writes>
+      {production.length > 0 ? (
+        <Notice tone="warn">
+          {production.map((p) => `“${p}”`).join(', ')} is production.{' '}
+          <button type="button" className="btn small" onClick={() => void tryIt(production)}>
+            Try it on production all the same
+          </button>
+        </Notice>
+      ) : (
+        refused && <ProblemNotice error={refused} />
+      )}
+      {trial && <Tried trial={trial.found} stale={trial.of !== subject} />}
+    </div>
+  );
+}
+
+/** The document of a trial: the template with this statement alone, and whatever may be wrong elsewhere left out. */
+function draftOf(config: Sketch, alone: Statement, plain: boolean) {
+  const { target, matrix, workload } = config;
+  const { weight: _weight, ...bare } = alone;
+  return {
+    name: 'trial',
+    ...(matrix ? { matrix } : { target: { ...target, prepare: undefined } }),
+    workload: {
+      plugin: plain ? 'sql' : workload.plugin,
+      seed: workload.seed,
+      params: { statements: [plain ? withGenerators(bare) : alone] },
+    },
+  };
+}
+
+/** A statement of a replay has no generators: its trial draws values of the types. */
+function withGenerators(s: Statement): Statement {
+  const of: Record<string, Record<string, unknown>> = {
+    i64: { generator: 'uniform', min: 1, max: 1000 },
+    f64: { generator: 'uniform', min: 0.5, max: 1000.5 },
+    bool: { generator: 'choice', values: [true, false] },
+    timestamp: { generator: 'timestamp', from: '2024-01-01', to: '2025-12-31' },
+  };
+  const binds = (s.binds ?? []).map((b) => ({ name: b.name, ...(of[String(b.type)] ?? { generator: 'text' }) }));
+  return { ...s, binds: binds.length ? binds : undefined };
+}
+
+function Parameters(props: {
+  binds: Bind[];
+  path: string;
+  plain: boolean;
+  earlier: string[];
+  values: Record<string, (string | null)[]>;
+  onChange: (binds: Bind[]) => void;
+}) {
+  const { binds } = props;
+  const may = useMay('operator');
+  const samples = useQuery({
+    queryKey: ['samples', JSON.stringify(binds)],
+    enabled: may && !props.plain && binds.length > 0,
+    staleTime: Number.POSITIVE_INFINITY,
+    retry: 3, // a plugin is compiled when it is first asked
+    placeholderData: keepPreviousData,
+    queryFn: async ({ signal }) => {
+      // Whoever types goes on; what is asked for is what stands when she pauses.
+      await new Promise((r) => setTimeout(r, 300));
+      if (signal.aborted) throw new DOMException('', 'AbortError');
+      return api.post('/api/statements/samples', { body: { binds: binds }, signal });
+    },
+  });
+  if (binds.length === 0) return null;
+  return (
+    <div className="binds" role="group" aria-label="Parameters">
+      {binds.map((b, i) => (
+        <BindRow
+          key={b.name}
+          bind={b}
+          path={`${props.path}.binds[${i}]`}
+          plain={props.plain}
+          earlier={props.earlier}
+          sample={samples.data?.samples.find((x) => x.name === b.name)}
+          values={props.values[b.name]}
+          onChange={(next) => props.onChange(binds.with(i, next))}
+        />
+      ))}
+      {!props.plain && samples.error && (
+        <span className="muted note">
+          Samples could not be made: {asProblem(samples.error).message} <Link href="/plugins">Plugins</Link>
+        </span>
+      )}
+    </div>
+  );
+}

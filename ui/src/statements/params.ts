@@ -1,0 +1,96 @@
+// What the editor of statements knows of parameters: where they stand in SQL, and how they are coloured. The rules are
+// those of the server's reader of SQL: what only looks like a parameter is left alone.
+import type { Piece } from '../editor/Editor';
+import { colourSql } from '../tables/sql';
+
+/** A parameter in SQL: :name, or a form that the workload does not take: $1, ?. */
+export interface Param {
+  at: number;
+  end: number;
+  name: string;
+  form: 'name' | 'number' | 'mark';
+  /** What it is cast to on the spot, "timestamptz"; "" without a cast. */
+  cast: string;
+}
+
+// Each matches at one place: what is passed over whole, and what is a parameter.
+const passed =
+  /--[^\n]*|'(?:[^']|'')*(?:'|$)|[eE]'(?:[^'\\]|\\[\s\S]|'')*(?:'|$)|"(?:[^"]|"")*(?:"|$)|(\$(?:[A-Za-z_]\w*)?\$)[\s\S]*?(?:\1|$)|::|:=|[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*|\d[\w.]*/y;
+const found = /:([A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)|\$(\d+)|\?(?![?|&-])/y;
+const castTo = /\s*::\s*([A-Za-z_][\w ]*?)(?=\s*(?:\(|\[|[^\w\s]|$|\s))/y;
+
+function comment(sql: string, at: number): number {
+  let depth = 0;
+  for (let i = at; i < sql.length;) {
+    if (sql.startsWith('/*', i)) {
+      depth++;
+      i += 2;
+    } else if (sql.startsWith('*/', i)) {
+      i += 2;
+      if (--depth === 0) return i;
+    } else i++;
+  }
+  return sql.length;
+}
+
+/** The parameters of a text, in their order, each as often as it stands there. */
+export function parametersOf(sql: string): Param[] {
+  const list: Param[] = [];
+  for (let at = 0; at < sql.length;) {
+    if (sql.startsWith('/*', at)) {
+      at = comment(sql, at);
+      continue;
+    }
+    found.lastIndex = at;
+    const m = found.exec(sql);
+    if (m) {
+      const end = at + m[0].length;
+      castTo.lastIndex = end;
+      const cast = castTo.exec(sql)?.[1]?.trim().toLowerCase() ?? '';
+      const form = m[1] !== undefined ? 'name' : m[2] !== undefined ? 'number' : 'mark';
+      list.push({ at, end, name: m[1] ?? m[2] ?? '', form, cast });
+      at = end;
+      continue;
+    }
+    passed.lastIndex = at;
+    at += passed.exec(sql)?.[0].length ?? 1;
+  }
+  return list;
+}
+
+/** The names in SQL, each once, in the order in which they come first. */
+export function namesOf(sql: string): { name: string; cast: string }[] {
+  const seen = new Map<string, string>();
+  for (const p of parametersOf(sql))
+    if (p.form === 'name' && !seen.get(p.name)) seen.set(p.name, p.cast || (seen.get(p.name) ?? ''));
+  return [...seen].map(([name, cast]) => ({ name, cast }));
+}
+
+/** The SQL with $1, $2 and ? written as the workload takes them: :p1, :p2. */
+export function named(sql: string): string {
+  let out = '';
+  let at = 0;
+  let marks = 0;
+  for (const p of parametersOf(sql)) {
+    if (p.form === 'name') continue;
+    out += `${sql.slice(at, p.at)}:p${p.form === 'number' ? p.name : ++marks}`;
+    at = p.end;
+  }
+  return out + sql.slice(at);
+}
+
+/** Colours SQL with its parameters. */
+export function colourStatement(text: string): Piece[][] {
+  return colourSql(text).map((line) =>
+    line.flatMap((piece): Piece[] => {
+      if (piece.kind !== '') return [piece];
+      return piece.text
+        .split(/((?<![:\w]):[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)/)
+        .filter(Boolean)
+        .map((part, i, all) => ({
+          text: part,
+          kind: /^:[A-Za-z_\u0080-\uffff]/.test(part) && !all[i - 1]?.endsWith(':') ? 'param' : '',
+        }));
+    }),
+  );
+}
