@@ -28,7 +28,7 @@ func (b *trials) Catalog(_ context.Context, ref engine.ConnectionRef) (tryout.Re
 	return tryout.RelationCatalog{Relations: []tryout.CatalogRelation{}}, nil
 }
 
-// TestStatementsAreTriedByThoseWhoMay: a reader may not, production has to be confirmed, and unknown fields are refused.
+// TestStatementsAreTriedByThoseWhoMay: a reader may not, production has to be confirmed, unknown fields are refused.
 func TestStatementsAreTriedByThoseWhoMay(t *testing.T) {
 	b := start(t)
 	reader, _ := b.mint(auth.ScopeRead)

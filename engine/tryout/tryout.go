@@ -84,8 +84,8 @@ func (b *Bench) Try(ctx context.Context, sc engine.Scenario, id string) (Stateme
 		sc = sc.Expand()[0]
 	}
 	sc.AllowWrites() // nothing is written, so that nobody has to be asked
-	t := StatementTrial{Problems: []TrialProblem{}, Parameters: []TrialParameter{}, Explain: []string{}, Columns: []string{},
-		Rows: [][]*string{}, Notes: []string{}}
+	t := StatementTrial{Problems: []TrialProblem{}, Parameters: []TrialParameter{}, Explain: []string{},
+		Columns: []string{}, Rows: [][]*string{}, Notes: []string{}}
 	found, err := prepare.Inspect(ctx, b.Deps, sc)
 	if err != nil {
 		return t, err
@@ -301,7 +301,8 @@ func (p *probe) said(err error) *TrialProblem {
 	case errors.As(err, &e):
 		return &TrialProblem{Message: e.Message, Hint: e.Hint}
 	case errors.Is(err, target.ErrTooLarge):
-		return &TrialProblem{Message: "Its rows have more than 8 MB; the rest was not read.", Hint: "ask for fewer rows, with LIMIT"}
+		return &TrialProblem{Message: "Its rows have more than 8 MB; the rest was not read.",
+			Hint: "ask for fewer rows, with LIMIT"}
 	}
 	c := p.database.Classify(err)
 	said := &TrialProblem{Message: c.Message}

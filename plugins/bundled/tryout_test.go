@@ -58,7 +58,8 @@ func TestAStatementIsTried(t *testing.T) {
 	if len(values) != 5 || text(read.Rows[0][0]) != text(values[0]) || text(read.Rows[0][1]) != "owner "+text(values[0]) {
 		t.Errorf("the row is not that of the first value: %v, %v", read.Rows, text(values[0]))
 	}
-	if plan := strings.Join(read.Explain, "\n"); !strings.Contains(plan, "accounts") || !strings.Contains(plan, text(values[0])) {
+	if plan := strings.Join(read.Explain, "\n"); !strings.Contains(plan, "accounts") ||
+		!strings.Contains(plan, text(values[0])) {
 		t.Errorf("the plan is not that of the value %s: %s", text(values[0]), plan)
 	}
 	for _, sql := range []string{"UPDATE accounts SET balance = balance + :n WHERE id = 1",

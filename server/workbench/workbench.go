@@ -57,8 +57,8 @@ func Register(a *api.API, b Bench) {
 	try := op("/api/statements/try", "try-statement",
 		"Draw values for a statement, explain it and, where it only reads, execute it once", http.StatusNotFound,
 		http.StatusTooManyRequests)
-	try.Description = "Nothing is written: a statement that reads is executed in a transaction that cannot write, for 5 s " +
-		"at most; one that writes is only explained. What is wrong is told in the answer."
+	try.Description = "Nothing is written: a statement that reads is executed in a transaction that cannot write, for " +
+		"5 s at most; one that writes is only explained. What is wrong is told in the answer."
 	api.Handle(a, try, api.Heavily(a, func(ctx context.Context, in *tryInput) (*body[tryout.StatementTrial], error) {
 		s, err := a.Resolve(ctx, in.Body.ScenarioInput)
 		if err != nil {
