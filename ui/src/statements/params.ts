@@ -14,8 +14,20 @@ export interface Param {
 }
 
 // Each matches at one place: what is passed over whole, and what is a parameter.
-const passed =
-  /--[^\n]*|'(?:[^']|'')*(?:'|$)|[eE]'(?:[^'\\]|\\[\s\S]|'')*(?:'|$)|"(?:[^"]|"")*(?:"|$)|(\$(?:[A-Za-z_]\w*)?\$)[\s\S]*?(?:\1|$)|::|:=|[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*|\d[\w.]*/y;
+const passed = new RegExp(
+  [
+    /--[^\n]*/,
+    /'(?:[^']|'')*(?:'|$)/,
+    /[eE]'(?:[^'\\]|\\[\s\S]|'')*(?:'|$)/,
+    /"(?:[^"]|"")*(?:"|$)/,
+    /(\$(?:[A-Za-z_]\w*)?\$)[\s\S]*?(?:\1|$)/,
+    /::|:=/,
+    /[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*|\d[\w.]*/,
+  ]
+    .map((r) => r.source)
+    .join('|'),
+  'y',
+);
 const found = /:([A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)|\$(\d+)|\?(?![?|&-])/y;
 const castTo = /\s*::\s*([A-Za-z_][\w ]*?)(?=\s*(?:\(|\[|[^\w\s]|$|\s))/y;
 
