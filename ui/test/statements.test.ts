@@ -1,5 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { freshId, generatorOf, guess, readValues, withGenerator, withSql, writeValues } from '../src/statements/binds';
+import {
+  type Bind,
+  freshId,
+  generatorOf,
+  guess,
+  readValues,
+  withGenerator,
+  withSql,
+  writeValues,
+} from '../src/statements/binds';
 import { colourStatement, named, namesOf, parametersOf } from '../src/statements/params';
 
 const names = (sql: string) => namesOf(sql).map((n) => n.name);
@@ -39,7 +48,7 @@ describe('parameters are found by themselves', () => {
 
 describe('generators of parameters', () => {
   it('follow the text, and come back as they were', () => {
-    const memory = new Map();
+    const memory = new Map<string, Bind>();
     let s = withSql({ id: 'a' }, 'SELECT :id, :since::timestamptz', memory);
     expect(s.binds!.map((b) => [b.name, generatorOf(b)])).toEqual([
       ['id', 'uniform'],
@@ -50,8 +59,12 @@ describe('generators of parameters', () => {
     expect(s.binds).toBeUndefined();
     s = withSql(s, 'SELECT :id', memory);
     expect(s.binds).toEqual([{ name: 'id', generator: 'uniform', min: 1, max: 7 }]);
-    expect(withSql({ id: 'b' }, 'SELECT :id, :x', new Map(), ['id']).binds!.map((b) => b.name)).toEqual(['x']);
-    expect(withSql({ id: 'b' }, 'SELECT :id', new Map(), [], true).binds).toEqual([{ name: 'id', type: 'i64' }]);
+    expect(withSql({ id: 'b' }, 'SELECT :id, :x', new Map<string, Bind>(), ['id']).binds!.map((b) => b.name)).toEqual([
+      'x',
+    ]);
+    expect(withSql({ id: 'b' }, 'SELECT :id', new Map<string, Bind>(), [], true).binds).toEqual([
+      { name: 'id', type: 'i64' },
+    ]);
   });
   it('are guessed by cast and name', () => {
     const of = (name: string, cast = '') => generatorOf(guess(name, cast));
