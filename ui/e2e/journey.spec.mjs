@@ -8,6 +8,7 @@ import { isSavedByTwo, keepsItsMessages } from './editor.mjs';
 import { exploresTheRun } from './explore.mjs';
 import { handsOn } from './handon.mjs';
 import { pluginJourney } from './plugins.mjs';
+import { takesFirstSteps } from './start.mjs';
 import { triesAStatement } from './statements.mjs';
 import {
   isEditedByTwo,
@@ -151,6 +152,11 @@ test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }
   await step('flags names that are not there, and keeps what a refusal says', async () => {
     const other = await context.newPage();
     await keepsItsMessages(other, base);
+    await other.close();
+  });
+  await step('takes the first steps', async () => {
+    const other = await context.newPage();
+    await takesFirstSteps(other, base);
     await other.close();
   });
   await step('writes own SQL and tries it', async () => {

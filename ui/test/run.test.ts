@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
 import type { LogEntry, Payload, RunDetail, WorkerPoint } from '../src/api/types';
-import { firstRunBody, firstRunSource } from '../src/app/firstRun';
+import type { Template } from '../src/api/types';
+import { firstRun, firstRunSource } from '../src/app/firstRun';
 import { placeLabels } from '../src/charts/plot';
 import { tagAddress, tagFrom } from '../src/history/tags';
 import { guards } from '../src/runs/Guardrails';
@@ -18,9 +19,18 @@ describe('the first run', () => {
     const example = readFileSync(new URL('../../examples/first-run.yaml', import.meta.url), 'utf8');
     expect(parse(firstRunSource)).toEqual(parse(example));
   });
-  it('prefers a template of that name', () => {
-    expect(firstRunBody([])).toEqual({ source: firstRunSource, start: true });
-    expect(firstRunBody(undefined).source).toBe(firstRunSource);
+  it('is of the template of that name, and leaves one when there is none', async () => {
+    const there = { template_id: '7', name: 'First run' } as Template;
+    expect(await firstRun([there])).toEqual({ template_id: '7', start: true });
+    const sent: unknown[] = [];
+    vi.stubGlobal('fetch', (path: string, request: RequestInit) => {
+      sent.push(path, JSON.parse(request.body as string));
+      const headers = { 'Content-Type': 'application/json' };
+      return Promise.resolve(new Response('{"template_id": "8"}', { status: 201, headers }));
+    });
+    expect(await firstRun([])).toEqual({ template_id: '8', start: true });
+    expect(sent).toEqual(['/api/templates', { source: firstRunSource }]);
+    vi.unstubAllGlobals();
   });
 });
 

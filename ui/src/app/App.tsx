@@ -21,6 +21,8 @@ import {
   ConnectionsPage,
   ConsolePage,
   ExplorePage,
+  FirstSteps,
+  GalleryPage,
   HistoryPage,
   loadAhead,
   MatrixPage,
@@ -128,6 +130,12 @@ function Signed() {
               </Route>
               <Route path="/templates/new">
                 <TemplateEditor id={null} />
+              </Route>
+              <Route path="/templates/gallery">
+                <GalleryPage />
+              </Route>
+              <Route path="/start">
+                <FirstSteps />
               </Route>
               <Route path="/templates/:id">{(p) => <TemplateEditor key={p.id} id={p.id} />}</Route>
               <Route path="/runs/:id">{(p) => <RunPage key={p.id} id={p.id} />}</Route>

@@ -10,7 +10,7 @@ import { Empty, Load, ProblemNotice, SkeletonRows } from '../design/States';
 import { PhaseBadge, StatusBadge } from '../design/Status';
 import { RunTable } from '../history/RunTable';
 import { StopAll } from './StopAll';
-import { firstRunBody } from './firstRun';
+import { firstRun } from './firstRun';
 import { usePageTitle } from './location';
 
 const curve =
@@ -97,14 +97,14 @@ function FirstMinute(props: {
   fresh: boolean;
   playground: boolean;
   ready: boolean;
-  templates: Parameters<typeof firstRunBody>[0];
+  templates: Parameters<typeof firstRun>[0];
 }) {
   const [, navigate] = useLocation();
   const create = useCreateRun();
   // The card goes away as soon as a run is live, and takes callbacks of its own with it: await instead.
   const start = async () => {
     try {
-      const r = await create.mutateAsync(firstRunBody(props.templates));
+      const r = await create.mutateAsync(await firstRun(props.templates));
       navigate(r.path);
     } catch {
       // The card shows what the server said.
@@ -134,7 +134,8 @@ function FirstMinute(props: {
               </button>
             )}
             <span className="muted">
-              or <Link href="/connections?new=postgres">connect your own Postgres</Link>
+              or take <Link href="/start">first steps on your own Postgres</Link>, or{' '}
+              <Link href="/templates/gallery">begin with a question</Link>
             </span>
           </div>
         </Writes>

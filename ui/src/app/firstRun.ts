@@ -1,3 +1,4 @@
+import { api } from '../api/client';
 import type { Template } from '../api/types';
 
 /** The run of the first minute, for a server whose templates have none of that name: examples/first-run.yaml. */
@@ -25,11 +26,9 @@ thresholds:
 tags: {example: first-run}
 `;
 
-export function firstRunBody(templates: Template[] | undefined): {
-  template_id?: string;
-  source?: string;
-  start: true;
-} {
-  const t = templates?.find((x) => /^first[ -]run$/i.test(x.name));
-  return t ? { template_id: t.template_id, start: true } : { source: firstRunSource, start: true };
+/** What starts the first run: its template, which is made when there is none, to be changed and run again. */
+export async function firstRun(templates: Template[] | undefined): Promise<{ template_id: string; start: true }> {
+  const before = templates?.find((x) => /^first[ -]run$/i.test(x.name));
+  const t = before ?? (await api.post('/api/templates', { body: { source: firstRunSource } }));
+  return { template_id: t.template_id, start: true };
 }

@@ -40,6 +40,8 @@ export const ComparePage = page(() => import('../compare/ComparePage').then((m) 
 export const ConnectionsPage = page(() => import('../connections/ConnectionsPage').then((m) => m.ConnectionsPage));
 export const ConsolePage = page(() => import('../tables/ConsolePage').then((m) => m.ConsolePage));
 export const ExplorePage = page(() => import('../explore/ExplorePage').then((m) => m.ExplorePage));
+export const FirstSteps = page(() => import('../start/FirstSteps').then((m) => m.FirstSteps));
+export const GalleryPage = page(() => import('../start/GalleryPage').then((m) => m.GalleryPage));
 export const HistoryPage = page(() => import('../history/HistoryPage').then((m) => m.HistoryPage));
 export const MatrixPage = page(() => import('../matrix/MatrixPage').then((m) => m.MatrixPage));
 export const NodesPage = page(() => import('../nodes/NodesPage').then((m) => m.NodesPage));

@@ -268,6 +268,11 @@ function Actions({ p }: { p: Plugin }) {
     });
   return (
     <div className="row detail-actions">
+      {p.state === 'enabled' && (
+        <Link href={`/templates/new?${p.kind}=${encodeURIComponent(p.name)}`} className="btn">
+          <Icon name="plus" /> New template with this
+        </Link>
+      )}
       {p.enabled ? (
         <button type="button" className="btn" onClick={disable}>
           Disable

@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { Link, useLocation, useSearch } from 'wouter';
 import { Writes } from '../app/Writes';
 import { api, asProblem, Problem } from '../api/client';
-import { useCreateRun, useMay, useTemplate } from '../api/queries';
+import { useCreateRun, useMay, usePlugins, useTemplate } from '../api/queries';
 import type { Template } from '../api/types';
 import { usePageTitle, useParam } from '../app/location';
 import { ActionsMenu, Segments } from '../design/Controls';
@@ -16,6 +16,7 @@ import { Conflict } from './Conflict';
 import { asNew, blank, body, concerns, type Draft, unshown } from './draft';
 import { FormContext } from './fields';
 import { type Finding, inForm } from './findings';
+import { withTableType, withWorkload } from './resets';
 import { TemplateForm } from './TemplateForm';
 import { dropDraft, savedDraft, useDraft } from './useDraft';
 import { YamlEditor } from './YamlEditor';
@@ -34,8 +35,25 @@ export default function TemplateEditor({ id }: { id: string | null }) {
     queryFn: ({ signal }) => api.get('/api/runs/{id}', { path: { id: from! }, signal, asStored: true }),
     enabled: from !== null,
   });
+  const example = id === null ? params.get('example') : null;
+  const gallery = useQuery({
+    queryKey: ['gallery'],
+    staleTime: Number.POSITIVE_INFINITY,
+    queryFn: async () => (await import('../start/gallery')).questions,
+    enabled: example !== null,
+  });
+  const [workload, adapter] = id === null ? [params.get('workload'), params.get('adapter')] : [null, null];
+  const plugins = usePlugins();
   const waiting: Pick<UseQueryResult, 'data' | 'error' | 'refetch'> | null =
-    id !== null || copy !== null ? saved : from !== null ? run : null;
+    id !== null || copy !== null
+      ? saved
+      : from !== null
+        ? run
+        : example !== null
+          ? gallery
+          : workload !== null
+            ? plugins
+            : null;
   if (waiting?.error && !waiting.data)
     return (
       <div className="page">
@@ -63,9 +81,23 @@ export default function TemplateEditor({ id }: { id: string | null }) {
   else if (copy !== null && t) initial = { config: asNew(t.config, `${t.name} (copy)`), source: '', edited: 'form' };
   else if (from !== null && run.data)
     initial = { config: asNew(run.data.scenario_config, run.data.test_name), source: '', edited: 'form' };
+  else if (example !== null && gallery.data)
+    initial = {
+      config: blank(),
+      source: gallery.data.find((q) => q.id === example)?.source ?? '',
+      edited: gallery.data.some((q) => q.id === example) ? 'yaml' : null,
+    };
+  else if (workload !== null && plugins.data)
+    initial = { config: withWorkload(blank(), workload, plugins.data), source: '', edited: 'form' };
+  else if (adapter !== null) initial = { config: withTableType(blank(), adapter), source: '', edited: 'form' };
   else initial = { config: blank(), source: '', edited: null };
   return (
-    <Editor key={id ?? `new/${from}/${copy}`} id={id} template={id === null ? null : (t ?? null)} initial={initial} />
+    <Editor
+      key={id ?? `new/${from}/${copy}/${example}/${workload}/${adapter}`}
+      id={id}
+      template={id === null ? null : (t ?? null)}
+      initial={initial}
+    />
   );
 }
 

@@ -97,7 +97,10 @@ export function TemplatesPage() {
                   title="No template yet"
                   actions={
                     <Writes>
-                      <Link href="/templates/new" className="btn primary">
+                      <Link href="/templates/gallery" className="btn primary">
+                        Begin with a question
+                      </Link>
+                      <Link href="/templates/new" className="btn">
                         New template
                       </Link>
                     </Writes>
