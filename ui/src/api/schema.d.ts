@@ -2341,6 +2341,129 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/statements/catalog": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The tables and columns that a connection's user sees */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["CatalogInputBody"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RelationCatalog"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/statements/samples": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Values that generators make, without a database */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["SamplesInputBody"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SampleList"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/statements/try": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Draw values for a statement, explain it and, where it only reads, execute it once
+         * @description Nothing is written: a statement that reads is executed in a transaction that cannot write, for 5 s at most; one that writes is only explained. What is wrong is told in the answer.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["TryInputBody"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["StatementTrial"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/stop-all": {
         parameters: {
             query?: never;
@@ -4702,6 +4825,19 @@ export interface components {
             /** Format: double */
             schedule_rate: number;
         };
+        CatalogColumn: {
+            name: string;
+            type: string;
+        };
+        CatalogInputBody: {
+            /** @description The name of a saved connection. */
+            connection: string;
+        };
+        CatalogRelation: {
+            columns: components["schemas"]["CatalogColumn"][] | null;
+            name: string;
+            schema: string;
+        };
         ChangeUserInputBody: {
             /** @description true locks the user out: sessions and tokens are refused until it is false again. */
             disabled?: boolean;
@@ -5528,6 +5664,13 @@ export interface components {
             total_queries: number;
             /** Format: int64 */
             total_target_connections: number;
+        };
+        GeneratorSample: {
+            name: string;
+            needs_table: boolean;
+            problem?: string;
+            type?: string;
+            values: (string | null)[] | null;
         };
         GivenHook: {
             /** @description finished, failed, regressed. */
@@ -6785,6 +6928,10 @@ export interface components {
             /** @description As its claims have it. */
             worker_id: string;
         };
+        RelationCatalog: {
+            relations: components["schemas"]["CatalogRelation"][] | null;
+            truncated: boolean;
+        };
         Resources: {
             /** Format: double */
             cpu_pct: number;
@@ -7075,6 +7222,15 @@ export interface components {
             /** Format: int64 */
             workers_registered: number;
         };
+        SampleList: {
+            samples: components["schemas"]["GeneratorSample"][];
+        };
+        SamplesInputBody: {
+            /** @description Parameters as those of the workload sql: a name, a generator and what it takes. */
+            binds: {
+                [key: string]: unknown;
+            }[] | null;
+        };
         SavedQuery: {
             /** @description How the page draws its answer, as it stands in the page's address. */
             chart: string;
@@ -7340,6 +7496,28 @@ export interface components {
             p95: number;
             /** Format: double */
             p99: number;
+        };
+        StatementTrial: {
+            columns: string[] | null;
+            /** Format: double */
+            elapsed_ms: number;
+            executed: boolean;
+            explain: string[] | null;
+            explain_problem: components["schemas"]["TrialProblem"] | null;
+            failed: components["schemas"]["TrialProblem"] | null;
+            /** @enum {string} */
+            kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
+            not_executed?: string;
+            notes: string[] | null;
+            ok: boolean;
+            parameters: components["schemas"]["TrialParameter"][] | null;
+            problems: components["schemas"]["TrialProblem"][] | null;
+            /** Format: int64 */
+            row_count: number;
+            rows: ((string | null)[] | null)[] | null;
+            sql: string;
+            statement: string;
+            writes: boolean;
         };
         Stop: {
             /** Format: double */
@@ -7653,6 +7831,38 @@ export interface components {
             /** Format: int64 */
             rolled_back: number;
         };
+        TrialParameter: {
+            name: string;
+            type: string;
+            values: (string | null)[] | null;
+        };
+        TrialProblem: {
+            field?: string;
+            hint?: string;
+            message: string;
+        };
+        TryInputBody: {
+            /** @description Let the run write to tables that Loadstone did not make, as target.allow_writes in the scenario does. */
+            allow_writes?: boolean;
+            /** @description The names of the production connections that this loads, typed by whoever starts it: one, or a list. */
+            confirm_production?: string | string[];
+            /** @description or a scenario as JSON. */
+            scenario?: {
+                [key: string]: unknown;
+            };
+            /** @description Fields to replace, by path: {"workload.duration_seconds": 60}. Text is read as YAML, as on the command line. */
+            set?: {
+                [key: string]: unknown;
+            };
+            /** @description or a template's text in YAML or JSON, */
+            source?: string;
+            /** @description The id of the statement; the first when left out. */
+            statement?: string;
+            /** @description A saved template, by its id … */
+            template_id?: string;
+            /** @description … or by its name, */
+            template_name?: string;
+        };
         User: {
             /** Format: date-time */
             created_at: string | null;
@@ -7930,6 +8140,9 @@ export type BaselineInputBody = components['schemas']['BaselineInputBody'];
 export type Beginning = components['schemas']['Beginning'];
 export type Bind = components['schemas']['Bind'];
 export type Calibration = components['schemas']['Calibration'];
+export type CatalogColumn = components['schemas']['CatalogColumn'];
+export type CatalogInputBody = components['schemas']['CatalogInputBody'];
+export type CatalogRelation = components['schemas']['CatalogRelation'];
 export type ChangeUserInputBody = components['schemas']['ChangeUserInputBody'];
 export type CheckResult = components['schemas']['CheckResult'];
 export type Column = components['schemas']['Column'];
@@ -7974,6 +8187,7 @@ export type FindMaxResult = components['schemas']['FindMaxResult'];
 export type FindMaxSpread = components['schemas']['FindMaxSpread'];
 export type FindMaxState = components['schemas']['FindMaxState'];
 export type FindMaxStep = components['schemas']['FindMaxStep'];
+export type GeneratorSample = components['schemas']['GeneratorSample'];
 export type GivenHook = components['schemas']['GivenHook'];
 export type Guardrails = components['schemas']['Guardrails'];
 export type GuardrailState = components['schemas']['GuardrailState'];
@@ -8069,6 +8283,7 @@ export type RefreshClaim = components['schemas']['RefreshClaim'];
 export type RefreshHistory = components['schemas']['RefreshHistory'];
 export type RefreshRecord = components['schemas']['RefreshRecord'];
 export type RefreshWorker = components['schemas']['RefreshWorker'];
+export type RelationCatalog = components['schemas']['RelationCatalog'];
 export type Resources = components['schemas']['Resources'];
 export type Retry = components['schemas']['Retry'];
 export type Run = components['schemas']['Run'];
@@ -8079,6 +8294,8 @@ export type RunList = components['schemas']['RunList'];
 export type RunNote = components['schemas']['RunNote'];
 export type RunResult = components['schemas']['RunResult'];
 export type RunRow = components['schemas']['RunRow'];
+export type SampleList = components['schemas']['SampleList'];
+export type SamplesInputBody = components['schemas']['SamplesInputBody'];
 export type SavedQuery = components['schemas']['SavedQuery'];
 export type SavedQueryInput = components['schemas']['SavedQueryInput'];
 export type SavedQueryList = components['schemas']['SavedQueryList'];
@@ -8105,6 +8322,7 @@ export type StartInputBody = components['schemas']['StartInputBody'];
 export type Statement = components['schemas']['Statement'];
 export type StatementFigures = components['schemas']['StatementFigures'];
 export type StatementLatencyMs = components['schemas']['StatementLatencyMs'];
+export type StatementTrial = components['schemas']['StatementTrial'];
 export type Stop = components['schemas']['Stop'];
 export type StoppedRun = components['schemas']['StoppedRun'];
 export type StopReport = components['schemas']['StopReport'];
@@ -8128,6 +8346,9 @@ export type Token = components['schemas']['Token'];
 export type TokenInputBody = components['schemas']['TokenInputBody'];
 export type TokenList = components['schemas']['TokenList'];
 export type TransactionFigures = components['schemas']['TransactionFigures'];
+export type TrialParameter = components['schemas']['TrialParameter'];
+export type TrialProblem = components['schemas']['TrialProblem'];
+export type TryInputBody = components['schemas']['TryInputBody'];
 export type User = components['schemas']['User'];
 export type UserList = components['schemas']['UserList'];
 export type Validation = components['schemas']['Validation'];
