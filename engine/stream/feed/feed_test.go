@@ -37,13 +37,14 @@ func TestFilesOutsideAreNotOpened(t *testing.T) {
 	must(os.Symlink(filepath.Join(dir, "secret.csv"), filepath.Join(inside, "link.csv")))
 	must(os.Symlink("sub/good.csv", filepath.Join(inside, "near.csv")))
 	must(os.Symlink(dir, filepath.Join(inside, "up")))
+	must(os.Symlink("sub", filepath.Join(inside, "alias")))
 	must(syscall.Mkfifo(filepath.Join(inside, "pipe.csv"), 0o600))
 	folder, err := OpenFolder(inside)
 	must(err)
 	defer func() { _ = folder.Close() }()
 	for _, path := range []string{"../secret.csv", "sub/../../secret.csv",
 		filepath.Join(dir, "secret.csv"), "link.csv", "near.csv",
-		"up/secret.csv", "pipe.csv", "sub", ".", "nothing.csv", "sub/good.csv/x", "a\x00b", `..\secret.csv`, "/dev/zero"} {
+		"up/secret.csv", "alias/good.csv", "pipe.csv", "sub", ".", "nothing.csv", "sub/good.csv/x", "a\x00b", `..\secret.csv`, "/dev/zero"} {
 		if _, err := Open(t.Context(), File, csv(path), two, folder); !errors.Is(err, ErrPath) {
 			t.Errorf("%s was read: %v", path, err)
 		}
