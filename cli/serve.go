@@ -15,6 +15,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/frontdoor"
 	"github.com/loadstone-db/loadstone/cli/input"
 	"github.com/loadstone-db/loadstone/cli/report"
+	"github.com/loadstone-db/loadstone/cli/singlesignon"
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
@@ -25,6 +26,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/template"
 	"github.com/loadstone-db/loadstone/engine/tryout"
 	"github.com/loadstone-db/loadstone/server"
+	"github.com/loadstone-db/loadstone/server/oidc"
 	"github.com/loadstone-db/loadstone/ui"
 )
 
@@ -38,6 +40,7 @@ type serveCommand struct {
 	LiveRuns int    `name:"live-runs" placeholder:"N" default:"8" env:"LOADSTONE_LIVE_RUNS" help:"How many live runs one user may have at a time; 0 is no limit (default: 8)."`
 	RunFirst string `name:"run" placeholder:"TEMPLATE.yaml" help:"Save this template, run it once, and go on serving."`
 	frontdoor.Flags
+	SSO singlesignon.Flags `embed:""`
 	wiring.StoreFlags
 	wiring.NodeFlags
 	wiring.TraceFlags
@@ -59,6 +62,10 @@ func (c *serveCommand) Run(e *command.Env) error {
 		if first, err = readFirstRun(c.RunFirst); err != nil {
 			return err
 		}
+	}
+	provider, err := c.SSO.Options()
+	if err != nil {
+		return err
 	}
 	door, err := c.Open(listen, flags.DataDir, e.Log)
 	if err != nil {
@@ -84,7 +91,7 @@ func (c *serveCommand) Run(e *command.Env) error {
 	if c.tables, err = s.OpenTables(e.Ctx, c.RefreshFlags); err != nil {
 		return err
 	}
-	srv, address, err := c.listen(s, door)
+	srv, address, err := c.listen(s, door, provider)
 	if err != nil {
 		return err
 	}
@@ -155,7 +162,8 @@ func firstLink(ctx context.Context, srv *server.Server, dir string) (link, how s
 }
 
 // listen binds the address; the default one gives way when its port is taken.
-func (c *serveCommand) listen(s *wiring.Services, door *frontdoor.Door) (*server.Server, string, error) {
+func (c *serveCommand) listen(s *wiring.Services, door *frontdoor.Door, provider *oidc.Options) (*server.Server,
+	string, error) {
 	address := c.Listen
 	if address == "" {
 		address = defaultListen
@@ -170,6 +178,7 @@ func (c *serveCommand) listen(s *wiring.Services, door *frontdoor.Door) (*server
 	options := server.Options{
 		Addr:       address,
 		PublicURL:  door.PublicURL,
+		OIDC:       provider,
 		TLS:        door.TLS,
 		Proxies:    door.Proxies,
 		Hosts:      door.Hosts,

@@ -12,6 +12,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -43,6 +44,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/live"
 	"github.com/loadstone-db/loadstone/server/nodeaccess"
 	"github.com/loadstone-db/loadstone/server/notices"
+	"github.com/loadstone-db/loadstone/server/oidc"
 	"github.com/loadstone-db/loadstone/server/outgoing"
 	"github.com/loadstone-db/loadstone/server/promapi"
 	"github.com/loadstone-db/loadstone/server/record"
@@ -65,6 +67,9 @@ type Options struct {
 	Proxies front.Proxies
 	// Hosts are the names that the server may be asked for by; those of loopback when it is left empty.
 	Hosts front.Hosts
+
+	// OIDC signs users in by a provider; nil where there is none.
+	OIDC *oidc.Options
 
 	Runs    api.Runs
 	Store   api.Store
@@ -201,35 +206,12 @@ func New(opts Options) (*Server, error) {
 		ErrorHandler: s.onError, DisableDefaultContentType: true,
 		StreamRequestBody: true, DisablePreParseMultipartForm: true,
 	})
-	guard := &auth.Guard{Service: s.auth, PublicURL: opts.PublicURL, Public: public}
-	s.app.Use(s.observe, s.recoverPanic, secureHeaders, s.wire, s.door, s.audited, guard.Handle, welcome, s.bodies,
+	guard := &auth.Guard{Service: s.auth, PublicURL: opts.PublicURL, Public: s.public}
+	s.app.Use(s.observe, s.recoverPanic, secureHeaders, s.wire, s.door, s.audited, guard.Handle, s.welcome, s.bodies,
 		compress)
 	s.app.Get("/healthz", s.healthz)
 	s.app.Get("/readyz", s.readyz)
 	s.app.Get("/metrics", s.metrics.handler())
-	more := []func(*api.API){users.Register, auditlog.Register}
-	if runs, ok := opts.Runs.(halt.Runs); ok {
-		more = append(more, func(a *api.API) { halt.Register(a, runs) })
-	}
-	if opts.Tables != nil {
-		more = append(more, func(a *api.API) { tables.Register(a, opts.Tables) })
-	}
-	if opts.NodeAccess != nil {
-		more = append(more, func(a *api.API) { nodeaccess.Register(a, opts.NodeAccess) })
-	}
-	if opts.Scaling != nil {
-		more = append(more, func(a *api.API) { demand.Register(a, opts.Scaling, opts.Tables) })
-	}
-	if opts.Notices != nil {
-		more = append(more, func(a *api.API) { notices.Register(a, opts.Notices, opts.Settings) })
-	}
-	more = append(more, func(a *api.API) { outgoing.Register(a, opts.Out) }, record.Register,
-		func(a *api.API) {
-			handout.Register(a, s.app, handout.New(opts.Runs, opts.Store, opts.UI, opts.Version), opts.Store)
-		})
-	if opts.Workbench != nil {
-		more = append(more, func(a *api.API) { workbench.Register(a, opts.Workbench) })
-	}
 	s.api = api.Register(s.app, api.Services{
 		Runs: opts.Runs, Store: opts.Store, Files: opts.Files, Plugins: opts.Plugins,
 		Matrices: opts.Matrices, Nodes: opts.Roster,
@@ -237,7 +219,7 @@ func New(opts Options) (*Server, error) {
 		Secrets: target.SecretsOf(opts.Drivers),
 		Info:    s.info, URL: s.URL, SignInLink: s.SignInLink, Auth: s.auth, Guard: guard, Hub: s.hub, Log: opts.Log,
 		Streams:   s.streams,
-		UploadFor: opts.UploadTimeout, Version: opts.Version, More: more,
+		UploadFor: opts.UploadTimeout, Version: opts.Version, Provider: provider(opts.OIDC), More: s.handlers(),
 	})
 	s.watcher = audit.NewWatcher(s.api.Trail(), s.api.Operation, auth.ReadsByPost)
 	if opts.Telemetry != nil {
@@ -248,14 +230,53 @@ func New(opts Options) (*Server, error) {
 	return s, nil
 }
 
+// handlers are those of other packages.
+func (s *Server) handlers() []func(*api.API) {
+	more := []func(*api.API){users.Register, auditlog.Register}
+	if runs, ok := s.opts.Runs.(halt.Runs); ok {
+		more = append(more, func(a *api.API) { halt.Register(a, runs) })
+	}
+	if s.opts.Tables != nil {
+		more = append(more, func(a *api.API) { tables.Register(a, s.opts.Tables) })
+	}
+	if s.opts.NodeAccess != nil {
+		more = append(more, func(a *api.API) { nodeaccess.Register(a, s.opts.NodeAccess) })
+	}
+	if s.opts.Scaling != nil {
+		more = append(more, func(a *api.API) { demand.Register(a, s.opts.Scaling, s.opts.Tables) })
+	}
+	if s.opts.Notices != nil {
+		more = append(more, func(a *api.API) { notices.Register(a, s.opts.Notices, s.opts.Settings) })
+	}
+	more = append(more, func(a *api.API) { outgoing.Register(a, s.opts.Out) }, record.Register,
+		func(a *api.API) {
+			handout.Register(a, s.app, handout.New(s.opts.Runs, s.opts.Store, s.opts.UI, s.opts.Version), s.opts.Store)
+		})
+	if s.opts.Workbench != nil {
+		more = append(more, func(a *api.API) { workbench.Register(a, s.opts.Workbench) })
+	}
+	if s.opts.OIDC != nil {
+		more = append(more, func(a *api.API) { oidc.Register(s.app, a, *s.opts.OIDC, s.opts.Log) })
+	}
+	return more
+}
+
+// provider is what the button of a sign-in provider says.
+func provider(o *oidc.Options) string {
+	if o == nil {
+		return ""
+	}
+	return cmp.Or(o.Name, "single sign-on")
+}
+
 // audited has what is asked for noted; the watcher is there before anything is served.
 func (s *Server) audited(c *fiber.Ctx) error { return s.watcher.Handle(c) }
 
 // public tells what an anonymous caller may ask for: the page, which holds no
 // data, the probes, and the exchange of a sign-in token. Everything else that is
 // ever added under /api, /ws, /metrics and /prometheus needs a caller.
-func public(method, path string) bool {
-	if users.IsSignIn(method, path) {
+func (s *Server) public(method, path string) bool {
+	if users.IsPublic(method, path) || s.opts.OIDC != nil && oidc.IsPublic(method, path) {
 		return true
 	}
 	return !strings.HasPrefix(path, "/api") && !strings.HasPrefix(path, "/ws") && !strings.HasPrefix(path, "/metrics") &&

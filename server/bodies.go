@@ -60,7 +60,7 @@ func (s *Server) bodies(c *fiber.Ctx) error {
 		return c.Next()
 	case users.IsSignIn(c.Method(), c.Path()):
 		limit = signInLimit
-	case public(c.Method(), c.Path()):
+	case s.public(c.Method(), c.Path()):
 		return c.Next()
 	}
 	tooLarge := func() error {

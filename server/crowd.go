@@ -86,8 +86,8 @@ func (m *member) leave() {
 }
 
 // welcome keeps the connection of a caller who is known; it comes after the guard.
-func welcome(c *fiber.Ctx) error {
-	if m := memberOf(c.Context().Conn()); m != nil && !public(c.Method(), c.Path()) {
+func (s *Server) welcome(c *fiber.Ctx) error {
+	if m := memberOf(c.Context().Conn()); m != nil && !s.public(c.Method(), c.Path()) {
 		m.crowd.mu.Lock()
 		m.leave()
 		m.crowd.mu.Unlock()

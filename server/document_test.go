@@ -9,6 +9,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/intake"
 	"github.com/loadstone-db/loadstone/server"
+	"github.com/loadstone-db/loadstone/server/oidc"
 )
 
 var updateDocument = flag.Bool("update", false, "write docs/openapi.json anew")
@@ -19,7 +20,7 @@ func TestTheDocumentInTheDocsIsTheServers(t *testing.T) {
 	const path = "../docs/openapi.json"
 	b := start(t, func(o *server.Options) {
 		o.PreflightSample, o.Version, o.Matrices = intake.Preflight{}, "unreleased", &lineup{}
-		o.Tables = noTables{}
+		o.Tables, o.OIDC = noTables{}, &oidc.Options{Issuer: "https://login.example"}
 		o.NodeAccess, o.Scaling = &gatekeeper{}, demand{}
 	})
 	served := b.do("GET", "/api/openapi.json", nil).want(t, 200).body

@@ -189,7 +189,7 @@ func (s *Server) fallback(page *static) fiber.Handler {
 		if methods := s.api.Allowed(path); len(methods) > 0 {
 			return s.api.WrongMethod(c, methods)
 		}
-		if !public(c.Method(), path) {
+		if !s.public(c.Method(), path) {
 			r.Route = "not_found"
 			return problem.Write(c, fiber.ErrNotFound)
 		}

@@ -33,6 +33,8 @@ type User struct {
 	DisabledAt engine.Time `json:"disabled_at" doc:"When the user was locked out; null while it may sign in."`
 	// HasPassword is false for who was invited and has not come yet, and for who signs in by link alone.
 	HasPassword bool `json:"has_password"`
+	// External tells that a provider signs the user in, and says again each time what it may.
+	External bool `json:"external"`
 	// LastSeenAt is exact to a minute.
 	LastSeenAt engine.Time `json:"last_seen_at"`
 }
@@ -67,6 +69,11 @@ type Users interface {
 	PasswordOf(ctx context.Context, name string) (u User, hash string, err error)
 	// SetPassword sets the hash of a password and ends the user's sessions and invitations.
 	SetPassword(ctx context.Context, userID, hash string) error
+
+	// ExternalUser returns the user that a provider knows by externalID, made with the name if there is none, and gives
+	// it the role; changed tells that it had another. A name that another user has is ErrConflict, and so is a role that
+	// would take the last admin away.
+	ExternalUser(ctx context.Context, externalID, name string, role Role) (u User, changed bool, err error)
 
 	// CreateToken saves a token. There is one sign-in link at a time, and one invitation of each user.
 	CreateToken(ctx context.Context, t Token, secretSHA256 [32]byte) (Token, error)

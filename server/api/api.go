@@ -113,6 +113,8 @@ type Services struct {
 	SignInLink func(ctx context.Context) (string, error)
 	// UploadFor bounds how long an uploaded plugin may take to arrive.
 	UploadFor time.Duration
+	// Provider is the name of the sign-in provider; empty without one.
+	Provider string
 	// More registers handlers of other packages.
 	More    []func(*API)
 	Version string

@@ -39,6 +39,11 @@ func (s *Service) SignInAs(ctx context.Context, name, password string) (secret s
 	return secret, id, nil
 }
 
+// Begin makes a session of a user whom somebody else has proved.
+func (s *Service) Begin(ctx context.Context, u store.User) (secret string, id Identity, err error) {
+	return s.begin(ctx, u)
+}
+
 // begin makes a session.
 func (s *Service) begin(ctx context.Context, u store.User) (secret string, id Identity, err error) {
 	secret, token, err := s.create(ctx, store.Token{UserID: u.UserID, Kind: KindSession, Name: "browser"}, PrefixSession,

@@ -24,12 +24,23 @@ import (
 
 const (
 	signInPath = "/api/auth/signin"
+	waysPath   = "/api/auth/ways"
 	tag        = "Sign-in"
 	tagUsers   = "Users"
 )
 
 // IsSignIn tells whether a request is a sign-in, the one that strangers may send.
 func IsSignIn(method, path string) bool { return method == http.MethodPost && path == signInPath }
+
+// IsPublic tells whether a stranger may ask for an address.
+func IsPublic(method, path string) bool {
+	return IsSignIn(method, path) || (method == http.MethodGet || method == http.MethodHead) && path == waysPath
+}
+
+// Ways are the ways to sign in beside name and password, and links.
+type Ways struct {
+	Provider string `json:"provider" doc:"The name of the sign-in provider; empty when there is none."`
+}
 
 type signInInput struct {
 	Body struct {
@@ -119,6 +130,11 @@ func (h *handlers) signing() {
 		http.StatusTooManyRequests)
 	signIn.Security = []map[string][]string{{}}
 	api.Handle(a, signIn, h.signIn)
+	ways := api.Op(http.MethodGet, waysPath, "ways-in", tag, "Which ways there are to sign in")
+	ways.Security = []map[string][]string{{}}
+	api.Handle(a, ways, func(context.Context, *struct{}) (*body[Ways], error) {
+		return &body[Ways]{Ways{Provider: a.Provider}}, nil
+	})
 	signOut := api.Op(http.MethodPost, "/api/auth/signout", "sign-out", tag, "End the session")
 	signOut.DefaultStatus = http.StatusNoContent
 	api.Handle(a, signOut, h.signOut)
@@ -324,6 +340,9 @@ func (h *handlers) setPassword(ctx context.Context, in *passwordInput) (*signInO
 		return nil, &engine.Error{Code: engine.CodeForbidden, Message: "A token cannot change a password.",
 			Hint: "Do it on the page, under Settings."}
 	}
+	if id.User.External {
+		return nil, noPassword(id.User.Name)
+	}
 	if err := tooOften(h.own.Wait(id.User.UserID), "at your password"); err != nil {
 		return nil, err
 	}
@@ -343,6 +362,13 @@ func (h *handlers) setPassword(ctx context.Context, in *passwordInput) (*signInO
 	h.a.Note(ctx, "user.password", id.User.Name, peer.IP)
 	id.User.HasPassword = true
 	return &signInOutput{SetCookie: peer.Cookie(secret).String(), Body: Signed{User: id.User}}, nil
+}
+
+// noPassword refuses a password of who has a provider: it would outlive what the provider says.
+func noPassword(name string) error {
+	return &engine.Error{Code: engine.CodeConflict,
+		Message: name + " signs in by the sign-in provider, and has no password here.",
+		Hint:    "Change it there."}
 }
 
 // identity is who makes the request; the guard has seen to it that somebody does.

@@ -74,6 +74,8 @@ func (h *handlers) people() {
 		switch {
 		case err != nil:
 			return nil, err
+		case u.External:
+			return nil, noPassword(u.Name)
 		case !u.DisabledAt.IsZero():
 			return nil, &engine.Error{Code: engine.CodeConflict, Message: u.Name + " is locked out, and no link lets it in.",
 				Hint: "Let the user in again first."}

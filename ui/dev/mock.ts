@@ -41,6 +41,7 @@ const admin: User = {
   created_at: iso(Date.now()),
   disabled_at: null,
   has_password: true,
+  external: false,
   last_seen_at: iso(Date.now()),
 };
 const users: User[] = [

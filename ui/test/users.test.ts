@@ -20,6 +20,7 @@ const user: User = {
   created_at: null,
   disabled_at: null,
   has_password: false,
+  external: false,
   last_seen_at: null,
 };
 

@@ -59,7 +59,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Plugins", plugins},
 		{"UploadedPlugins", uploadedPlugins}, {"PluginLimits", pluginLimits},
 		{"Admin", admin}, {"Tokens", tokens}, {"Users", userstest.Users}, {"WaysIn", userstest.Ways},
-		{"LastAdmin", userstest.LastAdmin}, {"Access", rightstest.Access},
+		{"LastAdmin", userstest.LastAdmin}, {"Access", rightstest.Access}, {"External", userstest.External},
 		{"Audit", rightstest.Audit}, {"AuditKept", rightstest.AuditKept},
 		{"RunWishes", runWishes}, {"NodeWishes", nodeWishes}, {"NodeEvents", nodeEvents},
 		{"DynamicTables", dynamicTables}, {"RefreshClaims", refreshClaims}, {"RefreshExpiry", refreshExpiry},

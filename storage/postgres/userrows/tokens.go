@@ -53,9 +53,9 @@ func (s Users) UseToken(ctx context.Context, kind string, secretSHA256 [32]byte)
 	var u store.User
 	read := func(sql string) error {
 		return scanToken(s.Pool.QueryRow(ctx, sql, kind, secretSHA256[:]), &t, &u.UserID, &u.Name, &u.Role,
-			&u.CreatedAt.Time, &u.HasPassword)
+			&u.CreatedAt.Time, &u.HasPassword, &u.External)
 	}
-	const userColumns = ", u.user_id, u.user_name, u.role, u.created_at, u.password_hash <> ''"
+	const userColumns = ", u.user_id, u.user_name, u.role, u.created_at, u.password_hash <> '', u.external_id IS NOT NULL"
 	const valid = " t.kind = $1 AND t.secret_sha256 = $2 AND (t.expires_at IS NULL OR t.expires_at > now())" +
 		" AND u.disabled_at IS NULL"
 	once := kind == "signin" || kind == "invite"

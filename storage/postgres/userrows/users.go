@@ -24,11 +24,12 @@ var _ store.Users = Users{}
 const adminLock = 0x61646d6e // "admn"
 
 const columns = `u.user_id, u.user_name, u.role, u.created_at, u.disabled_at, u.password_hash <> '',
-	(SELECT max(t.last_used_at) FROM api_tokens t WHERE t.user_id = u.user_id)`
+	u.external_id IS NOT NULL, (SELECT max(t.last_used_at) FROM api_tokens t WHERE t.user_id = u.user_id)`
 
 func scan(row pgx.Row, more ...any) (u store.User, err error) {
 	var disabled, seen *time.Time
-	err = row.Scan(append([]any{&u.UserID, &u.Name, &u.Role, &u.CreatedAt.Time, &disabled, &u.HasPassword, &seen},
+	err = row.Scan(append([]any{&u.UserID, &u.Name, &u.Role, &u.CreatedAt.Time, &disabled, &u.HasPassword, &u.External,
+		&seen},
 		more...)...)
 	u.CreatedAt, u.DisabledAt, u.LastSeenAt = engine.At(u.CreatedAt.Time), instant(disabled), instant(seen)
 	return u, err
@@ -59,6 +60,34 @@ func (s Users) CreateUser(ctx context.Context, name string, role store.Role) (st
 	u, err := scan(s.Pool.QueryRow(ctx, `INSERT INTO users AS u (user_id, user_name, role) VALUES ($1, $2, $3)
 		RETURNING `+columns, newID(), name, role))
 	return u, dberr.Saving("user", name, err)
+}
+
+// ExternalUser implements store.Users.
+func (s Users) ExternalUser(ctx context.Context, externalID, name string, role store.Role) (u store.User, changed bool,
+	err error) {
+	if err := store.CheckUser(name, role); err != nil {
+		return u, false, err
+	}
+	err = s.keepingAnAdmin(ctx, func(tx pgx.Tx) error {
+		var before store.Role
+		err := tx.QueryRow(ctx, "SELECT role FROM users WHERE external_id = $1 FOR UPDATE", externalID).Scan(&before)
+		if errors.Is(err, pgx.ErrNoRows) {
+			u, err = scan(tx.QueryRow(ctx, `INSERT INTO users AS u (user_id, user_name, role, external_id)
+				VALUES ($1, $2, $3, $4) RETURNING `+columns, newID(), name, role, externalID))
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		changed = before != role
+		u, err = scan(tx.QueryRow(ctx, "UPDATE users u SET role = $2 WHERE external_id = $1 RETURNING "+columns, externalID,
+			role))
+		return err
+	})
+	if err != nil {
+		return store.User{}, false, dberr.Saving("user", name, err)
+	}
+	return u, changed, nil
 }
 
 // ListUsers implements store.Users.

@@ -201,6 +201,58 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/auth/oidc/callback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Take a browser back from the sign-in provider */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: never;
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/oidc/start": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Send a browser to the sign-in provider */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: never;
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/auth/password": {
         parameters: {
             query?: never;
@@ -448,6 +500,42 @@ export interface paths {
                 };
             };
         };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/ways": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Which ways there are to sign in */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Ways"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -7871,6 +7959,7 @@ export interface components {
              * @description When the user was locked out; null while it may sign in.
              */
             disabled_at: string | null;
+            external: boolean;
             has_password: boolean;
             /** Format: date-time */
             last_seen_at: string | null;
@@ -8026,6 +8115,10 @@ export interface components {
             slot_start: string | null;
             /** Format: int64 */
             started_clusters: number | null;
+        };
+        Ways: {
+            /** @description The name of the sign-in provider; empty when there is none. */
+            provider: string;
         };
         WorkerPoint: {
             /** Format: int64 */
@@ -8360,6 +8453,7 @@ export type Warehouse = components['schemas']['Warehouse'];
 export type WarehousePoint = components['schemas']['WarehousePoint'];
 export type WarehouseSeries = components['schemas']['WarehouseSeries'];
 export type WarehouseSlot = components['schemas']['WarehouseSlot'];
+export type Ways = components['schemas']['Ways'];
 export type WorkerPoint = components['schemas']['WorkerPoint'];
 export type WorkerTarget = components['schemas']['WorkerTarget'];
 export type Workload = components['schemas']['Workload'];

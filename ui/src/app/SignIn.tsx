@@ -1,4 +1,4 @@
-import { useQueryClient } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useCallback, useEffect, useRef, useState } from 'react';
 import { useLocation, useSearch } from 'wouter';
 import { api, asProblem, Problem } from '../api/client';
@@ -17,6 +17,19 @@ export function safeNext(next: string | null): string {
   return next && /^\/(?![/\\])/.test(next) && !next.startsWith('/signin') ? next : '/';
 }
 
+/** Why a sign-in provider's word was not enough, by the code that the server sends the browser back with. */
+export function refusedWords(code: string | null): Problem | null {
+  if (code === null) return null;
+  const words: Record<string, [string, string]> = {
+    unauthorized: ['The sign-in by the provider was not accepted.', 'Begin again with the button.'],
+    forbidden: ['You may not use this server.', 'An admin can say which of your groups may, or let you in again.'],
+    conflict: ['There is a user of your name here already, or you are the last admin.', 'Ask an admin.'],
+    unavailable: ['The sign-in provider does not answer.', 'Try again in a moment, or sign in another way.'],
+  };
+  const [message, hint] = words[code] ?? ['You were not signed in.', 'Try again.'];
+  return new Problem(0, '', message, hint);
+}
+
 export function SignIn() {
   usePageTitle('Sign in');
   const search = useSearch();
@@ -29,7 +42,13 @@ export function SignIn() {
   const [name, setName] = useState('');
   const [password, setPassword] = useState('');
   const [busy, setBusy] = useState(linked !== null);
-  const [problem, setProblem] = useState<Problem | null>(null);
+  const [problem, setProblem] = useState<Problem | null>(refusedWords(params.get('refused')));
+  const ways = useQuery({
+    queryKey: ['ways'],
+    queryFn: ({ signal }) => api.get('/api/auth/ways', { signal }),
+    staleTime: 60_000,
+  });
+  const provider = ways.data?.provider;
   const sent = useRef(false);
 
   const signIn = useCallback(
@@ -95,6 +114,16 @@ export function SignIn() {
               <Notice tone="bad">
                 <strong>{problem.message}</strong> {problem.hint}
               </Notice>
+            )}
+            {provider && (
+              <>
+                <a className="btn primary" href={`/api/auth/oidc/start?next=${encodeURIComponent(next)}`}>
+                  Sign in with {provider}
+                </a>
+                <div className="signin-or">
+                  <span>or, with a password</span>
+                </div>
+              </>
             )}
             <form onSubmit={withPassword} className="stack" aria-label="Name and password">
               <div className="field">

@@ -22,6 +22,7 @@ export const roles: { value: Role; label: string; may: string }[] = [
 /** How a user gets in, in words. */
 export function waysIn(u: User): string {
   if (u.disabled_at) return 'locked out';
+  if (u.external) return 'signs in by the provider';
   if (u.has_password) return 'signs in with a password';
   return u.last_seen_at ? 'signs in by link' : 'has not come yet';
 }
@@ -127,7 +128,7 @@ export function Users({ ask }: { ask: (q: Question) => void }) {
                     </td>
                     <td className="num">
                       <span className="row end-actions">
-                        {!u.disabled_at && (
+                        {!u.disabled_at && !u.external && (
                           <button
                             type="button"
                             className="btn small"

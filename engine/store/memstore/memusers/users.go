@@ -25,7 +25,7 @@ type Users struct {
 
 type row struct {
 	store.User
-	hash string
+	hash, external string
 }
 
 var _ store.Users = (*Users)(nil)
@@ -111,6 +111,33 @@ func (s *Users) EnsureAdmin(ctx context.Context, name string) (store.User, error
 }
 
 func isAdmin(u *row) bool { return u.Role == store.RoleAdmin && u.DisabledAt.IsZero() }
+
+// ExternalUser implements store.Users.
+func (s *Users) ExternalUser(ctx context.Context, externalID, name string, role store.Role) (store.User, bool, error) {
+	if err := store.CheckUser(name, role); err != nil {
+		return store.User{}, false, err
+	}
+	if err := s.begin(ctx); err != nil {
+		return store.User{}, false, err
+	}
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.users, func(u *row) bool { return u.external == externalID })
+	if i < 0 {
+		if s.named(name) != nil {
+			return store.User{}, false, store.NameTaken("user", name)
+		}
+		s.add(name, role)
+		u := s.users[len(s.users)-1]
+		u.external, u.External = externalID, true
+		return u.User, false, nil
+	}
+	u, before := s.users[i], s.users[i].Role
+	if u.Role = role; before != role && !slices.ContainsFunc(s.users, isAdmin) {
+		u.Role = before
+		return store.User{}, false, store.LastAdmin()
+	}
+	return s.seen(u), before != role, nil
+}
 
 // CreateUser implements store.Users.
 func (s *Users) CreateUser(ctx context.Context, name string, role store.Role) (store.User, error) {

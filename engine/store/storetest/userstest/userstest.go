@@ -217,3 +217,43 @@ func LastAdmin(t *testing.T, s store.Store) {
 		t.Errorf("the first admin: %+v %v", back, err)
 	}
 }
+
+// External makes users of a provider, gives them other roles, and keeps the last admin and the names of others.
+func External(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	admin, ada, _ := make3(t, s)
+	u, changed, err := s.ExternalUser(ctx, "https://idp 1", "zoe", store.RoleOperator)
+	must(t, err)
+	if changed || u.Name != "zoe" || u.Role != store.RoleOperator || !u.External || u.HasPassword {
+		t.Errorf("made %+v, %t", u, changed)
+	}
+	if _, _, err := s.ExternalUser(ctx, "https://idp 1", "two words", store.RoleAdmin); err == nil {
+		t.Error("a name that cannot be used is taken")
+	}
+	again, changed, err := s.ExternalUser(ctx, "https://idp 1", "another", store.RoleAdmin)
+	must(t, err)
+	if !changed || again.UserID != u.UserID || again.Name != "zoe" || again.Role != store.RoleAdmin {
+		t.Errorf("again %+v, %t", again, changed)
+	}
+	if _, changed, err = s.ExternalUser(ctx, "https://idp 1", "zoe", store.RoleAdmin); err != nil || changed {
+		t.Errorf("the same role: %t, %v", changed, err)
+	}
+	_, _, err = s.ExternalUser(ctx, "https://idp 2", "ADA", store.RoleViewer)
+	wantError(t, err, store.ErrConflict)
+	must(t, s.DeleteUser(ctx, admin.UserID))
+	_, _, err = s.ExternalUser(ctx, "https://idp 1", "zoe", store.RoleViewer)
+	wantError(t, err, store.ErrConflict) // the last admin
+	list, err := s.ListUsers(ctx)
+	must(t, err)
+	for _, o := range list {
+		if o.External != (o.UserID == u.UserID) || o.UserID == u.UserID && o.Role != store.RoleAdmin ||
+			o.UserID == ada.UserID && o.Role != store.RoleOperator {
+			t.Errorf("listed %+v", o)
+		}
+	}
+	_, err = s.CreateToken(ctx, store.Token{UserID: u.UserID, Kind: "session"}, sha256.Sum256([]byte("x")))
+	must(t, err)
+	if _, o, err := s.UseToken(ctx, "session", sha256.Sum256([]byte("x"))); err != nil || !o.External {
+		t.Errorf("by a token: %+v, %v", o, err)
+	}
+}
