@@ -14,17 +14,16 @@ import (
 
 // histograms are what was added to one in each second in which there was something. Of the buckets between the lowest
 // and the highest of a second most are empty: only those with a count are kept, as unsigned varints of how many empty
-// ones are before it and of the count.
+// ones are before it and of the count. They are read from the first second on, for samples add up.
 type histograms struct {
 	// schema is the coarsest of the seconds; samples are of that one.
 	schema int32
-	// Of each second: where its buckets end in packed, its schema, the index of its first bucket, its sum in nanoseconds.
-	second  []int32
-	ends    []uint32
-	schemas []int8
-	offset  []int32
-	sums    []int64
-	packed  []byte
+	// packed has of each second, as varints: how many seconds it is after the one before, its schema, the index of its
+	// first bucket, its sum in nanoseconds, how many buckets have a count, and those.
+	packed []byte
+	// before is the last second that was added, n how many were.
+	before int32
+	n      int
 	// first and last are the lowest and the highest index of a bucket, in schema.
 	first, last int32
 	// low is the first second of the run, seconds how many samples there are.
@@ -32,10 +31,10 @@ type histograms struct {
 	seconds int
 }
 
-func (h *histograms) bytes() int64 { return int64(len(h.packed) + 21*len(h.ends)) }
+func (h *histograms) bytes() int64 { return int64(len(h.packed)) + 80 }
 
 func (h *histograms) add(row *segment.Row, counts []int64) {
-	if len(h.ends) == 0 {
+	if h.n == 0 {
 		h.schema, h.first, h.last = row.LatencySchema, math.MaxInt32, math.MinInt32
 	}
 	if shift := h.schema - row.LatencySchema; shift > 0 {
@@ -45,6 +44,18 @@ func (h *histograms) add(row *segment.Row, counts []int64) {
 		}
 	}
 	shift := uint(row.LatencySchema - h.schema)
+	h.packed = binary.AppendVarint(h.packed, int64(row.Second)-int64(h.before))
+	h.packed = binary.AppendVarint(h.packed, int64(row.LatencySchema))
+	h.packed = binary.AppendVarint(h.packed, int64(row.LatencyOffset))
+	h.packed = binary.AppendVarint(h.packed, row.LatencySumNs)
+	filled := len(counts)
+	for _, c := range counts {
+		if c == 0 {
+			filled--
+		}
+	}
+	h.packed = binary.AppendUvarint(h.packed, uint64(filled))
+	h.before, h.n = row.Second, h.n+1
 	next := 0 // the bucket after the last that was written
 	for i, c := range counts {
 		if c == 0 {
@@ -55,15 +66,12 @@ func (h *histograms) add(row *segment.Row, counts []int64) {
 		at := coarser(row.LatencyOffset+int32(i), shift)
 		h.first, h.last = min(h.first, at), max(h.last, at)
 	}
-	h.ends, h.schemas = append(h.ends, uint32(len(h.packed))), append(h.schemas, int8(row.LatencySchema))
-	h.offset, h.sums = append(h.offset, row.LatencyOffset), append(h.sums, row.LatencySumNs)
 }
 
 // trimmed is the same without the room that growing has left.
 func (h *histograms) trimmed() histograms {
 	t := *h
-	t.ends, t.schemas, t.offset = slices.Clone(h.ends), slices.Clone(h.schemas), slices.Clone(h.offset)
-	t.sums, t.packed = slices.Clone(h.sums), slices.Clone(h.packed)
+	t.packed = slices.Clone(h.packed)
 	return t
 }
 
@@ -74,8 +82,9 @@ func coarser(i int32, shift uint) int32 { return (i + 1<<shift - 1) >> shift }
 type histogramIterator struct {
 	of *one
 	i  int
-	// done is how many seconds are in counts.
-	done   int
+	// rest is what is packed of the seconds that are not in counts, without when the first of them is, which is next.
+	rest   []byte
+	next   int32
 	counts []float64
 	total  float64
 	sumNs  int64
@@ -85,8 +94,12 @@ type histogramIterator struct {
 func newHistogramIterator(o *one) *histogramIterator {
 	h := o.hist
 	it := &histogramIterator{of: o, i: -1}
-	if h.first <= h.last && len(h.ends) > 0 {
-		it.counts = make([]float64, h.last-h.first+1)
+	if h.n > 0 {
+		it.rest = h.packed
+		it.next = int32(it.varint())
+		if h.first <= h.last {
+			it.counts = make([]float64, h.last-h.first+1)
+		}
 	}
 	it.scale = native.ScaleOf(h.schema)
 	return it
@@ -113,22 +126,33 @@ func (it *histogramIterator) Seek(t int64) chunkenc.ValueType { //nolint:govet /
 // catchUp adds the seconds before the sample.
 func (it *histogramIterator) catchUp() {
 	h := it.of.hist
-	for it.done < len(h.ends) && h.second[it.done] < h.low+int32(it.i) {
-		begin := uint32(0)
-		if it.done > 0 {
-			begin = h.ends[it.done-1]
+	for len(it.rest) > 0 && it.next < h.low+int32(it.i) {
+		shift := uint(int32(it.varint()) - h.schema)
+		at := int32(it.varint())
+		it.sumNs += it.varint()
+		for range it.uvarint() {
+			at += int32(it.uvarint())
+			count := float64(it.uvarint())
+			it.counts[coarser(at, shift)-h.first] += count
+			it.total += count
+			at++
 		}
-		shift, at := uint(int32(h.schemas[it.done])-h.schema), h.offset[it.done]
-		for b := h.packed[begin:h.ends[it.done]]; len(b) > 0; at++ {
-			empty, n := binary.Uvarint(b)
-			count, m := binary.Uvarint(b[n:])
-			b, at = b[n+m:], at+int32(empty)
-			it.counts[coarser(at, shift)-h.first] += float64(count)
-			it.total += float64(count)
+		if len(it.rest) > 0 {
+			it.next += int32(it.varint())
 		}
-		it.sumNs += h.sums[it.done]
-		it.done++
 	}
+}
+
+func (it *histogramIterator) varint() int64 {
+	v, n := binary.Varint(it.rest)
+	it.rest = it.rest[n:]
+	return v
+}
+
+func (it *histogramIterator) uvarint() uint64 {
+	v, n := binary.Uvarint(it.rest)
+	it.rest = it.rest[n:]
+	return v
 }
 
 func (it *histogramIterator) At() (int64, float64) { panic("a histogram is asked for as a number") }

@@ -34,7 +34,7 @@ func (f *floatIterator) Seek(t int64) chunkenc.ValueType { //nolint:govet // the
 func (o *one) first(t int64) int {
 	n := o.samples()
 	if o.times != nil {
-		i := sort.Search(n, func(i int) bool { return o.times[i] >= t })
+		i := sort.Search(n, func(i int) bool { return o.times.at(i) >= float64(t) })
 		if i == n && o.at(n) < t {
 			i++
 		}
@@ -56,7 +56,7 @@ func (f *floatIterator) At() (int64, float64) {
 	if f.i == f.n {
 		return f.of.at(f.i), stale
 	}
-	return f.of.at(f.i), f.of.floats[f.i]
+	return f.of.at(f.i), f.of.floats.at(f.i)
 }
 
 func (f *floatIterator) AtHistogram(*histogram.Histogram) (int64, *histogram.Histogram) {

@@ -74,27 +74,24 @@ func compareBools(a, b bool) int {
 // gauge has a sample at the end of each second of which something is known.
 func (r *reader) gauge(s *Set, m metric.OfLoad, with *labels.Builder, loads []*load,
 	both func(earlier, later float64) float64) {
-	g := one{after: afterSecond}
+	var g points
 	for _, l := range loads {
 		at, v := r.base+(int64(l.second)+1)*1000, m.Of(&l.Load)
 		if v == rollup.Unknown {
 			continue
 		}
-		if n := len(g.times); n > 0 && g.times[n-1] == at {
-			g.floats[n-1] = both(g.floats[n-1], v)
+		if last, ok := g.last(); ok && last == at {
+			n := len(g.values)
+			g.values[n-1] = both(g.values[n-1], v)
 			continue
 		}
-		g.times, g.floats = append(g.times, at), append(g.floats, v)
+		g.add(at, v)
 	}
-	n := len(g.times)
-	if n == 0 {
-		return
+	if len(g.times) > 0 {
+		o := one{after: afterSecond, labels: with.Set(model.MetricNameLabel, m.Name).Labels()}
+		g.into(&o)
+		s.all = append(s.all, o)
 	}
-	if g.times[n-1]-g.times[0] == int64(n-1)*1000 { // none is missing
-		g.start, g.times = g.times[0], nil
-	}
-	g.labels = with.Set(model.MetricNameLabel, m.Name).Labels()
-	s.all = append(s.all, g)
 }
 
 func (r *reader) ofWarehouse(rows *rows) *labels.Builder {
@@ -119,22 +116,22 @@ func (r *reader) credits(s *Set) {
 		return
 	}
 	slices.SortStableFunc(polls, func(a, b polled) int { return cmp.Compare(a.at, b.at) })
-	counters := map[*rows]*one{}
+	counters := map[*rows]*points{}
 	add := func(p polled, at int64, ms int64) {
 		c := counters[p.rows]
 		if c == nil {
-			c = &one{after: afterPoll, labels: r.ofWarehouse(p.rows).
-				Set(model.MetricNameLabel, "loadstone_warehouse_credits_total").Labels()}
+			c = &points{}
 			counters[p.rows] = c
 		}
 		sum := max(p.perHour, 0) * float64(ms) / 3_600_000
-		if n := len(c.times); n > 0 {
-			if sum += c.floats[n-1]; c.times[n-1] >= at {
-				c.floats[n-1] = sum
+		if last, ok := c.last(); ok {
+			n := len(c.values)
+			if sum += c.values[n-1]; last >= at {
+				c.values[n-1] = sum
 				return
 			}
 		}
-		c.times, c.floats = append(c.times, at), append(c.floats, sum)
+		c.add(at, sum)
 	}
 	before := int64(0)
 	if r.low <= r.high {
@@ -155,7 +152,10 @@ func (r *reader) credits(s *Set) {
 			add(p, until, until-p.at)
 		}
 	}
-	for _, c := range counters {
-		s.all = append(s.all, *c)
+	for rows, c := range counters {
+		o := one{after: afterPoll, labels: r.ofWarehouse(rows).
+			Set(model.MetricNameLabel, "loadstone_warehouse_credits_total").Labels()}
+		c.into(&o)
+		s.all = append(s.all, o)
 	}
 }

@@ -33,17 +33,20 @@ type Set struct {
 	from, to int64
 }
 
-// one is a series: a float64 for each instant, or histograms.
+// one is a series: a number for each instant, or histograms.
 type one struct {
 	labels labels.Labels
 	// start is when the first sample is, in milliseconds; samples are a second apart where times are nil.
 	start  int64
-	times  []int64
-	floats []float64
+	times  *numbers
+	floats numbers
 	hist   *histograms
 	// after is how long after the last sample the marker comes, in milliseconds.
 	after int64
 }
+
+// oneBytes is about what a series takes besides its samples: its labels, and its place.
+const oneBytes = 300
 
 // Labels is what all series of the run have in common.
 func (s *Set) Labels() labels.Labels { return s.run }
@@ -116,9 +119,9 @@ type reader struct {
 	low, high int32
 	counts    []int64
 	live      bool
-	// nodes are those that run workers were last on; nothing is what a counter is of which nothing was counted.
-	nodes   map[string]string
-	nothing []float64
+	// nodes are those that run workers were last on; values is memory for those of one counter.
+	nodes  map[string]string
+	values []float64
 }
 
 func (r *reader) add(row *segment.Row, counts []int64) error {
@@ -173,9 +176,9 @@ func (r *reader) set() (*Set, error) {
 		o := &s.all[i]
 		name := o.labels.Get(model.MetricNameLabel)
 		s.byName[name] = append(s.byName[name], i)
-		s.bytes += 200 + int64(8*len(o.times))
-		if len(o.floats) > 0 && (len(r.nothing) == 0 || &o.floats[0] != &r.nothing[0]) {
-			s.bytes += int64(8 * len(o.floats))
+		s.bytes += oneBytes + o.floats.bytes()
+		if o.times != nil {
+			s.bytes += o.times.bytes()
 		}
 		if o.hist != nil {
 			s.bytes += o.hist.bytes()
@@ -241,28 +244,23 @@ func (r *reader) labels(pairs ...string) *labels.Builder {
 
 func (r *reader) counter(s *Set, name string, with *labels.Builder, rows *rows, added []float64) {
 	n := int(r.high-r.low) + 2
-	if len(r.nothing) == 0 {
-		r.nothing = make([]float64, n)
-	}
-	floats := r.nothing
-	if slices.ContainsFunc(added, func(v float64) bool { return v != 0 }) {
-		floats = make([]float64, n)
-	}
+	r.values = append(r.values[:0], 0)
 	at, sum := 0, 0.0
 	for i := 1; i < n; i++ {
 		if second := r.low + int32(i) - 1; at < len(rows.second) && rows.second[at] == second {
 			sum, at = sum+added[at], at+1
 		}
-		floats[i] = sum
+		r.values = append(r.values, sum)
 	}
-	s.all = append(s.all, one{labels: with.Set(model.MetricNameLabel, name).Labels(), start: r.start(), floats: floats})
+	s.all = append(s.all, one{labels: with.Set(model.MetricNameLabel, name).Labels(), start: r.start(),
+		floats: pack(r.values)})
 }
 
 func (r *reader) start() int64 { return r.base + int64(r.low)*1000 }
 
 func (r *reader) histogram(s *Set, name string, with *labels.Builder, rows *rows) {
 	h := rows.hist.trimmed()
-	h.low, h.seconds, h.second = r.low, int(r.high-r.low)+2, rows.second
+	h.low, h.seconds = r.low, int(r.high-r.low)+2
 	s.all = append(s.all, one{labels: with.Set(model.MetricNameLabel, name).Labels(), start: r.start(), hist: &h})
 }
 
@@ -271,11 +269,13 @@ func (r *reader) warehouse(s *Set, rows *rows) {
 	slices.SortFunc(rows.polls, func(a, b poll) int { return cmp.Compare(a.at, b.at) })
 	rows.polls = slices.CompactFunc(rows.polls, func(a, b poll) bool { return a.at == b.at })
 	gauge := func(name string, of func(poll) float64) {
-		g := one{labels: with.Set(model.MetricNameLabel, name).Labels(), after: afterPoll}
+		var g points
 		for _, p := range rows.polls {
-			g.times, g.floats = append(g.times, p.at), append(g.floats, of(p))
+			g.add(p.at, of(p))
 		}
-		s.all = append(s.all, g)
+		o := one{labels: with.Set(model.MetricNameLabel, name).Labels(), after: afterPoll}
+		g.into(&o)
+		s.all = append(s.all, o)
 	}
 	gauge("loadstone_warehouse_running_queries", func(p poll) float64 { return p.running })
 	gauge("loadstone_warehouse_queued_queries", func(p poll) float64 { return p.queued })
@@ -301,7 +301,7 @@ func (o *one) samples() int {
 	if o.hist != nil {
 		return o.hist.seconds
 	}
-	return len(o.floats)
+	return o.floats.n
 }
 
 // at is when a sample is; the one after the last is the marker.
@@ -313,7 +313,7 @@ func (o *one) at(i int) int64 {
 	case o.times == nil:
 		return o.start + int64(i)*1000
 	}
-	return o.times[i]
+	return int64(o.times.at(i))
 }
 
 // How long after the last sample a series is stale, in milliseconds: at once when the run is over, after two polls of a
@@ -338,7 +338,7 @@ func (o *one) Iterator(it chunkenc.Iterator) chunkenc.Iterator {
 	if !ok {
 		f = &floatIterator{}
 	}
-	*f = floatIterator{of: o, i: -1, n: len(o.floats)}
+	*f = floatIterator{of: o, i: -1, n: o.floats.n}
 	return f
 }
 
