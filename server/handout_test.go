@@ -294,3 +294,26 @@ func TestNotesTagsAndBaselinesOverHTTP(t *testing.T) {
 	b.do("DELETE", baseline, nil).want(t, 204)
 	b.do("GET", baseline, nil).problem(t, 404, engine.CodeNotFound)
 }
+
+// TestATokenMakesNoLinks asks for a link with a token that may write: it would outlive the token.
+func TestATokenMakesNoLinks(t *testing.T) {
+	b := start(t, withReports)
+	id := b.over("shared")
+	writer, _ := b.mint(auth.ScopeWrite)
+	b.do("POST", "/api/runs/"+id+"/shares", "{}", "Authorization", "Bearer "+writer).
+		problem(t, 403, engine.CodeForbidden)
+	admin, _ := b.mint(auth.ScopeAdmin)
+	b.do("POST", "/api/runs/"+id+"/shares", "{}", "Authorization", "Bearer "+admin).want(t, 201)
+}
+
+// TestALinkIsNotedOnce opens a link several times: the audit log has one line of it.
+func TestALinkIsNotedOnce(t *testing.T) {
+	b := start(t, withReports)
+	_, path := b.share(b.over("shared"))
+	for range 4 {
+		b.do("GET", path, nil, "Authorization", "").want(t, 200)
+	}
+	if n := strings.Count(strings.Join(b.store.actions(), " "), "share.open"); n != 1 {
+		t.Errorf("noted %d times", n)
+	}
+}

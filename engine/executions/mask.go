@@ -17,10 +17,15 @@ var (
 
 // Mask replaces the values in the message of an error or the text of a statement.
 func Mask(text string) string {
+	return numbers.ReplaceAllString(MaskQuoted(text), "${1}"+masked)
+}
+
+// MaskQuoted replaces the values that a database quotes, for sentences of our own that may repeat such a message: their
+// bare numbers stay, which are figures.
+func MaskQuoted(text string) string {
 	text = syntax.ReplaceAllString(text, `${1}"`+masked+`"`)
 	text = quoted.ReplaceAllString(text, "'"+masked+"'")
-	text = tuple.ReplaceAllString(text, "${1}("+masked+")")
-	return numbers.ReplaceAllString(text, "${1}"+masked)
+	return tuple.ReplaceAllString(text, "${1}("+masked+")")
 }
 
 // Mask replaces the values in the texts of a failure. Messages that differed in values alone become one.

@@ -82,18 +82,17 @@ type warehouse struct {
 type room struct {
 	points, workers, logs int
 	leftOut               []string
-	params                bool
 }
 
 // rooms are tried one after the other, until the file is small enough.
 var rooms = []room{
-	{points: 3600, workers: 6000, logs: 2000, params: true},
-	{points: 3600, logs: 500, params: true, leftOut: []string{"the curves of single run workers",
+	{points: 3600, workers: 6000, logs: 2000},
+	{points: 3600, logs: 500, leftOut: []string{"the curves of single run workers",
 		"the end of a long log"}},
-	{points: 1800, logs: 300, params: true, leftOut: []string{"single seconds of a long run, and with them the heat map",
+	{points: 1800, logs: 300, leftOut: []string{"single seconds of a long run, and with them the heat map",
 		"the curves of single run workers", "the end of a long log"}},
 	{points: 600, logs: 100, leftOut: []string{"single seconds of a long run, and with them the heat map",
-		"the curves of single run workers", "the end of a long log", "the parameters of the workload"}},
+		"the curves of single run workers", "the end of a long log"}},
 }
 
 // Report makes the report of a run that is over. One without figures is ErrConflict in words.
@@ -128,24 +127,11 @@ func (m *Maker) Report(ctx context.Context, runID string) (Report, error) {
 	return r, nil
 }
 
-// private removes from a run what is for those who may use its connection: a report leaves the server for good.
-func private(d *engine.RunDetail) {
-	d.Scenario = d.Scenario.Clone()
-	for _, c := range d.Scenario.Connections() {
-		c.Ref.DSN, c.Ref.DSNSealed = "", ""
-	}
-	d.Scenario.Workload.Feed = nil // up to megabytes of rows, of somebody's own data
-	d.Live = nil
-}
-
 func (m *Maker) collect(ctx context.Context, d engine.RunDetail, room room) (*content, error) {
 	c := &content{Version: m.Version, MadeAt: engine.At(time.Now().UTC()), Run: d, LeftOut: room.leftOut,
 		Workers: []store.WorkerPoint{}}
 	if c.LeftOut == nil {
 		c.LeftOut = []string{}
-	}
-	if !room.params {
-		c.Run.Scenario.Workload.Params, c.Run.Scenario.Target.Params = nil, nil
 	}
 	note, err := m.Store.RunNote(ctx, d.RunID)
 	if err != nil {
@@ -163,6 +149,7 @@ func (m *Maker) collect(ctx context.Context, d engine.RunDetail, room room) (*co
 	if c.Logs, err = m.Store.Logs(ctx, d.RunID, 0, engine.LogInfo, room.logs); err != nil {
 		return nil, err
 	}
+	c.Logs = logs(c.Logs)
 	if d.Warehouse != nil {
 		w := &warehouse{}
 		window := store.Window{Most: 1000}

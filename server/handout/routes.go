@@ -8,6 +8,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/auth"
@@ -21,6 +22,7 @@ const tag = "Runs"
 type Handed interface {
 	store.Handed
 	Template(ctx context.Context, id string) (store.Template, error)
+	Run(ctx context.Context, runID string) (engine.Run, error)
 }
 
 type body[T any] struct{ Body T }
@@ -94,7 +96,8 @@ type handlers struct {
 // Register adds the handlers to an API and to its app.
 func Register(a *api.API, app *fiber.App, m *Maker, s Handed) {
 	h := &handlers{a: a, maker: m, store: s, opened: opened{gate: gate.New(2, 32, 4),
-		wrong: auth.NewLimiter(10, wrongEvery), all: auth.NewLimiter(60, allEvery)}}
+		wrong: auth.NewLimiter(10, wrongEvery), all: auth.NewLimiter(60, allEvery),
+		noted: auth.NewLimiter(1, noteEvery)}}
 	report := api.Op(http.MethodGet, "/api/runs/{id}/report", "run-report", tag, "The run's report, one HTML file",
 		http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests)
 	report.Description = "Verdict, figures and charts of a run that is over. The file loads nothing from a " +

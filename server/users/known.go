@@ -1,9 +1,6 @@
 package users
 
-import (
-	"net/netip"
-	"sync"
-)
+import "sync"
 
 // known remembers who has signed in from where, for as long as the process lives. The zero value knows nobody.
 type known struct {
@@ -32,17 +29,4 @@ func (k *known) account(name, address string) string {
 		return name + " " + address
 	}
 	return name
-}
-
-// network is what attempts from an address are counted for. One caller has a whole /64 of IPv6.
-func network(ip string) string {
-	a, err := netip.ParseAddr(ip)
-	if err != nil || a.Unmap().Is4() {
-		return ip
-	}
-	p, err := a.WithZone("").Prefix(64)
-	if err != nil {
-		return ip
-	}
-	return p.String()
 }

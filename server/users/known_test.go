@@ -12,7 +12,7 @@ func TestNetwork(t *testing.T) {
 	for ip, want := range map[string]string{"203.0.113.7": "203.0.113.7", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64",
 		"2001:db8:1:2::1": "2001:db8:1:2::/64", "::ffff:203.0.113.7": "::ffff:203.0.113.7", "fe80::1%eth0": "fe80::/64",
 		"": "", "nonsense": "nonsense"} {
-		if got := network(ip); got != want {
+		if got := auth.Network(ip); got != want {
 			t.Errorf("%q is of %q, want %q", ip, got, want)
 		}
 	}

@@ -162,7 +162,7 @@ func (h *handlers) signing() {
 // signIn lets a browser in: by a link, by name and password, or by an invitation.
 func (h *handlers) signIn(ctx context.Context, in *signInInput) (*signInOutput, error) {
 	peer, b := auth.PeerOf(ctx), in.Body
-	address := network(peer.IP)
+	address := auth.Network(peer.IP)
 	account := "" // only a name can be guessed at from many addresses; tokens cannot be guessed
 	if b.Token == "" && b.Invitation == "" && store.CheckUser(b.Name, store.RoleViewer) == nil {
 		account = h.known.account(strings.ToLower(b.Name), address)
@@ -346,7 +346,7 @@ func (h *handlers) setPassword(ctx context.Context, in *passwordInput) (*signInO
 	if err := tooOften(h.own.Wait(id.User.UserID), "at your password"); err != nil {
 		return nil, err
 	}
-	leave, err := h.hashing.Enter(ctx, network(peer.IP))
+	leave, err := h.hashing.Enter(ctx, auth.Network(peer.IP))
 	if err != nil {
 		return nil, err
 	}

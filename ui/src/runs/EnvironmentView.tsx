@@ -28,15 +28,20 @@ export function EnvironmentView({ run, s }: { run: RunDetail; s: Summary }) {
             <dd>{dateTime(run.start_time)}</dd>
             <dt>Ended</dt>
             <dd>{dateTime(run.end_time)}</dd>
-            <dt>By</dt>
-            <dd>{run.created_by || '–'}</dd>
+            {run.created_by && (
+              <>
+                <dt>By</dt>
+                <dd>{run.created_by}</dd>
+              </>
+            )}
             <dt>Loadstone</dt>
             <dd>
               {e.loadstone_version} · {e.go_version} · I/O {e.io_engine || 'default'}
             </dd>
             <dt>Machine</dt>
             <dd>
-              {e.hostname} · {e.cpu_model || e.arch} · {e.cpus} CPUs · {plain(bytes(e.memory_bytes))} · {e.os}/{e.arch}
+              {e.hostname && `${e.hostname} · `}
+              {e.cpu_model || e.arch} · {e.cpus} CPUs · {plain(bytes(e.memory_bytes))} · {e.os}/{e.arch}
             </dd>
             <dt>Target</dt>
             <dd>

@@ -1,0 +1,130 @@
+package handout_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/server/handout"
+)
+
+// canary stands for what is of nobody's concern who is sent a report.
+const canary = "kanari-7f3a"
+
+// told is a store whose run and log are given.
+type told struct {
+	store.Store
+	d    engine.RunDetail
+	logs []engine.LogEntry
+}
+
+func (s told) Detail(context.Context, string) (engine.RunDetail, error) { return s.d, nil }
+
+func (s told) RunNote(context.Context, string) (store.RunNote, error) { return store.RunNote{}, nil }
+
+func (s told) Series(context.Context, string, store.Window) ([]engine.Point, float64, error) {
+	return nil, 1, nil
+}
+
+func (s told) WorkerSeries(context.Context, string, string, store.Window) ([]store.WorkerPoint, float64, error) {
+	return nil, 1, nil
+}
+
+func (s told) WarehousePolls(context.Context, string, store.Window) ([]engine.WarehousePoint, float64, error) {
+	return nil, 1, nil
+}
+
+func (s told) WarehouseSlots(context.Context, string, store.Window) ([]engine.WarehouseSlot, error) {
+	return nil, nil
+}
+
+func (s told) Logs(context.Context, string, int64, engine.LogLevel, int) ([]engine.LogEntry, error) {
+	return s.logs, nil
+}
+
+// full is a run with a canary wherever a value, a person or a machine may be.
+func full() told {
+	quoted := `Key (email)=(` + canary + `) of '` + canary + `' exists`
+	params := json.RawMessage(`{"x":"` + canary + `"}`)
+	least := int64(4711471147)
+	plan := &engine.Plan{Driver: "postgres", Session: []string{"SET x = '" + canary + "'"},
+		Restore: []string{"SET y = '" + canary + "'"},
+		Pools:   []engine.Pool{{Table: "t", Columns: []string{"email"}, Rows: [][]any{{canary}}}},
+		Tables: []engine.Table{{Name: "t", PhysicalName: "public.orders", Columns: []engine.Column{{Name: "email"}},
+			KeyMin: &least, KeyMax: &least, DenseMax: &least}},
+		Statements: []engine.Statement{{ID: "s", SQL: "SELECT a FROM t WHERE b = '" + canary + "' AND c = $1"}}}
+	figures := engine.Figures{Operations: 7,
+		Errors: engine.ErrorFigures{Top: []engine.ErrorGroup{{Count: 1,
+			ExecutionError: engine.ExecutionError{Class: "constraint", Message: quoted}}}},
+		Slowest: []engine.SlowExecution{{ErrorMessage: quoted}}}
+	validity := engine.Validity{Verdict: engine.VerdictValid, Notes: []string{quoted}, Seen: []string{quoted},
+		Causes: []engine.ValidityCause{{Detail: quoted}}}
+	environment := engine.Environment{Hostname: canary, Calibration: &engine.Calibration{MachineFingerprint: canary}}
+	late := engine.Enrichment{Reason: quoted, Notes: []string{quoted}}
+	words := quoted
+	d := engine.RunDetail{
+		Run: engine.Run{RunID: "r", RunName: "orders", Status: engine.StatusCompleted, CreatedBy: canary,
+			CancellationReason: &words, Waiting: &engine.Waiting{Reason: canary}, Scenario: engine.Scenario{Name: "orders",
+				Target:   engine.Target{Connection: engine.ConnectionRef{Driver: "postgres", DSN: canary}, Params: params},
+				Matrix:   &engine.Matrix{Targets: []engine.MatrixTarget{{Target: engine.Target{Params: params}}}},
+				Workload: engine.Workload{Params: params, Feed: &engine.Feed{CSV: canary}}}},
+		Summary: &engine.Summary{RunID: "r", Status: engine.StatusCompleted, CancellationReason: &words,
+			ValidityDetail: validity, Figures: figures, Environment: environment},
+		Plan: plan, Artifacts: []engine.Artifact{{Name: canary}}, Enrichment: late,
+		Events:    []engine.Event{{Data: engine.EventData{Detail: canary, InitiatedBy: canary, Reason: canary}}},
+		Warehouse: &engine.Warehouse{Error: quoted},
+		Workers: []engine.RunResult{{WorkerID: "w", Plan: plan, Figures: &figures, Validity: &validity,
+			Environment: &environment, Enrichment: &late, FailureReason: quoted}}}
+	return told{memstore.New(), d, []engine.LogEntry{
+		{Level: engine.LogInfo, Message: "16 connections are open: " + quoted, Details: params},
+		{Level: engine.LogError, Message: quoted + " at 4711471147", Details: params}}}
+}
+
+// TestAReportHoldsNoValues looks for what is private in all that a report holds, and sees that it is still there for
+// those who may see it.
+func TestAReportHoldsNoValues(t *testing.T) {
+	s, untouched := full(), full()
+	files := fstest.MapFS{"report/report.js": {Data: []byte("1")}, "report/report.css": {Data: []byte("a{}")}}
+	r, err := handout.New(s, s, files, "1").Report(t.Context(), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`id="content">([^<]*)<`).FindSubmatch(r.HTML)
+	if m == nil {
+		t.Fatalf("no content in %.300s", r.HTML)
+	}
+	zipped, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(m[1])))
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := io.ReadAll(zipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{canary, "4711471147"} {
+		for rest := string(content); strings.Contains(rest, secret); {
+			at := strings.Index(rest, secret)
+			t.Errorf("%s is in the report: …%s", secret, rest[max(0, at-80):at+len(secret)])
+			rest = rest[at+len(secret):]
+		}
+	}
+	for _, shown := range []string{"16 connections are open", "public.orders", "AND c = $1", `"operations":7`, `"email"`} {
+		if !strings.Contains(string(content), shown) {
+			t.Errorf("%q is not in the report", shown)
+		}
+	}
+	if !reflect.DeepEqual(s.d, untouched.d) || !reflect.DeepEqual(s.logs, untouched.logs) {
+		t.Error("the run itself was changed")
+	}
+}
