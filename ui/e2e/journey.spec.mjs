@@ -6,6 +6,7 @@ import { after, before, test } from 'node:test';
 import { launch } from './browser.mjs';
 import { isSavedByTwo, keepsItsMessages } from './editor.mjs';
 import { exploresTheRun } from './explore.mjs';
+import { holdsAgainstABaseline } from './drift.mjs';
 import { handsOn } from './handon.mjs';
 import { pluginJourney } from './plugins.mjs';
 import { takesFirstSteps } from './start.mjs';
@@ -288,6 +289,11 @@ test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }
   });
 
   await step('notes, reports and shares the run', () => handsOn(page, browser, base));
+  await step('holds a run against a baseline', async () => {
+    const other = await context.newPage();
+    await holdsAgainstABaseline(other, base);
+    await other.close();
+  });
   await step('explores the run in PromQL', () => exploresTheRun(page, base, name));
   await step('finds the run in the derived table, and queries it', () => seesTheRunInIt(page, base, name));
   await step('sees who refreshes tables', () => seesWhoRefreshes(page, base));

@@ -13,6 +13,7 @@ import { Icon } from '../design/icons';
 import { Empty, Load, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import { mostRuns, runsFrom } from '../compare/model';
+import { Drift } from '../drift/Drift';
 import '../compare/compare.css';
 import { Bulk } from './Bulk';
 import { RunTable } from './RunTable';
@@ -218,6 +219,7 @@ export function HistoryPage() {
             </span>
           </div>
         )}
+        {template && <Drift key={template} template={template} />}
         <div className="panel">
           <Load
             from={runs}

@@ -3,6 +3,7 @@ import { useSearch } from 'wouter';
 import { isLive, isTerminal, type RunDetail } from '../api/types';
 import { usePageTitle, useParam } from '../app/location';
 import { ChartGroup, type Zoom } from '../charts/group';
+import { Against } from '../drift/Against';
 import { Failed, Notice, Skeleton } from '../design/States';
 import { said } from '../design/said';
 import { useToast } from '../design/Toast';
@@ -66,6 +67,7 @@ function Run(props: { state: RunState; run: RunDetail; zoom: Zoom | null; setZoo
             <ValidityNotice run={run} live={measured ? null : state.live} c={c} />
             {measured && <RecordProblems run={run} />}
             <Tiles run={run} live={state.live} c={c} />
+            {over && <Against run={run} />}
             <RunRemarks s={measured ? run.summary : null} live={measured ? null : state.live} />
             {!preparing && <Guardrails run={run} live={state.live} c={c} />}
             {preparing && <PrepareProgressPanel live={state.live} />}

@@ -9,6 +9,7 @@ import { usePageTitle, useParam } from '../app/location';
 import { ActionsMenu, Segments } from '../design/Controls';
 import { useConfirm } from '../design/Dialog';
 import { ago, dateTime } from '../design/format';
+import { Drift } from '../drift/Drift';
 import { Icon } from '../design/icons';
 import { Failed, Notice, ProblemNotice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
@@ -318,7 +319,11 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
                       needs: 'operator' as const,
                       act: () => navigate(`/templates/new?copy=${id}`),
                     },
-                    { label: 'Runs of this template', icon: 'history', act: () => navigate(`/history?template=${id}`) },
+                    {
+                      label: 'Its runs, drift over time',
+                      icon: 'history',
+                      act: () => navigate(`/history?template=${id}`),
+                    },
                     null,
                     { label: 'Delete template', icon: 'trash', danger: true, needs: 'operator' as const, act: remove },
                   ]
@@ -412,6 +417,7 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
             </div>
           </div>
         )}
+        {id && <Drift template={id} />}
       </div>
       {dialog}
     </>

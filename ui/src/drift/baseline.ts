@@ -1,0 +1,75 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { api, asProblem, Problem } from '../api/client';
+import type { Comparison } from '../api/types';
+import { useToast } from '../design/Toast';
+
+/** Less than so many percent is no difference, as on the page Compare. */
+const tolerance = 5;
+
+/** The baseline of a template; null when it has none. */
+export const useBaseline = (template: string | null) =>
+  useQuery({
+    queryKey: ['baseline', template],
+    queryFn: async ({ signal }) => {
+      try {
+        return await api.get('/api/templates/{id}/baseline', { path: { id: template! }, signal });
+      } catch (e) {
+        if (e instanceof Problem && e.status === 404) return null;
+        throw e;
+      }
+    },
+    enabled: template !== null,
+  });
+
+/** Makes a run the baseline of a template, or, without one, has the template have none. */
+export function useSetBaseline(template: string) {
+  const qc = useQueryClient();
+  const toast = useToast();
+  return useMutation({
+    mutationFn: (run: string | null) =>
+      run
+        ? api.put('/api/templates/{id}/baseline', { path: { id: template }, body: { run_id: run } })
+        : api.remove('/api/templates/{id}/baseline', { path: { id: template } }),
+    onSuccess: (_, run) => {
+      void qc.invalidateQueries({ queryKey: ['baseline', template] });
+      toast(run ? 'This run is the baseline of its template now.' : 'The template has no baseline any more.', 'ok');
+    },
+    onError: (e) => {
+      const p = asProblem(e);
+      toast(`${p.message} ${p.hint}`.trim(), 'bad');
+    },
+  });
+}
+
+const comparison = (base: string, id: string) => ({
+  queryKey: ['compare', base, id, tolerance],
+  queryFn: ({ signal }: { signal: AbortSignal }): Promise<Comparison> =>
+    api.get('/api/compare', { query: { a: [base], b: [id], tolerance_pct: tolerance }, signal }),
+  staleTime: Number.POSITIVE_INFINITY,
+});
+
+/** How a run compares with its baseline. */
+export const useAgainst = (base: string | null, id: string) =>
+  useQuery({ ...comparison(base ?? '', id), enabled: base !== null && base !== id });
+
+/**
+ * How many runs compare with their baseline, asked one after another: the server compares only a few at a time, and
+ * refuses the others. A run that cannot be compared is null.
+ */
+export function useManyAgainst(base: string | null, ids: string[]) {
+  const qc = useQueryClient();
+  return useQuery({
+    queryKey: ['compare-many', base, ids],
+    queryFn: async ({ signal }) => {
+      const all: Record<string, Comparison | null> = {};
+      for (const id of ids) {
+        if (signal.aborted) break;
+        if (id !== base) all[id] = await qc.fetchQuery(comparison(base!, id)).catch(() => null);
+      }
+      return all;
+    },
+    enabled: base !== null && ids.length > 0,
+    staleTime: Number.POSITIVE_INFINITY,
+    placeholderData: (before) => before,
+  });
+}
