@@ -175,7 +175,7 @@ func TestAShareShowsItsReportAndNothingElse(t *testing.T) {
 	for _, other := range []string{"/shared/", "/shared/x", path + "x", path[:len(path)-1], "/shared/lsr_" +
 		strings.Repeat("A", 43),
 		"/shared/..%2f..%2fapi%2fruns"} {
-		if a := open(other); a.StatusCode == 200 && bytes.Contains(a.body, []byte(id)) {
+		if a := open(other); a.StatusCode == http.StatusOK && bytes.Contains(a.body, []byte(id)) {
 			t.Errorf("%s shows the run", other)
 		}
 	}

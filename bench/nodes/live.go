@@ -85,7 +85,7 @@ func during(ctx context.Context, s *server, c cluster, seconds int) (cost, error
 		err := s.call(ctx, http.MethodPost, "/api/query",
 			map[string]any{"sql": "SELECT wal_bytes::float8 FROM pg_stat_wal"}, &answer)
 		if err == nil && len(answer.Rows) != 1 {
-			err = errors.New("Postgres does not say what it has written")
+			err = errors.New("there is no answer of Postgres to what it has written")
 		}
 		if err != nil {
 			return 0, err

@@ -243,7 +243,7 @@ func (n *Notifier) reachable(ctx context.Context, field, text string) error {
 	}
 	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
 	if err != nil {
-		return nil
+		return nil //nolint:nilerr // a name that is not known now may be known when there is something to say
 	}
 	for _, ip := range found {
 		if err := n.o.Reach.Check(u.Hostname(), netip.AddrPortFrom(ip, uint16(number))); err != nil {

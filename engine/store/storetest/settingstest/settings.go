@@ -24,7 +24,8 @@ func conflict(t *testing.T, err error) {
 	}
 }
 
-// Settings: what was edited is compared with what is there, secrets come back, and a turn is one server's.
+// Settings holds a store to this: what was edited is compared with what is there, secrets come back, and a turn is one
+// server's.
 func Settings(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	none, err := s.Setting(ctx, "notifications")
