@@ -21,6 +21,7 @@ import { iso } from './data';
 import { plan, plugins } from './declared';
 import { endNodeToken, listNodes, makeNodeToken, nodeEvents, nodeTokens, setNodes, wishNode } from './nodes';
 import { exploreRoutes } from './explore';
+import { noticeRoutes, seedNotices } from './notices';
 import { Refusal } from './refusal';
 import { addConnection, begin, connections, create, matrices, runs, seed, start, templates, tokens } from './state';
 import { page } from './static';
@@ -51,7 +52,10 @@ const users: User[] = [
 ];
 const hidden = (dsn = '') => dsn.replace(/:[^:@/]+@/, ':***@');
 begin();
-if (!flags.empty) seed();
+if (!flags.empty) {
+  seed();
+  seedNotices();
+}
 
 /** What is sent to some address. */
 type Body = Partial<
@@ -73,6 +77,7 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
   ['DELETE', /^\/api\/v1\/node-tokens\/([^/]+)$/, ([, id]) => endNodeToken(id!)],
   ['POST', /^\/api\/v1\/nodes\/([^/]+)\/(drain|resume|remove)$/, ([, id, verb]) => wishNode(id!, verb!)],
   ...exploreRoutes,
+  ...noticeRoutes,
   ...([...tableRoutes, ...queryRoutes] as unknown as [string, RegExp, Handle][]),
   ['GET', /^\/mock\/sockets$/, () => ({ cut: cutSockets() })],
   [

@@ -8,6 +8,7 @@ import { isSavedByTwo, keepsItsMessages } from './editor.mjs';
 import { exploresTheRun } from './explore.mjs';
 import { holdsAgainstABaseline } from './drift.mjs';
 import { handsOn } from './handon.mjs';
+import { isToldOfRuns } from './notices.mjs';
 import { pluginJourney } from './plugins.mjs';
 import { takesFirstSteps } from './start.mjs';
 import { triesAStatement } from './statements.mjs';
@@ -342,6 +343,8 @@ test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }
   });
 
   await step('invites a viewer, who looks and changes nothing', () => invitesAViewer(page, browser, base));
+
+  await step('has a webhook told of runs', () => isToldOfRuns(page, base));
 
   await step('lists the run in the history', async () => {
     await page.getByRole('link', { name: 'Runs', exact: false }).first().click();

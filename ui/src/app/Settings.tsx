@@ -12,6 +12,7 @@ import { Empty, Load, ProblemNotice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import { Account } from './Account';
 import { usePageTitle } from './location';
+import { Notifications } from './Notifications';
 import { Shares } from '../runs/HandOn';
 import { Users } from './Users';
 import { type ThemeChoice, useTheme } from './theme';
@@ -63,6 +64,7 @@ export function Settings() {
         </section>
         <Account />
         <Users ask={ask} />
+        <Notifications ask={ask} />
         <Shares />
         <section className="panel">
           <header>

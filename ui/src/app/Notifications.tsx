@@ -1,0 +1,242 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { Link } from 'wouter';
+import { api, asProblem } from '../api/client';
+import { useMay, useMe, useTemplates } from '../api/queries';
+import type { Delivery, Hook, Notifications as Saved } from '../api/types';
+import type { Question } from '../design/Dialog';
+import { ago, dateTime } from '../design/format';
+import { Icon } from '../design/icons';
+import { Empty, Load, SkeletonRows } from '../design/States';
+import { useToast } from '../design/Toast';
+import { HookForm } from './HookForm';
+import { draftOf, eventWord, type HookDraft, kept, kindWord, lastOf, whichRuns } from './hooks';
+
+const path = '/api/v1/notifications';
+const shownFirst = 10;
+
+/** What came of an attempt, in a word, with its time. */
+function Outcome({ of }: { of: Delivery }) {
+  return (
+    <span className={`badge ${of.arrived ? 'ok' : 'bad'}`} title={of.error || undefined}>
+      {of.arrived ? 'Arrived' : 'Not taken'}
+    </span>
+  );
+}
+
+/** For admins: who is told how runs ended, and what was delivered. */
+export function Notifications({ ask }: { ask: (q: Question) => void }) {
+  const known = useMe().isSuccess;
+  const admin = useMay('admin') && known;
+  const saved = useQuery({
+    queryKey: ['notifications'],
+    enabled: admin,
+    refetchInterval: 10_000,
+    queryFn: ({ signal }) => api.get(path, { signal }),
+  });
+  const templates = useTemplates().data ?? [];
+  const qc = useQueryClient();
+  const toast = useToast();
+  const [edited, setEdited] = useState<HookDraft | null>(null);
+  const [trying, setTrying] = useState('');
+  if (!admin) return null;
+  const changed = () => qc.invalidateQueries({ queryKey: ['notifications'] });
+  const tryIt = async (h: Hook) => {
+    setTrying(h.id);
+    try {
+      const d = await api.post('/api/v1/notifications/{id}/test', { path: { id: h.id } });
+      toast(
+        d.arrived ? `The test arrived at “${h.name}”.` : `The test of “${h.name}”: ${d.error}`,
+        d.arrived ? 'ok' : 'bad',
+      );
+    } catch (err) {
+      const p = asProblem(err);
+      toast(`${p.message} ${p.hint}`, 'bad');
+    }
+    setTrying('');
+    await changed();
+  };
+  const remove = (s: Saved, h: Hook) =>
+    ask({
+      title: `Delete notification “${h.name}”?`,
+      body: `${h.address} is not told of runs any more.`,
+      verb: 'Delete notification',
+      danger: true,
+      act: async () => {
+        try {
+          const hooks = s.hooks.filter((x) => x.id !== h.id).map(kept);
+          await api.put(path, { body: { version: s.version, hooks } });
+        } finally {
+          await changed();
+        }
+        toast(`Notification “${h.name}” was deleted.`, 'ok');
+      },
+    });
+  const add = (
+    <button type="button" className="btn small" disabled={!saved.data} onClick={() => setEdited(draftOf())}>
+      <Icon name="plus" size={14} /> New notification
+    </button>
+  );
+  return (
+    <section className="panel" aria-label="Notifications">
+      <header>
+        <h2>Notifications</h2>
+        <div className="end">{add}</div>
+      </header>
+      <Load
+        from={saved}
+        what="The notifications could not be read."
+        skeleton={<SkeletonRows rows={3} />}
+        empty={(s) =>
+          s.hooks.length === 0 &&
+          s.deliveries.length === 0 && (
+            <Empty tight title="Nobody is told yet">
+              A webhook or a Slack channel can be told when a run has finished, failed or regressed.
+            </Empty>
+          )
+        }
+      >
+        {(s) => (
+          <>
+            <div className="table-wrap" tabIndex={0} role="group" aria-label="Notifications, a table that scrolls">
+              <table className="table">
+                <thead>
+                  <tr>
+                    <th>Name</th>
+                    <th className="hide-phone">Told when</th>
+                    <th>Last</th>
+                    <th>
+                      <span className="sr">Actions</span>
+                    </th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {s.hooks.map((h) => {
+                    const last = lastOf(s.deliveries, h.id);
+                    return (
+                      <tr key={h.id}>
+                        <td>
+                          <strong className="wrap-anywhere">{h.name}</strong>
+                          <span className="second wrap-anywhere">
+                            {kindWord(h.kind)} · {h.address}
+                            {h.signed && ' · signed'}
+                          </span>
+                        </td>
+                        <td className="hide-phone">
+                          {(h.events ?? []).map(eventWord).join(', ')}
+                          <span className="second wrap-anywhere">{whichRuns(h, templates)}</span>
+                        </td>
+                        <td>
+                          {last ? <Outcome of={last} /> : <span className="muted">not used yet</span>}
+                          {last && (
+                            <span className="second" title={dateTime(last.at)}>
+                              {ago(last.at)}
+                            </span>
+                          )}
+                        </td>
+                        <td className="num">
+                          <span className="row end-actions">
+                            <button
+                              type="button"
+                              className="btn small"
+                              disabled={trying === h.id}
+                              aria-label={`Send a test to ${h.name}`}
+                              onClick={() => void tryIt(h)}
+                            >
+                              {trying === h.id ? 'Sending…' : 'Test'}
+                            </button>
+                            <button
+                              type="button"
+                              className="btn small"
+                              aria-label={`Change ${h.name}`}
+                              onClick={() => setEdited(draftOf(h))}
+                            >
+                              Change
+                            </button>
+                            <button
+                              type="button"
+                              className="btn danger small"
+                              aria-label={`Delete ${h.name}`}
+                              onClick={() => remove(s, h)}
+                            >
+                              Delete
+                            </button>
+                          </span>
+                        </td>
+                      </tr>
+                    );
+                  })}
+                </tbody>
+              </table>
+            </div>
+            <Delivered list={s.deliveries} />
+          </>
+        )}
+      </Load>
+      {edited && saved.data && (
+        <HookForm
+          first={edited}
+          saved={saved.data}
+          templates={templates}
+          onClose={() => setEdited(null)}
+          onSaved={(name) => {
+            setEdited(null);
+            toast(`Notification “${name}” was saved.`, 'ok');
+            void changed();
+          }}
+          onStale={changed}
+        />
+      )}
+    </section>
+  );
+}
+
+/** The last attempts of the server that answers. */
+function Delivered({ list }: { list: Delivery[] }) {
+  const [all, setAll] = useState(false);
+  const shown = all ? list : list.slice(0, shownFirst);
+  return (
+    <>
+      <h3 className="body delivered">What was delivered</h3>
+      {list.length === 0 ? (
+        <p className="body muted">Nothing was sent since this server started.</p>
+      ) : (
+        <div className="table-wrap" tabIndex={0} role="group" aria-label="Deliveries, a table that scrolls">
+          <table className="table dense">
+            <thead>
+              <tr>
+                <th>When</th>
+                <th>Notification</th>
+                <th>Event</th>
+                <th>Outcome</th>
+              </tr>
+            </thead>
+            <tbody>
+              {shown.map((d) => (
+                <tr key={`${d.delivery_id}${d.hook_id}${d.attempt}${d.at}`}>
+                  <td title={dateTime(d.at)}>{ago(d.at)}</td>
+                  <td className="wrap-anywhere">{d.hook_name}</td>
+                  <td>
+                    {d.run_id ? <Link href={`/runs/${d.run_id}`}>{eventWord(d.event)}</Link> : eventWord(d.event)}
+                  </td>
+                  <td>
+                    <Outcome of={d} />
+                    {d.attempt > 1 && <span className="muted"> attempt {d.attempt}</span>}
+                    {d.error && <span className="second wrap-anywhere">{d.error}</span>}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {list.length > shown.length && (
+        <p className="body">
+          <button type="button" className="btn quiet small" onClick={() => setAll(true)}>
+            Show all {list.length}
+          </button>
+        </p>
+      )}
+    </>
+  );
+}

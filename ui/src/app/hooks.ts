@@ -1,0 +1,104 @@
+import type { Delivery, FieldError, GivenHook, Hook } from '../api/types';
+import { tagLines, tagsOf } from '../runs/tagLines';
+
+/** The events of which somebody can be told, in the form's words. */
+export const events = [
+  { value: 'finished', label: 'Finished', what: 'completed, and not regressed' },
+  {
+    value: 'regressed',
+    label: 'Regressed',
+    what: 'completed, and worse than the template’s baseline; without one, a threshold does not hold',
+  },
+  { value: 'failed', label: 'Failed', what: 'ended by itself without completing' },
+] as const;
+
+export const kinds = [
+  { value: 'webhook', label: 'Webhook', what: 'a POST of JSON, signed if you give a secret' },
+  { value: 'slack', label: 'Slack-compatible', what: 'a message, as an incoming webhook of Slack takes it' },
+] as const;
+
+/** The word for an event, also for one of a newer server. */
+export const eventWord = (e: string): string =>
+  e === 'test' ? 'Test' : (events.find((v) => v.value === e)?.label ?? e);
+
+export const kindWord = (k: string): string => kinds.find((v) => v.value === k)?.label ?? k;
+
+/** A hook as it is edited. An empty address or secret leaves that which is saved. */
+export interface HookDraft {
+  id?: string;
+  name: string;
+  kind: GivenHook['kind'];
+  url: string;
+  secret: string;
+  unsign: boolean;
+  events: string[];
+  template: string;
+  tags: string;
+}
+
+export function draftOf(h?: Hook): HookDraft {
+  return {
+    id: h?.id,
+    name: h?.name ?? '',
+    kind: h?.kind === 'slack' ? 'slack' : 'webhook',
+    url: '',
+    secret: '',
+    unsign: false,
+    events: h ? (h.events ?? []) : ['regressed', 'failed'],
+    template: h?.template_id ?? '',
+    tags: tagLines(h?.tags),
+  };
+}
+
+/** A saved hook as it is sent back: without address and secret, which stay. */
+export const kept = (h: Hook): GivenHook => ({
+  id: h.id,
+  name: h.name,
+  kind: h.kind === 'slack' ? 'slack' : 'webhook',
+  events: h.events ?? [],
+  ...(h.template_id && { template_id: h.template_id }),
+  ...(h.tags && { tags: h.tags }),
+});
+
+/** The hooks with one of them as it was edited, a new one last, and its place; or what is wrong with its tags. */
+export function withDraft(hooks: Hook[], d: HookDraft): { hooks: GivenHook[]; at: number } | string {
+  const tags = tagsOf(d.tags);
+  if (typeof tags === 'string') return tags;
+  const given: GivenHook = {
+    ...(d.id && { id: d.id }),
+    name: d.name.trim(),
+    kind: d.kind,
+    events: d.events,
+    ...(d.template && { template_id: d.template }),
+    ...(Object.keys(tags).length > 0 && { tags }),
+    ...(d.url.trim() && { url: d.url.trim() }),
+    ...(d.kind === 'slack' || d.unsign ? { secret: '' } : d.secret && { secret: d.secret }),
+  };
+  const at = hooks.findIndex((h) => h.id === d.id);
+  if (at < 0) return { hooks: [...hooks.map(kept), given], at: hooks.length };
+  return { hooks: hooks.map((h, i) => (i === at ? given : kept(h))), at };
+}
+
+/** What the server said about the fields of the hook at a place, by field, with the cure. */
+export function saidOf(fields: FieldError[], at: number): Record<string, string> {
+  const own = `hooks[${at}].`;
+  const out: Record<string, string> = {};
+  for (const f of fields) {
+    const path = f.field.replace(/^body\./, '');
+    if (path.startsWith(own)) out[path.slice(own.length).split(/[.[]/)[0]!] ??= `${f.message} ${f.hint ?? ''}`.trim();
+  }
+  return out;
+}
+
+/** What a hook is told of, in one line: which runs. */
+export function whichRuns(h: Hook, templates: { template_id: string; name: string }[]): string {
+  const tags = Object.entries(h.tags ?? {}).map(([k, v]) => `${k}:${v}`);
+  const tagged = tags.length > 0 ? ` with ${tags.join(', ')}` : '';
+  if (!h.template_id) return `all runs${tagged}`;
+  const t = templates.find((x) => x.template_id === h.template_id);
+  return `runs of ${t ? `“${t.name}”` : 'a deleted template'}${tagged}`;
+}
+
+/** The last attempt of a hook; deliveries are the newest first. */
+export const lastOf = (deliveries: Delivery[], id: string): Delivery | undefined =>
+  deliveries.find((d) => d.hook_id === id);
