@@ -10,8 +10,8 @@ import (
 
 // OpenNotices begins to tell of runs that end here; url is the address of the page.
 func (s *Services) OpenNotices(url func() string) *notify.Notifier {
-	n := notify.Start(notify.Options{Settings: s.Store, Runs: endedRuns{s}, Reach: s.reachable, URL: url,
-		Agent: "Loadstone/" + s.options.Version, Log: s.Log})
+	n := notify.Start(notify.Options{Settings: s.Store, Runs: endedRuns{s}, Baselines: s.Store,
+		Compare: s.Runs, Reach: s.reachable, URL: url, Agent: "Loadstone/" + s.options.Version, Log: s.Log})
 	s.watched.notices.Store(n)
 	s.onClose(func(context.Context) error { n.Close(); return nil })
 	return n

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/compare"
 	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -73,8 +74,7 @@ func (h Hook) Wants(e Event, run engine.Run) bool {
 }
 
 // words are the events in a message.
-var words = map[Event]string{Finished: "has finished", Regressed: "has finished; its thresholds do not hold",
-	Failed: "has failed", Test: ""}
+var words = map[Event]string{Finished: "has finished", Regressed: "has finished", Failed: "has failed"}
 
 // escaped is what Slack's markup takes for text.
 var escaped = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\n", " ", "\r", " ")
@@ -84,7 +84,20 @@ func (h Hook) sentence(v Notice) string {
 	if v.Event == Test {
 		return escaped.Replace(v.RunName)
 	}
-	text := fmt.Sprintf("Run %s %s.", escaped.Replace(v.RunName), words[v.Event])
+	text := fmt.Sprintf("Run %s %s", escaped.Replace(v.RunName), words[v.Event])
+	if v.Held != nil {
+		text += map[compare.Verdict]string{compare.Worse: "; it is worse than its baseline",
+			compare.Better: "; it is better than its baseline", compare.Same: "; it is as its baseline"}[v.Held.Verdict]
+	}
+	if v.Passed != nil && !*v.Passed && v.Event != Failed {
+		text += "; its thresholds do not hold"
+	}
+	text += "."
+	if v.Held != nil {
+		for _, worse := range v.Held.Worse {
+			text += " " + escaped.Replace(worse)
+		}
+	}
 	if v.QPS != nil {
 		text += fmt.Sprintf(" %s operations/s", strconv.FormatFloat(*v.QPS, 'f', 1, 64))
 	}

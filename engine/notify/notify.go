@@ -19,6 +19,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/compare"
 	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
 	"github.com/loadstone-db/loadstone/engine/reach"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -29,8 +30,8 @@ type Event string
 
 // The events.
 const (
-	Finished  Event = "finished"  // it has completed, and its thresholds hold
-	Regressed Event = "regressed" // it has completed, and a threshold does not hold
+	Finished  Event = "finished"  // it has completed, and has not regressed
+	Regressed Event = "regressed" // it has completed, worse than its baseline; without one, a threshold does not hold
 	Failed    Event = "failed"    // it has not completed, and nobody has cancelled it
 	Test      Event = "test"      // somebody tries the hook
 )
@@ -50,6 +51,7 @@ type Notice struct {
 	QPS          *float64          `json:"qps"`
 	P95Ms        *float64          `json:"p95_ms"`
 	ErrorRate    *float64          `json:"error_rate"`
+	Held         *Held             `json:"held_against,omitempty"`
 	Tags         map[string]string `json:"tags,omitempty"`
 	StartTime    engine.Time       `json:"start_time"`
 	EndTime      engine.Time       `json:"end_time"`
@@ -59,15 +61,16 @@ type Notice struct {
 // Bytes implements deliver.Thing.
 func (n Notice) Bytes() int { return 1000 + len(n.RunName) }
 
-// EventOf says what has become of a run that has ended; ok is false for one that nobody is told of.
-func EventOf(run engine.Run, row store.RunRow) (event Event, ok bool) {
+// EventOf says what has become of a run that has ended; ok is false for one that nobody is told of. Held against a
+// baseline, a run has regressed if it is worse; else, with held nil, if a threshold does not hold.
+func EventOf(run engine.Run, row store.RunRow, held *Held) (event Event, ok bool) {
 	switch {
 	case run.Status == engine.StatusCancelled:
 		return "", false
 	case run.Status == engine.StatusFailed:
 		return Failed, true
-	case row.Passed != nil && !*row.Passed:
-		return Regressed, true
+	case held != nil && held.Verdict == compare.Worse, held == nil && row.Passed != nil && !*row.Passed:
+		return Regressed, run.Status == engine.StatusCompleted
 	}
 	return Finished, run.Status == engine.StatusCompleted
 }
@@ -83,7 +86,10 @@ type Runs interface {
 type Options struct {
 	Settings store.Settings
 	Runs     Runs
-	Reach    *reach.Policy
+	// Baselines and Compare hold runs against baselines; without them thresholds decide.
+	Baselines Baselines
+	Compare   Comparer
+	Reach     *reach.Policy
 	// URL is the address of the page.
 	URL   func() string
 	Agent string
@@ -94,11 +100,14 @@ type Options struct {
 
 // Notifier tells. It is safe for concurrent use.
 type Notifier struct {
-	o      Options
-	life   context.Context
-	end    context.CancelFunc
-	ended  chan string // runs that have ended
-	done   chan struct{}
+	o     Options
+	life  context.Context
+	end   context.CancelFunc
+	ended chan string // runs that have ended
+	done  chan struct{}
+
+	comparing sync.Mutex
+
 	mu     sync.Mutex
 	queues map[string]*outlet
 	log    []Delivery
@@ -199,13 +208,17 @@ func (n *Notifier) tell(runID string) error {
 	if err != nil {
 		return err
 	}
-	event, ok := EventOf(run, row)
+	var held *Held
+	if slices.ContainsFunc(hooks, func(h Hook) bool { return h.Wants(Finished, run) || h.Wants(Regressed, run) }) {
+		held = n.held(run)
+	}
+	event, ok := EventOf(run, row, held)
 	if !ok {
 		return nil
 	}
 	for _, h := range hooks {
 		if h.Wants(event, run) {
-			if err := n.put(h, n.notice(event, run, row)); err != nil {
+			if err := n.put(h, n.notice(event, run, row, held)); err != nil {
 				n.note(Delivery{HookID: h.ID, HookName: h.Name, Event: event, RunID: runID, Error: err.Error()})
 			}
 		}
@@ -233,11 +246,11 @@ func (n *Notifier) settled(runID string) (run engine.Run, row store.RunRow, err 
 	}
 }
 
-func (n *Notifier) notice(event Event, run engine.Run, row store.RunRow) Notice {
+func (n *Notifier) notice(event Event, run engine.Run, row store.RunRow, held *Held) Notice {
 	v := Notice{DeliveryID: uuid.NewString(), Event: event, RunID: run.RunID, RunName: run.RunName,
 		TemplateID: run.Scenario.TemplateID, TemplateName: run.Scenario.TemplateName, Status: run.Status,
 		StopReason: run.StopReason, Passed: row.Passed, QPS: row.QPS, P95Ms: row.P95Ms, ErrorRate: row.ErrorRate,
-		Tags: run.Scenario.Tags, StartTime: run.StartTime, EndTime: run.EndTime}
+		Held: held, Tags: run.Scenario.Tags, StartTime: run.StartTime, EndTime: run.EndTime}
 	if row.Verdict != nil {
 		v.Validity = *row.Verdict
 	}
