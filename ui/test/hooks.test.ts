@@ -72,7 +72,7 @@ it('finds what was said of the fields of one hook', () => {
     { field: 'body.hooks[1].events', message: 'is empty' },
     { field: 'hooks[10].name', message: 'cannot be used' },
   ];
-  expect(saidOf(fields, 1)).toEqual({ url: 'may not be reached allow it', events: 'is empty' });
+  expect(saidOf(fields, 1)).toEqual({ url: 'may not be reached; allow it', events: 'is empty' });
   expect(saidOf(fields, 0)).toEqual({});
 });
 
