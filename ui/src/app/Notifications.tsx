@@ -83,22 +83,21 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
         <h2>Notifications</h2>
         <div className="end">{add}</div>
       </header>
-      <Load
-        from={saved}
-        what="The notifications could not be read."
-        skeleton={<SkeletonRows rows={3} />}
-        empty={(s) =>
-          s.hooks.length === 0 &&
-          s.deliveries.length === 0 && (
-            <Empty tight title="Nobody is told yet">
-              A webhook or a Slack channel can be told when a run has finished, failed or regressed.
-            </Empty>
-          )
-        }
-      >
+      <Load from={saved} what="The notifications could not be read." skeleton={<SkeletonRows rows={3} />}>
         {(s) => (
           <>
-            <div className="table-wrap" tabIndex={0} role="group" aria-label="Notifications, a table that scrolls">
+            {s.hooks.length === 0 && (
+              <Empty tight title="Nobody is told yet">
+                A webhook or a Slack channel can be told when a run has finished, failed or regressed.
+              </Empty>
+            )}
+            <div
+              className="table-wrap"
+              hidden={s.hooks.length === 0}
+              tabIndex={0}
+              role="group"
+              aria-label="Notifications, a table that scrolls"
+            >
               <table className="table">
                 <thead>
                   <tr>
@@ -169,7 +168,7 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
                 </tbody>
               </table>
             </div>
-            <Delivered list={s.deliveries} />
+            {(s.hooks.length > 0 || s.deliveries.length > 0) && <Delivered list={s.deliveries} />}
           </>
         )}
       </Load>

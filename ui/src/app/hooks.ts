@@ -85,7 +85,8 @@ export function saidOf(fields: FieldError[], at: number): Record<string, string>
   const out: Record<string, string> = {};
   for (const f of fields) {
     const path = f.field.replace(/^body\./, '');
-    if (path.startsWith(own)) out[path.slice(own.length).split(/[.[]/)[0]!] ??= f.hint ? `${f.message}; ${f.hint}` : f.message;
+    if (path.startsWith(own))
+      out[path.slice(own.length).split(/[.[]/)[0]!] ??= f.hint ? `${f.message}; ${f.hint}` : f.message;
   }
   return out;
 }
