@@ -40,6 +40,8 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 		{"nonsense\n", "a record begins with"},
 		{"statement ok\nSELECT x FROM a INTO s\n\ncounts\nin 2\n", "in is 1, not 2"},
 		{"query nearly\nSELECT x FROM a INTO s\n----\n2.03\n", "row 1 is"},
+		{"query nearly\nSELECT x FROM a INTO s\n----\nNaN\n", "row 1 is"},
+		{"query nearly\nSELECT x FROM a INTO s\n----\n-Infinity\n", "row 1 is"},
 	} {
 		file := filepath.Join(t.TempDir(), "a.slt")
 		if err := os.WriteFile(file, []byte(prologue+c.text), 0o600); err != nil {
@@ -49,6 +51,22 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 		var f *FailureError
 		if !errors.As(err, &f) || f.Line < 9 || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", c.text, err)
+		}
+	}
+}
+
+// TestNearly: within a hundredth, and what is not finite only if it is the same.
+func TestNearly(t *testing.T) {
+	for _, c := range []struct {
+		got, want string
+		near      bool
+	}{
+		{"a,101", "a,100", true}, {"a,102", "a,100", false}, {"0", "0", true}, {"b,1", "a,1", false}, {"1,1", "1", false},
+		{"NaN", "NaN", true}, {"NaN", "1", false}, {"1", "NaN", false}, {"Infinity", "Infinity", true},
+		{"Infinity", "1", false}, {"1", "Infinity", false}, {"Infinity", "-Infinity", false}, {"", "NaN", false},
+	} {
+		if nearly(c.got, c.want) != c.near {
+			t.Errorf("%s beside %s: near is %v", c.got, c.want, !c.near)
 		}
 	}
 }

@@ -217,3 +217,28 @@ func FuzzParse(f *testing.F) {
 		again(t, parsed)
 	})
 }
+
+// TestKeysFoldNamesOnly: expressions with names in another case are the same, those with texts in another case are not.
+func TestKeysFoldNamesOnly(t *testing.T) {
+	key := func(x string) string {
+		t.Helper()
+		parsed, err := Parse("SELECT " + x + " AS x FROM t INTO s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Key(parsed[0].Statement.(*CreateQuery).Select.Items[0].Expr)
+	}
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{"sum(T.k)", "SUM(t.`K`)", true}, {"CAST(ä AS int32)", "cast(Ä AS INT32)", true},
+		{"CASE WHEN k = 'A' THEN 1 END", "CASE WHEN k = 'a' THEN 1 END", false}, {"k IN ('ß')", "k IN ('ẞ')", false},
+		{"LAG(K) OVER (PARTITION BY k)", "lag(k) OVER (PARTITION BY K)", true}, {"`a b`", "`A B`", true},
+		{"`a`", "'a'", false}, {"k || 'x'", "K || 'x'", true},
+	} {
+		if (key(c.a) == key(c.b)) != c.same {
+			t.Errorf("%s and %s: the same is %v", key(c.a), key(c.b), !c.same)
+		}
+	}
+}

@@ -3,14 +3,44 @@ package statement
 import (
 	"strconv"
 	"strings"
+	"unicode"
 )
 
-// Text is an expression as it could be written; parsing it gives the same tree. Two expressions are the same where
-// their texts are, but for the case of names (Same).
+// Text is an expression as it could be written; parsing it gives the same tree.
 func Text(e Expr) string {
-	var b strings.Builder
-	write(&b, e)
-	return b.String()
+	var w writer
+	write(&w, e)
+	return w.String()
+}
+
+// Key is equal for two expressions where they mean the same: as Text, with names, and no texts, in one case.
+func Key(e Expr) string {
+	w := writer{fold: true}
+	write(&w, e)
+	return w.String()
+}
+
+// writer writes expressions; with fold all names that are the Same are one.
+type writer struct {
+	strings.Builder
+	fold bool
+}
+
+// name is a name in back quotes where it needs them.
+func (w *writer) name(n string) string {
+	if w.fold {
+		n = strings.Map(folded, n)
+	}
+	return quote(n)
+}
+
+// folded is the least of the characters that differ from one only in case.
+func folded(r rune) rune {
+	least := r
+	for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+		least = min(least, other)
+	}
+	return least
 }
 
 // quote is a name in back quotes where it needs them.
@@ -24,15 +54,15 @@ func quote(n string) string {
 	return "`" + strings.ReplaceAll(n, "`", "``") + "`"
 }
 
-func write(b *strings.Builder, e Expr) {
+func write(b *writer, e Expr) {
 	switch e := e.(type) {
 	case *Literal:
 		b.WriteString(literal(e.Value))
 	case *Column:
 		if e.Table.Text != "" {
-			b.WriteString(quote(e.Table.Text) + ".")
+			b.WriteString(b.name(e.Table.Text) + ".")
 		}
-		b.WriteString(quote(e.Name.Text))
+		b.WriteString(b.name(e.Name.Text))
 	case *Unary:
 		b.WriteString("(" + e.Op + " ")
 		// A number takes the sign that stands before it as its own.
@@ -65,9 +95,9 @@ func write(b *strings.Builder, e Expr) {
 	case *Cast:
 		b.WriteString("CAST(")
 		write(b, e.X)
-		b.WriteString(" AS " + e.Type.String() + ")")
+		b.WriteString(" AS " + e.Type.text(b.name) + ")")
 	case *Call:
-		b.WriteString(quote(e.Name.Text))
+		b.WriteString(b.name(e.Name.Text))
 		if e.Star {
 			b.WriteString("(*)")
 		} else {
@@ -84,7 +114,7 @@ func write(b *strings.Builder, e Expr) {
 	}
 }
 
-func writeCase(b *strings.Builder, e *Case) {
+func writeCase(b *writer, e *Case) {
 	b.WriteString("CASE")
 	if e.Operand != nil {
 		b.WriteString(" ")
@@ -103,7 +133,7 @@ func writeCase(b *strings.Builder, e *Case) {
 	b.WriteString(" END")
 }
 
-func list(b *strings.Builder, all []Expr) {
+func list(b *writer, all []Expr) {
 	b.WriteString("(")
 	for i, x := range all {
 		if i > 0 {
@@ -115,8 +145,10 @@ func list(b *strings.Builder, all []Expr) {
 }
 
 // String is the type as it could be written.
-func (t TypeName) String() string {
-	s := quote(t.Name.Text)
+func (t TypeName) String() string { return t.text(quote) }
+
+func (t TypeName) text(name func(string) string) string {
+	s := name(t.Name.Text)
 	for i, n := range t.Args {
 		s += map[bool]string{true: "(", false: ", "}[i == 0] + strconv.FormatInt(n, 10)
 	}

@@ -62,9 +62,10 @@ func makeRows(r *rand.Rand, n int) []aRow {
 		}
 		at := time.UnixMilli(ts).UTC().Format("2006-01-02T15:04:05.000Z")
 		stamp := strconv.FormatInt(ts, 10)
-		rows[i] = aRow{ts, []*string{&stamp, &at, maybe([]string{"a", "b", "äö", "", "a'b"}[r.IntN(5)]),
+		rows[i] = aRow{ts, []*string{&stamp, &at, maybe([]string{"a", "A", "b", "äö", "", "a'b"}[r.IntN(6)]),
 			maybe(strconv.Itoa(r.IntN(5))), maybe(strconv.Itoa(r.IntN(2001) - 1000)), maybe(f),
-			maybe(fmt.Sprintf("%.3f", float64(r.IntN(2_000_001)-1_000_000)/1000)), maybe(strconv.FormatBool(r.IntN(2) == 0))}}
+			maybe(fmt.Sprintf("%.3f", float64(r.IntN(2_000_001)-1_000_000)/1000)),
+			maybe(strconv.FormatBool(r.IntN(2) == 0))}}
 	}
 	return rows
 }
@@ -130,8 +131,8 @@ func (g generator) condition(depth int) string {
 	compare := g.one(" = ", " <> ", " < ", " <= ", " > ", " >= ")
 	return g.one("("+g.whole(0)+compare+g.whole(0)+")", "("+g.float(0)+compare+g.float(0)+")",
 		"("+g.decimal(0)+compare+g.decimal(0)+")", "(k LIKE '"+g.one("a%", "%b", "_", "%ö%")+"')",
-		"(k IN ('a', 'b'))", "(j NOT IN (1, 2))", "(v BETWEEN -100 AND 500)", "(k"+compare+"'a')", "(b IS NOT NULL)",
-		"b", "(f IS NULL)")
+		"(k IN ('a', 'b'))", "(k = 'A')", "(j NOT IN (1, 2))", "(v BETWEEN -100 AND 500)", "(k"+compare+"'a')",
+		"(b IS NOT NULL)", "b", "(f IS NULL)")
 }
 
 // result is an aggregate, as each side writes it, and how far the figures may be apart.
@@ -142,7 +143,10 @@ type result struct {
 
 func (g generator) aggregate() result {
 	same := func(s string, near float64) result { return result{s, s, near} }
-	switch g.IntN(9) {
+	switch g.IntN(10) {
+	case 8: // two that differ in the case of a text only
+		of := "SUM(CASE WHEN k = '%s' THEN v ELSE " + g.one("0", "j") + " END)"
+		return same(fmt.Sprintf(of+" - 2 * "+of, "a", "A"), 0)
 	case 0:
 		return same("COUNT(*)", 0)
 	case 1:

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,8 +19,8 @@ type adder struct {
 	in    input
 	items []item
 	node  *Aggregate
-	texts []string
-	keys  []string
+	// known and keys are what aggregates and groups are told apart by, texts and groups how they are shown.
+	known, keys, texts, groups []string
 }
 
 // aggregate binds GROUP BY, WINDOW and the aggregates of the select list and HAVING.
@@ -44,7 +45,8 @@ func (b *binder) aggregate(s *statement.Select, in input, items []item) (input, 
 		if x.Type.Kind == column.Unknown {
 			return in, nil, nil, b.errorf(g.Pos(), "", "NULL is no group")
 		}
-		n.Groups, a.keys = append(n.Groups, x), append(a.keys, statement.Text(g))
+		n.Groups, a.keys = append(n.Groups, x), append(a.keys, statement.Key(g))
+		a.groups = append(a.groups, statement.Text(g))
 		n.cols = append(n.cols, column.Column{Name: internal("group", i, 0).Name.Text, Type: x.Type})
 	}
 	var to []item
@@ -64,8 +66,8 @@ func (b *binder) aggregate(s *statement.Select, in input, items []item) (input, 
 		}
 	}
 	n.text = strings.Join(a.texts, ", ")
-	if len(a.keys) > 0 {
-		n.text += " by " + strings.Join(a.keys, ", ")
+	if len(a.groups) > 0 {
+		n.text += " by " + strings.Join(a.groups, ", ")
 	}
 	return input{n, n.cols}, to, having, nil
 }
@@ -73,9 +75,9 @@ func (b *binder) aggregate(s *statement.Select, in input, items []item) (input, 
 // rewrite names the columns of the aggregate: groups, results, start and end. A column that is none of these stands for
 // its value in the last row of the window.
 func (a *adder) rewrite(e statement.Expr) (statement.Expr, error) {
-	text := statement.Text(e)
+	key := statement.Key(e)
 	for i, k := range a.keys {
-		if statement.Same(k, text) || a.sameColumn(e, a.s.Group[i]) {
+		if k == key || a.sameColumn(e, a.s.Group[i]) {
 			return internal("group", i, e.Pos()), nil
 		}
 	}
@@ -149,15 +151,14 @@ func (a *adder) add(c *statement.Call) (statement.Expr, error) {
 	if err != nil {
 		return nil, a.errorf(c.Name.At, "", "%v", err)
 	}
-	text := statement.Text(c)
-	for i, known := range a.texts {
-		if statement.Same(known, text) {
-			return internal("result", i, c.Name.At), nil
-		}
+	key := statement.Key(c)
+	if i := slices.Index(a.known, key); i >= 0 {
+		return internal("result", i, c.Name.At), nil
 	}
 	to := internal("result", len(a.texts), c.Name.At)
 	n := a.node
-	n.Functions, n.Args, a.texts = append(n.Functions, f), append(n.Args, arg), append(a.texts, text)
+	n.Functions, n.Args = append(n.Functions, f), append(n.Args, arg)
+	a.known, a.texts = append(a.known, key), append(a.texts, statement.Text(c))
 	n.cols = append(n.cols, column.Column{Name: to.Name.Text, Type: f.Result})
 	return to, nil
 }
