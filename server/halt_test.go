@@ -18,6 +18,8 @@ type carried struct {
 	mu      sync.Mutex
 	held    []string
 	stopped []string
+	// busy is how often a run is being started when it is told to stop.
+	busy int
 }
 
 func (c *carried) Held() []string { return c.held }
@@ -25,6 +27,10 @@ func (c *carried) Held() []string { return c.held }
 func (c *carried) Stop(_ context.Context, id, _ string) (engine.Run, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.busy > 0 {
+		c.busy--
+		return engine.Run{}, &engine.Error{Code: engine.CodeConflict, Message: "The run is being started."}
+	}
 	c.stopped = append(c.stopped, id)
 	return engine.Run{RunID: id, Status: engine.StatusCancelling}, nil
 }
@@ -61,5 +67,30 @@ func TestEverythingIsStopped(t *testing.T) {
 	r = decode[halt.StopReport](t, b.do("POST", "/api/stop-all", "{}", operator...).want(t, 200))
 	if r.StoreAnswered || len(r.Here) != 2 || len(c.stopped) != 2 {
 		t.Errorf("without the store: %+v, stopped %v", r, c.stopped)
+	}
+}
+
+// TestARunThatIsBeingStartedIsStopped tells a run to stop that cannot hear it yet: it is told again until it does.
+func TestARunThatIsBeingStartedIsStopped(t *testing.T) {
+	var c *carried
+	b := start(t, func(o *server.Options) {
+		c = &carried{orchestra: o.Runs.(*orchestra), busy: 2}
+		o.Runs = c
+	})
+	run := b.createRun("starting")
+	b.runs.move(run.RunID, engine.PhaseMeasurement, engine.StatusRunning)
+	c.held = []string{run.RunID}
+	r := decode[halt.StopReport](t, b.do("POST", "/api/stop-all", "{}").want(t, 200))
+	if len(r.Here) != 1 || r.Here[0].Error != "" || !slices.Equal(c.stopped, c.held) {
+		t.Errorf("report %+v, stopped %v", r, c.stopped)
+	}
+	c.busy = 1 << 20
+	r = decode[halt.StopReport](t, b.do("POST", "/api/stop-all", "{}").want(t, 200))
+	if len(r.Here) != 1 || r.Here[0].Error == "" {
+		t.Errorf("not stopped, and reported as %+v", r)
+	}
+	b.runs.move(run.RunID, engine.PhaseNone, engine.StatusCancelling, engine.StatusCancelled)
+	if r = decode[halt.StopReport](t, b.do("POST", "/api/stop-all", "{}").want(t, 200)); r.Here[0].Error != "" {
+		t.Errorf("ended, and reported as %+v", r)
 	}
 }

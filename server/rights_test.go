@@ -283,3 +283,23 @@ func TestProductionIsConfirmed(t *testing.T) {
 	o.as("ada", "POST", "/api/runs", map[string]any{"scenario": config, "start": true}).want(t, 201)
 	o.as("ada", "POST", "/api/runs", map[string]any{"scenario": config, "start": true, "confirm": "x"}).want(t, 422)
 }
+
+// TestATemplateThatIsGoneOpensNothing deletes the restricted template of a run with an inline connection: the run is
+// its maker's and admins' from then on.
+func TestATemplateThatIsGoneOpensNothing(t *testing.T) {
+	o := own(t)
+	config := scenario("inline")
+	config["target"].(map[string]any)["connection"] = map[string]any{"driver": "postgres", "dsn": restrictedDSN}
+	tpl := decode[store.Template](t, o.as("ada", "POST", "/api/templates",
+		map[string]any{"config": config, "access": map[string]any{"restricted": true}}).want(t, 201))
+	prepared := func() string {
+		return decode[engine.Run](t, o.as("ada", "POST", "/api/runs", map[string]any{"template_id": tpl.TemplateID}).
+			want(t, 201)).RunID
+	}
+	a, b := prepared(), prepared()
+	o.as("eve", "POST", "/api/runs/"+a+"/start", "{}").problem(t, 403, engine.CodeForbidden)
+	o.as("ada", "DELETE", "/api/templates/"+tpl.TemplateID, nil).want(t, 204)
+	o.as("eve", "POST", "/api/runs/"+a+"/start", "{}").problem(t, 403, engine.CodeForbidden)
+	o.as("ada", "POST", "/api/runs/"+a+"/start", "{}").want(t, 200)
+	o.as("root", "POST", "/api/runs/"+b+"/start", "{}").want(t, 200)
+}

@@ -84,23 +84,32 @@ func plain(p netip.Prefix) netip.Prefix {
 var metadataHosts = map[string]bool{"metadata": true, "metadata.google.internal": true, "metadata.goog": true,
 	"instance-data": true, "instance-data.ec2.internal": true}
 
-// metadata are such addresses that are not of the link.
-var metadata = map[netip.Addr]bool{netip.MustParseAddr("fd00:ec2::254"): true,
-	netip.MustParseAddr("100.100.100.200"): true, netip.MustParseAddr("192.0.0.192"): true}
+// metadata are such addresses that are not of the link, and NAT64 of networks' own, where the place of the IPv4 address
+// is theirs to choose.
+var metadata = []netip.Prefix{netip.MustParsePrefix("fd00:ec2::/32"), netip.MustParsePrefix("fd20:ce::/64"),
+	netip.MustParsePrefix("100.100.100.200/32"), netip.MustParsePrefix("192.0.0.192/32"),
+	netip.MustParsePrefix("168.63.129.16/32"), netip.MustParsePrefix("64:ff9b:1::/48")}
 
-// within are ranges of IPv6 that lead to the IPv4 address in their last 32 bits: NAT64, and what is compatible.
-var within = []netip.Prefix{netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/96"),
-	netip.MustParsePrefix("::/96")}
+// within are ranges of IPv6 that lead to an IPv4 address, which begins at a byte of theirs: NAT64, what is compatible,
+// and 6to4.
+var within = []struct {
+	prefix netip.Prefix
+	at     int
+}{{netip.MustParsePrefix("64:ff9b::/96"), 12}, {netip.MustParsePrefix("::/96"), 12},
+	{netip.MustParsePrefix("2002::/16"), 2}}
 
 // Never reports whether nobody is spoken with at an address, whatever a list says.
 func Never(ip netip.Addr) bool {
 	ip = ip.Unmap().WithZone("")
-	if ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || metadata[ip] {
+	if ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() ||
+		slices.ContainsFunc(metadata, func(p netip.Prefix) bool { return p.Contains(ip) }) {
 		return true
 	}
-	if ip.Is6() && !ip.IsLoopback() && slices.ContainsFunc(within, func(p netip.Prefix) bool { return p.Contains(ip) }) {
-		b := ip.As16()
-		return Never(netip.AddrFrom4([4]byte(b[12:])))
+	for _, w := range within {
+		if ip.Is6() && !ip.IsLoopback() && w.prefix.Contains(ip) {
+			b := ip.As16()
+			return Never(netip.AddrFrom4([4]byte(b[w.at : w.at+4])))
+		}
 	}
 	return false
 }

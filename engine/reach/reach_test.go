@@ -27,7 +27,9 @@ func TestNeverReached(t *testing.T) {
 	for _, p := range []*reach.Policy{nil, policy(t), policy(t, "0.0.0.0/0", "::/0", "metadata.google.internal")} {
 		for _, at := range []string{"169.254.169.254:80", "169.254.0.1:5432", "[fe80::1]:5432", "[fe80::1%eth0]:5432",
 			"[fd00:ec2::254]:80", "[::ffff:169.254.169.254]:80", "100.100.100.200:80", "0.0.0.0:5432", "[::]:5432",
-			"224.0.0.1:80", "[64:ff9b::a9fe:a9fe]:80", "[::a9fe:a9fe]:80"} {
+			"224.0.0.1:80", "[64:ff9b::a9fe:a9fe]:80", "[::a9fe:a9fe]:80",
+			"[fd00:ec2::23]:80", "[fd20:ce::254]:80", "168.63.129.16:80", "[2002:a9fe:a9fe::1]:80",
+			"[64:ff9b:1:a9fe:a9:fe00::]:80"} {
 			if err := p.Check("db.example", netip.MustParseAddrPort(at)); !errors.Is(err, reach.ErrRefused) ||
 				!engine.HasCode(err, engine.CodeTarget) {
 				t.Errorf("%s: %v", at, err)
@@ -37,7 +39,8 @@ func TestNeverReached(t *testing.T) {
 			t.Error("the name of a cloud's metadata")
 		}
 	}
-	for _, at := range []string{"127.0.0.1:1", "[::1]:1", "10.0.0.1:5432", "192.0.2.1:443", "[fd00::1]:5432"} {
+	for _, at := range []string{"127.0.0.1:1", "[::1]:1", "10.0.0.1:5432", "192.0.2.1:443", "[fd00::1]:5432",
+		"[2002:c000:201::1]:1", "[64:ff9b::a00:1]:1"} {
 		if err := (*reach.Policy)(nil).Check("", netip.MustParseAddrPort(at)); err != nil {
 			t.Errorf("%s: %v", at, err)
 		}

@@ -61,12 +61,18 @@ func (a *API) mayStart(ctx context.Context, id string, typed rights.Names) error
 	if err != nil || run.Status != engine.StatusPrepared {
 		return err // starting it is refused for another reason
 	}
+	if err := a.judge().Orphan(ctx, a.identity(ctx).User, run); err != nil {
+		return err
+	}
 	return a.mayLoad(ctx, run.Scenario, typed)
 }
 
 // mayAsk is an error when the caller may not ask the target of a run.
 func (a *API) mayAsk(ctx context.Context, id string) error {
 	run, err := a.storedRun(ctx, id)
+	if err == nil {
+		err = a.judge().Orphan(ctx, a.identity(ctx).User, run)
+	}
 	if err != nil {
 		return err
 	}
@@ -92,6 +98,9 @@ func (a *API) mayStartMatrix(ctx context.Context, id string, typed rights.Names)
 	}
 	var production []string
 	for _, r := range state.Runs {
+		if err := a.judge().Orphan(ctx, a.identity(ctx).User, r.Run); err != nil {
+			return err
+		}
 		found, err := a.judge().Use(ctx, a.identity(ctx).User, r.Scenario)
 		if err != nil {
 			return err

@@ -50,7 +50,7 @@ const (
 	runLimit   = 8 * time.Second
 	storeLimit = 3 * time.Second
 	atOnce     = 32
-	most       = 200
+	again      = 200 * time.Millisecond
 )
 
 type body struct{ Body StopReport }
@@ -75,7 +75,7 @@ func Everything(ctx context.Context, a *api.API, runs Runs, by string) StopRepor
 		r.Matrices = append(r.Matrices, m.Halt()...)
 	}
 	held := runs.Held()
-	r.Here = append(r.Here, each(ctx, held, runs, by)...)
+	r.Here = append(r.Here, each(ctx, a, held, runs, by)...)
 
 	asked, cancel := context.WithTimeout(ctx, storeLimit)
 	defer cancel()
@@ -83,19 +83,10 @@ func Everything(ctx context.Context, a *api.API, runs Runs, by string) StopRepor
 	if r.StoreAnswered = err == nil; err != nil {
 		return r
 	}
-	if a.Matrices != nil {
-		if list, err := a.Matrices.List(asked, most); err == nil {
-			for _, m := range list {
-				if m.Status != engine.StatusRunning || slices.Contains(r.Matrices, m.MatrixID) {
-					continue
-				}
-				if _, err := a.Matrices.Stop(asked, m.MatrixID, by); err == nil {
-					r.Matrices = append(r.Matrices, m.MatrixID)
-				}
-			}
-		}
-	}
-	r.Elsewhere = append(r.Elsewhere, each(ctx, others, runs, by)...)
+	stopped, failed := matrices(ctx, a, r.Matrices, by)
+	r.Matrices = append(r.Matrices, stopped...)
+	r.Elsewhere = append(r.Elsewhere, failed...)
+	r.Elsewhere = append(r.Elsewhere, each(ctx, a, others, runs, by)...)
 	return r
 }
 
@@ -126,8 +117,44 @@ func elsewhere(ctx context.Context, a *api.API, held []string) ([]string, error)
 	return ids, err
 }
 
+// matrices stops those of other servers: it returns the ids of the stopped, and a row for each that was not.
+func matrices(ctx context.Context, a *api.API, known []string, by string) (stopped []string, failed []StoppedRun) {
+	s, ok := a.Store.(interface {
+		LiveMatrices(ctx context.Context) ([]engine.MatrixRun, error)
+	})
+	if a.Matrices == nil || !ok {
+		return nil, nil
+	}
+	limited, cancel := context.WithTimeout(ctx, storeLimit)
+	list, err := s.LiveMatrices(limited)
+	cancel()
+	if err != nil {
+		return nil, []StoppedRun{{RunName: "all matrices", Error: engine.AsError(err).Message}}
+	}
+	for _, m := range list {
+		if m.Status != engine.StatusRunning || slices.Contains(known, m.MatrixID) {
+			continue
+		}
+		limited, cancel := context.WithTimeout(ctx, storeLimit)
+		_, err := a.Matrices.Stop(limited, m.MatrixID, by)
+		cancel()
+		switch {
+		case err == nil:
+			stopped = append(stopped, m.MatrixID)
+		case !conflict(err): // one that has ended meanwhile is as it should be
+			failed = append(failed, StoppedRun{RunID: m.MatrixID, RunName: "matrix " + m.Name,
+				Error: engine.AsError(err).Message})
+		}
+	}
+	return stopped, failed
+}
+
+func conflict(err error) bool {
+	return engine.HasCode(err, engine.CodeConflict) || errors.Is(err, store.ErrConflict)
+}
+
 // each stops runs side by side: one that does not answer keeps none of the others.
-func each(ctx context.Context, ids []string, runs Runs, by string) []StoppedRun {
+func each(ctx context.Context, a *api.API, ids []string, runs Runs, by string) []StoppedRun {
 	out := make([]StoppedRun, len(ids))
 	places := make(chan struct{}, atOnce)
 	var group sync.WaitGroup
@@ -135,16 +162,39 @@ func each(ctx context.Context, ids []string, runs Runs, by string) []StoppedRun 
 		places <- struct{}{}
 		group.Go(func() {
 			defer func() { <-places }()
-			limited, cancel := context.WithTimeout(ctx, runLimit)
-			defer cancel()
-			run, err := runs.Stop(limited, id, by)
-			out[i] = StoppedRun{RunID: id, RunName: run.RunName, Status: run.Status}
-			// One that has ended by itself meanwhile is as it should be.
-			if err != nil && !engine.HasCode(err, engine.CodeConflict) && !errors.Is(err, store.ErrConflict) {
-				out[i].Error = engine.AsError(err).Message
-			}
+			out[i] = one(ctx, a, id, runs, by)
 		})
 	}
 	group.Wait()
 	return out
+}
+
+// one stops a run. A conflict is either that it has ended by itself, which is as it should be, or that it is being
+// started: then it is told again, until it is live and hears it.
+func one(ctx context.Context, a *api.API, id string, runs Runs, by string) StoppedRun {
+	limited, cancel := context.WithTimeout(ctx, runLimit)
+	defer cancel()
+	for {
+		run, err := runs.Stop(limited, id, by)
+		if err == nil {
+			return StoppedRun{RunID: id, RunName: run.RunName, Status: run.Status}
+		}
+		failed := StoppedRun{RunID: id, Error: engine.AsError(err).Message}
+		if !conflict(err) {
+			return failed
+		}
+		now, readErr := a.Store.Run(limited, id)
+		if readErr == nil {
+			failed.RunName, failed.Status = now.RunName, now.Status
+			if now.Status.Terminal() {
+				failed.Error = ""
+				return failed
+			}
+		}
+		select {
+		case <-limited.Done():
+			return failed
+		case <-time.After(again):
+		}
+	}
 }

@@ -60,6 +60,29 @@ func (j Judge) Use(ctx context.Context, u store.User, s engine.Scenario) (produc
 	return production, nil
 }
 
+// Orphan is an error when the user may not use a run whose template is gone, and with it who may use its inline
+// connection: that is for who made the run, and for admins.
+func (j Judge) Orphan(ctx context.Context, u store.User, run engine.Run) error {
+	s := run.Scenario
+	if s.TemplateID == "" || u.Role == store.RoleAdmin || run.CreatedBy != "" && run.CreatedBy == u.Name {
+		return nil
+	}
+	inline := false
+	for _, c := range s.Connections() {
+		inline = inline || c.Ref.Inline()
+	}
+	if !inline {
+		return nil
+	}
+	_, err := j.Store.Template(ctx, s.TemplateID)
+	if !absent(err) {
+		return err
+	}
+	return &engine.Error{Code: engine.CodeForbidden,
+		Message: "The template of this run is gone, and the run has a connection of its own.",
+		Hint:    "Who made the run can start it, and an admin."}
+}
+
 // absent tells that a thing is not there; a refusal is none such.
 func absent(err error) bool { return errors.Is(err, store.ErrNotFound) }
 
