@@ -149,6 +149,9 @@ func drive(ctx context.Context, j Job, q *flow.Query, readers []*reader, arrival
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
+			if len(arrivals) > 0 {
+				continue // whose they are is not known: nobody is called quiet while rows wait
+			}
 			for _, r := range readers {
 				if !r.paused && j.Now().Sub(r.last) > quietAfter {
 					r.paused = true
@@ -177,6 +180,11 @@ func drive(ctx context.Context, j Job, q *flow.Query, readers []*reader, arrival
 				r.last, r.paused = j.Now(), false
 				if err := q.Push(a.scan, a.origin, a.batch); err != nil {
 					return pushed(err)
+				}
+				// While the query was busy its sources may have had to wait: that is not their silence.
+				busy := j.Now().Sub(r.last)
+				for _, r := range readers {
+					r.last = r.last.Add(busy)
 				}
 			}
 			r.free <- a.batch // room: it was taken from there

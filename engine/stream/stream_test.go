@@ -124,6 +124,24 @@ func TestQuietSourcesDoNotHoldWindowsUp(t *testing.T) {
 	})
 }
 
+// TestABusyQueryCallsNoSourceQuiet: while the sink takes its time no source falls silent.
+func TestABusyQueryCallsNoSourceQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := script(step{ts: 100}, step{ts: 1100}, step{wait: 8 * time.Second, ts: 3100},
+			step{wait: 3 * time.Second, ts: 9000})
+		b := script(step{ts: 200}, step{ts: 1200}, step{wait: 10 * time.Second, ts: 2200},
+			step{wait: 3 * time.Second, ts: 9000})
+		c, err := stream.Run(t.Context(), stream.Job{Plan: bound(t, perSecond), Now: time.Now,
+			Sources: [][]feed.Source{{a, b}}, Out: func(*column.Batch) error {
+				time.Sleep(9 * time.Second)
+				return nil
+			}})
+		if err != nil || c.Late != 0 || c.In != 8 {
+			t.Errorf("%+v, %v", c, err)
+		}
+	})
+}
+
 // TestAFilterHoldsNoWindowUp: the clock is told by the scan, not by the rows that a filter lets through.
 func TestAFilterHoldsNoWindowUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

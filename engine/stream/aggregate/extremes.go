@@ -6,6 +6,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/histogram"
 	"github.com/loadstone-db/loadstone/engine/stream/column"
+	"github.com/loadstone-db/loadstone/engine/stream/expression"
 )
 
 // extremeInt is MIN and MAX of integers, decimals and times.
@@ -134,6 +135,7 @@ type extremeText struct {
 	values [][]byte
 	seen   []bool
 	most   bool
+	held   int // the capacities of values, also of groups that were there before
 }
 
 // Grow keeps the memory of texts that were there before.
@@ -149,6 +151,7 @@ func (s *extremeText) Grow(n int) {
 }
 func (s *extremeText) Reset()    { s.values, s.seen = s.values[:0], s.seen[:0] }
 func (s *extremeText) Size() int { return 64 }
+func (s *extremeText) Held() int { return s.held }
 
 func (s *extremeText) Add(r Rows) {
 	for i, g := range r.Groups {
@@ -160,7 +163,9 @@ func (s *extremeText) Add(r Rows) {
 
 func (s *extremeText) one(g int32, x []byte) {
 	if c := bytes.Compare(x, s.values[g]); !s.seen[g] || c != 0 && (c > 0) == s.most {
+		s.held -= cap(s.values[g])
 		s.seen[g], s.values[g] = true, append(s.values[g][:0], x...)
+		s.held += cap(s.values[g])
 	}
 }
 
@@ -179,7 +184,10 @@ func (s *extremeText) Append(to *column.Vec, group int) {
 }
 
 // last is the value in the row with the latest time; of several, in the one that came last.
-type last struct{ groups []latest }
+type last struct {
+	groups []latest
+	held   int // the capacities of texts, also of groups that were there before
+}
 
 type latest struct {
 	seen bool
@@ -200,6 +208,7 @@ func (s *last) Grow(n int) {
 }
 func (s *last) Reset()    { s.groups = s.groups[:0] }
 func (s *last) Size() int { return 192 }
+func (s *last) Held() int { return s.held }
 
 func (s *last) Add(r Rows) {
 	for i, g := range r.Groups {
@@ -213,8 +222,10 @@ func (s *last) one(g int, t int64, v *column.Vec, row int) {
 		return
 	}
 	l.seen, l.time = true, t
+	s.held -= cap(l.v.Bytes)
 	l.v.Reset(v.Type)
 	l.v.AppendFrom(v, row)
+	s.held += cap(l.v.Bytes)
 }
 
 func (s *last) Merge(group int, o State, other int) {
@@ -242,6 +253,7 @@ type quantile struct {
 	scale          float64
 	above, below   []*histogram.Narrow
 	scratch, other *histogram.Histogram
+	faults         *expression.Faults
 }
 
 func (s *quantile) Grow(n int) { s.above, s.below = grown(s.above, n), grown(s.below, n) }
@@ -270,11 +282,22 @@ func (s *quantile) Add(r Rows) {
 		switch {
 		case x != x:
 		case x < 0:
-			s.record(s.below, int(g)).Record(int64(math.Min(-x, 1<<62)))
+			s.record(s.below, int(g)).Record(s.clamped(-x))
 		default:
-			s.record(s.above, int(g)).Record(int64(math.Min(x, 1<<62)))
+			s.record(s.above, int(g)).Record(s.clamped(x))
 		}
 	}
+}
+
+// clamped is a magnitude as it is recorded. One without room is the largest, and counted as an overflow.
+func (s *quantile) clamped(x float64) int64 {
+	switch {
+	case x < 1<<63:
+		return int64(x)
+	case !s.whole || s.scale != 1: // of integers only 2^63 itself, which rounding makes of those next to it
+		s.faults.Overflow++
+	}
+	return math.MaxInt64
 }
 
 // unit is what a value of 1 is recorded as: 1 of integers, so that there is room for all of them.

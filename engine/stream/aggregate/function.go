@@ -79,6 +79,12 @@ type State interface {
 	Size() int
 }
 
+// holder is a state that keeps texts besides.
+type holder interface {
+	// Held is how many bytes they take.
+	Held() int
+}
+
 // state returns an empty state of the function.
 func (f Function) state(faults *expression.Faults) State {
 	decimal := f.Arg.Kind == column.Decimal
@@ -94,7 +100,7 @@ func (f Function) state(faults *expression.Faults) State {
 	case "STDDEV":
 		return &deviation{scale: scale, ints: f.Arg.Kind != column.Float}
 	case "QUANTILE":
-		return &quantile{q: f.Q, whole: f.Arg.Kind == column.Int || decimal, scale: scale}
+		return &quantile{q: f.Q, whole: f.Arg.Kind == column.Int || decimal, scale: scale, faults: faults}
 	case "LAST":
 		return &last{}
 	}

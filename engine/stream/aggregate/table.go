@@ -104,7 +104,15 @@ func NewTable(groups []column.Type, functions []Function, faults *expression.Fau
 func (t *Table) Len() int { return len(t.ends) }
 
 // Size is about how many bytes the groups take.
-func (t *Table) Size() int { return 2*len(t.keys) + t.aGroup*len(t.ends) }
+func (t *Table) Size() int {
+	size := 2*len(t.keys) + t.aGroup*len(t.ends)
+	for _, s := range t.States {
+		if h, ok := s.(holder); ok {
+			size += h.Held()
+		}
+	}
+	return size
+}
 
 // Reset forgets all groups and keeps memory.
 func (t *Table) Reset() {

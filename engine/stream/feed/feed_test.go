@@ -175,6 +175,62 @@ func TestAQuietPeerHoldsNoRowsBack(t *testing.T) {
 	}
 }
 
+// TestASlowStreamIsPassedOn: rows that come one by one, each sooner than a peer is called quiet, do not wait for a full
+// batch.
+func TestASlowStreamIsPassedOn(t *testing.T) {
+	stop := make(chan struct{})
+	s, err := Open(t.Context(), TCP, peer(t, func(c net.Conn) {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(quiet / 5):
+				_, _ = io.WriteString(c, "1,a\n")
+			}
+		}
+	}), two, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	defer close(stop)
+	b := &column.Batch{}
+	for begin := time.Now(); b.N == 0; {
+		if err := s.Read(b); err != nil || time.Since(begin) > 10*time.Second {
+			t.Fatalf("%d rows, %v", b.N, err)
+		}
+	}
+	if b.N > 50 { // of the 100 that a batch has
+		t.Errorf("%d rows were kept until they were passed on", b.N)
+	}
+}
+
+// TestEmptyLines are NULL where a row of CSV has one column that may be; elsewhere they are no rows.
+func TestEmptyLines(t *testing.T) {
+	must := column.Column{Name: "n", Type: column.Int64Type, NotNull: true}
+	for _, c := range []struct {
+		columns []column.Column
+		parser  string
+		text    string
+		rows    int
+	}{
+		{two[:1], "CSV", "1\n\n2\r\n\r\n", 4}, {two, "CSV", "1,a\n\n2,b\n", 2},
+		{[]column.Column{must}, "CSV", "1\n\n2\n", 2},
+		{two[:1], "JSON", "{\"id\": 1}\n\n", 1},
+	} {
+		config := csv("")
+		config["PARSER.TYPE"] = c.parser
+		s := newRows(strings.NewReader(c.text), c.columns, config)
+		b := &column.Batch{}
+		if err := s.Read(b); err != nil || b.N != c.rows || s.Malformed() > 0 {
+			t.Errorf("%q has %d rows, %d malformed, %v", c.text, b.N, s.Malformed(), err)
+		}
+		if c.rows == 4 && (!b.Cols[0].Null[1] || !b.Cols[0].Null[3] || b.Cols[0].Null[2]) {
+			t.Errorf("%v", b.Cols[0].Null)
+		}
+	}
+}
+
 // FuzzRows: whatever a file holds, batches are whole, and memory bounded.
 func FuzzRows(f *testing.F) {
 	f.Add([]byte("1,a\n2,\"b\"\"c\"\n"), false)

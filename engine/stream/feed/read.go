@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine/stream/column"
 )
@@ -97,6 +98,8 @@ type rows struct {
 	batch     int
 	malformed int64
 	scratch   []byte
+	// within is how long a row waits for others to fill its batch, 0 for as long as it takes.
+	within time.Duration
 }
 
 func newRows(r io.Reader, columns []column.Column, c Config) *rows {
@@ -105,10 +108,15 @@ func newRows(r io.Reader, columns []column.Column, c Config) *rows {
 		skip: c.Is("PARSER.HEADER"), batch: int(c.Whole("SOURCE.BATCH_ROWS"))}
 }
 
-// Read fills a batch. It returns an error, io.EOF at the end, only when there are no rows.
+// Read fills a batch, or returns what there is once its first row has waited for long. It returns an error, io.EOF at
+// the end, only when there are no rows.
 func (s *rows) Read(b *column.Batch) error {
 	b.Reset(s.columns)
+	var first time.Time
 	for b.N < s.batch {
+		if s.within > 0 && b.N > 0 && time.Since(first) >= s.within {
+			return nil
+		}
 		line, err := s.next()
 		switch {
 		case errors.Is(err, errLong):
@@ -124,7 +132,7 @@ func (s *rows) Read(b *column.Batch) error {
 			s.skip = false
 			continue
 		}
-		if len(bytes.TrimSpace(line)) == 0 {
+		if len(bytes.TrimSpace(line)) == 0 && !s.lone(line) {
 			continue
 		}
 		var ok bool
@@ -140,9 +148,16 @@ func (s *rows) Read(b *column.Batch) error {
 			}
 			continue
 		}
-		b.N++
+		if b.N++; b.N == 1 && s.within > 0 {
+			first = time.Now()
+		}
 	}
 	return nil
+}
+
+// lone reports whether an empty line is a row: that of CSV whose only column is NULL.
+func (s *rows) lone(line []byte) bool {
+	return len(line) == 0 && !s.json && len(s.columns) == 1 && !s.columns[0].NotNull
 }
 
 // Malformed is how many rows were left out, since they did not fit the schema.

@@ -29,7 +29,8 @@ type file struct {
 	io.Closer
 }
 
-// quiet is how long a socket may have nothing before the rows that came are passed on.
+// quiet is how long a socket may have nothing before the rows that came are passed on, and how long a row waits while
+// others come.
 const quiet = 100 * time.Millisecond
 
 // connectWithin is how long a connection may take.
@@ -50,7 +51,9 @@ func Open(ctx context.Context, kind string, c Config, columns []column.Column, f
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", address, err)
 	}
-	return &socket{newRows(&patient{conn}, columns, c), conn}, nil
+	to := &socket{newRows(&patient{conn}, columns, c), conn}
+	to.within = quiet
+	return to, nil
 }
 
 // patient reads from a connection, which may be quiet for as long as it likes.

@@ -87,7 +87,10 @@ func (a *aggregator) push(from int, b *column.Batch) error {
 			table = a.table()
 			a.panes.add(start, table)
 		}
-		before := table.Size()
+		before := 0 // what a table brought along from its last use counts from now on
+		if ok {
+			before = table.Size()
+		}
 		a.groups = a.groups[:0]
 		begin := i
 		end := min(start+a.panes.width-1, bounds.ahead)

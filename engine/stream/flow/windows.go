@@ -68,7 +68,7 @@ type panes[P any] struct {
 	held   map[int64]P
 	// closed is the watermark, less lateness, up to which windows were given out.
 	closed int64
-	// next is the first start of a window that was not given out, as far as rows are there.
+	// next is the first start of a window that was not given out or passed.
 	next int64
 }
 
@@ -110,6 +110,18 @@ func (p *panes[P]) close(watermark int64, give func(start int64, panes []P) erro
 		return nil
 	}
 	p.closed = watermark
+	if err := p.giveUpTo(watermark, give, drop); err != nil {
+		return err
+	}
+	// Windows without rows were passed too: who is downstream was told that none of them comes.
+	if t, ok := p.coming(); ok {
+		p.next = max(p.next, t)
+	}
+	return nil
+}
+
+// giveUpTo gives out the windows of rows that are there.
+func (p *panes[P]) giveUpTo(watermark int64, give func(start int64, panes []P) error, drop func(P)) error {
 	var in []P
 	for len(p.starts) > 0 {
 		// The first window that the first pane is in.
