@@ -147,3 +147,33 @@ func TestFailuresAreToldByStatement(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// TestALostRecordIsNotComplete: neither one that is lost as a whole, nor one of which parts are.
+func TestALostRecordIsNotComplete(t *testing.T) {
+	b, id := withRecord(t)
+	b.runs.move(id, engine.PhaseMeasurement, engine.StatusRunning, engine.StatusStopping)
+	b.runs.move(id, engine.PhaseNone, engine.StatusCompleted)
+	none := 0.0
+	for name, c := range map[string]struct {
+		figures engine.Figures
+		want    bool
+	}{
+		"all": {engine.Figures{Accounting: engine.Accounting{Started: 300, Recorded: 300}}, true},
+		"with statements": {engine.Figures{Accounting: engine.Accounting{Started: 100, Recorded: 100,
+			Statements: 200}}, true},
+		"a lost record": {engine.Figures{CoveredSeconds: &none, Accounting: engine.Accounting{Started: 300,
+			Recorded: 300}}, false},
+		"lost before it came": {engine.Figures{Accounting: engine.Accounting{Started: 400, Recorded: 300}}, false},
+		"a part that is gone": {engine.Figures{Accounting: engine.Accounting{Started: 400, Recorded: 400}}, false},
+	} {
+		b.runs.lmu.Lock()
+		b.runs.figures = &c.figures
+		b.runs.lmu.Unlock()
+		path := "/api/v1/runs/" + id
+		page := read[executions.Page](t, b.do("GET", path+"/executions?limit=1", nil))
+		failures := read[executions.Failures](t, b.do("GET", path+"/failures", nil))
+		if page.Record.Complete != c.want || failures.Record.Complete != c.want {
+			t.Errorf("%s: %+v and %+v", name, page.Record, failures.Record)
+		}
+	}
+}

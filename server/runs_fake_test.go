@@ -25,6 +25,7 @@ type orchestra struct {
 	created []engine.Scenario
 	n       int
 	panics  bool
+	figures *engine.Figures // of runs that have completed, nil for some
 }
 
 func newOrchestra(m *memory) *orchestra {
@@ -112,6 +113,11 @@ func (o *orchestra) Detail(ctx context.Context, id string) (engine.RunDetail, er
 		d.Summary = &engine.Summary{RunID: id, Status: r.Status, Validity: engine.VerdictValid,
 			ValidityDetail: engine.Validity{Verdict: engine.VerdictValid}, Figures: engine.Figures{Operations: 7,
 				LatencyMs: &engine.LatencyMs{P50: 1}, ByKind: map[engine.Kind]*engine.KindFigures{engine.KindInsert: {Count: 7}}}}
+		o.lmu.Lock()
+		if o.figures != nil {
+			d.Summary.Figures = *o.figures
+		}
+		o.lmu.Unlock()
 	}
 	return d, nil
 }

@@ -59,6 +59,14 @@ func (r RunRow) Figure(s RunSort) *float64 {
 	}
 }
 
+// lower makes letters of ASCII small, the others have their own places: what is done to them differs between databases.
+func lower(c rune) rune {
+	if c >= 'A' && c <= 'Z' {
+		return c + 'a' - 'A'
+	}
+	return c
+}
+
 // Compare puts two rows into the order of a sorted list; those without the figure come last.
 func (f RunFilter) Compare(a, b RunRow) int {
 	by := 0
@@ -67,7 +75,7 @@ func (f RunFilter) Compare(a, b RunRow) int {
 	case f.Sort == SortCreated:
 		by = a.CreatedAt.Compare(b.CreatedAt.Time)
 	case f.Sort == SortName:
-		by = cmp.Compare(strings.ToLower(a.RunName), strings.ToLower(b.RunName))
+		by = cmp.Compare(strings.Map(lower, a.RunName), strings.Map(lower, b.RunName))
 	case x != nil && y != nil:
 		by = cmp.Compare(*x, *y)
 	case x != nil:

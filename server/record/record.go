@@ -66,7 +66,7 @@ func Register(a *api.API) {
 		if err != nil {
 			return nil, err
 		}
-		page.Record.Complete = complete(run)
+		page.Record.Complete = complete(run, page.Record)
 		if in.Mask {
 			for i := range page.Executions {
 				page.Executions[i].ErrorMessage = executions.Mask(page.Executions[i].ErrorMessage)
@@ -88,7 +88,7 @@ func Register(a *api.API) {
 		if err != nil {
 			return nil, err
 		}
-		found.Record.Complete = complete(run)
+		found.Record.Complete = complete(run, found.Record)
 		texts := map[string]string{}
 		if run.Plan != nil {
 			for _, s := range run.Plan.Statements {
@@ -121,8 +121,14 @@ func recorded(ctx context.Context, a *api.API, f Finder, id string) (engine.RunD
 	return run, parts, err
 }
 
-// complete reports whether everything that was recorded is there: the figures are made of it.
-func complete(run engine.RunDetail) bool { return run.Status.Terminal() && run.Summary != nil }
+// complete reports whether all that was begun is in the parts: figures are there of a record that is lost, too.
+func complete(run engine.RunDetail, r executions.Record) bool {
+	if !run.Status.Terminal() || run.Summary == nil || !run.Summary.Rated() {
+		return false
+	}
+	a := run.Summary.Accounting
+	return a.Recorded == a.Started && r.ExecutionsCount == a.Recorded+a.Statements
+}
 
 func (in *tableInput) query() (executions.Query, error) {
 	q := executions.Query{Statements: in.Statement, Workers: in.Worker, Classes: in.Class, Codes: in.Code,

@@ -327,7 +327,7 @@ func (s *Store) ListRuns(ctx context.Context, f store.RunFilter) (store.RunList,
 }
 
 // sortKeys are what lists are in the order of, of the tables of selectRows.
-var sortKeys = map[store.RunSort]string{store.SortCreated: "r.created_at", store.SortName: "lower(r.test_name)",
+var sortKeys = map[store.RunSort]string{store.SortCreated: "r.created_at", store.SortName: `lower(r.test_name COLLATE "C")`,
 	store.SortThroughput: listedQPS, store.SortP50: "t.p50_latency_ms", store.SortP95: "t.p95_latency_ms",
 	store.SortP99: "t.p99_latency_ms", store.SortErrorRate: "t.error_rate", store.SortOperations: "r.total_ops",
 	store.SortLength: "r.end_time - r.start_time"}

@@ -152,7 +152,9 @@ func order(a, b executions.Place) int {
 
 // list finds the row groups that may hold what is wanted, the most promising first.
 func (s *search) list(ctx context.Context, parts []engine.Artifact) error {
-	work, ctx := errgroup.WithContext(ctx)
+	// Parts stay open for the search, and a file of S3 is read under the context that it was opened with: the group's own
+	// ends with the group.
+	work, together := errgroup.WithContext(ctx)
 	work.SetLimit(findReaders)
 	var mu sync.Mutex
 	for _, a := range parts {
@@ -160,6 +162,9 @@ func (s *search) list(ctx context.Context, parts []engine.Artifact) error {
 			continue
 		}
 		work.Go(func() error {
+			if err := together.Err(); err != nil {
+				return err
+			}
 			var groups []rowGroup
 			err := s.open.with(ctx, a.Name, func(p *artifact.Part) error {
 				for g := range p.RowGroups() {
@@ -203,14 +208,14 @@ func (s *search) valuesOf(b artifact.Bounds) (best, worst int64) {
 // scan reads row groups until none can hold a better row.
 func (s *search) scan(ctx context.Context) error {
 	next, turns := 0, make(chan rowGroup)
-	work, ctx := errgroup.WithContext(ctx)
+	work, together := errgroup.WithContext(ctx)
 	work.Go(func() error {
 		defer close(turns)
 		for ; next < len(s.groups) && !s.enough(s.groups[next].best); next++ {
 			select {
 			case turns <- s.groups[next]:
-			case <-ctx.Done():
-				return ctx.Err()
+			case <-together.Done():
+				return together.Err()
 			}
 		}
 		return nil
@@ -221,6 +226,9 @@ func (s *search) scan(ctx context.Context) error {
 			for at := range turns {
 				if s.enough(at.best) {
 					continue
+				}
+				if err := together.Err(); err != nil {
+					return err
 				}
 				if err := s.look(ctx, at, &r); err != nil {
 					return fmt.Errorf("reading part %s: %w", at.part, err)

@@ -6942,7 +6942,7 @@ export interface components {
             nodes: number;
         };
         Record: {
-            /** @description False while the run goes on, and until its record has been fetched. */
+            /** @description False while the run goes on, until its record has been fetched, and where a part of it is lost. */
             complete: boolean;
             /** Format: double */
             elapsed_ms: number;

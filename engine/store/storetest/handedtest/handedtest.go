@@ -268,6 +268,20 @@ func SortedRuns(t *testing.T, s store.Store) {
 	if want := []string{"r2", "r0", "r3", "r1"}; !slices.Equal(seen, want) {
 		t.Errorf("pages gave %v, want %v", seen, want)
 	}
+	// By name each store has the same order, whatever the language of its database.
+	for i, name := range []string{"z", "Äb", "b-a", "äa", "B c", "_a", "ba", "A1", "b_b"} {
+		must(t, s.CreateRun(ctx, engine.Run{RunID: fmt.Sprintf("named-%d", i), RunName: "name " + name,
+			Scenario: engine.Scenario{Name: name}}))
+	}
+	list, err := s.ListRuns(ctx, store.RunFilter{Sort: store.SortName, Ascending: true, Search: "name "})
+	must(t, err)
+	var names []string
+	for _, r := range list.Runs {
+		names = append(names, strings.TrimPrefix(r.RunName, "name "))
+	}
+	if want := []string{"_a", "A1", "B c", "b-a", "b_b", "ba", "z", "Äb", "äa"}; !slices.Equal(names, want) {
+		t.Errorf("by name: %q, want %q", names, want)
+	}
 	for _, cursor := range []string{"garbage", "after-", "after--1", "after-99999999999"} {
 		if _, err := s.ListRuns(ctx, store.RunFilter{Sort: store.SortP95, Page: store.Page{Cursor: cursor}}); !engine.HasCode(
 			err, engine.CodeInvalid) {
