@@ -317,3 +317,57 @@ func TestALinkIsNotedOnce(t *testing.T) {
 		t.Errorf("noted %d times", n)
 	}
 }
+
+// TestASharedReportKnowsWhatWasWritten: a report that was opened a moment ago is not shown after its note or its tags
+// have changed.
+func TestASharedReportKnowsWhatWasWritten(t *testing.T) {
+	b := start(t, withReports)
+	id := b.over("written")
+	_, path := b.share(id)
+	shown := func() map[string]any {
+		t.Helper()
+		return contentOf(t, b.do("GET", path, nil, "Authorization", "").want(t, 200).body)
+	}
+	if c := shown(); c["note"] != "" {
+		t.Fatalf("note %v", c["note"])
+	}
+	b.do("PUT", "/api/runs/"+id+"/note", map[string]any{"text": "first", "version": 0}).want(t, 200)
+	if c := shown(); c["note"] != "first" {
+		t.Errorf("note %v", c["note"])
+	}
+	b.do("PUT", "/api/runs/"+id+"/tags", map[string]any{"tags": map[string]any{"ticket": "PERF-9"}}).want(t, 200)
+	if text, err := json.Marshal(shown()); err != nil || !strings.Contains(string(text), "PERF-9") {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
+// TestAReportSaysWhereItsLogEnds: only when it is cut.
+func TestAReportSaysWhereItsLogEnds(t *testing.T) {
+	const most = 2000
+	b := start(t, withReports)
+	id := b.over("talkative")
+	add := func(from, to int) {
+		t.Helper()
+		tick := store.Tick{RunID: id}
+		for i := from; i <= to; i++ {
+			tick.Logs = append(tick.Logs, engine.LogEntry{Seq: int64(i), Level: engine.LogInfo, Message: "x"})
+		}
+		if err := b.store.SaveTick(t.Context(), tick); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report := func() (logs, leftOut []any) {
+		t.Helper()
+		c := contentOf(t, b.do("GET", "/api/runs/"+id+"/report", nil).want(t, 200).body)
+		return c["logs"].([]any), c["left_out"].([]any)
+	}
+	add(1, most)
+	if logs, leftOut := report(); len(logs) != most || len(leftOut) != 0 {
+		t.Errorf("%d lines, left out %v", len(logs), leftOut)
+	}
+	add(most+1, most+1)
+	if logs, leftOut := report(); len(logs) != most || len(leftOut) != 1 ||
+		leftOut[0] != "the log after its first 2000 lines" {
+		t.Errorf("%d lines, left out %v", len(logs), leftOut)
+	}
+}

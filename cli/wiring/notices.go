@@ -35,11 +35,18 @@ func (e endedRuns) Row(ctx context.Context, run engine.Run) (row store.RunRow, s
 	if detail.Summary == nil {
 		return row, run.Phase == engine.PhaseNone && run.Status.Terminal() && run.StartTime.IsZero(), nil
 	}
-	s := detail.Summary
-	row.Passed, row.Verdict = &s.Passed, &s.Validity
-	row.QPS = &s.QPS
+	figures(&row, detail.Summary)
+	return row, run.Phase != engine.PhaseProcessing, nil
+}
+
+// figures sets those of a row as lists of runs show them: a run whose record is lost has no rate.
+func figures(row *store.RunRow, s *engine.Summary) {
+	row.Passed, row.Verdict, row.Simulated, row.Emulated = &s.Passed, &s.Validity, s.Simulated, s.Emulated
+	row.ErrorRate = &s.Errors.Rate
+	if s.Rated() {
+		row.QPS = &s.QPS
+	}
 	if s.LatencyMs != nil {
 		row.P95Ms = &s.LatencyMs.P95
 	}
-	return row, run.Phase != engine.PhaseProcessing, nil
 }

@@ -104,6 +104,10 @@ func (h Hook) sentence(v Notice) string {
 	if v.P95Ms != nil {
 		text += fmt.Sprintf(", p95 %s ms", strconv.FormatFloat(*v.P95Ms, 'f', 2, 64))
 	}
+	if v.Validity != "" {
+		s := engine.Summary{Validity: v.Validity, Simulated: v.Simulated, Emulated: v.Emulated}
+		text += ". Validity: " + s.VerdictText() + "."
+	}
 	if v.URL != "" {
 		text += " <" + v.URL + ">"
 	}

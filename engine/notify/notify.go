@@ -47,15 +47,18 @@ type Notice struct {
 	Status       engine.Status     `json:"status,omitempty"`
 	StopReason   engine.StopReason `json:"stop_reason,omitempty"`
 	Validity     engine.Verdict    `json:"validity,omitempty"`
-	Passed       *bool             `json:"passed"`
-	QPS          *float64          `json:"qps"`
-	P95Ms        *float64          `json:"p95_ms"`
-	ErrorRate    *float64          `json:"error_rate"`
-	Held         *Held             `json:"held_against,omitempty"`
-	Tags         map[string]string `json:"tags,omitempty"`
-	StartTime    engine.Time       `json:"start_time"`
-	EndTime      engine.Time       `json:"end_time"`
-	URL          string            `json:"url,omitempty"`
+	// Simulated and Emulated: the figures are those of a stand-in.
+	Simulated bool              `json:"simulated"`
+	Emulated  bool              `json:"emulated"`
+	Passed    *bool             `json:"passed"`
+	QPS       *float64          `json:"qps"`
+	P95Ms     *float64          `json:"p95_ms"`
+	ErrorRate *float64          `json:"error_rate"`
+	Held      *Held             `json:"held_against,omitempty"`
+	Tags      map[string]string `json:"tags,omitempty"`
+	StartTime engine.Time       `json:"start_time"`
+	EndTime   engine.Time       `json:"end_time"`
+	URL       string            `json:"url,omitempty"`
 }
 
 // Bytes implements deliver.Thing.
@@ -69,10 +72,17 @@ func EventOf(run engine.Run, row store.RunRow, held *Held) (event Event, ok bool
 		return "", false
 	case run.Status == engine.StatusFailed:
 		return Failed, true
+	case held == nil && undecided(run, row):
+		return "", false
 	case held != nil && held.Verdict == compare.Worse, held == nil && row.Passed != nil && !*row.Passed:
 		return Regressed, run.Status == engine.StatusCompleted
 	}
 	return Finished, run.Status == engine.StatusCompleted
+}
+
+// undecided reports whether a run has completed, and nobody knows yet how.
+func undecided(run engine.Run, row store.RunRow) bool {
+	return run.Status == engine.StatusCompleted && row.Passed == nil
 }
 
 // Runs is what is asked about runs.
@@ -94,8 +104,9 @@ type Options struct {
 	URL   func() string
 	Agent string
 	Log   zerolog.Logger
-	// Settle is how long the figures of a run are waited for once it has ended (2 minutes).
-	Settle time.Duration
+	// Settle is how long the figures of a run are waited for once it has ended (2 minutes), and Patience how long those
+	// without which nobody knows what has become of it are (an hour).
+	Settle, Patience time.Duration
 }
 
 // Notifier tells. It is safe for concurrent use.
@@ -138,6 +149,7 @@ const (
 	mostEnded      = 256
 	settleFor      = 2 * time.Minute
 	lookEvery      = 500 * time.Millisecond
+	lookLate       = 10 * time.Second // when they are late
 	readLimit      = 5 * time.Second
 )
 
@@ -149,6 +161,9 @@ var limits = deliver.Limits{Most: 200, Bytes: 1 << 20, AtOnce: 1, First: time.Se
 func Start(o Options) *Notifier {
 	if o.Settle <= 0 {
 		o.Settle = settleFor
+	}
+	if o.Patience <= 0 {
+		o.Patience = limits.Patience
 	}
 	n := &Notifier{o: o, ended: make(chan string, mostEnded), done: make(chan struct{}), queues: map[string]*outlet{}}
 	n.life, n.end = context.WithCancel(context.Background())
@@ -200,7 +215,7 @@ func (n *Notifier) work() {
 
 // tell puts a run into the queues of the hooks that want it.
 func (n *Notifier) tell(runID string) error {
-	hooks, err := n.current(n.life)
+	hooks, err := n.hooks()
 	if err != nil || len(hooks) == 0 {
 		return err
 	}
@@ -226,28 +241,58 @@ func (n *Notifier) tell(runID string) error {
 	return nil
 }
 
-// settled waits for the figures of a run, for a while.
-func (n *Notifier) settled(runID string) (run engine.Run, row store.RunRow, err error) {
+// hooks are those of now, as soon as the store says.
+func (n *Notifier) hooks() ([]Hook, error) {
 	for end := time.Now().Add(n.o.Settle); ; {
+		hooks, err := n.current(n.life)
+		if err == nil || time.Now().After(end) || !n.rest(lookEvery) {
+			return hooks, err
+		}
+	}
+}
+
+// rest waits; false when the Notifier ends.
+func (n *Notifier) rest(d time.Duration) bool {
+	select {
+	case <-n.life.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// settled waits for the figures of a run, for a while; of one of which they alone say what has become of it, longer.
+func (n *Notifier) settled(runID string) (run engine.Run, row store.RunRow, err error) {
+	begin := time.Now()
+	for every := lookEvery; ; {
 		ctx, cancel := context.WithTimeout(n.life, readLimit)
 		done := false
 		if run, err = n.o.Runs.Run(ctx, runID); err == nil {
 			row, done, err = n.o.Runs.Row(ctx, run)
 		}
 		cancel()
-		if err == nil && done || time.Now().After(end) || errors.Is(err, store.ErrNotFound) {
+		waited := time.Since(begin)
+		switch {
+		case err == nil && done || errors.Is(err, store.ErrNotFound):
 			return run, row, err
+		case waited > n.o.Patience && err == nil:
+			return run, row, errors.New("its figures have not come")
+		case waited > n.o.Patience:
+			return run, row, err
+		case waited > n.o.Settle && err == nil && !undecided(run, row):
+			return run, row, nil
+		case waited > n.o.Settle:
+			every = min(2*every, lookLate)
 		}
-		select {
-		case <-n.life.Done():
+		if !n.rest(every) {
 			return run, row, n.life.Err()
-		case <-time.After(lookEvery):
 		}
 	}
 }
 
 func (n *Notifier) notice(event Event, run engine.Run, row store.RunRow, held *Held) Notice {
 	v := Notice{DeliveryID: uuid.NewString(), Event: event, RunID: run.RunID, RunName: run.RunName,
+		Simulated: row.Simulated, Emulated: row.Emulated,
 		TemplateID: run.Scenario.TemplateID, TemplateName: run.Scenario.TemplateName, Status: run.Status,
 		StopReason: run.StopReason, Passed: row.Passed, QPS: row.QPS, P95Ms: row.P95Ms, ErrorRate: row.ErrorRate,
 		Held: held, Tags: run.Scenario.Tags, StartTime: run.StartTime, EndTime: run.EndTime}

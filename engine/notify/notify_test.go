@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -227,4 +228,64 @@ func TestARunDoesNotWait(t *testing.T) {
 		t.Errorf("a run has waited %s", took)
 	}
 	n.Close()
+}
+
+// late are runs whose figures come after a while.
+type late struct {
+	runs
+	from time.Time
+}
+
+func (l late) Row(ctx context.Context, run engine.Run) (store.RunRow, bool, error) {
+	if time.Now().Before(l.from) {
+		return store.RunRow{Run: run}, false, nil
+	}
+	return l.runs.Row(ctx, run)
+}
+
+// away are settings that cannot be read at first.
+type away struct {
+	store.Settings
+	fails atomic.Int64
+}
+
+func (a *away) Setting(ctx context.Context, name string) (store.Setting, error) {
+	if a.fails.Add(-1) >= 0 {
+		return store.Setting{}, store.ErrUnavailable
+	}
+	return a.Settings.Setting(ctx, name)
+}
+
+// TestLateFiguresAreWaitedFor: a run is not told as finished before anybody knows whether it has regressed, and a store
+// that is away for a moment is asked again. The message names validity and stand-in.
+func TestLateFiguresAreWaitedFor(t *testing.T) {
+	no := false
+	row := ended("slow", engine.StatusCompleted, &no, nil)
+	verdict, rate := engine.VerdictDegraded, 0.25
+	row.Verdict, row.Simulated, row.ErrorRate = &verdict, true, &rate
+	settings := &away{Settings: &memsettings.Settings{}}
+	n := notify.Start(notify.Options{Settings: settings, Log: zerolog.Nop(), Settle: 700 * time.Millisecond,
+		Runs: late{runs{"slow": row}, time.Now().Add(2 * time.Second)}})
+	t.Cleanup(n.Close)
+	hooked, chat := &heard{}, &heard{}
+	first, second := httptest.NewServer(hooked), httptest.NewServer(chat)
+	defer first.Close()
+	defer second.Close()
+	if _, err := n.Save(t.Context(), 0, []notify.Given{
+		hook("x", notify.Webhook, first.URL, "", notify.Finished, notify.Regressed),
+		hook("y", notify.Slack, second.URL, "", notify.Finished, notify.Regressed)}, "ada"); err != nil {
+		t.Fatal(err)
+	}
+	settings.fails.Store(1)
+	n.Ended("slow")
+	hooked.await(t, 1)
+	chat.await(t, 1)
+	var v notify.Notice
+	if err := json.Unmarshal(hooked.bodies[0], &v); err != nil || v.Event != notify.Regressed || !v.Simulated ||
+		v.Emulated || v.ErrorRate == nil || *v.ErrorRate != rate {
+		t.Errorf("%s, %v", hooked.bodies[0], err)
+	}
+	if !strings.Contains(string(chat.bodies[0]), "DEGRADED (simulated)") {
+		t.Errorf("%s", chat.bodies[0])
+	}
 }

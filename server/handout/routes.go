@@ -155,6 +155,7 @@ func (h *handlers) notes() {
 			if err != nil {
 				return nil, api.Named(err, "run", in.ID)
 			}
+			h.opened.drop(in.ID)
 			a.Note(ctx, "run.note", in.ID, "")
 			return &body[store.RunNote]{n}, nil
 		})
@@ -168,6 +169,7 @@ func (h *handlers) notes() {
 			if err := h.store.TagRun(ctx, in.ID, tags); err != nil {
 				return nil, api.Named(err, "run", in.ID)
 			}
+			h.opened.drop(in.ID)
 			a.Note(ctx, "run.tag", in.ID, "")
 			return &body[TaggedRun]{TaggedRun{in.ID, tags}}, nil
 		})

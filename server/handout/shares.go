@@ -7,6 +7,7 @@ import (
 	"html"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -55,6 +56,8 @@ type opened struct {
 
 	mu   sync.Mutex
 	kept []kept
+	// changes counts what was written about runs: a report that was begun before is not kept.
+	changes int
 }
 
 type kept struct {
@@ -209,6 +212,7 @@ func (o *opened) report(ctx context.Context, m *Maker, runID string) (Report, er
 			return k.report, nil
 		}
 	}
+	changes := o.changes
 	o.mu.Unlock()
 	r, err := m.Report(ctx, runID)
 	if err != nil || !r.Final {
@@ -216,6 +220,9 @@ func (o *opened) report(ctx context.Context, m *Maker, runID string) (Report, er
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.changes != changes {
+		return r, nil
+	}
 	fresh := o.kept[:0:0]
 	for _, k := range o.kept {
 		if now.Before(k.until) && k.report.RunID != runID {
@@ -227,6 +234,14 @@ func (o *opened) report(ctx context.Context, m *Maker, runID string) (Report, er
 	}
 	o.kept = append(fresh, kept{r, now.Add(keepFor)})
 	return r, nil
+}
+
+// drop forgets the report of a run about which something was written.
+func (o *opened) drop(runID string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.changes++
+	o.kept = slices.DeleteFunc(o.kept, func(k kept) bool { return k.report.RunID == runID })
 }
 
 // say answers a stranger with a page that holds a heading and a sentence.
