@@ -6,9 +6,9 @@ cd "$(dirname "$0")/.."
 binary=$1
 work=$(mktemp -d)
 chmod 755 "$work"
-server= node=
+server= node= receiver=
 stop() {
-	for process in $server $node; do
+	for process in $server $node $receiver; do
 		if kill -0 "$process" 2>/dev/null; then
 			kill -TERM "$process"
 			wait "$process" || true
@@ -20,6 +20,10 @@ trap stop EXIT
 
 GOOS=wasip1 GOARCH=wasm GOFLAGS= go build -buildvcs=false -buildmode=c-shared -trimpath -ldflags='-s -w' -o "$work/counters.wasm" ./examples/plugins/counters
 
+# What the metrics of its runs are sent to.
+node ui/e2e/receiver.mjs >"$work/receiver.out" &
+receiver=$!
+
 # A node to look at, with no room for the journey's runs.
 "$binary" worker --listen 127.0.0.1:0 --data-dir "$work/node" --capacity 1 >"$work/node.out" 2>"$work/node.log" &
 node=$!
@@ -29,7 +33,14 @@ for _ in $(seq 300); do
 	kill -0 "$node" 2>/dev/null || { cat "$work/node.log" >&2; echo "the node ended before it listened" >&2; exit 1; }
 	sleep 0.1
 done
-"$binary" serve --data-dir "$work/data" --listen 127.0.0.1:0 --nodes "$address" >"$work/out" 2>"$work/log" &
+sent=
+for _ in $(seq 100); do
+	sent=$(cat "$work/receiver.out")
+	[ -n "$sent" ] && break
+	sleep 0.1
+done
+[ -n "$sent" ] || { echo "the receiver of metrics does not listen" >&2; exit 1; }
+"$binary" serve --data-dir "$work/data" --listen 127.0.0.1:0 --nodes "$address" --remote-write "$sent/api/v1/push" >"$work/out" 2>"$work/log" &
 server=$!
 link=
 for _ in $(seq 300); do
@@ -40,7 +51,7 @@ for _ in $(seq 300); do
 done
 [ -n "$link" ] || { cat "$work/log" >&2; echo "the server was not ready within 30 s" >&2; exit 1; }
 export LOADSTONE_CHROMIUM="${LOADSTONE_CHROMIUM:-$(command -v chromium)}"
-if ! (cd ui && npm run --silent e2e -- --base-url "${link%/signin*}" --token "${link##*token=}" --plugin "$work/counters.wasm"); then
+if ! (cd ui && npm run --silent e2e -- --base-url "${link%/signin*}" --token "${link##*token=}" --plugin "$work/counters.wasm" --receiver "$sent"); then
 	tail -n 40 "$work/log" >&2
 	exit 1
 fi

@@ -9,6 +9,7 @@ import { exploresTheRun } from './explore.mjs';
 import { holdsAgainstABaseline } from './drift.mjs';
 import { handsOn } from './handon.mjs';
 import { isToldOfRuns } from './notices.mjs';
+import { seesWhatIsSent } from './outgoing.mjs';
 import { pluginJourney } from './plugins.mjs';
 import { takesFirstSteps } from './start.mjs';
 import { triesAStatement } from './statements.mjs';
@@ -311,7 +312,8 @@ test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }
   await step('suspends, resumes and drops the table', () => suspendsAndResumes(page, base));
   await step('drains a node that runs beside the server, and lets it work again', async () => {
     await page.goto(`${base}/nodes`);
-    const row = page.getByRole('row').filter({ hasText: /127\.0\.0\.1:\d+/ });
+    const nodes = page.getByRole('row').filter({ has: page.getByRole('button', { name: /^Actions for/ }) });
+    const row = nodes.filter({ hasText: /127\.0\.0\.1:\d+/ });
     const act = async (verb, after) => {
       await row.getByRole('button', { name: /^Actions for/ }).click();
       await page.getByRole('menuitem', { name: verb, exact: true }).click();
@@ -324,6 +326,9 @@ test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }
     await page.getByText('In words').click();
     await page.getByText('An operator has asked it to drain, by admin').waitFor();
   });
+
+  if (process.env.RECEIVER_URL)
+    await step('sees what is sent elsewhere', () => seesWhatIsSent(page, base, process.env.RECEIVER_URL));
 
   await step('makes a token by which nodes join, and ends it', async () => {
     const panel = page.getByRole('region', { name: 'Tokens to join' });

@@ -1,6 +1,7 @@
 // Drives the page in Chromium:
 //   npm run e2e -- --base-url http://127.0.0.1:8080 --token TOKEN   the journey on a real server
-//     and --plugin COUNTERS.wasm, examples/plugins/counters, for the journey of its author
+//     and --plugin COUNTERS.wasm, examples/plugins/counters, for the journey of its author, --receiver URL, to
+//     which the server sends metrics by remote-write (receiver.mjs)
 //   npm run e2e -- --mock                                          the states of the page, on the mock server (needs
 // npm run build)
 import { spawn } from 'node:child_process';
@@ -13,6 +14,7 @@ const { values: flags } = parseArgs({
     token: { type: 'string' },
     out: { type: 'string', default: 'e2e-failures' },
     plugin: { type: 'string' },
+    receiver: { type: 'string' },
     mock: { type: 'boolean', default: false },
   },
 });
@@ -32,6 +34,7 @@ const child = spawn(process.execPath, ['--test', '--test-reporter=spec', file], 
     SIGNIN_TOKEN: flags.token ?? '',
     SHOTS: flags.out,
     PLUGIN_FILE: flags.plugin ?? '',
+    RECEIVER_URL: flags.receiver ?? '',
   },
 });
 child.on('exit', (code) => process.exit(code ?? 1));

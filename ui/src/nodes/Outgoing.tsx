@@ -50,7 +50,7 @@ export function Outgoing({ now }: { now: number }) {
                     {plain(count(lost.reduce((sum, [, n]) => sum + n, 0)))}
                     {lost.length > 0 && <span className="muted"> ({lost.map(([why]) => why).join(', ')})</span>}
                   </td>
-                  <td>
+                  <td className={d.last_error ? 'failure' : undefined}>
                     {d.failing ? 'Does not arrive now' : d.last_error ? 'Arrives again' : 'None'}
                     {d.last_error && (
                       <span className="muted">
