@@ -26,7 +26,7 @@ import (
 
 type runCommand struct {
 	Template     string   `arg:"" help:"The template: a YAML or JSON file, - for standard input."`
-	Feed         string   `placeholder:"FILE.csv" type:"existingfile" help:"The operations that the workload replay issues: puts the file into workload.feed.csv. 4 MB at most."`
+	Feed         string   `placeholder:"FILE" type:"existingfile" help:"The operations that the workload replay issues, as CSV or JSON lines: puts the file into workload.feed.csv. 4 MB at most."`
 	Set          []string `placeholder:"PATH=VALUE" sep:"none" help:"Override a field of the template: workload.duration_seconds=60. May be repeated."`
 	Server       string   `placeholder:"URL" env:"LOADSTONE_SERVER" help:"Run on this server instead of in this process."`
 	SetFile      []string `placeholder:"PATH=FILE" sep:"none" help:"Override a field by the text of a file, which keeps secrets out of arguments and templates: target.connection.dsn=/run/secrets/dsn. May be repeated."`

@@ -220,7 +220,7 @@ const IsolationDefault = "default"
 type Feed struct {
 	// Run is the id of a recorded run.
 	Run string `json:"run,omitempty"`
-	// CSV is the text of a CSV file: at_ms, statement, values.
+	// CSV is the text of a CSV file (at_ms, statement, values), or of JSON lines of the same: the text tells which.
 	CSV string `json:"csv,omitempty"`
 }
 

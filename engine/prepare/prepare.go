@@ -152,7 +152,7 @@ func resolve(ctx context.Context, deps Deps, sc engine.Scenario) (*resolved, err
 	if m := r.workload.Info().Manifest; m.Feed && sc.Workload.Feed == nil {
 		return nil, engine.InvalidField("workload.feed",
 			fmt.Sprintf("is required: the workload %s issues the operations of a feed", m.Name),
-			"name a recorded run with workload.feed: {run: ID}, or give a CSV file with --feed FILE.csv")
+			"name a recorded run with workload.feed: {run: ID}, or give a file of CSV or JSON lines with --feed FILE")
 	}
 	if m := r.adapter.Info().Manifest; m.Sends != nil {
 		if err := m.Sends.Check(); err != nil {

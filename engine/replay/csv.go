@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"encoding/csv"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -47,7 +46,7 @@ func CheckCSV(text string, statements []engine.Statement) error {
 
 // csvFeed is a CSV text as a feed.
 type csvFeed struct {
-	lines      *csv.Reader
+	lines      records
 	statements []engine.Statement
 	index      map[string]int
 	share, of  int
@@ -65,12 +64,15 @@ type csvFeed struct {
 // at_ms, statement, values. at_ms are milliseconds since the beginning and never
 // decrease; statement is the id of one of statements, or BEGIN, COMMIT or ROLLBACK; values are
 // in the order of its binds. A value \N is NULL, and so is an empty one, unless
-// its bind is text. A first line that begins with at_ms is a heading.
+// its bind is text. A first line that begins with at_ms is a heading. A text that begins with { is JSON lines, which
+// hold the same: {"at_ms": 0, "statement": "find", "values": [17]}.
 func NewCSV(text string, statements []engine.Statement, share, of int) plugin.Feed {
-	f := &csvFeed{lines: csv.NewReader(strings.NewReader(text)), statements: statements, index: map[string]int{},
-		share: share, of: max(of, 1)}
-	f.lines.FieldsPerRecord = -1
-	f.lines.ReuseRecord = true
+	f := &csvFeed{statements: statements, index: map[string]int{}, share: share, of: max(of, 1)}
+	if isJSONLines(text) {
+		f.lines = &jsonRecords{rest: text}
+	} else {
+		f.lines = newCSVRecords(text)
+	}
 	for i, s := range statements {
 		f.index[s.ID] = i
 	}
@@ -80,15 +82,14 @@ func NewCSV(text string, statements []engine.Statement, share, of int) plugin.Fe
 func (f *csvFeed) Close() error { return nil }
 
 func (f *csvFeed) wrong(format string, args ...any) error {
-	return engine.InvalidField(csvField, fmt.Sprintf("line %d: ", f.line)+fmt.Sprintf(format, args...),
-		"lines are: at_ms, statement, values in the order of its binds")
+	return engine.InvalidField(csvField, fmt.Sprintf("line %d: ", f.line)+fmt.Sprintf(format, args...), f.lines.shape())
 }
 
 // Next reads until the chunk is full and no transaction is open.
 func (f *csvFeed) Next(b *plugin.Batch) error {
 	b.Reset()
 	for !f.ended && (f.inside > 0 || len(b.Ops) < chunkOps && len(b.Data) < chunkBytes) {
-		record, err := f.lines.Read()
+		line, record, err := f.lines.next()
 		if errors.Is(err, io.EOF) {
 			f.ended = true
 			if f.inside > 0 {
@@ -97,15 +98,10 @@ func (f *csvFeed) Next(b *plugin.Batch) error {
 			}
 			break
 		}
-		var parse *csv.ParseError
-		if errors.As(err, &parse) {
-			f.line = parse.StartLine
-			return f.wrong("%s", parse.Err)
-		}
+		f.line = line
 		if err != nil {
-			return fmt.Errorf("reading the feed: %w", err)
+			return f.wrong("%v", err)
 		}
-		f.line, _ = f.lines.FieldPos(0)
 		if err := f.add(b, record); err != nil {
 			return err
 		}
@@ -117,7 +113,7 @@ func (f *csvFeed) Next(b *plugin.Batch) error {
 }
 
 func (f *csvFeed) add(b *plugin.Batch, record []string) error {
-	first := strings.TrimSpace(strings.TrimPrefix(record[0], "\ufeff"))
+	first := strings.TrimSpace(record[0])
 	if f.line == 1 && strings.EqualFold(first, "at_ms") {
 		return nil
 	}
@@ -126,7 +122,7 @@ func (f *csvFeed) add(b *plugin.Batch, record []string) error {
 	}
 	ms, err := strconv.ParseFloat(first, 64)
 	if err != nil || !(ms >= 0 && ms <= math.MaxInt32*1000.0) {
-		return f.wrong("%q is no time in milliseconds", first)
+		return f.wrong("%q is no time in milliseconds", clip(first))
 	}
 	at := time.Duration(ms * float64(time.Millisecond))
 	if at < f.at {

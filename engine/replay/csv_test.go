@@ -89,30 +89,59 @@ func TestCSV(t *testing.T) {
 	}
 }
 
+// TestJSONLines holds the operations of TestCSV's kinds: numbers keep their digits, and null is NULL.
+func TestJSONLines(t *testing.T) {
+	const text = "\ufeff\n{\"at_ms\":0,\"statement\":\"find\",\"values\":[9007199254740993]}\r\n" +
+		`{"at_ms":10.5,"statement":"tick"}` + "\n\n" + `{"at_ms":10.5,"statement":"BEGIN"}` + "\n" +
+		`{"statement":"find","at_ms":11,"values":[null]}` + "\n" + `{"at_ms":12,"statement":"COMMIT"}` + "\n" +
+		`{"at_ms":12,"statement":"all","values":[1, 2.5, "a,\"b\"\nc", "\\x00ff", true, "2024-01-01 00:00:00"]}`
+	const want = `find,9007199254740993 10.5ms tick BEGIN find,NULL COMMIT 1.5ms ` +
+		`all,1,2.5,"a,\"b\"\nc","\x00\xff",1,1704067200000000`
+	if got := drain(t, NewCSV(text, statements, 0, 1)); got != want {
+		t.Errorf("%s\nexpected\n%s", got, want)
+	}
+	if err := CheckCSV(text, statements); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestMalformedLinesAreNamed(t *testing.T) {
 	for text, says := range map[string]string{
-		"":                          "holds no operation",
-		"at_ms,statement\n":         "holds no operation",
-		"0,find,1\n1,nope\n":        `line 2: there is no statement "nope"`,
-		"0,find\n":                  "line 1: find takes 1 values, and there are 0",
-		"0,tick\n\n0,tick,1\n":      "line 3: tick takes 0 values, and there are 1",
-		"0,find,x\n":                `line 1: id of find: "x" is not of type i64`,
-		"0,all,1,x,,,,\n":           `f of all: "x" is not of type f64`,
-		"0,all,1,1,,zz,,\n":         "b of all",
-		"0,all,1,1,,,maybe,\n":      "y of all",
-		"0,all,1,1,,,,yesterday\n":  "at of all",
-		"0,all,1,1,\xff,,,\n":       "t of all: is not UTF-8 text",
-		"5,tick\n4,tick\n":          "line 2: its time 4 ms is before",
-		"soon,tick\n":               `line 1: "soon" is no time`,
-		"-1,tick\n":                 "is no time",
-		"NaN,tick\n":                "is no time",
-		"1\n":                       "no statement behind the time",
-		"0,COMMIT\n":                "COMMIT without a BEGIN",
-		"0,BEGIN\n0,BEGIN\n":        "BEGIN inside the transaction that began in line 1",
-		"0,BEGIN\n0,COMMIT\n":       "without statements",
-		"0,tick\n0,BEGIN\n0,tick\n": "line 2: the transaction that begins here has no end",
-		"0,tick\n0,find,\"1\n":      "line 2",
-		"0,BEGIN\n" + strings.Repeat("0,tick\n", 257): "more than 256 statements",
+		"":                         "holds no operation",
+		"at_ms,statement\n":        "holds no operation",
+		"0,find,1\n1,nope\n":       `line 2: there is no statement "nope"`,
+		"0,find\n":                 "line 1: find takes 1 values, and there are 0",
+		"0,tick\n\n0,tick,1\n":     "line 3: tick takes 0 values, and there are 1",
+		"0,find,x\n":               `line 1: id of find: "x" is not of type i64`,
+		"0,all,1,x,,,,\n":          `f of all: "x" is not of type f64`,
+		"0,all,1,1,,zz,,\n":        "b of all",
+		"0,all,1,1,,,maybe,\n":     "y of all",
+		"0,all,1,1,,,,yesterday\n": "at of all",
+		"0,all,1,1,\xff,,,\n":      "t of all: is not UTF-8 text",
+		"5,tick\n4,tick\n":         "line 2: its time 4 ms is before",
+		"soon,tick\n":              `line 1: "soon" is no time`,
+		"-1,tick\n":                "is no time",
+		"NaN,tick\n":               "is no time",
+		"1\n":                      "no statement behind the time",
+		"0,COMMIT\n":               "COMMIT without a BEGIN",
+		"0,BEGIN\n0,BEGIN\n":       "BEGIN inside the transaction that began in line 1",
+		"0,BEGIN\n0,COMMIT\n":      "without statements",
+		"0,\"tick\n":               "line 1: extraneous or missing",
+
+		`{"at_ms":0,"statement":"tick"}` + "\n\n" + `{"at_ms":1,"statement":"tick"`: "line 3: the JSON ends in the middle",
+		`{"at_ms":0,"statement":"nope"}`:                                            `line 1: there is no statement "nope"`,
+		`{"at_ms":0,"statement":"find","value":[1]}`:                                `line 1: unknown field "value"`,
+		`{"statement":"tick"}`:                                                      "line 1: at_ms is missing",
+		`{"at_ms":0}`:                                                               "line 1: statement is missing",
+		`{"at_ms":"0 s","statement":"tick"}`:                                        "line 1: at_ms is no number",
+		`{"at_ms":0,"statement":7}`:                                                 "line 1: statement cannot be a JSON number",
+		`{"at_ms":0,"statement":"find","values":[[1]]}`:                             "line 1: value 1 is no single value",
+		`{"at_ms":0,"statement":"find","values":["x"]}`:                             `"x" is not of type i64`,
+		`{"at_ms":0,"statement":"tick"} {}`:                                         "more than one object",
+		"{\"at_ms\":0,\"statement\":\"tick\"}\n[1]":                                 "line 2: a JSON array is no line",
+		"0,tick\n0,BEGIN\n0,tick\n":                                                 "line 2: the transaction that begins here has no end",
+		"0,tick\n0,find,\"1\n":                                                      "line 2",
+		"0,BEGIN\n" + strings.Repeat("0,tick\n", 257):                               "more than 256 statements",
 	} {
 		err := CheckCSV(text, statements)
 		if err == nil || !strings.Contains(err.Error(), says) || !engine.HasCode(err, engine.CodeInvalid) {
