@@ -451,3 +451,13 @@ export function logsOf(run: Run, start: number, seconds: number, reason: string 
     timestamp: iso(start + ms),
   }));
 }
+
+/** The tables of every connection. */
+export const relations = ['orders', 'accounts', 'items'].map((name) => ({
+  schema: 'public',
+  name: name,
+  columns: [
+    { name: 'id', type: 'bigint' },
+    { name: 'note', type: 'text' },
+  ],
+}));

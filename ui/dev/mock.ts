@@ -17,7 +17,7 @@ import type {
 } from '../src/api/types';
 import { checkDsn, detail, listRuns, matrixOf, need, plugin, saveTemplate, scenarioOf, workerPoints } from './answers';
 import { compare } from './compare';
-import { iso } from './data';
+import { iso, relations } from './data';
 import { plan, plugins } from './declared';
 import { endNodeToken, listNodes, makeNodeToken, nodeEvents, nodeTokens, setNodes, wishNode } from './nodes';
 import { exploreRoutes } from './explore';
@@ -264,6 +264,8 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
       return compare(a.summary, b.summary, Number(q.get('tolerance_pct') ?? 5));
     },
   ],
+  ['GET', /^\/api\/auth\/ways$/, () => ({ provider: '' })],
+  ['POST', /^\/api\/statements\/catalog$/, () => ({ relations: relations, truncated: false })],
   ['GET', /^\/api\/connections$/, () => ({ connections: [...connections.values()] })],
   ['POST', /^\/api\/connections$/, (_m, b) => addConnection(b.name ?? '', hidden(b.dsn), false, b.description)],
   ['POST', /^\/api\/connections\/test$/, (_m, b) => checkDsn(b.dsn ?? '')],
@@ -337,7 +339,7 @@ async function serve(req: IncomingMessage, res: ServerResponse): Promise<unknown
     if (broken && url.pathname.startsWith(broken))
       throw new Refusal(503, 'unavailable', 'The control store is away.', 'It is tried again; nothing is lost.');
     if (
-      !url.pathname.startsWith('/api/auth/signin') &&
+      !/^\/api\/auth\/(signin|ways)/.test(url.pathname) &&
       isApi &&
       !url.pathname.startsWith('/mock') &&
       !/loadstone_session=mock/.test(req.headers.cookie ?? '')
