@@ -1,5 +1,5 @@
 import { useQueryClient } from '@tanstack/react-query';
-import { useEffect, useMemo, useState } from 'react';
+import { useMemo } from 'react';
 import { Link, useLocation, useSearch } from 'wouter';
 import { Writes } from '../app/Writes';
 import { api } from '../api/client';
@@ -12,6 +12,7 @@ import { count, exact, plain } from '../design/format';
 import { Icon } from '../design/icons';
 import { Empty, Load, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
+import { useSettled } from '../design/settled';
 import { mostRuns, runsFrom } from '../compare/model';
 import { Drift } from '../drift/Drift';
 import '../compare/compare.css';
@@ -33,16 +34,6 @@ const statuses = [
 
 const judgedBad = 'failed-thresholds';
 const pageSize = 25;
-
-/** Waits until typing rests, so that not every letter asks the server. */
-function useSettled(value: string, ms = 250): string {
-  const [settled, setSettled] = useState(value);
-  useEffect(() => {
-    const t = setTimeout(() => setSettled(value), ms);
-    return () => clearTimeout(t);
-  }, [value, ms]);
-  return settled;
-}
 
 export function HistoryPage() {
   usePageTitle('Runs');

@@ -4,34 +4,20 @@ import { Link } from 'wouter';
 import { Writes } from '../app/Writes';
 import { api, asProblem, type Problem } from '../api/client';
 import { useMay } from '../api/queries';
-import type { RelationCatalog, Sketch, StatementTrial } from '../api/types';
+import type { Sketch, StatementTrial } from '../api/types';
 import { percent, plain as inWords } from '../design/format';
 import { Icon } from '../design/icons';
 import { Notice, ProblemNotice } from '../design/States';
 import { Editor, type Language } from '../editor/Editor';
 import { offers, wordAt } from '../tables/sql';
 import { Problems, tone, useErrors, useForm, wrong } from '../templates/fields';
+import { useRelations } from '../templates/relations';
 import { get, shownAs } from '../templates/schema';
 import { BindRow } from './Binds';
 import { type Bind, freshId, type Statement, withSql } from './binds';
 import { colourStatement, named, parametersOf } from './params';
 import './statements.css';
 import { Tried } from './Tried';
-
-/** The tables of the chosen connection; nothing where they cannot be read. */
-export function useRelations(config: Sketch): NonNullable<RelationCatalog['relations']> {
-  const ref = get(config, 'target.connection');
-  const may = useMay('operator');
-  const name = typeof ref === 'string' ? ref : '';
-  const found = useQuery({
-    queryKey: ['relations', name],
-    staleTime: 60_000,
-    retry: false,
-    enabled: may && name !== '',
-    queryFn: ({ signal }) => api.post('/api/statements/catalog', { body: { connection: name }, signal }),
-  });
-  return useMemo(() => found.data?.relations ?? [], [found.data]);
-}
 
 /** Statements, each with its text, its parameters and what the database says of it. */
 export default function StatementsField({ path, plain }: { path: string; plain: boolean }) {

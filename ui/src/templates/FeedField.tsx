@@ -1,13 +1,15 @@
 import { useId, useState } from 'react';
 import { Segments, Term } from '../design/Controls';
 import { terms } from '../design/terms';
+import { badLine } from './badLine';
 import { Problems, TextField, useErrors, useForm } from './fields';
+import { RunPicker } from './RunPicker';
 import { get } from './schema';
 
 /** What a server keeps of a file, see engine.MaxFeedCSV. */
 const most = 4 << 20;
 
-/** Where a workload that issues given operations takes them from: a recorded run, or a CSV file. */
+/** Where a workload that issues given operations takes them from: a recorded run, or a file of CSV or JSON lines. */
 export function FeedField() {
   const { config, set } = useForm();
   const path = 'workload.feed';
@@ -22,8 +24,16 @@ export function FeedField() {
       setRefused(`${file.name} has ${(file.size / 2 ** 20).toFixed(1)} MB; 4 MB is the most. Replay a part of it.`);
       return;
     }
+    const bytes = new Uint8Array(await file.arrayBuffer());
+    const line = badLine(bytes);
+    if (line > 0) {
+      setRefused(
+        `Line ${line} of ${file.name} is not UTF-8 text. Save the file as UTF-8; bytes are written in hexadecimal.`,
+      );
+      return;
+    }
     setRefused('');
-    set(path, { csv: await file.text() });
+    set(path, { csv: new TextDecoder().decode(bytes) });
   };
   return (
     <div className="stack" data-field={path}>
@@ -36,7 +46,7 @@ export function FeedField() {
           value={csv ? 'csv' : 'run'}
           options={[
             { value: 'run', label: 'A recorded run' },
-            { value: 'csv', label: 'A CSV file' },
+            { value: 'csv', label: 'A file' },
           ]}
           onChange={(v) => set(path, v === 'csv' ? { csv: '' } : { run: '' })}
         />
@@ -54,7 +64,13 @@ export function FeedField() {
             long
             mono
             placeholder={'at_ms,statement,values\n0,find,17'}
-            help="In each line: milliseconds since the beginning, the id of a statement below, and its values."
+            keepHelp
+            help={
+              <>
+                In each line: milliseconds since the beginning, the id of a statement below, and its values. Or JSON
+                lines: <code>{'{"at_ms": 0, "statement": "find", "values": [17]}'}</code>.
+              </>
+            }
           />
           <div className="field">
             <label className="label" htmlFor={id}>
@@ -64,7 +80,7 @@ export function FeedField() {
               id={id}
               className="input"
               type="file"
-              accept=".csv,text/csv,text/plain"
+              accept=".csv,.jsonl,.ndjson,.json,text/csv,text/plain,application/json"
               onChange={(e) => void read(e.target.files?.[0])}
             />
             <div className={refused ? 'problem' : 'help'}>
@@ -73,13 +89,7 @@ export function FeedField() {
           </div>
         </>
       ) : (
-        <TextField
-          path="workload.feed.run"
-          label="Run"
-          mono
-          placeholder="3f2a1c8e-…"
-          help="The id of a run that this server has recorded: the end of its page's address. It brings its statements."
-        />
+        <RunPicker path="workload.feed.run" />
       )}
     </div>
   );

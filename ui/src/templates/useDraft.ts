@@ -5,6 +5,8 @@ import type { Sketch } from '../api/types';
 import { meant } from '../plugins/refs';
 import { body, type Draft, edit } from './draft';
 import { type Finding, inOrder, lineOf, moved } from './findings';
+import { useUnknownTable } from './relations';
+import { tablesOf } from './resets';
 import { check, get, type Schema, shownAs } from './schema';
 import { writeYaml } from './yaml';
 
@@ -151,10 +153,12 @@ export function useDraft(id: string, initial: Draft): Editing {
 
   // The server's check of a template does not ask the plugin; its schema is checked here.
   const own = useMemo(() => paramErrors(draft.config, plugins.data), [draft.config, plugins.data]);
+  const tables = tablesOf(plugins.data, shownAs(get(draft.config, 'workload.plugin')));
+  const unknown = useUnknownTable(draft.config, tables.several);
   const errors = useMemo(() => {
-    const here = own.filter((e) => !found.list.some((f) => f.field === e.field));
+    const here = [...own, ...unknown].filter((e) => !found.list.some((f) => f.field === e.field));
     return inOrder([...placed(found, draft.source), ...located(here, draft.source)]);
-  }, [found, own, draft.source]);
+  }, [found, own, unknown, draft.source]);
 
   // Between a key and the request that follows it, too, what is known is about what stood there before.
   const now = state === 'idle' && found.of !== subject(draft) ? 'checking' : state;

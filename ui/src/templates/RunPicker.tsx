@@ -1,0 +1,111 @@
+import { useState } from 'react';
+import { Link } from 'wouter';
+import { Problem } from '../api/client';
+import { useRun, useRuns } from '../api/queries';
+import { isTerminal, type RunDetail, type RunRow } from '../api/types';
+import { SearchBox } from '../design/Controls';
+import { ago, count, plain } from '../design/format';
+import { useSettled } from '../design/settled';
+import { Failed, Notice, SkeletonRows } from '../design/States';
+import { Field, useForm } from './fields';
+import { get } from './schema';
+
+/** The most executions that a replay takes, see engine/replay. */
+const most = 5_000_000;
+
+/** Why a run cannot be replayed, as far as its row tells; "" when it can. */
+export function hindrance(r: Pick<RunRow, 'status' | 'total_ops' | 'scenario_config'>): string {
+  if (!isTerminal(r.status)) return 'has not ended';
+  if (r.total_ops === 0) return 'recorded no operation';
+  if (r.total_ops > most) return 'has more operations than a replay takes';
+  if (r.scenario_config.workload.feed) return 'is a replay itself';
+  return '';
+}
+
+/** What the record of a run that was chosen lacks for a replay; "" when nothing is known to be missing. */
+export function lacking(r: RunDetail): string {
+  if (!isTerminal(r.status)) return 'The run has not ended: it can be replayed when it has.';
+  if (r.scenario_config.workload.feed) return 'This run is a replay itself: name the run that it replayed.';
+  if (r.phase !== 'PROCESSING' && (r.artifacts_total ?? 0) === 0)
+    return 'No execution of this run is recorded, or its record was deleted: choose another one.';
+  if ((r.summary?.accounting?.dropped ?? 0) > 0)
+    return 'This run dropped operations: they cannot be told from those that it issued, and it cannot be replayed.';
+  return '';
+}
+
+/** A recorded run, from the list of those that can be replayed; an id that is typed or pasted will do. */
+export function RunPicker({ path }: { path: string }) {
+  const { config, set } = useForm();
+  const told = get(config, path);
+  const id = typeof told === 'string' ? told.trim() : '';
+  const [text, setText] = useState('');
+  const runs = useRuns({
+    status: ['COMPLETED', 'FAILED', 'CANCELLED'],
+    search: useSettled(text) || undefined,
+    limit: 100,
+  });
+  const fit = (runs.data?.runs ?? []).filter((r) => !hindrance(r));
+  return (
+    <>
+      <div className="stack tightly">
+        <SearchBox value={text} placeholder="Find a run by its name" onChange={setText} />
+        {runs.data ? (
+          <div className="run-list" role="radiogroup" aria-label="Runs that can be replayed">
+            {fit.map((r) => (
+              <label key={r.run_id} data-row>
+                <input type="radio" name={path} checked={r.run_id === id} onChange={() => set(path, r.run_id)} />
+                <span className="of">
+                  <strong className="wrap-anywhere">{r.test_name}</strong>
+                  <span className="muted">
+                    {ago(r.created_at)} · {plain(count(r.total_ops))} operations ·{' '}
+                    <span className="mono">
+                      {r.scenario_config.target?.table_name || r.scenario_config.workload.plugin}
+                    </span>
+                  </span>
+                </span>
+              </label>
+            ))}
+            {fit.length === 0 && (
+              <p className="muted">
+                {text
+                  ? 'No run of this name can be replayed.'
+                  : 'No run can be replayed yet: one is recorded when it has ended.'}
+              </p>
+            )}
+          </div>
+        ) : runs.error ? (
+          <Failed what="runs" error={runs.error} retry={() => runs.refetch()} />
+        ) : (
+          <SkeletonRows rows={3} />
+        )}
+      </div>
+      <Field path={path} label="Run" help="Chosen above, or an id. It brings its statements.">
+        {(a) => (
+          <input
+            {...a}
+            className="input mono"
+            value={typeof told === 'string' ? told : ''}
+            placeholder="3f2a1c8e-…"
+            spellCheck={false}
+            onChange={(e) => set(path, e.target.value.trim())}
+          />
+        )}
+      </Field>
+      {/^[0-9a-f-]{36}$/.test(id) && <Chosen id={id} key={id} />}
+    </>
+  );
+}
+
+function Chosen({ id }: { id: string }) {
+  const run = useRun(id, true);
+  if (run.error instanceof Problem && run.error.status === 404)
+    return <Notice tone="bad">There is no run of this id here.</Notice>;
+  if (!run.data) return null;
+  const problem = lacking(run.data);
+  if (problem) return <Notice tone="bad">{problem}</Notice>;
+  return (
+    <p className="muted">
+      Replays <Link href={`/runs/${id}`}>{run.data.test_name}</Link>, {plain(count(run.data.total_ops))} operations.
+    </p>
+  );
+}

@@ -1,0 +1,64 @@
+import { describe, expect, test } from 'vitest';
+import type { Sketch } from '../src/api/types';
+import { badLine } from '../src/templates/badLine';
+import { unknownTable } from '../src/templates/relations';
+import { hindrance } from '../src/templates/RunPicker';
+
+const row = (status: string, total_ops: number, feed?: unknown) =>
+  ({ status, total_ops, scenario_config: { workload: { feed } } }) as Parameters<typeof hindrance>[0];
+
+test('only runs that can be replayed are offered', () => {
+  expect(hindrance(row('COMPLETED', 10))).toBe('');
+  expect(hindrance(row('CANCELLED', 10))).toBe('');
+  expect(hindrance(row('RUNNING', 10))).not.toBe('');
+  expect(hindrance(row('FAILED', 0))).not.toBe('');
+  expect(hindrance(row('COMPLETED', 5_000_001))).not.toBe('');
+  expect(hindrance(row('COMPLETED', 10, { csv: 'x' }))).not.toBe('');
+});
+
+test('the line that is not UTF-8 is named', () => {
+  const text = (s: string) => new TextEncoder().encode(s);
+  expect(badLine(text('0,find,ü\n1,find,2'))).toBe(0);
+  expect(badLine(new Uint8Array())).toBe(0);
+  expect(badLine(new Uint8Array([...text('0,a\n\n2,'), 0xff, 10, 0xff]))).toBe(3);
+  expect(badLine(new Uint8Array([...text('0,a\n'), 0xc3]))).toBe(2);
+});
+
+describe('a table that is not there', () => {
+  const catalog = {
+    truncated: false,
+    relations: [
+      { schema: 'public', name: 'orders', columns: [] },
+      { schema: 'sales', name: 'Items', columns: [] },
+    ],
+  };
+  const of = (table_name: string, more: object = {}) =>
+    ({ target: { connection: 'shop', table_name, ...more }, workload: {}, scaling: {} }) as unknown as Sketch;
+  const hint = (name: string) => unknownTable(of(name), catalog, false)[0]?.hint;
+
+  test('is told with the nearest', () => {
+    expect(unknownTable(of('ordres'), catalog, false)[0]).toMatchObject({ field: 'target.table_name', warning: true });
+    expect(hint('ordres')).toContain('"orders"');
+    expect(hint('sales.itmes')).toContain('"sales.Items"');
+    expect(hint('nothing_like_it')).toBe('it is looked for when the run begins');
+  });
+  test('is not told of one that is', () => {
+    for (const name of [
+      'orders',
+      'ORDERS',
+      '"orders"',
+      'public.orders',
+      'shop.public.orders',
+      'items',
+      'sales.items',
+      '',
+    ])
+      expect(unknownTable(of(name), catalog, false), name).toEqual([]);
+  });
+  test('is not told where it is made, or not known', () => {
+    expect(unknownTable(of('x', { prepare: { rows: 5 } }), catalog, false)).toEqual([]);
+    expect(unknownTable(of('x'), catalog, true)).toEqual([]);
+    expect(unknownTable(of('x'), undefined, false)).toEqual([]);
+    expect(unknownTable(of('x'), { ...catalog, truncated: true }, false)).toEqual([]);
+  });
+});
