@@ -94,9 +94,11 @@ func TestJSONLines(t *testing.T) {
 	const text = "\ufeff\n{\"at_ms\":0,\"statement\":\"find\",\"values\":[9007199254740993]}\r\n" +
 		`{"at_ms":10.5,"statement":"tick"}` + "\n\n" + `{"at_ms":10.5,"statement":"BEGIN"}` + "\n" +
 		`{"statement":"find","at_ms":11,"values":[null]}` + "\n" + `{"at_ms":12,"statement":"COMMIT"}` + "\n" +
-		`{"at_ms":12,"statement":"all","values":[1, 2.5, "a,\"b\"\nc", "\\x00ff", true, "2024-01-01 00:00:00"]}`
+		`{"at_ms":12,"statement":"all","values":[1, 2.5, "a,\"b\"\nc", "\\x00ff", true, "2024-01-01 00:00:00"]}` +
+		"\n" + `{"at_ms":12,"statement":"all","values":[null,null,null,null,null,null]}`
 	const want = `find,9007199254740993 10.5ms tick BEGIN find,NULL COMMIT 1.5ms ` +
-		`all,1,2.5,"a,\"b\"\nc","\x00\xff",1,1704067200000000`
+		`all,1,2.5,"a,\"b\"\nc","\x00\xff",1,1704067200000000 ` +
+		`all,NULL,NULL,NULL,NULL,NULL,NULL`
 	if got := drain(t, NewCSV(text, statements, 0, 1)); got != want {
 		t.Errorf("%s\nexpected\n%s", got, want)
 	}
