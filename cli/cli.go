@@ -42,6 +42,7 @@ type commands struct {
 	Snowsim    snowsimCommand    `cmd:"" help:"Run a stand-in for a Snowflake account: simulated, for tests and demonstrations."`
 	Compare    compareCommand    `cmd:"" help:"Compare runs, and say whether the second is worse."`
 	Report     reportCommand     `cmd:"" help:"Write the report of a run: one HTML file to hand on."`
+	Mark       markCommand       `cmd:"" help:"Mark a moment of a run on a server, such as \"index created\"."`
 	Prices     pricesCommand     `cmd:"" help:"Print the price list that costs are reckoned with, to be edited."`
 	Slt        sltfile.Command   `cmd:"" name:"slt" help:"Run test files of statements and continuous queries."`
 	SQL        sqlCommand        `cmd:"" name:"sql" help:"Query the results of all runs with SQL."`

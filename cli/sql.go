@@ -7,6 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/loadstone-db/loadstone/cli/handreport"
+	"github.com/loadstone-db/loadstone/cli/mark"
 	"github.com/loadstone-db/loadstone/cli/sqlshell"
 	"github.com/loadstone-db/loadstone/cli/stopall"
 	"github.com/loadstone-db/loadstone/cli/tableadmin"
@@ -57,6 +58,11 @@ func (c *reportCommand) AfterApply(k *kong.Context) error {
 			return client.read(ctx, http.MethodGet, path, "", nil)
 		}, err
 	})
+}
+
+type markCommand struct {
+	mark.Flags
+	asked
 }
 
 type userCommand struct {

@@ -11,6 +11,8 @@ const (
 	EventStop            EventType = "STOP"
 	EventSetPhase        EventType = "SET_PHASE"
 	EventSetWorkerTarget EventType = "SET_WORKER_TARGET"
+	// EventLoadChanged: a user has changed the load of the whole run; the targets that follow are events of their own.
+	EventLoadChanged EventType = "LOAD_CHANGED"
 )
 
 // EventScope says whom an event is for.
@@ -34,6 +36,8 @@ const (
 	TargetRedistribute = "redistribute"
 	// TargetRetire is the last target of a run worker that is not needed any more.
 	TargetRetire = "retire"
+	// TargetChange: a user has changed the load while the run goes on.
+	TargetChange = "change"
 )
 
 // EventData is the body of an event; fields that a type does not use stay empty.
@@ -51,8 +55,11 @@ type EventData struct {
 	DrainTimeoutSeconds float64    `json:"drain_timeout_seconds,omitempty"`
 	TargetConnections   *int       `json:"target_connections,omitempty"`
 	TargetQPS           *float64   `json:"target_qps,omitempty"`
-	StepID              string     `json:"step_id,omitempty"`
-	StepNumber          int        `json:"step_number,omitempty"`
+	// OldConnections and OldQPS are what a user has changed in the whole run.
+	OldConnections *int     `json:"old_connections,omitempty"`
+	OldQPS         *float64 `json:"old_qps,omitempty"`
+	StepID         string   `json:"step_id,omitempty"`
+	StepNumber     int      `json:"step_number,omitempty"`
 	// SettleSeconds of a step pass before StepSeconds of it are measured.
 	SettleSeconds float64 `json:"settle_seconds,omitempty"`
 	StepSeconds   float64 `json:"step_seconds,omitempty"`

@@ -48,6 +48,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/outgoing"
 	"github.com/loadstone-db/loadstone/server/promapi"
 	"github.com/loadstone-db/loadstone/server/record"
+	"github.com/loadstone-db/loadstone/server/steering"
 	"github.com/loadstone-db/loadstone/server/tables"
 	"github.com/loadstone-db/loadstone/server/transfer"
 	"github.com/loadstone-db/loadstone/server/users"
@@ -248,7 +249,7 @@ func (s *Server) handlers() []func(*api.API) {
 	if s.opts.Notices != nil {
 		more = append(more, func(a *api.API) { notices.Register(a, s.opts.Notices, s.opts.Settings) })
 	}
-	more = append(more, func(a *api.API) { outgoing.Register(a, s.opts.Out) }, record.Register,
+	more = append(more, func(a *api.API) { outgoing.Register(a, s.opts.Out) }, record.Register, steering.Register,
 		func(a *api.API) {
 			handout.Register(a, s.app, handout.New(s.opts.Runs, s.opts.Store, s.opts.UI, s.opts.Version), s.opts.Store)
 		})

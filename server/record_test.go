@@ -75,9 +75,9 @@ func read[T any](t *testing.T, a answer) (v T) {
 
 func TestExecutionsArePagedAndFiltered(t *testing.T) {
 	b, id := withRecord(t)
-	ask := func(query string) executions.Page {
+	ask := func(query string) executions.ExecutionPage {
 		t.Helper()
-		return read[executions.Page](t, b.do("GET", "/api/v1/runs/"+id+"/executions?"+query, nil))
+		return read[executions.ExecutionPage](t, b.do("GET", "/api/v1/runs/"+id+"/executions?"+query, nil))
 	}
 	seen, cursor := 0, ""
 	for {
@@ -170,7 +170,7 @@ func TestALostRecordIsNotComplete(t *testing.T) {
 		b.runs.figures = &c.figures
 		b.runs.lmu.Unlock()
 		path := "/api/v1/runs/" + id
-		page := read[executions.Page](t, b.do("GET", path+"/executions?limit=1", nil))
+		page := read[executions.ExecutionPage](t, b.do("GET", path+"/executions?limit=1", nil))
 		failures := read[executions.Failures](t, b.do("GET", path+"/failures", nil))
 		if page.Record.Complete != c.want || failures.Record.Complete != c.want {
 			t.Errorf("%s: %+v and %+v", name, page.Record, failures.Record)

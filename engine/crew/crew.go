@@ -222,3 +222,11 @@ func (c *Crew) Held(now time.Time) (connections int, rate float64) {
 	}
 	return connections, rate
 }
+
+// Opening is how many connections the run workers have open, and how many they are to have.
+func (c *Crew) Opening() (open, want int64) {
+	for _, w := range c.Workers {
+		open, want = open+int64(w.State.OpenConnections), want+int64(w.Connections)
+	}
+	return open, want
+}

@@ -153,16 +153,16 @@ type Execution struct {
 	QueryID      string       `json:"server_query_id"`
 }
 
-// Page is a part of what was found.
-type Page struct {
+// ExecutionPage is a part of what was found.
+type ExecutionPage struct {
 	Executions []Execution `json:"executions" nullable:"false"`
 	NextCursor string      `json:"next_cursor" doc:"Give it as cursor to read on; empty after the last."`
 	// Record says what was looked through.
-	Record Record `json:"record"`
+	Record RecordRead `json:"record"`
 }
 
-// Record is how much of a run is recorded where it can be read.
-type Record struct {
+// RecordRead is how much of a run is recorded where it can be read.
+type RecordRead struct {
 	PartsCount      int   `json:"parts_count"`
 	ExecutionsCount int64 `json:"rows_count" doc:"Rows of the parts, statements inside transactions and the warm-up included."`
 	Complete        bool  `json:"complete" doc:"False while the run goes on, until its record has been fetched, and where a part of it is lost."`
@@ -171,35 +171,35 @@ type Record struct {
 	ElapsedMs float64 `json:"elapsed_ms"`
 }
 
-// Example is a message of a failure.
-type Example struct {
+// FailureExample is a message of a failure.
+type FailureExample struct {
 	Message string `json:"message"`
 	Count   int64  `json:"count"`
 }
 
 // Failure is what failed alike: one error of one statement.
 type Failure struct {
-	ErrorClass  string      `json:"error_class"`
-	ErrorCode   string      `json:"error_code"`
-	Kind        engine.Kind `json:"kind"`
-	StatementID string      `json:"statement_id"`
-	SQL         string      `json:"sql" doc:"The statement's text; empty for a transaction, whose statements have theirs."`
-	Inside      bool        `json:"inside_transaction" doc:"A statement inside a transaction, which is no execution of its own."`
-	Count       int64       `json:"count"`
-	WarmupCount int64       `json:"warmup_count" doc:"Those of count that were in the warm-up, and in no figure."`
-	WorkerCount int         `json:"worker_count"`
-	FirstAt     engine.Time `json:"first_at"`
-	LastAt      engine.Time `json:"last_at"`
-	SlowestMs   float64     `json:"slowest_ms"`
-	Examples    []Example   `json:"examples" nullable:"false" doc:"The most frequent messages."`
-	Messages    int         `json:"messages_count" doc:"How many different messages there are; of more than 1000 the rest is one."`
+	ErrorClass  string           `json:"error_class"`
+	ErrorCode   string           `json:"error_code"`
+	Kind        engine.Kind      `json:"kind"`
+	StatementID string           `json:"statement_id"`
+	SQL         string           `json:"sql" doc:"The statement's text; empty for a transaction, whose statements have theirs."`
+	Inside      bool             `json:"inside_transaction" doc:"A statement inside a transaction, which is no execution of its own."`
+	Count       int64            `json:"count"`
+	WarmupCount int64            `json:"warmup_count" doc:"Those of count that were in the warm-up, and in no figure."`
+	WorkerCount int              `json:"worker_count"`
+	FirstAt     engine.Time      `json:"first_at"`
+	LastAt      engine.Time      `json:"last_at"`
+	SlowestMs   float64          `json:"slowest_ms"`
+	Examples    []FailureExample `json:"examples" nullable:"false" doc:"The most frequent messages."`
+	Messages    int              `json:"messages_count" doc:"How many different messages there are; of more than 1000 the rest is one."`
 }
 
 // Failures is what failed in a run.
 type Failures struct {
-	Failures []Failure `json:"failures" nullable:"false" doc:"The most frequent first, 200 at most."`
-	Total    int       `json:"total_count" doc:"How many groups there are."`
-	Record   Record    `json:"record"`
+	Failures []Failure  `json:"failures" nullable:"false" doc:"The most frequent first, 200 at most."`
+	Total    int        `json:"total_count" doc:"How many groups there are."`
+	Record   RecordRead `json:"record"`
 }
 
 // MostFailures bounds Failures.Failures, MostExamples the examples of each, and MostMessages how many messages are told

@@ -31,16 +31,16 @@ func MaskQuoted(text string) string {
 // Mask replaces the values in the texts of a failure. Messages that differed in values alone become one.
 func (f *Failure) Mask() {
 	f.SQL = Mask(f.SQL)
-	var examples []Example
+	var examples []FailureExample
 	at := map[string]int{}
 	for _, e := range f.Examples {
 		text := Mask(e.Message)
 		i, known := at[text]
 		if !known {
 			i = len(examples)
-			at[text], examples = i, append(examples, Example{Message: text})
+			at[text], examples = i, append(examples, FailureExample{Message: text})
 		}
 		examples[i].Count += e.Count
 	}
-	f.Examples = append([]Example{}, examples...)
+	f.Examples = append([]FailureExample{}, examples...)
 }

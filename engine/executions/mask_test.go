@@ -16,7 +16,7 @@ func TestMask(t *testing.T) {
 			t.Errorf("%q becomes %q, not %q", in, got, want)
 		}
 	}
-	f := Failure{Examples: []Example{{"Key (id)=(1) already exists.", 2}, {"Key (id)=(2) already exists.", 1}}}
+	f := Failure{Examples: []FailureExample{{"Key (id)=(1) already exists.", 2}, {"Key (id)=(2) already exists.", 1}}}
 	if f.Mask(); len(f.Examples) != 1 || f.Examples[0].Count != 3 {
 		t.Errorf("%+v", f.Examples)
 	}

@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/compare"
@@ -78,5 +79,33 @@ func (r *Reader) Compare(ctx context.Context, a, b []string, o compare.Options) 
 	if err != nil {
 		return c, err
 	}
+	for _, id := range append(slices.Clone(a), b...) {
+		note, err := r.changedNote(ctx, id)
+		if err != nil {
+			return c, err
+		}
+		if note != "" && !slices.Contains(c.Notes, note) {
+			c.Notes = append(c.Notes, note)
+		}
+	}
 	return c, nil
+}
+
+// changedNote says that the load of a run was changed while it went on, empty when it was not.
+func (r *Reader) changedNote(ctx context.Context, runID string) (string, error) {
+	events, err := r.opts.Store.Events(ctx, runID, 0)
+	if err != nil {
+		return "", StoreError(fmt.Errorf("reading the events of run %s: %w", runID, err))
+	}
+	n := 0
+	for _, e := range events {
+		if e.Type == engine.EventLoadChanged {
+			n++
+		}
+	}
+	if n == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("The load of run %s was changed while it ran, %d time(s): its figures are of several loads.", runID,
+		n), nil
 }

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -81,4 +82,23 @@ func NeverBegun(r engine.Run) *engine.Error {
 		e.Message = "The run was ended before it was started: " + strings.TrimSuffix(*r.CancellationReason, ".") + "."
 	}
 	return e
+}
+
+// Figured is the summary of a run that is over. One that has none says why.
+func (r *Reader) Figured(ctx context.Context, runID string) (*engine.Summary, error) {
+	d, err := r.Detail(ctx, runID)
+	if err != nil {
+		return nil, err
+	}
+	if d.Summary == nil {
+		if d.Status == engine.StatusPrepared {
+			return nil, &engine.Error{Code: engine.CodeConflict, Message: "The run has not been started."}
+		}
+		if d.StartTime.IsZero() {
+			return nil, NeverBegun(d.Run)
+		}
+		return nil, &engine.Error{Code: engine.CodeUnavailable,
+			Message: fmt.Sprintf("The run is %s and has no figures.", d.Status)}
+	}
+	return d.Summary, nil
 }

@@ -23,7 +23,8 @@ func TestWhoTakesARunOverKnowsItsTarget(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, row := range rows {
-			if row.ResultID == "run-1" && (row.Environment == nil || !reflect.DeepEqual(serverOf(*row.Environment), server)) {
+			if row.ResultID == "run-1" && (row.Environment == nil ||
+				!reflect.DeepEqual(prepare.ServerOf(*row.Environment), server)) {
 				t.Errorf("%+v is stored of %+v", row.Environment, server)
 			}
 		}

@@ -1,9 +1,12 @@
 package orchestrator
 
 import (
+	"context"
+
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/registry"
 )
 
@@ -71,3 +74,12 @@ func (c carrier) SetBack(run engine.Run, plan *engine.Plan) string { return c.s.
 
 // Show offers the state of a run to those who watch it.
 func (c carrier) Show(runID string, p *engine.Payload, last bool) { c.s.board.Show(runID, p, last) }
+
+// heard lets what plugins log in calls with the context reach the log of the run, while it is live here.
+func (s *Service) heard(ctx context.Context, runID string) context.Context {
+	return plugin.WithLog(ctx, func(line plugin.LogLine) {
+		if l := s.runs.Find(runID); l != nil {
+			l.plugins.Add(line, l.clock.Now())
+		}
+	})
+}

@@ -96,10 +96,10 @@ type fromNode struct {
 	m    control.FromNode
 }
 
-// request is a happening from outside; stored receives the end of its write.
+// request is what the loop is to do for others; stored receives the end of its write.
 type request struct {
-	happening lifecycle.Happening
-	stored    chan struct{}
+	do     func(context.Context)
+	stored chan struct{}
 }
 
 type prepareResult struct {
@@ -160,7 +160,12 @@ func (l *live) Owned(leased bool) (epoch int64, owned bool) {
 
 // ask hands the loop a happening. The channel closes when its consequences are stored.
 func (l *live) ask(h lifecycle.Happening) <-chan struct{} {
-	r := request{h, make(chan struct{})}
+	return l.put(func(ctx context.Context) { l.happen(ctx, h) })
+}
+
+// put has the loop do something.
+func (l *live) put(do func(context.Context)) <-chan struct{} {
+	r := request{do, make(chan struct{})}
 	select {
 	case l.asked <- r:
 	case <-l.done:
@@ -218,7 +223,7 @@ func (l *live) loop(ctx context.Context) {
 				l.receive(ctx, m)
 			}
 		case r := <-l.asked:
-			l.happen(ctx, r.happening)
+			r.do(ctx)
 			l.scale.giveUp(ctx, l.clock.Now())
 			l.sender.whenStored(r.stored)
 		case <-l.scale.entrance.Known():
@@ -494,4 +499,21 @@ func (l *live) report(ctx context.Context, from fleet.Node, m control.WorkerStat
 	l.happen(ctx, lifecycle.WorkerChanged{ID: w.ID, Status: m.Status, Message: message, StartIn: l.sender.startIn()})
 	l.scale.joined()
 	l.publish(false)
+}
+
+// note writes a line of the orchestrator into the run's log.
+func (l *live) note(level engine.LogLevel, w *crew.Worker, format string, args ...any) {
+	l.noteWith(nil, level, w, format, args...)
+}
+
+// noteWith writes a line with what it is about.
+func (l *live) noteWith(about runlog.Details, level engine.LogLevel, w *crew.Worker, format string, args ...any) {
+	l.Write(about, level, w.Told(), format, args...)
+}
+
+// endLosses tells the rows of lost connections that are over; all of them when the run is.
+func (l *live) endLosses(now time.Time, end bool) {
+	for _, w := range l.Workers {
+		l.EndLosses(w.Told(), now, end)
+	}
 }

@@ -25,7 +25,7 @@ func (l *live) snapshot(now time.Time) *engine.Payload {
 		progress := *l.progress
 		p.Prepare = &progress
 	} else if l.life.Placed() && !l.life.Started() && !l.life.Status().Terminal() {
-		p.Prepare = l.connecting()
+		p.Prepare = payload.Connecting(l.Opening())
 	}
 	if !l.preparedAt.IsZero() {
 		p.Timing.PrepareElapsedSeconds = seconds(l.preparedAt.Sub(l.run.StartTime.Time))
@@ -52,15 +52,6 @@ func (l *live) snapshot(now time.Time) *engine.Payload {
 	p.FindMax = l.search.state()
 	p.Logs, p.LogsDropped = l.Logbook.Newest(now), l.Logbook.Missing(l.keeper.LinesLost())
 	return p
-}
-
-// connecting is the progress between placing and START.
-func (l *live) connecting() *engine.PrepareProgress {
-	var open, want int64
-	for _, w := range l.Workers {
-		open, want = open+int64(w.State.OpenConnections), want+int64(w.Connections)
-	}
-	return payload.Connecting(open, want)
 }
 
 func seconds(d time.Duration) *float64 {

@@ -96,7 +96,7 @@ func (l *scaler) redistribute() {
 // load is what the run workers of a run without stages of connections share now.
 func (l *scaler) load(now time.Time) crew.Load {
 	load := crew.Load{Connections: l.scale.pool, Each: max(l.sc.Scaling.PerWorkerCapacity, 1)}
-	if scaling.Rated(l.sc) {
+	if scaling.FirstRate(l.sc) != nil {
 		rate := l.scale.wantedRate(now)
 		load.Rate = &rate
 	}

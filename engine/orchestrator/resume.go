@@ -11,11 +11,11 @@ import (
 	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
+	"github.com/loadstone-db/loadstone/engine/loadchange"
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/recovery"
 	"github.com/loadstone-db/loadstone/engine/runlog"
 	"github.com/loadstone-db/loadstone/engine/scaling"
-	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/timeline"
 )
 
@@ -38,6 +38,7 @@ func (c carrier) Resume(r recovery.Resumed) (why string) {
 	if why != "" {
 		return why
 	}
+	run.Scenario.Workload = loadchange.Followed(run.Scenario.Workload, r.Events)
 	l := newLive(s, run, clock, workers, life, run.CreatedBy)
 	l.plan = &prepare.Prepared{Plan: r.Plan}
 	if run.Scenario.Scaling.Elastic() {
@@ -51,7 +52,7 @@ func (c carrier) Resume(r recovery.Resumed) (why string) {
 		l.plan = again
 	}
 	if r.Environment != nil {
-		l.plan.Server = serverOf(*r.Environment)
+		l.plan.Server = prepare.ServerOf(*r.Environment)
 	}
 	l.Logbook, l.validity, l.sender.sequence = runlog.BookAfter(r.LogSeq), r.Validity, r.Sequence
 	// While a load is divided anew some of it is nobody's: then less than all is told.
@@ -65,12 +66,6 @@ func (c carrier) Resume(r recovery.Resumed) (why string) {
 	l.begin = func(ctx context.Context) { l.resume(ctx, r) }
 	s.carry(l)
 	return ""
-}
-
-// serverOf is the target as the environment of a run tells of it; see environment.
-func serverOf(e engine.Environment) target.ServerInfo {
-	return target.ServerInfo{Version: e.ServerVersion, Local: e.TargetIsLocal, MaxConnections: e.TargetMaxConnections,
-		Simulated: e.Simulated, Emulated: e.Emulated}
 }
 
 // resume is the first thing that the loop of a run does that another process has begun: it

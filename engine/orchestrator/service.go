@@ -359,21 +359,7 @@ func (s *Service) Wait(ctx context.Context, runID string) (*engine.Summary, erro
 			return s.priced(ctx, l, *sum), nil
 		}
 	}
-	d, err := s.Detail(ctx, runID)
-	if err != nil {
-		return nil, err
-	}
-	if d.Summary == nil {
-		if d.Status == engine.StatusPrepared {
-			return nil, &engine.Error{Code: engine.CodeConflict, Message: "The run has not been started."}
-		}
-		if d.StartTime.IsZero() {
-			return nil, inspect.NeverBegun(d.Run)
-		}
-		return nil, &engine.Error{Code: engine.CodeUnavailable,
-			Message: fmt.Sprintf("The run is %s and has no figures.", d.Status)}
-	}
-	return d.Summary, nil
+	return s.Figured(ctx, runID)
 }
 
 // RetryEnrichment asks the history of a finished run again, in the background.

@@ -65,6 +65,7 @@ type Store interface {
 	Audit
 	Nodes
 	RunWishes
+	Marks
 	Refreshes
 	Queries
 	Handed

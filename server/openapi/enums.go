@@ -25,7 +25,7 @@ var enumerations = []enumeration{
 	values(engine.HealthHealthy, engine.HealthStale, engine.HealthDead),
 	values(engine.LogInfo, engine.LogWarning, engine.LogError, engine.LogCritical),
 	values(engine.VerdictValid, engine.VerdictDegraded, engine.VerdictNone),
-	values(engine.EventStart, engine.EventStop, engine.EventSetPhase, engine.EventSetWorkerTarget),
+	values(engine.EventStart, engine.EventStop, engine.EventSetPhase, engine.EventSetWorkerTarget, engine.EventLoadChanged),
 	values(engine.ScopeRun, engine.ScopeWorkerGroup, engine.ScopeWorker),
 	values(engine.StopDurationElapsed, engine.StopUserRequested, engine.StopGuardrail, engine.StopWorkerFailure,
 		engine.StopSetupFailure),

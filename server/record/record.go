@@ -13,7 +13,8 @@ import (
 
 // Finder is what can look into the parts of a record.
 type Finder interface {
-	FindExecutions(ctx context.Context, runID string, parts []engine.Artifact, q executions.Query) (executions.Page, error)
+	FindExecutions(ctx context.Context, runID string, parts []engine.Artifact,
+		q executions.Query) (executions.ExecutionPage, error)
 	Failures(ctx context.Context, runID string, parts []engine.Artifact) (executions.Failures, error)
 }
 
@@ -53,7 +54,8 @@ func Register(a *api.API) {
 		"Look for executions of a run, page by page", http.StatusNotFound, http.StatusTooManyRequests)
 	table.Description = "Reads the recorded parts, those of a run that goes on as far as they have come to the server. " +
 		"An execution is found at the time at which it ended, as in charts."
-	api.Handle(a, table, api.Heavily(a, func(ctx context.Context, in *tableInput) (*body[executions.Page], error) {
+	api.Handle(a, table, api.Heavily(a, func(ctx context.Context, in *tableInput) (*body[executions.ExecutionPage],
+		error) {
 		q, err := in.query()
 		if err != nil {
 			return nil, err
@@ -72,7 +74,7 @@ func Register(a *api.API) {
 				page.Executions[i].ErrorMessage = executions.Mask(page.Executions[i].ErrorMessage)
 			}
 		}
-		return &body[executions.Page]{page}, nil
+		return &body[executions.ExecutionPage]{page}, nil
 	}))
 	failures := api.Op(http.MethodGet, "/api/v1/runs/{id}/failures", "list-failures", "Runs",
 		"What failed in a run, by error and statement", http.StatusNotFound, http.StatusTooManyRequests)
@@ -122,7 +124,7 @@ func recorded(ctx context.Context, a *api.API, f Finder, id string) (engine.RunD
 }
 
 // complete reports whether all that was begun is in the parts: figures are there of a record that is lost, too.
-func complete(run engine.RunDetail, r executions.Record) bool {
+func complete(run engine.RunDetail, r executions.RecordRead) bool {
 	if !run.Status.Terminal() || run.Summary == nil || !run.Summary.Rated() {
 		return false
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 	"github.com/loadstone-db/loadstone/storage/postgres/handedrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/ledger"
+	"github.com/loadstone-db/loadstone/storage/postgres/markrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/noderows"
 	"github.com/loadstone-db/loadstone/storage/postgres/queryrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/refreshrows"
@@ -32,12 +33,16 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/wishrows"
 )
 
+// markedRows is markrows.Rows beside noderows.Rows.
+type markedRows = markrows.Rows
+
 // Store implements store.Store. It is safe for concurrent use.
 type Store struct {
 	// probe has the one connection of Ping, so that calls which wait for theirs do not make the store look dead.
 	pool, probe *pgxpool.Pool
 	noderows.Rows
 	refreshrows.Queue
+	markedRows
 	queryrows.Saved
 	handedrows.Kept
 	settingrows.Settings
@@ -92,7 +97,7 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...tar
 		known[d.Name()] = d
 	}
 	s := &Store{pool: pool, Rows: noderows.Rows{Pool: pool}, Wishes: wishrows.Wishes{Pool: pool},
-		Queue: refreshrows.Queue{Pool: pool, Turns: refreshrows.NewTurns()},
+		markedRows: markedRows{Marked: pool}, Queue: refreshrows.Queue{Pool: pool, Turns: refreshrows.NewTurns()},
 		Saved: queryrows.Saved{Pool: pool}, Kept: handedrows.Kept{Runs: pool}, Users: userrows.Users{Pool: pool},
 		Settings: settingrows.Settings{Pool: pool, Keys: keys},
 		Log:      auditrows.Log{Rows: pool}, Book: ledger.Book{Rooms: pool},

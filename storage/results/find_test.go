@@ -183,7 +183,7 @@ func compareFound(t *testing.T, f *Results, parts []engine.Artifact, q execution
 func TestFindPassesOver(t *testing.T) {
 	f := open(t)
 	_, parts := someRun(t, f)
-	find := func(q executions.Query) executions.Page {
+	find := func(q executions.Query) executions.ExecutionPage {
 		t.Helper()
 		q.Limit = 20
 		page, err := f.FindExecutions(context.Background(), "run", parts, q)
@@ -307,7 +307,7 @@ func BenchmarkFind(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			q.Limit = 100
-			var page executions.Page
+			var page executions.ExecutionPage
 			for b.Loop() {
 				var err error
 				if page, err = f.FindExecutions(context.Background(), "run", parts, q); err != nil {

@@ -61,7 +61,7 @@ func (f *Results) Open(ctx context.Context, runID, name string) (io.ReadSeekClos
 
 // FindExecutions looks for single executions in these parts of a run, page by page.
 func (f *Results) FindExecutions(ctx context.Context, runID string, parts []engine.Artifact,
-	q executions.Query) (executions.Page, error) {
+	q executions.Query) (executions.ExecutionPage, error) {
 	return lookup.Find(ctx, f.objects, runID, parts, q)
 }
 

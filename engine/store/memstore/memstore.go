@@ -21,6 +21,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memhanded"
+	"github.com/loadstone-db/loadstone/engine/store/memstore/memmarks"
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memqueries"
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memrefresh"
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memsettings"
@@ -35,6 +36,7 @@ type Store struct {
 	memhanded.Kept
 	memsettings.Settings
 	memusers.Users
+	*memMarks
 	secrets target.Secrets
 
 	mu          sync.Mutex
@@ -72,8 +74,18 @@ func New(drivers ...target.Driver) *Store {
 		sealed: map[string]string{},
 		wishes: map[string]member.NodeWish{}, noted: make(chan struct{})}
 	s.Queue = memrefresh.New(s.ended)
+	s.memMarks = &memMarks{There: s.there}
 	s.Kept.Run, s.Kept.Template = s.Run, s.Template
 	return s
+}
+
+// memMarks is memmarks.Rows by a name of its own.
+type memMarks = memmarks.Rows
+
+func (s *Store) there(runID string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.runs[runID] != nil
 }
 
 // ended are the runs that are over, with when they changed last.

@@ -135,7 +135,8 @@ func check(e engine.Event) error {
 		return &engine.Error{Code: engine.CodeInvalid, Message: "The control store refused an event: " + what + "."}
 	}
 	switch e.Type {
-	case engine.EventStart, engine.EventStop, engine.EventSetPhase, engine.EventSetWorkerTarget:
+	case engine.EventStart, engine.EventStop, engine.EventSetPhase, engine.EventSetWorkerTarget,
+		engine.EventLoadChanged:
 	default:
 		return refused(fmt.Sprintf("%q is no type", e.Type))
 	}

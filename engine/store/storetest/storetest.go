@@ -15,6 +15,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/store/storetest/handedtest"
+	"github.com/loadstone-db/loadstone/engine/store/storetest/markstest"
 	"github.com/loadstone-db/loadstone/engine/store/storetest/queuetest"
 	"github.com/loadstone-db/loadstone/engine/store/storetest/rightstest"
 	"github.com/loadstone-db/loadstone/engine/store/storetest/settingstest"
@@ -61,7 +62,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Admin", admin}, {"Tokens", tokens}, {"Users", userstest.Users}, {"WaysIn", userstest.Ways},
 		{"LastAdmin", userstest.LastAdmin}, {"Access", rightstest.Access}, {"External", userstest.External},
 		{"Audit", rightstest.Audit}, {"AuditKept", rightstest.AuditKept},
-		{"RunWishes", runWishes}, {"NodeWishes", nodeWishes}, {"NodeEvents", nodeEvents},
+		{"Marks", markstest.Marks}, {"RunWishes", runWishes}, {"NodeWishes", nodeWishes}, {"NodeEvents", nodeEvents},
 		{"DynamicTables", dynamicTables}, {"RefreshClaims", refreshClaims}, {"RefreshExpiry", refreshExpiry},
 		{"RefreshResults", refreshResults}, {"RefreshFailures", refreshFailures}, {"RefreshRuns", refreshRuns},
 		{"RefreshRace", refreshRace}, {"RefreshParts", refreshParts}, {"AwaitRefreshes", awaitRefreshes},

@@ -106,8 +106,7 @@ END $$;
 CREATE TABLE IF NOT EXISTS run_control_events (
     event_id     text PRIMARY KEY,
     run_id       text NOT NULL REFERENCES run_status ON DELETE CASCADE,
-    event_type   text NOT NULL CONSTRAINT event_type_known CHECK (event_type IN
-                     ('START', 'STOP', 'SET_PHASE', 'SET_WORKER_TARGET')),
+    event_type   text NOT NULL,
     event_data   jsonb NOT NULL,
     sequence_id  bigint NOT NULL CHECK (sequence_id > 0),
     created_at   timestamptz NOT NULL DEFAULT clock_timestamp(),

@@ -113,11 +113,11 @@ func (g *failureGroup) told() executions.Failure {
 	f := g.Failure
 	f.FirstAt, f.LastAt = engine.At(time.Unix(0, g.first)), engine.At(time.Unix(0, g.last))
 	f.WorkerCount, f.Messages = len(g.workers), len(g.messages)
-	f.Examples = make([]executions.Example, 0, len(g.messages))
+	f.Examples = make([]executions.FailureExample, 0, len(g.messages))
 	for text, n := range g.messages {
-		f.Examples = append(f.Examples, executions.Example{Message: text, Count: n})
+		f.Examples = append(f.Examples, executions.FailureExample{Message: text, Count: n})
 	}
-	slices.SortFunc(f.Examples, func(a, b executions.Example) int {
+	slices.SortFunc(f.Examples, func(a, b executions.FailureExample) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Message, b.Message))
 	})
 	f.Examples = f.Examples[:min(len(f.Examples), executions.MostExamples)]

@@ -25,9 +25,9 @@ const findReaders = 4
 // read, of the others only the columns that tell, in the order of what is sorted by, and no more of them than the page
 // takes. Memory is one row group for each of four readers.
 func Find(ctx context.Context, kept objects.Store, runID string, parts []engine.Artifact,
-	q executions.Query) (executions.Page, error) {
+	q executions.Query) (executions.ExecutionPage, error) {
 	begin := time.Now()
-	page := executions.Page{Executions: []executions.Execution{}}
+	page := executions.ExecutionPage{Executions: []executions.Execution{}}
 	if err := q.Validate(); err != nil {
 		return page, err
 	}
@@ -54,7 +54,7 @@ func Find(ctx context.Context, kept objects.Store, runID string, parts []engine.
 	return page, nil
 }
 
-func recordOf(parts []engine.Artifact) (r executions.Record) {
+func recordOf(parts []engine.Artifact) (r executions.RecordRead) {
 	for _, a := range parts {
 		if a.Kind == artifact.KindExecutions {
 			r.PartsCount++

@@ -197,7 +197,7 @@ export function asProblem(err: unknown): Problem {
 type Query = Record<string, string | number | boolean | string[] | null | undefined>;
 
 /** Lists are comma separated, but for those whose elements may hold commas: these are repeated. */
-const repeated = new Set(['tag']);
+const repeated = new Set(['tag', 'error_message']);
 
 /** Builds a query string from the fields that have a value. */
 export function query(fields: Query): string {

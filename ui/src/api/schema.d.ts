@@ -3969,7 +3969,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": components["schemas"]["Page"];
+                        "application/json": components["schemas"]["ExecutionPage"];
                     };
                 };
             };
@@ -4021,6 +4021,182 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{id}/load": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Change the load of a run that goes on
+         * @description The rate of a run of the mode QPS, or the connections of one of the mode CONCURRENCY, without stages. Answers the event LOAD_CHANGED; the verdict of the run says so, and comparisons with it.
+         */
+        put: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["LoadInput"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Event"];
+                    };
+                };
+            };
+        };
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{id}/marks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What is marked in a run */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["MarkList"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        /**
+         * Mark a moment of a run
+         * @description It is drawn in every chart of the run. A run that is over takes marks too.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["MarkInput"];
+                };
+            };
+            responses: {
+                /** @description Created */
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Mark"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{id}/marks/{mark}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Change a mark of a run */
+        put: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                    mark: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["MarkInput"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Mark"];
+                    };
+                };
+            };
+        };
+        post?: never;
+        /** Delete a mark of a run */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                    mark: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description No Content */
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+            };
+        };
         options?: never;
         head?: never;
         patch?: never;
@@ -5335,7 +5511,7 @@ export interface components {
             event_data: components["schemas"]["EventData"];
             event_id: string;
             /** @enum {string} */
-            event_type: "START" | "STOP" | "SET_PHASE" | "SET_WORKER_TARGET";
+            event_type: "START" | "STOP" | "SET_PHASE" | "SET_WORKER_TARGET" | "LOAD_CHANGED";
             run_id: string;
             /** Format: int64 */
             sequence_id: number;
@@ -5349,6 +5525,10 @@ export interface components {
             /** Format: int64 */
             expected_workers?: number;
             initiated_by?: string;
+            /** Format: int64 */
+            old_connections?: number;
+            /** Format: double */
+            old_qps?: number;
             /** @enum {string} */
             phase?: "PREPARING" | "WARMUP" | "MEASUREMENT" | "COOLDOWN" | "PROCESSING" | "";
             /** Format: double */
@@ -5383,11 +5563,6 @@ export interface components {
              * @description How many events the run has.
              */
             total: number;
-        };
-        Example: {
-            /** Format: int64 */
-            count: number;
-            message: string;
         };
         Execution: {
             /**
@@ -5449,13 +5624,19 @@ export interface components {
             error_code: string;
             error_message: string;
         };
+        ExecutionPage: {
+            executions: components["schemas"]["Execution"][];
+            /** @description Give it as cursor to read on; empty after the last. */
+            next_cursor: string;
+            record: components["schemas"]["RecordRead"];
+        };
         Failure: {
             /** Format: int64 */
             count: number;
             error_class: string;
             error_code: string;
             /** @description The most frequent messages. */
-            examples: components["schemas"]["Example"][];
+            examples: components["schemas"]["FailureExample"][];
             /** Format: date-time */
             first_at: string | null;
             /** @description A statement inside a transaction, which is no execution of its own. */
@@ -5482,10 +5663,15 @@ export interface components {
             /** Format: int64 */
             worker_count: number;
         };
+        FailureExample: {
+            /** Format: int64 */
+            count: number;
+            message: string;
+        };
         Failures: {
             /** @description The most frequent first, 200 at most. */
             failures: components["schemas"]["Failure"][];
-            record: components["schemas"]["Record"];
+            record: components["schemas"]["RecordRead"];
             /**
              * Format: int64
              * @description How many groups there are.
@@ -5954,6 +6140,18 @@ export interface components {
             /** Format: double */
             percentile: number;
         };
+        LoadInput: {
+            /**
+             * Format: int64
+             * @description Connections of a run of the mode CONCURRENCY, all together.
+             */
+            connections?: number;
+            /**
+             * Format: double
+             * @description Operations per second of a run of the mode QPS.
+             */
+            target_qps?: number;
+        };
         LogEntry: {
             details?: unknown;
             /** @enum {string} */
@@ -6023,6 +6221,31 @@ export interface components {
             tables_vary?: boolean;
             title?: string;
             version: string;
+        };
+        Mark: {
+            /** Format: date-time */
+            at: string | null;
+            /** Format: date-time */
+            changed_at: string | null;
+            changed_by: string;
+            /** Format: date-time */
+            made_at: string | null;
+            made_by: string;
+            mark_id: string;
+            run_id: string;
+            text: string;
+        };
+        MarkInput: {
+            /**
+             * Format: date-time
+             * @description When, RFC 3339; now without it.
+             */
+            at?: string;
+            /** @description What happened, for example: index created. */
+            text: string;
+        };
+        MarkList: {
+            marks: components["schemas"]["Mark"][];
         };
         Matrix: {
             stop_on_failure: boolean;
@@ -6458,12 +6681,6 @@ export interface components {
             p999_ms: number;
             /** Format: double */
             stalled_seconds: number;
-        };
-        Page: {
-            executions: components["schemas"]["Execution"][];
-            /** @description Give it as cursor to read on; empty after the last. */
-            next_cursor: string;
-            record: components["schemas"]["Record"];
         };
         PasswordInputBody: {
             new_password: string;
@@ -6941,7 +7158,7 @@ export interface components {
              */
             nodes: number;
         };
-        Record: {
+        RecordRead: {
             /** @description False while the run goes on, until its record has been fetched, and where a part of it is lost. */
             complete: boolean;
             /** Format: double */
@@ -8265,10 +8482,11 @@ export type ErrorGroup = components['schemas']['ErrorGroup'];
 export type Event = components['schemas']['Event'];
 export type EventData = components['schemas']['EventData'];
 export type EventPage = components['schemas']['EventPage'];
-export type Example = components['schemas']['Example'];
 export type Execution = components['schemas']['Execution'];
 export type ExecutionError = components['schemas']['ExecutionError'];
+export type ExecutionPage = components['schemas']['ExecutionPage'];
 export type Failure = components['schemas']['Failure'];
+export type FailureExample = components['schemas']['FailureExample'];
 export type Failures = components['schemas']['Failures'];
 export type Feed = components['schemas']['Feed'];
 export type FieldError = components['schemas']['FieldError'];
@@ -8297,12 +8515,16 @@ export type Latency = components['schemas']['Latency'];
 export type LatencyMs = components['schemas']['LatencyMs'];
 export type Link = components['schemas']['Link'];
 export type LivePercentile = components['schemas']['LivePercentile'];
+export type LoadInput = components['schemas']['LoadInput'];
 export type LogEntry = components['schemas']['LogEntry'];
 export type LogicalColumn = components['schemas']['LogicalColumn'];
 export type LogicalIndex = components['schemas']['LogicalIndex'];
 export type LogicalTable = components['schemas']['LogicalTable'];
 export type LogPage = components['schemas']['LogPage'];
 export type Manifest = components['schemas']['Manifest'];
+export type Mark = components['schemas']['Mark'];
+export type MarkInput = components['schemas']['MarkInput'];
+export type MarkList = components['schemas']['MarkList'];
 export type Matrix = components['schemas']['Matrix'];
 export type MatrixList = components['schemas']['MatrixList'];
 export type MatrixReport = components['schemas']['MatrixReport'];
@@ -8334,7 +8556,6 @@ export type NodeTokenList = components['schemas']['NodeTokenList'];
 export type NoteInputBody = components['schemas']['NoteInputBody'];
 export type Notifications = components['schemas']['Notifications'];
 export type Omission = components['schemas']['Omission'];
-export type Page = components['schemas']['Page'];
 export type PasswordInputBody = components['schemas']['PasswordInputBody'];
 export type Payload = components['schemas']['Payload'];
 export type PayloadConnections = components['schemas']['PayloadConnections'];
@@ -8371,7 +8592,7 @@ export type QueryQuestion = components['schemas']['QueryQuestion'];
 export type QueryRelation = components['schemas']['QueryRelation'];
 export type Ready = components['schemas']['Ready'];
 export type ReadyChecks = components['schemas']['ReadyChecks'];
-export type Record = components['schemas']['Record'];
+export type RecordRead = components['schemas']['RecordRead'];
 export type RefreshClaim = components['schemas']['RefreshClaim'];
 export type RefreshHistory = components['schemas']['RefreshHistory'];
 export type RefreshRecord = components['schemas']['RefreshRecord'];

@@ -119,6 +119,12 @@ export function Shortcuts() {
         </div>
         <div>
           <dt>
+            <kbd>m</kbd>
+          </dt>
+          <dd>Mark this moment of a run</dd>
+        </div>
+        <div>
+          <dt>
             <kbd>?</kbd>
           </dt>
           <dd>This list</dd>

@@ -46,6 +46,8 @@ export interface ChartProps {
   yBounds?: () => [number, number] | null;
   paint?: (u: uPlot) => void;
   tooltip?: (u: uPlot, idx: number) => TipRow[];
+  /** A click on a point of the chart that drags nothing. */
+  onPick?: (u: uPlot, idx: number) => void;
 }
 
 /** A chart over the time of a run: shared cursor and zoom, legend as a table, PNG and CSV. */
@@ -148,6 +150,12 @@ export function Chart(props: ChartProps) {
       dataRef.current,
     );
     plot.current = u;
+    let down = { x: 0, y: 0 };
+    u.over.addEventListener('mousedown', (e) => (down = { x: e.clientX, y: e.clientY }));
+    u.over.addEventListener('click', (e) => {
+      const still = Math.abs(e.clientX - down.x) < 4 && Math.abs(e.clientY - down.y) < 4;
+      if (still && u.cursor.idx != null) propsRef.current.onPick?.(u, u.cursor.idx);
+    });
     const seen = new ResizeObserver(() => {
       if (el.clientWidth > 0 && el.clientWidth !== u.width) u.setSize({ width: el.clientWidth, height });
     });

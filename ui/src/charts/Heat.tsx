@@ -23,13 +23,15 @@ interface Props extends Base {
   middle?: (number | null)[];
   /** Where the axis ends at least. */
   top?: number;
+  /** Shows what is in the cell of a point; only cells that hold something are asked for. */
+  onCell?: (i: number, cell: Cell) => void;
 }
 
 /** Whole numbers are exact; of a rate, three digits say enough. */
 const rounded = (n: number) => (Number.isInteger(n) ? n : Number(n.toPrecision(3)));
 
 /** Histograms over time as a heat map: columns are instants, rows their buckets. */
-export function Heat({ columns, edge, format, counted, unit, middle, top = 0, ...rest }: Props) {
+export function Heat({ columns, edge, format, counted, unit, middle, top = 0, onCell, ...rest }: Props) {
   const { theme } = useGroup();
   const { x } = rest;
   // eslint-disable-next-line react-hooks/exhaustive-deps -- the ramp is read from the theme's tokens
@@ -77,9 +79,24 @@ export function Heat({ columns, edge, format, counted, unit, middle, top = 0, ..
     ctx.restore();
   };
 
+  const cellAt = (u: uPlot, idx: number): [number, Cell | undefined] => {
+    // The cursor snaps to the nearest point, and a column lies before its own.
+    const t = u.posToVal(u.cursor.left ?? 0, 'x');
+    const i = x[idx]! < t && idx + 1 < x.length && t > edge(idx + 1) ? idx + 1 : idx;
+    const y = u.posToVal(u.cursor.top ?? 0, 'y');
+    return [i, columns[i]?.find((cell) => y > cell.from && y <= cell.to)];
+  };
+
   return (
     <Chart
       {...rest}
+      onPick={
+        onCell &&
+        ((u, idx) => {
+          const [i, cell] = cellAt(u, idx);
+          if (cell) onCell(i, cell);
+        })
+      }
       lines={lines}
       format={format}
       log

@@ -9,9 +9,18 @@ import { type Cell, cells } from './histogram';
 type Rest = Pick<ChartProps, 'file' | 'decor' | 'until' | 'state' | 'empty' | 'emptyTitle' | 'explore'>;
 
 /** Latency over time as a heat map: columns are seconds, rows the buckets of the live histogram. */
-export function HeatMap({ c, ...rest }: { c: Columns } & Rest) {
+export function HeatMap({
+  c,
+  onCell,
+  ...rest
+}: { c: Columns; onCell?: (from: number, to: number, cell: Cell) => void } & Rest) {
   const columns = useMemo<Cell[][]>(() => c.rows.map((s) => cells(s?.histogram)), [c]);
   const middle = useMemo(() => c.rows.map((s) => s?.p50 ?? null), [c]);
+  const edge = (i: number) => {
+    const t = c.t[i]!;
+    const before = i > 0 && c.rows[i - 1]?.span === 1 ? c.t[i - 1]! : t - 1;
+    return Math.max(t - 1.5, before);
+  };
   return (
     <Heat
       {...rest}
@@ -19,11 +28,8 @@ export function HeatMap({ c, ...rest }: { c: Columns } & Rest) {
       tip={terms.heatmap}
       x={c.t}
       columns={columns}
-      edge={(i) => {
-        const t = c.t[i]!;
-        const before = i > 0 && c.rows[i - 1]?.span === 1 ? c.t[i - 1]! : t - 1;
-        return Math.max(t - 1.5, before);
-      }}
+      edge={edge}
+      onCell={onCell && ((i, cell) => onCell(edge(i), c.t[i]!, cell))}
       format={latency}
       counted="operations"
       unit="ops"

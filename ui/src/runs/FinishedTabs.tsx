@@ -1,5 +1,6 @@
 import * as Tabs from '@radix-ui/react-tabs';
 import { useEffect, useState } from 'react';
+import { Link } from 'wouter';
 import type { RunDetail, Summary } from '../api/types';
 import { useParam } from '../app/location';
 import { Distribution } from '../charts/Distribution';
@@ -12,12 +13,15 @@ import { ByStatement } from './ByStatement';
 import { CostView } from './CostView';
 import { EnrichmentView, going } from './Enrichment';
 import { EnvironmentView } from './EnvironmentView';
+import { Executions } from './Executions';
 import { ExportView } from './ExportView';
+import { Failures } from './Failures';
 import { FindMaxAnswer } from './FindMax';
+import { tableOf } from './found';
 import { began } from './known';
+import { LiveCharts } from './LiveCharts';
 import { LogPanel } from './LogPanel';
 import type { RunState } from './live';
-import { RunCharts } from './RunCharts';
 import { rateOf } from './rates';
 import type { Columns } from './series';
 import { FinishedWorkers } from './Workers';
@@ -30,6 +34,7 @@ const tabs = [
   'workers',
   'errors',
   'slowest',
+  'executions',
   'accounting',
   'environment',
   'log',
@@ -43,6 +48,7 @@ const titles: Record<(typeof tabs)[number], string> = {
   workers: 'Workers',
   errors: 'Errors',
   slowest: 'Slowest',
+  executions: 'Executions',
   accounting: 'Accounting',
   environment: 'Environment',
   log: 'Log',
@@ -83,7 +89,7 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
         ) : (
           <div className="stack">
             {s.find_max && <FindMaxAnswer r={s.find_max} />}
-            <RunCharts run={run} live={null} c={c} state={state.seriesState} />
+            <LiveCharts run={run} live={null} c={c} state={state.seriesState} />
             {s.cost && <CostView c={s.cost} simulated={!!run.simulated} emulated={run.emulated} />}
           </div>
         )}
@@ -104,10 +110,16 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
         <FinishedWorkers run={run} />
       </Tabs.Content>
       <Tabs.Content value="errors">
-        <ErrorsTab s={s} />
+        <div className="stack">
+          <ErrorsTab s={s} />
+          <Failures run={run} />
+        </div>
       </Tabs.Content>
       <Tabs.Content value="slowest">
-        <Slowest s={s} />
+        <Slowest s={s} run={run} all={tableOf(run.run_id, { sort: 'latency', phase: 'MEASUREMENT' })} />
+      </Tabs.Content>
+      <Tabs.Content value="executions">
+        <Executions run={run} />
       </Tabs.Content>
       <Tabs.Content value="accounting">
         <AccountingView a={s.accounting} />
@@ -322,8 +334,10 @@ export function ErrorsTab({ s }: { s: Summary }) {
   );
 }
 
-export function Slowest({ s }: { s: Summary }) {
+/** The slowest executions; all leads to the others, where the server is there to be asked. */
+export function Slowest({ s, run, all }: { s: Summary; run?: RunDetail; all?: string }) {
   const rows = s.slowest ?? [];
+  const texts = new Map((run?.plan?.statements ?? []).map((x) => [x.id, x.sql]));
   if (rows.length === 0)
     return (
       <section className="panel">
@@ -332,6 +346,16 @@ export function Slowest({ s }: { s: Summary }) {
     );
   return (
     <section className="panel table-wrap" tabIndex={0} aria-label="Slowest executions, a table that scrolls">
+      {all && (
+        <header>
+          <h3>Slowest of the measurement</h3>
+          <div className="end">
+            <Link className="btn small" href={all}>
+              Look at all by latency
+            </Link>
+          </div>
+        </header>
+      )}
       <table className="table dense">
         <thead>
           <tr>
@@ -361,7 +385,7 @@ export function Slowest({ s }: { s: Summary }) {
                 </span>
               </td>
               <td>
-                <code>{r.statement_id}</code>
+                <code title={texts.get(r.statement_id)}>{r.statement_id}</code>
               </td>
               <td className="nowrap">{dateTime(r.started_at)}</td>
               <td className="mono">{r.worker_id}</td>

@@ -1,14 +1,16 @@
 import { useMemo } from 'react';
-import { isRated, isTerminal, kinds, type LatencySplit, type Payload, type RunDetail } from '../api/types';
+import { isRated, isTerminal, kinds, type LatencySplit, type Mark, type Payload, type RunDetail } from '../api/types';
 import { Chart } from '../charts/Chart';
 import { useGroup } from '../charts/group';
 import { HeatMap } from '../charts/HeatMap';
+import type { Cell } from '../charts/histogram';
 import type { Line } from '../charts/plot';
 import { count, duration, latency, percent, rate, sentence, words } from '../design/format';
 import { Icon } from '../design/icons';
 import { terms } from '../design/terms';
 import { doubtful } from './known';
 import { inExplore } from './asked';
+import { type Limit, limits, withMarks } from './marks';
 import { WarehousePanel } from './Warehouse';
 import { type Columns, perSecond, phases, resolution, type Sample } from './series';
 
@@ -20,21 +22,36 @@ function present(c: Columns, of: (s: Sample) => Record<string, number>, order: r
   return [...order.filter((k) => seen.has(k)), ...[...seen].filter((k) => !order.includes(k)).sort()];
 }
 
+/** A threshold as a line over the whole chart. */
+const limitLine = (l: Limit, c: Columns): Line => ({
+  key: `limit ${l.label}`,
+  label: l.label,
+  color: '--bad-mark',
+  dash: [2, 3],
+  width: 1.25,
+  unstacked: true,
+  values: c.rows.map(() => l.value),
+});
+
 interface Props {
   run: RunDetail;
+  /** What users have marked; a report has none. */
+  marks?: Mark[];
+  /** Opens a cell of the heat map, where there is a server to be asked. */
+  onCell?: (from: number, to: number, cell: Cell) => void;
   live: Payload | null;
   c: Columns;
   state: { pending: boolean; error: unknown; retry: () => void };
 }
 
 /** The six charts of a run; the same ones while it runs and afterwards. */
-export function RunCharts({ run, live, c, state }: Props) {
+export function RunCharts({ run, live, c, state, marks, onCell }: Props) {
   const { zoom, setZoom } = useGroup();
   // The payload knows of a phase change a moment before the stored run does.
   const timing = live?.timing;
   const causes = (live?.validity ?? run.summary?.validity_detail)?.causes ?? [];
   const told = causes.map((x) => `${x.from}/${x.to}`).join();
-  const decor = useMemo(
+  const phased = useMemo(
     () => ({
       ...phases({
         start_time: timing?.start_time ?? run.start_time,
@@ -58,6 +75,12 @@ export function RunCharts({ run, live, c, state }: Props) {
       told,
     ],
   );
+  const decor = useMemo(
+    () => ({ ...phased, markers: withMarks(phased.markers, marks ?? [], run) }),
+    // A tick brings a run with other figures, and the same events.
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- the count stands for the events
+    [phased, marks, run.run_id, run.start_time, run.events?.length],
+  );
   const until = useMemo(() => {
     if (!timing?.start_time) return undefined;
     const begin = timing.warmup_start_time ?? timing.start_time;
@@ -74,6 +97,7 @@ export function RunCharts({ run, live, c, state }: Props) {
   const exactly = live ? (live.phase === 'MEASUREMENT' ? live.latency_total : null) : (s?.latency_ms ?? null);
   const kindsOf = s && isRated(s) ? s.by_kind : null;
 
+  const thresholds = run.scenario_config.thresholds;
   const throughput = useMemo<Line[]>(() => {
     const lines: Line[] = present(c, (s) => s.byKind, kinds).map((k) => ({
       key: k,
@@ -100,8 +124,9 @@ export function RunCharts({ run, live, c, state }: Props) {
         unstacked: true,
         values: c.rows.map((s) => s?.rate ?? null),
       });
+    for (const l of limits(thresholds).filter((x) => x.metric === 'qps')) lines.push(limitLine(l, c));
     return lines;
-  }, [c, kindsOf]);
+  }, [c, kindsOf, thresholds]);
 
   const percentiles = useMemo<Line[]>(() => {
     // The few operations that a drain waits for are the slowest of all, and would flatten the rest of the curve.
@@ -119,8 +144,9 @@ export function RunCharts({ run, live, c, state }: Props) {
         dash: [5, 4],
         values: of((s) => s.service95),
       });
+    for (const l of limits(thresholds).filter((x) => x.metric !== 'qps')) lines.push(limitLine(l, c));
     return lines;
-  }, [c, exactly?.p50, exactly?.p95, exactly?.p99]);
+  }, [c, exactly?.p50, exactly?.p95, exactly?.p99, thresholds]);
 
   const split = useMemo<Line[]>(() => {
     const part = (key: string, label: string, color: string, of: (s: LatencySplit) => number): Line => ({
@@ -256,6 +282,7 @@ export function RunCharts({ run, live, c, state }: Props) {
           explore={inExplore('heat', run.run_id, zoom)}
           file={run.test_name}
           c={c}
+          onCell={onCell}
           decor={decor}
           until={until}
           state={state}

@@ -7,20 +7,22 @@ import { Against } from '../drift/Against';
 import { Failed, Notice, Skeleton } from '../design/States';
 import { said } from '../design/said';
 import { useToast } from '../design/Toast';
+import { Executions } from './Executions';
 import { FindMaxLive } from './FindMax';
 import { FinishedTabs } from './FinishedTabs';
 import { Guardrails } from './Guardrails';
 import { covers, doubt, interval, within } from './known';
+import { LiveCharts } from './LiveCharts';
 import { LogPanel } from './LogPanel';
 import { type RunState, useRunState } from './live';
 import { NoteDialog, NotePanel } from './Notes';
 import { Prepared } from './Prepared';
 import { PrepareProgressPanel } from './PrepareProgressPanel';
 import { RecordProblems } from './RecordProblems';
-import { RunCharts } from './RunCharts';
 import { RunHeader } from './RunHeader';
 import { RunRemarks } from './Remarks';
 import { type Columns, columns } from './series';
+import { Steering } from './Steering';
 import { Tiles } from './Tiles';
 import { unresponsive } from './unresponsive';
 import { Workers } from './Workers';
@@ -52,6 +54,7 @@ function Run(props: { state: RunState; run: RunDetail; zoom: Zoom | null; setZoo
   const status = state.live?.status ?? run.status;
   const phase = state.live ? state.live.phase : run.phase;
   const preparing = !over && run.status !== 'PREPARED' && phase === 'PREPARING';
+  const [tab] = useParam('tab');
   const measured = run.summary !== null && isTerminal(run.status);
 
   return (
@@ -71,12 +74,14 @@ function Run(props: { state: RunState; run: RunDetail; zoom: Zoom | null; setZoo
             <RunRemarks s={measured ? run.summary : null} live={measured ? null : state.live} />
             {!preparing && <Guardrails run={run} live={state.live} c={c} />}
             {preparing && <PrepareProgressPanel live={state.live} />}
+            {!preparing && run.start_time && <Steering run={run} live={state.live} />}
             {measured ? (
               <FinishedTabs run={run} state={state} c={c} />
             ) : (
               <>
                 {!preparing && state.live?.find_max && <FindMaxLive f={state.live.find_max} />}
-                {!preparing && <RunCharts run={run} live={state.live} c={c} state={state.seriesState} />}
+                {!preparing && <LiveCharts run={run} live={state.live} c={c} state={state.seriesState} />}
+                {tab === 'executions' && <Executions run={run} />}
                 {!preparing && !over && <Workers run={run} live={state.live} newsAt={state.newsAt} />}
                 <LogPanel
                   logs={state.logs}

@@ -1,0 +1,83 @@
+package loadchange
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+func going(mode engine.LoadMode) State {
+	s := State{Started: true, Connections: 8, Workers: 2, Elapsed: 12 * time.Second}
+	s.Scenario.Workload = engine.Workload{LoadMode: mode, ConcurrentConnections: 8}
+	s.Scenario.Scaling = engine.Scaling{Mode: engine.ScalingFixed, WorkerCount: 2, PerWorkerCapacity: 10}
+	if mode == engine.LoadQPS {
+		s.Scenario.Workload.TargetQPS = ptr(100.0)
+	}
+	return s
+}
+
+func TestDecide(t *testing.T) {
+	c, err := Decide(going(engine.LoadQPS), Asked{TargetQPS: ptr(250.5)}, "ada")
+	if err != nil || *c.Workload.TargetQPS != 250.5 || c.Connections != 8 || *c.Event.Data.OldQPS != 100 ||
+		*c.Event.Data.TargetQPS != 250.5 || c.Event.Data.InitiatedBy != "ada" || c.Event.Type != engine.EventLoadChanged {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if !strings.Contains(c.Words, "from 100/s to 250.5/s at 12 s by ada") {
+		t.Error(c.Words)
+	}
+	c, err = Decide(going(engine.LoadConcurrency), Asked{Connections: ptr(20)}, "ada")
+	if err != nil || c.Connections != 20 || c.Workload.ConcurrentConnections != 20 || *c.Event.Data.OldConnections != 8 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	was := going(engine.LoadQPS).Scenario.Workload
+	if w := Followed(was, []engine.Event{{Type: engine.EventStart}, {Type: engine.EventLoadChanged,
+		Data: engine.EventData{TargetQPS: ptr(7.0)}}}); *w.TargetQPS != 7 || *was.TargetQPS != 100 {
+		t.Errorf("%+v", w)
+	}
+}
+
+func TestWhatCannotBeChanged(t *testing.T) {
+	with := func(mode engine.LoadMode, change func(*State)) State {
+		s := going(mode)
+		change(&s)
+		return s
+	}
+	rate, connections := Asked{TargetQPS: ptr(5.0)}, Asked{Connections: ptr(5)}
+	for name, c := range map[string]struct {
+		s     State
+		to    Asked
+		field string
+	}{
+		"nothing":       {going(engine.LoadQPS), Asked{}, "target_qps"},
+		"both":          {going(engine.LoadQPS), Asked{ptr(5.0), ptr(5)}, "target_qps"},
+		"zero":          {going(engine.LoadQPS), Asked{TargetQPS: ptr(0.0)}, "target_qps"},
+		"too much":      {going(engine.LoadQPS), Asked{TargetQPS: ptr(1e9)}, "target_qps"},
+		"closed loop":   {going(engine.LoadConcurrency), rate, "target_qps"},
+		"open loop":     {going(engine.LoadQPS), connections, "connections"},
+		"none":          {going(engine.LoadConcurrency), Asked{Connections: ptr(0)}, "connections"},
+		"over capacity": {going(engine.LoadConcurrency), Asked{Connections: ptr(21)}, "connections"},
+		"over the target's": {with(engine.LoadConcurrency, func(s *State) { s.MaxConnections = 25 }),
+			Asked{Connections: ptr(16)}, "connections"},
+		"the same":    {going(engine.LoadQPS), Asked{TargetQPS: ptr(100.0)}, ""},
+		"not started": {with(engine.LoadQPS, func(s *State) { s.Started = false }), rate, ""},
+		"stopping":    {with(engine.LoadQPS, func(s *State) { s.Stopping = true }), rate, ""},
+		"joining":     {with(engine.LoadQPS, func(s *State) { s.Joining = true }), rate, ""},
+		"search":      {going(engine.LoadFindMax), connections, ""},
+		"stages": {with(engine.LoadQPS, func(s *State) { s.Scenario.Workload.Stages = []engine.Stage{{}} }),
+			rate, ""},
+		"paced": {with(engine.LoadQPS, func(s *State) { s.Scenario.Workload.Arrival = engine.ArrivalWorkload }), rate, ""},
+	} {
+		_, err := Decide(c.s, c.to, "ada")
+		code := engine.CodeConflict
+		if c.field != "" {
+			code = engine.CodeInvalid
+		}
+		if !engine.HasCode(err, code) || c.field != "" && !strings.Contains(engine.Sentences(err), c.field) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

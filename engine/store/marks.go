@@ -1,0 +1,50 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// Marks keeps what users note at moments of runs. They go with their run.
+type Marks interface {
+	// Marks lists those of a run by their moments; none for a run that is not there.
+	Marks(ctx context.Context, runID string) ([]engine.Mark, error)
+	// AddMark keeps a mark under the id that it returns; MadeBy says who. A run that is not there is
+	// ErrNotFound, one that has MostMarks already ErrConflict.
+	AddMark(ctx context.Context, m engine.Mark) (engine.Mark, error)
+	// ChangeMark changes moment and text; ChangedBy says who.
+	ChangeMark(ctx context.Context, m engine.Mark) (engine.Mark, error)
+	DeleteMark(ctx context.Context, runID, markID string) error
+}
+
+// MostMarks is how many a run has at most, MostMarkText how many characters one has.
+const (
+	MostMarks    = 500
+	MostMarkText = 200
+)
+
+// CheckMark cleans the text of a mark, and refuses what no mark can be.
+func CheckMark(m engine.Mark) (engine.Mark, error) {
+	m.Text = strings.TrimSpace(CleanText(m.Text))
+	switch n := utf8.RuneCountInString(m.Text); {
+	case n == 0:
+		return m, engine.InvalidField("text", "is empty", "say what has happened, for example: index created")
+	case n > MostMarkText:
+		return m, engine.InvalidField("text", fmt.Sprintf("has %d characters", n),
+			fmt.Sprintf("use up to %d", MostMarkText))
+	case m.At.IsZero():
+		return m, engine.InvalidField("at", "is missing", "name the moment, RFC 3339")
+	}
+	return m, nil
+}
+
+// TooManyMarks is the ErrConflict about a run that takes no more.
+func TooManyMarks() error {
+	return &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict,
+		Message: fmt.Sprintf("The run has %d marks already, and takes no more.", MostMarks),
+		Hint:    "Delete some of them."}
+}

@@ -1,0 +1,56 @@
+package steering
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/loadchange"
+	"github.com/loadstone-db/loadstone/server/api"
+)
+
+// Changer is what can change the load of runs.
+type Changer interface {
+	ChangeLoad(ctx context.Context, runID, by string, to loadchange.Asked) (engine.Event, error)
+}
+
+// LoadInput is the load that a run is to have; exactly one field is given.
+type LoadInput struct {
+	TargetQPS   *float64 `json:"target_qps,omitempty" doc:"Operations per second of a run of the mode QPS."`
+	Connections *int     `json:"connections,omitempty" doc:"Connections of a run of the mode CONCURRENCY, all together."`
+}
+
+type loadInput struct {
+	api.IDInput
+	Body LoadInput
+}
+
+func load(a *api.API) {
+	changer, _ := a.Runs.(Changer)
+	o := api.Op(http.MethodPut, "/api/v1/runs/{id}/load", "change-load", tag, "Change the load of a run that goes on",
+		http.StatusNotFound, http.StatusConflict)
+	o.Description = "The rate of a run of the mode QPS, or the connections of one of the mode CONCURRENCY, without " +
+		"stages. Answers the event LOAD_CHANGED; the verdict of the run says so, and comparisons with it."
+	api.Handle(a, o, func(ctx context.Context, in *loadInput) (*body[engine.Event], error) {
+		if changer == nil {
+			return nil, &engine.Error{Code: engine.CodeUnsupported, Message: "This server does not change loads."}
+		}
+		e, err := changer.ChangeLoad(ctx, in.ID, a.Caller(ctx), loadchange.Asked(in.Body))
+		if err != nil {
+			return nil, missing(err, in.ID, "")
+		}
+		a.Note(ctx, "run.load", in.ID, told(e.Data))
+		return &body[engine.Event]{e}, nil
+	})
+}
+
+func told(d engine.EventData) string {
+	if d.TargetQPS != nil && d.OldQPS != nil {
+		return fmt.Sprintf("target_qps %g to %g", *d.OldQPS, *d.TargetQPS)
+	}
+	if d.TargetConnections != nil && d.OldConnections != nil {
+		return fmt.Sprintf("connections %d to %d", *d.OldConnections, *d.TargetConnections)
+	}
+	return ""
+}

@@ -1,0 +1,155 @@
+// Package steering holds the handlers of what users do to runs that go on: marks, such as "index created",
+// and changes of their load.
+package steering
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/server/api"
+	"github.com/loadstone-db/loadstone/server/problem"
+)
+
+const (
+	tag  = "Runs"
+	base = "/api/v1/runs/{id}/marks"
+	one  = base + "/{mark}"
+)
+
+// MarkList is what is marked in a run, by the moments.
+type MarkList struct {
+	Marks []engine.Mark `json:"marks" nullable:"false"`
+}
+
+// MarkInput is a mark as a user writes it.
+type MarkInput struct {
+	Text string    `json:"text" minLength:"1" maxLength:"200" doc:"What happened, for example: index created."`
+	At   time.Time `json:"at,omitempty" doc:"When, RFC 3339; now without it."`
+}
+
+type adding struct {
+	api.IDInput
+	Body MarkInput
+}
+
+type changing struct {
+	api.IDInput
+	Mark string `path:"mark" maxLength:"100"`
+	Body MarkInput
+}
+
+type naming struct {
+	api.IDInput
+	Mark string `path:"mark" maxLength:"100"`
+}
+
+type body[T any] struct{ Body T }
+
+// ahead is how far a mark may lie in the future: the clocks of who marks differ.
+const ahead = time.Minute
+
+// Register adds the routes.
+func Register(a *api.API) {
+	api.Handle(a, api.Op(http.MethodGet, base, "list-marks", tag, "What is marked in a run", http.StatusNotFound),
+		func(ctx context.Context, in *api.IDInput) (*body[MarkList], error) {
+			if _, err := begun(ctx, a, in.ID); err != nil && !engine.HasCode(err, engine.CodeConflict) {
+				return nil, err
+			}
+			list, err := a.Store.Marks(ctx, in.ID)
+			return &body[MarkList]{MarkList{append([]engine.Mark{}, list...)}}, err
+		})
+	add := api.Op(http.MethodPost, base, "add-mark", tag, "Mark a moment of a run", http.StatusNotFound,
+		http.StatusConflict)
+	add.DefaultStatus = http.StatusCreated
+	add.Description = "It is drawn in every chart of the run. A run that is over takes marks too."
+	api.Handle(a, add, func(ctx context.Context, in *adding) (*body[engine.Mark], error) {
+		m := engine.Mark{RunID: in.ID, At: engine.At(in.Body.At), Text: in.Body.Text, MadeBy: a.Caller(ctx)}
+		if m.At.IsZero() {
+			m.At = engine.At(time.Now())
+		}
+		if err := within(ctx, a, m); err != nil {
+			return nil, err
+		}
+		m, err := a.Store.AddMark(ctx, m)
+		if err != nil {
+			return nil, missing(err, in.ID, "")
+		}
+		a.Note(ctx, "mark.add", in.ID, m.Text)
+		return &body[engine.Mark]{m}, nil
+	})
+	api.Handle(a, api.Op(http.MethodPut, one, "change-mark", tag, "Change a mark of a run", http.StatusNotFound,
+		http.StatusConflict), func(ctx context.Context, in *changing) (*body[engine.Mark], error) {
+		m := engine.Mark{RunID: in.ID, MarkID: in.Mark, At: engine.At(in.Body.At), Text: in.Body.Text,
+			ChangedBy: a.Caller(ctx)}
+		if m.At.IsZero() {
+			return nil, engine.InvalidField("at", "is missing", "name the moment, RFC 3339")
+		}
+		if err := within(ctx, a, m); err != nil {
+			return nil, err
+		}
+		m, err := a.Store.ChangeMark(ctx, m)
+		if err != nil {
+			return nil, missing(err, in.ID, in.Mark)
+		}
+		a.Note(ctx, "mark.change", in.ID, m.Text)
+		return &body[engine.Mark]{m}, nil
+	})
+	api.Handle(a, api.Op(http.MethodDelete, one, "delete-mark", tag, "Delete a mark of a run", http.StatusNotFound),
+		func(ctx context.Context, in *naming) (*struct{}, error) {
+			if err := a.Store.DeleteMark(ctx, in.ID, in.Mark); err != nil {
+				return nil, missing(err, in.ID, in.Mark)
+			}
+			a.Note(ctx, "mark.delete", in.ID, in.Mark)
+			return &struct{}{}, nil
+		})
+	load(a)
+}
+
+// begun is the run, unless it has no time yet in which something could be marked.
+func begun(ctx context.Context, a *api.API, id string) (engine.Run, error) {
+	run, err := a.Store.Run(ctx, id)
+	if err != nil {
+		return run, missing(err, id, "")
+	}
+	if run.Status == engine.StatusPrepared || run.Status.Terminal() && run.StartTime.IsZero() {
+		return run, &engine.Error{Code: engine.CodeConflict, Message: "The run has not been started.",
+			Hint: "mark it when it goes on, or afterwards"}
+	}
+	return run, nil
+}
+
+// within refuses a moment at which the run was not.
+func within(ctx context.Context, a *api.API, m engine.Mark) error {
+	run, err := begun(ctx, a, m.RunID)
+	if err != nil {
+		return err
+	}
+	until := time.Now().Add(ahead)
+	if !run.EndTime.IsZero() {
+		until = run.EndTime.Add(ahead)
+	}
+	from := run.StartTime
+	if from.IsZero() { // it is being started
+		from = run.CreatedAt
+	}
+	if m.At.Before(from.Add(-ahead)) || m.At.After(until) {
+		return engine.InvalidField("at", "is not in the time of the run",
+			"the run began "+from.Format(engine.TimeLayout))
+	}
+	return nil
+}
+
+func missing(err error, runID, mark string) error {
+	var told *engine.Error
+	switch {
+	case !errors.Is(err, store.ErrNotFound), errors.As(err, &told):
+		return err
+	case mark != "":
+		return problem.NotFound("mark", mark)
+	}
+	return problem.NotFound("run", runID)
+}

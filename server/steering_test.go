@@ -1,0 +1,55 @@
+package server_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/server/steering"
+)
+
+func TestMarksAreMadeChangedAndDeleted(t *testing.T) {
+	b := start(t)
+	prepared := b.createRun("not yet")
+	path := func(id string) string { return "/api/v1/runs/" + id + "/marks" }
+	b.do("POST", path(prepared.RunID), map[string]any{"text": "x"}).problem(t, 409, engine.CodeConflict)
+	id := b.liveRun()
+	for name, body := range map[string]any{"text": map[string]any{"text": ""}, "at": map[string]any{"text": "x",
+		"at": "2020-01-01T00:00:00Z"}, "txt": map[string]any{"txt": "x"}, "characters": map[string]any{
+		"text": strings.Repeat("x", 201)}} {
+		if a := b.do("POST", path(id), body); a.StatusCode != 422 {
+			t.Errorf("%s: %d %s", name, a.StatusCode, a.body)
+		}
+	}
+	made := b.do("POST", path(id), map[string]any{"text": " index <b>created</b> "})
+	if made.StatusCode != 201 {
+		t.Fatalf("%d %s", made.StatusCode, made.body)
+	}
+	list := read[steering.MarkList](t, b.do("GET", path(id), nil))
+	if len(list.Marks) != 1 || list.Marks[0].Text != "index <b>created</b>" ||
+		time.Since(list.Marks[0].At.Time) > time.Minute {
+		t.Fatalf("%+v", list)
+	}
+	one := path(id) + "/" + list.Marks[0].MarkID
+	b.do("PUT", one, map[string]any{"text": "no moment"}).problem(t, 422, engine.CodeInvalid)
+	at := time.Now().UTC().Format(time.RFC3339Nano)
+	if a := b.do("PUT", one, map[string]any{"text": "vacuum", "at": at}); a.StatusCode != 200 {
+		t.Errorf("%d %s", a.StatusCode, a.body)
+	}
+	_, viewer := b.join("vera", store.RoleViewer)
+	if a := b.do("DELETE", one, nil, viewer...); a.StatusCode != 403 {
+		t.Errorf("a viewer deletes: %d", a.StatusCode)
+	}
+	if got := read[steering.MarkList](t, b.do("GET", path(id), nil, viewer...)); got.Marks[0].Text != "vacuum" {
+		t.Errorf("%+v", got)
+	}
+	b.do("DELETE", path(prepared.RunID)+"/"+list.Marks[0].MarkID, nil).problem(t, 404, engine.CodeNotFound)
+	if a := b.do("DELETE", one, nil); a.StatusCode != 204 {
+		t.Errorf("%d", a.StatusCode)
+	}
+	b.do("DELETE", one, nil).problem(t, 404, engine.CodeNotFound)
+	b.do("GET", path("nobody"), nil).problem(t, 404, engine.CodeNotFound)
+	b.do("POST", path("nobody"), map[string]any{"text": "x"}).problem(t, 404, engine.CodeNotFound)
+}

@@ -1,0 +1,93 @@
+// Package markrows keeps the marks of runs in Postgres.
+package markrows
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
+)
+
+// Rows implements store.Marks. Its calls last as long as their context and the pool allow.
+type Rows struct{ Marked *pgxpool.Pool }
+
+var _ store.Marks = Rows{}
+
+const columns = "mark_id, run_id, at, mark_text, made_by, made_at, changed_by, changed_at"
+
+func scan(row pgx.CollectableRow) (m engine.Mark, err error) {
+	err = row.Scan(&m.MarkID, &m.RunID, &m.At.Time, &m.Text, &m.MadeBy, &m.MadeAt.Time, &m.ChangedBy, &m.ChangedAt.Time)
+	m.At, m.MadeAt, m.ChangedAt = engine.At(m.At.Time), engine.At(m.MadeAt.Time), engine.At(m.ChangedAt.Time)
+	return m, err
+}
+
+// Marks implements store.Marks.
+func (s Rows) Marks(ctx context.Context, runID string) ([]engine.Mark, error) {
+	rows, err := s.Marked.Query(ctx, "SELECT "+columns+" FROM run_marks WHERE run_id = $1 ORDER BY at, mark_id", runID)
+	if err != nil {
+		return nil, dberr.Failed("listing marks", err)
+	}
+	list, err := pgx.CollectRows(rows, scan)
+	return list, dberr.Failed("listing marks", err)
+}
+
+// AddMark implements store.Marks.
+func (s Rows) AddMark(ctx context.Context, m engine.Mark) (engine.Mark, error) {
+	m, err := store.CheckMark(m)
+	if err != nil {
+		return m, err
+	}
+	rows, err := s.Marked.Query(ctx, `INSERT INTO run_marks (mark_id, run_id, at, mark_text, made_by, changed_by)
+		SELECT $1, run_id, $3, $4, $5, $5 FROM run_status
+		WHERE run_id = $2 AND (SELECT count(*) FROM run_marks WHERE run_id = $2) < $6 RETURNING `+columns,
+		uuid.NewString(), m.RunID, m.At.Time, m.Text, store.CleanText(m.MadeBy), store.MostMarks)
+	if err != nil {
+		return m, dberr.Failed("adding a mark", err)
+	}
+	made, err := pgx.CollectRows(rows, scan)
+	if err != nil || len(made) == 1 {
+		return append(made, m)[0], dberr.Failed("adding a mark", err)
+	}
+	var there bool
+	err = s.Marked.QueryRow(ctx, "SELECT EXISTS (SELECT FROM run_status WHERE run_id = $1)", m.RunID).Scan(&there)
+	switch {
+	case err != nil:
+		return m, dberr.Failed("adding a mark", err)
+	case there:
+		return m, store.TooManyMarks()
+	}
+	return m, dberr.NotFound("run", m.RunID)
+}
+
+// ChangeMark implements store.Marks.
+func (s Rows) ChangeMark(ctx context.Context, m engine.Mark) (engine.Mark, error) {
+	m, err := store.CheckMark(m)
+	if err != nil {
+		return m, err
+	}
+	rows, err := s.Marked.Query(ctx, `UPDATE run_marks SET at = $3, mark_text = $4, changed_by = $5,
+		changed_at = clock_timestamp() WHERE run_id = $1 AND mark_id = $2 RETURNING `+columns,
+		m.RunID, m.MarkID, m.At.Time, m.Text, store.CleanText(m.ChangedBy))
+	if err != nil {
+		return m, dberr.Failed("changing a mark", err)
+	}
+	changed, err := pgx.CollectRows(rows, scan)
+	if err == nil && len(changed) == 0 {
+		return m, dberr.NotFound("mark", m.MarkID)
+	}
+	return append(changed, m)[0], dberr.Failed("changing a mark", err)
+}
+
+// DeleteMark implements store.Marks.
+func (s Rows) DeleteMark(ctx context.Context, runID, markID string) error {
+	tag, err := s.Marked.Exec(ctx, "DELETE FROM run_marks WHERE run_id = $1 AND mark_id = $2", runID, markID)
+	if err == nil && tag.RowsAffected() == 0 {
+		return dberr.NotFound("mark", markID)
+	}
+	return dberr.Failed("deleting a mark", err)
+}

@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest';
+import { asked, cellOf, narrowed, nothing, tableOf, wantedFrom, withWanted, wrong } from '../src/runs/found';
+
+describe('what the table of executions is asked for', () => {
+  it('goes through the address and back, special characters and all', () => {
+    const wanted = { ...nothing, kind: 'INSERT', message: 'Key (a,b)=(1&2) "x" <b> 50%', over: '1.5', inside: 'yes' };
+    const address = tableOf('r1', wanted);
+    expect(address.startsWith('/runs/r1?tab=executions')).toBe(true);
+    expect(wantedFrom(address.slice(address.indexOf('?')))).toEqual(wanted);
+  });
+  it('begins at the first page again when a filter changes, and leaves the rest of the address', () => {
+    const s = withWanted('?tab=executions&after=abc&range=1-2&kind=INSERT&worker=w', { kind: '', outcome: 'failed' });
+    expect(s).toBe('?tab=executions&range=1-2&worker=w&outcome=failed');
+  });
+  it('turns seconds of the run into times and leaves out what is empty', () => {
+    const start = Date.parse('2026-11-01T12:00:00Z');
+    const r = asked({ ...nothing, since: '1.5', before: '2', upto: '7,5', message: 'a,b' }, start, '', false);
+    expect(r.from).toBe('2026-11-01T12:00:01.500Z');
+    expect(r.until).toBe('2026-11-01T12:00:02.000Z');
+    expect(r.upto_ms).toBe(7.5);
+    expect(r.error_message).toEqual(['a,b']);
+    expect(r.kind).toBeUndefined();
+    expect(r.sort).toBe('time');
+    expect(asked({ ...nothing, since: '1' }, 0, '', false).from).toBeUndefined();
+  });
+  it('says what cannot be asked for', () => {
+    expect(wrong(nothing)).toBe('');
+    expect(wrong({ ...nothing, over: 'fast' })).toContain('Above');
+    expect(wrong({ ...nothing, since: '-1' })).toContain('From');
+    expect(wrong({ ...nothing, since: '5', before: '5' })).toContain('Until');
+    expect(wrong({ ...nothing, over: '5', upto: '4' })).toContain('Up to');
+  });
+  it('opens a cell of the heat map with its time and its latencies', () => {
+    const w = cellOf(3.2001, 4.2004, { from: 0.9999998, to: 1.0442738 });
+    expect(w).toEqual({ since: '3.200', before: '4.200', over: '1.000000', upto: '1.044274', sort: 'latency' });
+    expect(narrowed({ ...nothing, ...w })).toBe(true);
+    expect(narrowed({ ...nothing, sort: 'latency' })).toBe(false);
+  });
+});
