@@ -125,12 +125,13 @@ func possible(s State) error {
 	return nil
 }
 
-// Followed is the workload of a run after the changes among its events.
-func Followed(w engine.Workload, events []engine.Event) engine.Workload {
+// Followed is the workload of a run after the changes among its events; changed says that there are some.
+func Followed(w engine.Workload, events []engine.Event) (after engine.Workload, changed bool) {
 	for _, e := range events {
 		if e.Type != engine.EventLoadChanged {
 			continue
 		}
+		changed = true
 		if rate := e.Data.TargetQPS; rate != nil {
 			w.TargetQPS = rate
 		}
@@ -138,7 +139,7 @@ func Followed(w engine.Workload, events []engine.Event) engine.Workload {
 			w.ConcurrentConnections = *n
 		}
 	}
-	return w
+	return w, changed
 }
 
 // NotHere says that another server carries the run, or nobody does.

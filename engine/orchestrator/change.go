@@ -21,8 +21,12 @@ func (s *Service) ChangeLoad(ctx context.Context, runID, by string, to loadchang
 	}
 	var event engine.Event
 	err := inspect.Finished(l.Current()) // should its loop not come to it any more
-	<-l.put(func(context.Context) { event, err = l.scale.change(by, to) })
-	return event, err
+	select {
+	case <-l.put(func(context.Context) { event, err = l.scale.change(by, to) }):
+		return event, err
+	case <-ctx.Done():
+		return engine.Event{}, ctx.Err()
+	}
 }
 
 func (l *scaler) change(by string, to loadchange.Asked) (engine.Event, error) {
@@ -34,7 +38,7 @@ func (l *scaler) change(by string, to loadchange.Asked) (engine.Event, error) {
 	if err != nil {
 		return c.Event, err
 	}
-	l.sc.Workload, l.scale.pool = c.Workload, c.Connections
+	l.sc.Workload, l.scale.pool, l.scale.steered = c.Workload, c.Connections, true
 	workers := l.Carrying()
 	l.scale.divide(now, workers, l.scale.load(now))
 	l.sender.tell(scaling.Change{Reason: engine.TargetChange, At: now}, workers, c.Event)

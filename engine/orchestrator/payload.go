@@ -28,7 +28,7 @@ func (l *live) snapshot(now time.Time) *engine.Payload {
 		p.Prepare = payload.Connecting(l.Opening())
 	}
 	if !l.preparedAt.IsZero() {
-		p.Timing.PrepareElapsedSeconds = seconds(l.preparedAt.Sub(l.run.StartTime.Time))
+		p.Timing.PrepareElapsedSeconds = new(l.preparedAt.Sub(l.run.StartTime.Time).Seconds())
 	}
 	if l.plan != nil {
 		p.Enrichment = l.svc.enrichments.State(l.runID, nil, l.plan.Plan)
@@ -52,9 +52,4 @@ func (l *live) snapshot(now time.Time) *engine.Payload {
 	p.FindMax = l.search.state()
 	p.Logs, p.LogsDropped = l.Logbook.Newest(now), l.Logbook.Missing(l.keeper.LinesLost())
 	return p
-}
-
-func seconds(d time.Duration) *float64 {
-	s := d.Seconds()
-	return &s
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/warehouse"
 )
 
@@ -82,12 +81,4 @@ func (s *Service) setBack(run engine.Run, plan *engine.Plan) (failed string) {
 		return ""
 	}
 	return warehouse.SetBack(s.deps(), run, plan, log)
-}
-
-// traits are those of the database that a run with this plan has.
-func (s *Service) traits(plan *engine.Plan) target.Traits {
-	if plan == nil {
-		return target.Traits{}
-	}
-	return target.TraitsOf(s.opts.Drivers[plan.Driver])
 }

@@ -93,10 +93,15 @@ func (l *scaler) redistribute() {
 	l.sender.tell(scaling.Change{Reason: engine.TargetRedistribute}, workers)
 }
 
+// rated reports whether the run workers are told their rates as they are divided.
+func (l *scaler) rated() bool {
+	return scaling.Rated(l.sc) || l.scale.steered && scaling.FirstRate(l.sc) != nil
+}
+
 // load is what the run workers of a run without stages of connections share now.
 func (l *scaler) load(now time.Time) crew.Load {
 	load := crew.Load{Connections: l.scale.pool, Each: max(l.sc.Scaling.PerWorkerCapacity, 1)}
-	if scaling.FirstRate(l.sc) != nil {
+	if l.scale.rated() {
 		rate := l.scale.wantedRate(now)
 		load.Rate = &rate
 	}

@@ -38,7 +38,8 @@ func (c carrier) Resume(r recovery.Resumed) (why string) {
 	if why != "" {
 		return why
 	}
-	run.Scenario.Workload = loadchange.Followed(run.Scenario.Workload, r.Events)
+	var steered bool
+	run.Scenario.Workload, steered = loadchange.Followed(run.Scenario.Workload, r.Events)
 	l := newLive(s, run, clock, workers, life, run.CreatedBy)
 	l.plan = &prepare.Prepared{Plan: r.Plan}
 	if run.Scenario.Scaling.Elastic() {
@@ -60,7 +61,7 @@ func (c carrier) Resume(r recovery.Resumed) (why string) {
 	for _, w := range l.Carrying() {
 		pool += w.Connections
 	}
-	l.scale.pool = max(l.scale.pool, pool)
+	l.scale.pool, l.scale.steered = max(l.scale.pool, pool), steered
 	l.TakenOver(l.epoch, r.Sequence)
 	l.scale.owed = run.Scenario.Scaling.Elastic() // what another bore is nobody's in a run of a fixed size
 	l.begin = func(ctx context.Context) { l.resume(ctx, r) }

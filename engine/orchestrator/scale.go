@@ -25,6 +25,8 @@ type scaler struct {
 	pool    int
 	joining bool
 	grown   crew.Grown
+	// steered says that a user has changed the load: its run workers are told their rates also where they are fixed.
+	steered bool
 	// owed says that somebody is to have more, once others have less; bounded, that run workers were told the most
 	// alone since all were told what they have.
 	owed, bounded bool
@@ -93,7 +95,7 @@ func (l *scaler) elastic() bool {
 func (l *scaler) join(ctx context.Context, connections int) *crew.Worker {
 	slot := len(l.Workers)
 	w := &crew.Worker{ID: scaling.WorkerID(slot), Group: slot, ResultID: uuid.NewString(), Connections: connections}
-	if scaling.Rated(l.sc) {
+	if l.scale.rated() {
 		w.Rate = new(float64) // until the rate is shared anew, so that there is never more than the rate
 	}
 	l.Enlist(w)

@@ -137,6 +137,7 @@ type Service struct {
 	// doorman lets runs in where there is room for them.
 	doorman *admission.Doorman
 	board   broadcast.Board
+	traits  func(*engine.Plan) target.Traits
 
 	enrichments *enrichment.Service
 	outcomes    *outcome.Service
@@ -146,7 +147,7 @@ type Service struct {
 
 // New returns a service; nothing happens before Open.
 func New(opts Options) *Service {
-	s := &Service{opts: opts, runs: registry.New[*live](),
+	s := &Service{opts: opts, runs: registry.New[*live](), traits: prepare.TraitsBy(opts.Drivers),
 		nodes: fleet.New(fleet.Options{Log: opts.Log, Dialers: opts.Nodes, Source: opts.Source,
 			Module: opts.Module, Segment: opts.Segment, Version: opts.Version, Watch: opts.Watch, Meter: opts.Meter,
 			Reach: opts.Reach, Chance: opts.Chance, Clock: opts.Clock})}

@@ -18,3 +18,13 @@ func (p *Prepared) Allowed() int {
 	}
 	return p.Server.MaxConnections
 }
+
+// TraitsBy tells the traits of the database that a run with a plan has; none before there is a plan.
+func TraitsBy(drivers map[string]target.Driver) func(plan *engine.Plan) target.Traits {
+	return func(plan *engine.Plan) target.Traits {
+		if plan == nil {
+			return target.Traits{}
+		}
+		return target.TraitsOf(drivers[plan.Driver])
+	}
+}
