@@ -115,11 +115,11 @@ function Picture({ dots: list, label, format }: { dots: Dot[]; label: string; fo
     return () => seen.disconnect();
   }, []);
   const height = 220;
-  const pad = { left: 62, right: 40, top: 22, bottom: 26 };
+  const pad = { left: 62, right: 30, top: 22, bottom: 26 };
   const ticks = roundTicks(Math.max(0, ...list.map((d) => d.value)), 5);
   const top = ticks.at(-1)!;
   const inner = width - pad.left - pad.right;
-  const x = (i: number) => pad.left + (list.length > 1 ? (i / (list.length - 1)) * inner : inner / 2);
+  const x = (i: number) => pad.left + (list.length > 1 ? 30 + (i / (list.length - 1)) * (inner - 60) : inner / 2);
   const y = (v: number) => pad.top + (1 - v / top) * (height - pad.top - pad.bottom);
   const base = list.find((d) => d.standing === 'baseline');
   const ends = list.length > 1 ? [0, list.length - 1] : list.map((_, i) => i);
@@ -141,8 +141,8 @@ function Picture({ dots: list, label, format }: { dots: Dot[]; label: string; fo
           </g>
         ))}
         {ends.map((i) => (
-          <text key={i} x={x(i)} y={height - 8} textAnchor={list.length < 2 ? 'middle' : i ? 'end' : 'start'}>
-            {dateTime(list[i]!.run.start_time).slice(0, 16)}
+          <text key={i} x={x(i)} y={height - 8} textAnchor="middle">
+            {dateTime(list[i]!.run.start_time).replace(/(:\d\d):\d\d.*$/, '$1')}
           </text>
         ))}
         <polyline className="way" points={list.map((d, i) => `${x(i)},${y(d.value)}`).join(' ')} />
