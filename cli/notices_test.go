@@ -44,7 +44,8 @@ func TestRunsAreTold(t *testing.T) {
 	}
 	select {
 	case v := <-told:
-		if v.Event != notify.Regressed || v.Status != engine.StatusCompleted || v.QPS == nil || *v.QPS <= 0 || v.ErrorRate == nil || v.Simulated ||
+		if v.Event != notify.Regressed || v.Status != engine.StatusCompleted || v.QPS == nil || *v.QPS <= 0 ||
+			v.ErrorRate == nil || v.Simulated ||
 			v.Passed == nil || *v.Passed || v.RunName != "told" || v.URL != s.base+"/runs/"+v.RunID {
 			t.Errorf("%+v", v)
 		}

@@ -209,22 +209,22 @@ func TestSignInByProvider(t *testing.T) {
 	}
 	b.do("GET", "/api/users", nil, first...).want(t, 200) // the role holds for the session of before too
 	b.p.claims = map[string]any{"groups": []any{"nothing", 7}}
-	if a := b.whole("/"); a.StatusCode != 403 || session(a) {
+	if a := b.whole("/"); a.StatusCode != http.StatusForbidden || session(a) {
 		t.Errorf("without a role: %d", a.StatusCode)
 	}
 	b.p.claims = nil
 	b.do("PATCH", "/api/users/"+ada.UserID, map[string]any{"disabled": true}).want(t, 200)
-	if a := b.whole("/"); a.StatusCode != 403 || session(a) {
+	if a := b.whole("/"); a.StatusCode != http.StatusForbidden || session(a) {
 		t.Errorf("locked out: %d", a.StatusCode)
 	}
 	// Somebody else of that name, and a local user of it, are not the same.
 	b.p.claims = map[string]any{"sub": "s-2", "preferred_username": "ADMIN"}
-	if a := b.whole("/"); a.StatusCode != 409 || session(a) {
+	if a := b.whole("/"); a.StatusCode != http.StatusConflict || session(a) {
 		t.Errorf("the name of a local user: %d %s", a.StatusCode, a.body)
 	}
 	b.p.claims = map[string]any{"sub": "s-3", "preferred_username": nil, "email": "eve@example.com",
 		"email_verified": false}
-	if a := b.whole("/"); a.StatusCode != 403 || session(a) {
+	if a := b.whole("/"); a.StatusCode != http.StatusForbidden || session(a) {
 		t.Errorf("an address that nobody has verified: %d", a.StatusCode)
 	}
 	// A password would outlive what the provider says.
@@ -284,7 +284,7 @@ func TestTokensOfAHostileProviderAreRefused(t *testing.T) {
 		b.p.mu.Lock()
 		b.p.claims, b.p.sign = c.claims, c.sign
 		b.p.mu.Unlock()
-		if a := b.whole("/"); a.StatusCode != 401 || session(a) {
+		if a := b.whole("/"); a.StatusCode != http.StatusUnauthorized || session(a) {
 			t.Errorf("%s: %d %s", name, a.StatusCode, a.body)
 		}
 	}
@@ -302,7 +302,7 @@ func TestReplayedAndForgedReturnsAreRefused(t *testing.T) {
 	gone := func(what string, v url.Values, cookie string) {
 		t.Helper()
 		a := b.back(v, cookie)
-		if a.StatusCode != 401 || session(a) {
+		if a.StatusCode != http.StatusUnauthorized || session(a) {
 			t.Errorf("%s: %d %s", what, a.StatusCode, a.body)
 		}
 	}

@@ -7,7 +7,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// TestFiguresOfNotices: what failed is told, a rate only of a run that has one, and what answered in place of a database.
+// TestFiguresOfNotices: what failed is told, a rate only of a run that has one, and what answered in place of a
+// database.
 func TestFiguresOfNotices(t *testing.T) {
 	var whole, lost store.RunRow
 	s := engine.Summary{Passed: true, Validity: engine.VerdictDegraded, Simulated: true, Figures: engine.Figures{QPS: 7,
