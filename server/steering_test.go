@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -19,12 +20,12 @@ func TestMarksAreMadeChangedAndDeleted(t *testing.T) {
 	for name, body := range map[string]any{"text": map[string]any{"text": ""}, "at": map[string]any{"text": "x",
 		"at": "2020-01-01T00:00:00Z"}, "txt": map[string]any{"txt": "x"}, "characters": map[string]any{
 		"text": strings.Repeat("x", 201)}} {
-		if a := b.do("POST", path(id), body); a.StatusCode != 422 {
+		if a := b.do("POST", path(id), body); a.StatusCode != http.StatusUnprocessableEntity {
 			t.Errorf("%s: %d %s", name, a.StatusCode, a.body)
 		}
 	}
 	made := b.do("POST", path(id), map[string]any{"text": " index <b>created</b> "})
-	if made.StatusCode != 201 {
+	if made.StatusCode != http.StatusCreated {
 		t.Fatalf("%d %s", made.StatusCode, made.body)
 	}
 	list := read[steering.MarkList](t, b.do("GET", path(id), nil))
@@ -35,18 +36,18 @@ func TestMarksAreMadeChangedAndDeleted(t *testing.T) {
 	one := path(id) + "/" + list.Marks[0].MarkID
 	b.do("PUT", one, map[string]any{"text": "no moment"}).problem(t, 422, engine.CodeInvalid)
 	at := time.Now().UTC().Format(time.RFC3339Nano)
-	if a := b.do("PUT", one, map[string]any{"text": "vacuum", "at": at}); a.StatusCode != 200 {
+	if a := b.do("PUT", one, map[string]any{"text": "vacuum", "at": at}); a.StatusCode != http.StatusOK {
 		t.Errorf("%d %s", a.StatusCode, a.body)
 	}
 	_, viewer := b.join("vera", store.RoleViewer)
-	if a := b.do("DELETE", one, nil, viewer...); a.StatusCode != 403 {
+	if a := b.do("DELETE", one, nil, viewer...); a.StatusCode != http.StatusForbidden {
 		t.Errorf("a viewer deletes: %d", a.StatusCode)
 	}
 	if got := read[steering.MarkList](t, b.do("GET", path(id), nil, viewer...)); got.Marks[0].Text != "vacuum" {
 		t.Errorf("%+v", got)
 	}
 	b.do("DELETE", path(prepared.RunID)+"/"+list.Marks[0].MarkID, nil).problem(t, 404, engine.CodeNotFound)
-	if a := b.do("DELETE", one, nil); a.StatusCode != 204 {
+	if a := b.do("DELETE", one, nil); a.StatusCode != http.StatusNoContent {
 		t.Errorf("%d", a.StatusCode)
 	}
 	b.do("DELETE", one, nil).problem(t, 404, engine.CodeNotFound)
