@@ -188,10 +188,12 @@ func (n *Notifier) Close() {
 	n.end()
 	<-n.done
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	for id, q := range n.queues {
+	queues := n.queues
+	n.queues = map[string]*outlet{}
+	n.mu.Unlock()
+	// A delivery that ends meanwhile is noted, under the same lock.
+	for _, q := range queues {
 		q.close()
-		delete(n.queues, id)
 	}
 }
 
