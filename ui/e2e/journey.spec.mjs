@@ -59,7 +59,7 @@ Y6RySnU=
 -----END CERTIFICATE-----
 `;
 
-test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }, async (t) => {
+test('create, start, watch, reload, stop, read the result', { timeout: 600_000 }, async (t) => {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
   const page = await context.newPage();
   page.setDefaultTimeout(20_000);
