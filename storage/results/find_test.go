@@ -28,16 +28,26 @@ type looked struct {
 // transactions, and many with equal latencies.
 func someRun(t testing.TB, f *Results) (all []looked, parts []engine.Artifact) {
 	t.Helper()
+	if all, parts = aRun(t, f, 2, 100_000, 0); len(parts) != 4 {
+		t.Fatalf("%d parts", len(parts))
+	}
+	return all, parts
+}
+
+// aRun has so many executions of each of some run workers, one every 20 µs; each begins that long after the one before.
+func aRun(t testing.TB, f *Results, workers, each int, later time.Duration) (all []looked, parts []engine.Artifact) {
+	t.Helper()
 	rng := rand.New(rand.NewPCG(3, 4))
-	for _, worker := range []string{"worker-0", "worker-1"} {
+	for n := range workers {
+		worker := fmt.Sprintf("worker-%d", n)
 		dir := t.TempDir()
 		w, err := artifact.NewWriter(artifact.WriterOptions{Dir: dir, RunID: "run", ResultID: worker, WorkerID: worker,
 			PartRows: 50_000, Statements: statements, Errors: func(id uint32) engine.ExecutionError { return dictionary[id] }})
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := findBegin
-		chunk := make([]engine.Execution, 100_000)
+		at := findBegin + int64(n)*int64(later)
+		chunk := make([]engine.Execution, each)
 		for i := range chunk {
 			kind := rng.IntN(4)
 			e := engine.Execution{DueAt: at, StartedAt: at, Elapsed: int64(1+rng.IntN(2000)) * 50_000, Seq: uint32(i),
@@ -67,9 +77,6 @@ func someRun(t testing.TB, f *Results) (all []looked, parts []engine.Artifact) {
 			}
 			parts = append(parts, a)
 		}
-	}
-	if len(parts) < 4 {
-		t.Fatalf("%d parts", len(parts))
 	}
 	return all, parts
 }
@@ -182,8 +189,13 @@ func compareFound(t *testing.T, f *Results, parts []engine.Artifact, q execution
 
 func TestFindPassesOver(t *testing.T) {
 	f := open(t)
-	_, parts := someRun(t, f)
-	find := func(q executions.Query) executions.ExecutionPage {
+	// One run worker after the other, each with a row group.
+	const each, workers = 10_000, 20
+	_, follow := aRun(t, f, workers, each, each*20*time.Microsecond)
+	if len(follow) != workers {
+		t.Fatalf("%d parts", len(follow))
+	}
+	find := func(q executions.Query, parts []engine.Artifact) executions.ExecutionPage {
 		t.Helper()
 		q.Limit = 20
 		page, err := f.FindExecutions(context.Background(), "run", parts, q)
@@ -192,22 +204,29 @@ func TestFindPassesOver(t *testing.T) {
 		}
 		return page
 	}
-	rows := int64(200_000)
-	// How much of it is read depends on how far the readers beside the first get before it is done.
-	if p := find(executions.Query{Sort: executions.ByTime, Ascending: true}); p.Record.ReadCount > rows ||
-		p.Record.ExecutionsCount != rows {
+	// Each of four readers has begun one of the row groups at most when the first of them knows 20 executions that ended
+	// earlier than those of the fifth.
+	if p := find(executions.Query{Sort: executions.ByTime, Ascending: true}, follow); p.Record.ReadCount > 4*each ||
+		p.Record.ExecutionsCount != workers*each {
 		t.Errorf("the first executions: %+v", p.Record)
 	}
-	if p := find(executions.Query{Sort: executions.ByLatency, OverMs: 1000}); p.Record.ReadCount != 0 {
+	if p := find(executions.Query{Sort: executions.ByTime}, follow); p.Record.ReadCount > 4*each {
+		t.Errorf("the last executions: %+v", p.Record)
+	}
+	early := executions.Query{Sort: executions.ByTime, Until: time.Unix(0, findBegin+100_000_000)}
+	if p := find(early, follow); p.Record.ReadCount != each || len(p.Executions) != 20 {
+		t.Errorf("an early time: %+v", p.Record)
+	}
+	g := open(t)
+	_, beside := someRun(t, g)
+	f = g
+	if p := find(executions.Query{Sort: executions.ByLatency, OverMs: 1000}, beside); p.Record.ReadCount != 0 {
 		t.Errorf("a latency that none has: %+v", p.Record)
 	}
 	// Errors begin in the second row group of each worker.
-	if p := find(executions.Query{Sort: executions.ByLatency, Codes: []string{"57014"}}); p.Record.ReadCount >= rows*3/4 {
+	errs := executions.Query{Sort: executions.ByLatency, Codes: []string{"57014"}}
+	if p := find(errs, beside); p.Record.ReadCount > 100_000 {
 		t.Errorf("errors: %+v", p.Record)
-	}
-	early := executions.Query{Sort: executions.ByTime, Until: time.Unix(0, findBegin+100_000_000)}
-	if p := find(early); p.Record.ReadCount >= rows*3/4 || len(p.Executions) != 20 {
-		t.Errorf("an early time: %+v", p.Record)
 	}
 }
 
