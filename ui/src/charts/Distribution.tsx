@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from 'react';
 import type { HistogramBucket, LatencyMs } from '../api/types';
 import { count, exact, latency, plain } from '../design/format';
 import { coarsen } from './histogram';
+import { roundTicks } from './ticks';
 
 /** Ticks of a logarithmic axis: 1, 2 and 5 of each decade when they are few, else whole decades. */
 export function logTicks(from: number, to: number): number[] {
@@ -43,7 +44,7 @@ export function Distribution(props: { buckets: HistogramBucket[]; latency: Laten
   const y = (n: number) => pad.top + innerH - share(n) * innerH;
   const yTicks = props.logCount
     ? logTicks(1, most).filter((v) => Number.isInteger(Math.log10(v)))
-    : [0.25, 0.5, 0.75, 1].map((f) => f * most);
+    : roundTicks(most, 5).filter((v) => v > 0 && v <= most);
   const marks = props.latency
     ? (
         [

@@ -4,6 +4,7 @@ import { Link } from 'wouter';
 import type { RunDetail, Summary } from '../api/types';
 import { useParam } from '../app/location';
 import { Distribution } from '../charts/Distribution';
+import { PercentileCurve } from '../charts/PercentileCurve';
 import { Segments, Term } from '../design/Controls';
 import { count, dateTime, errorRate, exact, latency, percent, plain, sentence, words } from '../design/format';
 import { Num } from '../design/Num';
@@ -141,55 +142,67 @@ export function DistributionTab({ s }: { s: Summary }) {
   const [scale, setScale] = useState<'linear' | 'log'>('linear');
   const l = s.latency_ms;
   return (
-    <section className="panel">
-      <header>
-        <h3>Latencies of {plain(count(s.operations))} operations</h3>
-        <div className="end">
-          <Segments
-            label="Vertical axis"
-            value={scale}
-            options={[
-              { value: 'linear', label: 'Linear' },
-              { value: 'log', label: 'Log' },
-            ]}
-            onChange={setScale}
-          />
+    <div className="stack">
+      <section className="panel">
+        <header>
+          <h3>Latencies of {plain(count(s.operations))} operations</h3>
+          <div className="end">
+            <Segments
+              label="Vertical axis"
+              value={scale}
+              options={[
+                { value: 'linear', label: 'Linear' },
+                { value: 'log', label: 'Log' },
+              ]}
+              onChange={setScale}
+            />
+          </div>
+        </header>
+        <div className="body">
+          {s.histogram?.length ? (
+            <>
+              <Distribution buckets={s.histogram} latency={l} logCount={scale === 'log'} />
+              {l && (
+                <div className="percentile-row">
+                  {(
+                    [
+                      ['min', l.min],
+                      ['P50', l.p50],
+                      ['P90', l.p90],
+                      ['P95', l.p95],
+                      ['P99', l.p99],
+                      ['P99.9', l.p999],
+                      ['max', l.max],
+                      ['mean', l.avg],
+                      ['std dev', l.stddev],
+                    ] as const
+                  ).map(([name, v]) => (
+                    <div key={name}>
+                      <span className="muted">{name}</span>
+                      <Num q={latency(v)} />
+                    </div>
+                  ))}
+                </div>
+              )}
+            </>
+          ) : (
+            <Empty tight title="No operation was measured">
+              The run ended before its measurement began, so there is no distribution.
+            </Empty>
+          )}
         </div>
-      </header>
-      <div className="body">
-        {s.histogram?.length ? (
-          <>
-            <Distribution buckets={s.histogram} latency={l} logCount={scale === 'log'} />
-            {l && (
-              <div className="percentile-row">
-                {(
-                  [
-                    ['min', l.min],
-                    ['P50', l.p50],
-                    ['P90', l.p90],
-                    ['P95', l.p95],
-                    ['P99', l.p99],
-                    ['P99.9', l.p999],
-                    ['max', l.max],
-                    ['mean', l.avg],
-                    ['std dev', l.stddev],
-                  ] as const
-                ).map(([name, v]) => (
-                  <div key={name}>
-                    <span className="muted">{name}</span>
-                    <Num q={latency(v)} />
-                  </div>
-                ))}
-              </div>
-            )}
-          </>
-        ) : (
-          <Empty tight title="No operation was measured">
-            The run ended before its measurement began, so there is no distribution.
-          </Empty>
-        )}
-      </div>
-    </section>
+      </section>
+      {s.histogram?.length && l ? (
+        <section className="panel">
+          <header>
+            <h3>Latency at each percentile</h3>
+          </header>
+          <div className="body">
+            <PercentileCurve buckets={s.histogram} latency={l} />
+          </div>
+        </section>
+      ) : null}
+    </div>
   );
 }
 

@@ -1,0 +1,27 @@
+import { expect, it } from 'vitest';
+import { at, nines, percentileCurve, shareText, shareTicks } from '../src/charts/percentiles';
+
+const bucket = (from_ms: number, to_ms: number, count: number) => ({ from_ms, to_ms, count });
+
+it('the curve of percentiles rises to the slowest operation, and ends where nothing more is known', () => {
+  const curve = percentileCurve([bucket(1, 2, 900), bucket(4, 8, 9), bucket(2, 4, 90), bucket(8, 16, 1)], 1.5, 12);
+  expect(curve).toEqual([
+    { share: 0, ms: 1.5 },
+    { share: 0.9, ms: 2 },
+    { share: 0.99, ms: 4 },
+    { share: 0.999, ms: 12 },
+  ]);
+  expect(at(curve, 0.99)).toBe(4);
+  expect(at(curve, 0.9999)).toBe(12);
+  expect(at(curve, 1 - 10 ** -1.5)).toBeCloseTo(3);
+  expect(percentileCurve([], 0, 0)).toEqual([]);
+  expect(percentileCurve([bucket(1, 2, 1)], 1.5, 1.5)).toEqual([{ share: 0, ms: 1.5 }]);
+});
+
+it('its axis names the nines that the operations can tell apart', () => {
+  expect(nines(0.99)).toBeCloseTo(2);
+  expect(shareTicks(0.999).map(shareText)).toEqual(['0 %', '50 %', '90 %', '99 %', '99.9 %']);
+  expect(shareTicks(0.8).map(shareText)).toEqual(['0 %', '50 %']);
+  expect(shareTicks(0.4).map(shareText)).toEqual(['0 %']);
+  expect(shareTicks(0.99999).map(shareText).at(-1)).toBe('99.999 %');
+});
