@@ -3,6 +3,7 @@ package loadchange
 
 import (
 	"fmt"
+	"regexp"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -96,6 +97,12 @@ func Decide(s State, to Asked, by string) (Change, error) {
 	c.Event = engine.Event{Type: engine.EventLoadChanged, Data: d}
 	return c, nil
 }
+
+// who is the end of the words about a change.
+var who = regexp.MustCompile(`^(The (?:rate was|connections were) changed while the run went on, .* at \d+ s) by .*\.$`)
+
+// WithoutWho takes the user out of the words about a change; other texts stay as they are.
+func WithoutWho(words string) string { return who.ReplaceAllString(words, "$1.") }
 
 func unchanged(words string) error {
 	return &engine.Error{Code: engine.CodeConflict, Message: words, Hint: "name another value"}

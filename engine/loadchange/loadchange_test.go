@@ -33,6 +33,9 @@ func TestDecide(t *testing.T) {
 	if err != nil || c.Connections != 20 || c.Workload.ConcurrentConnections != 20 || *c.Event.Data.OldConnections != 8 {
 		t.Errorf("%+v, %v", c, err)
 	}
+	if got := WithoutWho(c.Words); !strings.HasSuffix(got, " from 8 to 20 at 12 s.") {
+		t.Error(got)
+	}
 	was := going(engine.LoadQPS).Scenario.Workload
 	if w, changed := Followed(was, []engine.Event{{Type: engine.EventStart}, {Type: engine.EventLoadChanged,
 		Data: engine.EventData{TargetQPS: ptr(7.0)}}}); !changed || *w.TargetQPS != 7 || *was.TargetQPS != 100 {

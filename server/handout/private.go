@@ -1,10 +1,12 @@
 package handout
 
 import (
+	"regexp"
 	"slices"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/executions"
+	"github.com/loadstone-db/loadstone/engine/loadchange"
 )
 
 // private leaves of a run what may be shown to anybody: a report leaves the server for good, and those who get it may
@@ -14,8 +16,8 @@ func private(d *engine.RunDetail) {
 	scenario(&d.Scenario)
 	d.Plan = shownPlan(d.Plan)
 	d.Live, d.Waiting, d.CreatedBy, d.Owner = nil, nil, "", ""
-	// Files cannot be fetched without the server. Events tell who has done what, in words of theirs.
-	d.Artifacts, d.Events = []engine.Artifact{}, []engine.Event{}
+	// Files cannot be fetched without the server.
+	d.Artifacts, d.Events = []engine.Artifact{}, changes(d.Events)
 	d.CancellationReason = said(d.CancellationReason)
 	enrichment(&d.Enrichment)
 	if d.Warehouse != nil {
@@ -33,6 +35,31 @@ func private(d *engine.RunDetail) {
 	figures(&s.Figures)
 	s.Environment = environment(s.Environment)
 	d.Summary = &s
+}
+
+// changes are the changes of the load among events, without who made them: charts show them. The other events tell who
+// has done what, in words of theirs.
+func changes(events []engine.Event) []engine.Event {
+	out := []engine.Event{}
+	for _, e := range events {
+		if e.Type != engine.EventLoadChanged {
+			continue
+		}
+		d := engine.EventData{Scope: e.Data.Scope, Reason: e.Data.Reason, TargetQPS: e.Data.TargetQPS, OldQPS: e.Data.OldQPS,
+			TargetConnections: e.Data.TargetConnections, OldConnections: e.Data.OldConnections}
+		out = append(out, engine.Event{RunID: e.RunID, EventID: e.EventID, SequenceID: e.SequenceID, Type: e.Type,
+			CreatedAt: e.CreatedAt, Data: d})
+	}
+	return out
+}
+
+// marks are the moments of a run with what happened then, without who has written it.
+func marks(list []engine.Mark) []engine.Mark {
+	out := []engine.Mark{}
+	for _, m := range list {
+		out = append(out, engine.Mark{MarkID: m.MarkID, RunID: m.RunID, At: m.At, Text: m.Text})
+	}
+	return out
 }
 
 func scenario(s *engine.Scenario) {
@@ -121,13 +148,16 @@ func validity(v *engine.Validity) {
 	}
 }
 
+// starter is a line of the log that names who has started the run.
+var starter = regexp.MustCompile(`^The run was started by .*$`)
+
 // logs are the lines of a log without their details. Numbers stay in what Loadstone tells by itself; what went wrong
 // may be in the words of a database.
 func logs(list []engine.LogEntry) []engine.LogEntry {
 	list = slices.Clone(list)
 	for i := range list {
 		l := &list[i]
-		l.Details = nil
+		l.Details, l.Message = nil, starter.ReplaceAllString(loadchange.WithoutWho(l.Message), "The run was started")
 		if l.Level == engine.LogInfo {
 			l.Message = executions.MaskQuoted(l.Message)
 		} else {
@@ -140,7 +170,7 @@ func logs(list []engine.LogEntry) []engine.LogEntry {
 func all(texts []string) []string {
 	texts = slices.Clone(texts)
 	for i := range texts {
-		texts[i] = executions.MaskQuoted(texts[i])
+		texts[i] = executions.MaskQuoted(loadchange.WithoutWho(texts[i]))
 	}
 	return texts
 }

@@ -33,6 +33,10 @@ func (s told) Detail(context.Context, string) (engine.RunDetail, error) { return
 
 func (s told) RunNote(context.Context, string) (store.RunNote, error) { return store.RunNote{}, nil }
 
+func (s told) Marks(context.Context, string) ([]engine.Mark, error) {
+	return []engine.Mark{{MarkID: "m", Text: "index <b>created</b>", MadeBy: canary, ChangedBy: canary}}, nil
+}
+
 func (s told) Series(context.Context, string, store.Window) ([]engine.Point, float64, error) {
 	return nil, 1, nil
 }
@@ -68,7 +72,9 @@ func full() told {
 		Errors: engine.ErrorFigures{Top: []engine.ErrorGroup{{Count: 1,
 			ExecutionError: engine.ExecutionError{Class: "constraint", Message: quoted}}}},
 		Slowest: []engine.SlowExecution{{ErrorMessage: quoted}}}
-	validity := engine.Validity{Verdict: engine.VerdictValid, Notes: []string{quoted}, Seen: []string{quoted},
+	rate := 801.5
+	changed := "The rate was changed while the run went on, from 400/s to 801.5/s at 21 s by " + canary + "."
+	validity := engine.Validity{Verdict: engine.VerdictValid, Notes: []string{quoted, changed}, Seen: []string{quoted},
 		Causes: []engine.ValidityCause{{Detail: quoted}}}
 	environment := engine.Environment{Hostname: canary, Calibration: &engine.Calibration{MachineFingerprint: canary}}
 	late := engine.Enrichment{Reason: quoted, Notes: []string{quoted}}
@@ -82,12 +88,15 @@ func full() told {
 		Summary: &engine.Summary{RunID: "r", Status: engine.StatusCompleted, CancellationReason: &words,
 			ValidityDetail: validity, Figures: figures, Environment: environment},
 		Plan: plan, Artifacts: []engine.Artifact{{Name: canary}}, Enrichment: late,
-		Events:    []engine.Event{{Data: engine.EventData{Detail: canary, InitiatedBy: canary, Reason: canary}}},
+		Events: []engine.Event{{Data: engine.EventData{Detail: canary, InitiatedBy: canary, Reason: canary}},
+			{Type: engine.EventLoadChanged, Data: engine.EventData{InitiatedBy: canary, Detail: canary, TargetQPS: &rate}}},
 		Warehouse: &engine.Warehouse{Error: quoted},
 		Workers: []engine.RunResult{{WorkerID: "w", Plan: plan, Figures: &figures, Validity: &validity,
 			Environment: &environment, Enrichment: &late, FailureReason: quoted}}}
 	return told{memstore.New(), d, []engine.LogEntry{
 		{Level: engine.LogInfo, Message: "16 connections are open: " + quoted, Details: params},
+		{Level: engine.LogInfo, Message: "The run was started by " + canary},
+		{Level: engine.LogWarning, Message: changed},
 		{Level: engine.LogError, Message: quoted + " at 4711471147", Details: params}}}
 }
 
@@ -119,7 +128,8 @@ func TestAReportHoldsNoValues(t *testing.T) {
 			rest = rest[at+len(secret):]
 		}
 	}
-	for _, shown := range []string{"16 connections are open", "public.orders", "AND c = $1", `"operations":7`, `"email"`} {
+	for _, shown := range []string{"16 connections are open", "public.orders", "AND c = $1", `"operations":7`, `"email"`,
+		`index \u003cb\u003ecreated`, `"target_qps":801.5`, "from 400/s to 801.5/s at 21 s."} {
 		if !strings.Contains(string(content), shown) {
 			t.Errorf("%q is not in the report", shown)
 		}

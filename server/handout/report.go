@@ -30,6 +30,7 @@ type Runs interface {
 type Store interface {
 	store.Views
 	RunNote(ctx context.Context, runID string) (store.RunNote, error)
+	Marks(ctx context.Context, runID string) ([]engine.Mark, error)
 	Logs(ctx context.Context, runID string, afterSeq int64, level engine.LogLevel, limit int) ([]engine.LogEntry, error)
 }
 
@@ -65,6 +66,8 @@ type content struct {
 	Run     engine.RunDetail `json:"run"`
 	// Note is what was written about the run.
 	Note string `json:"note"`
+	// Marks are the moments that users have marked, without who did.
+	Marks []engine.Mark `json:"marks"`
 	// LeftOut are sentences about what the file has no room for.
 	LeftOut           []string            `json:"left_out"`
 	ResolutionSeconds float64             `json:"resolution_seconds"`
@@ -139,6 +142,11 @@ func (m *Maker) collect(ctx context.Context, d engine.RunDetail, room room) (*co
 		return nil, err
 	}
 	c.Note = note.Text
+	marked, err := m.Store.Marks(ctx, d.RunID)
+	if err != nil {
+		return nil, err
+	}
+	c.Marks = marks(marked)
 	if c.Points, c.ResolutionSeconds, err = m.Store.Series(ctx, d.RunID, store.Window{Most: room.points}); err != nil {
 		return nil, err
 	}

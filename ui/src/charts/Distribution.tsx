@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'react';
 import type { HistogramBucket, LatencyMs } from '../api/types';
 import { count, exact, latency, plain } from '../design/format';
 import { coarsen } from './histogram';
-import { roundTicks } from './ticks';
+import { apart, roundTicks } from './ticks';
 
 /** Ticks of a logarithmic axis: 1, 2 and 5 of each decade when they are few, else whole decades. */
 export function logTicks(from: number, to: number): number[] {
@@ -98,11 +98,13 @@ export function Distribution(props: { buckets: HistogramBucket[]; latency: Laten
           );
         })}
         <line className="grid" x1={pad.left} x2={width - pad.right} y1={pad.top + innerH} y2={pad.top + innerH} />
-        {logTicks(lo, hi).map((v) => (
-          <text key={v} x={x(v)} y={height - 8} textAnchor="middle">
-            {plain({ ...latency(v), value: String(Number(latency(v).value)) })}
-          </text>
-        ))}
+        {logTicks(lo, hi)
+          .filter(apart(x))
+          .map((v) => (
+            <text key={v} x={x(v)} y={height - 8} textAnchor="middle">
+              {plain({ ...latency(v), value: String(Number(latency(v).value)) })}
+            </text>
+          ))}
         {marks.map(([name, v]) => {
           const px = x(v);
           const label = `${name} ${plain(latency(v))}`;

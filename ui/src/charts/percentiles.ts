@@ -37,9 +37,12 @@ export function shareTicks(last: number): number[] {
   return out.filter((s) => s === 0 || s <= last + 1e-12);
 }
 
-/** A share in percent, with all of its nines. */
-export function shareText(share: number): string {
-  const digits = Math.max(0, Math.round(nines(share)) - 2);
+/** The share at a place on the axis. */
+export const shareAt = (place: number) => 1 - 10 ** -place;
+
+/** A share in percent, with all of its nines, and more digits where they are asked for. */
+export function shareText(share: number, more = 0): string {
+  const digits = Math.max(0, Math.ceil(nines(share) - 1e-9) - 2 + more);
   return `${(share * 100).toFixed(digits)} %`;
 }
 

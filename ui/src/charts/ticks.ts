@@ -13,3 +13,13 @@ export function roundTicks(top: number, most: number): number[] {
   const n = Math.max(1, Math.ceil(top / step - 1e-9));
   return Array.from({ length: n + 1 }, (_, i) => Number((i * step).toPrecision(12)));
 }
+
+/** Says of labels in their order which have room: a label that would be written into the one before it has none. */
+export function apart(x: (v: number) => number, least = 52): (v: number) => boolean {
+  let last = Number.NEGATIVE_INFINITY;
+  return (v) => {
+    if (x(v) - last < least) return false;
+    last = x(v);
+    return true;
+  };
+}

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'react';
 import { logTicks } from '../charts/Distribution';
+import { apart } from '../charts/ticks';
 import { latency, plain } from '../design/format';
 import { color, letter, type Shape } from './model';
 
@@ -112,14 +113,4 @@ export function Overlay(props: {
       </p>
     </div>
   );
-}
-
-/** Leaves out what would be written into the one before it. */
-function apart(x: (v: number) => number): (v: number) => boolean {
-  let last = Number.NEGATIVE_INFINITY;
-  return (v) => {
-    if (x(v) - last < 52) return false;
-    last = x(v);
-    return true;
-  };
 }

@@ -13,6 +13,7 @@ import { Guardrails } from '../runs/Guardrails';
 import { began } from '../runs/known';
 import { samples } from '../runs/live';
 import { LogPanel } from '../runs/LogPanel';
+import { MarkedMoments } from '../runs/Marked';
 import { RunRemarks } from '../runs/Remarks';
 import { RunCharts } from '../runs/RunCharts';
 import { TargetLine, VerdictLine } from '../runs/RunHeader';
@@ -41,7 +42,11 @@ export function Report({ c: content }: { c: Content }) {
   const parts: [string, string, ReactNode][] = [
     ...(drew
       ? ([
-          ['charts', 'Charts', <RunCharts key="charts" run={run} live={null} c={c} state={there} />],
+          [
+            'charts',
+            'Charts',
+            <RunCharts key="charts" run={run} marks={content.marks} live={null} c={c} state={there} />,
+          ],
           ['distribution', 'Distribution', <DistributionTab key="distribution" s={s} />],
           [
             'kinds',
@@ -117,6 +122,7 @@ export function Report({ c: content }: { c: Content }) {
         <ValidityNotice run={run} live={null} c={c} />
         <Tiles run={run} live={null} c={c} />
         <RunRemarks s={s} live={null} />
+        <MarkedMoments run={run} marks={content.marks} />
         <Guardrails run={run} live={null} c={c} />
         {s.find_max && <FindMaxAnswer r={s.find_max} />}
         {s.cost && <CostView c={s.cost} simulated={!!run.simulated} emulated={run.emulated} />}

@@ -1,5 +1,5 @@
 import { read } from '../api/harmless';
-import type { LogEntry, Point, RunDetail, WarehousePoint, WarehouseSlot, WorkerPoint } from '../api/types';
+import type { LogEntry, Mark, Point, RunDetail, WarehousePoint, WarehouseSlot, WorkerPoint } from '../api/types';
 
 /** What stands in the file of a report; server/handout writes it. */
 export interface Content {
@@ -8,6 +8,8 @@ export interface Content {
   run: RunDetail;
   /** What was written about the run. */
   note: string;
+  /** What users have marked. */
+  marks: Mark[];
   left_out: string[];
   resolution_seconds: number;
   points: Point[] | null;

@@ -138,8 +138,14 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
   );
 }
 
+const scales = [
+  { value: 'linear', label: 'Linear' },
+  { value: 'log', label: 'Log' },
+] as const;
+
 export function DistributionTab({ s }: { s: Summary }) {
   const [scale, setScale] = useState<'linear' | 'log'>('linear');
+  const [curve, setCurve] = useState<'linear' | 'log'>('linear');
   const l = s.latency_ms;
   return (
     <div className="stack">
@@ -147,15 +153,7 @@ export function DistributionTab({ s }: { s: Summary }) {
         <header>
           <h3>Latencies of {plain(count(s.operations))} operations</h3>
           <div className="end">
-            <Segments
-              label="Vertical axis"
-              value={scale}
-              options={[
-                { value: 'linear', label: 'Linear' },
-                { value: 'log', label: 'Log' },
-              ]}
-              onChange={setScale}
-            />
+            <Segments label="Vertical axis" value={scale} options={scales} onChange={setScale} />
           </div>
         </header>
         <div className="body">
@@ -196,9 +194,12 @@ export function DistributionTab({ s }: { s: Summary }) {
         <section className="panel">
           <header>
             <h3>Latency at each percentile</h3>
+            <div className="end">
+              <Segments label="Axis of latency" value={curve} options={scales} onChange={setCurve} />
+            </div>
           </header>
           <div className="body">
-            <PercentileCurve buckets={s.histogram} latency={l} />
+            <PercentileCurve of={[{ buckets: s.histogram, latency: l }]} log={curve === 'log'} />
           </div>
         </section>
       ) : null}

@@ -4,9 +4,9 @@ import { api } from '../api/client';
 import { useMay } from '../api/queries';
 import type { Mark, Payload, RunDetail } from '../api/types';
 import { Dialog } from '../design/Dialog';
-import { elapsed } from '../design/format';
 import { ProblemNotice } from '../design/States';
-import { changeable, changed, loadChanges, useMarks } from './marks';
+import { MarkedMoments } from './Marked';
+import { changeable, useMarks } from './marks';
 import './steering.css';
 
 /** A key that is typed into a field or a dialog is no command. */
@@ -19,8 +19,6 @@ export function Steering({ run, live }: { run: RunDetail; live: Payload | null }
   const marks = useMarks(run);
   const [open, setOpen] = useState<'mark' | 'load' | Mark | null>(null);
   const what = changeable(run);
-  const start = run.start_time ? Date.parse(run.start_time) : 0;
-  const at = (iso: string | null) => elapsed((Date.parse(iso ?? '') - start) / 1000);
   useEffect(() => {
     if (!may) return;
     const key = (e: KeyboardEvent) => {
@@ -55,26 +53,7 @@ export function Steering({ run, live }: { run: RunDetail; live: Payload | null }
       <button type="button" className="btn quiet small" onClick={full}>
         Full screen
       </button>
-      <ul className="marks" aria-label="Marked moments">
-        {loadChanges(run).map((e) => (
-          <li key={e.event_id} className="chip" title={`changed by ${e.event_data.initiated_by ?? 'somebody'}`}>
-            {at(e.created_at)} {changed(e)}
-          </li>
-        ))}
-        {(marks.data?.marks ?? []).map((m) => (
-          <li key={m.mark_id}>
-            <button
-              type="button"
-              className="chip mark"
-              disabled={!may}
-              title={`${m.text} (${m.made_by})`}
-              onClick={() => setOpen(m)}
-            >
-              <span className="num">{at(m.at)}</span> <bdi>{m.text}</bdi>
-            </button>
-          </li>
-        ))}
-      </ul>
+      <MarkedMoments run={run} marks={marks.data?.marks ?? []} onOpen={may ? setOpen : undefined} />
       {open === 'load' && what && <LoadDialog run={run} live={live} what={what} onClose={() => setOpen(null)} />}
       {open !== null && open !== 'load' && (
         <MarkDialog run={run} mark={open === 'mark' ? null : open} onClose={() => setOpen(null)} />
