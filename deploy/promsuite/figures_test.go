@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -83,10 +84,17 @@ func newStand(t *testing.T) *stand {
 	if err != nil || program == "" {
 		t.Skip("LOADSTONE_RUNS says over how many runs of an hour, LOADSTONE_PROGRAM which program is asked")
 	}
-	s := &stand{}
-	if s.runs, err = exploretest.Hours(n); err != nil {
+	runs, err := exploretest.Hours(n)
+	if err != nil {
 		t.Fatal(err)
 	}
+	return newStandOf(t, program, runs)
+}
+
+// newStandOf has nodes of a program that have read nothing yet.
+func newStandOf(t *testing.T, program string, runs exploretest.Catalog) *stand {
+	t.Helper()
+	s := &stand{runs: runs}
 	var dialers []control.Dialer
 	for i := range 2 {
 		dir := t.TempDir()
@@ -257,6 +265,48 @@ func TestFigures(t *testing.T) {
 	}
 	for _, n := range s.nodes {
 		fmt.Printf("a node's memory: at most %d MB\n", peak(n.Process.Pid))
+	}
+}
+
+// TestFirstQuery is no test: it asks the same of nodes that have nothing, of several programs in turns, and prints what
+// the first query took. LOADSTONE_PROGRAMS are their paths, with a colon between them.
+func TestFirstQuery(t *testing.T) {
+	n, err := strconv.Atoi(os.Getenv("LOADSTONE_RUNS"))
+	programs := filepath.SplitList(os.Getenv("LOADSTONE_PROGRAMS"))
+	if err != nil || len(programs) == 0 {
+		t.Skip("LOADSTONE_RUNS says over how many runs of an hour, LOADSTONE_PROGRAMS which programs are asked")
+	}
+	runs, err := exploretest.Hours(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	took := map[string][]float64{}
+	for range 5 {
+		for _, program := range programs {
+			t.Run(program, func(t *testing.T) {
+				s := newStandOf(t, program, runs)
+				for _, text := range []string{heavy[0], heavy[1]} {
+					begin := time.Now()
+					q, err := s.ours.Range(t.Context(), text, exploretest.Noon, exploretest.Noon.Add(time.Hour), 15*time.Second)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer q.Close()
+					if r := q.Exec(t.Context()); r.Err != nil {
+						t.Fatal(r.Err)
+					}
+					which := program + ", first"
+					if text != heavy[0] {
+						which = program + ", second"
+					}
+					took[which] = append(took[which], explore.Milliseconds(time.Since(begin)))
+				}
+			})
+		}
+	}
+	for _, which := range slices.Sorted(maps.Keys(took)) {
+		fmt.Printf("%s: median %.0f, least %.0f, most %.0f ms; load %s\n", which, at(took[which], .5), at(took[which], 0),
+			at(took[which], 1), load())
 	}
 }
 

@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -21,6 +21,9 @@ type File struct {
 	runID        string
 	version      int
 	relation, at int // columns
+	// columns are those of a row, and places where the file has them.
+	columns []column
+	places  []int
 }
 
 // Open reads what a segment holds, and refuses what is none. It closes the file with the segment, and on an error.
@@ -55,6 +58,21 @@ func (s *File) open() (err error) {
 		}
 		*at = leaf.ColumnIndex
 	}
+	s.columns = columns()
+	s.places = make([]int, len(s.columns))
+	for i, c := range s.columns {
+		leaf, ok := s.pq.Schema().Lookup(c.name)
+		switch {
+		case !ok && version == Version || !ok && (c.name == "series" || c.name == "second"):
+			return fmt.Errorf("column %s is missing", c.name)
+		case !ok:
+			s.places[i] = absent
+		case leaf.Node.Type().Kind() != c.kind || !leaf.Node.Required() || !leaf.Node.Leaf():
+			return fmt.Errorf("column %s has another type", c.name)
+		default:
+			s.places[i] = leaf.ColumnIndex
+		}
+	}
 	return nil
 }
 
@@ -83,11 +101,16 @@ type Query struct {
 	Relations []string
 	// From and To bound when a second began, in microseconds since the epoch of Unix, both included; 0 does not.
 	From, To int64
+	// NoExtremes leaves the least and the greatest latency of a second out.
+	NoExtremes bool
+}
+
+func (q *Query) wantsRelation(relation string) bool {
+	return len(q.Relations) == 0 || slices.Contains(q.Relations, relation)
 }
 
 func (q *Query) wants(r *Row) bool {
-	return (len(q.Relations) == 0 || slices.Contains(q.Relations, r.Relation)) && (q.From == 0 || r.At >= q.From) &&
-		(q.To == 0 || r.At <= q.To)
+	return q.wantsRelation(r.Relation) && (q.From == 0 || r.At >= q.From) && (q.To == 0 || r.At <= q.To)
 }
 
 // Groups are the row groups that may hold rows of a query, as their statistics say.
@@ -119,39 +142,39 @@ func (s *File) mayHold(first, last, from, to []byte, q Query) bool {
 	})
 }
 
-// Read calls fn for each row of a query, by series and time. The row, and its counts, are valid until fn returns.
+// groups have the memory of row groups that were read: some hundred KB each.
+var groups = sync.Pool{New: func() any { return &group{} }}
+
+// Read calls fn for each row of a query, by series and time. The row, and its counts, are valid until fn returns. Of
+// each row group the columns are read that have values in the relations wanted of it.
 func (s *File) Read(q Query, fn func(*Row) error) error {
-	for _, g := range s.Groups(q) {
-		if err := s.readGroup(g, q, fn); err != nil {
+	g := groups.Get().(*group)
+	defer groups.Put(g)
+	for _, i := range s.Groups(q) {
+		if err := s.rows(i, &q, g, fn); err != nil {
 			return fmt.Errorf("reading a segment of the run %s: %w", s.runID, err)
 		}
 	}
 	return nil
 }
 
-func (s *File) readGroup(group int, q Query, fn func(*Row) error) (err error) {
-	defer damaged(&err)
-	r := parquet.NewGenericRowGroupReader[Row](s.pq.RowGroups()[group])
-	defer func() { err = errors.Join(err, r.Close()) }()
-	rows := make([]Row, batch)
-	for {
-		n, readErr := r.Read(rows)
-		for i := range rows[:n] {
-			if s.version < 2 {
-				rows[i].CreditsPerHour = rollup.Unknown // there was no such column
-			}
-			if !q.wants(&rows[i]) {
-				continue
-			}
-			if err := fn(&rows[i]); err != nil {
-				return err
-			}
+func (s *File) rows(i int, q *Query, g *group, fn func(*Row) error) error {
+	of, err := s.readGroup(i, q, g)
+	if err != nil || of == 0 {
+		return err
+	}
+	var r Row
+	for i := range g.n {
+		g.row(i, of, &r)
+		if s.version < 2 {
+			r.CreditsPerHour = rollup.Unknown // there was no such column
 		}
-		if errors.Is(readErr, io.EOF) {
-			return nil
+		if !q.wants(&r) {
+			continue
 		}
-		if readErr != nil {
-			return readErr
+		if err := fn(&r); err != nil {
+			return err
 		}
 	}
+	return nil
 }

@@ -143,26 +143,35 @@ func appendCounts(b []byte, counts []int64) []byte {
 	return b
 }
 
-// Counts are those of the buckets from the offset on, in the memory of into.
-func (r *Row) Counts(into []int64) ([]int64, error) {
+// Bucket is one with a count; At is how far it is above LatencyOffset.
+type Bucket struct {
+	At    int32
+	Count int64
+}
+
+// Buckets are those of LatencyCounts that have a count, in their order, in the memory of into.
+func (r *Row) Buckets(into []Bucket) ([]Bucket, error) {
 	into = into[:0]
-	for b := r.LatencyCounts; len(b) > 0; {
-		count, n := binary.Uvarint(b)
-		if n <= 0 || count > math.MaxInt64 {
+	at := 0
+	for b := r.LatencyCounts; len(b) > 0; at++ {
+		count, n := uint64(b[0]), 1
+		if count >= 0x80 {
+			if count, n = binary.Uvarint(b); n <= 0 || count > math.MaxInt64 {
+				return nil, errCounts
+			}
+		}
+		if b = b[n:]; at >= maxBuckets {
 			return nil, errCounts
 		}
-		b, into = b[n:], append(into, int64(count))
 		if count != 0 {
+			into = append(into, Bucket{int32(at), int64(count)})
 			continue
 		}
 		more, n := binary.Uvarint(b)
 		if n <= 0 || more > maxBuckets {
 			return nil, errCounts
 		}
-		b, into = b[n:], append(into, make([]int64, more)...)
-		if len(into) > maxBuckets {
-			return nil, errCounts
-		}
+		b, at = b[n:], at+int(more)
 	}
 	return into, nil
 }

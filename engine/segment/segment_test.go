@@ -120,21 +120,31 @@ func TestASegmentHoldsTheSecondsOfARun(t *testing.T) {
 	}
 }
 
-func countsOf(t *testing.T, r *segment.Row) []int64 {
+func bucketsOf(t *testing.T, r *segment.Row) []segment.Bucket {
 	t.Helper()
-	counts, err := r.Counts(nil)
+	buckets, err := r.Buckets(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return counts
+	return buckets
+}
+
+// filled are the counts that are not 0.
+func filled(counts []int64) (all []segment.Bucket) {
+	for i, c := range counts {
+		if c != 0 {
+			all = append(all, segment.Bucket{At: int32(i), Count: c})
+		}
+	}
+	return all
 }
 
 // TestCountsThatAreNone are refused, however they are damaged, and nothing large is allocated for them.
 func TestCountsThatAreNone(t *testing.T) {
 	for _, b := range [][]byte{{0}, {0x80}, {1, 0, 0x80}, {0, 0xff, 0xff, 0xff, 0xff, 0x7f},
 		bytes.Repeat([]byte{0xff}, 10), bytes.Repeat([]byte{0, 0x7f}, 100)} {
-		if counts, err := (&segment.Row{LatencyCounts: b}).Counts(nil); err == nil {
-			t.Errorf("%x: %d counts", b, len(counts))
+		if buckets, err := (&segment.Row{LatencyCounts: b}).Buckets(nil); err == nil {
+			t.Errorf("%x: %d buckets", b, len(buckets))
 		}
 	}
 }
@@ -156,7 +166,7 @@ func check(t *testing.T, r *rollup.Run, row segment.Row) {
 		c = r.Seconds.Workers[rollup.OfWorker{Moment: at, Worker: row.WorkerID}]
 	case segment.ErrorSeconds:
 		if n := r.Seconds.Errors[rollup.OfError{Moment: at, Class: row.ErrorClass, Code: row.ErrorCode,
-			Kind: row.Kind}]; n != row.Errors || n == 0 || len(countsOf(t, &row)) != 0 {
+			Kind: row.Kind}]; n != row.Errors || n == 0 || len(bucketsOf(t, &row)) != 0 {
 			t.Fatalf("%+v, want %d errors", row, n)
 		}
 		return
@@ -183,7 +193,7 @@ func check(t *testing.T, r *rollup.Run, row segment.Row) {
 	h := c.Latency.Data()
 	if row.Operations != c.Operations || row.Errors != c.Errors || row.RowCount != c.Rows ||
 		int(row.LatencySchema) != h.Schema || int(row.LatencyOffset) != h.Offset || row.LatencySumNs != h.Sum ||
-		row.LatencyMinNs != h.Min || row.LatencyMaxNs != h.Max || !slices.Equal(countsOf(t, &row), h.Counts) ||
+		row.LatencyMinNs != h.Min || row.LatencyMaxNs != h.Max || !slices.Equal(bucketsOf(t, &row), filled(h.Counts)) ||
 		row.At != r.Seconds.At(row.Second).UnixMicro() {
 		t.Fatalf("%+v, want %+v, %+v", row, c, h)
 	}
@@ -235,6 +245,73 @@ func TestStatisticsSayWhatToRead(t *testing.T) {
 	if n, of := len(s.Groups(segment.Query{Relations: []string{segment.RunSeconds}})), s.RowGroups(); of < 4 || n > of/2 {
 		t.Errorf("%d of %d groups are read for the seconds of the run", n, of)
 	}
+}
+
+// TestRowsAreReadHoweverTheyAreDivided into pages and row groups, with and without dictionaries.
+func TestRowsAreReadHoweverTheyAreDivided(t *testing.T) {
+	content, _ := encode(t, run(300))
+	want := read(t, open(t, content), segment.Query{})
+	options := []parquet.WriterOption{parquet.KeyValueMetadata("loadstone_segment_version", fmt.Sprint(segment.Version)),
+		parquet.KeyValueMetadata("run_id", "r-1")}
+	for _, rows := range []int64{70, 1500, 1 << 20} {
+		for _, page := range []int{300, 4000} {
+			with := append(slices.Clone(options), parquet.PageBufferSize(page), parquet.MaxRowsPerRowGroup(rows))
+			b := written(t, want, with)
+			for _, without := range []bool{false, true} {
+				got := read(t, open(t, b), segment.Query{NoExtremes: without})
+				if len(got) != len(want) {
+					t.Fatalf("%d rows and %d bytes: %d rows, not %d", rows, page, len(got), len(want))
+				}
+				for i := range got {
+					row := want[i]
+					if without {
+						row.LatencyMinNs, row.LatencyMaxNs = 0, 0
+					}
+					if !reflect.DeepEqual(got[i], row) {
+						t.Fatalf("%d rows and %d bytes: row %d is %+v\nnot %+v", rows, page, i, got[i], row)
+					}
+				}
+			}
+		}
+	}
+	// As a version that had fewer columns, by a writer without dictionaries.
+	type plain struct {
+		Series        int32  `parquet:"series"`
+		Relation      string `parquet:"relation"`
+		Kind          string `parquet:"kind"`
+		Second        int32  `parquet:"second"`
+		At            int64  `parquet:"at"`
+		LatencyCounts []byte `parquet:"latency_counts"`
+		State         string `parquet:"state"`
+	}
+	plains := make([]plain, len(want))
+	for i, r := range want {
+		plains[i] = plain{r.Series, r.Relation, r.Kind, r.Second, r.At, r.LatencyCounts, r.State}
+	}
+	got := read(t, open(t, written(t, plains, []parquet.WriterOption{parquet.PageBufferSize(300),
+		parquet.KeyValueMetadata("loadstone_segment_version", "1")})), segment.Query{})
+	for i, r := range got {
+		if now := (plain{r.Series, r.Relation, r.Kind, r.Second, r.At, r.LatencyCounts, r.State}); len(got) != len(want) ||
+			!reflect.DeepEqual(now, plains[i]) || r.Operations != 0 || r.CreditsPerHour != rollup.Unknown {
+			t.Fatalf("%d rows, row %d is %+v\nnot %+v", len(got), i, r, plains[i])
+		}
+	}
+}
+
+func written[T any](t *testing.T, rows []T, options []parquet.WriterOption) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[T](&b, options...)
+	// One call of Write makes one page of what it is given.
+	for part := range slices.Chunk(rows, 40) {
+		if _, err := w.Write(part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
 }
 
 // TestWhatIsNoSegmentIsRefused, and what is damaged is an error and no panic.

@@ -130,12 +130,15 @@ func rowOf(r *segment.Row) string {
 		return join(append(parts, r.ErrorClass, r.ErrorCode, r.Kind, r.Errors))
 	}
 	packed := []any{r.LatencySchema, r.LatencyOffset, r.LatencySumNs, r.LatencyMinNs, r.LatencyMaxNs}
-	counts, err := r.Counts(nil)
+	buckets, err := r.Buckets(nil)
 	if err != nil {
 		return err.Error()
 	}
-	for _, n := range counts {
-		packed = append(packed, n)
+	for _, b := range buckets {
+		for int(b.At) > len(packed)-5 {
+			packed = append(packed, 0)
+		}
+		packed = append(packed, b.Count)
 	}
 	texts := make([]string, len(packed))
 	for i, n := range packed {

@@ -33,7 +33,7 @@ type histograms struct {
 
 func (h *histograms) bytes() int64 { return int64(len(h.packed)) + 80 }
 
-func (h *histograms) add(row *segment.Row, counts []int64) {
+func (h *histograms) add(row *segment.Row, buckets []segment.Bucket) {
 	if h.n == 0 {
 		h.schema, h.first, h.last = row.LatencySchema, math.MaxInt32, math.MinInt32
 	}
@@ -48,23 +48,16 @@ func (h *histograms) add(row *segment.Row, counts []int64) {
 	h.packed = binary.AppendVarint(h.packed, int64(row.LatencySchema))
 	h.packed = binary.AppendVarint(h.packed, int64(row.LatencyOffset))
 	h.packed = binary.AppendVarint(h.packed, row.LatencySumNs)
-	filled := len(counts)
-	for _, c := range counts {
-		if c == 0 {
-			filled--
-		}
-	}
-	h.packed = binary.AppendUvarint(h.packed, uint64(filled))
+	h.packed = binary.AppendUvarint(h.packed, uint64(len(buckets)))
 	h.before, h.n = row.Second, h.n+1
-	next := 0 // the bucket after the last that was written
-	for i, c := range counts {
-		if c == 0 {
-			continue
-		}
-		h.packed = binary.AppendUvarint(binary.AppendUvarint(h.packed, uint64(i-next)), uint64(c))
-		next = i + 1
-		at := coarser(row.LatencyOffset+int32(i), shift)
-		h.first, h.last = min(h.first, at), max(h.last, at)
+	next := int32(0) // the bucket after the last that was written
+	for _, b := range buckets {
+		h.packed = binary.AppendUvarint(binary.AppendUvarint(h.packed, uint64(b.At-next)), uint64(b.Count))
+		next = b.At + 1
+	}
+	if len(buckets) > 0 {
+		h.first = min(h.first, coarser(row.LatencyOffset+buckets[0].At, shift))
+		h.last = max(h.last, coarser(row.LatencyOffset+buckets[len(buckets)-1].At, shift))
 	}
 }
 

@@ -22,11 +22,11 @@ type load struct {
 func (r *reader) arrivals(s *Set, rows *rows) {
 	with := r.labels("worker", rows.labels.WorkerID, "node", rows.labels.NodeID, "phase", phase(rows.labels.Warmup))
 	for _, m := range metric.Arrivals {
-		added := make([]float64, len(rows.loads))
+		r.added = r.added[:0]
 		for i := range rows.loads {
-			added[i] = m.Of(&rows.loads[i].Load)
+			r.added = append(r.added, m.Of(&rows.loads[i].Load))
 		}
-		r.counter(s, m.Name, with, rows, added)
+		r.counter(s, m.Name, with, rows, r.added)
 	}
 }
 
@@ -74,7 +74,7 @@ func compareBools(a, b bool) int {
 // gauge has a sample at the end of each second of which something is known.
 func (r *reader) gauge(s *Set, m metric.OfLoad, with *labels.Builder, loads []*load,
 	both func(earlier, later float64) float64) {
-	var g points
+	g := points{r.points.times[:0], r.points.values[:0]}
 	for _, l := range loads {
 		at, v := r.base+(int64(l.second)+1)*1000, m.Of(&l.Load)
 		if v == rollup.Unknown {
@@ -92,6 +92,7 @@ func (r *reader) gauge(s *Set, m metric.OfLoad, with *labels.Builder, loads []*l
 		g.into(&o)
 		s.all = append(s.all, o)
 	}
+	r.points = g
 }
 
 func (r *reader) ofWarehouse(rows *rows) *labels.Builder {

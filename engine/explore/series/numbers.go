@@ -31,24 +31,35 @@ type block struct {
 // pack returns the values as numbers; it does not keep them.
 func pack(values []float64) numbers {
 	p := numbers{n: len(values), blocks: make([]block, 0, (len(values)+perBlock-1)/perBlock)}
+	bytes := 0
 	for part := range slices.Chunk(values, perBlock) {
-		b := block{at: uint32(len(p.packed))}
+		b := block{at: uint32(bytes)}
 		b.base, b.width = narrowest(part)
-		p.blocks = append(p.blocks, b)
-		for _, v := range part {
-			switch b.width {
-			case 1:
-				p.packed = append(p.packed, byte(v-b.base))
-			case 2:
-				p.packed = binary.LittleEndian.AppendUint16(p.packed, uint16(v-b.base))
-			case 4:
-				p.packed = binary.LittleEndian.AppendUint32(p.packed, uint32(v-b.base))
-			case 8:
-				p.packed = binary.LittleEndian.AppendUint64(p.packed, math.Float64bits(v))
+		p.blocks, bytes = append(p.blocks, b), bytes+len(part)*int(b.width)
+	}
+	p.packed = make([]byte, bytes)
+	for i := range p.blocks {
+		b, part := &p.blocks[i], values[i*perBlock:min((i+1)*perBlock, len(values))]
+		to := p.packed[b.at:]
+		switch b.width {
+		case 1:
+			for k, v := range part {
+				to[k] = byte(v - b.base)
+			}
+		case 2:
+			for k, v := range part {
+				binary.LittleEndian.PutUint16(to[2*k:], uint16(v-b.base))
+			}
+		case 4:
+			for k, v := range part {
+				binary.LittleEndian.PutUint32(to[4*k:], uint32(v-b.base))
+			}
+		case 8:
+			for k, v := range part {
+				binary.LittleEndian.PutUint64(to[8*k:], math.Float64bits(v))
 			}
 		}
 	}
-	p.packed = slices.Clone(p.packed) // without the room that growing has left
 	return p
 }
 

@@ -57,18 +57,22 @@ func (s *Set) Bytes() int64 { return s.bytes }
 // Times are when the first and the last sample are, in milliseconds since the epoch of Unix.
 func (s *Set) Times() (from, to int64) { return s.from, s.to }
 
+// shown are the relations that there are series of: what a run did is the sum of its kinds.
+var shown = []string{segment.KindSeconds, segment.StatementSeconds, segment.ErrorSeconds, segment.WorkerSeconds,
+	segment.WarehouseSeconds, segment.LoadSeconds}
+
 // Read reads the series of a segment. run are labels that all of them get.
 func Read(f *segment.File, run labels.Labels) (*Set, error) {
 	r := newReader(run)
-	if err := f.Read(segment.Query{}, func(row *segment.Row) (err error) {
+	if err := f.Read(segment.Query{Relations: shown, NoExtremes: true}, func(row *segment.Row) (err error) {
 		switch row.Relation {
 		case segment.ErrorSeconds, segment.WarehouseSeconds, segment.LoadSeconds:
 		default:
-			if r.counts, err = row.Counts(r.counts); err != nil {
+			if r.buckets, err = row.Buckets(r.buckets); err != nil {
 				return err
 			}
 		}
-		return r.add(row, r.counts)
+		return r.add(row, r.buckets)
 	}); err != nil {
 		return nil, err
 	}
@@ -80,7 +84,15 @@ func Read(f *segment.File, run labels.Labels) (*Set, error) {
 func Live(run labels.Labels, source func(add func(*segment.Row, []int64) error) error) (*Set, error) {
 	r := newReader(run)
 	r.live = true
-	if err := source(r.add); err != nil {
+	if err := source(func(row *segment.Row, counts []int64) error {
+		r.buckets = r.buckets[:0]
+		for i, c := range counts {
+			if c != 0 {
+				r.buckets = append(r.buckets, segment.Bucket{At: int32(i), Count: c})
+			}
+		}
+		return r.add(row, r.buckets)
+	}); err != nil {
 		return nil, err
 	}
 	return r.set()
@@ -102,6 +114,24 @@ type rows struct {
 	loads                         []load
 }
 
+// room makes some for another row where there is none, at once for as many as the longest series so far has: most of a
+// run have about as many.
+func (s *rows) room(longest int) {
+	n := len(s.second)
+	if n < cap(s.second) {
+		return
+	}
+	more := max(n, 16, longest-n)
+	s.second = slices.Grow(s.second, more)
+	switch s.labels.Relation {
+	case segment.LoadSeconds:
+		s.loads = slices.Grow(s.loads, more)
+	default:
+		s.operations, s.failures = slices.Grow(s.operations, more), slices.Grow(s.failures, more)
+		s.results = slices.Grow(s.results, more)
+	}
+}
+
 type poll struct {
 	at                        int64
 	running, queued, clusters float64
@@ -117,14 +147,18 @@ type reader struct {
 	// base is when second 0 began, in milliseconds.
 	base      int64
 	low, high int32
-	counts    []int64
+	buckets   []segment.Bucket
 	live      bool
-	// nodes are those that run workers were last on; values is memory for those of one counter.
-	nodes  map[string]string
-	values []float64
+	// nodes are those that run workers were last on.
+	nodes map[string]string
+	// longest is how many rows the longest series has.
+	longest int
+	// What follows is memory for one series.
+	values, added []float64
+	points        points
 }
 
-func (r *reader) add(row *segment.Row, counts []int64) error {
+func (r *reader) add(row *segment.Row, buckets []segment.Bucket) error {
 	if r.last == nil || r.last.labels != row.Labels {
 		if r.last = r.at[row.Labels]; r.last == nil {
 			r.last = &rows{labels: row.Labels}
@@ -142,7 +176,9 @@ func (r *reader) add(row *segment.Row, counts []int64) error {
 	}
 	r.base = row.At/1000 - int64(row.Second)*1000
 	r.low, r.high = min(r.low, row.Second), max(r.high, row.Second)
+	s.room(r.longest)
 	s.second = append(s.second, row.Second)
+	r.longest = max(r.longest, len(s.second))
 	if row.Relation == segment.LoadSeconds {
 		s.loads = append(s.loads, load{row.Second, row.Warmup, row.Load()})
 		r.nodes[row.WorkerID] = row.NodeID
@@ -154,7 +190,7 @@ func (r *reader) add(row *segment.Row, counts []int64) error {
 	if row.Relation == segment.ErrorSeconds {
 		return nil
 	}
-	s.hist.add(row, counts)
+	s.hist.add(row, buckets)
 	return nil
 }
 
