@@ -187,7 +187,8 @@ func examineAsUploaded(e *command.Env, file []byte, r *trial.Report) error {
 		return fmt.Errorf("preparing quarantine: %w", err)
 	}
 	check := trial.Check{Name: "upload", Passed: true,
-		Message: fmt.Sprintf("A server examines it within %d MB and %v.", quarantine.MemoryLimit>>20, quarantine.WallLimit)}
+		Message: fmt.Sprintf("A server examines it within %d MB and %v of processor time.", quarantine.MemoryLimit>>20,
+			quarantine.ProcessorLimit)}
 	_, err = guard.Examine(e.Ctx, file)
 	switch {
 	case e.Ctx.Err() != nil:

@@ -116,7 +116,7 @@ func TestWhatAServerRefusesFailsTheSuite(t *testing.T) {
 		return 0, ""
 	}
 	if code, said := test(hostile.Honest()); code != 0 ||
-		!strings.Contains(said, "pass  upload: A server examines it within 256 MB and 10s.") {
+		!strings.Contains(said, "pass  upload: A server examines it within 256 MB and 10s of processor time.") {
 		t.Errorf("an honest file: exit %d, %s", code, said)
 	}
 	for _, f := range hostile.Corpus() {

@@ -18,7 +18,7 @@
 //
 // # Order
 //
-// One child at a time, at the lowest priority, so that runs beside it keep their
+// One child at a time, at a low priority, so that runs beside it keep their
 // rate. Callers wait in a short queue, which honours their context; past its end
 // they are told that the server is busy (engine.CodeUnavailable).
 //

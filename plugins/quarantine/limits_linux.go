@@ -49,7 +49,7 @@ func limitSelf() error {
 		return fmt.Errorf("giving up new privileges: %w", err)
 	}
 	// By group, since Linux keeps both for each thread and the runtime has some already.
-	if err := unix.Setpriority(unix.PRIO_PGRP, 0, 19); err != nil {
+	if err := unix.Setpriority(unix.PRIO_PGRP, 0, niceness); err != nil {
 		return fmt.Errorf("lowering the priority: %w", err)
 	}
 	// Not every kernel has classes of I/O, and the child does none.

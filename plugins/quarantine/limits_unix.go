@@ -23,7 +23,7 @@ func limitSelf() error {
 			return fmt.Errorf("setting a limit: %w", err)
 		}
 	}
-	if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19); err != nil {
+	if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, niceness); err != nil {
 		return fmt.Errorf("lowering the priority: %w", err)
 	}
 	return nil

@@ -27,11 +27,15 @@ const (
 	MemoryLimit = 256 << 20
 	// ProcessorLimit is the processor time that the child may use.
 	ProcessorLimit = 10 * time.Second
-	// WallLimit is how long the child may live.
-	WallLimit = 10 * time.Second
+	// WallLimit is how long the child may live. Behind everything else of a busy machine, a second of processor time
+	// takes most of it.
+	WallLimit = 60 * time.Second
 	// QueueLimit is how many callers may wait for the one that is being served.
 	QueueLimit = 16
 
+	// niceness of the child: a tenth of the weight of a run's threads. At 19 it has a hundredth, and on a machine of 2
+	// cores at a load of 12 it got 0.12 s of processor time in 10 s: no file could be examined beside a run.
+	niceness = 10
 	// softMemory leaves Go's collector room to keep an honest compilation under MemoryLimit.
 	softMemory = 160 << 20
 	maxAnswer  = 8 << 20
@@ -183,7 +187,7 @@ func (o *outcome) judge(wall time.Duration) (plugin.Info, error) {
 	switch {
 	case o.stdout.over:
 		return plugin.Info{}, refuse("what it says about itself is too long")
-	case o.late && o.cpu < wall/4:
+	case o.late && o.cpu < ProcessorLimit/4:
 		return plugin.Info{}, busy(fmt.Sprintf("the machine was so busy that %v were not enough", wall))
 	case o.late:
 		return plugin.Info{}, refuse(fmt.Sprintf("compiling and trying it did not finish within %v", wall))
