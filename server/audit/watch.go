@@ -26,13 +26,15 @@ type Watcher struct {
 	// Reads tells addresses that change nothing although they are posted to.
 	Reads func(path string) bool
 
-	// refusals bounds the lines of who is refused again and again.
-	refusals *auth.Limiter
+	// refusals bounds the lines of who is refused again and again, failures those of what fails: a flood of either
+	// leaves room for the other.
+	refusals, failures *auth.Limiter
 }
 
 // NewWatcher returns a watcher.
 func NewWatcher(t *Trail, operation func(method, path string) (string, string), reads func(path string) bool) *Watcher {
-	return &Watcher{Trail: t, Operation: operation, Reads: reads, refusals: auth.NewLimiter(60, 2*time.Second)}
+	return &Watcher{Trail: t, Operation: operation, Reads: reads, refusals: auth.NewLimiter(60, 2*time.Second),
+		failures: auth.NewLimiter(60, 2*time.Second)}
 }
 
 // Handle is a middleware. It stands before the guard, whose refusals of known callers are noted too; strangers are
@@ -40,29 +42,44 @@ func NewWatcher(t *Trail, operation func(method, path string) (string, string), 
 func (w *Watcher) Handle(c *fiber.Ctx) error {
 	m := &mark{}
 	c.SetUserContext(context.WithValue(c.UserContext(), markKey{}, m))
+	// A handler that panics has done who knows what; who answers for it stands before this one.
+	defer func() {
+		if v := recover(); v != nil {
+			w.note(c, m, http.StatusInternalServerError)
+			panic(v)
+		}
+	}()
 	err := c.Next()
+	w.note(c, m, c.Response().StatusCode())
+	return err
+}
+
+// note writes the line of a request, where it is to have one.
+func (w *Watcher) note(c *fiber.Ctx, m *mark, status int) {
 	ctx, method, path := c.UserContext(), c.Method(), c.Path()
 	id, known := auth.IdentityOf(ctx)
-	status := c.Response().StatusCode()
 	safe := method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 	download := strings.HasPrefix(string(c.Response().Header.Peek(fiber.HeaderContentDisposition)), "attachment")
 	if !known || !download && (safe || w.Reads(path)) || m.noted.Load() && status < http.StatusBadRequest {
-		return err
+		return
 	}
 	operation, object := w.Operation(method, path)
 	if operation == "" {
-		return err
+		return
 	}
 	e := store.AuditEntry{Action: Action(operation), Object: object, Outcome: outcome(status)}
 	if e.Outcome != store.OutcomeDone {
 		e.Detail = http.StatusText(status)
-		if w.refusals.Wait(id.User.UserID) > 0 {
-			return err // the first of a flood say enough, and the log is not its to fill
+		bucket := w.failures
+		if e.Outcome == store.OutcomeRefused {
+			bucket = w.refusals
 		}
-		w.refusals.Failed(id.User.UserID)
+		if bucket.Wait(id.User.UserID) > 0 {
+			return // the first of a flood say enough, and the log is not its to fill
+		}
+		bucket.Failed(id.User.UserID)
 	}
 	w.Trail.write(ctx, e)
-	return err
 }
 
 func outcome(status int) string {
