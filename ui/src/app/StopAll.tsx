@@ -1,4 +1,4 @@
-import { useQueryClient } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { api } from '../api/client';
 import { useLiveRuns } from '../api/queries';
 import { useConfirm } from '../design/Dialog';
@@ -22,14 +22,38 @@ export function stoppedWords(r: {
   return { text, ok: failed === 0 && r.store_answered };
 }
 
+/**
+ * Whether matrices are under way, or runs wait for room. It is asked while no run is live, and not before everything
+ * else of a page: nobody needs it in the first seconds.
+ */
+function useMoreToCome(enabled: boolean) {
+  const every = 5_000;
+  return useQuery({
+    queryKey: ['more-to-come'],
+    queryFn: async ({ signal }) => {
+      const [needs, list] = await Promise.all([
+        api.get('/api/v1/scaling', { signal }),
+        api.get('/api/matrices', { query: { limit: 50 }, signal }),
+      ]);
+      return needs.queue_depth > 0 || (list.matrices ?? []).some((m) => m.status === 'RUNNING' || m.status === 'CANCELLING');
+    },
+    enabled,
+    initialData: false,
+    staleTime: every,
+    refetchInterval: every,
+  });
+}
+
 /** An end to everything that loads a database, asked for once. It works while the control store is away. */
 export function StopAll({ className }: { className: string }) {
   const [dialog, ask] = useConfirm();
   const toast = useToast();
   const qc = useQueryClient();
   const live = useLiveRuns();
+  const idle = live.data !== undefined && (live.data.runs ?? []).length === 0 && !live.error;
+  const more = useMoreToCome(idle);
   // Of runs that nobody can list something may go on: then the button stays.
-  if (live.data && (live.data.runs ?? []).length === 0 && !live.error) return null;
+  if (idle && !more.data && !more.error) return null;
   const stop = () =>
     ask({
       title: 'Stop all runs?',
@@ -40,6 +64,7 @@ export function StopAll({ className }: { className: string }) {
         const { text, ok } = stoppedWords(await api.post('/api/stop-all'));
         toast(text, ok ? 'ok' : 'bad');
         await qc.invalidateQueries({ queryKey: ['runs'] });
+        await qc.invalidateQueries({ queryKey: ['more-to-come'] });
       },
     });
   return (
