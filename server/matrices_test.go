@@ -18,17 +18,22 @@ import (
 type lineup struct {
 	mu  sync.Mutex
 	all []matrix.State
+	// made counts them, deleted ones too.
+	made int
+	// kept has them too, where it is not nil.
+	kept store.Matrices
 }
 
 const matrixDSN = "postgres://me:hunter2@db.example/x"
 
-func (l *lineup) Create(_ context.Context, s engine.Scenario, by string) (matrix.State, error) {
+func (l *lineup) Create(ctx context.Context, s engine.Scenario, by string) (matrix.State, error) {
 	if s.Matrix == nil {
 		return matrix.State{}, engine.InvalidField("matrix", "is missing", "name the targets")
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	state := matrix.State{MatrixRun: engine.MatrixRun{MatrixID: fmt.Sprintf("m-%d", len(l.all)+1), Name: s.Name,
+	l.made++
+	state := matrix.State{MatrixRun: engine.MatrixRun{MatrixID: fmt.Sprintf("m-%d", l.made), Name: s.Name,
 		Status: engine.StatusPrepared, CreatedBy: by}}
 	for i, target := range s.Matrix.Targets {
 		run := engine.Run{RunID: fmt.Sprintf("r-%d", i+1), Status: engine.StatusPrepared}
@@ -36,6 +41,11 @@ func (l *lineup) Create(_ context.Context, s engine.Scenario, by string) (matrix
 		run.Scenario.Target.Connection.DSN = matrixDSN
 		state.Labels = append(state.Labels, target.Label)
 		state.Runs = append(state.Runs, store.RunRow{Run: run})
+	}
+	if l.kept != nil {
+		if err := l.kept.CreateMatrix(ctx, state.MatrixRun); err != nil {
+			return state, err
+		}
 	}
 	l.all = append([]matrix.State{state}, l.all...)
 	return state, nil
@@ -100,7 +110,7 @@ func (l *lineup) Report(ctx context.Context, id string, o compare.Options) (matr
 // TestMatrices walks a matrix through the API, from its template to its end.
 func TestMatrices(t *testing.T) {
 	all := &lineup{}
-	b := start(t, func(o *server.Options) { o.Matrices = all })
+	b := start(t, func(o *server.Options) { o.Matrices, all.kept = all, o.Store.(store.Matrices) })
 	if got := decode[struct{ Matrices []engine.MatrixRun }](t,
 		b.do("GET", "/api/matrices", nil).want(t, 200)); got.Matrices == nil || len(got.Matrices) != 0 {
 		t.Errorf("an empty list is %v", got.Matrices)

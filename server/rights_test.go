@@ -56,7 +56,9 @@ func (o owned) as(who, method, path string, body any) answer {
 
 func own(t *testing.T) owned {
 	t.Helper()
-	o := owned{bench: start(t, func(o *server.Options) { o.Matrices = &lineup{} }), sessions: map[string][]string{},
+	o := owned{bench: start(t, func(o *server.Options) {
+		o.Matrices = &lineup{kept: o.Store.(store.Matrices)}
+	}), sessions: map[string][]string{},
 		people: map[string]store.User{}}
 	for name, role := range map[string]store.Role{"ada": store.RoleOperator, "bob": store.RoleOperator,
 		"eve": store.RoleOperator, "vic": store.RoleViewer, "root": store.RoleAdmin} {
@@ -223,6 +225,40 @@ func TestWhoseAThingIs(t *testing.T) {
 	o.as("eve", "PUT", "/api/connections/"+old.ConnectionID, claim).problem(t, 403, engine.CodeForbidden)
 	o.as("root", "PUT", "/api/connections/"+old.ConnectionID, claim).want(t, 200)
 	o.as("eve", "POST", "/api/connections/"+old.ConnectionID+"/test", nil).problem(t, 403, engine.CodeForbidden)
+}
+
+// TestAChangeOfWhatOthersHaveChanged is a form that was opened before an admin marked and restricted the connection:
+// saving it undoes nothing of that, whoever saves it.
+func TestAChangeOfWhatOthersHaveChanged(t *testing.T) {
+	o := own(t)
+	c, _ := o.fresh(0)
+	put := func(who string, version int64, more map[string]any) answer {
+		in := map[string]any{"name": c.Name, "driver": "postgres", "dsn": c.DSN}
+		if version != 0 {
+			in["version"] = version
+		}
+		for k, v := range more {
+			in[k] = v
+		}
+		return o.as(who, "PUT", "/api/connections/"+c.ConnectionID, in)
+	}
+	now := decode[store.Connection](t, put("root", c.Version, map[string]any{"production": true,
+		"access": map[string]any{"restricted": true}}).want(t, http.StatusOK))
+	if now.Version != c.Version+1 || !now.Production {
+		t.Fatalf("marked: %+v", now)
+	}
+	for _, who := range []string{"ada", "root"} {
+		p := put(who, c.Version, map[string]any{"production": false, "access": map[string]any{"restricted": false}}).
+			problem(t, http.StatusConflict, engine.CodeConflict)
+		if len(p.Errors) != 1 || p.Errors[0].Field != "version" || p.Hint == "" {
+			t.Errorf("%s: refusal %+v", who, p)
+		}
+	}
+	// What is not named stays, also when no version is said.
+	left := decode[store.Connection](t, put("ada", 0, map[string]any{"description": "d"}).want(t, http.StatusOK))
+	if !left.Production || !left.Access.Restricted || len(left.Access.Users) != 0 || left.Version != now.Version+1 {
+		t.Errorf("after a change that names neither: %+v", left)
+	}
 }
 
 // TestProductionIsConfirmed starts runs and matrices against a production connection without and with its name.

@@ -43,6 +43,7 @@ import (
 	"github.com/loadstone-db/loadstone/plugins/host"
 	"github.com/loadstone-db/loadstone/plugins/library"
 	"github.com/loadstone-db/loadstone/plugins/quarantine"
+	"github.com/loadstone-db/loadstone/server/rights"
 	"github.com/loadstone-db/loadstone/storage/embedded"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres"
@@ -418,6 +419,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 		Shared:   s.Embedded == nil,
 		Alone:    !s.options.Serves,
 		MostLive: s.options.MostLive, WaitForNodes: nodes.WaitForNodes,
+		May:         s.may,
 		Calibration: s.Certificate.Current,
 		Room:        s.room,
 		Watch:       s.Roster.Watch,
@@ -432,13 +434,20 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 	}
 	s.onClose(s.Runs.Close)
 	s.Matrices = matrix.New(matrix.Options{Store: s.Store, Runs: s.Runs, Log: s.Log, Owner: s.owner,
-		Succeeds: s.options.Serves})
+		May: s.may, Succeeds: s.options.Serves})
 	// Closed before the runs, whose end would otherwise start the next ones.
 	s.onClose(s.Matrices.Close)
 	if err := s.Matrices.Open(ctx); err != nil {
 		return err
 	}
 	return nil
+}
+
+// may is an error when a run that begins now is not for the user any more who started it, or its matrix, before.
+func (s *Services) may(ctx context.Context, runID string) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	return rights.Judge{Store: s.Store}.Still(ctx, runID)
 }
 
 // room is an error while the data directory's disk is down to the reserve.

@@ -48,7 +48,10 @@ type Options struct {
 	Owner string
 	// Start starts a run that waits, by who asked for it.
 	Start func(ctx context.Context, runID, by string) error
-	// GiveUp ends a run that has waited for too long, with the reason.
+	// May is an error with CodeForbidden when a run that has waited is not for whoever asked for it any more; it is
+	// ended then. Another error leaves it waiting. nil lets all begin.
+	May func(ctx context.Context, runID string) error
+	// GiveUp ends a run that waits, with the reason: it has for too long, or may not begin.
 	GiveUp func(ctx context.Context, runID, why string) error
 	// WaitForNodes is how long a run may wait that is larger than all nodes together, because
 	// nodes come when they are wanted; 0 refuses such runs.
@@ -266,6 +269,10 @@ func (d *Doorman) admit(ctx context.Context) error {
 		}
 		started := false
 		for _, w := range t.start {
+			may, ended := d.may(ctx, w.RunID)
+			if started = started || ended; !may {
+				continue
+			}
 			if err := d.opts.Start(ctx, w.RunID, w.By); err != nil {
 				// Another server was faster, or it is tried again.
 				d.opts.Log.Debug().Err(err).Str("run_id", w.RunID).Msg("a run that waits was not started")
@@ -295,6 +302,28 @@ func (d *Doorman) giveUp(ctx context.Context, l store.Ledger, nodes []placement.
 			d.opts.Log.Warn().Err(err).Str("run_id", w.RunID).Msg("a run that waits for nodes could not be ended")
 		}
 	}
+}
+
+// may tells whether a run that has waited may begin still. ended tells that it may not, and is over.
+func (d *Doorman) may(ctx context.Context, runID string) (may, ended bool) {
+	if d.opts.May == nil {
+		return true, false
+	}
+	err := d.opts.May(ctx, runID)
+	switch {
+	case err == nil:
+		return true, false
+	case !engine.HasCode(err, engine.CodeForbidden):
+		d.opts.Log.Warn().Err(err).Str("run_id", runID).Msg("whether a run that waits may begin is not known; it waits on")
+		return false, false
+	}
+	why := engine.AsError(err).Message
+	if err := d.opts.GiveUp(ctx, runID, why); err != nil {
+		d.opts.Log.Warn().Err(err).Str("run_id", runID).Msg("a run that may not begin could not be ended")
+		return false, false
+	}
+	d.opts.Log.Info().Str("run_id", runID).Str("reason", why).Msg("a run that waited may not begin any more")
+	return false, true
 }
 
 // fit says that there are nodes for these runs.

@@ -181,6 +181,48 @@ func TestARunThatFindsNoRoomIsStartedByAnyServer(t *testing.T) {
 	})
 }
 
+// TestARunThatMayNotBeginAnyMoreIsEnded when room comes, with the reason, and holds up nobody behind it. While nobody
+// knows, it waits.
+func TestARunThatMayNotBeginAnyMoreIsEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 0)
+		w.nodes.set(node("a", 32))
+		unknown := true
+		for _, d := range w.doors {
+			d.opts.May = func(_ context.Context, runID string) error {
+				switch {
+				case runID != "second":
+					return nil
+				case unknown:
+					return &engine.Error{Code: engine.CodeUnavailable, Message: "The control store does not answer."}
+				}
+				return &engine.Error{Code: engine.CodeForbidden, Message: "It was not begun: ada is locked out."}
+			}
+		}
+		w.ask(0, "first", 32, 1)
+		w.ask(1, "second", 32, 1)
+		w.ask(0, "third", 32, 1)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		for _, d := range w.doors {
+			go d.Keep(ctx)
+		}
+		time.Sleep(5 * time.Second)
+		w.end("first")
+		time.Sleep(5 * time.Second)
+		w.is("second", engine.StatusPrepared)
+		w.is("third", engine.StatusPrepared)
+		unknown = false
+		time.Sleep(5 * time.Second)
+		w.is("second", engine.StatusCancelled)
+		if run, err := w.store.Run(t.Context(), "second"); err != nil ||
+			*run.CancellationReason != "It was not begun: ada is locked out." {
+			t.Errorf("%+v, %v", run, err)
+		}
+		w.is("third", engine.StatusRunning)
+	})
+}
+
 // scraped are the metrics of a doorman.
 func scraped(t *testing.T, d *Doorman) map[string]float64 {
 	t.Helper()

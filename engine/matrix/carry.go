@@ -107,6 +107,13 @@ func (c carrier) one(member store.RunRow, skip bool) (status engine.Status, ok b
 		case d.Status == engine.StatusPrepared && !stop && d.Waiting != nil:
 			// It is in the queue for the nodes, and is started in its turn.
 		case d.Status == engine.StatusPrepared && !stop:
+			may, ended := c.may(member.RunID)
+			if ended {
+				return engine.StatusCancelled, true
+			}
+			if !may {
+				break
+			}
 			if _, err := c.opts.Runs.Start(c.life, member.RunID, c.by); err != nil && c.life.Err() == nil {
 				// What cannot be started now is a failure of this target only.
 				c.opts.Log.Warn().Err(err).Str("run_id", member.RunID).Msg("a run of a matrix could not be started")
@@ -129,6 +136,29 @@ func (c carrier) one(member store.RunRow, skip bool) (status engine.Status, ok b
 			return "", false
 		}
 	}
+}
+
+// may tells whether a run may begin still; ended tells that it may not, and is over.
+func (c carrier) may(runID string) (may, ended bool) {
+	if c.opts.May == nil {
+		return true, false
+	}
+	err := c.opts.May(c.life, runID)
+	log := c.opts.Log.With().Str("run_id", runID).Logger()
+	switch {
+	case err == nil:
+		return true, false
+	case !engine.HasCode(err, engine.CodeForbidden):
+		log.Warn().Err(err).Msg("whether a run of a matrix may begin is not known; it is asked again")
+		return false, false
+	}
+	why := engine.AsError(err).Message
+	if err := c.opts.Runs.Cancel(c.life, runID, engine.StopSetupFailure, why); err != nil {
+		log.Warn().Err(err).Msg("a run that may not begin could not be ended")
+		return false, false
+	}
+	log.Info().Str("reason", why).Msg("a run of a matrix may not begin any more")
+	return false, true
 }
 
 // insist repeats f until it succeeds or the answer will not change; ok is false

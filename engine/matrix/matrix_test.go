@@ -252,6 +252,14 @@ func (w *world) Stop(_ context.Context, id, _ string) (engine.Run, error) {
 	return r.Run, nil
 }
 
+func (w *world) Cancel(_ context.Context, id string, _ engine.StopReason, sentence string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.find(id)
+	r.Status, r.CancellationReason = engine.StatusCancelled, &sentence
+	return nil
+}
+
 func (w *world) Delete(_ context.Context, id, _ string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -329,6 +337,43 @@ func TestARunThatWaitsIsAskedForOnce(t *testing.T) {
 		}
 		if m, err = s.Wait(t.Context(), m.MatrixID); err != nil || m.Status != engine.StatusCompleted || w.asked != 1 {
 			t.Errorf("%s, asked %d times: %v", m.Status, w.asked, err)
+		}
+	})
+}
+
+// TestTheNextRunIsJudgedWhenItBegins: what may not begin any more is cancelled with the reason; while that is not
+// known, it waits.
+func TestTheNextRunIsJudgedWhenItBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, s := newWorld()
+		defer func() { _ = s.Close(t.Context()) }()
+		var second string
+		begun := time.Now()
+		s.opts.May = func(_ context.Context, runID string) error {
+			switch {
+			case runID != second:
+				return nil
+			case time.Since(begun) < 2*takes:
+				return &engine.Error{Code: engine.CodeUnavailable, Message: "The control store does not answer."}
+			}
+			return &engine.Error{Code: engine.CodeForbidden, Message: "It was not begun: anna is locked out."}
+		}
+		m, err := s.Create(t.Context(), tables(false, "x", "y", "z"), "anna")
+		if err != nil {
+			t.Fatal(err)
+		}
+		second = m.Runs[1].RunID
+		if _, err := s.Start(t.Context(), m.MatrixID, "anna"); err != nil {
+			t.Fatal(err)
+		}
+		m, err = s.Wait(t.Context(), m.MatrixID)
+		want := []engine.Status{engine.StatusCompleted, engine.StatusCancelled, engine.StatusCompleted}
+		if err != nil || m.Status != engine.StatusFailed || !slices.Equal(w.statuses(), want) ||
+			*m.Runs[1].CancellationReason != "It was not begun: anna is locked out." {
+			t.Errorf("%s, %v, %v", m.Status, w.statuses(), err)
+		}
+		if took := time.Since(begun); took < 3*takes {
+			t.Errorf("it did not wait for an answer: %v", took)
 		}
 	})
 }

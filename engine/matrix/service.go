@@ -22,6 +22,8 @@ type Runs interface {
 	CreateMember(ctx context.Context, s engine.Scenario, by string, place engine.MatrixMember) (engine.Run, error)
 	Start(ctx context.Context, runID, by string) (engine.Run, error)
 	Stop(ctx context.Context, runID, by string) (engine.Run, error)
+	// Cancel ends a run that has not begun, with the reason.
+	Cancel(ctx context.Context, runID string, stop engine.StopReason, sentence string) error
 	Delete(ctx context.Context, runID, by string) error
 	Detail(ctx context.Context, runID string) (engine.RunDetail, error)
 	Compare(ctx context.Context, a, b []string, o compare.Options) (compare.Comparison, error)
@@ -34,6 +36,9 @@ type Options struct {
 	Log   zerolog.Logger
 	// Owner names this process in the leases of its matrices, as it does in those of runs.
 	Owner string
+	// May is an error with CodeForbidden when the next run of a matrix is not for whoever started that any more: it is
+	// cancelled then. Another error has it asked again. nil lets all begin.
+	May func(ctx context.Context, runID string) error
 	// Succeeds: matrices of owners that stopped responding are gone on with. A
 	// process that ends after a run of its own leaves them to servers.
 	Succeeds bool

@@ -89,6 +89,8 @@ type Options struct {
 	Traces *trace.Tracer
 	// WaitForNodes is how long a run may wait that is larger than all nodes; 0 refuses such runs.
 	WaitForNodes time.Duration
+	// May is the doorman's.
+	May func(ctx context.Context, runID string) error
 	// MostLive is how many live runs one user may have at a time; 0 means no bound.
 	MostLive int
 	// Scratch is a folder for files under construction.
@@ -182,7 +184,7 @@ func New(opts Options) *Service {
 		},
 		Changed: func(d *engine.RunDetail) { s.board.Show(d.RunID, payload.Resting(d, time.Now()), false) }})
 	s.doorman = admission.New(admission.Options{Store: opts.Store, Nodes: s.nodes, Owner: s.opts.Owner,
-		WaitForNodes: opts.WaitForNodes, Alone: opts.Alone, Log: opts.Log,
+		WaitForNodes: opts.WaitForNodes, Alone: opts.Alone, Log: opts.Log, May: opts.May,
 		GiveUp: func(ctx context.Context, runID, why string) error {
 			return s.Cancel(ctx, runID, engine.StopSetupFailure, why)
 		},

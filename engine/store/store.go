@@ -69,6 +69,7 @@ type Store interface {
 	Refreshes
 	Queries
 	Handed
+	Grants
 	Settings
 	Rooms
 	// Ping proves that the store answers and that its schema is current.
@@ -365,7 +366,9 @@ type Connection struct {
 	// Production asks whoever starts a run against it to type its name.
 	Production bool `json:"production"`
 	// Access says whose it is, and who may use it.
-	Access    Access      `json:"access"`
+	Access Access `json:"access"`
+	// Version rises with each change.
+	Version   int64       `json:"version"`
 	CreatedAt engine.Time `json:"created_at"`
 	UpdatedAt engine.Time `json:"updated_at"`
 }
@@ -373,7 +376,8 @@ type Connection struct {
 // Connections keeps saved connections.
 type Connections interface {
 	// SaveConnection saves a connection; one without id is new. A DSN whose password
-	// is hidden keeps the saved one, if nothing else of it changed. A builtin is ErrConflict.
+	// is hidden keeps the saved one, if nothing else of it changed. A builtin is ErrConflict, and so is a Version that is
+	// neither 0 nor the one that is saved: whoever read that knows nothing of what somebody else has changed since.
 	SaveConnection(ctx context.Context, c Connection) (Connection, error)
 	Connection(ctx context.Context, idOrName string) (Connection, error)
 	ListConnections(ctx context.Context) ([]Connection, error)

@@ -53,6 +53,7 @@ type Store interface {
 	store.Users
 	store.Audit
 	store.Handed
+	store.Grants
 	store.Marks
 	Run(ctx context.Context, runID string) (engine.Run, error)
 	ListRuns(ctx context.Context, f store.RunFilter) (store.RunList, error)

@@ -29,11 +29,17 @@ type ConnectionInput struct {
 	Access     *rights.AccessInput `json:"access,omitempty"`
 }
 
+// ConnectionChange is what a connection becomes.
+type ConnectionChange struct {
+	ConnectionInput
+	Version int64 `json:"version,omitempty" minimum:"1" maximum:"9007199254740991" doc:"The version that was edited; 409 when it has been changed since. Without it, what is not named here stays as somebody else may have made it meanwhile."`
+}
+
 type connectionCreate struct{ Body ConnectionInput }
 
 type connectionUpdate struct {
 	IDInput
-	Body ConnectionInput
+	Body ConnectionChange
 }
 
 type connectionTest struct {
@@ -170,6 +176,9 @@ func (a *API) updateConnection(ctx context.Context, in *connectionUpdate) (*body
 	if err := a.mayChange(ctx, "connection", old.Name, old.Access); err != nil {
 		return nil, err
 	}
+	if in.Body.Version != 0 && in.Body.Version != old.Version {
+		return nil, store.ChangedMeanwhile("connection", old.Name, "", old.UpdatedAt, old.Version)
+	}
 	access, err := a.access(ctx, old.Access, in.Body.Access)
 	if err != nil {
 		return nil, err
@@ -184,7 +193,9 @@ func (a *API) updateConnection(ctx context.Context, in *connectionUpdate) (*body
 	}
 	c, err := a.Store.SaveConnection(ctx,
 		store.Connection{ConnectionID: old.ConnectionID, Name: strings.TrimSpace(in.Body.Name), Driver: in.Body.Driver,
-			DSN: dsn, Description: in.Body.Description, CreatedAt: old.CreatedAt, Access: access, Production: production})
+			DSN: dsn, Description: in.Body.Description, CreatedAt: old.CreatedAt, Access: access, Production: production,
+			// What was judged above is what is replaced, and nothing that came between.
+			Version: old.Version})
 	if err != nil {
 		return nil, named(err, "connection", in.ID)
 	}

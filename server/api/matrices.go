@@ -7,6 +7,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/compare"
 	"github.com/loadstone-db/loadstone/engine/matrix"
+	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/problem"
 )
 
@@ -72,8 +73,9 @@ func (a *API) listMatrices(ctx context.Context, in *matrixListInput) (*body[Matr
 
 func (a *API) createMatrix(ctx context.Context, in *runCreate) (*body[matrix.State], error) {
 	s, err := a.resolve(ctx, in.Body.ScenarioInput)
+	var production []store.Connection
 	if err == nil {
-		err = a.mayRun(ctx, s, in.Body.Start, in.Body.ConfirmProduction)
+		production, err = a.mayRun(ctx, s, in.Body.Start, in.Body.ConfirmProduction)
 	}
 	if err != nil {
 		return nil, err
@@ -85,6 +87,9 @@ func (a *API) createMatrix(ctx context.Context, in *runCreate) (*body[matrix.Sta
 	}
 	a.trail.Note(ctx, user.UserID, "matrix.create", state.MatrixID, state.Name)
 	if in.Body.Start {
+		if err := a.granted(ctx, "", state.MatrixID, production); err != nil {
+			return nil, err
+		}
 		started, err := a.Matrices.Start(ctx, state.MatrixID, user.Name)
 		if err != nil {
 			return nil, err

@@ -38,24 +38,31 @@ func (a *API) MayUseConnection(ctx context.Context, c store.Connection) error {
 	return rights.Connection(a.identity(ctx).User, c)
 }
 
-// mayLoad is an error when the caller may not start a scenario, or has not typed the names of what is production.
-func (a *API) mayLoad(ctx context.Context, s engine.Scenario, typed rights.Names) error {
+// mayLoad is an error when the caller may not start a scenario, or has not typed the names of what is production,
+// which it returns.
+func (a *API) mayLoad(ctx context.Context, s engine.Scenario, typed rights.Names) ([]store.Connection, error) {
 	production, err := a.judge().Use(ctx, a.identity(ctx).User, s)
 	if err == nil {
 		err = rights.Confirmed(production, typed)
 	}
-	return err
+	return production, err
 }
 
 // mayRun is the same for what a request describes: production has to be confirmed where it is started at once.
-func (a *API) mayRun(ctx context.Context, s engine.Scenario, start bool, typed rights.Names) error {
+func (a *API) mayRun(ctx context.Context, s engine.Scenario, start bool, typed rights.Names) (
+	[]store.Connection, error) {
 	if start {
 		return a.mayLoad(ctx, s, typed)
 	}
-	return a.MayUse(ctx, s)
+	return nil, a.MayUse(ctx, s)
 }
 
-// mayStart is the same for a run that is prepared.
+// granted notes that the caller starts a run or a matrix, of whose connections these are production.
+func (a *API) granted(ctx context.Context, runID, matrixID string, production []store.Connection) error {
+	return a.judge().Grant(ctx, a.identity(ctx).User, runID, matrixID, production)
+}
+
+// mayStart is the same for a run that is prepared; the start is noted.
 func (a *API) mayStart(ctx context.Context, id string, typed rights.Names) error {
 	run, err := a.storedRun(ctx, id)
 	if err != nil || run.Status != engine.StatusPrepared {
@@ -64,7 +71,11 @@ func (a *API) mayStart(ctx context.Context, id string, typed rights.Names) error
 	if err := a.judge().Orphan(ctx, a.identity(ctx).User, run); err != nil {
 		return err
 	}
-	return a.mayLoad(ctx, run.Scenario, typed)
+	production, err := a.mayLoad(ctx, run.Scenario, typed)
+	if err != nil {
+		return err
+	}
+	return a.granted(ctx, id, "", production)
 }
 
 // mayAsk is an error when the caller may not ask the target of a run.
@@ -96,7 +107,7 @@ func (a *API) mayStartMatrix(ctx context.Context, id string, typed rights.Names)
 	if err != nil {
 		return err
 	}
-	var production []string
+	var production []store.Connection
 	for _, r := range state.Runs {
 		if err := a.judge().Orphan(ctx, a.identity(ctx).User, r.Run); err != nil {
 			return err
@@ -107,7 +118,10 @@ func (a *API) mayStartMatrix(ctx context.Context, id string, typed rights.Names)
 		}
 		production = append(production, found...)
 	}
-	return rights.Confirmed(production, typed)
+	if err := rights.Confirmed(production, typed); err != nil {
+		return err
+	}
+	return a.granted(ctx, "", id, production)
 }
 
 // mayChange is an error when the caller may not change a thing.

@@ -29,7 +29,8 @@ func (a *API) Resolve(ctx context.Context, in ScenarioInput) (engine.Scenario, e
 // MayLoad is an error when the caller may not use what a scenario names, or has not typed the names of what is
 // production.
 func (a *API) MayLoad(ctx context.Context, s engine.Scenario, typed rights.Names) error {
-	return a.mayLoad(ctx, s, typed)
+	_, err := a.mayLoad(ctx, s, typed)
+	return err
 }
 
 // WellFormedID tells whether text can be an id; what cannot does not exist.

@@ -242,8 +242,9 @@ func (a *API) createFromTemplate(ctx context.Context, in *runFromTemplate) (*bod
 func (a *API) create(ctx context.Context, in ScenarioInput, start bool, typed rights.Names) (*body[engine.Run],
 	error) {
 	s, err := a.resolve(ctx, in)
+	var production []store.Connection
 	if err == nil {
-		err = a.mayRun(ctx, s, start, typed)
+		production, err = a.mayRun(ctx, s, start, typed)
 	}
 	if err != nil {
 		return nil, err
@@ -255,6 +256,9 @@ func (a *API) create(ctx context.Context, in ScenarioInput, start bool, typed ri
 	}
 	a.trail.Note(ctx, user.UserID, "run.create", run.RunID, run.RunName)
 	if start {
+		if err := a.granted(ctx, run.RunID, "", production); err != nil {
+			return nil, err
+		}
 		started, err := a.Runs.Start(ctx, run.RunID, user.Name)
 		if err != nil {
 			return nil, err

@@ -21,15 +21,18 @@ type Store interface {
 	Connection(ctx context.Context, idOrName string) (store.Connection, error)
 	Template(ctx context.Context, id string) (store.Template, error)
 	ListUsers(ctx context.Context) ([]store.User, error)
+	Run(ctx context.Context, runID string) (engine.Run, error)
+	GrantStart(ctx context.Context, g store.StartGrant) error
+	StartGrant(ctx context.Context, runID, matrixID string) (store.StartGrant, error)
 }
 
 // Judge knows what callers may do. What cannot be read is not allowed.
 type Judge struct{ Store Store }
 
 // Use is an error when the user may not run a scenario: its template, or a connection of its target or of one of its
-// matrix, is others'. It returns the names of its connections that are production. What there is not, is for whoever
+// matrix, is others'. It returns its connections that are production. What there is not, is for whoever
 // runs it to say.
-func (j Judge) Use(ctx context.Context, u store.User, s engine.Scenario) (production []string, err error) {
+func (j Judge) Use(ctx context.Context, u store.User, s engine.Scenario) (production []store.Connection, err error) {
 	if s.TemplateID != "" {
 		t, err := j.Store.Template(ctx, s.TemplateID)
 		if err == nil {
@@ -53,11 +56,16 @@ func (j Judge) Use(ctx context.Context, u store.User, s engine.Scenario) (produc
 		if err := Connection(u, saved); err != nil {
 			return nil, err
 		}
-		if saved.Production && !slices.Contains(production, saved.Name) {
-			production = append(production, saved.Name)
+		if saved.Production && !slices.ContainsFunc(production, same(saved)) {
+			production = append(production, saved)
 		}
 	}
 	return production, nil
+}
+
+// same tells a connection from others.
+func same(c store.Connection) func(store.Connection) bool {
+	return func(o store.Connection) bool { return o.ConnectionID == c.ConnectionID }
 }
 
 // Orphan is an error when the user may not use a run whose template is gone, and with it who may use its inline
@@ -196,10 +204,10 @@ func (Names) Schema(huma.Registry) *huma.Schema {
 const confirmHint = "confirm by typing its name: "
 
 // Confirmed is an error that names the production connections whose names were not typed.
-func Confirmed(production []string, typed Names) error {
+func Confirmed(production []store.Connection, typed Names) error {
 	var missing []engine.FieldError
-	for _, name := range production {
-		if !slices.Contains(typed, name) {
+	for _, c := range production {
+		if name := c.Name; !slices.Contains(typed, name) {
 			missing = append(missing, engine.FieldError{Field: "confirm_production",
 				Message: fmt.Sprintf("does not name %q, which is production", name), Hint: confirmHint + name})
 		}
@@ -207,7 +215,7 @@ func Confirmed(production []string, typed Names) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	message, hint := fmt.Sprintf("The connection %q is production: its load has to be confirmed.", production[0]),
+	message, hint := fmt.Sprintf("The connection %q is production: its load has to be confirmed.", production[0].Name),
 		"Send confirm_production with its name; on the command line, --confirm-production NAME."
 	if len(missing) > 1 {
 		message = "Connections of this are production: their load has to be confirmed."

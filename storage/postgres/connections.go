@@ -18,11 +18,11 @@ import (
 const connectionLock = 0x636f6e6e // "conn"
 
 const connectionColumns = "connection_id, connection_name, driver, dsn_redacted, description, builtin, created_at, " +
-	"updated_at, production, access"
+	"updated_at, production, access, version"
 
 func toConnection(row pgx.CollectableRow) (c store.Connection, err error) {
 	err = row.Scan(&c.ConnectionID, &c.Name, &c.Driver, &c.DSN, &c.Description, &c.Builtin, &c.CreatedAt.Time,
-		&c.UpdatedAt.Time, &c.Production, &c.Access)
+		&c.UpdatedAt.Time, &c.Production, &c.Access, &c.Version)
 	c.CreatedAt, c.UpdatedAt = engine.At(c.CreatedAt.Time), engine.At(c.UpdatedAt.Time)
 	return c, err
 }
@@ -54,6 +54,9 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 		if old.Builtin {
 			return builtin(old.Name)
 		}
+		if c.Version != 0 && c.Version != old.Version {
+			return store.ChangedMeanwhile("connection", old.Name, "", old.UpdatedAt, old.Version)
+		}
 		if old.Name != c.Name {
 			if err := unused(ctx, tx, old.Name, "renamed"); err != nil {
 				return err
@@ -70,7 +73,8 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 				"write the password again in place of "+target.Mask)
 		}
 		rows, err = tx.Query(ctx, `UPDATE connections SET connection_name = $2, driver = $3, dsn_redacted = $4,
-				dsn_sealed = coalesce($5, dsn_sealed), description = $6, production = $7, access = $8, updated_at = now()
+				dsn_sealed = coalesce($5, dsn_sealed), description = $6, production = $7, access = $8, updated_at = now(),
+				version = version + 1
 			WHERE connection_id = $1 RETURNING `+connectionColumns, c.ConnectionID, c.Name, c.Driver, shown, sealed,
 			c.Description, c.Production, c.Access)
 		if err != nil {
@@ -129,7 +133,8 @@ func (s *Store) EnsureBuiltin(ctx context.Context, c store.Connection) error {
 		_, err = tx.Exec(ctx, `INSERT INTO connections (connection_id, connection_name, driver, dsn_redacted, dsn_sealed, description, builtin)
 			VALUES ($1, $2, $3, $4, $5, $6, true)
 			ON CONFLICT (connection_name) DO UPDATE SET driver = excluded.driver, dsn_redacted = excluded.dsn_redacted,
-				dsn_sealed = excluded.dsn_sealed, description = excluded.description, builtin = true, updated_at = now()`,
+				dsn_sealed = excluded.dsn_sealed, description = excluded.description, builtin = true, updated_at = now(),
+				version = connections.version + 1`,
 			id, c.Name, c.Driver, s.secrets.Hide(c.Driver, c.DSN), s.keys.Seal([]byte(c.DSN), connectionContext(id)),
 			c.Description)
 		return err

@@ -21,6 +21,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres/auditrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
+	"github.com/loadstone-db/loadstone/storage/postgres/grantrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/handedrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/ledger"
 	"github.com/loadstone-db/loadstone/storage/postgres/markrows"
@@ -45,6 +46,7 @@ type Store struct {
 	markedRows
 	queryrows.Saved
 	handedrows.Kept
+	grantrows.Grants
 	settingrows.Settings
 	userrows.Users
 	auditrows.Log
@@ -98,7 +100,8 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...tar
 	}
 	s := &Store{pool: pool, Rows: noderows.Rows{Pool: pool}, Wishes: wishrows.Wishes{Pool: pool},
 		markedRows: markedRows{Marked: pool}, Queue: refreshrows.Queue{Pool: pool, Turns: refreshrows.NewTurns()},
-		Saved: queryrows.Saved{Pool: pool}, Kept: handedrows.Kept{Runs: pool}, Users: userrows.Users{Pool: pool},
+		Saved: queryrows.Saved{Pool: pool}, Kept: handedrows.Kept{Runs: pool}, Grants: grantrows.Grants{Pool: pool},
+		Users:    userrows.Users{Pool: pool},
 		Settings: settingrows.Settings{Pool: pool, Keys: keys},
 		Log:      auditrows.Log{Rows: pool}, Book: ledger.Book{Rooms: pool},
 		probe: probe, keys: keys,

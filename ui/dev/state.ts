@@ -42,6 +42,7 @@ export function addConnection(name: string, dsn: string, builtin = false, descri
     description,
     builtin,
     production: false,
+    version: 1,
     access: { restricted: false },
     created_at: iso(Date.now()),
     updated_at: iso(Date.now()),

@@ -31,7 +31,7 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 		if masked {
 			return c, engine.InvalidField("dsn", "the password is hidden", "write the password in place of "+target.Mask)
 		}
-		row.ConnectionID, row.CreatedAt = newID(), row.UpdatedAt
+		row.ConnectionID, row.CreatedAt, row.Version = newID(), row.UpdatedAt, 1
 	} else {
 		old := s.connections[c.ConnectionID]
 		switch {
@@ -39,6 +39,8 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 			return c, notFound("connection", c.ConnectionID)
 		case old.Builtin:
 			return c, builtin(old.Name)
+		case c.Version != 0 && c.Version != old.Version:
+			return c, store.ChangedMeanwhile("connection", old.Name, "", old.UpdatedAt, old.Version)
 		case masked && (c.DSN != old.DSN || c.Driver != old.Driver):
 			return c, engine.InvalidField("dsn", "the password is hidden, and this is not the address it was saved for",
 				"write the password again in place of "+target.Mask)
@@ -50,7 +52,7 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 				return c, err
 			}
 		}
-		row.CreatedAt = old.CreatedAt
+		row.CreatedAt, row.Version = old.CreatedAt, old.Version+1
 	}
 	if c.Name == "" || c.Driver == "" {
 		return c, unnamed("connection")

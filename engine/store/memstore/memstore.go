@@ -20,6 +20,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/store/memstore/memaudit"
+	"github.com/loadstone-db/loadstone/engine/store/memstore/memgrants"
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memhanded"
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memmarks"
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memqueries"
@@ -36,6 +38,8 @@ type Store struct {
 	memhanded.Kept
 	memsettings.Settings
 	memusers.Users
+	memaudit.Log
+	memgrants.Grants
 	*memMarks
 	secrets target.Secrets
 
@@ -45,9 +49,6 @@ type Store struct {
 	templates   map[string]*templateRow
 	connections map[string]*connection
 	plugins     map[string]*pluginRow
-	audit       []store.AuditEntry
-	audited     int64
-	auditDays   int
 	wishes      map[string]member.NodeWish
 	nodeEvents  []member.NodeEvent
 	// runWishes are in the order of their numbers; noted is closed with the next one.
@@ -75,7 +76,7 @@ func New(drivers ...target.Driver) *Store {
 		wishes: map[string]member.NodeWish{}, noted: make(chan struct{})}
 	s.Queue = memrefresh.New(s.ended)
 	s.memMarks = &memMarks{There: s.there}
-	s.Kept.Run, s.Kept.Template = s.Run, s.Template
+	s.Kept.Run, s.Kept.Template, s.GrantedRun, s.GrantedMatrix = s.Run, s.Template, s.Run, s.Matrix
 	return s
 }
 

@@ -181,7 +181,7 @@ func connections(t *testing.T, s store.Store) {
 		}
 	}
 	opens(inline)
-	made.Description = "edited, password hidden"
+	made.Description, made.Version = "edited, password hidden", 0
 	_, err = s.SaveConnection(ctx, made)
 	must(t, err)
 	opens(inline)

@@ -686,7 +686,7 @@ export interface paths {
             };
             requestBody: {
                 content: {
-                    "application/json": components["schemas"]["ConnectionInput"];
+                    "application/json": components["schemas"]["ConnectionChange"];
                 };
             };
             responses: {
@@ -5151,6 +5151,25 @@ export interface components {
             production: boolean;
             /** Format: date-time */
             updated_at: string | null;
+            /** Format: int64 */
+            version: number;
+        };
+        ConnectionChange: {
+            access?: components["schemas"]["AccessInput"];
+            description?: string;
+            /** @enum {string} */
+            driver: "postgres" | "snowflake";
+            /** @description postgres://user:password@host:5432/database. In an update, a password of *** keeps the saved one. */
+            dsn: string;
+            /** @description Unique; templates refer to it. */
+            name: string;
+            /** @description Whether each run against it has to be confirmed by typing its name. */
+            production?: boolean;
+            /**
+             * Format: int64
+             * @description The version that was edited; 409 when it has been changed since. Without it, what is not named here stays as somebody else may have made it meanwhile.
+             */
+            version?: number;
         };
         ConnectionFigures: {
             /** Format: int64 */
@@ -8458,6 +8477,7 @@ export type CheckResult = components['schemas']['CheckResult'];
 export type Column = components['schemas']['Column'];
 export type Comparison = components['schemas']['Comparison'];
 export type Connection = components['schemas']['Connection'];
+export type ConnectionChange = components['schemas']['ConnectionChange'];
 export type ConnectionFigures = components['schemas']['ConnectionFigures'];
 export type ConnectionInput = components['schemas']['ConnectionInput'];
 export type ConnectionList = components['schemas']['ConnectionList'];

@@ -2,6 +2,7 @@
 package rightstest
 
 import (
+	"errors"
 	"reflect"
 	"testing"
 
@@ -35,6 +36,7 @@ func Access(t *testing.T, s store.Store) {
 	if c, err = s.SaveConnection(ctx, c); err != nil || c.Production {
 		t.Fatalf("changed: %+v, %v", c, err)
 	}
+	staleConnection(t, s, c)
 	list, err := s.ListConnections(ctx)
 	if err != nil || len(list) != 1 {
 		t.Fatalf("list: %+v, %v", list, err)
@@ -60,4 +62,27 @@ func Access(t *testing.T, s store.Store) {
 		t.Fatalf("templates: %+v, %v", templates, err)
 	}
 	same("listed template", templates[0].Access, eve)
+}
+
+// staleConnection changes a connection that somebody else has changed since it was read: nothing of that is undone.
+func staleConnection(t *testing.T, s store.Store, read store.Connection) {
+	t.Helper()
+	ctx := t.Context()
+	marked := read
+	marked.Production = true
+	marked, err := s.SaveConnection(ctx, marked)
+	if err != nil || marked.Version != read.Version+1 || read.Version < 1 {
+		t.Fatalf("marked: %+v after version %d, %v", marked, read.Version, err)
+	}
+	read.Description = "of who read it before"
+	if _, err := s.SaveConnection(ctx, read); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("an older version is saved: %v", err)
+	}
+	if now, err := s.Connection(ctx, read.Name); err != nil || !now.Production || now.Version != marked.Version {
+		t.Errorf("it is %+v now, %v", now, err)
+	}
+	marked.Version, marked.Production = 0, false
+	if _, err := s.SaveConnection(ctx, marked); err != nil {
+		t.Errorf("without a version: %v", err)
+	}
 }

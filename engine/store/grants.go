@@ -1,0 +1,28 @@
+package store
+
+import (
+	"context"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// StartGrant says who started a run or a matrix, and what was confirmed of it then. What begins later, because it has
+// waited or because it is the next of a matrix, is judged by it once more.
+type StartGrant struct {
+	// RunID or MatrixID is what it is about, the other is empty.
+	RunID    string
+	MatrixID string
+	UserID   string
+	UserName string
+	// Confirmed are the ids of the production connections that were confirmed.
+	Confirmed []string
+	GrantedAt engine.Time
+}
+
+// Grants keeps who started what.
+type Grants interface {
+	// GrantStart saves a grant in place of the one before; ErrNotFound without its run or matrix, with which it goes.
+	GrantStart(ctx context.Context, g StartGrant) error
+	// StartGrant returns the grant of a run, or else of its matrix; ErrNotFound for what was started by no user.
+	StartGrant(ctx context.Context, runID, matrixID string) (StartGrant, error)
+}

@@ -1,0 +1,109 @@
+// Package memaudit keeps the audit log in memory, a part of the store there.
+package memaudit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// Log implements store.Audit. It is safe for concurrent use; the zero value is empty.
+type Log struct {
+	mu      sync.Mutex
+	lines   []store.AuditEntry
+	written int64
+	days    int
+}
+
+// begin locks the log, unless the context is over. The caller unlocks it.
+func (s *Log) begin(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("asking the control store: %w", err)
+	}
+	s.mu.Lock()
+	return nil
+}
+
+// defaultPage is how many lines are listed where nobody says.
+const defaultPage = 50
+
+func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+
+func orNow(t engine.Time) engine.Time {
+	if t.IsZero() {
+		return engine.At(now())
+	}
+	return engine.At(t.Truncate(time.Microsecond))
+}
+
+// AppendAudit implements store.Audit.
+func (s *Log) AppendAudit(ctx context.Context, e store.AuditEntry) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	e.At, e.Object, e.Detail = orNow(e.At), store.CleanText(e.Object), store.CleanText(e.Detail)
+	e.Outcome = cmp.Or(e.Outcome, store.OutcomeDone)
+	s.written++
+	e.AuditID = s.written
+	s.lines = append(s.lines, e)
+	return nil
+}
+
+// ListAudit implements store.Audit.
+func (s *Log) ListAudit(ctx context.Context, f store.AuditFilter) ([]store.AuditEntry, error) {
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	var found []store.AuditEntry
+	for _, e := range slices.Backward(s.lines) {
+		if f.Matches(e) {
+			found = append(found, e)
+		}
+	}
+	return found[:min(cmp.Or(max(f.Limit, 0), defaultPage), len(found))], nil
+}
+
+// AuditDays implements store.Audit.
+func (s *Log) AuditDays(ctx context.Context) (int, error) {
+	if err := s.begin(ctx); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	return s.days, nil
+}
+
+// KeepAudit implements store.Audit.
+func (s *Log) KeepAudit(ctx context.Context, days int) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	if days != 0 && days < store.LeastAuditDays {
+		return engine.InvalidField("keep_days", "is too short", "0 keeps lines for ever; 30 is the least otherwise")
+	}
+	s.days = days
+	return nil
+}
+
+// PruneAudit implements store.Audit.
+func (s *Log) PruneAudit(ctx context.Context, most int) (int, error) {
+	if err := s.begin(ctx); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	n := 0
+	for s.days > 0 && n < min(most, len(s.lines)) &&
+		now().Sub(s.lines[n].At.Time) > time.Duration(s.days)*24*time.Hour {
+		n++
+	}
+	s.lines = s.lines[n:]
+	return n, nil
+}

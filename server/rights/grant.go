@@ -1,0 +1,72 @@
+package rights
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// Grant notes that a user starts a run or a matrix, whose production connections were confirmed, so that what of it
+// begins later can be judged then.
+func (j Judge) Grant(ctx context.Context, u store.User, runID, matrixID string, production []store.Connection) error {
+	g := store.StartGrant{RunID: runID, MatrixID: matrixID, UserID: u.UserID, UserName: u.Name}
+	for _, c := range production {
+		g.Confirmed = append(g.Confirmed, c.ConnectionID)
+	}
+	return j.Store.GrantStart(ctx, g)
+}
+
+// Still is an error with CodeForbidden when a run that begins now, because it has waited or because it is the next of
+// a matrix, is not for its user any more: it is gone, locked out or a viewer, the connection or the template is
+// others', or the connection is production and that was not confirmed. What no user started, the operator of the
+// process did. Any other error says that this is not known.
+func (j Judge) Still(ctx context.Context, runID string) error {
+	run, err := j.Store.Run(ctx, runID)
+	if err != nil {
+		return err
+	}
+	g, err := j.Store.StartGrant(ctx, runID, run.MatrixID)
+	if absent(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	users, err := j.Store.ListUsers(ctx)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(users, func(u store.User) bool { return u.UserID == g.UserID })
+	switch {
+	case i < 0:
+		return notAnyMore(g.UserName + ", who started it, is no user any more")
+	case !users[i].DisabledAt.IsZero():
+		return notAnyMore(g.UserName + ", who started it, is locked out")
+	case users[i].Role == store.RoleViewer:
+		return notAnyMore(g.UserName + ", who started it, is a viewer now, who starts nothing")
+	}
+	if err := j.Orphan(ctx, users[i], run); err != nil {
+		return err
+	}
+	production, err := j.Use(ctx, users[i], run.Scenario)
+	if engine.HasCode(err, engine.CodeForbidden) {
+		return notAnyMore(fmt.Sprintf("%s, who started it, may not use its connection or its template any more", g.UserName))
+	}
+	if err != nil {
+		return err
+	}
+	for _, c := range production {
+		if !slices.Contains(g.Confirmed, c.ConnectionID) {
+			return notAnyMore(fmt.Sprintf("the connection %q is production now, and nobody has confirmed that", c.Name))
+		}
+	}
+	return nil
+}
+
+func notAnyMore(why string) error {
+	return &engine.Error{Code: engine.CodeForbidden, Message: "It was not begun: " + why + ".",
+		Hint: "Who may use it can start it anew."}
+}
