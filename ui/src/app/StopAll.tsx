@@ -35,7 +35,8 @@ function useMoreToCome(enabled: boolean) {
         api.get('/api/v1/scaling', { signal }),
         api.get('/api/matrices', { query: { limit: 50 }, signal }),
       ]);
-      return needs.queue_depth > 0 || (list.matrices ?? []).some((m) => m.status === 'RUNNING' || m.status === 'CANCELLING');
+      const matrices = list.matrices ?? [];
+      return needs.queue_depth > 0 || matrices.some((m) => m.status === 'RUNNING' || m.status === 'CANCELLING');
     },
     enabled,
     initialData: false,

@@ -70,7 +70,10 @@ export function ConnectionForm({ existing, onClose }: { existing: Connection | n
         ...{ production, access: accessInput(access, existing?.access) },
       };
       return existing
-        ? api.put('/api/connections/{id}', { path: { id: existing.connection_id }, body: { ...body, version: existing.version } })
+        ? api.put('/api/connections/{id}', {
+            path: { id: existing.connection_id },
+            body: { ...body, version: existing.version },
+          })
         : api.post('/api/connections', { body });
     },
     onSuccess: async (c) => {
