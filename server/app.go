@@ -46,6 +46,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/notices"
 	"github.com/loadstone-db/loadstone/server/oidc"
 	"github.com/loadstone-db/loadstone/server/outgoing"
+	"github.com/loadstone-db/loadstone/server/parts"
 	"github.com/loadstone-db/loadstone/server/promapi"
 	"github.com/loadstone-db/loadstone/server/record"
 	"github.com/loadstone-db/loadstone/server/steering"
@@ -250,8 +251,11 @@ func (s *Server) handlers() []func(*api.API) {
 		more = append(more, func(a *api.API) { notices.Register(a, s.opts.Notices, s.opts.Settings) })
 	}
 	more = append(more, func(a *api.API) { outgoing.Register(a, s.opts.Out) }, record.Register, steering.Register,
+		parts.Register,
 		func(a *api.API) {
-			handout.Register(a, s.app, handout.New(s.opts.Runs, s.opts.Store, s.opts.UI, s.opts.Version), s.opts.Store)
+			maker := handout.New(s.opts.Runs, s.opts.Store, s.opts.UI, s.opts.Version)
+			maker.Kinds = parts.Reader(a)
+			handout.Register(a, s.app, maker, s.opts.Store)
 		})
 	if s.opts.Workbench != nil {
 		more = append(more, func(a *api.API) { workbench.Register(a, s.opts.Workbench) })

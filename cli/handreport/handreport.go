@@ -15,6 +15,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/breakdown"
 	"github.com/loadstone-db/loadstone/server/handout"
 	"github.com/loadstone-db/loadstone/ui"
 )
@@ -75,7 +76,9 @@ func (f *Flags) report(e *command.Env, read Read) (handout.Report, error) {
 			e.Log.Warn().Err(err).Msg("closing")
 		}
 	}()
-	return handout.New(s.Runs, s.Store, ui.Dist(), e.Version).Report(e.Ctx, f.ID)
+	maker := handout.New(s.Runs, s.Store, ui.Dist(), e.Version)
+	maker.Kinds = &breakdown.Reader{Runs: s.Runs, Segments: s.Results}
+	return maker.Report(e.Ctx, f.ID)
 }
 
 // remote asks a server for the report of a run, and for its name.

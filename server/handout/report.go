@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/breakdown"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -39,7 +40,9 @@ type Maker struct {
 	Runs    Runs
 	Store   Store
 	Version string
-	page    func() (*page, error)
+	// Kinds reads the kinds of runs over time; nil where nobody keeps them.
+	Kinds *breakdown.Reader
+	page  func() (*page, error)
 }
 
 // New returns a Maker that draws with the built page, of which ui has the folder report.
@@ -73,8 +76,10 @@ type content struct {
 	ResolutionSeconds float64             `json:"resolution_seconds"`
 	Points            []engine.Point      `json:"points"`
 	Workers           []store.WorkerPoint `json:"worker_points"`
-	Logs              []engine.LogEntry   `json:"logs"`
-	Warehouse         *warehouse          `json:"warehouse"`
+	// Kinds are null where the run was not taken in yet.
+	Kinds     *breakdown.KindCurves `json:"kinds"`
+	Logs      []engine.LogEntry     `json:"logs"`
+	Warehouse *warehouse            `json:"warehouse"`
 }
 
 type warehouse struct {
@@ -85,17 +90,17 @@ type warehouse struct {
 
 // room is how much of a run a report takes in.
 type room struct {
-	points, workers, logs int
-	leftOut               []string
+	points, workers, kinds, logs int
+	leftOut                      []string
 }
 
 // rooms are tried one after the other, until the file is small enough.
 var rooms = []room{
-	{points: 3600, workers: 6000, logs: 2000},
-	{points: 3600, logs: 500, leftOut: []string{"the curves of single run workers"}},
-	{points: 1800, logs: 300, leftOut: []string{"single seconds of a long run, and with them the heat map",
+	{points: 3600, workers: 6000, kinds: 1200, logs: 2000},
+	{points: 3600, kinds: 600, logs: 500, leftOut: []string{"the curves of single run workers"}},
+	{points: 1800, kinds: 300, logs: 300, leftOut: []string{"single seconds of a long run, and with them the heat map",
 		"the curves of single run workers"}},
-	{points: 600, logs: 100, leftOut: []string{"single seconds of a long run, and with them the heat map",
+	{points: 600, kinds: 300, logs: 100, leftOut: []string{"single seconds of a long run, and with them the heat map",
 		"the curves of single run workers"}},
 }
 
@@ -155,6 +160,9 @@ func (m *Maker) collect(ctx context.Context, d engine.RunDetail, room room) (*co
 			return nil, err
 		}
 	}
+	if c.Kinds, err = m.kinds(ctx, d.RunID, room.kinds); err != nil {
+		return nil, err
+	}
 	if c.Logs, err = m.Store.Logs(ctx, d.RunID, 0, engine.LogInfo, room.logs+1); err != nil {
 		return nil, err
 	}
@@ -176,7 +184,20 @@ func (m *Maker) collect(ctx context.Context, d engine.RunDetail, room room) (*co
 	}
 	round(reflect.ValueOf(c.Points))
 	round(reflect.ValueOf(c.Workers))
+	round(reflect.ValueOf(c.Kinds))
 	return c, nil
+}
+
+// kinds are those of a run over time, nil where it was not taken in, or measured nothing.
+func (m *Maker) kinds(ctx context.Context, runID string, most int) (*breakdown.KindCurves, error) {
+	if m.Kinds == nil {
+		return nil, nil
+	}
+	c, err := m.Kinds.Curves(ctx, runID, most)
+	if engine.HasCode(err, engine.CodeConflict) {
+		return nil, nil
+	}
+	return &c, err
 }
 
 // round gives the figures of curves the digits that can be seen in a curve: the others are noise, which does not

@@ -8,6 +8,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/segment"
+	"github.com/loadstone-db/loadstone/engine/store"
 )
 
 // inMemory is a source that is held in memory.
@@ -61,4 +62,22 @@ func (f *Results) RemoveSegments(ctx context.Context, runID string, below int64,
 		}
 	}
 	return err
+}
+
+// LatestSegment opens the newest segment of a run; a run that has none yet is store.ErrNotFound.
+func (f *Results) LatestSegment(ctx context.Context, runID string) (*segment.File, error) {
+	names, err := f.objects.Names(ctx, runID)
+	if err != nil {
+		return nil, err
+	}
+	latest, newest := "", int64(-1)
+	for _, name := range names {
+		if epoch, ok := segment.Epoch(name); ok && epoch > newest {
+			latest, newest = name, epoch
+		}
+	}
+	if latest == "" {
+		return nil, store.ErrNotFound
+	}
+	return f.OpenSegment(ctx, runID, latest)
 }

@@ -1,5 +1,5 @@
 // The comparison of two runs, as the server answers it; intervals are made up around the true differences.
-import type { Comparison, Metric, Summary } from '../src/api/types';
+import type { Comparison, KindCurves, Metric, PartComparison, Point, Summary } from '../src/api/types';
 
 const metrics: [string, string, boolean, (s: Summary) => number | undefined][] = [
   ['qps', 'per second', true, (s) => s.qps],
@@ -54,3 +54,44 @@ export function compare(a: Summary, b: Summary, tolerance: number): Comparison {
     ],
   };
 }
+
+/** Kinds and statements on their own: as the whole. */
+export function compareParts(a: Summary, b: Summary, tolerance: number): PartComparison {
+  const whole = compare(a, b, tolerance);
+  const kinds = Object.keys(a.by_kind ?? {});
+  const part = (kind: string, statement_id: string, x: number, y: number) => ({
+    kind: kind as PartComparison['kinds'][number]['kind'],
+    statement_id,
+    in_transaction: false,
+    a_operations: x,
+    b_operations: y,
+    verdict: x && y ? whole.verdict : ('unclear' as const),
+    metrics: x && y ? (whole.metrics ?? []) : [],
+  });
+  const list = kinds.map((k) => part(k, '', a.by_kind?.[k]?.count ?? 0, b.by_kind?.[k]?.count ?? 0));
+  return {
+    kinds: list,
+    statements: list.map((p) => ({ ...p, statement_id: p.kind.toLowerCase() })),
+    notes: list.length > 3 ? ['Many figures are compared here; some differ by chance.'] : [],
+  };
+}
+
+/** The kinds of a run over time, in proportion to its points. */
+export function kindCurves(run_id: string, points: Point[]): KindCurves {
+  const names = [...new Set(points.flatMap((p) => Object.keys(p.qps_by_kind ?? {})))];
+  return {
+    run_id,
+    resolution_seconds: 1,
+    elapsed_seconds: points.map((p) => p.elapsed_seconds),
+    kinds: names.map((kind, i) => ({
+      kind: kind as KindCurves['kinds'][number]['kind'],
+      qps: points.map((p) => p.qps_by_kind?.[kind as keyof typeof p.qps_by_kind] ?? 0),
+      errors_per_sec: points.map(() => 0),
+      p50_ms: points.map((p) => scaled(p.p50_latency_ms, i)),
+      p95_ms: points.map((p) => scaled(p.p95_latency_ms, i)),
+      p99_ms: points.map((p) => scaled(p.p99_latency_ms, i)),
+    })),
+  };
+}
+
+const scaled = (ms: number | null, i: number) => (ms === null ? null : ms * (0.8 + 0.4 * i));

@@ -16,7 +16,7 @@ import type {
   TokenInputBody,
 } from '../src/api/types';
 import { checkDsn, detail, listRuns, matrixOf, need, plugin, saveTemplate, scenarioOf, workerPoints } from './answers';
-import { compare } from './compare';
+import { compare, compareParts, kindCurves } from './compare';
 import { iso, relations } from './data';
 import { plan, plugins } from './declared';
 import { endNodeToken, listNodes, makeNodeToken, nodeEvents, nodeTokens, setNodes, wishNode } from './nodes';
@@ -264,6 +264,17 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
       return compare(a.summary, b.summary, Number(q.get('tolerance_pct') ?? 5));
     },
   ],
+  [
+    'GET',
+    /^\/api\/v1\/compare\/parts$/,
+    (_m, _b, q) => {
+      const a = need(runs, q.get('a'), 'run');
+      const b = need(runs, q.get('b'), 'run');
+      if (!a.summary || !b.summary) throw new Refusal(409, 'conflict', 'A run has no figures yet.', 'wait for its end');
+      return compareParts(a.summary, b.summary, Number(q.get('tolerance_pct') ?? 5));
+    },
+  ],
+  ['GET', /^\/api\/v1\/runs\/([^/]+)\/kinds$/, ([, id]) => kindCurves(id!, need(runs, id, 'run').points)],
   ['GET', /^\/api\/auth\/ways$/, () => ({ provider: '' })],
   ['POST', /^\/api\/statements\/catalog$/, () => ({ relations: relations, truncated: false })],
   ['GET', /^\/api\/connections$/, () => ({ connections: [...connections.values()] })],

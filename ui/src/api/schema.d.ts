@@ -3059,6 +3059,52 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/compare/parts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Compare the kinds and the statements of runs
+         * @description Each kind and each statement on its own, as `/api/compare` compares runs as a whole.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description Run ids of the first side, comma separated. */
+                    a: string[] | null;
+                    /** @description Run ids of the second side, comma separated. */
+                    b: string[] | null;
+                    /** @description The least difference that matters, in percent. */
+                    tolerance_pct?: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["PartComparison"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/node-addresses": {
         parameters: {
             query?: never;
@@ -4014,6 +4060,50 @@ export interface paths {
                     };
                     content: {
                         "application/json": components["schemas"]["Failures"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{id}/kinds": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Rate, errors and latencies of each kind over time
+         * @description Of a run that is over, from its series: some seconds after its end.
+         */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description At most so many; a long run's are coarser. */
+                    points?: number;
+                };
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["KindCurves"];
                     };
                 };
             };
@@ -5127,6 +5217,19 @@ export interface components {
             type: string;
             unique?: boolean;
         };
+        ComparedPart: {
+            /** Format: int64 */
+            a_operations: number;
+            /** Format: int64 */
+            b_operations: number;
+            in_transaction: boolean;
+            /** @enum {string} */
+            kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
+            metrics: components["schemas"]["Metric"][];
+            statement_id: string;
+            /** @enum {string} */
+            verdict: "better" | "worse" | "same" | "unclear";
+        };
         Comparison: {
             metrics: components["schemas"]["Metric"][] | null;
             notes: string[] | null;
@@ -6080,6 +6183,22 @@ export interface components {
             url: string;
             user: components["schemas"]["User"];
         };
+        KindCurve: {
+            errors_per_sec: number[];
+            /** @enum {string} */
+            kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
+            p50_ms: (number | null)[];
+            p95_ms: (number | null)[];
+            p99_ms: (number | null)[];
+            qps: number[];
+        };
+        KindCurves: {
+            elapsed_seconds: number[];
+            kinds: components["schemas"]["KindCurve"][];
+            /** Format: double */
+            resolution_seconds: number;
+            run_id: string;
+        };
         KindEnrichment: {
             /** Format: int64 */
             executions: number;
@@ -6700,6 +6819,11 @@ export interface components {
             p999_ms: number;
             /** Format: double */
             stalled_seconds: number;
+        };
+        PartComparison: {
+            kinds: components["schemas"]["ComparedPart"][];
+            notes: string[];
+            statements: components["schemas"]["ComparedPart"][];
         };
         PasswordInputBody: {
             new_password: string;
@@ -8475,6 +8599,7 @@ export type CatalogRelation = components['schemas']['CatalogRelation'];
 export type ChangeUserInputBody = components['schemas']['ChangeUserInputBody'];
 export type CheckResult = components['schemas']['CheckResult'];
 export type Column = components['schemas']['Column'];
+export type ComparedPart = components['schemas']['ComparedPart'];
 export type Comparison = components['schemas']['Comparison'];
 export type Connection = components['schemas']['Connection'];
 export type ConnectionChange = components['schemas']['ConnectionChange'];
@@ -8528,6 +8653,8 @@ export type HistogramData = components['schemas']['HistogramData'];
 export type Hook = components['schemas']['Hook'];
 export type Info = components['schemas']['Info'];
 export type Invitation = components['schemas']['Invitation'];
+export type KindCurve = components['schemas']['KindCurve'];
+export type KindCurves = components['schemas']['KindCurves'];
 export type KindEnrichment = components['schemas']['KindEnrichment'];
 export type KindFigures = components['schemas']['KindFigures'];
 export type KindRate = components['schemas']['KindRate'];
@@ -8576,6 +8703,7 @@ export type NodeTokenList = components['schemas']['NodeTokenList'];
 export type NoteInputBody = components['schemas']['NoteInputBody'];
 export type Notifications = components['schemas']['Notifications'];
 export type Omission = components['schemas']['Omission'];
+export type PartComparison = components['schemas']['PartComparison'];
 export type PasswordInputBody = components['schemas']['PasswordInputBody'];
 export type Payload = components['schemas']['Payload'];
 export type PayloadConnections = components['schemas']['PayloadConnections'];

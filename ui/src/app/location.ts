@@ -1,6 +1,9 @@
 import { useCallback, useEffect } from 'react';
 import { useLocation, useSearch } from 'wouter';
 
+/** The address as it is now; the parts of a file have one that the browser does not know. */
+export const here = { path: () => location.pathname, search: () => location.search };
+
 /**
  * A parameter of the address; setting it replaces the entry, so that Back leaves the page. Where it is kept, Back
  * undoes the change.
@@ -12,11 +15,11 @@ export function useParam(name: string, fallback = '', kept = false): [string, (v
   const set = useCallback(
     (v: string) => {
       // Two changes in one breath must not undo each other: read the address as it is now.
-      const q = new URLSearchParams(location.search);
+      const q = new URLSearchParams(here.search());
       if (v === '' || v === fallback) q.delete(name);
       else q.set(name, v);
       const s = q.toString();
-      navigate(location.pathname + (s ? `?${s}` : ''), { replace: !kept });
+      navigate(here.path() + (s ? `?${s}` : ''), { replace: !kept });
     },
     [navigate, name, fallback, kept],
   );

@@ -10,6 +10,7 @@ import { EnvironmentView } from '../runs/EnvironmentView';
 import { FindMaxAnswer } from '../runs/FindMax';
 import { ByKind, DistributionTab, ErrorsTab, Slowest } from '../runs/FinishedTabs';
 import { Guardrails } from '../runs/Guardrails';
+import { DrawnKinds } from '../runs/KindCharts';
 import { began } from '../runs/known';
 import { samples } from '../runs/live';
 import { LogPanel } from '../runs/LogPanel';
@@ -53,6 +54,7 @@ export function Report({ c: content }: { c: Content }) {
             'By kind',
             <div key="kinds" className="stack">
               <ByKind s={s} />
+              {content.kinds && <DrawnKinds run={run} marks={content.marks} kinds={content.kinds} state={there} />}
               <ByStatement s={s} />
             </div>,
           ],

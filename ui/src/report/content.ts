@@ -1,5 +1,14 @@
 import { read } from '../api/harmless';
-import type { LogEntry, Mark, Point, RunDetail, WarehousePoint, WarehouseSlot, WorkerPoint } from '../api/types';
+import type {
+  KindCurves,
+  LogEntry,
+  Mark,
+  Point,
+  RunDetail,
+  WarehousePoint,
+  WarehouseSlot,
+  WorkerPoint,
+} from '../api/types';
 
 /** What stands in the file of a report; server/handout writes it. */
 export interface Content {
@@ -14,6 +23,8 @@ export interface Content {
   resolution_seconds: number;
   points: Point[] | null;
   worker_points: WorkerPoint[];
+  /** Null where the run was not taken in yet. */
+  kinds: KindCurves | null;
   logs: LogEntry[] | null;
   warehouse: { resolution_seconds: number; points: WarehousePoint[] | null; slots: WarehouseSlot[] | null } | null;
 }

@@ -13,6 +13,7 @@ import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { createRoot } from 'react-dom/client';
 import { Router } from 'wouter';
 import { memoryLocation } from 'wouter/memory-location';
+import { here } from '../app/location';
 import { Crash } from '../app/Crash';
 import { Tips } from '../design/Controls';
 import { Toasts } from '../design/Toast';
@@ -35,6 +36,10 @@ function known(c: Content): QueryClient {
   return client;
 }
 
+// What is chosen in a report is kept as on the page, in an address that is its own: those of files take no parameters.
+const place = memoryLocation({ path: '/', record: true });
+here.path = () => '/';
+here.search = () => (place.history.at(-1) ?? '').replace(/^[^?]*/, '');
 globalThis.fetch = () => Promise.reject(new TypeError('A report has no server.'));
 const root = document.getElementById('root')!;
 const dark = matchMedia('(prefers-color-scheme: dark)');
@@ -47,7 +52,7 @@ unpacked(document.getElementById('content')?.textContent ?? '').then(
     createRoot(root).render(
       <Crash>
         <QueryClientProvider client={known(c)}>
-          <Router hook={memoryLocation({ path: '/' }).hook}>
+          <Router hook={place.hook} searchHook={place.searchHook}>
             <Tips>
               <Toasts>
                 <Report c={c} />

@@ -19,6 +19,7 @@ import { ExportView } from './ExportView';
 import { Failures } from './Failures';
 import { FindMaxAnswer } from './FindMax';
 import { tableOf } from './found';
+import { KindCharts } from './KindCharts';
 import { began } from './known';
 import { LiveCharts } from './LiveCharts';
 import { LogPanel } from './LogPanel';
@@ -101,6 +102,7 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
       <Tabs.Content value="kinds">
         <div className="stack">
           <ByKind s={s} />
+          {Object.keys(s.by_kind ?? {}).length > 0 && <KindCharts run={run} />}
           <ByStatement s={s} />
         </div>
       </Tabs.Content>

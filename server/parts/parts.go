@@ -1,0 +1,74 @@
+// Package parts holds the handlers that tell the kinds and statements of runs apart.
+package parts
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/breakdown"
+	"github.com/loadstone-db/loadstone/engine/compare"
+	"github.com/loadstone-db/loadstone/server/api"
+)
+
+type kindsInput struct {
+	api.IDInput
+	Points int `query:"points" minimum:"10" maximum:"5000" default:"1200" doc:"At most so many; a long run's are coarser."`
+}
+
+type compareInput struct {
+	A            []string `query:"a" required:"true" minItems:"1" maxItems:"20" doc:"Run ids of the first side, comma separated."`
+	B            []string `query:"b" required:"true" minItems:"1" maxItems:"20" doc:"Run ids of the second side, comma separated."`
+	TolerancePct float64  `query:"tolerance_pct" minimum:"0" maximum:"1000" default:"5" doc:"The least difference that matters, in percent."`
+}
+
+type body[T any] struct{ Body T }
+
+// Reader is what reads the kinds and statements of runs of an API; nil where it has no segments.
+func Reader(a *api.API) *breakdown.Reader {
+	segments, ok := a.Files.(breakdown.Segments)
+	if !ok {
+		return nil
+	}
+	return &breakdown.Reader{Runs: a.Runs, Segments: segments}
+}
+
+// Register adds the routes.
+func Register(a *api.API) {
+	reader := Reader(a)
+	none := func() error {
+		return &engine.Error{Code: engine.CodeUnsupported, Message: "This server keeps no series of runs.",
+			Hint: "ask one that keeps results"}
+	}
+	kinds := api.Op(http.MethodGet, "/api/v1/runs/{id}/kinds", "run-kinds", "Runs",
+		"Rate, errors and latencies of each kind over time", http.StatusNotFound, http.StatusConflict,
+		http.StatusTooManyRequests)
+	kinds.Description = "Of a run that is over, from its series: some seconds after its end."
+	api.Handle(a, kinds, api.Heavily(a, func(ctx context.Context, in *kindsInput) (*body[breakdown.KindCurves], error) {
+		if reader == nil {
+			return nil, none()
+		}
+		c, err := reader.Curves(ctx, in.ID, in.Points)
+		if err != nil {
+			return nil, api.Named(err, "run", in.ID)
+		}
+		return &body[breakdown.KindCurves]{c}, nil
+	}))
+	parts := api.Op(http.MethodGet, "/api/v1/compare/parts", "compare-parts", "Runs",
+		"Compare the kinds and the statements of runs", http.StatusNotFound, http.StatusConflict,
+		http.StatusTooManyRequests)
+	parts.Description = "Each kind and each statement on its own, as `/api/compare` compares runs as a whole."
+	api.Handle(a, parts, api.Heavily(a, func(ctx context.Context, in *compareInput) (*body[breakdown.PartComparison],
+		error) {
+		if reader == nil {
+			return nil, none()
+		}
+		o := compare.Defaults()
+		o.TolerancePct = in.TolerancePct
+		c, err := reader.Compare(ctx, in.A, in.B, o)
+		if err != nil {
+			return nil, err
+		}
+		return &body[breakdown.PartComparison]{c}, nil
+	}))
+}
