@@ -189,7 +189,6 @@ func (c *serveCommand) listen(s *wiring.Services, door *frontdoor.Door, provider
 		NodeAccess: s.Members,
 		Scaling:    s.Runs.Doorman(),
 		Out:        s.Out(),
-		Collectors: s.Collectors(),
 		Store:      s.Store,
 		Files:      s.Results,
 		Plugins:    s.Plugins,
@@ -208,6 +207,8 @@ func (c *serveCommand) listen(s *wiring.Services, door *frontdoor.Door, provider
 		PingEvery:    socketPing,
 		Log:          s.Log,
 	}
+	options.Retention = s.OpenRetention()
+	options.Collectors = s.Collectors()
 	if c.tables != nil {
 		options.Tables, options.Telemetry = c.tables, c.tables.Telemetry()
 	}

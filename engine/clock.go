@@ -11,8 +11,7 @@ type Clock struct {
 	read  func() time.Time
 }
 
-// NewClock begins a time line now. read is the clock, which must return
-// monotonic readings too; nil means time.Now.
+// NewClock begins a time line now. read is the clock, which must return monotonic readings too; nil means time.Now.
 func NewClock(read func() time.Time) *Clock {
 	if read == nil {
 		read = time.Now

@@ -28,7 +28,9 @@ type Run struct {
 	// A run of a matrix knows its place in it.
 	MatrixMember
 	// Waiting is what a run waits for that was started and has found no room yet.
-	Waiting *Waiting `json:"waiting,omitempty"`
+	Waiting             *Waiting `json:"waiting,omitempty"`
+	ExecutionsDeletedAt Time     `json:"executions_deleted_at" doc:"When its single executions were deleted; null where they were not. Its figures, charts and log stay."`
+	ExecutionsDeletedBy string   `json:"executions_deleted_by,omitempty" doc:"retention, or a user's name."`
 	// OwnerEpoch rises each time a server takes the run over; a write with an old epoch changes nothing.
 	OwnerEpoch int64 `json:"owner_epoch"`
 	// Owner is the server that carries the run, or did last; empty before the start.

@@ -17,8 +17,7 @@ func StandIn(simulated, emulated bool) string {
 // StandIn is the word for what answered in the database's place, empty when the database did.
 func (s *Summary) StandIn() string { return StandIn(s.Simulated, s.Emulated) }
 
-// VerdictText is the verdict as people read it: figures of a stand-in may be
-// valid, and are none of the database.
+// VerdictText is the verdict as people read it: figures of a stand-in may be valid, and are none of the database.
 func (s *Summary) VerdictText() string {
 	if s.Validity == VerdictNone {
 		return "none: the run ended before its measurement"

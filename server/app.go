@@ -31,6 +31,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/notify"
 	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
+	"github.com/loadstone-db/loadstone/engine/retention"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/server/api"
@@ -49,6 +50,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/parts"
 	"github.com/loadstone-db/loadstone/server/promapi"
 	"github.com/loadstone-db/loadstone/server/record"
+	keeping "github.com/loadstone-db/loadstone/server/retention"
 	"github.com/loadstone-db/loadstone/server/steering"
 	"github.com/loadstone-db/loadstone/server/tables"
 	"github.com/loadstone-db/loadstone/server/transfer"
@@ -96,6 +98,8 @@ type Options struct {
 	Notices *notify.Notifier
 	// Settings are what admins decide; needed with Notices.
 	Settings store.Settings
+	// Retention deletes runs by themselves; nil where nothing does. It needs Settings.
+	Retention *retention.Keeper
 	// NodeAccess decides who is a node; nil where nodes cannot join.
 	NodeAccess nodeaccess.Gatekeeper
 	// Preflight plans a run; PreflightSample is a value of the type it answers, for the API document.
@@ -249,6 +253,9 @@ func (s *Server) handlers() []func(*api.API) {
 	}
 	if s.opts.Notices != nil {
 		more = append(more, func(a *api.API) { notices.Register(a, s.opts.Notices, s.opts.Settings) })
+	}
+	if k := s.opts.Retention; k != nil {
+		more = append(more, func(a *api.API) { keeping.Register(a, k, s.opts.Settings) })
 	}
 	more = append(more, func(a *api.API) { outgoing.Register(a, s.opts.Out) }, record.Register, steering.Register,
 		parts.Register,

@@ -17,6 +17,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/notify"
+	"github.com/loadstone-db/loadstone/engine/retention"
 	"github.com/loadstone-db/loadstone/engine/target"
 	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
@@ -98,6 +99,7 @@ func start(t *testing.T, change ...func(*server.Options)) *bench {
 	told := notify.Start(notify.Options{Settings: m, Log: zerolog.Nop()})
 	t.Cleanup(told.Close)
 	opts.Notices, opts.Settings = told, m
+	opts.Retention = retention.New(retention.Options{Store: m, Log: zerolog.Nop()})
 	for _, c := range change {
 		c(&opts)
 	}

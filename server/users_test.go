@@ -64,7 +64,8 @@ func TestEveryRouteByRole(t *testing.T) {
 	// What only admins may; everything else that changes something, operators may.
 	admins := func(method, path string) bool {
 		return strings.HasPrefix(path, "/api/users") || strings.HasPrefix(path, "/api/audit") ||
-			strings.HasPrefix(path, "/api/v1/notifications") || path == "/api/auth/signin-links" ||
+			strings.HasPrefix(path, "/api/v1/notifications") || strings.HasPrefix(path, "/api/v1/retention") ||
+			path == "/api/auth/signin-links" ||
 			method != http.MethodGet && method != http.MethodHead && (strings.HasPrefix(path, "/api/nodes") ||
 				strings.HasPrefix(path, "/api/v1/nodes") || strings.HasPrefix(path, "/api/plugins/"))
 	}
@@ -87,6 +88,13 @@ func TestEveryRouteByRole(t *testing.T) {
 			}
 			if r.Path == "/api/v1/notifications" && !safe {
 				body = map[string]any{"version": 0, "hooks": []string{}}
+			}
+			if strings.HasPrefix(r.Path, "/api/v1/retention") && !safe {
+				body = map[string]any{"on": false, "keep_runs_days": 0, "keep_executions_days": 0, "executions_budget_gb": 0,
+					"keep_tags": []string{}}
+				if r.Method == http.MethodPut {
+					body.(map[string]any)["version"] = 0
+				}
 			}
 			if r.Path == "/api/users" && !safe {
 				body = map[string]any{"name": "mallory", "role": store.RoleAdmin}

@@ -19,6 +19,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/enrich"
+	"github.com/loadstone-db/loadstone/engine/executions"
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/payload"
 	"github.com/loadstone-db/loadstone/engine/plugin"
@@ -406,6 +407,8 @@ func (s *Service) Retry(ctx context.Context, runID, by string) (engine.Enrichmen
 		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict,
 			Message: fmt.Sprintf("The run is %s and has no figures yet.", d.Status),
 			Hint:    "its enrichment begins by itself when it has"}
+	case executions.Deleted(d.Run) != "":
+		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: executions.Deleted(d.Run)}
 	case !s.Keeps(d.Plan):
 		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: s.skipped(d.Plan).Reason}
 	}

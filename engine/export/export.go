@@ -28,6 +28,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/executions"
 	"github.com/loadstone-db/loadstone/engine/export/tables"
 	"github.com/loadstone-db/loadstone/engine/export/views"
 	"github.com/loadstone-db/loadstone/engine/refresh"
@@ -181,6 +182,10 @@ func (e *Export) run(ctx context.Context, c refresh.Claim, prove func(context.Co
 	}
 	if err != nil {
 		return r, fmt.Errorf("reading run %s: %w", c.Subtask, err)
+	}
+	if gone := executions.Deleted(detail.Run); gone != "" {
+		return refresh.Result{Mode: refresh.Incremental, Unchanged: true, Note: gone + " What was taken there before stays."},
+			nil
 	}
 	artifacts, err := e.Store.Artifacts(ctx, c.Subtask)
 	if err != nil {

@@ -27,6 +27,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/cost"
+	"github.com/loadstone-db/loadstone/engine/executions"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/engine/rollup"
 	"github.com/loadstone-db/loadstone/engine/segment"
@@ -100,6 +101,9 @@ func (in *Ingest) Run(ctx context.Context, c refresh.Claim, prove func(context.C
 	}
 	if err != nil {
 		return refresh.Result{}, fmt.Errorf("reading run %s: %w", c.Subtask, err)
+	}
+	if gone := executions.Deleted(detail.Run); gone != "" {
+		return refresh.Result{Unchanged: true, Note: gone + " What was taken in before stays."}, nil
 	}
 	r := rollup.Run{Run: detail.Run, Summary: detail.Summary, Adapter: detail.Scenario.Target.Adapter}
 	parts, sums, err := in.parts(ctx, &r)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/compare"
+	"github.com/loadstone-db/loadstone/engine/executions"
 )
 
 // Seconds returns a run's measurement second by second, for comparisons. It
@@ -20,6 +21,9 @@ func (r *Reader) Seconds(ctx context.Context, runID string) ([]engine.MeasuredSe
 		return nil, &engine.Error{Code: engine.CodeConflict,
 			Message: fmt.Sprintf("Run %s is %s; its executions are complete when it has ended.", runID, run.Status),
 			Hint:    "wait for its end"}
+	}
+	if err := executions.Gone(run); err != nil {
+		return nil, err
 	}
 	w, err := r.measuredIn(ctx, runID)
 	if err != nil {

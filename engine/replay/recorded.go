@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/executions"
 	"github.com/loadstone-db/loadstone/engine/plainjson"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/schema"
@@ -88,6 +89,9 @@ func (r *Recordings) open(ctx context.Context, runID string) (run engine.Run, pl
 	if !run.Status.Terminal() {
 		return run, nil, nil, engine.InvalidField(runField, "the run is "+string(run.Status),
 			"a run is replayed when it has ended")
+	}
+	if gone := executions.Deleted(run); gone != "" {
+		return run, nil, nil, engine.InvalidField(runField, gone, "choose another one")
 	}
 	results, err := r.Store.Results(ctx, runID)
 	if err != nil {

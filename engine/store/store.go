@@ -71,6 +71,7 @@ type Store interface {
 	Handed
 	Grants
 	Settings
+	Retention
 	Rooms
 	// Ping proves that the store answers and that its schema is current.
 	Ping(ctx context.Context) error

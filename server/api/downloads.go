@@ -9,6 +9,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/executions"
 	"github.com/loadstone-db/loadstone/server/problem"
 	"github.com/loadstone-db/loadstone/server/transfer"
 )
@@ -41,7 +42,11 @@ func (a *API) executions(c *fiber.Ctx) error {
 	if format != "parquet" && format != "csv" {
 		return problem.Write(c, problem.Field("format", "must be parquet or csv", ""))
 	}
-	if err := a.exists(ctx, id); err != nil {
+	run, err := a.storedRun(ctx, id)
+	if err == nil {
+		err = executions.Gone(run)
+	}
+	if err != nil {
 		return problem.Write(c, err)
 	}
 	all, err := a.Store.Artifacts(ctx, id)

@@ -112,6 +112,9 @@ func Register(a *api.API) {
 
 func recorded(ctx context.Context, a *api.API, f Finder, id string) (engine.RunDetail, []engine.Artifact, error) {
 	run, err := a.Run(ctx, id)
+	if err == nil {
+		err = executions.Gone(run.Run)
+	}
 	if err != nil {
 		return run, nil, err
 	}

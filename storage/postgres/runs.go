@@ -25,27 +25,28 @@ const stateColumns = `r.status, r.phase,
 	r.start_time, r.warmup_start_time, r.warmup_end_time, r.measurement_end_time, r.end_time,
 	r.total_workers_expected, r.workers_registered, r.workers_active, r.workers_completed,
 	r.total_ops, r.error_count, r.current_qps, r.worker_targets, r.stop_reason, r.cancellation_reason,
-	r.created_by, r.owner_epoch, r.owner, r.created_at, r.updated_at, coalesce(r.matrix_id, ''), r.matrix_index, r.matrix_label`
+	r.created_by, r.owner_epoch, r.owner, r.created_at, r.updated_at, coalesce(r.matrix_id, ''), r.matrix_index, r.matrix_label,
+	r.executions_deleted_at, r.executions_deleted_by`
 
 // scanRun reads runColumns, and what follows them into more.
 func scanRun(row pgx.CollectableRow, run *engine.Run, more ...any) error {
 	var template, phase, stopReason *string
 	var scenario, targets []byte
-	var start, warmupStart, warmupEnd, measured, end *time.Time
+	var start, warmupStart, warmupEnd, measured, end, deleted *time.Time
 	var created, updated time.Time
 	dest := append([]any{&run.RunID, &template, &run.RunName, &scenario, &run.Status, &phase,
 		&start, &warmupStart, &warmupEnd, &measured, &end,
 		&run.WorkersExpected, &run.WorkersRegistered, &run.WorkersActive, &run.WorkersCompleted,
 		&run.TotalOps, &run.ErrorCount, &run.CurrentQPS, &targets, &stopReason, &run.CancellationReason,
-		&run.CreatedBy, &run.OwnerEpoch, &run.Owner, &created, &updated, &run.MatrixID, &run.MatrixIndex, &run.MatrixLabel},
-		more...)
+		&run.CreatedBy, &run.OwnerEpoch, &run.Owner, &created, &updated, &run.MatrixID, &run.MatrixIndex, &run.MatrixLabel,
+		&deleted, &run.ExecutionsDeletedBy}, more...)
 	if err := row.Scan(dest...); err != nil {
 		return err
 	}
 	run.ResultID, run.TemplateID = run.RunID, orEmpty(template)
 	run.Phase, run.StopReason = engine.Phase(orEmpty(phase)), engine.StopReason(orEmpty(stopReason))
 	run.StartTime, run.WarmupStartTime, run.WarmupEndTime = instant(start), instant(warmupStart), instant(warmupEnd)
-	run.MeasurementEndTime, run.EndTime = instant(measured), instant(end)
+	run.MeasurementEndTime, run.EndTime, run.ExecutionsDeletedAt = instant(measured), instant(end), instant(deleted)
 	run.CreatedAt, run.UpdatedAt = engine.At(created), engine.At(updated)
 	if err := parse("scenario", scenario, &run.Scenario); err != nil {
 		return err

@@ -28,14 +28,18 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/noderows"
 	"github.com/loadstone-db/loadstone/storage/postgres/queryrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/refreshrows"
+	"github.com/loadstone-db/loadstone/storage/postgres/retentionrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 	"github.com/loadstone-db/loadstone/storage/postgres/settingrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/userrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/wishrows"
 )
 
-// markedRows is markrows.Rows beside noderows.Rows.
-type markedRows = markrows.Rows
+// Beside types of other packages that are called the same.
+type (
+	markedRows   = markrows.Rows
+	expiringRuns = retentionrows.Kept
+)
 
 // Store implements store.Store. It is safe for concurrent use.
 type Store struct {
@@ -47,6 +51,7 @@ type Store struct {
 	queryrows.Saved
 	handedrows.Kept
 	grantrows.Grants
+	expiringRuns
 	settingrows.Settings
 	userrows.Users
 	auditrows.Log
@@ -101,9 +106,10 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...tar
 	s := &Store{pool: pool, Rows: noderows.Rows{Pool: pool}, Wishes: wishrows.Wishes{Pool: pool},
 		markedRows: markedRows{Marked: pool}, Queue: refreshrows.Queue{Pool: pool, Turns: refreshrows.NewTurns()},
 		Saved: queryrows.Saved{Pool: pool}, Kept: handedrows.Kept{Runs: pool}, Grants: grantrows.Grants{Pool: pool},
-		Users:    userrows.Users{Pool: pool},
-		Settings: settingrows.Settings{Pool: pool, Keys: keys},
-		Log:      auditrows.Log{Rows: pool}, Book: ledger.Book{Rooms: pool},
+		Users:        userrows.Users{Pool: pool},
+		Settings:     settingrows.Settings{Pool: pool, Keys: keys},
+		expiringRuns: expiringRuns{Expiring: pool},
+		Log:          auditrows.Log{Rows: pool}, Book: ledger.Book{Rooms: pool},
 		probe: probe, keys: keys,
 		secrets: target.SecretsOf(known)}
 	if err := s.Ping(ctx); err != nil {

@@ -4,6 +4,7 @@ package results
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -45,6 +46,16 @@ func (f *Results) Put(ctx context.Context, a engine.Artifact, from artifact.Sour
 // Delete implements store.Results. A run without results is no error.
 func (f *Results) Delete(ctx context.Context, runID string) error {
 	return f.objects.Delete(ctx, runID)
+}
+
+// DeleteExecutions removes the parts with executions of a run; its segment and what its database's history told of it
+// stay. One that has none is no error.
+func (f *Results) DeleteExecutions(ctx context.Context, runID string) error {
+	parts, err := f.executionParts(ctx, runID)
+	for _, p := range parts {
+		err = errors.Join(err, f.objects.Remove(ctx, runID, p.name))
+	}
+	return err
 }
 
 // Where says to people where the parts of a run are.

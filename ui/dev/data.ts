@@ -224,6 +224,7 @@ export function emptyRun(name: string, sc: Scenario, more: { template_id?: strin
     owner_epoch: 1,
     created_at: iso(Date.now()),
     updated_at: iso(Date.now()),
+    executions_deleted_at: null,
   };
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memmarks"
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memqueries"
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memrefresh"
+	"github.com/loadstone-db/loadstone/engine/store/memstore/memretention"
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memsettings"
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memusers"
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -36,6 +37,7 @@ type Store struct {
 	*memrefresh.Queue
 	memqueries.Saved
 	memhanded.Kept
+	*expiring
 	memsettings.Settings
 	memusers.Users
 	memaudit.Log
@@ -77,11 +79,15 @@ func New(drivers ...target.Driver) *Store {
 	s.Queue = memrefresh.New(s.ended)
 	s.memMarks = &memMarks{There: s.there}
 	s.Kept.Run, s.Kept.Template, s.GrantedRun, s.GrantedMatrix = s.Run, s.Template, s.Run, s.Matrix
+	s.expiring = &expiring{Rest: s}
 	return s
 }
 
-// memMarks is memmarks.Rows by a name of its own.
-type memMarks = memmarks.Rows
+// memMarks and expiring are types of other packages by names of their own.
+type (
+	memMarks = memmarks.Rows
+	expiring = memretention.Kept
+)
 
 func (s *Store) there(runID string) bool {
 	s.mu.Lock()

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -217,6 +219,16 @@ func (s *Store) SaveArtifact(ctx context.Context, epoch int64, a engine.Artifact
 	a.ArtifactID, a.CreatedAt = firstOf(a.ArtifactID, newID()), orNow(a.CreatedAt)
 	r.artifacts[a.Name] = a
 	return nil
+}
+
+// ForgetExecutions implements memretention.Rest.
+func (s *Store) ForgetExecutions(runID, by string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.runs[runID]; r != nil {
+		maps.DeleteFunc(r.artifacts, func(_ string, a engine.Artifact) bool { return a.Kind == artifact.KindExecutions })
+		r.row.ExecutionsDeletedAt, r.row.ExecutionsDeletedBy = engine.At(now()), by
+	}
 }
 
 func (r *run) parts() []engine.Artifact {

@@ -3955,6 +3955,109 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/retention": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read which runs are deleted by themselves (admins) */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Retention"];
+                    };
+                };
+            };
+        };
+        /**
+         * Decide which runs are deleted by themselves (admins)
+         * @description Runs with a note, a tag that keeps runs, or a link that has not expired stay, and so do baselines of templates, runs that are replayed, and all that are not over. Every deletion is in the audit log.
+         */
+        put: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["GivenRules"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Retention"];
+                    };
+                };
+            };
+        };
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/retention/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** See what rules would delete now, and delete nothing (admins) */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Rules"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Preview"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{id}/executions": {
         parameters: {
             query?: never;
@@ -6087,6 +6190,32 @@ export interface components {
             /** @description Where to; without it, that of the hook stays. Only scheme, host and port are shown again. */
             url?: string;
         };
+        GivenRules: {
+            /**
+             * Format: double
+             * @description What single executions may take altogether, in units of 10^9 bytes: above it those of the oldest runs are deleted; 0 is no bound.
+             */
+            executions_budget_gb: number;
+            /**
+             * Format: int64
+             * @description The single executions of runs that ended earlier are deleted, and their figures stay; 0 keeps them.
+             */
+            keep_executions_days: number;
+            /**
+             * Format: int64
+             * @description Runs that ended earlier are deleted; 0 keeps them.
+             */
+            keep_runs_days: number;
+            /** @description Runs with one of these tags stay; * is any tag. */
+            keep_tags: string[];
+            /** @description False keeps everything, whatever the rest says. */
+            on: boolean;
+            /**
+             * Format: int64
+             * @description That which was edited; 0 before anything was saved.
+             */
+            version: number;
+        };
         Guardrails: {
             /** Format: double */
             hold_seconds?: number;
@@ -6182,6 +6311,12 @@ export interface components {
             /** @description Works once. Whoever has it becomes this user. */
             url: string;
             user: components["schemas"]["User"];
+        };
+        KeptRuns: {
+            /** @enum {string} */
+            by: "baseline" | "note" | "share" | "replay" | "matrix" | "tag";
+            /** Format: int64 */
+            count: number;
         };
         KindCurve: {
             errors_per_sec: number[];
@@ -6825,6 +6960,43 @@ export interface components {
             notes: string[];
             statements: components["schemas"]["ComparedPart"][];
         };
+        Pass: {
+            /** Format: int64 */
+            bytes_freed: number;
+            /** Format: int64 */
+            done: number;
+            /**
+             * Format: date-time
+             * @description Null while it goes on.
+             */
+            ended_at: string | null;
+            /** @description What has gone wrong; it is tried again. */
+            error?: string;
+            /**
+             * Format: int64
+             * @description Of how many runs.
+             */
+            executions_deleted: number;
+            /**
+             * Format: int64
+             * @description By how much executions are above the budget still, because pinned and young runs stay.
+             */
+            over_budget_bytes: number;
+            /**
+             * Format: int64
+             * @description How many runs go, or their executions.
+             */
+            planned: number;
+            /** Format: int64 */
+            runs_deleted: number;
+            /** Format: date-time */
+            started_at: string | null;
+            /**
+             * Format: int64
+             * @description Runs that were pinned, or begun anew, in the meantime.
+             */
+            stayed: number;
+        };
         PasswordInputBody: {
             new_password: string;
             /** @description The present one; left out by who has none. */
@@ -7202,6 +7374,41 @@ export interface components {
             rows_total: number;
             step: string;
         };
+        Preview: {
+            /**
+             * Format: int64
+             * @description Runs that stay, and whose single executions go.
+             */
+            deleted_executions: number;
+            /**
+             * Format: int64
+             * @description Runs that go whole.
+             */
+            deleted_runs: number;
+            /**
+             * Format: int64
+             * @description All runs that are over.
+             */
+            ended_runs: number;
+            /**
+             * Format: int64
+             * @description What single executions take now.
+             */
+            executions_bytes: number;
+            /** Format: int64 */
+            executions_bytes_after: number;
+            /** @description Those that go first, 100 at most. */
+            first: components["schemas"]["Victim"][];
+            /** Format: int64 */
+            freed_bytes: number;
+            /** @description Runs that would go but for what keeps them. */
+            kept: components["schemas"]["KeptRuns"][];
+            /**
+             * Format: int64
+             * @description By how much they are above the budget then, because pinned and young runs stay.
+             */
+            over_budget_bytes: number;
+        };
         Problem: {
             /**
              * @description A stable code that programs may branch on.
@@ -7397,12 +7604,64 @@ export interface components {
             memory_pct: number;
             target_is_local: boolean;
         };
+        Retention: {
+            /**
+             * Format: double
+             * @description What single executions may take altogether, in units of 10^9 bytes: above it those of the oldest runs are deleted; 0 is no bound.
+             */
+            executions_budget_gb: number;
+            /**
+             * Format: int64
+             * @description The single executions of runs that ended earlier are deleted, and their figures stay; 0 keeps them.
+             */
+            keep_executions_days: number;
+            /**
+             * Format: int64
+             * @description Runs that ended earlier are deleted; 0 keeps them.
+             */
+            keep_runs_days: number;
+            /** @description Runs with one of these tags stay; * is any tag. */
+            keep_tags: string[];
+            /** @description The last time that there was something to delete, on any server; null before. */
+            last_pass: components["schemas"]["Pass"] | null;
+            /** @description False keeps everything, whatever the rest says. */
+            on: boolean;
+            /** Format: date-time */
+            updated_at: string | null;
+            updated_by?: string;
+            /**
+             * Format: int64
+             * @description 0 before anything was saved; to be sent back with a change.
+             */
+            version: number;
+        };
         Retry: {
             /** Format: double */
             backoff_ms: number;
             classes: string[] | null;
             /** Format: int64 */
             max: number;
+        };
+        Rules: {
+            /**
+             * Format: double
+             * @description What single executions may take altogether, in units of 10^9 bytes: above it those of the oldest runs are deleted; 0 is no bound.
+             */
+            executions_budget_gb: number;
+            /**
+             * Format: int64
+             * @description The single executions of runs that ended earlier are deleted, and their figures stay; 0 keeps them.
+             */
+            keep_executions_days: number;
+            /**
+             * Format: int64
+             * @description Runs that ended earlier are deleted; 0 keeps them.
+             */
+            keep_runs_days: number;
+            /** @description Runs with one of these tags stay; * is any tag. */
+            keep_tags: string[];
+            /** @description False keeps everything, whatever the rest says. */
+            on: boolean;
         };
         Run: {
             cancellation_reason: string | null;
@@ -7415,6 +7674,13 @@ export interface components {
             end_time: string | null;
             /** Format: int64 */
             error_count: number;
+            /**
+             * Format: date-time
+             * @description When its single executions were deleted; null where they were not. Its figures, charts and log stay.
+             */
+            executions_deleted_at: string | null;
+            /** @description retention, or a user's name. */
+            executions_deleted_by?: string;
             matrix_id?: string;
             /** Format: int64 */
             matrix_index?: number;
@@ -7498,6 +7764,13 @@ export interface components {
             events: components["schemas"]["Event"][] | null;
             /** Format: int64 */
             events_total: number;
+            /**
+             * Format: date-time
+             * @description When its single executions were deleted; null where they were not. Its figures, charts and log stay.
+             */
+            executions_deleted_at: string | null;
+            /** @description retention, or a user's name. */
+            executions_deleted_by?: string;
             find_max: components["schemas"]["FindMaxState"] | null;
             live: components["schemas"]["Payload"] | null;
             matrix_id?: string;
@@ -7616,6 +7889,13 @@ export interface components {
             error_count: number;
             /** Format: double */
             error_rate: number | null;
+            /**
+             * Format: date-time
+             * @description When its single executions were deleted; null where they were not. Its figures, charts and log stay.
+             */
+            executions_deleted_at: string | null;
+            /** @description retention, or a user's name. */
+            executions_deleted_by?: string;
             matrix_id?: string;
             /** Format: int64 */
             matrix_index?: number;
@@ -8354,6 +8634,21 @@ export interface components {
             /** Format: date-time */
             to: string | null;
         };
+        Victim: {
+            /**
+             * Format: int64
+             * @description What its executions take.
+             */
+            bytes: number;
+            /** Format: date-time */
+            ended_at: string | null;
+            /** @enum {string} */
+            reason: "run_age" | "execution_age" | "budget";
+            run_id: string;
+            run_name: string;
+            /** @description The run goes; else its single executions. */
+            whole: boolean;
+        };
         Waiting: {
             /**
              * Format: int64
@@ -8645,6 +8940,7 @@ export type FindMaxState = components['schemas']['FindMaxState'];
 export type FindMaxStep = components['schemas']['FindMaxStep'];
 export type GeneratorSample = components['schemas']['GeneratorSample'];
 export type GivenHook = components['schemas']['GivenHook'];
+export type GivenRules = components['schemas']['GivenRules'];
 export type Guardrails = components['schemas']['Guardrails'];
 export type GuardrailState = components['schemas']['GuardrailState'];
 export type Healthy = components['schemas']['Healthy'];
@@ -8653,6 +8949,7 @@ export type HistogramData = components['schemas']['HistogramData'];
 export type Hook = components['schemas']['Hook'];
 export type Info = components['schemas']['Info'];
 export type Invitation = components['schemas']['Invitation'];
+export type KeptRuns = components['schemas']['KeptRuns'];
 export type KindCurve = components['schemas']['KindCurve'];
 export type KindCurves = components['schemas']['KindCurves'];
 export type KindEnrichment = components['schemas']['KindEnrichment'];
@@ -8704,6 +9001,7 @@ export type NoteInputBody = components['schemas']['NoteInputBody'];
 export type Notifications = components['schemas']['Notifications'];
 export type Omission = components['schemas']['Omission'];
 export type PartComparison = components['schemas']['PartComparison'];
+export type Pass = components['schemas']['Pass'];
 export type PasswordInputBody = components['schemas']['PasswordInputBody'];
 export type Payload = components['schemas']['Payload'];
 export type PayloadConnections = components['schemas']['PayloadConnections'];
@@ -8728,6 +9026,7 @@ export type PreflightInputBody = components['schemas']['PreflightInputBody'];
 export type PreflightTable = components['schemas']['PreflightTable'];
 export type Prepare = components['schemas']['Prepare'];
 export type PrepareProgress = components['schemas']['PrepareProgress'];
+export type Preview = components['schemas']['Preview'];
 export type Problem = components['schemas']['Problem'];
 export type QueryAnswer = components['schemas']['QueryAnswer'];
 export type QueryCancel = components['schemas']['QueryCancel'];
@@ -8747,7 +9046,9 @@ export type RefreshRecord = components['schemas']['RefreshRecord'];
 export type RefreshWorker = components['schemas']['RefreshWorker'];
 export type RelationCatalog = components['schemas']['RelationCatalog'];
 export type Resources = components['schemas']['Resources'];
+export type Retention = components['schemas']['Retention'];
 export type Retry = components['schemas']['Retry'];
+export type Rules = components['schemas']['Rules'];
 export type Run = components['schemas']['Run'];
 export type RunCreateBody = components['schemas']['RunCreateBody'];
 export type RunDetail = components['schemas']['RunDetail'];
@@ -8816,6 +9117,7 @@ export type UserList = components['schemas']['UserList'];
 export type Validation = components['schemas']['Validation'];
 export type Validity = components['schemas']['Validity'];
 export type ValidityCause = components['schemas']['ValidityCause'];
+export type Victim = components['schemas']['Victim'];
 export type Waiting = components['schemas']['Waiting'];
 export type WaitingInfo = components['schemas']['WaitingInfo'];
 export type Warehouse = components['schemas']['Warehouse'];

@@ -14,6 +14,7 @@ import { Account } from './Account';
 import { usePageTitle } from './location';
 import { Notifications } from './Notifications';
 import { Shares } from '../runs/HandOn';
+import { Retention } from './Retention';
 import { Users } from './Users';
 import { type ThemeChoice, useTheme } from './theme';
 
@@ -65,6 +66,7 @@ export function Settings() {
         <Account />
         <Users ask={ask} />
         <Notifications ask={ask} />
+        <Retention ask={ask} />
         <Shares />
         <section className="panel">
           <header>

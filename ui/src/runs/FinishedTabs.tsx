@@ -14,6 +14,7 @@ import { ByStatement } from './ByStatement';
 import { CostView } from './CostView';
 import { EnrichmentView, going } from './Enrichment';
 import { EnvironmentView } from './EnvironmentView';
+import { Deleted } from './Deleted';
 import { Executions } from './Executions';
 import { ExportView } from './ExportView';
 import { Failures } from './Failures';
@@ -115,14 +116,14 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
       <Tabs.Content value="errors">
         <div className="stack">
           <ErrorsTab s={s} />
-          <Failures run={run} />
+          {!run.executions_deleted_at && <Failures run={run} />}
         </div>
       </Tabs.Content>
       <Tabs.Content value="slowest">
         <Slowest s={s} run={run} all={tableOf(run.run_id, { sort: 'latency', phase: 'MEASUREMENT' })} />
       </Tabs.Content>
       <Tabs.Content value="executions">
-        <Executions run={run} />
+        {run.executions_deleted_at ? <Deleted run={run} /> : <Executions run={run} />}
       </Tabs.Content>
       <Tabs.Content value="accounting">
         <AccountingView a={s.accounting} />

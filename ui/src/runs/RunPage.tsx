@@ -18,6 +18,7 @@ import { type RunState, useRunState } from './live';
 import { NoteDialog, NotePanel } from './Notes';
 import { Prepared } from './Prepared';
 import { PrepareProgressPanel } from './PrepareProgressPanel';
+import { Deleted } from './Deleted';
 import { RecordProblems } from './RecordProblems';
 import { RunHeader } from './RunHeader';
 import { RunRemarks } from './Remarks';
@@ -69,6 +70,7 @@ function Run(props: { state: RunState; run: RunDetail; zoom: Zoom | null; setZoo
             {over && <Note run={run} />}
             <ValidityNotice run={run} live={measured ? null : state.live} c={c} />
             {measured && <RecordProblems run={run} />}
+            <Deleted run={run} />
             <Tiles run={run} live={state.live} c={c} />
             {over && <Against run={run} />}
             <RunRemarks s={measured ? run.summary : null} live={measured ? null : state.live} />

@@ -1,0 +1,16 @@
+package wiring
+
+import (
+	"context"
+
+	"github.com/loadstone-db/loadstone/engine/retention"
+)
+
+// OpenRetention begins to delete the runs that admins have decided to let go of.
+func (s *Services) OpenRetention() *retention.Keeper {
+	k := retention.New(retention.Options{Store: s.Store, Files: s.Results, Owner: s.owner, Log: s.Log})
+	k.Start()
+	s.collectors = append(s.collectors, k)
+	s.onClose(func(context.Context) error { k.Close(); return nil })
+	return k
+}

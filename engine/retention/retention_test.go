@@ -1,0 +1,255 @@
+package retention_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/retention"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/store/memstore"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var now = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+func run(id string, age time.Duration, gb float64, pin store.Pin) store.EndedRun {
+	r := store.EndedRun{RunID: id, EndedAt: engine.At(now.Add(-age)), Pin: pin, Bytes: int64(gb * 1e9)}
+	if gb > 0 {
+		r.Parts = 1
+	}
+	return r
+}
+
+const day = 24 * time.Hour
+
+// TestPlan holds what rules come to.
+func TestPlan(t *testing.T) {
+	runs := []store.EndedRun{run("a", 100*day, 4, ""), run("b", 90*day, 3, store.PinNote), run("c", 40*day, 2, ""),
+		run("d", 35*day, 0, ""), run("e", 20*day, 2, store.PinBaseline), run("f", 10*day, 1, ""),
+		run("g", 2*time.Hour, 1, ""), run("h", time.Minute, 5, "")}
+	for _, c := range []struct {
+		name  string
+		rules retention.Rules
+		want  string
+		kept  string
+		over  float64
+	}{
+		{"nothing", retention.Rules{}, "", "map[]", 0},
+		{"runs", retention.Rules{RunDays: 30}, "a run_age, c run_age, d run_age", "map[note:1]", 0},
+		{"the day itself stays", retention.Rules{RunDays: 100}, "", "map[]", 0},
+		{"executions", retention.Rules{ExecutionDays: 15}, "a execution_age, c execution_age", "map[baseline:1 note:1]", 0},
+		{"both", retention.Rules{RunDays: 50, ExecutionDays: 15}, "a run_age, c execution_age", "map[baseline:1 note:1]", 0},
+		{"budget", retention.Rules{BudgetGB: 12}, "a budget, c budget", "map[note:1]", 0},
+		{"no budget is needed", retention.Rules{BudgetGB: 18}, "", "map[]", 0},
+		{"a budget that cannot be kept", retention.Rules{BudgetGB: 2}, "a budget, c budget, f budget, g budget",
+			"map[baseline:1 note:1]", 8},
+		{"days and a budget", retention.Rules{RunDays: 60, BudgetGB: 12}, "a run_age, c budget", "map[note:1]", 0},
+	} {
+		p := c.rules.Plan(runs, now)
+		var got []string
+		for _, v := range p.Victims {
+			got = append(got, v.RunID+" "+string(v.Reason))
+			if v.Whole != (v.Reason == retention.RunAge) {
+				t.Errorf("%s: %s goes whole: %t", c.name, v.RunID, v.Whole)
+			}
+		}
+		if strings.Join(got, ", ") != c.want || fmt.Sprint(p.Kept) != c.kept || p.Over != int64(c.over*1e9) {
+			t.Errorf("%s: goes %q, kept %v, over %d", c.name, got, p.Kept, p.Over)
+		}
+		_, _, freed := p.Count()
+		if p.Bytes != 18e9 || p.BytesAfter != p.Bytes-freed || p.Runs != len(runs) {
+			t.Errorf("%s: %d bytes, %d after %d", c.name, p.Bytes, p.BytesAfter, freed)
+		}
+	}
+}
+
+// TestRulesAreChecked names the field of what cannot be a rule.
+func TestRulesAreChecked(t *testing.T) {
+	for field, r := range map[string]retention.Rules{
+		"on": {On: true}, "keep_runs_days": {RunDays: -1}, "executions_budget_gb": {BudgetGB: -1},
+		"keep_executions_days": {RunDays: 5, ExecutionDays: 6}, "keep_tags[1]": {KeepTags: []string{"a", ""}},
+	} {
+		var wrong *engine.Error
+		if err := r.Check(); !errors.As(err, &wrong) || len(wrong.Fields) != 1 || wrong.Fields[0].Field != field ||
+			wrong.Fields[0].Hint == "" {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	if err := (retention.Rules{On: true, RunDays: 30, ExecutionDays: 30, BudgetGB: 0.5}).Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// files are where runs have theirs.
+type files struct {
+	mu      sync.Mutex
+	removed []string
+	fail    error
+}
+
+func (f *files) Delete(_ context.Context, runID string) error { return f.remove("all of " + runID) }
+func (f *files) DeleteExecutions(_ context.Context, runID string) error {
+	return f.remove("executions of " + runID)
+}
+
+func (f *files) remove(what string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.fail != nil {
+		return f.fail
+	}
+	f.removed = append(f.removed, what)
+	return nil
+}
+
+func (f *files) gone() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	slices.Sort(f.removed)
+	return strings.Join(f.removed, ", ")
+}
+
+func ended(t *testing.T, s store.Store, id string, at time.Time, bytes int64) {
+	t.Helper()
+	ctx := t.Context()
+	if err := s.CreateRun(ctx, engine.Run{RunID: id, ResultID: id, RunName: id}); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []engine.Status{engine.StatusRunning, engine.StatusStopping, engine.StatusCompleted} {
+		phase := engine.PhaseNone
+		if _, err := s.Transition(ctx, store.Transition{RunID: id, To: to, Phase: &phase, EndTime: at}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.SaveArtifact(ctx, 0, engine.Artifact{RunID: id, ResultID: id, Kind: "executions",
+		Name: "executions-1.parquet", SHA256: "ab", SizeBytes: bytes}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestKeeper lets old runs and executions go, tells the audit log, and goes on where it could not remove files.
+func TestKeeper(t *testing.T) {
+	ctx := t.Context()
+	s, f := memstore.New(), &files{}
+	ended(t, s, "old", now.Add(-50*day), 5)
+	ended(t, s, "middle", now.Add(-20*day), 7)
+	ended(t, s, "new", now.Add(-day), 9)
+	k := retention.New(retention.Options{Store: s, Files: f, Owner: "a", Now: func() time.Time { return now }})
+	look := func(k *retention.Keeper) error {
+		t.Helper()
+		return k.Look(ctx)
+	}
+	if err := look(k); err != nil || f.gone() != "" {
+		t.Fatalf("before anything was decided: %v, %s", err, f.gone())
+	}
+	rules := retention.Rules{RunDays: 30, ExecutionDays: 10}
+	saved, err := k.Save(ctx, rules, 0, "ada")
+	if err != nil || look(k) != nil || f.gone() != "" {
+		t.Fatalf("while it is off: %v, %s", err, f.gone())
+	}
+	rules.On = true
+	if _, err := k.Save(ctx, rules, 0, "eve"); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("saved over another version: %v", err)
+	}
+	if saved, err = k.Save(ctx, rules, saved.Version, "ada"); err != nil {
+		t.Fatal(err)
+	}
+	f.fail = errors.New("the disk is away")
+	if err := look(k); err == nil || f.gone() != "" {
+		t.Errorf("files that cannot be removed: %v, %s", err, f.gone())
+	}
+	if _, err := s.Run(ctx, "old"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("the old run: %v", err)
+	}
+	pass, err := k.LastPass(ctx)
+	if err != nil || pass == nil || pass.Planned != 2 || pass.Done != 2 || pass.Runs != 1 || pass.Executions != 1 ||
+		pass.Bytes != 12 || pass.Error == "" || pass.EndedAt.IsZero() {
+		t.Errorf("the pass: %+v, %v", pass, err)
+	}
+	other := retention.New(retention.Options{Store: s, Files: f, Owner: "b", Now: func() time.Time { return now }})
+	f.fail = nil
+	if err := look(other); err != nil || f.gone() != "" {
+		t.Errorf("out of its turn: %v, %s", err, f.gone())
+	}
+	if err := look(k); err != nil || f.gone() != "all of old, executions of middle" {
+		t.Errorf("what was left over: %v, %s", err, f.gone())
+	}
+	lines, err := s.ListAudit(ctx, store.AuditFilter{Action: "run"})
+	if err != nil || len(lines) != 2 || lines[0].Object != "middle" || lines[0].Action != "run.delete_executions" ||
+		lines[1].Action != "run.delete" || !strings.Contains(lines[1].Detail, "run_age") {
+		t.Errorf("the audit log: %+v, %v", lines, err)
+	}
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(k)
+	if families, err := registry.Gather(); err != nil || len(families) != 4 {
+		t.Errorf("%d metrics, %v", len(families), err)
+	}
+	if saved.UpdatedBy != "ada" {
+		t.Errorf("saved by %q", saved.UpdatedBy)
+	}
+}
+
+// TestKeeperStopsWhenRulesChange: what an admin has decided meanwhile counts for the next run.
+func TestKeeperStopsWhenRulesChange(t *testing.T) {
+	ctx := t.Context()
+	s := memstore.New()
+	for i := range 3 {
+		ended(t, s, fmt.Sprint("r", i), now.Add(-50*day), 1)
+	}
+	clock, steps := now, 0
+	var k *retention.Keeper
+	f := &calls{then: func() {
+		if steps++; steps == 1 {
+			clock = clock.Add(time.Minute) // the next step looks at the rules
+			if _, err := k.Save(ctx, retention.Rules{}, 1, "ada"); err != nil {
+				t.Error(err)
+			}
+		}
+	}}
+	k = retention.New(retention.Options{Store: s, Files: f, Owner: "a", Now: func() time.Time { return clock }})
+	if _, err := k.Save(ctx, retention.Rules{On: true, RunDays: 1}, 0, "ada"); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Look(ctx); err != nil {
+		t.Fatal(err)
+	}
+	runs, err := s.ListRuns(ctx, store.RunFilter{})
+	if err != nil || runs.Total != 2 {
+		t.Errorf("%d runs are left, want 2 (%v)", runs.Total, err)
+	}
+}
+
+type calls struct{ then func() }
+
+func (c *calls) Delete(context.Context, string) error           { c.then(); return nil }
+func (c *calls) DeleteExecutions(context.Context, string) error { c.then(); return nil }
+
+// TestKeeperLooksByItself: saved rules count at once, and Close ends it.
+func TestKeeperLooksByItself(t *testing.T) {
+	s, f := memstore.New(), &files{}
+	ended(t, s, "old", now.Add(-50*day), 5)
+	k := retention.New(retention.Options{Store: s, Files: f, Owner: "a", Every: time.Hour,
+		Now: func() time.Time { return now }})
+	k.Start()
+	defer k.Close()
+	if _, err := k.Save(t.Context(), retention.Rules{On: true, RunDays: 1}, 0, "ada"); err != nil {
+		t.Fatal(err)
+	}
+	for f.gone() == "" {
+		if t.Context().Err() != nil {
+			t.Fatal("nothing is removed")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}

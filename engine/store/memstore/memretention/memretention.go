@@ -1,0 +1,205 @@
+// Package memretention finds the runs that may go in memory, a part of the store there.
+package memretention
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// Rest is what is asked of the rest of the store.
+type Rest interface {
+	ListRuns(ctx context.Context, f store.RunFilter) (store.RunList, error)
+	Run(ctx context.Context, runID string) (engine.Run, error)
+	Enriching(ctx context.Context) ([]string, error)
+	Artifacts(ctx context.Context, runID string) ([]engine.Artifact, error)
+	DeleteRun(ctx context.Context, runID string) error
+	RunNote(ctx context.Context, runID string) (store.RunNote, error)
+	Baseline(ctx context.Context, templateID string) (store.Baseline, error)
+	ListShares(ctx context.Context, runID string) ([]store.Share, error)
+	ListTemplates(ctx context.Context) ([]store.Template, error)
+	Template(ctx context.Context, id string) (store.Template, error)
+	Matrix(ctx context.Context, matrixID string) (engine.MatrixRun, error)
+	// ForgetExecutions takes the parts with executions from a run.
+	ForgetExecutions(runID, by string)
+}
+
+// Kept implements store.Retention. It is safe for concurrent use.
+type Kept struct {
+	Rest Rest
+
+	mu        sync.Mutex
+	leftovers []store.Leftover
+}
+
+// EndedRuns implements store.Retention.
+func (k *Kept) EndedRuns(ctx context.Context, keepTags []string) ([]store.EndedRun, error) {
+	var list []store.EndedRun
+	enriching, err := k.Rest.Enriching(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for page := (store.Page{Limit: 500}); ; {
+		runs, err := k.Rest.ListRuns(ctx, store.RunFilter{Page: page})
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range runs.Runs {
+			if !over(r.Run, enriching) {
+				continue
+			}
+			e, err := k.ended(ctx, r.Run, keepTags)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, e)
+		}
+		if page.Cursor = runs.NextCursor; page.Cursor == "" {
+			break
+		}
+	}
+	slices.SortFunc(list, func(a, b store.EndedRun) int {
+		return cmp.Or(a.EndedAt.Compare(b.EndedAt.Time), strings.Compare(a.RunID, b.RunID))
+	})
+	return list, nil
+}
+
+func over(r engine.Run, enriching []string) bool {
+	return r.Status.Terminal() && r.Phase != engine.PhaseProcessing && !slices.Contains(enriching, r.RunID)
+}
+
+func (k *Kept) ended(ctx context.Context, r engine.Run, keepTags []string) (e store.EndedRun, err error) {
+	e = store.EndedRun{RunID: r.RunID, RunName: r.RunName, EndedAt: r.EndTime}
+	if e.EndedAt.IsZero() {
+		e.EndedAt = r.UpdatedAt
+	}
+	parts, err := k.Rest.Artifacts(ctx, r.RunID)
+	for _, p := range parts {
+		if p.Kind == artifact.KindExecutions {
+			e.Parts, e.Bytes = e.Parts+1, e.Bytes+p.SizeBytes
+		}
+	}
+	if err == nil {
+		e.Pin, err = k.pin(ctx, r, keepTags)
+	}
+	return e, err
+}
+
+func (k *Kept) pin(ctx context.Context, r engine.Run, keepTags []string) (store.Pin, error) {
+	if b, err := k.Rest.Baseline(ctx, r.TemplateID); err == nil && b.RunID == r.RunID {
+		return store.PinBaseline, nil
+	}
+	if n, err := k.Rest.RunNote(ctx, r.RunID); err != nil || n.Text != "" {
+		return store.PinNote, err
+	}
+	shares, err := k.Rest.ListShares(ctx, r.RunID)
+	if err != nil {
+		return "", err
+	}
+	if slices.ContainsFunc(shares, func(s store.Share) bool { return s.ExpiresAt.After(time.Now()) }) {
+		return store.PinShare, nil
+	}
+	if there, err := k.replayed(ctx, r.RunID); err != nil || there {
+		return store.PinReplay, err
+	}
+	if r.MatrixID != "" {
+		m, err := k.Rest.Matrix(ctx, r.MatrixID)
+		if err != nil && !errors.Is(err, store.ErrNotFound) || err == nil && !m.Status.Terminal() {
+			return store.PinMatrix, err
+		}
+	}
+	for tag := range r.Scenario.Tags {
+		if slices.Contains(keepTags, tag) || slices.Contains(keepTags, store.AnyTag) {
+			return store.PinTag, nil
+		}
+	}
+	return "", nil
+}
+
+func (k *Kept) replayed(ctx context.Context, runID string) (bool, error) {
+	of := func(s engine.Scenario) bool { return s.Workload.Feed != nil && s.Workload.Feed.Run == runID }
+	templates, err := k.Rest.ListTemplates(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, t := range templates {
+		if t, err = k.Rest.Template(ctx, t.TemplateID); err == nil && of(t.Config) {
+			return true, nil
+		}
+	}
+	going := []engine.Status{engine.StatusPrepared, engine.StatusRunning, engine.StatusStopping, engine.StatusCancelling}
+	runs, err := k.Rest.ListRuns(ctx, store.RunFilter{Statuses: going, Page: store.Page{Limit: 500}})
+	for _, r := range runs.Runs {
+		if run, err := k.Rest.Run(ctx, r.RunID); err == nil && of(run.Scenario) {
+			return true, nil
+		}
+	}
+	return false, err
+}
+
+// Expire implements store.Retention.
+func (k *Kept) Expire(ctx context.Context, e store.Expiry) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r, err := k.Rest.Run(ctx, e.RunID)
+	if err != nil {
+		return err
+	}
+	enriching, err := k.Rest.Enriching(ctx)
+	if err != nil {
+		return err
+	}
+	pinned, err := k.pin(ctx, r, e.KeepTags)
+	switch {
+	case err != nil:
+		return err
+	case !over(r, enriching):
+		return store.NotExpired("it is not over")
+	case pinned != "":
+		return store.NotExpired("it is kept, for its " + string(pinned))
+	case !r.ExecutionsDeletedAt.IsZero() && !e.Whole:
+		return store.NotExpired("its executions are gone already")
+	case e.Whole:
+		if err := k.Rest.DeleteRun(ctx, e.RunID); err != nil {
+			return err
+		}
+	default:
+		k.Rest.ForgetExecutions(e.RunID, store.CleanText(e.By))
+	}
+	l := store.Leftover{RunID: e.RunID, Whole: e.Whole}
+	if i := k.at(e.RunID); i >= 0 {
+		k.leftovers[i].Whole = k.leftovers[i].Whole || l.Whole
+	} else {
+		k.leftovers = append(k.leftovers, l)
+	}
+	return nil
+}
+
+func (k *Kept) at(runID string) int {
+	return slices.IndexFunc(k.leftovers, func(l store.Leftover) bool { return l.RunID == runID })
+}
+
+// Leftovers implements store.Retention.
+func (k *Kept) Leftovers(ctx context.Context, most int) ([]store.Leftover, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.leftovers[:min(most, len(k.leftovers))]), ctx.Err()
+}
+
+// Cleared implements store.Retention.
+func (k *Kept) Cleared(ctx context.Context, l store.Leftover) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if i := k.at(l.RunID); i >= 0 && (l.Whole || !k.leftovers[i].Whole) {
+		k.leftovers = slices.Delete(k.leftovers, i, i+1)
+	}
+	return ctx.Err()
+}

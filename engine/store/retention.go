@@ -1,0 +1,69 @@
+package store
+
+import (
+	"context"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// Pin is why a run stays, whatever its age; empty for one that may go.
+type Pin string
+
+// The pins, in the order in which they are named.
+const (
+	PinBaseline Pin = "baseline" // of a template
+	PinNote     Pin = "note"     // somebody has written about it
+	PinShare    Pin = "share"    // a link to its report has not expired
+	PinReplay   Pin = "replay"   // a template, or a run that is not over, replays it
+	PinMatrix   Pin = "matrix"   // its matrix goes on
+	PinTag      Pin = "tag"      // it has one of the tags that keep runs
+)
+
+// AnyTag among the tags that keep runs stands for all.
+const AnyTag = "*"
+
+// EndedRun is a run that is over, with what its single executions take.
+type EndedRun struct {
+	RunID   string
+	RunName string
+	EndedAt engine.Time // when it was cancelled, for one that never began
+	Pin     Pin
+	Parts   int   // stored parts with executions
+	Bytes   int64 // and what they take
+}
+
+// Expiry lets a run go: Whole, or its single executions alone.
+type Expiry struct {
+	RunID string
+	Whole bool
+	// By is who, or what: it is shown with the run.
+	By string
+	// KeepTags are the tags that keep runs.
+	KeepTags []string
+}
+
+// Leftover is a run whose files are still to be removed.
+type Leftover struct {
+	RunID string
+	// Whole: all of them; else those with executions.
+	Whole bool
+}
+
+// Retention lets runs go that nobody needs any more. What a store forgets and what is removed from where the files are
+// cannot be one transaction: the store remembers what is left over until it is told that it is gone.
+type Retention interface {
+	// EndedRuns lists the runs that are over and whose enrichment is, the oldest first.
+	EndedRuns(ctx context.Context, keepTags []string) ([]EndedRun, error)
+	// Expire lets a run go that is over and not pinned, else ErrConflict; both are judged in the same transaction. Its
+	// files are a leftover from then on. ErrNotFound without the run; executions that went before are ErrConflict.
+	Expire(ctx context.Context, e Expiry) error
+	// Leftovers lists some of what is left over, at most so many.
+	Leftovers(ctx context.Context, most int) ([]Leftover, error)
+	// Cleared tells that the files of a leftover are gone. Repeating it is harmless.
+	Cleared(ctx context.Context, l Leftover) error
+}
+
+// NotExpired is the ErrConflict about a run that stays.
+func NotExpired(why string) error {
+	return &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict, Message: "The run stays: " + why + "."}
+}

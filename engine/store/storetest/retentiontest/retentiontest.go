@@ -1,0 +1,166 @@
+// Package retentiontest is the part of storetest about runs that are let go of.
+package retentiontest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func refused(t testing.TB, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("got %v, want %v", err, want)
+	}
+}
+
+// ended makes a run that ended so many hours after the year began, with two parts of executions and one of enrichment.
+func ended(t testing.TB, s store.Store, hours int, r engine.Run) {
+	t.Helper()
+	ctx := t.Context()
+	r.ResultID, r.RunName = r.RunID, "run "+r.RunID
+	must(t, s.CreateRun(ctx, r))
+	for _, to := range []engine.Status{engine.StatusRunning, engine.StatusStopping, engine.StatusCompleted} {
+		phase := engine.PhaseMeasurement
+		change := store.Transition{RunID: r.RunID, To: to, Phase: &phase}
+		if to.Terminal() {
+			phase = engine.PhaseNone
+			change.EndTime = time.Date(2026, 1, 1, hours, 0, 0, 0, time.UTC)
+		}
+		_, err := s.Transition(ctx, change)
+		must(t, err)
+	}
+	for _, p := range []engine.Artifact{{Kind: "executions", Name: "executions-1.parquet", SizeBytes: 100},
+		{Kind: "executions", Name: "executions-2.parquet", SizeBytes: 50},
+		{Kind: "enrichment", Name: "enrichment-1.parquet", SizeBytes: 7}} {
+		p.RunID, p.ResultID, p.SHA256 = r.RunID, r.RunID, "ab"
+		must(t, s.SaveArtifact(ctx, 0, p))
+	}
+}
+
+// Retention holds a store to this: what is over is listed with what keeps it, nothing that is kept goes, and the files
+// of what went are remembered until they are gone.
+func Retention(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	template, err := s.CreateTemplate(ctx, store.Template{Name: "t", Config: engine.Scenario{Name: "t"}})
+	must(t, err)
+	_, err = s.CreateTemplate(ctx, store.Template{Name: "again", Config: engine.Scenario{Name: "again",
+		Workload: engine.Workload{Feed: &engine.Feed{Run: "replayed"}}}})
+	must(t, err)
+	must(t, s.CreateMatrix(ctx, engine.MatrixRun{MatrixID: "m1", Name: "m", Status: engine.StatusPrepared}))
+	matrix := engine.MatrixMember{MatrixID: "m1"}
+	for i, r := range []engine.Run{{RunID: "plain"}, {RunID: "baseline", TemplateID: template.TemplateID},
+		{RunID: "note"}, {RunID: "share"}, {RunID: "replayed"}, {RunID: "matrix", MatrixMember: matrix},
+		{RunID: "tag", Scenario: engine.Scenario{Tags: map[string]string{"release": "1"}}}, {RunID: "expired"}} {
+		ended(t, s, i, r)
+	}
+	must(t, s.CreateRun(ctx, engine.Run{RunID: "waits", ResultID: "waits"}))
+	ended(t, s, 20, engine.Run{RunID: "enriching"})
+	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "enriching", RunID: "enriching",
+		EnrichmentStatus: engine.EnrichmentRunning, Enrichment: &engine.Enrichment{Status: engine.EnrichmentRunning}}))
+	_, err = s.SetBaseline(ctx, store.Baseline{TemplateID: template.TemplateID, RunID: "baseline"})
+	must(t, err)
+	_, err = s.SaveRunNote(ctx, store.RunNote{RunID: "note", Text: "see the spike"})
+	must(t, err)
+	for id, until := range map[string]time.Duration{"share": time.Hour, "expired": -time.Hour} {
+		_, err = s.CreateShare(ctx, store.Share{RunID: id, ExpiresAt: engine.At(time.Now().Add(until))},
+			[32]byte{byte(until >> 40)})
+		must(t, err)
+	}
+	list := func(tags ...string) map[string]store.EndedRun {
+		t.Helper()
+		all, err := s.EndedRuns(ctx, tags)
+		must(t, err)
+		byID := map[string]store.EndedRun{}
+		for i, e := range all {
+			if byID[e.RunID] = e; i > 0 && e.EndedAt.Before(all[i-1].EndedAt.Time) {
+				t.Errorf("%s is not in the order of ends", e.RunID)
+			}
+		}
+		return byID
+	}
+	got := list("release")
+	for id, pin := range map[string]store.Pin{"plain": "", "expired": "", "baseline": store.PinBaseline,
+		"note": store.PinNote, "share": store.PinShare, "replayed": store.PinReplay, "matrix": store.PinMatrix,
+		"tag": store.PinTag} {
+		e, ok := got[id]
+		if !ok || e.Pin != pin || e.Parts != 2 || e.Bytes != 150 || e.RunName != "run "+id {
+			t.Errorf("%s is listed (%t) as %+v, want pin %q", id, ok, e, pin)
+		}
+		if pin != "" {
+			for _, whole := range []bool{false, true} {
+				refused(t, s.Expire(ctx, store.Expiry{RunID: id, Whole: whole, KeepTags: []string{"release"}}),
+					store.ErrConflict)
+			}
+		}
+	}
+	if len(got) != 8 {
+		t.Errorf("%d runs are listed: %v", len(got), got)
+	}
+	any := list(store.AnyTag)
+	if list("other")["tag"].Pin != "" || any["tag"].Pin != store.PinTag || any["plain"].Pin != "" {
+		t.Error("tags do not keep what they should")
+	}
+	for id, want := range map[string]error{"none": store.ErrNotFound, "waits": store.ErrConflict,
+		"enriching": store.ErrConflict} {
+		refused(t, s.Expire(ctx, store.Expiry{RunID: id, Whole: true}), want)
+	}
+	expire(t, s, list)
+}
+
+// expire lets the executions of one run go, and then two runs.
+func expire(t *testing.T, s store.Store, list func(...string) map[string]store.EndedRun) {
+	ctx := t.Context()
+	must(t, s.Expire(ctx, store.Expiry{RunID: "plain", By: "retention"}))
+	refused(t, s.Expire(ctx, store.Expiry{RunID: "plain", By: "retention"}), store.ErrConflict)
+	run, err := s.Run(ctx, "plain")
+	must(t, err)
+	parts, err := s.Artifacts(ctx, "plain")
+	must(t, err)
+	if since := time.Since(run.ExecutionsDeletedAt.Time); since > time.Hour || since < -time.Hour ||
+		run.ExecutionsDeletedBy != "retention" || len(parts) != 1 || parts[0].Kind != "enrichment" {
+		t.Errorf("without its executions: deleted at %v by %q, parts %+v", run.ExecutionsDeletedAt, run.ExecutionsDeletedBy,
+			parts)
+	}
+	if e := list()["plain"]; e.Parts != 0 || e.Bytes != 0 {
+		t.Errorf("it is listed as %+v", e)
+	}
+	must(t, s.Expire(ctx, store.Expiry{RunID: "expired", Whole: true}))
+	_, err = s.Run(ctx, "expired")
+	refused(t, err, store.ErrNotFound)
+	left := func(want ...store.Leftover) {
+		t.Helper()
+		some, err := s.Leftovers(ctx, 10)
+		must(t, err)
+		if len(some) != len(want) {
+			t.Fatalf("left over: %v, want %v", some, want)
+		}
+		for i := range want {
+			if some[i] != want[i] {
+				t.Errorf("left over: %v, want %v", some, want)
+			}
+		}
+	}
+	left(store.Leftover{RunID: "plain"}, store.Leftover{RunID: "expired", Whole: true})
+	if some, err := s.Leftovers(ctx, 1); err != nil || len(some) != 1 {
+		t.Errorf("one leftover: %v, %v", some, err)
+	}
+	// The run itself goes before its files with executions are gone: who removes those may not take it for all.
+	must(t, s.Expire(ctx, store.Expiry{RunID: "plain", Whole: true}))
+	must(t, s.Cleared(ctx, store.Leftover{RunID: "plain"}))
+	must(t, s.Cleared(ctx, store.Leftover{RunID: "expired", Whole: true}))
+	left(store.Leftover{RunID: "plain", Whole: true})
+	must(t, s.Cleared(ctx, store.Leftover{RunID: "plain", Whole: true}))
+	must(t, s.Cleared(ctx, store.Leftover{RunID: "plain", Whole: true}))
+	left()
+}

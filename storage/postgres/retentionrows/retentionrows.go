@@ -1,0 +1,121 @@
+// Package retentionrows finds the runs that may go in Postgres, lets them go, and remembers whose files are left over.
+package retentionrows
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
+)
+
+// Kept implements store.Retention. Its calls last as long as their context and the pool allow.
+type Kept struct{ Expiring *pgxpool.Pool }
+
+var _ store.Retention = Kept{}
+
+// replayed are the runs that somebody replays, or will.
+const replayed = `WITH replayed AS MATERIALIZED (
+		SELECT config #>> '{workload,feed,run}' AS run_id FROM test_templates
+		UNION SELECT scenario_config #>> '{workload,feed,run}' FROM run_status
+			WHERE status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED'))
+	`
+
+// pin is why the run r stays; $1 are the tags that keep runs.
+const pin = `CASE
+		WHEN EXISTS (SELECT FROM template_baselines b WHERE b.run_id = r.run_id) THEN 'baseline'
+		WHEN EXISTS (SELECT FROM run_notes n WHERE n.run_id = r.run_id AND n.note <> '') THEN 'note'
+		WHEN EXISTS (SELECT FROM run_shares s WHERE s.run_id = r.run_id AND s.expires_at > clock_timestamp()) THEN 'share'
+		WHEN r.run_id IN (SELECT run_id FROM replayed WHERE run_id IS NOT NULL) THEN 'replay'
+		WHEN EXISTS (SELECT FROM matrices m WHERE m.matrix_id = r.matrix_id
+			AND m.status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')) THEN 'matrix'
+		WHEN r.scenario_config -> 'tags' ?| $1::text[] OR '*' = ANY($1::text[])
+			AND coalesce(r.scenario_config -> 'tags', '{}') NOT IN ('{}', 'null') THEN 'tag'
+		ELSE '' END`
+
+// over holds for a run that is over, and everything that follows its end.
+const over = `r.status IN ('COMPLETED', 'FAILED', 'CANCELLED') AND r.phase IS DISTINCT FROM 'PROCESSING'
+	AND NOT EXISTS (SELECT FROM test_results t WHERE t.test_id = r.run_id AND t.enrichment_status IN ('PENDING', 'RUNNING'))`
+
+// EndedRuns implements store.Retention.
+func (k Kept) EndedRuns(ctx context.Context, keepTags []string) ([]store.EndedRun, error) {
+	rows, err := k.Expiring.Query(ctx, replayed+`SELECT r.run_id, r.test_name, coalesce(r.end_time, r.updated_at), `+pin+`,
+			coalesce(a.parts, 0), coalesce(a.bytes, 0)
+		FROM run_status r LEFT JOIN (SELECT run_id, count(*) AS parts, sum(artifact_size_bytes)::bigint AS bytes
+			FROM query_execution_artifacts WHERE kind = $2 GROUP BY run_id) a ON a.run_id = r.run_id
+		WHERE `+over+` ORDER BY coalesce(r.end_time, r.updated_at), r.run_id`, tags(keepTags), artifact.KindExecutions)
+	if err != nil {
+		return nil, dberr.Failed("listing runs that are over", err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e store.EndedRun, err error) {
+		err = row.Scan(&e.RunID, &e.RunName, &e.EndedAt.Time, &e.Pin, &e.Parts, &e.Bytes)
+		e.EndedAt = engine.At(e.EndedAt.Time)
+		return e, err
+	})
+	return list, dberr.Failed("listing runs that are over", err)
+}
+
+func tags(names []string) []string { return append([]string{}, names...) }
+
+// Expire implements store.Retention.
+func (k Kept) Expire(ctx context.Context, e store.Expiry) error {
+	err := pgx.BeginFunc(ctx, k.Expiring, func(tx pgx.Tx) error {
+		// A note or a baseline refers to the row: who writes one waits, or is waited for.
+		var gone bool
+		err := tx.QueryRow(ctx, "SELECT executions_deleted_at IS NOT NULL FROM run_status WHERE run_id = $1 FOR UPDATE",
+			e.RunID).Scan(&gone)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return dberr.NotFound("run", e.RunID)
+		}
+		if err != nil {
+			return err
+		}
+		var ended bool
+		var pinned store.Pin
+		if err := tx.QueryRow(ctx, replayed+"SELECT "+over+", "+pin+" FROM run_status r WHERE r.run_id = $2",
+			tags(e.KeepTags), e.RunID).Scan(&ended, &pinned); err != nil {
+			return err
+		}
+		switch {
+		case !ended:
+			return store.NotExpired("it is not over")
+		case pinned != "":
+			return store.NotExpired("it is kept, for its " + string(pinned))
+		case gone && !e.Whole:
+			return store.NotExpired("its executions are gone already")
+		case e.Whole:
+			_, err = tx.Exec(ctx, "DELETE FROM run_status WHERE run_id = $1", e.RunID)
+		default:
+			_, err = tx.Exec(ctx, `WITH parts AS (DELETE FROM query_execution_artifacts WHERE run_id = $1 AND kind = $3)
+				UPDATE run_status SET executions_deleted_at = clock_timestamp(), executions_deleted_by = $2 WHERE run_id = $1`,
+				e.RunID, store.CleanText(e.By), artifact.KindExecutions)
+		}
+		if err == nil {
+			_, err = tx.Exec(ctx, `INSERT INTO run_leftovers (run_id, whole) VALUES ($1, $2)
+				ON CONFLICT (run_id) DO UPDATE SET whole = run_leftovers.whole OR excluded.whole`, e.RunID, e.Whole)
+		}
+		return err
+	})
+	return dberr.Failed("letting a run go", err)
+}
+
+// Leftovers implements store.Retention.
+func (k Kept) Leftovers(ctx context.Context, most int) ([]store.Leftover, error) {
+	rows, err := k.Expiring.Query(ctx, "SELECT run_id, whole FROM run_leftovers ORDER BY since, run_id LIMIT $1", most)
+	if err != nil {
+		return nil, dberr.Failed("looking for what is left over", err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[store.Leftover])
+	return list, dberr.Failed("looking for what is left over", err)
+}
+
+// Cleared implements store.Retention.
+func (k Kept) Cleared(ctx context.Context, l store.Leftover) error {
+	_, err := k.Expiring.Exec(ctx, "DELETE FROM run_leftovers WHERE run_id = $1 AND (NOT whole OR $2)", l.RunID, l.Whole)
+	return dberr.Failed("noting that files are gone", err)
+}

@@ -1,0 +1,195 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { type FormEvent, type ReactNode, useId, useState } from 'react';
+import { api, asProblem } from '../api/client';
+import { useMay, useMe } from '../api/queries';
+import type { Preview, Retention as Saved } from '../api/types';
+import type { Question } from '../design/Dialog';
+import { ago, bytes, dateTime, plain } from '../design/format';
+import { Load, Notice, ProblemNotice, SkeletonRows } from '../design/States';
+import { useToast } from '../design/Toast';
+import { draftOf, keptSentence, passSentence, previewSentence, rulesOf } from './keeping';
+
+/** Which runs are deleted by themselves: for admins. */
+export function Retention({ ask }: { ask: (q: Question) => void }) {
+  const known = useMe().data !== undefined;
+  const admin = useMay('admin') && known;
+  const saved = useQuery({
+    queryKey: ['retention'],
+    enabled: admin,
+    refetchInterval: 10_000,
+    queryFn: ({ signal }) => api.get('/api/v1/retention', { signal }),
+  });
+  if (!admin) return null;
+  return (
+    <section className="panel" aria-label="Retention">
+      <header>
+        <h2>Retention</h2>
+        <span className="end">
+          {saved.data && <span className={`badge ${saved.data.on ? 'ok' : ''}`}>{saved.data.on ? 'On' : 'Off'}</span>}
+        </span>
+      </header>
+      <p className="body muted">
+        Which runs are deleted by themselves. Baselines, runs with a note or a link, runs that are replayed, and all
+        that are not over stay.
+      </p>
+      <Load from={saved} what="The retention could not be read." skeleton={<SkeletonRows rows={3} />}>
+        {(s) => <Form key={s.version} saved={s} ask={ask} />}
+      </Load>
+    </section>
+  );
+}
+
+function Form({ saved, ask }: { saved: Saved; ask: (q: Question) => void }) {
+  const id = useId();
+  const qc = useQueryClient();
+  const toast = useToast();
+  const [draft, setDraft] = useState(draftOf(saved));
+  const [preview, setPreview] = useState<Preview | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [busy, setBusy] = useState(false);
+  const set = (to: Partial<typeof draft>) => {
+    setDraft((d) => ({ ...d, ...to }));
+    setPreview(null);
+  };
+  const said = (name: string) => asProblem(error).fields.find((f) => f.field === name);
+  const tryRules = async () => {
+    setBusy(true);
+    setError(null);
+    try {
+      return await api.post('/api/v1/retention/preview', { body: rulesOf(draft) });
+    } catch (err) {
+      setError(err);
+      return null;
+    } finally {
+      setBusy(false);
+    }
+  };
+  const save = async () => {
+    try {
+      await api.put('/api/v1/retention', { body: { ...rulesOf(draft), version: saved.version } });
+    } catch (err) {
+      setError(err);
+      throw err;
+    } finally {
+      await qc.invalidateQueries({ queryKey: ['retention'] });
+    }
+    toast('Retention was saved.', 'ok');
+  };
+  const submit = async (e: FormEvent) => {
+    e.preventDefault();
+    const now = await tryRules();
+    if (!now) return;
+    setPreview(now);
+    if (!draft.on || now.deleted_runs + now.deleted_executions === 0) return void (await save().catch(() => {}));
+    ask({
+      title: 'Delete by these rules from now on?',
+      body: `${previewSentence(now)} ${keptSentence(now)} This cannot be undone.`,
+      verb: 'Save and delete',
+      danger: true,
+      act: save,
+    });
+  };
+  const number = (
+    name: 'runs' | 'executions' | 'budget',
+    field: string,
+    label: string,
+    unit: string,
+    help: ReactNode,
+  ) => (
+    <div className="field">
+      <label className="label" htmlFor={id + name}>
+        {label}
+      </label>
+      <span className="row">
+        <input
+          id={id + name}
+          className="input keeping-number"
+          type="number"
+          min={0}
+          step={name === 'budget' ? 'any' : 1}
+          max={name === 'budget' ? 1e9 : 36500}
+          value={draft[name]}
+          placeholder="keep all"
+          onChange={(e) => set({ [name]: e.target.value })}
+        />
+        {unit}
+      </span>
+      {error !== null && said(field) && (
+        <span className="problem" role="alert">
+          {said(field)?.message}
+        </span>
+      )}
+      <span className="help">{help}</span>
+    </div>
+  );
+  const last = saved.last_pass;
+  return (
+    <form className="body stack" onSubmit={(e) => void submit(e)}>
+      {error !== null && <ProblemNotice error={error} />}
+      <div className="keeping">
+        {number('runs', 'keep_runs_days', 'Delete runs after', 'days', 'With everything that belongs to them.')}
+        {number(
+          'executions',
+          'keep_executions_days',
+          'Delete single executions after',
+          'days',
+          'They take most of the room. Figures, charts and log stay.',
+        )}
+        {number(
+          'budget',
+          'executions_budget_gb',
+          'Single executions take at most',
+          'GB',
+          'Above it, those of the oldest runs are deleted.',
+        )}
+        <div className="field">
+          <label className="label" htmlFor={`${id}tags`}>
+            Tags that keep a run
+          </label>
+          <input
+            id={`${id}tags`}
+            className="input"
+            value={draft.tags}
+            onChange={(e) => set({ tags: e.target.value })}
+            placeholder="none"
+            autoComplete="off"
+            maxLength={1000}
+          />
+          <span className="help">Names with commas between; * is any tag.</span>
+        </div>
+      </div>
+      <label className="row">
+        <input type="checkbox" checked={draft.on} onChange={(e) => set({ on: e.target.checked })} />
+        Delete by these rules
+      </label>
+      {preview && (
+        <Notice tone={preview.over_budget_bytes > 0 ? 'warn' : 'plain'}>
+          {previewSentence(preview)} {keptSentence(preview)}
+          {preview.over_budget_bytes > 0 &&
+            ` That is ${plain(bytes(preview.over_budget_bytes))} above the budget still.`}
+        </Notice>
+      )}
+      {last && (
+        <p className="muted" title={dateTime(last.started_at)} role="status">
+          {passSentence(last)} {ago(last.started_at)}
+          {last.over_budget_bytes > 0 &&
+            `; ${plain(bytes(last.over_budget_bytes))} above the budget, because what is left is kept`}
+          {last.error && <span className="problem"> {last.error}</span>}
+        </p>
+      )}
+      <div className="actions">
+        <button
+          type="button"
+          className="btn"
+          disabled={busy}
+          onClick={() => void tryRules().then((p) => setPreview(p))}
+        >
+          Preview
+        </button>
+        <button type="submit" className="btn primary" disabled={busy}>
+          Save
+        </button>
+      </div>
+    </form>
+  );
+}
