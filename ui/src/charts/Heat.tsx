@@ -21,6 +21,8 @@ interface Props extends Base {
   unit: string;
   /** A line that is not drawn and gives the chart its figures, where it has any. */
   middle?: (number | null)[];
+  /** What other heat maps have too; its own without one. */
+  scale?: { most: number; bounds: [number, number] } | null;
   /** Where the axis ends at least. */
   top?: number;
   /** Shows what is in the cell of a point; only cells that hold something are asked for. */
@@ -31,12 +33,13 @@ interface Props extends Base {
 const rounded = (n: number) => (Number.isInteger(n) ? n : Number(n.toPrecision(3)));
 
 /** Histograms over time as a heat map: columns are instants, rows their buckets. */
-export function Heat({ columns, edge, format, counted, unit, middle, top = 0, onCell, ...rest }: Props) {
+export function Heat({ columns, edge, format, counted, unit, middle, scale, top = 0, onCell, ...rest }: Props) {
   const { theme } = useGroup();
   const { x } = rest;
   // eslint-disable-next-line react-hooks/exhaustive-deps -- the ramp is read from the theme's tokens
   const ramp = useMemo(() => heatRamp(), [theme]);
   const bounds = useMemo<[number, number] | null>(() => {
+    if (scale && columns.length > 0) return scale.bounds;
     let lo = Number.POSITIVE_INFINITY;
     let hi = 0;
     for (const col of columns)
@@ -45,8 +48,10 @@ export function Heat({ columns, edge, format, counted, unit, middle, top = 0, on
         if (cell.to > hi) hi = cell.to;
       }
     return hi > 0 ? [firstTick(lo), Math.max(hi, top)] : null;
-  }, [columns, top]);
-  const most = useMemo(() => columns.reduce((m, col) => col.reduce((n, c) => Math.max(n, c.count), m), 0), [columns]);
+  }, [columns, top, scale]);
+  const own = useMemo(() => columns.reduce((m, col) => col.reduce((n, c) => Math.max(n, c.count), m), 0), [columns]);
+
+  const most = scale?.most ?? own;
 
   const lines = useMemo<Line[]>(
     () =>
@@ -58,9 +63,9 @@ export function Heat({ columns, edge, format, counted, unit, middle, top = 0, on
 
   const paint = (u: uPlot) => {
     const { ctx, bbox } = u;
-    const scale = Math.log(most + 1) || 1;
+    const deep = Math.log(most + 1) || 1;
     // The power leaves the dark end to the few cells where most operations fall.
-    const shade = (n: number) => (Math.log(n + 1) / scale) ** 2;
+    const shade = (n: number) => (Math.log(n + 1) / deep) ** 2;
     ctx.save();
     ctx.beginPath();
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);

@@ -6,6 +6,7 @@ import { type Comparison as Result, isTerminal, ofRun, type RunDetail } from '..
 import { useParam } from '../app/location';
 import { Chart } from '../charts/Chart';
 import { ChartGroup, type Zoom } from '../charts/group';
+import { PercentileCurve } from '../charts/PercentileCurve';
 import type { Line } from '../charts/plot';
 import { Segments, Term } from '../design/Controls';
 import { dateTime, latency, rate } from '../design/format';
@@ -28,6 +29,8 @@ import {
   simulated,
   type Verdict,
 } from './model';
+import { ByPart } from './ByPart';
+import { Heats } from './Heats';
 import { Overlay } from './Overlay';
 import './compare.css';
 
@@ -38,7 +41,7 @@ const percentiles = [
   { value: 'p99', label: 'P99' },
 ] as const;
 
-const verdicts: Record<Verdict, { tone: string; shape: Parameters<typeof Mark>[0]['shape'] }> = {
+export const verdicts: Record<Verdict, { tone: string; shape: Parameters<typeof Mark>[0]['shape'] }> = {
   better: { tone: 'ok', shape: 'dot' },
   worse: { tone: 'bad', shape: 'cross' },
   same: { tone: '', shape: 'square' },
@@ -107,6 +110,7 @@ export function Comparison(props: {
   const { ids, state } = props;
   const [percentile, setPercentile] = useParam('p', 'p95');
   const [dist, setDist] = useParam('dist', 'shares');
+  const [axis, setAxis] = useParam('tail', 'linear');
   const [off, setOff] = useParam('off');
   const [zoom, setZoom] = useState<Zoom | null>(null);
   const runs = state.details.map((d) => d.data);
@@ -171,6 +175,23 @@ export function Comparison(props: {
         90,
       ),
     [runs],
+  );
+  const tails = useMemo(
+    () =>
+      runs.flatMap((r, i) =>
+        r?.summary?.histogram?.length && r.summary.latency_ms && !off.includes(letter(i))
+          ? [
+              {
+                label: letter(i),
+                color: color(i),
+                dash: i >= 4 ? '6 3' : undefined,
+                buckets: r.summary.histogram,
+                latency: r.summary.latency_ms,
+              },
+            ]
+          : [],
+      ),
+    [runs, off],
   );
   const differences = useMemo(() => differing(known), [known]);
   const notes = [...new Set(state.against.flatMap((a, i) => (a.data?.notes ?? []).map((n) => named(n, ids, i + 1))))];
@@ -317,6 +338,8 @@ export function Comparison(props: {
         </div>
       </section>
 
+      <ByPart ids={ids} runs={runs} label={label} tolerance={props.tolerance} />
+
       <ChartGroup name="compare" start={0} zoom={zoom} onZoom={setZoom}>
         <div className="compare-charts">
           <Chart
@@ -348,6 +371,7 @@ export function Comparison(props: {
             empty={nothing.empty}
             emptyTitle={nothing.title}
           />
+          {!pending && <Heats curves={curves} label={label} hidden={(i) => hidden.has(i)} />}
         </div>
       </ChartGroup>
 
@@ -390,6 +414,28 @@ export function Comparison(props: {
           </ul>
         </div>
       </section>
+
+      {tails.length > 0 && (
+        <section className="panel" aria-labelledby="compared-percentiles">
+          <header>
+            <h3 id="compared-percentiles">Latency at each percentile</h3>
+            <div className="end">
+              <Segments
+                label="Axis of latency"
+                value={axis as 'linear'}
+                options={[
+                  { value: 'linear', label: 'Linear' },
+                  { value: 'log', label: 'Log' },
+                ]}
+                onChange={setAxis}
+              />
+            </div>
+          </header>
+          <div className="body">
+            <PercentileCurve of={tails} log={axis === 'log'} />
+          </div>
+        </section>
+      )}
 
       <section className="panel" aria-label="What differs">
         <header>

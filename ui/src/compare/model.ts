@@ -58,6 +58,12 @@ const columns: Column[] = [
   },
 ];
 
+/** The figures of a part of a run: those of all runs. */
+export const partMetrics: Pick<Column, 'name' | 'title'>[] = columns;
+
+/** Writes a figure by the name of its metric. */
+export const formatOf = (name: string) => columns.find((c) => c.name === name)?.format ?? rate;
+
 const costOf = (r: RunDetail) => r.summary?.cost?.price_per_million_operations;
 
 /** The figures that these runs have: the cost when any of them is paid for, the limit when any searched it. */
