@@ -47,7 +47,7 @@ ADAPTER_SOURCES := $(shell find plugins/adapters/pgtable plugins/adapters/snowfl
 DATA ?= $(CURDIR)/.loadstone
 FIRST_RUN ?= examples/first-run.yaml
 
-.PHONY: help run build test check check-api check-proto check-promql check-acme check-nosnowflake check-observability check-arm64 acceptance api lint bench bench-nodes bench-refresh soak audit plugins examples ui fmt clean \
+.PHONY: help run build test check check-api check-pages check-proto check-promql check-acme check-nosnowflake check-observability check-arm64 acceptance api lint bench bench-nodes bench-refresh soak audit plugins examples ui fmt clean \
 	s3-server image-test check-chart check-ecs slt need-toolchain need-postgres need-test need-examples test-s3 test-go test-ui test-journey test-first-run test-matrix test-snowflake-emulator
 
 help:
@@ -197,7 +197,7 @@ $(GOTESTSUM):
 	@GOFLAGS= GOBIN="$(CURDIR)/$(CACHE)/install-gotestsum" $(GO) install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)
 	@mv $(CACHE)/install-gotestsum/gotestsum $@ && rmdir $(CACHE)/install-gotestsum
 
-check: lint test check-api check-proto check-promql test-s3 check-acme check-nosnowflake check-chart check-ecs check-observability
+check: lint test check-pages check-api check-proto check-promql test-s3 check-acme check-nosnowflake check-chart check-ecs check-observability
 
 # Results on a real S3 server, a Go module of its own. Building it takes longer than all of its
 # tests, so that make test runs them on a stand-in, and on the server where it is built.
@@ -218,6 +218,11 @@ test-s3: $(S3SERVER) need-postgres plugins
 # The program without Snowflake, built and tried.
 check-nosnowflake: need-postgres plugins ui
 	@deploy/nosnowflake.sh bin/loadstone-nosnowflake
+
+# Every page and state in both themes and at three widths, with every rule of axe and a picture of each (ui/e2e-pages),
+# and what the keyboard does.
+check-pages: ui
+	cd ui && npm run --silent e2e -- --mock
 
 check-api: build
 	@deploy/api-conformance.sh bin/loadstone

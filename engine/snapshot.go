@@ -105,8 +105,8 @@ type WorkerSnapshot struct {
 	Resources   Resources         `json:"resources"`
 	// StalledMs is how long measuring goroutines waited for the recorder in the tick.
 	StalledMs float64 `json:"stalled_ms"`
-	// LastErrors samples recent errors for the page: newest last, at most 5.
-	LastErrors []ExecutionError `json:"last_errors,omitempty"`
+	// LastErrors are the errors that were met last, each once: newest last, at most 5.
+	LastErrors []SeenError `json:"last_errors,omitempty"`
 }
 
 // Slim is the snapshot without the distributions that only those who watch the run need.
@@ -281,13 +281,23 @@ type KindRate struct {
 	PerSec float64 `json:"per_sec"`
 }
 
-// PayloadErrors counts errors of the phase; Rate is a fraction of the operations.
+// SeenError is an error that executions have met since the load began: how many of them (0 where that is not known),
+// and when the first and the last of them ended.
+type SeenError struct {
+	ExecutionError
+	Count   int64 `json:"count"`
+	FirstAt Time  `json:"first_at"`
+	LastAt  Time  `json:"last_at"`
+}
+
+// PayloadErrors counts errors of the phase; Rate is a fraction of the operations. Recent are those that were met last,
+// newest last.
 type PayloadErrors struct {
 	Count   int64                `json:"count"`
 	Rate    float64              `json:"rate"`
 	PerSec  float64              `json:"per_sec"`
 	ByClass map[ErrorClass]int64 `json:"by_class"`
-	Recent  []ExecutionError     `json:"recent"`
+	Recent  []SeenError          `json:"recent"`
 	Dropped int64                `json:"dropped"`
 	// Retries counts repetitions of failed operations over the phase; an operation
 	// that succeeded in the end is no error.

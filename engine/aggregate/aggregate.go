@@ -26,9 +26,6 @@ const (
 // HeatmapSchema is the resolution of the histograms kept for every second.
 const HeatmapSchema = 2
 
-// recentErrors bounds the sample of errors in the payload.
-const recentErrors = 10
-
 // Worker is what the orchestrator knows of a run worker beside its snapshots.
 type Worker struct {
 	WorkerID          string
@@ -116,6 +113,7 @@ type reports struct {
 	fresh   []*engine.WorkerSnapshot
 	shown   []*engine.WorkerSnapshot
 	emitted int64
+	met     met
 }
 
 // New returns an empty aggregator.
@@ -133,7 +131,7 @@ func New() *Aggregator {
 func (a *Aggregator) Add(s *engine.WorkerSnapshot) bool {
 	r := a.workers[s.WorkerID]
 	if r == nil {
-		r = &reports{}
+		r = &reports{met: met{}}
 		a.workers[s.WorkerID] = r
 	}
 	if s.Tick <= r.emitted {
@@ -188,7 +186,7 @@ func (a *Aggregator) Tick(phase engine.Phase, workers []Worker) *Second {
 	for k := range a.kinds {
 		a.kinds[k].reset()
 	}
-	f := fold{a: a, phase: counted(phase), out: &Second{}, nodes: map[string]*nodeFold{}}
+	f := fold{a: a, phase: counted(phase), out: &Second{}, met: met{}, nodes: map[string]*nodeFold{}}
 	f.out.Payload.Workers = make([]engine.PayloadWorker, 0, len(workers))
 	f.out.Workers = make([]WorkerSample, 0, len(workers))
 	if n := a.waiting(); n > 0 {
@@ -218,7 +216,7 @@ type fold struct {
 	dropped         int64
 	retries         int64
 	split           engine.LatencySplit
-	recent          []engine.ExecutionError
+	met             met
 	p50s            []float64
 	nodes           map[string]*nodeFold
 	nodeOrder       []string
@@ -245,7 +243,7 @@ func (f *fold) worker(w *Worker) {
 	sample := WorkerSample{WorkerID: w.WorkerID, Ended: ended}
 	r := f.a.workers[w.WorkerID]
 	if r == nil {
-		r = &reports{}
+		r = &reports{met: met{}}
 		f.a.workers[w.WorkerID] = r
 	}
 	show, had := r.fresh, len(f.out.Snapshots)
@@ -303,6 +301,8 @@ func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gon
 	row *engine.PayloadWorker) (started, errs int64) {
 	dead := w.Health == engine.HealthDead || w.Status == engine.WorkerDead
 	newest := r.newest
+	r.met.take(newest.LastErrors)
+	f.met.add(r.met)
 	m := &row.Metrics
 	m.TotalQueries, m.ErrorCount, m.CPUPercent = newest.Started, newest.Failed, newest.Resources.CPUPercent
 	m.ActiveConnections, m.TargetConnections = newest.ActiveConnections, newest.TargetConnections
@@ -350,9 +350,6 @@ func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gon
 		}
 	}
 	f.missing = f.missing || missing
-	for _, s := range show {
-		f.recent = append(f.recent, s.LastErrors...)
-	}
 	if m.P50LatencyMs != nil {
 		f.p50s = append(f.p50s, *m.P50LatencyMs)
 		f.out.SlowestP95Ms = larger(f.out.SlowestP95Ms, m.P95LatencyMs)
@@ -503,18 +500,12 @@ func (f *fold) finish() {
 		}
 	}
 	p.Errors = engine.PayloadErrors{Count: f.failed, PerSec: f.errRate, ByClass: f.classes, Dropped: f.dropped,
-		Retries: f.retries, Recent: f.recent}
+		Retries: f.retries, Recent: f.met.recent()}
 	if ended := f.succeeded + f.failed; ended > 0 {
 		p.Errors.Rate = float64(f.failed) / float64(ended)
 	}
 	if p.Errors.ByClass == nil {
 		p.Errors.ByClass = map[engine.ErrorClass]int64{}
-	}
-	if n := len(p.Errors.Recent); n > recentErrors {
-		p.Errors.Recent = p.Errors.Recent[n-recentErrors:]
-	}
-	if p.Errors.Recent == nil {
-		p.Errors.Recent = []engine.ExecutionError{}
 	}
 	p.Service, p.ServiceTotal, p.ScheduleLag = latency(f.a.service.total()), latency(f.a.phaseService.total()),
 		latency(f.a.lag.total())

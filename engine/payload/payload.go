@@ -16,7 +16,7 @@ func Base(run engine.Run, now time.Time) *engine.Payload {
 		CancellationReason: run.CancellationReason, Enrichment: NotEnriched(),
 		Logs: []engine.LogEntry{}, Guardrails: []engine.GuardrailState{}, Workers: []engine.PayloadWorker{},
 		OpsByKind: map[engine.Kind]engine.KindRate{}, LatencyByKind: map[engine.Kind]engine.Latency{},
-		Errors:        engine.PayloadErrors{ByClass: map[engine.ErrorClass]int64{}, Recent: []engine.ExecutionError{}},
+		Errors:        engine.PayloadErrors{ByClass: map[engine.ErrorClass]int64{}, Recent: []engine.SeenError{}},
 		CustomMetrics: engine.CustomMetrics{AppOpsBreakdown: map[string]int64{}, SFBench: map[string]any{}},
 		Validity:      engine.Validity{Verdict: engine.VerdictValid, Causes: []engine.ValidityCause{}, Notes: []string{}}}
 	if run.Phase != engine.PhaseNone {

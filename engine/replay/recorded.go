@@ -239,7 +239,7 @@ func (r *Recordings) stream(ctx context.Context, plan *engine.Plan, seed int64, 
 	if err != nil {
 		return nil, err
 	}
-	s, err := w.Open(ctx, plugin.OpenRequest{Seed: engine.StreamSeed(seed, slot), KeySlot: slot, KeySlots: plan.KeySlots,
+	s, err := w.Open(ctx, plugin.OpenRequest{Seed: plugin.StreamSeed(seed, slot), KeySlot: slot, KeySlots: plan.KeySlots,
 		Params: params, Tables: plan.Tables, Pools: plan.Pools}, plan.Statements)
 	if err != nil {
 		return nil, fmt.Errorf("opening the workload of the recorded run: %w", err)

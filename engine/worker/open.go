@@ -39,7 +39,7 @@ func (w *runWorker) open(ctx context.Context) (_ *resources, err error) {
 		return nil, err
 	}
 	r.stream, err = workload.Open(ctx,
-		plugin.OpenRequest{Feed: feed, Log: w.pluginSays, Seed: engine.StreamSeed(w.a.Workload.Seed, w.a.KeySlot),
+		plugin.OpenRequest{Feed: feed, Log: w.pluginSays, Seed: plugin.StreamSeed(w.a.Workload.Seed, w.a.KeySlot),
 			KeySlot: w.a.KeySlot, KeySlots: w.a.Plan.KeySlots,
 			Params: w.a.Workload.Params, Tables: w.a.Plan.Tables, Pools: w.a.Plan.Pools}, w.a.Plan.Statements)
 	if err != nil {

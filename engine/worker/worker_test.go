@@ -16,6 +16,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/load"
+	"github.com/loadstone-db/loadstone/engine/plugin"
 )
 
 func start(seq int64) control.RunEvent {
@@ -345,7 +346,7 @@ func TestSeedsOfSlots(t *testing.T) {
 		seed := rapid.Int64Range(0, 1<<53-1).Draw(t, "seed")
 		seen := map[int64]int{}
 		for slot := range 200 {
-			s := engine.StreamSeed(seed, slot)
+			s := plugin.StreamSeed(seed, slot)
 			if s < 0 || s >= 1<<53 {
 				t.Fatalf("slot %d has the seed %d", slot, s)
 			}
@@ -354,7 +355,7 @@ func TestSeedsOfSlots(t *testing.T) {
 			}
 			seen[s] = slot
 		}
-		if engine.StreamSeed(seed, 0) != seed {
+		if plugin.StreamSeed(seed, 0) != seed {
 			t.Fatal("slot 0 does not have the scenario's seed")
 		}
 	})

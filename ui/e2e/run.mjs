@@ -2,8 +2,8 @@
 //   npm run e2e -- --base-url http://127.0.0.1:8080 --token TOKEN   the journey on a real server
 //     and --plugin COUNTERS.wasm, examples/plugins/counters, for the journey of its author, --receiver URL, to
 //     which the server sends metrics by remote-write (receiver.mjs)
-//   npm run e2e -- --mock                                          the states of the page, on the mock server (needs
-// npm run build)
+//   npm run e2e -- --mock                                          the states and pages, on the mock server (needs
+// npm run build); pictures of the pages come to e2e-pages
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -25,8 +25,10 @@ if (!flags.mock && !(flags['base-url'] && flags.token)) {
   );
   process.exit(1);
 }
-const file = fileURLToPath(new URL(flags.mock ? 'states.spec.mjs' : 'journey.spec.mjs', import.meta.url));
-const child = spawn(process.execPath, ['--test', '--test-reporter=spec', file], {
+const files = (flags.mock ? ['states.spec.mjs', 'keys.spec.mjs', 'pages.spec.mjs'] : ['journey.spec.mjs']).map((f) =>
+  fileURLToPath(new URL(f, import.meta.url)),
+);
+const child = spawn(process.execPath, ['--test', '--test-reporter=spec', '--test-concurrency=1', ...files], {
   stdio: 'inherit',
   env: {
     ...process.env,

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { accessible } from './axe.mjs';
 import { launch } from './browser.mjs';
 import { complaints, exactTile, stepper, until } from './steps.mjs';
 
@@ -511,76 +510,3 @@ test('a search for the limit', async (t) => {
   });
   assert.deepEqual(wrong, []);
 });
-
-for (const theme of ['light', 'dark'])
-  test(`accessibility, ${theme}`, { timeout: 240_000 }, async (t) => {
-    const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, colorScheme: theme });
-    t.after(() => context.close());
-    const page = await context.newPage();
-    page.setDefaultTimeout(15_000);
-    const step = stepper(t, page);
-    await page.goto(`${base}/signin?next=/`);
-    await page.getByLabel('One-time sign-in link').waitFor();
-    await step('sign-in', () => accessible(page, 'sign-in'));
-    await page.goto(`${base}/join?invitation=x&name=ada`);
-    await page.getByLabel('New password').waitFor();
-    await step('an invitation', () => accessible(page, 'an invitation'));
-    await signIn(page);
-    const { templates } = await (await page.request.get(`${base}/api/templates`)).json();
-    const done = await find(page, 'first run');
-    const pages = [
-      ['home', '/', 'Recent runs'],
-      ['templates', '/templates', 'first run'],
-      ['template form', `/templates/${templates[0].template_id}`, 'Workload'],
-      ['template YAML', `/templates/${templates[0].template_id}?as=yaml`, 'Save'],
-      ['live run', `/runs/${await find(page, 'checkout peak', 'RUNNING')}`, 'Latency heat map'],
-      ['prepared run', `/runs/${await find(page, 'index rebuild')}`, 'This run would fail'],
-      ['failed run', `/runs/${await find(page, 'memory guard')}`, 'Guardrail triggered'],
-      ...[
-        ['overview', 'Latency heat map'],
-        ['distribution', 'std dev'],
-        ['kinds', 'Point lookup'],
-        ['workers', 'worker-1'],
-        ['errors', 'Error'],
-        ['slowest', 'Slowest'],
-        ['accounting', 'Everything is accounted for'],
-        ['environment', 'Made with'],
-        ['log', 'Log'],
-        ['export', 'Executions, CSV'],
-      ].map(([tab, text]) => [`result, ${tab}`, `/runs/${done}?tab=${tab}`, text]),
-      ['history', `/history?selected=${done}`, 'index rebuild'],
-      [
-        'a comparison',
-        `/compare?runs=${done},${await find(page, 'orders under contention')},${await find(page, 'hybrid table')}`,
-        'worse',
-      ],
-      ['a matrix', '/matrix/m-1', 'baseline'],
-      ['a search', `/runs/${await find(page, 'limit of orders, five times')}`, '5 of 5 finished'],
-      ['connections', '/connections', 'playground'],
-      ['a new connection', '/connections?new=postgres', 'Test connection'],
-      ['plugins', '/plugins', 'mix'],
-      ['an uploaded plugin', '/plugins?plugin=counters@1.1.0', 'DELETE FROM counters'],
-      ['a damaged plugin', '/plugins?plugin=counters@0.9.0', 'is damaged'],
-      ['nodes', '/nodes', 'Unreachable'],
-      ['tables', '/tables', 'Late'],
-      ['a failed table', '/table/cost%20by%20%22size%22', 'is not tried any more'],
-      ['a new table', '/tables/new', 'The first 50 rows'],
-      ['a query', '/query?saved=P95%20by%20night', 'P95 by night'],
-      ['Explore, nothing asked', '/explore', 'This run against the last ten'],
-      ['Explore, curves', '/explore?q=sum(rate(loadstone_operations_total[5s]))', 'POINT_LOOKUP'],
-      [
-        'Explore, a heat map of runs',
-        `/explore?view=heat&runs=${done}&q=sum(rate(loadstone_latency_seconds[5s]))`,
-        'in a cell',
-      ],
-      ['Explore, a table and an error', '/explore?view=table&q=sum(rate(a', 'unclosed left parenthesis'],
-      ['settings', '/settings', 'grace@example.com'],
-      ['no such page', '/nowhere', 'There is no such page'],
-    ];
-    for (const [name, path, text] of pages)
-      await step(name, async () => {
-        await page.goto(base + path);
-        await page.locator('main').getByText(text).first().waitFor();
-        await accessible(page, name);
-      });
-  });

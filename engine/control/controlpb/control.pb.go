@@ -2826,10 +2826,14 @@ func (x *LatencySplit) GetDecodeNs() int64 {
 }
 
 type ExecutionError struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	ErrorClass    string                 `protobuf:"bytes,1,opt,name=error_class,json=errorClass,proto3" json:"error_class,omitempty"`
-	ErrorCode     string                 `protobuf:"bytes,2,opt,name=error_code,json=errorCode,proto3" json:"error_code,omitempty"`
-	ErrorMessage  string                 `protobuf:"bytes,3,opt,name=error_message,json=errorMessage,proto3" json:"error_message,omitempty"`
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	ErrorClass   string                 `protobuf:"bytes,1,opt,name=error_class,json=errorClass,proto3" json:"error_class,omitempty"`
+	ErrorCode    string                 `protobuf:"bytes,2,opt,name=error_code,json=errorCode,proto3" json:"error_code,omitempty"`
+	ErrorMessage string                 `protobuf:"bytes,3,opt,name=error_message,json=errorMessage,proto3" json:"error_message,omitempty"`
+	// How often it has been met so far, and when first and last; 0 and none from nodes of an earlier version.
+	Count         int64                  `protobuf:"varint,4,opt,name=count,proto3" json:"count,omitempty"`
+	FirstAt       *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=first_at,json=firstAt,proto3" json:"first_at,omitempty"`
+	LastAt        *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=last_at,json=lastAt,proto3" json:"last_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2883,6 +2887,27 @@ func (x *ExecutionError) GetErrorMessage() string {
 		return x.ErrorMessage
 	}
 	return ""
+}
+
+func (x *ExecutionError) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *ExecutionError) GetFirstAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.FirstAt
+	}
+	return nil
+}
+
+func (x *ExecutionError) GetLastAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastAt
+	}
+	return nil
 }
 
 type Snapshot struct {
@@ -4795,13 +4820,16 @@ const file_control_proto_rawDesc = "" +
 	"\fpool_wait_ns\x18\x03 \x01(\x03R\n" +
 	"poolWaitNs\x12\"\n" +
 	"\rround_trip_ns\x18\x04 \x01(\x03R\vroundTripNs\x12\x1b\n" +
-	"\tdecode_ns\x18\x05 \x01(\x03R\bdecodeNs\"u\n" +
+	"\tdecode_ns\x18\x05 \x01(\x03R\bdecodeNs\"\xf7\x01\n" +
 	"\x0eExecutionError\x12\x1f\n" +
 	"\verror_class\x18\x01 \x01(\tR\n" +
 	"errorClass\x12\x1d\n" +
 	"\n" +
 	"error_code\x18\x02 \x01(\tR\terrorCode\x12#\n" +
-	"\rerror_message\x18\x03 \x01(\tR\ferrorMessage\"\xa1\x12\n" +
+	"\rerror_message\x18\x03 \x01(\tR\ferrorMessage\x12\x14\n" +
+	"\x05count\x18\x04 \x01(\x03R\x05count\x125\n" +
+	"\bfirst_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\afirstAt\x123\n" +
+	"\alast_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x06lastAt\"\xa1\x12\n" +
 	"\bSnapshot\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n" +
 	"\tresult_id\x18\x02 \x01(\tR\bresultId\x12\x1b\n" +
@@ -5090,46 +5118,48 @@ var file_control_proto_depIdxs = []int32{
 	55, // 43: loadstone.control.v1.WorkerState.at:type_name -> google.protobuf.Timestamp
 	55, // 44: loadstone.control.v1.WorkerState.began_at:type_name -> google.protobuf.Timestamp
 	55, // 45: loadstone.control.v1.WorkerState.measures_since:type_name -> google.protobuf.Timestamp
-	55, // 46: loadstone.control.v1.Snapshot.timestamp:type_name -> google.protobuf.Timestamp
-	51, // 47: loadstone.control.v1.Snapshot.by_kind:type_name -> loadstone.control.v1.Snapshot.ByKindEntry
-	52, // 48: loadstone.control.v1.Snapshot.errors_by_class:type_name -> loadstone.control.v1.Snapshot.ErrorsByClassEntry
-	53, // 49: loadstone.control.v1.Snapshot.tick_by_kind:type_name -> loadstone.control.v1.Snapshot.TickByKindEntry
-	26, // 50: loadstone.control.v1.Snapshot.tick_latency:type_name -> loadstone.control.v1.Histogram
-	26, // 51: loadstone.control.v1.Snapshot.phase_latency:type_name -> loadstone.control.v1.Histogram
-	54, // 52: loadstone.control.v1.Snapshot.kind_latency:type_name -> loadstone.control.v1.Snapshot.KindLatencyEntry
-	26, // 53: loadstone.control.v1.Snapshot.tick_service:type_name -> loadstone.control.v1.Histogram
-	26, // 54: loadstone.control.v1.Snapshot.phase_service:type_name -> loadstone.control.v1.Histogram
-	26, // 55: loadstone.control.v1.Snapshot.tick_lag:type_name -> loadstone.control.v1.Histogram
-	28, // 56: loadstone.control.v1.Snapshot.tick_split:type_name -> loadstone.control.v1.LatencySplit
-	24, // 57: loadstone.control.v1.Snapshot.connections:type_name -> loadstone.control.v1.ConnectionFigures
-	17, // 58: loadstone.control.v1.Snapshot.resources:type_name -> loadstone.control.v1.Resources
-	29, // 59: loadstone.control.v1.Snapshot.last_errors:type_name -> loadstone.control.v1.ExecutionError
-	55, // 60: loadstone.control.v1.Log.timestamp:type_name -> google.protobuf.Timestamp
-	33, // 61: loadstone.control.v1.WorkReady.artifact:type_name -> loadstone.control.v1.Artifact
-	22, // 62: loadstone.control.v1.WorkReady.totals:type_name -> loadstone.control.v1.Totals
-	55, // 63: loadstone.control.v1.Artifact.min_ts:type_name -> google.protobuf.Timestamp
-	55, // 64: loadstone.control.v1.Artifact.max_ts:type_name -> google.protobuf.Timestamp
-	55, // 65: loadstone.control.v1.Artifact.created_at:type_name -> google.protobuf.Timestamp
-	55, // 66: loadstone.control.v1.Pong.sent:type_name -> google.protobuf.Timestamp
-	6,  // 67: loadstone.control.v1.RunState.TargetsEntry.value:type_name -> loadstone.control.v1.WorkerTarget
-	27, // 68: loadstone.control.v1.Snapshot.ByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
-	27, // 69: loadstone.control.v1.Snapshot.TickByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
-	26, // 70: loadstone.control.v1.Snapshot.KindLatencyEntry.value:type_name -> loadstone.control.v1.Histogram
-	0,  // 71: loadstone.control.v1.NodeService.Control:input_type -> loadstone.control.v1.ToNode
-	44, // 72: loadstone.control.v1.NodeService.PutPlugin:input_type -> loadstone.control.v1.PutPluginRequest
-	40, // 73: loadstone.control.v1.NodeService.PutSegment:input_type -> loadstone.control.v1.PutSegmentRequest
-	46, // 74: loadstone.control.v1.NodeService.RequestCertificate:input_type -> loadstone.control.v1.RequestCertificateRequest
-	48, // 75: loadstone.control.v1.NodeService.InstallCertificate:input_type -> loadstone.control.v1.InstallCertificateRequest
-	1,  // 76: loadstone.control.v1.NodeService.Control:output_type -> loadstone.control.v1.FromNode
-	45, // 77: loadstone.control.v1.NodeService.PutPlugin:output_type -> loadstone.control.v1.PutPluginResponse
-	41, // 78: loadstone.control.v1.NodeService.PutSegment:output_type -> loadstone.control.v1.PutSegmentResponse
-	47, // 79: loadstone.control.v1.NodeService.RequestCertificate:output_type -> loadstone.control.v1.RequestCertificateResponse
-	49, // 80: loadstone.control.v1.NodeService.InstallCertificate:output_type -> loadstone.control.v1.InstallCertificateResponse
-	76, // [76:81] is the sub-list for method output_type
-	71, // [71:76] is the sub-list for method input_type
-	71, // [71:71] is the sub-list for extension type_name
-	71, // [71:71] is the sub-list for extension extendee
-	0,  // [0:71] is the sub-list for field type_name
+	55, // 46: loadstone.control.v1.ExecutionError.first_at:type_name -> google.protobuf.Timestamp
+	55, // 47: loadstone.control.v1.ExecutionError.last_at:type_name -> google.protobuf.Timestamp
+	55, // 48: loadstone.control.v1.Snapshot.timestamp:type_name -> google.protobuf.Timestamp
+	51, // 49: loadstone.control.v1.Snapshot.by_kind:type_name -> loadstone.control.v1.Snapshot.ByKindEntry
+	52, // 50: loadstone.control.v1.Snapshot.errors_by_class:type_name -> loadstone.control.v1.Snapshot.ErrorsByClassEntry
+	53, // 51: loadstone.control.v1.Snapshot.tick_by_kind:type_name -> loadstone.control.v1.Snapshot.TickByKindEntry
+	26, // 52: loadstone.control.v1.Snapshot.tick_latency:type_name -> loadstone.control.v1.Histogram
+	26, // 53: loadstone.control.v1.Snapshot.phase_latency:type_name -> loadstone.control.v1.Histogram
+	54, // 54: loadstone.control.v1.Snapshot.kind_latency:type_name -> loadstone.control.v1.Snapshot.KindLatencyEntry
+	26, // 55: loadstone.control.v1.Snapshot.tick_service:type_name -> loadstone.control.v1.Histogram
+	26, // 56: loadstone.control.v1.Snapshot.phase_service:type_name -> loadstone.control.v1.Histogram
+	26, // 57: loadstone.control.v1.Snapshot.tick_lag:type_name -> loadstone.control.v1.Histogram
+	28, // 58: loadstone.control.v1.Snapshot.tick_split:type_name -> loadstone.control.v1.LatencySplit
+	24, // 59: loadstone.control.v1.Snapshot.connections:type_name -> loadstone.control.v1.ConnectionFigures
+	17, // 60: loadstone.control.v1.Snapshot.resources:type_name -> loadstone.control.v1.Resources
+	29, // 61: loadstone.control.v1.Snapshot.last_errors:type_name -> loadstone.control.v1.ExecutionError
+	55, // 62: loadstone.control.v1.Log.timestamp:type_name -> google.protobuf.Timestamp
+	33, // 63: loadstone.control.v1.WorkReady.artifact:type_name -> loadstone.control.v1.Artifact
+	22, // 64: loadstone.control.v1.WorkReady.totals:type_name -> loadstone.control.v1.Totals
+	55, // 65: loadstone.control.v1.Artifact.min_ts:type_name -> google.protobuf.Timestamp
+	55, // 66: loadstone.control.v1.Artifact.max_ts:type_name -> google.protobuf.Timestamp
+	55, // 67: loadstone.control.v1.Artifact.created_at:type_name -> google.protobuf.Timestamp
+	55, // 68: loadstone.control.v1.Pong.sent:type_name -> google.protobuf.Timestamp
+	6,  // 69: loadstone.control.v1.RunState.TargetsEntry.value:type_name -> loadstone.control.v1.WorkerTarget
+	27, // 70: loadstone.control.v1.Snapshot.ByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
+	27, // 71: loadstone.control.v1.Snapshot.TickByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
+	26, // 72: loadstone.control.v1.Snapshot.KindLatencyEntry.value:type_name -> loadstone.control.v1.Histogram
+	0,  // 73: loadstone.control.v1.NodeService.Control:input_type -> loadstone.control.v1.ToNode
+	44, // 74: loadstone.control.v1.NodeService.PutPlugin:input_type -> loadstone.control.v1.PutPluginRequest
+	40, // 75: loadstone.control.v1.NodeService.PutSegment:input_type -> loadstone.control.v1.PutSegmentRequest
+	46, // 76: loadstone.control.v1.NodeService.RequestCertificate:input_type -> loadstone.control.v1.RequestCertificateRequest
+	48, // 77: loadstone.control.v1.NodeService.InstallCertificate:input_type -> loadstone.control.v1.InstallCertificateRequest
+	1,  // 78: loadstone.control.v1.NodeService.Control:output_type -> loadstone.control.v1.FromNode
+	45, // 79: loadstone.control.v1.NodeService.PutPlugin:output_type -> loadstone.control.v1.PutPluginResponse
+	41, // 80: loadstone.control.v1.NodeService.PutSegment:output_type -> loadstone.control.v1.PutSegmentResponse
+	47, // 81: loadstone.control.v1.NodeService.RequestCertificate:output_type -> loadstone.control.v1.RequestCertificateResponse
+	49, // 82: loadstone.control.v1.NodeService.InstallCertificate:output_type -> loadstone.control.v1.InstallCertificateResponse
+	78, // [78:83] is the sub-list for method output_type
+	73, // [73:78] is the sub-list for method input_type
+	73, // [73:73] is the sub-list for extension type_name
+	73, // [73:73] is the sub-list for extension extendee
+	0,  // [0:73] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }

@@ -213,8 +213,9 @@ func snapshot(s engine.WorkerSnapshot) *pb.Snapshot {
 		ActiveConnections: int64(s.ActiveConnections), TargetConnections: int64(s.TargetConnections),
 		Connections: connections(s.Connections), MissingConnections: int64(s.Missing), Refusal: s.Refusal,
 		Resources: resources(s.Resources), StalledMs: s.StalledMs,
-		LastErrors: listed(s.LastErrors, func(e engine.ExecutionError) *pb.ExecutionError {
-			return &pb.ExecutionError{ErrorClass: string(e.Class), ErrorCode: e.Code, ErrorMessage: e.Message}
+		LastErrors: listed(s.LastErrors, func(e engine.SeenError) *pb.ExecutionError {
+			return &pb.ExecutionError{ErrorClass: string(e.Class), ErrorCode: e.Code, ErrorMessage: e.Message,
+				Count: e.Count, FirstAt: instant(e.FirstAt.Time), LastAt: instant(e.LastAt.Time)}
 		})}
 }
 
@@ -238,8 +239,9 @@ func readSnapshot(p *pb.Snapshot) engine.WorkerSnapshot {
 		ActiveConnections: int(p.GetActiveConnections()), TargetConnections: int(p.GetTargetConnections()),
 		Connections: readConnections(p.GetConnections()), Missing: int(p.GetMissingConnections()), Refusal: p.GetRefusal(),
 		Resources: readResources(p.GetResources()), StalledMs: p.GetStalledMs(),
-		LastErrors: listed(p.GetLastErrors(), func(e *pb.ExecutionError) engine.ExecutionError {
-			return engine.ExecutionError{Class: engine.ErrorClass(e.GetErrorClass()), Code: e.GetErrorCode(),
-				Message: e.GetErrorMessage()}
+		LastErrors: listed(p.GetLastErrors(), func(e *pb.ExecutionError) engine.SeenError {
+			return engine.SeenError{ExecutionError: engine.ExecutionError{Class: engine.ErrorClass(e.GetErrorClass()),
+				Code: e.GetErrorCode(), Message: e.GetErrorMessage()}, Count: e.GetCount(),
+				FirstAt: engine.At(moment(e.GetFirstAt())), LastAt: engine.At(moment(e.GetLastAt()))}
 		})}
 }

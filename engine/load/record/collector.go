@@ -1,6 +1,7 @@
 package record
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -47,9 +48,40 @@ type Collector struct {
 	// recorded counts executions, statements those of transactions.
 	recorded, statements int64
 	recent               []uint32 // ids of the last errors, newest last
+	seen                 map[uint32]seen
 	lastTick             int64
 	sinkErr              error // the Sink is not called again after an error
 }
+
+// seen says how often an error was met, and when first and last, in ns on the time line of the records.
+type seen struct{ count, first, last int64 }
+
+// meet notes an error, of which the dictionary bounds how many there are.
+func (c *Collector) meet(r *engine.Execution) {
+	at := r.DueAt + r.Elapsed
+	s, known := c.seen[r.ErrorID]
+	if !known {
+		s.first, s.last = at, at
+	}
+	// Connections are read one after another: times come in no order.
+	s.count, s.first, s.last = s.count+1, min(s.first, at), max(s.last, at)
+	if c.seen == nil {
+		c.seen = make(map[uint32]seen)
+	}
+	c.seen[r.ErrorID] = s
+	if n := len(c.recent); n > 0 && c.recent[n-1] == r.ErrorID {
+		return
+	}
+	if i := slices.Index(c.recent, r.ErrorID); i >= 0 {
+		c.recent = slices.Delete(c.recent, i, i+1)
+	} else if len(c.recent) == shownErrors {
+		c.recent = slices.Delete(c.recent, 0, 1)
+	}
+	c.recent = append(c.recent, r.ErrorID)
+}
+
+// shownErrors is how many errors a snapshot tells of.
+const shownErrors = 5
 
 // figures are the counters and distributions of an interval.
 type figures struct {
@@ -265,16 +297,7 @@ func (c *Collector) fold(r *engine.Execution) {
 		}
 		c.phase.classes[c.opts.Errors.Get(r.ErrorID).Class]++
 	}
-	for i, id := range c.recent {
-		if id == r.ErrorID {
-			c.recent = append(c.recent[:i], c.recent[i+1:]...)
-			break
-		}
-	}
-	if len(c.recent) == 5 {
-		c.recent = append(c.recent[:0], c.recent[1:]...)
-	}
-	c.recent = append(c.recent, r.ErrorID)
+	c.meet(r)
 }
 
 // Enter begins the figures of a phase.
@@ -341,7 +364,9 @@ func (c *Collector) Snapshot(s *engine.WorkerSnapshot, now int64) (warm bool) {
 	}
 	s.LastErrors = nil
 	for _, id := range c.recent {
-		s.LastErrors = append(s.LastErrors, c.opts.Errors.Get(id))
+		e := c.seen[id]
+		s.LastErrors = append(s.LastErrors, engine.SeenError{ExecutionError: c.opts.Errors.Get(id), Count: e.count,
+			FirstAt: engine.At(time.Unix(0, e.first)), LastAt: engine.At(time.Unix(0, e.last))})
 	}
 	c.tick.reset()
 	return c.warm

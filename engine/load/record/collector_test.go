@@ -63,3 +63,32 @@ func TestDictionaryIsBoundedAndTheAdapterDecides(t *testing.T) {
 		t.Error("unknown ids have entries")
 	}
 }
+
+// A snapshot tells of the errors that were met last, with how often and when, whichever connection was read first.
+func TestASnapshotTellsOfErrorsWithTheirTimes(t *testing.T) {
+	d := NewDictionary(nil)
+	c := &Collector{opts: Options{Errors: d, Sink: &keptRecords{}}}
+	c.phase.openLoop()
+	c.tick.openLoop()
+	meet := func(message string, at int64) {
+		id := d.Add(engine.ExecutionError{Class: engine.ErrClassOther, Message: message})
+		c.fold(&engine.Execution{DueAt: at - 10, Elapsed: 10, ErrorID: id})
+	}
+	const second = int64(1e9)
+	for i := range shownErrors {
+		meet(fmt.Sprint("older ", i), second)
+	}
+	meet("clash", 7*second)
+	meet("clash", 5*second)
+	meet("late", 6*second)
+	meet("clash", 6*second)
+	var s engine.WorkerSnapshot
+	c.Snapshot(&s, 8*second)
+	if n := len(s.LastErrors); n != shownErrors || s.LastErrors[n-2].Message != "late" {
+		t.Fatalf("%+v", s.LastErrors)
+	}
+	e := s.LastErrors[shownErrors-1]
+	if e.Message != "clash" || e.Count != 3 || e.FirstAt.UnixNano() != 5*second || e.LastAt.UnixNano() != 7*second {
+		t.Errorf("%+v", e)
+	}
+}

@@ -5844,11 +5844,6 @@ export interface components {
             success: boolean;
             worker_id: string;
         };
-        ExecutionError: {
-            error_class: string;
-            error_code: string;
-            error_message: string;
-        };
         ExecutionPage: {
             executions: components["schemas"]["Execution"][];
             /** @description Give it as cursor to read on; empty after the last. */
@@ -7082,7 +7077,7 @@ export interface components {
             per_sec: number;
             /** Format: double */
             rate: number;
-            recent: components["schemas"]["ExecutionError"][] | null;
+            recent: components["schemas"]["SeenError"][] | null;
             /** Format: int64 */
             retries: number;
         };
@@ -8023,6 +8018,17 @@ export interface components {
             thresholds?: string[] | null;
             workload: components["schemas"]["Workload"];
         };
+        SeenError: {
+            /** Format: int64 */
+            count: number;
+            error_class: string;
+            error_code: string;
+            error_message: string;
+            /** Format: date-time */
+            first_at: string | null;
+            /** Format: date-time */
+            last_at: string | null;
+        };
         Sends: {
             ddl?: string[] | null;
             query?: string[] | null;
@@ -8923,7 +8929,6 @@ export type Event = components['schemas']['Event'];
 export type EventData = components['schemas']['EventData'];
 export type EventPage = components['schemas']['EventPage'];
 export type Execution = components['schemas']['Execution'];
-export type ExecutionError = components['schemas']['ExecutionError'];
 export type ExecutionPage = components['schemas']['ExecutionPage'];
 export type Failure = components['schemas']['Failure'];
 export type FailureExample = components['schemas']['FailureExample'];
@@ -9065,6 +9070,7 @@ export type SavedQueryList = components['schemas']['SavedQueryList'];
 export type SaveInputBody = components['schemas']['SaveInputBody'];
 export type Scaling = components['schemas']['Scaling'];
 export type Scenario = components['schemas']['Scenario'];
+export type SeenError = components['schemas']['SeenError'];
 export type Sends = components['schemas']['Sends'];
 export type Series = components['schemas']['Series'];
 export type ServerFigures = components['schemas']['ServerFigures'];

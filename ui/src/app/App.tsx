@@ -180,6 +180,7 @@ function Signed() {
               </Route>
               <Route>
                 <div className="page">
+                  <h1 className="sr">No such page</h1>
                   <div className="panel">
                     <Empty
                       icon="search"

@@ -196,7 +196,7 @@ function Delivered({ list }: { list: Delivery[] }) {
   const shown = all ? list : list.slice(0, shownFirst);
   return (
     <>
-      <h3 className="body delivered">What was delivered</h3>
+      <h2 className="h3 body delivered">What was delivered</h2>
       {list.length === 0 ? (
         <p className="body muted">Nothing was sent since this server started.</p>
       ) : (

@@ -136,6 +136,12 @@ export function Shortcuts() {
           <dd>Close</dd>
         </div>
         <div>
+          <dt>
+            <kbd>←</kbd> <kbd>→</kbd>
+          </dt>
+          <dd>Read a chart that has the focus; Home, End, Enter for executions, + − 0 to zoom</dd>
+        </div>
+        <div>
           <dt>drag</dt>
           <dd>Zoom all charts; double-click resets</dd>
         </div>

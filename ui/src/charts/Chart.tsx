@@ -7,6 +7,7 @@ import { Num } from '../design/Num';
 import { Empty, Failed, Skeleton } from '../design/States';
 import { csv, fileName, save, savePng } from './export';
 import { useGroup } from './group';
+import { move, stepOf, zoomed } from './keys';
 import { type Basis, basis, beside, type Stats, stats } from './stats';
 import { type Decor, type Line, type Live, makePlot, stack, timeLabel } from './plot';
 import { token } from './theme';
@@ -46,8 +47,26 @@ export interface ChartProps {
   yBounds?: () => [number, number] | null;
   paint?: (u: uPlot) => void;
   tooltip?: (u: uPlot, idx: number) => TipRow[];
-  /** A click on a point of the chart that drags nothing. */
-  onPick?: (u: uPlot, idx: number) => void;
+  /** A click on a point of the chart that drags nothing, or Enter at the cursor of the keyboard. */
+  onPick?: (u: uPlot, idx: number, keyed: boolean) => void;
+  /** Enter at the cursor of the keyboard, where a click does nothing. */
+  onEnter?: (idx: number) => void;
+  /** What Enter opens, in words, for those who have the keys read to them. */
+  opens?: string;
+  /** Heights at a point that the keyboard moves between with up and down, lowest first, in values of the axis. */
+  stops?: (idx: number) => number[];
+}
+
+/** The index of the time nearest to t. */
+function nearestIndex(x: number[], t: number): number {
+  let lo = 0;
+  let hi = x.length - 1;
+  while (lo < hi) {
+    const mid = (lo + hi) >> 1;
+    if (x[mid]! < t) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo > 0 && t - x[lo - 1]! < x[lo]! - t ? lo - 1 : lo;
 }
 
 /** A chart over the time of a run: shared cursor and zoom, legend as a table, PNG and CSV. */
@@ -57,8 +76,12 @@ export function Chart(props: ChartProps) {
   const [, navigate] = useLocation();
   const host = useRef<HTMLDivElement>(null);
   const tipRef = useRef<HTMLDivElement>(null);
+  const spokenRef = useRef<HTMLDivElement>(null);
+  /** Where the keyboard has put the cursor: a time of x, and a height among the stops there. */
+  const keyed = useRef<{ t: number; stop: number } | null>(null);
   const plot = useRef<uPlot | null>(null);
   const titleId = useId();
+  const keysId = useId();
   const [log, setLog] = useState(props.log ?? false);
   const [hidden, setHidden] = useState<Set<string>>(new Set());
   const height = props.height ?? 208;
@@ -68,15 +91,9 @@ export function Chart(props: ChartProps) {
   const to = group.zoom?.to ?? Math.max(dataEnd, props.until ?? 0, 5);
 
   const live = useRef<Live>(null!);
-  const showTip = (u: uPlot) => {
-    const el = tipRef.current;
-    if (!el) return;
-    const idx = u.cursor.idx;
-    if (idx == null || !u.over.matches(':hover')) {
-      el.style.display = 'none';
-      return;
-    }
-    const rows = props.tooltip
+  const timeAt = (t: number) => timeLabel(t, group.axis, group.start, true, to - from > 20 * 3600);
+  const rowsAt = (u: uPlot, idx: number): TipRow[] =>
+    props.tooltip
       ? props.tooltip(u, idx)
       : lines
           .filter((l) => !hidden.has(l.key))
@@ -85,8 +102,17 @@ export function Chart(props: ChartProps) {
             color: l.color,
             value: l.values[idx] == null ? '–' : plain(format(l.values[idx])),
           }));
+  const showTip = (u: uPlot) => {
+    const el = tipRef.current;
+    if (!el) return;
+    const idx = keyed.current ? nearestIndex(x, keyed.current.t) : u.cursor.idx;
+    if (idx == null || !(keyed.current || u.over.matches(':hover'))) {
+      el.style.display = 'none';
+      return;
+    }
+    const rows = rowsAt(u, idx);
     const head = document.createElement('strong');
-    head.textContent = timeLabel(u.data[0][idx]!, group.axis, group.start, true, to - from > 20 * 3600);
+    head.textContent = timeAt(u.data[0][idx]!);
     const items = (props.stacked ? rows.toReversed() : rows).map((r) => {
       const row = document.createElement('div');
       const dot = document.createElement('i');
@@ -154,7 +180,7 @@ export function Chart(props: ChartProps) {
     u.over.addEventListener('mousedown', (e) => (down = { x: e.clientX, y: e.clientY }));
     u.over.addEventListener('click', (e) => {
       const still = Math.abs(e.clientX - down.x) < 4 && Math.abs(e.clientY - down.y) < 4;
-      if (still && u.cursor.idx != null) propsRef.current.onPick?.(u, u.cursor.idx);
+      if (still && u.cursor.idx != null) propsRef.current.onPick?.(u, u.cursor.idx, false);
     });
     const seen = new ResizeObserver(() => {
       if (el.clientWidth > 0 && el.clientWidth !== u.width) u.setSize({ width: el.clientWidth, height });
@@ -168,8 +194,66 @@ export function Chart(props: ChartProps) {
     // eslint-disable-next-line react-hooks/exhaustive-deps -- shape and theme stand for what they are made of
   }, [ready, shape, log, height, group.axis, group.start, group.syncKey, group.theme]);
 
+  /** Puts the cursor where the keyboard has it, and says what is there. */
+  const point = (u: uPlot, speak: boolean) => {
+    const k = keyed.current;
+    if (!k) return;
+    const idx = nearestIndex(x, k.t);
+    const stops = props.stops?.(idx) ?? [];
+    const height = stops[Math.min(k.stop, stops.length - 1)];
+    u.setCursor({
+      left: u.valToPos(x[idx]!, 'x'),
+      top: height === undefined ? u.over.clientHeight / 2 : u.valToPos(height, 'y'),
+    });
+    showTip(u);
+    if (!speak || !spokenRef.current) return;
+    const said = rowsAt(u, idx).map((r) => `${r.label} ${r.value === '–' ? 'nothing' : r.value}`);
+    spokenRef.current.textContent = `${timeAt(x[idx]!)}: ${said.join(', ')}`;
+  };
+  const leave = () => {
+    if (!keyed.current) return;
+    keyed.current = null;
+    const u = plot.current;
+    if (u) u.setCursor({ left: -10, top: -10 });
+    if (spokenRef.current) spokenRef.current.textContent = '';
+  };
+  const onKey = (e: KeyboardEvent) => {
+    const u = plot.current;
+    if (!u || e.ctrlKey || e.metaKey || e.altKey || x.length === 0) return;
+    const at = keyed.current?.t ?? null;
+    const step = stepOf(e.key, e.shiftKey);
+    const up = e.key === 'ArrowUp' ? 1 : e.key === 'ArrowDown' ? -1 : 0;
+    if (step !== null) {
+      const holds = (i: number) => lines.some((l) => !hidden.has(l.key) && l.values[i] != null);
+      const idx = move(x, holds, [from, to], at, step);
+      if (idx < 0) return;
+      const stops = props.stops?.(idx).length ?? 0;
+      keyed.current = { t: x[idx]!, stop: Math.max(0, Math.min(keyed.current?.stop ?? 0, stops - 1)) };
+      point(u, true);
+    } else if (up !== 0 && keyed.current && props.stops) {
+      const last = props.stops(nearestIndex(x, keyed.current.t)).length - 1;
+      keyed.current.stop = Math.max(0, Math.min(last, keyed.current.stop + up));
+      point(u, true);
+    } else if (e.key === 'Enter' && at !== null) {
+      const idx = nearestIndex(x, at);
+      if (props.onPick) props.onPick(u, idx, true);
+      else props.onEnter?.(idx);
+    } else if (e.key === '+' || e.key === '-') {
+      group.setZoom(zoomed([from, to], at ?? (from + to) / 2, Math.max(dataEnd, props.until ?? 0, 5), e.key === '+'));
+    } else if (e.key === '0') group.setZoom(null);
+    else if (e.key === 'Escape' && at !== null) leave();
+    else return;
+    e.preventDefault();
+    e.stopPropagation();
+  };
+
   useEffect(() => {
-    plot.current?.setData(data, true);
+    const u = plot.current;
+    if (!u) return;
+    u.setData(data, true);
+    // The points move on below a cursor that stays at its time.
+    point(u, false);
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- the cursor follows what is drawn, not what is rendered
   }, [data, from, to, decor]);
 
   const counted = useMemo(() => props.counted ?? beside(x, decor.bands), [props.counted, x, decor.bands]);
@@ -250,7 +334,9 @@ export function Chart(props: ChartProps) {
   return (
     <section className="panel chart" aria-labelledby={titleId}>
       <header>
-        <h3 id={titleId}>{props.tip ? <Term tip={props.tip}>{props.title}</Term> : props.title}</h3>
+        <h2 className="h3" id={titleId}>
+          {props.tip ? <Term tip={props.tip}>{props.title}</Term> : props.title}
+        </h2>
         {props.note}
         <div className="end">
           {props.canLog && (
@@ -271,12 +357,24 @@ export function Chart(props: ChartProps) {
         <>
           <div
             className="plot"
-            role="img"
-            aria-label={`${sentence(props.title)}, a chart over time; the table below gives its figures.`}
+            role="application"
+            aria-roledescription="chart over time"
+            aria-label={sentence(props.title)}
+            aria-describedby={keysId}
+            tabIndex={0}
+            onKeyDown={(e) => onKey(e.nativeEvent)}
+            onBlur={leave}
+            onPointerMove={() => (keyed.current = null)}
           >
-            <div ref={host} style={{ height }} />
-            <div ref={tipRef} className="chart-tip" />
+            <div ref={host} style={{ height }} aria-hidden="true" />
+            <div ref={tipRef} className="chart-tip" aria-hidden="true" />
           </div>
+          <div ref={spokenRef} className="sr" role="status" aria-live="polite" />
+          <span id={keysId} hidden>
+            Left and right move to the second before and after, Home and End to the first and last
+            {props.stops && ', up and down between its cells'}
+            {props.opens && `; Enter opens ${props.opens}`}; plus and minus zoom, 0 shows all.
+          </span>
           {props.legend !== false && (
             <Legend
               rows={rows}

@@ -84,9 +84,9 @@ export function Heat({ columns, edge, format, counted, unit, middle, scale, top 
     ctx.restore();
   };
 
-  const cellAt = (u: uPlot, idx: number): [number, Cell | undefined] => {
-    // The cursor snaps to the nearest point, and a column lies before its own.
-    const t = u.posToVal(u.cursor.left ?? 0, 'x');
+  const cellAt = (u: uPlot, idx: number, keyed: boolean): [number, Cell | undefined] => {
+    // The pointer snaps to the nearest point, and a column lies before its own.
+    const t = keyed ? x[idx]! : u.posToVal(u.cursor.left ?? 0, 'x');
     const i = x[idx]! < t && idx + 1 < x.length && t > edge(idx + 1) ? idx + 1 : idx;
     const y = u.posToVal(u.cursor.top ?? 0, 'y');
     return [i, columns[i]?.find((cell) => y > cell.from && y <= cell.to)];
@@ -97,11 +97,13 @@ export function Heat({ columns, edge, format, counted, unit, middle, scale, top 
       {...rest}
       onPick={
         onCell &&
-        ((u, idx) => {
-          const [i, cell] = cellAt(u, idx);
+        ((u, idx, keyed) => {
+          const [i, cell] = cellAt(u, idx, keyed);
           if (cell) onCell(i, cell);
         })
       }
+      opens={onCell && 'the executions of the cell'}
+      stops={(i) => columns[i]?.map((cell) => Math.sqrt(Math.max(cell.from, cell.to / 2) * cell.to)) ?? []}
       lines={lines}
       format={format}
       log

@@ -18,6 +18,8 @@ export function HeatMap({
   const middle = useMemo(() => c.rows.map((s) => s?.p50 ?? null), [c]);
   const edge = (i: number) => {
     const t = c.t[i]!;
+    const span = c.rows[i]?.span ?? 1;
+    if (span > 1) return t - span;
     const before = i > 0 && c.rows[i - 1]?.span === 1 ? c.t[i - 1]! : t - 1;
     return Math.max(t - 1.5, before);
   };

@@ -41,7 +41,9 @@ export function ByPart(props: {
   return (
     <section className="panel" aria-labelledby="by-part">
       <header>
-        <h3 id="by-part">By kind and statement</h3>
+        <h2 className="h3" id="by-part">
+          By kind and statement
+        </h2>
         <div className="end row">
           <Segments
             label="Told apart by"

@@ -36,7 +36,7 @@ export function ComparePage() {
             <Tolerance value={tolerance} onChange={setTolerance} />
             <CopyComparison compared={state.compared} tolerance={tolerance} />
             {ids.length < mostRuns && (
-              <Link href={`/history?selected=${ids.join(',')}`} className="btn">
+              <Link href={`/history?selected=${ids.join(',')}`} className="btn" aria-label="Add a run">
                 <Icon name="plus" /> <span className="hide-phone">Add a run</span>
               </Link>
             )}

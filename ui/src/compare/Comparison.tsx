@@ -218,7 +218,7 @@ export function Comparison(props: {
       ))}
       <section className="panel" aria-label="Figures">
         <header>
-          <h3>Figures</h3>
+          <h2 className="h3">Figures</h2>
           <span className="muted note end">
             <Term
               tip={
@@ -230,7 +230,7 @@ export function Comparison(props: {
             </Term>
           </span>
         </header>
-        <div className="table-wrap">
+        <div className="table-wrap" tabIndex={0} role="group" aria-label="Figures, a table that scrolls">
           <table className="table compare-figures">
             <thead>
               <tr>
@@ -377,9 +377,9 @@ export function Comparison(props: {
 
       <section className="panel" aria-label="Distributions">
         <header>
-          <h3>
+          <h2 className="h3">
             <Term tip="Every recorded execution of the measurement, by its latency.">Latency distributions</Term>
-          </h3>
+          </h2>
           <div className="end">
             <Segments
               label="Drawn as"
@@ -418,7 +418,9 @@ export function Comparison(props: {
       {tails.length > 0 && (
         <section className="panel" aria-labelledby="compared-percentiles">
           <header>
-            <h3 id="compared-percentiles">Latency at each percentile</h3>
+            <h2 className="h3" id="compared-percentiles">
+              Latency at each percentile
+            </h2>
             <div className="end">
               <Segments
                 label="Axis of latency"
@@ -439,7 +441,7 @@ export function Comparison(props: {
 
       <section className="panel" aria-label="What differs">
         <header>
-          <h3>What differs</h3>
+          <h2 className="h3">What differs</h2>
           <span className="muted note end">besides names and tags</span>
         </header>
         {notes.length > 0 && (
@@ -456,7 +458,7 @@ export function Comparison(props: {
         ) : differences.length === 0 ? (
           <p className="body muted">Templates, plugins, server and machine are the same.</p>
         ) : (
-          <div className="table-wrap">
+          <div className="table-wrap" tabIndex={0} role="group" aria-label="What differs, a table that scrolls">
             <table className="table dense">
               <thead>
                 <tr>

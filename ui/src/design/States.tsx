@@ -27,7 +27,7 @@ export function Empty(props: {
   return (
     <div className={`state${props.tight ? ' tight' : ''}`}>
       {props.icon && <Icon name={props.icon} size={28} />}
-      <h3>{props.title}</h3>
+      <h2 className="h3">{props.title}</h2>
       {props.children && <p>{props.children}</p>}
       {props.actions && <div className="row">{props.actions}</div>}
     </div>
@@ -39,7 +39,7 @@ export function Failed({ what, error, retry }: { what: string; error: unknown; r
   return (
     <div className="state" role="alert">
       <Icon name="alert" size={28} />
-      <h3>{what}</h3>
+      <h2 className="h3">{what}</h2>
       <p>
         {p.message} {p.hint}
       </p>

@@ -53,7 +53,7 @@ export function Drift({ template }: { template: string }) {
   return (
     <section className="panel drift" aria-labelledby={titleId}>
       <header>
-        <h3 id={titleId}>
+        <h2 className="h3" id={titleId}>
           <Term
             tip={
               `The newest ${drawn} completed runs of the template. A run is worse than the baseline when it is so by ` +
@@ -62,7 +62,7 @@ export function Drift({ template }: { template: string }) {
           >
             Drift over time
           </Term>
-        </h3>
+        </h2>
         <div className="end">
           <Segments label="Figure" value={figure.value} options={figures} onChange={setFigure} />
         </div>

@@ -124,7 +124,9 @@ export function NodeTable(props: {
               </th>
               <th>Runs</th>
               <th>Version</th>
-              <th aria-label="Actions" />
+              <th>
+                <span className="sr">Actions</span>
+              </th>
             </tr>
           </thead>
           <tbody>

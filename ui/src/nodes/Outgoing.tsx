@@ -14,7 +14,7 @@ export function Outgoing({ now }: { now: number }) {
   return (
     <section className="panel" aria-label="Sent elsewhere">
       <header>
-        <h3>Sent elsewhere</h3>
+        <h2 className="h3">Sent elsewhere</h2>
         <span className="muted note">Samples and annotations of this server’s live runs, since it started.</span>
       </header>
       <div className="table-wrap" tabIndex={0} role="group" aria-label="Sent elsewhere, a table that scrolls">

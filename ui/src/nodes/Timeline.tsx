@@ -26,7 +26,7 @@ export function Timeline(props: { nodes: Node[]; events: NodeEvent[]; server: st
   return (
     <section className="panel" aria-label="Time line">
       <header>
-        <h3>Time line</h3>
+        <h2 className="h3">Time line</h2>
         <div className="end">
           <Segments label="Span" value={minutes} options={spans} onChange={setMinutes} />
         </div>

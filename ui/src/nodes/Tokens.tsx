@@ -34,7 +34,7 @@ export function Tokens({ now, ask }: { now: number; ask: (q: Question) => void }
   return (
     <section className="panel" aria-label="Tokens to join">
       <header>
-        <h3>Tokens to join</h3>
+        <h2 className="h3">Tokens to join</h2>
         <div className="end">
           <button type="button" className="btn small" onClick={() => setMaking(true)}>
             <Icon name="plus" size={14} /> New token
@@ -61,7 +61,9 @@ export function Tokens({ now, ask }: { now: number; ask: (q: Question) => void }
                   <th>Made</th>
                   <th>Nodes</th>
                   <th>Expires</th>
-                  <th aria-label="Actions" />
+                  <th>
+                    <span className="sr">Actions</span>
+                  </th>
                 </tr>
               </thead>
               <tbody>

@@ -49,7 +49,7 @@ export function PluginDetail({ p: row, versions }: { p: Plugin; versions: Plugin
       {p.kind === 'workload' && (
         <section className="panel">
           <header>
-            <h3>Parameters</h3>
+            <h2 className="h3">Parameters</h2>
             <span className="muted note">the form that a template shows; try it</span>
           </header>
           <div className="body">
@@ -59,11 +59,11 @@ export function PluginDetail({ p: row, versions }: { p: Plugin; versions: Plugin
       )}
       <section className="panel">
         <header>
-          <h3>
+          <h2 className="h3">
             <Term tip="A run executes the statements that were fixed before its load begins, and nothing else.">
               Statements
             </Term>
-          </h3>
+          </h2>
         </header>
         {detail.error ? (
           <Failed what="The statements could not be read." error={detail.error} retry={() => detail.refetch()} />
@@ -340,7 +340,7 @@ function Tables({ tables }: { tables: NonNullable<Plugin['manifest']['tables']> 
   return (
     <section className="panel">
       <header>
-        <h3>Tables</h3>
+        <h2 className="h3">Tables</h2>
       </header>
       <div className="body stack tightly">
         {tables.map((t) => (
@@ -366,7 +366,7 @@ function Sandbox({ p }: { p: Plugin }) {
   return (
     <section className="panel">
       <header>
-        <h3>Sandbox</h3>
+        <h2 className="h3">Sandbox</h2>
         <span className="muted note">no file, no network, no clock; 32 MB of memory; its work per call is metered</span>
       </header>
       <div className="body stack">

@@ -93,9 +93,9 @@ function Group(props: { title: string; tip: string; list: Plugin[]; shown: Plugi
   if (props.list.length === 0) return null;
   return (
     <div>
-      <h3>
+      <h2 className="h3">
         <Term tip={props.tip}>{props.title}</Term>
-      </h3>
+      </h2>
       {props.list.map((p) => (
         <button
           key={p.sha256}

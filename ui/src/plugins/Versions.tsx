@@ -16,7 +16,7 @@ export function Versions({ p, versions }: { p: Plugin; versions: Plugin[] }) {
   return (
     <section className="panel">
       <header>
-        <h3>Compared with another version</h3>
+        <h2 className="h3">Compared with another version</h2>
         <select
           className="input auto"
           aria-label="Version to compare with"

@@ -90,9 +90,9 @@ export function AccountingView({ a }: { a: Accounting }) {
   return (
     <section className="panel">
       <header>
-        <h3>
+        <h2 className="h3">
           <Term tip={terms.accounting}>Accounting</Term>
-        </h3>
+        </h2>
         <span className={`badge ${a.balanced ? 'ok' : 'bad'}`}>
           {a.balanced ? 'Everything is accounted for' : 'Does not balance'}
         </span>

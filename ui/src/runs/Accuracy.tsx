@@ -29,7 +29,7 @@ export function Accuracy({
   return (
     <section className="panel">
       <header>
-        <h3>Accuracy</h3>
+        <h2 className="h3">Accuracy</h2>
       </header>
       <dl className="body defs">
         <dt>Live percentiles</dt>

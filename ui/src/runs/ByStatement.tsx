@@ -12,7 +12,7 @@ export function ByStatement({ s }: { s: Summary }) {
   return (
     <section className="panel table-wrap" tabIndex={0} aria-label="By statement, a table that scrolls">
       <header>
-        <h3>By statement</h3>
+        <h2 className="h3">By statement</h2>
         <span className="muted note">
           {t &&
             `${exact(t.count)} transactions: ${exact(t.committed)} committed, ${exact(t.rolled_back)} ` +

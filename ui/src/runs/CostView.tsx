@@ -12,11 +12,11 @@ export function CostView({ c, simulated, emulated }: { c: Cost; simulated: boole
   return (
     <section className="panel">
       <header>
-        <h3>
+        <h2 className="h3">
           <Term tip="What the warehouse would be billed for the measured part of the run, at the server's price list.">
             Cost
           </Term>
-        </h3>
+        </h2>
         {simulated && <SimulatedBadge of={{ emulated }} />}
       </header>
       <div className="body stack">

@@ -82,7 +82,7 @@ export function EnrichmentView({ run, live, s }: { run: RunDetail; live: Payload
     <div className="stack">
       <section className="panel">
         <header>
-          <h3>
+          <h2 className="h3">
             <Term
               tip={
                 "After a run the server asks the target's query history for its executions and joins them " +
@@ -91,7 +91,7 @@ export function EnrichmentView({ run, live, s }: { run: RunDetail; live: Payload
             >
               Enrichment
             </Term>
-          </h3>
+          </h2>
           <span className={`chip judged ${tones[e.status]}`}>{sentence(words(e.status))}</span>
           <div className="end">
             {under ? (
@@ -119,7 +119,7 @@ export function EnrichmentView({ run, live, s }: { run: RunDetail; live: Payload
               ` Asked ${e.polls} ${e.polls === 1 ? 'time' : 'times'}, last ${dateTime(e.ended_at)}.`}
           </p>
           {kinds.length > 0 && (
-            <div className="table-wrap">
+            <div className="table-wrap" tabIndex={0} role="group" aria-label="Enrichment, a table that scrolls">
               <table className="table">
                 <thead>
                   <tr>
@@ -184,7 +184,7 @@ function Split({ of, kinds }: { of: ServerFigures; kinds: (readonly [string, Ser
   return (
     <section className="panel">
       <header>
-        <h3>Where the time went</h3>
+        <h2 className="h3">Where the time went</h2>
         <span className="muted note">means of the found executions of the measurement</span>
       </header>
       <div className="body stack">
@@ -216,7 +216,7 @@ function Split({ of, kinds }: { of: ServerFigures; kinds: (readonly [string, Ser
             <Num q={latency(f.client_ms.avg)} />
           </div>
         ))}
-        <div className="table-wrap">
+        <div className="table-wrap" tabIndex={0} role="group" aria-label="Where the time went, a table that scrolls">
           <table className="table">
             <thead>
               <tr>
@@ -276,9 +276,9 @@ function SideBySide({ total, s }: { total: ServerFigures; s: Summary }) {
     },
   ];
   return (
-    <section className="panel table-wrap">
+    <section className="panel table-wrap" tabIndex={0} aria-label="Client and server, side by side">
       <header>
-        <h3>Client and server, side by side</h3>
+        <h2 className="h3">Client and server, side by side</h2>
         {total.matched < s.operations * 0.9 && (
           <span className="muted note">the history has only a part of the executions, and not an average one</span>
         )}
@@ -320,11 +320,11 @@ function Aggregates({ a }: { a: NonNullable<Enrichment['aggregate']> }) {
   return (
     <section className="panel">
       <header>
-        <h3>
+        <h2 className="h3">
           <Term tip="AGGREGATE_QUERY_HISTORY has every execution, in aggregates of a minute and a statement.">
             The account’s aggregates
           </Term>
-        </h3>
+        </h2>
         <span className={`chip judged ${tones[a.status]}`}>{sentence(words(a.status))}</span>
       </header>
       <div className="body stack tightly">
@@ -338,7 +338,7 @@ function Aggregates({ a }: { a: NonNullable<Enrichment['aggregate']> }) {
               {exact(a.calls)} calls of {exact(a.expected)} executions, warm-up included;{' '}
               <strong className={a.throttled > 0 ? 'bad' : undefined}>{exact(a.throttled)} throttled</strong>.
             </p>
-            <div className="table-wrap">
+            <div className="table-wrap" tabIndex={0} role="group" aria-label="Queries, a table that scrolls">
               <table className="table">
                 <thead>
                   <tr>

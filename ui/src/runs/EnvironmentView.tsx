@@ -16,7 +16,7 @@ export function EnvironmentView({ run, s }: { run: RunDetail; s: Summary }) {
       <div className="columns">
         <section className="panel">
           <header>
-            <h3>Made with</h3>
+            <h2 className="h3">Made with</h2>
           </header>
           <dl className="body defs">
             <dt>Run</dt>
@@ -64,7 +64,7 @@ export function EnvironmentView({ run, s }: { run: RunDetail; s: Summary }) {
           <Accuracy certificate={e.calibration} live={s.live_percentiles} />
           <section className="panel">
             <header>
-              <h3>Plugins</h3>
+              <h2 className="h3">Plugins</h2>
             </header>
             <div className="body stack tightly">
               {(s.plugins ?? []).map((p) => (

@@ -45,7 +45,9 @@ export function Executions({ run }: { run: RunDetail }) {
   return (
     <section className="panel executions" aria-labelledby="executions-title">
       <header>
-        <h3 id="executions-title">Single executions</h3>
+        <h2 className="h3" id="executions-title">
+          Single executions
+        </h2>
         {page.data && (
           <span className="muted note" role="status">
             of {exact(page.data.record.rows_count)} recorded

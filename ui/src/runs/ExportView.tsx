@@ -15,7 +15,7 @@ function Offer(props: { title: string; what: ReactNode; action: ReactNode }) {
   return (
     <div className="offer">
       <div className="grow">
-        <h3>{props.title}</h3>
+        <h2 className="h3">{props.title}</h2>
         <p className="muted">{props.what}</p>
       </div>
       {props.action}
@@ -146,16 +146,16 @@ export function ExportView({ run, s, c }: { run: RunDetail; s: Summary; c: Colum
       <InAccount run={run} />
       <section className="panel">
         <header>
-          <h3>
+          <h2 className="h3">
             <Term tip={terms.artifact}>Parts</Term>
-          </h3>
+          </h2>
         </header>
         {parts.length === 0 ? (
           <Empty tight title="This run has no recorded parts">
             It ended before its first execution was recorded.
           </Empty>
         ) : (
-          <div className="table-wrap">
+          <div className="table-wrap" tabIndex={0} role="group" aria-label="Files, a table that scrolls">
             <table className="table dense">
               <thead>
                 <tr>

@@ -26,7 +26,9 @@ export function Failures({ run }: { run: RunDetail }) {
   return (
     <section className="panel" aria-labelledby="failures-title">
       <header>
-        <h3 id="failures-title">What failed, by statement</h3>
+        <h2 className="h3" id="failures-title">
+          What failed, by statement
+        </h2>
         {failures.data && failures.data.total_count > failures.data.failures.length && (
           <span className="muted note">
             the most frequent {exact(failures.data.failures.length)} of {exact(failures.data.total_count)}

@@ -50,9 +50,9 @@ export function FindMaxLive({ f }: { f: FindMaxState }) {
   return (
     <section className="panel find-max" aria-label="Find Max">
       <header>
-        <h3>
+        <h2 className="h3">
           <Term tip={terms.findMax}>Find Max</Term>
-        </h3>
+        </h2>
         <span className="badge">{f.current_step === 0 ? 'Waits for the warm-up' : stages[f.status]}</span>
         <span className="muted note end">{bounds(f)}</span>
       </header>
@@ -102,9 +102,9 @@ export function FindMaxAnswer({ r }: { r: FindMaxResult }) {
   return (
     <section className="panel find-max" aria-label="Find Max">
       <header>
-        <h3>
+        <h2 className="h3">
           <Term tip={terms.findMax}>Find Max</Term>
-        </h3>
+        </h2>
         {found !== null && (
           <span className={`badge ${sure ? 'ok' : 'warn'}`} title="Of the steps that were made at the answer's level.">
             <Icon name={sure ? 'check' : 'alert'} size={12} />
@@ -205,7 +205,7 @@ function SpreadFacts({ unit, spread: s }: { unit: Unit; spread: NonNullable<Find
 function Repetitions(props: { unit: Unit; list: FindMaxRepetition[]; answer: number | null }) {
   if (props.list.length === 0) return null;
   return (
-    <div className="table-wrap">
+    <div className="table-wrap" tabIndex={0} role="group" aria-label="Searches, a table that scrolls">
       <table className="table dense" aria-label="Searches">
         <thead>
           <tr>
@@ -254,7 +254,7 @@ function Ladder({ unit, steps, found }: { unit: Unit; steps: FindMaxStep[]; foun
   const most = Math.max(...steps.map(level), 1);
   const several = steps.some((s) => (s.repetition ?? 1) > 1);
   return (
-    <div className="table-wrap">
+    <div className="table-wrap" tabIndex={0} role="group" aria-label="Steps, a table that scrolls">
       <table className="table dense ladder" aria-label="Steps">
         <thead>
           <tr>

@@ -154,7 +154,7 @@ export function DistributionTab({ s }: { s: Summary }) {
     <div className="stack">
       <section className="panel">
         <header>
-          <h3>Latencies of {plain(count(s.operations))} operations</h3>
+          <h2 className="h3">Latencies of {plain(count(s.operations))} operations</h2>
           <div className="end">
             <Segments label="Vertical axis" value={scale} options={scales} onChange={setScale} />
           </div>
@@ -196,7 +196,7 @@ export function DistributionTab({ s }: { s: Summary }) {
       {s.histogram?.length && l ? (
         <section className="panel">
           <header>
-            <h3>Latency at each percentile</h3>
+            <h2 className="h3">Latency at each percentile</h2>
             <div className="end">
               <Segments label="Axis of latency" value={curve} options={scales} onChange={setCurve} />
             </div>
@@ -301,7 +301,7 @@ export function ErrorsTab({ s }: { s: Summary }) {
     <div className="columns errors-columns">
       <section className="panel">
         <header>
-          <h3>By class</h3>
+          <h2 className="h3">By class</h2>
           <span className="muted note">
             {exact(s.errors.count)} of {exact(s.operations)} operations, {plain(errorRate(s.errors.rate))}
           </span>
@@ -320,9 +320,9 @@ export function ErrorsTab({ s }: { s: Summary }) {
       </section>
       <section className="panel">
         <header>
-          <h3>Most frequent errors</h3>
+          <h2 className="h3">Most frequent errors</h2>
         </header>
-        <div className="table-wrap">
+        <div className="table-wrap" tabIndex={0} role="group" aria-label="Most frequent errors, a table that scrolls">
           <table className="table">
             <thead>
               <tr>
@@ -365,7 +365,7 @@ export function Slowest({ s, run, all }: { s: Summary; run?: RunDetail; all?: st
     <section className="panel table-wrap" tabIndex={0} aria-label="Slowest executions, a table that scrolls">
       {all && (
         <header>
-          <h3>Slowest of the measurement</h3>
+          <h2 className="h3">Slowest of the measurement</h2>
           <div className="end">
             <Link className="btn small" href={all}>
               Look at all by latency

@@ -78,12 +78,12 @@ export function Guardrails({ run, c, live }: { run: RunDetail; c: Columns; live:
   if (list.length === 0) return null;
   return (
     <section className="panel guards" aria-label="Guardrails">
-      <h3>
+      <h2 className="h3">
         <Term tip={terms.guardrails}>Guardrails</Term>
         <span className="muted note">
           {live ? `now; ${list[0]!.hold} s over a limit stop the run` : 'highest second'}
         </span>
-      </h3>
+      </h2>
       {list.map((g) => {
         const over = g.value !== null && g.value > g.limit;
         const near = !over && g.value !== null && g.value > g.limit * 0.85;

@@ -103,7 +103,7 @@ export function Shares({ run }: { run?: string }) {
   return (
     <section className="panel" aria-label="Links to reports">
       <header>
-        <h3>Links to {run ? 'the report' : 'reports'}</h3>
+        <h2 className="h3">Links to {run ? 'the report' : 'reports'}</h2>
       </header>
       <Load
         from={shares}

@@ -12,7 +12,9 @@ export function InAccount({ run }: { run: RunDetail }) {
   return (
     <section className="panel" aria-labelledby="in-account">
       <header>
-        <h3 id="in-account">In Snowflake</h3>
+        <h2 className="h3" id="in-account">
+          In Snowflake
+        </h2>
         <span className="muted">
           connection {a.connection}, {dateTime(a.noted_at)}
         </span>
@@ -35,7 +37,7 @@ export function InAccount({ run }: { run: RunDetail }) {
               {exact(a.executions)} executions of this run are in <code>{a.place}.QUERY_EXECUTIONS</code>
               {a.views.length > 0 ? '; these views show them:' : '.'}
             </p>
-            <div className="table-wrap">
+            <div className="table-wrap" tabIndex={0} role="group" aria-label="Views, a table that scrolls">
               <table className="table dense">
                 <tbody>
                   {[...a.views, 'QUERY_EXECUTIONS'].map((view) => {

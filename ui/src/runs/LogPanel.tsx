@@ -57,7 +57,7 @@ export function LogPanel(props: {
   return (
     <section className="panel log-panel" aria-label="Log">
       <header>
-        <h3>Log</h3>
+        <h2 className="h3">Log</h2>
         {props.dropped > 0 && <span className="badge warn">{plain(count(props.dropped))} lines were dropped</span>}
         <div className="end">
           <Segments label="Level" value={level === 'CRITICAL' ? 'ERROR' : level} options={levels} onChange={setLevel} />

@@ -5,10 +5,10 @@ import { count, plain, sentence, words } from '../design/format';
 export function StatementList({ statements }: { statements: Statement[] }) {
   return (
     <div className="stack tightly">
-      <h3>
+      <h2 className="h3">
         Statements{' '}
         <span className="muted statement-count">the run executes these {statements.length} and no other</span>
-      </h3>
+      </h2>
       {statements.map((s) => (
         <figure key={s.id} className="statement">
           <figcaption className="row">
@@ -31,7 +31,7 @@ export function StatementList({ statements }: { statements: Statement[] }) {
 export function TableList({ tables }: { tables: Table[] }) {
   return (
     <div className="stack tightly">
-      <h3>Tables</h3>
+      <h2 className="h3">Tables</h2>
       {tables.map((t) => (
         <div key={t.name} className="row">
           <code>{t.physical_name || t.name}</code>

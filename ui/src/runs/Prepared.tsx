@@ -77,9 +77,9 @@ export function Prepared({ run }: { run: RunDetail }) {
       <ScenarioFacts scenario={run.scenario_config} />
       <section className="panel">
         <header>
-          <h3>
+          <h2 className="h3">
             <Term tip={terms.preflight}>Preflight</Term>
-          </h3>
+          </h2>
           <div className="end">
             {run.plan === null && (
               <button

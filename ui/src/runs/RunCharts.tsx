@@ -12,6 +12,7 @@ import { doubtful } from './known';
 import { inExplore } from './asked';
 import { type Limit, limits, withMarks } from './marks';
 import { WarehousePanel } from './Warehouse';
+import type { Only } from './only';
 import { type Columns, perSecond, phases, resolution, type Sample } from './series';
 
 const classColors = ['--e-1', '--e-2', '--e-3', '--e-4', '--e-5'];
@@ -39,13 +40,17 @@ interface Props {
   marks?: Mark[];
   /** Opens a cell of the heat map, where there is a server to be asked. */
   onCell?: (from: number, to: number, cell: Cell) => void;
+  /** Opens the executions of a time, in seconds of the run; where there is a server, too. */
+  onMoment?: (from: number, to: number) => void;
+  /** The part of the run that c is of; the figures of the whole are not its own. */
+  only?: Only | null;
   live: Payload | null;
   c: Columns;
   state: { pending: boolean; error: unknown; retry: () => void };
 }
 
 /** The six charts of a run; the same ones while it runs and afterwards. */
-export function RunCharts({ run, live, c, state, marks, onCell }: Props) {
+export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }: Props) {
   const { zoom, setZoom } = useGroup();
   // The payload knows of a phase change a moment before the stored run does.
   const timing = live?.timing;
@@ -93,11 +98,18 @@ export function RunCharts({ run, live, c, state, marks, onCell }: Props) {
 
   const counted = useMemo(() => c.rows.map((s) => s?.phase === 'MEASUREMENT'), [c]);
   // A finished run's exact figures; while it runs, those that are computed so far.
-  const s = live || !isTerminal(run.status) || run.summary?.operations === 0 ? null : run.summary;
-  const exactly = live ? (live.phase === 'MEASUREMENT' ? live.latency_total : null) : (s?.latency_ms ?? null);
+  const s = only || live || !isTerminal(run.status) || run.summary?.operations === 0 ? null : run.summary;
+  const exactly = only
+    ? null
+    : live
+      ? live.phase === 'MEASUREMENT'
+        ? live.latency_total
+        : null
+      : (s?.latency_ms ?? null);
   const kindsOf = s && isRated(s) ? s.by_kind : null;
 
-  const thresholds = run.scenario_config.thresholds;
+  // A threshold is of the whole run.
+  const thresholds = only ? null : run.scenario_config.thresholds;
   const throughput = useMemo<Line[]>(() => {
     const lines: Line[] = present(c, (s) => s.byKind, kinds).map((k) => ({
       key: k,
@@ -218,12 +230,28 @@ export function RunCharts({ run, live, c, state, marks, onCell }: Props) {
     return lines;
   }, [c]);
 
+  const byLoad = only?.of !== 'kind' && only?.of !== 'statement';
   const connections = useMemo<Line[]>(
-    () => [
-      { key: 'active', label: 'Active', color: '--accent', fill: 0.16, values: c.rows.map((s) => s?.active ?? null) },
-      { key: 'target', label: 'Target', color: '--text-2', dash: [5, 4], values: c.rows.map((s) => s?.target ?? null) },
-    ],
-    [c],
+    () =>
+      !byLoad
+        ? []
+        : [
+            {
+              key: 'active',
+              label: 'Active',
+              color: '--accent',
+              fill: 0.16,
+              values: c.rows.map((s) => s?.active ?? null),
+            },
+            {
+              key: 'target',
+              label: 'Target',
+              color: '--text-2',
+              dash: [5, 4],
+              values: c.rows.map((s) => s?.target ?? null),
+            },
+          ],
+    [c, byLoad],
   );
 
   const cpu = useMemo<Line[]>(
@@ -234,9 +262,17 @@ export function RunCharts({ run, live, c, state, marks, onCell }: Props) {
     [c],
   );
 
+  // What the telemetry does not keep by what the charts are narrowed to.
+  const lacks = (charts: Only['of'][]) =>
+    only && charts.includes(only.of)
+      ? { emptyTitle: `Not kept by ${only.of}`, empty: 'Choose the whole run to see it.' }
+      : {};
   const over = live === null && isTerminal(run.status);
   const openLoop = run.scenario_config.workload.load_mode === 'QPS';
-  const common = { file: run.test_name, x: c.t, counted, decor, until, state };
+  const onEnter =
+    onMoment && ((i: number) => onMoment(Math.max(0, c.t[i]! - Math.max(1, c.rows[i]?.span ?? 1)), c.t[i]!));
+  const opens = onMoment && 'the executions of the second';
+  const common = { file: run.test_name, x: c.t, counted, decor, until, state, onEnter, opens };
   const method = live?.latency_aggregation_method;
   const step = resolution(c, zoom?.from, zoom?.to);
   return (
@@ -248,8 +284,10 @@ export function RunCharts({ run, live, c, state, marks, onCell }: Props) {
       )}
       {step > 1 && (
         <p className="muted resolution" role="status">
-          Each point stands for {duration(step)}: rates and P50 are means, P95 and P99 the highest of any second. Select
-          a part of a chart to see it finer.
+          {only
+            ? `Each point stands for ${duration(step)}, and for all operations in them.`
+            : `Each point stands for ${duration(step)}: rates and P50 are means, P95 and P99 the highest of any ` +
+              'second. Select a part of a chart to see it finer.'}
         </p>
       )}
       <div className="columns two charts-grid">
@@ -286,9 +324,9 @@ export function RunCharts({ run, live, c, state, marks, onCell }: Props) {
           decor={decor}
           until={until}
           state={state}
-          emptyTitle={step > 1 ? 'Too coarse to draw' : undefined}
+          emptyTitle={step > 1 && !only ? 'Too coarse to draw' : undefined}
           empty={
-            step > 1
+            step > 1 && !only
               ? 'The heat map is drawn of single seconds. Select an hour or less of a chart to see it.'
               : undefined
           }
@@ -317,6 +355,7 @@ export function RunCharts({ run, live, c, state, marks, onCell }: Props) {
               ? 'This run has no record of where its operations spent their time.'
               : 'It is drawn from the first second with an operation on.'
           }
+          {...lacks(['kind', 'statement', 'worker'])}
         />
         {openLoop && (
           <Chart
@@ -328,6 +367,7 @@ export function RunCharts({ run, live, c, state, marks, onCell }: Props) {
             format={count}
             height={140}
             empty="Nothing was due for longer than a moment."
+            {...lacks(['kind', 'statement'])}
           />
         )}
         <Chart
@@ -337,6 +377,7 @@ export function RunCharts({ run, live, c, state, marks, onCell }: Props) {
           lines={connections}
           format={count}
           height={140}
+          {...lacks(['kind', 'statement'])}
         />
         <Chart
           {...common}
@@ -347,6 +388,7 @@ export function RunCharts({ run, live, c, state, marks, onCell }: Props) {
           format={percent}
           height={140}
           empty="The generator reports its CPU once a second."
+          {...lacks(['kind', 'statement', 'worker'])}
         />
         <WarehousePanel
           run={run}

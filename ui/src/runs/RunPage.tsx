@@ -13,6 +13,7 @@ import { FinishedTabs } from './FinishedTabs';
 import { Guardrails } from './Guardrails';
 import { covers, doubt, interval, within } from './known';
 import { LiveCharts } from './LiveCharts';
+import { LiveErrors } from './LiveErrors';
 import { LogPanel } from './LogPanel';
 import { type RunState, useRunState } from './live';
 import { NoteDialog, NotePanel } from './Notes';
@@ -83,6 +84,7 @@ function Run(props: { state: RunState; run: RunDetail; zoom: Zoom | null; setZoo
               <>
                 {!preparing && state.live?.find_max && <FindMaxLive f={state.live.find_max} />}
                 {!preparing && <LiveCharts run={run} live={state.live} c={c} state={state.seriesState} />}
+                {!over && <LiveErrors run={run} live={state.live} />}
                 {tab === 'executions' && <Executions run={run} />}
                 {!preparing && !over && <Workers run={run} live={state.live} newsAt={state.newsAt} />}
                 <LogPanel

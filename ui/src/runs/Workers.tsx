@@ -57,9 +57,9 @@ export function Workers({ run, live, newsAt }: { run: RunDetail; live: Payload |
   return (
     <section className="panel" aria-label="Workers">
       <header>
-        <h3>
+        <h2 className="h3">
           <Term tip={terms.runWorker}>Workers</Term>
-        </h3>
+        </h2>
         <span className="muted note">
           {rows.length} of {Math.max(run.total_workers_expected, rows.length)}
         </span>
@@ -161,9 +161,9 @@ export function FinishedWorkers({ run }: { run: RunDetail }) {
   return (
     <section className="panel" aria-label="Workers">
       <header>
-        <h3>
+        <h2 className="h3">
           <Term tip={terms.runWorker}>Workers</Term>
-        </h3>
+        </h2>
         <span className="muted note">{rows.length}</span>
       </header>
       {rows.length === 0 ? (

@@ -75,6 +75,12 @@ export const cellOf = (from: number, to: number, cell: { from: number; to: numbe
   sort: 'latency',
 });
 
+/** Executions that ended within a time, in seconds of the run. */
+export const momentOf = (from: number, to: number): Partial<Wanted> => ({
+  since: from.toFixed(3),
+  before: to.toFixed(3),
+});
+
 /** Whether anything narrows the table. */
 export const narrowed = (w: Wanted) => names.some((n) => n !== 'sort' && n !== 'order' && w[n] !== '');
 

@@ -29,7 +29,7 @@ export function Tried({ trial: t, stale }: { trial: StatementTrial; stale: boole
             <span className="muted">in {plain(latency(t.elapsed_ms))}, undone</span>
           </div>
           {(t.columns ?? []).length > 0 && (
-            <div className="table-wrap">
+            <div className="table-wrap" tabIndex={0} role="group" aria-label="Rows, a table that scrolls">
               <table className="table rows">
                 <thead>
                   <tr>

@@ -45,7 +45,9 @@ export function Grid(props: { columns: QueryColumn[]; rows: Cell[][]; label: str
         </colgroup>
         <thead>
           <tr>
-            <th className="num" aria-label="Row" />
+            <th className="num">
+              <span className="sr">Row</span>
+            </th>
             {columns.map((c, i) => (
               <th key={i} className={columnKind(c) === 'number' ? 'num' : ''} title={`${c.name} · ${c.type}`}>
                 {c.name}

@@ -256,7 +256,7 @@ function Claims({ d, now }: { d: DerivedTableDetail; now: number }) {
             : 'It is not refreshed until somebody resumes it.'}
         </Empty>
       ) : (
-        <div className="table-wrap">
+        <div className="table-wrap" tabIndex={0} role="group" aria-label="Workers, a table that scrolls">
           <table className="table dense">
             <thead>
               <tr>

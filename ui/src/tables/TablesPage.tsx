@@ -224,7 +224,9 @@ function List({ list, now, search }: { list: DerivedTableList; now: number; sear
               </th>
               <th>Next refresh</th>
               <th>Last refresh</th>
-              <th aria-label="Actions" />
+              <th>
+                <span className="sr">Actions</span>
+              </th>
             </tr>
           </thead>
           <tbody>

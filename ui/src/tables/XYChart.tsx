@@ -133,7 +133,9 @@ export function XYChart(props: Props) {
   return (
     <section className="xy" aria-labelledby={titleId}>
       <div className="row between">
-        <h3 id={titleId}>{props.title}</h3>
+        <h2 className="h3" id={titleId}>
+          {props.title}
+        </h2>
         {props.note}
       </div>
       <div ref={ref} className="xy-plot">

@@ -404,7 +404,7 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
           <div className="panel">
             <div className="state">
               <Icon name="alert" size={28} />
-              <h3>The form cannot show this YAML yet</h3>
+              <h2 className="h3">The form cannot show this YAML yet</h2>
               <p>
                 It has {e.errors.length} {e.errors.length === 1 ? 'error' : 'errors'}. Correct them in the text, and the
                 form follows.

@@ -1,4 +1,4 @@
-package engine
+package plugin
 
 // StreamSeed is the seed of a run worker's stream: the scenario's own for slot 0,
 // so that a run of one worker is reproduced by its template, and splitmix64 of

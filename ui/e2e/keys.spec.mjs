@@ -1,0 +1,132 @@
+// What the keyboard does, on the mock server.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { launch } from './browser.mjs';
+import { complaints, exactTile, stepper, until } from './steps.mjs';
+
+const port = 8196;
+const base = `http://127.0.0.1:${port}`;
+let browser;
+let server;
+
+before(async () => {
+  server = spawn(
+    process.execPath,
+    [fileURLToPath(new URL('../dev/run.mjs', import.meta.url)), 'mock', '--port', String(port)],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  );
+  await new Promise((up) => server.stdout.once('data', up));
+  browser = await launch();
+});
+after(async () => {
+  await browser?.close();
+  server?.kill();
+});
+
+async function open(t) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+  const page = await context.newPage();
+  page.setDefaultTimeout(8_000);
+  const wrong = complaints(page);
+  t.after(() => context.close());
+  return { context, page, wrong, step: stepper(t, page) };
+}
+
+async function find(page, name, status) {
+  const { runs } = await (await page.request.get(`${base}/api/runs?limit=200`)).json();
+  return runs.find((r) => r.test_name === name && (!status || r.status === status)).run_id;
+}
+async function signIn(page) {
+  await page.goto(`${base}/signin?token=mock`);
+  await page.getByRole('heading', { name: 'Home' }).waitFor();
+}
+
+test('charts by the keyboard', async (t) => {
+  const { page, step, wrong } = await open(t);
+  await signIn(page);
+  const id = await find(page, 'first run');
+  const chart = (name) => page.getByRole('application', { name });
+  const said = (name) =>
+    page
+      .locator('.chart', { has: chart(name) })
+      .getByRole('status')
+      .first()
+      .innerText();
+  await step('the arrows move the cursor, and what is there is read out', async () => {
+    await page.goto(`${base}/runs/${id}`);
+    await chart('Latency percentiles').focus();
+    await page.keyboard.press('Home');
+    const first = await said('Latency percentiles');
+    assert.match(first, /^\d+s: P99 [\d.]+ (ms|µs), P95 [\d.]+ (ms|µs), P50 /);
+    await page.keyboard.press('ArrowRight');
+    const next = await said('Latency percentiles');
+    assert.notEqual(next.split(':')[1], first.split(':')[1]);
+    await page.keyboard.press('ArrowLeft');
+    assert.equal(await said('Latency percentiles'), first);
+    await page.keyboard.press('End');
+    const last = await said('Latency percentiles');
+    await page.keyboard.press('ArrowRight');
+    assert.equal(await said('Latency percentiles'), last, 'there is nothing behind the end');
+  });
+  await step('plus zooms all charts, and Back undoes it', async () => {
+    await page.keyboard.press('+');
+    await page.waitForURL(/range=/);
+    await page.goBack();
+    await page.waitForURL((url) => !url.searchParams.has('range'));
+  });
+  await step('Enter opens the executions of the second', async () => {
+    await chart('Operations per second, by kind').focus();
+    await page.keyboard.press('Home');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/tab=executions.*since=.*before=/);
+    await page.getByText('Single executions').waitFor();
+  });
+  await step('in the heat map up and down move between cells, and Enter opens one', async () => {
+    await page.goto(`${base}/runs/${id}`);
+    await chart('Latency heat map').focus();
+    await page.keyboard.press('End');
+    const low = await said('Latency heat map');
+    assert.match(low, /ops$/);
+    await page.keyboard.press('ArrowUp');
+    assert.notEqual(await said('Latency heat map'), low);
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/tab=executions.*over=.*upto=/);
+  });
+  assert.deepEqual(wrong, []);
+});
+
+test('from a template to a running test by the keyboard', async (t) => {
+  const { page, step, wrong } = await open(t);
+  await signIn(page);
+  await step('takes 25 keys at most, beside what is typed', async () => {
+    let keys = 0;
+    const press = async (key, times = 1) => {
+      for (let i = 0; i < times; i++, keys++) await page.keyboard.press(key);
+    };
+    await press('g');
+    await press('t');
+    await page.getByRole('heading', { name: 'Templates' }).waitFor();
+    await page.getByRole('link', { name: 'first run' }).waitFor();
+    await press('n');
+    await page.waitForURL(/\/templates\/new/);
+    const name = page.getByLabel('Name', { exact: true });
+    await name.waitFor();
+    const focused = (el) => el.evaluate((e) => e === document.activeElement);
+    while (!(await focused(name)) && keys < 25) await press('Tab');
+    await page.keyboard.press('Control+A');
+    keys++;
+    await page.keyboard.type('by keyboard');
+    await press('Control+Enter');
+    await page.waitForURL(/\/runs\//);
+    await until(
+      () => exactTile(page, 'Throughput'),
+      (n) => n > 0,
+      'live figures',
+    );
+    t.diagnostic(`${keys} keys`);
+    assert.ok(keys <= 25, `${keys} keys`);
+  });
+  assert.deepEqual(wrong, []);
+});

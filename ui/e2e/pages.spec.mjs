@@ -1,0 +1,163 @@
+// Every page and state on the mock server, in both themes and at three widths: every rule of axe holds, nothing is
+// wider than the screen, and there is a picture of it.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { accessible } from './axe.mjs';
+import { launch } from './browser.mjs';
+import { complaints, stepper } from './steps.mjs';
+
+const port = 8198;
+const base = `http://127.0.0.1:${port}`;
+const shots = process.env.PAGES ?? 'e2e-pages';
+let browser;
+let server;
+
+before(async () => {
+  mkdirSync(shots, { recursive: true });
+  server = spawn(
+    process.execPath,
+    [fileURLToPath(new URL('../dev/run.mjs', import.meta.url)), 'mock', '--port', String(port)],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  );
+  await new Promise((up) => server.stdout.once('data', up));
+  browser = await launch();
+});
+after(async () => {
+  await browser?.close();
+  server?.kill();
+});
+
+const widths = [
+  [2560, 1440],
+  [1280, 900],
+  [390, 844],
+];
+
+for (const theme of ['light', 'dark'])
+  for (const [width, height] of widths)
+    test(`pages, ${theme}, ${width} px`, { timeout: 240_000 }, async (t) => {
+      const context = await browser.newContext({
+        viewport: { width, height },
+        colorScheme: theme,
+        reducedMotion: 'reduce',
+      });
+      t.after(() => context.close());
+      const page = await context.newPage();
+      page.setDefaultTimeout(15_000);
+      const wrong = complaints(page);
+      const step = stepper(t, page);
+      const seen = async (name) => {
+        await accessible(page, name);
+        assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width, `${name} is too wide`);
+        await page.screenshot({ path: join(shots, `${name.replaceAll(/\W+/g, '-')}-${theme}-${width}.png`) });
+      };
+      const find = async (name, status) => {
+        const { runs } = await (await page.request.get(`${base}/api/runs?limit=200`)).json();
+        return runs.find((r) => r.test_name === name && (!status || r.status === status)).run_id;
+      };
+      await page.goto(`${base}/signin?next=/`);
+      await page.getByLabel('One-time sign-in link').waitFor();
+      await step('sign-in', () => seen('sign-in'));
+      await page.goto(`${base}/join?invitation=x&name=ada`);
+      await page.getByLabel('New password').waitFor();
+      await step('an invitation', () => seen('an invitation'));
+      await page.goto(`${base}/signin?token=mock`);
+      await page.getByRole('heading', { name: 'Home' }).waitFor();
+      const { templates } = await (await page.request.get(`${base}/api/templates`)).json();
+      const done = await find('first run');
+      const live = await find('checkout peak', 'RUNNING');
+      const open = async (path, text) => {
+        await page.goto(base + path);
+        await page.locator('main').getByText(text).first().waitFor();
+      };
+      const pages = [
+        ['home', '/', 'Recent runs'],
+        ['first steps', '/start', 'First steps'],
+        ['templates', '/templates', 'first run'],
+        ['the gallery', '/templates/gallery', 'Which'],
+        ['a new template', '/templates/new', 'Workload'],
+        ['template form', `/templates/${templates[0].template_id}`, 'Workload'],
+        ['template YAML', `/templates/${templates[0].template_id}?as=yaml`, 'Save'],
+        ['live run', `/runs/${await find(page, 'checkout peak', 'RUNNING')}`, 'Latency heat map'],
+        ['prepared run', `/runs/${await find(page, 'index rebuild')}`, 'This run would fail'],
+        ['failed run', `/runs/${await find(page, 'memory guard')}`, 'Guardrail triggered'],
+        ...[
+          ['overview', 'Latency heat map'],
+          ['distribution', 'std dev'],
+          ['kinds', 'Point lookup'],
+          ['workers', 'worker-1'],
+          ['errors', 'Error'],
+          ['slowest', 'Slowest'],
+          ['executions', 'Single executions'],
+          ['accounting', 'Everything is accounted for'],
+          ['environment', 'Made with'],
+          ['log', 'Log'],
+          ['export', 'Executions, CSV'],
+        ].map(([tab, text]) => [`result, ${tab}`, `/runs/${done}?tab=${tab}`, text]),
+        ['history', `/history?selected=${done}`, 'index rebuild'],
+        [
+          'a comparison',
+          `/compare?runs=${done},${await find(page, 'orders under contention')},${await find(page, 'hybrid table')}`,
+          'worse',
+        ],
+        ['a matrix', '/matrix/m-1', 'baseline'],
+        ['a search', `/runs/${await find(page, 'limit of orders, five times')}`, '5 of 5 finished'],
+        ['connections', '/connections', 'playground'],
+        ['a new connection', '/connections?new=postgres', 'Test connection'],
+        ['a new Snowflake connection', '/connections?new=snowflake', 'Test connection'],
+        ['plugins', '/plugins', 'mix'],
+        ['an uploaded plugin', '/plugins?plugin=counters@1.1.0', 'DELETE FROM counters'],
+        ['a damaged plugin', '/plugins?plugin=counters@0.9.0', 'is damaged'],
+        ['nodes', '/nodes', 'Unreachable'],
+        ['tables', '/tables', 'Late'],
+        ['a failed table', '/table/cost%20by%20%22size%22', 'is not tried any more'],
+        ['a new table', '/tables/new', 'The first 50 rows'],
+        ['a query', '/query?saved=P95%20by%20night', 'P95 by night'],
+        ['Explore, nothing asked', '/explore', 'This run against the last ten'],
+        ['Explore, curves', '/explore?q=sum(rate(loadstone_operations_total[5s]))', 'POINT_LOOKUP'],
+        [
+          'Explore, a heat map of runs',
+          `/explore?view=heat&runs=${done}&q=sum(rate(loadstone_latency_seconds[5s]))`,
+          'in a cell',
+        ],
+        ['Explore, a table and an error', '/explore?view=table&q=sum(rate(a', 'unclosed left parenthesis'],
+        ['settings', '/settings', 'grace@example.com'],
+        ['no such page', '/nowhere', 'There is no such page'],
+      ];
+      for (const [name, path, text] of pages)
+        await step(name, async () => {
+          await open(path, text);
+          await seen(name);
+        });
+      await step('a dialog', async () => {
+        await open(`/runs/${live}`, 'Latency heat map');
+        await page.keyboard.press('?');
+        await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
+        await seen('a dialog');
+        await page.keyboard.press('Escape');
+      });
+      await step('a menu', async () => {
+        await page.getByRole('button', { name: 'More actions for this run' }).click();
+        await page.getByRole('menu').waitFor();
+        await seen('a menu');
+        await page.keyboard.press('Escape');
+      });
+      await step('a chart that is read', async () => {
+        await page.getByRole('application', { name: 'Latency percentiles' }).focus();
+        await page.keyboard.press('Home');
+        await seen('a chart that is read');
+      });
+      assert.deepEqual(wrong, []);
+      // A list that cannot be read: its message is a state, too.
+      await step('what failed', async () => {
+        await page.request.post(`${base}/mock/break`, { data: { prefix: '/api/templates' } });
+        await page.goto(`${base}/templates`);
+        await page.getByText('The templates could not be read.').waitFor();
+        await seen('what failed');
+        await page.request.post(`${base}/mock/break`, { data: { prefix: '' } });
+      });
+    });

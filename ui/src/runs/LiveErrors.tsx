@@ -1,0 +1,50 @@
+import { Link } from 'wouter';
+import type { Payload, RunDetail } from '../api/types';
+import { elapsed, exact, sentence, words } from '../design/format';
+import { said } from '../design/said';
+import { tableOf } from './found';
+import './executions.css';
+
+/** What operations have failed with, the latest first, while the run goes on; nothing while nothing failed. */
+export function LiveErrors({ run, live }: { run: RunDetail; live: Payload | null }) {
+  const met = (live?.errors.recent ?? []).toReversed();
+  if (met.length === 0) return null;
+  const start = Date.parse(live?.timing.start_time ?? run.start_time ?? '');
+  const at = (iso: string | null) => (
+    <time dateTime={iso ?? ''} title={iso ?? ''}>
+      {iso && start ? elapsed(Math.max(0, (Date.parse(iso) - start) / 1000)) : '–'}
+    </time>
+  );
+  return (
+    <section className="panel" aria-labelledby="live-errors">
+      <header>
+        <h2 id="live-errors">Errors met last</h2>
+        <span className="muted note">warm-up included</span>
+      </header>
+      <ul className="failures">
+        {met.map((e) => (
+          <li key={`${e.error_class}/${e.error_code}/${e.error_message}`}>
+            <div className="failure-head">
+              <strong className="num">{e.count > 0 ? exact(e.count) : '–'}</strong>
+              <span>
+                {sentence(words(e.error_class))} {e.error_code && <code>{e.error_code}</code>}
+              </span>
+              {e.count > 0 && (
+                <span className="muted">
+                  first at {at(e.first_at)}, last at {at(e.last_at)}
+                </span>
+              )}
+              <Link
+                className="btn small"
+                href={tableOf(run.run_id, { class: e.error_class, code: e.error_code, message: e.error_message })}
+              >
+                Show executions
+              </Link>
+            </div>
+            <p className="message">{said(e.error_message)}</p>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
