@@ -85,8 +85,8 @@ func (g *Generator) ranged() string {
 
 func (g *Generator) histogram() string {
 	name := g.of("loadstone_latency_seconds", "loadstone_worker_latency_seconds", "loadstone_statement_latency_seconds")
-	rate := g.of("rate", "increase", "avg_over_time", "sum_over_time", "last_over_time", "irate") + "(" + name +
-		g.matchers() + g.window() + g.moved() + ")"
+	rate := g.of("rate", "rate", "increase", "delta", "avg_over_time", "sum_over_time", "last_over_time", "irate") +
+		"(" + name + g.matchers() + g.window() + g.moved() + ")"
 	some := g.of(rate, name+g.matchers()+g.moved(), "sum"+g.grouping()+"("+rate+")", "avg"+g.grouping()+"("+rate+")")
 	return fmt.Sprintf(g.of("histogram_quantile(0.9, %s)", "histogram_count(%s)", "histogram_sum(%s)",
 		"histogram_avg(%s)", "histogram_fraction(0, 0.01, %s)", "histogram_stddev(%s)", "%s"), some)

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"github.com/loadstone-db/loadstone/engine/explore/plan"
+	"github.com/loadstone-db/loadstone/engine/explore/series"
 	"github.com/loadstone-db/loadstone/engine/member"
 )
 
@@ -32,6 +33,29 @@ type Task struct {
 // Of is a leaf of a plan as a task.
 func Of(l plan.Leaf, lookback time.Duration) Task {
 	return Task{Expr: l.Expr, Raw: l.Raw, Grid: l.Grid, Stats: l.Stats, LookbackMs: lookback.Milliseconds()}
+}
+
+// Edges are where the windows of a task begin and end; ok is false where more of a window is looked at than its first
+// and its last sample, or where windows do not follow the grid.
+func (t Task) Edges(p parser.Parser) (e series.Edges, ok bool) {
+	expr, err := p.ParseExpr(t.Expr)
+	if err != nil || t.Raw {
+		return e, false
+	}
+	call, ok := expr.(*parser.Call)
+	if !ok || call.Func.Name != "rate" && call.Func.Name != "increase" && call.Func.Name != "delta" {
+		return e, false
+	}
+	window, ok := call.Args[0].(*parser.MatrixSelector)
+	if !ok {
+		return e, false
+	}
+	of, ok := window.VectorSelector.(*parser.VectorSelector)
+	if !ok || of.Timestamp != nil || of.StartOrEnd != 0 || of.Anchored || of.Smoothed {
+		return e, false
+	}
+	return series.Edges{End: t.Grid.Start - of.OriginalOffset.Milliseconds(), Step: max(t.Grid.Step, 1),
+		Range: window.Range.Milliseconds()}, true
 }
 
 // Options are those of the engines of the server and of the nodes, which have to agree.

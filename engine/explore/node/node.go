@@ -12,6 +12,8 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/loadstone-db/loadstone/engine/explore/leaf"
@@ -49,6 +51,7 @@ func (e *ReadError) Unwrap() error { return e.err }
 type Node struct {
 	read   Read
 	engine *promql.Engine
+	parser parser.Parser
 	slots  chan struct{}
 
 	mu sync.Mutex
@@ -70,8 +73,9 @@ type entry struct {
 // New returns a node that keeps up to most bytes of series. It evaluates as many leaves at once as there are
 // processors.
 func New(read Read, o leaf.Options, most int64) *Node {
-	return &Node{read: read, engine: o.Engine(0), slots: make(chan struct{}, runtime.GOMAXPROCS(0)), most: most,
-		flights: map[string]*flight{}, known: map[string]*list.Element{}, recent: list.New()}
+	return &Node{read: read, engine: o.Engine(0), parser: o.Parser, most: most,
+		slots: make(chan struct{}, runtime.GOMAXPROCS(0)), flights: map[string]*flight{},
+		known: map[string]*list.Element{}, recent: list.New()}
 }
 
 // Evaluate evaluates a task over segments and writes the answer, of count series. What it returns of that has none.
@@ -113,7 +117,11 @@ func (n *Node) Evaluate(ctx context.Context, t leaf.Task, segments []Segment, to
 	}
 	st.WaitNs = time.Since(begin)
 	begin = time.Now()
-	err = leaf.Evaluate(ctx, n.engine, sets, t, func(found leaf.Answer) error {
+	var q storage.Queryable = sets
+	if e, ok := t.Edges(n.parser); ok {
+		q = sets.At(e)
+	}
+	err = leaf.Evaluate(ctx, n.engine, q, t, func(found leaf.Answer) error {
 		st.EvaluateNs = time.Since(begin)
 		found.Spent = st
 		a = leaf.Answer{Samples: found.Samples, Spent: st}

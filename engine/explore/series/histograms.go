@@ -82,6 +82,7 @@ type histogramIterator struct {
 	total  float64
 	sumNs  int64
 	scale  native.Scale
+	edges  *Edges
 }
 
 func newHistogramIterator(o *one) *histogramIterator {
@@ -165,10 +166,13 @@ func (it *histogramIterator) AtFloatHistogram(h *histogram.FloatHistogram) (int6
 		h.Sum = stale
 		return it.AtT(), h
 	}
-	it.catchUp()
 	if it.i > 0 {
 		h.CounterResetHint = histogram.NotCounterReset
 	}
+	if !it.edge() {
+		return it.AtT(), h
+	}
+	it.catchUp()
 	h.Count, h.Sum = it.total, float64(it.sumNs)/1e9
 	native.Fill(h, it.scale, it.of.hist.first, it.counts)
 	return it.AtT(), h

@@ -13,6 +13,8 @@ import (
 type querier struct {
 	sets     Sets
 	from, to int64
+	// edges are those of the windows for which series are wanted, where they are known.
+	edges *Edges
 }
 
 // Select implements storage.Querier.
@@ -29,7 +31,7 @@ func (q *querier) Select(_ context.Context, sorted bool, hints *storage.SelectHi
 	if sorted {
 		slices.SortFunc(found, func(a, b *one) int { return labels.Compare(a.labels, b.labels) })
 	}
-	return &selected{found: found, at: -1}
+	return &selected{found: found, at: -1, edges: q.edges}
 }
 
 // each calls fn for the series that match and may have samples between the times.
@@ -119,9 +121,15 @@ func (q *querier) Close() error { return nil }
 type selected struct {
 	found []*one
 	at    int
+	edges *Edges
 }
 
-func (s *selected) Next() bool                        { s.at++; return s.at < len(s.found) }
-func (s *selected) At() storage.Series                { return s.found[s.at] }
+func (s *selected) Next() bool { s.at++; return s.at < len(s.found) }
+func (s *selected) At() storage.Series {
+	if o := s.found[s.at]; s.edges == nil || o.hist == nil {
+		return o
+	}
+	return edgedSeries{s.found[s.at], s.edges}
+}
 func (s *selected) Err() error                        { return nil }
 func (s *selected) Warnings() annotations.Annotations { return nil }
