@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine/statement"
 	"github.com/loadstone-db/loadstone/engine/stream/column"
@@ -22,6 +23,7 @@ type Worker struct {
 	GRPCPort, DataPort int64
 	Slots              int64
 	Peers              []string
+	State              WorkerState
 }
 
 // LogicalSource is a schema that queries name.
@@ -48,26 +50,6 @@ type Sink struct {
 	Config    feed.Config
 }
 
-// State is the state of a query.
-type State string
-
-// The states that a query can have as long as it runs in one process.
-const (
-	Pending    State = "PENDING"
-	Terminated State = "TERMINATED"
-	Failed     State = "FAILED"
-)
-
-// Query is a continuous query.
-type Query struct {
-	Name      string
-	Statement string
-	Sink      string
-	// Sources are the ids of the physical sources that it reads.
-	Sources []int64
-	State   State
-}
-
 // Catalog holds all entities. The zero value is empty.
 type Catalog struct {
 	workers  []Worker
@@ -77,7 +59,36 @@ type Catalog struct {
 	queries  []Query
 	lastID   int64
 	lastName int64
+	// by and at are who changes it, and when.
+	by string
+	at time.Time
+	// host is where all fragments run; empty: queries have none.
+	host string
 }
+
+// Contents are all entities, and the numbers that were given out last.
+type Contents struct {
+	Workers                   []Worker
+	Logical                   []LogicalSource
+	Physical                  []PhysicalSource
+	Sinks                     []Sink
+	Queries                   []Query
+	LastSourceID, LastQueryID int64
+}
+
+// Of returns a catalog with contents that were taken from one. They are not changed in place.
+func Of(c Contents) *Catalog {
+	return &Catalog{workers: slices.Clip(c.Workers), logical: slices.Clip(c.Logical), physical: slices.Clip(c.Physical),
+		sinks: slices.Clip(c.Sinks), queries: slices.Clip(c.Queries), lastID: c.LastSourceID, lastName: c.LastQueryID}
+}
+
+// Contents returns all that is in it.
+func (c *Catalog) Contents() Contents {
+	return Contents{c.workers, c.logical, c.physical, c.sinks, c.queries, c.lastID, c.lastName}
+}
+
+// As says who changes the catalog from now on, and when; queries keep it.
+func (c *Catalog) As(by string, at time.Time) { c.by, c.at = by, at }
 
 // Clone returns a catalog that changes apart from this one.
 func (c *Catalog) Clone() *Catalog {
@@ -126,8 +137,8 @@ func (c *Catalog) Names() []string {
 	return names
 }
 
-// Of returns the physical sources of a logical one.
-func (c *Catalog) Of(logical string) []PhysicalSource {
+// Physical returns the physical sources of a logical one.
+func (c *Catalog) Physical(logical string) []PhysicalSource {
 	var list []PhysicalSource
 	for _, p := range c.physical {
 		if statement.Same(p.Logical, logical) {
@@ -143,13 +154,6 @@ func (c *Catalog) Sink(name string) (Sink, bool) {
 		return c.sinks[i], true
 	}
 	return Sink{}, false
-}
-
-// SetState keeps what became of a query.
-func (c *Catalog) SetState(name string, s State) {
-	if i := c.query(name); i >= 0 {
-		c.queries[i].State = s
-	}
 }
 
 func exists(source string, name statement.Name, what string) error {
@@ -288,7 +292,7 @@ func (c *Catalog) CreateWorker(source string, s *statement.CreateWorker) error {
 		return statement.Errorf(statement.InvalidAddress, source, s.Host.At, "the ports are GRPC_PORT and DATA_PORT",
 			"%s is no host name", s.Host.Text)
 	}
-	w := Worker{Host: s.Host.Text, Slots: 1}
+	w := Worker{Host: s.Host.Text, Slots: 1, State: Active}
 	numbers := map[string]*int64{"GRPC_PORT": &w.GRPCPort, "DATA_PORT": &w.DataPort, "NUM_SLOTS": &w.Slots}
 	for _, set := range s.Settings {
 		if set.Path == "PEERS" {
@@ -346,7 +350,7 @@ func (c *Catalog) Drop(source string, d *statement.Drop) (bool, error) {
 	}
 	switch d.Entity {
 	case statement.LogicalSource:
-		if list := c.Of(name); len(list) > 0 {
+		if list := c.Physical(name); len(list) > 0 {
 			return true, used(statement.ReferencedPhysicalSourceExists, fmt.Sprintf("the physical source %d", list[0].ID))
 		}
 		return remove(&c.logical, c.logicalSource(name)), nil
@@ -366,7 +370,7 @@ func (c *Catalog) Drop(source string, d *statement.Drop) (bool, error) {
 		}
 		return remove(&c.sinks, c.sink(name)), nil
 	case statement.Query:
-		return remove(&c.queries, c.query(name)), nil
+		return c.dropQuery(d), nil
 	}
 	for _, p := range c.physical {
 		if statement.Same(p.Placement, name) {
@@ -376,6 +380,11 @@ func (c *Catalog) Drop(source string, d *statement.Drop) (bool, error) {
 	for _, s := range c.sinks {
 		if statement.Same(s.Placement, name) {
 			return true, used(statement.ReferencedSinkExists, "the sink "+s.Name)
+		}
+	}
+	for _, q := range c.queries {
+		if slices.ContainsFunc(q.Fragments, func(f Fragment) bool { return statement.Same(f.Host, name) }) {
+			return true, used(statement.ReferencedQueryExists, "the query "+q.Name)
 		}
 	}
 	for _, w := range c.workers {

@@ -1,11 +1,16 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/statement"
 	"github.com/loadstone-db/loadstone/engine/stream/column"
+	"github.com/loadstone-db/loadstone/engine/stream/feed"
+	"github.com/loadstone-db/loadstone/engine/stream/outlet"
 	"github.com/loadstone-db/loadstone/engine/stream/plan"
 )
 
@@ -31,8 +36,12 @@ func (c *Catalog) Bind(source string, q *statement.CreateQuery) (*plan.Plan, err
 	if err := p.Into(source, into.At, sink.Name, sink.Columns); err != nil {
 		return nil, err
 	}
+	if sink.Type == feed.Guardrail && sink.Config.Text("SINK.RUN_ID") == "" && outlet.RunColumn(p.Columns) < 0 {
+		return nil, statement.Errorf(statement.BinderError, source, into.At,
+			"select runId, or give the sink SET('…' AS SINK.RUN_ID)", "no column names the run that %s stops", sink.Name)
+	}
 	for _, s := range p.Scans {
-		if len(c.Of(s.Source)) == 0 && into.Text != "" {
+		if len(c.Physical(s.Source)) == 0 && into.Text != "" {
 			return nil, statement.Errorf(statement.PlacementError, source, q.At,
 				"CREATE PHYSICAL SOURCE FOR "+s.Source+" TYPE …", "the source %s has no physical source", s.Source)
 		}
@@ -40,28 +49,69 @@ func (c *Catalog) Bind(source string, q *statement.CreateQuery) (*plan.Plan, err
 	return p, nil
 }
 
-// CreateQuery adds a query, which is PENDING, and returns its name, or the id that it gets, with its plan.
+// CreateQuery adds a query, which is PENDING, and returns its name, or the one that it gets, with its plan.
 func (c *Catalog) CreateQuery(source string, q *statement.CreateQuery) (string, *plan.Plan, error) {
-	if q.Name.Text != "" && c.query(q.Name.Text) >= 0 {
+	if i := c.query(q.Name.Text); i >= 0 && q.Name.Text != "" {
+		if there := c.queries[i]; there.Desired == Stopped {
+			return "", nil, statement.Errorf(statement.NameLocked, source, q.Name.At,
+				"wait until it is gone, or choose another name", "the query %s is being dropped: it is %s", there.Name, there.State)
+		}
 		return "", nil, exists(source, q.Name, "query")
 	}
 	p, err := c.Bind(source, q)
 	if err != nil {
 		return "", nil, err
 	}
+	c.lastName++
 	name := q.Name.Text
 	for name == "" || c.query(name) >= 0 && q.Name.Text == "" {
-		c.lastName++
+		if name != "" {
+			c.lastName++
+		}
 		name = fmt.Sprintf("query-%d", c.lastName)
 	}
-	n := Query{Name: name, Statement: q.Source, Sink: q.Select.Into.Text, State: Pending}
-	for _, s := range p.Scans {
-		for _, physical := range c.Of(s.Source) {
-			n.Sources = append(n.Sources, physical.ID)
-		}
+	n := Query{ID: c.lastName, Name: name, Statement: q.Source, Sink: q.Select.Into.Text, State: Pending, Desired: Running,
+		Since: c.at, CreatedAt: c.at, CreatedBy: c.by}
+	n.Sources = c.reads(p)
+	if n.Fragments, err = c.place(source, q.At, n, p.Text()); err != nil {
+		return "", nil, err
+	}
+	if i := c.sink(n.Sink); i >= 0 {
+		n.Sink = c.sinks[i].Name
 	}
 	c.queries = append(c.queries, n)
 	return name, p, nil
+}
+
+// reads are the ids of the physical sources of a plan, each once.
+func (c *Catalog) reads(p *plan.Plan) []int64 {
+	var ids []int64
+	for _, s := range p.Scans {
+		for _, physical := range c.Physical(s.Source) {
+			if !slices.Contains(ids, physical.ID) {
+				ids = append(ids, physical.ID)
+			}
+		}
+	}
+	return ids
+}
+
+// Explain is the plan of a query, the last step first, with the fragments that it would have.
+func (c *Catalog) Explain(source string, q *statement.CreateQuery) ([]string, error) {
+	p, err := c.Bind(source, q)
+	if err != nil {
+		return nil, err
+	}
+	lines := strings.Split(strings.TrimSuffix(p.Text(), "\n"), "\n")
+	fragments, err := c.place(source, q.At, Query{Sink: q.Select.Into.Text, Sources: c.reads(p)}, p.Text())
+	for _, f := range fragments {
+		var ids []string
+		for _, id := range c.reads(p) {
+			ids = append(ids, fmt.Sprint(id))
+		}
+		lines = append(lines, "Fragment on "+f.Host+", physical sources "+cmp.Or(strings.Join(ids, " "), "none"))
+	}
+	return lines, err
 }
 
 // Listing is what GET shows.
@@ -100,16 +150,25 @@ func (c *Catalog) Get(source string, g *statement.Get) (Listing, error) {
 		}
 	case statement.Query:
 		l.Columns = []string{"name", "state", "sink", "statement"}
+		full := c.host != "" // what a catalog of one process has no use for
+		if full {
+			l.Columns = append(l.Columns, "desired_state", "since", "created_by", "failure")
+		}
 		for _, q := range c.queries {
 			if is(g.Name, q.Name) && is(g.State, string(q.State)) && (g.Node.Text == "" || c.runsOn(q, g.Node.Text)) {
-				l.Rows = append(l.Rows, []string{q.Name, string(q.State), q.Sink, q.Statement})
+				row := []string{q.Name, string(q.State), q.Sink, q.Statement}
+				if full {
+					row = append(row, string(q.Desired), q.Since.UTC().Format(engine.TimeLayout), q.CreatedBy, q.Failure)
+				}
+				l.Rows = append(l.Rows, row)
 			}
 		}
 	case statement.Worker:
 		l.Columns = []string{"host_name", "state", "grpc_port", "data_port", "slots", "peers"}
 		for _, w := range c.workers {
-			if is(g.Name, w.Host) && is(g.State, "ACTIVE") && (g.Capacity == nil || w.Slots >= *g.Capacity) {
-				l.Rows = append(l.Rows, []string{w.Host, "ACTIVE", fmt.Sprint(w.GRPCPort), fmt.Sprint(w.DataPort),
+			if is(g.Name, w.Host) && is(g.State, string(w.State)) &&
+				(g.Capacity == nil || w.Slots-c.Used(w.Host) >= *g.Capacity) {
+				l.Rows = append(l.Rows, []string{w.Host, string(w.State), fmt.Sprint(w.GRPCPort), fmt.Sprint(w.DataPort),
 					fmt.Sprint(w.Slots), strings.Join(w.Peers, " ")})
 			}
 		}
@@ -124,6 +183,9 @@ func (c *Catalog) Get(source string, g *statement.Get) (Listing, error) {
 // runsOn reports whether a query reads a source, or has its sink, on a worker.
 func (c *Catalog) runsOn(q Query, host string) bool {
 	if s, ok := c.Sink(q.Sink); ok && statement.Same(s.Placement, host) {
+		return true
+	}
+	if slices.ContainsFunc(q.Fragments, func(f Fragment) bool { return statement.Same(f.Host, host) }) {
 		return true
 	}
 	for _, p := range c.physical {

@@ -54,11 +54,11 @@ func (s *session) execute(ctx context.Context, source string) error {
 			}
 			queries = append(queries, pending{name, bound, st.Select.Into.Text})
 		case *statement.Explain:
-			bound, err := next.Bind(source, st.Query)
+			lines, err := next.Explain(source, st.Query)
 			if err != nil {
 				return err
 			}
-			s.rows = append(s.rows, strings.Split(strings.TrimSuffix(bound.Text(), "\n"), "\n")...)
+			s.rows = append(s.rows, lines...)
 		default:
 			if err := s.define(next, source, p.Statement); err != nil {
 				return err
@@ -124,8 +124,8 @@ func (s *session) run(ctx context.Context, p *plan.Plan, name string) error {
 	}}
 	for _, scan := range p.Scans {
 		var open []feed.Source
-		for _, physical := range s.catalog.Of(scan.Source) {
-			source, err := feed.Open(ctx, physical.Type, physical.Config, scan.Columns, s.folder)
+		for _, physical := range s.catalog.Physical(scan.Source) {
+			source, err := feed.Open(ctx, physical.Type, physical.Config, scan.Columns, s.folder, nil)
 			if err != nil {
 				for _, o := range append(open, flat(job.Sources)...) {
 					_ = o.Close()

@@ -33,6 +33,9 @@ const (
 	OptimizerError                       Kind = "OptimizerError"
 	PlacementError                       Kind = "PlacementError"
 	NetworkError                         Kind = "NetworkError"
+	InsufficientCapacity                 Kind = "InsufficientCapacity"
+	NameLocked                           Kind = "NameLocked"
+	Overloaded                           Kind = "Overloaded"
 	StateLimit                           Kind = "StateLimit"
 )
 

@@ -28,6 +28,10 @@ type Job struct {
 	Out        func(*column.Batch) error
 	StateBytes int
 	Now        func() time.Time
+	// Drain, once it is closed, ends the sources: what came from them goes through, and the query ends. May be nil.
+	Drain <-chan struct{}
+	// Report is told the counts about once a second, and need not be set. It is called by who calls Out.
+	Report func(Counts)
 }
 
 // Counts are what became of rows.
@@ -85,7 +89,7 @@ func Run(ctx context.Context, j Job) (Counts, error) {
 	for _, r := range readers {
 		reading.Go(func() { r.read(ctx, arrivals, j.Plan.Drop, &dropped) })
 	}
-	err := drive(ctx, j, q, readers, arrivals)
+	err := drive(ctx, j, q, readers, arrivals, &dropped)
 	cancel()
 	for _, r := range readers {
 		_ = r.source.Close()
@@ -97,6 +101,9 @@ func Run(ctx context.Context, j Job) (Counts, error) {
 	}
 	return c, err
 }
+
+// reportEvery is how often counts are told.
+const reportEvery = time.Second
 
 // read brings batches until the source ends.
 func (r *reader) read(ctx context.Context, to chan<- arrival, drop bool, dropped *atomic.Int64) {
@@ -136,8 +143,12 @@ func (r *reader) read(ctx context.Context, to chan<- arrival, drop bool, dropped
 }
 
 // drive pushes what arrives.
-func drive(ctx context.Context, j Job, q *flow.Query, readers []*reader, arrivals <-chan arrival) error {
+func drive(ctx context.Context, j Job, q *flow.Query, readers []*reader, arrivals <-chan arrival,
+	dropped *atomic.Int64) error {
 	open := len(readers)
+	drain, draining := j.Drain, false
+	report := time.NewTicker(reportEvery)
+	defer report.Stop()
 	of := map[[2]int]*reader{}
 	for _, r := range readers {
 		of[[2]int{r.scan, r.origin}] = r
@@ -148,6 +159,15 @@ func drive(ctx context.Context, j Job, q *flow.Query, readers []*reader, arrival
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-drain:
+			drain, draining = nil, true
+			for _, r := range readers {
+				_ = r.source.Close()
+			}
+		case <-report.C:
+			if j.Report != nil {
+				j.Report(Counts{Counts: q.Counts(), Dropped: dropped.Load()})
+			}
 		case <-tick.C:
 			if len(arrivals) > 0 {
 				continue // whose they are is not known: nobody is called quiet while rows wait
@@ -163,7 +183,7 @@ func drive(ctx context.Context, j Job, q *flow.Query, readers []*reader, arrival
 		case a := <-arrivals:
 			r := of[[2]int{a.scan, a.origin}]
 			switch {
-			case errors.Is(a.err, io.EOF):
+			case errors.Is(a.err, io.EOF), a.err != nil && draining:
 				open--
 				r.paused = true
 				if err := q.End(a.scan, a.origin); err != nil {
@@ -171,6 +191,9 @@ func drive(ctx context.Context, j Job, q *flow.Query, readers []*reader, arrival
 				}
 				continue
 			case a.err != nil:
+				if known := (*statement.Error)(nil); errors.As(a.err, &known) {
+					return known
+				}
 				e := statement.Errorf(statement.NetworkError, "", -1, "start the source again, then the query",
 					"a source of %s was lost: %v", j.Plan.Scans[a.scan].Source, a.err)
 				e.Cause = a.err

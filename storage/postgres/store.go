@@ -20,6 +20,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres/auditrows"
+	"github.com/loadstone-db/loadstone/storage/postgres/catalogrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 	"github.com/loadstone-db/loadstone/storage/postgres/grantrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/handedrows"
@@ -57,6 +58,7 @@ type Store struct {
 	auditrows.Log
 	wishrows.Wishes
 	ledger.Book
+	streams *catalogrows.Rows
 	keys    *keyring.Keyring
 	secrets target.Secrets
 }
@@ -110,7 +112,7 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...tar
 		Settings:     settingrows.Settings{Pool: pool, Keys: keys},
 		expiringRuns: expiringRuns{Expiring: pool},
 		Log:          auditrows.Log{Rows: pool}, Book: ledger.Book{Rooms: pool},
-		probe: probe, keys: keys,
+		probe: probe, keys: keys, streams: catalogrows.New(pool),
 		secrets: target.SecretsOf(known)}
 	if err := s.Ping(ctx); err != nil {
 		s.Close()
@@ -118,6 +120,9 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...tar
 	}
 	return s, nil
 }
+
+// Streams is the catalog of streams.
+func (s *Store) Streams() *catalogrows.Rows { return s.streams }
 
 // Close waits for calls that are under way and closes the connections.
 func (s *Store) Close() { s.pool.Close(); s.probe.Close() }

@@ -45,7 +45,7 @@ func TestFilesOutsideAreNotOpened(t *testing.T) {
 	for _, path := range []string{"../secret.csv", "sub/../../secret.csv",
 		filepath.Join(dir, "secret.csv"), "link.csv", "near.csv",
 		"up/secret.csv", "alias/good.csv", "pipe.csv", "sub", ".", "nothing.csv", "sub/good.csv/x", "a\x00b", `..\secret.csv`, "/dev/zero"} {
-		if _, err := Open(t.Context(), File, csv(path), two, folder); !errors.Is(err, ErrPath) {
+		if _, err := Open(t.Context(), File, csv(path), two, folder, nil); !errors.Is(err, ErrPath) {
 			t.Errorf("%s was read: %v", path, err)
 		}
 		if path == "nothing.csv" {
@@ -56,7 +56,7 @@ func TestFilesOutsideAreNotOpened(t *testing.T) {
 			t.Errorf("%s was written: %v", path, err)
 		}
 	}
-	s, err := Open(t.Context(), File, csv("sub/./good.csv"), two, folder)
+	s, err := Open(t.Context(), File, csv("sub/./good.csv"), two, folder, nil)
 	must(err)
 	defer func() { _ = s.Close() }()
 	b := &column.Batch{}
@@ -137,7 +137,7 @@ func TestPeersThatBehaveBadly(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s, err := Open(t.Context(), TCP, peer(t, c.do), two, nil)
+			s, err := Open(t.Context(), TCP, peer(t, c.do), two, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -159,7 +159,7 @@ func TestAQuietPeerHoldsNoRowsBack(t *testing.T) {
 	s, err := Open(t.Context(), TCP, peer(t, func(c net.Conn) {
 		_, _ = io.WriteString(c, "1,a\n")
 		<-stop
-	}), two, nil)
+	}), two, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestASlowStreamIsPassedOn(t *testing.T) {
 				_, _ = io.WriteString(c, "1,a\n")
 			}
 		}
-	}), two, nil)
+	}), two, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

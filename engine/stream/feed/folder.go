@@ -71,6 +71,10 @@ func (f *Folder) open(name string, flags int) (*os.File, error) {
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
 		_ = file.Close()
 		return nil, fmt.Errorf("%q %w: it is no file", name, ErrPath)
+	} else if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Nlink > 1 {
+		// Under its other name it may be a file that nobody has put here.
+		_ = file.Close()
+		return nil, fmt.Errorf("%q %w: it has another name besides", name, ErrPath)
 	}
 	return file, nil
 }

@@ -5,6 +5,7 @@ package feed
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -25,12 +26,29 @@ const (
 	File  = "FILE"
 	TCP   = "TCP"
 	Print = "PRINT"
+	// System is what the product tells about itself.
+	System = "SYSTEM"
+	// Webhook posts rows to an address; Guardrail stops the run that a row names.
+	Webhook   = "WEBHOOK"
+	Guardrail = "GUARDRAIL"
 )
+
+// The streams of the product.
+const (
+	WorkerStatistics = "worker_statistics"
+	WorkerResources  = "worker_resources"
+	Heartbeats       = "heartbeats"
+	Warehouse        = "warehouse"
+	RunEvents        = "run_events"
+)
+
+// Streams are all of them.
+var Streams = [...]string{WorkerStatistics, WorkerResources, Heartbeats, Warehouse, RunEvents}
 
 // SourceTypes and SinkTypes are all that there are.
 var (
-	SourceTypes = []string{File, TCP}
-	SinkTypes   = []string{File, Print}
+	SourceTypes = []string{File, TCP, System}
+	SinkTypes   = []string{File, Print, Webhook, Guardrail}
 )
 
 func notEmpty(v any) string {
@@ -50,6 +68,21 @@ func format(v any) string {
 func oneByte(v any) string {
 	if s := v.(string); len(s) != 1 || s == `"` {
 		return "is one byte, and no quote"
+	}
+	return ""
+}
+
+func aStream(v any) string {
+	if !slices.Contains(Streams[:], v.(string)) {
+		return "is one of " + strings.Join(Streams[:], ", ")
+	}
+	return ""
+}
+
+func address(v any) string {
+	at, err := url.Parse(v.(string))
+	if err != nil || at.Hostname() == "" || at.Scheme != "http" && at.Scheme != "https" || at.User != nil {
+		return "is http://HOST/PATH or https://HOST/PATH"
 	}
 	return ""
 }
@@ -77,9 +110,12 @@ var settings = map[string][]setting{
 	"source " + File: append([]setting{{path: "SOURCE.FILE_PATH", check: notEmpty}}, parser...),
 	"source " + TCP: append([]setting{{path: "SOURCE.SOCKET_HOST", check: notEmpty},
 		{path: "SOURCE.SOCKET_PORT", standard: int64(0), check: between(1, 65535)}}, parser...),
+	"source " + System: {{path: "SOURCE.STREAM", check: aStream}},
 	"sink " + File: {{path: "SINK.FILE_PATH", check: notEmpty},
 		{path: "SINK.INPUT_FORMAT", standard: "CSV", check: format}, {path: "SINK.APPEND", standard: false, check: anyValue}},
-	"sink " + Print: {{path: "SINK.INPUT_FORMAT", standard: "CSV", check: format}},
+	"sink " + Print:     {{path: "SINK.INPUT_FORMAT", standard: "CSV", check: format}},
+	"sink " + Webhook:   {{path: "SINK.URL", check: address}},
+	"sink " + Guardrail: {{path: "SINK.RUN_ID", standard: "", check: anyValue}},
 }
 
 // Config is what a source or sink was made with, all settings by their path.

@@ -19,7 +19,7 @@ type Sink interface {
 	Close() error
 }
 
-// OpenSink opens a sink of a type; what PRINT writes goes to out.
+// OpenSink opens a sink of the type FILE or PRINT; what PRINT writes goes to out.
 func OpenSink(kind string, c Config, columns []column.Column, folder *Folder, out io.Writer) (Sink, error) {
 	e := &encoder{columns: columns, json: strings.EqualFold(c.Text("SINK.INPUT_FORMAT"), "JSON")}
 	for _, col := range columns {
@@ -29,9 +29,13 @@ func OpenSink(kind string, c Config, columns []column.Column, folder *Folder, ou
 		}
 		e.names = append(e.names, string(name)+":")
 	}
-	if kind == Print {
+	switch kind {
+	case Print:
 		e.to = bufio.NewWriter(out)
 		return e, nil
+	case File:
+	default:
+		return nil, fmt.Errorf("a sink of the type %s %w: it needs a server", kind, ErrPath)
 	}
 	flags := os.O_WRONLY | os.O_CREATE
 	if c.Is("SINK.APPEND") {

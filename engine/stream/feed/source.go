@@ -36,18 +36,30 @@ const quiet = 100 * time.Millisecond
 // connectWithin is how long a connection may take.
 const connectWithin = 10 * time.Second
 
-// Open opens a source of a type.
-func Open(ctx context.Context, kind string, c Config, columns []column.Column, folder *Folder) (Source, error) {
-	if kind == File {
+// Dial connects to an address, as net.Dialer.DialContext does.
+type Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Open opens a source of the type FILE or TCP; dial may refuse addresses, and nil refuses none.
+func Open(ctx context.Context, kind string, c Config, columns []column.Column, folder *Folder, dial Dial) (Source,
+	error) {
+	switch kind {
+	case File:
 		f, err := folder.open(c.Text("SOURCE.FILE_PATH"), os.O_RDONLY)
 		if err != nil {
 			return nil, err
 		}
 		return &file{newRows(f, columns, c), f}, nil
+	case TCP:
+	default:
+		return nil, fmt.Errorf("a source of the type %s %w: it needs a server", kind, ErrPath)
 	}
 	address := net.JoinHostPort(c.Text("SOURCE.SOCKET_HOST"), strconv.FormatInt(c.Whole("SOURCE.SOCKET_PORT"), 10))
-	d := net.Dialer{Timeout: connectWithin}
-	conn, err := d.DialContext(ctx, "tcp", address)
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	connecting, cancel := context.WithTimeout(ctx, connectWithin)
+	defer cancel()
+	conn, err := dial(connecting, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", address, err)
 	}

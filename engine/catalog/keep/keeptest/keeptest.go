@@ -1,0 +1,310 @@
+// Package keeptest is the conformance suite of keep.Keeper.
+package keeptest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/catalog"
+	"github.com/loadstone-db/loadstone/engine/catalog/keep"
+	"github.com/loadstone-db/loadstone/engine/statement"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// host is the worker on which queries of the suite run, with so many slots.
+const (
+	host  = "server"
+	slots = 5
+)
+
+const infrastructure = `CREATE WORKER sink SET(9001 AS GRPC_PORT, 4 AS NUM_SLOTS);
+	CREATE WORKER edge SET('sink' AS PEERS);
+	CREATE LOGICAL SOURCE a(ts TIMESTAMP NOT NULL, x DECIMAL(10, 2), Name TEXT);
+	CREATE PHYSICAL SOURCE FOR a TYPE TCP SET('localhost' AS SOURCE.SOCKET_HOST, 5000 AS SOURCE.SOCKET_PORT,
+		'JSON' AS PARSER.TYPE, true AS PARSER.HEADER);
+	CREATE PHYSICAL SOURCE FOR a TYPE FILE ON edge SET('a.csv' AS SOURCE.FILE_PATH, 'CSV' AS PARSER.TYPE);
+	DROP PHYSICAL SOURCE 2;
+	CREATE SINK s(x FLOAT64) TYPE FILE SET('s.csv' AS SINK.FILE_PATH, true AS SINK.APPEND)`
+
+// Apply carries statements out over a keeper, as one group.
+func Apply(ctx context.Context, k keep.Keeper, text string) error {
+	parsed, err := statement.Parse(text)
+	if err != nil {
+		return err
+	}
+	return k.ChangeCatalog(ctx, func(c *catalog.Catalog) error {
+		c.As("ada", time.Date(2030, 1, 2, 3, 4, 5, 678000, time.UTC))
+		c.Within(host, slots)
+		for _, p := range parsed {
+			var err error
+			switch st := p.Statement.(type) {
+			case *statement.CreateWorker:
+				err = c.CreateWorker(text, st)
+			case *statement.CreateLogicalSource:
+				err = c.CreateLogicalSource(text, st)
+			case *statement.CreatePhysicalSource:
+				_, err = c.CreatePhysicalSource(text, st)
+			case *statement.CreateSink:
+				err = c.CreateSink(text, st)
+			case *statement.CreateQuery:
+				_, _, err = c.CreateQuery(text, st)
+			case *statement.Drop:
+				_, err = c.Drop(text, st)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Run runs the suite; open returns an empty keeper.
+func Run(t *testing.T, open func(t *testing.T) keep.Keeper) {
+	for name, test := range map[string]func(*testing.T, keep.Keeper){
+		"what is kept is read": kept, "all or nothing": atomic, "owners": owners, "life": life, "slots": capacity,
+		"workers": workers, "hearing": hearing,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, open(t)) })
+	}
+}
+
+func contents(t *testing.T, k keep.Keeper) catalog.Contents {
+	t.Helper()
+	c, err := k.CatalogContents(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func kept(t *testing.T, k keep.Keeper) {
+	var want catalog.Contents
+	must(t, Apply(t.Context(), k, infrastructure))
+	must(t, Apply(t.Context(), k, "CREATE QUERY q AS SELECT x FROM a INTO s"))
+	must(t, k.ChangeCatalog(t.Context(), func(c *catalog.Catalog) error { want = c.Contents(); return nil }))
+	got := contents(t, k)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("read\n%+v\nnot\n%+v", got, want)
+	}
+	if len(got.Workers) != 3 || len(got.Physical) != 1 || got.Physical[0].ID != 1 || got.LastSourceID != 2 {
+		t.Errorf("%+v", got)
+	}
+	p := got.Physical[0].Config
+	if p.Whole("SOURCE.SOCKET_PORT") != 5000 || !p.Is("PARSER.HEADER") || p.Text("PARSER.TUPLE_DELIMITER") != "\n" {
+		t.Errorf("settings %v", p)
+	}
+	if c := got.Logical[0].Columns; len(c) != 3 || !c[0].NotNull || c[1].Type.String() != "DECIMAL(10, 2)" ||
+		c[2].Name != "Name" {
+		t.Errorf("columns %+v", c)
+	}
+	q := got.Queries[0]
+	if q.Name != "q" || q.State != catalog.Pending || q.Desired != catalog.Running || q.CreatedBy != "ada" ||
+		q.Epoch != 0 || len(q.Fragments) != 1 || !strings.Contains(q.Fragments[0].Plan, "Scan a") ||
+		len(q.Sources) != 1 || q.Sink != "s" || q.CreatedAt.Year() != 2030 {
+		t.Errorf("query %+v", q)
+	}
+	// What is made anew under its name is another one.
+	must(t, Apply(t.Context(), k, `CREATE SINK z TYPE PRINT`))
+	must(t, Apply(t.Context(), k, `DROP SINK z; CREATE SINK z(y INT64) TYPE PRINT`))
+	for _, s := range contents(t, k).Sinks {
+		if s.Name == "z" && len(s.Columns) != 1 {
+			t.Errorf("the old sink is there: %+v", s)
+		}
+	}
+	for _, refused := range []string{"DROP LOGICAL SOURCE a", "DROP PHYSICAL SOURCE 1", "DROP SINK s",
+		"DROP WORKER sink"} {
+		if err := Apply(t.Context(), k, refused); err == nil {
+			t.Errorf("%s was done", refused)
+		}
+	}
+}
+
+func atomic(t *testing.T, k keep.Keeper) {
+	must(t, Apply(t.Context(), k, infrastructure))
+	before := contents(t, k)
+	if err := Apply(t.Context(), k, "CREATE SINK b TYPE PRINT; CREATE SINK B TYPE PRINT"); err == nil {
+		t.Error("two sinks have one name")
+	}
+	if after := contents(t, k); !reflect.DeepEqual(before, after) {
+		t.Errorf("half of a group is kept: %+v", after)
+	}
+	// Of two groups that conflict one is accepted, at whatever moment they meet.
+	for round := range 5 {
+		var group sync.WaitGroup
+		errs := make([]error, 4)
+		for i := range errs {
+			group.Go(func() {
+				errs[i] = Apply(t.Context(), k,
+					fmt.Sprintf("CREATE SINK mine%d_%d TYPE PRINT; CREATE SINK one%d TYPE PRINT", round, i, round))
+			})
+		}
+		group.Wait()
+		accepted := 0
+		for _, err := range errs {
+			var e *statement.Error
+			switch {
+			case err == nil:
+				accepted++
+			case !errors.As(err, &e) || e.Kind != statement.AlreadyExists:
+				t.Errorf("the other group is refused with %v", err)
+			}
+		}
+		if accepted != 1 {
+			t.Errorf("%d groups were accepted", accepted)
+		}
+	}
+	if n := len(contents(t, k).Sinks); n != 11 {
+		t.Errorf("there are %d sinks", n)
+	}
+}
+
+const lease = time.Minute
+
+func owners(t *testing.T, k keep.Keeper) {
+	must(t, Apply(t.Context(), k, infrastructure+"; CREATE QUERY q AS SELECT x FROM a INTO s"))
+	if n, err := k.ClaimQueries(t.Context(), "one", 30*time.Millisecond); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	old := contents(t, k).Queries[0]
+	if old.Owner != "one" || old.Epoch != 1 {
+		t.Fatalf("%+v", old)
+	}
+	if n, err := k.ClaimQueries(t.Context(), "one", lease); n != 0 || err != nil {
+		t.Error("its own query is claimed again", n, err)
+	}
+	if n, err := k.ClaimQueries(t.Context(), "two", lease); n != 0 || err != nil {
+		t.Error("another's query is claimed", n, err)
+	}
+	if _, err := k.ClaimQueries(t.Context(), "one", -time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := k.ClaimQueries(t.Context(), "two", lease); n != 1 || err != nil {
+		t.Fatal("a query that nobody looks after is not claimed", n, err)
+	}
+	old.State = catalog.Deploying
+	if err := k.AdvanceQuery(t.Context(), old); !errors.Is(err, store.ErrFenced) {
+		t.Errorf("its former owner moves it: %v", err)
+	}
+	if q := contents(t, k).Queries[0]; q.State != catalog.Pending || q.Epoch != 2 || q.Owner != "two" {
+		t.Errorf("%+v", q)
+	}
+}
+
+func life(t *testing.T, k keep.Keeper) {
+	must(t, Apply(t.Context(), k, infrastructure+"; CREATE QUERY q AS SELECT x FROM a INTO s"))
+	if _, err := k.ClaimQueries(t.Context(), "one", lease); err != nil {
+		t.Fatal(err)
+	}
+	q := contents(t, k).Queries[0]
+	q.State, q.Since, q.Failure = catalog.Deploying, time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC), "it is slow"
+	q.Fragments[0].State, q.Fragments[0].Attempts, q.Fragments[0].Failure = catalog.FragmentFailed, 3, "refused"
+	q.Fragments[0].RetryAt = q.Since.Add(time.Second)
+	must(t, k.AdvanceQuery(t.Context(), q))
+	if got := contents(t, k).Queries[0]; !reflect.DeepEqual(got, q) {
+		t.Errorf("read\n%+v\nnot\n%+v", got, q)
+	}
+	// The name is taken until the query is gone, whoever drops it; what it refers to stays as long.
+	must(t, Apply(t.Context(), k, "DROP QUERY q GRACEFUL"))
+	if got := contents(t, k).Queries[0]; got.Desired != catalog.Stopped || !got.Graceful {
+		t.Errorf("%+v", got)
+	}
+	var e *statement.Error
+	err := Apply(t.Context(), k, "CREATE QUERY Q AS SELECT x FROM a INTO s")
+	if !errors.As(err, &e) || e.Kind != statement.NameLocked {
+		t.Errorf("the name is given out: %v", err)
+	}
+	if err := Apply(t.Context(), k, "DROP SINK s"); !errors.As(err, &e) || e.Kind != statement.ReferencedQueryExists {
+		t.Errorf("the sink is dropped: %v", err)
+	}
+	q.State = catalog.Stopped
+	must(t, k.AdvanceQuery(t.Context(), q))
+	if err := k.AdvanceQuery(t.Context(), q); !errors.Is(err, store.ErrFenced) {
+		t.Errorf("what is gone is moved: %v", err)
+	}
+	must(t, Apply(t.Context(), k, "CREATE QUERY q AS SELECT x FROM a INTO s"))
+	if got := contents(t, k).Queries; len(got) != 1 || got[0].ID != q.ID+1 || got[0].Epoch != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// capacity: many at once never take more slots than there are.
+func capacity(t *testing.T, k keep.Keeper) {
+	must(t, Apply(t.Context(), k, infrastructure))
+	var group sync.WaitGroup
+	errs := make([]error, 2*slots)
+	for i := range errs {
+		group.Go(func() {
+			errs[i] = Apply(t.Context(), k, fmt.Sprintf("CREATE QUERY q%d AS SELECT x FROM a INTO s", i))
+		})
+	}
+	group.Wait()
+	accepted := 0
+	for _, err := range errs {
+		var e *statement.Error
+		switch {
+		case err == nil:
+			accepted++
+		case !errors.As(err, &e) || e.Kind != statement.InsufficientCapacity:
+			t.Errorf("refused with %v", err)
+		}
+	}
+	if n := len(contents(t, k).Queries); accepted != slots || n != slots {
+		t.Errorf("%d queries were accepted, %d are there, for %d slots", accepted, n, slots)
+	}
+}
+
+func workers(t *testing.T, k keep.Keeper) {
+	must(t, Apply(t.Context(), k, infrastructure))
+	must(t, k.SetWorkers(t.Context(), []catalog.Worker{{Host: "new", Slots: 3, State: catalog.Active},
+		{Host: "Edge", Slots: 9, State: catalog.Unreachable}}))
+	states := map[string]string{}
+	for _, w := range contents(t, k).Workers {
+		states[w.Host] = fmt.Sprint(w.State, w.Slots, w.Peers)
+	}
+	if want := map[string]string{"server": "ACTIVE5 []", "sink": "ACTIVE4 []", "edge": "UNREACHABLE1 [sink]",
+		"new": "ACTIVE3 []"}; !reflect.DeepEqual(states, want) {
+		t.Errorf("%v", states)
+	}
+}
+
+func hearing(t *testing.T, k keep.Keeper) {
+	ctx, cancel := context.WithCancel(t.Context())
+	heard, done := make(chan struct{}, 100), make(chan error, 1)
+	go func() { done <- k.HearCatalog(ctx, func() { heard <- struct{}{} }) }()
+	wait := func(what string) {
+		select {
+		case <-heard:
+		case <-time.After(20 * time.Second):
+			t.Error("nothing was heard of " + what)
+		}
+	}
+	wait("the beginning")
+	must(t, Apply(t.Context(), k, infrastructure))
+	wait("a change")
+	must(t, Apply(t.Context(), k, "CREATE QUERY q AS SELECT x FROM a INTO s"))
+	wait("a query")
+	if _, err := k.ClaimQueries(t.Context(), "one", lease); err != nil {
+		t.Fatal(err)
+	}
+	wait("a claim")
+	must(t, k.AdvanceQuery(t.Context(), contents(t, k).Queries[0]))
+	wait("a state")
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
+	}
+}

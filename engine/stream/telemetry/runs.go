@@ -1,0 +1,111 @@
+package telemetry
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/histogram"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/stream/column"
+	"github.com/loadstone-db/loadstone/engine/stream/feed"
+)
+
+// Sources are the statements that make the streams of the product sources that queries can name.
+const Sources = `
+CREATE LOGICAL SOURCE worker_statistics(timestamp TIMESTAMP, runId TEXT, workerId TEXT, nodeId TEXT, phase TEXT,
+	recordsProcessed INT64, errors INT64, connections INT64, p50Ms FLOAT64, p95Ms FLOAT64, p99Ms FLOAT64);
+CREATE PHYSICAL SOURCE FOR worker_statistics TYPE SYSTEM SET('worker_statistics' AS SOURCE.STREAM);
+CREATE LOGICAL SOURCE worker_resources(timestamp TIMESTAMP, runId TEXT, workerId TEXT, nodeId TEXT, cpuUsage FLOAT64,
+	memoryUsage FLOAT64, memoryBytes INT64, hostCpuUsage FLOAT64, gcPauseMaxMs FLOAT64, goroutines INT64);
+CREATE PHYSICAL SOURCE FOR worker_resources TYPE SYSTEM SET('worker_resources' AS SOURCE.STREAM);
+CREATE LOGICAL SOURCE heartbeats(timestamp TIMESTAMP, runId TEXT, workerId TEXT, nodeId TEXT, status TEXT, phase TEXT);
+CREATE PHYSICAL SOURCE FOR heartbeats TYPE SYSTEM SET('heartbeats' AS SOURCE.STREAM);
+CREATE LOGICAL SOURCE warehouse(timestamp TIMESTAMP, runId TEXT, name TEXT, state TEXT, size TEXT, clusters INT64,
+	running INT64, queued INT64);
+CREATE PHYSICAL SOURCE FOR warehouse TYPE SYSTEM SET('warehouse' AS SOURCE.STREAM);
+CREATE LOGICAL SOURCE run_events(timestamp TIMESTAMP, runId TEXT, event TEXT, status TEXT, phase TEXT, reason TEXT);
+CREATE PHYSICAL SOURCE FOR run_events TYPE SYSTEM SET('run_events' AS SOURCE.STREAM);
+`
+
+// row appends a row. Its values are time.Time, string, int64 and float64, or nil, as the columns are.
+func row(b *column.Batch, values ...any) {
+	for i, v := range values {
+		c := &b.Cols[i]
+		switch v := v.(type) {
+		case time.Time:
+			c.AppendInt(v.UnixMicro())
+		case string:
+			c.AppendText([]byte(v))
+		case int64:
+			c.AppendInt(v)
+		case float64:
+			c.AppendFloat(v)
+		default:
+			c.AppendNull()
+		}
+	}
+	b.N++
+}
+
+// Tick tells a second of a run: what its run workers did, and that they are there.
+func (h *Hub) Tick(t *store.Tick) {
+	h.Tell(feed.WorkerStatistics, func(b *column.Batch) {
+		for i := range t.Snapshots {
+			s := &t.Snapshots[i]
+			var quantiles [3]any
+			if s.TickLatency != nil {
+				var latency histogram.Histogram
+				if err := latency.MergeData(histogram.Unpack(s.TickLatency)); err == nil && latency.Count() > 0 {
+					for i, q := range []float64{0.5, 0.95, 0.99} {
+						quantiles[i] = latency.Quantile(q) / float64(time.Millisecond)
+					}
+				}
+			}
+			row(b, s.Timestamp.Time, t.RunID, s.WorkerID, s.NodeID, string(s.Phase), s.TickStarted, s.TickErrors,
+				int64(s.ActiveConnections), quantiles[0], quantiles[1], quantiles[2])
+		}
+	})
+	h.Tell(feed.WorkerResources, func(b *column.Batch) {
+		for i := range t.Snapshots {
+			s := &t.Snapshots[i]
+			r := &s.Resources
+			row(b, s.Timestamp.Time, t.RunID, s.WorkerID, s.NodeID, r.CPUPercent, r.MemoryPercent, r.MemoryBytes,
+				r.HostCPUPercent, r.GCPauseMaxMs, int64(r.Goroutines))
+		}
+	})
+	h.Tell(feed.Heartbeats, func(b *column.Batch) {
+		for i := range t.Workers {
+			w := &t.Workers[i]
+			row(b, w.LastHeartbeat, t.RunID, w.WorkerID, w.NodeID, string(w.Status), string(w.Phase))
+		}
+	})
+}
+
+// Poll tells what a run's warehouse is like.
+func (h *Hub) Poll(runID string, p engine.WarehousePoint) {
+	h.Tell(feed.Warehouse, func(b *column.Batch) {
+		row(b, p.Timestamp.Time, runID, p.Name, p.State, p.Size, int64(p.StartedClusters), int64(p.Running), int64(p.Queued))
+	})
+}
+
+// Transition tells what happens to a run.
+func (h *Hub) Transition(t store.Transition, events []engine.Event, now time.Time) {
+	h.Tell(feed.RunEvents, func(b *column.Batch) {
+		var phase any
+		if t.Phase != nil {
+			phase = string(*t.Phase)
+		}
+		var status any
+		if t.To != "" {
+			status = string(t.To)
+		}
+		reason := cmp.Or(t.CancellationReason, string(t.StopReason))
+		for _, e := range events {
+			row(b, now, t.RunID, string(e.Type), status, phase, reason)
+		}
+		if len(events) == 0 {
+			row(b, now, t.RunID, "", status, phase, reason)
+		}
+	})
+}
