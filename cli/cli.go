@@ -44,6 +44,7 @@ type commands struct {
 	Report     reportCommand     `cmd:"" help:"Write the report of a run: one HTML file to hand on."`
 	Mark       markCommand       `cmd:"" help:"Mark a moment of a run on a server, such as \"index created\"."`
 	Prices     pricesCommand     `cmd:"" help:"Print the price list that costs are reckoned with, to be edited."`
+	Apply      applyCommand      `cmd:"" help:"Carry out statements of the catalog of streams from files, all or none."`
 	Slt        sltfile.Command   `cmd:"" name:"slt" help:"Run test files of statements and continuous queries."`
 	SQL        sqlCommand        `cmd:"" name:"sql" help:"Query the results of all runs with SQL."`
 	Table      tableCommand      `cmd:"" help:"Make, change and look at the derived tables of a server."`

@@ -18,6 +18,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/singlesignon"
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/cli/wiring"
+	"github.com/loadstone-db/loadstone/cli/wiring/feeds"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/intake"
 	"github.com/loadstone-db/loadstone/engine/member"
@@ -48,7 +49,8 @@ type serveCommand struct {
 	wiring.TargetFlags
 	wiring.RefreshFlags
 	certificate.CalibrateFlag
-	tables *wiring.Tables `kong:"-"`
+	tables  *wiring.Tables `kong:"-"`
+	streams *feeds.Streams `kong:"-"`
 }
 
 func (c *serveCommand) Run(e *command.Env) error {
@@ -89,6 +91,9 @@ func (c *serveCommand) Run(e *command.Env) error {
 	}
 	defer func() { _ = closeAll() }()
 	if c.tables, err = s.OpenTables(e.Ctx, c.RefreshFlags); err != nil {
+		return err
+	}
+	if c.streams, err = s.OpenStreams(e.Ctx); err != nil {
 		return err
 	}
 	srv, address, err := c.listen(s, door, provider)
@@ -209,6 +214,9 @@ func (c *serveCommand) listen(s *wiring.Services, door *frontdoor.Door, provider
 	}
 	options.Retention = s.OpenRetention()
 	options.Collectors = s.Collectors()
+	if c.streams != nil {
+		options.Streams = c.streams
+	}
 	if c.tables != nil {
 		options.Tables, options.Telemetry = c.tables, c.tables.Telemetry()
 	}

@@ -27,6 +27,11 @@ type sqlCommand struct {
 	asked
 }
 
+type applyCommand struct {
+	sqlshell.ApplyFlags
+	asked
+}
+
 type queryUserCommand struct {
 	sqlshell.UserFlags
 	asked

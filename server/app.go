@@ -52,6 +52,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/record"
 	keeping "github.com/loadstone-db/loadstone/server/retention"
 	"github.com/loadstone-db/loadstone/server/steering"
+	"github.com/loadstone-db/loadstone/server/streams"
 	"github.com/loadstone-db/loadstone/server/tables"
 	"github.com/loadstone-db/loadstone/server/transfer"
 	"github.com/loadstone-db/loadstone/server/users"
@@ -86,6 +87,8 @@ type Options struct {
 	Matrices api.Matrices
 	// Tables are the derived tables; nil where there are none.
 	Tables tables.Tables
+	// Streams carries statements of the catalog of streams out; nil where there is none.
+	Streams streams.Coordinator
 	// Telemetry answers PromQL; nil where there are no segments to ask.
 	Telemetry promapi.Telemetry
 	// Roster is the nodes with their history; nil where that is not to be had.
@@ -244,6 +247,9 @@ func (s *Server) handlers() []func(*api.API) {
 	}
 	if s.opts.Tables != nil {
 		more = append(more, func(a *api.API) { tables.Register(a, s.opts.Tables) })
+	}
+	if s.opts.Streams != nil {
+		more = append(more, func(a *api.API) { streams.Register(a, s.opts.Streams) })
 	}
 	if s.opts.NodeAccess != nil {
 		more = append(more, func(a *api.API) { nodeaccess.Register(a, s.opts.NodeAccess) })

@@ -87,7 +87,7 @@ func start(t *testing.T, change ...func(*server.Options)) *bench {
 		Roster:       newRoster(t, &machines{}),
 		ControlStore: "embedded", DataDir: t.TempDir(), Drivers: drivers(),
 		Preflight: func(_ context.Context, s engine.Scenario) (any, error) { return map[string]any{"name": s.Name}, nil },
-		Workbench: b.trials,
+		Workbench: b.trials, Streams: newStreaming(t),
 		UI: fstest.MapFS{
 			"index.html":                 {Data: []byte("<!doctype html><title>page</title>")},
 			"assets/index-B1c2D3e4.js":   {Data: []byte(strings.Repeat("console.log('loadstone');\n", 200))},

@@ -28,6 +28,9 @@ type Flags struct {
 func (f Flags) Run(e *command.Env, do Do) error {
 	shell := &Shell{Format: f.Format, Out: e.Stdout, Err: e.Stderr,
 		Ask: func(ctx context.Context, sql string) (a query.Answer, err error) {
+			if continuous(sql) {
+				return statements(ctx, do, sql)
+			}
 			var raw json.RawMessage
 			if err := do(ctx, http.MethodPost, "/api/query", map[string]any{"sql": sql, "max_rows": f.MaxRows},
 				&raw); err != nil {

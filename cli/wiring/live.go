@@ -13,6 +13,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/notify"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
 )
 
 // watchedStore is the control store of the orchestrator: what it has taken of a run goes on to the live series, and out
@@ -23,6 +24,8 @@ type watchedStore struct {
 	out    atomic.Pointer[out]
 	// notices are told of runs that have ended.
 	notices atomic.Pointer[notify.Notifier]
+	// streams has the queries that read what runs tell.
+	streams atomic.Pointer[telemetry.Hub]
 }
 
 // SaveTick implements store.Runs.
@@ -31,6 +34,7 @@ func (w *watchedStore) SaveTick(ctx context.Context, t store.Tick) error {
 	if err == nil {
 		w.series.Load().Tick(&t)
 		w.out.Load().tick(&t)
+		w.streams.Load().Tick(&t)
 	} else if errors.Is(err, store.ErrFenced) {
 		w.out.Load().lost(t.RunID)
 	}
@@ -43,6 +47,7 @@ func (w *watchedStore) SaveWarehouse(ctx context.Context, runID string, epoch in
 	if err == nil {
 		w.series.Load().Poll(runID, epoch, p)
 		w.out.Load().poll(runID, epoch, p)
+		w.streams.Load().Poll(runID, p)
 	}
 	return err //nolint:wrapcheck // it is the store
 }
@@ -52,6 +57,7 @@ func (w *watchedStore) Transition(ctx context.Context, t store.Transition) ([]en
 	events, err := w.ControlStore.Transition(ctx, t)
 	if err == nil {
 		w.out.Load().transition(t)
+		w.streams.Load().Transition(t, events, time.Now())
 		if t.To.Terminal() {
 			w.notices.Load().Ended(t.RunID)
 		}

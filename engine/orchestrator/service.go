@@ -259,9 +259,14 @@ func (s *Service) Close(ctx context.Context) error {
 	return err
 }
 
-// Stop ends a run: a PREPARED one becomes CANCELLED, a live one CANCELLING. A
-// terminal one is a conflict. Workers are told at once, also when the store is away.
+// Stop is StopAs of a user.
 func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error) {
+	return s.StopAs(ctx, runID, lifecycle.StopAsked{Reason: engine.StopUserRequested, Sentence: reasonUser, By: by})
+}
+
+// StopAs ends a run: a PREPARED one becomes CANCELLED, a live one CANCELLING. A terminal one is a conflict. Workers are
+// told at once, also when the store is away. Where the run is another server's, it stops as by a user.
+func (s *Service) StopAs(ctx context.Context, runID string, asked lifecycle.StopAsked) (engine.Run, error) {
 	l, busy := s.runs.Settled(ctx, runID, startReply)
 	if l == nil && busy {
 		return engine.Run{}, &engine.Error{Code: engine.CodeConflict, Message: "The run is being started.",
@@ -271,16 +276,11 @@ func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error
 		if run := l.Current(); run.Status.Terminal() {
 			return engine.Run{}, inspect.Finished(run)
 		}
-		stored := l.ask(lifecycle.StopAsked{Reason: engine.StopUserRequested, Sentence: reasonUser, By: by})
-		patience := stopReply
-		if l.keeper.Away() {
-			patience = stopReplyAway
-		}
-		limit := time.NewTimer(patience)
-		defer limit.Stop()
+		stored := l.ask(asked)
+		patience := map[bool]time.Duration{false: stopReply, true: stopReplyAway}[l.keeper.Away()]
 		select {
 		case <-stored:
-		case <-limit.C:
+		case <-time.After(patience):
 		case <-ctx.Done():
 		}
 		return l.Current(), nil
@@ -293,12 +293,12 @@ func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error
 		return engine.Run{}, inspect.Finished(run)
 	}
 	if run.Status != engine.StatusPrepared {
-		return s.stopElsewhere(ctx, runID, by)
+		return s.stopElsewhere(ctx, runID, asked.By)
 	}
 	err = s.Cancel(ctx, runID, engine.StopUserRequested, reasonUser)
 	if errors.Is(err, store.ErrConflict) {
 		if now, readErr := s.Run(ctx, runID); readErr == nil && now.Status != engine.StatusPrepared {
-			return s.Stop(ctx, runID, by) // somebody has started it meanwhile
+			return s.StopAs(ctx, runID, asked) // somebody has started it meanwhile
 		}
 	}
 	if err != nil {

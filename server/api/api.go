@@ -181,6 +181,7 @@ func Register(app *fiber.App, s Services) *API {
 				{Name: tagNodes, Description: "The machines that carry load: which there are, who may be one, and what became " +
 					"of them."},
 				{Name: "Tables", Description: "Derived tables of results, and SQL over them."},
+				{Name: "Streams", Description: "Continuous queries, their sources and sinks."},
 				{Name: "Sign-in", Description: "Sessions, passwords and API tokens."},
 				{Name: "Users", Description: "Who may use the server, and what for; for admins."},
 				{Name: "Audit", Description: "Who did what; for admins."},

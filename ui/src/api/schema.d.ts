@@ -4509,6 +4509,88 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/streams": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The catalog of streams, with its queries
+         * @description All of it as it was at one moment.
+         */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["StreamCatalog"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/streams/statements": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Carry out statements of the catalog of streams
+         * @description One group: all of them, or none and the error, whose field is `sql` with line and column. A query is accepted once it has been planned; its state says what becomes of it.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["StatementsInput"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["StatementResults"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/table-preview": {
         parameters: {
             query?: never;
@@ -8231,6 +8313,19 @@ export interface components {
             /** Format: double */
             p99: number;
         };
+        StatementResult: {
+            columns: string[];
+            done?: string;
+            rows: (string[] | null)[];
+            statement: string;
+        };
+        StatementResults: {
+            results: components["schemas"]["StatementResult"][];
+        };
+        StatementsInput: {
+            /** @description Statements, divided by semicolons: all of them are carried out, or none. */
+            sql: string;
+        };
         StatementTrial: {
             columns: string[] | null;
             /** Format: double */
@@ -8277,6 +8372,101 @@ export interface components {
             matrices: string[];
             /** @description Whether the control store could be asked. If not, runs of other servers go on: stop each server, or ask it for the same. */
             store_answered: boolean;
+        };
+        StreamCatalog: {
+            queries: components["schemas"]["StreamQuery"][];
+            sinks: components["schemas"]["StreamSink"][];
+            sources: components["schemas"]["StreamSource"][];
+            workers: components["schemas"]["StreamWorker"][];
+        };
+        StreamColumn: {
+            name: string;
+            not_null: boolean;
+            type: string;
+        };
+        StreamCounts: {
+            /** Format: int64 */
+            ahead: number;
+            /** Format: int64 */
+            cast: number;
+            /** Format: int64 */
+            division_by_zero: number;
+            /** Format: int64 */
+            dropped: number;
+            /** Format: int64 */
+            in: number;
+            /** Format: double */
+            in_per_second: number;
+            /** Format: int64 */
+            late: number;
+            /** Format: int64 */
+            malformed: number;
+            /** Format: int64 */
+            out: number;
+            /** Format: int64 */
+            overflow: number;
+            /** Format: int64 */
+            state_bytes: number;
+            /** Format: int64 */
+            timeless: number;
+        };
+        StreamFragment: {
+            /** Format: int64 */
+            attempts: number;
+            failure: string;
+            host_name: string;
+            plan: string;
+            /** @enum {string} */
+            state: "REGISTERED" | "STARTED" | "RUNNING" | "STOPPED" | "TERMINATED" | "FAILED";
+        };
+        StreamPlace: {
+            /** Format: int64 */
+            id: number;
+            placement: string;
+            type: string;
+        };
+        StreamQuery: {
+            /** Format: date-time */
+            created_at: string | null;
+            created_by: string;
+            /** @enum {string} */
+            desired_state: "RUNNING" | "STOPPED";
+            failure: string;
+            fragments: components["schemas"]["StreamFragment"][];
+            /** @description What became of its rows; null where another server runs it, or nobody. */
+            live: components["schemas"]["StreamCounts"] | null;
+            name: string;
+            /** @description Its last rows, where its sink is of the type PRINT. */
+            output: string[];
+            /** @description The server that runs it. */
+            owner: string;
+            /** Format: int64 */
+            query_id: number;
+            /** Format: date-time */
+            since: string | null;
+            sink: string;
+            /** @enum {string} */
+            state: "PENDING" | "DEPLOYING" | "RUNNING" | "STOPPING" | "STOPPING_STUCK" | "STOPPED" | "TERMINATED" | "TERMINATING" | "FAILED";
+            statement: string;
+        };
+        StreamSink: {
+            columns: components["schemas"]["StreamColumn"][];
+            name: string;
+            type: string;
+        };
+        StreamSource: {
+            columns: components["schemas"]["StreamColumn"][];
+            name: string;
+            physical: components["schemas"]["StreamPlace"][];
+        };
+        StreamWorker: {
+            host_name: string;
+            /** Format: int64 */
+            slots: number;
+            /** @enum {string} */
+            state: "ACTIVE" | "UNREACHABLE";
+            /** Format: int64 */
+            used_slots: number;
         };
         Summary: {
             accounting: components["schemas"]["Accounting"];
@@ -9091,10 +9281,22 @@ export type StartInputBody = components['schemas']['StartInputBody'];
 export type Statement = components['schemas']['Statement'];
 export type StatementFigures = components['schemas']['StatementFigures'];
 export type StatementLatencyMs = components['schemas']['StatementLatencyMs'];
+export type StatementResult = components['schemas']['StatementResult'];
+export type StatementResults = components['schemas']['StatementResults'];
+export type StatementsInput = components['schemas']['StatementsInput'];
 export type StatementTrial = components['schemas']['StatementTrial'];
 export type Stop = components['schemas']['Stop'];
 export type StoppedRun = components['schemas']['StoppedRun'];
 export type StopReport = components['schemas']['StopReport'];
+export type StreamCatalog = components['schemas']['StreamCatalog'];
+export type StreamColumn = components['schemas']['StreamColumn'];
+export type StreamCounts = components['schemas']['StreamCounts'];
+export type StreamFragment = components['schemas']['StreamFragment'];
+export type StreamPlace = components['schemas']['StreamPlace'];
+export type StreamQuery = components['schemas']['StreamQuery'];
+export type StreamSink = components['schemas']['StreamSink'];
+export type StreamSource = components['schemas']['StreamSource'];
+export type StreamWorker = components['schemas']['StreamWorker'];
 export type Summary = components['schemas']['Summary'];
 export type Supports = components['schemas']['Supports'];
 export type Table = components['schemas']['Table'];

@@ -1,0 +1,157 @@
+package sqlshell
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+
+	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/input"
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/query"
+	"github.com/loadstone-db/loadstone/engine/statement"
+	"gopkg.in/yaml.v3"
+)
+
+// statementsPath is where statements of the catalog of streams are carried out.
+const statementsPath = "/api/v1/streams/statements"
+
+type streamResults struct {
+	Results []struct {
+		Done    string     `json:"done"`
+		Columns []string   `json:"columns"`
+		Rows    [][]string `json:"rows"`
+	} `json:"results"`
+}
+
+// continuous reports whether a text is for the catalog of streams: a SELECT … INTO sink, or a statement that results do
+// not know.
+func continuous(sql string) bool {
+	words := strings.Fields(strings.ToUpper(sql))
+	if len(words) == 0 {
+		return false
+	}
+	switch words[0] {
+	case "CREATE", "DROP", "GET", "SHOW", "WATCH":
+		return true
+	case "EXPLAIN", "SELECT":
+		parsed, err := statement.Parse(sql)
+		if err != nil || len(parsed) == 0 {
+			return false
+		}
+		switch st := parsed[0].Statement.(type) {
+		case *statement.CreateQuery:
+			return true
+		case *statement.Explain:
+			return st.Query.Select.Into.Text != ""
+		}
+	}
+	return false
+}
+
+// statements carries a group out; what it gave, or what was done, is the answer.
+func statements(ctx context.Context, do Do, sql string) (a query.Answer, err error) {
+	var results streamResults
+	if err := do(ctx, http.MethodPost, statementsPath, map[string]any{"sql": sql}, &results); err != nil {
+		return a, shown(sql, err)
+	}
+	for _, r := range results.Results {
+		if r.Done != "" {
+			r.Columns, r.Rows = []string{"done"}, [][]string{{r.Done}}
+		}
+		a.Columns, a.Rows = nil, nil // a group has one answer, that of its last statement
+		for _, name := range r.Columns {
+			a.Columns = append(a.Columns, query.Column{Name: name, Type: "text"})
+		}
+		for _, row := range r.Rows {
+			values := make([]any, len(row))
+			for i, v := range row {
+				values[i] = v
+			}
+			a.Rows = append(a.Rows, values)
+		}
+	}
+	return a, nil
+}
+
+// shown is an error with the line that it is about, and a caret under the place.
+func shown(sql string, err error) error {
+	e := engine.AsError(err)
+	if len(e.Fields) != 1 || e.Fields[0].Line == 0 {
+		return err
+	}
+	lines, f := strings.Split(sql, "\n"), e.Fields[0]
+	if f.Line > len(lines) {
+		return err
+	}
+	place := *e
+	kind, _, _ := strings.Cut(e.Message, ":")
+	at := 0
+	for i := range len(lines) {
+		if i < f.Line-1 {
+			at += len(lines[i]) + 1
+		}
+	}
+	line := []rune(lines[f.Line-1])
+	at += len(string(line[:min(len(line), f.Column-1)]))
+	place.Message, place.Hint, place.Fields = statement.Errorf(statement.Kind(kind), sql, at, e.Hint, "%s",
+		f.Message).Error(), "", nil
+	return &place
+}
+
+// ApplyFlags are those of loadstone apply.
+type ApplyFlags struct {
+	File []string `short:"f" name:"file" required:"" placeholder:"FILE" sep:"none" help:"File of statements divided by semicolons (.sql), or of a list named statements (.yaml). May be repeated: all files are one group."`
+}
+
+// Help is shown by --help.
+func (ApplyFlags) Help() string {
+	return `The statements of all files are one group: all of them are carried out, or none. docs/streams.md says what they are.
+
+  loadstone apply -f rules.sql
+  loadstone apply -f sources.yaml -f rules.sql`
+}
+
+// mostStatements is how large the files may be together.
+const mostStatements = 1 << 20
+
+// Run carries the files out, and says what was done.
+func (f ApplyFlags) Run(e *command.Env, do Do) error {
+	var text strings.Builder
+	for _, name := range f.File {
+		source, err := input.Bounded("The file of statements", name, mostStatements)
+		if err != nil {
+			return err
+		}
+		if ext := strings.ToLower(filepath.Ext(name)); ext == ".yaml" || ext == ".yml" {
+			var bundle struct {
+				Statements []string `yaml:"statements"`
+			}
+			decoder := yaml.NewDecoder(strings.NewReader(string(source)))
+			decoder.KnownFields(true)
+			if err := decoder.Decode(&bundle); err != nil {
+				return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The bundle %s cannot be read: %v.", name, err),
+					Hint: "write a list of texts named statements", Cause: err}
+			}
+			source = []byte(strings.Join(bundle.Statements, ";\n"))
+		}
+		text.Write(source)
+		text.WriteString("\n;\n")
+	}
+	var results streamResults
+	if err := do(e.Ctx, http.MethodPost, statementsPath, map[string]any{"sql": text.String()}, &results); err != nil {
+		return shown(text.String(), err)
+	}
+	for _, r := range results.Results {
+		if r.Done != "" {
+			_, _ = fmt.Fprintln(e.Stdout, r.Done)
+			continue
+		}
+		for _, row := range r.Rows {
+			_, _ = fmt.Fprintln(e.Stdout, strings.Join(row, "\t"))
+		}
+	}
+	return nil
+}

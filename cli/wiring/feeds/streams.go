@@ -1,0 +1,104 @@
+package feeds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/catalog"
+	"github.com/loadstone-db/loadstone/engine/catalog/keep"
+	"github.com/loadstone-db/loadstone/engine/coordinator"
+	"github.com/loadstone-db/loadstone/engine/lifecycle"
+	"github.com/loadstone-db/loadstone/engine/member"
+	"github.com/loadstone-db/loadstone/engine/reach"
+	"github.com/loadstone-db/loadstone/engine/stream/feed"
+	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
+)
+
+// Runs are what a rule can stop.
+type Runs interface {
+	StopAs(ctx context.Context, runID string, asked lifecycle.StopAsked) (engine.Run, error)
+}
+
+// Options are what the streams of a server are made of.
+type Options struct {
+	DataDir string
+	Keeper  keep.Keeper
+	// Owner names the server.
+	Owner string
+	Reach *reach.Policy
+	// Nodes are those of the cluster.
+	Nodes func() []member.Node
+	Runs  Runs
+	Log   zerolog.Logger
+}
+
+// Streams are the continuous queries of a server.
+type Streams struct {
+	*coordinator.Coordinator
+	feeds *Feeds
+}
+
+// Open begins to look after continuous queries. Their files lie in the folder streams of the data directory.
+func Open(ctx context.Context, o Options) (*Streams, error) {
+	name := filepath.Join(o.DataDir, "streams")
+	if err := os.MkdirAll(name, 0o700); err != nil {
+		return nil, fmt.Errorf("making the folder of streams: %w", err)
+	}
+	folder, err := feed.OpenFolder(name)
+	if err != nil {
+		return nil, err
+	}
+	f := &Feeds{Folder: folder, Hub: &telemetry.Hub{}, Reach: o.Reach, Stop: o.stop}
+	c, err := coordinator.Open(ctx, coordinator.Options{Keeper: o.Keeper, Feeds: f, Owner: o.Owner, Workers: o.workers,
+		Sources: telemetry.Sources, Log: o.Log})
+	if err != nil {
+		return nil, errors.Join(err, folder.Close())
+	}
+	return &Streams{c, f}, nil
+}
+
+// Hub takes what the product tells.
+func (s *Streams) Hub() *telemetry.Hub { return s.feeds.Hub }
+
+// Output returns the last rows of a query whose sink is of the type PRINT.
+func (s *Streams) Output(id int64) []string { return s.feeds.Printed.Rows(id) }
+
+// Close ends all queries; the catalog stays as it is.
+func (s *Streams) Close(ctx context.Context) error {
+	return errors.Join(s.Coordinator.Close(ctx), s.feeds.Folder.Close())
+}
+
+// slots is how many fragments a node is thought to take until somebody says otherwise.
+const slots = 16
+
+// workers are the nodes of the cluster as workers of streams.
+func (o Options) workers() []catalog.Worker {
+	list := []catalog.Worker{}
+	for _, n := range o.Nodes() {
+		if n.NodeID == "" {
+			continue
+		}
+		w := catalog.Worker{Host: n.NodeID, Slots: slots, State: catalog.Unreachable}
+		switch n.State {
+		case member.NodeActive, member.NodeDraining, member.NodeProbing:
+			w.State = catalog.Active
+		}
+		list = append(list, w)
+	}
+	return list
+}
+
+// stop stops a run as a guardrail does.
+func (o Options) stop(ctx context.Context, runID, sentence string) error {
+	_, err := o.Runs.StopAs(ctx, runID, lifecycle.StopAsked{Reason: engine.StopGuardrail, Sentence: sentence, By: "rule"})
+	if engine.HasCode(err, engine.CodeConflict) {
+		return nil // it has ended, or is ending
+	}
+	return err
+}

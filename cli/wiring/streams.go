@@ -1,0 +1,19 @@
+package wiring
+
+import (
+	"context"
+
+	"github.com/loadstone-db/loadstone/cli/wiring/feeds"
+)
+
+// OpenStreams begins to look after continuous queries.
+func (s *Services) OpenStreams(ctx context.Context) (*feeds.Streams, error) {
+	streams, err := feeds.Open(ctx, feeds.Options{DataDir: s.DataDir, Keeper: s.Store.Streams(), Owner: s.owner,
+		Reach: s.reachable, Nodes: s.Roster.Nodes, Runs: s.Runs, Log: s.Log})
+	if err != nil {
+		return nil, err
+	}
+	s.watched.streams.Store(streams.Hub())
+	s.onClose(streams.Close)
+	return streams, nil
+}

@@ -1,0 +1,259 @@
+// Package coordinator carries statements out over the catalog of streams, and brings continuous queries to the state
+// that is desired of them. A statement is accepted when it has been planned and kept, before anything is opened; a
+// reconciler then compares what the catalog wants with what runs, and does what is missing. It is woken when the
+// catalog changes, and looks by itself besides; it may be ended at any step, and goes on from what the catalog says.
+//
+// One server owns a query at a time, by a lease and an epoch; fragments run in the owner's process.
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine/catalog"
+	"github.com/loadstone-db/loadstone/engine/catalog/keep"
+	"github.com/loadstone-db/loadstone/engine/statement"
+	"github.com/loadstone-db/loadstone/engine/stream"
+	"github.com/loadstone-db/loadstone/engine/stream/column"
+	"github.com/loadstone-db/loadstone/engine/stream/feed"
+)
+
+// Server is the worker that stands for the servers' own process.
+const Server = "server"
+
+// Slots is how many fragments run in it.
+const Slots = 2000
+
+// Feeds open what queries read and write.
+type Feeds interface {
+	// Source opens a physical source. ErrUnusable says that another attempt is of no use.
+	Source(ctx context.Context, s catalog.PhysicalSource, columns []column.Column) (feed.Source, error)
+	// Sink opens the sink of a query.
+	Sink(ctx context.Context, q catalog.Query, s catalog.Sink, columns []column.Column) (feed.Sink, error)
+}
+
+// ErrUnusable says that a source or sink can not be opened, however often it is tried.
+var ErrUnusable = errors.New("it can not be used")
+
+// Options are what a coordinator is made of.
+type Options struct {
+	Keeper keep.Keeper
+	Feeds  Feeds
+	// Owner names this server.
+	Owner string
+	// Workers are the nodes of the cluster; nil where there are none.
+	Workers func() []catalog.Worker
+	// Sources are statements that are carried out once at the start, where what they create is not there.
+	Sources string
+	// Lease is for how long queries are this server's without a word of it (15 s).
+	Lease time.Duration
+	Log   zerolog.Logger
+}
+
+// Coordinator is safe for concurrent use.
+type Coordinator struct {
+	o    Options
+	stop context.CancelFunc
+	wake chan struct{}
+	done sync.WaitGroup
+
+	mu    sync.Mutex
+	parts map[int64]*part
+	// renewed is when the lease was.
+	renewed time.Time
+}
+
+// defaultLease bounds for how long queries stand still when a server is gone.
+const defaultLease = 15 * time.Second
+
+// Open begins to look after queries. Close ends it.
+func Open(ctx context.Context, o Options) (*Coordinator, error) {
+	if o.Lease == 0 {
+		o.Lease = defaultLease
+	}
+	c := &Coordinator{o: o, wake: make(chan struct{}, 1), parts: map[int64]*part{}}
+	if err := c.prepare(ctx); err != nil {
+		return nil, err
+	}
+	living, stop := context.WithCancel(context.WithoutCancel(ctx))
+	c.stop = stop
+	c.done.Go(func() { c.loop(living) })
+	c.done.Go(func() { c.listen(living) })
+	return c, nil
+}
+
+// prepare adds the worker that stands for the server, and the sources of the product.
+func (c *Coordinator) prepare(ctx context.Context) error {
+	contents, err := c.o.Keeper.CatalogContents(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the catalog of streams: %w", err)
+	}
+	parsed, err := statement.Parse(c.o.Sources)
+	if err != nil {
+		return fmt.Errorf("reading the sources of the product: %w", err)
+	}
+	lacking := catalog.Of(contents).Lacking(parsed)
+	if len(lacking) == 0 && len(contents.Workers) > 0 {
+		return nil
+	}
+	err = c.o.Keeper.ChangeCatalog(ctx, func(to *catalog.Catalog) error {
+		to.Within(Server, Slots)
+		for _, p := range to.Lacking(parsed) {
+			if _, err := apply(to, c.o.Sources, p); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("adding the sources of the product: %w", err)
+	}
+	return nil
+}
+
+// Close ends all fragments that run here; the catalog stays as it is, and whoever opens it next goes on.
+func (c *Coordinator) Close(context.Context) error {
+	c.stop()
+	c.done.Wait()
+	c.abandon()
+	return nil
+}
+
+// Result is what a statement gave.
+type Result struct {
+	Statement string `json:"statement"`
+	// Done says what was done, in words; empty of statements that show something.
+	Done    string     `json:"done,omitempty"`
+	Columns []string   `json:"columns" nullable:"false"`
+	Rows    [][]string `json:"rows" nullable:"false"`
+}
+
+// Execute carries statements out as one group: all of them, or none and the error, which is a *statement.Error. A
+// query is accepted when it has been planned; by is kept with it.
+func (c *Coordinator) Execute(ctx context.Context, text, by string) ([]Result, error) {
+	parsed, err := statement.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	if len(parsed) == 0 {
+		return nil, statement.Errorf(statement.ParserError, text, len(text), "", "there is no statement")
+	}
+	var results []Result
+	all := func(to *catalog.Catalog) error {
+		results = nil // it may be asked again
+		to.As(by, time.Now().UTC().Truncate(time.Microsecond))
+		to.Within(Server, Slots)
+		for _, p := range parsed {
+			r, err := apply(to, text, p)
+			if err != nil {
+				return err
+			}
+			results = append(results, r)
+		}
+		return nil
+	}
+	if reads(parsed) {
+		contents, err := c.o.Keeper.CatalogContents(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("reading the catalog of streams: %w", err)
+		}
+		if err := all(catalog.Of(contents)); err != nil {
+			return nil, err
+		}
+		return results, nil
+	}
+	if err := c.o.Keeper.ChangeCatalog(ctx, all); err != nil {
+		return nil, err
+	}
+	c.poke()
+	return results, nil
+}
+
+// reads reports whether statements change nothing.
+func reads(parsed []statement.Parsed) bool {
+	for _, p := range parsed {
+		switch p.Statement.(type) {
+		case *statement.Get, *statement.Explain:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// apply carries out one statement.
+func apply(to *catalog.Catalog, text string, p statement.Parsed) (r Result, err error) {
+	r = Result{Statement: p.Text, Columns: []string{}, Rows: [][]string{}}
+	switch st := p.Statement.(type) {
+	case *statement.CreateWorker:
+		r.Done = "created the worker " + st.Host.Text
+		err = to.CreateWorker(text, st)
+	case *statement.CreateLogicalSource:
+		r.Done = "created the logical source " + st.Name.Text
+		err = to.CreateLogicalSource(text, st)
+	case *statement.CreatePhysicalSource:
+		var id int64
+		id, err = to.CreatePhysicalSource(text, st)
+		r.Done = fmt.Sprintf("created the physical source %d", id)
+		r.Columns, r.Rows = []string{"id"}, [][]string{{fmt.Sprint(id)}}
+	case *statement.CreateSink:
+		r.Done = "created the sink " + st.Name.Text
+		err = to.CreateSink(text, st)
+	case *statement.CreateQuery:
+		var name string
+		name, _, err = to.CreateQuery(text, st)
+		r.Done = "accepted the query " + name
+		r.Columns, r.Rows = []string{"name"}, [][]string{{name}}
+	case *statement.Drop:
+		var there bool
+		there, err = to.Drop(text, st)
+		what := strings.ToLower(string(st.Entity)) + " " + st.Name.Text
+		if r.Done = "there is no " + what; there {
+			r.Done = "dropped the " + what
+		}
+	case *statement.Get:
+		var l catalog.Listing
+		l, err = to.Get(text, st)
+		r.Columns, r.Rows = l.Columns, append(r.Rows, l.Rows...)
+	case *statement.Explain:
+		var lines []string
+		lines, err = to.Explain(text, st.Query)
+		r.Columns = []string{"plan"}
+		for _, l := range lines {
+			r.Rows = append(r.Rows, []string{l})
+		}
+	default:
+		err = statement.Errorf(statement.BinderError, text, p.At, "", "WATCH is a request of its own, not one of a group")
+	}
+	return r, err
+}
+
+// Live is what is known of a query that runs here.
+type Live struct {
+	stream.Counts
+	// InPerSecond is the rate of rows of the last seconds.
+	InPerSecond float64
+	Since       time.Time
+}
+
+// Live returns what is known of queries that run here, by id.
+func (c *Coordinator) Live() map[int64]Live {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := map[int64]Live{}
+	for id, p := range c.parts {
+		all[id] = p.live()
+	}
+	return all
+}
+
+// Contents is the catalog as it is now.
+func (c *Coordinator) Contents(ctx context.Context) (catalog.Contents, error) {
+	return c.o.Keeper.CatalogContents(ctx)
+}

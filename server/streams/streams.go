@@ -1,0 +1,197 @@
+// Package streams holds the handlers of the catalog of streams: statements, and what there is.
+package streams
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/catalog"
+	"github.com/loadstone-db/loadstone/engine/coordinator"
+	"github.com/loadstone-db/loadstone/server/api"
+)
+
+// Coordinator carries statements out.
+type Coordinator interface {
+	Execute(ctx context.Context, text, by string) ([]coordinator.Result, error)
+	Contents(ctx context.Context) (catalog.Contents, error)
+	Live() map[int64]coordinator.Live
+	Output(id int64) []string
+}
+
+type body[T any] struct{ Body T }
+
+// StatementsInput is one group of statements.
+type StatementsInput struct {
+	SQL string `json:"sql" minLength:"1" maxLength:"1000000" doc:"Statements, divided by semicolons: all of them are carried out, or none."`
+}
+
+// StatementResult is what a statement gave.
+type StatementResult coordinator.Result
+
+// StatementResults are what statements gave, in their order.
+type StatementResults struct {
+	Results []StatementResult `json:"results" nullable:"false"`
+}
+
+// StreamQuery is a continuous query.
+type StreamQuery struct {
+	QueryID   int64            `json:"query_id"`
+	Name      string           `json:"name"`
+	Statement string           `json:"statement"`
+	Sink      string           `json:"sink"`
+	State     catalog.State    `json:"state" enum:"PENDING,DEPLOYING,RUNNING,STOPPING,STOPPING_STUCK,STOPPED,TERMINATED,TERMINATING,FAILED"`
+	Desired   catalog.State    `json:"desired_state" enum:"RUNNING,STOPPED"`
+	Since     engine.Time      `json:"since"`
+	Failure   string           `json:"failure"`
+	CreatedBy string           `json:"created_by"`
+	CreatedAt engine.Time      `json:"created_at"`
+	Owner     string           `json:"owner" doc:"The server that runs it."`
+	Fragments []StreamFragment `json:"fragments" nullable:"false"`
+	Live      *StreamCounts    `json:"live" doc:"What became of its rows; null where another server runs it, or nobody."`
+	Output    []string         `json:"output" nullable:"false" doc:"Its last rows, where its sink is of the type PRINT."`
+}
+
+// StreamFragment is the part of a query that a worker runs.
+type StreamFragment struct {
+	Host     string                `json:"host_name"`
+	Plan     string                `json:"plan"`
+	State    catalog.FragmentState `json:"state" enum:"REGISTERED,STARTED,RUNNING,STOPPED,TERMINATED,FAILED"`
+	Attempts int64                 `json:"attempts"`
+	Failure  string                `json:"failure"`
+}
+
+// StreamCounts are what became of rows.
+type StreamCounts struct {
+	In             int64   `json:"in"`
+	Out            int64   `json:"out"`
+	InPerSecond    float64 `json:"in_per_second"`
+	Late           int64   `json:"late"`
+	Ahead          int64   `json:"ahead"`
+	Timeless       int64   `json:"timeless"`
+	Malformed      int64   `json:"malformed"`
+	Dropped        int64   `json:"dropped"`
+	DivisionByZero int64   `json:"division_by_zero"`
+	Overflow       int64   `json:"overflow"`
+	Cast           int64   `json:"cast"`
+	StateBytes     int64   `json:"state_bytes"`
+}
+
+// StreamSource is a logical source with its physical ones.
+type StreamSource struct {
+	Name     string         `json:"name"`
+	Columns  []StreamColumn `json:"columns" nullable:"false"`
+	Physical []StreamPlace  `json:"physical" nullable:"false"`
+}
+
+// StreamColumn is a column of a source or sink.
+type StreamColumn struct {
+	Name    string `json:"name"`
+	Type    string `json:"type"`
+	NotNull bool   `json:"not_null"`
+}
+
+// StreamPlace is a physical source.
+type StreamPlace struct {
+	ID        int64  `json:"id"`
+	Type      string `json:"type"`
+	Placement string `json:"placement"`
+}
+
+// StreamSink is a sink.
+type StreamSink struct {
+	Name    string         `json:"name"`
+	Type    string         `json:"type"`
+	Columns []StreamColumn `json:"columns" nullable:"false"`
+}
+
+// StreamWorker is a worker with what it takes.
+type StreamWorker struct {
+	Host  string              `json:"host_name"`
+	State catalog.WorkerState `json:"state" enum:"ACTIVE,UNREACHABLE"`
+	Slots int64               `json:"slots"`
+	Used  int64               `json:"used_slots"`
+}
+
+// StreamCatalog is the catalog of streams as it was at one moment.
+type StreamCatalog struct {
+	Queries []StreamQuery  `json:"queries" nullable:"false"`
+	Sources []StreamSource `json:"sources" nullable:"false"`
+	Sinks   []StreamSink   `json:"sinks" nullable:"false"`
+	Workers []StreamWorker `json:"workers" nullable:"false"`
+}
+
+const tag = "Streams"
+
+// Register adds the routes to the API.
+func Register(a *api.API, c Coordinator) {
+	execute := api.Op(http.MethodPost, "/api/v1/streams/statements", "execute-stream-statements", tag,
+		"Carry out statements of the catalog of streams", http.StatusNotFound, http.StatusConflict)
+	execute.Description = "One group: all of them, or none and the error, whose field is `sql` with line and column. A " +
+		"query is accepted once it has been planned; its state says what becomes of it."
+	api.Handle(a, execute, func(ctx context.Context, in *body[StatementsInput]) (*body[StatementResults], error) {
+		results, err := c.Execute(ctx, in.Body.SQL, a.Caller(ctx))
+		if err != nil {
+			return nil, coordinator.Refusal(err)
+		}
+		out := StatementResults{Results: []StatementResult{}}
+		for _, r := range results {
+			if r.Done != "" {
+				a.Note(ctx, "stream.statement", "", r.Done)
+			}
+			out.Results = append(out.Results, StatementResult(r))
+		}
+		return &body[StatementResults]{out}, nil
+	})
+	show := api.Op(http.MethodGet, "/api/v1/streams", "get-streams", tag, "The catalog of streams, with its queries")
+	show.Description = "All of it as it was at one moment."
+	api.Handle(a, show, func(ctx context.Context, _ *struct{}) (*body[StreamCatalog], error) {
+		contents, err := c.Contents(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &body[StreamCatalog]{shown(contents, c)}, nil
+	})
+}
+
+func shown(contents catalog.Contents, c Coordinator) StreamCatalog {
+	all := catalog.Of(contents)
+	s := StreamCatalog{Queries: []StreamQuery{}, Sources: []StreamSource{}, Sinks: []StreamSink{},
+		Workers: []StreamWorker{}}
+	live := c.Live()
+	for _, q := range contents.Queries {
+		one := StreamQuery{QueryID: q.ID, Name: q.Name, Statement: q.Statement, Sink: q.Sink, State: q.State,
+			Desired: q.Desired, Since: engine.At(q.Since), Failure: q.Failure, CreatedBy: q.CreatedBy,
+			CreatedAt: engine.At(q.CreatedAt), Owner: q.Owner, Fragments: []StreamFragment{},
+			Output: append([]string{}, c.Output(q.ID)...)}
+		for _, f := range q.Fragments {
+			one.Fragments = append(one.Fragments, StreamFragment{f.Host, f.Plan, f.State, f.Attempts, f.Failure})
+		}
+		if l, here := live[q.ID]; here {
+			one.Live = &StreamCounts{l.In, l.Out, l.InPerSecond, l.Late, l.Ahead, l.Timeless, l.Malformed, l.Dropped,
+				l.DivisionByZero, l.Overflow, l.Cast, int64(l.State)}
+		}
+		s.Queries = append(s.Queries, one)
+	}
+	for _, l := range contents.Logical {
+		one := StreamSource{Name: l.Name, Columns: []StreamColumn{}, Physical: []StreamPlace{}}
+		for _, col := range l.Columns {
+			one.Columns = append(one.Columns, StreamColumn{col.Name, col.Type.String(), col.NotNull})
+		}
+		for _, p := range all.Physical(l.Name) {
+			one.Physical = append(one.Physical, StreamPlace{p.ID, p.Type, p.Placement})
+		}
+		s.Sources = append(s.Sources, one)
+	}
+	for _, k := range contents.Sinks {
+		one := StreamSink{Name: k.Name, Type: k.Type, Columns: []StreamColumn{}}
+		for _, col := range k.Columns {
+			one.Columns = append(one.Columns, StreamColumn{col.Name, col.Type.String(), col.NotNull})
+		}
+		s.Sinks = append(s.Sinks, one)
+	}
+	for _, w := range contents.Workers {
+		s.Workers = append(s.Workers, StreamWorker{w.Host, w.State, w.Slots, all.Used(w.Host)})
+	}
+	return s
+}
