@@ -371,3 +371,32 @@ func TestAReportSaysWhereItsLogEnds(t *testing.T) {
 		t.Errorf("%d lines, left out %v", len(logs), leftOut)
 	}
 }
+
+// TestReportOfAComparison reads the file: it holds the runs in their order, loads nothing, and refuses what is none.
+func TestReportOfAComparison(t *testing.T) {
+	b := start(t, withReports)
+	one, other := b.over(hostile), b.over("other")
+	a := b.do("GET", "/api/v1/compare/report?tolerance_pct=7&runs="+other+","+one, nil).want(t, 200)
+	page := string(a.body)
+	if a.Header.Get("Content-Type") != "text/html; charset=utf-8" || strings.Contains(page, "alert(1)") ||
+		strings.Count(page, "</script>") != 2 {
+		t.Errorf("%v: the page lets something out: %.900s", a.Header, page)
+	}
+	c := contentOf(t, a.body)
+	runs := c["compared"].([]any)
+	first, second := runs[0].(map[string]any), runs[1].(map[string]any)
+	if len(runs) != 2 || c["tolerance_pct"] != 7.0 || first["run"].(map[string]any)["run_id"] != other ||
+		first["against"] != nil || second["run"].(map[string]any)["test_name"] != hostile || second["against"] == nil {
+		t.Errorf("content %v", c)
+	}
+	if text, err := json.Marshal(c); err != nil || strings.Contains(string(text), `"created_by":"admin"`) {
+		t.Errorf("%v: a person is named: %s", err, text)
+	}
+	fresh := decode[engine.Run](t, b.do("POST", "/api/runs", map[string]any{"scenario": scenario("x")}).want(t, 201))
+	ask := func(runs string) answer { return b.do("GET", "/api/v1/compare/report?runs="+runs, nil) }
+	ask(one+","+fresh.RunID).problem(t, 409, engine.CodeConflict)
+	ask(one+",nobody").problem(t, 404, engine.CodeNotFound)
+	ask(one+","+one).problem(t, 422, engine.CodeInvalid)
+	ask(one).problem(t, 422, engine.CodeInvalid)
+	ask(strings.Repeat(one+",", 8)+other).problem(t, 422, engine.CodeInvalid)
+}

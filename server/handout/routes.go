@@ -105,6 +105,7 @@ func Register(a *api.API, app *fiber.App, m *Maker, s Handed) {
 	api.Handle(a, report, api.Heavily(a, h.report))
 	h.shares(app)
 	h.notes()
+	h.comparisons()
 	h.baselines()
 }
 

@@ -104,6 +104,9 @@ async function send(method: string, path: string, body?: unknown, signal?: Abort
   throw refusal(path, res.status, await res.text().catch(() => ''));
 }
 
+/** Fetches a file. */
+export const fetchFile = async (path: string): Promise<Blob> => (await send('GET', path)).blob();
+
 /** A request of the Prometheus API, which takes fields of a form and has errors of its own form. */
 export async function sendForm(
   path: string,

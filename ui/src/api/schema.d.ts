@@ -3105,6 +3105,53 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/compare/report": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A comparison of runs, one HTML file
+         * @description Figures with intervals, kinds, statements and charts of 2 to 8 runs that are over. The file loads nothing from a network and sends nothing.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description Run ids, comma separated; the others are held against the first. */
+                    runs: string[] | null;
+                    /** @description The least difference that matters, in percent. */
+                    tolerance_pct?: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        "Cache-Control"?: string;
+                        "Content-Disposition"?: string;
+                        "Content-Type"?: string;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": string;
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/node-addresses": {
         parameters: {
             query?: never;

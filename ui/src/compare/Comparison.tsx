@@ -104,6 +104,8 @@ export function Comparison(props: {
   labels: (string | null)[];
   state: ReturnType<typeof useComparison>;
   tolerance: number;
+  /** In a file, which leads to no page of a server. */
+  alone?: boolean;
   /** Shown for a run in the table, after its name. */
   action?: (id: string, i: number) => ReactNode;
 }) {
@@ -267,9 +269,13 @@ export function Comparison(props: {
                           {letter(i)}
                         </button>
                         <span className="grow">
-                          <Link href={`/runs/${id}`} className="name">
-                            {props.labels[i] ?? r?.test_name ?? <Skeleton width={120} />}
-                          </Link>
+                          {props.alone ? (
+                            <bdi className="name">{props.labels[i] ?? r?.test_name}</bdi>
+                          ) : (
+                            <Link href={`/runs/${id}`} className="name">
+                              {props.labels[i] ?? r?.test_name ?? <Skeleton width={120} />}
+                            </Link>
+                          )}
                           <span className="second">
                             {r
                               ? [
@@ -340,7 +346,7 @@ export function Comparison(props: {
 
       <ByPart ids={ids} runs={runs} label={label} tolerance={props.tolerance} />
 
-      <ChartGroup name="compare" start={0} zoom={zoom} onZoom={setZoom}>
+      <ChartGroup name="compare" start={0} alone={props.alone} zoom={zoom} onZoom={setZoom}>
         <div className="compare-charts">
           <Chart
             title="Throughput"

@@ -1,8 +1,12 @@
+import { useQueryClient } from '@tanstack/react-query';
+import { asProblem, fetchFile } from '../api/client';
+import type { PartComparison } from '../api/types';
 import { useParam } from '../app/location';
 import { save } from '../charts/export';
 import { ActionsMenu } from '../design/Controls';
 import { useToast } from '../design/Toast';
 import { asCsv, type Compared, markdown } from './model';
+import { asJson, partsCsv } from './files';
 
 const choices = [1, 2, 5, 10, 20];
 
@@ -35,6 +39,7 @@ export function Tolerance({ value, onChange }: { value: number; onChange: (n: nu
 /** Takes the table of figures elsewhere. */
 export function CopyComparison({ compared, tolerance }: { compared: (Compared | null)[]; tolerance: number }) {
   const toast = useToast();
+  const qc = useQueryClient();
   const list = compared.filter((c) => c !== null);
   const copy = async (text: string) => {
     try {
@@ -44,6 +49,17 @@ export function CopyComparison({ compared, tolerance }: { compared: (Compared | 
       toast('The browser did not allow copying. Save the CSV instead.', 'warn');
     }
   };
+  const ids = list.map((c) => c.run.run_id);
+  const parts = ids.map((id) => qc.getQueryData<PartComparison>(['compare-parts', ids[0], id, tolerance]) ?? null);
+  const report = async () => {
+    const q = new URLSearchParams({ runs: ids.join(','), tolerance_pct: String(tolerance) });
+    try {
+      save('comparison-report.html', await fetchFile(`/api/v1/compare/report?${q}`));
+    } catch (e) {
+      const p = asProblem(e);
+      toast(`The file could not be made. ${p.message} ${p.hint}`, 'bad');
+    }
+  };
   const disabled = list.length < compared.length;
   return (
     <ActionsMenu
@@ -51,6 +67,24 @@ export function CopyComparison({ compared, tolerance }: { compared: (Compared | 
       actions={[
         { label: 'Copy as Markdown', icon: 'copy', disabled, act: () => void copy(markdown(list, tolerance)) },
         { label: 'Copy as CSV', icon: 'copy', disabled, act: () => void copy(asCsv(list)) },
+        {
+          label: 'Save as one HTML file',
+          icon: 'download',
+          disabled: disabled || list.length < 2,
+          act: () => void report(),
+        },
+        {
+          label: 'Save as JSON',
+          icon: 'download',
+          disabled,
+          act: () => save('comparison.json', new Blob([asJson(list, tolerance, parts)], { type: 'application/json' })),
+        },
+        {
+          label: 'Save kinds and statements as CSV',
+          icon: 'table',
+          disabled: disabled || parts.every((p) => p === null),
+          act: () => save('comparison-parts.csv', new Blob([partsCsv(list, parts)], { type: 'text/csv' })),
+        },
         {
           label: 'Save as CSV',
           icon: 'download',

@@ -1,8 +1,10 @@
 import { read } from '../api/harmless';
 import type {
+  Comparison,
   KindCurves,
   LogEntry,
   Mark,
+  PartComparison,
   Point,
   RunDetail,
   WarehousePoint,
@@ -29,9 +31,24 @@ export interface Content {
   warehouse: { resolution_seconds: number; points: WarehousePoint[] | null; slots: WarehouseSlot[] | null } | null;
 }
 
+/** What stands in the file of a comparison. */
+export interface Together {
+  version: string;
+  made_at: string;
+  tolerance_pct: number;
+  left_out: string[];
+  compared: {
+    run: RunDetail;
+    resolution_seconds: number;
+    points: Point[] | null;
+    against: Comparison | null;
+    parts: PartComparison | null;
+  }[];
+}
+
 /** Unpacks base64 of compressed JSON; texts of others come out harmless. */
-export async function unpacked(text: string): Promise<Content> {
+export async function unpacked(text: string): Promise<Content | Together> {
   const packed = Uint8Array.from(atob(text.trim()), (c) => c.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'));
-  return read(await new Response(stream).text()) as Content;
+  return read(await new Response(stream).text()) as Content | Together;
 }
