@@ -7,7 +7,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/catalog"
-	keptin "github.com/loadstone-db/loadstone/engine/catalog/keep/memory"
+	"github.com/loadstone-db/loadstone/engine/catalog/keep/memstore"
 	"github.com/loadstone-db/loadstone/engine/coordinator"
 	"github.com/loadstone-db/loadstone/engine/stream/column"
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
@@ -38,7 +38,7 @@ func (nothing) Close() error              { return nil }
 func newStreaming(t *testing.T) *streaming {
 	s := &streaming{}
 	var err error
-	if s.Coordinator, err = coordinator.Open(t.Context(), coordinator.Options{Keeper: &keptin.Keeper{}, Feeds: s,
+	if s.Coordinator, err = coordinator.Open(t.Context(), coordinator.Options{Keeper: &memstore.Keeper{}, Feeds: s,
 		Owner: "test", Sources: telemetry.Sources}); err != nil {
 		t.Fatal(err)
 	}

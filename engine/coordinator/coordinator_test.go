@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine/catalog"
-	"github.com/loadstone-db/loadstone/engine/catalog/keep/memory"
+	"github.com/loadstone-db/loadstone/engine/catalog/keep/memstore"
 	"github.com/loadstone-db/loadstone/engine/coordinator"
 	"github.com/loadstone-db/loadstone/engine/statement"
 	"github.com/loadstone-db/loadstone/engine/stream/column"
@@ -94,7 +94,7 @@ func (p *pipes) counts() (opened, open int, rows []string) {
 	return p.opened, p.open, slices.Clone(p.rows)
 }
 
-func begin(t *testing.T, k *memory.Keeper, p *pipes, owner string) *coordinator.Coordinator {
+func begin(t *testing.T, k *memstore.Keeper, p *pipes, owner string) *coordinator.Coordinator {
 	t.Helper()
 	c, err := coordinator.Open(t.Context(), coordinator.Options{Keeper: k, Feeds: p, Owner: owner,
 		Sources: telemetry.Sources, Lease: 2 * time.Second})
@@ -113,7 +113,7 @@ func execute(t *testing.T, c *coordinator.Coordinator, sql string) {
 }
 
 // eventually waits until a query is in a state; "" is gone.
-func eventually(t *testing.T, k *memory.Keeper, name string, want catalog.State) catalog.Query {
+func eventually(t *testing.T, k *memstore.Keeper, name string, want catalog.State) catalog.Query {
 	t.Helper()
 	var last catalog.Query
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
@@ -156,7 +156,7 @@ func tell(p *pipes, event string) {
 // TestFromCreateToDrop: a query runs, its rows reach the sink, and it is gone when it is dropped.
 func TestFromCreateToDrop(t *testing.T) {
 	for _, mode := range []string{"", " GRACEFUL"} {
-		k, p := &memory.Keeper{}, &pipes{}
+		k, p := &memstore.Keeper{}, &pipes{}
 		c := begin(t, k, p, "one")
 		execute(t, c, sinks)
 		eventually(t, k, "q", catalog.Running)
@@ -180,7 +180,7 @@ func TestFromCreateToDrop(t *testing.T) {
 
 // TestAcceptedBeforeAnythingIsOpened: a client does not wait for what a query reads and writes.
 func TestAcceptedBeforeAnythingIsOpened(t *testing.T) {
-	k, p := &memory.Keeper{}, &pipes{late: make(chan struct{})}
+	k, p := &memstore.Keeper{}, &pipes{late: make(chan struct{})}
 	c := begin(t, k, p, "one")
 	execute(t, c, sinks)
 	eventually(t, k, "q", catalog.Deploying)
@@ -194,7 +194,7 @@ func TestAcceptedBeforeAnythingIsOpened(t *testing.T) {
 
 // TestErrorsThatStay: the query FAILED, says why, and is kept until it is dropped.
 func TestErrorsThatStay(t *testing.T) {
-	k, p := &memory.Keeper{}, &pipes{refuse: fmt.Errorf("%w: there is no such folder", coordinator.ErrUnusable)}
+	k, p := &memstore.Keeper{}, &pipes{refuse: fmt.Errorf("%w: there is no such folder", coordinator.ErrUnusable)}
 	c := begin(t, k, p, "one")
 	execute(t, c, sinks)
 	if q := eventually(t, k, "q", catalog.Failed); !strings.Contains(q.Failure, "no such folder") {
@@ -217,7 +217,7 @@ func TestErrorsThatStay(t *testing.T) {
 
 // TestErrorsThatPass: what cannot be reached is tried again until it can.
 func TestErrorsThatPass(t *testing.T) {
-	k, p := &memory.Keeper{}, &pipes{refuse: errors.New("connection refused")}
+	k, p := &memstore.Keeper{}, &pipes{refuse: errors.New("connection refused")}
 	c := begin(t, k, p, "one")
 	execute(t, c, sinks)
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
@@ -237,7 +237,7 @@ func TestErrorsThatPass(t *testing.T) {
 
 // TestASlowQueryFails: who tells rows does not wait for who reads them.
 func TestASlowQueryFails(t *testing.T) {
-	k, p := &memory.Keeper{}, &pipes{}
+	k, p := &memstore.Keeper{}, &pipes{}
 	c := begin(t, k, p, "one")
 	execute(t, c, sinks)
 	eventually(t, k, "q", catalog.Running)
@@ -253,7 +253,7 @@ func TestASlowQueryFails(t *testing.T) {
 
 // TestAnotherServerGoesOn: when a server is gone its queries run at another, once.
 func TestAnotherServerGoesOn(t *testing.T) {
-	k, one, two := &memory.Keeper{}, &pipes{}, &pipes{}
+	k, one, two := &memstore.Keeper{}, &pipes{}, &pipes{}
 	first := begin(t, k, one, "one")
 	execute(t, first, sinks)
 	eventually(t, k, "q", catalog.Running)
@@ -281,7 +281,7 @@ func TestAnotherServerGoesOn(t *testing.T) {
 
 // TestQuietCatalog: once everything is as it is desired, nothing is written.
 func TestQuietCatalog(t *testing.T) {
-	k, p := &memory.Keeper{}, &pipes{}
+	k, p := &memstore.Keeper{}, &pipes{}
 	c := begin(t, k, p, "one")
 	execute(t, c, sinks)
 	eventually(t, k, "q", catalog.Running)
@@ -297,7 +297,7 @@ func TestQuietCatalog(t *testing.T) {
 // desired.
 func TestACrashAtAnyStep(t *testing.T) {
 	for last := range 8 {
-		k, p := &memory.Keeper{}, &pipes{}
+		k, p := &memstore.Keeper{}, &pipes{}
 		c := begin(t, k, p, "one")
 		left := last
 		k.Fail(func(call string) error {

@@ -17,6 +17,8 @@ import (
 const (
 	// lookEvery is how often the catalog is looked at though nothing was heard.
 	lookEvery = 5 * time.Second
+	// apart is how far looks are apart at least: many changes at once are one.
+	apart = 50 * time.Millisecond
 	// soon is how long a query waits that is on its way to another state.
 	soon = 500 * time.Millisecond
 	// lookWithin bounds one look.
@@ -73,6 +75,10 @@ func (c *Coordinator) loop(ctx context.Context) {
 			c.expire()
 		}
 		failing = err != nil
+		select {
+		case <-time.After(apart):
+		case <-ctx.Done():
+		}
 	}
 }
 

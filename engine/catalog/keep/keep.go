@@ -1,5 +1,5 @@
 // Package keep is the contract of what keeps the catalog of streams: one that is shared by all servers, and read and
-// written in transactions. memory and storage/postgres/catalogrows serve it, keeptest is its conformance suite.
+// written in transactions. memstore and storage/postgres/catalogrows serve it, keeptest is its conformance suite.
 package keep
 
 import (

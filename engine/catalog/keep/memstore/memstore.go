@@ -1,5 +1,5 @@
-// Package memory keeps the catalog of streams in memory, for tests.
-package memory
+// Package memstore keeps the catalog of streams in memory, for tests.
+package memstore
 
 import (
 	"context"
