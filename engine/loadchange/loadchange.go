@@ -149,6 +149,33 @@ func Followed(w engine.Workload, events []engine.Event) (after engine.Workload, 
 	return w, changed
 }
 
+// MeanRate is the mean rate that a schedule asked for between two instants, with the changes among a run's events; 0
+// when the loop is closed or the workload paces itself.
+func MeanRate(w engine.Workload, events []engine.Event, from, to time.Time) float64 {
+	mean := w.MeanRate()
+	whole := to.Sub(from).Seconds()
+	if mean <= 0 || whole <= 0 {
+		return mean
+	}
+	rate, at, area, changed := mean, from, 0.0, false
+	for _, e := range events {
+		if e.Type != engine.EventLoadChanged || e.Data.TargetQPS == nil {
+			continue
+		}
+		if until := e.CreatedAt.Time; until.After(at) {
+			if until.After(to) {
+				until = to
+			}
+			area, at = area+rate*until.Sub(at).Seconds(), until
+		}
+		rate, changed = *e.Data.TargetQPS, true
+	}
+	if !changed {
+		return mean
+	}
+	return (area + rate*to.Sub(at).Seconds()) / whole
+}
+
 // NotHere says that another server carries the run, or nobody does.
 func NotHere(run engine.Run) error {
 	if run.Status.Terminal() || run.Status == engine.StatusPrepared {

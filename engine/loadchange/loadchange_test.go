@@ -84,3 +84,32 @@ func TestWhatCannotBeChanged(t *testing.T) {
 		}
 	}
 }
+
+// TestTheMeanRateKnowsOfChanges: each rate counts for as long as it held within the measurement.
+func TestTheMeanRateKnowsOfChanges(t *testing.T) {
+	w := going(engine.LoadQPS).Scenario.Workload // 100/s
+	noon := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	at := func(second int, rate float64) engine.Event {
+		return engine.Event{Type: engine.EventLoadChanged, Data: engine.EventData{TargetQPS: &rate},
+			CreatedAt: engine.At(noon.Add(time.Duration(second) * time.Second))}
+	}
+	for name, c := range map[string]struct {
+		events []engine.Event
+		want   float64
+	}{
+		"none":            {[]engine.Event{{Type: engine.EventStart, CreatedAt: engine.At(noon)}}, 100},
+		"half way":        {[]engine.Event{at(20, 300)}, 200},
+		"twice":           {[]engine.Event{at(10, 300), at(30, 500)}, (100*10 + 300*20 + 500*10) / 40.0},
+		"in the warm-up":  {[]engine.Event{at(-3, 300)}, 300},
+		"after the end":   {[]engine.Event{at(50, 300)}, 100},
+		"there and back":  {[]engine.Event{at(-2, 700), at(20, 100)}, 400},
+		"twice in warmup": {[]engine.Event{at(-2, 700), at(-1, 50)}, 50},
+	} {
+		if got := MeanRate(w, c.events, noon, noon.Add(40*time.Second)); got != c.want {
+			t.Errorf("%s: %g and not %g", name, got, c.want)
+		}
+	}
+	if got := MeanRate(going(engine.LoadConcurrency).Scenario.Workload, nil, noon, noon.Add(time.Second)); got != 0 {
+		t.Errorf("a closed loop has the rate %g", got)
+	}
+}

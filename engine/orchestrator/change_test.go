@@ -40,6 +40,10 @@ func TestTheRateChangesWhileARunGoesOn(t *testing.T) {
 	if said := strings.Join(sum.ValidityDetail.Notes, " "); !strings.Contains(said, "from 50/s to 150/s") {
 		t.Errorf("the verdict says %q", said)
 	}
+	// What the rate was is told as it was on average, not as the template had it.
+	if of := sum.TargetQPS; of == nil || *of <= 100 || *of >= 140 || sum.QPS < *of*0.9 || sum.QPS > *of*1.1 {
+		t.Errorf("%.1f/s of %v", sum.QPS, of)
+	}
 	d := f.settled(run.RunID)
 	changes := 0
 	for _, e := range d.Events {

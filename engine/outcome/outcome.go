@@ -12,6 +12,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/aggregate"
 	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/keeper"
+	"github.com/loadstone-db/loadstone/engine/loadchange"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
@@ -93,6 +94,20 @@ func New(o Options) *Service {
 	return &Service{opts: o}
 }
 
+// meanRate is what the schedule asked for on average, with what users changed while the run went on.
+func (s *Service) meanRate(ctx context.Context, e Evidence, f *engine.Figures) float64 {
+	w := e.Run.Scenario.Workload
+	if !w.OpenLoop() {
+		return 0
+	}
+	events, err := s.opts.Store.Events(ctx, e.Run.RunID, 0)
+	if err != nil {
+		s.opts.Log.Warn().Err(err).Str("run_id", e.Run.RunID).
+			Msg("the events cannot be read: changes of the rate are not in the mean")
+	}
+	return loadchange.MeanRate(w, events, f.MeasuredFrom.Time, f.MeasuredTo.Time)
+}
+
 // Process stores the parts, computes the exact figures and saves the results.
 // It returns an outcome without summary only when ctx ends before.
 func (s *Service) Process(ctx context.Context, e Evidence) *Outcome {
@@ -134,7 +149,7 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Outcome {
 		account(parent, totals, known)
 	}
 	parent.LivePercentiles = e.Shown.against(parent)
-	if rate := e.Run.Scenario.Workload.MeanRate(); rate > 0 && parent.Operations > 0 {
+	if rate := s.meanRate(ctx, e, parent); rate > 0 && parent.Operations > 0 {
 		parent.TargetQPS = &rate
 	}
 	if !parent.Accounting.Balanced {

@@ -7,6 +7,7 @@ import { Num } from '../design/Num';
 import { VerdictBadge } from '../design/Status';
 import { terms } from '../design/terms';
 import { began } from './known';
+import { loadChanges } from './marks';
 import { rateOf } from './rates';
 import type { Columns } from './series';
 
@@ -32,11 +33,11 @@ function errorNote(share: number, dropped: number, retries: number | undefined):
 }
 
 /** What the throughput is of. */
-function throughputNote(s: Summary): string {
+function throughputNote(s: Summary, changed: boolean): string {
   if (!isRated(s)) return `record incomplete · ${plain(count(s.operations))} operations`;
   if (s.covered_seconds) return `over the ${duration(s.covered_seconds)} that the record covers`;
   return s.target_qps
-    ? `${plain(percent((100 * s.qps) / s.target_qps))} of ${plain(rate(s.target_qps))}`
+    ? `${plain(percent((100 * s.qps) / s.target_qps))} of ${plain(rate(s.target_qps))}${changed ? ' on average' : ''}`
     : s.find_max
       ? 'over all steps of the search'
       : `${plain(count(s.operations))} operations`;
@@ -63,7 +64,7 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
             unrecorded
               ? `${plain(count(run.total_ops))} operations seen live, none recorded`
               : measured
-                ? throughputNote(s)
+                ? throughputNote(s, loadChanges(run).length > 0)
                 : 'nothing was measured'
           }
         />
