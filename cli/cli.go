@@ -15,6 +15,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/loadstone-db/loadstone/cli/backup"
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/frontdoor"
 	"github.com/loadstone-db/loadstone/cli/heap"
@@ -49,6 +50,8 @@ type commands struct {
 	SQL        sqlCommand        `cmd:"" name:"sql" help:"Query the results of all runs with SQL."`
 	Table      tableCommand      `cmd:"" help:"Make, change and look at the derived tables of a server."`
 	QueryUser  queryUserCommand  `cmd:"" name:"query-user" help:"Make a login that reads results, for Grafana, Metabase or psql."`
+	Backup     backup.Backup     `cmd:"" help:"Write runs, templates, connections, users and settings of a server into one file."`
+	Restore    backup.Restore    `cmd:"" help:"Put a backup into an empty control store."`
 	Schema     schemaCommand     `cmd:"" help:"Apply, check or print the control store's schema."`
 	Plugin     pluginCommand     `cmd:"" help:"Make, build, test, measure and upload plugins."`
 	Health     frontdoor.Health  `cmd:"" help:"Ask a server on this machine whether it is ready."`
