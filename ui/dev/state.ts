@@ -186,17 +186,18 @@ export function seed(): void {
   start(create(climbing), { skip: 82 });
   const prepared = emptyRun('index rebuild', scenario('index rebuild'), { template_id: first.template_id });
   runs.set(prepared.run_id, { run: prepared, summary: null, plan: null, points: [], logs: [], artifacts: [] });
+  const lived = Number(process.env.MOCK_LIVE_SECONDS ?? 96);
   start(
     create(
       scenario('checkout peak', {
-        duration: 900,
+        duration: Math.max(900, 2 * lived),
         warmup: 20,
         thresholds: peak.config.thresholds ?? undefined,
         tags: { ticket: 'PERF-1' },
       }),
       peak.template_id,
     ),
-    { skip: 96, errors: 0.00002 },
+    { skip: lived, errors: 0.00002 },
   );
 }
 

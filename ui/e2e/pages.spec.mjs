@@ -39,7 +39,7 @@ const widths = [
 
 for (const theme of ['light', 'dark'])
   for (const [width, height] of widths)
-    test(`pages, ${theme}, ${width} px`, { timeout: 240_000 }, async (t) => {
+    test(`pages, ${theme}, ${width} px`, { timeout: 900_000 }, async (t) => {
       const context = await browser.newContext({
         viewport: { width, height },
         colorScheme: theme,
@@ -82,9 +82,9 @@ for (const theme of ['light', 'dark'])
         ['a new template', '/templates/new', 'Workload'],
         ['template form', `/templates/${templates[0].template_id}`, 'Workload'],
         ['template YAML', `/templates/${templates[0].template_id}?as=yaml`, 'Save'],
-        ['live run', `/runs/${await find(page, 'checkout peak', 'RUNNING')}`, 'Latency heat map'],
-        ['prepared run', `/runs/${await find(page, 'index rebuild')}`, 'This run would fail'],
-        ['failed run', `/runs/${await find(page, 'memory guard')}`, 'Guardrail triggered'],
+        ['live run', `/runs/${live}`, 'Latency heat map'],
+        ['prepared run', `/runs/${await find('index rebuild')}`, 'This run would fail'],
+        ['failed run', `/runs/${await find('memory guard')}`, 'Guardrail triggered'],
         ...[
           ['overview', 'Latency heat map'],
           ['distribution', 'std dev'],
@@ -101,11 +101,11 @@ for (const theme of ['light', 'dark'])
         ['history', `/history?selected=${done}`, 'index rebuild'],
         [
           'a comparison',
-          `/compare?runs=${done},${await find(page, 'orders under contention')},${await find(page, 'hybrid table')}`,
+          `/compare?runs=${done},${await find('orders under contention')},${await find('hybrid table')}`,
           'worse',
         ],
         ['a matrix', '/matrix/m-1', 'baseline'],
-        ['a search', `/runs/${await find(page, 'limit of orders, five times')}`, '5 of 5 finished'],
+        ['a search', `/runs/${await find('limit of orders, five times')}`, '5 of 5 finished'],
         ['connections', '/connections', 'playground'],
         ['a new connection', '/connections?new=postgres', 'Test connection'],
         ['a new Snowflake connection', '/connections?new=snowflake', 'Test connection'],

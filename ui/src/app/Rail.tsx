@@ -139,7 +139,7 @@ export function Rail({ user }: { user: User }) {
               <span>More</span>
             </button>
           </Menu.Trigger>
-          <Menu.Portal>
+          <Menu.Portal container={document.querySelector<HTMLElement>('nav.rail')}>
             <Menu.Content className="menu" side="top" align="end" sideOffset={8} collisionPadding={8}>
               <Menu.Item onSelect={() => navigate('/tables')}>
                 <Icon name="table" /> <span className="grow">Tables</span>

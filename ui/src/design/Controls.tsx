@@ -70,7 +70,8 @@ export function ActionsMenu(props: { label: string; actions: (Action | null)[]; 
           <Icon name="more" />
         </button>
       </Menu.Trigger>
-      <Menu.Portal>
+      {/* Within the content: part of it to screen readers, and there when it fills the screen. */}
+      <Menu.Portal container={document.getElementById('main')}>
         <Menu.Content
           className="menu"
           align="end"

@@ -231,6 +231,14 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
   }, [c]);
 
   const byLoad = only?.of !== 'kind' && only?.of !== 'statement';
+  // A chart of nothing but zero takes the place of one that says something.
+  const calm = useMemo(
+    () =>
+      c.rows.length > 0 &&
+      c.rows.every((s) => !s || (s.errors === 0 && !s.dropped && Object.values(s.byClass).every((n) => n === 0))),
+    [c],
+  );
+
   const connections = useMemo<Line[]>(
     () =>
       !byLoad
@@ -331,16 +339,18 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
               : undefined
           }
         />
-        <Chart
-          {...common}
-          title="Errors and drops by class"
-          explore={inExplore('errors', run.run_id, zoom)}
-          tip={terms.errors}
-          lines={errors}
-          format={rate}
-          stacked
-          height={232}
-        />
+        {!calm && (
+          <Chart
+            {...common}
+            title="Errors and drops by class"
+            explore={inExplore('errors', run.run_id, zoom)}
+            tip={terms.errors}
+            lines={errors}
+            format={rate}
+            stacked
+            height={232}
+          />
+        )}
         <Chart
           {...common}
           title="Where the time goes, on average"
@@ -399,6 +409,11 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
           zoom={zoom}
         />
       </div>
+      {calm && (
+        <p className="panel calm">
+          <Icon name="check" size={14} /> No errors and no drops in what the charts show.
+        </p>
+      )}
     </div>
   );
 }
