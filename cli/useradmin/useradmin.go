@@ -119,13 +119,22 @@ func (c Invite) Run(e *command.Env, do sqlshell.Do) error {
 }
 
 // Link is loadstone user link.
-type Link struct{ Named }
+type Link struct {
+	Named
+	ResetTOTP bool `name:"reset-totp" help:"Remove the user's second factor, too, when its app and recovery codes are lost."`
+}
 
 // Run makes the link.
 func (c Link) Run(e *command.Env, do sqlshell.Do) error {
 	path, err := c.path(e.Ctx, do)
 	if err != nil {
 		return err
+	}
+	if c.ResetTOTP {
+		if err := do(e.Ctx, http.MethodDelete, path+"/totp", nil, nil); err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(e.Stderr, "%s has no second factor any more.\n", terminal.Shown(c.Name))
 	}
 	var made invitation
 	if err := do(e.Ctx, http.MethodPost, path+"/invitation", map[string]any{}, &made); err != nil {

@@ -35,6 +35,8 @@ type User struct {
 	HasPassword bool `json:"has_password"`
 	// External tells that a provider signs the user in, and says again each time what it may.
 	External bool `json:"external"`
+	// SecondFactor is known where users are listed for admins.
+	SecondFactor bool `json:"second_factor,omitempty" doc:"In the list of users: whether a code is asked for, too."`
 	// LastSeenAt is exact to a minute.
 	LastSeenAt engine.Time `json:"last_seen_at"`
 }

@@ -131,6 +131,8 @@ type Service struct {
 	users store.Users
 	log   zerolog.Logger
 	now   func() time.Time
+	// Second is asked for a code of a user whose password is right; nil asks nobody. It is set before anybody signs in.
+	Second func(ctx context.Context, u store.User, code string) error
 
 	mu    sync.Mutex
 	cache map[[32]byte]cached

@@ -71,7 +71,7 @@ func ReadsByPost(path string) bool {
 // may change these.
 func own(path string) bool {
 	return path == "/api/auth/signout" || path == "/api/auth/password" || path == "/api/auth/tokens" ||
-		strings.HasPrefix(path, "/api/auth/tokens/")
+		path == "/api/auth/totp" || strings.HasPrefix(path, "/api/auth/totp/") || strings.HasPrefix(path, "/api/auth/tokens/")
 }
 
 func (g *Guard) identify(ctx context.Context, bearer string, hasBearer bool, cookie string) (Identity, error) {

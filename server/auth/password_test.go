@@ -95,7 +95,7 @@ func TestASignInBesideAnotherPassword(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := New(&meanwhile{Users: db, change: func() { err = change(db, u.UserID) }}, zerolog.Nop())
-			_, _, refused := s.SignInAs(t.Context(), "ada", "correct horse battery")
+			_, _, refused := s.SignInAs(t.Context(), "ada", "correct horse battery", "")
 			if err != nil || !engine.HasCode(refused, engine.CodeUnauthorized) {
 				t.Errorf("signed in: %v, %v", refused, err)
 			}

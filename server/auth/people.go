@@ -14,8 +14,8 @@ import (
 // InviteFor is how long an invitation waits for its user.
 const InviteFor = 72 * time.Hour
 
-// SignInAs lets a user in by name and password.
-func (s *Service) SignInAs(ctx context.Context, name, password string) (secret string, id Identity, err error) {
+// SignInAs lets a user in by name and password, and by a code where the user has a second factor.
+func (s *Service) SignInAs(ctx context.Context, name, password, code string) (secret string, id Identity, err error) {
 	u, hash, err := s.users.PasswordOf(ctx, name)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return "", Identity{}, fmt.Errorf("looking up a password: %w", err)
@@ -25,6 +25,10 @@ func (s *Service) SignInAs(ctx context.Context, name, password string) (secret s
 		Hint:    "Names do not tell A from a; passwords do. An admin can give you a link to choose a new password."}
 	if !isPassword(hash, password) {
 		return "", Identity{}, refused
+	}
+	// Nobody is told that there is a second factor before the password was right.
+	if err := s.second(ctx, u, code); err != nil {
+		return "", Identity{}, err
 	}
 	if secret, id, err = s.begin(ctx, u); err != nil {
 		return "", Identity{}, err
@@ -37,6 +41,23 @@ func (s *Service) SignInAs(ctx context.Context, name, password string) (secret s
 		return "", Identity{}, refused
 	}
 	return secret, id, nil
+}
+
+// second is nil when a code is right, or none is needed.
+func (s *Service) second(ctx context.Context, u store.User, code string) error {
+	if s.Second == nil {
+		return nil
+	}
+	return s.Second(ctx, u, code)
+}
+
+// IsPassword tells whether a user has this password.
+func (s *Service) IsPassword(ctx context.Context, name, password string) (bool, error) {
+	_, hash, err := s.users.PasswordOf(ctx, name)
+	if err != nil {
+		return false, fmt.Errorf("looking up a password: %w", err)
+	}
+	return isPassword(hash, password), nil
 }
 
 // Begin makes a session of a user whom somebody else has proved.
@@ -92,6 +113,14 @@ func (s *Service) Accept(ctx context.Context, invitation, password string) (secr
 	}
 	s.Forget(u.UserID)
 	u.HasPassword = true
+	// The link stands for the password, and not for the second factor.
+	if err := s.second(ctx, u, ""); err != nil {
+		if engine.HasCode(err, engine.CodeUnauthorized) {
+			err = &engine.Error{Code: engine.CodeUnauthorized, Message: "The password is set. You have a second factor, too.",
+				Hint: "Sign in with your name, the new password and a code.", Cause: err}
+		}
+		return "", Identity{}, err
+	}
 	return s.begin(ctx, u)
 }
 

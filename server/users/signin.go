@@ -20,6 +20,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/auth"
 	"github.com/loadstone-db/loadstone/server/gate"
 	"github.com/loadstone-db/loadstone/server/problem"
+	"github.com/loadstone-db/loadstone/server/totp"
 )
 
 const (
@@ -48,6 +49,7 @@ type signInInput struct {
 		Name       string `json:"name,omitempty" maxLength:"200" doc:"A user's name, with its password."`
 		Invitation string `json:"invitation,omitempty" maxLength:"200" doc:"The one-time token of an invitation, with the password that its user chooses."`
 		Password   string `json:"password,omitempty" maxLength:"1000"`
+		Code       string `json:"code,omitempty" maxLength:"100" doc:"Of who has a second factor: what the authenticator app shows, or a recovery code. 401 with the field code says that it is needed."`
 	}
 }
 
@@ -113,6 +115,8 @@ type handlers struct {
 	known known
 	// hashing has the few places for comparing passwords, which takes memory and time: the machine may be measuring.
 	hashing *gate.Gate
+	// factors are the users' second factors; nil where the store cannot keep them.
+	factors *totp.Keeper
 }
 
 // Register adds the handlers to an API.
@@ -122,6 +126,10 @@ func Register(a *api.API) {
 		hashing: gate.New(2, 32, 4)}
 	h.signing()
 	h.people()
+	if settings, ok := a.Store.(store.Settings); ok {
+		h.factors = &totp.Keeper{Settings: settings}
+		h.secondFactors(h.factors)
+	}
 }
 
 func (h *handlers) signing() {
@@ -185,7 +193,7 @@ func (h *handlers) signIn(ctx context.Context, in *signInInput) (*signInOutput, 
 		}
 		defer leave()
 		if b.Name != "" {
-			secret, id, err = h.a.Auth.SignInAs(ctx, b.Name, b.Password)
+			secret, id, err = h.a.Auth.SignInAs(ctx, b.Name, b.Password, b.Code)
 		} else {
 			way = "by an invitation"
 			secret, id, err = h.a.Auth.Accept(ctx, b.Invitation, b.Password)
@@ -195,7 +203,8 @@ func (h *handlers) signIn(ctx context.Context, in *signInInput) (*signInOutput, 
 			"send the token of a sign-in link alone, a name with its password, or an invitation with the password chosen")
 	}
 	if err != nil {
-		if engine.HasCode(err, engine.CodeUnauthorized) {
+		// Who is asked for a code has guessed nothing wrong yet.
+		if engine.HasCode(err, engine.CodeUnauthorized) && !errors.Is(err, totp.ErrNeeded) {
 			h.addresses.Failed(address)
 			if account != "" {
 				h.accounts.Failed(account)

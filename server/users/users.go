@@ -8,6 +8,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/api"
+	"github.com/loadstone-db/loadstone/server/totp"
 )
 
 // UserList is everybody who may use the server, by name.
@@ -47,7 +48,15 @@ func (h *handlers) people() {
 				return nil, err
 			}
 			list, err := a.Store.ListUsers(ctx)
-			return &body[UserList]{UserList{append([]store.User{}, list...)}}, err
+			list = append([]store.User{}, list...)
+			for i := 0; i < len(list) && err == nil && h.factors != nil; i++ {
+				if list[i].HasPassword {
+					var s totp.State
+					s, err = h.factors.Of(ctx, list[i].UserID)
+					list[i].SecondFactor = s.Enabled
+				}
+			}
+			return &body[UserList]{UserList{list}}, err
 		})
 	invite := api.Op(http.MethodPost, base, "create-user", tagUsers, "Invite a user", http.StatusConflict)
 	invite.DefaultStatus = http.StatusCreated

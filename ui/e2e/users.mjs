@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { turnsASecondFactorOn } from './totp.mjs';
 
 /** An admin invites a viewer, who chooses a password, looks and cannot change anything, and is locked out. */
 export async function invitesAViewer(page, browser, base) {
@@ -45,6 +46,8 @@ export async function invitesAViewer(page, browser, base) {
     await own.getByLabel('Password', { exact: true }).fill(secret);
     await own.getByRole('button', { name: 'Sign in', exact: true }).click();
     await own.getByRole('heading', { name: 'Home' }).waitFor();
+
+    await turnsASecondFactorOn(own, base, name, secret);
 
     await page.reload();
     await row.getByText('signs in with a password').waitFor();

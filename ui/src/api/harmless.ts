@@ -17,7 +17,7 @@ const joiner = new RegExp(`(?<=${joins})[\\u200C\\u200D](?=${joins})`, 'gu');
 /** The most characters of a text of others; statements and their like may be longer. */
 export const mostShown = 4_000;
 const mostWhole = 100_000;
-const whole = /^(sql|ddl|query|source|statement|statements|session|fix|dsn|definition|plan)$/;
+const whole = /^(sql|ddl|query|source|statement|statements|session|fix|dsn|definition|plan|qr_svg)$/;
 
 /**
  * A text of others, of a database, a plugin, another user, as the page may show it: what is in unsafe

@@ -505,6 +505,140 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/auth/totp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Whether you have a second factor */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["State"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        /** Make the secret of a second factor (TOTP); it counts once a code of it was confirmed */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Created */
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Begun"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/totp/confirm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Turn the second factor on by a code of it; the recovery codes are shown once */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["CodeInputBody"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RecoveryCodes"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/totp/disable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Turn the second factor off, by the password and a code */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["EndTOTPInputBody"];
+                };
+            };
+            responses: {
+                /** @description No Content */
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/auth/ways": {
         parameters: {
             query?: never;
@@ -3059,6 +3193,42 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/users/{id}/totp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Remove a user's second factor, when its app and recovery codes are lost */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description No Content */
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/compare/parts": {
         parameters: {
             query?: never;
@@ -5379,6 +5549,14 @@ export interface components {
              */
             start_late_ms: number;
         };
+        Begun: {
+            /** @description The picture of the URL, as SVG. */
+            qr_svg: string;
+            /** @description In base32, for apps that cannot read the picture. */
+            secret: string;
+            /** @description otpauth://totp/…, what the picture says. */
+            url: string;
+        };
         Bind: {
             column?: string;
             name: string;
@@ -5437,6 +5615,10 @@ export interface components {
             name: string;
             outcome: string;
             target?: string;
+        };
+        CodeInputBody: {
+            /** @description The six digits that the app shows. */
+            code: string;
         };
         Column: {
             db_type: string;
@@ -5788,6 +5970,11 @@ export interface components {
             not_dispatched: number;
             /** Format: int64 */
             stopped: number;
+        };
+        EndTOTPInputBody: {
+            /** @description The six digits that the app shows, or a recovery code. */
+            code: string;
+            password: string;
         };
         Enrichment: {
             aggregate: components["schemas"]["AggregateEnrichment"] | null;
@@ -7647,6 +7834,9 @@ export interface components {
             /** Format: int64 */
             rows_read_count: number;
         };
+        RecoveryCodes: {
+            recovery_codes: string[];
+        };
         RefreshClaim: {
             /** Format: date-time */
             claimed_at: string | null;
@@ -8245,6 +8435,8 @@ export interface components {
             user: components["schemas"]["User"];
         };
         SignInInputBody: {
+            /** @description Of who has a second factor: what the authenticator app shows, or a recovery code. 401 with the field code says that it is needed. */
+            code?: string;
             /** @description The one-time token of an invitation, with the password that its user chooses. */
             invitation?: string;
             /** @description A user's name, with its password. */
@@ -8318,6 +8510,19 @@ export interface components {
         StartInputBody: {
             /** @description The names of the production connections that this loads, typed by whoever starts it: one, or a list. */
             confirm_production?: string | string[];
+        };
+        State: {
+            enabled: boolean;
+            /**
+             * Format: date-time
+             * @description Null where it is off.
+             */
+            enabled_at: string | null;
+            /**
+             * Format: int64
+             * @description How many recovery codes were not used.
+             */
+            recovery_left: number;
         };
         Statement: {
             bind_order?: number[] | null;
@@ -8849,6 +9054,8 @@ export interface components {
             name: string;
             /** @enum {string} */
             role: "admin" | "operator" | "viewer";
+            /** @description In the list of users: whether a code is asked for, too. */
+            second_factor?: boolean;
             user_id: string;
         };
         UserList: {
@@ -9129,6 +9336,7 @@ export type AuditRetention = components['schemas']['AuditRetention'];
 export type Baseline = components['schemas']['Baseline'];
 export type BaselineInputBody = components['schemas']['BaselineInputBody'];
 export type Beginning = components['schemas']['Beginning'];
+export type Begun = components['schemas']['Begun'];
 export type Bind = components['schemas']['Bind'];
 export type Calibration = components['schemas']['Calibration'];
 export type CatalogColumn = components['schemas']['CatalogColumn'];
@@ -9136,6 +9344,7 @@ export type CatalogInputBody = components['schemas']['CatalogInputBody'];
 export type CatalogRelation = components['schemas']['CatalogRelation'];
 export type ChangeUserInputBody = components['schemas']['ChangeUserInputBody'];
 export type CheckResult = components['schemas']['CheckResult'];
+export type CodeInputBody = components['schemas']['CodeInputBody'];
 export type Column = components['schemas']['Column'];
 export type ComparedPart = components['schemas']['ComparedPart'];
 export type Comparison = components['schemas']['Comparison'];
@@ -9158,6 +9367,7 @@ export type Destination = components['schemas']['Destination'];
 export type Destinations = components['schemas']['Destinations'];
 export type Dispersion = components['schemas']['Dispersion'];
 export type Drops = components['schemas']['Drops'];
+export type EndTotpInputBody = components['schemas']['EndTOTPInputBody'];
 export type Enrichment = components['schemas']['Enrichment'];
 export type Environment = components['schemas']['Environment'];
 export type ErrorFigures = components['schemas']['ErrorFigures'];
@@ -9282,6 +9492,7 @@ export type QueryRelation = components['schemas']['QueryRelation'];
 export type Ready = components['schemas']['Ready'];
 export type ReadyChecks = components['schemas']['ReadyChecks'];
 export type RecordRead = components['schemas']['RecordRead'];
+export type RecoveryCodes = components['schemas']['RecoveryCodes'];
 export type RefreshClaim = components['schemas']['RefreshClaim'];
 export type RefreshHistory = components['schemas']['RefreshHistory'];
 export type RefreshRecord = components['schemas']['RefreshRecord'];
@@ -9325,6 +9536,7 @@ export type Stage = components['schemas']['Stage'];
 export type Stall = components['schemas']['Stall'];
 export type StandIn = components['schemas']['StandIn'];
 export type StartInputBody = components['schemas']['StartInputBody'];
+export type State = components['schemas']['State'];
 export type Statement = components['schemas']['Statement'];
 export type StatementFigures = components['schemas']['StatementFigures'];
 export type StatementLatencyMs = components['schemas']['StatementLatencyMs'];

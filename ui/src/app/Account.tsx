@@ -7,6 +7,7 @@ import { ago, dateTime } from '../design/format';
 import { Load, ProblemNotice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import { NewPassword } from './NewPassword';
+import { SecondFactor } from './SecondFactor';
 
 const mays = {
   admin: 'An admin: everything, users, nodes and plugins too.',
@@ -52,6 +53,7 @@ export function Account() {
             <span className="muted">{mays[me.data.role]}</span>
           </p>
         )}
+        <SecondFactor />
         <Load from={sessions} what="Your sessions could not be read." skeleton={<SkeletonRows rows={2} />}>
           {(list) => (
             <ul className="plain sessions">

@@ -4,6 +4,7 @@ import { useLocation, useSearch } from 'wouter';
 import { api, asProblem, Problem } from '../api/client';
 import { Notice } from '../design/States';
 import { usePageTitle } from './location';
+import { CodeField } from './SecondFactor';
 
 /** Finds the token in what was pasted: the whole link, or the token alone. */
 export function tokenFrom(pasted: string): string {
@@ -41,6 +42,8 @@ export function SignIn() {
   const [token, setToken] = useState('');
   const [name, setName] = useState('');
   const [password, setPassword] = useState('');
+  // Asked for once the password was right.
+  const [code, setCode] = useState<string | null>(null);
   const [busy, setBusy] = useState(linked !== null);
   const [problem, setProblem] = useState<Problem | null>(refusedWords(params.get('refused')));
   const ways = useQuery({
@@ -52,7 +55,7 @@ export function SignIn() {
   const sent = useRef(false);
 
   const signIn = useCallback(
-    async (by: { token: string } | { name: string; password: string }) => {
+    async (by: { token: string } | { name: string; password: string; code?: string }) => {
       setBusy(true);
       setProblem(null);
       try {
@@ -60,7 +63,11 @@ export function SignIn() {
         qc.clear(); // another user may have been signed in here
         navigate(next, { replace: true });
       } catch (err) {
-        setProblem(asProblem(err));
+        const p = asProblem(err);
+        const asks = p.fields.some((f) => f.field === 'code');
+        if (asks) setCode((typed) => typed ?? '');
+        // That a code is asked for is the next step, and no problem.
+        setProblem(asks && !('code' in by && by.code) ? null : p);
         setBusy(false);
         // A used link must not stay in the address bar, nor be sent again on reload.
         if (location.search.includes('token=')) navigate(`/signin?next=${encodeURIComponent(next)}`, { replace: true });
@@ -93,7 +100,7 @@ export function SignIn() {
   };
   const withPassword = (e: FormEvent) => {
     e.preventDefault();
-    void signIn({ name: name.trim(), password });
+    void signIn({ name: name.trim(), password, ...(code ? { code: code.trim() } : {}) });
   };
 
   return (
@@ -115,78 +122,109 @@ export function SignIn() {
                 <strong>{problem.message}</strong> {problem.hint}
               </Notice>
             )}
-            {provider && (
-              <>
-                <a className="btn primary" href={`/api/auth/oidc/start?next=${encodeURIComponent(next)}`}>
-                  Sign in with {provider}
-                </a>
-                <div className="signin-or">
-                  <span>or, with a password</span>
+            {code !== null ? (
+              <form onSubmit={withPassword} className="stack" aria-label="Second factor">
+                <p>
+                  The password of <strong className="wrap-anywhere">{name.trim()}</strong> is right.
+                </p>
+                <CodeField id="code" value={code} onChange={setCode} recovery autoFocus />
+                <div className="actions">
+                  <button
+                    type="button"
+                    className="btn"
+                    onClick={() => {
+                      setCode(null);
+                      setPassword('');
+                      setProblem(null);
+                    }}
+                  >
+                    Back
+                  </button>
+                  <button type="submit" className="btn primary" disabled={busy || code.trim() === ''}>
+                    Sign in
+                  </button>
                 </div>
+              </form>
+            ) : (
+              <>
+                {provider && (
+                  <>
+                    <a className="btn primary" href={`/api/auth/oidc/start?next=${encodeURIComponent(next)}`}>
+                      Sign in with {provider}
+                    </a>
+                    <div className="signin-or">
+                      <span>or, with a password</span>
+                    </div>
+                  </>
+                )}
+                <form onSubmit={withPassword} className="stack" aria-label="Name and password">
+                  <div className="field">
+                    <label className="label" htmlFor="name">
+                      Name
+                    </label>
+                    <input
+                      id="name"
+                      className="input"
+                      autoComplete="username"
+                      autoCapitalize="none"
+                      spellCheck={false}
+                      value={name}
+                      onChange={(e) => setName(e.target.value)}
+                      required
+                    />
+                  </div>
+                  <div className="field">
+                    <label className="label" htmlFor="password">
+                      Password
+                    </label>
+                    <input
+                      id="password"
+                      type="password"
+                      className="input"
+                      autoComplete="current-password"
+                      value={password}
+                      onChange={(e) => setPassword(e.target.value)}
+                      required
+                    />
+                  </div>
+                  <button
+                    type="submit"
+                    className="btn primary"
+                    disabled={busy || name.trim() === '' || password === ''}
+                  >
+                    Sign in
+                  </button>
+                </form>
+                <div className="signin-or">
+                  <span>or, without a password</span>
+                </div>
+                <form onSubmit={withLink} className="stack" aria-label="One-time link">
+                  <div className="field">
+                    <label className="label" htmlFor="token">
+                      One-time sign-in link
+                    </label>
+                    <input
+                      id="token"
+                      className="input mono"
+                      autoComplete="off"
+                      spellCheck={false}
+                      value={token}
+                      onChange={(e) => setToken(e.target.value)}
+                      placeholder="http://127.0.0.1:8080/signin?token=…"
+                      required
+                    />
+                    <span className="help">
+                      <code>loadstone serve</code> prints one when it starts, and <code>loadstone signin</code> another;
+                      in a container, look at its log. Each works once. API tokens are for the command line and do not
+                      sign you in here.
+                    </span>
+                  </div>
+                  <button type="submit" className="btn" disabled={busy || token.trim() === ''}>
+                    Sign in with the link
+                  </button>
+                </form>
               </>
             )}
-            <form onSubmit={withPassword} className="stack" aria-label="Name and password">
-              <div className="field">
-                <label className="label" htmlFor="name">
-                  Name
-                </label>
-                <input
-                  id="name"
-                  className="input"
-                  autoComplete="username"
-                  autoCapitalize="none"
-                  spellCheck={false}
-                  value={name}
-                  onChange={(e) => setName(e.target.value)}
-                  required
-                />
-              </div>
-              <div className="field">
-                <label className="label" htmlFor="password">
-                  Password
-                </label>
-                <input
-                  id="password"
-                  type="password"
-                  className="input"
-                  autoComplete="current-password"
-                  value={password}
-                  onChange={(e) => setPassword(e.target.value)}
-                  required
-                />
-              </div>
-              <button type="submit" className="btn primary" disabled={busy || name.trim() === '' || password === ''}>
-                Sign in
-              </button>
-            </form>
-            <div className="signin-or">
-              <span>or, without a password</span>
-            </div>
-            <form onSubmit={withLink} className="stack" aria-label="One-time link">
-              <div className="field">
-                <label className="label" htmlFor="token">
-                  One-time sign-in link
-                </label>
-                <input
-                  id="token"
-                  className="input mono"
-                  autoComplete="off"
-                  spellCheck={false}
-                  value={token}
-                  onChange={(e) => setToken(e.target.value)}
-                  placeholder="http://127.0.0.1:8080/signin?token=…"
-                  required
-                />
-                <span className="help">
-                  <code>loadstone serve</code> prints one when it starts, and <code>loadstone signin</code> another; in
-                  a container, look at its log. Each works once. API tokens are for the command line and do not sign you
-                  in here.
-                </span>
-              </div>
-              <button type="submit" className="btn" disabled={busy || token.trim() === ''}>
-                Sign in with the link
-              </button>
-            </form>
           </>
         )}
       </div>

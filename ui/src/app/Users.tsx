@@ -23,7 +23,7 @@ export const roles: { value: Role; label: string; may: string }[] = [
 export function waysIn(u: User): string {
   if (u.disabled_at) return 'locked out';
   if (u.external) return 'signs in by the provider';
-  if (u.has_password) return 'signs in with a password';
+  if (u.has_password) return u.second_factor ? 'signs in with a password and a code' : 'signs in with a password';
   return u.last_seen_at ? 'signs in by link' : 'has not come yet';
 }
 
@@ -69,6 +69,18 @@ export function Users({ ask }: { ask: (q: Question) => void }) {
         await api.remove('/api/users/{id}', { path: { id: u.user_id } });
         await changed();
         toast(`User “${u.name}” was deleted.`, 'ok');
+      },
+    });
+  const resetFactor = (u: User) =>
+    ask({
+      title: `Remove the second factor of “${u.name}”?`,
+      body: 'For who has lost app and recovery codes. The password alone lets the user in then, until it turns one on.',
+      verb: 'Remove it',
+      danger: true,
+      act: async () => {
+        await api.remove('/api/users/{id}/totp', { path: { id: u.user_id } });
+        await changed();
+        toast(`${u.name} signs in without a code now.`, 'ok');
       },
     });
   return (
@@ -152,6 +164,16 @@ export function Users({ ask }: { ask: (q: Question) => void }) {
                         >
                           {u.disabled_at ? 'Let in' : 'Lock out'}
                         </button>
+                        {u.second_factor && (
+                          <button
+                            type="button"
+                            className="btn small"
+                            onClick={() => resetFactor(u)}
+                            aria-label={`Remove the second factor of ${u.name}`}
+                          >
+                            Reset code
+                          </button>
+                        )}
                         <button
                           type="button"
                           className="btn danger small"

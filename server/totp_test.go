@@ -1,0 +1,152 @@
+package server_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pquerna/otp/totp"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	factor "github.com/loadstone-db/loadstone/server/totp"
+	"github.com/loadstone-db/loadstone/server/users"
+)
+
+// codeAt is what the app shows so many periods from now. A code is good once, so the test takes that of now to enrol,
+// and the next one to sign in.
+func codeAt(t *testing.T, secret string, periods int) string {
+	t.Helper()
+	code, err := totp.GenerateCode(secret, time.Now().Add(time.Duration(periods)*30*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code
+}
+
+// TestASecondFactor enrols a user, signs it in, and turns the factor off; an admin removes another.
+func TestASecondFactor(t *testing.T) {
+	b := start(t)
+	u, session := b.join("ada", store.RoleViewer)
+	me := func(method, path string, in any) answer {
+		t.Helper()
+		return b.do(method, path, in, session...)
+	}
+	state := func() factor.State {
+		t.Helper()
+		return decode[factor.State](t, me("GET", "/api/auth/totp", nil).want(t, http.StatusOK))
+	}
+	signIn := func(with map[string]any) answer {
+		t.Helper()
+		return b.do("POST", "/api/auth/signin", with, "Authorization", "")
+	}
+	enrol := func() (secret string, codes []string) {
+		t.Helper()
+		begun := decode[factor.Begun](t, me("POST", "/api/auth/totp", nil).want(t, http.StatusCreated))
+		if !strings.HasPrefix(begun.QR, "<svg ") || !strings.Contains(begun.URL, begun.Secret) {
+			t.Errorf("begun %+v", begun)
+		}
+		b.signIn("ada", password).want(t, http.StatusOK) // what is not confirmed is asked of nobody
+		wrong := me("POST", "/api/auth/totp/confirm", map[string]any{"code": "000000"})
+		if p := wrong.problem(t, http.StatusUnprocessableEntity, engine.CodeInvalid); p.Errors[0].Field != "code" {
+			t.Errorf("problem %+v", p)
+		}
+		made := decode[users.RecoveryCodes](t, me("POST", "/api/auth/totp/confirm",
+			map[string]any{"code": codeAt(t, begun.Secret, 0)}).want(t, http.StatusOK))
+		return begun.Secret, made.Codes
+	}
+	if state().Enabled {
+		t.Error("a second factor from nowhere")
+	}
+	secret, codes := enrol()
+	if s := state(); !s.Enabled || s.RecoveryLeft != 10 || len(codes) != 10 {
+		t.Errorf("state %+v, codes %v", s, codes)
+	}
+	asks := func(a answer, says string) {
+		t.Helper()
+		p := a.problem(t, http.StatusUnauthorized, engine.CodeUnauthorized)
+		if len(p.Errors) != 1 || p.Errors[0].Field != "code" || !strings.Contains(p.Errors[0].Message, says) ||
+			a.Header.Get("Set-Cookie") != "" {
+			t.Errorf("it answers %+v, with %q", p, a.Header)
+		}
+	}
+	// Who has not typed the right password hears nothing of a second factor.
+	if p := signIn(map[string]any{"name": "ada", "password": "wrong horse battery", "code": codes[0]}).
+		problem(t, http.StatusUnauthorized, engine.CodeUnauthorized); len(p.Errors) != 0 {
+		t.Errorf("a wrong password is told %+v", p)
+	}
+	asks(b.signIn("ada", password), "needed")
+	asks(signIn(map[string]any{"name": "ada", "password": password, "code": "000000"}), "wrong")
+	next := codeAt(t, secret, 1)
+	in := map[string]any{"name": "ada", "password": password, "code": next}
+	signIn(in).want(t, http.StatusOK)
+	asks(signIn(in), "used already")
+	in["code"] = codes[4]
+	signIn(in).want(t, http.StatusOK)
+	asks(signIn(in), "used already")
+	// A link for a forgotten password stands for the password alone.
+	again := decode[users.Invitation](t,
+		b.do("POST", "/api/users/"+u.UserID+"/invitation", nil).want(t, http.StatusCreated))
+	link := again.URL[strings.Index(again.URL, "invitation=")+len("invitation="):]
+	link, _, _ = strings.Cut(link, "&")
+	p := signIn(map[string]any{"invitation": link, "password": "another horse battery"}).
+		problem(t, http.StatusUnauthorized, engine.CodeUnauthorized)
+	if !strings.Contains(p.Detail, "password is set") {
+		t.Errorf("problem %+v", p)
+	}
+	in = map[string]any{"name": "ada", "password": "another horse battery", "code": codes[5]}
+	session = cookieOf(t, signIn(in).want(t, http.StatusOK))
+
+	// Off, by both.
+	off := func(password, code string) answer {
+		return me("POST", "/api/auth/totp/disable", map[string]any{"password": password, "code": code})
+	}
+	for field, a := range map[string]answer{"password": off(password, codes[6]),
+		"code": off("another horse battery", "123456")} {
+		if p := a.problem(t, http.StatusUnprocessableEntity, engine.CodeInvalid); p.Errors[0].Field != field {
+			t.Errorf("problem %+v", p)
+		}
+	}
+	off("another horse battery", codes[6]).want(t, http.StatusNoContent)
+	b.signIn("ada", "another horse battery").want(t, http.StatusOK)
+
+	// An admin removes one whose app is lost; nobody else does, and no token.
+	enrol2 := decode[factor.Begun](t, me("POST", "/api/auth/totp", nil).want(t, http.StatusCreated))
+	me("POST", "/api/auth/totp/confirm", map[string]any{"code": codeAt(t, enrol2.Secret, 0)}).want(t, http.StatusOK)
+	me("DELETE", "/api/users/"+u.UserID+"/totp", nil).problem(t, http.StatusForbidden, engine.CodeForbidden)
+	b.do("POST", "/api/auth/totp", nil).problem(t, http.StatusForbidden, engine.CodeForbidden)
+	asks(b.signIn("ada", "another horse battery"), "needed")
+	b.do("DELETE", "/api/users/none/totp", nil).problem(t, http.StatusNotFound, engine.CodeNotFound)
+	b.do("DELETE", "/api/users/"+u.UserID+"/totp", nil).want(t, http.StatusNoContent)
+	b.signIn("ada", "another horse battery").want(t, http.StatusOK)
+	if found := b.lines("action=user.totp"); len(found) != 4 {
+		t.Errorf("the log has %+v", found)
+	}
+	for _, e := range b.lines("action=user") {
+		if strings.Contains(e.Detail+e.Object, secret) || strings.Contains(e.Detail, codes[0]) {
+			t.Errorf("a secret is in the log: %+v", e)
+		}
+	}
+}
+
+// TestCodesAreGuessedSlowly, by who knows the password: as passwords are.
+func TestCodesAreGuessedSlowly(t *testing.T) {
+	b := start(t)
+	_, session := b.join("ada", store.RoleOperator)
+	begun := decode[factor.Begun](t, b.do("POST", "/api/auth/totp", nil, session...).want(t, http.StatusCreated))
+	b.do("POST", "/api/auth/totp/confirm", map[string]any{"code": codeAt(t, begun.Secret, 0)}, session...).
+		want(t, http.StatusOK)
+	for n := range 20 {
+		a := b.do("POST", "/api/auth/signin", map[string]any{"name": "ada", "password": password, "code": "000000"},
+			"Authorization", "")
+		if a.StatusCode == http.StatusTooManyRequests {
+			if n < 5 || a.Header.Get("Retry-After") == "" {
+				t.Errorf("after %d guesses: %v", n, a.Header)
+			}
+			return
+		}
+		a.want(t, http.StatusUnauthorized)
+	}
+	t.Error("20 codes were guessed at once")
+}

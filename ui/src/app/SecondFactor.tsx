@@ -1,0 +1,210 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { type FormEvent, useState } from 'react';
+import { api, asProblem, Problem } from '../api/client';
+import { useMe } from '../api/queries';
+import { CopyButton } from '../design/Controls';
+import { Dialog } from '../design/Dialog';
+import { ProblemNotice } from '../design/States';
+import { ShownOnce } from '../design/ShownOnce';
+import { useToast } from '../design/Toast';
+
+type Begun = { secret: string; url: string; qr_svg: string };
+
+/** The field for a code; phones and password managers fill it in by themselves. */
+export function CodeField(props: {
+  id: string;
+  value: string;
+  onChange: (v: string) => void;
+  recovery?: boolean;
+  autoFocus?: boolean;
+}) {
+  const help = props.recovery
+    ? 'Six digits, or one of your recovery codes if the app is lost.'
+    : 'Six digits; they change every 30 seconds.';
+  return (
+    <div className="field">
+      <label className="label" htmlFor={props.id}>
+        Code of your authenticator app
+      </label>
+      <input
+        id={props.id}
+        className="input mono"
+        autoComplete="one-time-code"
+        inputMode={props.recovery ? 'text' : 'numeric'}
+        autoCapitalize="none"
+        spellCheck={false}
+        maxLength={100}
+        value={props.value}
+        onChange={(e) => props.onChange(e.target.value)}
+        aria-describedby={`${props.id}-help`}
+        autoFocus={props.autoFocus}
+        required
+      />
+      <span className="help" id={`${props.id}-help`}>
+        {help}
+      </span>
+    </div>
+  );
+}
+
+/** A code besides the password: whether there is one, and how it comes and goes. */
+export function SecondFactor() {
+  const me = useMe();
+  const qc = useQueryClient();
+  const toast = useToast();
+  const has = me.data?.has_password === true && !me.data.external;
+  const state = useQuery({
+    queryKey: ['totp'],
+    queryFn: ({ signal }) => api.get('/api/auth/totp', { signal }),
+    enabled: has,
+  });
+  const [begun, setBegun] = useState<Begun | null>(null);
+  const [codes, setCodes] = useState<string[] | null>(null);
+  const [ending, setEnding] = useState(false);
+  if (!has || !state.data) return null;
+  const changed = () => qc.invalidateQueries({ queryKey: ['totp'] });
+  const begin = async () => {
+    try {
+      setBegun(await api.post('/api/auth/totp', {}));
+    } catch (err) {
+      const p = asProblem(err);
+      toast(`${p.message} ${p.hint}`, 'bad');
+    }
+  };
+  const { enabled, recovery_left } = state.data;
+  const left = `${recovery_left} recovery ${recovery_left === 1 ? 'code' : 'codes'} left`;
+  return (
+    <div className="row second-factor">
+      <span className="grow">
+        Second factor: <strong>{enabled ? 'on' : 'off'}</strong>{' '}
+        <span className="muted">
+          {enabled ? `· a code is asked for beside the password · ${left}` : '· a code of an app beside the password'}
+        </span>
+      </span>
+      <button type="button" className="btn small" onClick={() => (enabled ? setEnding(true) : void begin())}>
+        {enabled ? 'Turn off' : 'Turn on'}
+      </button>
+      {begun && (
+        <Enrol
+          begun={begun}
+          onClose={() => setBegun(null)}
+          onDone={(made) => {
+            setBegun(null);
+            setCodes(made);
+            void changed();
+          }}
+        />
+      )}
+      {codes && (
+        <ShownOnce title="Recovery codes" text={codes.join('\n')} copy="Copy the codes" onClose={() => setCodes(null)}>
+          <p>
+            Each of them lets you in once in place of a code, when your app is lost. Keep them where your passwords are.
+          </p>
+        </ShownOnce>
+      )}
+      {ending && (
+        <TurnOff
+          onClose={() => setEnding(false)}
+          onDone={() => {
+            setEnding(false);
+            toast('The second factor is off.', 'ok');
+            void changed();
+          }}
+        />
+      )}
+    </div>
+  );
+}
+
+function Enrol(props: { begun: Begun; onClose: () => void; onDone: (codes: string[]) => void }) {
+  const [code, setCode] = useState('');
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const [busy, setBusy] = useState(false);
+  const submit = async (e: FormEvent) => {
+    e.preventDefault();
+    setBusy(true);
+    try {
+      props.onDone((await api.post('/api/auth/totp/confirm', { body: { code } })).recovery_codes);
+    } catch (err) {
+      setProblem(asProblem(err));
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title="Turn on the second factor" onClose={props.onClose}>
+      <form className="stack" onSubmit={(e) => void submit(e)}>
+        <p>Scan this with an authenticator app, and type the code that it shows.</p>
+        <img
+          className="totp-qr"
+          src={`data:image/svg+xml;utf8,${encodeURIComponent(props.begun.qr_svg)}`}
+          alt="QR code for the authenticator app; the text below says the same"
+          width="200"
+          height="200"
+        />
+        <div className="row nowrap">
+          <code className="grow wrap-anywhere">{props.begun.secret}</code>
+          <CopyButton text={props.begun.secret} label="Copy the secret" />
+        </div>
+        {problem && <ProblemNotice error={problem} />}
+        <CodeField id="totp-confirm" value={code} onChange={setCode} autoFocus />
+        <div className="actions">
+          <button type="button" className="btn" onClick={props.onClose}>
+            Cancel
+          </button>
+          <button type="submit" className="btn primary" disabled={busy || code.trim() === ''}>
+            Turn on
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function TurnOff(props: { onClose: () => void; onDone: () => void }) {
+  const [password, setPassword] = useState('');
+  const [code, setCode] = useState('');
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const [busy, setBusy] = useState(false);
+  const submit = async (e: FormEvent) => {
+    e.preventDefault();
+    setBusy(true);
+    try {
+      await api.post('/api/auth/totp/disable', { body: { password, code } });
+      props.onDone();
+    } catch (err) {
+      setProblem(asProblem(err));
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title="Turn off the second factor" onClose={props.onClose}>
+      <form className="stack" onSubmit={(e) => void submit(e)}>
+        {problem && <ProblemNotice error={problem} />}
+        <div className="field">
+          <label className="label" htmlFor="totp-password">
+            Password
+          </label>
+          <input
+            id="totp-password"
+            type="password"
+            className="input"
+            autoComplete="current-password"
+            value={password}
+            onChange={(e) => setPassword(e.target.value)}
+            autoFocus
+            required
+          />
+        </div>
+        <CodeField id="totp-off" value={code} onChange={setCode} recovery />
+        <div className="actions">
+          <button type="button" className="btn" onClick={props.onClose}>
+            Cancel
+          </button>
+          <button type="submit" className="btn danger" disabled={busy || password === '' || code.trim() === ''}>
+            Turn off
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
