@@ -128,7 +128,7 @@ export function SignIn() {
                   The password of <strong className="wrap-anywhere">{name.trim()}</strong> is right.
                 </p>
                 <CodeField id="code" value={code} onChange={setCode} recovery autoFocus />
-                <div className="actions">
+                <div className="row">
                   <button
                     type="button"
                     className="btn"
