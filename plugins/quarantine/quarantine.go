@@ -187,7 +187,7 @@ func (o *outcome) judge(wall time.Duration) (plugin.Info, error) {
 	switch {
 	case o.stdout.over:
 		return plugin.Info{}, refuse("what it says about itself is too long")
-	case o.late && o.cpu < ProcessorLimit/4:
+	case o.late && o.cpu < ProcessorLimit-time.Second:
 		return plugin.Info{}, busy(fmt.Sprintf("the machine was so busy that %v were not enough", wall))
 	case o.late:
 		return plugin.Info{}, refuse(fmt.Sprintf("compiling and trying it did not finish within %v", wall))

@@ -18,7 +18,7 @@ import (
 
 const (
 	// UploadTimeout bounds the whole request: arrival, the wait for others, and quarantine.
-	UploadTimeout = 2 * time.Minute
+	UploadTimeout = 4 * time.Minute
 	// maxUploads is how many files may be arriving at the same time.
 	maxUploads = 8
 
