@@ -404,11 +404,11 @@ func remove[T any](list *[]T, i int) bool {
 	return true
 }
 
-// config is a configuration as text, sorted.
+// config is a configuration as text, sorted, without its secrets.
 func config(c feed.Config) string {
 	var parts []string
 	for _, path := range slices.Sorted(maps.Keys(c)) {
-		parts = append(parts, fmt.Sprintf("%s=%q", path, fmt.Sprint(c[path])))
+		parts = append(parts, fmt.Sprintf("%s=%q", path, feed.Shown(path, c[path])))
 	}
 	return strings.Join(parts, " ")
 }

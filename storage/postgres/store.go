@@ -112,7 +112,7 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...tar
 		Settings:     settingrows.Settings{Pool: pool, Keys: keys},
 		expiringRuns: expiringRuns{Expiring: pool},
 		Log:          auditrows.Log{Rows: pool}, Book: ledger.Book{Rooms: pool},
-		probe: probe, keys: keys, streams: catalogrows.New(pool),
+		probe: probe, keys: keys, streams: catalogrows.New(pool, keys),
 		secrets: target.SecretsOf(known)}
 	if err := s.Ping(ctx); err != nil {
 		s.Close()

@@ -57,7 +57,7 @@ func (f *Feeds) Sink(ctx context.Context, q catalog.Query, s catalog.Sink, colum
 
 // unusable marks errors that stay.
 func unusable(err error) error {
-	if errors.Is(err, feed.ErrPath) || errors.Is(err, reach.ErrRefused) {
+	if errors.Is(err, feed.ErrPath) || errors.Is(err, outlet.ErrSealed) || errors.Is(err, reach.ErrRefused) {
 		return fmt.Errorf("%w: %w", coordinator.ErrUnusable, err)
 	}
 	return err

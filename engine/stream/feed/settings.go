@@ -87,6 +87,28 @@ func address(v any) string {
 	return ""
 }
 
+// Origin is the scheme and the host of an address, which may be shown to whoever reads: what follows them may be a
+// secret.
+func Origin(address string) string {
+	at, err := url.Parse(address)
+	if err != nil || at.Host == "" {
+		return ""
+	}
+	return at.Scheme + "://" + at.Host
+}
+
+// Secret reports whether the setting of a path is kept sealed and shown to nobody.
+func Secret(path string) bool { return path == "SINK.URL" }
+
+// Shown is a setting as it is shown to readers.
+func Shown(path string, value any) string {
+	text := fmt.Sprint(value)
+	if Secret(path) {
+		return Origin(text) + "/…"
+	}
+	return text
+}
+
 func between(least, most int64) func(any) string {
 	return func(v any) string {
 		if n := v.(int64); n < least || n > most {

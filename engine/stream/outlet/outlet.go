@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -106,10 +107,16 @@ type webhook struct {
 	once   sync.Once
 }
 
+// ErrSealed is an address that was kept with a key that this server does not have.
+var ErrSealed = errors.New("the address of the sink is sealed with another key: DROP the sink and make it anew")
+
 // Webhook returns a sink that posts each batch of rows as lines of JSON; what the policy refuses is not reached. It is
 // tried again where the address does not answer, or with a status of 500 and above; the query waits meanwhile.
 func Webhook(ctx context.Context, c feed.Config, columns []column.Column, policy *reach.Policy) (feed.Sink, error) {
 	w := &webhook{url: c.Text("SINK.URL")}
+	if w.url == "" {
+		return nil, ErrSealed
+	}
 	w.ctx, w.end = context.WithCancel(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, w.end)
 	w.client = &http.Client{Timeout: stopWithin,
@@ -156,7 +163,7 @@ func (w *webhook) post() error {
 	r.Header.Set("Content-Type", "application/x-ndjson")
 	answer, err := w.client.Do(r)
 	if err != nil {
-		return err
+		return w.quiet(err)
 	}
 	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 4<<10))
 	_ = answer.Body.Close()
@@ -167,6 +174,16 @@ func (w *webhook) post() error {
 		return fmt.Errorf("the address answered %s", answer.Status)
 	}
 	return fmt.Errorf("%w: it answered %s", errAnswer, answer.Status)
+}
+
+// quiet is an error without the whole address, whose path and query often are a secret: readers of a query see its
+// failure.
+func (w *webhook) quiet(err error) error {
+	var at *url.Error
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	return fmt.Errorf("%s: %w", feed.Origin(w.url), err)
 }
 
 // Close implements feed.Sink.

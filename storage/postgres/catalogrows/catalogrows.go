@@ -23,14 +23,23 @@ import (
 // Rows implements keep.Keeper. Its calls last as long as their context and the pool allow.
 type Rows struct {
 	Streams *pgxpool.Pool
+	keys    Sealer
 	// turn has the changes of this process follow each other: only those of other processes meet.
 	turn chan struct{}
 }
 
 var _ keep.Keeper = (*Rows)(nil)
 
-// New returns the catalog in a database.
-func New(pool *pgxpool.Pool) *Rows { return &Rows{Streams: pool, turn: make(chan struct{}, 1)} }
+// Sealer keeps the secrets of settings.
+type Sealer interface {
+	Seal(plain []byte, context string) string
+	Open(sealed, context string) ([]byte, error)
+}
+
+// New returns the catalog in a database, whose secrets are sealed.
+func New(pool *pgxpool.Pool, keys Sealer) *Rows {
+	return &Rows{Streams: pool, keys: keys, turn: make(chan struct{}, 1)}
+}
 
 // channel is where changes are told of. It is the database's, whatever the schema.
 const channel = "loadstone_catalog"
@@ -42,7 +51,7 @@ const tries = 20
 func (r *Rows) CatalogContents(ctx context.Context) (c catalog.Contents, err error) {
 	err = pgx.BeginTxFunc(ctx, r.Streams, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
 		func(tx pgx.Tx) error {
-			c, err = read(ctx, tx)
+			c, err = r.read(ctx, tx)
 			return err
 		})
 	return c, dberr.Failed("reading the catalog of streams", err)
@@ -59,7 +68,7 @@ func (r *Rows) ChangeCatalog(ctx context.Context, change func(*catalog.Catalog) 
 	for n := 1; ; n++ {
 		var refused error
 		err := pgx.BeginTxFunc(ctx, r.Streams, pgx.TxOptions{IsoLevel: pgx.Serializable}, func(tx pgx.Tx) error {
-			before, err := read(ctx, tx)
+			before, err := r.read(ctx, tx)
 			if err != nil {
 				return err
 			}
@@ -67,7 +76,7 @@ func (r *Rows) ChangeCatalog(ctx context.Context, change func(*catalog.Catalog) 
 			if refused = change(c); refused != nil {
 				return refused
 			}
-			return write(ctx, tx, before, c.Contents())
+			return r.write(ctx, tx, before, c.Contents())
 		})
 		switch {
 		case refused != nil:

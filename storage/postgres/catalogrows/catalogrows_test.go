@@ -1,13 +1,19 @@
 package catalogrows_test
 
 import (
+	"fmt"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/loadstone-db/loadstone/engine/catalog"
 	"github.com/loadstone-db/loadstone/engine/catalog/keep"
 	"github.com/loadstone-db/loadstone/engine/catalog/keep/keeptest"
+	"github.com/loadstone-db/loadstone/engine/statement"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres/catalogrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
@@ -27,14 +33,61 @@ func open(t *testing.T) *pgxpool.Pool {
 	return pool
 }
 
+func keys(t *testing.T) *keyring.Keyring {
+	t.Helper()
+	ring, err := keyring.Open(filepath.Join(t.TempDir(), "secret.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring
+}
+
+// TestAnAddressIsSealed: what is behind the host of a webhook is read back, but stands nowhere in the clear; with
+// another key the sink is there without it, and can be dropped.
+func TestAnAddressIsSealed(t *testing.T) {
+	const address = "https://hooks.example.com/services/T0/canary"
+	pool := open(t)
+	rows := catalogrows.New(pool, keys(t))
+	if err := keeptest.Apply(t.Context(), rows, "CREATE SINK w TYPE WEBHOOK SET('"+address+"' AS SINK.URL)"); err != nil {
+		t.Fatal(err)
+	}
+	read := func(r *catalogrows.Rows) catalog.Contents {
+		c, err := r.CatalogContents(t.Context())
+		if err != nil || len(c.Sinks) != 1 {
+			t.Fatalf("the catalog is %+v, %v", c, err)
+		}
+		return c
+	}
+	if got := read(rows).Sinks[0].Config.Text("SINK.URL"); got != address {
+		t.Errorf("the address is read as %q", got)
+	}
+	shown, err := catalog.Of(read(rows)).Get("", &statement.Get{Entity: statement.Sink})
+	if text := fmt.Sprint(shown); err != nil || strings.Contains(text, "canary") ||
+		!strings.Contains(text, `SINK.URL="https://hooks.example.com/…"`) {
+		t.Errorf("GET SINKS shows %s, %v", text, err)
+	}
+	var kept string
+	if err := pool.QueryRow(t.Context(), "SELECT config::text FROM sinks").Scan(&kept); err != nil ||
+		!strings.Contains(kept, "SINK.URL") || strings.Contains(kept, "canary") || strings.Contains(kept, "hooks.") {
+		t.Errorf("the database keeps %s, %v", kept, err)
+	}
+	other := catalogrows.New(pool, keys(t))
+	if got := read(other).Sinks[0].Config.Text("SINK.URL"); got != "" {
+		t.Errorf("with another key the address is %q", got)
+	}
+	if err := keeptest.Apply(t.Context(), other, "DROP SINK w"); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestPostgres(t *testing.T) {
-	keeptest.Run(t, func(t *testing.T) keep.Keeper { return catalogrows.New(open(t)) })
+	keeptest.Run(t, func(t *testing.T) keep.Keeper { return catalogrows.New(open(t), keys(t)) })
 }
 
 // TestTheDatabaseHoldsReferences: constraints stand behind what is checked before.
 func TestTheDatabaseHoldsReferences(t *testing.T) {
 	pool := open(t)
-	rows := catalogrows.New(pool)
+	rows := catalogrows.New(pool, keys(t))
 	err := keeptest.Apply(t.Context(), rows, `CREATE LOGICAL SOURCE a(x INT64);
 		CREATE PHYSICAL SOURCE FOR a TYPE FILE SET('a' AS SOURCE.FILE_PATH, 'CSV' AS PARSER.TYPE); CREATE SINK s TYPE PRINT;
 		CREATE QUERY q AS SELECT x FROM a INTO s`)

@@ -24,7 +24,7 @@ func rows[T any](ctx context.Context, tx pgx.Tx, sql string, scan func(row pgx.C
 }
 
 // read reads all tables, in the order in which things were created.
-func read(ctx context.Context, tx pgx.Tx) (c catalog.Contents, err error) {
+func (r *Rows) read(ctx context.Context, tx pgx.Tx) (c catalog.Contents, err error) {
 	err = tx.QueryRow(ctx, "SELECT last_source_id, last_query_id FROM catalog_revision").Scan(&c.LastSourceID,
 		&c.LastQueryID)
 	if err != nil {
@@ -70,6 +70,7 @@ func read(ctx context.Context, tx pgx.Tx) (c catalog.Contents, err error) {
 			if s.Columns, err = catalog.UnmarshalSchema(schema); err == nil {
 				s.Config, err = catalog.UnmarshalConfig(config)
 			}
+			r.open(s)
 			return s, err
 		})
 	if err != nil {
@@ -144,7 +145,7 @@ func queryName(q catalog.Query) string             { return fmt.Sprint(q.ID) }
 
 // write writes the difference. What goes is taken out first, from who refers to what is referred to; what comes is put
 // in the other way round.
-func write(ctx context.Context, tx pgx.Tx, was, is catalog.Contents) error {
+func (r *Rows) write(ctx context.Context, tx pgx.Tx, was, is catalog.Contents) error {
 	b := &pgx.Batch{}
 	for _, q := range lacks(was.Queries, is.Queries, queryName) {
 		b.Queue("DELETE FROM queries WHERE id = $1", q.ID)
@@ -161,7 +162,7 @@ func write(ctx context.Context, tx pgx.Tx, was, is catalog.Contents) error {
 	for _, w := range lacks(was.Workers, is.Workers, workerName) {
 		b.Queue("DELETE FROM workers WHERE host_name = $1", w.Host)
 	}
-	if err := add(b, was, is); err != nil {
+	if err := r.add(b, was, is); err != nil {
 		return err
 	}
 	if b.Len() == 0 {
@@ -173,7 +174,7 @@ func write(ctx context.Context, tx pgx.Tx, was, is catalog.Contents) error {
 	return tx.SendBatch(ctx, b).Close()
 }
 
-func add(b *pgx.Batch, was, is catalog.Contents) error {
+func (r *Rows) add(b *pgx.Batch, was, is catalog.Contents) error {
 	for _, w := range lacks(is.Workers, was.Workers, workerName) {
 		b.Queue("INSERT INTO workers (host_name, grpc_port, data_port, capacity, state) VALUES ($1, $2, $3, $4, $5)", w.Host,
 			w.GRPCPort, w.DataPort, w.Slots, string(w.State))
@@ -202,7 +203,7 @@ func add(b *pgx.Batch, was, is catalog.Contents) error {
 		if err != nil {
 			return err
 		}
-		config, _, err := catalog.MarshalConfig(s.Config)
+		config, _, err := catalog.MarshalConfig(r.sealed(s))
 		if err != nil {
 			return err
 		}
