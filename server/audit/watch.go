@@ -26,15 +26,15 @@ type Watcher struct {
 	// Reads tells addresses that change nothing although they are posted to.
 	Reads func(path string) bool
 
-	// refusals bounds the lines of who is refused again and again, failures those of what fails: a flood of either
-	// leaves room for the other.
-	refusals, failures *auth.Limiter
+	// refusals bounds the lines of who is refused again and again, failures those of what is asked for wrongly, breaks
+	// those of what fails here: a flood of one leaves room for the others.
+	refusals, failures, breaks *auth.Limiter
 }
 
 // NewWatcher returns a watcher.
 func NewWatcher(t *Trail, operation func(method, path string) (string, string), reads func(path string) bool) *Watcher {
 	return &Watcher{Trail: t, Operation: operation, Reads: reads, refusals: auth.NewLimiter(60, 2*time.Second),
-		failures: auth.NewLimiter(60, 2*time.Second)}
+		failures: auth.NewLimiter(60, 2*time.Second), breaks: auth.NewLimiter(60, 2*time.Second)}
 }
 
 // Handle is a middleware. It stands before the guard, whose refusals of known callers are noted too; strangers are
@@ -71,8 +71,11 @@ func (w *Watcher) note(c *fiber.Ctx, m *mark, status int) {
 	if e.Outcome != store.OutcomeDone {
 		e.Detail = http.StatusText(status)
 		bucket := w.failures
-		if e.Outcome == store.OutcomeRefused {
+		switch {
+		case e.Outcome == store.OutcomeRefused:
 			bucket = w.refusals
+		case status >= http.StatusInternalServerError:
+			bucket = w.breaks
 		}
 		if bucket.Wait(id.User.UserID) > 0 {
 			return // the first of a flood say enough, and the log is not its to fill

@@ -59,10 +59,36 @@ func TestAPanicLeavesALine(t *testing.T) {
 	}
 }
 
+// TestAFloodOfBadRequestsHidesNoPanic: what breaks here has lines of its own, which are bounded too.
+func TestAFloodOfBadRequestsHidesNoPanic(t *testing.T) {
+	ask, lines := watched(t)
+	for range 100 {
+		ask("/failed")
+	}
+	ask("/panic")
+	broke := func() (n int) {
+		for _, l := range lines(store.OutcomeFailed) {
+			if l.Object == "/panic" {
+				n++
+			}
+		}
+		return n
+	}
+	if broke() != 1 {
+		t.Errorf("after a flood of bad requests, a panic has %d lines", broke())
+	}
+	for range 100 {
+		ask("/panic")
+	}
+	if n := broke(); n < 50 || n > 90 {
+		t.Errorf("%d lines of 101 panics", n)
+	}
+}
+
 // TestAFloodOfFailuresHidesNoRefusal, nor the other way round, and neither fills the log.
 func TestAFloodOfFailuresHidesNoRefusal(t *testing.T) {
 	for _, c := range [][3]string{{"/failed", "/refused", store.OutcomeRefused},
-		{"/refused", "/failed", store.OutcomeFailed}} {
+		{"/refused", "/failed", store.OutcomeFailed}, {"/refused", "/panic", store.OutcomeFailed}} {
 		ask, lines := watched(t)
 		for range 100 {
 			ask(c[0])
