@@ -97,3 +97,34 @@ func TestWhatWasConfirmedBegins(t *testing.T) {
 		t.Errorf("of the process: %v", err)
 	}
 }
+
+// TestWithoutAGrantWhoMadeItIsJudged: runs that waited when the server was upgraded have no grant.
+func TestWithoutAGrantWhoMadeItIsJudged(t *testing.T) {
+	o := own(t)
+	c, tpl := o.fresh(1)
+	made := decode[engine.Run](t, o.as("bob", "POST", "/api/runs",
+		map[string]any{"template_id": tpl.TemplateID}).want(t, http.StatusCreated))
+	judge := rights.Judge{Store: o.store}
+	still := func(id, want string) {
+		t.Helper()
+		err := judge.Still(t.Context(), id)
+		if want == "" && err != nil || want != "" && (!engine.HasCode(err, engine.CodeForbidden) ||
+			!strings.Contains(engine.AsError(err).Message, want)) {
+			t.Errorf("%s is judged as %v, want %q", id, err, want)
+		}
+	}
+	still(made.RunID, "")
+	for by, want := range map[string]string{"": "who started it is not known", "serve": "",
+		"nobody": "nobody, who started it, is no user any more"} {
+		run := engine.Run{RunID: "made-by-" + by, RunName: "r", CreatedBy: by, Scenario: made.Scenario}
+		if err := o.store.CreateRun(t.Context(), run); err != nil {
+			t.Fatal(err)
+		}
+		still(run.RunID, want)
+	}
+	o.as("root", "PUT", "/api/connections/"+c.ConnectionID, map[string]any{"name": c.Name, "driver": "postgres",
+		"dsn": c.DSN, "production": true}).want(t, http.StatusOK)
+	still(made.RunID, "is production now")
+	o.do("PATCH", "/api/users/"+o.people["bob"].UserID, map[string]any{"disabled": true}).want(t, http.StatusOK)
+	still(made.RunID, "bob, who started it, is locked out")
+}

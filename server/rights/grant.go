@@ -9,6 +9,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
+// processes make runs without a user: these are what they call themselves, "loadstone run" and "loadstone serve --run".
+var processes = [...]string{"cli", "serve"}
+
 // Grant notes that a user starts a run or a matrix, whose production connections were confirmed, so that what of it
 // begins later can be judged then.
 func (j Judge) Grant(ctx context.Context, u store.User, runID, matrixID string, production []store.Connection) error {
@@ -21,23 +24,35 @@ func (j Judge) Grant(ctx context.Context, u store.User, runID, matrixID string, 
 
 // Still is an error with CodeForbidden when a run that begins now, because it has waited or because it is the next of
 // a matrix, is not for its user any more: it is gone, locked out or a viewer, the connection or the template is
-// others', or the connection is production and that was not confirmed. What no user started, the operator of the
-// process did. Any other error says that this is not known.
+// others', or the connection is production and that was not confirmed. Where no start was noted, the user is the one
+// who made the run; what a process made for its operator may begin. Any other error says that this is not known.
 func (j Judge) Still(ctx context.Context, runID string) error {
 	run, err := j.Store.Run(ctx, runID)
 	if err != nil {
 		return err
 	}
 	g, err := j.Store.StartGrant(ctx, runID, run.MatrixID)
-	if absent(err) {
-		return nil
-	}
-	if err != nil {
+	if err != nil && !absent(err) {
 		return err
 	}
+	known := err == nil
 	users, err := j.Store.ListUsers(ctx)
 	if err != nil {
 		return err
+	}
+	if !known {
+		// It was started before starts were noted, or by the process.
+		i := slices.IndexFunc(users, func(u store.User) bool { return run.CreatedBy != "" && u.Name == run.CreatedBy })
+		switch {
+		case i >= 0:
+			g = store.StartGrant{UserID: users[i].UserID, UserName: users[i].Name}
+		case slices.Contains(processes[:], run.CreatedBy):
+			return nil
+		case run.CreatedBy == "":
+			return notAnyMore("who started it is not known")
+		default:
+			g.UserName = run.CreatedBy
+		}
 	}
 	i := slices.IndexFunc(users, func(u store.User) bool { return u.UserID == g.UserID })
 	switch {
