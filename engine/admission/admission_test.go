@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -187,13 +188,13 @@ func TestARunThatMayNotBeginAnyMoreIsEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 0)
 		w.nodes.set(node("a", 32))
-		unknown := true
+		var known atomic.Bool
 		for _, d := range w.doors {
 			d.opts.May = func(_ context.Context, runID string) error {
 				switch {
 				case runID != "second":
 					return nil
-				case unknown:
+				case !known.Load():
 					return &engine.Error{Code: engine.CodeUnavailable, Message: "The control store does not answer."}
 				}
 				return &engine.Error{Code: engine.CodeForbidden, Message: "It was not begun: ada is locked out."}
@@ -212,7 +213,7 @@ func TestARunThatMayNotBeginAnyMoreIsEnded(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		w.is("second", engine.StatusPrepared)
 		w.is("third", engine.StatusPrepared)
-		unknown = false
+		known.Store(true)
 		time.Sleep(5 * time.Second)
 		w.is("second", engine.StatusCancelled)
 		if run, err := w.store.Run(t.Context(), "second"); err != nil ||
