@@ -72,7 +72,8 @@ for (const theme of ['light', 'dark'])
       const live = await find('checkout peak', 'RUNNING');
       const open = async (path, text) => {
         await page.goto(base + path);
-        await page.locator('main').getByText(text).first().waitFor();
+        // What a narrow screen leaves out is no sign of the page.
+        await page.locator('main').getByText(text).filter({ visible: true }).first().waitFor();
       };
       const pages = [
         ['home', '/', 'Recent runs'],
