@@ -87,15 +87,12 @@ func (a *API) createMatrix(ctx context.Context, in *runCreate) (*body[matrix.Sta
 	}
 	a.trail.Note(ctx, user.UserID, "matrix.create", state.MatrixID, state.Name)
 	if in.Body.Start {
-		if err := a.granted(ctx, "", state.MatrixID, production); err != nil {
-			return nil, err
-		}
-		started, err := a.Matrices.Start(ctx, state.MatrixID, user.Name)
+		begun, err := started(ctx, a, "", state.MatrixID, production, a.Matrices.Start)
 		if err != nil {
 			return nil, err
 		}
 		a.trail.Note(ctx, user.UserID, "matrix.start", state.MatrixID, state.Name)
-		state = started
+		state = begun
 	}
 	return a.matrixBody(state), nil
 }
@@ -120,10 +117,13 @@ func (a *API) getMatrix(ctx context.Context, in *IDInput) (*body[matrix.State], 
 }
 
 func (a *API) startMatrix(ctx context.Context, in *startInput) (*body[matrix.State], error) {
-	if err := a.mayStartMatrix(ctx, in.ID, in.typed()); err != nil {
+	production, err := a.mayStartMatrix(ctx, in.ID, in.typed())
+	if err != nil {
 		return nil, err
 	}
-	return a.changeMatrix(ctx, in.ID, "matrix.start", a.Matrices.Start)
+	return a.changeMatrix(ctx, in.ID, "matrix.start", func(ctx context.Context, id, _ string) (matrix.State, error) {
+		return started(ctx, a, "", id, production, a.Matrices.Start)
+	})
 }
 
 func (a *API) stopMatrix(ctx context.Context, in *IDInput) (*body[matrix.State], error) {

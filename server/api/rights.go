@@ -57,25 +57,27 @@ func (a *API) mayRun(ctx context.Context, s engine.Scenario, start bool, typed r
 	return nil, a.MayUse(ctx, s)
 }
 
-// granted notes that the caller starts a run or a matrix, of whose connections these are production.
-func (a *API) granted(ctx context.Context, runID, matrixID string, production []store.Connection) error {
-	return a.judge().Grant(ctx, a.identity(ctx).User, runID, matrixID, production)
+// started starts a run or a matrix as the caller, of whose connections these are production.
+func started[T any](ctx context.Context, a *API, runID, matrixID string, production []store.Connection,
+	start func(ctx context.Context, id, by string) (T, error)) (out T, err error) {
+	user := a.identity(ctx).User
+	err = a.judge().Start(ctx, user, runID, matrixID, production, func() (err error) {
+		out, err = start(ctx, runID+matrixID, user.Name)
+		return err
+	})
+	return out, err
 }
 
-// mayStart is the same for a run that is prepared; the start is noted.
-func (a *API) mayStart(ctx context.Context, id string, typed rights.Names) error {
+// mayStart is the same for a run that is prepared.
+func (a *API) mayStart(ctx context.Context, id string, typed rights.Names) ([]store.Connection, error) {
 	run, err := a.storedRun(ctx, id)
 	if err != nil || run.Status != engine.StatusPrepared {
-		return err // starting it is refused for another reason
+		return nil, err // starting it is refused for another reason
 	}
 	if err := a.judge().Orphan(ctx, a.identity(ctx).User, run); err != nil {
-		return err
+		return nil, err
 	}
-	production, err := a.mayLoad(ctx, run.Scenario, typed)
-	if err != nil {
-		return err
-	}
-	return a.granted(ctx, id, "", production)
+	return a.mayLoad(ctx, run.Scenario, typed)
 }
 
 // mayAsk is an error when the caller may not ask the target of a run.
@@ -99,29 +101,26 @@ func (a *API) storedRun(ctx context.Context, id string) (engine.Run, error) {
 }
 
 // mayStartMatrix is mayStart for a matrix: its runs have the connections.
-func (a *API) mayStartMatrix(ctx context.Context, id string, typed rights.Names) error {
+func (a *API) mayStartMatrix(ctx context.Context, id string, typed rights.Names) ([]store.Connection, error) {
 	if !wellFormedID(id) {
-		return problem.NotFound("matrix", id)
+		return nil, problem.NotFound("matrix", id)
 	}
 	state, err := a.Matrices.Get(ctx, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var production []store.Connection
 	for _, r := range state.Runs {
 		if err := a.judge().Orphan(ctx, a.identity(ctx).User, r.Run); err != nil {
-			return err
+			return nil, err
 		}
 		found, err := a.judge().Use(ctx, a.identity(ctx).User, r.Scenario)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		production = append(production, found...)
 	}
-	if err := rights.Confirmed(production, typed); err != nil {
-		return err
-	}
-	return a.granted(ctx, "", id, production)
+	return production, rights.Confirmed(production, typed)
 }
 
 // mayChange is an error when the caller may not change a thing.

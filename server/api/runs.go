@@ -256,15 +256,12 @@ func (a *API) create(ctx context.Context, in ScenarioInput, start bool, typed ri
 	}
 	a.trail.Note(ctx, user.UserID, "run.create", run.RunID, run.RunName)
 	if start {
-		if err := a.granted(ctx, run.RunID, "", production); err != nil {
-			return nil, err
-		}
-		started, err := a.Runs.Start(ctx, run.RunID, user.Name)
+		begun, err := started(ctx, a, run.RunID, "", production, a.Runs.Start)
 		if err != nil {
 			return nil, err
 		}
 		a.trail.Note(ctx, user.UserID, "run.start", run.RunID, run.RunName)
-		run = started
+		run = begun
 	}
 	return &body[engine.Run]{a.hideRun(run)}, nil
 }
@@ -330,10 +327,13 @@ func orEmpty[T any](list []T) []T {
 }
 
 func (a *API) startRun(ctx context.Context, in *startInput) (*body[engine.Run], error) {
-	if err := a.mayStart(ctx, in.ID, in.typed()); err != nil {
+	production, err := a.mayStart(ctx, in.ID, in.typed())
+	if err != nil {
 		return nil, err
 	}
-	return a.change(ctx, in.ID, "run.start", a.Runs.Start)
+	return a.change(ctx, in.ID, "run.start", func(ctx context.Context, id, _ string) (engine.Run, error) {
+		return started(ctx, a, id, "", production, a.Runs.Start)
+	})
 }
 
 func (a *API) stopRun(ctx context.Context, in *IDInput) (*body[engine.Run], error) {

@@ -2,8 +2,10 @@ package rights
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -12,14 +14,29 @@ import (
 // processes make runs without a user: these are what they call themselves, "loadstone run" and "loadstone serve --run".
 var processes = [...]string{"cli", "serve"}
 
-// Grant notes that a user starts a run or a matrix, whose production connections were confirmed, so that what of it
-// begins later can be judged then.
-func (j Judge) Grant(ctx context.Context, u store.User, runID, matrixID string, production []store.Connection) error {
+// Start notes that a user starts a run or a matrix, whose production connections were confirmed, so that what of it
+// begins later can be judged then, and starts it. The grant is there before; where the start is refused, who was to be
+// judged before is to be judged again.
+func (j Judge) Start(ctx context.Context, u store.User, runID, matrixID string, production []store.Connection,
+	start func() error) error {
 	g := store.StartGrant{RunID: runID, MatrixID: matrixID, UserID: u.UserID, UserName: u.Name}
 	for _, c := range production {
 		g.Confirmed = append(g.Confirmed, c.ConnectionID)
 	}
-	return j.Store.GrantStart(ctx, g)
+	granted, err := j.Store.GrantStart(ctx, g)
+	if errors.Is(err, store.ErrConflict) {
+		return start() // it is not PREPARED any more, and never will be: the start is refused
+	}
+	if err != nil {
+		return err
+	}
+	err = start()
+	// Who tried at the same moment may have put a grant in place of this one: what was begun is this user's. The answer
+	// is that of the start; a store that fails here leaves a grant of somebody who might have started it as well.
+	settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	_ = j.Store.SettleStart(settling, granted, err == nil)
+	return err
 }
 
 // Still is an error with CodeForbidden when a run that begins now, because it has waited or because it is the next of

@@ -22,7 +22,8 @@ type Store interface {
 	Template(ctx context.Context, id string) (store.Template, error)
 	ListUsers(ctx context.Context) ([]store.User, error)
 	Run(ctx context.Context, runID string) (engine.Run, error)
-	GrantStart(ctx context.Context, g store.StartGrant) error
+	GrantStart(ctx context.Context, g store.StartGrant) (store.Granted, error)
+	SettleStart(ctx context.Context, g store.Granted, begun bool) error
 	StartGrant(ctx context.Context, runID, matrixID string) (store.StartGrant, error)
 }
 

@@ -23,23 +23,53 @@ type Grants struct {
 }
 
 // GrantStart implements store.Grants.
-func (g *Grants) GrantStart(ctx context.Context, s store.StartGrant) error {
-	var err error
+func (g *Grants) GrantStart(ctx context.Context, s store.StartGrant) (store.Granted, error) {
+	var status engine.Status
 	if s.RunID != "" {
-		_, err = g.GrantedRun(ctx, s.RunID)
+		run, err := g.GrantedRun(ctx, s.RunID)
+		if err != nil {
+			return store.Granted{}, err
+		}
+		status = run.Status
 	} else {
-		_, err = g.GrantedMatrix(ctx, s.MatrixID)
+		m, err := g.GrantedMatrix(ctx, s.MatrixID)
+		if err != nil {
+			return store.Granted{}, err
+		}
+		status = m.Status
 	}
-	if err != nil {
-		return err
+	if status != engine.StatusPrepared {
+		return store.Granted{}, fmt.Errorf("a start of what is %s: %w", status, store.ErrConflict)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.starts == nil {
 		g.starts = map[string]store.StartGrant{}
 	}
-	s.Confirmed, s.GrantedAt = slices.Clone(s.Confirmed), engine.At(time.Now().UTC().Truncate(time.Microsecond))
+	s.Confirmed, s.GrantedAt = slices.Clone(s.Confirmed), engine.At(time.Now().UTC())
+	granted := store.Granted{StartGrant: s}
+	if before, there := g.starts[s.RunID+s.MatrixID]; there {
+		granted.Before = &before
+	}
 	g.starts[s.RunID+s.MatrixID] = s
+	return granted, nil
+}
+
+// SettleStart implements store.Grants.
+func (g *Grants) SettleStart(_ context.Context, s store.Granted, begun bool) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	key := s.RunID + s.MatrixID
+	now, there := g.starts[key]
+	mine := there && now.UserID == s.UserID && now.GrantedAt.Equal(s.GrantedAt.Time)
+	switch {
+	case begun:
+		g.starts[key] = s.StartGrant
+	case mine && s.Before != nil:
+		g.starts[key] = *s.Before
+	case mine:
+		delete(g.starts, key)
+	}
 	return nil
 }
 

@@ -23,11 +23,17 @@ func Grants(t *testing.T, s store.Store) {
 		MatrixMember: engine.MatrixMember{MatrixID: "m", MatrixLabel: "a"}}))
 	none("r", "m")
 	for _, missing := range []store.StartGrant{{RunID: "none", UserID: "1"}, {MatrixID: "none", UserID: "1"}} {
-		if err := s.GrantStart(ctx, missing); !errors.Is(err, store.ErrNotFound) {
+		if _, err := s.GrantStart(ctx, missing); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("a start of what is not there: %v", err)
 		}
 	}
-	must(t, s.GrantStart(ctx, store.StartGrant{MatrixID: "m", UserID: "1", UserName: "ada"}))
+	grant := func(g store.StartGrant) store.Granted {
+		t.Helper()
+		granted, err := s.GrantStart(ctx, g)
+		must(t, err)
+		return granted
+	}
+	grant(store.StartGrant{MatrixID: "m", UserID: "1", UserName: "ada"})
 	is := func(want store.StartGrant) {
 		t.Helper()
 		g, err := s.StartGrant(ctx, "r", "m")
@@ -40,11 +46,49 @@ func Grants(t *testing.T, s store.Store) {
 	none("r", "")
 	for _, again := range []store.StartGrant{{RunID: "r", UserID: "2", UserName: "bob", Confirmed: []string{"c1", "c2"}},
 		{RunID: "r", UserID: "1", UserName: "ada", Confirmed: []string{"c3"}}} {
-		must(t, s.GrantStart(ctx, again))
+		grant(again)
 		is(again)
 	}
+	settled(t, s, grant, is)
 	must(t, s.DeleteRun(ctx, "r"))
 	none("r", "")
 	must(t, s.DeleteMatrix(ctx, "m"))
 	none("r", "m")
+}
+
+// settled: a start that is refused gives back who was judged before, and one that was begun stays its user's.
+func settled(t *testing.T, s store.Store, grant func(store.StartGrant) store.Granted, is func(store.StartGrant)) {
+	ctx := t.Context()
+	of := func(user string) store.StartGrant {
+		return store.StartGrant{RunID: "r", UserID: user, UserName: "user " + user, Confirmed: []string{"c" + user}}
+	}
+	ada, bob := grant(of("1")), grant(of("2"))
+	if bob.Before == nil || bob.Before.UserID != "1" || !bob.Before.GrantedAt.Equal(ada.GrantedAt.Time) {
+		t.Errorf("before bob's there was %+v, want %+v", bob.Before, ada)
+	}
+	must(t, s.SettleStart(ctx, bob, false))
+	is(of("1"))
+	// Two tried after ada and before her start was begun: their refusals come in the order that is worst.
+	bob, eve := grant(of("2")), grant(of("3"))
+	must(t, s.SettleStart(ctx, bob, false))
+	is(of("3"))
+	must(t, s.SettleStart(ctx, ada, true))
+	must(t, s.SettleStart(ctx, eve, false))
+	is(of("1"))
+	must(t, s.CreateRun(ctx, engine.Run{RunID: "alone", RunName: "alone"}))
+	only := grant(store.StartGrant{RunID: "alone", UserID: "2", UserName: "bob"})
+	must(t, s.SettleStart(ctx, only, false))
+	if g, err := s.StartGrant(ctx, "alone", ""); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("after a refused start: %+v, %v", g, err)
+	}
+	_, err := s.Transition(ctx, store.Transition{RunID: "alone", From: []engine.Status{engine.StatusPrepared},
+		To: engine.StatusCancelled})
+	must(t, err)
+	if _, err := s.GrantStart(ctx, of("2")); err != nil {
+		t.Errorf("another one: %v", err)
+	}
+	if _, err := s.GrantStart(ctx, store.StartGrant{RunID: "alone", UserID: "2"}); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("a start of what is over: %v", err)
+	}
+	must(t, s.DeleteRun(ctx, "alone"))
 }
