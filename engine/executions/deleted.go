@@ -1,6 +1,7 @@
 package executions
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -18,6 +19,28 @@ func Deleted(r engine.Run) string {
 	}
 	return fmt.Sprintf("The single executions of this run were deleted on %s%s; its figures, charts and log are there.",
 		r.ExecutionsDeletedAt.UTC().Format(time.DateOnly), by)
+}
+
+// DeletedError is that of work on single executions that were deleted while it went on.
+type DeletedError struct{ Sentence string }
+
+func (d DeletedError) Error() string { return d.Sentence }
+
+// StillThere is prove, and asks besides whether the executions of a run were deleted since. Parts are read for minutes:
+// what was deleted meanwhile would look like parts that are lost, and replace what was taken in before. The error is a
+// DeletedError.
+func StillThere(prove func(context.Context) error, runID string,
+	detail func(context.Context, string) (engine.RunDetail, error)) func(context.Context) error {
+	return func(ctx context.Context) error {
+		d, err := detail(ctx, runID)
+		if err != nil {
+			return fmt.Errorf("reading run %s again: %w", runID, err)
+		}
+		if gone := Deleted(d.Run); gone != "" {
+			return DeletedError{gone}
+		}
+		return prove(ctx)
+	}
 }
 
 // Gone is the error about executions that were deleted, nil where they were not.

@@ -126,6 +126,10 @@ type row struct {
 // Run takes out the run of a claim, or removes it from the account when it is gone, and notes what came of it.
 func (e *Export) Run(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (refresh.Result, error) {
 	r, err := e.run(ctx, c, prove)
+	if gone, ok := errors.AsType[executions.DeletedError](err); ok {
+		r, err = refresh.Result{Mode: refresh.Incremental, Unchanged: true,
+			Note: gone.Sentence + " What was taken there before stays."}, nil
+	}
 	err = e.told(err)
 	if e.Book == nil || ctx.Err() != nil || errors.Is(err, store.ErrClaimLost) {
 		return r, err
@@ -184,9 +188,9 @@ func (e *Export) run(ctx context.Context, c refresh.Claim, prove func(context.Co
 		return r, fmt.Errorf("reading run %s: %w", c.Subtask, err)
 	}
 	if gone := executions.Deleted(detail.Run); gone != "" {
-		return refresh.Result{Mode: refresh.Incremental, Unchanged: true, Note: gone + " What was taken there before stays."},
-			nil
+		return r, executions.DeletedError{Sentence: gone}
 	}
+	prove = executions.StillThere(prove, c.Subtask, e.Detail)
 	artifacts, err := e.Store.Artifacts(ctx, c.Subtask)
 	if err != nil {
 		return r, fmt.Errorf("listing the parts of run %s: %w", c.Subtask, err)

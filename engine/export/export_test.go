@@ -40,12 +40,17 @@ type record struct {
 	lost    string
 	damaged string
 	gone    bool
+	expires bool // the single executions are deleted between the reading of the run and of its parts
+	expired engine.Time
 	polls   []engine.WarehousePoint
 }
 
 func (r *record) content(name string) string { return fmt.Sprint(name, " of ", r.parts[name]) }
 
 func (r *record) Artifacts(context.Context, string) (all []engine.Artifact, err error) {
+	if r.expires {
+		r.expired, r.parts = engine.At(noon), nil
+	}
 	for name := range r.parts {
 		sum := sha256.Sum256([]byte(r.content(name)))
 		all = append(all, engine.Artifact{RunID: "r", Name: name, SHA256: hex.EncodeToString(sum[:]),
@@ -189,7 +194,8 @@ func (w *world) restart() {
 			if w.gone {
 				return engine.RunDetail{}, &engine.Error{Code: engine.CodeNotFound, Cause: store.ErrNotFound}
 			}
-			return engine.RunDetail{Run: engine.Run{RunID: "r", RunName: "nightly", StartTime: engine.At(noon)}}, nil
+			return engine.RunDetail{Run: engine.Run{RunID: "r", RunName: "nightly", StartTime: engine.At(noon),
+				ExecutionsDeletedAt: w.expired}}, nil
 		}}
 }
 
@@ -248,6 +254,18 @@ func TestARunIsInTheAccountOnce(t *testing.T) {
 	if got := w.one(t, "SELECT COUNT(*) || ' ' || SUM(ROW_COUNT) FROM LOADSTONE_PARTS"); got != "2 150" {
 		t.Errorf("parts and their rows: %s", got)
 	}
+	// Single executions that are deleted while a claim is at work, and before.
+	there := w.parts
+	w.expires = true
+	for epoch := int64(4); epoch < 6; epoch++ {
+		if r, err := w.take(t, epoch); err != nil || !r.Unchanged || !strings.Contains(r.Note, "were deleted") {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if got := w.one(t, copies); got != "150 of 150" {
+			t.Errorf("executions were deleted here, and there are %s there", got)
+		}
+	}
+	w.expires, w.expired, w.parts = false, engine.Time{}, there
 	// A claim that was lost, and one that is lost before the end of the transaction, write nothing.
 	w.parts = map[string]int{"a": 120, "f": 9}
 	w.damaged, w.lost = "", ""
@@ -255,14 +273,14 @@ func TestARunIsInTheAccountOnce(t *testing.T) {
 		t.Errorf("an older claim: %v", err)
 	}
 	w.proof = store.ErrClaimLost
-	if _, err := w.take(t, 4); !errors.Is(err, store.ErrClaimLost) {
+	if _, err := w.take(t, 6); !errors.Is(err, store.ErrClaimLost) {
 		t.Errorf("a claim that is lost in the middle: %v", err)
 	}
 	if got := w.one(t, copies); got != "150 of 150" {
 		t.Errorf("a stale worker: %s", got)
 	}
 	w.proof, w.gone = nil, true
-	if r, err := w.take(t, 5); err != nil || !r.Gone {
+	if r, err := w.take(t, 7); err != nil || !r.Gone {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if got := w.one(t, `SELECT (SELECT COUNT(*) FROM QUERY_EXECUTIONS) +

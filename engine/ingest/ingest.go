@@ -92,6 +92,14 @@ type Ingest struct {
 
 // Run takes in the run of a claim, or removes it when it is gone.
 func (in *Ingest) Run(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (refresh.Result, error) {
+	r, err := in.run(ctx, c, prove)
+	if gone, ok := errors.AsType[executions.DeletedError](err); ok {
+		return refresh.Result{Unchanged: true, Note: gone.Sentence + " What was taken in before stays."}, nil
+	}
+	return r, err
+}
+
+func (in *Ingest) run(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (refresh.Result, error) {
 	if err := in.Target.Begin(ctx, c); err != nil {
 		return refresh.Result{}, err
 	}
@@ -103,8 +111,9 @@ func (in *Ingest) Run(ctx context.Context, c refresh.Claim, prove func(context.C
 		return refresh.Result{}, fmt.Errorf("reading run %s: %w", c.Subtask, err)
 	}
 	if gone := executions.Deleted(detail.Run); gone != "" {
-		return refresh.Result{Unchanged: true, Note: gone + " What was taken in before stays."}, nil
+		return refresh.Result{}, executions.DeletedError{Sentence: gone}
 	}
+	prove = executions.StillThere(prove, c.Subtask, in.Detail)
 	r := rollup.Run{Run: detail.Run, Summary: detail.Summary, Adapter: detail.Scenario.Target.Adapter}
 	parts, sums, err := in.parts(ctx, &r)
 	if err != nil {
@@ -243,7 +252,7 @@ func (in *Ingest) put(ctx context.Context, c refresh.Claim, r *rollup.Run, prove
 	rows, size, err := in.Target.PutRun(ctx, c, *r, prove)
 	if err != nil {
 		// Of other errors it is not known whether the name of the segment was written. What stays the next claim removes.
-		if errors.Is(err, store.ErrClaimLost) {
+		if _, deleted := errors.AsType[executions.DeletedError](err); deleted || errors.Is(err, store.ErrClaimLost) {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidying)
 			defer cancel()
 			err = errors.Join(err, in.Record.RemoveSegment(ctx, c.Subtask, r.Segment.Name))

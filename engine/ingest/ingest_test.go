@@ -31,6 +31,8 @@ type world struct {
 	damaged string // a part that is what was recorded and cannot be read to its end
 	midway  error  // what is heard of that part instead: it could be looked at a moment ago
 	gone    bool
+	expires bool // the single executions are deleted between the reading of the run and of its parts
+	expired engine.Time
 	name    string // of the run
 	away    error
 	taken   *rollup.Run
@@ -64,6 +66,9 @@ func newWorld(names ...string) *world {
 
 func (w *world) Artifacts(context.Context, string) ([]engine.Artifact, error) {
 	list := []engine.Artifact{{RunID: "r", Name: "enrichment-1", Kind: "enrichment"}}
+	if w.expires {
+		w.expired, w.parts, w.sums = engine.At(time.Now()), nil, nil
+	}
 	for name, sum := range w.sums {
 		list = append(list, engine.Artifact{RunID: "r", Name: name, SHA256: sum, Kind: artifact.KindExecutions})
 	}
@@ -222,12 +227,15 @@ func (w *world) Known(context.Context, string) (string, string, error) {
 	return w.taken.Fingerprint, w.taken.Segment.Name, w.step("known")
 }
 
-func (w *world) PutRun(_ context.Context, c refresh.Claim, r rollup.Run, _ func(context.Context) error) (rows,
+func (w *world) PutRun(_ context.Context, c refresh.Claim, r rollup.Run, prove func(context.Context) error) (rows,
 	bytes int64, err error) {
 	if w.stale {
 		return 0, 0, fmt.Errorf("writing: %w", store.ErrClaimLost)
 	}
 	if err := w.step("put run"); err != nil {
+		return 0, 0, err
+	}
+	if err := prove(context.Background()); err != nil {
 		return 0, 0, err
 	}
 	w.taken = &r
@@ -247,11 +255,12 @@ func (w *world) take(t *testing.T) (refresh.Result, error) {
 			if w.gone {
 				return engine.RunDetail{}, &engine.Error{Code: engine.CodeNotFound, Cause: store.ErrNotFound}
 			}
-			return engine.RunDetail{Run: engine.Run{RunID: "r", RunName: w.name, StartTime: w.start}, Summary: w.summary}, nil
+			return engine.RunDetail{Run: engine.Run{RunID: "r", RunName: w.name, StartTime: w.start,
+				ExecutionsDeletedAt: w.expired}, Summary: w.summary}, nil
 		}}
 	w.epoch++
 	c := refresh.Claim{Task: refresh.Task{Table: ingest.Table, Subtask: "r"}, Epoch: w.epoch}
-	return in.Run(t.Context(), c, nil)
+	return in.Run(t.Context(), c, func(context.Context) error { return nil })
 }
 
 // one checks that there is exactly one copy of the run: its seconds, and the one segment that it names.
@@ -294,6 +303,22 @@ func TestARunIsTakenInAgainWhenItHasChanged(t *testing.T) {
 	w.gone = true
 	if r, err := w.take(t); err != nil || !r.Gone || !w.dropped || len(w.segments) != 0 {
 		t.Errorf("a run that was deleted: %+v, %v", r, err)
+	}
+}
+
+// TestExecutionsThatAreDeletedMidway: what was taken in before stays.
+func TestExecutionsThatAreDeletedMidway(t *testing.T) {
+	w := newWorld("a", "b")
+	if _, err := w.take(t); err != nil {
+		t.Fatal(err)
+	}
+	w.name, w.expires = "another name", true
+	for range 2 {
+		r, err := w.take(t)
+		if err != nil || !r.Unchanged || !strings.Contains(r.Note, "were deleted") || w.puts != 1 {
+			t.Fatalf("%+v, %v, taken in %d times", r, err, w.puts)
+		}
+		w.one(t, 20)
 	}
 }
 

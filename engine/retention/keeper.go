@@ -210,23 +210,22 @@ func (k *Keeper) Look(ctx context.Context) error {
 	if err != nil || !mine {
 		return err
 	}
-	if err := k.clear(ctx); err != nil {
-		return err
-	}
+	// A file that nobody may remove holds up nothing else.
+	stuck := k.clear(ctx)
 	rules, err := Read(ctx, k.o.Store)
 	if err != nil || !rules.On {
-		return err
+		return errors.Join(err, stuck)
 	}
 	plan, err := k.Preview(ctx, rules.Rules)
 	if err != nil {
-		return err
+		return errors.Join(err, stuck)
 	}
 	k.last.Set(float64(k.o.Now().Unix()))
 	if len(plan.Victims) == 0 {
-		return nil
+		return stuck
 	}
 	pass := Pass{StartedAt: engine.At(k.o.Now()), Planned: len(plan.Victims), OverBytes: plan.Over}
-	err = k.carryOut(ctx, rules, plan, &pass)
+	err = errors.Join(stuck, k.carryOut(ctx, rules, plan, &pass))
 	if err != nil {
 		pass.Error = engine.AsError(err).Message
 	}
