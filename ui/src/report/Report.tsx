@@ -129,10 +129,11 @@ export function Report({ c: content }: { c: Content }) {
         {s.find_max && <FindMaxAnswer r={s.find_max} />}
         {s.cost && <CostView c={s.cost} simulated={!!run.simulated} emulated={run.emulated} />}
         {parts.map(([id, title, part]) => (
-          <section key={id} id={id} tabIndex={-1} className="stack report-part" aria-labelledby={`${id}-title`}>
-            <h2 id={`${id}-title`}>{title}</h2>
+          // No landmark: what is inside is one already, by the same name.
+          <div key={id} id={id} tabIndex={-1} className="stack report-part">
+            <h2>{title}</h2>
             {part}
-          </section>
+          </div>
         ))}
       </main>
     </ChartGroup>
