@@ -20,6 +20,8 @@ import (
 type program struct {
 	t   *testing.T
 	dir string
+	// jar has the session, which outlives a server.
+	jar http.CookieJar
 }
 
 func newProgram(t *testing.T) *program {
@@ -104,11 +106,16 @@ func (p *program) serve(args ...string) *liveServer {
 		return link != ""
 	})
 	base, token, _ := strings.Cut(link, "/signin?token=")
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		p.t.Fatal(err)
+	if p.jar == nil {
+		var err error
+		if p.jar, err = cookiejar.New(nil); err != nil {
+			p.t.Fatal(err)
+		}
 	}
-	s.base, s.http = base, &http.Client{Jar: jar, Timeout: time.Minute}
+	s.base, s.http = base, &http.Client{Jar: p.jar, Timeout: time.Minute}
+	if token == "" { // somebody has signed in to the server before
+		return s
+	}
 	if status, body := s.send("POST", "/api/auth/signin", `{"token":"`+token+`"}`); status != http.StatusOK {
 		p.t.Fatalf("signing in: %d %s", status, body)
 	}
