@@ -11,6 +11,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/coordinator"
 	"github.com/loadstone-db/loadstone/engine/stream/column"
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
+	"github.com/loadstone-db/loadstone/engine/stream/outlet"
 	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
 )
 
@@ -26,6 +27,10 @@ func (s *streaming) Source(_ context.Context, p catalog.PhysicalSource, columns 
 
 func (s *streaming) Sink(context.Context, catalog.Query, catalog.Sink, []column.Column) (feed.Sink, error) {
 	return nothing{}, nil
+}
+
+func (s *streaming) Alerts() []outlet.Alert {
+	return []outlet.Alert{{Query: "q", Type: feed.Guardrail, RunID: "r", Row: "p99 250", Rows: 1}}
 }
 
 func (s *streaming) Output(int64) []string { return []string{"1,2"} }
@@ -87,14 +92,19 @@ func TestStatementsOverHTTP(t *testing.T) {
 	b.do("POST", "/api/v1/streams/statements", map[string]any{"sql": "GET SINKS", "more": 1}).problem(t, 422,
 		engine.CodeInvalid)
 	shown := decode[struct {
-		Queries []struct{ Name, Statement string }
+		Queries []struct {
+			Name, Statement string
+			Sources         []int64
+		}
 		Sources []struct{ Name string }
 		Sinks   []struct{ Name string }
+		Alerts  []struct{ Query, Type, Row string }
 		Workers []struct {
 			Used int64 `json:"used_slots"`
 		}
 	}](t, b.do("GET", "/api/v1/streams", nil).want(t, 200))
 	if len(shown.Queries) != 1 || shown.Queries[0].Name != "q" || len(shown.Sinks) != 1 || len(shown.Sources) != 5 ||
+		len(shown.Alerts) != 1 || shown.Alerts[0].Row != "p99 250" || len(shown.Queries[0].Sources) != 1 ||
 		len(shown.Workers) != 1 || shown.Workers[0].Used != 1 {
 		t.Errorf("%+v", shown)
 	}

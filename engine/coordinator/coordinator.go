@@ -237,9 +237,12 @@ func apply(to *catalog.Catalog, text string, p statement.Parsed) (r Result, err 
 // Live is what is known of a query that runs here.
 type Live struct {
 	stream.Counts
-	// InPerSecond is the rate of rows of the last seconds.
-	InPerSecond float64
-	Since       time.Time
+	// InPerSecond and OutPerSecond are the rates of rows of the last second.
+	InPerSecond, OutPerSecond float64
+	// LatestRow is the latest time that a row had, LastOut when rows last went to the sink, within a second; zero where
+	// there is none.
+	LatestRow, LastOut time.Time
+	Since              time.Time
 }
 
 // Live returns what is known of queries that run here, by id.

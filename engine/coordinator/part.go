@@ -30,7 +30,7 @@ type part struct {
 	terminal bool
 
 	counts atomic.Pointer[stream.Counts]
-	rate   atomic.Uint64 // rows a second
+	rates  atomic.Pointer[rates]
 }
 
 // begin runs a fragment; told is called whenever its state has changed.
@@ -40,6 +40,7 @@ func begin(feeds Feeds, q catalog.Query, contents catalog.Contents, told func())
 		state: catalog.FragmentStarted}
 	p.drain = sync.OnceFunc(func() { close(p.drains) })
 	p.counts.Store(&stream.Counts{})
+	p.rates.Store(&rates{})
 	go func() {
 		defer close(p.done)
 		defer cancel()
@@ -117,10 +118,11 @@ func (p *part) run(ctx context.Context, feeds Feeds, q catalog.Query, contents c
 		return err
 	}
 	job.Out = func(b *column.Batch) error { return sink.Write(b) }
-	var last int64
+	var before rates
 	job.Report = func(counts stream.Counts) {
-		p.rate.Store(uint64(max(counts.In-last, 0)))
-		last = counts.In
+		before = before.next(counts, time.Now())
+		r := before
+		p.rates.Store(&r)
 		p.counts.Store(&counts)
 	}
 	p.mu.Lock()
@@ -147,5 +149,35 @@ func (p *part) observe(f catalog.Fragment) catalog.Fragment {
 }
 
 func (p *part) live() Live {
-	return Live{Counts: *p.counts.Load(), InPerSecond: float64(p.rate.Load()), Since: p.began}
+	counts, r := *p.counts.Load(), *p.rates.Load()
+	l := Live{Counts: counts, InPerSecond: r.in, OutPerSecond: r.out, LastOut: r.lastOut, Since: p.began}
+	if counts.Latest > 0 {
+		l.LatestRow = time.UnixMicro(counts.Latest).UTC()
+	}
+	if isClosed(p.done) {
+		l.InPerSecond, l.OutPerSecond = 0, 0
+	}
+	return l
+}
+
+// rates are what a fragment did between its last two reports.
+type rates struct {
+	at      time.Time
+	read    stream.Counts
+	in, out float64 // rows a second
+	// lastOut is when rows were last seen to have gone to the sink.
+	lastOut time.Time
+}
+
+func (r rates) next(c stream.Counts, now time.Time) rates {
+	n := rates{at: now, read: c, lastOut: r.lastOut}
+	seconds := 1.0 // the first report comes a second after the start
+	if !r.at.IsZero() {
+		seconds = max(now.Sub(r.at).Seconds(), 0.1)
+	}
+	n.in, n.out = float64(c.In-r.read.In)/seconds, float64(c.Out-r.read.Out)/seconds
+	if c.Out > r.read.Out {
+		n.lastOut = now
+	}
+	return n
 }

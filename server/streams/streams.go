@@ -4,10 +4,12 @@ package streams
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/catalog"
 	"github.com/loadstone-db/loadstone/engine/coordinator"
+	"github.com/loadstone-db/loadstone/engine/stream/outlet"
 	"github.com/loadstone-db/loadstone/server/api"
 )
 
@@ -17,6 +19,8 @@ type Coordinator interface {
 	Contents(ctx context.Context) (catalog.Contents, error)
 	Live() map[int64]coordinator.Live
 	Output(id int64) []string
+	// Alerts are the newest first.
+	Alerts() []outlet.Alert
 }
 
 type body[T any] struct{ Body T }
@@ -40,6 +44,7 @@ type StreamQuery struct {
 	Name      string           `json:"name"`
 	Statement string           `json:"statement"`
 	Sink      string           `json:"sink"`
+	Sources   []int64          `json:"sources" nullable:"false" doc:"The ids of the physical sources that it reads."`
 	State     catalog.State    `json:"state" enum:"PENDING,DEPLOYING,RUNNING,STOPPING,STOPPING_STUCK,STOPPED,TERMINATED,TERMINATING,FAILED"`
 	Desired   catalog.State    `json:"desired_state" enum:"RUNNING,STOPPED"`
 	Since     engine.Time      `json:"since"`
@@ -63,18 +68,34 @@ type StreamFragment struct {
 
 // StreamCounts are what became of rows.
 type StreamCounts struct {
-	In             int64   `json:"in"`
-	Out            int64   `json:"out"`
-	InPerSecond    float64 `json:"in_per_second"`
-	Late           int64   `json:"late"`
-	Ahead          int64   `json:"ahead"`
-	Timeless       int64   `json:"timeless"`
-	Malformed      int64   `json:"malformed"`
-	Dropped        int64   `json:"dropped"`
-	DivisionByZero int64   `json:"division_by_zero"`
-	Overflow       int64   `json:"overflow"`
-	Cast           int64   `json:"cast"`
-	StateBytes     int64   `json:"state_bytes"`
+	In             int64       `json:"in"`
+	Out            int64       `json:"out"`
+	InPerSecond    float64     `json:"in_per_second"`
+	OutPerSecond   float64     `json:"out_per_second"`
+	Late           int64       `json:"late"`
+	Ahead          int64       `json:"ahead"`
+	Timeless       int64       `json:"timeless"`
+	Malformed      int64       `json:"malformed"`
+	Dropped        int64       `json:"dropped"`
+	DivisionByZero int64       `json:"division_by_zero"`
+	Overflow       int64       `json:"overflow"`
+	Cast           int64       `json:"cast"`
+	StateBytes     int64       `json:"state_bytes"`
+	LatestRow      engine.Time `json:"latest_row" doc:"The latest time that a row had; null where rows have none."`
+	LagMs          *float64    `json:"lag_ms" doc:"How far that is behind the server's clock; null where rows have no time."`
+	LastOut        engine.Time `json:"last_output" doc:"When rows last went to the sink, within a second."`
+}
+
+// StreamAlert is what a query had somebody told.
+type StreamAlert struct {
+	At      engine.Time `json:"at"`
+	QueryID int64       `json:"query_id"`
+	Query   string      `json:"query"`
+	Type    string      `json:"type" doc:"That of the sink: GUARDRAIL or WEBHOOK."`
+	RunID   string      `json:"run_id" doc:"The run that was stopped."`
+	Row     string      `json:"row" doc:"The first of its rows, in words."`
+	Rows    int         `json:"rows"`
+	Failure string      `json:"failure" doc:"Why nobody could be told."`
 }
 
 // StreamSource is a logical source with its physical ones.
@@ -100,9 +121,10 @@ type StreamPlace struct {
 
 // StreamSink is a sink.
 type StreamSink struct {
-	Name    string         `json:"name"`
-	Type    string         `json:"type"`
-	Columns []StreamColumn `json:"columns" nullable:"false"`
+	Name      string         `json:"name"`
+	Type      string         `json:"type"`
+	Placement string         `json:"placement"`
+	Columns   []StreamColumn `json:"columns" nullable:"false"`
 }
 
 // StreamWorker is a worker with what it takes.
@@ -119,6 +141,7 @@ type StreamCatalog struct {
 	Sources []StreamSource `json:"sources" nullable:"false"`
 	Sinks   []StreamSink   `json:"sinks" nullable:"false"`
 	Workers []StreamWorker `json:"workers" nullable:"false"`
+	Alerts  []StreamAlert  `json:"alerts" nullable:"false" doc:"The last 200 here, newest first."`
 }
 
 const tag = "Streams"
@@ -157,19 +180,18 @@ func Register(a *api.API, c Coordinator) {
 func shown(contents catalog.Contents, c Coordinator) StreamCatalog {
 	all := catalog.Of(contents)
 	s := StreamCatalog{Queries: []StreamQuery{}, Sources: []StreamSource{}, Sinks: []StreamSink{},
-		Workers: []StreamWorker{}}
-	live := c.Live()
+		Workers: []StreamWorker{}, Alerts: []StreamAlert{}}
+	live, now := c.Live(), time.Now()
 	for _, q := range contents.Queries {
 		one := StreamQuery{QueryID: q.ID, Name: q.Name, Statement: q.Statement, Sink: q.Sink, State: q.State,
-			Desired: q.Desired, Since: engine.At(q.Since), Failure: q.Failure, CreatedBy: q.CreatedBy,
-			CreatedAt: engine.At(q.CreatedAt), Owner: q.Owner, Fragments: []StreamFragment{},
+			Sources: append([]int64{}, q.Sources...), Desired: q.Desired, Since: engine.At(q.Since), Failure: q.Failure,
+			CreatedBy: q.CreatedBy, CreatedAt: engine.At(q.CreatedAt), Owner: q.Owner, Fragments: []StreamFragment{},
 			Output: append([]string{}, c.Output(q.ID)...)}
 		for _, f := range q.Fragments {
 			one.Fragments = append(one.Fragments, StreamFragment{f.Host, f.Plan, f.State, f.Attempts, f.Failure})
 		}
 		if l, here := live[q.ID]; here {
-			one.Live = &StreamCounts{l.In, l.Out, l.InPerSecond, l.Late, l.Ahead, l.Timeless, l.Malformed, l.Dropped,
-				l.DivisionByZero, l.Overflow, l.Cast, int64(l.State)}
+			one.Live = counted(l, now)
 		}
 		s.Queries = append(s.Queries, one)
 	}
@@ -184,7 +206,7 @@ func shown(contents catalog.Contents, c Coordinator) StreamCatalog {
 		s.Sources = append(s.Sources, one)
 	}
 	for _, k := range contents.Sinks {
-		one := StreamSink{Name: k.Name, Type: k.Type, Columns: []StreamColumn{}}
+		one := StreamSink{Name: k.Name, Type: k.Type, Placement: k.Placement, Columns: []StreamColumn{}}
 		for _, col := range k.Columns {
 			one.Columns = append(one.Columns, StreamColumn{col.Name, col.Type.String(), col.NotNull})
 		}
@@ -193,5 +215,21 @@ func shown(contents catalog.Contents, c Coordinator) StreamCatalog {
 	for _, w := range contents.Workers {
 		s.Workers = append(s.Workers, StreamWorker{w.Host, w.State, w.Slots, all.Used(w.Host)})
 	}
+	for _, a := range c.Alerts() {
+		s.Alerts = append(s.Alerts, StreamAlert{engine.At(a.At), a.QueryID, a.Query, a.Type, a.RunID, a.Row, a.Rows,
+			a.Failure})
+	}
 	return s
+}
+
+func counted(l coordinator.Live, now time.Time) *StreamCounts {
+	c := &StreamCounts{In: l.In, Out: l.Out, InPerSecond: l.InPerSecond, OutPerSecond: l.OutPerSecond, Late: l.Late,
+		Ahead: l.Ahead, Timeless: l.Timeless, Malformed: l.Malformed, Dropped: l.Dropped,
+		DivisionByZero: l.DivisionByZero, Overflow: l.Overflow, Cast: l.Cast, StateBytes: int64(l.State),
+		LatestRow: engine.At(l.LatestRow), LastOut: engine.At(l.LastOut)}
+	if !l.LatestRow.IsZero() {
+		lag := max(float64(now.Sub(l.LatestRow).Microseconds())/1000, 0)
+		c.LagMs = &lag
+	}
+	return c
 }

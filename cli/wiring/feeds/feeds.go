@@ -27,6 +27,8 @@ type Feeds struct {
 	Stop outlet.StopRun
 	// Printed are rows that were printed.
 	Printed outlet.Printed
+	// Alerts are what rules have told.
+	Alerts outlet.Alerts
 }
 
 // Source implements coordinator.Feeds.
@@ -44,9 +46,9 @@ func (f *Feeds) Sink(ctx context.Context, q catalog.Query, s catalog.Sink, colum
 	var err error
 	switch s.Type {
 	case feed.Guardrail:
-		sink = outlet.Guardrail(q.Name, s.Config, columns, f.Stop)
+		sink = outlet.Guardrail(q.Name, s.Config, columns, f.Stop, f.Alerts.Of(q.ID, q.Name, s.Type))
 	case feed.Webhook:
-		sink, err = outlet.Webhook(ctx, s.Config, columns, f.Reach)
+		sink, err = outlet.Webhook(ctx, s.Config, columns, f.Reach, f.Alerts.Of(q.ID, q.Name, s.Type))
 	case feed.Print:
 		sink, err = feed.OpenSink(s.Type, s.Config, columns, f.Folder, f.Printed.Of(q.ID))
 	default:

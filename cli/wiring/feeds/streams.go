@@ -17,6 +17,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/reach"
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
+	"github.com/loadstone-db/loadstone/engine/stream/outlet"
 	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
 )
 
@@ -68,6 +69,9 @@ func (s *Streams) Hub() *telemetry.Hub { return s.feeds.Hub }
 
 // Output returns the last rows of a query whose sink is of the type PRINT.
 func (s *Streams) Output(id int64) []string { return s.feeds.Printed.Rows(id) }
+
+// Alerts are the last ones that queries of this server gave, the newest first.
+func (s *Streams) Alerts() []outlet.Alert { return s.feeds.Alerts.List() }
 
 // Close ends all queries; the catalog stays as it is.
 func (s *Streams) Close(ctx context.Context) error {

@@ -43,6 +43,8 @@ type Counts struct {
 	DivisionByZero, Overflow, Cast int64
 	// State is how many bytes the query holds now.
 	State int
+	// Latest is the latest time of a row, in microseconds since 1970; 0 where rows have no time, or none came.
+	Latest int64
 }
 
 // Query is a plan that runs.
@@ -166,13 +168,17 @@ func (s *scan) take(origin int, b *column.Batch) error {
 	v := &b.Cols[s.time]
 	bounds := s.q.bounds(v.Type)
 	if t, ok := bounds.latest(v); ok {
+		s.q.counts.Latest = max(s.q.counts.Latest, t*bounds.scale)
 		return s.next.advance(s.first+origin, t)
 	}
 	return nil
 }
 
 // bounds are between which times of rows are taken.
-type bounds struct{ least, most, ahead int64 }
+type bounds struct {
+	least, most, ahead int64
+	scale              int64 // microseconds of one
+}
 
 // ahead is how far ahead of the machine's clock the time of a row may be.
 const ahead = 24 * time.Hour
@@ -182,7 +188,7 @@ func (q *Query) bounds(t column.Type) bounds {
 	if t.Kind == column.Int {
 		scale = 1000
 	}
-	return bounds{column.MinTime / scale, column.MaxTime / scale, q.o.Now().Add(ahead).UnixMicro() / scale}
+	return bounds{column.MinTime / scale, column.MaxTime / scale, q.o.Now().Add(ahead).UnixMicro() / scale, scale}
 }
 
 // latest is the latest time of a column that is taken.

@@ -31,6 +31,7 @@ type guardrail struct {
 	query, run string
 	columns    []column.Column
 	stop       StopRun
+	tell       Tell
 	stopped    map[string]bool
 }
 
@@ -46,8 +47,8 @@ func RunColumn(columns []column.Column) int {
 
 // Guardrail returns a sink that stops the run of its setting, or else the one that each row names. A run is stopped
 // once.
-func Guardrail(query string, c feed.Config, columns []column.Column, stop StopRun) feed.Sink {
-	return &guardrail{query, c.Text("SINK.RUN_ID"), columns, stop, map[string]bool{}}
+func Guardrail(query string, c feed.Config, columns []column.Column, stop StopRun, tell Tell) feed.Sink {
+	return &guardrail{query, c.Text("SINK.RUN_ID"), columns, stop, tell, map[string]bool{}}
 }
 
 // Write implements feed.Sink.
@@ -63,29 +64,15 @@ func (g *guardrail) Write(b *column.Batch) error {
 		}
 		g.stopped[run] = true
 		ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
-		err := g.stop(ctx, run, "Rule triggered: "+g.query+": "+g.text(b, i))
+		row := inWords(g.columns, b, i)
+		err := g.stop(ctx, run, "Rule triggered: "+g.query+": "+row)
 		cancel()
+		g.tell.tell(Alert{RunID: run, Row: row, Rows: 1}, err)
 		if err != nil {
 			return fmt.Errorf("stopping the run %s: %w", run, err)
 		}
 	}
 	return nil
-}
-
-// text is a row in words.
-func (g *guardrail) text(b *column.Batch, i int) string {
-	var parts []string
-	for c := range b.Cols {
-		v := "NULL"
-		if !b.Cols[c].Null[i] {
-			v = string(b.Cols[c].AppendValue(nil, i))
-		}
-		if r := []rune(v); len(r) > 100 {
-			v = string(r[:99]) + "…"
-		}
-		parts = append(parts, g.columns[c].Name+" "+v)
-	}
-	return strings.Join(parts, ", ")
 }
 
 // Close implements feed.Sink.
@@ -98,13 +85,15 @@ var between = 500 * time.Millisecond
 
 // webhook posts rows as lines of JSON.
 type webhook struct {
-	url    string
-	client *http.Client
-	rows   bytes.Buffer
-	lines  feed.Sink
-	ctx    context.Context
-	end    context.CancelFunc
-	once   sync.Once
+	url     string
+	columns []column.Column
+	tell    Tell
+	client  *http.Client
+	rows    bytes.Buffer
+	lines   feed.Sink
+	ctx     context.Context
+	end     context.CancelFunc
+	once    sync.Once
 }
 
 // ErrSealed is an address that was kept with a key that this server does not have.
@@ -112,8 +101,9 @@ var ErrSealed = errors.New("the address of the sink is sealed with another key: 
 
 // Webhook returns a sink that posts each batch of rows as lines of JSON; what the policy refuses is not reached. It is
 // tried again where the address does not answer, or with a status of 500 and above; the query waits meanwhile.
-func Webhook(ctx context.Context, c feed.Config, columns []column.Column, policy *reach.Policy) (feed.Sink, error) {
-	w := &webhook{url: c.Text("SINK.URL")}
+func Webhook(ctx context.Context, c feed.Config, columns []column.Column, policy *reach.Policy,
+	tell Tell) (feed.Sink, error) {
+	w := &webhook{url: c.Text("SINK.URL"), columns: columns, tell: tell}
 	if w.url == "" {
 		return nil, ErrSealed
 	}
@@ -132,6 +122,16 @@ var errAnswer = errors.New("the address refused the rows")
 
 // Write implements feed.Sink.
 func (w *webhook) Write(b *column.Batch) error {
+	err := w.write(b)
+	a := Alert{Rows: b.N}
+	if b.N > 0 {
+		a.Row = inWords(w.columns, b, 0)
+	}
+	w.tell.tell(a, err)
+	return err
+}
+
+func (w *webhook) write(b *column.Batch) error {
 	w.rows.Reset()
 	if err := w.lines.Write(b); err != nil {
 		return err

@@ -32,7 +32,7 @@ func TestAFailureKeepsTheAddressToItself(t *testing.T) {
 			}
 			columns := []column.Column{}
 			sink, err := Webhook(t.Context(), feed.Config{"SINK.URL": "http://" + host + "/services/canary?token=canary"},
-				columns, policy)
+				columns, policy, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -43,7 +43,7 @@ func TestAFailureKeepsTheAddressToItself(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Webhook(t.Context(), feed.Config{"SINK.URL": ""}, nil, nil); !errors.Is(err, ErrSealed) {
+	if _, err := Webhook(t.Context(), feed.Config{"SINK.URL": ""}, nil, nil, nil); !errors.Is(err, ErrSealed) {
 		t.Errorf("without its address it gave %v", err)
 	}
 }

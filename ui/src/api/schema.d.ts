@@ -8625,7 +8625,26 @@ export interface components {
             /** @description Whether the control store could be asked. If not, runs of other servers go on: stop each server, or ask it for the same. */
             store_answered: boolean;
         };
+        StreamAlert: {
+            /** Format: date-time */
+            at: string | null;
+            /** @description Why nobody could be told. */
+            failure: string;
+            query: string;
+            /** Format: int64 */
+            query_id: number;
+            /** @description The first of its rows, in words. */
+            row: string;
+            /** Format: int64 */
+            rows: number;
+            /** @description The run that was stopped. */
+            run_id: string;
+            /** @description That of the sink: GUARDRAIL or WEBHOOK. */
+            type: string;
+        };
         StreamCatalog: {
+            /** @description The last 200 here, newest first. */
+            alerts: components["schemas"]["StreamAlert"][];
             queries: components["schemas"]["StreamQuery"][];
             sinks: components["schemas"]["StreamSink"][];
             sources: components["schemas"]["StreamSource"][];
@@ -8649,12 +8668,29 @@ export interface components {
             in: number;
             /** Format: double */
             in_per_second: number;
+            /**
+             * Format: double
+             * @description How far that is behind the server's clock; null where rows have no time.
+             */
+            lag_ms: number | null;
+            /**
+             * Format: date-time
+             * @description When rows last went to the sink, within a second.
+             */
+            last_output: string | null;
             /** Format: int64 */
             late: number;
+            /**
+             * Format: date-time
+             * @description The latest time that a row had; null where rows have none.
+             */
+            latest_row: string | null;
             /** Format: int64 */
             malformed: number;
             /** Format: int64 */
             out: number;
+            /** Format: double */
+            out_per_second: number;
             /** Format: int64 */
             overflow: number;
             /** Format: int64 */
@@ -8697,6 +8733,8 @@ export interface components {
             /** Format: date-time */
             since: string | null;
             sink: string;
+            /** @description The ids of the physical sources that it reads. */
+            sources: number[];
             /** @enum {string} */
             state: "PENDING" | "DEPLOYING" | "RUNNING" | "STOPPING" | "STOPPING_STUCK" | "STOPPED" | "TERMINATED" | "TERMINATING" | "FAILED";
             statement: string;
@@ -8704,6 +8742,7 @@ export interface components {
         StreamSink: {
             columns: components["schemas"]["StreamColumn"][];
             name: string;
+            placement: string;
             type: string;
         };
         StreamSource: {
@@ -9547,6 +9586,7 @@ export type StatementTrial = components['schemas']['StatementTrial'];
 export type Stop = components['schemas']['Stop'];
 export type StoppedRun = components['schemas']['StoppedRun'];
 export type StopReport = components['schemas']['StopReport'];
+export type StreamAlert = components['schemas']['StreamAlert'];
 export type StreamCatalog = components['schemas']['StreamCatalog'];
 export type StreamColumn = components['schemas']['StreamColumn'];
 export type StreamCounts = components['schemas']['StreamCounts'];
