@@ -36,6 +36,8 @@ type FieldError struct {
 	Line int `json:"line,omitempty"`
 	// Column is the character of that line, from 1; 0 when unknown.
 	Column int `json:"column,omitempty"`
+	// Excerpt is the part of the line around the place, and below it a caret; empty where the text was not a program.
+	Excerpt string `json:"excerpt,omitempty"`
 }
 
 // Error is what a user sees: a code, a sentence and a hint, without internals.

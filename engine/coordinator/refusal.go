@@ -25,6 +25,11 @@ func Refusal(err error) error {
 	case statement.NetworkError:
 		code = engine.CodeUnavailable
 	}
+	excerpt := ""
+	if e.Excerpt != "" {
+		excerpt = e.Excerpt + "\n" + e.Caret + "^"
+	}
 	return &engine.Error{Code: code, Message: string(e.Kind) + ": " + e.Message, Hint: e.Hint, Cause: err,
-		Fields: []engine.FieldError{{Field: "sql", Message: e.Message, Hint: e.Hint, Line: e.Line, Column: e.Column}}}
+		Fields: []engine.FieldError{{Field: "sql", Message: e.Message, Hint: e.Hint, Line: e.Line, Column: e.Column,
+			Excerpt: excerpt}}}
 }

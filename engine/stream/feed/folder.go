@@ -64,7 +64,8 @@ func (f *Folder) open(name string, flags int) (*os.File, error) {
 		}
 	}
 	// Who puts a link or a pipe there meanwhile is not followed, and does not make the server wait.
-	file, err := f.root.OpenFile(name, flags|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	// Nor is it emptied before it is known what it is.
+	file, err := f.root.OpenFile(name, flags&^os.O_TRUNC|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("%q %w: %w", name, ErrPath, err)
 	}
@@ -75,6 +76,12 @@ func (f *Folder) open(name string, flags int) (*os.File, error) {
 		// Under its other name it may be a file that nobody has put here.
 		_ = file.Close()
 		return nil, fmt.Errorf("%q %w: it has another name besides", name, ErrPath)
+	}
+	if flags&os.O_TRUNC != 0 {
+		if err := file.Truncate(0); err != nil {
+			_ = file.Close()
+			return nil, fmt.Errorf("emptying %q: %w", name, err)
+		}
 	}
 	return file, nil
 }

@@ -42,6 +42,11 @@ func (b *binder) errorf(at int, hint, format string, args ...any) error {
 	return statement.Errorf(statement.BinderError, b.source, at, hint, format, args...)
 }
 
+// impossible is the error of a query that says what it means, and that no plan carries out within bounds.
+func (b *binder) impossible(at int, hint, format string, args ...any) error {
+	return statement.Errorf(statement.OptimizerError, b.source, at, hint, format, args...)
+}
+
 func (b *binder) scope(columns []column.Column) expression.Scope {
 	return expression.Scope{Source: b.source, Columns: columns, Faults: b.plan.Faults}
 }

@@ -267,7 +267,7 @@ func (b *binder) measure(w *statement.Window, t column.Type) (Window, error) {
 		return Window{}, b.errorf(w.At, "did you mean a tumbling window, after a WHERE?",
 			"a window that advances by more than its size leaves rows out")
 	case w.Size/w.Advance > mostOverlap:
-		return Window{}, b.errorf(w.At, "advance by more, or make the window smaller",
+		return Window{}, b.impossible(w.At, "advance by more, or make the window smaller",
 			"a row would be in %d windows, at most %d can be", w.Size/w.Advance, mostOverlap)
 	case w.Size%unit != 0 || w.Advance%unit != 0:
 		return Window{}, b.errorf(w.At, "", "the time of this window has no parts smaller than %v", unit)
@@ -357,7 +357,7 @@ func (b *binder) join(s *statement.Select, left input) (input, error) {
 		}
 	}
 	if len(n.LeftKeys) == 0 {
-		return left, b.errorf(s.Join.On.Pos(), "ON a.id = b.id",
+		return left, b.impossible(s.Join.On.Pos(), "ON a.id = b.id",
 			"a join needs a column of one side that equals one of the other")
 	}
 	return input{n, n.cols}, nil

@@ -6221,6 +6221,7 @@ export interface components {
         FieldError: {
             /** Format: int64 */
             column?: number;
+            excerpt?: string;
             field: string;
             hint?: string;
             /** Format: int64 */
