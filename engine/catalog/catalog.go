@@ -64,6 +64,8 @@ type Catalog struct {
 	at time.Time
 	// host is where all fragments run; empty: queries have none.
 	host string
+	// taken are slots of queries that are not in queries.
+	taken map[string]int64
 }
 
 // Contents are all entities, and the numbers that were given out last.
@@ -74,17 +76,20 @@ type Contents struct {
 	Sinks                     []Sink
 	Queries                   []Query
 	LastSourceID, LastQueryID int64
+	// Taken are the slots of workers that queries take which were not read.
+	Taken map[string]int64
 }
 
 // Of returns a catalog with contents that were taken from one. They are not changed in place.
 func Of(c Contents) *Catalog {
 	return &Catalog{workers: slices.Clip(c.Workers), logical: slices.Clip(c.Logical), physical: slices.Clip(c.Physical),
-		sinks: slices.Clip(c.Sinks), queries: slices.Clip(c.Queries), lastID: c.LastSourceID, lastName: c.LastQueryID}
+		sinks: slices.Clip(c.Sinks), queries: slices.Clip(c.Queries), lastID: c.LastSourceID, lastName: c.LastQueryID,
+		taken: c.Taken}
 }
 
 // Contents returns all that is in it.
 func (c *Catalog) Contents() Contents {
-	return Contents{c.workers, c.logical, c.physical, c.sinks, c.queries, c.lastID, c.lastName}
+	return Contents{c.workers, c.logical, c.physical, c.sinks, c.queries, c.lastID, c.lastName, c.taken}
 }
 
 // As says who changes the catalog from now on, and when; queries keep it.

@@ -129,6 +129,11 @@ func (c *Catalog) Within(host string, slots int64) {
 
 // Used is how many slots of a worker are taken.
 func (c *Catalog) Used(host string) (n int64) {
+	for there, slots := range c.taken {
+		if statement.Same(there, host) {
+			n += slots
+		}
+	}
 	for _, q := range c.queries {
 		for _, f := range q.Fragments {
 			if !f.State.Final() && statement.Same(f.Host, host) {

@@ -102,7 +102,7 @@ func (c *Coordinator) prepare(ctx context.Context) error {
 	if len(lacking) == 0 && len(contents.Workers) > 0 {
 		return nil
 	}
-	err = c.o.Keeper.ChangeCatalog(ctx, func(to *catalog.Catalog) error {
+	err = c.o.Keeper.ChangeCatalog(ctx, catalog.Needs{}, func(to *catalog.Catalog) error {
 		to.Within(Server, Slots)
 		for _, p := range to.Lacking(parsed) {
 			if _, err := apply(to, c.o.Sources, p); err != nil {
@@ -168,7 +168,7 @@ func (c *Coordinator) Execute(ctx context.Context, text, by string) ([]Result, e
 		}
 		return results, nil
 	}
-	if err := c.o.Keeper.ChangeCatalog(ctx, all); err != nil {
+	if err := c.o.Keeper.ChangeCatalog(ctx, catalog.NeedsOf(parsed), all); err != nil {
 		return nil, err
 	}
 	c.poke()

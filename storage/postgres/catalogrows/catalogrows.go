@@ -1,6 +1,6 @@
-// Package catalogrows keeps the catalog of streams in Postgres. A change reads all of it in a serializable transaction,
-// and writes what is different then; of two that meet one is tried again. Foreign keys and checks hold what the change
-// has checked before.
+// Package catalogrows keeps the catalog of streams in Postgres. A change reads what it needs in a serializable
+// transaction, and writes what is different then; of two that meet one is tried again. Foreign keys and checks hold
+// what the change has checked before.
 package catalogrows
 
 import (
@@ -51,14 +51,15 @@ const tries = 20
 func (r *Rows) CatalogContents(ctx context.Context) (c catalog.Contents, err error) {
 	err = pgx.BeginTxFunc(ctx, r.Streams, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
 		func(tx pgx.Tx) error {
-			c, err = r.read(ctx, tx)
+			c, err = r.read(ctx, tx, catalog.Needs{All: true})
 			return err
 		})
 	return c, dberr.Failed("reading the catalog of streams", err)
 }
 
 // ChangeCatalog implements keep.Keeper.
-func (r *Rows) ChangeCatalog(ctx context.Context, change func(*catalog.Catalog) error) error {
+func (r *Rows) ChangeCatalog(ctx context.Context, needs catalog.Needs,
+	change func(*catalog.Catalog) error) error {
 	select {
 	case r.turn <- struct{}{}:
 		defer func() { <-r.turn }()
@@ -68,7 +69,7 @@ func (r *Rows) ChangeCatalog(ctx context.Context, change func(*catalog.Catalog) 
 	for n := 1; ; n++ {
 		var refused error
 		err := pgx.BeginTxFunc(ctx, r.Streams, pgx.TxOptions{IsoLevel: pgx.Serializable}, func(tx pgx.Tx) error {
-			before, err := r.read(ctx, tx)
+			before, err := r.read(ctx, tx, needs)
 			if err != nil {
 				return err
 			}

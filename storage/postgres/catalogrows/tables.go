@@ -14,17 +14,17 @@ import (
 )
 
 // rows reads all rows of a query.
-func rows[T any](ctx context.Context, tx pgx.Tx, sql string, scan func(row pgx.CollectableRow) (T, error)) ([]T,
-	error) {
-	all, err := tx.Query(ctx, sql)
+func rows[T any](ctx context.Context, tx pgx.Tx, sql string, scan func(row pgx.CollectableRow) (T, error),
+	args ...any) ([]T, error) {
+	all, err := tx.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(all, scan)
 }
 
-// read reads all tables, in the order in which things were created.
-func (r *Rows) read(ctx context.Context, tx pgx.Tx) (c catalog.Contents, err error) {
+// read reads all tables, in the order in which things were created; of queries those that are needed.
+func (r *Rows) read(ctx context.Context, tx pgx.Tx, needs catalog.Needs) (c catalog.Contents, err error) {
 	err = tx.QueryRow(ctx, "SELECT last_source_id, last_query_id FROM catalog_revision").Scan(&c.LastSourceID,
 		&c.LastQueryID)
 	if err != nil {
@@ -76,29 +76,59 @@ func (r *Rows) read(ctx context.Context, tx pgx.Tx) (c catalog.Contents, err err
 	if err != nil {
 		return c, err
 	}
-	return c, readQueries(ctx, tx, &c)
+	return c, readQueries(ctx, tx, needs, &c)
 }
 
-func readQueries(ctx context.Context, tx pgx.Tx, c *catalog.Contents) (err error) {
+// taken are the slots of workers that queries take which were not read.
+func taken(ctx context.Context, tx pgx.Tx, queries []int64) (map[string]int64, error) {
+	type slots struct {
+		host string
+		n    int64
+	}
+	all, err := rows(ctx, tx, `SELECT host_name, count(*) FROM query_fragments WHERE query_id <> ALL ($1)
+		AND execution_state NOT IN ('STOPPED', 'TERMINATED', 'FAILED') GROUP BY host_name`,
+		func(row pgx.CollectableRow) (s slots, err error) { return s, row.Scan(&s.host, &s.n) }, queries)
+	hosts := map[string]int64{}
+	for _, s := range all {
+		hosts[s.host] = s.n
+	}
+	return hosts, err
+}
+
+func readQueries(ctx context.Context, tx pgx.Tx, needs catalog.Needs, c *catalog.Contents) (err error) {
+	names := []string{}
+	for _, n := range needs.Names {
+		names = append(names, strings.ToLower(n))
+	}
 	c.Queries, err = rows(ctx, tx, `SELECT q.id, q.name, q.statement, q.execution_state, q.desired_state, q.graceful,
 		q.state_since, q.failure, q.created_by, q.created_at, coalesce(q.owner, ''), q.epoch, s.sink_name,
 		coalesce((SELECT array_agg(physical_source_id ORDER BY 1) FROM query_physical_sources p WHERE p.query_id = q.id), '{}')
-		FROM queries q JOIN query_sinks s ON s.query_id = q.id ORDER BY q.id`,
+		FROM queries q JOIN query_sinks s ON s.query_id = q.id WHERE $1 OR lower(q.name) = ANY ($2)
+		OR lower(q.name) >= 'query-' AND lower(q.name) < 'query.' AND q.name <> 'query-' || q.id ORDER BY q.id`,
 		func(row pgx.CollectableRow) (q catalog.Query, err error) {
 			err = row.Scan(&q.ID, &q.Name, &q.Statement, &q.State, &q.Desired, &q.Graceful, &q.Since, &q.Failure, &q.CreatedBy,
 				&q.CreatedAt, &q.Owner, &q.Epoch, &q.Sink, &q.Sources)
 			q.Since, q.CreatedAt = q.Since.UTC(), q.CreatedAt.UTC()
 			return q, err
-		})
+		}, needs.All, names)
 	if err != nil {
 		return err
+	}
+	ids := make([]int64, len(c.Queries))
+	for i, q := range c.Queries {
+		ids[i] = q.ID
+	}
+	if !needs.All {
+		if c.Taken, err = taken(ctx, tx, ids); err != nil {
+			return err
+		}
 	}
 	type fragment struct {
 		query int64
 		catalog.Fragment
 	}
 	fragments, err := rows(ctx, tx, `SELECT query_id, host_name, plan, execution_state, attempts, retry_at, failure, terminal
-		FROM query_fragments ORDER BY query_id, host_name`, func(row pgx.CollectableRow) (f fragment, err error) {
+		FROM query_fragments WHERE $1 OR query_id = ANY ($2) ORDER BY query_id, host_name`, func(row pgx.CollectableRow) (f fragment, err error) {
 		var retry *time.Time
 		var plan []byte
 		if err = row.Scan(&f.query, &f.Host, &plan, &f.State, &f.Attempts, &retry, &f.Failure, &f.Terminal); err != nil {
@@ -111,7 +141,10 @@ func readQueries(ctx context.Context, tx pgx.Tx, c *catalog.Contents) (err error
 		err = json.Unmarshal(plan, &lines)
 		f.Plan = strings.Join(lines, "\n")
 		return f, err
-	})
+	}, needs.All, ids)
+	if err != nil {
+		return err
+	}
 	for _, f := range fragments {
 		if i, there := slices.BinarySearchFunc(c.Queries, f.query, func(q catalog.Query, id int64) int {
 			return int(q.ID - id)
@@ -119,7 +152,7 @@ func readQueries(ctx context.Context, tx pgx.Tx, c *catalog.Contents) (err error
 			c.Queries[i].Fragments = append(c.Queries[i].Fragments, f.Fragment)
 		}
 	}
-	return err
+	return nil
 }
 
 // lacks returns what of a is not in b, by name.

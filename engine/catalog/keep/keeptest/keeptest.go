@@ -38,7 +38,7 @@ func Apply(ctx context.Context, k keep.Keeper, text string) error {
 	if err != nil {
 		return err
 	}
-	return k.ChangeCatalog(ctx, func(c *catalog.Catalog) error {
+	return k.ChangeCatalog(ctx, catalog.NeedsOf(parsed), func(c *catalog.Catalog) error {
 		c.As("ada", time.Date(2030, 1, 2, 3, 4, 5, 678000, time.UTC))
 		c.Within(host, slots)
 		for _, p := range parsed {
@@ -69,7 +69,7 @@ func Apply(ctx context.Context, k keep.Keeper, text string) error {
 func Run(t *testing.T, open func(t *testing.T) keep.Keeper) {
 	for name, test := range map[string]func(*testing.T, keep.Keeper){
 		"what is kept is read": kept, "all or nothing": atomic, "owners": owners, "life": life, "slots": capacity,
-		"workers": workers, "hearing": hearing,
+		"needs": needs, "workers": workers, "hearing": hearing,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}
@@ -95,7 +95,10 @@ func kept(t *testing.T, k keep.Keeper) {
 	var want catalog.Contents
 	must(t, Apply(t.Context(), k, infrastructure))
 	must(t, Apply(t.Context(), k, "CREATE QUERY q AS SELECT x FROM a INTO s"))
-	must(t, k.ChangeCatalog(t.Context(), func(c *catalog.Catalog) error { want = c.Contents(); return nil }))
+	must(t, k.ChangeCatalog(t.Context(), catalog.Needs{All: true}, func(c *catalog.Catalog) error {
+		want = c.Contents()
+		return nil
+	}))
 	got := contents(t, k)
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("read\n%+v\nnot\n%+v", got, want)
@@ -264,6 +267,41 @@ func capacity(t *testing.T, k keep.Keeper) {
 	}
 	if n := len(contents(t, k).Queries); accepted != slots || n != slots {
 		t.Errorf("%d queries were accepted, %d are there, for %d slots", accepted, n, slots)
+	}
+}
+
+// needs: a change that names one query, or none, knows which names and slots the others take.
+func needs(t *testing.T, k keep.Keeper) {
+	must(t, Apply(t.Context(), k, infrastructure+"; CREATE QUERY `Query-2` AS SELECT x FROM a INTO s"))
+	must(t, Apply(t.Context(), k, "SELECT x FROM a INTO s; SELECT x FROM a INTO s"))
+	must(t, Apply(t.Context(), k, "CREATE QUERY mine AS SELECT x FROM a INTO s"))
+	var e *statement.Error
+	err := Apply(t.Context(), k, "CREATE QUERY MINE AS SELECT x FROM a INTO s")
+	if !errors.As(err, &e) || e.Kind != statement.AlreadyExists {
+		t.Errorf("a name is given out twice: %v", err)
+	}
+	must(t, Apply(t.Context(), k, "DROP QUERY Mine"))
+	for _, q := range contents(t, k).Queries {
+		if (q.Desired == catalog.Stopped) != (q.Name == "mine") {
+			t.Errorf("%+v", q)
+		}
+	}
+	for _, refused := range []string{"DROP SINK s", "DROP PHYSICAL SOURCE 1", "DROP WORKER server"} {
+		if err := Apply(t.Context(), k, refused); !errors.As(err, &e) || e.Kind != statement.ReferencedQueryExists {
+			t.Errorf("%s: %v", refused, err)
+		}
+	}
+	must(t, Apply(t.Context(), k, "SELECT x FROM a INTO s"))
+	if err := Apply(t.Context(), k, "SELECT x FROM a INTO s"); !errors.As(err, &e) ||
+		e.Kind != statement.InsufficientCapacity {
+		t.Errorf("there are more queries than slots: %v", err)
+	}
+	names := map[string]bool{}
+	for _, q := range contents(t, k).Queries {
+		names[strings.ToLower(q.Name)] = true
+	}
+	if len(names) != slots {
+		t.Errorf("names %v", names)
 	}
 }
 

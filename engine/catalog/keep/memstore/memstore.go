@@ -74,7 +74,7 @@ func (k *Keeper) before(call string) error {
 }
 
 // ChangeCatalog implements keep.Keeper.
-func (k *Keeper) ChangeCatalog(_ context.Context, change func(*catalog.Catalog) error) error {
+func (k *Keeper) ChangeCatalog(_ context.Context, _ catalog.Needs, change func(*catalog.Catalog) error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err := k.before("ChangeCatalog"); err != nil {
