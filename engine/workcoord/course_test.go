@@ -231,6 +231,44 @@ func TestAWorkCanBeLateAgain(t *testing.T) {
 	}
 }
 
+// TestWhatDoesNotComeIsDoneByAnother: a node that was cut off after it announced what it made is not waited for. Of its
+// answer and the other's the first counts.
+func TestWhatDoesNotComeIsDoneByAnother(t *testing.T) {
+	for name, then := range map[string]struct {
+		happens []Happening
+		done    string // by which node
+	}{
+		"the other's comes": {[]Happening{Ready{"b", "b1", key, "other"}, Fetched{key, "other"}}, "b"},
+		"it comes after all, before the other has begun": {[]Happening{Fetched{key, "sum"}}, "a"},
+		"it comes after all, before the other's":         {[]Happening{Accepted{"b", "b1", key}, Fetched{key, "sum"}}, "a"},
+		"it does not come": {[]Happening{FetchFailed{key, "sum", "timeout", false}, Accepted{"b", "b1", key},
+			Fetched{key, "sum"}, Ready{"b", "b1", key, "other"}, Fetched{key, "other"}}, "b"},
+		"it comes too late":  {[]Happening{Ready{"b", "b1", key, "other"}, Fetched{key, "sum"}, Fetched{key, "other"}}, "b"},
+		"both made the same": {[]Happening{Ready{"b", "b1", key, "sum"}, Fetched{key, "sum"}}, "b"},
+	} {
+		c := newCourse().then(hello("a"), Submitted{[]Work{{Key: key, OnLoss: DoAgain}}, false}, Accepted{"a", "a1", key},
+			hello("b"), Ready{"a", "a1", key, "sum"}, Late{key})
+		if w := c.works[key]; w.state != WorkAssigned || w.node.id != "b" || w.also == nil {
+			t.Fatalf("%s: late, it is %s on %s", name, w.state, w.node.id)
+		}
+		for _, h := range then.happens {
+			if c.works[key].state == WorkDone {
+				t.Errorf("%s: it is done before %T%v", name, h, h)
+			}
+			c.then(h)
+		}
+		if w := c.works[key]; w.state != WorkDone || w.node.id != then.done || w.also != nil || c.nodes["b"].used != 0 {
+			t.Errorf("%s: it is %s by %s, %+v", name, w.state, w.node.id, w)
+		}
+	}
+	// Where there is no other node, it is waited for.
+	c := newCourse().then(hello("a"), Submitted{[]Work{{Key: key, OnLoss: DoAgain}}, false}, Accepted{"a", "a1", key},
+		Ready{"a", "a1", key, "sum"}, Late{key})
+	if w := c.works[key]; w.state != WorkReady {
+		t.Errorf("alone, it is %s", w.state)
+	}
+}
+
 // TestWhatANodeHasLostIsDoneByAnother: a node whose disk loses what it makes would lose it again. Where there is no
 // other it tries once more.
 func TestWhatANodeHasLostIsDoneByAnother(t *testing.T) {

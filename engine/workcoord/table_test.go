@@ -207,7 +207,7 @@ func workStates(on OnLoss) ([]string, map[string]func() *course) {
 	accepted := func() *course { return begun().then(Accepted{"a", "a1", key}) }
 	ready := func() *course { return accepted().then(Ready{"a", "a1", key, "sum"}) }
 	return []string{"waiting", "assigned", "accepted", "accepted, missed heartbeats", "accepted, stream lost",
-			"elsewhere", "late", "late before it was accepted", "ready", "fetch failed",
+			"elsewhere", "late", "late before it was accepted", "late when it was ready", "ready", "fetch failed",
 			"done", "failed", "cancelled", "lost"},
 		map[string]func() *course{
 			"waiting":                     func() *course { return newCourse().then(Submitted{[]Work{w}, false}) },
@@ -221,6 +221,7 @@ func workStates(on OnLoss) ([]string, map[string]func() *course) {
 			"late":                        func() *course { return accepted().then(Late{key}, Accepted{"b", "b1", key}) },
 			"late before it was accepted": func() *course { return begun().then(Late{key}, Accepted{"b", "b1", key}) },
 			"ready":                       ready,
+			"late when it was ready":      func() *course { return ready().then(Late{key}, Accepted{"b", "b1", key}) },
 			"fetch failed":                func() *course { return ready().then(FetchFailed{key, "sum", "503", false}) },
 			"done":                        func() *course { return ready().then(Fetched{key, "sum"}) },
 			"failed":                      func() *course { return accepted().then(Failed{"a", "a1", key, "broken", true}) },

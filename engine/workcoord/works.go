@@ -85,8 +85,10 @@ type work struct {
 	// adopted: its node has not said yet that it holds it.
 	adopted bool
 	// also is the node that goes on with it although another one was given it, because it was late; nil again when that
-	// has failed with it, does not take it or is gone.
-	also *node
+	// has failed with it, does not take it or is gone. alsoSum is what it has announced and what is still being fetched
+	// from it; empty where it has not completed the work.
+	also    *node
+	alsoSum string
 	// avoid are nodes on which it has failed or was late: another one is better, where there is one.
 	avoid []*node
 }
@@ -287,18 +289,20 @@ func (c *Coordinator) over(w *work, s WorkState) {
 	w.state, w.notBefore, w.until = s, time.Time{}, time.Time{}
 }
 
-// late gives a work to another node, too. The one that has it goes on.
+// late gives a work to another node, too. The one that has it goes on, and so does a fetch from it: a node that was cut
+// off, or stands still, after it announced what it made would be waited for until it is found unreachable.
 func (c *Coordinator) late(k Key) {
 	w := c.works[k]
-	if w == nil || w.OnLoss != DoAgain || w.state != WorkAssigned && w.state != WorkAccepted || w.also != nil {
+	if w == nil || w.OnLoss != DoAgain || w.state.Over() || w.node == nil || w.also != nil {
 		return
 	}
 	n := w.node
 	if c.best(w, func(o *node) bool { return o != n && o.fits(w.Weight) && !slices.Contains(w.avoid, o) }) == nil {
 		return
 	}
+	sum := w.checksum
 	c.wait(w, time.Time{})
-	w.also, w.avoid = n, append(w.avoid, n)
+	w.also, w.alsoSum, w.avoid = n, sum, append(w.avoid, n)
 }
 
 // recall ends a work on the node that was late with it.
@@ -426,8 +430,21 @@ func (c *Coordinator) ready(h Ready) {
 	}
 }
 
+// comes reports whether a checksum is of what is fetched from a node that was late with it.
+func (w *work) comes(checksum string) bool {
+	return !w.state.Over() && w.also != nil && w.alsoSum != "" && w.alsoSum == checksum
+}
+
 func (c *Coordinator) fetched(h Fetched) {
 	w := c.works[h.Key]
+	if w != nil && w.comes(h.Checksum) {
+		// It came after all, before the other one was done.
+		if w.node != nil {
+			c.cancelOn(w.node, w)
+		}
+		w.free()
+		w.state, w.node, w.also, w.checksum = WorkReady, w.also, nil, h.Checksum
+	}
 	if w == nil || w.state != WorkReady || w.checksum != h.Checksum {
 		return
 	}
@@ -440,6 +457,10 @@ func (c *Coordinator) fetched(h Fetched) {
 
 func (c *Coordinator) fetchFailed(h FetchFailed) {
 	w := c.works[h.Key]
+	if w != nil && w.comes(h.Checksum) {
+		c.recall(w) // the other one goes on
+		return
+	}
 	if w == nil || w.state != WorkReady || w.checksum != h.Checksum {
 		return
 	}

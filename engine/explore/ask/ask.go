@@ -104,10 +104,11 @@ type query struct {
 	left int
 	// longest is how long the work took that took longest, of those that are done.
 	longest time.Duration
-	// fetching is what goes on beside; what reads answers of nodes takes one of the fetches, what does work here one of
-	// the evaluations.
-	fetching             sync.WaitGroup
-	fetches, evaluations slots
+	// fetching is what goes on beside; what reads answers of a node takes one of the fetches of that node, lest one that
+	// does not answer keep those of others waiting; what does work here takes one of the evaluations.
+	fetching    sync.WaitGroup
+	fetches     map[string]slots
+	evaluations slots
 	// announced is how much the works come to that are done, in bytes.
 	announced int64
 	// stranded is since when a work has no node that takes it; zero while none is so.
@@ -152,7 +153,7 @@ func (l Leaves) Evaluate(ctx context.Context, r *explore.Request, fn func(explor
 	err error) {
 	q := &query{Leaves: l, r: r, works: map[control.WorkKey]*work{},
 		log:     l.Log.With().Str("query_id", r.QueryID).Logger(),
-		fetches: make(slots, atOnce), evaluations: make(slots, atOnce),
+		fetches: map[string]slots{}, evaluations: make(slots, atOnce),
 		events: control.NewMailbox(func(event) (control.Policy, control.Subject) {
 			return control.MustArrive, control.Subject{}
 		}, nil)}
@@ -293,7 +294,12 @@ func (q *query) heard(ctx context.Context, e event, fn func(explore.Piece, leaf.
 		if err := q.comesTo(w, e.part.Artifact.SizeBytes); err != nil {
 			return err
 		}
-		q.fetching.Go(func() { q.fetch(ctx, e) })
+		from := q.fetches[e.part.NodeID]
+		if from == nil {
+			from = make(slots, atOnce)
+			q.fetches[e.part.NodeID] = from
+		}
+		q.fetching.Go(func() { q.fetch(ctx, from, e) })
 	default:
 		w.late = time.Time{}
 		if e.attempt > 1 {
@@ -360,12 +366,12 @@ func (w *work) by(nodeID string) attempt {
 	return attempt{node: nodeID}
 }
 
-// fetch reads what a work came to from its node.
-func (q *query) fetch(ctx context.Context, e event) {
-	if !q.fetches.take(ctx) {
+// fetch reads what a work came to from its node, in one of the node's slots.
+func (q *query) fetch(ctx context.Context, from slots, e event) {
+	if !from.take(ctx) {
 		return
 	}
-	defer q.fetches.free()
+	defer from.free()
 	done := event{key: e.key, part: e.part, fetched: true, announced: e.at}
 	a, n, err := read(ctx, e.part)
 	done.answer, done.bytes, done.err, done.at = &a, n, err, time.Now()

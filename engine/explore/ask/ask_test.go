@@ -7,6 +7,8 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -233,6 +235,51 @@ func TestAnArtifactThatIsBrokenOrGone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestANodeThatHandsNothingOut: it says what its works came to, and stands still when that is fetched. Another one does
+// the works again, whose answers do not wait for the first.
+func TestANodeThatHandsNothingOut(t *testing.T) {
+	c := newCluster(t, 40, "node-a", "node-b")
+	var mu sync.Mutex
+	pipes := map[string]*os.File{} // to which nobody writes
+	c.spy.announced = func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, path := range c.nodes[0].files("leaf-") {
+			if pipes[path] != nil {
+				continue
+			}
+			if err := errors.Join(syscall.Mkfifo(path+".pipe", 0o600), os.Rename(path+".pipe", path)); err != nil {
+				t.Error(err)
+			}
+			f, err := os.OpenFile(path, os.O_RDWR, 0) //nolint:gosec // the test's own folder
+			if err != nil {
+				t.Error(err)
+			}
+			pipes[path] = f
+		}
+	}
+	defer func() {
+		for _, f := range pipes {
+			_ = f.Close() // its readers end
+		}
+	}()
+	begin := time.Now()
+	q, r := c.ask(t.Context(), sumByRun)
+	defer q.Close()
+	took := time.Since(begin)
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	c.same(sumByRun, r)
+	if len(pipes) <= atOnce {
+		t.Fatalf("%d answers were held, and more than %d are to be", len(pipes), atOnce)
+	}
+	if took > lateAfter+limit {
+		t.Errorf("it took %v", took)
+	}
+	t.Logf("%d answers were held; it took %v", len(pipes), took)
 }
 
 // TestACancelledQueryEndsOnItsNodes: at once, and 100 of them leave nothing: no goroutine (the test's main holds that

@@ -13,8 +13,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/explore/node"
 )
 
-// What a work may come to, and all works of a query together, in bytes; and how many answers of nodes a query reads at
-// once, and how many works it does here.
+// What a work may come to, and all works of a query together, in bytes; and how many answers of a node a query reads
+// at once, and how many works it does here.
 const (
 	mostAnswer = 256 << 20
 	mostQuery  = 512 << 20
