@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
@@ -20,7 +19,6 @@ import (
 type Store interface {
 	store.Settings
 	store.Retention
-	AppendAudit(ctx context.Context, e store.AuditEntry) error
 }
 
 // Files keeps the files of runs.
@@ -37,7 +35,7 @@ type Options struct {
 	Owner string
 	// Every is how often it is looked (10 minutes).
 	Every time.Duration
-	// Now is the clock, time.Now without one.
+	// Now is this server's clock, time.Now without one. Only how long something takes is measured by it.
 	Now func() time.Time
 	Log zerolog.Logger
 }
@@ -67,11 +65,13 @@ type Pass struct {
 	Stayed     int         `json:"stayed" doc:"Runs that were pinned, or begun anew, in the meantime."`
 	OverBytes  int64       `json:"over_budget_bytes" doc:"By how much executions are above the budget still, because pinned and young runs stay."`
 	Error      string      `json:"error,omitempty" doc:"What has gone wrong; it is tried again."`
+	CutShort   bool        `json:"cut_short" doc:"It ended before all that was planned: the rules were changed, the server stopped or lost its turn, or the control store was away. The next look goes on."`
 }
 
 const (
 	lookEvery = 10 * time.Minute
-	turn      = 3 * time.Minute // a step takes less; a server that is gone is replaced after it
+	turn      = 3 * time.Minute // a step takes less; a server that is gone in the middle is replaced after it
+	retry     = 5 * time.Second // while it is another's turn
 	notedWith = 2 * time.Second // how often progress is noted
 	atOnce    = 100             // leftovers
 	settingOf = "retention"
@@ -123,17 +123,19 @@ func (k *Keeper) Wake() {
 }
 
 func (k *Keeper) work(life context.Context) {
-	t := time.NewTicker(k.o.Every)
-	defer t.Stop()
 	for {
-		if err := k.Look(life); err != nil && life.Err() == nil {
+		next, err := k.look(life)
+		if err != nil && life.Err() == nil {
 			k.o.Log.Warn().Err(err).Msg("retention has not done all that it should; it tries again")
 		}
+		t := time.NewTimer(next)
 		select {
 		case <-life.Done():
+			t.Stop()
 			return
 		case <-t.C:
 		case <-k.wake:
+			t.Stop()
 		}
 	}
 }
@@ -181,79 +183,145 @@ func (k *Keeper) Save(ctx context.Context, r Rules, version int64, user string) 
 
 // Preview says what rules come to now, and changes nothing.
 func (k *Keeper) Preview(ctx context.Context, r Rules) (Plan, error) {
+	plan, _, err := k.plan(ctx, r)
+	return plan, err
+}
+
+// plan is what rules come to at the time that it is by the store's clock.
+func (k *Keeper) plan(ctx context.Context, r Rules) (Plan, time.Time, error) {
 	if err := r.Check(); err != nil {
-		return Plan{}, err
+		return Plan{}, time.Time{}, err
 	}
-	runs, err := k.o.Store.EndedRuns(ctx, r.KeepTags)
+	runs, now, err := k.o.Store.EndedRuns(ctx, r.KeepTags)
 	if err != nil {
-		return Plan{}, err
+		return Plan{}, now, err
 	}
-	return r.Plan(runs, k.o.Now()), nil
+	return r.Plan(runs, now), now, nil
 }
 
 // LastPass is what the last look came to, or how far that is which goes on; nil before the first.
 func (k *Keeper) LastPass(ctx context.Context) (*Pass, error) {
+	p, _, err := k.lastPass(ctx)
+	return p, err
+}
+
+// lastPass is LastPass, and when it was noted.
+func (k *Keeper) lastPass(ctx context.Context) (*Pass, engine.Time, error) {
 	v, err := k.o.Store.Setting(ctx, passOf)
 	if err != nil || v.Version == 0 {
-		return nil, err
+		return nil, v.UpdatedAt, err
 	}
 	var p Pass
 	if err := json.Unmarshal(v.Value, &p); err != nil {
-		return nil, fmt.Errorf("reading what retention did: %w", err)
+		return nil, v.UpdatedAt, fmt.Errorf("reading what retention did: %w", err)
 	}
-	return &p, nil
+	return &p, v.UpdatedAt, nil
 }
 
-// Look looks at all runs once, if it is this server's turn, and lets go what the rules say.
+// Look looks at all runs once, unless it is another server's turn, and lets go what the rules say.
 func (k *Keeper) Look(ctx context.Context) error {
+	_, err := k.look(ctx)
+	return err
+}
+
+// look is Look, and says when to look again.
+func (k *Keeper) look(ctx context.Context) (next time.Duration, err error) {
 	mine, err := k.o.Store.TakeTurn(ctx, settingOf, k.o.Owner, turn)
-	if err != nil || !mine {
-		return err
+	if err != nil {
+		return k.o.Every, err
 	}
+	if !mine {
+		return min(retry, k.o.Every), nil
+	}
+	// Another server that was told of a change has its turn at once.
+	defer func() {
+		err = errors.Join(err, k.ending(ctx, func(ctx context.Context) error {
+			return k.o.Store.YieldTurn(ctx, settingOf, k.o.Owner)
+		}))
+	}()
 	// A file that nobody may remove holds up nothing else.
 	stuck := k.clear(ctx)
 	rules, err := Read(ctx, k.o.Store)
-	if err != nil || !rules.On {
-		return errors.Join(err, stuck)
-	}
-	plan, err := k.Preview(ctx, rules.Rules)
 	if err != nil {
-		return errors.Join(err, stuck)
+		return k.o.Every, errors.Join(err, stuck)
 	}
-	k.last.Set(float64(k.o.Now().Unix()))
+	plan, now := Plan{}, time.Time{}
+	if rules.On {
+		plan, now, err = k.plan(ctx, rules.Rules)
+	}
+	if err = errors.Join(err, k.broken(ctx)); err != nil || !rules.On {
+		return k.o.Every, errors.Join(err, stuck)
+	}
+	k.last.Set(float64(now.Unix()))
 	if len(plan.Victims) == 0 {
-		return stuck
+		return k.o.Every, stuck
 	}
-	pass := Pass{StartedAt: engine.At(k.o.Now()), Planned: len(plan.Victims), OverBytes: plan.Over}
-	err = errors.Join(stuck, k.carryOut(ctx, rules, plan, &pass))
-	if err != nil {
+	// The clock here may be wrong, and yet tells how much time has passed.
+	began := k.o.Now()
+	pass := Pass{StartedAt: engine.At(now), Planned: len(plan.Victims), OverBytes: plan.Over}
+	halted, err := k.carryOut(ctx, rules, plan, &pass)
+	if err = errors.Join(stuck, err); err != nil {
 		pass.Error = engine.AsError(err).Message
 	}
-	pass.EndedAt = engine.At(k.o.Now())
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), notedWith)
-	defer cancel()
-	return errors.Join(err, k.note(ending, pass))
+	if halted == lostTurn {
+		return min(retry, k.o.Every), err // who has it now tells
+	}
+	next, pass.CutShort, pass.EndedAt = k.o.Every, halted != "", engine.At(now.Add(k.o.Now().Sub(began)))
+	if halted == otherRules {
+		next = 0
+	}
+	return next, errors.Join(err, k.ending(ctx, func(ctx context.Context) error { return k.note(ctx, pass) }))
 }
 
-func (k *Keeper) carryOut(ctx context.Context, rules Saved, plan Plan, pass *Pass) error {
+// ending does what ends a look, also when the server ends.
+func (k *Keeper) ending(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), notedWith)
+	defer cancel()
+	return do(ctx)
+}
+
+// broken ends a pass in the books whose server ended in the middle: the turn is ours.
+func (k *Keeper) broken(ctx context.Context) error {
+	p, noted, err := k.lastPass(ctx)
+	if err != nil || p == nil || !p.EndedAt.IsZero() {
+		return err
+	}
+	p.CutShort, p.EndedAt = true, noted
+	return k.note(ctx, *p)
+}
+
+// Why a pass is cut short.
+const (
+	lostTurn   = "turn"
+	otherRules = "rules"
+	away       = "store"
+)
+
+// carryOut lets go what was planned, and says why it has not looked at all of it.
+func (k *Keeper) carryOut(ctx context.Context, rules Saved, plan Plan, pass *Pass) (halted string, err error) {
 	var errs []error
 	var noted time.Time
 	for _, v := range plan.Victims {
 		if now := k.o.Now(); now.Sub(noted) >= notedWith {
 			noted = now
 			mine, err := k.o.Store.TakeTurn(ctx, settingOf, k.o.Owner, turn)
-			if err != nil || !mine {
-				return errors.Join(append(errs, err)...)
+			if err != nil {
+				return away, errors.Join(append(errs, err)...)
+			}
+			if !mine {
+				return lostTurn, errors.Join(errs...)
 			}
 			// What was decided meanwhile counts at once.
-			if there, err := Read(ctx, k.o.Store); err != nil || there.Version != rules.Version {
-				return errors.Join(append(errs, err)...)
+			there, err := Read(ctx, k.o.Store)
+			if err == nil && there.Version != rules.Version {
+				return otherRules, errors.Join(errs...)
 			}
-			if err := k.note(ctx, *pass); err != nil {
-				return errors.Join(append(errs, err)...)
+			if err = errors.Join(err, k.note(ctx, *pass)); err != nil {
+				return away, errors.Join(append(errs, err)...)
 			}
 		}
-		err := k.o.Store.Expire(ctx, store.Expiry{RunID: v.RunID, Whole: v.Whole, By: by, KeepTags: rules.KeepTags})
+		err := k.o.Store.Expire(ctx, store.Expiry{RunID: v.RunID, Whole: v.Whole, By: by, KeepTags: rules.KeepTags,
+			OlderThan: v.Age, Line: line(v)})
 		pass.Done++
 		switch {
 		case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrNotFound):
@@ -263,23 +331,35 @@ func (k *Keeper) carryOut(ctx context.Context, rules Saved, plan Plan, pass *Pas
 			k.failed.Inc()
 			errs = append(errs, err)
 			if ctx.Err() != nil || errors.Is(err, store.ErrUnavailable) {
-				return errors.Join(errs...)
+				pass.Done--
+				return away, errors.Join(errs...)
 			}
 			continue
 		}
-		k.gone(ctx, v, pass)
+		k.gone(v, pass)
 		if err := k.remove(ctx, store.Leftover{RunID: v.RunID, Whole: v.Whole}); err != nil {
 			errs = append(errs, err)
 		}
 	}
-	return errors.Join(errs...)
+	return "", errors.Join(errs...)
 }
 
-// gone notes what was let go.
-func (k *Keeper) gone(ctx context.Context, v Victim, pass *Pass) {
-	what, action := "executions", "run.delete_executions"
+// line is what the audit log says of a run that is let go.
+func line(v Victim) store.AuditEntry {
+	action := "run.delete_executions"
 	if v.Whole {
-		what, action = "runs", "run.delete"
+		action = "run.delete"
+	}
+	return store.AuditEntry{UserName: by, Action: action, Object: v.RunID,
+		Detail: fmt.Sprintf("%s, ended %s, %d bytes (retention: %s)", v.RunName, v.EndedAt.UTC().Format(time.RFC3339),
+			v.Bytes, v.Reason)}
+}
+
+// gone counts what was let go.
+func (k *Keeper) gone(v Victim, pass *Pass) {
+	what := "executions"
+	if v.Whole {
+		what = "runs"
 		pass.Runs++
 	} else {
 		pass.Executions++
@@ -287,13 +367,6 @@ func (k *Keeper) gone(ctx context.Context, v Victim, pass *Pass) {
 	pass.Bytes += v.Bytes
 	k.deleted.WithLabelValues(what).Inc()
 	k.freed.Add(float64(v.Bytes))
-	detail := fmt.Sprintf("%s, ended %s, %s bytes (retention: %s)", v.RunName,
-		v.EndedAt.UTC().Format(time.RFC3339), strconv.FormatInt(v.Bytes, 10), v.Reason)
-	err := k.o.Store.AppendAudit(context.WithoutCancel(ctx),
-		store.AuditEntry{UserName: by, Action: action, Object: v.RunID, Detail: store.CleanText(detail)})
-	if err != nil {
-		k.o.Log.Error().Err(err).Str("run_id", v.RunID).Msg("the audit log did not take what retention did")
-	}
 	k.o.Log.Info().Str("run_id", v.RunID).Str("reason", string(v.Reason)).Bool("whole", v.Whole).Int64("bytes", v.Bytes).
 		Msg("retention has let a run go")
 }

@@ -73,6 +73,8 @@ type Victim struct {
 	Whole   bool        `json:"whole" doc:"The run goes; else its single executions."`
 	Reason  Reason      `json:"reason" enum:"run_age,execution_age,budget"`
 	Bytes   int64       `json:"bytes" doc:"What its executions take."`
+	// Age is how long ago it has to have ended, which the store judges once more.
+	Age time.Duration `json:"-"`
 }
 
 // Plan is what rules come to.
@@ -90,7 +92,19 @@ type Plan struct {
 // gigabyte is what a budget is given in.
 const gigabyte = 1e9
 
-// Plan says what goes at a time; runs are those that are over, the oldest first.
+// age is how long ago a run ended that goes for a reason.
+func (r Rules) age(why Reason) time.Duration {
+	switch why {
+	case RunAge:
+		return days(r.RunDays)
+	case ExecutionAge:
+		return days(r.ExecutionDays)
+	default:
+		return Young
+	}
+}
+
+// Plan says what goes at a time by the store's clock; runs are those that are over, the oldest first.
 func (r Rules) Plan(runs []store.EndedRun, now time.Time) Plan {
 	p := Plan{Kept: map[store.Pin]int{}, Runs: len(runs)}
 	counted := make([]bool, len(runs)) // it goes, or would but for its pin
@@ -102,7 +116,7 @@ func (r Rules) Plan(runs []store.EndedRun, now time.Time) Plan {
 			return
 		}
 		p.Victims = append(p.Victims, Victim{RunID: run.RunID, RunName: run.RunName, EndedAt: run.EndedAt,
-			Whole: why == RunAge, Reason: why, Bytes: run.Bytes})
+			Whole: why == RunAge, Reason: why, Bytes: run.Bytes, Age: r.age(why)})
 		p.BytesAfter -= run.Bytes
 	}
 	for i, run := range runs {
@@ -131,10 +145,9 @@ func (r Rules) Plan(runs []store.EndedRun, now time.Time) Plan {
 	return p
 }
 
-func older(age time.Duration, days int) bool {
-	const day = 24 * time.Hour
-	return days > 0 && age > time.Duration(days)*day
-}
+func days(n int) time.Duration { return time.Duration(n) * 24 * time.Hour }
+
+func older(age time.Duration, n int) bool { return n > 0 && age > days(n) }
 
 // Count is how many runs go whole, of how many the executions, and what is freed.
 func (p Plan) Count() (whole, executions int, bytes int64) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,7 +22,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var now = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+// now is what it is by the clock of a store in memory.
+var now = time.Now().UTC().Truncate(time.Millisecond)
 
 func run(id string, age time.Duration, gb float64, pin store.Pin) store.EndedRun {
 	r := store.EndedRun{RunID: id, EndedAt: engine.At(now.Add(-age)), Pin: pin, Bytes: int64(gb * 1e9)}
@@ -145,7 +147,7 @@ func TestKeeper(t *testing.T) {
 	ended(t, s, "old", now.Add(-50*day), 5)
 	ended(t, s, "middle", now.Add(-20*day), 7)
 	ended(t, s, "new", now.Add(-day), 9)
-	k := retention.New(retention.Options{Store: s, Files: f, Owner: "a", Now: func() time.Time { return now }})
+	k := retention.New(retention.Options{Store: s, Files: f, Owner: "a"})
 	look := func(k *retention.Keeper) error {
 		t.Helper()
 		return k.Look(ctx)
@@ -177,10 +179,15 @@ func TestKeeper(t *testing.T) {
 		pass.Bytes != 12 || pass.Error == "" || pass.EndedAt.IsZero() {
 		t.Errorf("the pass: %+v, %v", pass, err)
 	}
-	other := retention.New(retention.Options{Store: s, Files: f, Owner: "b", Now: func() time.Time { return now }})
 	f.fail = nil
-	if err := look(other); err != nil || f.gone() != "" {
+	if _, err := s.TakeTurn(ctx, "retention", "b", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if err := look(k); err != nil || f.gone() != "" {
 		t.Errorf("out of its turn: %v, %s", err, f.gone())
+	}
+	if err := s.YieldTurn(ctx, "retention", "b"); err != nil {
+		t.Fatal(err)
 	}
 	if err := look(k); err != nil || f.gone() != "all of old, executions of middle" {
 		t.Errorf("what was left over: %v, %s", err, f.gone())
@@ -228,6 +235,87 @@ func TestKeeperStopsWhenRulesChange(t *testing.T) {
 	if err != nil || runs.Total != 2 {
 		t.Errorf("%d runs are left, want 2 (%v)", runs.Total, err)
 	}
+	if p, err := k.LastPass(ctx); err != nil || !p.CutShort || p.Done != 1 || p.Planned != 3 || p.EndedAt.IsZero() {
+		t.Errorf("the pass was cut short: %+v, %v", p, err)
+	}
+	// The turn is not kept: who has saved the change is waiting for it.
+	if mine, err := s.TakeTurn(ctx, "retention", "b", time.Hour); err != nil || !mine {
+		t.Errorf("the turn of another: %t, %v", mine, err)
+	}
+}
+
+// TestAWrongClockDeletesNothing: ages are judged by the store, which a server with a clock of next year may ask.
+func TestAWrongClockDeletesNothing(t *testing.T) {
+	ctx := t.Context()
+	s, f := memstore.New(), &files{}
+	ended(t, s, "new", now.Add(-day), 9)
+	k := retention.New(retention.Options{Store: s, Files: f, Owner: "a",
+		Now: func() time.Time { return time.Now().Add(365 * day) }})
+	rules := retention.Rules{On: true, RunDays: 30, ExecutionDays: 10}
+	if _, err := k.Save(ctx, rules, 0, "ada"); err != nil {
+		t.Fatal(err)
+	}
+	plan, err := k.Preview(ctx, rules)
+	if err != nil || len(plan.Victims) != 0 {
+		t.Errorf("it would delete %+v, %v", plan.Victims, err)
+	}
+	if err := k.Look(ctx); err != nil || f.gone() != "" {
+		t.Errorf("it has deleted %q, %v", f.gone(), err)
+	}
+	ended(t, s, "old", now.Add(-31*day), 9)
+	if err := k.Look(ctx); err != nil || f.gone() != "all of old" {
+		t.Errorf("it has deleted %q, %v", f.gone(), err)
+	}
+	if p, err := k.LastPass(ctx); err != nil || time.Since(p.StartedAt.Time) > time.Hour ||
+		time.Until(p.EndedAt.Time) > time.Hour || p.CutShort {
+		t.Errorf("the pass is told to be at another time: %+v, %v", p, err)
+	}
+}
+
+// TestABrokenPassIsEnded: a server that ended in the middle leaves none that seems to go on.
+func TestABrokenPassIsEnded(t *testing.T) {
+	ctx := t.Context()
+	s := memstore.New()
+	_, err := s.SaveSetting(ctx, store.Setting{Name: "retention.pass", UpdatedBy: "gone",
+		Value: []byte(`{"started_at":"2026-01-01T00:00:00.000Z","ended_at":null,"planned":10,"done":4}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := retention.New(retention.Options{Store: s, Files: &files{}, Owner: "a"})
+	if err := k.Look(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := k.LastPass(ctx); err != nil || !p.CutShort || p.EndedAt.IsZero() || p.Done != 4 {
+		t.Errorf("the broken pass: %+v, %v", p, err)
+	}
+}
+
+// TestAnotherServersChangeIsSeen within seconds: who is not at turn asks again soon.
+func TestAnotherServersChangeIsSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := memstore.New(), &files{}
+		ended(t, s, "old", time.Now().Add(-50*day), 5)
+		if _, err := s.TakeTurn(t.Context(), "retention", "b", time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		k := retention.New(retention.Options{Store: s, Files: f, Owner: "a"})
+		k.Start()
+		defer k.Close()
+		if _, err := k.Save(t.Context(), retention.Rules{On: true, RunDays: 1}, 0, "ada"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Second)
+		if synctest.Wait(); f.gone() != "" {
+			t.Errorf("out of its turn: %s", f.gone())
+		}
+		if err := s.YieldTurn(t.Context(), "retention", "b"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(6 * time.Second)
+		if synctest.Wait(); f.gone() != "all of old" {
+			t.Errorf("in its turn: %q", f.gone())
+		}
+	})
 }
 
 type calls struct{ then func() }
@@ -239,8 +327,7 @@ func (c *calls) DeleteExecutions(context.Context, string) error { c.then(); retu
 func TestKeeperLooksByItself(t *testing.T) {
 	s, f := memstore.New(), &files{}
 	ended(t, s, "old", now.Add(-50*day), 5)
-	k := retention.New(retention.Options{Store: s, Files: f, Owner: "a", Every: time.Hour,
-		Now: func() time.Time { return now }})
+	k := retention.New(retention.Options{Store: s, Files: f, Owner: "a", Every: time.Hour})
 	k.Start()
 	defer k.Close()
 	if _, err := k.Save(t.Context(), retention.Rules{On: true, RunDays: 1}, 0, "ada"); err != nil {

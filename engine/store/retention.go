@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 )
@@ -40,6 +41,10 @@ type Expiry struct {
 	By string
 	// KeepTags are the tags that keep runs.
 	KeepTags []string
+	// OlderThan is how long ago the run has to have ended, by the store's clock: that of who asks may be wrong.
+	OlderThan time.Duration
+	// Line goes into the audit log with the deletion, or neither does; one without an Action is none.
+	Line AuditEntry
 }
 
 // Leftover is a run whose files are still to be removed.
@@ -52,16 +57,21 @@ type Leftover struct {
 // Retention lets runs go that nobody needs any more. What a store forgets and what is removed from where the files are
 // cannot be one transaction: the store remembers what is left over until it is told that it is gone.
 type Retention interface {
-	// EndedRuns lists the runs that are over and whose enrichment is, the oldest first.
-	EndedRuns(ctx context.Context, keepTags []string) ([]EndedRun, error)
-	// Expire lets a run go that is over and not pinned, else ErrConflict; both are judged in the same transaction. Its
-	// files are a leftover from then on. ErrNotFound without the run; executions that went before are ErrConflict.
+	// EndedRuns lists the runs that are over and whose enrichment is, the oldest first, and says what time it is by the
+	// store's clock, which judges their ages.
+	EndedRuns(ctx context.Context, keepTags []string) (runs []EndedRun, now time.Time, err error)
+	// Expire lets a run go that is over, old enough and not pinned, else ErrConflict; all is judged in the transaction
+	// that deletes, and whoever makes a pin meanwhile waits, or is waited for. Its files are a leftover from then on.
+	// ErrNotFound without the run; executions that went before are ErrConflict.
 	Expire(ctx context.Context, e Expiry) error
 	// Leftovers lists some of what is left over, at most so many.
 	Leftovers(ctx context.Context, most int) ([]Leftover, error)
 	// Cleared tells that the files of a leftover are gone. Repeating it is harmless.
 	Cleared(ctx context.Context, l Leftover) error
 }
+
+// TooYoung is why a run stays that has not ended so long ago.
+func TooYoung(bound time.Duration) string { return "it ended less than " + bound.String() + " ago" }
 
 // NotExpired is the ErrConflict about a run that stays.
 func NotExpired(why string) error {

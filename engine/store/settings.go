@@ -30,4 +30,6 @@ type Settings interface {
 	// TakeTurn reports whether it is the owner's turn, and makes it so for a while by the store's clock if it is
 	// nobody else's.
 	TakeTurn(ctx context.Context, name, owner string, lasts time.Duration) (bool, error)
+	// YieldTurn ends the owner's turn before its time; harmless when it is another's.
+	YieldTurn(ctx context.Context, name, owner string) error
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
+	"github.com/loadstone-db/loadstone/storage/postgres/retentionrows"
 )
 
 const runColumns = `r.run_id, r.template_id, r.test_name, r.scenario_config, ` + stateColumns
@@ -79,6 +80,9 @@ func (s *Store) CreateRun(ctx context.Context, run engine.Run) error {
 		return err
 	}
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
+		if err := retentionrows.Hold(ctx, tx, scenario); err != nil {
+			return err
+		}
 		_, err := tx.Exec(ctx, `INSERT INTO run_status (run_id, test_id, template_id, test_name, scenario_config,
 				status, phase, total_workers_expected, worker_targets, created_by, owner_epoch, created_at, matrix_id, matrix_index, matrix_label)
 			VALUES ($1, $1, (SELECT template_id FROM test_templates WHERE template_id = $2), $3, $4,

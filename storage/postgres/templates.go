@@ -9,6 +9,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/template"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
+	"github.com/loadstone-db/loadstone/storage/postgres/retentionrows"
 )
 
 const (
@@ -75,14 +76,21 @@ func (s *Store) CreateTemplate(ctx context.Context, t store.Template) (store.Tem
 	if err != nil {
 		return t, err
 	}
-	rows, err := s.pool.Query(ctx,
-		`INSERT INTO test_templates (template_id, template_name, description, config, source, created_by, access)
-		VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING `+templateColumns, t.TemplateID, t.Name, t.Description, config, source,
-		t.CreatedBy, t.Access)
-	if err == nil {
-		t, err = pgx.CollectExactlyOneRow(rows, toTemplate)
-	}
-	return t, dberr.Saving("template", t.Name, err)
+	saved := t
+	err = s.inTx(ctx, func(tx pgx.Tx) error {
+		if err := retentionrows.Hold(ctx, tx, t.Config); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx,
+			`INSERT INTO test_templates (template_id, template_name, description, config, source, created_by, access)
+			VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING `+templateColumns, t.TemplateID, t.Name, t.Description, config, source,
+			t.CreatedBy, t.Access)
+		if err == nil {
+			saved, err = pgx.CollectExactlyOneRow(rows, toTemplate)
+		}
+		return err
+	})
+	return saved, dberr.Saving("template", t.Name, err)
 }
 
 // sealTemplate seals the secrets of every inline connection, and masks those in
@@ -128,15 +136,21 @@ func (s *Store) UpdateTemplate(ctx context.Context, t store.Template) (store.Tem
 	if err != nil {
 		return t, err
 	}
-	rows, err := s.pool.Query(ctx,
-		`UPDATE test_templates SET template_name = $3, description = $4, config = $5, source = $6,
-			access = $7, version = version + 1, updated_at = now()
-		WHERE template_id = $1 AND version = $2 RETURNING `+templateColumns,
-		t.TemplateID, t.Version, t.Name, t.Description, config, source, t.Access)
-	if err != nil {
-		return t, dberr.Saving("template", t.Name, err)
-	}
-	saved, err := pgx.CollectRows(rows, toTemplate)
+	var saved []store.Template
+	err = s.inTx(ctx, func(tx pgx.Tx) error {
+		if err := retentionrows.Hold(ctx, tx, t.Config); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx,
+			`UPDATE test_templates SET template_name = $3, description = $4, config = $5, source = $6,
+				access = $7, version = version + 1, updated_at = now()
+			WHERE template_id = $1 AND version = $2 RETURNING `+templateColumns,
+			t.TemplateID, t.Version, t.Name, t.Description, config, source, t.Access)
+		if err == nil {
+			saved, err = pgx.CollectRows(rows, toTemplate)
+		}
+		return err
+	})
 	if err != nil {
 		return t, dberr.Saving("template", t.Name, err)
 	}

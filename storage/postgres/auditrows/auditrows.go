@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -31,17 +32,27 @@ func (l Log) bounded(ctx context.Context) (context.Context, context.CancelFunc) 
 func (l Log) AppendAudit(ctx context.Context, e store.AuditEntry) error {
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
+	return dberr.Failed("writing the audit log", Append(ctx, l.Rows, e))
+}
+
+// Writer is a pool, or a transaction that the line is a part of.
+type Writer interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// Append writes a line.
+func Append(ctx context.Context, to Writer, e store.AuditEntry) error {
 	var at *time.Time
 	if !e.At.IsZero() {
 		at = &e.At.Time
 	}
 	clean := store.CleanText
-	_, err := l.Rows.Exec(ctx, `INSERT INTO audit_log (at, user_id, user_name, address, token_id, token_name, action,
+	_, err := to.Exec(ctx, `INSERT INTO audit_log (at, user_id, user_name, address, token_id, token_name, action,
 			object, detail, outcome)
 		VALUES (coalesce($1, clock_timestamp()), $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
 		at, e.UserID, clean(e.UserName), clean(e.Address), e.TokenID, clean(e.TokenName), e.Action, clean(e.Object),
 		clean(e.Detail), cmp.Or(e.Outcome, store.OutcomeDone))
-	return dberr.Failed("writing the audit log", err)
+	return err
 }
 
 // ListAudit implements store.Audit.

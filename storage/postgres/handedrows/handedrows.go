@@ -47,12 +47,16 @@ func one[T any](ctx context.Context, k Kept, scan pgx.RowToFunc[T], statement st
 	return pgx.CollectExactlyOneRow(rows, scan)
 }
 
+// held locks the row of a run against its deletion: one that is being let go of is waited for, and gone then; one that
+// is held is looked at again, with what was written by that.
+const held = "SELECT run_id, test_name FROM run_status WHERE run_id = $1 FOR KEY SHARE"
+
 // CreateShare implements store.Handed.
 func (k Kept) CreateShare(ctx context.Context, s store.Share, secret [32]byte) (store.Share, error) {
 	made, err := one(ctx, k, scanShare, `INSERT INTO run_shares
 			(share_id, run_id, run_name, secret_sha256, created_by, expires_at)
-		SELECT $1, run_id, test_name, $3, $4, $5 FROM run_status WHERE run_id = $2
-		RETURNING `+shareColumns, uuid.NewString(), s.RunID, secret[:], store.CleanText(s.CreatedBy), s.ExpiresAt.UTC())
+		SELECT $2, run_id, test_name, $3, $4, $5 FROM (`+held+`) r
+		RETURNING `+shareColumns, s.RunID, uuid.NewString(), secret[:], store.CleanText(s.CreatedBy), s.ExpiresAt.UTC())
 	return made, dberr.Reading("run", s.RunID, err)
 }
 
@@ -109,11 +113,13 @@ func (k Kept) SaveRunNote(ctx context.Context, n store.RunNote) (store.RunNote, 
 		return n, err
 	}
 	statement := `INSERT INTO run_notes (run_id, note, updated_by)
-		SELECT run_id, $2, $3 FROM run_status WHERE run_id = $1 AND $4 = 0
+		SELECT run_id, $2, $3 FROM (` + held + `) r WHERE $4 = 0
 		ON CONFLICT DO NOTHING RETURNING run_id, note, version, updated_by, updated_at`
 	if n.Version != 0 {
-		statement = `UPDATE run_notes SET note = $2, updated_by = $3, version = version + 1, updated_at = clock_timestamp()
-			WHERE run_id = $1 AND version = $4 RETURNING run_id, note, version, updated_by, updated_at`
+		statement = `WITH r AS MATERIALIZED (` + held + `) UPDATE run_notes n SET note = $2, updated_by = $3,
+				version = version + 1, updated_at = clock_timestamp()
+			FROM r WHERE n.run_id = r.run_id AND n.version = $4
+			RETURNING n.run_id, n.note, n.version, n.updated_by, n.updated_at`
 	}
 	saved, err := one(ctx, k, scanNote, statement, n.RunID, n.Text, store.CleanText(n.UpdatedBy), n.Version)
 	if !errors.Is(err, pgx.ErrNoRows) {
@@ -180,10 +186,11 @@ func (k Kept) SetBaseline(ctx context.Context, b store.Baseline) (store.Baseline
 	case status != engine.StatusCompleted:
 		return b, store.NotBaseline("it has not completed")
 	}
-	set, err := one(ctx, k, scanBaseline, `INSERT INTO template_baselines (template_id, run_id, set_by) VALUES ($1, $2, $3)
-		ON CONFLICT (template_id) DO UPDATE SET run_id = $2, set_by = $3, set_at = clock_timestamp()
-		RETURNING template_id, run_id, set_by, set_at`, b.TemplateID, b.RunID, store.CleanText(b.SetBy))
-	return set, dberr.Failed("setting a baseline", err)
+	set, err := one(ctx, k, scanBaseline, `INSERT INTO template_baselines (template_id, run_id, set_by)
+		SELECT $2, run_id, $3 FROM (`+held+`) r
+		ON CONFLICT (template_id) DO UPDATE SET run_id = excluded.run_id, set_by = excluded.set_by, set_at = clock_timestamp()
+		RETURNING template_id, run_id, set_by, set_at`, b.RunID, b.TemplateID, store.CleanText(b.SetBy))
+	return set, dberr.Reading("run", b.RunID, err)
 }
 
 // DropBaseline implements store.Handed.

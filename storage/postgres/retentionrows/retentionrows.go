@@ -4,6 +4,7 @@ package retentionrows
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -11,6 +12,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres/auditrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
@@ -38,26 +40,43 @@ const pin = `CASE
 			AND coalesce(r.scenario_config -> 'tags', '{}') NOT IN ('{}', 'null') THEN 'tag'
 		ELSE '' END`
 
+// Hold keeps the run that a scenario replays, until the end of the transaction that saves who replays it: one that is
+// being let go of is waited for, and gone then.
+func Hold(ctx context.Context, tx pgx.Tx, s engine.Scenario) error {
+	if s.Workload.Feed == nil || s.Workload.Feed.Run == "" {
+		return nil
+	}
+	_, err := tx.Exec(ctx, "SELECT FROM run_status WHERE run_id = $1 FOR KEY SHARE", s.Workload.Feed.Run)
+	return err
+}
+
 // over holds for a run that is over, and everything that follows its end.
 const over = `r.status IN ('COMPLETED', 'FAILED', 'CANCELLED') AND r.phase IS DISTINCT FROM 'PROCESSING'
 	AND NOT EXISTS (SELECT FROM test_results t WHERE t.test_id = r.run_id AND t.enrichment_status IN ('PENDING', 'RUNNING'))`
 
+// ended is when the run r did.
+const ended = "coalesce(r.end_time, r.updated_at)"
+
 // EndedRuns implements store.Retention.
-func (k Kept) EndedRuns(ctx context.Context, keepTags []string) ([]store.EndedRun, error) {
-	rows, err := k.Expiring.Query(ctx, replayed+`SELECT r.run_id, r.test_name, coalesce(r.end_time, r.updated_at), `+pin+`,
+func (k Kept) EndedRuns(ctx context.Context, keepTags []string) ([]store.EndedRun, time.Time, error) {
+	var now time.Time
+	if err := k.Expiring.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now); err != nil {
+		return nil, now, dberr.Failed("asking the control store for the time", err)
+	}
+	rows, err := k.Expiring.Query(ctx, replayed+`SELECT r.run_id, r.test_name, `+ended+`, `+pin+`,
 			coalesce(a.parts, 0), coalesce(a.bytes, 0)
 		FROM run_status r LEFT JOIN (SELECT run_id, count(*) AS parts, sum(artifact_size_bytes)::bigint AS bytes
 			FROM query_execution_artifacts WHERE kind = $2 GROUP BY run_id) a ON a.run_id = r.run_id
-		WHERE `+over+` ORDER BY coalesce(r.end_time, r.updated_at), r.run_id`, tags(keepTags), artifact.KindExecutions)
+		WHERE `+over+` ORDER BY `+ended+`, r.run_id`, tags(keepTags), artifact.KindExecutions)
 	if err != nil {
-		return nil, dberr.Failed("listing runs that are over", err)
+		return nil, now, dberr.Failed("listing runs that are over", err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e store.EndedRun, err error) {
 		err = row.Scan(&e.RunID, &e.RunName, &e.EndedAt.Time, &e.Pin, &e.Parts, &e.Bytes)
 		e.EndedAt = engine.At(e.EndedAt.Time)
 		return e, err
 	})
-	return list, dberr.Failed("listing runs that are over", err)
+	return list, now, dberr.Failed("listing runs that are over", err)
 }
 
 func tags(names []string) []string { return append([]string{}, names...) }
@@ -65,7 +84,8 @@ func tags(names []string) []string { return append([]string{}, names...) }
 // Expire implements store.Retention.
 func (k Kept) Expire(ctx context.Context, e store.Expiry) error {
 	err := pgx.BeginFunc(ctx, k.Expiring, func(tx pgx.Tx) error {
-		// A note or a baseline refers to the row: who writes one waits, or is waited for.
+		// Who makes what keeps a run locks its row, too: they wait for this, and are told that the run is gone, or are waited
+		// for. What keeps it is therefore read after the lock, by a statement of its own.
 		var gone bool
 		err := tx.QueryRow(ctx, "SELECT executions_deleted_at IS NOT NULL FROM run_status WHERE run_id = $1 FOR UPDATE",
 			e.RunID).Scan(&gone)
@@ -75,15 +95,18 @@ func (k Kept) Expire(ctx context.Context, e store.Expiry) error {
 		if err != nil {
 			return err
 		}
-		var ended bool
+		var isOver, young bool
 		var pinned store.Pin
-		if err := tx.QueryRow(ctx, replayed+"SELECT "+over+", "+pin+" FROM run_status r WHERE r.run_id = $2",
-			tags(e.KeepTags), e.RunID).Scan(&ended, &pinned); err != nil {
+		if err := tx.QueryRow(ctx, replayed+"SELECT "+over+", "+ended+" > clock_timestamp() - make_interval(secs => $3), "+
+			pin+" FROM run_status r WHERE r.run_id = $2", tags(e.KeepTags), e.RunID,
+			e.OlderThan.Seconds()).Scan(&isOver, &young, &pinned); err != nil {
 			return err
 		}
 		switch {
-		case !ended:
+		case !isOver:
 			return store.NotExpired("it is not over")
+		case young && e.OlderThan > 0:
+			return store.NotExpired(store.TooYoung(e.OlderThan))
 		case pinned != "":
 			return store.NotExpired("it is kept, for its " + string(pinned))
 		case gone && !e.Whole:
@@ -98,6 +121,9 @@ func (k Kept) Expire(ctx context.Context, e store.Expiry) error {
 		if err == nil {
 			_, err = tx.Exec(ctx, `INSERT INTO run_leftovers (run_id, whole) VALUES ($1, $2)
 				ON CONFLICT (run_id) DO UPDATE SET whole = run_leftovers.whole OR excluded.whole`, e.RunID, e.Whole)
+		}
+		if err == nil && e.Line.Action != "" {
+			err = auditrows.Append(ctx, tx, e.Line)
 		}
 		return err
 	})

@@ -94,3 +94,9 @@ func (s Settings) TakeTurn(ctx context.Context, name, owner string, lasts time.D
 		name, owner, lasts.Seconds())
 	return err == nil && tag.RowsAffected() == 1, dberr.Failed("taking a turn", err)
 }
+
+// YieldTurn implements store.Settings.
+func (s Settings) YieldTurn(ctx context.Context, name, owner string) error {
+	_, err := s.Pool.Exec(ctx, "DELETE FROM server_turns WHERE turn_name = $1 AND owner = $2", name, owner)
+	return dberr.Failed("yielding a turn", err)
+}

@@ -7275,6 +7275,8 @@ export interface components {
         Pass: {
             /** Format: int64 */
             bytes_freed: number;
+            /** @description It ended before all that was planned: the rules were changed, the server stopped or lost its turn, or the control store was away. The next look goes on. */
+            cut_short: boolean;
             /** Format: int64 */
             done: number;
             /**

@@ -72,5 +72,6 @@ export function passSentence(p: schema.Pass): string {
   const what = [];
   if (p.runs_deleted > 0) what.push(many(p.runs_deleted, 'run'));
   if (p.executions_deleted > 0) what.push(`the executions of ${many(p.executions_deleted, 'run')}`);
-  return `Deleted last: ${what.join(' and ') || 'nothing'}, ${plain(bytes(p.bytes_freed))}.`;
+  const short = p.cut_short ? ` Cut short after ${exact(p.done)} of ${exact(p.planned)}; the next look goes on.` : '';
+  return `Deleted last: ${what.join(' and ') || 'nothing'}, ${plain(bytes(p.bytes_freed))}.${short}`;
 }

@@ -22,6 +22,7 @@ type Rest interface {
 	Enriching(ctx context.Context) ([]string, error)
 	Artifacts(ctx context.Context, runID string) ([]engine.Artifact, error)
 	DeleteRun(ctx context.Context, runID string) error
+	AppendAudit(ctx context.Context, e store.AuditEntry) error
 	RunNote(ctx context.Context, runID string) (store.RunNote, error)
 	Baseline(ctx context.Context, templateID string) (store.Baseline, error)
 	ListShares(ctx context.Context, runID string) ([]store.Share, error)
@@ -41,16 +42,17 @@ type Kept struct {
 }
 
 // EndedRuns implements store.Retention.
-func (k *Kept) EndedRuns(ctx context.Context, keepTags []string) ([]store.EndedRun, error) {
+func (k *Kept) EndedRuns(ctx context.Context, keepTags []string) ([]store.EndedRun, time.Time, error) {
+	now := time.Now()
 	var list []store.EndedRun
 	enriching, err := k.Rest.Enriching(ctx)
 	if err != nil {
-		return nil, err
+		return nil, now, err
 	}
 	for page := (store.Page{Limit: 500}); ; {
 		runs, err := k.Rest.ListRuns(ctx, store.RunFilter{Page: page})
 		if err != nil {
-			return nil, err
+			return nil, now, err
 		}
 		for _, r := range runs.Runs {
 			if !over(r.Run, enriching) {
@@ -58,7 +60,7 @@ func (k *Kept) EndedRuns(ctx context.Context, keepTags []string) ([]store.EndedR
 			}
 			e, err := k.ended(ctx, r.Run, keepTags)
 			if err != nil {
-				return nil, err
+				return nil, now, err
 			}
 			list = append(list, e)
 		}
@@ -69,18 +71,22 @@ func (k *Kept) EndedRuns(ctx context.Context, keepTags []string) ([]store.EndedR
 	slices.SortFunc(list, func(a, b store.EndedRun) int {
 		return cmp.Or(a.EndedAt.Compare(b.EndedAt.Time), strings.Compare(a.RunID, b.RunID))
 	})
-	return list, nil
+	return list, now, nil
 }
 
 func over(r engine.Run, enriching []string) bool {
 	return r.Status.Terminal() && r.Phase != engine.PhaseProcessing && !slices.Contains(enriching, r.RunID)
 }
 
-func (k *Kept) ended(ctx context.Context, r engine.Run, keepTags []string) (e store.EndedRun, err error) {
-	e = store.EndedRun{RunID: r.RunID, RunName: r.RunName, EndedAt: r.EndTime}
-	if e.EndedAt.IsZero() {
-		e.EndedAt = r.UpdatedAt
+func endOf(r engine.Run) engine.Time {
+	if r.EndTime.IsZero() {
+		return r.UpdatedAt
 	}
+	return r.EndTime
+}
+
+func (k *Kept) ended(ctx context.Context, r engine.Run, keepTags []string) (e store.EndedRun, err error) {
+	e = store.EndedRun{RunID: r.RunID, RunName: r.RunName, EndedAt: endOf(r)}
 	parts, err := k.Rest.Artifacts(ctx, r.RunID)
 	for _, p := range parts {
 		if p.Kind == artifact.KindExecutions {
@@ -131,18 +137,33 @@ func (k *Kept) replayed(ctx context.Context, runID string) (bool, error) {
 		return false, err
 	}
 	for _, t := range templates {
-		if t, err = k.Rest.Template(ctx, t.TemplateID); err == nil && of(t.Config) {
-			return true, nil
+		t, err := k.Rest.Template(ctx, t.TemplateID)
+		if errors.Is(err, store.ErrNotFound) {
+			continue // deleted meanwhile
+		}
+		if err != nil || of(t.Config) {
+			return err == nil, err
 		}
 	}
 	going := []engine.Status{engine.StatusPrepared, engine.StatusRunning, engine.StatusStopping, engine.StatusCancelling}
-	runs, err := k.Rest.ListRuns(ctx, store.RunFilter{Statuses: going, Page: store.Page{Limit: 500}})
-	for _, r := range runs.Runs {
-		if run, err := k.Rest.Run(ctx, r.RunID); err == nil && of(run.Scenario) {
-			return true, nil
+	for page := (store.Page{Limit: 500}); ; {
+		runs, err := k.Rest.ListRuns(ctx, store.RunFilter{Statuses: going, Page: page})
+		if err != nil {
+			return false, err
+		}
+		for _, r := range runs.Runs {
+			run, err := k.Rest.Run(ctx, r.RunID)
+			if errors.Is(err, store.ErrNotFound) {
+				continue
+			}
+			if err != nil || of(run.Scenario) {
+				return err == nil, err
+			}
+		}
+		if page.Cursor = runs.NextCursor; page.Cursor == "" {
+			return false, nil
 		}
 	}
-	return false, err
 }
 
 // Expire implements store.Retention.
@@ -163,6 +184,8 @@ func (k *Kept) Expire(ctx context.Context, e store.Expiry) error {
 		return err
 	case !over(r, enriching):
 		return store.NotExpired("it is not over")
+	case e.OlderThan > 0 && endOf(r).After(time.Now().Add(-e.OlderThan)):
+		return store.NotExpired(store.TooYoung(e.OlderThan))
 	case pinned != "":
 		return store.NotExpired("it is kept, for its " + string(pinned))
 	case !r.ExecutionsDeletedAt.IsZero() && !e.Whole:
@@ -173,6 +196,11 @@ func (k *Kept) Expire(ctx context.Context, e store.Expiry) error {
 		}
 	default:
 		k.Rest.ForgetExecutions(e.RunID, store.CleanText(e.By))
+	}
+	if e.Line.Action != "" {
+		if err := k.Rest.AppendAudit(ctx, e.Line); err != nil {
+			return err
+		}
 	}
 	l := store.Leftover{RunID: e.RunID, Whole: e.Whole}
 	if i := k.at(e.RunID); i >= 0 {

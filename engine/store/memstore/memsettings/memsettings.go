@@ -80,3 +80,16 @@ func (s *Settings) TakeTurn(ctx context.Context, name, owner string, lasts time.
 	s.turns[name] = turn{owner, now.Add(lasts)}
 	return true, nil
 }
+
+// YieldTurn implements store.Settings.
+func (s *Settings) YieldTurn(ctx context.Context, name, owner string) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("asking the control store: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.turns[name].owner == owner {
+		delete(s.turns, name)
+	}
+	return nil
+}

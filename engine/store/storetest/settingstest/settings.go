@@ -74,4 +74,8 @@ func Settings(t *testing.T, s store.Store) {
 	time.Sleep(20 * time.Millisecond)
 	turn("b", time.Hour, true)
 	turn("a", time.Hour, false)
+	must(t, s.YieldTurn(ctx, "retention", "a")) // it is not a's
+	turn("a", time.Hour, false)
+	must(t, s.YieldTurn(ctx, "retention", "b"))
+	turn("a", time.Hour, true)
 }
