@@ -25,6 +25,7 @@ import { noticeRoutes, seedNotices } from './notices';
 import { Refusal } from './refusal';
 import { addConnection, begin, connections, create, matrices, runs, seed, start, templates, tokens } from './state';
 import { page } from './static';
+import { streamRoutes } from './streams';
 import { queryRoutes, tableRoutes } from './tables';
 import { receive } from './uploads';
 import { validate } from './validate';
@@ -78,7 +79,7 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
   ['POST', /^\/api\/v1\/nodes\/([^/]+)\/(drain|resume|remove)$/, ([, id, verb]) => wishNode(id!, verb!)],
   ...exploreRoutes,
   ...noticeRoutes,
-  ...([...tableRoutes, ...queryRoutes] as unknown as [string, RegExp, Handle][]),
+  ...([...tableRoutes, ...queryRoutes, ...streamRoutes] as unknown as [string, RegExp, Handle][]),
   ['GET', /^\/mock\/sockets$/, () => ({ cut: cutSockets() })],
   [
     'POST',

@@ -21,6 +21,7 @@ import {
   sharesAQuery,
   suspendsAndResumes,
 } from './tables.mjs';
+import { stopsARunByARule } from './streams.mjs';
 import { invitesAViewer } from './users.mjs';
 import { complaints, exactTile, stepper, tile, until } from './steps.mjs';
 
@@ -358,6 +359,8 @@ test('create, start, watch, reload, stop, read the result', { timeout: 600_000 }
     await row.getByText('Cancelled').waitFor();
     assert.match(page.url(), /search=/);
   });
+
+  await step('stops a run by a rule of its own', () => stopsARunByARule(page, base, name));
 
   assert.deepEqual(wrong, [], 'the browser must have nothing to complain about');
   signedIn = await context.storageState();

@@ -126,6 +126,8 @@ for (const theme of ['light', 'dark'])
           'in a cell',
         ],
         ['Explore, a table and an error', '/explore?view=table&q=sum(rate(a', 'unclosed left parenthesis'],
+        ['streams', '/streams', 'too_slow'],
+        ['a query that runs', '/streams?query=throughput&show=sinks', 'Live output'],
         ['settings', '/settings', 'grace@example.com'],
         ['no such page', '/nowhere', 'There is no such page'],
       ];

@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { launch } from './browser.mjs';
+import { showsStreams } from './streams.mjs';
 import { complaints, exactTile, stepper, until } from './steps.mjs';
 
 const port = 8197;
@@ -508,5 +509,12 @@ test('a search for the limit', async (t) => {
     );
     assert.equal(await panel.getByRole('table', { name: 'Steps' }).locator('tbody tr').count(), f.steps);
   });
+  assert.deepEqual(wrong, []);
+});
+
+test('streams', async (t) => {
+  const { page, step, wrong } = await open(t);
+  await signIn(page);
+  await showsStreams(page, base, step, failWith);
   assert.deepEqual(wrong, []);
 });

@@ -30,6 +30,7 @@ import {
   PluginsPage,
   RunPage,
   Settings,
+  StreamsPage,
   TableEditor,
   TablePage,
   TablesPage,
@@ -168,6 +169,9 @@ function Signed() {
               </Route>
               <Route path="/explore">
                 <ExplorePage />
+              </Route>
+              <Route path="/streams">
+                <StreamsPage />
               </Route>
               <Route path="/plugins">
                 <PluginsPage />

@@ -26,13 +26,14 @@ const places = [
     wide: true,
   },
   { href: '/explore', icon: 'explore', label: 'Explore', on: (p: string) => p.startsWith('/explore'), wide: true },
+  { href: '/streams', icon: 'streams', label: 'Streams', on: (p: string) => p.startsWith('/streams'), wide: true },
   { href: '/connections', icon: 'connections', label: 'Connections', on: (p: string) => p.startsWith('/connections') },
   { href: '/nodes', icon: 'nodes', label: 'Nodes', on: (p: string) => p.startsWith('/nodes'), wide: true },
   { href: '/plugins', icon: 'plugins', label: 'Plugins', on: (p: string) => p.startsWith('/plugins'), wide: true },
 ];
 
 /** The places that a phone has under More. */
-const elsewhere = /^\/(tables?|query|explore|nodes|plugins|audit|settings)/;
+const elsewhere = /^\/(tables?|query|explore|streams|nodes|plugins|audit|settings)/;
 
 const next: Record<ThemeChoice, ThemeChoice> = { system: 'light', light: 'dark', dark: 'system' };
 const themeIcon: Record<ThemeChoice, string> = { system: 'system', light: 'sun', dark: 'moon' };
@@ -146,6 +147,9 @@ export function Rail({ user }: { user: User }) {
               </Menu.Item>
               <Menu.Item onSelect={() => navigate('/explore')}>
                 <Icon name="explore" /> <span className="grow">Explore</span>
+              </Menu.Item>
+              <Menu.Item onSelect={() => navigate('/streams')}>
+                <Icon name="streams" /> <span className="grow">Streams</span>
               </Menu.Item>
               <Menu.Item onSelect={() => navigate('/nodes')}>
                 <Icon name="nodes" /> <span className="grow">Nodes</span>

@@ -8,6 +8,7 @@ const jumps: Record<string, [string, string]> = {
   r: ['/history', 'Runs'],
   e: ['/explore', 'Explore'],
   c: ['/connections', 'Connections'],
+  m: ['/streams', 'Streams'],
   n: ['/nodes', 'Nodes'],
   p: ['/plugins', 'Plugins'],
   s: ['/settings', 'Settings'],

@@ -48,6 +48,7 @@ export const NodesPage = page(() => import('../nodes/NodesPage').then((m) => m.N
 export const PluginsPage = page(() => import('../plugins/PluginsPage').then((m) => m.PluginsPage));
 export const RunPage = page(() => import('../runs/RunPage').then((m) => m.RunPage));
 export const Settings = page(() => import('./Settings').then((m) => m.Settings));
+export const StreamsPage = page(() => import('../streams/StreamsPage').then((m) => m.StreamsPage));
 export const TableEditor = page(() => import('../tables/TableEditor').then((m) => m.TableEditor));
 export const TablePage = page(() => import('../tables/TablePage').then((m) => m.TablePage));
 export const TablesPage = page(() => import('../tables/TablesPage').then((m) => m.TablesPage));

@@ -1,0 +1,22 @@
+import { gallery } from './gallery';
+
+/** Queries to begin with: each is put into the editor, where it is read and changed before it runs. */
+export function Gallery({ onPick }: { onPick: (text: string) => void }) {
+  return (
+    <section className="panel gallery" aria-label="Examples">
+      <header>
+        <h2>Begin with</h2>
+      </header>
+      <ul>
+        {gallery.map((g) => (
+          <li key={g.id}>
+            <button type="button" onClick={() => onPick(g.text)}>
+              <strong>{g.title}</strong>
+              <span className="muted">{g.what}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

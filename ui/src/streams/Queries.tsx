@@ -1,0 +1,172 @@
+import { useState } from 'react';
+import type { StreamCatalog, StreamQuery } from '../api/types';
+import { ActionsMenu, SearchBox } from '../design/Controls';
+import type { Question } from '../design/Dialog';
+import { ago, bytes, dateTime, duration, rate } from '../design/format';
+import { Mark } from '../design/icons';
+import { Num } from '../design/Num';
+import { Empty } from '../design/States';
+import { execute } from './StreamsPage';
+import { isOver, losses, named, states } from './model';
+
+const shownFirst = 100;
+
+export function StateBadge({ query }: { query: StreamQuery }) {
+  const s = states[query.state];
+  return (
+    <span className={`badge ${s.tone}`} title={s.what}>
+      <Mark shape={s.shape} />
+      {s.word}
+    </span>
+  );
+}
+
+/** How far the newest row is behind the clock, in words. */
+export const lagOf = (q: StreamQuery): string =>
+  q.live?.lag_ms == null ? '–' : q.live.lag_ms < 1000 ? 'under 1 s' : duration(Math.round(q.live.lag_ms / 1000));
+
+/** The continuous queries, each with its rates. */
+export function Queries(props: {
+  catalog: StreamCatalog;
+  current?: string;
+  onShow: (name: string) => void;
+  ask: (q: Question) => void;
+  changed: () => unknown;
+  said: (message: string) => void;
+}) {
+  const [search, setSearch] = useState('');
+  const all = props.catalog.queries;
+  const fit = all.filter((q) => `${q.name} ${q.sink} ${q.state}`.toLowerCase().includes(search.toLowerCase()));
+  const drop = (q: StreamQuery, graceful: boolean) => {
+    const over = isOver(q);
+    props.ask({
+      title: over ? `Drop query ${q.name}?` : graceful ? `Stop and drain ${q.name}?` : `Stop ${q.name} now?`,
+      body: over
+        ? 'It has ended. Its name is free then, and its failure is not shown any more.'
+        : graceful
+          ? 'Its sources stop first; rows on their way and open windows still reach the sink. Then it is dropped.'
+          : 'Rows on their way and open windows are lost. It is dropped, and cannot be brought back.',
+      verb: over ? 'Drop query' : graceful ? 'Stop and drain' : 'Stop now',
+      act: async () => {
+        await execute(`DROP QUERY ${named(q.name)} ${graceful ? 'GRACEFUL' : 'FORCEFUL'}`);
+        props.said(`Query ${q.name} is ${over ? 'dropped' : 'stopping'}.`);
+        await props.changed();
+      },
+    });
+  };
+  return (
+    <section className="panel" aria-label="Continuous queries">
+      <header>
+        <h2>Continuous queries</h2>
+        <div className="end">
+          {all.length > 8 && <SearchBox value={search} placeholder="Name, sink or state" onChange={setSearch} />}
+        </div>
+      </header>
+      {all.length === 0 ? (
+        <Empty tight icon="streams" title="No continuous query">
+          A <code>SELECT … INTO</code> a sink is one. It runs until its sources end or it is dropped.
+        </Empty>
+      ) : fit.length === 0 ? (
+        <Empty tight icon="search" title="No query matches">
+          None has “{search}” in its name, its sink or its state.
+        </Empty>
+      ) : (
+        <div className="table-wrap" tabIndex={0} role="group" aria-label="Continuous queries, a table that scrolls">
+          <table className="table">
+            <thead>
+              <tr>
+                <th>Query</th>
+                <th>State</th>
+                <th>Sink</th>
+                <th className="num">Rows in</th>
+                <th className="num">Rows out</th>
+                <th className="num" title="How far the newest row is behind the clock of the server">
+                  Lag
+                </th>
+                <th className="num" title="What windows, joins and LAG hold in memory">
+                  State held
+                </th>
+                <th>Last row out</th>
+                <th>
+                  <span className="sr">Actions</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {fit.slice(0, shownFirst).map((q) => (
+                <tr key={q.query_id} className={`link${q.name === props.current ? ' current' : ''}`}>
+                  <td>
+                    <button
+                      type="button"
+                      className="link-like"
+                      data-row
+                      aria-expanded={q.name === props.current}
+                      onClick={() => props.onShow(q.name === props.current ? '' : q.name)}
+                    >
+                      {q.name}
+                    </button>
+                    {losses(q).map(([word, n]) => (
+                      <span key={word} className="second warn-text">
+                        {n.toLocaleString('en-US')} {word}
+                      </span>
+                    ))}
+                  </td>
+                  <td>
+                    <StateBadge query={q} />
+                  </td>
+                  <td>
+                    <code>{q.sink}</code>
+                  </td>
+                  <td className="num">{q.live ? <Num q={rate(q.live.in_per_second)} /> : '–'}</td>
+                  <td className="num">{q.live ? <Num q={rate(q.live.out_per_second)} /> : '–'}</td>
+                  <td className="num">{lagOf(q)}</td>
+                  <td className="num">{q.live ? <Num q={bytes(q.live.state_bytes)} /> : '–'}</td>
+                  <td className="nowrap">
+                    {q.live?.last_output ? (
+                      <span title={dateTime(q.live.last_output)}>{ago(q.live.last_output)}</span>
+                    ) : (
+                      <span className="muted">none yet</span>
+                    )}
+                  </td>
+                  <td className="num">
+                    <ActionsMenu
+                      small
+                      label={`Actions for ${q.name}`}
+                      actions={
+                        isOver(q)
+                          ? [
+                              {
+                                label: 'Drop',
+                                icon: 'trash',
+                                danger: true,
+                                needs: 'operator',
+                                act: () => drop(q, false),
+                              },
+                            ]
+                          : [
+                              { label: 'Stop and drain', icon: 'stop', needs: 'operator', act: () => drop(q, true) },
+                              {
+                                label: 'Stop now',
+                                icon: 'trash',
+                                danger: true,
+                                needs: 'operator',
+                                act: () => drop(q, false),
+                              },
+                            ]
+                      }
+                    />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {fit.length > shownFirst && (
+        <p className="body note muted">
+          The first {shownFirst} of {fit.length}; search for others.
+        </p>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,108 @@
+import { useEffect, useRef } from 'react';
+import type { StreamCatalog, StreamQuery } from '../api/types';
+import { CopyButton } from '../design/Controls';
+import { ago, bytes, count, dateTime, plain, rate } from '../design/format';
+import { Icon } from '../design/icons';
+import { Empty, Notice } from '../design/States';
+import { Flow } from './Flow';
+import { isOver, losses, planOf, runningPicture } from './model';
+import { lagOf, StateBadge } from './Queries';
+
+/** One query: what flows where, what it came to, and what it printed last. */
+export function QueryPanel(props: { query: StreamQuery; catalog: StreamCatalog; onClose: () => void }) {
+  const { query: q, catalog } = props;
+  const l = q.live;
+  const lost = losses(q);
+  const prints = catalog.sinks.some((s) => s.name === q.sink && s.type === 'PRINT');
+  const rateOf = (n: number) => plain(rate(n));
+  return (
+    <section className="panel query-panel" aria-label={`Query ${q.name}`}>
+      <header>
+        <h2>{q.name}</h2>
+        <StateBadge query={q} />
+        <span className="note muted clip">
+          {q.created_by && `by ${q.created_by}, `}
+          <span title={dateTime(q.created_at)}>{ago(q.created_at)}</span>
+          {q.owner && `, run by ${q.owner}`}
+        </span>
+        <div className="end">
+          <button type="button" className="btn quiet icon" aria-label="Close the query" onClick={props.onClose}>
+            <Icon name="close" />
+          </button>
+        </div>
+      </header>
+      <div className="body stack">
+        {q.failure && <Notice tone={q.state === 'FAILED' ? 'bad' : 'warn'}>{q.failure}</Notice>}
+        <Flow
+          picture={runningPicture(q, catalog, rateOf, `lag ${lagOf(q)}`)}
+          label={`How rows flow through ${q.name}`}
+        />
+        {l ? (
+          <p className="note">
+            {count(l.in).exact} rows in, {count(l.out).exact} out; {plain(bytes(l.state_bytes))} held in windows, joins
+            and LAG.{' '}
+            {lost.length > 0 && (
+              <strong>{lost.map(([word, n]) => `${n.toLocaleString('en-US')} ${word}`).join(', ')}.</strong>
+            )}
+          </p>
+        ) : (
+          !isOver(q) && <p className="note muted">It has no figures here: another server runs it, or nobody yet.</p>
+        )}
+        {prints && (
+          <div className="stack tightly">
+            <h3 className="h3">Live output</h3>
+            {q.output.length === 0 ? (
+              <Empty tight icon="clock" title="Nothing printed yet">
+                A window is given out when it has closed: a row of a later time has come, or none for 5 s.
+              </Empty>
+            ) : (
+              <Output rows={q.output} />
+            )}
+          </div>
+        )}
+        <details>
+          <summary>Statement and plan</summary>
+          <div className="stack">
+            <div className="row top">
+              <pre className="code grow">{q.statement}</pre>
+              <CopyButton text={q.statement} label="Copy the statement" />
+            </div>
+            {q.fragments.map((f) => (
+              <Flow
+                key={f.host_name}
+                picture={planOf(f.plan.trimEnd().split('\n'))}
+                label={`The plan of the fragment on ${f.host_name}`}
+              />
+            ))}
+          </div>
+        </details>
+      </div>
+    </section>
+  );
+}
+
+/** The last rows that a query printed, the newest last; it stays at the end unless its reader has scrolled up. */
+function Output({ rows }: { rows: string[] }) {
+  const ref = useRef<HTMLPreElement>(null);
+  const follow = useRef(true);
+  useEffect(() => {
+    const el = ref.current;
+    if (el && follow.current) el.scrollTop = el.scrollHeight;
+  }, [rows]);
+  return (
+    <pre
+      ref={ref}
+      className="code output"
+      tabIndex={0}
+      role="log"
+      aria-live="off"
+      aria-label="Live output"
+      onScroll={(e) => {
+        const el = e.currentTarget;
+        follow.current = el.scrollTop + el.clientHeight >= el.scrollHeight - 8;
+      }}
+    >
+      {rows.join('\n')}
+    </pre>
+  );
+}

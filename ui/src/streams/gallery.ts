@@ -1,0 +1,90 @@
+// Continuous queries to begin with. Their texts are the queries of the test files of the repository, which make slt
+// runs; here each has the sink that it is for.
+import heartbeats from '../../../examples/streams/heartbeats.slt?raw';
+import overload from '../../../examples/streams/overload.slt?raw';
+import rules from '../../../examples/streams/rules.slt?raw';
+import throughput from '../../../examples/streams/throughput.slt?raw';
+
+export interface Begin {
+  id: string;
+  title: string;
+  what: string;
+  text: string;
+}
+
+/** The queries of a test file that give rows to a sink, as they stand there. */
+export function queriesOf(slt: string, sink: string): string[] {
+  return slt
+    .split(/\n{2,}/)
+    .map((r) => r.replace(/^(?:#[^\n]*\n)+/, ''))
+    .filter((r) => /^query\b/.test(r))
+    .map((r) => r.slice(r.indexOf('\n') + 1).split(/\n----/)[0]!)
+    .filter((r) => new RegExp(`INTO\\s+${sink}\\b`).test(r))
+    .map((r) => r.replace(/;?\s*$/, ''));
+}
+
+/** What a test file creates a sink with. */
+const sinkOf = (slt: string, sink: string): string =>
+  new RegExp(`CREATE SINK ${sink}\\b[^;]*?(?=;|\\n\\n)`).exec(slt)![0].replace(/\s+$/, '');
+
+/** A group of two statements: the sink, and the query under a name. */
+function group(create: string, name: string, query: string): string {
+  const [, remarks, select] = /^((?:--[^\n]*\n)*)([\s\S]*)$/.exec(query)!;
+  return `${remarks}${create};\nCREATE QUERY ${name} AS\n${select};\n`;
+}
+
+const guardrail = 'CREATE SINK stop_run TYPE GUARDRAIL';
+const webhook = "CREATE SINK page_me TYPE WEBHOOK SET('https://example.com/hook' AS SINK.URL)";
+
+export const gallery: Begin[] = [
+  {
+    id: 'slow',
+    title: 'Stop a run that is too slow',
+    what: 'When its P99 stays above 200 ms for 10 s. The row is the reason that the run shows.',
+    text: group(guardrail, 'too_slow', queriesOf(rules, 'stop_run')[0]!),
+  },
+  {
+    id: 'queues',
+    title: 'Stop it only while the warehouse queues',
+    what: 'Joins what the run workers tell with what the warehouse says, ten seconds at a time.',
+    text: group(guardrail, 'slow_and_queued', queriesOf(rules, 'stop_run')[1]!),
+  },
+  {
+    id: 'node',
+    title: 'Tell me of a busy node',
+    what: 'Posts a row when the processors of a node stay above 90 % for a minute.',
+    text: group(webhook, 'busy_node', queriesOf(rules, 'page_me')[0]!),
+  },
+  {
+    id: 'seconds',
+    title: 'What each run does, every five seconds',
+    what: 'Operations and P99 of all runs, printed here.',
+    text: group(sinkOf(rules, 'seconds'), 'every_five_seconds', queriesOf(rules, 'seconds')[0]!),
+  },
+  {
+    id: 'throughput',
+    title: 'Throughput of the whole cluster',
+    what: 'The records of all run workers, added up every five seconds.',
+    text: group(sinkOf(throughput, 'dashboard_sink'), 'throughput', queriesOf(throughput, 'dashboard_sink')[0]!),
+  },
+  {
+    id: 'heartbeats',
+    title: 'Heartbeats that stop',
+    what: 'An interval beyond the average of the last minute and three standard deviations.',
+    text: group(
+      sinkOf(heartbeats, 'failure_alert_sink'),
+      'silent_workers',
+      queriesOf(heartbeats, 'failure_alert_sink')[0]!,
+    ),
+  },
+  {
+    id: 'overload',
+    title: 'Processors that are busy',
+    what: 'Run workers above 90 % for a minute, on average, into a file.',
+    text: group(
+      sinkOf(overload, 'optimizer_trigger_sink'),
+      'overload',
+      queriesOf(overload, 'optimizer_trigger_sink')[0]!,
+    ),
+  },
+];

@@ -1,0 +1,240 @@
+// What the page of streams makes of the catalog: words for states, statements that the page writes, and where the boxes
+// of a picture stand.
+import type { FieldError, StreamCatalog, StreamQuery } from '../api/types';
+import type { Mark } from '../design/icons';
+
+type Shape = Parameters<typeof Mark>[0]['shape'];
+
+export interface Word {
+  word: string;
+  tone: '' | 'ok' | 'warn' | 'bad';
+  shape: Shape;
+  what: string;
+}
+
+export const states: Record<StreamQuery['state'], Word> = {
+  PENDING: { word: 'Pending', tone: '', shape: 'ring', what: 'It is accepted; nothing has been opened yet.' },
+  DEPLOYING: { word: 'Deploying', tone: 'warn', shape: 'half', what: 'Its fragments are being started.' },
+  RUNNING: { word: 'Running', tone: 'ok', shape: 'dot', what: 'All its fragments run.' },
+  STOPPING: { word: 'Stopping', tone: 'warn', shape: 'half', what: 'It was dropped; its fragments stop.' },
+  STOPPING_STUCK: {
+    word: 'Stuck',
+    tone: 'warn',
+    shape: 'triangle',
+    what: 'It was dropped, and a worker does not confirm it. Its name is taken until then.',
+  },
+  STOPPED: { word: 'Stopped', tone: '', shape: 'square', what: 'Nothing of it runs.' },
+  TERMINATED: { word: 'Ended', tone: '', shape: 'square', what: 'Its sources have ended.' },
+  TERMINATING: { word: 'Failing', tone: 'bad', shape: 'half', what: 'It failed; its other fragments stop.' },
+  FAILED: { word: 'Failed', tone: 'bad', shape: 'cross', what: 'It failed, and is kept until it is dropped.' },
+};
+
+/** Whether nothing of the query runs any more. */
+export const isOver = (q: StreamQuery): boolean => ['STOPPED', 'TERMINATED', 'FAILED'].includes(q.state);
+
+/** What was lost or set aside on the way, in words; nothing of it is usual. */
+export function losses(q: StreamQuery): [string, number][] {
+  const l = q.live;
+  if (!l) return [];
+  const all: [string, number][] = [
+    ['late', l.late],
+    ['of the future', l.ahead],
+    ['without a time', l.timeless],
+    ['malformed', l.malformed],
+    ['dropped', l.dropped],
+    ['divided by zero', l.division_by_zero],
+    ['overflowed', l.overflow],
+    ['not to be cast', l.cast],
+  ];
+  return all.filter(([, n]) => n > 0);
+}
+
+/** One line about all queries. */
+export function summary(c: StreamCatalog): string {
+  if (c.queries.length === 0) return 'No continuous query runs.';
+  const running = c.queries.filter((q) => q.state === 'RUNNING').length;
+  const failed = c.queries.filter((q) => q.state === 'FAILED').length;
+  return `${running} of ${c.queries.length} queries run${failed ? `, ${failed} failed` : ''}.`;
+}
+
+/** A name as a statement has to write it. */
+export const named = (name: string): string =>
+  /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
+
+/** The columns of a source or sink, as they are created. */
+export const schemaOf = (columns: StreamCatalog['sinks'][number]['columns']): string =>
+  columns.map((c) => `${c.name} ${c.type}${c.not_null ? ' NOT NULL' : ''}`).join(', ');
+
+// ---- the text that is sent
+
+const token =
+  /--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|'(?:\\[\s\S]|''|[^'\\])*'?|"(?:""|[^"])*"?|`[^`]*`?|;|[^;'"`/-]+|[\s\S]/g;
+
+/** Where each statement of a text begins and ends, without its semicolon. */
+export function statementsOf(text: string): { from: number; to: number }[] {
+  const found: { from: number; to: number }[] = [];
+  let from = 0;
+  const add = (to: number) => {
+    const part = text.slice(from, to);
+    const bare = part.replace(/^(?:\s+|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)+/, '');
+    if (bare.trim() !== '') found.push({ from: to - bare.length, to: to - (bare.length - bare.trimEnd().length) });
+  };
+  for (const m of text.matchAll(token))
+    if (m[0] === ';') {
+      add(m.index);
+      from = m.index + 1;
+    }
+  add(text.length);
+  return found;
+}
+
+/** A request that was made of a text, and by how much a line of it was shifted. */
+export interface Asked {
+  sql: string;
+  line: number;
+  shift: number;
+}
+
+const blank = (text: string) => text.replace(/[^\n]/g, ' ');
+
+/**
+ * EXPLAIN of the last query of a text; null where there is none. Everything else stays out, but lines and columns stay
+ * as they are. A sink that the text itself creates is not there yet: the query is explained without it.
+ */
+export function explaining(text: string, sinks: string[]): Asked | null {
+  const explain = 'EXPLAIN ';
+  for (const { from, to } of statementsOf(text).reverse()) {
+    const statement = text.slice(from, to);
+    const head = /^(?:EXPLAIN\s+)?(?:CREATE\s+QUERY\s+(?:(?:"(?:[^"]|"")*"|`[^`]*`|\w+)\s+)?AS\s+)?(?=SELECT\b)/i.exec(
+      statement,
+    );
+    if (!head) continue;
+    let body = statement.slice(head[0].length);
+    const into = /\bINTO\s+(?:"((?:[^"]|"")*)"|`([^`]*)`|(\w+))\s*$/i.exec(body);
+    const sink = into?.[1] ?? into?.[2] ?? into?.[3];
+    if (into && !sinks.some((s) => s.toLowerCase() === sink!.toLowerCase()) && creates(text, sink!))
+      body = body.slice(0, into.index);
+    const before = blank(text.slice(0, from + head[0].length));
+    const lastLine = before.slice(before.lastIndexOf('\n') + 1);
+    const line = before.split('\n').length;
+    // Where there is room before it on its line, nothing moves.
+    if (lastLine.length >= explain.length)
+      return { sql: before.slice(0, -explain.length) + explain + body, line, shift: 0 };
+    return { sql: before + explain + body, line, shift: explain.length };
+  }
+  return null;
+}
+
+const creates = (text: string, sink: string) =>
+  statementsOf(text).some(({ from, to }) => {
+    const m = /^CREATE\s+SINK\s+(?:"([^"]*)"|`([^`]*)`|(\w+))/i.exec(text.slice(from, to));
+    return m && (m[1] ?? m[2] ?? m[3])!.toLowerCase() === sink.toLowerCase();
+  });
+
+/** What was said about a text that was sent in another form, at the places of the text. */
+export const placed = (fields: FieldError[], asked: Asked): FieldError[] =>
+  fields.map((f) =>
+    f.line === asked.line && f.column && f.column > asked.shift ? { ...f, column: f.column - asked.shift } : f,
+  );
+
+// ---- pictures
+
+export interface Box {
+  id: string;
+  column: number;
+  row: number;
+  title: string;
+  lines: string[];
+  tone?: Word['tone'];
+  shape?: Shape;
+  said?: string;
+}
+
+export interface Picture {
+  boxes: Box[];
+  arrows: { from: string; to: string; label?: string }[];
+}
+
+const verbs = /^(Scan|Filter|Project|Aggregate|Join|Lag)\b\s*/;
+
+/** The plan of EXPLAIN as a picture: the last step is written first, what it reads below it, further to the right. */
+export function planOf(lines: string[]): Picture {
+  const steps = lines.filter((l) => !l.startsWith('Fragment'));
+  const depth = (l: string) => /^ */.exec(l)![0].length / 2;
+  const deepest = Math.max(0, ...steps.map(depth));
+  const boxes: Box[] = [];
+  const arrows: Picture['arrows'] = [];
+  const above: string[] = [];
+  let row = 0;
+  steps.forEach((l, i) => {
+    const d = depth(l);
+    const [text, verb] = [l.trim(), verbs.exec(l.trim())?.[1]];
+    const id = `s${i}`;
+    // A second input of the same step has a row of its own.
+    if (i > 0 && d <= depth(steps[i - 1]!)) row++;
+    boxes.push({
+      id,
+      column: deepest - d,
+      row,
+      title: verb ?? text,
+      lines: verb ? [text.slice(verb.length).trim()].filter(Boolean) : [],
+    });
+    if (d > 0) arrows.push({ from: id, to: above[d - 1]! });
+    above[d] = id;
+  });
+  return { boxes, arrows };
+}
+
+/** A query as it runs: what it reads, its fragments, and its sink. */
+export function runningPicture(q: StreamQuery, c: StreamCatalog, rate: (n: number) => string, lag: string): Picture {
+  const boxes: Box[] = [];
+  const arrows: Picture['arrows'] = [];
+  const place = (host: string) => (host && host !== 'server' ? [`on ${host}`] : []);
+  const fragments = q.fragments.length > 0 ? q.fragments : [];
+  const sink = c.sinks.find((s) => s.name.toLowerCase() === q.sink.toLowerCase());
+  const named = (host: string) => fragments.findIndex((f) => f.host_name === host);
+  const last = Math.max(named(sink?.placement || 'server'), 0);
+  const two = fragments.length > 1;
+  let row = 0;
+  for (const s of c.sources)
+    for (const p of s.physical.filter((p) => q.sources.includes(p.id))) {
+      const id = `p${p.id}`;
+      boxes.push({ id, column: 0, row: row++, title: s.name, lines: [`${p.type} ${p.id}`, ...place(p.placement)] });
+      if (fragments.length > 0) arrows.push({ from: id, to: `f${Math.max(named(p.placement || 'server'), 0)}` });
+      else arrows.push({ from: id, to: 'sink' });
+    }
+  let beside = 0;
+  fragments.forEach((f, i) => {
+    const s = fragmentWords[f.state];
+    const end = i === last;
+    boxes.push({
+      id: `f${i}`,
+      column: two && end ? 2 : 1,
+      row: two && end ? 0 : beside++,
+      title: `Fragment on ${f.host_name}`,
+      lines: [s.word + (f.attempts > 1 ? `, attempt ${f.attempts}` : ''), ...(end && q.live ? [lag] : [])],
+      tone: s.tone,
+      shape: s.shape,
+      said: f.failure,
+    });
+    if (two && !end) arrows.push({ from: `f${i}`, to: `f${last}` });
+  });
+  const column = two ? 3 : 2;
+  boxes.push({ id: 'sink', column, row: 0, title: q.sink, lines: [sink?.type ?? '', ...place(sink?.placement ?? '')] });
+  if (fragments.length > 0) arrows.push({ from: `f${last}`, to: 'sink' });
+  if (q.live) {
+    const into = arrows.find((a) => a.from.startsWith('p'));
+    if (into) into.label = rate(q.live.in_per_second);
+    arrows.at(-1)!.label = rate(q.live.out_per_second);
+  }
+  return { boxes, arrows };
+}
+
+const fragmentWords: Record<StreamQuery['fragments'][number]['state'], Word> = {
+  REGISTERED: { word: 'not started', tone: '', shape: 'ring', what: '' },
+  STARTED: { word: 'starting', tone: 'warn', shape: 'half', what: '' },
+  RUNNING: { word: 'running', tone: 'ok', shape: 'dot', what: '' },
+  STOPPED: { word: 'stopped', tone: '', shape: 'square', what: '' },
+  TERMINATED: { word: 'ended', tone: '', shape: 'square', what: '' },
+  FAILED: { word: 'failed', tone: 'bad', shape: 'cross', what: '' },
+};

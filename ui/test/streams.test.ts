@@ -1,0 +1,129 @@
+import { describe, expect, it } from 'vitest';
+import type { StreamCatalog, StreamQuery } from '../src/api/types';
+import { gallery, queriesOf } from '../src/streams/gallery';
+import { streamOffers } from '../src/streams/language';
+import { explaining, named, placed, planOf, runningPicture, statementsOf } from '../src/streams/model';
+
+const texts = (sql: string) => statementsOf(sql).map(({ from, to }) => sql.slice(from, to));
+
+describe('statements of a text', () => {
+  it('are divided by semicolons that stand in no text, name or comment', () => {
+    expect(texts('CREATE SINK a; -- one; two\nSELECT \';\' AS "x;y", `z;` /* ; */ FROM a;\n;')).toEqual([
+      'CREATE SINK a',
+      'SELECT \';\' AS "x;y", `z;` /* ; */ FROM a',
+    ]);
+    expect(texts("SELECT 'it''s; \\'; ' FROM a; SHOW QUERIES")).toHaveLength(2);
+    expect(texts(' -- nothing\n')).toEqual([]);
+  });
+});
+
+describe('explaining', () => {
+  it('takes the last query, and leaves lines and columns where they are', () => {
+    const sql = 'CREATE SINK s TYPE PRINT;\nCREATE QUERY q AS SELECT a\nFROM b INTO s; SHOW SINKS';
+    const asked = explaining(sql, [])!;
+    expect(asked.sql.trim()).toBe('EXPLAIN SELECT a\nFROM b');
+    expect(asked.sql.indexOf('SELECT')).toBe(sql.indexOf('SELECT'));
+    expect(asked.shift).toBe(0);
+    // A sink that is there is a part of what is explained.
+    expect(explaining(sql, ['S'])!.sql).toMatch(/INTO s$/);
+  });
+  it('puts errors back where there was no room', () => {
+    const asked = explaining('-- a remark\nSELECT x FROM y', [])!;
+    expect(asked.sql).toBe('           \nEXPLAIN SELECT x FROM y');
+    const error = (line: number, column: number) => ({ field: 'sql', message: 'no', line, column });
+    expect(placed([error(2, 16), error(3, 16)], asked).map((e) => e.column)).toEqual([8, 16]);
+  });
+  it('has nothing to say of other statements', () => expect(explaining('DROP SINK s', ['s'])).toBeNull());
+});
+
+it('writes names as statements have to', () => {
+  expect(named('too_slow')).toBe('too_slow');
+  expect(named('my "rule"; DROP')).toBe('"my ""rule""; DROP"');
+});
+
+it('draws a plan from the sources to the last step', () => {
+  const p = planOf(['Project a', '  Join b', '    Scan x', '    Scan y', 'Fragment on server, physical sources 1']);
+  expect(p.boxes.map((b) => [b.title, b.column, b.row])).toEqual([
+    ['Project', 2, 0],
+    ['Join', 1, 0],
+    ['Scan', 0, 0],
+    ['Scan', 0, 1],
+  ]);
+  expect(p.arrows).toEqual([
+    { from: 's1', to: 's0' },
+    { from: 's2', to: 's1' },
+    { from: 's3', to: 's1' },
+  ]);
+});
+
+const catalog = {
+  sources: [
+    {
+      name: 'stats',
+      columns: [{ name: 'p99Ms', type: 'FLOAT64', not_null: false }],
+      physical: [
+        { id: 1, type: 'SYSTEM', placement: '' },
+        { id: 2, type: 'FILE', placement: 'n1' },
+      ],
+    },
+    { name: 'other', columns: [{ name: 'port', type: 'INT32', not_null: false }], physical: [] },
+  ],
+  sinks: [{ name: 'out', type: 'PRINT', placement: '', columns: [] }],
+  queries: [],
+  workers: [],
+  alerts: [],
+} as StreamCatalog;
+
+it('draws a query over two workers: both sources, both fragments, one sink', () => {
+  const fragment = (host_name: string) => ({ host_name, plan: '', state: 'RUNNING', attempts: 1, failure: '' });
+  const query = {
+    sources: [1, 2],
+    sink: 'OUT',
+    fragments: [fragment('n1'), fragment('server')],
+    live: null,
+  } as unknown as StreamQuery;
+  const p = runningPicture(query, catalog, String, '');
+  expect(p.boxes.map((b) => b.id)).toEqual(['p1', 'p2', 'f0', 'f1', 'sink']);
+  expect(p.arrows.map((a) => `${a.from} ${a.to}`)).toEqual(['p1 f1', 'p2 f0', 'f0 f1', 'f1 sink']);
+});
+
+describe('completion', () => {
+  const labels = (text: string) => streamOffers(text, text.length, catalog).map((o) => o.label);
+  it('knows sources, sinks and the columns of what is read', () => {
+    expect(labels('SELECT a FROM ')).toEqual(['stats', 'other']);
+    expect(labels('SELECT a FROM stats INTO ')).toEqual(['out']);
+    expect(labels('SELECT a FROM stats WHERE p9')).toEqual(['p99Ms']);
+    expect(labels('SELECT a FROM stats s WHERE s.')).toEqual(['p99Ms']);
+    expect(labels('CREATE SINK x TYPE ')).toContain('GUARDRAIL');
+    expect(labels("CREATE SINK x TYPE WEBHOOK SET('a' AS SINK.U")[0]).toBe('URL');
+    expect(labels('SELECT a FROM stats WHERE port')).not.toContain('port');
+  });
+  it('is silent within texts and comments', () => expect(labels("SELECT 'FROM ")).toEqual([]));
+});
+
+describe('the gallery', () => {
+  it('has the queries of the test files, each with a sink and a name of its own', () => {
+    expect(gallery.map((g) => g.id)).toEqual([
+      'slow',
+      'queues',
+      'node',
+      'seconds',
+      'throughput',
+      'heartbeats',
+      'overload',
+    ]);
+    const names = new Set<string>();
+    for (const g of gallery) {
+      const [sink, query, ...more] = texts(g.text);
+      expect(more).toEqual([]);
+      const [, to] = /^CREATE SINK (\w+)\b[\s\S]* TYPE (?:PRINT|FILE|GUARDRAIL|WEBHOOK)/.exec(sink!)!;
+      expect(query).toMatch(new RegExp(`^CREATE QUERY (\\w+) AS\\s+SELECT [\\s\\S]*INTO ${to}$`));
+      names.add(/^CREATE QUERY (\w+)/.exec(query!)![1]!);
+    }
+    expect(names.size).toBe(gallery.length);
+  });
+  it('finds a query by its sink', () =>
+    expect(queriesOf('# x\nquery rowsort\nSELECT a INTO s;\n----\n1\n\nquery\nSELECT b INTO t\n----\n', 's')).toEqual([
+      'SELECT a INTO s',
+    ]));
+});
