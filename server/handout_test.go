@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
@@ -399,4 +400,58 @@ func TestReportOfAComparison(t *testing.T) {
 	ask(one+","+one).problem(t, 422, engine.CodeInvalid)
 	ask(one).problem(t, 422, engine.CodeInvalid)
 	ask(strings.Repeat(one+",", 8)+other).problem(t, 422, engine.CodeInvalid)
+}
+
+// TestReportsOfSeveralRuns unpacks the archive: a file for each run that has figures, and a word about the others.
+func TestReportsOfSeveralRuns(t *testing.T) {
+	b := start(t, withReports)
+	one, other := b.over(hostile), b.over("../../etc/passwd")
+	fresh := decode[engine.Run](t, b.do("POST", "/api/runs", map[string]any{"scenario": scenario("x")}).want(t, 201))
+	ask := func(runs ...string) answer {
+		return b.do("GET", "/api/v1/reports?runs="+url.QueryEscape(strings.Join(runs, ",")), nil)
+	}
+	a := ask(one, other, one, fresh.RunID, "nobody\n\u202e").want(t, http.StatusOK)
+	if a.Header.Get("Content-Type") != "application/zip" || !strings.Contains(a.Header.Get("Content-Disposition"),
+		`filename="reports.zip"`) {
+		t.Errorf("headers %v", a.Header)
+	}
+	z, err := zip.NewReader(bytes.NewReader(a.body), int64(len(a.body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for _, f := range z.File {
+		r, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[f.Name] = string(text)
+	}
+	if len(files) != 3 {
+		t.Fatalf("%d files in the archive", len(files))
+	}
+	ids := map[string]bool{}
+	for name, text := range files {
+		if !regexp.MustCompile(`^[a-z0-9-]+-report\.html$|^missing\.txt$`).MatchString(name) {
+			t.Errorf("a file is named %q", name)
+		}
+		if name != "missing.txt" {
+			ids[contentOf(t, []byte(text))["run"].(map[string]any)["run_id"].(string)] = true
+		}
+	}
+	if !ids[one] || !ids[other] {
+		t.Errorf("the archive has %v, want %s and %s", ids, one, other)
+	}
+	if m := files["missing.txt"]; strings.Count(m, "\n") != 2 || !strings.Contains(m, fresh.RunID) ||
+		!strings.Contains(m, "no figures yet") || strings.Contains(m, "\u202e") {
+		t.Errorf("missing: %q", m)
+	}
+	ask(fresh.RunID, "nobody").problem(t, http.StatusConflict, engine.CodeConflict)
+	ask("nobody").problem(t, http.StatusNotFound, engine.CodeNotFound)
+	ask().problem(t, http.StatusUnprocessableEntity, engine.CodeInvalid)
+	ask(strings.Split(strings.Repeat("r,", 50)+"r", ",")...).problem(t, http.StatusUnprocessableEntity, engine.CodeInvalid)
 }

@@ -54,8 +54,36 @@ func (r RunRow) Figure(s RunSort) *float64 {
 		}
 		seconds := r.EndTime.Sub(r.StartTime.Time).Seconds()
 		return &seconds
+	case SortEnded:
+		if r.EndTime.IsZero() {
+			return nil
+		}
+		at := float64(r.EndTime.UnixMicro())
+		return &at
+	case SortConnected:
+		n := float64(r.Scenario.Workload.ConcurrentConnections)
+		return &n
 	default:
 		return nil
+	}
+}
+
+// word is what a row has in a column of words, empty where it has nothing there, and whether the order is one of words.
+func (r RunRow) word(s RunSort) (string, bool) {
+	switch s {
+	case SortName:
+		return strings.Map(lower, r.RunName), true
+	case SortStatus:
+		return string(r.Status), true
+	case SortStartedBy:
+		return strings.Map(lower, r.CreatedBy), true
+	case SortValidity:
+		if r.Verdict == nil {
+			return "", true
+		}
+		return string(*r.Verdict), true
+	default:
+		return "", false
 	}
 }
 
@@ -71,11 +99,15 @@ func lower(c rune) rune {
 func (f RunFilter) Compare(a, b RunRow) int {
 	by := 0
 	x, y := a.Figure(f.Sort), b.Figure(f.Sort)
+	v, words := a.word(f.Sort)
+	w, _ := b.word(f.Sort)
 	switch {
 	case f.Sort == SortCreated:
 		by = a.CreatedAt.Compare(b.CreatedAt.Time)
-	case f.Sort == SortName:
-		by = cmp.Compare(strings.Map(lower, a.RunName), strings.Map(lower, b.RunName))
+	case words && v != "" && w != "":
+		by = cmp.Compare(v, w)
+	case words:
+		return cmp.Compare(len(w), len(v))
 	case x != nil && y != nil:
 		by = cmp.Compare(*x, *y)
 	case x != nil:

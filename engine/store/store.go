@@ -114,6 +114,11 @@ const (
 	SortErrorRate  RunSort = "error_rate"
 	SortOperations RunSort = "total_ops"
 	SortLength     RunSort = "length"
+	SortEnded      RunSort = "ended"
+	SortStatus     RunSort = "status"
+	SortValidity   RunSort = "validity"
+	SortStartedBy  RunSort = "created_by"
+	SortConnected  RunSort = "connections"
 )
 
 // RunRow is a run as a list shows it.

@@ -50,7 +50,7 @@ type runList struct {
 	Until      time.Time `query:"until" doc:"RFC 3339."`
 	Tag        []string  `query:"tag,explode" maxItems:"20" doc:"key:value; may be repeated, all must match."`
 	Thresholds string    `query:"thresholds" enum:"passed,failed" doc:"Only runs whose thresholds were judged so."`
-	Sort       string    `query:"sort" enum:"created,name,qps,p50_ms,p95_ms,p99_ms,error_rate,total_ops,length" default:"created" doc:"Runs without the figure come last."`
+	Sort       string    `query:"sort" enum:"created,name,qps,p50_ms,p95_ms,p99_ms,error_rate,total_ops,length,ended,status,validity,created_by,connections" default:"created" doc:"Runs without the figure come last."`
 	Order      string    `query:"order" enum:"asc,desc" default:"desc"`
 	Limit      int       `query:"limit" minimum:"1" maximum:"200" default:"50"`
 	Cursor     string    `query:"cursor" maxLength:"500" doc:"next_cursor of the page before, in the same order."`

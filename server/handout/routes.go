@@ -106,6 +106,7 @@ func Register(a *api.API, app *fiber.App, m *Maker, s Handed) {
 	h.shares(app)
 	h.notes()
 	h.comparisons()
+	h.many()
 	h.baselines()
 }
 

@@ -335,7 +335,9 @@ func (s *Store) ListRuns(ctx context.Context, f store.RunFilter) (store.RunList,
 var sortKeys = map[store.RunSort]string{store.SortCreated: "r.created_at", store.SortName: `lower(r.test_name COLLATE "C")`,
 	store.SortThroughput: listedQPS, store.SortP50: "t.p50_latency_ms", store.SortP95: "t.p95_latency_ms",
 	store.SortP99: "t.p99_latency_ms", store.SortErrorRate: "t.error_rate", store.SortOperations: "r.total_ops",
-	store.SortLength: "r.end_time - r.start_time"}
+	store.SortLength: "r.end_time - r.start_time", store.SortEnded: "r.end_time", store.SortStatus: `r.status COLLATE "C"`,
+	store.SortValidity: `t.verdict COLLATE "C"`, store.SortStartedBy: `nullif(lower(r.created_by COLLATE "C"), '')`,
+	store.SortConnected: "(r.scenario_overview -> 'workload' ->> 'concurrent_connections')::bigint"}
 
 func orderOf(f store.RunFilter) string {
 	key, way := sortKeys[f.Sort], "DESC"

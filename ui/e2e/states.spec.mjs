@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { accessible } from './axe.mjs';
 import { launch } from './browser.mjs';
 import { showsStreams } from './streams.mjs';
 import { complaints, exactTile, stepper, until } from './steps.mjs';
@@ -362,6 +363,39 @@ test('comparing runs', async (t) => {
     await page.getByLabel('Compare orders under contention').check();
     await page.getByText('the first is the baseline').waitFor();
     assert.match(page.url(), new RegExp(`selected=${first}%2C${bad}`));
+  });
+  await step('the trend of a figure is drawn over them', async () => {
+    const trend = page.getByRole('region', { name: 'Trend of 2 marked runs' });
+    await page.getByRole('button', { name: 'Trend', exact: true }).click();
+    await trend.getByText(/^P95 of 2 runs: .* ms to .* ms, the newest .* ms\.$/).waitFor();
+    assert.equal(await trend.locator('.drift-picture[role=img] .dot').count(), 2);
+    await trend.getByLabel('Figure of the trend').selectOption('Throughput');
+    await trend.getByText(/^Throughput of 2 runs: .*\/s/).waitFor();
+    await accessible(page, 'the trend of marked runs');
+    await trend.getByRole('button', { name: 'Close the trend' }).click();
+  });
+  await step('columns and order are chosen, saved as a view and called again', async () => {
+    await page.getByRole('button', { name: 'Columns' }).click();
+    await page.getByRole('menuitemcheckbox', { name: 'Connections' }).click();
+    await page.getByRole('menuitemcheckbox', { name: 'P99' }).click();
+    await accessible(page, 'the columns of the list');
+    await page.keyboard.press('Escape');
+    await page.getByRole('columnheader', { name: 'Connections' }).getByRole('button').click();
+    assert.equal(await page.getByRole('columnheader', { name: 'P99' }).count(), 0);
+    await page.getByRole('button', { name: 'Views' }).click();
+    await page.getByRole('menuitem', { name: 'Save this view' }).click();
+    await page.getByLabel('Name of the view').fill('<b>\u202ewidest</b>');
+    await page.getByRole('button', { name: 'Save view' }).click();
+    await page.getByText('was saved').waitFor();
+    await page.goto(`${base}/history`);
+    await page.getByRole('columnheader', { name: 'Connections' }).waitFor(); // kept in the browser
+    await page.getByRole('button', { name: 'Views' }).click();
+    await page.getByRole('menuitemcheckbox', { name: '<b>\ufffdwidest</b>' }).click();
+    await page.waitForURL((u) => u.searchParams.get('sort') === '-connections' && !u.searchParams.has('selected'));
+    await page.getByRole('button', { name: 'Columns' }).click();
+    await page.getByRole('menuitem', { name: 'The usual columns' }).click();
+    await page.getByRole('columnheader', { name: 'P99' }).waitFor();
+    await page.goto(`${base}/history?selected=${first},${bad}`);
   });
   await step('their figures stand side by side, with a verdict', async () => {
     await page.getByRole('button', { name: 'Compare', exact: true }).click();

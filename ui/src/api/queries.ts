@@ -43,7 +43,20 @@ export const useInfo = () =>
   useQuery({ queryKey: ['info'], queryFn: ({ signal }) => api.get('/api/info', { signal }), staleTime: 60_000 });
 
 export type RunSort =
-  'created' | 'name' | 'qps' | 'p50_ms' | 'p95_ms' | 'p99_ms' | 'error_rate' | 'total_ops' | 'length';
+  | 'created'
+  | 'name'
+  | 'qps'
+  | 'p50_ms'
+  | 'p95_ms'
+  | 'p99_ms'
+  | 'error_rate'
+  | 'total_ops'
+  | 'length'
+  | 'ended'
+  | 'status'
+  | 'validity'
+  | 'created_by'
+  | 'connections';
 
 export interface RunFilter {
   status?: Status[];

@@ -1713,7 +1713,7 @@ export interface paths {
                     /** @description RFC 3339. */
                     since?: string;
                     /** @description Runs without the figure come last. */
-                    sort?: "created" | "name" | "qps" | "p50_ms" | "p95_ms" | "p99_ms" | "error_rate" | "total_ops" | "length";
+                    sort?: "created" | "name" | "qps" | "p50_ms" | "p95_ms" | "p99_ms" | "error_rate" | "total_ops" | "length" | "ended" | "status" | "validity" | "created_by" | "connections";
                     /** @description Comma separated. */
                     status?: ("PREPARED" | "RUNNING" | "STOPPING" | "CANCELLING" | "COMPLETED" | "FAILED" | "CANCELLED")[] | null;
                     /** @description key:value; may be repeated, all must match. */
@@ -4167,6 +4167,51 @@ export interface paths {
                 };
             };
         };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/reports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The reports of several runs, one ZIP archive
+         * @description One HTML file for each run that has figures. The others are named in missing.txt, with the reason; where that is all of them, the first reason is the answer.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description Run ids, comma separated. */
+                    runs: string[] | null;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        "Cache-Control"?: string;
+                        "Content-Disposition"?: string;
+                        "Content-Type"?: string;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": string;
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;

@@ -20,9 +20,9 @@ export const named = (note: string, ids: string[], other: number) =>
   );
 export const color = (i: number) => `--run-${(i % mostRuns) + 1}`;
 
-/** The runs that an address names, each once and in its order. */
-export function runsFrom(text: string): string[] {
-  return [...new Set(text.split(',').map((s) => s.trim()))].filter(Boolean).slice(0, mostRuns);
+/** The runs that an address names, each once and in its order, so many at most. */
+export function runsFrom(text: string, most = mostRuns): string[] {
+  return [...new Set(text.split(',').map((s) => s.trim()))].filter(Boolean).slice(0, most);
 }
 
 export interface Column {

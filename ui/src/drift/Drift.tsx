@@ -103,7 +103,8 @@ export function Drift({ template }: { template: string }) {
 
 type Format = (n: number | null | undefined) => Quantity;
 
-function Picture({ dots: list, label, format }: { dots: Dot[]; label: string; format: Format }) {
+/** Values of runs over time, oldest first; a press on one opens its run. */
+export function Picture({ dots: list, label, format }: { dots: Dot[]; label: string; format: Format }) {
   const host = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(800);
   const [, navigate] = useLocation();

@@ -1,6 +1,6 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { api, asProblem } from '../api/client';
+import { api, asProblem, fetchFile } from '../api/client';
 import type { RunRow } from '../api/types';
 import { csv, save } from '../charts/export';
 import { type Action, ActionsMenu } from '../design/Controls';
@@ -31,6 +31,20 @@ export function Bulk({ ids, shown, done }: { ids: string[]; shown: RunRow[]; don
   };
   const actions: Action[] = [
     { label: 'Add a tag', icon: 'edit', needs: 'operator', act: () => setTagging(true) },
+    {
+      label: 'Save reports as ZIP',
+      icon: 'file',
+      act: () => {
+        toast(`The reports of ${many} are being made.`);
+        fetchFile(`/api/v1/reports?runs=${ids.map(encodeURIComponent).join(',')}`).then(
+          (zip) => save('reports.zip', zip),
+          (e: unknown) => {
+            const p = asProblem(e);
+            toast(`${p.message} ${p.hint}`.trim(), 'bad');
+          },
+        );
+      },
+    },
     {
       label: 'Save as CSV',
       icon: 'table',

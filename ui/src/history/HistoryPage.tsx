@@ -1,5 +1,5 @@
 import { useQueryClient } from '@tanstack/react-query';
-import { useMemo } from 'react';
+import { useMemo, useState } from 'react';
 import { Link, useLocation, useSearch } from 'wouter';
 import { Writes } from '../app/Writes';
 import { api } from '../api/client';
@@ -18,6 +18,10 @@ import { Drift } from '../drift/Drift';
 import '../compare/compare.css';
 import { Bulk } from './Bulk';
 import { RunTable } from './RunTable';
+import { Trend } from './Trend';
+import { ColumnsMenu, ViewsMenu } from './Views';
+import { type Column, columnsFrom, keepColumns, keptColumns, standard } from './columns';
+import { figures } from './figures';
 import { sortFrom } from './sorting';
 import { rangeStart, ranges } from './ranges';
 import { TagFilter, tagFrom } from './tags';
@@ -35,6 +39,9 @@ const statuses = [
 const judgedBad = 'failed-thresholds';
 const pageSize = 25;
 
+/** So many runs are marked at once; as many reports are one archive. */
+const mostMarked = 50;
+
 export function HistoryPage() {
   usePageTitle('Runs');
   const search = useSearch();
@@ -47,7 +54,11 @@ export function HistoryPage() {
   const [selection, setSelection] = useParam('selected');
   const [sorted, setSorted] = useParam('sort');
   const order = sortFrom(sorted);
-  const picked = runsFrom(selection);
+  const [named, setNamed] = useParam('columns');
+  const [figure, setFigure] = useParam('trend');
+  const [kept, setKept] = useState(keptColumns);
+  const chosen = columnsFrom(named || kept);
+  const picked = useMemo(() => runsFrom(selection, mostMarked), [selection]);
   const settled = useSettled(text);
   const cursor = params.get('cursor') ?? '';
   const tags = params.getAll('tag').flatMap((t) => tagFrom(t) ?? []);
@@ -70,7 +81,22 @@ export function HistoryPage() {
     cursor: cursor || undefined,
   };
   const runs = useRuns(filter, cursor ? undefined : 5_000);
-  const clear = () => navigate(`/history${selection ? `?selected=${selection}` : ''}`, { replace: true });
+  const clear = () => {
+    const q = new URLSearchParams(location.search);
+    for (const p of ['status', 'search', 'template', 'range', 'tag', 'cursor']) q.delete(p);
+    const s = q.toString();
+    navigate(`/history${s ? `?${s}` : ''}`, { replace: true });
+  };
+  const setColumns = (list: Column['name'][]) => {
+    const text = list.join(',') === standard.join(',') ? '' : list.join(',');
+    keepColumns(text);
+    setKept(text);
+    setNamed(text);
+  };
+  const mark = (ids: string[]) => {
+    if (ids.length > mostMarked) toast(`At most ${mostMarked} runs are marked at once.`, 'warn');
+    setSelection(ids.slice(0, mostMarked).join(','));
+  };
   const filtered = Boolean(status || text || template || range || tags.length);
 
   /** A changed filter begins at the first page again. */
@@ -184,6 +210,18 @@ export function HistoryPage() {
               Clear filters
             </button>
           )}
+          <div className="row end">
+            <button
+              type="button"
+              className="btn"
+              aria-pressed={figure !== ''}
+              onClick={() => setFigure(figure ? '' : figures[0]!.value)}
+            >
+              <Icon name="chart" /> Trend
+            </button>
+            <ColumnsMenu shown={chosen ?? standard} onChange={setColumns} />
+            <ViewsMenu shown={chosen ?? standard} />
+          </div>
         </div>
         {picked.length > 0 && (
           <div className="selection sticky" role="status">
@@ -192,7 +230,11 @@ export function HistoryPage() {
                 {picked.length} {picked.length === 1 ? 'run' : 'runs'}
               </strong>{' '}
               marked
-              {picked.length === 1 ? ': mark another one to compare it with' : ', the first is the baseline'}
+              {picked.length === 1
+                ? ': mark another one to compare it with'
+                : picked.length > mostRuns
+                  ? `: at most ${mostRuns} are compared at once`
+                  : ', the first is the baseline'}
             </span>
             <span className="row end">
               <button type="button" className="btn quiet" onClick={() => setSelection('')}>
@@ -202,13 +244,16 @@ export function HistoryPage() {
               <button
                 type="button"
                 className="btn primary"
-                disabled={picked.length < 2}
+                disabled={picked.length < 2 || picked.length > mostRuns}
                 onClick={() => navigate(`/compare?runs=${picked.join(',')}`)}
               >
                 <Icon name="chart" /> Compare
               </button>
             </span>
           </div>
+        )}
+        {figure && (
+          <Trend name={figure} filter={filter} picked={picked} shown={runs.data?.runs ?? []} onChange={setFigure} />
         )}
         {template && <Drift key={template} template={template} />}
         <div className="panel">
@@ -251,10 +296,12 @@ export function HistoryPage() {
                 order={sorted}
                 onOrder={change(setSorted)}
                 picked={picked}
-                onPick={(id, on) => {
-                  if (on && picked.length >= mostRuns) toast(`At most ${mostRuns} runs are compared at once.`, 'warn');
-                  else setSelection((on ? [...picked, id] : picked.filter((x) => x !== id)).join(','));
+                onPick={(id, on) => mark(on ? [...picked, id] : picked.filter((x) => x !== id))}
+                onPickAll={(on) => {
+                  const here = (d.runs ?? []).map((r) => r.run_id);
+                  mark(on ? [...new Set([...picked, ...here])] : picked.filter((x) => !here.includes(x)));
                 }}
+                shown={chosen ?? undefined}
                 action={(r) => (
                   <ActionsMenu
                     small

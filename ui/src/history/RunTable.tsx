@@ -1,31 +1,26 @@
 import type { ReactNode } from 'react';
 import { Link, useLocation } from 'wouter';
 import { type RunSort, useNeeds } from '../api/queries';
-import { reach } from '../api/reach';
-import { isTerminal, type RunRow } from '../api/types';
-import { ago, count, dateTime, duration, errorRate, latency, missing, rate } from '../design/format';
-import { Num } from '../design/Num';
-import { SimulatedBadge, StatusBadge, VerdictBadge } from '../design/Status';
-import { judged } from '../runs/known';
-import { norate } from '../runs/rates';
+import type { RunRow } from '../api/types';
+import { SimulatedBadge, StatusBadge } from '../design/Status';
+import { type Column, columns, compact, standard } from './columns';
 import { pressed, sortFrom } from './sorting';
 import { Tags } from './tags';
 
-function length(r: RunRow): string {
-  if (!r.start_time) return '–';
-  const end = r.end_time ? Date.parse(r.end_time) : reach.known();
-  return duration(Math.max(1, Math.round((end - Date.parse(r.start_time)) / 1000)));
-}
+/** On a phone these say what they are. */
+const labelled = new Set<string>(['qps', 'p50_ms', 'p95_ms', 'error_rate']);
 
 /** Runs as a list: the name is the link, the whole row follows it. */
 export function RunTable({
   runs,
-  compact,
+  compact: brief,
   action,
   picked,
   onPick,
   order = '',
   onOrder,
+  shown,
+  onPickAll,
 }: {
   runs: RunRow[];
   compact?: boolean;
@@ -36,8 +31,23 @@ export function RunTable({
   /** The order of the list, as the address says it; a press on a column's head asks for another. */
   order?: string;
   onOrder?: (order: string) => void;
+  /** The columns that were asked for; without them the usual ones, as far as there is room. */
+  shown?: Column['name'][];
+  onPickAll?: (on: boolean) => void;
 }) {
   const [, navigate] = useLocation();
+  const chosen = shown !== undefined;
+  const names = shown ?? (brief ? compact : standard);
+  const cols = columns.filter((c) => names.includes(c.name));
+  const look = (c: Column, cell: boolean) =>
+    [
+      c.words ? '' : 'num',
+      !chosen && cell && c.room !== undefined && c.room !== 'narrow' ? 'extra' : '',
+      !chosen && (c.room === 'both' || c.room === 'narrow') ? 'less' : '',
+    ]
+      .filter(Boolean)
+      .join(' ');
+  const all = picked !== undefined && runs.length > 0 && runs.every((r) => picked.includes(r.run_id));
   const needs = useNeeds(runs.some((r) => r.status === 'PREPARED'));
   const waits = new Map(needs.data?.waiting?.map((w) => [w.run_id, w.reason]));
   return (
@@ -45,37 +55,39 @@ export function RunTable({
       <table className="table cards">
         <thead>
           <tr>
-            <Head by="name" order={order} onOrder={onOrder}>
+            <Head
+              by="name"
+              order={order}
+              onOrder={onOrder}
+              before={
+                onPickAll && (
+                  <input
+                    type="checkbox"
+                    className="pick-all"
+                    checked={all}
+                    onChange={(e) => onPickAll(e.target.checked)}
+                    title="Mark all runs of this page"
+                    aria-label="Mark all runs of this page"
+                  />
+                )
+              }
+            >
               Run
             </Head>
-            <th>Status</th>
-            <Head by="qps" className="num" order={order} onOrder={onOrder}>
-              Throughput
+            <Head by="status" order={order} onOrder={onOrder}>
+              Status
             </Head>
-            <Head by="p50_ms" className="num less" order={order} onOrder={onOrder}>
-              P50
-            </Head>
-            <Head by="p95_ms" className="num" order={order} onOrder={onOrder}>
-              P95
-            </Head>
-            <Head by="p99_ms" className="num" order={order} onOrder={onOrder}>
-              P99
-            </Head>
-            <Head by="error_rate" className="num" order={order} onOrder={onOrder}>
-              Errors
-            </Head>
-            {!compact && (
-              <Head by="total_ops" className="num less" order={order} onOrder={onOrder}>
-                Operations
+            {cols.map((c) => (
+              <Head
+                key={c.name}
+                by={c.sorts ? (c.name as RunSort) : null}
+                className={look(c, false)}
+                order={order}
+                onOrder={onOrder}
+              >
+                {c.title}
               </Head>
-            )}
-            {!compact && <th>Figures</th>}
-            <Head by="length" className="num" order={order} onOrder={onOrder}>
-              Length
-            </Head>
-            <Head by="created" className="num" order={order} onOrder={onOrder}>
-              Started
-            </Head>
+            ))}
             {action && (
               <th>
                 <span className="sr">Actions</span>
@@ -87,8 +99,6 @@ export function RunTable({
           {runs.map((r) => {
             const href = `/runs/${r.run_id}`;
             const s = r.scenario_config;
-            // A run that ended before its load has no figures; a zero would be read as one.
-            const idle = isTerminal(r.status) && r.total_ops === 0 && r.p50_ms === null;
             return (
               <tr
                 key={r.run_id}
@@ -121,7 +131,7 @@ export function RunTable({
                           .filter(Boolean)
                           .join(' · ')}
                       </span>
-                      {!compact && <Tags tags={s?.tags} most={3} />}
+                      {!brief && <Tags tags={s?.tags} most={3} />}
                     </div>
                   </div>
                 </td>
@@ -137,45 +147,16 @@ export function RunTable({
                     <span className="second waits">{waits.get(r.run_id)}</span>
                   )}
                 </td>
-                <td className="num" data-label="Throughput">
-                  <Num
-                    q={
-                      !idle && r.qps !== null && r.qps !== undefined
-                        ? rate(r.qps)
-                        : !isTerminal(r.status) && r.current_qps > 0
-                          ? rate(r.current_qps)
-                          : r.total_ops > 0 && isTerminal(r.status)
-                            ? norate
-                            : missing
-                    }
-                  />
-                </td>
-                <td className="num extra less" data-label="P50">
-                  <Num q={latency(r.p50_ms)} />
-                </td>
-                <td className="num" data-label="P95">
-                  <Num q={latency(r.p95_ms)} />
-                </td>
-                <td className="num extra" data-label="P99">
-                  <Num q={latency(r.p99_ms)} />
-                </td>
-                <td className="num" data-label="Errors">
-                  <Num q={idle ? missing : errorRate(r.error_rate)} />
-                </td>
-                {!compact && (
-                  <td className="num extra less">
-                    <Num q={r.total_ops > 0 ? count(r.total_ops) : missing} />
+                {cols.map((c) => (
+                  <td
+                    key={c.name}
+                    className={`${look(c, true)}${c.words ? '' : ' nowrap'}`}
+                    data-label={chosen || labelled.has(c.name) ? c.title : undefined}
+                    title={c.hint?.(r) || undefined}
+                  >
+                    {c.cell(r)}
                   </td>
-                )}
-                {!compact && (
-                  <td className="extra">
-                    {judged(r) ? <VerdictBadge verdict={judged(r)!} of={r} /> : <span className="muted">–</span>}
-                  </td>
-                )}
-                <td className="num nowrap extra">{length(r)}</td>
-                <td className="num nowrap" title={dateTime(r.start_time ?? r.created_at)}>
-                  {r.start_time ? ago(r.start_time) : <span className="muted">not started</span>}
-                </td>
+                ))}
                 {action && <td className="num act">{action(r)}</td>}
               </tr>
             );
@@ -188,18 +169,20 @@ export function RunTable({
 
 /** The head of a column that the list can be in the order of. */
 function Head(props: {
-  by: RunSort;
+  by: RunSort | null;
   className?: string;
   order: string;
   onOrder?: (order: string) => void;
+  before?: ReactNode;
   children: string;
 }) {
   const { by, order, onOrder } = props;
-  if (!onOrder) return <th className={props.className}>{props.children}</th>;
+  if (!onOrder || !by) return <th className={props.className}>{props.children}</th>;
   const now = sortFrom(order);
   const on = now?.by === by ? now.way : null;
   return (
     <th className={props.className} aria-sort={on ? (on === 'asc' ? 'ascending' : 'descending') : undefined}>
+      {props.before}
       <button type="button" className="sort" onClick={() => onOrder(pressed(order, by))}>
         {props.children}
         <span aria-hidden="true">{on === 'asc' ? ' ↑' : on === 'desc' ? ' ↓' : ''}</span>

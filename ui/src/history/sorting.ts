@@ -10,6 +10,11 @@ const columns = new Set<string>([
   'total_ops',
   'length',
   'created',
+  'ended',
+  'status',
+  'validity',
+  'created_by',
+  'connections',
 ]);
 
 export interface Order {
@@ -25,7 +30,8 @@ export function sortFrom(text: string): Order | null {
 
 /** The order after a press on a column's head: the way that is asked for most, the other one, then newest first. */
 export function pressed(text: string, by: RunSort): string {
-  const first = by === 'qps' || by === 'total_ops' || by === 'length' ? `-${by}` : by;
+  const first =
+    by === 'qps' || by === 'total_ops' || by === 'length' || by === 'ended' || by === 'connections' ? `-${by}` : by;
   const second = first.startsWith('-') ? by : `-${by}`;
   return text === first ? second : text === second ? '' : first;
 }

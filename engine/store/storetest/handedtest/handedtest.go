@@ -282,10 +282,56 @@ func SortedRuns(t *testing.T, s store.Store) {
 	if want := []string{"_a", "A1", "B c", "b-a", "b_b", "ba", "z", "Äb", "äa"}; !slices.Equal(names, want) {
 		t.Errorf("by name: %q, want %q", names, want)
 	}
+	columns(t, s)
 	for _, cursor := range []string{"garbage", "after-", "after--1", "after-99999999999"} {
 		if _, err := s.ListRuns(ctx, store.RunFilter{Sort: store.SortP95, Page: store.Page{Cursor: cursor}}); !engine.HasCode(
 			err, engine.CodeInvalid) {
 			t.Errorf("the cursor %q: %v", cursor, err)
+		}
+	}
+}
+
+// columns checks lists in the order of a column of words, of the end and of the connections.
+func columns(t *testing.T, s store.Store) {
+	t.Helper()
+	ctx := t.Context()
+	for i, c := range []struct {
+		by          string
+		connections int
+		path        []engine.Status
+		verdict     engine.Verdict
+	}{{"bo", 9, completed, engine.VerdictValid}, {"Al", 100, nil, ""}, {"", 10, completed, engine.VerdictDegraded}} {
+		id := fmt.Sprintf("column-%d", i)
+		must(t, s.CreateRun(ctx, engine.Run{RunID: id, ResultID: id, RunName: id, CreatedBy: c.by, Scenario: engine.Scenario{
+			Name: id, Workload: engine.Workload{ConcurrentConnections: c.connections}}}))
+		for _, to := range c.path {
+			phase := engine.PhaseNone
+			change := store.Transition{RunID: id, To: to, Phase: &phase, StartTime: time.Now()}
+			if to.Terminal() {
+				change.EndTime = time.Date(2026, 1, 3-i, 0, 0, 0, 0, time.UTC)
+			}
+			_, err := s.Transition(ctx, change)
+			must(t, err)
+		}
+		if c.verdict != "" {
+			must(t, s.SaveResult(ctx, engine.RunResult{ResultID: id, RunID: id, Validity: &engine.Validity{Verdict: c.verdict}}))
+		}
+	}
+	for by, want := range map[store.RunSort][]string{
+		store.SortStartedBy: {"column-1", "column-0", "column-2"},
+		store.SortConnected: {"column-0", "column-2", "column-1"},
+		store.SortEnded:     {"column-2", "column-0", "column-1"},
+		store.SortStatus:    {"column-2", "column-0", "column-1"},
+		store.SortValidity:  {"column-2", "column-0", "column-1"},
+	} {
+		list, err := s.ListRuns(ctx, store.RunFilter{Sort: by, Ascending: true, Search: "column-"})
+		must(t, err)
+		var got []string
+		for _, r := range list.Runs {
+			got = append(got, r.RunID)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("by %s: %v, want %v", by, got, want)
 		}
 	}
 }

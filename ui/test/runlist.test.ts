@@ -1,0 +1,88 @@
+import { expect, it } from 'vitest';
+import type { RunRow } from '../src/api/types';
+import { columnsFrom, standard } from '../src/history/columns';
+import { figureOf, said, type Tracked, trend } from '../src/history/figures';
+import { mostViews, viewOf, viewsFrom, withView, wrongName } from '../src/history/saved';
+
+it('an address names columns in any order, and some that nobody knows', () => {
+  expect(columnsFrom('created,qps,<script>,p95_ms')).toEqual(['qps', 'p95_ms', 'created']);
+  expect(columnsFrom('')).toBeNull();
+  expect(columnsFrom('nothing,known')).toBeNull();
+});
+
+it('a view keeps filters, order, columns and trend, and neither the page nor the marked runs', () => {
+  const q = new URLSearchParams(
+    viewOf(
+      'status=FAILED&search=a%26b&tag=x%3A1&tag=y%3A2&sort=-p95_ms&cursor=c&selected=r1&trend=qps&evil=1',
+      'qps,p95_ms',
+    ),
+  );
+  expect([...q.keys()]).toEqual(['status', 'search', 'tag', 'tag', 'sort', 'trend', 'columns']);
+  expect(q.get('search')).toBe('a&b');
+  expect(q.getAll('tag')).toEqual(['x:1', 'y:2']);
+  expect(q.get('columns')).toBe('qps,p95_ms');
+});
+
+it('views that were changed by hand are read as far as they are views', () => {
+  expect(viewsFrom('no json')).toEqual([]);
+  expect(viewsFrom('{"name":"x"}')).toEqual([]);
+  expect(viewsFrom(null)).toEqual([]);
+  const read = viewsFrom(
+    JSON.stringify([
+      null,
+      7,
+      { name: 5, search: '' },
+      { name: ' ', search: '' },
+      { name: 'a'.repeat(10_000), search: 'cursor=1&sort=name' },
+    ]),
+  );
+  expect(read).toHaveLength(1);
+  expect(read[0]!.name).toHaveLength(80);
+  expect(new URLSearchParams(read[0]!.search).has('cursor')).toBe(false);
+  expect(viewsFrom(JSON.stringify(Array.from({ length: 99 }, (_, i) => ({ name: `v${i}`, search: '' }))))).toHaveLength(
+    mostViews,
+  );
+});
+
+it('a view of the same name takes its place, and a full browser says so', () => {
+  const list = withView(withView([], { name: 'b', search: '1' }), { name: 'a', search: '2' });
+  expect(withView(list, { name: 'b', search: '3' })).toEqual([
+    { name: 'a', search: '2' },
+    { name: 'b', search: '3' },
+  ]);
+  const full = Array.from({ length: mostViews }, (_, i) => ({ name: `v${i}`, search: '' }));
+  expect(wrongName('new', full)).toMatch(/Delete one first/);
+  expect(wrongName('v3', full)).toBe('');
+  expect(wrongName('x'.repeat(81), [])).toMatch(/at most 80/);
+  expect(wrongName('fine', [])).toBe('');
+});
+
+const run = (id: string, minute: number, p95: number | null, status: RunRow['status'] = 'COMPLETED'): Tracked => ({
+  run_id: id,
+  test_name: id,
+  start_time: new Date(Date.UTC(2026, 0, 1, 0, minute)).toISOString(),
+  end_time: new Date(Date.UTC(2026, 0, 1, 0, minute, 30)).toISOString(),
+  status,
+  total_ops: 1000,
+  qps: 100,
+  p50_ms: 1,
+  p95_ms: p95,
+  p99_ms: 2,
+  error_rate: 0,
+  connections: 16,
+});
+
+it('the trend of a figure goes over the runs that are over and have it, oldest first, with its unit', () => {
+  const p95 = figureOf('p95_ms')!;
+  const dots = trend([run('c', 3, 3.4), run('a', 1, 1.02), run('b', 2, null), run('d', 4, 9, 'RUNNING')], p95);
+  expect(dots.map((d) => [d.run.run_id, d.value])).toEqual([
+    ['a', 1.02],
+    ['c', 3.4],
+  ]);
+  expect(said(dots, p95)).toBe('P95 of 2 runs: 1.02 ms to 3.40 ms, the newest 3.40 ms.');
+  const length = figureOf('length')!;
+  expect(said(trend([run('a', 1, 1)], length), length)).toBe('Length: 30 s, in the only run that has it.');
+  expect(said([], p95)).toBe('');
+  expect(figureOf('password')).toBeUndefined();
+  expect(standard).toContain('p95_ms');
+});
