@@ -1,25 +1,50 @@
 // What the page of a run that goes on costs the browser: script and all work of the main thread per second, and what the
-// heap grows by. The run is one of the mock server's, an hour old; the page is the one in dist.
-//   node bench/live.mjs [--minutes 10] [--history 3600]
+// heap grows by. The run is one of the mock server's, an hour old, with every chart that a live page has and four run
+// workers; the page is the one in dist. Times are CPU time of the main thread: what else runs on the machine does not
+// count.
+//   node bench/live.mjs [--minutes 10] [--seconds 60] [--history 3600] [--profile FILE.cpuprofile] [--shot FILE.png]
 import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { loadavg } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { launch } from '../e2e/browser.mjs';
 
 const { values: flags } = parseArgs({
-  options: { minutes: { type: 'string', default: '10' }, history: { type: 'string', default: '3600' } },
+  options: {
+    minutes: { type: 'string', default: '10' },
+    seconds: { type: 'string', default: '60' },
+    history: { type: 'string', default: '3600' },
+    profile: { type: 'string' },
+    shot: { type: 'string' },
+  },
 });
-const port = 8195;
-const base = `http://127.0.0.1:${port}`;
+
+/** Where the time of a profile went, by function: its own, without that of what it calls. */
+function hottest({ nodes, samples, timeDeltas }, limit) {
+  const own = new Map();
+  const byId = new Map(nodes.map((n) => [n.id, n.callFrame]));
+  samples.forEach((id, i) => {
+    const f = byId.get(id);
+    const name = `${f.functionName || '(anonymous)'} ${f.url.split('/').at(-1)}:${f.lineNumber}:${f.columnNumber}`;
+    own.set(name, (own.get(name) ?? 0) + timeDeltas[i] / 1000);
+  });
+  return [...own].sort((a, b) => b[1] - a[1]).slice(0, limit);
+}
+
+// Port 0 lets the system choose; the server says which.
 const server = spawn(
   process.execPath,
-  [fileURLToPath(new URL('../dev/run.mjs', import.meta.url)), 'mock', '--port', String(port)],
-  { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, MOCK_LIVE_SECONDS: flags.history } },
+  [fileURLToPath(new URL('../dev/run.mjs', import.meta.url)), 'mock', '--port', '0'],
+  {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, MOCK_LIVE_SECONDS: flags.history, MOCK_LIVE_OPEN: '1', MOCK_LIVE_WORKERS: '4' },
+  },
 );
-await new Promise((up) => server.stdout.once('data', up));
+const base = await new Promise((up) => server.stdout.once('data', (d) => up(String(d).match(/http:\S+\d/)[0])));
 const browser = await launch();
 try {
-  const context = await browser.newContext({ viewport: { width: 1600, height: 1400 } });
+  const context = await browser.newContext({ viewport: { width: 1600, height: 2800 } });
   const page = await context.newPage();
   const requests = [];
   page.on('request', (r) => requests.push(r.url()));
@@ -30,34 +55,51 @@ try {
   await page.goto(`${base}/`);
   await page.getByText('Recent runs').waitFor();
   const first = requests.filter((u) => /\.(js|css)$/.test(u)).length;
-  console.log(`home: ${first} scripts and styles, interactive after ${Date.now() - began} ms`);
+  console.log(`home: ${requests.length} requests, ${first} scripts and styles, there after ${Date.now() - began} ms`);
   const { runs } = await (await page.request.get(`${base}/api/runs?limit=200`)).json();
   const run = runs.find((r) => r.test_name === 'checkout peak' && r.status === 'RUNNING');
   await page.goto(`${base}/runs/${run.run_id}`);
   await page.getByText('Latency heat map').waitFor();
   await page.waitForTimeout(10_000);
   const cdp = await context.newCDPSession(page);
-  await cdp.send('Performance.enable');
+  await cdp.send('Performance.enable', { timeDomain: 'threadTicks' });
   const measure = async () => {
     await cdp.send('HeapProfiler.collectGarbage');
     const { metrics } = await cdp.send('Performance.getMetrics');
     return Object.fromEntries(metrics.map((m) => [m.name, m.value]));
   };
-  const charts = await page.locator('.chart canvas').count();
-  let before = await measure();
-  const start = before;
-  for (let minute = 1; minute <= Number(flags.minutes); minute++) {
-    const from = Date.now();
-    await page.waitForTimeout(60_000);
-    const after = await measure();
-    const seconds = (Date.now() - from) / 1000;
-    const per = (name) => ((1000 * (after[name] - before[name])) / seconds).toFixed(1);
-    console.log(
-      `minute ${minute}: ${charts} charts, script ${per('ScriptDuration')} ms/s, all ${per('TaskDuration')} ms/s, ` +
-        `heap ${(after.JSHeapUsedSize / 2 ** 20).toFixed(2)} MiB ` +
-        `(${((after.JSHeapUsedSize - start.JSHeapUsedSize) / 2 ** 20).toFixed(2)})`,
-    );
-    before = after;
+  const seen = await page.evaluate(() => {
+    const within = (el) => el.getBoundingClientRect().bottom <= innerHeight;
+    const of = (what) => [...document.querySelectorAll(what)].filter(within).length;
+    return `${of('.chart canvas')} charts and ${of('svg.spark')} curves in sight`;
+  });
+  console.log(seen);
+  if (flags.shot) await page.screenshot({ path: flags.shot });
+  if (flags.profile) {
+    await cdp.send('Profiler.enable');
+    await cdp.send('Profiler.setSamplingInterval', { interval: 500 });
+    await cdp.send('Profiler.start');
+    await page.waitForTimeout(Number(flags.seconds) * 1000);
+    const { profile } = await cdp.send('Profiler.stop');
+    writeFileSync(flags.profile, JSON.stringify(profile));
+    for (const [name, ms] of hottest(profile, 40)) console.log(`${(ms / flags.seconds).toFixed(2)} ms/s ${name}`);
+  } else {
+    let before = await measure();
+    const start = before;
+    const rounds = (Number(flags.minutes) * 60) / Number(flags.seconds);
+    for (let round = 1; round <= rounds; round++) {
+      const from = Date.now();
+      await page.waitForTimeout(Number(flags.seconds) * 1000);
+      const after = await measure();
+      const took = (Date.now() - from) / 1000;
+      const per = (name) => ((1000 * (after[name] - before[name])) / took).toFixed(1);
+      console.log(
+        `${round * flags.seconds} s: script ${per('ScriptDuration')} ms/s, all ${per('TaskDuration')} ms/s, ` +
+          `heap ${(after.JSHeapUsedSize / 2 ** 20).toFixed(2)} MiB ` +
+          `(${((after.JSHeapUsedSize - start.JSHeapUsedSize) / 2 ** 20).toFixed(2)}), load ${loadavg()[0].toFixed(1)}`,
+      );
+      before = after;
+    }
   }
 } finally {
   await browser.close();

@@ -104,20 +104,21 @@ function workersOf(r: Holder): RunResult[] {
 }
 
 export function workerPoints(r: Holder): WorkerPoint[] {
+  const workers = r.workers ?? 2;
   return r.points.flatMap((p) =>
-    [0, 1].map((i) => ({
+    Array.from({ length: workers }, (_, i) => ({
       timestamp: p.timestamp,
       elapsed_seconds: p.elapsed_seconds,
       worker_id: `worker-${i}`,
       phase: p.phase,
-      qps: p.qps * (i ? 0.51 : 0.49),
+      qps: (p.qps / workers) * (i ? 1.02 : 0.98),
       p50_latency_ms: p.p50_latency_ms,
       p95_latency_ms: p.p95_latency_ms,
       p99_latency_ms: p.p99_latency_ms,
-      total_queries: Math.round(p.total_queries / 2),
+      total_queries: Math.round(p.total_queries / workers),
       error_count: 0,
-      active_connections: p.active_connections / 2,
-      target_connections: p.target_connections / 2,
+      active_connections: p.active_connections / workers,
+      target_connections: p.target_connections / workers,
     })),
   );
 }

@@ -147,9 +147,30 @@ export const closedLoop = {
   latency_split: null,
 };
 
+/** What a second of an open loop tells of its schedule, and of where the time went. */
+export function openLoop(s: Second, connections: number): Pick<Point, keyof typeof closedLoop> {
+  const service = summarise(s.latencies);
+  const late = 0.2 * (service.p50 ?? 0);
+  return {
+    target_qps: 1.02 * s.qps,
+    in_flight: Math.round(1.4 * connections),
+    waiting: Math.round(0.4 * connections),
+    dropped_per_sec: 0,
+    service,
+    schedule_lag: summarise(s.latencies.map((l) => 0.2 * l)),
+    latency_split: {
+      round_trip_ms: service.avg ?? 0,
+      decode_ms: 0.04 * (service.avg ?? 0),
+      pool_wait_ms: 0.3 * late,
+      schedule_lag_ms: late,
+    },
+  };
+}
+
 export function point(
   s: Second,
   {
+    loop = closedLoop,
     at,
     t,
     phase,
@@ -158,6 +179,7 @@ export function point(
     failed,
     classes,
   }: {
+    loop?: Pick<Point, keyof typeof closedLoop>;
     at: number;
     t: number;
     phase: Phase;
@@ -192,7 +214,7 @@ export function point(
     memory_pct: 4.2,
     host_cpu_pct: 81,
     host_memory_pct: 22,
-    ...closedLoop,
+    ...loop,
   };
 }
 

@@ -1,6 +1,6 @@
 // A live run of the mock: it prepares for a few seconds, warms up, measures, and ends with figures.
 import type { LogEntry, LogLevel, Payload, Phase } from '../src/api/types';
-import { closedLoop, finish, iso, type Kept, type Loaded, logsOf, notEnriched, point, valid } from './data';
+import { closedLoop, finish, iso, type Kept, type Loaded, logsOf, notEnriched, openLoop, point, valid } from './data';
 import { searchState } from './search';
 import { plan } from './declared';
 import { histogram, kinds, random, type Random, type Second, second, summarise } from './model';
@@ -13,12 +13,15 @@ interface Listener {
 /** What is kept of a run that may be live. */
 export interface Holder extends Kept {
   live?: Live | null;
+  workers?: number;
 }
 
 export interface Beginning {
   skip?: number;
   errors?: number;
   prepare?: number;
+  /** Run workers; 2 without it. */
+  workers?: number;
 }
 
 export class Live {
@@ -27,6 +30,7 @@ export class Live {
   private readonly errors: number;
   private readonly rnd: Random;
   private readonly prepareSeconds: number;
+  private readonly workers: number;
   private readonly start: number;
   private readonly timer: NodeJS.Timeout;
   private now = 0;
@@ -42,10 +46,12 @@ export class Live {
 
   constructor(
     private readonly holder: Holder,
-    { skip = 0, errors = 0, prepare = 4 }: Beginning = {},
+    { skip = 0, errors = 0, prepare = 4, workers = 2 }: Beginning = {},
   ) {
     this.run = holder.run;
     this.errors = errors;
+    this.workers = workers;
+    holder.workers = workers;
     this.rnd = random(Math.floor(Math.random() * 1e9));
     this.prepareSeconds = skip ? 1 : prepare;
     this.start = Date.now() - skip * 1000;
@@ -138,6 +144,7 @@ export class Live {
       for (const k of kinds) this.byKind[k] = (this.byKind[k] ?? 0) + Math.round(s.byKind[k]);
       this.holder.points.push(
         point(s, {
+          loop: w.load_mode === 'QPS' ? openLoop(s, w.concurrent_connections) : closedLoop,
           at: this.now,
           t,
           phase,
@@ -162,7 +169,7 @@ export class Live {
     const w = this.run.scenario_config.workload;
     const l = summarise(s?.latencies ?? []);
     const begin = { PREPARING: 0, WARMUP: p, MEASUREMENT: warmEnd, COOLDOWN: end, PROCESSING: end, '': end }[phase];
-    const half = w.concurrent_connections / 2;
+    const part = w.concurrent_connections / this.workers;
     const share = Math.min(1, t / p);
     return {
       test_id: this.run.run_id,
@@ -202,7 +209,7 @@ export class Live {
       emulated: false,
       guardrails: [],
       service_total: summarise([]),
-      ...closedLoop,
+      ...(s && w.load_mode === 'QPS' ? openLoop(s, w.concurrent_connections) : closedLoop),
       latency_by_kind: {},
       latency_aggregation_method: s ? 'merged_histogram' : null,
       latency_histogram: s ? histogram(s.latencies, s.scale) : null,
@@ -233,7 +240,7 @@ export class Live {
         refused: 0,
         reopened: 0,
       },
-      workers: [0, 1].map((i) => ({
+      workers: Array.from({ length: this.workers }, (_, i) => ({
         worker_id: `worker-${i}`,
         worker_group_id: i,
         node_id: 'local',
@@ -246,14 +253,14 @@ export class Live {
           ? { node_id: 'local', began_at: iso(this.now - t * 1000), start_late_ms: i * 0.4, clock_error_ms: i * 0.2 }
           : null,
         metrics: {
-          qps: ((s?.qps ?? 0) / 2) * (i ? 1.02 : 0.98),
+          qps: ((s?.qps ?? 0) / this.workers) * (i ? 1.02 : 0.98),
           p50_latency_ms: l.p50,
           p95_latency_ms: l.p95 && l.p95 * (1 + i * 0.06),
           p99_latency_ms: l.p99,
-          total_queries: Math.round(this.total / 2),
+          total_queries: Math.round(this.total / this.workers),
           error_count: i ? this.failed : 0,
-          active_connections: s ? half : 0,
-          target_connections: half,
+          active_connections: s ? part : 0,
+          target_connections: part,
           cpu_pct: 40 + i * 3,
         },
       })),
