@@ -2,18 +2,17 @@ import { describe, expect, it } from 'vitest';
 import type { LogEntry, Payload, Point } from '../src/api/types';
 import { atLeast, mergeLogs } from '../src/runs/logs';
 import {
-  add,
   columns,
-  emptySeries,
   fromPayload,
   fromPoint,
   join,
   nearest,
-  perSecond,
   phases,
+  put,
   type Sample,
   type Series,
 } from '../src/runs/series';
+import { perSecond } from '../src/runs/track';
 
 const start = Date.parse('2026-11-20T12:00:00.000Z');
 const at = (t: number) => new Date(start + t * 1000).toISOString();
@@ -87,15 +86,15 @@ describe('a tick', () => {
 
 describe('adding', () => {
   it('replaces the same second, appends a later one, and sorts in an earlier one', () => {
-    let s = add(add(emptySeries, sample(1)), sample(2));
-    s = add(s, sample(2.2, { qps: 99 }));
-    expect(s.samples.map((x) => [x.t, x.qps])).toEqual([
+    const s: Sample[] = [];
+    for (const x of [sample(1), sample(2), sample(2.2, { qps: 99 })]) put(s, x);
+    expect(s.map((x) => [x.t, x.qps])).toEqual([
       [1, 1],
       [2.2, 99],
     ]);
-    s = add(s, sample(5));
-    s = add(s, sample(3.5));
-    expect(s.samples.map((x) => x.t)).toEqual([1, 2.2, 3.5, 5]);
+    put(s, sample(5));
+    put(s, sample(3.5));
+    expect(s.map((x) => x.t)).toEqual([1, 2.2, 3.5, 5]);
   });
 });
 
@@ -112,7 +111,7 @@ describe('joining history and socket', () => {
   it('gives the same curve whatever came first (reload in the middle of a run)', () => {
     const all = Array.from({ length: 60 }, (_, i) => sample(i + 1));
     for (const cut of [0, 1, 17, 59, 60]) {
-      const live = all.slice(Math.max(0, cut - 3)).reduce((s, x) => add(s, { ...x, t: x.t + 0.05 }), emptySeries);
+      const live = series(...all.slice(Math.max(0, cut - 3)).map((x) => ({ ...x, t: x.t + 0.05 })));
       expect(join(all.slice(0, cut), live).samples.map((s) => Math.floor(s.t))).toEqual(all.map((s) => s.t));
     }
   });
@@ -143,7 +142,7 @@ describe('columns', () => {
         sample(10, { phase: 'COOLDOWN', byClass: { timeout: 14 } }),
       ),
     );
-    expect(perSecond(c, (s) => s.byClass.timeout ?? 0)).toEqual([4, 2, 1, 2, null, 2, 1]);
+    expect(perSecond(c, 'timeout', (s) => s.byClass.timeout ?? 0)).toEqual([4, 2, 1, 2, null, 2, 1]);
   });
 });
 

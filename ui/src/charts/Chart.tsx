@@ -9,7 +9,7 @@ import { csv, fileName, save, savePng } from './export';
 import { useGroup } from './group';
 import { move, stepOf, zoomed } from './keys';
 import { type Basis, basis, beside, type Stats, stats } from './stats';
-import { type Decor, type Line, type Live, makePlot, stack, timeLabel } from './plot';
+import { type Decor, type Line, type Live, makePlot, roomFor, stack, timeLabel } from './plot';
 import { token } from './theme';
 
 export interface TipRow {
@@ -31,6 +31,8 @@ export interface ChartProps {
   counted?: boolean[];
   /** Last second to show when not zoomed; grows with the data. */
   until?: number;
+  /** Seconds are still added: the axis then ends a little later, and what is drawn stays in its place for a while. */
+  grows?: boolean;
   stacked?: boolean;
   /** Offers a logarithmic axis; the value is what it starts with. */
   log?: boolean;
@@ -80,6 +82,9 @@ export function Chart(props: ChartProps) {
   /** Where the keyboard has put the cursor: a time of x, and a height among the stops there. */
   const keyed = useRef<{ t: number; stop: number } | null>(null);
   const plot = useRef<uPlot | null>(null);
+  /** Whether the chart is on the screen, and whether something has come while it was not. */
+  const inSight = useRef(true);
+  const behind = useRef(false);
   const titleId = useId();
   const keysId = useId();
   const [log, setLog] = useState(props.log ?? false);
@@ -88,7 +93,8 @@ export function Chart(props: ChartProps) {
 
   const dataEnd = x.length ? x[x.length - 1]! : 0;
   const from = group.zoom?.from ?? 0;
-  const to = group.zoom?.to ?? Math.max(dataEnd, props.until ?? 0, 5);
+  const whole = Math.max(props.grows ? roomFor(dataEnd) : dataEnd, props.until ?? 0, 5);
+  const to = group.zoom?.to ?? whole;
 
   const live = useRef<Live>(null!);
   const timeAt = (t: number) => timeLabel(t, group.axis, group.start, true, to - from > 20 * 3600);
@@ -186,8 +192,18 @@ export function Chart(props: ChartProps) {
       if (el.clientWidth > 0 && el.clientWidth !== u.width) u.setSize({ width: el.clientWidth, height });
     });
     seen.observe(el);
+    // What is out of sight is drawn when it comes into view, with all that has come meanwhile.
+    const sight = new IntersectionObserver((entries) => {
+      inSight.current = entries.at(-1)!.isIntersecting;
+      if (!inSight.current || !behind.current) return;
+      behind.current = false;
+      u.setData(dataRef.current, true);
+    });
+    sight.observe(el);
     return () => {
       seen.disconnect();
+      sight.disconnect();
+      inSight.current = true;
       plot.current = null;
       u.destroy();
     };
@@ -239,7 +255,7 @@ export function Chart(props: ChartProps) {
       if (props.onPick) props.onPick(u, idx, true);
       else props.onEnter?.(idx);
     } else if (e.key === '+' || e.key === '-') {
-      group.setZoom(zoomed([from, to], at ?? (from + to) / 2, Math.max(dataEnd, props.until ?? 0, 5), e.key === '+'));
+      group.setZoom(zoomed([from, to], at ?? (from + to) / 2, whole, e.key === '+'));
     } else if (e.key === '0') group.setZoom(null);
     else if (e.key === 'Escape' && at !== null) leave();
     else return;
@@ -250,6 +266,10 @@ export function Chart(props: ChartProps) {
   useEffect(() => {
     const u = plot.current;
     if (!u) return;
+    if (!inSight.current) {
+      behind.current = true;
+      return;
+    }
     u.setData(data, true);
     // The points move on below a cursor that stays at its time.
     point(u, false);

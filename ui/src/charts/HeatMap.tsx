@@ -2,11 +2,12 @@ import { useMemo } from 'react';
 import { latency } from '../design/format';
 import { terms } from '../design/terms';
 import type { Columns } from '../runs/series';
+import { values } from '../runs/track';
 import type { ChartProps } from './Chart';
 import { Heat } from './Heat';
 import { type Cell, cells } from './histogram';
 
-type Rest = Pick<ChartProps, 'file' | 'decor' | 'until' | 'state' | 'empty' | 'emptyTitle' | 'explore'>;
+type Rest = Pick<ChartProps, 'file' | 'decor' | 'until' | 'grows' | 'state' | 'empty' | 'emptyTitle' | 'explore'>;
 
 /** Latency over time as a heat map: columns are seconds, rows the buckets of the live histogram. */
 export function HeatMap({
@@ -14,8 +15,8 @@ export function HeatMap({
   onCell,
   ...rest
 }: { c: Columns; onCell?: (from: number, to: number, cell: Cell) => void } & Rest) {
-  const columns = useMemo<Cell[][]>(() => c.rows.map((s) => cells(s?.histogram)), [c]);
-  const middle = useMemo(() => c.rows.map((s) => s?.p50 ?? null), [c]);
+  const columns = useMemo(() => ({ at: (i: number) => cells(c.rows[i]?.histogram), stem: c.stem }), [c]);
+  const middle = values(c, 'p50', (s) => s.p50);
   const edge = (i: number) => {
     const t = c.t[i]!;
     const span = c.rows[i]?.span ?? 1;

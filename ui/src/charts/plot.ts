@@ -54,6 +54,12 @@ const steps = [
   1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400, 172800, 345600, 604800,
 ];
 
+/** Where an axis ends that has data up to t and grows: at most a fiftieth later, on a whole step. */
+export function roomFor(t: number): number {
+  const step = steps.findLast((n) => n <= t / 50) ?? 1;
+  return Math.ceil(t / step) * step;
+}
+
 /** Writes a time of the axis; on a day of its own with the day, where that is not midnight alone. */
 export function timeLabel(t: number, axis: TimeAxis, start: number, fine = false, days = false): string {
   if (axis === 'elapsed' || !start) return elapsed(t);

@@ -1,6 +1,6 @@
 import { useMemo } from 'react';
 import type { Point } from '../api/types';
-import { Heat } from '../charts/Heat';
+import { Heat, listed } from '../charts/Heat';
 import { type Cell, cells, firstTick } from '../charts/histogram';
 import { latency } from '../design/format';
 import { Empty } from '../design/States';
@@ -59,7 +59,7 @@ export function Heats(props: { curves: Curve[]; label: (i: number) => string; hi
           decor={quiet}
           until={until}
           x={h.x}
-          columns={h.columns}
+          columns={listed(h.columns)}
           edge={(i) => (i > 0 && h.x[i]! - h.x[i - 1]! < 1.5 ? h.x[i - 1]! : h.x[i]! - 1)}
           format={latency}
           counted="operations"

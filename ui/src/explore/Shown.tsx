@@ -2,7 +2,7 @@ import { useMemo, useState } from 'react';
 import { Chart } from '../charts/Chart';
 import type { Decor } from '../charts/plot';
 import { ChartGroup, type Zoom } from '../charts/group';
-import { Heat } from '../charts/Heat';
+import { Heat, listed } from '../charts/Heat';
 import { type Action, ActionsMenu, Segments } from '../design/Controls';
 import { count, duration, latency, plain } from '../design/format';
 import { Empty, Notice, SkeletonRows } from '../design/States';
@@ -236,7 +236,7 @@ function HeatOf({ d, outcome, unit, decor }: ViewProps) {
       title={all.length > 1 ? chosen.name : 'Histograms over time'}
       file="explore"
       x={d.x}
-      columns={columns}
+      columns={listed(columns)}
       edge={(i) => d.x[i]! - outcome.step}
       format={seconds ? latency : units[unit === 'rate' ? 'plain' : unit]!.format}
       decor={decor}

@@ -47,10 +47,9 @@ export interface Guard {
 /** The limits that a run has, each with what was seen of it. */
 export function guards(run: Pick<RunDetail, 'scenario_config'>, c: Columns, live: Payload | null): Guard[] {
   const limits = run.scenario_config.guardrails ?? {};
-  const rows = c.rows.filter((r) => r !== null);
   const peak = (of: (s: Sample) => number | null) =>
-    rows.reduce<number | null>((m, r) => {
-      const v = of(r);
+    c.rows.reduce<number | null>((m, r) => {
+      const v = r && of(r);
       return v === null ? m : Math.max(m ?? 0, v);
     }, null);
   return (Object.keys(names) as GuardrailName[]).flatMap((name) => {

@@ -7,6 +7,7 @@ import { cellOf, momentOf, tableOf, type Wanted } from './found';
 import { useMarks } from './marks';
 import { onlyFrom } from './only';
 import { RunCharts } from './RunCharts';
+import { present } from './track';
 import { useOnly, useParts } from './useOnly';
 
 /**
@@ -52,7 +53,8 @@ function Narrow(
 ) {
   const { run, c, text } = props;
   const parts = useParts(run).data;
-  const seen = kinds.filter((k) => c.rows.some((s) => (s?.byKind[k] ?? 0) > 0));
+  const told = present(c, 'kinds', (s) => s.byKind, kinds);
+  const seen = kinds.filter((k) => told.includes(k));
   const groups: [string, Choice[]][] = [
     ['Kind', seen.map((k) => ({ value: `kind:${k}`, label: sentence(words(k)) }))],
     ['Statement', isLive(run) ? [] : (parts?.statements ?? []).map((s) => ({ value: `statement:${s}`, label: s }))],

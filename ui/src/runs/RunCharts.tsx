@@ -13,15 +13,18 @@ import { inExplore } from './asked';
 import { type Limit, limits, withMarks } from './marks';
 import { WarehousePanel } from './Warehouse';
 import type { Only } from './only';
-import { type Columns, perSecond, phases, resolution, type Sample } from './series';
+import { type Columns, phases, resolution, type Sample } from './series';
+import { fold, perSecond, present, some, values } from './track';
 
 const classColors = ['--e-1', '--e-2', '--e-3', '--e-4', '--e-5'];
 
-function present(c: Columns, of: (s: Sample) => Record<string, number>, order: readonly string[]): string[] {
-  const seen = new Set<string>();
-  for (const s of c.rows) if (s) for (const [k, v] of Object.entries(of(s))) if (v > 0) seen.add(k);
-  return [...order.filter((k) => seen.has(k)), ...[...seen].filter((k) => !order.includes(k)).sort()];
-}
+const constant = (c: Columns, value: number) =>
+  fold(
+    c,
+    `constant ${value}`,
+    (): number[] => [],
+    (all) => all.push(value),
+  );
 
 /** A threshold as a line over the whole chart. */
 const limitLine = (l: Limit, c: Columns): Line => ({
@@ -31,7 +34,7 @@ const limitLine = (l: Limit, c: Columns): Line => ({
   dash: [2, 3],
   width: 1.25,
   unstacked: true,
-  values: c.rows.map(() => l.value),
+  values: constant(c, l.value),
 });
 
 interface Props {
@@ -96,7 +99,12 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
     return all <= 1800 && timing.duration_seconds > 0 ? all : undefined;
   }, [timing]);
 
-  const counted = useMemo(() => c.rows.map((s) => s?.phase === 'MEASUREMENT'), [c]);
+  const counted = fold(
+    c,
+    'counted',
+    (): boolean[] => [],
+    (all, s) => all.push(s?.phase === 'MEASUREMENT'),
+  );
   // A finished run's exact figures; while it runs, those that are computed so far.
   const s = only || live || !isTerminal(run.status) || run.summary?.operations === 0 ? null : run.summary;
   const exactly = only
@@ -111,12 +119,12 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
   // A threshold is of the whole run.
   const thresholds = only ? null : run.scenario_config.thresholds;
   const throughput = useMemo<Line[]>(() => {
-    const lines: Line[] = present(c, (s) => s.byKind, kinds).map((k) => ({
+    const lines: Line[] = present(c, 'kinds', (s) => s.byKind, kinds).map((k) => ({
       key: k,
       label: sentence(words(k)),
       color: `--k-${k.toLowerCase()}`,
       fill: 0.28,
-      values: c.rows.map((s) => (s ? (s.byKind[k] ?? 0) : null)),
+      values: values(c, `kind ${k}`, (s) => s.byKind[k] ?? 0),
       overall: kindsOf?.[k]?.qps,
     }));
     if (lines.length === 0 && c.rows.length > 0)
@@ -125,16 +133,16 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
         label: 'All operations',
         color: '--accent',
         fill: 0.2,
-        values: c.rows.map((s) => s?.qps ?? null),
+        values: values(c, 'qps', (s) => s.qps),
       });
-    if (c.rows.some((s) => s?.rate != null))
+    if (some(c, 'rate', (s) => s.rate != null))
       lines.push({
         key: 'target',
         label: 'Target',
         color: '--text-2',
         dash: [5, 4],
         unstacked: true,
-        values: c.rows.map((s) => s?.rate ?? null),
+        values: values(c, 'rate', (s) => s.rate),
       });
     for (const l of limits(thresholds).filter((x) => x.metric === 'qps')) lines.push(limitLine(l, c));
     return lines;
@@ -142,19 +150,20 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
 
   const percentiles = useMemo<Line[]>(() => {
     // The few operations that a drain waits for are the slowest of all, and would flatten the rest of the curve.
-    const of = (get: (s: Sample) => number | null) => c.rows.map((s) => (s && s.phase !== 'COOLDOWN' ? get(s) : null));
+    const of = (k: 'p50' | 'p95' | 'p99' | 'service95') =>
+      values(c, `latency ${k}`, (s) => (s.phase !== 'COOLDOWN' ? s[k] : null));
     const lines: Line[] = [
-      { key: 'p99', label: 'P99', color: '--p99', width: 2, values: of((s) => s.p99), overall: exactly?.p99 },
-      { key: 'p95', label: 'P95', color: '--p95', width: 1.75, values: of((s) => s.p95), overall: exactly?.p95 },
-      { key: 'p50', label: 'P50', color: '--p50', width: 1.5, values: of((s) => s.p50), overall: exactly?.p50 },
+      { key: 'p99', label: 'P99', color: '--p99', width: 2, values: of('p99'), overall: exactly?.p99 },
+      { key: 'p95', label: 'P95', color: '--p95', width: 1.75, values: of('p95'), overall: exactly?.p95 },
+      { key: 'p50', label: 'P50', color: '--p50', width: 1.5, values: of('p50'), overall: exactly?.p50 },
     ];
-    if (c.rows.some((s) => s?.service95 != null))
+    if (some(c, 'service95', (s) => s.service95 != null))
       lines.push({
         key: 'service95',
         label: 'P95 of service',
         color: '--text-2',
         dash: [5, 4],
-        values: of((s) => s.service95),
+        values: of('service95'),
       });
     for (const l of limits(thresholds).filter((x) => x.metric !== 'qps')) lines.push(limitLine(l, c));
     return lines;
@@ -166,7 +175,7 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
       label,
       color,
       fill: 0.3,
-      values: c.rows.map((s) => (s?.split && s.phase !== 'COOLDOWN' ? of(s.split) : null)),
+      values: values(c, `split ${key}`, (s) => (s.split && s.phase !== 'COOLDOWN' ? of(s.split) : null)),
     });
     return [
       part('server', 'Round trip', '--accent', (s) => s.round_trip_ms),
@@ -179,21 +188,21 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
 
   const flight = useMemo<Line[]>(
     () =>
-      c.rows.some((s) => (s?.inFlight ?? 0) > 0)
+      some(c, 'flight', (s) => s.inFlight > 0)
         ? [
             {
               key: 'flight',
               label: 'Due, not finished',
               color: '--accent',
               fill: 0.16,
-              values: c.rows.map((s) => s?.inFlight ?? null),
+              values: values(c, 'flight', (s) => s.inFlight),
             },
             {
               key: 'waiting',
               label: 'Waiting',
               color: '--warn-mark',
               width: 1.75,
-              values: c.rows.map((s) => s?.waiting ?? null),
+              values: values(c, 'waiting', (s) => s.waiting),
             },
           ]
         : [],
@@ -201,13 +210,13 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
   );
 
   const errors = useMemo<Line[]>(() => {
-    const classes = present(c, (s) => s.byClass, []).filter((k) => k !== 'dropped');
+    const classes = present(c, 'classes', (s) => s.byClass, []).filter((k) => k !== 'dropped');
     const lines: Line[] = classes.map((k, i) => ({
       key: k,
       label: sentence(words(k)),
       color: classColors[i % classColors.length]!,
       fill: 0.3,
-      values: perSecond(c, (s) => s.byClass[k] ?? 0),
+      values: perSecond(c, `class ${k}`, (s) => s.byClass[k] ?? 0),
     }));
     if (lines.length === 0)
       lines.push({
@@ -215,29 +224,26 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
         label: 'All errors',
         color: '--e-1',
         fill: 0.3,
-        values: c.rows.map((s) => s?.errors ?? null),
+        values: values(c, 'errors', (s) => s.errors),
       });
     const dropped = (s: Sample) => s.byClass['dropped'] ?? s.dropped;
-    if (c.rows.some((s) => s && (dropped(s) ?? 0) > 0))
+    if (some(c, 'dropped', (s) => (dropped(s) ?? 0) > 0))
       lines.push({
         key: 'dropped',
         label: 'Dropped',
         color: '--text-2',
         dash: [4, 3],
         unstacked: true,
-        values: perSecond(c, dropped),
+        values: perSecond(c, 'dropped', dropped),
       });
     return lines;
   }, [c]);
 
   const byLoad = only?.of !== 'kind' && only?.of !== 'statement';
   // A chart of nothing but zero takes the place of one that says something.
-  const calm = useMemo(
-    () =>
-      c.rows.length > 0 &&
-      c.rows.every((s) => !s || (s.errors === 0 && !s.dropped && Object.values(s.byClass).every((n) => n === 0))),
-    [c],
-  );
+  const calm =
+    c.rows.length > 0 &&
+    !some(c, 'failed', (s) => s.errors !== 0 || !!s.dropped || Object.values(s.byClass).some((n) => n !== 0));
 
   const connections = useMemo<Line[]>(
     () =>
@@ -249,14 +255,14 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
               label: 'Active',
               color: '--accent',
               fill: 0.16,
-              values: c.rows.map((s) => s?.active ?? null),
+              values: values(c, 'active', (s) => s.active),
             },
             {
               key: 'target',
               label: 'Target',
               color: '--text-2',
               dash: [5, 4],
-              values: c.rows.map((s) => s?.target ?? null),
+              values: values(c, 'target', (s) => s.target),
             },
           ],
     [c, byLoad],
@@ -264,8 +270,8 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
 
   const cpu = useMemo<Line[]>(
     () =>
-      c.rows.some((s) => s?.cpu != null)
-        ? [{ key: 'cpu', label: 'CPU', color: '--warmup', fill: 0.14, values: c.rows.map((s) => s?.cpu ?? null) }]
+      some(c, 'cpu', (s) => s.cpu != null)
+        ? [{ key: 'cpu', label: 'CPU', color: '--warmup', fill: 0.14, values: values(c, 'cpu', (s) => s.cpu) }]
         : [],
     [c],
   );
@@ -280,7 +286,9 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
   const onEnter =
     onMoment && ((i: number) => onMoment(Math.max(0, c.t[i]! - Math.max(1, c.rows[i]?.span ?? 1)), c.t[i]!));
   const opens = onMoment && 'the executions of the second';
-  const common = { file: run.test_name, x: c.t, counted, decor, until, state, onEnter, opens };
+  // While it goes on, pictures move by steps, not with every second.
+  const grows = !over && !only;
+  const common = { file: run.test_name, x: c.t, counted, decor, until, grows, state, onEnter, opens };
   const method = live?.latency_aggregation_method;
   const step = resolution(c, zoom?.from, zoom?.to);
   return (
@@ -331,6 +339,7 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
           onCell={onCell}
           decor={decor}
           until={until}
+          grows={grows}
           state={state}
           emptyTitle={step > 1 && !only ? 'Too coarse to draw' : undefined}
           empty={

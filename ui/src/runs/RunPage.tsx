@@ -23,7 +23,7 @@ import { Deleted } from './Deleted';
 import { RecordProblems } from './RecordProblems';
 import { RunHeader } from './RunHeader';
 import { RunRemarks } from './Remarks';
-import { type Columns, columns } from './series';
+import type { Columns } from './series';
 import { Steering } from './Steering';
 import { Tiles } from './Tiles';
 import { unresponsive } from './unresponsive';
@@ -49,7 +49,7 @@ export function RunPage({ id }: { id: string }) {
 
 function Run(props: { state: RunState; run: RunDetail; zoom: Zoom | null; setZoom: (z: Zoom | null) => void }) {
   const { state, run, zoom, setZoom } = props;
-  const c = useMemo(() => columns(state.series), [state.series]);
+  const c = state.c;
   useReasonToast(run);
   const start = run.start_time ? Date.parse(run.start_time) : 0;
   const over = isTerminal(run.status) && !isLive(run);

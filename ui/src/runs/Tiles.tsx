@@ -46,7 +46,7 @@ function throughputNote(s: Summary, changed: boolean): string {
 /** The figures of the run: of the last second while it runs, exact ones when they are there. */
 export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; c: Columns }) {
   const s = isTerminal(run.status) ? run.summary : null;
-  const spark = <Sparkline values={c.rows.map((r) => r?.qps ?? null)} />;
+  const spark = <Sparkline values={c.rows.slice(-60).map((r) => r?.qps ?? null)} />;
   if (s) {
     const l = s.latency_ms;
     const ran = began(run, s, c.t.length);

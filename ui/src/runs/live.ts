@@ -4,7 +4,8 @@ import { type Span, useLogs, useRun, useTimeseries } from '../api/queries';
 import { follow, type Link } from '../api/socket';
 import { isLive, isTerminal, type LogEntry, type Payload, type Point, type RunDetail } from '../api/types';
 import { hole, mergeLogs } from './logs';
-import { add, emptySeries, fromPayload, fromPoint, join, refine, type Sample, type Series } from './series';
+import { type Columns, fromPayload, fromPoint, refine, type Sample } from './series';
+import { Track } from './track';
 
 export interface RunState {
   run: RunDetail | undefined;
@@ -15,7 +16,8 @@ export interface RunState {
   link: Link | 'off';
   /** When the latest news of a live run arrived, in Unix milliseconds. */
   newsAt: number;
-  series: Series;
+  /** The seconds that the charts draw. */
+  c: Columns;
   seriesState: { pending: boolean; error: unknown; retry: () => void };
   logs: LogEntry[];
   logsState: { pending: boolean; error: unknown; retry: () => void };
@@ -37,7 +39,9 @@ export function useRunState(id: string, zoom: Span | null = null): RunState {
   const qc = useQueryClient();
   const [link, setLink] = useState<Link | 'off'>('off');
   const [live, setLive] = useState<Payload | null>(null);
-  const [ticks, setTicks] = useState<Series>(emptySeries);
+  // eslint-disable-next-line react-hooks/exhaustive-deps -- each run has a track of its own
+  const track = useMemo(() => new Track(), [id]);
+  const [heard, setHeard] = useState(0);
   const [tickLogs, setTickLogs] = useState<LogEntry[]>([]);
   const [newsAt, setNewsAt] = useState(() => Date.now());
   const wasLost = useRef(false);
@@ -59,7 +63,10 @@ export function useRunState(id: string, zoom: Span | null = null): RunState {
       setLive(p);
       const start = p.timing.start_time ? Date.parse(p.timing.start_time) : 0;
       const s = fromPayload(p, start);
-      if (s) setTicks((t) => add(t, s));
+      if (s) {
+        track.hear(s);
+        setHeard((n) => n + 1);
+      }
       setTickLogs((l) => mergeLogs(l, p.logs));
     };
     setLink('connecting');
@@ -85,7 +92,7 @@ export function useRunState(id: string, zoom: Span | null = null): RunState {
       stop();
       setLink('off');
     };
-  }, [id, following, qc]);
+  }, [id, following, qc, track]);
 
   // A polled detail is news too, and carries the payload while the socket is away.
   const polled = run?.live ?? null;
@@ -94,9 +101,12 @@ export function useRunState(id: string, zoom: Span | null = null): RunState {
     setNewsAt(Date.now());
     setLive((have) => (have && Date.parse(have.timestamp) > Date.parse(polled.timestamp) ? have : polled));
     const s = fromPayload(polled, polled.timing.start_time ? Date.parse(polled.timing.start_time) : 0);
-    if (s) setTicks((t) => add(t, s));
+    if (s) {
+      track.hear(s);
+      setHeard((n) => n + 1);
+    }
     setTickLogs((l) => mergeLogs(l, polled.logs));
-  }, [polled, link]);
+  }, [polled, link, track]);
 
   // The socket may tell of the end before the detail does.
   const stale = live !== null && run !== undefined && live.status !== run.status;
@@ -108,10 +118,15 @@ export function useRunState(id: string, zoom: Span | null = null): RunState {
   const points = history.data;
   const finer = part.data;
   const over = run !== undefined && isTerminal(run.status) && run.phase !== 'PROCESSING';
-  const series = useMemo(
-    () => join(refine(samples(points, start), coarse && zoom !== null ? samples(finer, start) : []), ticks),
-    [points, finer, coarse, zoom, ticks, start],
+  const told = useMemo(
+    () => refine(samples(points, start), coarse && zoom !== null ? samples(finer, start) : []),
+    [points, finer, coarse, zoom, start],
   );
+  const c = useMemo(() => {
+    track.history(told);
+    return track.columns();
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- what was heard is counted
+  }, [track, told, heard]);
   const allLogs = useMemo(() => mergeLogs(logs.data ?? [], tickLogs), [logs.data, tickLogs]);
 
   // A payload holds the newest lines. Those between them and the last that are known
@@ -136,7 +151,7 @@ export function useRunState(id: string, zoom: Span | null = null): RunState {
     live: over ? null : live,
     link,
     newsAt,
-    series,
+    c,
     seriesState: { pending: began && history.isPending, error: history.error, retry: () => void history.refetch() },
     logs: allLogs,
     logsState: { pending: began && logs.isPending, error: logs.error, retry: () => void logs.refetch() },

@@ -39,12 +39,10 @@ export interface Series {
   samples: Sample[];
 }
 
-export const emptySeries: Series = { samples: [] };
-
 /** Samples closer than this are the same second, told by history and by the socket. */
-const sameSecond = 0.5;
-/** A distance above this is a gap; nothing is drawn across it. */
-const gap = (a: Sample, b: Sample) => 1.6 + Math.max(a.span, b.span);
+export const sameSecond = 0.5;
+/** Reports whether nothing is missing between two seconds; across a gap nothing is drawn. */
+export const continues = (a: Sample, b: Sample) => b.t - a.t <= 1.6 + Math.max(a.span, b.span);
 
 function seconds(at: number, start: number, told: number): number {
   return start > 0 ? (at - start) / 1000 : told;
@@ -121,32 +119,33 @@ export function fromPayload(p: Payload, start: number): Sample | null {
   };
 }
 
-/** Puts one sample in its place. A sample of a second that is known already replaces it. */
-export function add(series: Series, s: Sample): Series {
-  const list = series.samples;
+/** Puts a sample into a list in its place; one of a second that is known already replaces it. */
+export function put(list: Sample[], s: Sample): void {
   const last = list[list.length - 1];
-  if (!last || s.t >= last.t + sameSecond) return { samples: [...list, s] };
-  const i = list.findIndex((x) => Math.abs(x.t - s.t) < sameSecond);
-  if (i >= 0) return { samples: list.with(i, s) };
-  const before = list.findIndex((x) => x.t > s.t);
-  return { samples: list.toSpliced(before < 0 ? list.length : before, 0, s) };
+  if (!last || s.t >= last.t + sameSecond) {
+    list.push(s);
+    return;
+  }
+  const near = nearest(list, s.t);
+  if (Math.abs(list[near]!.t - s.t) < sameSecond) list[near] = s;
+  else list.splice(list[near]!.t > s.t ? near : near + 1, 0, s);
+}
+
+/** Sorts history by time, where it is not. */
+export function inOrder(history: Sample[]): Sample[] {
+  return history.every((s, i) => i === 0 || history[i - 1]!.t <= s.t) ? history : history.toSorted((a, b) => a.t - b.t);
 }
 
 /** Joins history with what the socket told; where both know a second, history wins. */
 export function join(history: Sample[], live: Series): Series {
-  if (history.length === 0) return live;
-  const sorted = history.toSorted((a, b) => a.t - b.t);
-  let out: Series = { samples: sorted };
+  const out = [...inOrder(history)];
   for (const s of live.samples) {
-    const near = nearest(out.samples, s.t);
-    const known = near >= 0 && Math.abs(out.samples[near]!.t - s.t) < sameSecond;
-    if (known) {
-      const was = out.samples[near]!;
-      if (was.dropped === null && s.dropped !== null)
-        out = { samples: out.samples.with(near, { ...was, dropped: s.dropped }) };
-    } else out = add(out, s);
+    const near = nearest(out, s.t);
+    const was = out[near];
+    if (!was || Math.abs(was.t - s.t) >= sameSecond) put(out, s);
+    else if (was.dropped === null && s.dropped !== null) out[near] = { ...was, dropped: s.dropped };
   }
-  return out;
+  return { samples: out };
 }
 
 /** Puts the finer samples of a part of a run in the place of the coarse ones there. */
@@ -182,10 +181,12 @@ export interface Columns {
   t: number[];
   at: number[];
   rows: (Sample | null)[];
+  /** The same object for columns that came to be by adding rows to others: what was read of those still holds. */
+  stem: object;
 }
 
 /** Reports whether nothing was open and nothing was executed: before the first connection, and after the last. */
-const idle = (s: Sample) => s.active === 0 && s.qps === 0;
+export const idle = (s: Sample) => s.active === 0 && s.qps === 0;
 
 /**
  * Lays samples out along the time axis with an empty row in every gap. Idle
@@ -200,7 +201,7 @@ export function columns(series: Series): Columns {
   const first = series.samples.findIndex((s) => !idle(s));
   const end = series.samples.findLastIndex((s) => !idle(s));
   for (const s of first < 0 ? [] : series.samples.slice(first, end + 1)) {
-    if (last && s.t - last.t > gap(last, s)) {
+    if (last && !continues(last, s)) {
       t.push(last.t + 1);
       at.push(last.at + 1000);
       rows.push(null);
@@ -210,7 +211,7 @@ export function columns(series: Series): Columns {
     rows.push(s);
     last = s;
   }
-  return { t, at, rows };
+  return { t, at, rows, stem: {} };
 }
 
 /** Names that occur in a per-name record of any sample, in a given order, then alphabetically. */
@@ -223,24 +224,6 @@ export function names(
   for (const s of series.samples) for (const [k, v] of Object.entries(of(s))) if (v > 0) seen.add(k);
   const known = order.filter((k) => seen.has(k));
   return [...known, ...[...seen].filter((k) => !order.includes(k)).sort()];
-}
-
-/** Turns a counter that starts anew with each phase into a rate per second. */
-export function perSecond(c: Columns, of: (s: Sample) => number | null): (number | null)[] {
-  let last: Sample | null = null;
-  return c.rows.map((s) => {
-    if (!s) return null;
-    const now = of(s);
-    const was = last ? of(last) : 0;
-    const span = last ? Math.max(0.5, s.t - last.t) : 1;
-    // The counts begin anew with a phase, but the cool-down is the end of what was measured.
-    const fresh = !last || (last.phase !== s.phase && s.phase !== 'COOLDOWN');
-    last = s;
-    if (now === null) return null;
-    if (was === null) return null;
-    const gained = fresh || now < was ? now : now - was;
-    return gained / (fresh ? 1 : span);
-  });
 }
 
 export interface PhaseBand {

@@ -66,5 +66,14 @@ export function useWorkerCurves(run: RunDetail, live: Payload | null, shown: boo
     if (live) setTicks((t) => [...t, ...pointsOf(live)].slice(-90 * workers));
   }, [live, workers]);
   const end = run.measurement_end_time ? Date.parse(run.measurement_end_time) + 500 : undefined;
-  return useMemo(() => curves([...(history.data ?? []), ...ticks], end), [history.data, ticks, end]);
+  // Of a run that goes on the last minute is shown: an hour before it is not read again with each second.
+  const going = live !== null;
+  const stored = useMemo(() => (going ? lately(history.data ?? []) : (history.data ?? [])), [history.data, going]);
+  return useMemo(() => curves([...stored, ...ticks], end), [stored, ticks, end]);
+}
+
+/** The points of the last minutes, by the latest one. */
+export function lately(points: readonly WorkerPoint[]): readonly WorkerPoint[] {
+  const since = points.reduce((latest, p) => Math.max(latest, Date.parse(p.timestamp)), 0) - 120_000;
+  return points.filter((p) => Date.parse(p.timestamp) > since);
 }

@@ -1,0 +1,148 @@
+import { describe, expect, it } from 'vitest';
+import { roomFor } from '../src/charts/plot';
+import { type Columns, columns, type Sample } from '../src/runs/series';
+import { fold, perSecond, present, some, Track, values } from '../src/runs/track';
+import { curves, lastMinute, lately } from '../src/runs/workerSeries';
+
+/** Numbers from 0 to 1 that are the same with each run of the tests. */
+function dice(seed: number): () => number {
+  let n = seed;
+  return () => (n = (n * 16807) % 2147483647) / 2147483647;
+}
+
+const sample = (t: number, more: Partial<Sample> = {}): Sample =>
+  ({
+    t,
+    at: 1000 * t,
+    span: 1,
+    phase: 'MEASUREMENT',
+    qps: 100 + t,
+    byKind: {},
+    byClass: {},
+    p99: t / 7,
+    dropped: null,
+    active: 1,
+    ...more,
+  }) as Sample;
+
+/** What a track has to show, found by looking through everything each time. */
+function naive(told: Sample[], heard: Sample[]): Columns {
+  const near = (list: Sample[], s: Sample) =>
+    list.reduce((n, x, i) => (n < 0 || Math.abs(x.t - s.t) < Math.abs(list[n]!.t - s.t) ? i : n), -1);
+  const same = (list: Sample[], i: number, s: Sample) => i >= 0 && Math.abs(list[i]!.t - s.t) < 0.5;
+  const live: Sample[] = [];
+  for (const s of heard) {
+    const i = near(live, s);
+    if (same(live, i, s)) live[i] = s;
+    else live.push(s);
+  }
+  const all = [...told];
+  for (const s of live.sort((a, b) => a.t - b.t)) {
+    const i = near(all, s);
+    if (!same(all, i, s)) all.push(s);
+    else if (all[i]!.dropped === null && s.dropped !== null) all[i] = { ...all[i]!, dropped: s.dropped };
+  }
+  return columns({ samples: all.sort((a, b) => a.t - b.t) });
+}
+
+const lines = (c: Columns) => ({
+  p99: values(c, 'p99', (s) => s.p99),
+  errors: perSecond(c, 'timeout', (s) => s.byClass.timeout ?? 0),
+  dropped: perSecond(c, 'dropped', (s) => s.dropped),
+  kinds: present(c, 'kinds', (s) => s.byKind, ['INSERT', 'UPDATE']),
+  fast: some(c, 'fast', (s) => s.qps > 300),
+});
+
+/** Plays a run: seconds that come late, twice, not at all or out of order, idle ones, and history read anew. */
+function play(seed: number, check: (track: Track, want: Columns, added: boolean) => void): void {
+  const rnd = dice(seed);
+  const track = new Track();
+  let told: Sample[] = [];
+  const heard: Sample[] = [];
+  let failed = 0;
+  for (let t = 1; t <= 220; t++) {
+    if (rnd() < 0.04) t += 1 + Math.floor(6 * rnd());
+    const idle = rnd() < 0.15 || t < 4;
+    failed += Math.floor(3 * rnd());
+    const s = sample(t + 0.2 * rnd(), {
+      phase: t < 30 ? 'WARMUP' : t < 200 ? 'MEASUREMENT' : 'COOLDOWN',
+      byClass: { timeout: failed },
+      byKind: rnd() < 0.02 ? { UPDATE: 1, SCAN: 2 } : { INSERT: 3 },
+      dropped: Math.floor(failed / 2),
+      ...(idle && { active: 0, qps: 0 }),
+    });
+    const late = rnd();
+    const before = track.columns().stem;
+    for (const x of late < 0.03 ? [s, s] : late < 0.06 ? [sample(t - 3 * rnd())] : [s]) {
+      heard.push(x);
+      track.hear(x);
+    }
+    check(track, naive(told, heard), late >= 0.06 && before === track.columns().stem);
+    if (rnd() < 0.02) {
+      told = Array.from({ length: t }, (_, i) => sample(i + 1.05, { byClass: { timeout: i } }));
+      track.history(told);
+      check(track, naive(told, heard), false);
+    }
+  }
+}
+
+describe('a track', () => {
+  it('shows what all seconds read anew would show, whatever comes', () => {
+    for (let seed = 1; seed <= 40; seed++)
+      play(seed, (track, want) => {
+        const have = track.columns();
+        expect({ t: have.t, at: have.at, rows: have.rows }).toEqual({ t: want.t, at: want.at, rows: want.rows });
+        expect(lines(have)).toEqual(lines(want));
+      });
+  });
+  it('keeps what was read of the seconds before when one is added', () => {
+    let added = 0;
+    play(7, (_, __, only) => (added += only ? 1 : 0));
+    expect(added).toBeGreaterThan(150);
+    const track = new Track();
+    track.history([1, 2, 3].map((t) => sample(t)));
+    const reads: number[] = [];
+    const read = () =>
+      fold(
+        track.columns(),
+        'reads',
+        () => reads,
+        (all, _, i) => all.push(i),
+      );
+    read();
+    track.hear(sample(4));
+    read();
+    read();
+    expect(reads).toEqual([0, 1, 2, 3]);
+  });
+  it('leaves columns that were handed out as they were', () => {
+    const track = new Track();
+    track.history([sample(1)]);
+    const before = track.columns();
+    track.hear(sample(2));
+    expect([before.t.length, track.columns().t.length]).toEqual([1, 2]);
+    expect(track.columns().t).not.toBe(before.t);
+  });
+});
+
+it('gives a growing axis room to the next step, a fiftieth at most', () => {
+  expect([1, 59.2, 3600, 3601, 3659].map(roomFor)).toEqual([1, 60, 3600, 3660, 3660]);
+  for (let t = 60; t < 1e5; t = 1.1 * t + 1) {
+    expect(roomFor(t)).toBeGreaterThanOrEqual(t);
+    expect(roomFor(t) - t).toBeLessThan(Math.max(1, t / 50));
+  }
+});
+
+it('draws the last minute of a run worker from its last minutes', () => {
+  const points = Array.from({ length: 7200 }, (_, i) => ({
+    timestamp: new Date(1e12 + 500 * i).toISOString(),
+    elapsed_seconds: i / 2,
+    worker_id: `worker-${i % 2}`,
+    phase: 'MEASUREMENT' as const,
+    qps: i,
+    p95_latency_ms: i / 3,
+  }));
+  const few = lately(points);
+  expect(few.length).toBeLessThan(300);
+  expect(lastMinute(curves(few))).toEqual(lastMinute(curves(points)));
+});
