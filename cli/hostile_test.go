@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest/hostile"
 	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
@@ -365,7 +366,7 @@ func judgeAnswer(t *testing.T, f hostile.File, status int, media string, body []
 	if !refused {
 		return
 	}
-	var p problem
+	var p command.Problem
 	if err := json.Unmarshal(body, &p); err != nil || media != "application/problem+json" || p.Code == "" ||
 		len(p.Detail) < 10 {
 		t.Errorf("%s: %s is no problem: %s", f.Name, media, body)

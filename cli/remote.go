@@ -87,15 +87,6 @@ func newClient(server, token string) (*client, error) {
 		http: &http.Client{Timeout: 30 * time.Second}}, nil
 }
 
-// problem is an error as the API answers it.
-type problem struct {
-	Title  string              `json:"title"`
-	Detail string              `json:"detail"`
-	Code   engine.Code         `json:"code"`
-	Hint   string              `json:"hint"`
-	Errors []engine.FieldError `json:"errors"`
-}
-
 // do sends a JSON request; a nil in has no body.
 func (c *client) do(ctx context.Context, method, path string, in, out any) error {
 	if in == nil {
@@ -108,8 +99,14 @@ func (c *client) do(ctx context.Context, method, path string, in, out any) error
 	return c.send(ctx, method, path, "application/json", bytes.NewReader(text), out)
 }
 
-// send makes a request and reads its JSON answer into out, unless that is nil.
+// send makes a request and reads its JSON answer into out, unless that is nil. A func(io.Reader) error is given the
+// answer as it comes, for as long as it does.
 func (c *client) send(ctx context.Context, method, path, media string, body io.Reader, out any) error {
+	if take, comes := out.(func(io.Reader) error); comes {
+		endless := client{base: c.base, token: c.token, http: &http.Client{Transport: c.http.Transport}}
+		_, err := endless.take(ctx, method, path, media, body, take)
+		return err
+	}
 	text, err := c.read(ctx, method, path, media, body)
 	if err != nil || out == nil {
 		return err
@@ -124,6 +121,12 @@ func (c *client) send(ctx context.Context, method, path, media string, body io.R
 
 // read makes a request and returns its answer; a refusal is an error.
 func (c *client) read(ctx context.Context, method, path, media string, body io.Reader) ([]byte, error) {
+	return c.take(ctx, method, path, media, body, nil)
+}
+
+// take is read, where the answer is not refused and take is there: it is given the answer then.
+func (c *client) take(ctx context.Context, method, path, media string, body io.Reader, take func(io.Reader) error) (
+	[]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
 		return nil, fmt.Errorf("making the request: %w", err)
@@ -145,23 +148,16 @@ func (c *client) read(ctx context.Context, method, path, media string, body io.R
 			Hint: "check the address, and that `loadstone serve` runs there", Cause: err}
 	}
 	defer func() { _ = res.Body.Close() }()
+	if take != nil && res.StatusCode < http.StatusMultipleChoices {
+		return nil, take(res.Body)
+	}
 	text, err := io.ReadAll(io.LimitReader(res.Body, 256<<20))
 	if err != nil {
 		return nil, &engine.Error{Code: engine.CodeUnavailable,
 			Message: fmt.Sprintf("The server %s broke off its answer.", c.base), Cause: err}
 	}
 	if res.StatusCode >= 300 {
-		var p problem
-		if json.Unmarshal(text, &p) != nil || p.Code == "" {
-			return nil, &engine.Error{Code: engine.CodeUnavailable,
-				Message: fmt.Sprintf("The server %s answered %s.", c.base, res.Status),
-				Hint:    "is this the address of a Loadstone server?"}
-		}
-		message := p.Detail
-		if message == "" {
-			message = p.Title
-		}
-		return nil, &engine.Error{Code: p.Code, Message: message, Hint: p.Hint, Fields: p.Errors}
+		return nil, command.Refused(c.base, res.Status, text)
 	}
 	return text, nil
 }

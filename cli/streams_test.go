@@ -1,12 +1,16 @@
 package cli
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -330,4 +334,92 @@ func TestSinksThatReachOut(t *testing.T) {
 		t.Errorf("a file with another name was written: %q, %v", text, err)
 	}
 	s.stop()
+}
+
+// watched reads the events of a watch, each with when it came.
+func (s streamsServer) watched(query, after string) (next func() (kind, id, data string), end func()) {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		s.base+"/api/v1/streams/watch?sql="+url.QueryEscape(query), nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("Last-Event-ID", after)
+	res, err := (&http.Client{Jar: s.http.Jar}).Do(req)
+	if err != nil || res.StatusCode != http.StatusOK {
+		s.t.Fatalf("watching: %v, %v", res, err)
+	}
+	timer := time.AfterFunc(time.Minute, cancel)
+	lines := bufio.NewScanner(res.Body)
+	return func() (kind, id, data string) {
+		for lines.Scan() {
+			name, value, _ := strings.Cut(lines.Text(), ": ")
+			switch name {
+			case "event":
+				kind = value
+			case "id":
+				id = value
+			case "data":
+				return kind, id, value
+			}
+		}
+		return kind, id, "ended"
+	}, func() { timer.Stop(); cancel(); _ = res.Body.Close() }
+}
+
+// TestWatchOverHTTP: what happens to queries is seen as it happens, goes on behind a position, and on the command line.
+func TestWatchOverHTTP(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t)
+	s := streamsServer{p.serve()}
+	const sql = "WATCH SELECT name, desired_state FROM queries WHERE name LIKE 'q%'"
+	next, end := s.watched(sql, "")
+	if kind, _, data := next(); kind != "SNAPSHOT" || !strings.Contains(data, `"rows":[]`) {
+		t.Fatalf("%s %s", kind, data)
+	}
+	s.done("CREATE SINK s TYPE PRINT; CREATE QUERY other AS SELECT runId FROM run_events INTO s")
+	took := []time.Duration{}
+	position := ""
+	for i := range 20 {
+		s.done(fmt.Sprintf("CREATE QUERY q%d AS SELECT runId FROM run_events INTO s", i))
+		accepted := time.Now()
+		kind, id, data := next()
+		if kind != "CREATE" || !strings.Contains(data, fmt.Sprintf(`"name":"q%d"`, i)) {
+			t.Fatalf("%s %s", kind, data)
+		}
+		took, position = append(took, time.Since(accepted)), id
+	}
+	slices.Sort(took)
+	t.Logf("events came %v after the answer, at the median; the last one %v", took[len(took)/2], took[len(took)-1])
+	if took[len(took)/2] > 200*time.Millisecond {
+		t.Errorf("events came after %v", took)
+	}
+	end()
+	s.done("DROP QUERY q3")
+	next, end = s.watched(sql, position)
+	if kind, _, data := next(); kind != "RESUMED" || !strings.Contains(data, `"rows":[]`) {
+		t.Fatalf("%s %s", kind, data)
+	}
+	kind, _, data := next()
+	for kind == "UPDATE" && strings.Contains(data, "STOPPED") {
+		kind, _, data = next()
+	}
+	if kind != "DROP" || !strings.Contains(data, "q3") {
+		t.Fatalf("%s %s", kind, data)
+	}
+	end()
+	for query, want := range map[string]int{"WATCH SELECT name FROM nowhere": 422, "SHOW QUERIES": 422, "": 422} {
+		if status, body := s.send("GET", "/api/v1/streams/watch?sql="+url.QueryEscape(query), ""); status != want ||
+			query != "" && !strings.Contains(body, "excerpt") {
+			t.Errorf("%q: %d %s", query, status, body)
+		}
+	}
+	shell := launch(t, "sql", "WATCH SELECT name FROM sinks", "--data-dir", p.path("data"))
+	waitFor(t, startLimit, "the snapshot", func() bool { return strings.Contains(shell.out.String(), "SNAPSHOT\ts") })
+	s.done("CREATE SINK seen TYPE PRINT")
+	waitFor(t, startLimit, "the event", func() bool { return strings.Contains(shell.out.String(), "CREATE\tseen") })
+	s.stop()
+	waitFor(t, startLimit, "the end", func() bool { return strings.Contains(shell.out.String(), "ended the watch") })
+	_ = shell.wait(t, time.Minute)
 }

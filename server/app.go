@@ -249,7 +249,9 @@ func (s *Server) handlers() []func(*api.API) {
 		more = append(more, func(a *api.API) { tables.Register(a, s.opts.Tables) })
 	}
 	if s.opts.Streams != nil {
-		more = append(more, func(a *api.API) { streams.Register(a, s.opts.Streams) })
+		more = append(more, func(a *api.API) {
+			streams.Register(a, s.app, s.opts.Streams, transfer.Downloads{Life: s.streams, Log: s.opts.Log})
+		})
 	}
 	if s.opts.NodeAccess != nil {
 		more = append(more, func(a *api.API) { nodeaccess.Register(a, s.opts.NodeAccess) })

@@ -28,6 +28,9 @@ type Flags struct {
 func (f Flags) Run(e *command.Env, do Do) error {
 	shell := &Shell{Format: f.Format, Out: e.Stdout, Err: e.Stderr,
 		Ask: func(ctx context.Context, sql string) (a query.Answer, err error) {
+			if watches(sql) {
+				return a, watchTable(ctx, do, sql, f.Format, e.Stdout)
+			}
 			if continuous(sql) {
 				return statements(ctx, do, sql)
 			}

@@ -63,6 +63,8 @@ type Coordinator struct {
 	wake chan struct{}
 	done sync.WaitGroup
 
+	watching *watching
+
 	mu    sync.Mutex
 	parts map[int64]*part
 	// renewed is when the lease was.
@@ -77,7 +79,7 @@ func Open(ctx context.Context, o Options) (*Coordinator, error) {
 	if o.Lease == 0 {
 		o.Lease = defaultLease
 	}
-	c := &Coordinator{o: o, wake: make(chan struct{}, 1), parts: map[int64]*part{}}
+	c := &Coordinator{o: o, wake: make(chan struct{}, 1), watching: newWatching(), parts: map[int64]*part{}}
 	if err := c.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -229,7 +231,8 @@ func apply(to *catalog.Catalog, text string, p statement.Parsed) (r Result, err 
 			r.Rows = append(r.Rows, []string{l})
 		}
 	default:
-		err = statement.Errorf(statement.BinderError, text, p.At, "", "WATCH is a request of its own, not one of a group")
+		err = statement.Errorf(statement.BinderError, text, p.At, "",
+			"WATCH is a request of its own: GET /api/v1/streams/watch")
 	}
 	return r, err
 }

@@ -38,7 +38,7 @@ func (c *Coordinator) poke() {
 // listen hears of changes that other servers have made.
 func (c *Coordinator) listen(ctx context.Context) {
 	for ctx.Err() == nil {
-		err := c.o.Keeper.HearCatalog(ctx, c.poke)
+		err := c.o.Keeper.HearCatalog(ctx, func() { c.poke(); c.watching.told() })
 		if ctx.Err() == nil {
 			c.o.Log.Warn().Err(err).Msg("the catalog of streams cannot be listened to; it is looked at every few seconds")
 		}

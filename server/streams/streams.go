@@ -6,16 +6,21 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/gofiber/fiber/v2"
+
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/catalog"
+	"github.com/loadstone-db/loadstone/engine/catalog/watch"
 	"github.com/loadstone-db/loadstone/engine/coordinator"
 	"github.com/loadstone-db/loadstone/engine/stream/outlet"
 	"github.com/loadstone-db/loadstone/server/api"
+	"github.com/loadstone-db/loadstone/server/transfer"
 )
 
 // Coordinator carries statements out.
 type Coordinator interface {
 	Execute(ctx context.Context, text, by string) ([]coordinator.Result, error)
+	Watch(ctx context.Context, v *watch.View, after string, tell func([]watch.Event) error) error
 	Contents(ctx context.Context) (catalog.Contents, error)
 	Live() map[int64]coordinator.Live
 	Output(id int64) []string
@@ -147,7 +152,8 @@ type StreamCatalog struct {
 const tag = "Streams"
 
 // Register adds the routes to the API.
-func Register(a *api.API, c Coordinator) {
+func Register(a *api.API, app *fiber.App, c Coordinator, down transfer.Downloads) {
+	registerWatch(a, app, c, down)
 	execute := api.Op(http.MethodPost, "/api/v1/streams/statements", "execute-stream-statements", tag,
 		"Carry out statements of the catalog of streams", http.StatusNotFound, http.StatusConflict)
 	execute.Description = "One group: all of them, or none and the error, whose field is `sql` with line and column. A " +

@@ -4853,6 +4853,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/streams/watch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Watch a table of the catalog of streams
+         * @description Server-sent events: SNAPSHOT with all rows, then CREATE, UPDATE and DROP with one each. The id of an event is the position behind it; with it, as Last-Event-ID or `after`, a watch goes on where it was broken off: RESUMED and what is different since, or SNAPSHOT where that is not known any more. A client that reads slowly gets what has changed meanwhile as one change.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description The position behind which the watch goes on. */
+                    after?: string;
+                    /** @description WATCH SELECT … FROM workers, queries, query_fragments, logical_sources, physical_sources or sinks. */
+                    sql: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The events, until the client ends. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/event-stream": string;
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/table-preview": {
         parameters: {
             query?: never;
