@@ -38,6 +38,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/engine/rollup"
 	"github.com/loadstone-db/loadstone/engine/segment"
+	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/derived"
 	"github.com/loadstone-db/loadstone/storage/embedded"
 	"github.com/loadstone-db/loadstone/storage/results"
@@ -249,6 +250,9 @@ func (b *bench) Warehouse(context.Context, string) ([]engine.WarehousePoint, err
 
 // Reports implements ingest.Store.
 func (b *bench) Reports(context.Context, string, func(*rollup.Report)) error { return nil }
+
+// LeaveOver implements ingest.Store.
+func (b *bench) LeaveOver(context.Context, store.Leftover) error { return nil }
 
 func held(context.Context) error { return nil }
 

@@ -36,13 +36,13 @@ var noon = time.Date(2026, 11, 22, 12, 0, 0, 123456000, time.UTC)
 
 // record is the record of one run: so many executions for each part.
 type record struct {
-	parts   map[string]int
-	lost    string
-	damaged string
-	gone    bool
-	expires bool // the single executions are deleted between the reading of the run and of its parts
-	expired engine.Time
-	polls   []engine.WarehousePoint
+	parts         map[string]int
+	lost          string
+	damaged       string
+	gone          bool
+	expires       bool        // the single executions are deleted between the reading of the run and of its parts
+	expired, late engine.Time // late: when the part that is lost was deleted
+	polls         []engine.WarehousePoint
 }
 
 func (r *record) content(name string) string { return fmt.Sprint(name, " of ", r.parts[name]) }
@@ -69,6 +69,7 @@ func (text) Close() error { return nil }
 
 func (r *record) Open(_ context.Context, _, name string) (io.ReadSeekCloser, int64, error) {
 	if name == r.lost {
+		r.expired = r.late
 		return nil, 0, store.ErrNotFound
 	}
 	content := r.content(name)

@@ -128,6 +128,9 @@ func (e *Export) describe(ctx context.Context, c refresh.Claim, d engine.RunDeta
 func (e *Export) conceal(ctx context.Context, c refresh.Claim, _ engine.RunDetail,
 	prove func(context.Context) error) (changed bool, err error) {
 	_, there, err := e.described(ctx, c.Subtask)
+	if err == nil && !there && prove != nil {
+		err = prove(ctx) // that the parts could not be read is said of a run that has some
+	}
 	if err != nil || !there {
 		return false, err
 	}

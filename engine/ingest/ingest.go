@@ -43,6 +43,8 @@ type Store interface {
 	Warehouse(ctx context.Context, runID string) ([]engine.WarehousePoint, error)
 	// Reports calls fn with what the run workers reported, each one's in the order in which it did.
 	Reports(ctx context.Context, runID string, fn func(*rollup.Report)) error
+	// LeaveOver notes a file that is to be removed.
+	LeaveOver(ctx context.Context, l store.Leftover) error
 }
 
 // Record reads the parts of runs.
@@ -56,6 +58,8 @@ type Record interface {
 	OpenSegment(ctx context.Context, runID, name string) (*segment.File, error)
 	RemoveSegments(ctx context.Context, runID string, below int64, keep string) error
 	RemoveSegment(ctx context.Context, runID, name string) error
+	// Place names where all of it is.
+	Place() (place, label string, err error)
 }
 
 // Target is the results database. Its writes are refused when a higher epoch of the task has begun.
@@ -253,9 +257,9 @@ func (in *Ingest) put(ctx context.Context, c refresh.Claim, r *rollup.Run, prove
 	if err != nil {
 		// Of other errors it is not known whether the name of the segment was written. What stays the next claim removes.
 		if _, deleted := errors.AsType[executions.DeletedError](err); deleted || errors.Is(err, store.ErrClaimLost) {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidying)
-			defer cancel()
-			err = errors.Join(err, in.Record.RemoveSegment(ctx, c.Subtask, r.Segment.Name))
+			if left := in.takeBack(context.WithoutCancel(ctx), c.Subtask, r.Segment.Name); left != nil {
+				err = left
+			}
 		}
 		return refresh.Result{}, err
 	}
@@ -268,6 +272,25 @@ func (in *Ingest) put(ctx context.Context, c refresh.Claim, r *rollup.Run, prove
 		result.Note = unread(r)
 	}
 	return result, nil
+}
+
+// takeBack removes a segment that will not count. Where that cannot be done it is left over: of a run whose executions
+// were deleted no later claim looks for it.
+func (in *Ingest) takeBack(ctx context.Context, runID, name string) error {
+	removing, cancel := context.WithTimeout(ctx, tidying)
+	defer cancel()
+	err := in.Record.RemoveSegment(removing, runID, name)
+	if err == nil {
+		return nil
+	}
+	place, _, unnamed := in.Record.Place()
+	noting, end := context.WithTimeout(ctx, tidying)
+	defer end()
+	if left := errors.Join(unnamed, in.Store.LeaveOver(noting,
+		store.Leftover{RunID: runID, Place: place, Part: name})); left != nil {
+		return fmt.Errorf("removing segment %s of run %s: %w", name, runID, errors.Join(err, left))
+	}
+	return nil
 }
 
 // unread says which parts could not be read, of many the first.

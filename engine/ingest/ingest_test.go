@@ -34,6 +34,8 @@ type world struct {
 	expires bool // the single executions are deleted between the reading of the run and of its parts
 	expired engine.Time
 	name    string // of the run
+	stuck   bool   // a segment cannot be removed
+	left    []store.Leftover
 	away    error
 	taken   *rollup.Run
 	puts    int
@@ -85,6 +87,13 @@ func (w *world) Reports(_ context.Context, _ string, fn func(*rollup.Report)) er
 	}
 	return nil
 }
+
+func (w *world) LeaveOver(_ context.Context, l store.Leftover) error {
+	w.left = append(w.left, l)
+	return nil
+}
+
+func (w *world) Place() (place, label string, err error) { return "folder", "/results", nil }
 
 type file struct{ *bytes.Reader }
 
@@ -185,6 +194,9 @@ func (w *world) OpenSegment(_ context.Context, _, name string) (*segment.File, e
 type sized struct{ file }
 
 func (w *world) RemoveSegment(_ context.Context, _, name string) error {
+	if w.stuck {
+		return errors.New("permission denied")
+	}
 	delete(w.segments, name)
 	return nil
 }
@@ -319,6 +331,17 @@ func TestExecutionsThatAreDeletedMidway(t *testing.T) {
 			t.Fatalf("%+v, %v, taken in %d times", r, err, w.puts)
 		}
 		w.one(t, 20)
+	}
+}
+
+// TestASegmentThatStaysIsLeftOver: of a run whose executions were deleted midway no later claim looks for it.
+func TestASegmentThatStaysIsLeftOver(t *testing.T) {
+	w := newWorld("a", "b")
+	w.expires, w.stuck = true, true
+	r, err := w.take(t)
+	if err != nil || !r.Unchanged || len(w.segments) != 1 || len(w.left) != 1 || w.left[0].RunID != "r" ||
+		w.left[0].Place != "folder" || w.left[0].Whole || w.segments[w.left[0].Part] == nil {
+		t.Errorf("%+v, %v; there are %d segments, left over %+v", r, err, len(w.segments), w.left)
 	}
 }
 

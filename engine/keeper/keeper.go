@@ -350,6 +350,8 @@ func (k *Keeper) write(ctx context.Context, j *Write) error {
 		case errors.Is(err, store.ErrFenced):
 			k.fenceOnce.Do(func() { close(k.fenced) })
 			return err
+		case errors.Is(err, store.ErrExecutionsDeleted):
+			return err // an answer like another
 		case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 			k.reachable(false, err)
 		default:

@@ -2,11 +2,13 @@ package outcome
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/keeper"
+	"github.com/loadstone-db/loadstone/engine/store"
 )
 
 // fetchedAtOnce is how many parts of one run are fetched at a time: most of that is waiting, for nodes and for disks.
@@ -55,7 +57,11 @@ func (s *Service) keepAll(ctx context.Context, k *keeper.Keeper, parts []fleet.P
 		}
 		select {
 		case <-w.Done():
-			if errs[i] = w.Err(); errs[i] == nil {
+			errs[i] = w.Err()
+			if errors.Is(errs[i], store.ErrExecutionsDeleted) {
+				errs[i] = nil // nobody wants it any more, and what was stored is removed again
+			}
+			if errs[i] == nil {
 				p.Acknowledge()
 			}
 		case <-ctx.Done():

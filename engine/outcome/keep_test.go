@@ -1,6 +1,7 @@
 package outcome
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ type steps struct {
 	mu   sync.Mutex
 	done []string
 	fail string
+	err  error // what failing says; errStep without it
 }
 
 var errStep = errors.New("not today")
@@ -36,7 +38,7 @@ func (s *steps) step(name string) error {
 	defer s.mu.Unlock()
 	s.done = append(s.done, name)
 	if s.fail == name {
-		return errStep
+		return cmp.Or(s.err, errStep)
 	}
 	return nil
 }
@@ -93,6 +95,23 @@ func TestNothingIsAcknowledgedBeforeItIsSafe(t *testing.T) {
 		cancel()
 		wait.Wait()
 	}
+}
+
+// TestAPartOfDeletedExecutionsIsAcknowledged: it is wanted no more, and the node may delete its own.
+func TestAPartOfDeletedExecutionsIsAcknowledged(t *testing.T) {
+	s := &steps{fail: "indexed", err: fmt.Errorf("saving artifact: %w", store.ErrExecutionsDeleted)}
+	k := keeper.New(s, "r", 1, zerolog.Nop())
+	ctx, cancel := context.WithCancel(t.Context())
+	var wait sync.WaitGroup
+	wait.Go(func() { k.Run(ctx) })
+	svc := New(Options{Store: s, Results: kept{s: s}, Log: zerolog.Nop()})
+	part := fleet.Part{WorkReady: controltest.Announced([]byte("x")), Node: s}
+	if err := svc.Keep(ctx, k, part); err != nil || !slices.Equal(s.done, []string{"stored", "indexed", "acknowledged"}) {
+		t.Errorf("%v, %v", s.done, err)
+	}
+	k.Close()
+	cancel()
+	wait.Wait()
 }
 
 // crowd are results that take as long as the slowest of those that are put at once, and count them.

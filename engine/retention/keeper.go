@@ -1,6 +1,7 @@
 package retention
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,6 +26,12 @@ type Store interface {
 type Files interface {
 	Delete(ctx context.Context, runID string) error
 	DeleteExecutions(ctx context.Context, runID string) error
+	// RemoveSegment removes one file that is no part of executions.
+	RemoveSegment(ctx context.Context, runID, name string) error
+	// HasExecutions reports whether some of the files have executions.
+	HasExecutions(ctx context.Context, runID string) (bool, error)
+	// Place names where all of them are, the same for all servers that share it, and says what that is.
+	Place() (place, label string, err error)
 }
 
 // Options are what a Keeper is made of.
@@ -61,7 +68,8 @@ type Pass struct {
 	Done       int         `json:"done"`
 	Runs       int         `json:"runs_deleted"`
 	Executions int         `json:"executions_deleted" doc:"Of how many runs."`
-	Bytes      int64       `json:"bytes_freed"`
+	Bytes      int64       `json:"bytes_freed" doc:"What the executions took whose files are gone."`
+	FilesLeft  int         `json:"files_left" doc:"Of how many runs files could not be removed; it is tried again."`
 	Stayed     int         `json:"stayed" doc:"Runs that were pinned, or begun anew, in the meantime."`
 	OverBytes  int64       `json:"over_budget_bytes" doc:"By how much executions are above the budget still, because pinned and young runs stay."`
 	Error      string      `json:"error,omitempty" doc:"What has gone wrong; it is tried again."`
@@ -92,7 +100,7 @@ func New(o Options) *Keeper {
 			Help: "Runs that retention has deleted here, and those whose executions it has."},
 			[]string{"what"}),
 		freed: prometheus.NewCounter(prometheus.CounterOpts{Name: "loadstone_retention_freed_bytes_total",
-			Help: "What the executions took that retention has deleted here."}),
+			Help: "What the executions took whose files were removed here."}),
 		failed: prometheus.NewCounter(prometheus.CounterOpts{Name: "loadstone_retention_failures_total",
 			Help: "Runs and files that retention could not delete here; they are tried again."}),
 		last: prometheus.NewGauge(prometheus.GaugeOpts{Name: "loadstone_retention_last_pass_timestamp_seconds",
@@ -226,12 +234,15 @@ func (k *Keeper) Look(ctx context.Context) error {
 
 // look is Look, and says when to look again.
 func (k *Keeper) look(ctx context.Context) (next time.Duration, err error) {
+	// A server removes what it can reach, whoever's turn it is: others may not be able to. A file that nobody may remove
+	// holds up nothing else.
+	place, freed, failed, stuck := k.clear(ctx)
 	mine, err := k.o.Store.TakeTurn(ctx, settingOf, k.o.Owner, turn)
 	if err != nil {
-		return k.o.Every, err
+		return k.o.Every, errors.Join(err, stuck)
 	}
 	if !mine {
-		return min(retry, k.o.Every), nil
+		return min(retry, k.o.Every), stuck
 	}
 	// Another server that was told of a change has its turn at once.
 	defer func() {
@@ -239,8 +250,6 @@ func (k *Keeper) look(ctx context.Context) (next time.Duration, err error) {
 			return k.o.Store.YieldTurn(ctx, settingOf, k.o.Owner)
 		}))
 	}()
-	// A file that nobody may remove holds up nothing else.
-	stuck := k.clear(ctx)
 	rules, err := Read(ctx, k.o.Store)
 	if err != nil {
 		return k.o.Every, errors.Join(err, stuck)
@@ -258,10 +267,11 @@ func (k *Keeper) look(ctx context.Context) (next time.Duration, err error) {
 	}
 	// The clock here may be wrong, and yet tells how much time has passed.
 	began := k.o.Now()
-	pass := Pass{StartedAt: engine.At(now), Planned: len(plan.Victims), OverBytes: plan.Over}
-	halted, err := k.carryOut(ctx, rules, plan, &pass)
+	pass := Pass{StartedAt: engine.At(now), Planned: len(plan.Victims), OverBytes: plan.Over,
+		Bytes: freed, FilesLeft: failed}
+	halted, err := k.carryOut(ctx, place, rules, plan, &pass)
 	if err = errors.Join(stuck, err); err != nil {
-		pass.Error = engine.AsError(err).Message
+		pass.Error = words(err)
 	}
 	if halted == lostTurn {
 		return min(retry, k.o.Every), err // who has it now tells
@@ -298,7 +308,8 @@ const (
 )
 
 // carryOut lets go what was planned, and says why it has not looked at all of it.
-func (k *Keeper) carryOut(ctx context.Context, rules Saved, plan Plan, pass *Pass) (halted string, err error) {
+func (k *Keeper) carryOut(ctx context.Context, place string, rules Saved, plan Plan, pass *Pass) (halted string,
+	err error) {
 	var errs []error
 	var noted time.Time
 	for _, v := range plan.Victims {
@@ -337,7 +348,9 @@ func (k *Keeper) carryOut(ctx context.Context, rules Saved, plan Plan, pass *Pas
 			continue
 		}
 		k.gone(v, pass)
-		if err := k.remove(ctx, store.Leftover{RunID: v.RunID, Whole: v.Whole}); err != nil {
+		freed, err := k.remove(ctx, store.Leftover{RunID: v.RunID, Place: place, Whole: v.Whole, Bytes: v.Bytes})
+		if pass.Bytes += freed; err != nil {
+			pass.FilesLeft++
 			errs = append(errs, err)
 		}
 	}
@@ -364,36 +377,82 @@ func (k *Keeper) gone(v Victim, pass *Pass) {
 	} else {
 		pass.Executions++
 	}
-	pass.Bytes += v.Bytes
 	k.deleted.WithLabelValues(what).Inc()
-	k.freed.Add(float64(v.Bytes))
 	k.o.Log.Info().Str("run_id", v.RunID).Str("reason", string(v.Reason)).Bool("whole", v.Whole).Int64("bytes", v.Bytes).
 		Msg("retention has let a run go")
 }
 
-// clear removes files of what was forgotten, by whomever.
-func (k *Keeper) clear(ctx context.Context) error {
-	left, err := k.o.Store.Leftovers(ctx, atOnce)
+// clear removes files of what was forgotten, by whomever, from the place that this server reaches. It says what that
+// freed, and of how many runs files stay.
+func (k *Keeper) clear(ctx context.Context) (place string, freed int64, failed int, err error) {
+	place, label, err := k.o.Files.Place()
 	if err != nil {
-		return err
+		return "", 0, 0, err
 	}
-	var errs []error
-	for _, l := range left {
-		errs = append(errs, k.remove(ctx, l))
+	if err := k.o.Store.Reach(ctx, store.Place{Place: place, Label: label}); err != nil {
+		return place, 0, 0, err
 	}
-	return errors.Join(errs...)
+	var first error
+	for tried := map[store.Leftover]bool{}; ; {
+		left, err := k.o.Store.Leftovers(ctx, place, atOnce)
+		if err != nil {
+			return place, freed, failed, errors.Join(first, err)
+		}
+		more := false
+		for _, l := range left {
+			if tried[l] || ctx.Err() != nil {
+				continue
+			}
+			tried[l], more = true, true
+			n, err := k.remove(ctx, l)
+			if freed += n; err != nil {
+				failed++
+				first = cmp.Or(first, err)
+			}
+		}
+		if !more {
+			return place, freed, failed, first
+		}
+	}
 }
 
-func (k *Keeper) remove(ctx context.Context, l store.Leftover) error {
-	remove := k.o.Files.DeleteExecutions
-	if l.Whole {
-		remove = k.o.Files.Delete
+// remove removes the files of a leftover, and says what the executions took that are gone.
+func (k *Keeper) remove(ctx context.Context, l store.Leftover) (freed int64, err error) {
+	there, err := k.o.Files.HasExecutions(ctx, l.RunID)
+	switch {
+	case err != nil:
+	case l.Part != "":
+		there, err = false, k.o.Files.RemoveSegment(ctx, l.RunID, l.Part)
+	case l.Whole:
+		err = k.o.Files.Delete(ctx, l.RunID)
+	default:
+		err = k.o.Files.DeleteExecutions(ctx, l.RunID)
 	}
-	if err := remove(ctx, l.RunID); err != nil {
+	if err != nil {
 		k.failed.Inc()
-		return fmt.Errorf("removing the files of run %s: %w", l.RunID, err)
+		err = fmt.Errorf("removing the files of run %s: %w", l.RunID, err)
+		return 0, errors.Join(err, k.ending(ctx, func(ctx context.Context) error {
+			return k.o.Store.Tried(ctx, l, words(err))
+		}))
 	}
-	return k.o.Store.Cleared(ctx, l)
+	if there {
+		freed = l.Bytes
+		k.freed.Add(float64(freed))
+	}
+	return freed, k.o.Store.Cleared(ctx, l)
+}
+
+// words are an error for admins, who need the path and what the system said of it.
+func words(err error) string {
+	if worded, ok := errors.AsType[*engine.Error](err); ok {
+		return worded.Message
+	}
+	return err.Error()
+}
+
+// Left is what is left over, by place.
+func (k *Keeper) Left(ctx context.Context) ([]store.LeftPlace, error) {
+	return k.o.Store.LeftPlaces(ctx)
 }
 
 func (k *Keeper) note(ctx context.Context, p Pass) error {

@@ -98,6 +98,10 @@ type files struct {
 	mu      sync.Mutex
 	removed []string
 	fail    error
+	// place is where they are; none: no run has any there. stuck is what cannot be removed.
+	place string
+	none  bool
+	stuck string
 }
 
 func (f *files) Delete(_ context.Context, runID string) error { return f.remove("all of " + runID) }
@@ -105,11 +109,22 @@ func (f *files) DeleteExecutions(_ context.Context, runID string) error {
 	return f.remove("executions of " + runID)
 }
 
+func (f *files) RemoveSegment(_ context.Context, runID, name string) error {
+	return f.remove(name + " of " + runID)
+}
+
+func (f *files) HasExecutions(context.Context, string) (bool, error) { return !f.none, nil }
+
+func (f *files) Place() (place, label string, err error) { return f.place + "p", "/results", nil }
+
 func (f *files) remove(what string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.fail != nil {
 		return f.fail
+	}
+	if what == f.stuck {
+		return errors.New("permission denied")
 	}
 	f.removed = append(f.removed, what)
 	return nil
@@ -176,20 +191,24 @@ func TestKeeper(t *testing.T) {
 	}
 	pass, err := k.LastPass(ctx)
 	if err != nil || pass == nil || pass.Planned != 2 || pass.Done != 2 || pass.Runs != 1 || pass.Executions != 1 ||
-		pass.Bytes != 12 || pass.Error == "" || pass.EndedAt.IsZero() {
+		pass.Bytes != 0 || pass.FilesLeft != 2 || pass.Error == "" || pass.EndedAt.IsZero() {
 		t.Errorf("the pass: %+v, %v", pass, err)
 	}
 	f.fail = nil
 	if _, err := s.TakeTurn(ctx, "retention", "b", time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if err := look(k); err != nil || f.gone() != "" {
-		t.Errorf("out of its turn: %v, %s", err, f.gone())
+	ended(t, s, "late", now.Add(-40*day), 3)
+	if err := look(k); err != nil || f.gone() != "all of old, executions of middle" {
+		t.Errorf("out of its turn it removes what was left over, and no more: %v, %s", err, f.gone())
+	}
+	if err := s.DeleteRun(ctx, "late"); err != nil {
+		t.Fatal(err)
 	}
 	if err := s.YieldTurn(ctx, "retention", "b"); err != nil {
 		t.Fatal(err)
 	}
-	if err := look(k); err != nil || f.gone() != "all of old, executions of middle" {
+	if err := look(k); err != nil || f.gone() != "all of late, all of old, executions of middle" {
 		t.Errorf("what was left over: %v, %s", err, f.gone())
 	}
 	lines, err := s.ListAudit(ctx, store.AuditFilter{Action: "run"})
@@ -322,6 +341,64 @@ type calls struct{ then func() }
 
 func (c *calls) Delete(context.Context, string) error           { c.then(); return nil }
 func (c *calls) DeleteExecutions(context.Context, string) error { c.then(); return nil }
+
+func (c *calls) RemoveSegment(context.Context, string, string) error { return nil }
+func (c *calls) HasExecutions(context.Context, string) (bool, error) { return true, nil }
+func (c *calls) Place() (place, label string, err error)             { return "p", "/results", nil }
+
+// TestOnlyWhoReachesFilesClearsThem: a server with a folder of its own says nothing of the files of another's, whose
+// file that cannot be removed holds up no other, and is told.
+func TestOnlyWhoReachesFilesClearsThem(t *testing.T) {
+	ctx := t.Context()
+	s := memstore.New()
+	own, other := &files{stuck: "all of r1"}, &files{place: "other ", none: true}
+	a := retention.New(retention.Options{Store: s, Files: own, Owner: "a"})
+	b := retention.New(retention.Options{Store: s, Files: other, Owner: "b"})
+	for _, k := range []*retention.Keeper{a, b} { // before anything is to be deleted
+		if err := k.Look(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 3 {
+		ended(t, s, fmt.Sprint("r", i), now.Add(-50*day), 5)
+	}
+	if _, err := b.Save(ctx, retention.Rules{On: true, RunDays: 30}, 0, "ada"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Look(ctx); err != nil {
+		t.Fatal(err)
+	}
+	p, err := b.LastPass(ctx)
+	if err != nil || p.Runs != 3 || p.Bytes != 0 || p.FilesLeft != 0 || own.gone() != "" {
+		t.Errorf("who has no files: %+v, %v, removed %q", p, err, own.gone())
+	}
+	if err := a.Look(ctx); err == nil || own.gone() != "all of r0, all of r2" {
+		t.Errorf("who has them removes %q, %v", own.gone(), err)
+	}
+	left, err := a.Left(ctx)
+	if err != nil || len(left) != 1 || left[0].Place != "p" || left[0].Runs != 1 || left[0].Label != "/results" ||
+		!strings.Contains(left[0].Problem, "permission denied") || left[0].TriedAt.IsZero() {
+		t.Errorf("left over: %+v, %v", left, err)
+	}
+	own.stuck = ""
+	if err := a.Look(ctx); err != nil || own.gone() != "all of r0, all of r1, all of r2" {
+		t.Errorf("who has them removes %q, %v", own.gone(), err)
+	}
+	if left, err := a.Left(ctx); err != nil || len(left) != 0 {
+		t.Errorf("left over: %+v, %v", left, err)
+	}
+	// A run that a user deletes leaves a trace until its files are gone, and a single file is removed alone.
+	ended(t, s, "r9", now, 5)
+	if err := s.DeleteRun(ctx, "r9"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.LeaveOver(ctx, store.Leftover{RunID: "r8", Place: "p", Part: "segment-1.parquet"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Look(ctx); err != nil || !strings.Contains(own.gone(), "all of r9, segment-1.parquet of r8") {
+		t.Errorf("who has them removes %q, %v", own.gone(), err)
+	}
+}
 
 // TestKeeperLooksByItself: saved rules count at once, and Close ends it.
 func TestKeeperLooksByItself(t *testing.T) {

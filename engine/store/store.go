@@ -300,10 +300,11 @@ type Runs interface {
 	// AwaitingAggregates returns the terminal runs whose account aggregates are PENDING.
 	AwaitingAggregates(ctx context.Context) ([]string, error)
 	// SaveArtifact records a fetched artifact; the same name and checksum again is harmless. epoch is
-	// that of RunResult.
+	// that of RunResult. A part of executions that were deleted is ErrExecutionsDeleted.
 	SaveArtifact(ctx context.Context, epoch int64, a engine.Artifact) error
 	Artifacts(ctx context.Context, runID string) ([]engine.Artifact, error)
-	// DeleteRun removes a terminal or PREPARED run with everything that belongs to it; else ErrConflict.
+	// DeleteRun removes a terminal or PREPARED run with everything that belongs to it; else ErrConflict. Its files are a
+	// leftover from then on.
 	DeleteRun(ctx context.Context, runID string) error
 }
 

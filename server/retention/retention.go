@@ -14,7 +14,8 @@ import (
 // Retention is which runs are deleted by themselves, and what came of it.
 type Retention struct {
 	retention.Saved
-	LastPass *retention.Pass `json:"last_pass" doc:"The last time that there was something to delete, on any server; null before."`
+	LastPass  *retention.Pass   `json:"last_pass" doc:"The last time that there was something to delete, on any server; null before."`
+	Leftovers []store.LeftPlace `json:"leftovers" nullable:"false" doc:"Files of deleted runs that are still to be removed, by place."`
 }
 
 // Preview is what rules come to now.
@@ -59,7 +60,11 @@ const (
 func Register(a *api.API, k *retention.Keeper, s store.Settings) {
 	state := func(ctx context.Context, saved retention.Saved) (*body[Retention], error) {
 		last, err := k.LastPass(ctx)
-		return &body[Retention]{Retention{Saved: saved, LastPass: last}}, err
+		if err != nil {
+			return nil, err
+		}
+		left, err := k.Left(ctx)
+		return &body[Retention]{Retention{Saved: saved, LastPass: last, Leftovers: left}}, err
 	}
 	read := api.Op(http.MethodGet, path, "get-retention", tag, "Read which runs are deleted by themselves (admins)",
 		http.StatusForbidden)

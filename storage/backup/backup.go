@@ -94,8 +94,9 @@ type Options struct {
 
 // momentary are tables that are for the moment alone; the first three are not emptied either.
 var momentary = map[string]bool{"schema_version": true, "server_turns": true, "run_rooms_turn": true, "run_rooms": true,
-	"run_queue": true, "run_wishes": true, "run_leftovers": true, "refresh_subtasks": true, "pending_refreshes": true,
-	"refresh_claims": true, "refresh_history": true, "refresh_bounds": true, "refresh_workers": true}
+	"run_queue": true, "run_wishes": true, "run_leftovers": true, "result_places": true, "refresh_subtasks": true,
+	"pending_refreshes": true,
+	"refresh_claims":    true, "refresh_history": true, "refresh_bounds": true, "refresh_workers": true}
 
 var stays = map[string]bool{"schema_version": true, "server_turns": true, "run_rooms_turn": true}
 

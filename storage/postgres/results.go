@@ -11,6 +11,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
+	"github.com/loadstone-db/loadstone/storage/postgres/retentionrows"
 )
 
 // SaveResult implements store.Runs: one transaction and one round trip, however many rows. Empty strings and zero
@@ -160,13 +161,17 @@ func (s *Store) SaveArtifact(ctx context.Context, epoch int64, a engine.Artifact
 	if a.ArtifactID == "" {
 		a.ArtifactID = newID()
 	}
-	err := s.inTx(ctx, func(tx pgx.Tx) error {
+	late := false
+	err := s.inTx(ctx, func(tx pgx.Tx) (err error) {
 		if epoch != 0 {
 			if _, err := tx.Exec(ctx, "SELECT fence_run($1, $2)", a.RunID, epoch); err != nil {
 				return err
 			}
 		}
-		_, err := tx.Exec(ctx, `INSERT INTO query_execution_artifacts (artifact_id, run_id, test_id, worker_id, kind, name,
+		if late, err = retentionrows.Late(ctx, tx, a); err != nil || late {
+			return err
+		}
+		_, err = tx.Exec(ctx, `INSERT INTO query_execution_artifacts (artifact_id, run_id, test_id, worker_id, kind, name,
 				artifact_size_bytes, artifact_checksum, row_count, min_ts, max_ts, parquet_schema_version, created_at)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, coalesce($13, now()))
 			ON CONFLICT DO NOTHING`,
@@ -188,6 +193,9 @@ func (s *Store) SaveArtifact(ctx context.Context, epoch int64, a engine.Artifact
 		}
 		return nil
 	})
+	if err == nil && late {
+		return fmt.Errorf("saving artifact %s: %w", a.Name, store.ErrExecutionsDeleted)
+	}
 	return dberr.Failed("saving artifact", err)
 }
 

@@ -185,13 +185,19 @@ func (s *Store) TakeOver(ctx context.Context, runID string) (int64, error) {
 func (s *Store) DeleteRun(ctx context.Context, runID string) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	tag, err := s.pool.Exec(ctx, `DELETE FROM run_status WHERE run_id = $1
-		AND status IN ('PREPARED', 'COMPLETED', 'FAILED', 'CANCELLED')`, runID)
-	if err != nil {
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT leave_over($1, true)", runID); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `DELETE FROM run_status WHERE run_id = $1
+			AND status IN ('PREPARED', 'COMPLETED', 'FAILED', 'CANCELLED')`, runID)
+		if err == nil && tag.RowsAffected() == 0 {
+			err = pgx.ErrNoRows // nor is anything left over
+		}
+		return err
+	})
+	if !errors.Is(err, pgx.ErrNoRows) {
 		return dberr.Failed("deleting run", err)
-	}
-	if tag.RowsAffected() > 0 {
-		return nil
 	}
 	run, err := s.Run(ctx, runID)
 	if err != nil {

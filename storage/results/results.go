@@ -58,6 +58,15 @@ func (f *Results) DeleteExecutions(ctx context.Context, runID string) error {
 	return err
 }
 
+// Place names where the parts of all runs are, the same for all servers that share it, and says to people what it is.
+func (f *Results) Place() (place, label string, err error) { return f.objects.Place() }
+
+// HasExecutions reports whether there are parts with executions of a run.
+func (f *Results) HasExecutions(ctx context.Context, runID string) (bool, error) {
+	parts, err := f.executionParts(ctx, runID)
+	return len(parts) > 0, err
+}
+
 // Where says to people where the parts of a run are.
 func (f *Results) Where(runID string) string { return f.objects.Where(runID) }
 

@@ -210,6 +210,10 @@ func (s *Store) SaveArtifact(ctx context.Context, epoch int64, a engine.Artifact
 	if err != nil {
 		return err
 	}
+	if a.Kind == artifact.KindExecutions && !r.row.ExecutionsDeletedAt.IsZero() {
+		s.Leave(a.RunID, false, 0)
+		return fmt.Errorf("saving artifact %s: %w", a.Name, store.ErrExecutionsDeleted)
+	}
 	if old, there := r.artifacts[a.Name]; there {
 		if old.SHA256 != a.SHA256 {
 			return fmt.Errorf("saving artifact: %w: artifact %s is stored with another checksum", store.ErrConflict, a.Name)

@@ -257,6 +257,7 @@ func (s *Store) DeleteRun(ctx context.Context, runID string) error {
 		return conflict(fmt.Sprintf("The run is %s and cannot be deleted.", r.row.Status), "Stop it first.")
 	}
 	delete(s.runs, runID)
+	s.Leave(runID, true, 0)
 	s.Deleted(runID)
 	return nil
 }

@@ -116,6 +116,13 @@ func stored(t *testing.T, s objects.Store) {
 	if err != nil || len(names) != len(Sizes) || !slices.IsSorted(names) {
 		t.Errorf("names %v: %v", names, err)
 	}
+	place, label, err := s.Place()
+	if again, _, err := s.Place(); err != nil || place == "" || label == "" || again != place {
+		t.Errorf("its place is %q, %q, and then %q: %v", place, label, again, err)
+	}
+	if err != nil {
+		t.Error(err)
+	}
 	if s.Where("run") == "" || !strings.Contains(s.Where("run"), "run") {
 		t.Errorf("it is nowhere: %q", s.Where("run"))
 	}

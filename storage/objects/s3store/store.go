@@ -228,6 +228,9 @@ func (s *Store) Where(runID string) string {
 	return scheme + s.address.Bucket + "/" + s.address.path() + runID
 }
 
+// Place implements objects.Store.
+func (s *Store) Place() (place, label string, err error) { return s.String(), s.String(), nil }
+
 // String is the address, for people.
 func (s *Store) String() string { return s.address.String() }
 

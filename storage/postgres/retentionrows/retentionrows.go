@@ -50,6 +50,22 @@ func Hold(ctx context.Context, tx pgx.Tx, s engine.Scenario) error {
 	return err
 }
 
+// Late reports whether a part is one of executions that were deleted; it is a leftover then.
+func Late(ctx context.Context, tx pgx.Tx, a engine.Artifact) (late bool, err error) {
+	if a.Kind != artifact.KindExecutions {
+		return false, nil
+	}
+	err = tx.QueryRow(ctx, "SELECT executions_deleted_at IS NOT NULL FROM run_status WHERE run_id = $1 FOR KEY SHARE",
+		a.RunID).Scan(&late)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = nil // who saves it is told
+	}
+	if late {
+		_, err = tx.Exec(ctx, "SELECT leave_over($1, false)", a.RunID)
+	}
+	return late, err
+}
+
 // over holds for a run that is over, and everything that follows its end.
 const over = `r.status IN ('COMPLETED', 'FAILED', 'CANCELLED') AND r.phase IS DISTINCT FROM 'PROCESSING'
 	AND NOT EXISTS (SELECT FROM test_results t WHERE t.test_id = r.run_id AND t.enrichment_status IN ('PENDING', 'RUNNING'))`
@@ -111,16 +127,16 @@ func (k Kept) Expire(ctx context.Context, e store.Expiry) error {
 			return store.NotExpired("it is kept, for its " + string(pinned))
 		case gone && !e.Whole:
 			return store.NotExpired("its executions are gone already")
-		case e.Whole:
+		}
+		if _, err = tx.Exec(ctx, "SELECT leave_over($1, $2)", e.RunID, e.Whole); err != nil {
+			return err
+		}
+		if e.Whole {
 			_, err = tx.Exec(ctx, "DELETE FROM run_status WHERE run_id = $1", e.RunID)
-		default:
+		} else {
 			_, err = tx.Exec(ctx, `WITH parts AS (DELETE FROM query_execution_artifacts WHERE run_id = $1 AND kind = $3)
 				UPDATE run_status SET executions_deleted_at = clock_timestamp(), executions_deleted_by = $2 WHERE run_id = $1`,
 				e.RunID, store.CleanText(e.By), artifact.KindExecutions)
-		}
-		if err == nil {
-			_, err = tx.Exec(ctx, `INSERT INTO run_leftovers (run_id, whole) VALUES ($1, $2)
-				ON CONFLICT (run_id) DO UPDATE SET whole = run_leftovers.whole OR excluded.whole`, e.RunID, e.Whole)
 		}
 		if err == nil && e.Line.Action != "" {
 			err = auditrows.Append(ctx, tx, e.Line)
@@ -130,9 +146,26 @@ func (k Kept) Expire(ctx context.Context, e store.Expiry) error {
 	return dberr.Failed("letting a run go", err)
 }
 
+// Reach implements store.Retention.
+func (k Kept) Reach(ctx context.Context, p store.Place) error {
+	_, err := k.Expiring.Exec(ctx, `INSERT INTO result_places (place, label) VALUES ($1, $2)
+		ON CONFLICT (place) DO UPDATE SET label = excluded.label, seen_at = clock_timestamp()`, p.Place,
+		store.CleanText(p.Label))
+	return dberr.Failed("noting where files are", err)
+}
+
+// LeaveOver implements store.Retention.
+func (k Kept) LeaveOver(ctx context.Context, l store.Leftover) error {
+	_, err := k.Expiring.Exec(ctx, `INSERT INTO run_leftovers (run_id, place, part, whole, bytes) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (run_id, place, part) DO UPDATE SET whole = run_leftovers.whole OR excluded.whole`,
+		l.RunID, l.Place, l.Part, l.Whole, l.Bytes)
+	return dberr.Failed("noting what is left over", err)
+}
+
 // Leftovers implements store.Retention.
-func (k Kept) Leftovers(ctx context.Context, most int) ([]store.Leftover, error) {
-	rows, err := k.Expiring.Query(ctx, "SELECT run_id, whole FROM run_leftovers ORDER BY since, run_id LIMIT $1", most)
+func (k Kept) Leftovers(ctx context.Context, place string, most int) ([]store.Leftover, error) {
+	rows, err := k.Expiring.Query(ctx, `SELECT run_id, place, whole, part, bytes FROM run_leftovers WHERE place IN ($1, '')
+		ORDER BY tried_at NULLS FIRST, since, run_id, part LIMIT $2`, place, most)
 	if err != nil {
 		return nil, dberr.Failed("looking for what is left over", err)
 	}
@@ -140,8 +173,40 @@ func (k Kept) Leftovers(ctx context.Context, most int) ([]store.Leftover, error)
 	return list, dberr.Failed("looking for what is left over", err)
 }
 
+// Tried implements store.Retention.
+func (k Kept) Tried(ctx context.Context, l store.Leftover, problem string) error {
+	_, err := k.Expiring.Exec(ctx, `UPDATE run_leftovers SET tried_at = clock_timestamp(), problem = $4
+		WHERE run_id = $1 AND place = $2 AND part = $3`, l.RunID, l.Place, l.Part, store.CleanText(problem))
+	return dberr.Failed("noting that files are not gone", err)
+}
+
 // Cleared implements store.Retention.
 func (k Kept) Cleared(ctx context.Context, l store.Leftover) error {
-	_, err := k.Expiring.Exec(ctx, "DELETE FROM run_leftovers WHERE run_id = $1 AND (NOT whole OR $2)", l.RunID, l.Whole)
+	_, err := k.Expiring.Exec(ctx, `DELETE FROM run_leftovers WHERE run_id = $1 AND place = $2 AND part = $3
+		AND (NOT whole OR $4)`, l.RunID, l.Place, l.Part, l.Whole)
 	return dberr.Failed("noting that files are gone", err)
+}
+
+// LeftPlaces implements store.Retention.
+func (k Kept) LeftPlaces(ctx context.Context) ([]store.LeftPlace, error) {
+	rows, err := k.Expiring.Query(ctx, `SELECT l.place, coalesce(p.label, ''), count(DISTINCT l.run_id), min(l.since),
+			max(l.tried_at), max(p.seen_at),
+			coalesce((array_agg(l.problem ORDER BY l.tried_at DESC) FILTER (WHERE l.problem <> ''))[1], '')
+		FROM run_leftovers l LEFT JOIN result_places p USING (place) GROUP BY l.place, p.label ORDER BY l.place`)
+	if err != nil {
+		return nil, dberr.Failed("summing up what is left over", err)
+	}
+	list, err := pgx.AppendRows([]store.LeftPlace{}, rows, func(row pgx.CollectableRow) (l store.LeftPlace, err error) {
+		var tried, seen *time.Time
+		err = row.Scan(&l.Place, &l.Label, &l.Runs, &l.Since.Time, &tried, &seen, &l.Problem)
+		l.Since = engine.At(l.Since.Time)
+		if tried != nil {
+			l.TriedAt = engine.At(*tried)
+		}
+		if seen != nil {
+			l.SeenAt = engine.At(*seen)
+		}
+		return l, err
+	})
+	return list, dberr.Failed("summing up what is left over", err)
 }

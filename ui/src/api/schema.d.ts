@@ -6799,6 +6799,34 @@ export interface components {
             /** Format: double */
             stddev: number;
         };
+        LeftPlace: {
+            /** @description Where that is, in the words of a server that keeps files there. */
+            label: string;
+            /** @description Names the place; empty where it is not known. */
+            place: string;
+            /** @description Why the last attempt failed; it is tried again. */
+            problem?: string;
+            /**
+             * Format: int64
+             * @description Of how many runs files are still to be removed.
+             */
+            runs: number;
+            /**
+             * Format: date-time
+             * @description When a server last reached the place; null where none is known to.
+             */
+            seen_at: string | null;
+            /**
+             * Format: date-time
+             * @description Since when the first of them is.
+             */
+            since: string | null;
+            /**
+             * Format: date-time
+             * @description When the last attempt failed; null where none has.
+             */
+            tried_at: string | null;
+        };
         Link: {
             /** Format: date-time */
             expires_at: string | null;
@@ -7362,7 +7390,10 @@ export interface components {
             statements: components["schemas"]["ComparedPart"][];
         };
         Pass: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description What the executions took whose files are gone.
+             */
             bytes_freed: number;
             /** @description It ended before all that was planned: the rules were changed, the server stopped or lost its turn, or the control store was away. The next look goes on. */
             cut_short: boolean;
@@ -7380,6 +7411,11 @@ export interface components {
              * @description Of how many runs.
              */
             executions_deleted: number;
+            /**
+             * Format: int64
+             * @description Of how many runs files could not be removed; it is tried again.
+             */
+            files_left: number;
             /**
              * Format: int64
              * @description By how much executions are above the budget still, because pinned and young runs stay.
@@ -8030,6 +8066,8 @@ export interface components {
             keep_tags: string[];
             /** @description The last time that there was something to delete, on any server; null before. */
             last_pass: components["schemas"]["Pass"] | null;
+            /** @description Files of deleted runs that are still to be removed, by place. */
+            leftovers: components["schemas"]["LeftPlace"][];
             /** @description False keeps everything, whatever the rest says. */
             on: boolean;
             /** Format: date-time */
@@ -9540,6 +9578,7 @@ export type KindFigures = components['schemas']['KindFigures'];
 export type KindRate = components['schemas']['KindRate'];
 export type Latency = components['schemas']['Latency'];
 export type LatencyMs = components['schemas']['LatencyMs'];
+export type LeftPlace = components['schemas']['LeftPlace'];
 export type Link = components['schemas']['Link'];
 export type LivePercentile = components['schemas']['LivePercentile'];
 export type LoadInput = components['schemas']['LoadInput'];

@@ -7,7 +7,7 @@ import type { Question } from '../design/Dialog';
 import { ago, bytes, dateTime, plain } from '../design/format';
 import { Load, Notice, ProblemNotice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
-import { draftOf, keptSentence, passSentence, previewSentence, rulesOf } from './keeping';
+import { draftOf, keptSentence, leftSentence, passSentence, previewSentence, rulesOf } from './keeping';
 
 /** Which runs are deleted by themselves: for admins. */
 export function Retention({ ask }: { ask: (q: Question) => void }) {
@@ -177,6 +177,11 @@ function Form({ saved, ask }: { saved: Saved; ask: (q: Question) => void }) {
           {last.error && <span className="problem"> {last.error}</span>}
         </p>
       )}
+      {saved.leftovers.map((l) => (
+        <Notice key={l.place} tone={l.problem ? 'warn' : 'plain'}>
+          {leftSentence(l, ago)}
+        </Notice>
+      ))}
       <div className="actions">
         <button
           type="button"

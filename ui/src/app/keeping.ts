@@ -67,6 +67,15 @@ export function keptSentence(p: schema.Preview): string {
   return list.length > 0 ? `Old enough, and kept: ${list.join(', ')}.` : '';
 }
 
+/** What is left over in a place; empty where nothing is wrong yet. */
+export function leftSentence(l: schema.LeftPlace, since: (at: string | null) => string): string {
+  const where = l.label || 'a place that is not known';
+  const reached = l.seen_at ? `, which a server reached ${since(l.seen_at)}` : '';
+  const of = `Files of ${many(l.runs, 'deleted run')}`;
+  if (l.problem) return `${of} could not be removed from ${where}: ${l.problem.replace(/\.$/, "")}. It is tried again.`;
+  return `${of} wait to be removed from ${where}${reached}.`;
+}
+
 export function passSentence(p: schema.Pass): string {
   if (!p.ended_at) return `Deleting now: ${exact(p.done)} of ${exact(p.planned)} done.`;
   const what = [];

@@ -37,8 +37,8 @@ type Rest interface {
 type Kept struct {
 	Rest Rest
 
-	mu        sync.Mutex
-	leftovers []store.Leftover
+	mu sync.Mutex // held while a run is let go of
+	leftovers
 }
 
 // EndedRuns implements store.Retention.
@@ -190,11 +190,17 @@ func (k *Kept) Expire(ctx context.Context, e store.Expiry) error {
 		return store.NotExpired("it is kept, for its " + string(pinned))
 	case !r.ExecutionsDeletedAt.IsZero() && !e.Whole:
 		return store.NotExpired("its executions are gone already")
-	case e.Whole:
+	}
+	of, err := k.ended(ctx, r, e.KeepTags)
+	if err != nil {
+		return err
+	}
+	k.Leave(e.RunID, e.Whole, of.Bytes)
+	if e.Whole {
 		if err := k.Rest.DeleteRun(ctx, e.RunID); err != nil {
 			return err
 		}
-	default:
+	} else {
 		k.Rest.ForgetExecutions(e.RunID, store.CleanText(e.By))
 	}
 	if e.Line.Action != "" {
@@ -202,32 +208,5 @@ func (k *Kept) Expire(ctx context.Context, e store.Expiry) error {
 			return err
 		}
 	}
-	l := store.Leftover{RunID: e.RunID, Whole: e.Whole}
-	if i := k.at(e.RunID); i >= 0 {
-		k.leftovers[i].Whole = k.leftovers[i].Whole || l.Whole
-	} else {
-		k.leftovers = append(k.leftovers, l)
-	}
 	return nil
-}
-
-func (k *Kept) at(runID string) int {
-	return slices.IndexFunc(k.leftovers, func(l store.Leftover) bool { return l.RunID == runID })
-}
-
-// Leftovers implements store.Retention.
-func (k *Kept) Leftovers(ctx context.Context, most int) ([]store.Leftover, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return slices.Clone(k.leftovers[:min(most, len(k.leftovers))]), ctx.Err()
-}
-
-// Cleared implements store.Retention.
-func (k *Kept) Cleared(ctx context.Context, l store.Leftover) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if i := k.at(l.RunID); i >= 0 && (l.Whole || !k.leftovers[i].Whole) {
-		k.leftovers = slices.Delete(k.leftovers, i, i+1)
-	}
-	return ctx.Err()
 }

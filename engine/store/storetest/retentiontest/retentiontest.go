@@ -3,6 +3,7 @@ package retentiontest
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -156,19 +157,19 @@ func expire(t *testing.T, s store.Store, list func(...string) map[string]store.E
 	refused(t, err, store.ErrNotFound)
 	left := func(want ...store.Leftover) {
 		t.Helper()
-		some, err := s.Leftovers(ctx, 10)
+		some, err := s.Leftovers(ctx, "", 10)
 		must(t, err)
 		if len(some) != len(want) {
 			t.Fatalf("left over: %v, want %v", some, want)
 		}
 		for i := range want {
-			if some[i] != want[i] {
+			if some[i].RunID != want[i].RunID || some[i].Whole != want[i].Whole || some[i].Bytes != 150 {
 				t.Errorf("left over: %v, want %v", some, want)
 			}
 		}
 	}
 	left(store.Leftover{RunID: "plain"}, store.Leftover{RunID: "expired", Whole: true})
-	if some, err := s.Leftovers(ctx, 1); err != nil || len(some) != 1 {
+	if some, err := s.Leftovers(ctx, "", 1); err != nil || len(some) != 1 {
 		t.Errorf("one leftover: %v, %v", some, err)
 	}
 	// The run itself goes before its files with executions are gone: who removes those may not take it for all.
@@ -179,4 +180,61 @@ func expire(t *testing.T, s store.Store, list func(...string) map[string]store.E
 	must(t, s.Cleared(ctx, store.Leftover{RunID: "plain", Whole: true}))
 	must(t, s.Cleared(ctx, store.Leftover{RunID: "plain", Whole: true}))
 	left()
+	ended(t, s, 30, engine.Run{RunID: "late"})
+	must(t, s.Expire(ctx, store.Expiry{RunID: "late"}))
+	must(t, s.Cleared(ctx, store.Leftover{RunID: "late"}))
+	part := engine.Artifact{RunID: "late", ResultID: "late", Kind: "executions", Name: "executions-9.parquet",
+		SHA256: "ab"}
+	refused(t, s.SaveArtifact(ctx, 0, part), store.ErrExecutionsDeleted)
+	part.Kind, part.Name = "enrichment", "enrichment-9.parquet"
+	must(t, s.SaveArtifact(ctx, 0, part))
+	if some, err := s.Leftovers(ctx, "", 9); err != nil || len(some) != 1 || some[0].RunID != "late" || some[0].Whole {
+		t.Errorf("a part that came too late: %v, %v", some, err)
+	}
+	must(t, s.Cleared(ctx, store.Leftover{RunID: "late"}))
+	places(t, s)
+}
+
+// places: what is deleted is to be removed wherever servers keep files, and each speaks for its own.
+func places(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	must(t, s.Reach(ctx, store.Place{Place: "a", Label: "/a"}))
+	must(t, s.Reach(ctx, store.Place{Place: "b"}))
+	must(t, s.Reach(ctx, store.Place{Place: "b", Label: "/b"}))
+	for i, id := range []string{"one", "two"} {
+		ended(t, s, 40+i, engine.Run{RunID: id})
+		must(t, s.DeleteRun(ctx, id))
+	}
+	refused(t, s.DeleteRun(ctx, "none"), store.ErrNotFound)
+	here := func(place string, want ...string) {
+		t.Helper()
+		some, err := s.Leftovers(ctx, place, 10)
+		must(t, err)
+		var got []string
+		for _, l := range some {
+			got = append(got, l.RunID+l.Part)
+			if l.Place != place || !l.Whole && l.Part == "" {
+				t.Errorf("left over in %s: %+v", place, l)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("left over in %s: %v, want %v", place, got, want)
+		}
+	}
+	here("a", "one", "two")
+	must(t, s.Tried(ctx, store.Leftover{RunID: "one", Place: "a", Whole: true}, "no right"))
+	here("a", "two", "one") // what was tried longest ago comes first
+	must(t, s.Cleared(ctx, store.Leftover{RunID: "two", Place: "a", Whole: true}))
+	must(t, s.LeaveOver(ctx, store.Leftover{RunID: "one", Place: "b", Part: ".x"}))
+	here("a", "one")
+	here("b", "one", "two", "one.x")
+	must(t, s.Cleared(ctx, store.Leftover{RunID: "one", Place: "b", Part: ".x"}))
+	here("b", "one", "two")
+	list, err := s.LeftPlaces(ctx)
+	must(t, err)
+	if len(list) != 2 || list[0].Label != "/a" || list[0].Runs != 1 || list[0].Problem != "no right" ||
+		list[0].TriedAt.IsZero() || list[1].Label != "/b" || list[1].Runs != 2 || list[1].Problem != "" ||
+		!list[1].TriedAt.IsZero() || list[1].SeenAt.IsZero() || list[1].Since.IsZero() {
+		t.Errorf("by place: %+v", list)
+	}
 }
