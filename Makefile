@@ -312,7 +312,7 @@ fmt: ui/node_modules/.package-lock.json
 
 # What the server answers, written down, and the page's types made from it.
 api: ui/node_modules/.package-lock.json
-	$(GO) test ./server -count=1 -run '^TestTheDocumentInTheDocsIsTheServers$$' -update
+	$(GO) test ./server -count=1 -run '^(TestTheDocumentInTheDocsIsTheServers|TestWhoMayWhat)$$' -update
 	cd ui && npm run --silent types
 
 clean:

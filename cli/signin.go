@@ -54,7 +54,7 @@ func (c *signinCommand) Run(e *command.Env) error {
 
 type tokenCommand struct {
 	Name  string `arg:"" help:"What the token is for."`
-	Scope string `enum:"read,write,admin" default:"write" help:"What it may do: ${enum}. Only admin makes and revokes tokens."`
+	Scope string `enum:"read,run,metrics,write,admin" default:"write" help:"What it may do: ${enum}. run also starts and stops runs, metrics only reads metrics; only admin makes and revokes tokens."`
 	Days  int    `default:"90" help:"After how many days it expires."`
 	operatorFlags
 }

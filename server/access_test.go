@@ -23,61 +23,6 @@ func (b *bench) mint(scope string) (secret, id string) {
 	return made["secret"].(string), made["token_id"].(string)
 }
 
-// TestEveryRouteByToken goes through every route that is registered without a token,
-// with a read-only one, and with a revoked one.
-func TestEveryRouteByToken(t *testing.T) {
-	b := start(t)
-	reader, _ := b.mint(auth.ScopeRead)
-	revoked, id := b.mint(auth.ScopeWrite)
-	b.do("GET", "/api/auth/me", nil, "Authorization", "Bearer "+revoked).want(t, 200) // it is remembered
-	b.do("DELETE", "/api/auth/tokens/"+id, nil).want(t, 204)
-	open := map[string]bool{"GET /healthz": true, "GET /readyz": true, "POST /api/auth/signin": true,
-		"GET /shared/:id": true, "GET /api/auth/ways": true}
-	seen := map[string]int{}
-	for _, r := range b.srv.Routes() {
-		path := strings.NewReplacer(":id", "x", ":name", "x").Replace(r.Path)
-		safe := r.Method == http.MethodGet || r.Method == http.MethodHead
-		for name, secret := range map[string]string{"no token": "", "a read-only token": reader, "a revoked token": revoked} {
-			header := ""
-			if secret != "" {
-				header = "Bearer " + secret
-			}
-			var body any
-			if !safe {
-				body = "{}"
-			}
-			status := b.do(r.Method, path, body, "Authorization", header).StatusCode
-			seen[name]++
-			refused := status == http.StatusUnauthorized || status == http.StatusForbidden
-			var want string
-			var ok bool
-			switch {
-			case open[r.Method+" "+r.Path] || r.Method == http.MethodHead && open["GET "+r.Path]:
-				want, ok = "it is open", status != http.StatusForbidden
-			case name == "a read-only token" && safe && (r.Path == "/api/users" ||
-				strings.HasPrefix(r.Path, "/api/audit") || strings.HasPrefix(r.Path, "/api/v1/notifications") ||
-				strings.HasPrefix(r.Path, "/api/v1/retention")):
-				want, ok = "it is for admins", status == http.StatusForbidden
-			case name == "a read-only token" && (safe || r.Path == "/api/templates/validate"):
-				want, ok = "it may be read", !refused
-			case name == "a read-only token":
-				want, ok = "403", status == http.StatusForbidden
-			default:
-				want, ok = "401", status == http.StatusUnauthorized
-			}
-			if !ok {
-				t.Errorf("%s %s with %s: status %d; %s", r.Method, r.Path, name, status, want)
-			}
-		}
-	}
-	if seen["no token"] < 60 {
-		t.Errorf("%d routes were tried", seen["no token"])
-	}
-	if n := len(b.runs.created); n > 0 {
-		t.Errorf("%d runs were made", n)
-	}
-}
-
 // TestTokensCannotMintOthers holds what each scope may do with tokens and links.
 func TestTokensCannotMintOthers(t *testing.T) {
 	b := start(t)

@@ -26,6 +26,8 @@ type Commands struct {
 	Lock   Lock   `cmd:"" help:"Lock a user out: its sessions and tokens are refused at once."`
 	Unlock Unlock `cmd:"" help:"Let a user in again that was locked out."`
 	Delete Delete `cmd:"" help:"Delete a user with its tokens. What it made stays."`
+	Tokens Tokens `cmd:"" help:"List everybody's API tokens, or the sessions of browsers."`
+	Revoke Revoke `cmd:"" help:"Revoke an API token, or end a session, of anybody."`
 }
 
 const base = "/api/users"

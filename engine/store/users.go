@@ -47,7 +47,7 @@ type Token struct {
 	UserID     string      `json:"user_id"`
 	Kind       string      `json:"kind"` // api | session | signin | invite
 	Name       string      `json:"name"`
-	Scope      string      `json:"scope" enum:"read,write,admin"` // what an API token may do: read | write (the default) | admin
+	Scope      string      `json:"scope" enum:"read,run,metrics,write,admin"` // of an API token; write is the default
 	ExpiresAt  engine.Time `json:"expires_at"`
 	LastUsedAt engine.Time `json:"last_used_at"`
 	CreatedAt  engine.Time `json:"created_at"`

@@ -109,8 +109,9 @@ func (a *API) admin(ctx context.Context, what string) error {
 		return &engine.Error{Code: engine.CodeForbidden, Message: fmt.Sprintf("Only an admin may %s.", what),
 			Hint: "Ask one to do it, or to make you one: Settings, Users."}
 	case !id.MayGrant():
-		return &engine.Error{Code: engine.CodeForbidden, Message: fmt.Sprintf("A token of the scope write cannot %s.", what),
-			Hint: "Do it on the page, or with a token of the scope admin: loadstone token NAME --scope admin"}
+		return &engine.Error{Code: engine.CodeForbidden,
+			Message: fmt.Sprintf("A token of the scope %s cannot %s.", id.Token.Scope, what),
+			Hint:    "Do it on the page, or with a token of the scope admin: loadstone token NAME --scope admin"}
 	}
 	return nil
 }

@@ -36,14 +36,6 @@ const (
 	KindOperator = "operator"
 )
 
-// The scopes of API tokens.
-const (
-	ScopeRead  = "read"
-	ScopeWrite = "write"
-	// ScopeAdmin may make and revoke tokens, which else a session alone may.
-	ScopeAdmin = "admin"
-)
-
 // The prefixes of secrets, by which a leaked one is recognised.
 const (
 	PrefixAPI     = "lst_"
@@ -82,12 +74,6 @@ type Identity struct {
 	User  store.User
 	Token store.Token
 	hash  [32]byte
-}
-
-// MayWrite reports whether the caller may change anything but what is its own.
-func (i Identity) MayWrite() bool {
-	return (i.User.Role == store.RoleAdmin || i.User.Role == store.RoleOperator) &&
-		(i.Token.Kind != KindAPI || i.Token.Scope != ScopeRead)
 }
 
 // MayGrant reports whether the caller may make tokens, and revoke others' than its own:

@@ -10,7 +10,6 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/problem"
 )
 
@@ -44,15 +43,8 @@ func (g *Guard) Handle(c *fiber.Ctx) error {
 		return problem.Write(c, err)
 	}
 	c.SetUserContext(WithIdentity(c.UserContext(), id))
-	if !safeMethod(c.Method()) && !ReadsByPost(c.Path()) && !id.MayWrite() &&
-		(id.Token.Kind != KindSession || !own(c.Path())) {
-		refusal := &engine.Error{Code: engine.CodeForbidden, Message: "This token may only read.",
-			Hint: "Use one with the scope write."}
-		if id.User.Role == store.RoleViewer {
-			refusal.Message, refusal.Hint = "A viewer looks and changes nothing.",
-				"An admin can make you an operator: Settings, Users."
-		}
-		return problem.Write(c, refusal)
+	if err := id.refusal(c.Method(), c.Path()); err != nil {
+		return problem.Write(c, err)
 	}
 	return c.Next()
 }

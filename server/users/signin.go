@@ -95,7 +95,7 @@ type tokenInput struct {
 	Body struct {
 		Name          string `json:"name" minLength:"1" maxLength:"100" doc:"What the token is for."`
 		ExpiresInDays int    `json:"expires_in_days,omitempty" minimum:"1" maximum:"3650" doc:"90 without it."`
-		Scope         string `json:"scope,omitempty" enum:"read,write,admin" doc:"read only reads; write, the default, does everything but make and revoke tokens and approve plugins; admin does that too."`
+		Scope         string `json:"scope,omitempty" enum:"read,run,metrics,write,admin" doc:"read only reads; run checks, starts and stops runs, too, as a pipeline does; metrics reads metrics and nothing else; write, the default, does everything but make and revoke tokens and what admins decide; admin does that too."`
 	}
 }
 
@@ -126,6 +126,7 @@ func Register(a *api.API) {
 		hashing: gate.New(2, 32, 4)}
 	h.signing()
 	h.people()
+	h.everybodys()
 	if settings, ok := a.Store.(store.Settings); ok {
 		h.factors = &totp.Keeper{Settings: settings}
 		h.secondFactors(h.factors)
@@ -318,8 +319,8 @@ func (h *handlers) createToken(ctx context.Context, in *tokenInput) (*body[NewTo
 	case user.Role != store.RoleViewer:
 	case scope == "":
 		scope = auth.ScopeRead
-	case scope != auth.ScopeRead:
-		return nil, engine.InvalidField("scope", "is more than a viewer may", "choose read")
+	case scope != auth.ScopeRead && scope != auth.ScopeMetrics:
+		return nil, engine.InvalidField("scope", "is more than a viewer may", "choose read or metrics")
 	}
 	secret, t, err := h.a.Auth.CreateAPIToken(ctx, user.UserID, in.Body.Name, scope, expires)
 	if err != nil {

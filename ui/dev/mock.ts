@@ -73,6 +73,19 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
   ['POST', /^\/mock\/nodes$/, (_m, b) => setNodes(b.count ?? 3)],
   ['GET', /^\/api\/v1\/nodes$/, listNodes],
   ['GET', /^\/api\/v1\/node-events$/, nodeEvents],
+  [
+    'GET',
+    /^\/api\/v1\/tokens$/,
+    () => ({
+      tokens: [...tokens.values()].map((t) => ({
+        ...t,
+        user_name: 'grace@example.com',
+        user_role: 'operator',
+        locked_out: false,
+      })),
+      total: tokens.size,
+    }),
+  ],
   ['GET', /^\/api\/v1\/node-tokens$/, nodeTokens],
   ['POST', /^\/api\/v1\/node-tokens$/, (_m, b) => makeNodeToken(b)],
   ['DELETE', /^\/api\/v1\/node-tokens\/([^/]+)$/, ([, id]) => endNodeToken(id!)],

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { User } from '../src/api/types';
 import { passwordLacks } from '../src/app/NewPassword';
+import { endsSoon } from '../src/app/Tokens';
 import { waysIn } from '../src/app/Users';
 
 test.each([
@@ -31,4 +32,15 @@ test.each([
   [{ has_password: true, disabled_at: '2026-11-23T10:00:00Z' }, 'locked out'],
 ])('the way in of %j', (state, said) => {
   expect(waysIn({ ...user, ...state })).toBe(said);
+});
+
+test.each([
+  [null, ''],
+  ['2026-12-07T10:00:00Z', ''],
+  ['2026-12-07T09:59:59Z', 'expires in 13 days'],
+  ['2026-11-24T10:00:00Z', 'expires in 1 day'],
+  ['2026-11-23T20:00:00Z', 'expires today'],
+  ['2026-11-23T10:00:00Z', 'expired'],
+])('a token that ends at %j is marked %j', (at, said) => {
+  expect(endsSoon(at, Date.parse('2026-11-23T10:00:00Z'))).toBe(said);
 });

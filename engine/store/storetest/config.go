@@ -471,10 +471,12 @@ func tokens(t *testing.T, s store.Store) {
 	if _, _, err = s.UseToken(ctx, "signin", hash("newer link")); err != nil {
 		t.Errorf("the newest link: %v", err)
 	}
-	narrow, err := s.CreateToken(ctx, store.Token{UserID: u.UserID, Kind: "session", Scope: "read"}, hash("narrow"))
-	must(t, err)
-	if api.Scope != "write" || narrow.Scope != "read" {
-		t.Errorf("scopes %q and %q", api.Scope, narrow.Scope)
+	for _, scope := range []string{"read", "run", "metrics", "admin"} {
+		narrow, err := s.CreateToken(ctx, store.Token{UserID: u.UserID, Kind: "session", Scope: scope}, hash(scope))
+		must(t, err)
+		if api.Scope != "write" || narrow.Scope != scope {
+			t.Errorf("scopes %q and %q, of which that is to be %q", api.Scope, narrow.Scope, scope)
+		}
 	}
 	list, err := s.ListTokens(ctx, u.UserID, "api")
 	must(t, err)

@@ -5251,6 +5251,87 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List everybody's API tokens, or sessions
+         * @description Only an admin may: a session, or a token of the scope admin. Secrets are nowhere; expired ones are left out.
+         */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description API tokens, or the sessions of browsers. */
+                    kind?: "api" | "session";
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["OwnedTokens"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tokens/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke a token, or end a session, of anybody
+         * @description Only an admin may: a session, or a token of the scope admin. It is refused at once on the server that was asked, and within 20 s on the others; sockets that it has opened end.
+         */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description No Content */
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -7168,7 +7249,7 @@ export interface components {
             last_used_at: string | null;
             name: string;
             /** @enum {string} */
-            scope: "read" | "write" | "admin";
+            scope: "read" | "run" | "metrics" | "write" | "admin";
             secret: string;
             token_id: string;
             user_id: string;
@@ -7383,6 +7464,32 @@ export interface components {
             p999_ms: number;
             /** Format: double */
             stalled_seconds: number;
+        };
+        OwnedToken: {
+            /** Format: date-time */
+            created_at: string | null;
+            /** Format: date-time */
+            expires_at: string | null;
+            kind: string;
+            /** Format: date-time */
+            last_used_at: string | null;
+            /** @description Whether its user is locked out, so that it is refused. */
+            locked_out: boolean;
+            name: string;
+            /** @enum {string} */
+            scope: "read" | "run" | "metrics" | "write" | "admin";
+            token_id: string;
+            user_id: string;
+            user_name: string;
+            user_role: string;
+        };
+        OwnedTokens: {
+            tokens: components["schemas"]["OwnedToken"][];
+            /**
+             * Format: int64
+             * @description How many there are; tokens has the newest 1 000 of them.
+             */
+            total: number;
         };
         PartComparison: {
             kinds: components["schemas"]["ComparedPart"][];
@@ -9145,7 +9252,7 @@ export interface components {
             last_used_at: string | null;
             name: string;
             /** @enum {string} */
-            scope: "read" | "write" | "admin";
+            scope: "read" | "run" | "metrics" | "write" | "admin";
             token_id: string;
             user_id: string;
         };
@@ -9158,10 +9265,10 @@ export interface components {
             /** @description What the token is for. */
             name: string;
             /**
-             * @description read only reads; write, the default, does everything but make and revoke tokens and approve plugins; admin does that too.
+             * @description read only reads; run checks, starts and stops runs, too, as a pipeline does; metrics reads metrics and nothing else; write, the default, does everything but make and revoke tokens and what admins decide; admin does that too.
              * @enum {string}
              */
-            scope?: "read" | "write" | "admin";
+            scope?: "read" | "run" | "metrics" | "write" | "admin";
         };
         TokenList: {
             tokens: components["schemas"]["Token"][];
@@ -9622,6 +9729,8 @@ export type NodeTokenList = components['schemas']['NodeTokenList'];
 export type NoteInputBody = components['schemas']['NoteInputBody'];
 export type Notifications = components['schemas']['Notifications'];
 export type Omission = components['schemas']['Omission'];
+export type OwnedToken = components['schemas']['OwnedToken'];
+export type OwnedTokens = components['schemas']['OwnedTokens'];
 export type PartComparison = components['schemas']['PartComparison'];
 export type Pass = components['schemas']['Pass'];
 export type PasswordInputBody = components['schemas']['PasswordInputBody'];

@@ -1,14 +1,13 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { type FormEvent, useState } from 'react';
+import { useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
 import { api } from '../api/client';
-import { useInfo, useMe, useTokens } from '../api/queries';
+import { useInfo, useTokens } from '../api/queries';
 import type { Token } from '../api/types';
 import { Segments } from '../design/Controls';
-import { Dialog, useConfirm } from '../design/Dialog';
+import { useConfirm } from '../design/Dialog';
 import { ago, bytes, dateTime, plain } from '../design/format';
 import { Icon } from '../design/icons';
-import { ShownOnce } from '../design/ShownOnce';
-import { Empty, Load, ProblemNotice, SkeletonRows } from '../design/States';
+import { Empty, Load, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import { Account } from './Account';
 import { usePageTitle } from './location';
@@ -17,14 +16,13 @@ import { Shares } from '../runs/HandOn';
 import { Retention } from './Retention';
 import { Users } from './Users';
 import { type ThemeChoice, useTheme } from './theme';
+import { Everybodys, Expires, NewToken, mays } from './Tokens';
 
 const themes: { value: ThemeChoice; label: string }[] = [
   { value: 'system', label: 'As the system' },
   { value: 'light', label: 'Light' },
   { value: 'dark', label: 'Dark' },
 ];
-
-const may = { read: 'read', write: 'read and change', admin: 'do everything' };
 
 export function Settings() {
   usePageTitle('Settings');
@@ -65,6 +63,7 @@ export function Settings() {
         </section>
         <Account />
         <Users ask={ask} />
+        <Everybodys ask={ask} />
         <Notifications ask={ask} />
         <Retention ask={ask} />
         <Shares />
@@ -120,13 +119,15 @@ export function Settings() {
                       <tr key={t.token_id}>
                         <td>
                           <strong>{t.name}</strong>
-                          <span className="second">may {may[t.scope]}</span>
+                          <span className="second">may {mays[t.scope]}</span>
                         </td>
                         <td className="hide-phone" title={dateTime(t.created_at)}>
                           {ago(t.created_at)}
                         </td>
                         <td title={dateTime(t.last_used_at)}>{ago(t.last_used_at)}</td>
-                        <td>{t.expires_at ? dateTime(t.expires_at) : 'never'}</td>
+                        <td>
+                          <Expires at={t.expires_at} />
+                        </td>
                         <td className="num">
                           <button
                             type="button"
@@ -191,88 +192,5 @@ export function Settings() {
       {creating && <NewToken onClose={() => setCreating(false)} />}
       {dialog}
     </>
-  );
-}
-
-function NewToken({ onClose }: { onClose: () => void }) {
-  const viewer = useMe().data?.role === 'viewer';
-  const qc = useQueryClient();
-  const [name, setName] = useState('');
-  const [days, setDays] = useState('90');
-  const [scope, setScope] = useState<Token['scope']>('write');
-  const create = useMutation({
-    mutationFn: () =>
-      api.post('/api/auth/tokens', {
-        body: {
-          name: name.trim(),
-          expires_in_days: Number(days),
-          scope: viewer ? 'read' : scope,
-        },
-      }),
-    onSuccess: () => qc.invalidateQueries({ queryKey: ['tokens'] }),
-  });
-  const submit = (e: FormEvent) => {
-    e.preventDefault();
-    create.mutate();
-  };
-  if (create.data)
-    return (
-      <ShownOnce title={`Token “${name.trim()}”`} text={create.data.secret} copy="Copy the token" onClose={onClose} />
-    );
-  return (
-    <Dialog title="New API token" onClose={onClose}>
-      <form className="stack" onSubmit={submit}>
-        {create.error && <ProblemNotice error={create.error} />}
-        <div className="field">
-          <label className="label" htmlFor="token-name">
-            Name
-          </label>
-          <input
-            id="token-name"
-            className="input"
-            value={name}
-            onChange={(e) => setName(e.target.value)}
-            placeholder="ci"
-            required
-            maxLength={100}
-          />
-          <span className="help">What it is for, so that you know later what you revoke.</span>
-        </div>
-        <div className="field">
-          <label className="label" htmlFor="token-days">
-            Valid for
-          </label>
-          <select id="token-days" className="input" value={days} onChange={(e) => setDays(e.target.value)}>
-            <option value="7">7 days</option>
-            <option value="90">90 days</option>
-            <option value="365">1 year</option>
-          </select>
-        </div>
-        <div className="field">
-          <label className="label" htmlFor="token-scope">
-            It may
-          </label>
-          <select
-            id="token-scope"
-            className="input"
-            value={viewer ? 'read' : scope}
-            disabled={viewer}
-            onChange={(e) => setScope(e.target.value as Token['scope'])}
-          >
-            <option value="read">read only</option>
-            <option value="write">read and change, but make no tokens and approve no plugins</option>
-            <option value="admin">do everything, tokens and plugins too</option>
-          </select>
-        </div>
-        <div className="actions">
-          <button type="button" className="btn" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" className="btn primary" disabled={create.isPending || name.trim() === ''}>
-            Create token
-          </button>
-        </div>
-      </form>
-    </Dialog>
   );
 }

@@ -1,0 +1,255 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { type FormEvent, useState } from 'react';
+import { api } from '../api/client';
+import { useMe } from '../api/queries';
+import type { Token } from '../api/types';
+import type { OwnedToken } from '../api/schema';
+import { Segments } from '../design/Controls';
+import { Dialog, type Question } from '../design/Dialog';
+import { ago, dateTime } from '../design/format';
+import { ShownOnce } from '../design/ShownOnce';
+import { Empty, Load, ProblemNotice, SkeletonRows } from '../design/States';
+import { useToast } from '../design/Toast';
+
+type Scope = Token['scope'];
+
+/** What an API token of each scope may, in the middle of a sentence. */
+export const mays: Record<Scope, string> = {
+  read: 'read',
+  run: 'read, and start and stop runs',
+  metrics: 'read metrics only',
+  write: 'read and change',
+  admin: 'do everything',
+};
+
+const scopes: { value: Scope; label: string }[] = [
+  { value: 'read', label: 'read only' },
+  { value: 'run', label: 'read, and start and stop runs, as CI does' },
+  { value: 'metrics', label: 'read metrics only, for Prometheus and Grafana' },
+  { value: 'write', label: 'read and change, but make no tokens and approve no plugins' },
+  { value: 'admin', label: 'do everything, tokens and plugins too' },
+];
+
+const day = 86_400_000;
+
+/** How a token's end is marked: '' while that is more than two weeks ahead, or never comes. */
+export function endsSoon(expires: string | null | undefined, now = Date.now()): string {
+  if (!expires) return '';
+  const left = Date.parse(expires) - now;
+  if (left >= 14 * day) return '';
+  if (left <= 0) return 'expired';
+  const days = Math.floor(left / day);
+  return days === 0 ? 'expires today' : days === 1 ? 'expires in 1 day' : `expires in ${days} days`;
+}
+
+/** When a token ends, marked when that is soon. */
+export function Expires({ at }: { at: string | null | undefined }) {
+  const soon = endsSoon(at);
+  return (
+    <>
+      {at ? dateTime(at) : 'never'}
+      {soon !== '' && <span className="badge warn">{soon}</span>}
+    </>
+  );
+}
+
+const kinds: { value: 'api' | 'session'; label: string }[] = [
+  { value: 'api', label: 'API tokens' },
+  { value: 'session', label: 'Sessions' },
+];
+
+/** For admins: by which tokens and sessions everybody comes in, each of which they can end. */
+export function Everybodys({ ask }: { ask: (q: Question) => void }) {
+  const admin = useMe().data?.role === 'admin';
+  const [kind, setKind] = useState<'api' | 'session'>('api');
+  const list = useQuery({
+    queryKey: ['everybodys', kind],
+    enabled: admin,
+    queryFn: ({ signal }) => api.get('/api/v1/tokens', { query: { kind }, signal }),
+  });
+  const qc = useQueryClient();
+  const toast = useToast();
+  if (!admin) return null;
+  const session = kind === 'session';
+  const end = (t: OwnedToken) =>
+    ask({
+      title: session ? `End this session of ${t.user_name}?` : `Revoke token “${t.name}” of ${t.user_name}?`,
+      body: session
+        ? 'The browser has to sign in again. Who must not come back is locked out under Users.'
+        : 'Whatever uses it is refused from now on. This cannot be undone.',
+      verb: session ? 'End session' : 'Revoke token',
+      danger: true,
+      act: async () => {
+        await api.remove('/api/v1/tokens/{id}', { path: { id: t.token_id } });
+        await Promise.all(['everybodys', 'tokens', 'sessions'].map((k) => qc.invalidateQueries({ queryKey: [k] })));
+        toast(session ? `A session of ${t.user_name} was ended.` : `Token “${t.name}” was revoked.`, 'ok');
+      },
+    });
+  return (
+    <section className="panel" aria-label="Everybody's tokens and sessions">
+      <header>
+        <h2>Everybody’s tokens and sessions</h2>
+        <div className="end">
+          <Segments label="Which" value={kind} options={kinds} onChange={setKind} />
+        </div>
+      </header>
+      <Load
+        from={list}
+        what="They could not be read."
+        skeleton={<SkeletonRows rows={3} />}
+        empty={(l) =>
+          l.tokens.length === 0 && (
+            <Empty tight title={session ? 'Nobody is signed in' : 'No API token yet'}>
+              {session ? 'Sessions of browsers stand here.' : 'Those that users make stand here.'}
+            </Empty>
+          )
+        }
+      >
+        {(l) => (
+          <>
+            <div className="table-wrap" tabIndex={0} role="group" aria-label="Tokens, a table that scrolls">
+              <table className="table">
+                <thead>
+                  <tr>
+                    <th>User</th>
+                    {!session && <th>Token</th>}
+                    <th className="hide-phone">{session ? 'Signed in' : 'Made'}</th>
+                    <th>Last used</th>
+                    <th className="hide-phone">Expires</th>
+                    <th>
+                      <span className="sr">Actions</span>
+                    </th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {l.tokens.map((t) => (
+                    <tr key={t.token_id}>
+                      <td>
+                        <strong className="wrap-anywhere">{t.user_name}</strong>
+                        <span className="second">{t.locked_out ? 'locked out' : t.user_role}</span>
+                      </td>
+                      {!session && (
+                        <td>
+                          <span className="wrap-anywhere">{t.name}</span>
+                          <span className="second">may {mays[t.scope]}</span>
+                        </td>
+                      )}
+                      <td className="hide-phone" title={dateTime(t.created_at)}>
+                        {ago(t.created_at)}
+                      </td>
+                      <td title={dateTime(t.last_used_at)}>{t.last_used_at ? ago(t.last_used_at) : 'never'}</td>
+                      <td className="hide-phone">
+                        <Expires at={t.expires_at} />
+                      </td>
+                      <td className="num">
+                        <button
+                          type="button"
+                          className="btn danger small"
+                          onClick={() => end(t)}
+                          aria-label={
+                            session
+                              ? `End the session of ${t.user_name} of ${dateTime(t.created_at)}`
+                              : `Revoke token ${t.name} of ${t.user_name}`
+                          }
+                        >
+                          {session ? 'End' : 'Revoke'}
+                        </button>
+                      </td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </div>
+            {l.total > l.tokens.length && (
+              <p className="body muted">
+                The newest {l.tokens.length} of {l.total}.
+              </p>
+            )}
+          </>
+        )}
+      </Load>
+    </section>
+  );
+}
+
+/** Makes an API token, and shows it this once. */
+export function NewToken({ onClose }: { onClose: () => void }) {
+  const viewer = useMe().data?.role === 'viewer';
+  const qc = useQueryClient();
+  const [name, setName] = useState('');
+  const [days, setDays] = useState('90');
+  const [scope, setScope] = useState<Scope>(viewer ? 'read' : 'run');
+  const create = useMutation({
+    mutationFn: () =>
+      api.post('/api/auth/tokens', {
+        body: {
+          name: name.trim(),
+          expires_in_days: Number(days),
+          scope,
+        },
+      }),
+    onSuccess: () => qc.invalidateQueries({ queryKey: ['tokens'] }),
+  });
+  const submit = (e: FormEvent) => {
+    e.preventDefault();
+    create.mutate();
+  };
+  if (create.data)
+    return (
+      <ShownOnce title={`Token “${name.trim()}”`} text={create.data.secret} copy="Copy the token" onClose={onClose} />
+    );
+  return (
+    <Dialog title="New API token" onClose={onClose}>
+      <form className="stack" onSubmit={submit}>
+        {create.error && <ProblemNotice error={create.error} />}
+        <div className="field">
+          <label className="label" htmlFor="token-name">
+            Name
+          </label>
+          <input
+            id="token-name"
+            className="input"
+            value={name}
+            onChange={(e) => setName(e.target.value)}
+            placeholder="ci"
+            required
+            maxLength={100}
+          />
+          <span className="help">What it is for, so that you know later what you revoke.</span>
+        </div>
+        <div className="field">
+          <label className="label" htmlFor="token-days">
+            Valid for
+          </label>
+          <select id="token-days" className="input" value={days} onChange={(e) => setDays(e.target.value)}>
+            <option value="7">7 days</option>
+            <option value="90">90 days</option>
+            <option value="365">1 year</option>
+          </select>
+        </div>
+        <div className="field">
+          <label className="label" htmlFor="token-scope">
+            It may
+          </label>
+          <select id="token-scope" className="input" value={scope} onChange={(e) => setScope(e.target.value as Scope)}>
+            {scopes
+              .filter((s) => !viewer || s.value === 'read' || s.value === 'metrics')
+              .map((s) => (
+                <option key={s.value} value={s.value}>
+                  {s.label}
+                </option>
+              ))}
+          </select>
+        </div>
+        <div className="actions">
+          <button type="button" className="btn" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" className="btn primary" disabled={create.isPending || name.trim() === ''}>
+            Create token
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
