@@ -8,6 +8,9 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/terminal"
@@ -26,7 +29,7 @@ type Flags struct {
 
 // Run executes the statement, or those that standard input has.
 func (f Flags) Run(e *command.Env, do Do) error {
-	shell := &Shell{Format: f.Format, Out: e.Stdout, Err: e.Stderr,
+	shell := Shell{Format: f.Format, Out: e.Stdout, Err: e.Stderr,
 		Ask: func(ctx context.Context, sql string) (a query.Answer, err error) {
 			if watches(sql) {
 				return a, watchTable(ctx, do, sql, f.Format, e.Stdout)
@@ -35,8 +38,12 @@ func (f Flags) Run(e *command.Env, do Do) error {
 				return statements(ctx, do, sql)
 			}
 			var raw json.RawMessage
-			if err := do(ctx, http.MethodPost, "/api/query", map[string]any{"sql": sql, "max_rows": f.MaxRows},
-				&raw); err != nil {
+			id := uuid.NewString()
+			err = do(ctx, http.MethodPost, "/api/query", map[string]any{"sql": sql, "max_rows": f.MaxRows, "query_id": id}, &raw)
+			if err != nil {
+				if ctx.Err() != nil {
+					end(ctx, do, id)
+				}
 				return a, err
 			}
 			// Numbers stay as they were written.
@@ -50,8 +57,22 @@ func (f Flags) Run(e *command.Env, do Do) error {
 	if f.Statement != "" {
 		return shell.Execute(e.Ctx, f.Statement)
 	}
-	shell.Interactive = terminal.Is(os.Stdin) && terminal.Is(e.Stdout)
+	if terminal.Is(os.Stdin) && terminal.Is(e.Stdout) {
+		session := &Session{Shell: shell, Do: do, History: historyFile()}
+		return session.Run(e.Ctx, os.Stdin, e.Stdout)
+	}
 	return shell.Read(e.Ctx, os.Stdin)
+}
+
+// endWithin is how long the database is asked to end a query that nobody waits for.
+const endWithin = 2 * time.Second
+
+// end has a server end a query.
+func end(ctx context.Context, do Do, id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
+	defer cancel()
+	// It has a time limit of its own, if this fails.
+	_ = do(ctx, http.MethodPost, "/api/query/cancel", map[string]any{"query_id": id}, nil)
 }
 
 // UserFlags are those of loadstone query-user.

@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/loadstone-db/loadstone/cli/terminal"
-	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/query"
 	"github.com/loadstone-db/loadstone/engine/query/asfile"
 	"github.com/loadstone-db/loadstone/sdk/sqltext"
@@ -20,11 +19,9 @@ import (
 
 // Shell executes statements, one after another.
 type Shell struct {
-	Ask    func(ctx context.Context, sql string) (query.Answer, error)
-	Format string
-	// Interactive prompts, and goes on after an error.
-	Interactive bool
-	Out, Err    io.Writer
+	Ask      func(ctx context.Context, sql string) (query.Answer, error)
+	Format   string
+	Out, Err io.Writer
 }
 
 // Execute executes one statement and writes its answer.
@@ -47,12 +44,7 @@ func (s *Shell) Read(ctx context.Context, in io.Reader) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)
 	var text string
-	prompt := func() {
-		if s.Interactive {
-			_, _ = fmt.Fprint(s.Out, map[bool]string{true: "loadstone=> ", false: "        -> "}[strings.TrimSpace(text) == ""])
-		}
-	}
-	for prompt(); lines.Scan(); prompt() {
+	for lines.Scan() {
 		switch strings.TrimSpace(lines.Text()) {
 		case `\q`:
 			return nil
@@ -65,10 +57,7 @@ func (s *Shell) Read(ctx context.Context, in io.Reader) error {
 			}
 		}
 		if err := s.Execute(ctx, text); err != nil {
-			if !s.Interactive || ctx.Err() != nil {
-				return err
-			}
-			_, _ = fmt.Fprintln(s.Err, terminal.Harmless(engine.AsError(err).Error()))
+			return err
 		}
 		text = ""
 	}

@@ -116,7 +116,7 @@ export async function stopsARunByARule(page, base, template) {
     .getByText(new RegExp(`Rule triggered: busy: runId ${id}, operations \\d+`))
     .first()
     .waitFor({ timeout: 40_000 });
-  await page.locator('.run-head').getByText('Failed', { exact: true }).waitFor();
+  await page.locator('.run-head .badge', { hasText: 'Failed' }).waitFor();
 
   await page.goto(`${base}/streams`);
   const alert = region(page, 'Alerts').getByRole('row').filter({ hasText: id });
