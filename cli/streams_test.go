@@ -119,6 +119,8 @@ var refusals = []struct {
 	{"CREATE PHYSICAL SOURCE FOR bare TYPE KAFKA", "SourceTypeDoesNotExist", 422, 1, 38, "there are FILE, TCP"},
 	{"CREATE PHYSICAL SOURCE FOR bare TYPE FILE SET('b' AS SOURCE.FILE_PAHT)", "InvalidConfig", 422, 1, 47,
 		"did you mean SOURCE.FILE_PATH?"},
+	{"CREATE PHYSICAL SOURCE FOR bare TYPE SYSTEM SET('heartbeats' AS SOURCE.STREAM)", "InvalidConfig", 422, 1, 28,
+		"timestamp TIMESTAMP, runId TEXT"},
 	{"CREATE SINK S TYPE PRINT", "AlreadyExists", 409, 1, 13, "another name"},
 	{"CREATE SINK z TYPE PRINT ON w9", "WorkerDoesNotExistForSink", 422, 1, 29, "did you mean w1?"},
 	{"CREATE SINK z TYPE PRINTT", "SinkTypeDoesNotExist", 422, 1, 20, "did you mean PRINT?"},

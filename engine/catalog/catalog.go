@@ -15,6 +15,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/statement"
 	"github.com/loadstone-db/loadstone/engine/stream/column"
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
+	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
 )
 
 // Worker is a place where sources are read and queries run.
@@ -249,8 +250,15 @@ func (c *Catalog) CreatePhysicalSource(source string, s *statement.CreatePhysica
 	if err != nil {
 		return 0, err
 	}
+	logical := c.logical[c.logicalSource(s.Logical.Text)]
+	if stream := config.Text("SOURCE.STREAM"); kind == feed.System {
+		if want, fits := telemetry.Fits(stream, logical.Columns); !fits {
+			return 0, statement.Errorf(statement.InvalidConfig, source, s.Logical.At, "its columns are "+want,
+				"%s has other columns than the stream %s", logical.Name, stream)
+		}
+	}
 	c.lastID++
-	c.physical = append(c.physical, PhysicalSource{c.lastID, c.logical[c.logicalSource(s.Logical.Text)].Name,
+	c.physical = append(c.physical, PhysicalSource{c.lastID, logical.Name,
 		s.Placement.Text, kind, config})
 	return c.lastID, nil
 }

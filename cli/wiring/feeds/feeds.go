@@ -33,7 +33,10 @@ type Feeds struct {
 
 // Source implements coordinator.Feeds.
 func (f *Feeds) Source(ctx context.Context, s catalog.PhysicalSource, columns []column.Column) (feed.Source, error) {
-	if s.Type == feed.System {
+	if stream := s.Config.Text("SOURCE.STREAM"); s.Type == feed.System {
+		if want, fits := telemetry.Fits(stream, columns); !fits {
+			return nil, fmt.Errorf("%w: the columns of the stream %s are %s", coordinator.ErrUnusable, stream, want)
+		}
 		return f.Hub.Open(s.Config.Text("SOURCE.STREAM"), columns), nil
 	}
 	source, err := feed.Open(ctx, s.Type, s.Config, columns, f.Folder, f.Reach.Dial)

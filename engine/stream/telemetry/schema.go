@@ -1,0 +1,44 @@
+package telemetry
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/loadstone-db/loadstone/engine/statement"
+	"github.com/loadstone-db/loadstone/engine/stream/column"
+)
+
+// schemas are the columns of each stream, as Sources makes them.
+var schemas = sync.OnceValue(func() map[string][]column.Column {
+	all := map[string][]column.Column{}
+	parsed, err := statement.Parse(Sources)
+	if err != nil {
+		panic(err)
+	}
+	for _, p := range parsed {
+		s, is := p.Statement.(*statement.CreateLogicalSource)
+		if !is {
+			continue
+		}
+		for _, d := range s.Columns {
+			t, err := column.Named(d.Type.Name.Text, d.Type.Args)
+			if err != nil {
+				panic(err)
+			}
+			all[s.Name.Text] = append(all[s.Name.Text], column.Column{Name: d.Name.Text, Type: t})
+		}
+	}
+	return all
+})
+
+// Fits reports whether a source has the columns of a stream, and names those: rows of the stream have no others.
+func Fits(stream string, columns []column.Column) (want string, fits bool) {
+	var parts []string
+	for _, c := range schemas()[stream] {
+		parts = append(parts, c.Name+" "+c.Type.String())
+	}
+	return strings.Join(parts, ", "), slices.EqualFunc(schemas()[stream], columns, func(a, b column.Column) bool {
+		return statement.Same(a.Name, b.Name) && a.Type == b.Type
+	})
+}
