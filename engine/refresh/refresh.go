@@ -91,10 +91,23 @@ type Table struct {
 	WaitSeconds float64     `json:"-"`
 	Failures    int         `json:"failures" doc:"How often its refresh has failed since it succeeded; of an INGEST table how many runs have failed too often and are left alone until somebody resumes it."`
 	Error       string      `json:"error"`
+	Failing     []Failing   `json:"failing" nullable:"false" doc:"Runs and parts whose last refresh failed, the newest first, 20 at most."`
 	CreatedBy   string      `json:"created_by"`
 	CreatedAt   engine.Time `json:"created_at"`
 	UpdatedAt   engine.Time `json:"updated_at"`
 	UpdatedBy   string      `json:"updated_by" doc:"Who changed its definition last."`
+}
+
+// MostFailing is how many of a table's failing runs or parts are listed.
+const MostFailing = 20
+
+// Failing is a run or a part of a table whose last refresh failed.
+type Failing struct {
+	Subtask  string      `json:"subtask" doc:"The id of the run, or the part."`
+	Failures int         `json:"failures" doc:"How often in a row."`
+	GivenUp  bool        `json:"given_up" doc:"It has failed too often, and is left alone until somebody resumes the table, or the run changes."`
+	Error    string      `json:"error"`
+	FailedAt engine.Time `json:"failed_at"`
 }
 
 // Task is what one claim is about: a table, or a part of it that is refreshed by itself.

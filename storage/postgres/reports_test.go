@@ -158,6 +158,9 @@ func TestARunThatIsGivenUp(t *testing.T) {
 			one.Error != last || load.IngestLagSeconds <= 0 {
 			t.Fatalf("to be taken in: %v, %+v, %+v; want %v", read, table, load, due)
 		}
+		if f := one.Failing; failures == 1 && (len(f) != 1 || !f[0].GivenUp || f[0].Failures < refresh.Failures) {
+			t.Fatalf("a run that is given up is among those that fail: %+v", f)
+		}
 		return table.BehindSince.Time
 	}
 	fail := func(times int) {

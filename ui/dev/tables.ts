@@ -28,6 +28,7 @@ function table(name: string, part: Partial<DerivedTable>): DerivedTable {
     last_refresh_seconds: 0.042,
     failures: 0,
     error: '',
+    failing: [],
     created_by: 'loadstone',
     created_at: iso(began - 864e5),
     updated_at: iso(began - 864e5),

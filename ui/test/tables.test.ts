@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import type { QueryRelation } from '../src/api/types';
+import type { QueryRelation, RefreshRecord } from '../src/api/types';
 import {
   allWait,
   around,
   curves,
   failing,
+  fate,
   instant,
   lagSeconds,
   layers,
@@ -13,7 +14,9 @@ import {
   sensible,
   standing,
   tabSeparated,
+  tries,
   writeChoice,
+  written,
 } from '../src/tables/model';
 import { colourSql, inText, offers, quoted, wordAt } from '../src/tables/sql';
 import { ticks } from '../src/tables/XYChart';
@@ -28,7 +31,11 @@ describe('derived tables', () => {
     kind: 'SQL',
     status: 'ACTIVE',
     target_lag_seconds: 60,
+    failures: 0,
+    error: '',
+    failing: [],
   };
+  const once = { subtask: 'r1', failures: 3, given_up: false, error: 'no room', failed_at: '2026-11-22T11:59:00Z' };
   it('says why nothing is refreshed only when no worker could', () => {
     expect(allWait([])).toBe('');
     expect(allWait([{ waits_for: 'no room' }, { waits_for: '' }])).toBe('');
@@ -44,6 +51,12 @@ describe('derived tables', () => {
     [{ kind: 'INGEST', as_of: null }, 'fresh', 0],
     [{ kind: 'INGEST', as_of: null, behind_since: '2026-11-22T11:59:30Z' }, 'behind', 30],
     [{ kind: 'INGEST', as_of: null, behind_since: '2026-11-22T11:58:00Z' }, 'late', 120],
+    [{ failures: 3, error: 'no', behind_since: '2026-11-22T11:59:30Z' }, 'failing', 30],
+    [{ failures: 1, error: 'no', as_of: null }, 'failing', 0],
+    [{ failing: [once], behind_since: '2026-11-22T11:59:30Z' }, 'failing', 30],
+    [{ kind: 'INGEST', as_of: null, failing: [once], behind_since: '2026-11-22T11:59:30Z' }, 'failing', 30],
+    [{ kind: 'INGEST', as_of: null, failures: 1, behind_since: '2026-11-22T11:58:00Z' }, 'failing', 120],
+    [{ status: 'SUSPENDED', failures: 3, failing: [once] }, 'suspended', 0],
   ])('%j stands as %s', (part, want, lag) => {
     const table = { ...t, ...part } as Parameters<typeof standing>[0];
     expect(standing(table, now)).toBe(want);
@@ -51,14 +64,45 @@ describe('derived tables', () => {
   });
 
   it('says which runs are left alone, and offers to try them again', () => {
-    const runs = { kind: 'INGEST', status: 'ACTIVE', failures: 2 } as const;
+    const runs = { kind: 'INGEST', status: 'ACTIVE', failures: 2, error: 'Run r2: gone', failing: [once] } as const;
     expect(leftAlone(runs)).toBe(true);
-    expect(failing(runs)).toContain('2 runs could not be taken in');
-    expect(failing({ ...runs, failures: 1 })).toContain('One run');
+    expect(failing(runs)?.said).toContain('2 runs could not be taken in, and are not tried any more');
+    expect(failing(runs)?.error).toBe('Run r2: gone');
+    expect(failing({ ...runs, failures: 1 })?.said).toContain('One run');
     expect(leftAlone({ ...runs, failures: 0 })).toBe(false);
     expect(leftAlone({ ...runs, status: 'SUSPENDED' })).toBe(false);
     expect(leftAlone({ ...runs, kind: 'SQL' })).toBe(false);
-    expect(failing({ ...runs, kind: 'SQL' })).toContain('2 of 5 times');
+  });
+  it('says how many tries failed of what is tried again', () => {
+    const sql = { kind: 'SQL', status: 'ACTIVE', failures: 2, error: 'no', failing: [] } as const;
+    expect(failing(sql)?.said).toBe('Its refresh failed, 2 of 5 tries failed; it is tried again.');
+    expect(failing({ ...sql, status: 'FAILED', failures: 5 })?.said).toContain(
+      'failed 5 times, and is not tried any more',
+    );
+    expect(tries({ ...sql, status: 'FAILED', failures: 5 })).toBe('');
+    expect(failing({ ...sql, failures: 0, error: '' })).toBeNull();
+    const run = { ...sql, kind: 'INGEST', failures: 0, error: '', failing: [once] } as const;
+    expect(tries(run)).toBe('3 of 5 tries failed');
+    expect(failing(run)).toEqual({
+      said: 'One run could not be taken in, 3 of 5 tries failed; it is tried again.',
+      error: 'Run r1: no room',
+    });
+    const part = { ...sql, failures: 0, error: '', failing: [once, { ...once, subtask: 'b', failures: 4 }] } as const;
+    expect(failing(part)?.said).toBe('2 parts could not be made, 4 of 5 tries failed; they are tried again.');
+  });
+  it('knows what becomes of a run', () => {
+    const runs = { kind: 'INGEST', status: 'ACTIVE', failures: 0, error: '', failing: [once] } as const;
+    expect(fate(runs, 'r1')).toEqual({ then: 'again', tries: '3 of 5 tries failed' });
+    expect(fate({ ...runs, failing: [{ ...once, failures: 5, given_up: true }] }, 'r1')).toEqual({
+      then: 'left',
+      tries: '5 tries failed',
+    });
+    expect(fate({ ...runs, status: 'SUSPENDED' }, 'r1')?.then).toBe('left');
+    expect(fate(runs, 'r2')).toBeNull();
+  });
+  it('draws no rows of a refresh that failed', () => {
+    const one = { error: '', row_count: 0 } as RefreshRecord;
+    expect(written([one, { ...one, error: 'no' }])).toEqual([one]);
   });
 
   it('puts each table to the right of those that it reads', () => {

@@ -2,6 +2,7 @@ import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { type ComponentType, createElement } from 'react';
 import { renderToStaticMarkup } from 'react-dom/server';
 import { describe, expect, it } from 'vitest';
+import { Router } from 'wouter';
 import type { RunDetail } from '../src/api/types';
 import { Toasts } from '../src/design/Toast';
 import { InAccount } from '../src/runs/InAccount';
@@ -10,11 +11,16 @@ import { RecordProblems } from '../src/runs/RecordProblems';
 const run = { run_id: "r'1", end_time: '2026-11-23T10:00:00Z' } as RunDetail;
 
 /** What a reader sees of a component once the results database has answered with a row, or with none. */
-function seen(Of: ComponentType<{ run: RunDetail }>, what: string, value: unknown): string {
+function seen(Of: ComponentType<{ run: RunDetail }>, what: string, value: unknown, failing?: object[]): string {
   const client = new QueryClient();
+  if (failing) client.setQueryData(['tables', 'exported_executions'], { table: { status: 'ACTIVE', failing } });
   client.setQueryData([what, run.run_id], { columns: [{ name: what }], rows: value === null ? [] : [[value]] });
   const html = renderToStaticMarkup(
-    createElement(QueryClientProvider, { client }, createElement(Toasts, null, createElement(Of, { run }))),
+    createElement(
+      QueryClientProvider,
+      { client },
+      createElement(Router, { ssrPath: '/', children: createElement(Toasts, null, createElement(Of, { run })) }),
+    ),
   );
   return html
     .replace(/<[^>]*>/g, ' ')
@@ -67,6 +73,15 @@ describe('a run in an account', () => {
     const text = of({ ...there, status: 'FAILED', place: '', problem: 'The account is away.' });
     expect(text).toContain('failed. The account is away.');
     expect(text).not.toContain('SELECT');
+    expect(text).toContain('says whether it is tried again');
+  });
+  it('says whether it is tried again', () => {
+    const last = { ...there, status: 'FAILED', place: '', problem: 'Its table is taken.' };
+    const of = (failures: number) =>
+      seen(InAccount, 'in_account', last, [{ subtask: run.run_id, failures, given_up: failures > 4 }]);
+    expect(of(4)).toContain('It is tried again (4 of 5 tries failed)');
+    expect(of(5)).toContain('It is not tried any more (5 tries failed). Remove the cause, then');
+    expect(of(5)).not.toContain('is tried again');
   });
   it('is not spoken of where there is none', () => expect(of(null).trim()).toBe(''));
 });

@@ -352,6 +352,11 @@ func refreshRuns(t *testing.T, s store.Store) {
 		t.Errorf("a run that failed to be taken in: %+v", state.Pending)
 	}
 	stale("over") // what could not be taken in is not there
+	_, tables := refreshState(t, s)
+	if f := tables["runs"].Failing; len(f) != 1 || f[0].Subtask != "over" || f[0].Failures != 1 || f[0].GivenUp ||
+		f[0].Error != "damaged" || f[0].FailedAt.IsZero() || tables["runs"].Failures != 0 {
+		t.Errorf("a run that is tried again: %+v", tables["runs"])
+	}
 	must(t, s.SetDynamicTableStatus(ctx, "runs", refresh.Suspended))
 	stale()
 	must(t, s.SetDynamicTableStatus(ctx, "runs", refresh.Active))

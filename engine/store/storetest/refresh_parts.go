@@ -80,6 +80,10 @@ func refreshFailedPart(t *testing.T, s store.Store) {
 		tables["a"].Status != refresh.Active {
 		t.Fatalf("a part has failed once: %+v", state.Pending)
 	}
+	if f := tables["a"].Failing; len(f) != 1 || f[0].Subtask != "2" || f[0].Failures != 1 || f[0].GivenUp ||
+		f[0].Error != "no" {
+		t.Errorf("a part has failed once: %+v", f)
+	}
 	if early, err := s.ClaimRefreshes(ctx, "w", refresh.Life, 9); err != nil || len(early) != 0 {
 		t.Errorf("claimed in its pause: %+v, %v", early, err)
 	}

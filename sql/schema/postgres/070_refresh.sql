@@ -81,7 +81,8 @@ CREATE TABLE IF NOT EXISTS refresh_subtasks (
 ) WITH (fillfactor = 70);
 -- When somebody asked to take a run in once more, though nothing of it has changed.
 ALTER TABLE refresh_subtasks ADD COLUMN IF NOT EXISTS asked_at timestamptz;
-CREATE INDEX IF NOT EXISTS refresh_subtasks_failed ON refresh_subtasks (dynamic_table) WHERE status = 'FAILED';
+DROP INDEX IF EXISTS refresh_subtasks_failed;
+CREATE INDEX IF NOT EXISTS refresh_subtasks_failing ON refresh_subtasks (dynamic_table) WHERE failures > 0;
 
 -- The queue: one entry at most for a table, or for a part of it. The subtask '' is all of the table.
 -- Rows come and go all the time, so that dead ones are to be cleared early and space is left for them.

@@ -56,20 +56,25 @@ var _ store.Refreshes = Queue{}
 const columns = `t.name, t.kind, t.definition, t.description, t.bundled, t.target_lag_seconds, t.refresh_mode, t.partition_by,
 	t.partitions, t.priority, t.status, t.version, t.changed_at, t.behind_since, t.as_of, t.next_refresh_due, t.last_seconds, t.wait_seconds,
 	CASE t.kind WHEN 'INGEST' THEN f.runs ELSE t.failures END, CASE t.kind WHEN 'INGEST' THEN f.error ELSE t.error END,
+	f.failing,
 	t.created_by, t.created_at, t.updated_at, t.updated_by,
 	ARRAY(SELECT s.source FROM dynamic_table_sources s WHERE s.dynamic_table = t.name ORDER BY s.source)`
 
-// from is where they are read. Of an INGEST table each run fails by itself: those that are given up count.
-const from = ` FROM dynamic_tables t CROSS JOIN LATERAL (SELECT count(*) AS runs,
-		coalesce((array_agg('Run ' || s.subtask || ': ' || s.error ORDER BY s.updated_at DESC))[1], '') AS error
-	FROM refresh_subtasks s WHERE s.dynamic_table = t.name AND s.status = 'FAILED' AND t.kind = 'INGEST') f`
+// from is where they are read. Of an INGEST table each run fails by itself: those that are given up count. A run that
+// was taken in has no failures; those that have are few, and have an index of their own.
+const from = ` FROM dynamic_tables t CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE s.given_up) AS runs,
+		coalesce((array_agg('Run ' || s.subtask || ': ' || s.error) FILTER (WHERE s.given_up))[1], '') AS error,
+		coalesce(jsonb_agg(to_jsonb(s) - 'n') FILTER (WHERE s.n <= 20), '[]') AS failing
+	FROM (SELECT subtask, failures, status = 'FAILED' AS given_up, error, updated_at AS failed_at,
+			row_number() OVER (ORDER BY updated_at DESC, subtask) AS n
+		FROM refresh_subtasks WHERE dynamic_table = t.name AND failures > 0 ORDER BY n) s) f`
 
 func table(row pgx.CollectableRow) (t refresh.Table, err error) {
 	var changed, behind, asOf, due *time.Time
 	err = row.Scan(&t.Name, &t.Kind, &t.Definition, &t.Description, &t.Bundled, &t.TargetLagSeconds, &t.Mode,
 		&t.PartitionBy, &t.Partitions, &t.Priority, &t.Status, &t.Version, &changed, &behind, &asOf, &due, &t.LastSeconds,
 		&t.WaitSeconds,
-		&t.Failures, &t.Error, &t.CreatedBy, &t.CreatedAt.Time, &t.UpdatedAt.Time, &t.UpdatedBy, &t.Sources)
+		&t.Failures, &t.Error, &t.Failing, &t.CreatedBy, &t.CreatedAt.Time, &t.UpdatedAt.Time, &t.UpdatedBy, &t.Sources)
 	t.ChangedAt, t.BehindSince, t.AsOf, t.NextDue = instant(changed), instant(behind), instant(asOf), instant(due)
 	t.CreatedAt, t.UpdatedAt = engine.At(t.CreatedAt.Time), engine.At(t.UpdatedAt.Time)
 	return t, err

@@ -5959,6 +5959,8 @@ export interface components {
             definition: string;
             description: string;
             error: string;
+            /** @description Runs and parts whose last refresh failed, the newest first, 20 at most. */
+            failing: components["schemas"]["Failing"][];
             /**
              * Format: int64
              * @description How often its refresh has failed since it succeeded; of an INGEST table how many runs have failed too often and are left alone until somebody resumes it.
@@ -6335,6 +6337,20 @@ export interface components {
             /** @description Give it as cursor to read on; empty after the last. */
             next_cursor: string;
             record: components["schemas"]["RecordRead"];
+        };
+        Failing: {
+            error: string;
+            /** Format: date-time */
+            failed_at: string | null;
+            /**
+             * Format: int64
+             * @description How often in a row.
+             */
+            failures: number;
+            /** @description It has failed too often, and is left alone until somebody resumes the table, or the run changes. */
+            given_up: boolean;
+            /** @description The id of the run, or the part. */
+            subtask: string;
         };
         Failure: {
             /** Format: int64 */
@@ -9653,6 +9669,7 @@ export type EventData = components['schemas']['EventData'];
 export type EventPage = components['schemas']['EventPage'];
 export type Execution = components['schemas']['Execution'];
 export type ExecutionPage = components['schemas']['ExecutionPage'];
+export type Failing = components['schemas']['Failing'];
 export type Failure = components['schemas']['Failure'];
 export type FailureExample = components['schemas']['FailureExample'];
 export type Failures = components['schemas']['Failures'];

@@ -1,7 +1,10 @@
+import { Link } from 'wouter';
 import type { RunDetail } from '../api/types';
 import { CopyButton } from '../design/Controls';
 import { dateTime, exact } from '../design/format';
 import { Notice } from '../design/States';
+import { fate, tablePath } from '../tables/model';
+import { useTable } from '../tables/queries';
 import { queryOf, useInAccount } from './taken';
 
 /** Where the run is in Snowflake, with a query of each view; nothing where no results connection takes runs. */
@@ -15,15 +18,14 @@ export function InAccount({ run }: { run: RunDetail }) {
         <h2 className="h3" id="in-account">
           In Snowflake
         </h2>
-        <span className="muted">
-          connection {a.connection}, {dateTime(a.noted_at)}
-        </span>
       </header>
       <div className="body stack">
+        <p className="muted">
+          Connection {a.connection}, {dateTime(a.noted_at)}
+        </p>
         {failed && (
           <Notice tone="bad">
-            <strong>The last attempt to take the run to the account failed.</strong> {a.problem} It is tried again; the
-            page of the table exported_executions says when.
+            <strong>The last attempt to take the run to the account failed.</strong> {a.problem} <Then run={run} />
           </Notice>
         )}
         {!failed && a.problem && (
@@ -60,5 +62,24 @@ export function InAccount({ run }: { run: RunDetail }) {
         )}
       </div>
     </section>
+  );
+}
+
+const exported = 'exported_executions';
+
+/** What becomes of a run that could not be taken to the account. */
+function Then({ run }: { run: RunDetail }) {
+  const table = useTable(exported);
+  const of = table.data && fate(table.data.table, run.run_id);
+  const page = <Link href={tablePath(exported)}>{exported}</Link>;
+  if (!of) return <>The page of the table {page} says whether it is tried again.</>;
+  return of.then === 'again' ? (
+    <>
+      It is tried again ({of.tries}); the page of the table {page} says when.
+    </>
+  ) : (
+    <>
+      It is not tried any more ({of.tries}). Remove the cause, then have it tried again on the page of the table {page}.
+    </>
   );
 }

@@ -7,7 +7,7 @@ const every = 5_000;
 const mostAsked = 12;
 
 /** What the results database knows of a run that is over: one value of JSON, or null while there is none. */
-function useTaken(run: RunDetail, what: string, sql: string): unknown {
+function useTaken(run: RunDetail, what: string, sql: string, changes?: (value: unknown) => boolean): unknown {
   const late = !!run.end_time && Date.now() - Date.parse(run.end_time) > 10 * 60_000;
   const taken = useQuery({
     queryKey: [what, run.run_id],
@@ -18,8 +18,12 @@ function useTaken(run: RunDetail, what: string, sql: string): unknown {
       }),
     retry: false,
     // It is taken in some seconds after its end, or never, as where there are no derived tables.
-    refetchInterval: (q) =>
-      q.state.error || q.state.data?.rows.length || late || q.state.dataUpdateCount >= mostAsked ? false : every,
+    refetchInterval: (q) => {
+      if (q.state.error) return false;
+      const row = q.state.data?.rows[0];
+      if (row) return changes?.(row[0]) ? 3 * every : false;
+      return late || q.state.dataUpdateCount >= mostAsked ? false : every;
+    },
   });
   return taken.data?.columns[0]?.name === what ? (taken.data.rows[0]?.[0] ?? null) : null;
 }
@@ -59,6 +63,7 @@ export function useInAccount(run: RunDetail): InAccount | null {
     'in_account',
     'SELECT connection, place, status, executions, views, problem, noted_at FROM rollup.exports ' +
       `WHERE run_id = ${text(run.run_id)}`,
+    (a) => (a as InAccount).status === 'FAILED', // it may be tried again
   ) as InAccount | null;
 }
 

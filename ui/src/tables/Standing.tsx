@@ -1,7 +1,7 @@
 import type { DerivedTable } from '../api/types';
 import { duration } from '../design/format';
 import { Mark } from '../design/icons';
-import { lagSeconds, type Standing, standing } from './model';
+import { failing, lagSeconds, type Standing, standing } from './model';
 
 type Shape = Parameters<typeof Mark>[0]['shape'];
 
@@ -9,6 +9,7 @@ export const standings: Record<Standing, { word: string; tone: string; shape: Sh
   fresh: { word: 'Fresh', tone: 'ok', shape: 'dot' },
   behind: { word: 'Behind', tone: 'ok', shape: 'half' },
   late: { word: 'Late', tone: 'warn', shape: 'triangle' },
+  failing: { word: 'Failing', tone: 'warn', shape: 'triangle' },
   new: { word: 'Not made yet', tone: '', shape: 'ring' },
   suspended: { word: 'Suspended', tone: '', shape: 'square' },
   failed: { word: 'Failed', tone: 'bad', shape: 'cross' },
@@ -17,7 +18,7 @@ export const standings: Record<Standing, { word: string; tone: string; shape: Sh
 export function StandingBadge({ table, now }: { table: DerivedTable; now: number }) {
   const s = standings[standing(table, now)];
   return (
-    <span className={`badge ${s.tone}`}>
+    <span className={`badge ${s.tone}`} title={failing(table)?.said}>
       <Mark shape={s.shape} />
       {s.word}
     </span>

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { Fragment, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { api, asProblem, Problem } from '../api/client';
 import type { DerivedTable, DerivedTableDetail, RefreshRecord } from '../api/types';
@@ -12,7 +12,7 @@ import { Empty, Failed, Load, Notice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import { Graph } from './Graph';
 import { Grid } from './Grid';
-import { around, type Cell, claimAge, failing, leftAlone, type Point, tablePath } from './model';
+import { around, type Cell, claimAge, failing, leftAlone, type Point, tablePath, written } from './model';
 import { useRefreshes, useTable, useTables, useTablesChanged } from './queries';
 import { colourSql, fullName } from './sql';
 import { Lag, StandingBadge } from './Standing';
@@ -76,6 +76,7 @@ function Shown({ d, stale }: { d: DerivedTableDetail; stale: boolean }) {
         navigate('/tables');
       },
     });
+  const failed = failing(t);
   const select = `SELECT * FROM ${fullName({ schema: 'tables', name: t.name })}`;
   return (
     <>
@@ -126,9 +127,9 @@ function Shown({ d, stale }: { d: DerivedTableDetail; stale: boolean }) {
       </header>
       <div className="page">
         {stale && <Notice tone="warn">The server does not answer; what is shown is of {ago(d.at)}.</Notice>}
-        {t.error && (
+        {failed && (
           <Notice tone={t.status === 'FAILED' || leftAlone(t) ? 'bad' : 'warn'}>
-            <strong>{failing(t)}</strong> {t.error}
+            <strong>{failed.said}</strong> {failed.error}
             {leftAlone(t) && ' Remove the cause, then have it tried again.'}
             {t.status === 'FAILED' &&
               (t.bundled ? ' Resume tries it again.' : ' Edit its definition, or resume to try it again as it is.')}
@@ -189,8 +190,13 @@ function replaces(t: DerivedTable): string {
   return t.partitions === 1 ? `${rows}, undivided` : `${rows}, in ${t.partitions} parts`;
 }
 
+/** How many milliseconds an entry of the queue waits yet; 0 when it is due. */
+const dueIn = (p: { next_refresh_due: string | null }, now: number) =>
+  Math.max(0, (Date.parse(p.next_refresh_due ?? '') || 0) - now);
+
 function Facts({ d, now }: { d: DerivedTableDetail; now: number }) {
   const t = d.table;
+  const next = d.pending.toSorted((a, b) => dueIn(a, now) - dueIn(b, now))[0];
   return (
     <section className="panel" aria-label="How it stands">
       <header>
@@ -215,11 +221,13 @@ function Facts({ d, now }: { d: DerivedTableDetail; now: number }) {
           <dd>
             {t.status !== 'ACTIVE'
               ? 'when it is resumed'
-              : t.next_refresh_due
-                ? dateTime(t.next_refresh_due)
-                : t.kind === 'INGEST'
-                  ? 'when a run ends'
-                  : 'when its sources change'}
+              : next !== undefined && dueIn(next, now) > 0
+                ? `tried again at ${dateTime(next.next_refresh_due)}`
+                : t.next_refresh_due
+                  ? dateTime(t.next_refresh_due)
+                  : t.kind === 'INGEST'
+                    ? 'when a run ends'
+                    : 'when its sources change'}
           </dd>
           <dt>A refresh replaces</dt>
           <dd>
@@ -281,7 +289,9 @@ function Claims({ d, now }: { d: DerivedTableDetail; now: number }) {
                 <tr key={`waiting ${p.subtask}`}>
                   <td className="mono">{p.subtask || 'all of it'}</td>
                   <td className="muted" colSpan={3}>
-                    waits for a worker since it was due at {dateTime(p.next_refresh_due)}
+                    {dueIn(p, now) > 0
+                      ? `is tried again at ${dateTime(p.next_refresh_due)}`
+                      : `waits for a worker since it was due at ${dateTime(p.next_refresh_due)}`}
                   </td>
                 </tr>
               ))}
@@ -324,8 +334,8 @@ function History({ name }: { name: string }) {
 function HistoryShown({ records }: { records: RefreshRecord[] }) {
   const [all, setAll] = useState(false);
   const at = new Map(records.map((r) => [Date.parse(r.ended_at ?? ''), r]));
-  const points = (y: (r: RefreshRecord) => number): Point[] =>
-    records.toReversed().map((r) => ({ x: Date.parse(r.ended_at ?? ''), y: y(r), bad: Boolean(r.error) }));
+  const points = (of: RefreshRecord[], y: (r: RefreshRecord) => number): Point[] =>
+    of.toReversed().map((r) => ({ x: Date.parse(r.ended_at ?? ''), y: y(r), bad: Boolean(r.error) }));
   const more = (p: Point) => {
     const r = at.get(p.x);
     return r ? r.error || `${r.refresh_mode.toLowerCase()}, ${plain(count(r.row_count))} rows` : '';
@@ -344,22 +354,24 @@ function HistoryShown({ records }: { records: RefreshRecord[] }) {
           kind="time"
           shape="bars"
           height={190}
-          curves={[{ name: 'duration', points: points(seconds) }]}
+          curves={[{ name: 'duration', points: points(records, seconds) }]}
           format={(n) => ({ value: duration(n), unit: '', exact: `${n} s` })}
           more={more}
           note={note}
         />
-        <XYChart
-          title="Rows written"
-          kind="time"
-          shape="bars"
-          height={190}
-          curves={[{ name: 'rows', points: points((r) => r.row_count) }]}
-          more={more}
-        />
+        {written(records).length > 0 && (
+          <XYChart
+            title="Rows written"
+            kind="time"
+            shape="bars"
+            height={190}
+            curves={[{ name: 'rows', points: points(written(records), (r) => r.row_count) }]}
+            more={more}
+          />
+        )}
       </div>
       <div className="table-wrap" tabIndex={0} role="group" aria-label="Refreshes, a table that scrolls">
-        <table className="table dense">
+        <table className="table dense cards refreshes">
           <thead>
             <tr>
               <th>Ended</th>
@@ -374,24 +386,45 @@ function HistoryShown({ records }: { records: RefreshRecord[] }) {
           </thead>
           <tbody>
             {records.slice(0, all ? undefined : 8).map((r) => (
-              <tr key={r.seq}>
-                <td className="nowrap" title={r.ended_at ?? ''}>
-                  {dateTime(r.ended_at)}
-                </td>
-                <td className="num">{duration(seconds(r))}</td>
-                <td>
-                  {r.subtask ? (
-                    <span className="mono">{r.subtask.slice(0, 8)}</span>
-                  ) : (
-                    r.refresh_mode.toLowerCase() || '–'
-                  )}
-                </td>
-                <td className="num">{plain(count(r.row_count))}</td>
-                <td className="num">{plain(bytes(r.byte_count))}</td>
-                <td className="num">{r.lag_seconds === null ? '–' : duration(r.lag_seconds)}</td>
-                <td className="mono clip-2">{r.worker_id}</td>
-                <td className={r.error ? 'result why-bad' : 'result muted'}>{r.error || r.note || 'done'}</td>
-              </tr>
+              <Fragment key={r.seq}>
+                <tr className={r.error ? 'explained' : ''}>
+                  <td className="nowrap" title={r.ended_at ?? ''}>
+                    {dateTime(r.ended_at)}
+                  </td>
+                  <td className="num" data-label="Took">
+                    {duration(seconds(r))}
+                  </td>
+                  <td data-label="Replaced">
+                    {r.subtask ? (
+                      <span className="mono">{r.subtask.slice(0, 8)}</span>
+                    ) : (
+                      r.refresh_mode.toLowerCase() || '–'
+                    )}
+                  </td>
+                  <td className="num" data-label="Rows">
+                    {r.error ? '–' : plain(count(r.row_count))}
+                  </td>
+                  <td className="num" data-label="Size">
+                    {r.error ? '–' : plain(bytes(r.byte_count))}
+                  </td>
+                  <td className="num" data-label="Lag reached">
+                    {r.lag_seconds === null ? '–' : duration(r.lag_seconds)}
+                  </td>
+                  <td className="mono clip-2" data-label="Worker">
+                    {r.worker_id}
+                  </td>
+                  <td className={r.error ? 'result why-bad' : 'result muted'}>
+                    {r.error ? 'failed' : r.note || 'done'}
+                  </td>
+                </tr>
+                {r.error && (
+                  <tr className="why">
+                    <td colSpan={8} className="why-bad">
+                      {r.error}
+                    </td>
+                  </tr>
+                )}
+              </Fragment>
             ))}
           </tbody>
         </table>

@@ -12,7 +12,7 @@ import { Empty, Load, Notice, SkeletonRows } from '../design/States';
 import { terms } from '../design/terms';
 import { useToast } from '../design/Toast';
 import { Graph } from './Graph';
-import { allWait, claimAge, leftAlone, tablePath } from './model';
+import { allWait, claimAge, failing, leftAlone, standing, tablePath, tries } from './model';
 import { useTables, useTablesChanged } from './queries';
 import { Lag, StandingBadge } from './Standing';
 import './tables.css';
@@ -46,15 +46,14 @@ function Next({ t, list, now }: { t: DerivedTable; list: DerivedTableList; now: 
 }
 
 export function Last({ t, now }: { t: DerivedTable; now: number }) {
-  if (t.error)
+  const f = failing(t);
+  if (f)
     return (
-      <span className="clip-2 why-bad" title={t.error}>
-        {t.kind === 'INGEST'
+      <span className="clip-2 why-bad" title={`${f.said} ${f.error}`}>
+        {leftAlone(t)
           ? `${t.failures} ${t.failures === 1 ? 'run' : 'runs'} left out: `
-          : t.failures > 1
-            ? `failed ${t.failures} times: `
-            : 'failed: '}
-        {t.error}
+          : `${tries(t) || (t.failures > 0 ? `failed ${t.failures} times` : 'failed')}: `}
+        {f.error}
       </span>
     );
   if (!t.as_of) return <span className="muted">{t.kind === 'INGEST' ? 'run by run' : 'never'}</span>;
@@ -71,7 +70,8 @@ export function TablesPage() {
   const list = useTables();
   const [text, setText] = useState('');
   const now = Date.parse(list.data?.at ?? '') || Date.now();
-  const late = list.data?.tables.filter((t) => t.status === 'FAILED').length ?? 0;
+  const stands = (list.data?.tables ?? []).map((t) => standing(t, now));
+  const [late, shaky] = ['failed', 'failing'].map((s) => stands.filter((one) => one === s).length);
   return (
     <>
       <header className="page-head">
@@ -79,7 +79,8 @@ export function TablesPage() {
         <span className="sub hide-phone" role="status">
           {list.data
             ? `${list.data.tables.length} tables, ${list.data.claims.length} being refreshed, ` +
-              `${list.data.pending.length - list.data.claims.length} waiting${late ? `, ${late} failed` : ''}`
+              `${list.data.pending.length - list.data.claims.length} waiting` +
+              `${late ? `, ${late} failed` : ''}${shaky ? `, ${shaky} failing` : ''}`
             : 'Results of many runs, kept fresh.'}
         </span>
         <div className="actions">

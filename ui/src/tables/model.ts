@@ -1,7 +1,7 @@
 // What the pages about derived tables decide, without drawing anything.
 
 import { forSheets } from '../charts/export';
-import type { DerivedTable, QueryColumn, RefreshClaim } from '../api/types';
+import type { DerivedTable, QueryColumn, RefreshClaim, RefreshRecord } from '../api/types';
 
 /** How many seconds a table is behind what it reads; 0 when it has everything. */
 export function lagSeconds(t: Pick<DerivedTable, 'behind_since' | 'as_of' | 'kind'>, now: number): number {
@@ -19,23 +19,72 @@ export function leftAlone(t: Pick<DerivedTable, 'kind' | 'status' | 'failures'>)
   return t.kind === 'INGEST' && t.status === 'ACTIVE' && t.failures > 0;
 }
 
-/** What a table says of its failures, before its error. */
-export function failing(t: Pick<DerivedTable, 'kind' | 'status' | 'failures'>): string {
-  if (t.kind === 'INGEST')
-    return t.failures === 1
-      ? 'One run could not be taken in, and is not tried any more.'
-      : `${t.failures} runs could not be taken in, and are not tried any more. The last:`;
-  return t.status === 'FAILED'
-    ? `Its refresh failed ${t.failures} times, and is not tried any more.`
-    : `Its refresh failed, ${t.failures} of 5 times in a row; it is tried again.`;
+/** How often in a row something is tried before it is left alone. */
+const mostTries = 5;
+
+type Trying = Pick<DerivedTable, 'kind' | 'status' | 'failures' | 'error'> & {
+  failing: readonly DerivedTable['failing'][number][];
+};
+
+/** The runs or parts of a table that have failed, and are tried again. */
+const retried = (t: Trying) => (t.status === 'ACTIVE' ? t.failing.filter((f) => !f.given_up) : []);
+
+/** How many tries have failed of what is tried again: '3 of 5 tries failed'; '' when nothing is. */
+export function tries(t: Trying): string {
+  if (t.status !== 'ACTIVE') return '';
+  const most = Math.max(t.kind === 'SQL' ? t.failures : 0, ...retried(t).map((f) => f.failures));
+  return most === 0 ? '' : `${Math.min(most, mostTries)} of ${mostTries} tries failed`;
 }
 
-export type Standing = 'fresh' | 'behind' | 'late' | 'new' | 'suspended' | 'failed';
+/** What a table says of its failures, and the error of the last; null when there is none. */
+export function failing(t: Trying): { said: string; error: string } | null {
+  if (t.status === 'FAILED')
+    return { said: `Its refresh failed ${t.failures} times, and is not tried any more.`, error: t.error };
+  if (leftAlone(t))
+    return {
+      said:
+        t.failures === 1
+          ? 'One run could not be taken in, and is not tried any more.'
+          : `${t.failures} runs could not be taken in, and are not tried any more. The last:`,
+      error: t.error,
+    };
+  const [last] = retried(t);
+  if (t.status === 'ACTIVE' && t.kind === 'SQL' && t.failures > 0)
+    return { said: `Its refresh failed, ${tries(t)}; it is tried again.`, error: t.error };
+  if (last === undefined) return t.error ? { said: 'Its last refresh failed.', error: t.error } : null;
+  const most = retried(t).length;
+  const what = t.kind === 'INGEST' ? 'run' : 'part';
+  const count = most === 1 ? `One ${what}` : `${most < mostListed ? most : `${mostListed} or more`} ${what}s`;
+  return {
+    said:
+      `${count} could not be ${t.kind === 'INGEST' ? 'taken in' : 'made'}, ${tries(t)}; ` +
+      `${most === 1 ? 'it is' : 'they are'} tried again.`,
+    error: `${t.kind === 'INGEST' ? 'Run' : 'Part'} ${last.subtask}: ${last.error}`,
+  };
+}
+
+/** As many failing runs or parts are listed at most. */
+const mostListed = 20;
+
+/** What becomes of a run that could not be taken in: it is tried again, or left alone; null where nobody says. */
+export function fate(t: Trying, run: string): { then: 'again' | 'left'; tries: string } | null {
+  const f = t.failing.find((one) => one.subtask === run);
+  if (!f) return null;
+  return f.given_up || t.status !== 'ACTIVE'
+    ? { then: 'left', tries: `${f.failures} tries failed` }
+    : { then: 'again', tries: `${f.failures} of ${mostTries} tries failed` };
+}
+
+/** The refreshes that have written rows, or had none to write: a failed one changes nothing. */
+export const written = (records: RefreshRecord[]) => records.filter((r) => !r.error);
+
+export type Standing = 'fresh' | 'behind' | 'late' | 'new' | 'suspended' | 'failed' | 'failing';
 
 /** How a table stands, in one word. */
 export function standing(t: DerivedTable, now: number): Standing {
   if (t.status === 'SUSPENDED') return 'suspended';
   if (t.status === 'FAILED') return 'failed';
+  if (leftAlone(t) || tries(t)) return 'failing';
   if (t.kind === 'SQL' && !t.as_of) return 'new';
   const lag = lagSeconds(t, now);
   if (lag === 0) return 'fresh';

@@ -38,6 +38,9 @@ func TestARunThatIsGivenUp(t *testing.T) {
 				table.Error != last {
 				t.Fatalf("to be taken in: %v, %+v; want %v, since %v", read, table, due, since)
 			}
+			if f := table.Failing; failures == 1 && (len(f) != 1 || !f[0].GivenUp || f[0].Failures < refresh.Failures) {
+				t.Fatalf("a run that is given up is among those that fail: %+v", f)
+			}
 		}
 		fail := func(times int) {
 			t.Helper()

@@ -40,8 +40,9 @@ type subtask struct {
 	failures int
 	done     bool
 	// givenUp: it has failed too often, lastly so.
-	givenUp bool
-	error   string
+	givenUp  bool
+	error    string
+	failedAt time.Time
 }
 
 type pending struct {
@@ -160,17 +161,29 @@ func (s *Queue) DynamicTable(ctx context.Context, name string) (refresh.Table, e
 
 // shown is a table as it is read. Of an INGEST table each run fails by itself: those that are given up count.
 func (s *Queue) shown(t refresh.Table) refresh.Table {
+	t.Failing = nil
 	for task, sub := range s.subtasks {
-		if t.Kind == refresh.Ingest && task.Table == t.Name && sub.givenUp {
-			t.Failures, t.Error = t.Failures+1, "Run "+task.Subtask+": "+sub.error
+		if task.Table == t.Name && sub.failures > 0 {
+			t.Failing = append(t.Failing, refresh.Failing{Subtask: task.Subtask, Failures: sub.failures, GivenUp: sub.givenUp,
+				Error: sub.error, FailedAt: engine.At(sub.failedAt)})
 		}
 	}
+	slices.SortFunc(t.Failing, func(a, b refresh.Failing) int {
+		return cmp.Or(b.FailedAt.Compare(a.FailedAt.Time), strings.Compare(a.Subtask, b.Subtask))
+	})
+	for _, f := range slices.Backward(t.Failing) {
+		if t.Kind == refresh.Ingest && f.GivenUp {
+			t.Failures, t.Error = t.Failures+1, "Run "+f.Subtask+": "+f.Error
+		}
+	}
+	t.Failing = t.Failing[:min(refresh.MostFailing, len(t.Failing))]
 	return shownTable(t)
 }
 
 // shownTable shares no memory with what is stored.
 func shownTable(t refresh.Table) refresh.Table {
 	t.Sources = append([]string{}, t.Sources...)
+	t.Failing = append([]refresh.Failing{}, t.Failing...)
 	return t
 }
 

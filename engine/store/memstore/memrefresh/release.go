@@ -170,7 +170,8 @@ func (s *Queue) failed(t *refresh.Table, c refresh.Claim, r refresh.Result, at t
 	} else {
 		failures = s.subtasks[c.Task].failures + 1
 		_, over := refresh.AfterFailure(failures)
-		s.subtasks[c.Task] = subtask{asOf: s.asOf(c), failures: failures, givenUp: over, error: store.CleanText(r.Error)}
+		s.subtasks[c.Task] = subtask{asOf: s.asOf(c), failures: failures, givenUp: over, error: store.CleanText(r.Error),
+			failedAt: at}
 	}
 	pause, over := refresh.AfterFailure(failures)
 	if !over {
