@@ -7,8 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"math"
-	"net/http"
-	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -17,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/handreport"
 	"github.com/loadstone-db/loadstone/cli/input"
 	"github.com/loadstone-db/loadstone/cli/report"
 	"github.com/loadstone-db/loadstone/cli/wiring"
@@ -31,7 +30,9 @@ type compareCommand struct {
 	B            string  `arg:"" help:"The runs to judge, likewise."`
 	Tolerance    float64 `default:"5" placeholder:"PCT" help:"The least difference that matters, in percent."`
 	RequireClear bool    `help:"Exit with 4 when the verdict is unclear."`
-	Out          string  `placeholder:"FILE" help:"Write the comparison as JSON; - is standard output."`
+	Out          string  `aliases:"json" placeholder:"FILE" help:"Write the comparison as JSON, also as --json; - is standard output."`
+	CSV          string  `name:"csv" placeholder:"FILE" help:"Write the metrics as CSV, with all digits; - is standard output."`
+	HTML         string  `name:"html" placeholder:"FILE" help:"Write a report with charts, one file to hand on; - is standard output. A and B are ids of runs then, the first of which the others are held against."`
 	Server       string  `placeholder:"URL" env:"LOADSTONE_SERVER" help:"The server that has the runs, instead of this machine's data directory."`
 	tokenFlags
 	wiring.StoreFlags
@@ -42,10 +43,14 @@ func (c *compareCommand) Run(e *command.Env) error {
 		return engine.InvalidField("--tolerance", fmt.Sprintf("%v is not a percentage", c.Tolerance),
 			"give 0 to 1000, for example 5")
 	}
-	if err := e.Claim(c.Out); err != nil {
+	together := handreport.Together{File: c.HTML, Tolerance: c.Tolerance, StoreFlags: c.StoreFlags}
+	if err := together.Between(c.A, c.B); err != nil {
 		return err
 	}
-	from, done, err := c.source(e)
+	if err := e.Claim(c.Out, c.CSV, c.HTML); err != nil {
+		return err
+	}
+	from, read, done, err := c.source(e)
 	if err != nil {
 		return err
 	}
@@ -66,7 +71,10 @@ func (c *compareCommand) Run(e *command.Env) error {
 	if err != nil {
 		return err
 	}
-	wrote := e.Write(c.Out, func(w io.Writer) error { return report.JSON(w, result) })
+	wrote := errors.Join(e.Write(c.Out, func(w io.Writer) error { return report.JSON(w, result) }),
+		e.Write(c.CSV, func(w io.Writer) error { return report.ComparisonCSV(w, result) }))
+	done() // the report opens the data directory itself
+	wrote = errors.Join(wrote, together.Write(e, read))
 	report.Comparison(e.Stdout, result)
 	code := command.ExitPassed
 	switch {
@@ -79,7 +87,8 @@ func (c *compareCommand) Run(e *command.Env) error {
 }
 
 // source returns what reads a run by its name. The data directory is opened when the first id needs it.
-func (c *compareCommand) source(e *command.Env) (from func(name string) (report.File, error), done func(), err error) {
+func (c *compareCommand) source(e *command.Env) (from func(name string) (report.File, error), read handreport.Read,
+	done func(), err error) {
 	var s *wiring.Services
 	done = func() {
 		if s == nil {
@@ -90,6 +99,7 @@ func (c *compareCommand) source(e *command.Env) (from func(name string) (report.
 		if err := s.Close(closing); err != nil {
 			e.Log.Warn().Err(err).Msg("closing")
 		}
+		s = nil
 	}
 	byID := func(id string) (report.File, error) {
 		if s == nil {
@@ -111,9 +121,10 @@ func (c *compareCommand) source(e *command.Env) (from func(name string) (report.
 	if c.Server != "" {
 		client, err := c.connect(c.Server)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
-		byID = func(id string) (report.File, error) { return client.report(e.Ctx, id) }
+		read = client.get
+		byID = func(id string) (report.File, error) { return handreport.File(e.Ctx, client.get, id) }
 	}
 	return func(name string) (report.File, error) {
 		if name == "" {
@@ -135,20 +146,5 @@ func (c *compareCommand) source(e *command.Env) (from func(name string) (report.
 				Hint:    "give a file that `loadstone run --out` wrote, or an id of the form 0a1b2c3d-…"}
 		}
 		return byID(name)
-	}, done, nil
-}
-
-func (c *client) report(ctx context.Context, id string) (report.File, error) {
-	path := "/api/runs/" + url.PathEscape(id)
-	var s engine.Summary
-	if err := c.do(ctx, http.MethodGet, path+"/summary", nil, &s); err != nil {
-		return report.File{}, err
-	}
-	var list struct {
-		Seconds []engine.MeasuredSecond `json:"seconds"`
-	}
-	if err := c.do(ctx, http.MethodGet, path+"/seconds", nil, &list); err != nil {
-		return report.File{}, err
-	}
-	return report.FileOf(&s, list.Seconds), nil
+	}, read, done, nil
 }

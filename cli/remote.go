@@ -13,6 +13,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/frontdoor"
+	"github.com/loadstone-db/loadstone/cli/handreport"
 	"github.com/loadstone-db/loadstone/cli/report"
 	"github.com/loadstone-db/loadstone/engine"
 	reader "github.com/loadstone-db/loadstone/engine/inspect"
@@ -35,7 +36,8 @@ func (c *runCommand) remote(e *command.Env, source []byte) (outcome, error) {
 	}
 	var list report.File
 	if c.Out != "" && detail.Summary != nil {
-		if list, err = client.report(context.WithoutCancel(e.Ctx), run.RunID); err != nil {
+		list, err = handreport.File(context.WithoutCancel(e.Ctx), client.get, run.RunID)
+		if err != nil {
 			return outcome{}, &command.Error{Code: command.ExitFailed, Err: err}
 		}
 	}
@@ -117,6 +119,11 @@ func (c *client) send(ctx context.Context, method, path, media string, body io.R
 			Hint:    "is this the address of a Loadstone server, of this version?", Cause: err}
 	}
 	return nil
+}
+
+// get reads a file of the server.
+func (c *client) get(ctx context.Context, path string) ([]byte, error) {
+	return c.read(ctx, http.MethodGet, path, "", nil)
 }
 
 // read makes a request and returns its answer; a refusal is an error.

@@ -1,9 +1,6 @@
 package cli
 
 import (
-	"context"
-	"net/http"
-
 	"github.com/alecthomas/kong"
 
 	"github.com/loadstone-db/loadstone/cli/handreport"
@@ -59,9 +56,7 @@ func (c *reportCommand) AfterApply(k *kong.Context) error {
 			return nil, nil
 		}
 		client, err := c.connect(c.Server)
-		return func(ctx context.Context, path string) ([]byte, error) {
-			return client.read(ctx, http.MethodGet, path, "", nil)
-		}, err
+		return client.get, err
 	})
 }
 

@@ -61,7 +61,12 @@ func (f *Flags) report(e *command.Env, read Read) (handout.Report, error) {
 	if read != nil {
 		return remote(e.Ctx, read, f.ID)
 	}
-	flags := f.StoreFlags
+	return made(e, f.StoreFlags, func(m *handout.Maker) (handout.Report, error) { return m.Report(e.Ctx, f.ID) })
+}
+
+// made has a report made over this machine's data directory.
+func made(e *command.Env, flags wiring.StoreFlags, make1 func(*handout.Maker) (handout.Report, error)) (handout.Report,
+	error) {
 	if flags.DataDir == "" {
 		flags.DataDir = wiring.DefaultDataDir()
 	}
@@ -78,7 +83,7 @@ func (f *Flags) report(e *command.Env, read Read) (handout.Report, error) {
 	}()
 	maker := handout.New(s.Runs, s.Store, ui.Dist(), e.Version)
 	maker.Kinds = &breakdown.Reader{Runs: s.Runs, Segments: s.Results}
-	return maker.Report(e.Ctx, f.ID)
+	return make1(maker)
 }
 
 // remote asks a server for the report of a run, and for its name.

@@ -1,8 +1,10 @@
 package report
 
 import (
+	"encoding/csv"
 	"fmt"
 	"io"
+	"strconv"
 	"text/tabwriter"
 
 	"github.com/loadstone-db/loadstone/cli/terminal"
@@ -52,4 +54,22 @@ func Comparison(out io.Writer, c compare.Comparison) {
 	_, _ = fmt.Fprintf(out, "\nB is %s%s.\n",
 		map[compare.Verdict]string{compare.Better: "better", compare.Worse: "worse", compare.Same: "the same",
 			compare.Unclear: "neither shown to be better nor worse"}[c.Verdict], by)
+}
+
+// ComparisonCSV writes the metrics of a comparison for spreadsheets, with all digits; what is not known is empty.
+func ComparisonCSV(out io.Writer, c compare.Comparison) error {
+	w := csv.NewWriter(out)
+	w.UseCRLF = true
+	figure := func(v *float64) string {
+		if v == nil {
+			return ""
+		}
+		return strconv.FormatFloat(*v, 'g', -1, 64)
+	}
+	rows := [][]string{{"metric", "unit", "a", "b", "difference", "low", "high", "verdict", "reason"}}
+	for _, m := range c.Metrics {
+		rows = append(rows, []string{m.Name, m.Unit, figure(m.A), figure(m.B), figure(m.Difference), figure(m.Low),
+			figure(m.High), string(m.Verdict), m.Reason})
+	}
+	return w.WriteAll(rows)
 }

@@ -236,7 +236,9 @@ func (k *Keeper) SaveTick(t *store.Tick) {
 func (k *Keeper) Transition(t store.Transition, expected []engine.Event) *Write {
 	// By their ids the store knows them again: one attempt may be committed when the next one is under way.
 	for i := range t.Events {
-		t.Events[i].EventID = uuid.NewString()
+		if t.Events[i].EventID == "" {
+			t.Events[i].EventID = uuid.NewString()
+		}
 	}
 	return k.push(&Write{name: "a transition to " + string(t.To), do: func(ctx context.Context, again bool) error {
 		if again {

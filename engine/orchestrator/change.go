@@ -39,6 +39,7 @@ func (l *scaler) change(by string, to loadchange.Asked) (engine.Event, error) {
 		return c.Event, err
 	}
 	l.sc.Workload, l.scale.pool, l.scale.steered = c.Workload, c.Connections, true
+	c.Event = loadchange.Named(c.Event)
 	workers := l.Carrying()
 	l.scale.divide(now, workers, l.scale.load(now))
 	l.sender.tell(scaling.Change{Reason: engine.TargetChange, At: now}, workers, c.Event)

@@ -29,6 +29,7 @@ func TestTheRateChangesWhileARunGoesOn(t *testing.T) {
 	if err != nil || e.SequenceID == 0 || e.Data.InitiatedBy != "ada" || *e.Data.OldQPS != rate {
 		t.Fatalf("%+v, %v", e, err)
 	}
+	answered := e.EventID
 	f.until(run.RunID, func(p *engine.Payload) bool {
 		return p.Status.Terminal() || p.TargetQPS != nil && *p.TargetQPS == faster
 	})
@@ -49,6 +50,9 @@ func TestTheRateChangesWhileARunGoesOn(t *testing.T) {
 	for _, e := range d.Events {
 		if e.Type == engine.EventLoadChanged {
 			changes++
+			if e.EventID == "" || e.EventID != answered {
+				t.Errorf("the answer names the event %q, stored is %q", answered, e.EventID)
+			}
 		}
 	}
 	if changes != 1 || len(told(d, engine.TargetChange)) != 2 {

@@ -55,7 +55,7 @@ func (m *Maker) Compared(ctx context.Context, ids []string, tolerancePct float64
 	if !ok {
 		return Report{}, &engine.Error{Code: engine.CodeUnsupported, Message: "This server does not compare runs."}
 	}
-	if err := canCompare(ids); err != nil {
+	if err := CanCompare("runs", ids); err != nil {
 		return Report{}, err
 	}
 	c := together{Version: m.Version, MadeAt: engine.At(time.Now().UTC()), TolerancePct: tolerancePct, LeftOut: []string{}}
@@ -92,15 +92,15 @@ func (m *Maker) Compared(ctx context.Context, ids []string, tolerancePct float64
 	return r, nil
 }
 
-// canCompare refuses what is no comparison.
-func canCompare(ids []string) error {
+// CanCompare refuses what is no comparison; field is what named the runs.
+func CanCompare(field string, ids []string) error {
 	if len(ids) < 2 || len(ids) > MostCompared {
-		return engine.InvalidField("runs", fmt.Sprintf("names %d runs", len(ids)),
+		return engine.InvalidField(field, fmt.Sprintf("names %d runs", len(ids)),
 			fmt.Sprintf("name 2 to %d runs, the one to hold the others against first", MostCompared))
 	}
 	for i, id := range ids {
 		if slices.Contains(ids[:i], id) {
-			return engine.InvalidField("runs", fmt.Sprintf("names the run %.40s twice", id), "name each run once")
+			return engine.InvalidField(field, fmt.Sprintf("names the run %.40s twice", id), "name each run once")
 		}
 	}
 	return nil

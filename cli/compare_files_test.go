@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/loadstone-db/loadstone/cli/command"
+)
+
+// TestAComparisonIsWrittenAsCSVAndJSON compares two files, and reads what is written.
+func TestAComparisonIsWrittenAsCSVAndJSON(t *testing.T) {
+	a, b := writeReport(t, "a", steady(1000, 20)...), writeReport(t, "b", steady(500, 20)...)
+	dir := t.TempDir()
+	table, document := filepath.Join(dir, "c.csv"), filepath.Join(dir, "c.json")
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), func() {}, []string{"compare", a, b, "--csv", table, "--json", document}, &out,
+		&errs); code != command.ExitThresholds {
+		t.Fatalf("exit %d\n%s%s", code, out.String(), errs.String())
+	}
+	text, err := os.ReadFile(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+	if err != nil || len(rows) < 6 || strings.Join(rows[0], " ") != "metric unit a b difference low high verdict reason" {
+		t.Fatalf("%v: %q", err, text)
+	}
+	verdicts := map[string]string{}
+	for _, r := range rows[1:] {
+		verdicts[r[0]] = r[7]
+	}
+	if verdicts["qps"] != "worse" {
+		t.Errorf("half the throughput: %v", verdicts)
+	}
+	if text, err = os.ReadFile(document); err != nil || !json.Valid(text) {
+		t.Errorf("%v: %s", err, text)
+	}
+	for name, args := range map[string][]string{
+		"files have no charts":   {a, b, "--html", filepath.Join(dir, "c.html")},
+		"a run against itself":   {someID, someID, "--html", filepath.Join(dir, "c.html")},
+		"several baselines":      {someID + "," + otherID, someID, "--html", filepath.Join(dir, "c.html")},
+		"no number":              {"\x1b[31m\u202e", someID, "--html", filepath.Join(dir, "c.html")},
+		"two on standard output": {a, b, "--csv", "-", "--json", "-"},
+	} {
+		out.Reset()
+		errs.Reset()
+		code := run(t.Context(), func() {}, append([]string{"compare"}, args...), &out, &errs)
+		if code != command.ExitUsage || errs.Len() == 0 || strings.ContainsAny(errs.String(), "\x1b\u202e") {
+			t.Errorf("%s: exit %d, %q", name, code, errs.String())
+		}
+		if _, err := os.Stat(filepath.Join(dir, "c.html")); err == nil {
+			t.Errorf("%s: a file was written", name)
+		}
+	}
+}
+
+const someID, otherID = "0a1b2c3d-0000-4000-8000-000000000001", "0a1b2c3d-0000-4000-8000-000000000002"
+
+// TestAComparisonIsHandedOnAsAFile makes two runs, and the report of their comparison from this machine’s data.
+func TestAComparisonIsHandedOnAsAFile(t *testing.T) {
+	p := newProgram(t)
+	template := p.write("short.yaml", `name: short
+target: {connection: playground, adapter: postgres, table_name: compared, prepare: {rows: 100, if_exists: use}}
+workload: {plugin: mix, params: {weights: {POINT_LOOKUP: 1}}, concurrent_connections: 1, warmup_seconds: 0, duration_seconds: 2}
+`)
+	var ids []string
+	for range 2 {
+		code, text, s := p.run(template, "--disk-reserve", "64", "--allow-writes")
+		if s == nil {
+			t.Fatalf("exit %d: %s", code, text)
+		}
+		ids = append(ids, s.RunID)
+	}
+	check := func(where, file string, code int, text string) {
+		t.Helper()
+		page, err := os.ReadFile(file)
+		if err != nil || code != command.ExitPassed || !strings.Contains(text, "qps") ||
+			!strings.Contains(string(page), "Comparison of 2 runs") || !strings.Contains(string(page), `id="content"`) {
+			t.Errorf("%s: exit %d, %v: %s\n%.300s", where, code, err, text, page)
+		}
+	}
+	file := p.path("local.html")
+	code, text := p.command("compare", ids[0], ids[1], "--data-dir", p.path("data"), "--html", file)
+	check("this machine", file, code, text)
+	code, text = p.command("compare", ids[0], otherID, "--data-dir", p.path("data"), "--html", p.path("none.html"))
+	if code != command.ExitUsage || !strings.Contains(text, "no such run") {
+		t.Errorf("a run that is not there: exit %d: %s", code, text)
+	}
+}
