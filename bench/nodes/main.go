@@ -17,6 +17,7 @@
 //	pairs      two nodes beside a server against the node of a server's own process, on a Postgres, in pairs
 //	outflow    a server that sends the metrics of its runs by remote-write against one that does not, in pairs
 //	live       what snapshots and live series cost the server's Postgres, in pairs with and without a run
+//	sockets    what 200 pages that follow a run cost the server, some of which stop to read
 //	spool      10 GB of records through a node with a budget of 2 GB, and how fast they are fetched
 //	takeover   the server that owns a run on real nodes (-nodes, 4) is killed; another one goes on with it
 //
@@ -67,6 +68,7 @@ var figures = []figure{
 	{"pairs", pairs},
 	{"outflow", outflow},
 	{"live", live},
+	{"sockets", sockets},
 	{"spool", spool},
 }
 
