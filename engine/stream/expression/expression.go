@@ -352,6 +352,7 @@ func (s Scope) in(e *statement.In) (bound, error) {
 	if err != nil {
 		return x, err
 	}
+	x, once := hold(x)
 	n := &in{not: e.Not}
 	for _, item := range e.List {
 		y, err := s.bind(item)
@@ -364,7 +365,19 @@ func (s Scope) in(e *statement.In) (bound, error) {
 		}
 		n.equal = append(n.equal, c.node)
 	}
-	return bound{node: n, t: column.BooleanType}, nil
+	return bound{node: &holding{once, n}, t: column.BooleanType}, nil
+}
+
+// test is the condition of a branch: that it is true, or what the operand of its CASE has to equal.
+func (s Scope) test(x statement.Expr, equals bool, operand bound) (bound, error) {
+	if !equals {
+		return s.condition(x)
+	}
+	y, err := s.bind(x)
+	if err != nil {
+		return y, err
+	}
+	return s.compare("=", operand, y, x.Pos())
 }
 
 func (s Scope) caseOf(e *statement.Case) (bound, error) {
@@ -384,12 +397,17 @@ func (s Scope) caseOf(e *statement.Case) (bound, error) {
 		t, results, at = both, append(results, b), append(at, x.Pos())
 		return nil
 	}
-	for _, w := range e.When {
-		test := w.If
-		if e.Operand != nil {
-			test = &statement.Binary{Op: "=", L: e.Operand, R: w.If, At: w.If.Pos()}
+	var operand bound
+	var once *held
+	if e.Operand != nil {
+		x, err := s.bind(e.Operand)
+		if err != nil {
+			return x, err
 		}
-		c, err := s.condition(test)
+		operand, once = hold(x)
+	}
+	for _, w := range e.When {
+		c, err := s.test(w.If, e.Operand != nil, operand)
 		if err != nil {
 			return c, err
 		}
@@ -411,6 +429,9 @@ func (s Scope) caseOf(e *statement.Case) (bound, error) {
 		n.results = append(n.results, r.node)
 	}
 	n.t = t
+	if once != nil {
+		return bound{node: &holding{once, n}, t: t}, nil
+	}
 	return bound{node: n, t: t}, nil
 }
 

@@ -2,9 +2,11 @@ package expression_test
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine/statement"
 	"github.com/loadstone-db/loadstone/engine/stream/column"
@@ -127,6 +129,43 @@ func check(t *testing.T, text string, of column.Type, v *column.Vec, n int) {
 			}
 		case column.Unknown:
 			t.Fatalf("%s: NULL is %s", text, shown)
+		}
+	}
+}
+
+// TestNestedOperandsCostNoMore: an operand within an operand is bound and evaluated once at each level.
+func TestNestedOperandsCostNoMore(t *testing.T) {
+	columns := []column.Column{{Name: "x", Type: column.Int64Type}}
+	for _, level := range []string{"NULLIF(%s, 1)", "CASE %s WHEN 1 THEN 2 WHEN 2 THEN 3 ELSE 4 END",
+		"CASE WHEN %s IN (1, 2, 3) THEN 1 ELSE 2 END"} {
+		text := "x"
+		for range 40 {
+			text = fmt.Sprintf(level, text)
+		}
+		source := "SELECT " + text + " AS y FROM a INTO s"
+		parsed, err := statement.Parse(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := parsed[0].Statement.(*statement.CreateQuery).Select.Items[0].Expr
+		done := make(chan error, 1)
+		go func() {
+			e, err := expression.Bind(x, expression.Scope{Source: source, Columns: columns, Faults: &expression.Faults{}})
+			if err == nil {
+				b := &column.Batch{N: 1, Cols: make([]column.Vec, 1)}
+				b.Cols[0].Reset(column.Int64Type)
+				b.Cols[0].AppendInt(7)
+				e.Eval(b)
+			}
+			done <- err
+		}()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatalf("%s within itself takes for ever", level)
 		}
 	}
 }

@@ -51,9 +51,10 @@ func (s Scope) call(c *statement.Call) (bound, error) {
 	case "COALESCE":
 		return s.coalesce(args, c)
 	case "NULLIF":
-		equal, err := s.compare("=", args[0], args[1], c.Name.At)
-		n := &caseOf{tests: []node{equal.node}, results: []node{literal(nil).node, args[0].node}, t: args[0].t}
-		return bound{node: n, t: args[0].t}, err
+		x, once := hold(args[0])
+		equal, err := s.compare("=", x, args[1], c.Name.At)
+		n := &caseOf{tests: []node{equal.node}, results: []node{literal(nil).node, x.node}, t: x.t}
+		return bound{node: &holding{once, n}, t: x.t}, err
 	case "CONCAT":
 		return s.concat(args, c.Name.At)
 	case "LOWER", "UPPER", "LENGTH":
