@@ -48,7 +48,11 @@ export function Expires({ at }: { at: string | null | undefined }) {
   return (
     <>
       {at ? dateTime(at) : 'never'}
-      {soon !== '' && <span className="badge warn">{soon}</span>}
+      {soon !== '' && (
+        <span className="second">
+          <span className="badge warn">{soon}</span>
+        </span>
+      )}
     </>
   );
 }
