@@ -72,7 +72,7 @@ export function leftSentence(l: schema.LeftPlace, since: (at: string | null) => 
   const where = l.label || 'a place that is not known';
   const reached = l.seen_at ? `, which a server reached ${since(l.seen_at)}` : '';
   const of = `Files of ${many(l.runs, 'deleted run')}`;
-  if (l.problem) return `${of} could not be removed from ${where}: ${l.problem.replace(/\.$/, "")}. It is tried again.`;
+  if (l.problem) return `${of} could not be removed from ${where}: ${l.problem.replace(/\.$/, '')}. It is tried again.`;
   return `${of} wait to be removed from ${where}${reached}.`;
 }
 
