@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 }
 
 // open returns the results database, emptied.
-func open(t *testing.T) (d *derived.Database, owner, reader *pgx.Conn) {
+func open(t testing.TB) (d *derived.Database, owner, reader *pgx.Conn) {
 	t.Helper()
 	ownerDSN, readerDSN := pgtest.Start(t).Results(t)
 	d, err := derived.Open(t.Context(), ownerDSN, readerDSN)
@@ -56,7 +56,7 @@ func open(t *testing.T) (d *derived.Database, owner, reader *pgx.Conn) {
 	return d, owner, reader
 }
 
-func connect(t *testing.T, dsn string) *pgx.Conn {
+func connect(t testing.TB, dsn string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {

@@ -29,7 +29,7 @@ func running(id string, epoch, number int64, executions int) (engine.Run, rollup
 }
 
 // goOn writes a batch of a run that is going on.
-func goOn(t *testing.T, d *derived.Database, id string, epoch, number int64, executions int) {
+func goOn(t testing.TB, d *derived.Database, id string, epoch, number int64, executions int) {
 	t.Helper()
 	run, l := running(id, epoch, number, executions)
 	if _, err := d.BeginLive(t.Context(), run, epoch); err != nil {
@@ -276,5 +276,38 @@ func TestLiveSecondsAreSeriesOfPromQL(t *testing.T) {
 	found, err := d.Segments(t.Context(), from, to)
 	if err != nil || len(found) != 1 || known[found[0].Name] {
 		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+// BenchmarkAnHourOfALiveRun reads what PromQL reads of a run that has gone on for an hour, of 3 kinds with 6 statements
+// by 4 workers: all of it, and what the last second has brought.
+func BenchmarkAnHourOfALiveRun(b *testing.B) {
+	d, owner, _ := open(b)
+	goOn(b, d, "a", 3, 1, 3000)
+	for _, relation := range []struct{ name, copied, others string }{
+		{"kind_seconds", "'kind-' || n", "operations, errors, row_count, latency"},
+		{"statement_seconds", "'statement-' || n, 'kind-' || n % 3, false", "operations, errors, row_count, latency"},
+		{"worker_seconds", "'worker-' || n", "operations, errors, row_count, latency"},
+	} {
+		columns := map[string]string{"kind_seconds": "kind", "statement_seconds": "statement_id, kind, in_transaction",
+			"worker_seconds": "worker_id"}[relation.name]
+		n := map[string]int{"kind_seconds": 3, "statement_seconds": 6, "worker_seconds": 4}[relation.name]
+		if _, err := owner.Exec(b.Context(), fmt.Sprintf(`INSERT INTO rollup.%[1]s (run_id, second, warmup, at, provisional, %[2]s, %[4]s)
+			SELECT run_id, s, false, at + s * interval '1 s', true, %[3]s, %[4]s
+			FROM (SELECT * FROM rollup.%[1]s WHERE second = 0 LIMIT 1) one, generate_series(10, 3609) s, generate_series(1, %[5]d) n`,
+			relation.name, columns, relation.copied, relation.others, n)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if _, err := owner.Exec(b.Context(), "ANALYZE"); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		set, err := series.Live(labels.FromStrings("run", "a"), func(add func(*segment.Row, []int64) error) error {
+			return d.Seconds(b.Context(), "a", add)
+		})
+		if err != nil || set == nil {
+			b.Fatal(err)
+		}
 	}
 }
