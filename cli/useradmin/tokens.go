@@ -45,18 +45,23 @@ func (c Tokens) Run(e *command.Env, do sqlshell.Do) error {
 	if err := do(e.Ctx, http.MethodGet, tokensBase+"?kind="+kind, nil, &list); err != nil {
 		return err
 	}
+	if c.User != "" { // who has none is told from who is nobody
+		if _, err := (Named{c.User}).path(e.Ctx, do); err != nil {
+			return err
+		}
+	}
 	w := tabwriter.NewWriter(e.Stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "ID\tUSER\tNAME\tMAY\tLAST USED\tEXPIRES")
 	for _, t := range list.Tokens {
 		if c.User != "" && !strings.EqualFold(c.User, t.UserName) {
 			continue
 		}
-		may := t.Scope
-		if c.Sessions {
-			may = "as its user"
+		may, ends := t.Scope, expiry(t.ExpiresAt, time.Now())
+		if c.Sessions { // which all end soon
+			may, ends = "as its user", instant(t.ExpiresAt)
 		}
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", t.TokenID, terminal.Shown(t.UserName),
-			terminal.Shown(t.Name), may, instant(t.LastUsedAt), expiry(t.ExpiresAt, time.Now()))
+			terminal.Shown(t.Name), may, instant(t.LastUsedAt), ends)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -77,8 +82,15 @@ func instant(t engine.Time) string {
 // expiry is when a token ends, marked when that is soon.
 func expiry(t engine.Time, now time.Time) string {
 	said := instant(t)
-	if left := t.Sub(now); !t.IsZero() && left < soon {
-		said += fmt.Sprintf(" (in %d days)", int(left/(24*time.Hour)))
+	left := t.Sub(now)
+	switch days := int(left / (24 * time.Hour)); {
+	case t.IsZero() || left >= soon:
+	case days < 1:
+		said += " (within a day)"
+	case days == 1:
+		said += " (in 1 day)"
+	default:
+		said += fmt.Sprintf(" (in %d days)", days)
 	}
 	return said
 }
