@@ -111,10 +111,14 @@ func (d *Desk) CheckConnection(ctx context.Context, driver, dsn string) (target.
 	return prepare.CheckConnection(ctx, d.opts.Deps().Drivers, driver, dsn)
 }
 
-// Cancel ends a run that has not been started, with the reason.
+// Cancel ends a run that has not been started, with the reason, which is all that its log has then.
 func (d *Desk) Cancel(ctx context.Context, runID string, stop engine.StopReason, sentence string) error {
-	none := engine.PhaseNone
+	none, now, level := engine.PhaseNone, time.Now(), engine.LogWarning
+	if stop == engine.StopUserRequested {
+		level = engine.LogInfo
+	}
 	_, err := d.opts.Store.Transition(ctx, store.Transition{RunID: runID, From: []engine.Status{engine.StatusPrepared},
-		To: engine.StatusCancelled, Phase: &none, EndTime: time.Now(), StopReason: stop, CancellationReason: sentence})
+		To: engine.StatusCancelled, Phase: &none, EndTime: now, StopReason: stop, CancellationReason: sentence,
+		Logs: []engine.LogEntry{{ResultID: runID, Level: level, Message: sentence, Timestamp: engine.At(now)}}})
 	return err
 }

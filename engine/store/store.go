@@ -184,6 +184,9 @@ type Transition struct {
 	// Events are appended in order; the store fills RunID, SequenceID and CreatedAt, and EventID where it is empty.
 	// When one of them is there already by its EventID, nothing is changed: ErrConflict.
 	Events []engine.Event
+	// Logs are appended to the run's log, in order; the store fills RunID and Seq. They are for runs that nobody
+	// carries: who does numbers its lines itself, and stores them by SaveTick.
+	Logs []engine.LogEntry
 }
 
 // WorkerRow is one row of worker_heartbeats.

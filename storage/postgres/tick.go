@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -40,7 +41,7 @@ func (s *Store) SaveTick(ctx context.Context, t store.Tick) error {
 		}
 	}
 	if len(t.Logs) > 0 {
-		queueLogs(batch, t)
+		queueLogs(batch, t.RunID, t.Logs)
 	}
 	if t.FindMax != nil {
 		state := *t.FindMax
@@ -186,12 +187,12 @@ func queuePoint(batch *pgx.Batch, runID string, p *engine.Point) error {
 	return nil
 }
 
-func queueLogs(batch *pgx.Batch, t store.Tick) {
-	n := len(t.Logs)
+func queueLogs(batch *pgx.Batch, runID string, lines []engine.LogEntry) {
+	n := len(lines)
 	seqs, at := make([]int64, n), make([]*time.Time, n)
 	results, workers, levels, messages := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	details := make([]*string, n)
-	for i, l := range t.Logs {
+	for i, l := range lines {
 		seqs[i], at[i] = l.Seq, stamp(l.Timestamp.Time)
 		results[i], workers[i], levels[i], messages[i] = l.ResultID, l.WorkerID, string(l.Level), store.CleanText(l.Message)
 		if len(l.Details) > 0 {
@@ -203,5 +204,24 @@ func queueLogs(batch *pgx.Batch, t store.Tick) {
 		SELECT $1, l.seq, nullif(l.test, ''), nullif(l.worker, ''), l.level, l.message, l.details::jsonb, coalesce(l.at, clock_timestamp())
 		FROM unnest($2::int8[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[])
 			AS l(seq, test, worker, level, message, details, at)
-		ON CONFLICT DO NOTHING`, t.RunID, seqs, results, workers, levels, messages, details, at)
+		ON CONFLICT DO NOTHING`, runID, seqs, results, workers, levels, messages, details, at)
+}
+
+// appendLogs adds lines behind those that a run has, whose row tx has locked.
+func appendLogs(ctx context.Context, tx pgx.Tx, runID string, lines []engine.LogEntry) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	var last int64
+	if err := tx.QueryRow(ctx, "SELECT coalesce(max(seq), 0) FROM test_logs WHERE run_id = $1",
+		runID).Scan(&last); err != nil {
+		return err
+	}
+	numbered := slices.Clone(lines)
+	for i := range numbered {
+		numbered[i].Seq = last + 1 + int64(i)
+	}
+	batch := &pgx.Batch{}
+	queueLogs(batch, runID, numbered)
+	return tx.SendBatch(ctx, batch).Close()
 }

@@ -87,7 +87,10 @@ func (s *Store) Transition(ctx context.Context, t store.Transition) ([]engine.Ev
 				return err
 			}
 		}
-		var err error
+		err := appendLogs(ctx, tx, t.RunID, t.Logs)
+		if err != nil {
+			return err
+		}
 		events, err = appendEvents(ctx, tx, t.RunID, next-int64(len(t.Events)), t.Events)
 		return err
 	})

@@ -52,11 +52,8 @@ func (s *Store) SaveTick(ctx context.Context, t store.Tick) error {
 			return err
 		}
 	}
-	for _, l := range t.Logs {
-		if !slices.Contains(levels, l.Level) {
-			return &engine.Error{Code: engine.CodeInvalid,
-				Message: "The control store refused a line of the log without a known level."}
-		}
+	if err := checkLevels(t.Logs); err != nil {
+		return err
 	}
 	row := &r.row
 	row.TotalOps, row.ErrorCount, row.CurrentQPS = t.TotalOps, t.ErrorCount, t.CurrentQPS
@@ -125,6 +122,28 @@ func (r *run) snapshot(w *engine.WorkerSnapshot) {
 }
 
 var levels = []engine.LogLevel{engine.LogInfo, engine.LogWarning, engine.LogError, engine.LogCritical}
+
+func checkLevels(lines []engine.LogEntry) error {
+	for _, l := range lines {
+		if !slices.Contains(levels, l.Level) {
+			return &engine.Error{Code: engine.CodeInvalid,
+				Message: "The control store refused a line of the log without a known level."}
+		}
+	}
+	return nil
+}
+
+// say adds lines behind those that the run has.
+func (r *run) say(lines []engine.LogEntry) {
+	var last int64
+	for seq := range r.logs {
+		last = max(last, seq)
+	}
+	for i, l := range lines {
+		l.Seq = last + 1 + int64(i)
+		r.log(l)
+	}
+}
 
 // log keeps a line; the same number again is ignored.
 func (r *run) log(l engine.LogEntry) {

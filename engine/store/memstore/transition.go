@@ -39,11 +39,15 @@ func (s *Store) Transition(ctx context.Context, t store.Transition) ([]engine.Ev
 			return nil, fmt.Errorf("changing run: %w", err)
 		}
 	}
+	if err := checkLevels(t.Logs); err != nil {
+		return nil, err
+	}
 	events, err := r.append(t.Events)
 	if err != nil {
 		return nil, err
 	}
 	r.apply(t)
+	r.say(t.Logs)
 	if t.To.Terminal() {
 		r.room = nil
 	}

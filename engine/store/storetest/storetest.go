@@ -63,7 +63,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Admin", admin}, {"Tokens", tokens}, {"Users", userstest.Users}, {"WaysIn", userstest.Ways},
 		{"LastAdmin", userstest.LastAdmin}, {"Access", rightstest.Access}, {"Grants", rightstest.Grants},
 		{"External", userstest.External},
-		{"Audit", rightstest.Audit}, {"AuditKept", rightstest.AuditKept},
+		{"Audit", rightstest.Audit}, {"AuditKept", rightstest.AuditKept}, {"Unbegun", rightstest.Unbegun},
 		{"Marks", markstest.Marks}, {"RunWishes", runWishes}, {"NodeWishes", nodeWishes}, {"NodeEvents", nodeEvents},
 		{"DynamicTables", dynamicTables}, {"RefreshClaims", refreshClaims}, {"RefreshExpiry", refreshExpiry},
 		{"RefreshResults", refreshResults}, {"RefreshFailures", refreshFailures}, {"RefreshRuns", refreshRuns},
