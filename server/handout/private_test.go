@@ -6,14 +6,17 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/compare"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/store/memstore"
 	"github.com/loadstone-db/loadstone/server/handout"
@@ -55,6 +58,15 @@ func (s told) WarehouseSlots(context.Context, string, store.Window) ([]engine.Wa
 
 func (s told) Logs(context.Context, string, int64, engine.LogLevel, int) ([]engine.LogEntry, error) {
 	return s.logs, nil
+}
+
+func (s told) Compare(_ context.Context, a, b []string, o compare.Options) (compare.Comparison, error) {
+	if !slices.Equal(a, []string{"r"}) || !slices.Equal(b, []string{"other"}) || o.TolerancePct != 7 {
+		return compare.Comparison{}, fmt.Errorf("%v is compared with %v, %+v", b, a, o)
+	}
+	elsewhere := *s.d.Summary
+	elsewhere.Environment.Hostname = canary + "-too"
+	return compare.Comparison{Notes: compare.Notes([]engine.Summary{*s.d.Summary}, []engine.Summary{elsewhere})}, nil
 }
 
 // full is a run with a canary wherever a value, a person or a machine may be.
@@ -100,15 +112,12 @@ func full() told {
 		{Level: engine.LogError, Message: quoted + " at 4711471147", Details: params}}}
 }
 
-// TestAReportHoldsNoValues looks for what is private in all that a report holds, and sees that it is still there for
-// those who may see it.
-func TestAReportHoldsNoValues(t *testing.T) {
-	s, untouched := full(), full()
-	files := fstest.MapFS{"report/report.js": {Data: []byte("1")}, "report/report.css": {Data: []byte("a{}")}}
-	r, err := handout.New(s, s, files, "1").Report(t.Context(), "r")
-	if err != nil {
-		t.Fatal(err)
-	}
+// pages are what reports are made of.
+var pages = fstest.MapFS{"report/report.js": {Data: []byte("1")}, "report/report.css": {Data: []byte("a{}")}}
+
+// harmless looks for what is private in all that a report holds, and for what it is to hold.
+func harmless(t *testing.T, r handout.Report, shown ...string) {
+	t.Helper()
 	m := regexp.MustCompile(`id="content">([^<]*)<`).FindSubmatch(r.HTML)
 	if m == nil {
 		t.Fatalf("no content in %.300s", r.HTML)
@@ -128,13 +137,38 @@ func TestAReportHoldsNoValues(t *testing.T) {
 			rest = rest[at+len(secret):]
 		}
 	}
-	for _, shown := range []string{"16 connections are open", "public.orders", "AND c = $1", `"operations":7`, `"email"`,
-		`index \u003cb\u003ecreated`, `"target_qps":801.5`, "from 400/s to 801.5/s at 21 s."} {
-		if !strings.Contains(string(content), shown) {
-			t.Errorf("%q is not in the report", shown)
+	for _, text := range shown {
+		if !strings.Contains(string(content), text) {
+			t.Errorf("%q is not in the report", text)
 		}
 	}
+}
+
+// TestAReportHoldsNoValues looks for what is private in all that a report holds, and sees that it is still there for
+// those who may see it.
+func TestAReportHoldsNoValues(t *testing.T) {
+	s, untouched := full(), full()
+	r, err := handout.New(s, s, pages, "1").Report(t.Context(), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	harmless(t, r, "16 connections are open", "public.orders", "AND c = $1", `"operations":7`, `"email"`,
+		`index \u003cb\u003ecreated`, `"target_qps":801.5`, "from 400/s to 801.5/s at 21 s.")
 	if !reflect.DeepEqual(s.d, untouched.d) || !reflect.DeepEqual(s.logs, untouched.logs) {
+		t.Error("the run itself was changed")
+	}
+}
+
+// TestAComparisonHoldsNoValues of any of its runs, nor the name of the machines that its notes tell apart.
+func TestAComparisonHoldsNoValues(t *testing.T) {
+	s, untouched := full(), full()
+	r, err := handout.New(s, s, pages, "1").Compared(t.Context(), []string{"r", "other"}, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	harmless(t, r, `"tolerance_pct":7`, "public.orders", "AND c = $1", `"operations":7`, `"target_qps":801.5`,
+		"The runs differ in their machine of the generator.")
+	if !reflect.DeepEqual(s.d, untouched.d) {
 		t.Error("the run itself was changed")
 	}
 }

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { read } from '../src/api/harmless';
+import { asJson, partsCsv } from '../src/compare/files';
 import {
   aligned,
   asCsv,
@@ -11,7 +13,7 @@ import {
   runsFrom,
   shapes,
 } from '../src/compare/model';
-import type { Metric, Point, RunDetail } from '../src/api/types';
+import type { Metric, PartComparison, Point, RunDetail } from '../src/api/types';
 
 const metric = (m: Partial<Metric>): Metric => ({
   name: 'qps',
@@ -147,5 +149,62 @@ describe('a comparison', () => {
     const rows = asCsv(list).trim().split('\r\n');
     expect(rows).toHaveLength(1 + 2 * 6);
     expect(rows[7]).toBe('three,b,true,qps,1000,-7,-9,-5,worse');
+  });
+  it('writes kinds and statements that others have named as cells of text', () => {
+    const named = (label: string, id: string): Compared => ({ label, run: run(id), against: null });
+    const part = (statement_id: string, in_transaction: boolean) => ({
+      kind: 'POINT_LOOKUP',
+      statement_id,
+      in_transaction,
+      a_operations: 1,
+      b_operations: 2,
+      verdict: 'worse',
+      metrics: [metric({ a: -1.5, b: null, difference: -7, low: null, high: 1e-9, verdict: 'worse' })],
+    });
+    // As the page reads it from the server.
+    const parts = (names: string[]) =>
+      read(
+        JSON.stringify({ kinds: [part('', false)], statements: names.map((n) => part(n, true)), notes: [] }),
+      ) as PartComparison;
+    const figures = 'qps,-1.5,,-7,,1e-9,worse';
+    const text = partsCsv(
+      [named('base', 'a'), named(`=HYPERLINK("http://x","y")`, 'b'), named('+cmd|1', 'c'), named('none', 'd')],
+      [
+        parts(['never']),
+        parts(['@SUM(A1)', '-2+3', 'a,"b"\r\n=1', '\u202Egnp.exe', '\uFF1D1']),
+        parts(['n'.repeat(10_000)]),
+        null,
+      ],
+    );
+    const bad = `"'=HYPERLINK(""http://x"",""y"")",b`;
+    expect(text.split('\r\n')).toEqual([
+      'run,run_id,kind,statement_id,in_transaction,metric,a,b,difference,low,high,verdict',
+      `${bad},POINT_LOOKUP,,false,${figures}`,
+      `${bad},POINT_LOOKUP,'@SUM(A1),true,${figures}`,
+      `${bad},POINT_LOOKUP,'-2+3,true,${figures}`,
+      `${bad},POINT_LOOKUP,"a,""b""\n=1",true,${figures}`,
+      `${bad},POINT_LOOKUP,\uFFFDgnp.exe,true,${figures}`,
+      `${bad},POINT_LOOKUP,'\uFF1D1,true,${figures}`,
+      `'+cmd|1,c,POINT_LOOKUP,,false,${figures}`,
+      `'+cmd|1,c,POINT_LOOKUP,${'n'.repeat(10_000)},true,${figures}`,
+      '',
+    ]);
+  });
+  it('keeps names as they are in JSON, which nothing computes', () => {
+    const list: Compared[] = [
+      { label: '=1+1', run: run('a'), against: null },
+      { label: 'x'.repeat(10_000), run: run('b'), against: null },
+    ];
+    const parts = { kinds: [], statements: [], notes: [] } as PartComparison;
+    const { tolerance_pct, runs } = JSON.parse(asJson(list, 5, [parts, parts])) as {
+      tolerance_pct: number;
+      runs: { letter: string; name: string; parts_against_first: unknown }[];
+    };
+    expect(tolerance_pct).toBe(5);
+    expect(runs.map((r) => [r.letter, r.name.length, r.parts_against_first])).toEqual([
+      ['A', 4, null],
+      ['B', 10_000, parts],
+    ]);
+    expect(runs[0]!.name).toBe('=1+1');
   });
 });
