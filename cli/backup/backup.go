@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/loadstone-db/loadstone/cli/command"
@@ -138,6 +139,10 @@ func (c *Restore) Run(e *command.Env) error {
 		}
 	}
 	_, _ = fmt.Fprintf(e.Stdout, "Restored %s of %s: %s.\n", c.File, b.CreatedAt.Format(time.RFC3339), said(b.Manifest))
+	if n := len(b.Stopped); n > 0 {
+		_, _ = fmt.Fprintf(e.Stderr, "Left stopped, %d of the continuous queries: %s. DROP those that are still wanted, and "+
+			"CREATE them again (SHOW QUERIES has their statements).\n", n, strings.Join(b.Stopped, ", "))
+	}
 	if sealed {
 		_, _ = fmt.Fprintf(e.Stderr, "The key of its secrets is not in it: put the %s of that server into %s before a "+
 			"server starts, or set LOADSTONE_KEY. Without it connections and notifications have to be written anew.\n",

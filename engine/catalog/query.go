@@ -52,7 +52,7 @@ func (c *Catalog) Bind(source string, q *statement.CreateQuery) (*plan.Plan, err
 // CreateQuery adds a query, which is PENDING, and returns its name, or the one that it gets, with its plan.
 func (c *Catalog) CreateQuery(source string, q *statement.CreateQuery) (string, *plan.Plan, error) {
 	if i := c.query(q.Name.Text); i >= 0 && q.Name.Text != "" {
-		if there := c.queries[i]; there.Desired == Stopped {
+		if there := c.queries[i]; there.Desired == Stopped && !there.State.Final() {
 			return "", nil, statement.Errorf(statement.NameLocked, source, q.Name.At,
 				"wait until it is gone, or choose another name", "the query %s is being dropped: it is %s", there.Name, there.State)
 		}

@@ -19,8 +19,8 @@ const (
 // State is the state of a query.
 type State string
 
-// The states of a query. RUNNING and STOPPED are what can be desired of it. A query that is STOPPED is taken out of the
-// catalog; one that is TERMINATED or FAILED is kept until it is dropped.
+// The states of a query. RUNNING and STOPPED are what can be desired of it. A query that becomes STOPPED is taken out
+// of the catalog; one that is TERMINATED or FAILED, or came out of a backup as STOPPED, is kept until it is dropped.
 const (
 	Pending       State = "PENDING"
 	Deploying     State = "DEPLOYING"

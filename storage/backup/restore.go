@@ -26,6 +26,8 @@ type Backup struct {
 	zip *zip.ReadCloser
 	// Key is the key that secrets are sealed under, nil where it is not in the backup.
 	Key []byte
+	// Stopped are the continuous queries that Restore has left stopped, by name.
+	Stopped []string
 }
 
 const another = "Use another copy of it, or make a new backup."
@@ -190,11 +192,49 @@ func (b *Backup) tables(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
+	if err := b.atRest(ctx, tx); err != nil {
+		return err
+	}
 	// What is to be checked at the end of the transaction is checked now: a table may not be changed before.
 	if _, err := tx.Exec(ctx, "SET CONSTRAINTS ALL IMMEDIATE"); err != nil {
 		return err
 	}
 	return guards(ctx, tx, all, "ENABLE")
+}
+
+// whyStopped is what a continuous query says that a restore has left stopped.
+const whyStopped = "it came out of a backup and was left stopped: DROP it, and CREATE it again to have it run"
+
+// atRest stops the continuous queries that were wanted in the backup. They would stop runs, and tell others, as soon as
+// a server starts: maybe beside the server that the backup is of, which does the same. Those that were being dropped
+// are gone.
+func (b *Backup) atRest(ctx context.Context, tx pgx.Tx) error {
+	const dropped = "DELETE FROM queries WHERE desired_state = 'STOPPED' AND execution_state <> 'STOPPED'"
+	if _, err := tx.Exec(ctx, dropped); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `UPDATE query_fragments SET desired_state = 'STOPPED', retry_at = NULL, execution_state =
+		CASE WHEN execution_state IN ('TERMINATED', 'FAILED') THEN execution_state ELSE 'STOPPED' END`)
+	if err != nil {
+		return err
+	}
+	// One that had failed keeps its failure; nobody owns any of them.
+	if _, err := tx.Exec(ctx, `UPDATE queries SET owner = NULL, epoch = epoch + 1, execution_state =
+		CASE execution_state WHEN 'TERMINATING' THEN 'FAILED' ELSE execution_state END`); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, "DELETE FROM query_owners"); err != nil {
+		return err
+	}
+	rows, err := tx.Query(ctx, `UPDATE queries SET execution_state = 'STOPPED', desired_state = 'STOPPED', failure = $1,
+		graceful = false, state_since = now() WHERE execution_state NOT IN ('STOPPED', 'TERMINATED', 'FAILED')
+		RETURNING name`, whyStopped)
+	if err != nil {
+		return err
+	}
+	b.Stopped, err = pgx.CollectRows(rows, pgx.RowTo[string])
+	slices.Sort(b.Stopped)
+	return err
 }
 
 func guards(ctx context.Context, tx pgx.Tx, tables []string, how string) error {
