@@ -199,6 +199,30 @@ func TestNotEmpty(t *testing.T) {
 	}
 }
 
+// edited is a backup with each of its entries changed; nil leaves one out.
+func edited(t *testing.T, whole []byte, change func(name string, content []byte) []byte) []byte {
+	t.Helper()
+	r, err := zip.NewReader(bytes.NewReader(whole), int64(len(whole)))
+	must(t, err)
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	for _, f := range r.File {
+		in, err := f.Open()
+		must(t, err)
+		content, err := io.ReadAll(in)
+		must(t, err)
+		if content = change(f.Name, content); content == nil {
+			continue
+		}
+		to, err := w.Create(f.Name)
+		must(t, err)
+		_, err = to.Write(content)
+		must(t, err)
+	}
+	must(t, w.Close())
+	return out.Bytes()
+}
+
 // TestBadFiles: what is damaged, cut short, of another program or newer is refused before anything is changed.
 func TestBadFiles(t *testing.T) {
 	from := newPlace(t)
@@ -208,27 +232,7 @@ func TestBadFiles(t *testing.T) {
 	write(t, from.dsn, good, backup.Options{Parts: from.record})
 	whole, err := os.ReadFile(good)
 	must(t, err)
-	edited := func(change func(name string, content []byte) []byte) []byte {
-		r, err := zip.NewReader(bytes.NewReader(whole), int64(len(whole)))
-		must(t, err)
-		var out bytes.Buffer
-		w := zip.NewWriter(&out)
-		for _, f := range r.File {
-			in, err := f.Open()
-			must(t, err)
-			content, err := io.ReadAll(in)
-			must(t, err)
-			if content = change(f.Name, content); content == nil {
-				continue
-			}
-			to, err := w.Create(f.Name)
-			must(t, err)
-			_, err = to.Write(content)
-			must(t, err)
-		}
-		must(t, w.Close())
-		return out.Bytes()
-	}
+	edited := func(change func(name string, content []byte) []byte) []byte { return edited(t, whole, change) }
 	manifest := func(set map[string]any) []byte {
 		return edited(func(name string, content []byte) []byte {
 			if name != "manifest.json" {

@@ -2,7 +2,9 @@ package backup_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -126,4 +128,44 @@ func TestContinuousQueriesRest(t *testing.T) {
 	if !slices.Equal(f.opened, []string{"fresh", "slow"}) {
 		t.Errorf("what ran: %v", f.opened)
 	}
+}
+
+// TestOlderThanStreams: a backup that has nothing of the catalog of streams makes a store on which queries run.
+func TestOlderThanStreams(t *testing.T) {
+	from, to := newPlace(t), newPlace(t)
+	filled(t, from.dsn, from.key, from.record)
+	path := filepath.Join(t.TempDir(), "b")
+	write(t, from.dsn, path, backup.Options{})
+	whole, err := os.ReadFile(path)
+	must(t, err)
+	older := edited(t, whole, func(name string, content []byte) []byte {
+		if name != "manifest.json" {
+			return content
+		}
+		var m backup.Manifest
+		must(t, json.Unmarshal(content, &m))
+		all := len(m.Tables)
+		m.Tables = slices.DeleteFunc(m.Tables, func(t backup.Table) bool {
+			return slices.Contains([]string{"catalog_revision", "workers", "network_links", "logical_sources",
+				"physical_sources", "sinks", "query_owners", "queries", "query_physical_sources", "query_sinks",
+				"query_fragments"}, t.Name)
+		})
+		if len(m.Tables) != all-11 {
+			t.Errorf("%d of %d tables are left", len(m.Tables), all)
+		}
+		text, err := json.Marshal(m)
+		must(t, err)
+		return text
+	})
+	must(t, os.WriteFile(path, older, 0o600))
+	b, err := backup.Open(path)
+	must(t, err)
+	defer b.Close()
+	must(t, b.Restore(t.Context(), to.dsn, nil, false))
+	s := open(t, to.dsn, to.key)
+	defer s.Close()
+	c := looksAfter(t, s, &feeds{})
+	defer func() { must(t, c.Close(context.WithoutCancel(t.Context()))) }()
+	execute(t, c, "CREATE SINK s TYPE PRINT; CREATE QUERY q AS SELECT runId FROM run_events INTO s")
+	until(t, c, "q", catalog.Running)
 }

@@ -181,6 +181,9 @@ func (b *Backup) tables(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	for _, t := range order {
+		if stays[t.Name] {
+			continue
+		}
 		if err := b.load(ctx, tx, t); err != nil {
 			return fmt.Errorf("filling %s: %w", t.Name, err)
 		}
@@ -190,6 +193,10 @@ func (b *Backup) tables(ctx context.Context, tx pgx.Tx) error {
 		next_refresh_due = NULL, last_seconds = 0, failures = 0, error = '', wait_seconds = 0,
 		status = CASE status WHEN 'FAILED' THEN 'ACTIVE' ELSE status END`)
 	if err != nil {
+		return err
+	}
+	// The one row that a backup has not which is older than the catalog of streams.
+	if _, err := tx.Exec(ctx, "INSERT INTO catalog_revision DEFAULT VALUES ON CONFLICT DO NOTHING"); err != nil {
 		return err
 	}
 	if err := b.atRest(ctx, tx); err != nil {
