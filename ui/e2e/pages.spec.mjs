@@ -68,6 +68,8 @@ for (const theme of ['light', 'dark'])
       await page.goto(`${base}/signin?token=mock`);
       await page.getByRole('heading', { name: 'Home' }).waitFor();
       const { templates } = await (await page.request.get(`${base}/api/templates`)).json();
+      for (const name of ['nightly pipeline', 'x'.repeat(100)])
+        await page.request.post(`${base}/api/auth/tokens`, { data: { name, scope: 'run', expires_in_days: 7 } });
       const done = await find('first run');
       const live = await find('checkout peak', 'RUNNING');
       const open = async (path, text) => {

@@ -9,6 +9,8 @@ import { showsStreams } from './streams.mjs';
 import { complaints, exactTile, stepper, until } from './steps.mjs';
 
 const port = 8197;
+// Of a second server, without runs; keys.spec and pages.spec have 8196 and 8198.
+const empty = 8199;
 const base = `http://127.0.0.1:${port}`;
 let browser;
 let server;
@@ -66,13 +68,13 @@ test('the first minute', async (t) => {
   const { page, step, wrong } = await open(t);
   const other = spawn(
     process.execPath,
-    [fileURLToPath(new URL('../dev/run.mjs', import.meta.url)), 'mock', '--port', String(port + 1), '--empty'],
+    [fileURLToPath(new URL('../dev/run.mjs', import.meta.url)), 'mock', '--port', String(empty), '--empty'],
     { stdio: ['ignore', 'pipe', 'inherit'] },
   );
   t.after(() => other.kill());
   await new Promise((up) => other.stdout.once('data', up));
   await step('one button leads from an empty server to a live run', async () => {
-    await page.goto(`http://127.0.0.1:${port + 1}/signin?token=mock`);
+    await page.goto(`http://127.0.0.1:${empty}/signin?token=mock`);
     await page.getByRole('button', { name: 'Start the first run' }).click();
     await page.waitForURL(/\/runs\//);
     await page.getByText('Loading sample rows').waitFor();
@@ -166,6 +168,25 @@ test('a phone', async (t) => {
       await page.getByRole('menuitem', { name }).click();
       await page.getByRole('heading', { name, exact: true }).waitFor();
     }
+  });
+  await step('shows whose tokens there are, no name broken within a word', async () => {
+    for (const name of ['nightly-pipeline-of-the-warehouse', 'x'.repeat(100)])
+      await page.request.post(`${base}/api/auth/tokens`, { data: { name, scope: 'run', expires_in_days: 7 } });
+    await page.goto(`${base}/settings`);
+    const everybodys = page.getByRole('region', { name: 'Everybody' });
+    for (const name of ['nightly-pipeline-of-the-warehouse', 'grace@example.com']) {
+      const shown = everybodys.getByText(name, { exact: true }).first();
+      await shown.waitFor();
+      const lines = await shown.evaluate((e) => {
+        const text = document.createRange();
+        text.selectNodeContents(e);
+        return text.getClientRects().length;
+      });
+      assert.equal(lines, 1, `${name} is on several lines`);
+    }
+    await everybodys.getByText('expires in 6 days').first().waitFor();
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 390);
+    await accessible(page, 'tokens on a phone');
   });
   assert.deepEqual(wrong, []);
 });

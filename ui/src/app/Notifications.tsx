@@ -98,7 +98,7 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
               role="group"
               aria-label="Notifications, a table that scrolls"
             >
-              <table className="table">
+              <table className="table cards">
                 <thead>
                   <tr>
                     <th>Name</th>
@@ -133,7 +133,7 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
                             </span>
                           )}
                         </td>
-                        <td className="num">
+                        <td className="num act">
                           <span className="row end-actions">
                             <button
                               type="button"

@@ -102,7 +102,7 @@ export function Settings() {
           >
             {(list) => (
               <div className="table-wrap">
-                <table className="table">
+                <table className="table cards token-list">
                   <thead>
                     <tr>
                       <th>Name</th>
@@ -118,17 +118,19 @@ export function Settings() {
                     {list.map((t) => (
                       <tr key={t.token_id}>
                         <td>
-                          <strong>{t.name}</strong>
+                          <strong className="wrap-anywhere">{t.name}</strong>
                           <span className="second">may {mays[t.scope]}</span>
                         </td>
                         <td className="hide-phone" title={dateTime(t.created_at)}>
                           {ago(t.created_at)}
                         </td>
-                        <td title={dateTime(t.last_used_at)}>{ago(t.last_used_at)}</td>
-                        <td>
+                        <td title={dateTime(t.last_used_at)} data-label="Last used">
+                          {ago(t.last_used_at)}
+                        </td>
+                        <td data-label="Expires">
                           <Expires at={t.expires_at} />
                         </td>
-                        <td className="num">
+                        <td className="num act">
                           <button
                             type="button"
                             className="btn danger small"

@@ -112,14 +112,14 @@ export function Everybodys({ ask }: { ask: (q: Question) => void }) {
         {(l) => (
           <>
             <div className="table-wrap" tabIndex={0} role="group" aria-label="Tokens, a table that scrolls">
-              <table className="table">
+              <table className="table cards token-list">
                 <thead>
                   <tr>
                     <th>User</th>
                     {!session && <th>Token</th>}
                     <th className="hide-phone">{session ? 'Signed in' : 'Made'}</th>
                     <th>Last used</th>
-                    <th className="hide-phone">Expires</th>
+                    <th>Expires</th>
                     <th>
                       <span className="sr">Actions</span>
                     </th>
@@ -133,7 +133,7 @@ export function Everybodys({ ask }: { ask: (q: Question) => void }) {
                         <span className="second">{t.locked_out ? 'locked out' : t.user_role}</span>
                       </td>
                       {!session && (
-                        <td>
+                        <td data-label="Token">
                           <span className="wrap-anywhere">{t.name}</span>
                           <span className="second">may {mays[t.scope]}</span>
                         </td>
@@ -141,11 +141,13 @@ export function Everybodys({ ask }: { ask: (q: Question) => void }) {
                       <td className="hide-phone" title={dateTime(t.created_at)}>
                         {ago(t.created_at)}
                       </td>
-                      <td title={dateTime(t.last_used_at)}>{t.last_used_at ? ago(t.last_used_at) : 'never'}</td>
-                      <td className="hide-phone">
+                      <td title={dateTime(t.last_used_at)} data-label="Last used">
+                        {t.last_used_at ? ago(t.last_used_at) : 'never'}
+                      </td>
+                      <td data-label="Expires">
                         <Expires at={t.expires_at} />
                       </td>
-                      <td className="num">
+                      <td className="num act">
                         <button
                           type="button"
                           className="btn danger small"

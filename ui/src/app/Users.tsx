@@ -96,7 +96,7 @@ export function Users({ ask }: { ask: (q: Question) => void }) {
       <Load from={users} what="The users could not be read." skeleton={<SkeletonRows rows={3} />}>
         {(list) => (
           <div className="table-wrap" tabIndex={0} role="group" aria-label="Users, a table that scrolls">
-            <table className="table">
+            <table className="table cards">
               <thead>
                 <tr>
                   <th>Name</th>
@@ -138,7 +138,7 @@ export function Users({ ask }: { ask: (q: Question) => void }) {
                     <td className="hide-phone" title={dateTime(u.last_seen_at)}>
                       {u.last_seen_at ? ago(u.last_seen_at) : 'never'}
                     </td>
-                    <td className="num">
+                    <td className="num act">
                       <span className="row end-actions">
                         {!u.disabled_at && !u.external && (
                           <button
