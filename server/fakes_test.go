@@ -33,6 +33,7 @@ type memory struct {
 	lastFilter  store.RunFilter
 	down        error
 	block       chan struct{} // ListTemplates waits for it when not nil
+	deleting    func()        // happens before DeleteConnection when not nil
 }
 
 func newMemory() *memory {
@@ -67,6 +68,16 @@ func (m *memory) UseToken(ctx context.Context, kind string, hash [32]byte) (stor
 		return store.Token{}, store.User{}, err
 	}
 	return m.Store.UseToken(ctx, kind, hash)
+}
+
+func (m *memory) DeleteConnection(ctx context.Context, id string, version int64) error {
+	m.mu.Lock()
+	happens := m.deleting
+	m.mu.Unlock()
+	if happens != nil {
+		happens()
+	}
+	return m.Store.DeleteConnection(ctx, id, version)
 }
 
 func (m *memory) LiveRuns(ctx context.Context) ([]engine.Run, error) {

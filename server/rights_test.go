@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -235,6 +236,65 @@ func TestAChangeOfWhatOthersHaveChanged(t *testing.T) {
 	if !left.Production || !left.Access.Restricted || len(left.Access.Users) != 0 || left.Version != now.Version+1 {
 		t.Errorf("after a change that names neither: %+v", left)
 	}
+}
+
+// TestADeletionOfWhatOthersHaveChanged asks for the deletion of a connection as it was before an admin changed it, and
+// has an admin restrict one between the check of who may delete it and the deletion.
+func TestADeletionOfWhatOthersHaveChanged(t *testing.T) {
+	o := own(t)
+	made := func(name string) (c store.Connection, change func(more map[string]any) store.Connection) {
+		c = decode[store.Connection](t, o.as("ada", "POST", "/api/connections", map[string]any{"name": name,
+			"driver": "postgres", "dsn": restrictedDSN}).want(t, http.StatusCreated))
+		return c, func(more map[string]any) store.Connection {
+			in := map[string]any{"name": name, "driver": "postgres", "dsn": c.DSN}
+			maps.Copy(in, more)
+			return decode[store.Connection](t, o.as("root", "PUT", "/api/connections/"+c.ConnectionID, in).
+				want(t, http.StatusOK))
+		}
+	}
+	refused := func(a answer, now store.Connection) {
+		t.Helper()
+		p := a.problem(t, http.StatusConflict, engine.CodeConflict)
+		if len(p.Errors) != 1 || p.Errors[0].Field != "version" || p.Hint == "" ||
+			!strings.HasSuffix(p.Errors[0].Message, fmt.Sprint(" ", now.Version)) {
+			t.Errorf("refusal %+v", p)
+		}
+		if left := decode[store.Connection](t, o.as("root", "GET", "/api/connections/"+now.ConnectionID, nil).
+			want(t, http.StatusOK)); left.Version != now.Version || left.Production != now.Production {
+			t.Errorf("it is %+v, want %+v", left, now)
+		}
+	}
+	remove := func(who string, c store.Connection, query string) answer {
+		return o.as(who, "DELETE", "/api/connections/"+c.ConnectionID+query, nil)
+	}
+	c, change := made("looked at")
+	now := change(map[string]any{"production": true})
+	for _, who := range []string{"ada", "root"} {
+		refused(remove(who, c, fmt.Sprint("?version=", c.Version)), now)
+		refused(remove(who, c, fmt.Sprint("?version=", now.Version+1)), now)
+	}
+	remove("eve", c, fmt.Sprint("?version=", c.Version)).problem(t, http.StatusForbidden, engine.CodeForbidden)
+	for _, wrong := range []string{"0", "-1", "1.5", "one", "9007199254740993"} {
+		p := remove("ada", c, "?version="+wrong).problem(t, http.StatusUnprocessableEntity, engine.CodeInvalid)
+		if len(p.Errors) != 1 || p.Errors[0].Field != "version" {
+			t.Errorf("version %s: refusal %+v", wrong, p)
+		}
+	}
+	remove("ada", c, fmt.Sprint("?version=", now.Version)).want(t, http.StatusNoContent)
+	remove("ada", c, fmt.Sprint("?version=", now.Version)).problem(t, http.StatusNotFound, engine.CodeNotFound)
+
+	// No version is said: that which was judged must be that which is deleted.
+	c, change = made("in between")
+	happens := func(f func()) {
+		o.store.mu.Lock()
+		defer o.store.mu.Unlock()
+		o.store.deleting = f
+	}
+	happens(func() { now = change(map[string]any{"production": true}) })
+	a := remove("ada", c, "")
+	happens(nil)
+	refused(a, now)
+	remove("ada", c, "").want(t, http.StatusNoContent)
 }
 
 // TestProductionIsConfirmed starts runs and matrices against a production connection without and with its name.

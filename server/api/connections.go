@@ -42,6 +42,11 @@ type connectionUpdate struct {
 	Body ConnectionChange
 }
 
+type connectionRemoval struct {
+	IDInput
+	Version int64 `query:"version" minimum:"1" maximum:"9007199254740991" doc:"The version that was looked at; 409 when it has been changed since. Without it, only a change during the request is."`
+}
+
 type connectionTest struct {
 	Body struct {
 		Driver       string `json:"driver" enum:"postgres,snowflake"`
@@ -224,7 +229,7 @@ func builtin(cause error) error {
 		Hint:    "Save a connection of your own beside it.", Cause: cause}
 }
 
-func (a *API) deleteConnection(ctx context.Context, in *IDInput) (*nothing, error) {
+func (a *API) deleteConnection(ctx context.Context, in *connectionRemoval) (*nothing, error) {
 	c, err := a.storedConnection(ctx, in.ID)
 	if err != nil {
 		return nil, err
@@ -235,7 +240,11 @@ func (a *API) deleteConnection(ctx context.Context, in *IDInput) (*nothing, erro
 	if err := a.mayChange(ctx, "connection", c.Name, c.Access); err != nil {
 		return nil, err
 	}
-	err = a.Store.DeleteConnection(ctx, c.ConnectionID)
+	if in.Version != 0 && in.Version != c.Version {
+		return nil, store.ChangedMeanwhile("connection", c.Name, "", c.UpdatedAt, c.Version)
+	}
+	// What was judged above is what is deleted.
+	err = a.Store.DeleteConnection(ctx, c.ConnectionID, c.Version)
 	var e *engine.Error
 	switch {
 	case errors.As(err, &e):

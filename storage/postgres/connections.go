@@ -39,17 +39,9 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 	}
 	var saved store.Connection
 	err := s.inTx(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", connectionLock); err != nil {
-			return err
-		}
-		rows, err := tx.Query(ctx, "SELECT "+connectionColumns+" FROM connections WHERE connection_id = $1 FOR UPDATE",
-			c.ConnectionID)
+		old, err := lockedConnection(ctx, tx, c.ConnectionID)
 		if err != nil {
 			return err
-		}
-		old, err := pgx.CollectExactlyOneRow(rows, toConnection)
-		if err != nil {
-			return dberr.Reading("connection", c.ConnectionID, err)
 		}
 		if old.Builtin {
 			return builtin(old.Name)
@@ -72,7 +64,7 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 			return engine.InvalidField("dsn", "the password is hidden, and this is not the address it was saved for",
 				"write the password again in place of "+target.Mask)
 		}
-		rows, err = tx.Query(ctx, `UPDATE connections SET connection_name = $2, driver = $3, dsn_redacted = $4,
+		rows, err := tx.Query(ctx, `UPDATE connections SET connection_name = $2, driver = $3, dsn_redacted = $4,
 				dsn_sealed = coalesce($5, dsn_sealed), description = $6, production = $7, access = $8, updated_at = now(),
 				version = version + 1
 			WHERE connection_id = $1 RETURNING `+connectionColumns, c.ConnectionID, c.Name, c.Driver, shown, sealed,
@@ -84,6 +76,19 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 		return err
 	})
 	return saved, dberr.Saving("connection", c.Name, err)
+}
+
+// lockedConnection reads a connection that nobody else changes, counts the users of or deletes until tx ends.
+func lockedConnection(ctx context.Context, tx pgx.Tx, id string) (c store.Connection, err error) {
+	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", connectionLock); err != nil {
+		return c, err
+	}
+	rows, err := tx.Query(ctx, "SELECT "+connectionColumns+" FROM connections WHERE connection_id = $1 FOR UPDATE", id)
+	if err != nil {
+		return c, err
+	}
+	c, err = pgx.CollectExactlyOneRow(rows, toConnection)
+	return c, dberr.Reading("connection", id, err)
 }
 
 func (s *Store) insertConnection(ctx context.Context, c store.Connection) (store.Connection, error) {
@@ -168,24 +173,20 @@ func (s *Store) ListConnections(ctx context.Context) ([]store.Connection, error)
 }
 
 // DeleteConnection implements store.Connections.
-func (s *Store) DeleteConnection(ctx context.Context, id string) error {
+func (s *Store) DeleteConnection(ctx context.Context, id string, version int64) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	err := s.inTx(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", connectionLock); err != nil {
+		c, err := lockedConnection(ctx, tx, id)
+		switch {
+		case err != nil:
 			return err
+		case c.Builtin:
+			return builtin(c.Name)
+		case version != 0 && version != c.Version:
+			return store.ChangedMeanwhile("connection", c.Name, "", c.UpdatedAt, c.Version)
 		}
-		var name string
-		var isBuiltin bool
-		err := tx.QueryRow(ctx, "SELECT connection_name, builtin FROM connections WHERE connection_id = $1 FOR UPDATE", id).
-			Scan(&name, &isBuiltin)
-		if err != nil {
-			return dberr.Reading("connection", id, err)
-		}
-		if isBuiltin {
-			return builtin(name)
-		}
-		if err := unused(ctx, tx, name, "deleted"); err != nil {
+		if err := unused(ctx, tx, c.Name, "deleted"); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, "DELETE FROM connections WHERE connection_id = $1", id)

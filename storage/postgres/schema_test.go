@@ -212,7 +212,7 @@ func TestPlayground(t *testing.T) {
 	if _, err := s.SaveConnection(ctx, c); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("editing a builtin connection: %v", err)
 	}
-	if err := s.DeleteConnection(ctx, c.ConnectionID); !errors.Is(err, store.ErrConflict) {
+	if err := s.DeleteConnection(ctx, c.ConnectionID, 0); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("deleting a builtin connection: %v", err)
 	}
 }

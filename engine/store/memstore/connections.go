@@ -140,7 +140,7 @@ func (s *Store) ListConnections(ctx context.Context) ([]store.Connection, error)
 }
 
 // DeleteConnection implements store.Connections.
-func (s *Store) DeleteConnection(ctx context.Context, id string) error {
+func (s *Store) DeleteConnection(ctx context.Context, id string, version int64) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
@@ -151,6 +151,8 @@ func (s *Store) DeleteConnection(ctx context.Context, id string) error {
 		return notFound("connection", id)
 	case c.Builtin:
 		return builtin(c.Name)
+	case version != 0 && version != c.Version:
+		return store.ChangedMeanwhile("connection", c.Name, "", c.UpdatedAt, c.Version)
 	}
 	if err := s.unused(c.Name, "deleted"); err != nil {
 		return err

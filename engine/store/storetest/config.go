@@ -197,8 +197,8 @@ func connections(t *testing.T, s store.Store) {
 	wantError(t, err, store.ErrNotFound)
 	_, _, err = s.OpenDSN(ctx, engine.ConnectionRef{Name: "none"})
 	wantError(t, err, store.ErrNotFound)
-	must(t, s.DeleteConnection(ctx, made.ConnectionID))
-	wantError(t, s.DeleteConnection(ctx, made.ConnectionID), store.ErrNotFound)
+	must(t, s.DeleteConnection(ctx, made.ConnectionID, 0))
+	wantError(t, s.DeleteConnection(ctx, made.ConnectionID, 0), store.ErrNotFound)
 	_, err = s.Connection(ctx, "shop")
 	wantError(t, err, store.ErrNotFound)
 }
@@ -228,7 +228,7 @@ func builtins(t *testing.T, s store.Store) {
 	change.DSN = "host=evil"
 	_, err = s.SaveConnection(ctx, change)
 	wantError(t, err, store.ErrConflict)
-	wantError(t, s.DeleteConnection(ctx, change.ConnectionID), store.ErrConflict)
+	wantError(t, s.DeleteConnection(ctx, change.ConnectionID, 0), store.ErrConflict)
 }
 
 func connectionInUse(t *testing.T, s store.Store) {
@@ -239,7 +239,7 @@ func connectionInUse(t *testing.T, s store.Store) {
 	run.Scenario.Target.Connection = engine.ConnectionRef{Name: "shop"}
 	template, err := s.CreateTemplate(ctx, store.Template{Name: "t", Config: run.Scenario})
 	must(t, err)
-	wantError(t, s.DeleteConnection(ctx, c.ConnectionID), store.ErrInUse)
+	wantError(t, s.DeleteConnection(ctx, c.ConnectionID, 0), store.ErrInUse)
 	renamed := c
 	renamed.Name = "store"
 	_, err = s.SaveConnection(ctx, renamed)
@@ -247,9 +247,9 @@ func connectionInUse(t *testing.T, s store.Store) {
 	must(t, s.DeleteTemplate(ctx, template.TemplateID))
 	must(t, s.CreateRun(ctx, run))
 	move(t, s, "r1", engine.StatusRunning)
-	wantError(t, s.DeleteConnection(ctx, c.ConnectionID), store.ErrInUse)
+	wantError(t, s.DeleteConnection(ctx, c.ConnectionID, 0), store.ErrInUse)
 	move(t, s, "r1", engine.StatusCancelling, engine.StatusCancelled)
-	must(t, s.DeleteConnection(ctx, c.ConnectionID))
+	must(t, s.DeleteConnection(ctx, c.ConnectionID, 0))
 }
 
 func plugins(t *testing.T, s store.Store) {

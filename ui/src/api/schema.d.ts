@@ -839,7 +839,10 @@ export interface paths {
         /** Delete a connection */
         delete: {
             parameters: {
-                query?: never;
+                query?: {
+                    /** @description The version that was looked at; 409 when it has been changed since. Without it, only a change during the request is. */
+                    version?: number;
+                };
                 header?: never;
                 path: {
                     id: string;

@@ -2,7 +2,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { useLocation, useSearch } from 'wouter';
 import { Writes } from '../app/Writes';
-import { api } from '../api/client';
+import { api, asProblem } from '../api/client';
 import { useConnections } from '../api/queries';
 import type { Connection } from '../api/types';
 import { accessWords } from '../app/AccessFields';
@@ -98,7 +98,16 @@ function Card({ c, onEdit }: { c: Connection; onEdit: () => void }) {
         'database itself is not touched.',
       verb: 'Delete connection',
       act: async () => {
-        await api.remove('/api/connections/{id}', { path: { id: c.connection_id } });
+        try {
+          await api.remove('/api/connections/{id}', {
+            path: { id: c.connection_id },
+            query: { version: c.version },
+          });
+        } catch (err) {
+          // Behind the question is what it has become, or what uses it now.
+          if (asProblem(err).status === 409) await qc.invalidateQueries({ queryKey: ['connections'] });
+          throw err;
+        }
         await qc.invalidateQueries({ queryKey: ['connections'] });
         toast(`Connection “${c.name}” was deleted.`, 'ok');
       },

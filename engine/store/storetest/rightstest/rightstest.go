@@ -4,6 +4,7 @@ package rightstest
 import (
 	"errors"
 	"reflect"
+	"sync"
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -64,7 +65,8 @@ func Access(t *testing.T, s store.Store) {
 	same("listed template", templates[0].Access, eve)
 }
 
-// staleConnection changes a connection that somebody else has changed since it was read: nothing of that is undone.
+// staleConnection changes and deletes a connection that somebody else has changed since it was read: nothing of that is
+// undone.
 func staleConnection(t *testing.T, s store.Store, read store.Connection) {
 	t.Helper()
 	ctx := t.Context()
@@ -78,11 +80,48 @@ func staleConnection(t *testing.T, s store.Store, read store.Connection) {
 	if _, err := s.SaveConnection(ctx, read); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("an older version is saved: %v", err)
 	}
+	if err := s.DeleteConnection(ctx, read.ConnectionID, read.Version); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("an older version is deleted: %v", err)
+	}
+	if err := s.DeleteConnection(ctx, "none", read.Version); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("one that is not there is deleted: %v", err)
+	}
 	if now, err := s.Connection(ctx, read.Name); err != nil || !now.Production || now.Version != marked.Version {
 		t.Errorf("it is %+v now, %v", now, err)
 	}
 	marked.Version, marked.Production = 0, false
 	if _, err := s.SaveConnection(ctx, marked); err != nil {
 		t.Errorf("without a version: %v", err)
+	}
+	racedConnection(t, s)
+}
+
+// racedConnection changes and deletes one version at once, several times: one of the two happens, and the other is told
+// so. A change that is saved is there afterwards.
+func racedConnection(t *testing.T, s store.Store) {
+	t.Helper()
+	ctx := t.Context()
+	for range 8 {
+		c, err := s.SaveConnection(ctx, store.Connection{Name: "raced", Driver: "postgres", DSN: "postgres://h/d"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := c
+		changed.Production = true
+		var saving, deleting error
+		var both sync.WaitGroup
+		both.Go(func() { changed, saving = s.SaveConnection(ctx, changed) })
+		both.Go(func() { deleting = s.DeleteConnection(ctx, c.ConnectionID, c.Version) })
+		both.Wait()
+		now, err := s.Connection(ctx, c.ConnectionID)
+		switch {
+		case saving == nil && errors.Is(deleting, store.ErrConflict) && err == nil && now.Production:
+			if err := s.DeleteConnection(ctx, c.ConnectionID, changed.Version); err != nil {
+				t.Fatalf("deleting the current version: %v", err)
+			}
+		case deleting == nil && errors.Is(saving, store.ErrNotFound) && errors.Is(err, store.ErrNotFound):
+		default:
+			t.Fatalf("saving: %v, deleting: %v; it is %+v, %v", saving, deleting, now, err)
+		}
 	}
 }
