@@ -28,8 +28,8 @@ export async function showsStreams(page, base, step, failWith) {
     await page.getByRole('button', { name: 'Explain' }).click();
     const answer = region(page, 'Answer');
     const plan = answer.getByRole('group', { name: /^The plan/ });
-    assert.equal(await plan.getByRole('listitem').count(), 3);
     await plan.getByText('Aggregate', { exact: true }).waitFor();
+    assert.equal(await plan.getByRole('listitem').count(), 3);
     await editor(page).fill('CREATE SINK mine TYPE PRINT; CREATE QUERY my_rule AS SELECT 1 FROM x INTO mine');
     await editor(page).press('Control+Enter');
     await answer.getByText('Accepted the query my_rule.').waitFor();
