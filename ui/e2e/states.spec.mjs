@@ -234,6 +234,7 @@ test('templates', async (t) => {
   });
   await step('unsaved changes survive leaving the page', async () => {
     await page.getByRole('link', { name: 'Connections' }).click();
+    await page.getByRole('heading', { name: 'Connections', level: 1 }).waitFor(); // the editor is gone
     await page.goBack();
     await page.getByText('Your unsaved changes are back.').waitFor();
     assert.equal(await page.getByLabel('Name', { exact: true }).inputValue(), 'first run');
