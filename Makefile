@@ -47,7 +47,7 @@ ADAPTER_SOURCES := $(shell find plugins/adapters/pgtable plugins/adapters/snowfl
 DATA ?= $(CURDIR)/.loadstone
 FIRST_RUN ?= examples/first-run.yaml
 
-.PHONY: help run build test check check-api check-pages check-proto check-promql check-acme check-nosnowflake check-observability check-arm64 acceptance api lint bench bench-nodes bench-refresh soak audit plugins examples ui fmt clean \
+.PHONY: help run build test check check-api check-pages check-proto check-promql check-acme check-oidc check-nosnowflake check-observability check-arm64 acceptance api lint bench bench-nodes bench-refresh soak audit plugins examples ui fmt clean \
 	s3-server image-test check-chart check-ecs slt need-toolchain need-postgres need-test need-examples test-s3 test-go test-ui test-journey test-first-run test-matrix test-snowflake-emulator
 
 help:
@@ -197,7 +197,7 @@ $(GOTESTSUM):
 	@GOFLAGS= GOBIN="$(CURDIR)/$(CACHE)/install-gotestsum" $(GO) install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)
 	@mv $(CACHE)/install-gotestsum/gotestsum $@ && rmdir $(CACHE)/install-gotestsum
 
-check: lint test check-pages check-api check-proto check-promql test-s3 check-acme check-nosnowflake check-chart check-ecs check-observability
+check: lint test check-pages check-api check-proto check-promql test-s3 check-acme check-oidc check-nosnowflake check-chart check-ecs check-observability
 
 # Results on a real S3 server, a Go module of its own. Building it takes longer than all of its
 # tests, so that make test runs them on a stand-in, and on the server where it is built.
@@ -250,6 +250,17 @@ $(PROMTOOL): deploy/promsuite/go.mod deploy/promsuite/go.sum | need-toolchain
 # Certificates of an ACME authority, Pebble: a module of its own, on loopback.
 check-acme: build need-postgres
 	cd deploy/acmesuite && GOFLAGS= LOADSTONE_PROGRAM="$(CURDIR)/bin/loadstone" $(GO) test -trimpath -count=1 .
+
+# Sign-in by a real OpenID Connect provider, npm's oidc-provider, in a browser and with forged tokens; the packages are
+# fetched with npm, once, and so outside make lint test.
+OIDCSUITE := deploy/oidcsuite
+check-oidc: build need-test ui/node_modules/.package-lock.json $(OIDCSUITE)/node_modules/.package-lock.json
+	cd $(OIDCSUITE) && LOADSTONE_PROGRAM="$(CURDIR)/bin/loadstone" node --test --test-reporter=spec suite.test.mjs
+
+$(OIDCSUITE)/node_modules/.package-lock.json: $(OIDCSUITE)/package-lock.json | need-toolchain
+	@echo "Installing the OpenID Connect provider of the tests."
+	@cd $(OIDCSUITE) && npm ci --no-fund --no-audit --loglevel=error --no-update-notifier
+	@touch $@
 
 # The schema of the control stream; buf is fetched with npm, once.
 check-proto: need-toolchain

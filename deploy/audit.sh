@@ -28,7 +28,7 @@ else
 	esac
 fi
 
-for folder in ui sdk/assemblyscript; do
+for folder in ui sdk/assemblyscript deploy/oidcsuite; do
 	echo "== $folder: npm audit"
 	report=$(npm audit --prefix "$folder" --package-lock-only --json 2>/dev/null)
 	verdict=$(node -e '
