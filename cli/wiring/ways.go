@@ -187,6 +187,9 @@ func (s *Services) openNodes(flags NodeFlags) ([]control.Dialer, *control.Memory
 			continue
 		}
 		address, err := membership.CheckAddress("--nodes", text)
+		if err == nil {
+			err = membership.CheckHost("--nodes", address)
+		}
 		if err != nil {
 			return nil, nil, nil, err
 		}

@@ -25,6 +25,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control/nodecert"
+	"github.com/loadstone-db/loadstone/engine/reach"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -333,6 +334,9 @@ func (m *Members) Revoke(ctx context.Context, nodeID, by string) error {
 // Add puts a node into the catalog.
 func (m *Members) Add(ctx context.Context, address, by string) (store.NodeAddress, error) {
 	address, err := CheckAddress("address", address)
+	if err == nil {
+		err = CheckHost("address", address)
+	}
 	if err != nil {
 		return store.NodeAddress{}, err
 	}
@@ -351,6 +355,14 @@ func (m *Members) Remove(ctx context.Context, address string) error {
 // Catalog are the nodes of the catalog.
 func (m *Members) Catalog(ctx context.Context) ([]store.NodeAddress, error) {
 	return m.opts.Store.NodeAddresses(ctx)
+}
+
+// CheckHost refuses a node's host:port that leads where nobody is spoken with; field is where it was written.
+func CheckHost(field, address string) error {
+	if host, _, err := net.SplitHostPort(address); err == nil && reach.Named(host) {
+		return reach.InvalidFlag(field, host)
+	}
+	return nil
 }
 
 // CheckAddress reads host:port; field is where it was written.

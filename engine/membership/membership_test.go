@@ -239,6 +239,16 @@ func TestAnAddressIsReadWithCare(t *testing.T) {
 	}
 }
 
+// TestANodeOnTheLinkIsNotTakenIn, since nobody would dial it.
+func TestANodeOnTheLinkIsNotTakenIn(t *testing.T) {
+	for address, good := range map[string]bool{"169.254.169.254:80": false, "[fe80::1]:7000": false,
+		"metadata.google.internal:80": false, "10.0.0.1:7000": true, "node.example:7000": true} {
+		if err := CheckHost("--nodes", address); (err == nil) != good {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
 // hanging is a store of which nobody hears any more.
 type hanging struct {
 	*kept

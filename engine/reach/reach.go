@@ -21,6 +21,10 @@ import (
 // those where clouds tell a machine its own keys.
 type Policy struct{ rules []rule }
 
+// Always returns the policy for what whoever starts the process has named, by a flag or in the environment: no list is
+// asked, and what is refused always is refused here too, whatever a name or a redirect leads to.
+func Always() *Policy { return nil }
+
 // rule allows a range of addresses or a name, on one port or, with 0, on all.
 type rule struct {
 	prefix netip.Prefix // not valid for a name
@@ -120,6 +124,12 @@ func Named(host string) bool {
 	host = strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
 	ip, err := netip.ParseAddr(host)
 	return metadataHosts[host] || err == nil && Never(ip)
+}
+
+// InvalidFlag is the error for a flag whose value leads to such a host.
+func InvalidFlag(flag, host string) error {
+	return engine.InvalidField(flag, fmt.Sprintf("leads to %s, where nobody is spoken with", host),
+		"addresses of the link and those where clouds tell a machine its keys are refused")
 }
 
 // Check judges an address that is about to be dialled, and the name that has led to it, which may be the address.

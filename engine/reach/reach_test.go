@@ -11,6 +11,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/reach"
+	"github.com/loadstone-db/loadstone/engine/reach/reachtest"
 )
 
 func policy(t *testing.T, list ...string) *reach.Policy {
@@ -103,4 +104,14 @@ func TestRedirectsAreDialledToo(t *testing.T) {
 		t.Fatalf("what is allowed is not reached: %v", err)
 	}
 	_ = res.Body.Close()
+}
+
+// TestANameThatLeadsToTheLink: what is judged is what the name led to, when it is dialled.
+func TestANameThatLeadsToTheLink(t *testing.T) {
+	reachtest.Lead(t, reachtest.Metadata)
+	for _, p := range []*reach.Policy{reach.Always(), policy(t, "db.example.com")} {
+		if _, err := p.Dial(t.Context(), "tcp", "db.example.com:80"); !errors.Is(err, reach.ErrRefused) {
+			t.Errorf("dialled: %v", err)
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"crypto/tls"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/reach"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -54,7 +56,9 @@ func (o Options) Check() error {
 	case err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil ||
 		u.Scheme != "https" && u.Scheme != "http":
 		return engine.InvalidField("--oidc-issuer", "is not the address of a provider", "https://login.example.com/realm")
-	case u.Scheme == "http" && !loopback(u.Hostname()):
+	case reach.Named(u.Hostname()):
+		return reach.InvalidFlag("--oidc-issuer", u.Hostname())
+	case !private(u):
 		return engine.InvalidField("--oidc-issuer", "is plain HTTP", "use https: who is between could sign in as anybody")
 	case o.ClientID == "":
 		return engine.InvalidField("--oidc-client-id", "is required with --oidc-issuer", "register Loadstone at the provider")
@@ -74,9 +78,10 @@ func (o Options) Check() error {
 	return nil
 }
 
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+// private reports whether nobody is between this machine and an address.
+func private(u *url.URL) bool {
+	ip := net.ParseIP(u.Hostname())
+	return u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback())
 }
 
 // algorithms are those of ID tokens: with the provider's private key. HMAC would take the client's secret, or what an
@@ -106,8 +111,25 @@ func newClient(o Options) *client {
 		_, _ = rand.Read(key[:])
 	}
 	return &client{opts: o, seal: newSealer(key), used: map[string]time.Time{},
-		http: &http.Client{Timeout: 10 * time.Second, Transport: bounded{http.DefaultTransport}}}
+		http: &http.Client{Timeout: 10 * time.Second, CheckRedirect: follow, Transport: bounded{&http.Transport{
+			Proxy: http.ProxyFromEnvironment, DialContext: reach.Always().Dial, TLSHandshakeTimeout: 10 * time.Second,
+			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
+			IdleConnTimeout: 90 * time.Second}}}}
 }
+
+// follow says which redirects of a provider are followed: what is asked for, never what is told, and not to where
+// somebody may be between.
+func follow(r *http.Request, via []*http.Request) error {
+	switch {
+	case via[0].Method != http.MethodGet:
+		return http.ErrUseLastResponse
+	case len(via) >= mostRedirects || !private(r.URL):
+		return fmt.Errorf("the provider leads to %s, which is not followed", r.URL.Redacted())
+	}
+	return nil
+}
+
+const mostRedirects = 3
 
 // away is the refusal when the provider cannot be asked.
 func away(err error) error {
@@ -128,10 +150,32 @@ func (c *client) discovered(ctx context.Context) (*oidc.Provider, error) {
 	if err != nil {
 		return nil, away(fmt.Errorf("asking the provider where it is: %w", err))
 	}
+	if err := endpoints(p); err != nil {
+		return nil, away(err)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.provider = p
 	return p, nil
+}
+
+// endpoints refuses a provider that names addresses where somebody may be between: the client's secret goes there.
+func endpoints(p *oidc.Provider) error {
+	var said struct {
+		Auth     string `json:"authorization_endpoint"`
+		Token    string `json:"token_endpoint"`
+		Keys     string `json:"jwks_uri"`
+		UserInfo string `json:"userinfo_endpoint"`
+	}
+	if err := p.Claims(&said); err != nil {
+		return fmt.Errorf("reading the addresses of the provider: %w", err)
+	}
+	for _, at := range []string{said.Auth, said.Token, said.Keys, said.UserInfo} {
+		if u, err := url.Parse(at); at != "" && (err != nil || !private(u)) {
+			return fmt.Errorf("the provider names %q, which is no address of https", at)
+		}
+	}
+	return nil
 }
 
 func (c *client) config(p *oidc.Provider, callback string) *oauth2.Config {

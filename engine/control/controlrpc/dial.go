@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -24,6 +25,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/control"
 	pb "github.com/loadstone-db/loadstone/engine/control/controlpb"
 	"github.com/loadstone-db/loadstone/engine/control/nodecert"
+	"github.com/loadstone-db/loadstone/engine/reach"
 )
 
 // DialOptions say which node is dialled, and by whom.
@@ -63,7 +65,8 @@ func NewDialer(opts DialOptions) (*Dialer, error) {
 	}
 	// The parts of a node come one after the other, at the end of a run, when the connections to a thousand nodes would
 	// take memory beside everything else.
-	transport := &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: 5 * time.Second,
+	transport := &http.Transport{DialContext: reach.Always().Dial,
+		MaxIdleConnsPerHost: 4, IdleConnTimeout: 5 * time.Second,
 		ResponseHeaderTimeout: 30 * time.Second,
 		DisableCompression:    true}
 	creds := insecure.NewCredentials()
@@ -93,7 +96,9 @@ func (d *Dialer) newConn(creds credentials.TransportCredentials) (*grpc.ClientCo
 	// connection is tried below it.
 	conn, err := grpc.NewClient("passthrough:///"+d.opts.Address, grpc.WithTransportCredentials(creds),
 		grpc.WithPerRPCCredentials(d.opts.Security), grpc.WithDisableServiceConfig(), grpc.WithNoProxy(),
-		grpc.WithIdleTimeout(0),
+		grpc.WithIdleTimeout(0), grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return reach.Always().Dial(ctx, "tcp", address)
+		}),
 		// A server has a thousand of these, which are quiet most of the time: 50 MB less with small buffers.
 		grpc.WithReadBufferSize(4<<10), grpc.WithWriteBufferSize(4<<10),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6,

@@ -55,7 +55,7 @@ func NewClient(e Endpoint) (*Client, error) {
 		return nil, engine.InvalidField(e.Flag, "is no address", "write http://HOST/PATH or https://HOST/PATH")
 	}
 	if host := strings.ToLower(at.Hostname()); reach.Named(host) {
-		return nil, refusedAddress(e.Flag, host)
+		return nil, reach.InvalidFlag(e.Flag, host)
 	}
 	c := &Client{at: at, headers: http.Header{}}
 	secrets := []string{e.Token, e.Password}
@@ -124,11 +124,6 @@ func hider(secrets []string) *strings.Replacer {
 		}
 	}
 	return strings.NewReplacer(pairs...)
-}
-
-func refusedAddress(flag, host string) error {
-	return engine.InvalidField(flag, fmt.Sprintf("leads to %s, to which nothing is sent", host),
-		"addresses of the link and those where clouds tell a machine its keys are refused")
 }
 
 // To is the endpoint without secrets.

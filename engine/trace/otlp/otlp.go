@@ -4,9 +4,12 @@ package otlp
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"math/rand/v2"
+	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"strconv"
@@ -21,8 +24,10 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	oteltrace "go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/reach"
 	"github.com/loadstone-db/loadstone/engine/trace"
 )
 
@@ -136,7 +141,11 @@ func exporter(ctx context.Context, flag, at string) (sdk.SpanExporter, error) {
 		return nil, engine.InvalidField("--otlp-endpoint", fmt.Sprintf("%q is no address of a collector", hidden(u)),
 			"write http://HOST:4318 or https://HOST (OTLP over HTTP), or http://HOST:4317 (gRPC)")
 	}
-	if err := authority(); err != nil {
+	if reach.Named(u.Hostname()) {
+		return nil, reach.InvalidFlag("--otlp-endpoint", u.Hostname())
+	}
+	security, err := security()
+	if err != nil {
 		return nil, err
 	}
 	protocol := protocol(u)
@@ -148,9 +157,19 @@ func exporter(ctx context.Context, flag, at string) (sdk.SpanExporter, error) {
 		if flag != "" {
 			options = append(options, otlptracegrpc.WithEndpointURL(at))
 		}
+		// Who brings a way of dialling leaves the proxy of the environment out.
+		if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u}); err == nil && proxy == nil {
+			options = append(options, otlptracegrpc.WithDialOption(grpc.WithContextDialer(
+				func(ctx context.Context, address string) (net.Conn, error) {
+					return reach.Always().Dial(ctx, "tcp", address)
+				})))
+		}
 		return otlptracegrpc.New(ctx, options...)
 	case "", "http/protobuf":
-		options := []otlptracehttp.Option{otlptracehttp.WithTimeout(attempt()),
+		client := &http.Client{Timeout: attempt(), Transport: &http.Transport{Proxy: http.ProxyFromEnvironment,
+			DialContext: reach.Always().Dial, TLSClientConfig: security, TLSHandshakeTimeout: attemptLimit,
+			ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second}}
+		options := []otlptracehttp.Option{otlptracehttp.WithHTTPClient(client),
 			otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: retryFirst,
 				MaxInterval: retryMost, MaxElapsedTime: batchLimit})}
 		if flag != "" {
@@ -174,24 +193,39 @@ func protocol(at *url.URL) string {
 	return said
 }
 
-// authority refuses a file of certificates that the library could not use: it would go on with those of the system.
-func authority() error {
-	name := "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE"
-	if os.Getenv(name) == "" {
-		name = "OTEL_EXPORTER_OTLP_CERTIFICATE"
+// security is TLS as the environment has it. It refuses files that cannot be used: the library would go on without.
+func security() (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if name, path := named("CERTIFICATE"); path != "" {
+		text, err := os.ReadFile(path) //nolint:gosec // the operator's own word
+		if err != nil {
+			return nil, engine.InvalidField(name, fmt.Sprintf("cannot be read: %v", err), "name a file of certificates in PEM")
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(text) {
+			return nil, engine.InvalidField(name, "holds no certificate: "+path, "name a file of certificates in PEM")
+		}
 	}
-	path := os.Getenv(name)
-	if path == "" {
-		return nil
+	name, cert := named("CLIENT_CERTIFICATE")
+	if _, key := named("CLIENT_KEY"); cert != "" && key != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, engine.InvalidField(name, fmt.Sprintf("cannot be used with its key: %v", err),
+				"name files of a certificate and its key in PEM")
+		}
+		config.Certificates = []tls.Certificate{pair}
 	}
-	text, err := os.ReadFile(path) //nolint:gosec // the operator's own word
-	if err != nil {
-		return engine.InvalidField(name, fmt.Sprintf("cannot be read: %v", err), "name a file of certificates in PEM")
+	return config, nil
+}
+
+// named is a file that the environment names, for traces or for all that is sent, and the variable.
+func named(what string) (name, path string) {
+	for _, name = range []string{"OTEL_EXPORTER_OTLP_TRACES_" + what, "OTEL_EXPORTER_OTLP_" + what} {
+		if path = os.Getenv(name); path != "" {
+			return name, path
+		}
 	}
-	if !x509.NewCertPool().AppendCertsFromPEM(text) {
-		return engine.InvalidField(name, "holds no certificate: "+path, "name a file of certificates in PEM")
-	}
-	return nil
+	return name, ""
 }
 
 // hidden is an address without what may be secret in it.

@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/reach/reachtest"
 	"github.com/loadstone-db/loadstone/engine/trace"
 	"github.com/loadstone-db/loadstone/engine/trace/otlptest"
 )
@@ -175,6 +176,42 @@ func TestAFileThatIsNoAuthorityIsRefused(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestACollectorThatLeadsToTheLink gets nothing: by its address, or by its name once that is dialled.
+func TestACollectorThatLeadsToTheLink(t *testing.T) {
+	if _, err := Open(t.Context(), Options{Endpoint: "http://169.254.169.254:4318"}); !engine.HasCode(err,
+		engine.CodeInvalid) || !strings.Contains(engine.Sentences(err), "nobody is spoken with") {
+		t.Errorf("an address: %v", err)
+	}
+	reachtest.Lead(t, reachtest.Metadata)
+	for _, at := range []string{"http://collector.example:4318", "http://collector.example:4317"} {
+		exporter, err := exporter(t.Context(), at, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		err = exporter.ExportSpans(ctx, tracetest.SpanStubs{{Name: "run"}}.Snapshots())
+		cancel()
+		if err == nil || !strings.Contains(err.Error(), "nobody is spoken with there") {
+			t.Errorf("%s: %v", at, err)
+		}
+		_ = exporter.Shutdown(t.Context())
+	}
+}
+
+// TestAClientCertificateOfTheEnvironment is shown to a collector, and one that cannot be used is refused.
+func TestAClientCertificateOfTheEnvironment(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "client.pem")
+	if err := os.WriteFile(path, []byte("no certificate"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", path)
+	t.Setenv("OTEL_EXPORTER_OTLP_CLIENT_KEY", path)
+	_, err := Open(t.Context(), Options{Endpoint: "https://127.0.0.1:1"})
+	if !engine.HasCode(err, engine.CodeInvalid) || !strings.Contains(fmt.Sprintf("%+v", err), "CLIENT_CERTIFICATE") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -3,6 +3,7 @@ package s3store
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/url"
 	"strings"
 	"testing"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/reach"
+	"github.com/loadstone-db/loadstone/engine/reach/reachtest"
 	"github.com/loadstone-db/loadstone/storage/objects/objectstest"
 	"github.com/loadstone-db/loadstone/storage/objects/s3test"
 )
@@ -167,4 +170,32 @@ func FuzzParseAddress(f *testing.F) {
 			t.Fatalf("%q: endpoint %q", text, a.Endpoint)
 		}
 	})
+}
+
+// TestAnEndpointThatLeadsToTheLink is refused, by its address or by what its name leads to.
+func TestAnEndpointThatLeadsToTheLink(t *testing.T) {
+	server := s3test.NewStandIn(t, "results").Server
+	server.Environment(t)
+	open := func(endpoint string) error {
+		opts := options(t)
+		opts.Attempts = 2
+		at := server
+		at.Endpoint = endpoint
+		address, err := ParseAddress(at.Address("some"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Open(t.Context(), address, opts)
+		return err
+	}
+	if err := open("http://169.254.169.254"); !engine.HasCode(err, engine.CodeInvalid) ||
+		!strings.Contains(err.Error(), "nobody is spoken with") {
+		t.Errorf("an address: %v", err)
+	}
+	reachtest.Lead(t, reachtest.Metadata)
+	if err := open("http://s3.example"); !errors.Is(err, reach.ErrRefused) {
+		t.Errorf("a name: %v", err)
+	} else if e := engine.AsError(err); !strings.Contains(e.Message, "address of the link") {
+		t.Errorf("in words: %s", e.Message)
+	}
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/reach"
 	"github.com/loadstone-db/loadstone/storage/objects"
 )
 
@@ -91,13 +92,17 @@ func Open(ctx context.Context, address Address, opts Options) (*Store, error) {
 	if opts.Room == nil {
 		opts.Room = func() error { return nil }
 	}
+	if e, err := url.Parse(address.Endpoint); err == nil && reach.Named(e.Hostname()) {
+		return nil, reach.InvalidFlag("--results", e.Hostname())
+	}
 	s := &Store{address: address, opts: opts, known: map[string]*info{}}
 	cfg, err := s.configure(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s.client = s3.NewFromConfig(cfg, func(o *s3.Options) {
-		o.UsePathStyle = !address.HostStyle
+		// What keys are asked for is another matter: machines have theirs at such an address.
+		o.HTTPClient, o.UsePathStyle = s.transport(reach.Always().Dial), !address.HostStyle
 		if address.Endpoint != "" {
 			o.BaseEndpoint = aws.String(address.Endpoint)
 		}
@@ -121,11 +126,13 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// configure takes the region and the credentials from where every tool of that cloud takes them.
-func (s *Store) configure(ctx context.Context) (aws.Config, error) {
-	client := awshttp.NewBuildableClient().WithTransportOptions(func(tr *http.Transport) {
-		dial := (&net.Dialer{Timeout: min(s.opts.Idle, 10*time.Second), KeepAlive: 30 * time.Second}).DialContext
+// transport is how requests are sent, over connections that dial makes.
+func (s *Store) transport(dial func(ctx context.Context, network, address string) (net.Conn, error),
+) *awshttp.BuildableClient {
+	return awshttp.NewBuildableClient().WithTransportOptions(func(tr *http.Transport) {
 		tr.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(ctx, min(s.opts.Idle, 10*time.Second))
+			defer cancel()
 			conn, err := dial(ctx, network, address)
 			if err != nil {
 				return nil, err
@@ -134,13 +141,18 @@ func (s *Store) configure(ctx context.Context) (aws.Config, error) {
 		}
 		tr.MaxIdleConnsPerHost = 32
 	})
+}
+
+// configure takes the region and the credentials from where every tool of that cloud takes them.
+func (s *Store) configure(ctx context.Context) (aws.Config, error) {
 	retryer := func() aws.Retryer {
 		return retry.NewStandard(func(o *retry.StandardOptions) {
 			o.MaxAttempts, o.MaxBackoff, o.RateLimiter = s.opts.Attempts, s.opts.Pause, ratelimit.None
 			o.Backoff = retry.NewExponentialJitterBackoff(s.opts.Pause)
 		})
 	}
-	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(client), config.WithRetryer(retryer),
+	anywhere := s.transport((&net.Dialer{KeepAlive: 30 * time.Second}).DialContext)
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(anywhere), config.WithRetryer(retryer),
 		config.WithLogger(logging.Nop{}), func(o *config.LoadOptions) error {
 			o.Region = s.address.Region
 			return nil
