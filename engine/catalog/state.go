@@ -93,6 +93,18 @@ type Fragment struct {
 	Terminal bool
 }
 
+// Holds reports whether a fragment of the query takes a slot of its worker: it runs there, or it is going to. One that
+// has failed and waits for its next attempt keeps its slot, so that there is one when it is started again.
+func (q Query) Holds(f Fragment) bool {
+	switch {
+	case q.State.Final():
+		return false
+	case q.Desired == Running && q.State != Terminating:
+		return f.State != FragmentTerminated
+	}
+	return !f.State.Final()
+}
+
 // SetState keeps what became of a query that has no fragments.
 func (c *Catalog) SetState(name string, s State) {
 	if i := c.query(name); i >= 0 {
@@ -136,7 +148,7 @@ func (c *Catalog) Used(host string) (n int64) {
 	}
 	for _, q := range c.queries {
 		for _, f := range q.Fragments {
-			if !f.State.Final() && statement.Same(f.Host, host) {
+			if statement.Same(f.Host, host) && q.Holds(f) {
 				n++
 			}
 		}

@@ -67,8 +67,9 @@ type Coordinator struct {
 
 	mu    sync.Mutex
 	parts map[int64]*part
-	// renewed is when the lease was.
+	// renewed is when the lease was; term counts how often what runs here was ended since it could not be.
 	renewed time.Time
+	term    int64
 }
 
 // defaultLease bounds for how long queries stand still when a server is gone.
@@ -87,6 +88,7 @@ func Open(ctx context.Context, o Options) (*Coordinator, error) {
 	c.stop = stop
 	c.done.Go(func() { c.loop(living) })
 	c.done.Go(func() { c.listen(living) })
+	c.done.Go(func() { c.hold(living) })
 	return c, nil
 }
 

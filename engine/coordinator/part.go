@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -103,6 +104,9 @@ func (p *part) run(ctx context.Context, feeds Feeds, q catalog.Query, contents c
 	for _, scan := range bound.Scans {
 		var of []feed.Source
 		for _, physical := range all.Physical(scan.Source) {
+			if !slices.Contains(q.Sources, physical.ID) {
+				continue // it came after the query, which does not hold it
+			}
 			source, err := feeds.Source(ctx, physical, scan.Columns)
 			if err != nil {
 				closeAll()

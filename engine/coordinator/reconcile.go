@@ -72,7 +72,6 @@ func (c *Coordinator) loop(ctx context.Context) {
 			if !failing {
 				c.o.Log.Warn().Err(err).Msg("continuous queries cannot be looked after while their catalog is away")
 			}
-			c.expire()
 		}
 		failing = err != nil
 		select {
@@ -82,21 +81,12 @@ func (c *Coordinator) loop(ctx context.Context) {
 	}
 }
 
-// expire ends what runs here once the lease may be over: another server starts it then.
-func (c *Coordinator) expire() {
-	c.mu.Lock()
-	over := time.Since(c.renewed) > c.o.Lease*3/4
-	c.mu.Unlock()
-	if over {
-		c.abandon()
-	}
-}
-
 // abandon ends all that runs here, and waits for it.
 func (c *Coordinator) abandon() {
 	c.mu.Lock()
 	parts := c.parts
 	c.parts = map[int64]*part{}
+	c.term++
 	c.mu.Unlock()
 	for _, p := range parts {
 		p.cancel()
@@ -113,23 +103,18 @@ func (c *Coordinator) look(ctx context.Context) (unsettled bool, err error) {
 			return true, err
 		}
 	}
+	term, holds := c.holding()
 	contents, err := c.o.Keeper.CatalogContents(ctx)
 	if err != nil {
 		return true, err
 	}
-	c.mu.Lock()
-	due := time.Since(c.renewed) > c.o.Lease/4
-	c.mu.Unlock()
-	if due || slices.ContainsFunc(contents.Queries, func(q catalog.Query) bool { return q.Owner == "" }) {
-		began := time.Now()
-		n, err := c.o.Keeper.ClaimQueries(ctx, c.o.Owner, c.o.Lease)
+	if !holds || slices.ContainsFunc(contents.Queries, func(q catalog.Query) bool { return q.Owner == "" }) {
+		n, err := c.claim(ctx)
 		if err != nil {
 			return true, err
 		}
-		c.mu.Lock()
-		c.renewed = began
-		c.mu.Unlock()
-		if n > 0 {
+		if n > 0 || !holds {
+			term, _ = c.holding()
 			if contents, err = c.o.Keeper.CatalogContents(ctx); err != nil {
 				return true, err
 			}
@@ -147,7 +132,7 @@ func (c *Coordinator) look(ctx context.Context) (unsettled bool, err error) {
 	for range atOnce {
 		working.Go(func() {
 			for q := range turns {
-				open, failed := c.move(ctx, q, contents, active)
+				open, failed := c.move(ctx, q, contents, term, active)
 				mu.Lock()
 				unsettled = unsettled || open
 				err = errors.Join(err, failed)
@@ -210,7 +195,7 @@ func observe(q catalog.Query, p *part) catalog.Query {
 }
 
 // move brings one query nearer to what is desired of it.
-func (c *Coordinator) move(ctx context.Context, kept catalog.Query, contents catalog.Contents,
+func (c *Coordinator) move(ctx context.Context, kept catalog.Query, contents catalog.Contents, term int64,
 	active func(string) bool) (unsettled bool, err error) {
 	c.mu.Lock()
 	here := c.parts[kept.ID]
@@ -240,7 +225,7 @@ func (c *Coordinator) move(ctx context.Context, kept catalog.Query, contents cat
 		}
 	}
 	for _, a := range do {
-		c.tell(a, q, contents)
+		c.tell(a, q, contents, term)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -257,12 +242,13 @@ func failedHere(p *part, q catalog.Query) bool {
 	return isClosed(p.done) && q.Desired == catalog.Running && q.State == catalog.Deploying
 }
 
-// tell carries an action out.
-func (c *Coordinator) tell(a life.Action, q catalog.Query, contents catalog.Contents) {
+// tell carries an action out. Nothing is started that another server may have started since the catalog was read.
+func (c *Coordinator) tell(a life.Action, q catalog.Query, contents catalog.Contents, term int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := c.parts[q.ID]
 	switch {
+	case a.Do == life.Start && (c.term != term || !c.holds()):
 	case a.Do == life.Start && (p == nil || isClosed(p.done)):
 		c.parts[q.ID] = begin(c.o.Feeds, q, contents, c.poke)
 	case p == nil:

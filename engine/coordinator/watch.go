@@ -23,8 +23,8 @@ type watching struct {
 	heard    int64
 	watchers int
 
-	// reading is held by who reads the catalog.
-	reading sync.Mutex
+	// reading is full while somebody reads the catalog, and what follows is theirs. Who waits for it can give up.
+	reading chan struct{}
 	// instance is of this process: another one has other moments.
 	instance string
 	history  watch.History
@@ -33,7 +33,7 @@ type watching struct {
 }
 
 func newWatching() *watching {
-	return &watching{changed: make(chan struct{}), instance: rand.Text()[:10]}
+	return &watching{changed: make(chan struct{}), reading: make(chan struct{}, 1), instance: rand.Text()[:10]}
 }
 
 // told says that something has changed.
@@ -88,8 +88,12 @@ func (c *Coordinator) observeTables(ctx context.Context, heard int64) error {
 func (c *Coordinator) answer(ctx context.Context, v *watch.View, heard int64, after string) (now, then watch.Answer,
 	position string, err error) {
 	w := c.watching
-	w.reading.Lock()
-	defer w.reading.Unlock()
+	select {
+	case w.reading <- struct{}{}:
+		defer func() { <-w.reading }()
+	case <-ctx.Done():
+		return nil, nil, "", ctx.Err()
+	}
 	if err := c.observeTables(ctx, heard); err != nil {
 		return nil, nil, "", err
 	}

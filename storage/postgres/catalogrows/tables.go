@@ -85,8 +85,12 @@ func taken(ctx context.Context, tx pgx.Tx, queries []int64) (map[string]int64, e
 		host string
 		n    int64
 	}
-	all, err := rows(ctx, tx, `SELECT host_name, count(*) FROM query_fragments WHERE query_id <> ALL ($1)
-		AND execution_state NOT IN ('STOPPED', 'TERMINATED', 'FAILED') GROUP BY host_name`,
+	// As catalog.Query.Holds has it.
+	all, err := rows(ctx, tx, `SELECT f.host_name, count(*) FROM query_fragments f JOIN queries q ON q.id = f.query_id
+		WHERE q.id <> ALL ($1) AND q.execution_state NOT IN ('STOPPED', 'TERMINATED', 'FAILED')
+		AND CASE WHEN q.desired_state = 'RUNNING' AND q.execution_state <> 'TERMINATING'
+			THEN f.execution_state <> 'TERMINATED' ELSE f.execution_state NOT IN ('STOPPED', 'TERMINATED', 'FAILED') END
+		GROUP BY f.host_name`,
 		func(row pgx.CollectableRow) (s slots, err error) { return s, row.Scan(&s.host, &s.n) }, queries)
 	hosts := map[string]int64{}
 	for _, s := range all {

@@ -268,6 +268,21 @@ func capacity(t *testing.T, k keep.Keeper) {
 	if n := len(contents(t, k).Queries); accepted != slots || n != slots {
 		t.Errorf("%d queries were accepted, %d are there, for %d slots", accepted, n, slots)
 	}
+	// One that waits for its next attempt keeps its slot; one that has ended, or has been given up, has none.
+	if _, err := k.ClaimQueries(t.Context(), "one", lease); err != nil {
+		t.Fatal(err)
+	}
+	q := contents(t, k).Queries[0]
+	for _, state := range []catalog.State{catalog.Deploying, catalog.Terminating} {
+		q.State, q.Fragments[0].State = state, catalog.FragmentFailed
+		must(t, k.AdvanceQuery(t.Context(), q))
+		var e *statement.Error
+		err := Apply(t.Context(), k, "CREATE QUERY one_more AS SELECT x FROM a INTO s")
+		full := errors.As(err, &e) && e.Kind == statement.InsufficientCapacity
+		if full != (state == catalog.Deploying) {
+			t.Errorf("%s, and another query gives %v", state, err)
+		}
+	}
 }
 
 // needs: a change that names one query, or none, knows which names and slots the others take.

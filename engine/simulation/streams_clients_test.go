@@ -1,0 +1,389 @@
+package simulation
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/catalog"
+	"github.com/loadstone-db/loadstone/engine/statement"
+)
+
+// request is what a client asks, with what it has to give, step by step, by a catalog of plain maps.
+type request struct {
+	name  string
+	steps []step
+	// outcome is how often it was carried out, and how that ended.
+	committed int
+	kind      statement.Kind
+	answered  bool
+}
+
+// step is a statement.
+type step struct {
+	sql string
+	do  func(b *book) statement.Kind
+}
+
+// requested is the key of the request in the context of a call.
+type requested struct{}
+
+func named(ctx context.Context) string {
+	if r, ok := ctx.Value(requested{}).(*request); ok {
+		return " " + r.name
+	}
+	return ""
+}
+
+// book is a catalog of names.
+type book struct {
+	logical  map[string]bool
+	physical map[string]string // by logical source and type: id
+	sinks    map[string]bool
+	queries  map[string]bookQuery
+	lastID   int64
+	free     int64
+}
+
+type bookQuery struct {
+	sink, sources  string
+	dropped, final bool
+}
+
+func bookOf(c catalog.Contents) *book {
+	b := &book{logical: map[string]bool{}, physical: map[string]string{}, sinks: map[string]bool{},
+		queries: map[string]bookQuery{}, lastID: c.LastSourceID}
+	for _, l := range c.Logical {
+		b.logical[l.Name] = true
+	}
+	for _, p := range c.Physical {
+		b.physical[p.Logical+" "+p.Type] = fmt.Sprint(p.ID)
+	}
+	for _, k := range c.Sinks {
+		b.sinks[k.Name] = true
+	}
+	for _, w := range c.Workers {
+		if w.Host == "server" {
+			b.free = w.Slots
+		}
+	}
+	for _, q := range c.Queries {
+		ids := strings.Trim(fmt.Sprint(q.Sources), "[]")
+		b.queries[q.Name] = bookQuery{q.Sink, ids, q.Desired == catalog.Stopped, q.State.Final()}
+		for _, f := range q.Fragments {
+			if holdsSlot(q, f) {
+				b.free--
+			}
+		}
+	}
+	return b
+}
+
+// sources are the physical sources of a logical one.
+func (b *book) sources(logical string) (ids []string) {
+	for key, id := range b.physical {
+		if strings.HasPrefix(key, logical+" ") {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(x, y string) int { return cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(x, y)) })
+	return ids
+}
+
+// names are all names, for comparisons.
+func (b *book) names() string {
+	var all []string
+	all = append(all, slices.Sorted(maps.Keys(b.logical))...)
+	for _, key := range slices.Sorted(maps.Keys(b.physical)) {
+		all = append(all, key+"="+b.physical[key])
+	}
+	all = append(all, slices.Sorted(maps.Keys(b.sinks))...)
+	for _, name := range slices.Sorted(maps.Keys(b.queries)) {
+		all = append(all, fmt.Sprint(name, b.queries[name]))
+	}
+	return strings.Join(all, " ")
+}
+
+const fine = statement.Kind("")
+
+func createLogical(name string) step {
+	return step{"CREATE LOGICAL SOURCE " + name + "(ts TIMESTAMP, n INT64)", func(b *book) statement.Kind {
+		if b.logical[name] {
+			return statement.AlreadyExists
+		}
+		b.logical[name] = true
+		return fine
+	}}
+}
+
+func createPhysical(logical, kind string) step {
+	config := "'h' AS SOURCE.SOCKET_HOST, 1 AS SOURCE.SOCKET_PORT, 'CSV' AS PARSER.TYPE"
+	if kind == "FILE" {
+		config = "'f.csv' AS SOURCE.FILE_PATH, 'CSV' AS PARSER.TYPE"
+	}
+	return step{"CREATE PHYSICAL SOURCE FOR " + logical + " TYPE " + kind + " SET(" + config + ")",
+		func(b *book) statement.Kind {
+			switch {
+			case !b.logical[logical]:
+				return statement.LogicalSourceDoesNotExistForPhysical
+			case b.physical[logical+" "+kind] != "":
+				return statement.AlreadyExists
+			}
+			b.lastID++
+			b.physical[logical+" "+kind] = fmt.Sprint(b.lastID)
+			return fine
+		}}
+}
+
+func createSink(name string) step {
+	return step{"CREATE SINK " + name + " TYPE PRINT", func(b *book) statement.Kind {
+		if b.sinks[name] {
+			return statement.AlreadyExists
+		}
+		b.sinks[name] = true
+		return fine
+	}}
+}
+
+func createQuery(name, logical, sink string) step {
+	return step{"CREATE QUERY " + name + " AS SELECT n FROM " + logical + " INTO " + sink, func(b *book) statement.Kind {
+		there, taken := b.queries[name]
+		switch {
+		case taken && there.dropped && !there.final:
+			return statement.NameLocked
+		case taken:
+			return statement.AlreadyExists
+		case !b.sinks[sink]:
+			return statement.SinkDoesNotExistForQuery
+		case !b.logical[logical]:
+			return statement.BinderError
+		case len(b.sources(logical)) == 0:
+			return statement.PlacementError
+		case b.free < 1:
+			return statement.InsufficientCapacity
+		}
+		b.free--
+		b.queries[name] = bookQuery{sink: sink, sources: strings.Join(b.sources(logical), " ")}
+		return fine
+	}}
+}
+
+func dropLogical(name string) step {
+	return step{"DROP LOGICAL SOURCE " + name, func(b *book) statement.Kind {
+		if len(b.sources(name)) > 0 {
+			return statement.ReferencedPhysicalSourceExists
+		}
+		delete(b.logical, name)
+		return fine
+	}}
+}
+
+func dropPhysical(id string) step {
+	return step{"DROP PHYSICAL SOURCE " + id, func(b *book) statement.Kind {
+		for key, there := range b.physical {
+			if there != id {
+				continue
+			}
+			for _, q := range b.queries {
+				if slices.Contains(strings.Fields(q.sources), id) {
+					return statement.ReferencedQueryExists
+				}
+			}
+			delete(b.physical, key)
+		}
+		return fine
+	}}
+}
+
+func dropSink(name string) step {
+	return step{"DROP SINK " + name, func(b *book) statement.Kind {
+		for _, q := range b.queries {
+			if q.sink == name {
+				return statement.ReferencedQueryExists
+			}
+		}
+		delete(b.sinks, name)
+		return fine
+	}}
+}
+
+func dropQuery(name, mode string) step {
+	return step{"DROP QUERY " + name + mode, func(b *book) statement.Kind {
+		if q, there := b.queries[name]; there && q.final {
+			delete(b.queries, name)
+		} else if there {
+			q.dropped = true
+			b.queries[name] = q
+		}
+		return fine
+	}}
+}
+
+// client asks one thing after another of servers that are there.
+func (s *streaming) client() {
+	s.clients++
+	name := fmt.Sprintf("c%d", s.clients)
+	first := []step{createLogical("l0"), createPhysical("l0", "TCP"), createSink("s0")}
+	var next func()
+	n := 0
+	next = func() {
+		if s.calm.Load() || s.ending {
+			return
+		}
+		steps := first
+		if first = nil; steps == nil {
+			steps = s.anything()
+		}
+		n++
+		r := &request{name: fmt.Sprintf("%s.%d", name, n), steps: steps}
+		s.ask(r, func() { s.w.after(s.w.between(10*time.Millisecond, 8*time.Second), next) })
+	}
+	s.w.after(s.w.between(0, 2*time.Second), next)
+}
+
+// anything is one statement, or a few that belong together.
+func (s *streaming) anything() (steps []step) {
+	pick := func(prefix string, of int) string { return fmt.Sprintf("%s%d", prefix, s.w.chance.IntN(of)) }
+	n := 1
+	if s.w.oneIn(3) {
+		n = 2 + s.w.chance.IntN(3)
+	}
+	for range n {
+		l, k, q := pick("l", 3), pick("s", 3), pick("q", 6)
+		kind := []string{"TCP", "FILE"}[s.w.chance.IntN(2)]
+		switch s.w.chance.IntN(16) {
+		case 0:
+			steps = append(steps, createLogical(l))
+		case 1, 2:
+			steps = append(steps, createPhysical(l, kind))
+		case 3:
+			steps = append(steps, createSink(k))
+		case 4, 5, 6, 7, 8:
+			steps = append(steps, createQuery(q, l, k))
+		case 9:
+			steps = append(steps, dropLogical(l))
+		case 10:
+			steps = append(steps, dropPhysical(fmt.Sprint(1+s.w.chance.IntN(6))))
+		case 11:
+			steps = append(steps, dropSink(k))
+		case 12, 13:
+			steps = append(steps, dropQuery(q, ""))
+		case 14:
+			steps = append(steps, dropQuery(q, " GRACEFUL"))
+		case 15:
+			steps = append(steps, createLogical("l0"), createPhysical("l0", "TCP"), createSink("s0"))
+		}
+	}
+	return steps
+}
+
+// ask has a server carry out a request.
+func (s *streaming) ask(r *request, then func()) {
+	list := s.alive()
+	if len(list) == 0 {
+		s.w.after(time.Second, then)
+		return
+	}
+	l := list[s.w.chance.IntN(len(list))]
+	var text []string
+	for _, st := range r.steps {
+		text = append(text, st.sql)
+	}
+	s.w.note("%s asks %s: %s", r.name, l.name, strings.Join(text, "; "))
+	s.asks(func(ctx context.Context) {
+		limited, cancel := context.WithTimeout(context.WithValue(ctx, requested{}, r), 20*time.Second)
+		defer cancel()
+		_, err := l.c.Execute(limited, strings.Join(text, "; "), r.name)
+		s.w.hand("answer "+r.name, func() {
+			s.w.note("%s: %s", r.name, short(err))
+			s.answered(r, err)
+			then()
+		})
+	})
+}
+
+// holds compares what a request has done at its commit with what it had to do.
+func (s *streaming) holds(r *request, before, after catalog.Contents, err error) {
+	b := bookOf(before)
+	want, at := fine, 0
+	for i, st := range r.steps {
+		if want = st.do(b); want != fine {
+			at = i
+			b = bookOf(before) // nothing of it
+			break
+		}
+	}
+	got := kindOf(err)
+	if got != want {
+		s.broke("typed error", "%s: %s has to give %q and gave %q: %v", r.name, r.steps[at].sql, want, got, err)
+	}
+	if is := bookOf(after); is.names() != b.names() {
+		s.broke("atomic", "%s (%s): the catalog has\n  %s\nand has to have\n  %s", r.name, short(err), is.names(), b.names())
+	}
+	if err == nil {
+		r.committed++
+	}
+	r.kind = got
+	if r.committed > 1 {
+		s.broke("atomic", "%s was carried out %d times", r.name, r.committed)
+	}
+}
+
+func kindOf(err error) statement.Kind {
+	var e *statement.Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	if err != nil {
+		return "?"
+	}
+	return fine
+}
+
+// answered compares the answer that a client got with what became of its request.
+func (s *streaming) answered(r *request, err error) {
+	r.answered = true
+	switch {
+	case err == nil:
+		s.accepted++
+		if r.committed != 1 {
+			s.broke("answer", "%s was accepted, and committed %d times", r.name, r.committed)
+		}
+	case kindOf(err) != "?":
+		s.refused[string(kindOf(err))]++
+		if r.committed > 0 || r.kind != kindOf(err) {
+			s.broke("answer", "%s was refused with %v, and committed %d times", r.name, err, r.committed)
+		}
+	default: // whether it was carried out is not known
+		s.refused["unknown"]++
+	}
+}
+
+// dropAll drops all queries, then the rest, until there is nothing.
+func (s *streaming) dropAll() {
+	var again func()
+	again = func() {
+		c := s.contents()
+		var steps []step
+		for _, q := range c.Queries {
+			if q.Desired == catalog.Running {
+				steps = append(steps, dropQuery(q.Name, []string{"", " GRACEFUL"}[s.w.chance.IntN(2)]))
+			}
+		}
+		if len(steps) == 0 {
+			return
+		}
+		s.ask(&request{name: fmt.Sprintf("drop %d", len(s.states)), steps: steps},
+			func() { s.w.after(time.Second, again) })
+	}
+	again()
+	s.w.run(mostToSettle, func() bool { return len(s.contents().Queries) == 0 })
+	if n := len(s.contents().Queries); n > 0 {
+		s.broke("name lock", "%d names are still taken %v after everything was dropped: %s", n, mostToSettle, s.unsettled())
+	}
+}

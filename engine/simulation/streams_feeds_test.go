@@ -1,0 +1,226 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/catalog"
+	"github.com/loadstone-db/loadstone/engine/coordinator"
+	"github.com/loadstone-db/loadstone/engine/stream/column"
+	"github.com/loadstone-db/loadstone/engine/stream/feed"
+)
+
+// feeds are what the queries of one server read and write.
+type feeds struct{ l *carrier }
+
+var _ coordinator.Feeds = feeds{}
+
+// ranIn is a query in an epoch on a server.
+type ranIn struct {
+	query, epoch int64
+	server       string
+}
+
+// instance is a fragment that has opened its sink. From then until it has closed it, it acts.
+type instance struct {
+	l            *carrier
+	query, epoch int64
+	ctx          context.Context //nolint:containedctx // says whether the fragment was ended from outside
+	sources      []*rowSource
+	closed       bool
+	written      int64
+}
+
+// lives reports whether it can write a row; the simulation is locked.
+func (i *instance) lives() bool { return !i.closed && !i.l.dead.Load() }
+
+// rowSource is a physical source that is open.
+type rowSource struct {
+	l        *carrier
+	physical int64
+	columns  []column.Column
+	rows     chan int64
+	closed   chan struct{}
+	once     sync.Once
+	end      error
+	read     int64 // rows that the query has taken
+	ended    bool
+}
+
+var errGone = errors.New("connection reset by peer")
+
+// Source implements coordinator.Feeds.
+func (f feeds) Source(ctx context.Context, p catalog.PhysicalSource, columns []column.Column) (feed.Source, error) {
+	s := f.l.of
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.l.dead.Load() || s.down[p.ID] {
+		return nil, errRefused
+	}
+	r := &rowSource{l: f.l, physical: p.ID, columns: columns, rows: make(chan int64, 1000), closed: make(chan struct{})}
+	s.opening[ctx] = append(s.opening[ctx], r)
+	return r, nil
+}
+
+// Read implements feed.Source.
+func (r *rowSource) Read(b *column.Batch) error {
+	select {
+	case <-r.closed:
+		return io.EOF
+	default:
+	}
+	select {
+	case n, more := <-r.rows:
+		if !more {
+			return r.end
+		}
+		b.Reset(r.columns)
+		for i, c := range r.columns {
+			if c.Name == "n" {
+				b.Cols[i].AppendInt(n)
+			} else {
+				b.Cols[i].AppendInt(time.Now().UnixMicro())
+			}
+		}
+		b.N = 1
+		r.l.of.mu.Lock()
+		r.read++
+		r.l.of.mu.Unlock()
+		return nil
+	case <-r.closed:
+		return io.EOF
+	}
+}
+
+// Malformed implements feed.Source.
+func (r *rowSource) Malformed() int64 { return 0 }
+
+// Close implements feed.Source.
+func (r *rowSource) Close() error {
+	r.once.Do(func() { close(r.closed) })
+	return nil
+}
+
+// Sink implements coordinator.Feeds. It opens when the loop says so, or does not.
+func (f feeds) Sink(ctx context.Context, q catalog.Query, _ catalog.Sink, _ []column.Column) (feed.Sink, error) {
+	l, s := f.l, f.l.of
+	type answer struct {
+		sink feed.Sink
+		err  error
+	}
+	reply := make(chan answer, 1)
+	s.w.hand(fmt.Sprintf("sink %s %d@%d", l.name, q.ID, q.Epoch), func() {
+		takes := s.w.between(time.Millisecond, 300*time.Millisecond)
+		if !s.calm.Load() && s.w.oneIn(20) {
+			takes = s.w.between(time.Second, 3*time.Minute)
+		}
+		s.w.after(takes, func() {
+			if ctx.Err() != nil {
+				return
+			}
+			sink, err := s.open(ctx, l, q)
+			s.w.note("%s opens the sink of %d@%d: %s", l.name, q.ID, q.Epoch, short(err))
+			reply <- answer{sink, err}
+		})
+	})
+	select {
+	case a := <-reply:
+		return a.sink, a.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// open begins the life of an instance.
+func (s *streaming) open(ctx context.Context, l *carrier, q catalog.Query) (feed.Sink, error) {
+	switch cursed := q.ID % 10; {
+	case l.dead.Load():
+		return nil, errRefused
+	case s.w.oneIn(s.broken), s.broken != never && cursed == 7:
+		return nil, fmt.Errorf("%w: there is no such folder", coordinator.ErrUnusable)
+	case s.w.oneIn(s.refuses), s.broken != never && cursed == 4: // never to be reached
+		return nil, errRefused
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := &instance{l: l, query: q.ID, epoch: q.Epoch, ctx: ctx, sources: s.opening[ctx]}
+	delete(s.opening, ctx)
+	s.begins(i)
+	s.instances = append(s.instances, i)
+	return sink{i}, nil
+}
+
+// sink is that of an instance.
+type sink struct{ i *instance }
+
+// Write implements feed.Sink.
+func (k sink) Write(b *column.Batch) error {
+	i, s := k.i, k.i.l.of
+	if i.l.dead.Load() {
+		return errGone
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i.closed {
+		s.broke("closed", "the query %d writes to a sink that it has closed", i.query)
+	}
+	i.written += int64(b.N)
+	return nil
+}
+
+// Close implements feed.Sink.
+func (k sink) Close() error {
+	i, s := k.i, k.i.l.of
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i.closed = true
+	read, failed := int64(0), false
+	for _, r := range i.sources {
+		read += r.read
+		failed = failed || r.end != nil && !errors.Is(r.end, io.EOF)
+	}
+	if i.ctx.Err() == nil && !i.l.dead.Load() && !failed && read != i.written {
+		s.broke("drained", "the query %d has ended by itself, %d rows were read and %d reached the sink", i.query, read,
+			i.written)
+	}
+	return nil
+}
+
+// rows has sources tell rows, end, and break.
+func (s *streaming) rows() {
+	if s.ending {
+		return
+	}
+	s.mu.Lock()
+	s.instances = slices.DeleteFunc(s.instances, func(i *instance) bool { return !i.lives() })
+	var open []*rowSource
+	for _, i := range s.instances {
+		open = append(open, i.sources...)
+	}
+	for _, r := range open {
+		if r.ended {
+			continue
+		}
+		for range s.w.chance.IntN(4) {
+			select {
+			case r.rows <- 1:
+			default:
+			}
+		}
+		if !s.calm.Load() && s.w.oneIn(200) {
+			if r.end = io.EOF; s.w.oneIn(3) {
+				r.end = errGone
+			}
+			r.ended = true
+			close(r.rows)
+			s.w.note("the physical source %d ends for a reader: %v", r.physical, r.end)
+		}
+	}
+	s.mu.Unlock()
+	s.w.after(s.w.between(200*time.Millisecond, 3*time.Second), s.rows)
+}
