@@ -5,7 +5,7 @@
 // snapshot arriving twice: snapshots of one run worker are told apart by their
 // tick. Live figures cover WARMUP and MEASUREMENT, roll-ups MEASUREMENT only.
 // A STALE run worker counts, a DEAD one does not (its executions are in the
-// final figures all the same).
+// final figures all the same). While nothing is heard of any, a second is no point of the time series.
 package aggregate
 
 import (
@@ -90,6 +90,8 @@ type Second struct {
 	Snapshots []engine.WorkerSnapshot
 
 	qpsByKind map[engine.Kind]float64
+	// unheard: run workers bear the load, and nothing is heard of any of them.
+	unheard bool
 }
 
 // Aggregator keeps the newest snapshots of a run's workers. It is not safe for concurrent use.
@@ -206,6 +208,7 @@ type fold struct {
 	out   *Second
 
 	alive           int  // run workers that count live
+	going, silent   int  // those of them that have not ended, and those of these of which nothing is heard
 	missing         bool // one of them sent executions without a histogram
 	started, failed int64
 	succeeded       int64
@@ -288,6 +291,10 @@ func (f *fold) worker(w *Worker) {
 		f.alive++
 		f.out.Payload.Connections.Active += row.Metrics.ActiveConnections
 		if !ended {
+			f.going++
+			if w.Silent {
+				f.silent++
+			}
 			f.out.Payload.Connections.Target += row.Metrics.TargetConnections
 		}
 	}
@@ -517,6 +524,7 @@ func (f *fold) finish() {
 	if tick.Count() > 0 {
 		p.LatencyHistogram = tick.Downscale(HeatmapSchema)
 	}
+	f.out.unheard = f.going > 0 && f.silent == f.going && len(f.out.Snapshots) == 0
 	if f.alive > 1 {
 		method := MethodMerged
 		if f.missing {

@@ -49,8 +49,11 @@ func (s *Second) Rows() []engine.WorkerSnapshot {
 const shortestSecond = 0.25
 
 // Tells reports whether the second is a point of the time series: it covers enough time,
-// or something has happened in it.
-func (s *Second) Tells() bool { return s.covered() >= shortestSecond || s.reportedOps() > 0 }
+// or something has happened in it. One in which no run worker is heard of tells nothing: what they
+// did last is not what they do now, and a gap is a gap.
+func (s *Second) Tells() bool {
+	return !s.unheard && (s.covered() >= shortestSecond || s.reportedOps() > 0)
+}
 
 // reportedOps is how many operations the new snapshots report.
 func (s *Second) reportedOps() (n int64) {

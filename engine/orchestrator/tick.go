@@ -52,7 +52,7 @@ func (l *live) judgeHealth(ctx context.Context, now time.Time) {
 	var lost []string
 	for _, w := range l.Workers {
 		if !w.State.Status.Ended() && now.Sub(w.Heard) > crew.DeadAfter {
-			l.lose(w, fmt.Sprintf("stopped responding %.0f s ago", now.Sub(w.Heard).Seconds()), w.Heard.Add(control.FreeAfter))
+			l.lose(w, fmt.Sprintf("did not respond for %.0f s", now.Sub(w.Heard).Seconds()), w.Heard.Add(control.FreeAfter))
 			lost = append(lost, w.ID)
 		}
 	}

@@ -158,7 +158,7 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Outcome {
 	if e.Elsewhere {
 		v.Remark(RecordElsewhere)
 	}
-	if !e.LostTo.IsZero() {
+	if !e.LostTo.IsZero() && !e.Run.WarmupStartTime.IsZero() {
 		v.Add(aggregate.CauseIncompleteRecord, ServerWasDown, e.LostFrom, e.LostTo)
 	}
 	end := e.Run.MeasurementEndTime.Time

@@ -85,8 +85,11 @@ func (s *Service) endLost(ctx context.Context, run engine.Run, epoch int64, why 
 	if run.Status != engine.StatusCancelling || stop == "" {
 		stop = engine.StopWorkerFailure
 		cooldown := engine.PhaseCooldown
-		reason := fmt.Sprintf("%s while the run was %s; what happened from %s to %s is lost", why, run.Status,
+		reason := fmt.Sprintf("%s while the run was %s; its executions from %s to %s are not recorded", why, run.Status,
 			lost.UTC().Format(engine.TimeLayout), now.UTC().Format(engine.TimeLayout))
+		if run.WarmupStartTime.IsZero() {
+			reason = fmt.Sprintf("%s while the run was %s, before its load began", why, run.Status)
+		}
 		t := store.Transition{RunID: run.RunID, Epoch: epoch, From: []engine.Status{run.Status}, To: engine.StatusCancelling,
 			Phase: &cooldown, StopReason: stop, CancellationReason: reason,
 			Events: []engine.Event{{Type: engine.EventStop,

@@ -48,6 +48,36 @@ func (a *alone) Show(_ string, _ *engine.Payload, last bool) {
 // TestARunOfAnEarlierProcessIsEnded: with its reason, its interval, figures without a
 // record, and under an epoch that the process before cannot write with.
 func TestARunOfAnEarlierProcessIsEnded(t *testing.T) {
+	t.Run("before its load", func(t *testing.T) {
+		run, result := endedAfter(t, nil, 0)
+		if run.CancellationReason == nil ||
+			*run.CancellationReason != "The server restarted while the run was RUNNING, before its load began" {
+			t.Errorf("%+v", run)
+		}
+		if v := result.Validity; v.Verdict != engine.VerdictNone || len(v.Causes) != 0 {
+			t.Errorf("nothing is missing of what was not begun: %+v", v)
+		}
+	})
+	t.Run("in its warm-up, and the server was away for three hours", func(t *testing.T) {
+		warmup := engine.PhaseWarmup
+		run, result := endedAfter(t, &store.Transition{RunID: "r", Phase: &warmup, StartTime: time.Now(),
+			WarmupStartTime: time.Now(), From: []engine.Status{engine.StatusRunning}}, 3*time.Hour)
+		if run.CancellationReason == nil || !strings.HasPrefix(*run.CancellationReason,
+			"The server restarted while the run was RUNNING; its executions from ") {
+			t.Errorf("%+v", run)
+		}
+		if took := run.EndTime.Sub(run.StartTime.Time); took > control.FreeAfter+time.Minute {
+			t.Errorf("its load went on for a minute without the server at most, and it took %v", took)
+		}
+		if v := result.Validity; len(v.Causes) == 0 {
+			t.Errorf("%+v", v)
+		}
+	})
+}
+
+// endedAfter is what becomes of a run that a process left, which had come to what began tells, when another one opens
+// the store so much later.
+func endedAfter(t *testing.T, began *store.Transition, away time.Duration) (engine.Run, engine.RunResult) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var routines sync.WaitGroup
 	defer routines.Wait()
@@ -71,10 +101,17 @@ func TestARunOfAnEarlierProcessIsEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if began != nil {
+		began.Epoch = before
+		if _, err := s.Transition(ctx, *began); err != nil {
+			t.Fatal(err)
+		}
+	}
 	enrichments := enrichment.New(enrichment.Options{Store: s, Results: folder, Log: zerolog.Nop(), Lifetime: ctx,
 		Go: routines.Go, Traits: traits})
 	live := &alone{}
 	r := New(Options{Store: s, Version: "test", Owner: "a", Log: zerolog.Nop(), Lifetime: ctx, Go: routines.Go,
+		Clock: func() time.Time { return time.Now().Add(away) },
 		Outcomes: outcome.New(outcome.Options{Store: s, Results: folder, Log: zerolog.Nop(), Traits: traits,
 			Skipped: enrichments.Skipped}), Enrichments: enrichments, Live: live, Nodes: live})
 	if err := r.Open(ctx); err != nil {
@@ -83,14 +120,12 @@ func TestARunOfAnEarlierProcessIsEnded(t *testing.T) {
 	routines.Wait() // nothing is left to do
 	got, err := s.Run(ctx, "r")
 	if err != nil || got.Status != engine.StatusFailed || got.Phase != engine.PhaseNone ||
-		got.StopReason != engine.StopWorkerFailure || got.CancellationReason == nil ||
-		!strings.HasPrefix(*got.CancellationReason, "The server restarted while the run was RUNNING; what happened from ") {
+		got.StopReason != engine.StopWorkerFailure {
 		t.Errorf("%+v, %v", got, err)
 	}
 	rows, err := s.Results(ctx, "r")
-	if err != nil || len(rows) != 1 || rows[0].Figures == nil || rows[0].Validity == nil ||
-		len(rows[0].Validity.Causes) == 0 {
-		t.Errorf("%d rows of results, %v", len(rows), err)
+	if err != nil || len(rows) != 1 || rows[0].Figures == nil || rows[0].Validity == nil {
+		t.Fatalf("%d rows of results, %v", len(rows), err)
 	}
 	if err := s.SaveTick(ctx, store.Tick{RunID: "r", Epoch: before}); !errors.Is(err, store.ErrFenced) {
 		t.Errorf("the process before writes: %v", err)
@@ -101,6 +136,7 @@ func TestARunOfAnEarlierProcessIsEnded(t *testing.T) {
 	if r.handles("r") {
 		t.Error("it is still in hand")
 	}
+	return got, rows[0]
 }
 
 // TestARunThatNobodyCarriesLosesItsLease: its start was committed after the server had given it up and had found it

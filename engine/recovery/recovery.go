@@ -242,6 +242,10 @@ func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclai
 		if err != nil {
 			return err
 		}
+		// The load of a run does not go on for longer without its server, however long that was away.
+		if most := last.Add(control.FreeAfter); now.After(most) {
+			now = most
+		}
 		e.LostFrom = recordEnds(run, last, record)
 		// What is known of another server's clock may be of no use: a run does not end before its record does.
 		if now.Before(e.LostFrom) {

@@ -91,7 +91,7 @@ type RunFilter struct {
 	Since      time.Time
 	Until      time.Time
 	Tag        map[string]string
-	// Passed selects runs whose thresholds were judged so; nil all.
+	// Passed selects runs that passed, or of whose thresholds one failed; nil all.
 	Passed *bool
 	// Sort is what the list is in the order of, newest first without it; the runs that have no such figure come last.
 	Sort RunSort
@@ -131,6 +131,9 @@ type RunRow struct {
 	ErrorRate *float64        `json:"error_rate"`
 	Verdict   *engine.Verdict `json:"validity"`
 	Passed    *bool           `json:"passed"`
+	// FailedThresholds is how many of the run's thresholds were not met: a run without any has not passed
+	// either when nothing of it succeeded.
+	FailedThresholds int `json:"failed_thresholds"`
 	// Simulated: the figures are those of a stand-in.
 	Simulated bool `json:"simulated"`
 	Emulated  bool `json:"emulated"`

@@ -237,15 +237,20 @@ const (
 // listedQPS is the throughput of a run, of one that covers any time.
 const listedQPS = `CASE WHEN (t.figures ->> 'covered_seconds')::double precision = 0 THEN NULL ELSE t.qps END`
 
+// listedErrors is the share of operations that failed, of a run that has recorded any.
+const listedErrors = `CASE WHEN (t.figures ->> 'operations')::bigint = 0 THEN NULL ELSE t.error_rate END`
+
 // selectRows reads runs as lists show them; toRow takes its rows.
-const selectRows = `SELECT ` + listColumns + `, ` + listedQPS + `, t.p50_latency_ms, t.p95_latency_ms, t.p99_latency_ms, t.error_rate, t.verdict, t.passed,
+const selectRows = `SELECT ` + listColumns + `, ` + listedQPS + `, t.p50_latency_ms, t.p95_latency_ms, t.p99_latency_ms,
+		` + listedErrors + `, t.verdict, t.passed,
+		jsonb_array_length(jsonb_path_query_array(coalesce(t.thresholds, '[]'), '$[*] ? (@.passed == false)')),
 		coalesce(t.environment @> '{"simulated": true}', false), coalesce(t.environment @> '{"emulated": true}', false)
 	FROM run_status r LEFT JOIN test_results t ON t.test_id = r.run_id`
 
 func toRow(row pgx.CollectableRow) (store.RunRow, error) {
 	var r store.RunRow
-	err := scanRun(row, &r.Run, &r.QPS, &r.P50Ms, &r.P95Ms, &r.P99Ms, &r.ErrorRate, &r.Verdict, &r.Passed, &r.Simulated,
-		&r.Emulated)
+	err := scanRun(row, &r.Run, &r.QPS, &r.P50Ms, &r.P95Ms, &r.P99Ms, &r.ErrorRate, &r.Verdict, &r.Passed,
+		&r.FailedThresholds, &r.Simulated, &r.Emulated)
 	return r, err
 }
 
@@ -285,8 +290,12 @@ func (s *Store) ListRuns(ctx context.Context, f store.RunFilter) (store.RunList,
 		// The operator ? of jsonb is not used here, because add replaces it.
 		add("r.scenario_overview -> 'tags' @> ?::jsonb", tags)
 	}
-	if f.Passed != nil {
-		add("EXISTS (SELECT FROM test_results p WHERE p.test_id = r.run_id AND p.passed = ?)", *f.Passed)
+	switch {
+	case f.Passed == nil:
+	case *f.Passed:
+		add("EXISTS (SELECT FROM test_results p WHERE p.test_id = r.run_id AND p.passed)")
+	default:
+		add(`EXISTS (SELECT FROM test_results p WHERE p.test_id = r.run_id AND p.thresholds @> '[{"passed": false}]')`)
 	}
 	clause := func() string {
 		if len(where) == 0 {
@@ -340,7 +349,7 @@ func (s *Store) ListRuns(ctx context.Context, f store.RunFilter) (store.RunList,
 // sortKeys are what lists are in the order of, of the tables of selectRows.
 var sortKeys = map[store.RunSort]string{store.SortCreated: "r.created_at", store.SortName: `lower(r.test_name COLLATE "C")`,
 	store.SortThroughput: listedQPS, store.SortP50: "t.p50_latency_ms", store.SortP95: "t.p95_latency_ms",
-	store.SortP99: "t.p99_latency_ms", store.SortErrorRate: "t.error_rate", store.SortOperations: "r.total_ops",
+	store.SortP99: "t.p99_latency_ms", store.SortErrorRate: listedErrors, store.SortOperations: "r.total_ops",
 	store.SortLength: "r.end_time - r.start_time", store.SortEnded: "r.end_time", store.SortStatus: `r.status COLLATE "C"`,
 	store.SortValidity: `t.verdict COLLATE "C"`, store.SortStartedBy: `nullif(lower(r.created_by COLLATE "C"), '')`,
 	store.SortConnected: "(r.scenario_overview -> 'workload' ->> 'concurrent_connections')::bigint"}

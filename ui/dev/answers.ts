@@ -42,6 +42,7 @@ function row(r: Holder): RunRow {
     error_rate: s?.errors.rate ?? null,
     validity: s?.validity ?? null,
     passed: s?.thresholds?.length ? s.passed : null,
+    failed_thresholds: s?.thresholds?.filter((t) => !t.passed).length ?? 0,
   };
 }
 

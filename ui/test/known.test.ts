@@ -42,6 +42,11 @@ describe('what is known of a run that crashed', () => {
         'be measured, of which all of the record is there. The charts go to 26 s: they show what was seen live.',
     );
     expect(covers(run, summary({ operations: 5 }), causes, 26)).toBeNull();
+    // One of two run workers was lost, and there is no second of which both have a record.
+    expect(covers(run, summary({ operations: 5, covered_seconds: 0 }), causes, null)).toBe(
+      'The figures hold 5 operations of run workers whose record is there. There is no second of which all of the ' +
+        'record is there, so there are no rates.',
+    );
   });
 
   it('what was seen and is not recorded is called so', () => {

@@ -79,6 +79,15 @@ describe('a tick', () => {
     expect(fromPayload(payload(12, 'MEASUREMENT'), start)!.t).toBe(12);
     expect(fromPayload(payload(12, 'MEASUREMENT'), 0)!.t).toBe(12);
   });
+  it('is no sample while no run worker is heard of', () => {
+    const of = (...silent: (string | null)[]) => ({
+      ...payload(1, 'MEASUREMENT'),
+      workers: silent.map((silent_since) => ({ status: 'RUNNING', health: 'HEALTHY', silent_since })),
+    });
+    const read = (p: unknown) => fromPayload(p as Payload, start);
+    expect(read(of(at(0), at(0)))).toBeNull();
+    expect(read(of(at(0), null))).not.toBeNull();
+  });
   it('is no sample while nothing is executed', () => {
     for (const p of ['PREPARING', 'PROCESSING', null] as const) expect(fromPayload(payload(1, p), start)).toBeNull();
   });

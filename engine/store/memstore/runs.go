@@ -333,7 +333,13 @@ func (s *Store) sortedRuns(f store.RunFilter) (store.RunList, error) {
 }
 
 func matches(r store.RunRow, f store.RunFilter) bool {
-	if f.Passed != nil && (r.Passed == nil || *r.Passed != *f.Passed) {
+	switch {
+	case f.Passed == nil:
+	case *f.Passed:
+		if r.Passed == nil || !*r.Passed {
+			return false
+		}
+	case r.FailedThresholds == 0:
 		return false
 	}
 	for k, v := range f.Tag {
@@ -359,6 +365,11 @@ func (r *run) inList() (row store.RunRow, err error) {
 		return row, err
 	}
 	row.Passed = parent.Passed
+	for _, t := range parent.Thresholds {
+		if !t.Passed {
+			row.FailedThresholds++
+		}
+	}
 	if f := parent.Figures; f != nil {
 		if f.Rated() {
 			row.QPS = &f.QPS
@@ -366,7 +377,9 @@ func (r *run) inList() (row store.RunRow, err error) {
 		if l := f.LatencyMs; l != nil {
 			row.P50Ms, row.P95Ms, row.P99Ms = &l.P50, &l.P95, &l.P99
 		}
-		row.ErrorRate = &f.Errors.Rate
+		if f.Operations > 0 {
+			row.ErrorRate = &f.Errors.Rate
+		}
 	}
 	if parent.Validity != nil {
 		row.Verdict = &parent.Validity.Verdict

@@ -8466,6 +8466,8 @@ export interface components {
             executions_deleted_at: string | null;
             /** @description retention, or a user's name. */
             executions_deleted_by?: string;
+            /** Format: int64 */
+            failed_thresholds: number;
             matrix_id?: string;
             /** Format: int64 */
             matrix_index?: number;

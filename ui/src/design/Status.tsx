@@ -14,14 +14,21 @@ const statuses: Record<Status, { tone: string; shape: Shape; word: string }> = {
   CANCELLED: { tone: '', shape: 'square', word: 'Cancelled' },
 };
 
+/** How many of a run's thresholds were not met. */
+export const unmet = (s: { thresholds?: { passed: boolean }[] | null } | null | undefined) =>
+  s?.thresholds?.filter((t) => !t.passed).length ?? 0;
+
 /** A run's status as shape, word and colour. A judged run says whether its thresholds passed. */
 export function StatusBadge({
   status,
   passed,
+  failed = 0,
   waits,
 }: {
   status: Status;
   passed?: boolean | null;
+  /** How many thresholds were not met: a run without any has not passed either when nothing of it succeeded. */
+  failed?: number;
   /** What a prepared run waits for that was started. */
   waits?: string;
 }) {
@@ -36,9 +43,16 @@ export function StatusBadge({
   const s = statuses[status] ?? { tone: '', shape: 'ring' as const, word: status };
   if (status === 'COMPLETED' && passed === false) {
     return (
-      <span className="badge bad" title="The run completed; at least one threshold failed.">
+      <span
+        className="badge bad"
+        title={
+          failed > 0
+            ? 'The run completed; at least one threshold failed.'
+            : 'The run completed, and no operation of its measurement succeeded.'
+        }
+      >
         <Mark shape="triangle" />
-        Thresholds failed
+        {failed > 0 ? 'Thresholds failed' : 'Nothing succeeded'}
       </span>
     );
   }

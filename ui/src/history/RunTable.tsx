@@ -136,7 +136,12 @@ export function RunTable({
                   </div>
                 </td>
                 <td>
-                  <StatusBadge status={r.status} passed={r.passed} waits={waits.get(r.run_id)} />
+                  <StatusBadge
+                    status={r.status}
+                    passed={r.passed}
+                    failed={r.failed_thresholds}
+                    waits={waits.get(r.run_id)}
+                  />
                   {r.simulated && (
                     <>
                       {' '}

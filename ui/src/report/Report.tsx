@@ -2,7 +2,7 @@ import { type ReactNode, useMemo, useState } from 'react';
 import { ChartGroup, type Zoom } from '../charts/group';
 import { count, dateTime, duration, plain } from '../design/format';
 import { Notice } from '../design/States';
-import { SimulatedBadge, StatusBadge } from '../design/Status';
+import { SimulatedBadge, StatusBadge, unmet } from '../design/Status';
 import { AccountingView } from '../runs/AccountingView';
 import { ByStatement } from '../runs/ByStatement';
 import { CostView } from '../runs/CostView';
@@ -85,7 +85,7 @@ export function Report({ c: content }: { c: Content }) {
         <div className="run-title">
           <div className="row">
             <h1 className="clip">{run.test_name}</h1>
-            <StatusBadge status={run.status} passed={s.passed} />
+            <StatusBadge status={run.status} passed={s.passed} failed={unmet(s)} />
             {run.simulated && <SimulatedBadge of={run} />}
           </div>
           <div className="row run-sub">

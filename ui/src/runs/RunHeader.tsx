@@ -10,7 +10,7 @@ import { useConfirm } from '../design/Dialog';
 import { count, duration, plain, sentence } from '../design/format';
 import { Icon } from '../design/icons';
 import { said } from '../design/said';
-import { PhaseBadge, SimulatedBadge, StatusBadge } from '../design/Status';
+import { PhaseBadge, SimulatedBadge, StatusBadge, unmet } from '../design/Status';
 import { Tags } from '../history/tags';
 import { useToast } from '../design/Toast';
 import { clocks, freshness } from './clocks';
@@ -36,7 +36,12 @@ export function RunHeader({ state, run }: { state: RunState; run: RunDetail }) {
           {status === 'RUNNING' && live?.phase ? (
             <PhaseBadge phase={live.phase} />
           ) : (
-            <StatusBadge status={status} passed={run.summary?.passed} waits={run.waiting?.reason} />
+            <StatusBadge
+              status={status}
+              passed={run.summary?.passed}
+              failed={unmet(run.summary)}
+              waits={run.waiting?.reason}
+            />
           )}
           {isTerminal(run.status) && run.phase === 'PROCESSING' && <PhaseBadge phase="PROCESSING" />}
           {(run.simulated || live?.simulated) && <SimulatedBadge of={live?.emulated ? live : run} />}
@@ -153,7 +158,9 @@ export function VerdictLine({ run }: { run: RunDetail }) {
                   ? 'Completed'
                   : run.summary.passed
                     ? 'Passed'
-                    : 'Thresholds failed'}
+                    : unmet(run.summary) > 0
+                      ? 'Thresholds failed'
+                      : 'Nothing succeeded'}
           </strong>
           {reason && `: ${reason}`}
           {search && (reason ? ` · as far as it came, the target ${search}` : `: ${search}`)}

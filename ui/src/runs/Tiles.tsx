@@ -10,6 +10,7 @@ import { began } from './known';
 import { loadChanges } from './marks';
 import { rateOf } from './rates';
 import type { Columns } from './series';
+import { nothingHeard, unheard } from './unresponsive';
 
 function Tile(props: { label: string; tip: string; q: Quantity; note?: ReactNode; side?: ReactNode; tone?: string }) {
   return (
@@ -79,12 +80,18 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
         <Tile
           label="Errors"
           tip={terms.errors}
-          q={measured ? count(unrecorded ? run.error_count : s.errors.count) : missing}
+          q={
+            measured && (unrecorded || s.operations > 0)
+              ? count(unrecorded ? run.error_count : s.errors.count)
+              : missing
+          }
           note={
             unrecorded
               ? 'seen live'
               : measured
-                ? errorNote(s.errors.rate, s.accounting.dropped - (s.accounting.warmup_dropped ?? 0), s.retries)
+                ? s.operations === 0
+                  ? 'no operation to fail'
+                  : errorNote(s.errors.rate, s.accounting.dropped - (s.accounting.warmup_dropped ?? 0), s.retries)
                 : ''
           }
           tone={s.errors.count > 0 ? 'bad' : ''}
@@ -106,6 +113,9 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
   const l = live?.latency ?? (last ? { p50: last.p50, p95: last.p95, p99: last.p99 } : null);
   const t = live?.latency_total;
   const active = live !== null && live.phase !== 'PREPARING';
+  // Nothing is known of this second: zero would be a figure.
+  const heard = active ? unheard(live) : { going: 0, silent: 0 };
+  const nothing = active && nothingHeard(live);
   const cpu = live?.custom_metrics?.resources?.cpu_pct;
   const total = (v: number | null | undefined) => (v === null || v === undefined ? '' : `${plain(latency(v))} so far`);
   return (
@@ -113,14 +123,18 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
       <Tile
         label="Throughput"
         tip={terms.throughput}
-        q={active || last ? rate(qps) : missing}
+        q={(active || last) && !nothing ? rate(qps) : missing}
         side={spark}
         note={
           !active
             ? ''
-            : live.target_qps
-              ? `target ${plain(rate(live.target_qps))}`
-              : `${plain(count(live.ops.total))} operations`
+            : nothing
+              ? 'no run worker is heard of'
+              : heard.silent > 0
+                ? `${heard.silent} of ${heard.going} workers silent: their last figure counts`
+                : live.target_qps
+                  ? `target ${plain(rate(live.target_qps))}`
+                  : `${plain(count(live.ops.total))} operations`
         }
       />
       <Tile label="P50" tip={terms.p50} q={latency(l?.p50)} note={total(t?.p50)} />

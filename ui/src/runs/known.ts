@@ -92,6 +92,11 @@ export function covers(
           `figures.${seen}`
       : null;
   if (s.covered_seconds === null || s.covered_seconds === undefined) return null;
+  if (s.covered_seconds === 0)
+    return (
+      `The figures hold ${exact(s.operations)} operations of run workers whose record is there. There is no second ` +
+      `of which all of the record is there, so there are no rates.${seen}`
+    );
   const asked = run.scenario_config.workload.duration_seconds;
   const of = asked > 0 && run.scenario_config.workload.load_mode.startsWith('FIND_MAX') === false;
   const begin = interval({ from: s.measured_from, to: s.measured_from }, run.start_time)?.from;

@@ -1,4 +1,5 @@
 import type { HistogramData, LatencySplit, Payload, Phase, Point, Run } from '../api/types';
+import { nothingHeard } from './unresponsive';
 
 /** One second of a run as the charts draw it. */
 export interface Sample {
@@ -89,9 +90,13 @@ export function fromPoint(p: Point, start: number, span = 1): Sample {
   };
 }
 
-/** Reads a live payload. It is null while nothing is being executed: that is no second of load. */
+/**
+ * Reads a live payload. It is null while nothing is being executed, and while no run worker is heard of: that is no
+ * second of load, or none of which anything is known.
+ */
 export function fromPayload(p: Payload, start: number): Sample | null {
   if (p.phase !== 'WARMUP' && p.phase !== 'MEASUREMENT' && p.phase !== 'COOLDOWN') return null;
+  if (nothingHeard(p)) return null;
   const at = Date.parse(p.timestamp);
   const byKind: Record<string, number> = {};
   for (const [kind, r] of Object.entries(p.ops_by_kind ?? {})) byKind[kind] = r.per_sec;

@@ -9,6 +9,20 @@ export interface Unresponsive {
   tone: 'warn' | 'bad';
 }
 
+/** How many run workers should report, and of how many of them nothing is heard. */
+export function unheard(live: { workers?: Payload['workers'] }): { going: number; silent: number } {
+  const going = (live.workers ?? []).filter(
+    (w) => w.health !== 'DEAD' && !['COMPLETED', 'FAILED', 'DEAD'].includes(w.status),
+  );
+  return { going: going.length, silent: going.filter((w) => w.silent_since).length };
+}
+
+/** Whether nothing is known of the last second: every run worker that should report has fallen silent. */
+export function nothingHeard(live: { workers?: Payload['workers'] }): boolean {
+  const { going, silent } = unheard(live);
+  return going > 0 && silent === going;
+}
+
 /** For how long nothing was heard of a run worker that should report each second, by the server's clock. */
 export function silence(live: Payload | null, w: { silent_since: string | null }): string | null {
   if (!live || !w.silent_since) return null;

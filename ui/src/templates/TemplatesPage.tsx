@@ -182,7 +182,11 @@ export function TemplatesPage() {
                           <td data-label="Last run">
                             {last ? (
                               <Link href={`/runs/${last.run_id}`} className="row nowrap quiet-link">
-                                <StatusBadge status={last.status} passed={last.passed} />
+                                <StatusBadge
+                                  status={last.status}
+                                  passed={last.passed}
+                                  failed={last.failed_thresholds}
+                                />
                                 <span className="muted">{ago(last.start_time ?? last.created_at)}</span>
                               </Link>
                             ) : (

@@ -219,7 +219,8 @@ func SortedRuns(t *testing.T, s store.Store) {
 		passed := qps > 15
 		must(t, s.SaveResult(ctx, engine.RunResult{ResultID: id, RunID: id, Passed: &passed,
 			Figures: &engine.Figures{QPS: qps, Operations: 1, LatencyMs: &engine.LatencyMs{P50: 1, P95: 100 - qps, P99: qps},
-				Errors: engine.ErrorFigures{Rate: 0.1}}}))
+				Errors: engine.ErrorFigures{Rate: 0.1}},
+			Thresholds: []engine.ThresholdResult{{Threshold: "qps > 15", Passed: passed}}}))
 	}
 	ids := func(f store.RunFilter) []string {
 		t.Helper()
@@ -249,6 +250,21 @@ func SortedRuns(t *testing.T, s store.Store) {
 		if got := ids(c.filter); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
+	}
+	// Of r1 nothing succeeded, and it has no thresholds to fail; nothing is recorded of r3, whose errors have no share.
+	failed := false
+	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1", RunID: "r1", Passed: &failed,
+		Figures: &engine.Figures{Operations: 4, Errors: engine.ErrorFigures{Rate: 1}}}))
+	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r3", RunID: "r3", Passed: &failed,
+		Figures: &engine.Figures{QPS: 10}}))
+	shares, err := s.ListRuns(ctx, store.RunFilter{Sort: store.SortErrorRate})
+	must(t, err)
+	if r := shares.Runs; r[0].RunID != "r1" || r[0].FailedThresholds != 0 || r[3].RunID != "r3" || r[3].ErrorRate != nil ||
+		r[3].FailedThresholds != 1 {
+		t.Errorf("by the share of errors: %+v, %+v", r[0], r[3])
+	}
+	if got := ids(store.RunFilter{Passed: &failed}); !slices.Equal(got, []string{"r3"}) {
+		t.Errorf("thresholds failed: %v", got)
 	}
 	var seen []string
 	f := store.RunFilter{Sort: store.SortThroughput, Page: store.Page{Limit: 2}}
