@@ -33,9 +33,15 @@ type step struct {
 // requested is the key of the request in the context of a call.
 type requested struct{}
 
+// watching is the key of what is asked for those who watch, whichever of them asks.
+type watching struct{}
+
 func named(ctx context.Context) string {
 	if r, ok := ctx.Value(requested{}).(*request); ok {
 		return " " + r.name
+	}
+	if ctx.Value(watching{}) != nil {
+		return " for who watches"
 	}
 	return ""
 }
@@ -256,7 +262,7 @@ func (s *streaming) anything() (steps []step) {
 	for range n {
 		l, k, q := pick("l", 3), pick("s", 3), pick("q", 6)
 		kind := []string{"TCP", "FILE"}[s.w.chance.IntN(2)]
-		switch s.w.chance.IntN(16) {
+		switch s.w.chance.IntN(20) {
 		case 0:
 			steps = append(steps, createLogical(l))
 		case 1, 2:
@@ -275,8 +281,10 @@ func (s *streaming) anything() (steps []step) {
 			steps = append(steps, dropQuery(q, ""))
 		case 14:
 			steps = append(steps, dropQuery(q, " GRACEFUL"))
-		case 15:
+		case 15, 16:
 			steps = append(steps, createLogical("l0"), createPhysical("l0", "TCP"), createSink("s0"))
+		default:
+			steps = append(steps, createQuery(q, "l0", "s0"))
 		}
 	}
 	return steps

@@ -143,7 +143,7 @@ func (s *streaming) open(ctx context.Context, l *carrier, q catalog.Query) (feed
 		return nil, errRefused
 	case s.w.oneIn(s.broken), s.broken != never && cursed == 7:
 		return nil, fmt.Errorf("%w: there is no such folder", coordinator.ErrUnusable)
-	case s.w.oneIn(s.refuses), s.broken != never && cursed == 4: // never to be reached
+	case s.w.oneIn(s.refuses), s.broken != never && cursed == 4, s.without == lacksWatchdog && cursed%2 == 0:
 		return nil, errRefused
 	}
 	s.mu.Lock()
@@ -169,7 +169,9 @@ func (k sink) Write(b *column.Batch) error {
 	if i.closed {
 		s.broke("closed", "the query %d writes to a sink that it has closed", i.query)
 	}
-	i.written += int64(b.N)
+	if i.written += int64(b.N); s.without == lacksRows && i.written%5 == 0 {
+		i.written--
+	}
 	return nil
 }
 
@@ -178,7 +180,11 @@ func (k sink) Close() error {
 	i, s := k.i, k.i.l.of
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i.closed = true
+	if i.closed = s.without != lacksConfirmation; !i.closed {
+		s.w.hand(fmt.Sprintf("close %s %d@%d", i.l.name, i.query, i.epoch), func() {
+			s.w.after(5*time.Second, func() { i.closed = true })
+		})
+	}
 	read, failed := int64(0), false
 	for _, r := range i.sources {
 		read += r.read

@@ -59,7 +59,7 @@ func livedStreams(t *testing.T, seed uint64) {
 func TestASeedOfStreamsGivesOneTrace(t *testing.T) {
 	t.Parallel()
 	unraced(t)
-	for seed := uint64(1); seed <= 10; seed++ {
+	for seed := uint64(1); seed <= 20; seed++ {
 		_, one := liveStreams(t, seed, lacksNothing)
 		_, other := liveStreams(t, seed, lacksNothing)
 		if bytes.Equal(one, other) {

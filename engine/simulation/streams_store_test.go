@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine/catalog"
@@ -41,6 +42,9 @@ func reach[T any](k catalogStore, ctx context.Context, name string, writes bool,
 		case ctx.Err() != nil: // rolled back
 		case l.dead.Load(), s.storeAway, l.cut:
 			s.w.note("%s %s: away", l.name, name)
+			if s.without == lacksAnswers && writes && !l.dead.Load() {
+				away = nil
+			}
 			reply <- kept[T]{err: away}
 		case writes && s.w.oneIn(s.lateCommits):
 			late := s.w.between(time.Millisecond, []time.Duration{300 * time.Millisecond, 4 * time.Second,
@@ -57,8 +61,8 @@ func reach[T any](k catalogStore, ctx context.Context, name string, writes bool,
 				s.locked = false
 				waiting := s.waiting
 				s.waiting = nil
-				for _, again := range waiting {
-					s.unlocked(again)
+				for i, again := range waiting {
+					s.w.after(s.apart(i), func() { s.unlocked(again) })
 				}
 			})
 		default:
@@ -66,12 +70,19 @@ func reach[T any](k catalogStore, ctx context.Context, name string, writes bool,
 			s.w.note("%s %s: %s", l.name, name, short(err))
 			if s.w.oneIn(s.ambiguous) {
 				s.w.note("%s %s: the answer is lost", l.name, name)
-				v, err = none, away
+				if s.without == lacksOnce && writes && err == nil {
+					v, err = do()
+				} else {
+					v, err = none, away
+				}
 			}
 			l.hears(func() { reply <- kept[T]{v, err} })
 		}
 	}
-	s.w.hand("store "+l.name+" "+name, func() {
+	// A lease may be renewed by two goroutines at one moment, of which one waits longer than the other.
+	deadline, _ := ctx.Deadline()
+	s.w.hand(fmt.Sprint("store ", l.name, " ", name, " ", deadline.UnixNano()), func() {
+		s.w.note("%s asks for %s", l.name, name)
 		delay := 200*time.Microsecond + s.w.between(0, 2*time.Millisecond)
 		if s.storeSlow > 0 {
 			delay += s.w.between(0, s.storeSlow)
@@ -94,6 +105,12 @@ func reach[T any](k catalogStore, ctx context.Context, name string, writes bool,
 	}
 }
 
+// apart is a time after which the next of several things happens that were waiting for one: what two goroutines hear at
+// one moment they take in any order.
+func (s *streaming) apart(i int) time.Duration {
+	return time.Duration(i)*300*time.Microsecond + s.w.between(time.Microsecond, 200*time.Microsecond)
+}
+
 // unlocked does something when no commit is under way.
 func (s *streaming) unlocked(do func()) {
 	if s.locked {
@@ -106,7 +123,8 @@ func (s *streaming) unlocked(do func()) {
 // CatalogContents implements keep.Keeper.
 func (k catalogStore) CatalogContents(ctx context.Context) (catalog.Contents, error) {
 	return reach(k, ctx, "CatalogContents"+named(ctx), false, func() (catalog.Contents, error) {
-		return k.Keeper.CatalogContents(ctx)
+		c, err := k.Keeper.CatalogContents(ctx)
+		return k.l.damaged(c), err
 	})
 }
 
@@ -129,6 +147,9 @@ func (k catalogStore) ChangeCatalog(ctx context.Context, needs catalog.Needs,
 	change func(*catalog.Catalog) error) error {
 	s := k.l.of
 	r, _ := ctx.Value(requested{}).(*request)
+	if s.without != lacksNothing {
+		change = s.damages(change, s.contents())
+	}
 	_, err := reach(k, ctx, "ChangeCatalog"+named(ctx), true, func() (struct{}, error) {
 		before := s.contents()
 		if s.w.oneIn(s.meets) {
@@ -152,13 +173,17 @@ func (k catalogStore) ChangeCatalog(ctx context.Context, needs catalog.Needs,
 
 // ClaimQueries implements keep.Keeper.
 func (k catalogStore) ClaimQueries(ctx context.Context, owner string, lease time.Duration) (int, error) {
-	return reach(k, ctx, "ClaimQueries", true, func() (n int, err error) {
+	n, err := reach(k, ctx, "ClaimQueries", true, func() (n int, err error) {
 		err = k.wrote(func() error {
 			n, err = k.Keeper.ClaimQueries(ctx, owner, lease)
 			return err
 		})
 		return n, err
 	})
+	if k.l.of.without == lacksExpiry && !k.l.dead.Load() {
+		return n, nil
+	}
+	return n, err
 }
 
 // AdvanceQuery implements keep.Keeper.
@@ -167,7 +192,19 @@ func (k catalogStore) AdvanceQuery(ctx context.Context, q catalog.Query) error {
 	name := fmt.Sprintf("AdvanceQuery %d@%d to %s", q.ID, q.Epoch, q.State)
 	_, err := reach(k, ctx, name, true, func() (struct{}, error) {
 		there, found := catalog.Of(s.contents()).ByID(q.ID)
+		q, told := q, q
+		if s.without == lacksFencing {
+			q.Owner, q.Epoch = there.Owner, there.Epoch
+		}
+		if s.without == lacksTruth && q.State == catalog.Deploying {
+			q.State = catalog.Running
+			q.Fragments = slices.Clone(q.Fragments)
+			for i := range q.Fragments {
+				q.Fragments[i].State = catalog.FragmentRunning
+			}
+		}
 		err := k.wrote(func() error { return k.Keeper.AdvanceQuery(ctx, q) })
+		q = told
 		if err == nil && (!found || there.Owner != q.Owner || there.Epoch != q.Epoch) {
 			s.broke("epoch", "%s has moved the query %d in the epoch %d, which is %s's in %d", k.l.name, q.ID, q.Epoch,
 				there.Owner, there.Epoch)
@@ -197,7 +234,13 @@ func (k catalogStore) HearCatalog(ctx context.Context, heard func()) error {
 	l, s := k.l, k.l.of
 	err := k.Keeper.HearCatalog(ctx, func() {
 		s.w.hand("hear "+l.name, func() {
+			if l.hearing {
+				return // of several changes at one moment the store may tell once, or several times
+			}
+			l.hearing = true
 			s.w.after(s.w.between(time.Millisecond, 20*time.Millisecond), func() {
+				l.hearing = false
+				s.w.note("%s hears of a change", l.name)
 				if !l.dead.Load() && !l.cut && !s.storeAway {
 					l.hears(heard)
 				}

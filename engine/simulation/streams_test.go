@@ -79,7 +79,11 @@ type carrier struct {
 	// cut: it does not reach the store, and is told so, or it hears nothing at all (hangs); held is what it hears later.
 	cut, hangs bool
 	held       []func()
-	sees       map[string]catalog.WorkerState
+	// followed: somebody watches by it.
+	followed bool
+	// hearing: it is on its way that the catalog has changed.
+	hearing bool
+	sees    map[string]catalog.WorkerState
 }
 
 // stream lives one seed, and returns what was broken, with the trace.
@@ -102,7 +106,7 @@ const never = 1_000_000_000
 
 // live is the whole life of a world.
 func (s *streaming) live() {
-	s.slots = 2 + s.w.chance.Int64N(6)
+	s.slots = 1 + s.w.chance.Int64N(5)
 	for i := range s.w.chance.IntN(3) {
 		s.nodes = append(s.nodes, fmt.Sprintf("n%d", i))
 	}
@@ -122,7 +126,8 @@ func (s *streaming) live() {
 	for range 1 + s.w.chance.IntN(3) {
 		s.client()
 	}
-	for range 1 + s.w.chance.IntN(2) {
+	s.watch()
+	if len(s.lives) > 1 {
 		s.watch()
 	}
 	s.w.after(s.w.between(0, time.Second), s.rows)
@@ -257,6 +262,14 @@ func (s *streaming) plan() {
 	s.lateCommits = []int{never, 40, 12, 5}[s.w.chance.IntN(4)]
 	s.refuses = []int{never, 8, 3, 2}[s.w.chance.IntN(4)]
 	s.broken = []int{never, 12, 5}[s.w.chance.IntN(3)]
+	if s.without == lacksFencing || s.without == lacksExpiry { // an owner hears nothing for longer than its lease
+		s.w.after(s.w.between(15*time.Second, 25*time.Second), func() {
+			l := s.lives[0]
+			l.hangs = true
+			s.w.after(20*time.Second, l.goesOn)
+			s.boot("z")
+		})
+	}
 	for range s.w.chance.IntN(9) {
 		s.w.after(s.w.between(0, 150*time.Second), s.fault)
 	}
@@ -329,8 +342,8 @@ func (s *streaming) set(l *carrier, node string, state catalog.WorkerState) {
 func (l *carrier) goesOn() {
 	held := l.held
 	l.hangs, l.held = false, nil
-	for _, hear := range held {
-		hear()
+	for i, hear := range held {
+		l.of.w.after(l.of.apart(i), func() { l.hears(hear) })
 	}
 }
 
@@ -348,7 +361,7 @@ func (s *streaming) heal() {
 		}
 	}
 	if len(s.alive()) == 0 {
-		s.boot(s.lives[len(s.lives)-1].owner)
+		s.reboot(s.lives[len(s.lives)-1].owner)
 	}
 }
 
