@@ -312,3 +312,38 @@ func TestDefinitionsWithoutEnd(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoAsksWhatIsBeingMade: a query of a table whose first refresh is under way waits for it, so that the first one
+// after a start is answered; where nobody refreshes, or the refresh failed, it hears that.
+func TestWhoAsksWhatIsBeingMade(t *testing.T) {
+	p := newProgram(t)
+	s := tabled{p.serve("--refresh-workers", "0")}
+	ask := func(table string) string {
+		_, err := s.call(http.MethodPost, "/api/query", map[string]any{"sql": "SELECT count(*) FROM " + table}, nil)
+		if err == nil {
+			return ""
+		}
+		return engine.Sentences(err)
+	}
+	if said := ask("run_summary"); !strings.Contains(said, `"run_summary" has not been refreshed yet`) ||
+		!strings.Contains(said, "Nobody") || !strings.Contains(said, "--refresh-workers 1") {
+		t.Errorf("where nobody refreshes: %q", said)
+	}
+	s.stop()
+	s = tabled{p.serve("--refresh-workers", "2")}
+	defer s.stop()
+	if said := ask("run_summary"); said != "" {
+		t.Errorf("a moment after the start: %s", said)
+	}
+	for name, definition := range map[string]string{"slow": "SELECT count(*) AS n FROM generate_series(1, 20000000) AS i",
+		"wrong": "SELECT (1 / (random() * 0))::int AS n"} {
+		if _, err := s.make(name, definition); err != nil {
+			t.Fatal(err)
+		}
+		if said := ask(name); name == "slow" && said != "" {
+			t.Errorf("while it is made: %s", said)
+		} else if name == "wrong" && !strings.Contains(said, "division by zero") {
+			t.Errorf("when it cannot be made: %q", said)
+		}
+	}
+}

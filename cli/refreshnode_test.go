@@ -99,6 +99,43 @@ func TestANodeRefreshesTables(t *testing.T) {
 	}
 }
 
+// TestANodeThatMayNotReadFailsNoTable: a node whose login is not as it should be in the results database claims
+// nothing: what is wrong there counts as no table's failure, of which five would end it for all.
+// TestDatabasesThatAreNotAsTheyShouldBe is the same with processes and passwords.
+func TestANodeThatMayNotReadFailsNoTable(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	control := server.NewDatabase(t)
+	if err := schema.Apply(t.Context(), control); err != nil {
+		t.Fatal(err)
+	}
+	store, err := postgres.Open(t.Context(), control, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Close)
+	if _, err := store.CreateDynamicTable(t.Context(), refresh.Table{Name: "of others", Kind: refresh.SQL,
+		Definition: "SELECT 7 AS seven", TargetLagSeconds: 3600, Mode: refresh.Full}); err != nil {
+		t.Fatal(err)
+	}
+	owner, _ := server.Results(t)
+	_, node, err := onNode(t, control, owner, owner) // the reader is the owner
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer node.Close()
+	for range 40 { // a worker claims what waits within the first half second
+		time.Sleep(50 * time.Millisecond)
+		state, err := store.RefreshState(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if table := state.Tables[0]; table.Failures > 0 || table.Error != "" || len(state.Claims)+len(state.Workers) > 0 {
+			t.Fatalf("a node that may not read has begun: %+v, claims %+v, workers %+v", table, state.Claims, state.Workers)
+		}
+	}
+}
+
 // TestWhatANodeThatRefreshesIsTold: halves of what it needs are refused with the field that is missing.
 func TestWhatANodeThatRefreshesIsTold(t *testing.T) {
 	t.Parallel()

@@ -203,8 +203,13 @@ func TestDatabasesThatAreNotAsTheyShouldBe(t *testing.T) {
 				t.Parallel()
 				n := node(t, t.TempDir(), "", "--refresh-workers", "1", ofControl, c.control, ofOwner, c.owner, ofReader,
 					c.reader)
-				const not = "this node refreshes no tables yet; it tries again"
-				until(t, startLimit, func() bool { return strings.Contains(n.out.String(), not) }, n.out.String)
+				const not, does = "this node refreshes no tables yet; it tries again", "this node refreshes derived tables"
+				until(t, startLimit, func() bool {
+					return strings.Contains(n.out.String(), not) || strings.Contains(n.out.String(), does)
+				}, n.out.String)
+				if strings.Contains(n.out.String(), does) {
+					t.Fatalf("it claims tables, which would fail here:\n%s", n.out.String())
+				}
 				select {
 				case <-n.done:
 					t.Errorf("it has ended: %v", n.err)
@@ -215,15 +220,26 @@ func TestDatabasesThatAreNotAsTheyShouldBe(t *testing.T) {
 		}
 	})
 	s.untouched("after nodes that refresh nothing")
+	s.do(s.control, `INSERT INTO dynamic_tables (name, kind, definition, target_lag_seconds, refresh_mode)
+		VALUES ('of others', 'SQL', 'SELECT 7 AS seven', 3600, 'FULL')`)
 	mended := node(t, t.TempDir(), "", "--refresh-workers", "1", ofControl, control, ofOwner, wrong(owner), ofReader,
 		reader)
 	until(t, startLimit, func() bool {
 		return strings.Contains(mended.out.String(), "refuses the login")
 	}, mended.out.String)
+	time.Sleep(2 * time.Second) // it would have claimed the table by then
+	if n := count(t, s.control, `SELECT (SELECT count(*) FROM dynamic_tables WHERE failures > 0 OR error <> '')
+		+ (SELECT count(*) FROM refresh_history) + (SELECT count(*) FROM refresh_claims)`); n != 0 {
+		t.Errorf("a wrong password of a node is the failure of a table:\n%s", mended.out.String())
+	}
 	began := time.Now()
 	s.do(s.admin, "ALTER ROLE keeper PASSWORD 'secret'")
 	until(t, startLimit, func() bool {
 		return strings.Contains(mended.out.String(), "this node refreshes derived tables")
 	}, mended.out.String)
 	t.Logf("%v after the password was mended it refreshes", time.Since(began).Round(100*time.Millisecond))
+	until(t, startLimit, func() bool {
+		return count(t, s.control, `SELECT count(*) FROM refresh_history
+			WHERE dynamic_table = 'of others' AND error = ''`) == 1
+	}, mended.out.String)
 }

@@ -137,7 +137,7 @@ func (t *Tables) Query(ctx context.Context, sql string, rows int) (query.Answer,
 	db, err := t.Database(ctx)
 	var answer query.Answer
 	if err == nil {
-		answer, err = db.Query(ctx, sql, rows)
+		err = refresh.AwaitMade(ctx, t.State, func() error { answer, err = db.Query(ctx, sql, rows); return err })
 	}
 	t.s.Meter.Queried(query.ID(ctx), time.Since(begin), err)
 	return answer, err
@@ -197,11 +197,10 @@ func (t *Tables) inspect(ctx context.Context, table *refresh.Table) (err error) 
 
 // unmade words a refusal that is about a table which has not been refreshed yet.
 func (t *Tables) unmade(ctx context.Context, err error) error {
-	state, failed := t.State(ctx)
-	if failed != nil {
-		return err
+	if state, failed := t.State(ctx); failed == nil {
+		return refresh.Unmade(err, state)
 	}
-	return refresh.Unmade(err, state.Tables)
+	return err
 }
 
 // Update changes a table of a user's.
@@ -273,14 +272,23 @@ func (t *Tables) own(ctx context.Context, name, instead string) (refresh.Table, 
 	return table, err
 }
 
-// Drop removes a table of a user's; ErrInUse names those that read it.
+// Drop removes a table of a user's; ErrInUse names those that read it. What is left of one whose drop came no further
+// than the control store is removed, too.
 func (t *Tables) Drop(ctx context.Context, name string) error {
-	if _, err := t.own(ctx, name, "It can be suspended."); err != nil {
+	_, err := t.own(ctx, name, "It can be suspended.")
+	gone := errors.Is(err, store.ErrNotFound)
+	if err != nil && !gone {
 		return err
 	}
-	db, err := t.Database(ctx)
-	if err != nil {
-		return err
+	db, opened := t.Database(ctx)
+	if opened != nil {
+		return opened
+	}
+	if gone {
+		if left, looked := db.Holds(ctx, name); looked != nil || !left {
+			return errors.Join(looked, err)
+		}
+		return db.Drop(ctx, name)
 	}
 	// A refresh that is under way has lost its claim then, and writes nothing.
 	if err := t.s.Store.DropDynamicTable(ctx, name); err != nil {

@@ -1,9 +1,12 @@
 package refresh_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/refresh"
@@ -24,13 +27,61 @@ func TestATableThatIsNotMadeYetIsNotAMistake(t *testing.T) {
 		`column "new" does not exist`:           engine.CodeInvalid,
 		`relation "new" does not exist, indeed`: engine.CodeInvalid,
 	} {
-		err := refresh.Unmade(engine.InvalidField("definition", message, ""), tables)
+		err := refresh.Unmade(engine.InvalidField("definition", message, ""), refresh.State{Tables: tables})
 		if !engine.HasCode(err, want) || (want != engine.CodeInvalid) != strings.Contains(err.Error(), "refreshed yet") {
 			t.Errorf("%s: %v", message, err)
 		}
 	}
 	other := errors.New("away")
-	if err := refresh.Unmade(other, tables); !errors.Is(err, other) {
+	if err := refresh.Unmade(other, refresh.State{Tables: tables}); !errors.Is(err, other) {
 		t.Errorf("another error: %v", err)
+	}
+}
+
+// TestWhoAsksATableThatIsBeingMadeWaits: as long as somebody is about to make it, a moment where nobody has said so,
+// and not at all for what does not come.
+func TestWhoAsksATableThatIsBeingMadeWaits(t *testing.T) {
+	worker := []refresh.Worker{{Kinds: []refresh.Kind{refresh.SQL}}}
+	other := []refresh.Worker{{Kinds: []refresh.Kind{refresh.Ingest}}}
+	table := refresh.Table{Name: "new", Kind: refresh.SQL, Status: refresh.Active}
+	with := func(change func(*refresh.Table)) refresh.Table { t := table; change(&t); return t }
+	absent := engine.InvalidField("sql", `relation "new" does not exist`, "")
+	for about, c := range map[string]struct {
+		err     error
+		table   refresh.Table
+		workers []refresh.Worker
+		asked   int
+		waits   time.Duration
+		says    string
+	}{
+		"it is being made": {absent, table, worker, 51, 10 * time.Second, "Try again in a moment"},
+		"nobody makes it":  {absent, table, other, 11, 2 * time.Second, "Nobody refreshes tables"},
+		"it was made since": {absent, with(func(t *refresh.Table) { t.AsOf = at(1) }), worker, 2, 200 * time.Millisecond,
+			"does not exist"},
+		"it has failed once": {absent, with(func(t *refresh.Table) { t.Error = "division by zero" }), worker, 1, 0,
+			"division by zero"},
+		"it is suspended": {absent, with(func(t *refresh.Table) { t.Status = refresh.Suspended }), worker, 1, 0,
+			"SUSPENDED"},
+		"of another table": {engine.InvalidField("sql", `relation "x" does not exist`, ""), table, worker, 1, 0,
+			`"x"`},
+		"of something else": {errors.New("away"), table, worker, 1, 0, "wrong"},
+	} {
+		t.Run(about, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began, asked := time.Now(), 0
+				err := refresh.AwaitMade(t.Context(), func(context.Context) (refresh.State, error) {
+					return refresh.State{Tables: []refresh.Table{c.table}, Workers: c.workers}, nil
+				}, func() error { asked++; return c.err })
+				if waited := time.Since(began); asked != c.asked || waited != c.waits {
+					t.Errorf("it asks %d times in %v, want %d in %v", asked, waited, c.asked, c.waits)
+				}
+				if got := engine.Sentences(err); !strings.Contains(got, c.says) {
+					t.Error(got)
+				}
+				if err := refresh.AwaitMade(t.Context(), nil, func() error { return nil }); err != nil {
+					t.Error(err)
+				}
+			})
+		})
 	}
 }

@@ -3,6 +3,8 @@ package derived
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/ingest"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 )
 
@@ -121,11 +124,35 @@ func belongs(t refresh.Table, columns []column) (by, lacks string) {
 	return t.PartitionBy, ""
 }
 
+// otherThanRollups is a table that t reads beside the roll-ups, "" where there is none. Which of its rows have changed
+// since t was made from them cannot be told from the runs: it may not have had a run yet, or may have another definition
+// now.
+func otherThanRollups(t refresh.Table) string {
+	for _, source := range t.Sources {
+		if source != ingest.Table {
+			return source
+		}
+	}
+	return ""
+}
+
+// edition tells a definition, and what its rows depend on, from others. A version would not do: a table that is dropped
+// and made again, or a control store that was restored, counts anew.
+func edition(t refresh.Table) int64 {
+	sum := sha256.Sum256([]byte(t.PartitionBy + "\x00" + t.Definition))
+	return int64(binary.BigEndian.Uint64(sum[:8]) | 1) //nolint:gosec // any bits do
+}
+
 // CheckMode refuses a table that is to be refreshed INCREMENTAL, or in parts, and whose rows belong to no partition:
 // AUTO would make all of it anew, and say so with each refresh.
 func (d *Database) CheckMode(ctx context.Context, t refresh.Table) error {
 	if t.Mode != refresh.Incremental && t.Partitions < 2 {
 		return nil
+	}
+	if other := otherThanRollups(t); other != "" && t.Mode == refresh.Incremental {
+		return engine.InvalidField("refresh_mode",
+			fmt.Sprintf("is INCREMENTAL, and the definition reads the table %q", other),
+			"choose AUTO, which makes all rows anew then, or read the roll-ups in its place")
 	}
 	columns, err := d.describe(ctx, t.Definition)
 	if err != nil {
@@ -161,11 +188,14 @@ func (d *Database) mode(ctx context.Context, t refresh.Table, c refresh.Claim, c
 	} else if by == "" && t.Mode != refresh.Full {
 		note = "FULL: its rows do not belong to one run or day each."
 	}
+	other := otherThanRollups(t)
 	switch {
 	case t.Mode == refresh.Full || by == "":
+	case other != "":
+		note = fmt.Sprintf("FULL: it reads the table %q; which runs have changed is known of the roll-ups alone.", other)
 	case known == 0:
 		note = "FULL: it is made for the first time."
-	case known != t.Version || shape != listed(columns):
+	case known != edition(t) || shape != listed(columns):
 		note = "FULL: its definition or the columns that it reads have changed."
 	default:
 		return refresh.Incremental, "", by, nil
@@ -232,7 +262,7 @@ func (d *Database) note(ctx context.Context, tx pgx.Tx, t refresh.Table, columns
 	mode refresh.Mode) error {
 	var batch pgx.Batch
 	batch.Queue(`INSERT INTO staging.contents (dynamic_table, definition_version, columns) VALUES ($1, $2, $3)
-		ON CONFLICT (dynamic_table) DO UPDATE SET definition_version = $2, columns = $3`, t.Name, t.Version, listed(columns))
+		ON CONFLICT (dynamic_table) DO UPDATE SET definition_version = $2, columns = $3`, t.Name, edition(t), listed(columns))
 	if mode == refresh.Full {
 		batch.Queue("DELETE FROM staging.partitions WHERE dynamic_table = $1", t.Name)
 	} else {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -49,7 +50,30 @@ func Definition(text string) (string, error) {
 	if first := tokens[0].Upper(); first == "EXPLAIN" || first == "SHOW" {
 		return "", engine.InvalidField("definition", "begins with "+first, "a table is a SELECT")
 	}
+	if err := closed(text, tokens); err != nil {
+		return "", err
+	}
 	return text, nil
+}
+
+// closed refuses a parenthesis that closes none of the definition's own: it would close the one that stands before a
+// definition when it is executed, and what follows would be no part of it.
+func closed(text string, tokens []sqltext.Token) error {
+	open := 0
+	for _, t := range tokens {
+		switch {
+		case t.Is("("):
+			open++
+		case t.Is(")"):
+			open--
+		}
+		if open < 0 {
+			e := engine.InvalidField("definition", `has a ")" that closes nothing`, "leave it out, or open it before")
+			e.Fields[0].Line, e.Fields[0].Column = place(text, utf8.RuneCountInString(text[:t.At])+1)
+			return e
+		}
+	}
+	return nil
 }
 
 // Inspect says which derived tables a definition reads; ingested is the one that the roll-ups belong to. What a
@@ -129,7 +153,7 @@ func (d *Database) Sources(ctx context.Context, definition, ingested string) ([]
 	if _, err := d.describe(ctx, definition); err != nil {
 		return nil, err
 	}
-	var sources, effects []string
+	var sources, effects, hiding []string
 	undo := errors.New("nothing is kept")
 	err := pgx.BeginFunc(ctx, d.owner, func(tx pgx.Tx) error {
 		// Postgres itself says what a view reads. It is never executed.
@@ -152,14 +176,23 @@ func (d *Database) Sources(ctx context.Context, definition, ingested string) ([]
 		rows, err = tx.Query(ctx, `SELECT DISTINCT p.proname::text FROM pg_rewrite r,
 				regexp_matches(r.ev_action::text, ' :(?:funcid|opfuncid|aggfnoid|winfnoid) (\d+)', 'g') AS m
 				JOIN pg_proc p ON p.oid = m[1]::oid
-			WHERE r.ev_class = 'pg_temp.definition'::regclass AND p.provolatile = 'v' AND NOT p.proname = ANY ($1)
-			ORDER BY 1`, harmless)
+			WHERE r.ev_class = 'pg_temp.definition'::regclass
+				AND (p.provolatile = 'v' AND NOT p.proname = ANY ($1) OR p.proname = ANY ($2))
+			ORDER BY 1`, harmless, hidden)
 		if err != nil {
 			return err
 		}
-		if effects, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
+		effects, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
 			return err
 		}
+		effects = slices.DeleteFunc(effects, func(name string) bool {
+			hides := slices.Contains(hidden, name)
+			if hides {
+				hiding = append(hiding, name)
+			}
+			return hides
+		})
 		return undo
 	})
 	switch {
@@ -169,6 +202,11 @@ func (d *Database) Sources(ctx context.Context, definition, ingested string) ([]
 		return nil, &engine.Error{Code: engine.CodeInvalid,
 			Message: fmt.Sprintf("The SQL calls %s, which does more than read.",
 				strings.Join(effects, ", ")), Hint: "Leave it out: functions with side effects cannot be called."}
+	case len(hiding) > 0:
+		return nil, &engine.Error{Code: engine.CodeInvalid,
+			Message: fmt.Sprintf("The SQL calls %s, which reads tables that it does not name.", strings.Join(hiding, ", ")),
+			Hint: "A table is refreshed when what it reads changes: name the tables behind FROM. " +
+				"xmlelement, xmlforest and xmlagg make XML of rows."}
 	}
 	return sources, nil
 }
@@ -178,6 +216,11 @@ var harmless = []string{"random", "random_normal", "clock_timestamp", "timeofday
 	"uuidv7",
 	"pg_is_in_recovery", "pg_table_size", "pg_total_relation_size", "pg_relation_size", "pg_indexes_size",
 	"pg_database_size"}
+
+// hidden are functions that read whole tables, of which Postgres does not know that a view reads them.
+var hidden = []string{"table_to_xml", "table_to_xmlschema", "table_to_xml_and_xmlschema", "schema_to_xml",
+	"schema_to_xmlschema", "schema_to_xml_and_xmlschema", "database_to_xml", "database_to_xmlschema",
+	"database_to_xml_and_xmlschema"}
 
 // Catalog lists what can be read, with its columns: derived tables first, then roll-ups.
 func (d *Database) Catalog(ctx context.Context) ([]query.Relation, error) {

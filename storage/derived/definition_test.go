@@ -13,14 +13,16 @@ import (
 func TestDefinition(t *testing.T) {
 	for text, want := range map[string]string{
 		"SELECT 1": "SELECT 1", "SELECT 1;\n": "SELECT 1", "\n SELECT ';' ;; -- the end": "\n SELECT ';'",
-		"(SELECT 1)": "(SELECT 1)", "WITH x AS (SELECT 1) TABLE x": "WITH x AS (SELECT 1) TABLE x",
+		"(SELECT 1)": "(SELECT 1)", "SELECT ')' AS \")\" -- )": "SELECT ')' AS \")\" -- )",
+		"WITH x AS (SELECT 1) TABLE x": "WITH x AS (SELECT 1) TABLE x",
 	} {
 		if got, err := derived.Definition(text); err != nil || got != want {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{"", " ; ", "-- only words", "SELECT 1; SELECT 2", "DROP TABLE x", "EXPLAIN SELECT 1",
-		"SHOW all", "SELECT 'open", "COPY x TO PROGRAM 'id'"} {
+		"SHOW all", "SELECT 'open", "COPY x TO PROGRAM 'id'", "SELECT 1 AS a) AS x, (SELECT 2 AS b",
+		"SELECT (1) AS a) AS x CROSS JOIN LATERAL (SELECT ')' AS b"} {
 		if got, err := derived.Definition(text); !engine.HasCode(err, engine.CodeInvalid) {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
@@ -44,6 +46,11 @@ func TestWhatCannotBeRefreshedIsNotSaved(t *testing.T) {
 		"SELECT run_id, ctid FROM rollup.runs":                                         `"ctid"`,
 		"SELECT * FROM staging.fences":                                                 "permission denied",
 		"SELECT $1::int":                                                               "has parameters",
+		"SELECT table_to_xml('rollup.runs', true, true, '') AS x":                      "table_to_xml, which reads tables",
+		"SELECT 1 AS one WHERE schema_to_xml('tables', true, true, '') IS NULL":        "schema_to_xml, which reads tables",
+		"SELECT database_to_xml(true, true, '') AS x":                                  "database_to_xml, which reads tables",
+		"SELECT r AS a FROM rollup.runs r":                                             "whole rows (runs)",
+		"SELECT array_agg(r) AS a FROM rollup.runs r":                                  "whole rows (runs[])",
 	} {
 		_, err := d.Inspect(t.Context(), definition, "runs")
 		if !engine.HasCode(err, engine.CodeInvalid) || !strings.Contains(engine.Sentences(err), want) {
@@ -52,6 +59,7 @@ func TestWhatCannotBeRefreshedIsNotSaved(t *testing.T) {
 	}
 	for definition, want := range map[string]string{
 		"SELECT random() AS r, clock_timestamp() AS at, gen_random_uuid() AS id":         "",
+		"SELECT to_jsonb(r) AS a, ARRAY[1] AS b, 'x'::name AS c FROM rollup.runs r":      "runs",
 		"SELECT ' :funcid 2626 ' AS text, 1 AS \" :funcid 2626 \" FROM rollup.runs":      "runs",
 		"SELECT rollup.histogram_count(latency) AS n FROM rollup.run_seconds -- n":       "runs",
 		"SELECT pg_catalog.count(*) OVER (), row_number() OVER () AS r FROM rollup.runs": "runs",

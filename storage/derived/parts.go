@@ -29,7 +29,7 @@ func (d *Database) divide(ctx context.Context, t refresh.Table, c refresh.Claim,
 		batch.Queue("DELETE FROM staging.plans WHERE dynamic_table = $1", t.Name)
 		batch.Queue(`INSERT INTO staging.plans (dynamic_table, epoch, definition_version, columns, partition_by, refresh_mode,
 				note, keys, run_ids, run_versions, run_days, gone) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
-			t.Name, c.Epoch, t.Version, listed(columns), ch.by, string(r.Mode), r.Note, ch.keys, known, versions, days,
+			t.Name, c.Epoch, edition(t), listed(columns), ch.by, string(r.Mode), r.Note, ch.keys, known, versions, days,
 			append([]string{}, ch.gone...))
 		batch.Queue(`INSERT INTO staging.parts (dynamic_table, part, epoch, condition)
 			SELECT $1, p.name, $2, p.condition FROM unnest($3::text[], $4::text[]) AS p (name, condition)`, t.Name, c.Epoch,
@@ -47,7 +47,7 @@ func (d *Database) divide(ctx context.Context, t refresh.Table, c refresh.Claim,
 // plan is a division that is under way.
 type plan struct {
 	epoch   int64
-	version int64
+	edition int64
 	columns string
 	mode    refresh.Mode
 	note    string
@@ -56,14 +56,14 @@ type plan struct {
 
 // current reports whether a division is of the table as it is now.
 func (p plan) current(t refresh.Table, columns []column) bool {
-	return p.version == t.Version && p.columns == listed(columns)
+	return p.edition == edition(t) && p.columns == listed(columns)
 }
 
 func (d *Database) planOf(ctx context.Context, table string) (p plan, there bool, err error) {
 	var known, days []string
 	var versions []int64
 	err = d.owner.QueryRow(ctx, `SELECT epoch, definition_version, columns, partition_by, refresh_mode, note, keys, run_ids,
-		run_versions, run_days, gone FROM staging.plans WHERE dynamic_table = $1`, table).Scan(&p.epoch, &p.version,
+		run_versions, run_days, gone FROM staging.plans WHERE dynamic_table = $1`, table).Scan(&p.epoch, &p.edition,
 		&p.columns, &p.changes.by, &p.mode, &p.note, &p.changes.keys, &known, &versions, &days, &p.changes.gone)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return p, false, nil
@@ -116,7 +116,7 @@ func (d *Database) gather(ctx context.Context, t refresh.Table, c refresh.Claim,
 	err = d.fenced(ctx, c, prove, func(tx pgx.Tx) error {
 		return d.replace(ctx, tx, t, columns, p.changes, p.mode, all...)
 	})
-	if err = failed("putting the parts of a derived table in place", err); err != nil {
+	if err = failed("putting the parts of a derived table in place", depended(err, t.Name)); err != nil {
 		if ctx.Err() == nil && !errors.Is(err, store.ErrClaimLost) && !errors.Is(err, store.ErrUnavailable) {
 			// What was gathered is of no use: the next claim begins anew.
 			err = errors.Join(err, d.forget(ctx, c, prove))

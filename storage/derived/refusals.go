@@ -2,6 +2,7 @@ package derived
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -42,6 +43,19 @@ func refused(err error, field, text string, before int) error {
 		e.Hint = ""
 	}
 	return e
+}
+
+// depended words the refusal to make a table anew, or to drop it, on which something depends that is not Loadstone's: a
+// view, say, that an administrator has made. Other errors stay as they are.
+func depended(err error, table string) error {
+	var said *pgconn.PgError
+	if !errors.As(err, &said) || said.Code != "2BP01" {
+		return err
+	}
+	return &engine.Error{Code: engine.CodeConflict, Cause: err,
+		Message: fmt.Sprintf("Something in the results database depends on the table %q, which is to be made anew "+
+			"or dropped: %s.", table, strings.ReplaceAll(strings.TrimSpace(said.Detail), "\n", "; ")),
+		Hint: "Drop or change that there first."}
 }
 
 // place is the line and the column, from 1, of a character of a text; 0 when it is before the text, or there is none.

@@ -64,7 +64,7 @@ func (d *Database) Materialize(ctx context.Context, t refresh.Table, c refresh.C
 	if err == nil {
 		err = d.at(stepReady)
 	}
-	return r, failed("replacing the rows of a derived table", err)
+	return r, failed("replacing the rows of a derived table", depended(err, t.Name))
 }
 
 // column is one of a derived table.
@@ -108,10 +108,15 @@ func (d *Database) describe(ctx context.Context, definition string) ([]column, e
 		oids[i], modifiers[i] = f.DataTypeOID, f.TypeModifier
 	}
 	var types []string
-	var pseudo []bool
-	err = conn.QueryRow(ctx, `SELECT array_agg(format_type(t.oid, m) ORDER BY i), array_agg(typtype = 'p' ORDER BY i)
-		FROM unnest($1::oid[], $2::integer[]) WITH ORDINALITY AS f (o, m, i) JOIN pg_type t ON t.oid = o`, oids,
-		modifiers).Scan(&types, &pseudo)
+	var pseudo, rows []bool
+	// What a type is made of: of domains what they are of, of arrays their elements.
+	err = conn.QueryRow(ctx, `WITH RECURSIVE f AS (SELECT * FROM unnest($1::oid[], $2::integer[]) WITH ORDINALITY AS f (o, m, i)),
+			made AS (SELECT i, o FROM f UNION
+				SELECT i, CASE typtype WHEN 'd' THEN typbasetype ELSE typelem END FROM made JOIN pg_type t ON t.oid = o
+				WHERE typtype = 'd' OR typelem <> 0)
+		SELECT array_agg(format_type(t.oid, m) ORDER BY i), array_agg(typtype = 'p' ORDER BY i),
+			array_agg(EXISTS (SELECT FROM made JOIN pg_type p ON p.oid = made.o WHERE made.i = f.i AND p.typtype = 'c') ORDER BY i)
+		FROM f JOIN pg_type t ON t.oid = f.o`, oids, modifiers).Scan(&types, &pseudo, &rows)
 	if err == nil && len(types) != len(about.Fields) {
 		err = errors.New("a type is gone")
 	}
@@ -132,6 +137,11 @@ func (d *Database) describe(ctx context.Context, definition string) ([]column, e
 			return nil, engine.InvalidField("definition", fmt.Sprintf("has a column %q of the type %s, which no table can hold",
 				f.Name, types[i]), "leave it out")
 		}
+		if rows[i] {
+			// A table of which other tables have rows in a column can never get other columns.
+			return nil, engine.InvalidField("definition", fmt.Sprintf("has a column %q of whole rows (%s)", f.Name, types[i]),
+				"name the columns of these rows, or write to_jsonb(…) around them")
+		}
 		columns = append(columns, column{f.Name, types[i]})
 	}
 	return columns, nil
@@ -149,5 +159,11 @@ func (d *Database) Drop(ctx context.Context, name string) error {
 		batch.Queue("DELETE FROM staging.plans WHERE dynamic_table = $1", name)
 		return tx.SendBatch(ctx, &batch).Close()
 	})
-	return failed("dropping a derived table", err)
+	return failed("dropping a derived table", depended(err, name))
+}
+
+// Holds reports whether there is a derived table of that name.
+func (d *Database) Holds(ctx context.Context, name string) (there bool, err error) {
+	err = d.owner.QueryRow(ctx, "SELECT EXISTS (SELECT FROM staging.contents WHERE dynamic_table = $1)", name).Scan(&there)
+	return there, failed("looking for a derived table", err)
 }

@@ -81,6 +81,27 @@ func TestQueryListen(t *testing.T) {
 			t.Errorf("%s: %q, %v", sql, got, err)
 		}
 	}
+	// What psql asks to describe a table, and what an earlier version had taken away.
+	if conn, err := pgx.Connect(ctx, pg.place.dsn(ResultsDatabase, superuser)); err != nil {
+		t.Fatal(err)
+	} else {
+		_, err := conn.Exec(ctx, "REVOKE EXECUTE ON FUNCTION pg_partition_ancestors, pg_table_size FROM PUBLIC")
+		hangUp(conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := pg.Results(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range []string{"SELECT 'x' FROM pg_catalog.pg_partition_ancestors('rollup.seconds') LIMIT 1",
+		"SELECT 'x' FROM pg_catalog.pg_partition_tree('rollup.seconds') LIMIT 1", "SELECT left(current_query(), 0) || 'x'",
+		"SELECT left(pg_table_size('rollup.seconds')::text, 0) || 'x'"} {
+		got, err := query(t, dsn, sql)
+		if err != nil && !strings.Contains(err.Error(), "no rows") || err == nil && got != "x" {
+			t.Errorf("%s: %q, %v", sql, got, err)
+		}
+	}
 	for _, sql := range writes(tables) {
 		// Privileges hold also where the session says that it writes.
 		_, err := query(t, dsn+"&default_transaction_read_only=off", sql)

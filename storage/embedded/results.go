@@ -17,9 +17,12 @@ const (
 const mostResults = 200
 
 // harmless are the functions of Postgres that change with each call and do nothing besides: readers may call them. All
-// others of that sort (they wait, write, lock, stop other sessions, or run text as SQL) they may not.
-var harmless = []string{"random", "clock_timestamp", "timeofday", "gen_random_uuid", "pg_is_in_recovery",
-	"pg_table_size", "pg_total_relation_size", "pg_relation_size", "pg_indexes_size", "pg_database_size"}
+// others of that sort (they wait, write, lock, stop other sessions, or run text as SQL) they may not. The last ones are
+// what psql calls to describe tables and collations.
+var harmless = []string{"random", "random_normal", "clock_timestamp", "timeofday", "gen_random_uuid",
+	"uuidv4", "uuidv7", "pg_is_in_recovery", "current_query", "pg_table_size", "pg_total_relation_size",
+	"pg_relation_size", "pg_indexes_size", "pg_database_size", "pg_partition_ancestors", "pg_partition_tree",
+	"pg_collation_actual_version"}
 
 // Results makes the results database and its roles, where they are missing, and returns how its owner and its reader
 // connect.
@@ -89,6 +92,12 @@ func (pg *Postgres) disarm(ctx context.Context) error {
 			LOOP
 				EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f);
 				EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO `+ResultsDatabase+`', f);
+			END LOOP;
+			-- An earlier version may have taken more.
+			FOR f IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'pg_catalog'::regnamespace
+				AND p.proname = ANY ('`+array(harmless)+`'::text[]) AND NOT has_function_privilege('`+ResultsReader+`', p.oid, 'EXECUTE')
+			LOOP
+				EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', f);
 			END LOOP;
 			REVOKE ALL ON SCHEMA public FROM PUBLIC;
 			REVOKE USAGE ON LANGUAGE plpgsql FROM PUBLIC;

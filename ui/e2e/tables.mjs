@@ -36,7 +36,32 @@ export async function seesWhoRefreshes(page, base) {
   const rows = workers.locator('tbody tr');
   assert.equal(await rows.count(), 1, 'the server alone refreshes: the node was given no database');
   assert.match(await rows.innerText(), /server .+\s+tables and runs, 2 at a time\s+(nothing|\S)/);
-  assert.equal(await page.getByText('Nobody refreshes').count(), 0);
+  await seesNobody(page, false);
+
+  // The same page says so where nobody does: without that, not seeing it would show nothing.
+  await page.route('**/api/v1/tables', async (route) => {
+    const response = await route.fetch();
+    const list = await response.json();
+    await route.fulfill({ response, json: { ...list, workers: [], nobody: 'Nobody takes finished runs in. Cure.' } });
+  });
+  await page.reload();
+  await seesNobody(page, true);
+  await page.unroute('**/api/v1/tables');
+  await page.reload();
+  await workers.getByRole('heading', { name: 'Who refreshes' }).waitFor();
+  await seesNobody(page, false);
+}
+
+/** Whether the page says that nobody takes runs in or refreshes tables, whichever of these it is. */
+async function seesNobody(page, says) {
+  await page.getByRole('region', { name: 'Dependencies' }).waitFor();
+  const said = page.getByRole('main').getByText(/^Nobody (takes|refreshes)\b/);
+  await until(
+    () => said.count(),
+    (n) => n === (says ? 1 : 0),
+    says ? 'word that nobody takes runs in' : 'a page without a word that nobody refreshes',
+    5_000,
+  );
 }
 
 /** Two people open the definition; the one divides its refresh into parts, the other hears of it, and loses nothing. */
