@@ -125,8 +125,8 @@ func belongs(t refresh.Table, columns []column) (by, lacks string) {
 }
 
 // otherThanRollups is a table that t reads beside the roll-ups, "" where there is none. Which of its rows have changed
-// since t was made from them cannot be told from the runs: it may not have had a run yet, or may have another definition
-// now.
+// since t was made from them cannot be told from the runs: it may not have had a run yet, or may have another
+// definition now.
 func otherThanRollups(t refresh.Table) string {
 	for _, source := range t.Sources {
 		if source != ingest.Table {
