@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { roomFor } from '../src/charts/plot';
-import { type Columns, columns, type Sample } from '../src/runs/series';
+import { type Columns, columns, held, joined, pair, type Sample, thinned } from '../src/runs/series';
 import { fold, perSecond, present, some, Track, values } from '../src/runs/track';
 import { curves, lastMinute, lately } from '../src/runs/workerSeries';
 
@@ -122,6 +122,96 @@ describe('a track', () => {
     track.hear(sample(2));
     expect([before.t.length, track.columns().t.length]).toEqual([1, 2]);
     expect(track.columns().t).not.toBe(before.t);
+  });
+});
+
+/** A histogram with one count in a bucket. */
+const hist = (bucket: number) => ({
+  schema: 2,
+  offset: bucket,
+  counts: [1],
+  sum_ns: bucket,
+  min_ns: bucket,
+  max_ns: bucket,
+});
+
+describe('a page that is left open', () => {
+  const second = (t: number) =>
+    sample(t, {
+      p50: 1,
+      p95: 2,
+      byKind: { INSERT: 50 + (t % 2), ...(t % 7 === 0 && { SCAN: 7 }) },
+      byClass: { timeout: Math.floor(t / 3) },
+      histogram: hist(t % 5),
+      dropped: t,
+    });
+  /** Six hours, the first of which are history. */
+  const open = (check: (track: Track, t: number) => void = () => {}) => {
+    const track = new Track();
+    track.history(Array.from({ length: held }, (_, i) => second(i + 1)));
+    for (let t = held + 1; t <= 6 * 3600; t++) {
+      track.hear(second(t));
+      const told = track.thin();
+      if (told) track.history(told);
+      check(track, t);
+    }
+    return track;
+  };
+
+  it('holds no more samples as the run goes on, and the newest as they came', () => {
+    open((track, t) => {
+      const { rows } = track.columns();
+      expect(rows.length).toBeLessThan(held + joined);
+      if (t % 500 === 0) for (const s of rows.slice(-500)) expect(s!.span).toBe(1);
+    });
+  });
+  it('keeps every second: spans, operations, histograms and counters add up to the same', () => {
+    const { rows, t } = open().columns();
+    const all = rows.map((s) => s!);
+    expect(all.reduce((n, s) => n + s.span, 0)).toBe(6 * 3600);
+    // Each sample ends where the next one begins, the coarsest first.
+    all.forEach((s, i) => expect(s.t - s.span).toBe(i ? t[i - 1] : 0));
+    all.forEach((s, i) => expect(s.span).toBeLessThanOrEqual(i ? all[i - 1]!.span : Infinity));
+    const sum = (of: (s: Sample) => number) => all.reduce((n, s) => n + s.span * of(s), 0);
+    const each = (of: (s: Sample) => number) =>
+      Array.from({ length: 6 * 3600 }, (_, i) => of(second(i + 1))).reduce((a, b) => a + b);
+    expect(sum((s) => s.qps)).toBeCloseTo(
+      each((s) => s.qps),
+      3,
+    );
+    for (const k of ['INSERT', 'SCAN'])
+      expect(sum((s) => s.byKind[k] ?? 0)).toBeCloseTo(
+        each((s) => s.byKind[k] ?? 0),
+        3,
+      );
+    const counted = all.flatMap((s) => s.histogram!.counts!).reduce((a, b) => a + b);
+    expect(counted).toBe(6 * 3600);
+    expect(Math.max(...all.map((s) => s.p99!))).toBe((6 * 3600) / 7);
+    const c = columns({ samples: all });
+    const errors = perSecond(c, 'timeout', (s) => s.byClass.timeout!);
+    expect(errors.reduce<number>((n, v, i) => n + v! * all[i]!.span, 0)).toBeCloseTo(7200, 0);
+  });
+  it('joins neither phases, nor what has a gap between, nor what is idle', () => {
+    const list = Array.from({ length: held + joined }, (_, i) =>
+      sample(i < 100 ? i : i + 10, {
+        phase: i < 51 ? 'WARMUP' : 'MEASUREMENT',
+        ...(i === 21 && { active: 0, qps: 0 }),
+      }),
+    );
+    const fewer = thinned(list);
+    expect(fewer.length).toBeLessThan(list.length - joined / 2 + 5);
+    const ends = fewer.filter((s) => s.span === 2);
+    for (const s of ends) expect(s.t - 1 === 50 || s.t === 51 || s.t === 110).toBe(s.t === 50);
+    expect(fewer.find((s) => s.active === 0)!.span).toBe(1);
+    const apart = list.map((s, i) => ({ ...s, t: 10 * i }));
+    expect(thinned(apart)).toBe(apart);
+  });
+  it('takes what is known where one of two seconds knows nothing', () => {
+    const none = sample(1, { p50: null, p95: null, p99: null, histogram: null });
+    const some = sample(2, { p50: 3, p95: 4, p99: 5, histogram: hist(1) });
+    for (const s of [pair(none, some), pair({ ...some, t: 1 }, { ...none, t: 2 })])
+      expect([s.p50, s.p95, s.p99, s.histogram]).toEqual([3, 4, 5, hist(1)]);
+    expect(pair(none, none).p50).toBeNull();
   });
 });
 

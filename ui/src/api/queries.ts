@@ -6,7 +6,6 @@ import {
   isLive,
   isTerminal,
   type LogEntry,
-  ofRun,
   ofWorkers,
   type RunCreateBody,
   type RunDetail,
@@ -119,22 +118,8 @@ export interface Span {
   to: number;
 }
 
-const bounds = (part: Span | null) =>
+export const bounds = (part: Span | null) =>
   part ? { from_seconds: Math.max(0, Math.floor(part.from) - 5), until_seconds: Math.ceil(part.to) + 5 } : {};
-
-/**
- * The run second by second, or in a long run in steps of resolution seconds; of a part of it only, when one is given.
- */
-export const useTimeseries = (id: string, enabled: boolean, part: Span | null = null) =>
-  useQuery({
-    queryKey: ['timeseries', id, ...(part ? [Math.floor(part.from), Math.ceil(part.to)] : [])],
-    queryFn: ({ signal }) =>
-      api
-        .get('/api/runs/{id}/timeseries', { path: { id }, query: bounds(part), signal })
-        .then((r) => ({ points: ofRun(r.points), resolution: r.resolution_seconds })),
-    enabled,
-    staleTime: Number.POSITIVE_INFINITY,
-  });
 
 /** The seconds of every run worker. They do not change for the reader of a finished run; a live one adds its own. */
 export const useWorkerSeries = (id: string, enabled: boolean) =>

@@ -167,7 +167,7 @@ function LiveCard({ run }: { run: RunRow }) {
         <span className="big">
           <Num q={rate(run.current_qps)} />
         </span>
-        <span className="muted mono">{clock(started)}</span>
+        <span className="muted">{clock(started)}</span>
         {run.p95_ms !== null && <span className="muted">P95 {plain(latency(run.p95_ms))}</span>}
         <span className="muted">
           {plain(count(run.total_ops))} operations ·{' '}

@@ -52,7 +52,7 @@ export function Rail({ user }: { user: User }) {
   return (
     <nav className="rail" aria-label="Main">
       <Link href="/" className="brand" title="Loadstone">
-        <img src="/favicon.svg" alt="" />
+        <Logo />
         <span>Loadstone</span>
       </Link>
       {places.map((p) => (
@@ -184,3 +184,12 @@ export function Rail({ user }: { user: User }) {
     </nav>
   );
 }
+
+/** The product's mark, as in favicon.svg: drawn in place, it is no request of its own. */
+const Logo = () => (
+  <svg className="logo" viewBox="0 0 32 32" aria-hidden="true">
+    <rect width="32" height="32" rx="7" />
+    <path d="M9 7v9a7 7 0 0 0 14 0V7" />
+    <path className="tips" d="M9 7v4M23 7v4" />
+  </svg>
+);

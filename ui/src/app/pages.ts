@@ -55,9 +55,26 @@ export const TablesPage = page(() => import('../tables/TablesPage').then((m) => 
 export const TemplateEditor = page(() => import('../templates/TemplateEditor').then((m) => m.default));
 export const TemplatesPage = page(() => import('../templates/TemplatesPage').then((m) => m.TemplatesPage));
 
-/** Loads what is opened next from most pages, once the browser has nothing else to do. */
+/** The pages whose files are large, by the path that leads to them. */
+const large: [path: RegExp, page: { ahead: () => void }][] = [
+  [/^\/runs\/[^/]+/, RunPage],
+  [/^\/runs\/?$/, HistoryPage],
+  [/^\/templates\/?$/, TemplatesPage],
+  [/^\/templates\/./, TemplateEditor],
+  [/^\/explore/, ExplorePage],
+];
+
+/**
+ * Loads the page behind a link as soon as the link is pointed at or has the focus: it is there when it is pressed, and
+ * who only opens Home loads nothing more.
+ */
 export function loadAhead(): () => void {
-  const ahead = () => [RunPage, TemplatesPage, HistoryPage].forEach((p) => p.ahead());
-  const timer = setTimeout(ahead, 1500);
-  return () => clearTimeout(timer);
+  const ahead = (e: Event) => {
+    const link = e.target instanceof Element ? e.target.closest('a[href]') : null;
+    const path = link?.getAttribute('href')?.replace(/[?#].*/s, '') ?? '';
+    large.find(([leads]) => leads.test(path))?.[1].ahead();
+  };
+  const events = ['pointerover', 'focusin'] as const;
+  for (const name of events) document.addEventListener(name, ahead, { passive: true });
+  return () => events.forEach((name) => document.removeEventListener(name, ahead));
 }

@@ -12,7 +12,7 @@ import { ByKind, DistributionTab, ErrorsTab, Slowest } from '../runs/FinishedTab
 import { Guardrails } from '../runs/Guardrails';
 import { DrawnKinds } from '../runs/KindCharts';
 import { began } from '../runs/known';
-import { samples } from '../runs/live';
+import { samples } from '../runs/history';
 import { LogPanel } from '../runs/LogPanel';
 import { MarkedMoments } from '../runs/Marked';
 import { RunRemarks } from '../runs/Remarks';
@@ -35,7 +35,7 @@ export function Report({ c: content }: { c: Content }) {
   const c = useMemo(
     () =>
       columns({
-        samples: samples({ points: content.points ?? [], resolution: content.resolution_seconds }, start),
+        samples: samples(content.points ?? [], start, content.resolution_seconds),
       }),
     [content, start],
   );

@@ -302,7 +302,7 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
         <p className="muted resolution" role="status">
           {only
             ? `Each point stands for ${duration(step)}, and for all operations in them.`
-            : `Each point stands for ${duration(step)}: rates and P50 are means, P95 and P99 the highest of any ` +
+            : `A point stands for up to ${duration(step)}: rates and P50 are means, P95 and P99 the highest of any ` +
               'second. Select a part of a chart to see it finer.'}
         </p>
       )}

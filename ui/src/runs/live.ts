@@ -1,10 +1,11 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useMemo, useRef, useState } from 'react';
-import { type Span, useLogs, useRun, useTimeseries } from '../api/queries';
+import { type Span, useLogs, useRun } from '../api/queries';
 import { follow, type Link } from '../api/socket';
-import { isLive, isTerminal, type LogEntry, type Payload, type Point, type RunDetail } from '../api/types';
+import { isLive, isTerminal, type LogEntry, type Payload, type RunDetail } from '../api/types';
 import { hole, mergeLogs } from './logs';
-import { type Columns, fromPayload, fromPoint, refine, type Sample } from './series';
+import { type History, historyKey, useHistory } from './history';
+import { type Columns, fromPayload, refine } from './series';
 import { Track } from './track';
 
 export interface RunState {
@@ -21,13 +22,6 @@ export interface RunState {
   seriesState: { pending: boolean; error: unknown; retry: () => void };
   logs: LogEntry[];
   logsState: { pending: boolean; error: unknown; retry: () => void };
-}
-
-/** The samples of history that have load. */
-export function samples(h: { points: Point[]; resolution: number } | undefined, start: number): Sample[] {
-  return (h?.points ?? [])
-    .map((p) => fromPoint(p, start, h?.resolution))
-    .filter((s) => s.phase !== 'PREPARING' && s.phase !== 'PROCESSING' && s.phase !== '');
 }
 
 /**
@@ -50,11 +44,20 @@ export function useRunState(id: string, zoom: Span | null = null): RunState {
   const run = detail.data;
   const following = run !== undefined && isLive(run);
   const began = run !== undefined && run.status !== 'PREPARED';
-  const history = useTimeseries(id, began);
+  const start = run?.start_time ? Date.parse(run.start_time) : 0;
+  const history = useHistory(id, began, start);
   // A long run comes in steps of several seconds; of the part that is looked at, finer ones are there.
   const coarse = (history.data?.resolution ?? 1) > 1;
-  const part = useTimeseries(id, began && coarse && zoom !== null, zoom);
+  const part = useHistory(id, began && coarse && zoom !== null, start, zoom);
   const logs = useLogs(id, began);
+
+  // What the track has joined takes the place of the history that it was joined of. A part that is looked at is finer.
+  const shorten = useRef(() => {});
+  shorten.current = () => {
+    const samples = zoom === null && history.data ? track.thin() : null;
+    const resolution = (samples ?? []).reduce((most, s) => Math.max(most, s.span), 1);
+    if (samples) qc.setQueryData<History>(historyKey(id, start), { samples, resolution });
+  };
 
   useEffect(() => {
     if (!following) return;
@@ -65,6 +68,7 @@ export function useRunState(id: string, zoom: Span | null = null): RunState {
       const s = fromPayload(p, start);
       if (s) {
         track.hear(s);
+        shorten.current();
         setHeard((n) => n + 1);
       }
       setTickLogs((l) => mergeLogs(l, p.logs));
@@ -114,13 +118,12 @@ export function useRunState(id: string, zoom: Span | null = null): RunState {
     if (stale) void qc.invalidateQueries({ queryKey: ['run', id] });
   }, [stale, id, qc]);
 
-  const start = run?.start_time ? Date.parse(run.start_time) : 0;
-  const points = history.data;
-  const finer = part.data;
+  const whole = history.data?.samples;
+  const finer = part.data?.samples;
   const over = run !== undefined && isTerminal(run.status) && run.phase !== 'PROCESSING';
   const told = useMemo(
-    () => refine(samples(points, start), coarse && zoom !== null ? samples(finer, start) : []),
-    [points, finer, coarse, zoom, start],
+    () => refine(whole ?? [], coarse && zoom !== null ? (finer ?? []) : []),
+    [whole, finer, coarse, zoom],
   );
   const c = useMemo(() => {
     track.history(told);

@@ -1,5 +1,6 @@
 import type { HistogramData, LatencySplit, Payload, Phase, Point, Run } from '../api/types';
 import { nothingHeard } from './unresponsive';
+import { merge } from '../charts/histogram';
 
 /** One second of a run as the charts draw it. */
 export interface Sample {
@@ -151,6 +152,77 @@ export function join(history: Sample[], live: Series): Series {
     else if (was.dropped === null && s.dropped !== null) out[near] = { ...was, dropped: s.dropped };
   }
   return { samples: out };
+}
+
+/**
+ * Two neighbours as one, as the server makes them of history: rates and P50 are means, P95 and P99 the highest,
+ * histograms are added, and the rest is that of the later one.
+ */
+export function pair(a: Sample, b: Sample): Sample {
+  const span = a.span + b.span;
+  const mean = (x: number, y: number) => (x * a.span + y * b.span) / span;
+  const known = (of: (x: number, y: number) => number, x: number | null, y: number | null) =>
+    x === null || y === null ? (x ?? y) : of(x, y);
+  const byKind: Record<string, number> = {};
+  for (const k of Object.keys({ ...a.byKind, ...b.byKind })) byKind[k] = mean(a.byKind[k] ?? 0, b.byKind[k] ?? 0);
+  const alike = a.histogram && b.histogram && a.histogram.schema === b.histogram.schema;
+  // Written out, so that it takes no more room than one that was told.
+  return {
+    t: b.t,
+    at: b.at,
+    span,
+    phase: b.phase,
+    qps: mean(a.qps, b.qps),
+    byKind,
+    p50: known(mean, a.p50, b.p50),
+    p95: known(Math.max, a.p95, b.p95),
+    p99: known(Math.max, a.p99, b.p99),
+    errors: mean(a.errors, b.errors),
+    byClass: b.byClass,
+    dropped: b.dropped,
+    active: b.active,
+    target: b.target,
+    histogram: alike ? merge(a.histogram!, b.histogram!) : (b.histogram ?? a.histogram),
+    cpu: b.cpu,
+    memory: b.memory,
+    hostCpu: b.hostCpu,
+    hostMemory: b.hostMemory,
+    rate: b.rate,
+    service95: known(Math.max, a.service95, b.service95),
+    split: b.split,
+    inFlight: b.inFlight,
+    waiting: b.waiting,
+  };
+}
+
+/** About how many samples a page holds, how many of the newest stay as they came, and how many are joined at a time. */
+export const held = 3600;
+const fine = 600;
+export const joined = 240;
+
+/**
+ * Joins the oldest of the finest samples that are old enough, two to one, where there are more than can be held. A list
+ * that need not, or cannot, be shortened is returned as it is. Neighbours of two phases, with a gap between them or of
+ * which one is idle stay apart.
+ */
+export function thinned(list: Sample[]): Sample[] {
+  if (list.length < held + joined / 2) return list;
+  const old = list.slice(0, -fine);
+  const count = new Map<number, number>();
+  for (const s of old) count.set(s.span, (count.get(s.span) ?? 0) + 1);
+  const enough = [...count].filter(([, n]) => n >= joined).map(([span]) => span);
+  const span = Math.min(...enough);
+  const first = old.findIndex((s) => s.span === span);
+  if (first < 0) return list;
+  const out = list.slice(0, first);
+  let i = first;
+  for (; i < old.length && i < first + joined; i++) {
+    const [a, b] = [old[i]!, old[i + 1]];
+    const both = b && a.span === span && b.span === span && a.phase === b.phase && idle(a) === idle(b);
+    out.push(both && continues(a, b) ? pair(a, b) : a);
+    if (both && continues(a, b)) i++;
+  }
+  return out.length === i ? list : [...out, ...list.slice(i)];
 }
 
 /** Puts the finer samples of a part of a run in the place of the coarse ones there. */

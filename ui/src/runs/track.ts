@@ -1,4 +1,4 @@
-import { type Columns, columns, continues, idle, join, put, type Sample, sameSecond } from './series';
+import { type Columns, columns, continues, idle, join, put, type Sample, sameSecond, thinned } from './series';
 
 /**
  * The seconds of a run that goes on: its history, and what the socket told, joined once and then only added to. A
@@ -37,6 +37,20 @@ export class Track {
       this.idle = [];
       this.lay(s);
     } else if (this.last) this.idle.push(s);
+  }
+
+  /**
+   * Joins the oldest seconds where there are too many, and returns what is to be kept as history in the place of what
+   * it was given; null where nothing was joined. So a page that is left open does not grow.
+   */
+  thin(): Sample[] | null {
+    const fewer = thinned(this.all);
+    if (fewer === this.all) return null;
+    this.told = fewer;
+    // History that is read anew may not have the last of them yet.
+    this.heard.splice(0, this.heard.length - 60);
+    this.begin();
+    return fewer;
   }
 
   /** The columns as of now, of the same stem as before where seconds were only added. */
@@ -136,11 +150,11 @@ export function perSecond(c: Columns, name: string, of: (s: Sample) => number | 
     const now = of(s);
     const was = last ? of(last) : 0;
     if (now === null || was === null) return null;
-    const span = last ? Math.max(0.5, s.t - last.t) : 1;
+    const span = last ? Math.max(0.5, s.t - last.t) : s.span;
     // The counts begin anew with a phase, but the cool-down is the end of what was measured.
     const fresh = !last || (last.phase !== s.phase && s.phase !== 'COOLDOWN');
     const gained = fresh || now < was ? now : now - was;
-    return gained / (fresh ? 1 : span);
+    return gained / (fresh ? s.span : span);
   };
   return fold(
     c,
