@@ -244,7 +244,28 @@ func ours(t *testing.T, r *rand.Rand, query string, tables map[string][]aRow, di
 	for range p.Scans {
 		origins = append(origins, 1+r.IntN(3))
 	}
-	o := flow.Options{Origins: origins, StateBytes: 1 << 30, Now: time.Now, Out: func(b *column.Batch) error {
+	q := flow.New(p, flow.Options{Origins: origins, StateBytes: 1 << 30, Now: time.Now, Out: into(&all)})
+	feeders := feeding(r, p, origins, tables, disorder)
+	for len(feeders) > 0 {
+		i := r.IntN(len(feeders))
+		f := feeders[i]
+		if len(f.rows) == 0 {
+			if err := q.End(f.scan, f.origin); err != nil {
+				t.Fatal(err)
+			}
+			feeders = slices.Delete(feeders, i, i+1)
+			continue
+		}
+		if err := q.Push(f.scan, f.origin, f.next(t, r)); err != nil {
+			t.Fatalf("%v\n%s", err, query)
+		}
+	}
+	return all, q.Counts()
+}
+
+// into keeps rows as text.
+func into(all *[][]string) func(b *column.Batch) error {
+	return func(b *column.Batch) error {
 		for i := range b.N {
 			var one []string
 			for c := range b.Cols {
@@ -258,16 +279,39 @@ func ours(t *testing.T, r *rand.Rand, query string, tables map[string][]aRow, di
 					one = append(one, string(v.AppendValue(nil, i)))
 				}
 			}
-			all = append(all, one)
+			*all = append(*all, one)
 		}
 		return nil
-	}}
-	q := flow.New(p, o)
-	type feeder struct {
-		scan, origin int
-		rows         []aRow
 	}
-	var feeders []*feeder
+}
+
+// feeder has the rows of an origin, in the order in which they come.
+type feeder struct {
+	scan, origin int
+	rows         []aRow
+}
+
+// next are some of them.
+func (f *feeder) next(t *testing.T, r *rand.Rand) *column.Batch {
+	n := min(1+r.IntN(100), len(f.rows))
+	b := &column.Batch{}
+	b.Reset(tColumns)
+	for _, row := range f.rows[:n] {
+		for c, v := range row.values {
+			if v == nil {
+				b.Cols[c].AppendNull()
+			} else if err := b.Cols[c].AppendParsed([]byte(*v)); err != nil {
+				t.Fatalf("%q: %v", *v, err)
+			}
+		}
+		b.N++
+	}
+	f.rows = f.rows[n:]
+	return b
+}
+
+// feeding gives each row to an origin of its scan, and puts those of each into an order that the lateness allows.
+func feeding(r *rand.Rand, p *plan.Plan, origins []int, tables map[string][]aRow, disorder int64) (feeders []*feeder) {
 	for scan, sc := range p.Scans {
 		parts := make([]*feeder, origins[scan])
 		for o := range parts {
@@ -286,35 +330,7 @@ func ours(t *testing.T, r *rand.Rand, query string, tables map[string][]aRow, di
 		}
 		feeders = append(feeders, parts...)
 	}
-	for len(feeders) > 0 {
-		i := r.IntN(len(feeders))
-		f := feeders[i]
-		if len(f.rows) == 0 {
-			if err := q.End(f.scan, f.origin); err != nil {
-				t.Fatal(err)
-			}
-			feeders = slices.Delete(feeders, i, i+1)
-			continue
-		}
-		n := min(1+r.IntN(100), len(f.rows))
-		b := &column.Batch{}
-		b.Reset(tColumns)
-		for _, row := range f.rows[:n] {
-			for c, v := range row.values {
-				if v == nil {
-					b.Cols[c].AppendNull()
-				} else if err := b.Cols[c].AppendParsed([]byte(*v)); err != nil {
-					t.Fatalf("%q: %v", *v, err)
-				}
-			}
-			b.N++
-		}
-		f.rows = f.rows[n:]
-		if err := q.Push(f.scan, f.origin, b); err != nil {
-			t.Fatalf("%v\n%s", err, query)
-		}
-	}
-	return all, q.Counts()
+	return feeders
 }
 
 // sameRows compares rows in any order: the first fields name a row, the others are figures.
@@ -361,12 +377,18 @@ func sameValue(got, want string, near float64) bool {
 	return math.Abs(g-w) <= near*max(math.Abs(w), min(scale, math.Abs(w)+1e4*near)) || math.IsNaN(g) && math.IsNaN(w)
 }
 
+// evaluate has a query answered over rows in random order.
+type evaluate func(t *testing.T, r *rand.Rand, query string, tables map[string][]aRow, disorder int64) ([][]string,
+	flow.Counts)
+
 // TestWindowsAreThoseOfPostgres: random queries over rows in random order give what Postgres gives over the same rows.
-func TestWindowsAreThoseOfPostgres(t *testing.T) {
+func TestWindowsAreThoseOfPostgres(t *testing.T) { windows(t, ours, 150, 1) }
+
+func windows(t *testing.T, answer evaluate, queries int, seed uint64) {
 	conn, tables := database(t, 1)
-	g := generator{rand.New(rand.NewPCG(1, 18))}
+	g := generator{rand.New(rand.NewPCG(seed, 18))}
 	rowsSeen, windows := 0, 0
-	for n := range 150 {
+	for n := range queries {
 		advance := int64(1000 * (1 + g.IntN(300)))
 		size := advance
 		window := fmt.Sprintf("TUMBLING(%s, SIZE %d ms", g.one("ts", "at"), size)
@@ -402,7 +424,7 @@ func TestWindowsAreThoseOfPostgres(t *testing.T) {
 		sql := fmt.Sprintf(`SELECT w * %[1]d, w * %[1]d + %[2]d%[3]s, %[4]s FROM t, LATERAL generate_series(
 			floor((ts - %[2]d)::numeric / %[1]d)::bigint + 1, floor(ts::numeric / %[1]d)::bigint) AS w
 			WHERE %[5]s GROUP BY w%[3]s HAVING %[6]s`, advance, size, ourKeys, strings.Join(theirItems, ", "), dialect(where), having)
-		got, counts := ours(t, g.Rand, query, tables, disorder)
+		got, counts := answer(t, g.Rand, query, tables, disorder)
 		want := theirs(t, conn, sql)
 		for _, r := range [][][]string{got, want} {
 			for i := range r {
@@ -419,7 +441,7 @@ func TestWindowsAreThoseOfPostgres(t *testing.T) {
 		}
 		rowsSeen, windows = rowsSeen+len(tables["t"]), windows+len(want)
 	}
-	t.Logf("150 queries over %d rows, %d groups in windows", rowsSeen, windows)
+	t.Logf("%d queries over %d rows, %d groups in windows", queries, rowsSeen, windows)
 }
 
 // truth is how Postgres writes truth values, as we do.
@@ -434,7 +456,9 @@ func truth(s string) string {
 }
 
 // TestJoinsAreThoseOfPostgres: the same of joins within windows, added up by window.
-func TestJoinsAreThoseOfPostgres(t *testing.T) {
+func TestJoinsAreThoseOfPostgres(t *testing.T) { joins(t, ours) }
+
+func joins(t *testing.T, answer evaluate) {
 	conn, tables := database(t, 2)
 	g := generator{rand.New(rand.NewPCG(2, 18))}
 	pairs := 0
@@ -452,7 +476,7 @@ func TestJoinsAreThoseOfPostgres(t *testing.T) {
 			floor((ts - %[2]d)::numeric / %[1]d)::bigint + 1, floor(ts::numeric / %[1]d)::bigint) AS w)
 			SELECT t.w * %[1]d, t.w * %[1]d + %[2]d, t.j, COUNT(*), SUM(u.v), MIN(t.d - u.d)
 			FROM tw t JOIN uw u ON t.w = u.w AND %[3]s WHERE %[4]s GROUP BY t.w, t.j`, advance, size, on, where)
-		got, counts := ours(t, g.Rand, query, tables, disorder)
+		got, counts := answer(t, g.Rand, query, tables, disorder)
 		want := theirs(t, conn, sql)
 		if counts.Late != 0 {
 			t.Fatalf("query %d: %+v", n, counts)

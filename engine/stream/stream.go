@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,13 +18,19 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
 	"github.com/loadstone-db/loadstone/engine/stream/flow"
 	"github.com/loadstone-db/loadstone/engine/stream/plan"
+	"github.com/loadstone-db/loadstone/engine/stream/wire"
 )
 
 // Job is a query with all it needs.
 type Job struct {
 	Plan *plan.Plan
-	// Sources are the physical sources of each scan of the plan. Run closes them.
+	// Sources are the physical sources of each scan of the plan, nil where one is read elsewhere. Run closes them.
 	Sources [][]feed.Source
+	// Heads, if it is set, is given what the heads of the plan come to, for the tail elsewhere, in place of Out.
+	Heads Heads
+	// Elsewhere brings frames of the heads of sources that are read elsewhere: it waits for the next one, as long as its
+	// context lets it. It has to be set where a source is nil and Heads is not set.
+	Elsewhere func(ctx context.Context) ([]byte, error)
 	// Out is given the results; a batch is valid until it returns.
 	Out        func(*column.Batch) error
 	StateBytes int
@@ -32,6 +39,13 @@ type Job struct {
 	Drain <-chan struct{}
 	// Report is told the counts about once a second, and need not be set. It is called by who calls Out.
 	Report func(Counts)
+}
+
+// Heads takes what the heads of a plan come to. Its calls wait while the tail is busy.
+type Heads interface {
+	flow.Outlet
+	// Sync sends what was said.
+	Sync() error
 }
 
 // Counts are what became of rows.
@@ -52,6 +66,8 @@ type arrival struct {
 	scan, origin int
 	batch        *column.Batch
 	err          error
+	// frame came from heads elsewhere, in place of a batch.
+	frame []byte
 }
 
 // reader is a physical source with the batches that go around between it and the query.
@@ -70,9 +86,14 @@ func Run(ctx context.Context, j Job) (Counts, error) {
 	defer cancel()
 	var origins []int
 	var readers []*reader
+	var elsewhere [][2]int
 	for scan, sources := range j.Sources {
 		origins = append(origins, len(sources))
 		for origin, s := range sources {
+			if s == nil {
+				elsewhere = append(elsewhere, [2]int{scan, origin})
+				continue
+			}
 			r := &reader{scan: scan, origin: origin, source: s, free: make(chan *column.Batch, batches), last: j.Now()}
 			for range batches {
 				r.free <- &column.Batch{} // room: the channel was made for them
@@ -80,16 +101,27 @@ func Run(ctx context.Context, j Job) (Counts, error) {
 			readers = append(readers, r)
 		}
 	}
-	q := flow.New(j.Plan, flow.Options{Origins: origins, StateBytes: j.StateBytes, Now: j.Now, Out: j.Out})
+	o := flow.Options{Origins: origins, StateBytes: j.StateBytes, Now: j.Now, Out: j.Out}
+	if j.Heads != nil {
+		o.Heads = j.Heads
+		elsewhere = nil // that is the tail's
+	}
+	q := flow.New(j.Plan, o)
 	// There is room for every batch that goes around, and for each source's end: a reader that may drop rows waits for
 	// nobody.
 	arrivals := make(chan arrival, len(readers)*(batches+1))
+	frames := make(chan arrival, batches)
 	var dropped atomic.Int64
 	var reading sync.WaitGroup
+	if len(elsewhere) > 0 {
+		reading.Go(func() { take(ctx, j.Elsewhere, frames) })
+	}
 	for _, r := range readers {
 		reading.Go(func() { r.read(ctx, arrivals, j.Plan.Drop, &dropped) })
 	}
-	err := drive(ctx, j, q, readers, arrivals, &dropped)
+	d := driver{j: j, q: q, readers: readers, arrivals: arrivals, frames: frames, heads: wire.NewReader(q, elsewhere),
+		dropped: &dropped}
+	err := d.drive(ctx)
 	cancel()
 	for _, r := range readers {
 		_ = r.source.Close()
@@ -132,7 +164,7 @@ func (r *reader) read(ctx context.Context, to chan<- arrival, drop bool, dropped
 			continue
 		}
 		select {
-		case to <- arrival{r.scan, r.origin, b, err}:
+		case to <- arrival{scan: r.scan, origin: r.origin, batch: b, err: err}:
 		case <-ctx.Done():
 			return
 		}
@@ -142,84 +174,156 @@ func (r *reader) read(ctx context.Context, to chan<- arrival, drop bool, dropped
 	}
 }
 
-// drive pushes what arrives.
-func drive(ctx context.Context, j Job, q *flow.Query, readers []*reader, arrivals <-chan arrival,
-	dropped *atomic.Int64) error {
-	open := len(readers)
-	drain, draining := j.Drain, false
+// take brings frames until there are no more.
+func take(ctx context.Context, next func(context.Context) ([]byte, error), to chan<- arrival) {
+	for {
+		frame, err := next(ctx)
+		select {
+		case to <- arrival{frame: frame, err: err}:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// driver pushes what arrives through a query, in one goroutine.
+type driver struct {
+	j                Job
+	q                *flow.Query
+	readers          []*reader
+	arrivals, frames <-chan arrival
+	// heads are those elsewhere.
+	heads   *wire.Reader
+	dropped *atomic.Int64
+	// reading is how many of the readers have not ended.
+	reading  int
+	draining bool
+}
+
+// flushEvery is how often heads give what they have added up, whatever the time of rows.
+const flushEvery = 200 * time.Millisecond
+
+func (d *driver) drive(ctx context.Context) error {
+	d.reading = len(d.readers)
+	drain := d.j.Drain
 	report := time.NewTicker(reportEvery)
 	defer report.Stop()
-	of := map[[2]int]*reader{}
-	for _, r := range readers {
-		of[[2]int{r.scan, r.origin}] = r
-	}
 	tick := time.NewTicker(quietAfter / 5)
 	defer tick.Stop()
-	for open > 0 {
+	var flush <-chan time.Time
+	if d.j.Heads != nil {
+		t := time.NewTicker(flushEvery)
+		defer t.Stop()
+		flush = t.C
+	}
+	for d.reading+d.heads.Open() > 0 {
+		var err error
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-drain:
-			drain, draining = nil, true
-			for _, r := range readers {
+			drain, d.draining = nil, true
+			for _, r := range d.readers {
 				_ = r.source.Close()
 			}
 		case <-report.C:
-			if j.Report != nil {
-				j.Report(Counts{Counts: q.Counts(), Dropped: dropped.Load()})
+			if d.j.Report != nil {
+				d.j.Report(Counts{Counts: d.q.Counts(), Dropped: d.dropped.Load()})
 			}
+		case <-flush:
+			err = d.q.Flush()
 		case <-tick.C:
-			if len(arrivals) > 0 {
-				continue // whose they are is not known: nobody is called quiet while rows wait
-			}
-			for _, r := range readers {
-				if !r.paused && j.Now().Sub(r.last) > quietAfter {
-					r.paused = true
-					if err := q.Pause(r.scan, r.origin); err != nil {
-						return err
-					}
-				}
-			}
-		case a := <-arrivals:
-			r := of[[2]int{a.scan, a.origin}]
-			switch {
-			case errors.Is(a.err, io.EOF), a.err != nil && draining:
-				open--
-				r.paused = true
-				if err := q.End(a.scan, a.origin); err != nil {
-					return err
-				}
-				continue
-			case a.err != nil:
-				if known := (*statement.Error)(nil); errors.As(a.err, &known) {
-					return known
-				}
-				e := statement.Errorf(statement.NetworkError, "", -1, "start the source again, then the query",
-					"a source of %s was lost: %v", j.Plan.Scans[a.scan].Source, a.err)
-				e.Cause = a.err
-				return e
-			}
-			if a.batch.N > 0 {
-				r.last, r.paused = j.Now(), false
-				if err := q.Push(a.scan, a.origin, a.batch); err != nil {
-					return pushed(err)
-				}
-				// While the query was busy its sources may have had to wait: that is not their silence.
-				busy := j.Now().Sub(r.last)
-				for _, r := range readers {
-					r.last = r.last.Add(busy)
-				}
-			}
-			r.free <- a.batch // room: it was taken from there
+			err = d.quiet()
+		case a := <-d.frames:
+			err = d.frame(a)
+		case a := <-d.arrivals:
+			err = d.arrived(a)
+		}
+		if err == nil && d.j.Heads != nil {
+			err = d.j.Heads.Sync()
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+// quiet has windows not wait for sources that have had nothing for long.
+func (d *driver) quiet() error {
+	if len(d.arrivals) > 0 {
+		return nil // whose they are is not known: nobody is called quiet while rows wait
+	}
+	for _, r := range d.readers {
+		if !r.paused && d.j.Now().Sub(r.last) > quietAfter {
+			r.paused = true
+			if err := d.q.Pause(r.scan, r.origin); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// busy takes note that the query was, since then: its sources may have had to wait, which is not their silence.
+func (d *driver) busy(since time.Time) {
+	took := d.j.Now().Sub(since)
+	for _, r := range d.readers {
+		r.last = r.last.Add(took)
+	}
+}
+
+// frame takes what heads elsewhere came to.
+func (d *driver) frame(a arrival) error {
+	if a.err != nil {
+		return a.err
+	}
+	defer d.busy(d.j.Now())
+	return d.pushed(d.heads.Read(a.frame))
+}
+
+// arrived takes what a source has brought.
+func (d *driver) arrived(a arrival) error {
+	i := slices.IndexFunc(d.readers, func(r *reader) bool { return r.scan == a.scan && r.origin == a.origin })
+	r := d.readers[i]
+	switch {
+	case errors.Is(a.err, io.EOF), a.err != nil && d.draining:
+		d.reading--
+		r.paused = true
+		return d.q.End(a.scan, a.origin)
+	case a.err != nil:
+		if known := (*statement.Error)(nil); errors.As(a.err, &known) {
+			return known
+		}
+		e := statement.Errorf(statement.NetworkError, "", -1, "start the source again, then the query",
+			"a source of %s was lost: %v", d.j.Plan.Scans[a.scan].Source, a.err)
+		e.Cause = a.err
+		return e
+	}
+	if a.batch.N > 0 {
+		r.last, r.paused = d.j.Now(), false
+		began := r.last
+		if err := d.q.Push(a.scan, a.origin, a.batch); err != nil {
+			return d.pushed(err)
+		}
+		if d.j.Heads != nil {
+			if err := d.j.Heads.Sync(); err != nil {
+				return err
+			}
+		}
+		d.busy(began)
+	}
+	r.free <- a.batch // room: it was taken from there
+	return nil
+}
+
 // pushed says what ended a query.
-func pushed(err error) error {
+func (d *driver) pushed(err error) error {
 	var known *statement.Error
-	if errors.As(err, &known) {
+	if err == nil || d.j.Heads != nil || errors.As(err, &known) || errors.Is(err, column.ErrWire) {
 		return err
 	}
 	return fmt.Errorf("writing to the sink: %w", err)

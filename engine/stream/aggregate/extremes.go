@@ -187,6 +187,9 @@ func (s *extremeText) Append(to *column.Vec, group int) {
 type last struct {
 	groups []latest
 	held   int // the capacities of texts, also of groups that were there before
+	// arg is the type of the values; read is one that came from another process.
+	arg  column.Type
+	read column.Vec
 }
 
 type latest struct {

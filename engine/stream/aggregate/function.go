@@ -102,7 +102,7 @@ func (f Function) state(faults *expression.Faults) State {
 	case "QUANTILE":
 		return &quantile{q: f.Q, whole: f.Arg.Kind == column.Int || decimal, scale: scale, faults: faults}
 	case "LAST":
-		return &last{}
+		return &last{arg: f.Arg}
 	}
 	switch f.Arg.Kind {
 	case column.Float:

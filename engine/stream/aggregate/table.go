@@ -76,6 +76,8 @@ type Table struct {
 	// Values are the columns of the groups, a row each, in the order in which they came.
 	Values []column.Vec
 	States []State
+	// Rows are how many were added, as far as who adds them counts.
+	Rows int64
 
 	keys   []byte
 	ends   []int
@@ -116,6 +118,7 @@ func (t *Table) Size() int {
 
 // Reset forgets all groups and keeps memory.
 func (t *Table) Reset() {
+	t.Rows = 0
 	t.keys, t.ends, t.hashes = t.keys[:0], t.ends[:0], t.hashes[:0]
 	clear(t.slots)
 	for i := range t.Values {

@@ -24,6 +24,7 @@ type aggregator struct {
 	groups []int32
 	free   []*aggregate.Table
 	merged *aggregate.Table
+	piece  aggregate.Piece
 	out    column.Batch
 }
 
@@ -62,6 +63,16 @@ func (a *aggregator) drop(t *aggregate.Table) {
 }
 
 func (a *aggregator) push(from int, b *column.Batch) error {
+	latest, seen, err := a.add(b)
+	if err != nil || a.n.Traced || !seen {
+		return err
+	}
+	a.clock.see(from, latest)
+	return a.close()
+}
+
+// add adds rows to their panes, and returns the latest time that one of them had.
+func (a *aggregator) add(b *column.Batch) (latest int64, seen bool, err error) {
 	t := a.n.Time.Eval(b)
 	a.cols, a.args = a.cols[:0], a.args[:0]
 	for _, g := range a.n.Groups {
@@ -76,7 +87,6 @@ func (a *aggregator) push(from int, b *column.Batch) error {
 	}
 	a.keys.Encode(a.cols, b.N)
 	bounds := a.q.bounds(t.Type)
-	latest, seen := int64(0), false
 	for i := 0; i < b.N; {
 		if !a.taken(t, i, bounds) {
 			i++
@@ -103,20 +113,48 @@ func (a *aggregator) push(from int, b *column.Batch) error {
 				latest, seen = ts, true
 			}
 		}
+		table.Rows += int64(len(a.groups))
 		for f, s := range table.States {
 			s.Add(aggregate.Rows{Groups: a.groups, From: begin, Arg: a.args[f], Times: t.Ints})
 		}
 		if more := table.Size() - before; more > 0 {
 			if err := a.hold(more, table); err != nil {
-				return err
+				return latest, seen, err
 			}
 		}
 	}
-	if a.n.Traced || !seen {
-		return nil
+	return latest, seen, nil
+}
+
+// merge adds groups that were added up elsewhere, of so many rows of a pane that are counted with them.
+func (a *aggregator) merge(start, rows int64, w *column.Wire) error {
+	if b := a.q.bounds(a.n.Time.Type); start != floor(start, a.panes.width) || start < floor(b.least, a.panes.width) ||
+		start > b.most {
+		return column.ErrWire
 	}
-	a.clock.see(from, latest)
-	return a.close()
+	if a.panes.late(start) { // as all its rows: windows begin and end where panes do
+		a.q.counts.Late += rows
+		a.merged.Reset() // what comes behind them is read on
+		_, err := a.merged.MergeWire(a.keys, &a.piece, w)
+		return err
+	}
+	_, table, there := a.panes.of(start)
+	before := 0
+	if there {
+		before = table.Size()
+	} else {
+		table = a.table()
+		a.panes.add(start, table)
+	}
+	n, err := table.MergeWire(a.keys, &a.piece, w)
+	if err != nil {
+		return err
+	}
+	a.q.counts.Received += int64(n)
+	if more := table.Size() - before; more > 0 {
+		return a.hold(more, table)
+	}
+	return nil
 }
 
 func (a *aggregator) hold(more int, table *aggregate.Table) error {

@@ -21,7 +21,7 @@ import (
 
 // Options say how a query is run.
 type Options struct {
-	// Origins is how many physical sources each scan has.
+	// Origins is how many physical sources each scan has, those that are read elsewhere among them.
 	Origins []int
 	// StateBytes is how much memory windows, joins and LAG may take; 0 is DefaultState.
 	StateBytes int
@@ -29,6 +29,8 @@ type Options struct {
 	Now func() time.Time
 	// Out is given the results; a batch is valid until it returns.
 	Out func(*column.Batch) error
+	// Heads, if it is set, is given what the heads of the plan come to, in place of the tail; Out is not used then.
+	Heads Outlet
 }
 
 // DefaultState is how much memory the state of a query may take.
@@ -37,6 +39,8 @@ const DefaultState = 64 << 20
 // Counts are what became of rows.
 type Counts struct {
 	In, Out int64
+	// Received are rows and groups that came from heads elsewhere; they are not of In.
+	Received int64
 	// Late came when all their windows had been given out, Ahead are of the future, Timeless have no time.
 	Late, Ahead, Timeless int64
 	// Results that are NULL since they could not be computed.
@@ -56,6 +60,11 @@ type Query struct {
 	origins int
 	counts  Counts
 	state   int
+	// inlets are where the tail takes what heads elsewhere come to, by scan; tops are their last steps.
+	inlets []inlet
+	tops   map[plan.Node]int
+	// partials are the aggregates that heads add up in part.
+	partials []*partial
 }
 
 // operator takes what the one before it pushes.
@@ -75,13 +84,26 @@ func New(p *plan.Plan, o Options) *Query {
 	if o.StateBytes == 0 {
 		o.StateBytes = DefaultState
 	}
-	q := &Query{o: o, plan: p, scans: make([]*scan, len(p.Scans))}
-	q.build(p.Root, &outlet{q})
+	q := &Query{o: o, plan: p, scans: make([]*scan, len(p.Scans)), inlets: make([]inlet, len(p.Scans)),
+		tops: map[plan.Node]int{}}
+	for i, h := range p.Heads() {
+		q.tops[h.Top] = i
+		q.inlets[i].columns = h.Top.Columns()
+		if o.Heads != nil {
+			q.head(i, h)
+		}
+	}
+	if o.Heads == nil {
+		q.build(p.Root, &outlet{q})
+	}
 	return q
 }
 
 // build makes the operators below next, and returns the origins that will push to it.
 func (q *Query) build(n plan.Node, next operator) []int {
+	if scan, is := q.tops[n]; is && q.o.Heads == nil {
+		q.inlets[scan].next = next
+	}
 	switch n := n.(type) {
 	case *plan.Filter:
 		return q.build(n.In, &filter{next: next, condition: n.Condition})

@@ -186,14 +186,7 @@ func (n *Aggregate) Describe() string { return "Aggregate " + n.text + " in " + 
 // Text is the plan as EXPLAIN shows it, the last step first.
 func (p *Plan) Text() string {
 	var b strings.Builder
-	var walk func(n Node, depth int)
-	walk = func(n Node, depth int) {
-		fmt.Fprintf(&b, "%s%s\n", strings.Repeat("  ", depth), n.Describe())
-		for _, in := range n.Inputs() {
-			walk(in, depth+1)
-		}
-	}
-	walk(p.Root, 0)
+	write(&b, p.Root, 0, nil)
 	return b.String()
 }
 
