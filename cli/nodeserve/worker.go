@@ -16,6 +16,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/wiring"
+	"github.com/loadstone-db/loadstone/cli/wiring/feeds"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/budget"
 	"github.com/loadstone-db/loadstone/engine/control/controlrpc"
@@ -101,14 +102,20 @@ func (c *Command) Run(e *command.Env) error {
 		Capacity: c.Capacity, ContactLimit: c.ContactLimit,
 		SpoolDir: filepath.Join(dir, "spool"), SpoolBytes: c.Spool.Bytes(), KeepStored: budget.AcknowledgedFor,
 		Meter: meters.Node, Queries: queries, Log: e.Log})
+	streams, err := feeds.OpenNode(feeds.NodeOptions{DataDir: dir, Reach: allowed, Out: e.Stdout, Log: e.Log})
+	if err != nil {
+		node.Close()
+		return err
+	}
+	defer streams.Close("the node has ended")
 	fetched.want = node.WantPlugin
 	meters.Read = node.State
 	listener, err := controlrpc.Listen(e.Ctx,
 		controlrpc.ListenOptions{Address: c.Listen, Security: security, Identity: identity, Version: e.Version,
 			Store:   filepath.Join(dir, "node-store"),
 			Plugin:  func(ctx context.Context, wasm []byte) error { _, err := plugins.Register(ctx, wasm, false); return err },
-			Segment: cache().Put,
-			Log:     e.Log})
+			Segment: cache().Put, Fragments: streams.Host,
+			Log: e.Log})
 	if err != nil {
 		node.Close()
 		return listenError(c.Listen, err)
@@ -144,6 +151,7 @@ func (c *Command) Run(e *command.Env) error {
 	e.Log.Info().Msg("draining: no new work is taken, and what is in flight ends")
 	node.Drain()
 	listener.Draining()
+	streams.Close("the node is draining")
 	tables.Close()
 	limit, cancel := context.WithTimeout(context.Background(), c.Drain)
 	defer cancel()

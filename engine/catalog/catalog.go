@@ -18,6 +18,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
 )
 
+// Server is the worker that stands for the process of the server that owns a query.
+const Server = "server"
+
 // Worker is a place where sources are read and queries run.
 type Worker struct {
 	Host               string
@@ -37,7 +40,7 @@ type LogicalSource struct {
 type PhysicalSource struct {
 	ID        int64
 	Logical   string
-	Placement string // empty: here
+	Placement string // empty: at the server
 	Type      string
 	Config    feed.Config
 }
@@ -63,7 +66,7 @@ type Catalog struct {
 	// by and at are who changes it, and when.
 	by string
 	at time.Time
-	// host is where all fragments run; empty: queries have none.
+	// host is where fragments run that are placed on no worker; empty: queries have no fragments.
 	host string
 	// taken are slots of queries that are not in queries.
 	taken map[string]int64
@@ -306,6 +309,9 @@ func (c *Catalog) CreateWorker(source string, s *statement.CreateWorker) error {
 			"%s is no host name", s.Host.Text)
 	}
 	w := Worker{Host: s.Host.Text, Slots: 1, State: Active}
+	if c.host != "" {
+		w.State = Unreachable // until its node is there
+	}
 	numbers := map[string]*int64{"GRPC_PORT": &w.GRPCPort, "DATA_PORT": &w.DataPort, "NUM_SLOTS": &w.Slots}
 	for _, set := range s.Settings {
 		if set.Path == "PEERS" {

@@ -73,7 +73,7 @@ func (c *Catalog) CreateQuery(source string, q *statement.CreateQuery) (string, 
 	n := Query{ID: c.lastName, Name: name, Statement: q.Source, Sink: q.Select.Into.Text, State: Pending, Desired: Running,
 		Since: c.at, CreatedAt: c.at, CreatedBy: c.by}
 	n.Sources = c.reads(p)
-	if n.Fragments, err = c.place(source, q.At, n, p.Text()); err != nil {
+	if n.Fragments, err = c.place(source, q.At, n.Sink, p); err != nil {
 		return "", nil, err
 	}
 	if i := c.sink(n.Sink); i >= 0 {
@@ -103,13 +103,19 @@ func (c *Catalog) Explain(source string, q *statement.CreateQuery) ([]string, er
 		return nil, err
 	}
 	lines := strings.Split(strings.TrimSuffix(p.Text(), "\n"), "\n")
-	fragments, err := c.place(source, q.At, Query{Sink: q.Select.Into.Text, Sources: c.reads(p)}, p.Text())
+	fragments, err := c.place(source, q.At, q.Select.Into.Text, p)
 	for _, f := range fragments {
 		var ids []string
-		for _, id := range c.reads(p) {
+		for _, id := range c.readOn(p, f.Host) {
 			ids = append(ids, fmt.Sprint(id))
 		}
 		lines = append(lines, "Fragment on "+f.Host+", physical sources "+cmp.Or(strings.Join(ids, " "), "none"))
+		if len(fragments) == 1 {
+			break // it is the whole plan
+		}
+		for step := range strings.SplitSeq(strings.TrimSuffix(f.Plan, "\n"), "\n") {
+			lines = append(lines, "  "+step)
+		}
 	}
 	return lines, err
 }

@@ -131,7 +131,8 @@ func (c *Catalog) dropQuery(d *statement.Drop) bool {
 	return true
 }
 
-// Within says that all fragments run on one worker, which has slots; unless it is called, queries have no fragments.
+// Within says where fragments run that are placed on no worker, which has slots; unless it is called, queries have no
+// fragments.
 func (c *Catalog) Within(host string, slots int64) {
 	c.host = host
 	if i := c.worker(host); i < 0 {
@@ -154,31 +155,6 @@ func (c *Catalog) Used(host string) (n int64) {
 		}
 	}
 	return n
-}
-
-// place returns the fragments of a query whose sources and sink are known.
-func (c *Catalog) place(source string, at int, q Query, text string) ([]Fragment, error) {
-	if c.host == "" {
-		return nil, nil
-	}
-	refuse := func(what, host string) error {
-		return statement.Errorf(statement.PlacementError, source, at, "leave ON "+host+" out, or place it ON "+c.host,
-			"%s is placed on the worker %s; queries run on the worker %s, in the server's process", what, host, c.host)
-	}
-	if s, ok := c.Sink(q.Sink); ok && s.Placement != "" && !statement.Same(s.Placement, c.host) {
-		return nil, refuse("the sink "+s.Name, s.Placement)
-	}
-	for _, p := range c.physical {
-		if slices.Contains(q.Sources, p.ID) && p.Placement != "" && !statement.Same(p.Placement, c.host) {
-			return nil, refuse("a physical source of "+p.Logical, p.Placement)
-		}
-	}
-	w := c.workers[c.worker(c.host)]
-	if used := c.Used(c.host); used >= w.Slots {
-		return nil, statement.Errorf(statement.InsufficientCapacity, source, at, "DROP a query that is not needed any more",
-			"all %d slots of the worker %s are taken", w.Slots, w.Host)
-	}
-	return []Fragment{{Host: w.Host, Plan: text, State: FragmentRegistered}}, nil
 }
 
 // Queries are all queries, in the order in which they were created.

@@ -3,12 +3,12 @@
 // reconciler then compares what the catalog wants with what runs, and does what is missing. It is woken when the
 // catalog changes, and looks by itself besides; it may be ended at any step, and goes on from what the catalog says.
 //
-// One server owns a query at a time, by a lease and an epoch; fragments run in the owner's process.
+// One server owns a query at a time, by a lease and an epoch. Its fragments run in the owner's process and on workers
+// of other processes, to which a Runner leads; rows between them go through the owner.
 package coordinator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -18,33 +18,28 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/catalog"
 	"github.com/loadstone-db/loadstone/engine/catalog/keep"
+	"github.com/loadstone-db/loadstone/engine/fragment"
 	"github.com/loadstone-db/loadstone/engine/statement"
-	"github.com/loadstone-db/loadstone/engine/stream"
-	"github.com/loadstone-db/loadstone/engine/stream/column"
-	"github.com/loadstone-db/loadstone/engine/stream/feed"
 )
 
 // Server is the worker that stands for the servers' own process.
-const Server = "server"
+const Server = catalog.Server
 
 // Slots is how many fragments run in it.
 const Slots = 2000
 
-// Feeds open what queries read and write.
-type Feeds interface {
-	// Source opens a physical source. ErrUnusable says that another attempt is of no use.
-	Source(ctx context.Context, s catalog.PhysicalSource, columns []column.Column) (feed.Source, error)
-	// Sink opens the sink of a query.
-	Sink(ctx context.Context, q catalog.Query, s catalog.Sink, columns []column.Column) (feed.Sink, error)
-}
+// Feeds open what queries read and write in this process.
+type Feeds = fragment.Feeds
 
 // ErrUnusable says that a source or sink can not be opened, however often it is tried.
-var ErrUnusable = errors.New("it can not be used")
+var ErrUnusable = fragment.ErrUnusable
 
 // Options are what a coordinator is made of.
 type Options struct {
 	Keeper keep.Keeper
 	Feeds  Feeds
+	// Runner leads to the workers of other processes; nil where there are none.
+	Runner Runner
 	// Owner names this server.
 	Owner string
 	// Workers are the nodes of the cluster; nil where there are none.
@@ -65,8 +60,9 @@ type Coordinator struct {
 
 	watching *watching
 
-	mu    sync.Mutex
-	parts map[int64]*part
+	mu sync.Mutex
+	// running are the deployments of queries, by id.
+	running map[int64]*deployment
 	// renewed is when the lease was; term counts how often what runs here was ended since it could not be.
 	renewed time.Time
 	term    int64
@@ -80,12 +76,17 @@ func Open(ctx context.Context, o Options) (*Coordinator, error) {
 	if o.Lease == 0 {
 		o.Lease = defaultLease
 	}
-	c := &Coordinator{o: o, wake: make(chan struct{}, 1), watching: newWatching(), parts: map[int64]*part{}}
+	c := &Coordinator{o: o, wake: make(chan struct{}, 1), watching: newWatching(), running: map[int64]*deployment{}}
 	if err := c.prepare(ctx); err != nil {
 		return nil, err
 	}
 	living, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = stop
+	if o.Runner == nil {
+		c.o.Runner = nobody{}
+	} else {
+		c.done.Go(func() { c.sweeping(living) })
+	}
 	c.done.Go(func() { c.loop(living) })
 	c.done.Go(func() { c.listen(living) })
 	c.done.Go(func() { c.hold(living) })
@@ -237,28 +238,6 @@ func apply(to *catalog.Catalog, text string, p statement.Parsed) (r Result, err 
 			"WATCH is a request of its own: GET /api/v1/streams/watch")
 	}
 	return r, err
-}
-
-// Live is what is known of a query that runs here.
-type Live struct {
-	stream.Counts
-	// InPerSecond and OutPerSecond are the rates of rows of the last second.
-	InPerSecond, OutPerSecond float64
-	// LatestRow is the latest time that a row had, LastOut when rows last went to the sink, within a second; zero where
-	// there is none.
-	LatestRow, LastOut time.Time
-	Since              time.Time
-}
-
-// Live returns what is known of queries that run here, by id.
-func (c *Coordinator) Live() map[int64]Live {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all := map[int64]Live{}
-	for id, p := range c.parts {
-		all[id] = p.live()
-	}
-	return all
 }
 
 // Contents is the catalog as it is now.

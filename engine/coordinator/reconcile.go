@@ -84,29 +84,32 @@ func (c *Coordinator) loop(ctx context.Context) {
 // abandon ends all that runs here, and waits for it.
 func (c *Coordinator) abandon() {
 	c.mu.Lock()
-	parts := c.parts
-	c.parts = map[int64]*part{}
+	running := c.running
+	c.running = map[int64]*deployment{}
 	c.term++
 	c.mu.Unlock()
-	for _, p := range parts {
-		p.cancel()
+	for _, d := range running {
+		d.fail()
 	}
-	for _, p := range parts {
-		<-p.done
+	for _, d := range running {
+		<-d.done
 	}
 }
 
 // look compares once, and reports whether a query is on its way to another state.
 func (c *Coordinator) look(ctx context.Context) (unsettled bool, err error) {
-	if c.o.Workers != nil {
-		if err := c.o.Keeper.SetWorkers(ctx, c.o.Workers()); err != nil {
-			return true, err
-		}
-	}
 	term, holds := c.holding()
 	contents, err := c.o.Keeper.CatalogContents(ctx)
 	if err != nil {
 		return true, err
+	}
+	if changed := c.workers(contents); len(changed) > 0 {
+		if err := c.o.Keeper.SetWorkers(ctx, changed); err != nil {
+			return true, err
+		}
+		if contents, err = c.o.Keeper.CatalogContents(ctx); err != nil {
+			return true, err
+		}
 	}
 	if !holds || slices.ContainsFunc(contents.Queries, func(q catalog.Query) bool { return q.Owner == "" }) {
 		n, err := c.claim(ctx)
@@ -150,6 +153,79 @@ func (c *Coordinator) look(ctx context.Context) (unsettled bool, err error) {
 	return unsettled, err
 }
 
+// workers are those of the cluster that the catalog has in another state, or not at all. One that is no node, or none
+// any more, is UNREACHABLE.
+func (c *Coordinator) workers(contents catalog.Contents) (changed []catalog.Worker) {
+	if c.o.Workers == nil {
+		return nil
+	}
+	there := c.o.Workers()
+	named := func(list []catalog.Worker, host string) int {
+		return slices.IndexFunc(list, func(w catalog.Worker) bool { return statement.Same(w.Host, host) })
+	}
+	for _, w := range there {
+		if i := named(contents.Workers, w.Host); i < 0 || contents.Workers[i].State != w.State {
+			changed = append(changed, w)
+		}
+	}
+	for _, w := range contents.Workers {
+		if w.State == catalog.Active && !statement.Same(w.Host, Server) && named(there, w.Host) < 0 {
+			w.State = catalog.Unreachable
+			changed = append(changed, w)
+		}
+	}
+	return changed
+}
+
+// sweeping sweeps every few seconds, beside what is looked at: a worker that does not answer holds nothing up.
+func (c *Coordinator) sweeping(ctx context.Context) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if contents, err := c.o.Keeper.CatalogContents(ctx); err == nil {
+			c.sweep(ctx, contents)
+		}
+	}
+}
+
+// sweep ends fragments on the workers of other processes that the catalog does not know: zombies. Any server may do it;
+// what is of a later epoch than the catalog had when it was read is left alone.
+func (c *Coordinator) sweep(ctx context.Context, contents catalog.Contents) {
+	known := map[int64]catalog.Query{}
+	for _, q := range contents.Queries {
+		known[q.ID] = q
+	}
+	var asking sync.WaitGroup
+	for _, w := range contents.Workers {
+		if w.State != catalog.Active || statement.Same(w.Host, Server) {
+			continue
+		}
+		asking.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, endWithin)
+			defer cancel()
+			held, err := c.o.Runner.Status(ctx, w.Host)
+			if err != nil {
+				return // it is asked again
+			}
+			for _, k := range held {
+				of, there := known[k.QueryID]
+				if there && k.Epoch >= of.Epoch && !of.State.Final() || !there && k.QueryID > contents.LastQueryID {
+					continue
+				}
+				err := c.o.Runner.Stop(ctx, w.Host, k)
+				c.o.Log.Warn().Err(err).Str("worker", w.Host).Int64("query_id", k.QueryID).Int64("epoch", k.Epoch).
+					Msg("a worker ran a fragment that the catalog does not know; it was told to stop")
+			}
+		})
+	}
+	asking.Wait()
+}
+
 // forget ends what runs here though it is not this server's: zombies.
 func (c *Coordinator) forget(contents catalog.Contents) {
 	epochs := map[int64]int64{}
@@ -159,47 +235,62 @@ func (c *Coordinator) forget(contents catalog.Contents) {
 		}
 	}
 	c.mu.Lock()
-	var gone []*part
-	for id, p := range c.parts {
-		if epoch, mine := epochs[id]; !mine || epoch != p.epoch {
-			gone = append(gone, p)
-			delete(c.parts, id)
+	var gone []*deployment
+	for id, d := range c.running {
+		if epoch, mine := epochs[id]; !mine || epoch != d.key.Epoch {
+			gone = append(gone, d)
+			delete(c.running, id)
 		}
 	}
 	c.mu.Unlock()
-	for _, p := range gone {
-		p.cancel()
+	for _, d := range gone {
+		d.fail()
 	}
-	for _, p := range gone {
-		<-p.done
+	for _, d := range gone {
+		<-d.done
 	}
 }
 
-// observe returns a query with its fragments as they are known to be. What does not run here, in the epoch of its
-// owner, runs nowhere.
-func observe(q catalog.Query, p *part) catalog.Query {
+// observe returns a query with its fragments as they are known to be. What does not run in this process, in the epoch
+// of its owner, does not run in another server's; where it is on a node, a start ends it first.
+func observe(q catalog.Query, d *deployment) catalog.Query {
 	q.Fragments = slices.Clone(q.Fragments)
 	for i := range q.Fragments {
 		f := &q.Fragments[i]
 		switch {
-		case f.State.Final() && p == nil || f.State == catalog.FragmentRegistered:
-		case p != nil:
-			*f = p.observe(*f)
-		case q.Desired == catalog.Running && q.State != catalog.Terminating:
+		case f.State.Final() && d == nil || f.State == catalog.FragmentRegistered:
+		case d != nil:
+			*f = d.observe(*f)
+		default: // it is wanted: see adopt
 			f.State = catalog.FragmentRegistered
-		default:
-			f.State = catalog.FragmentStopped
 		}
 	}
 	return q
 }
 
+// adopt returns the deployment of a query. One that is to end, and whose fragments may be on nodes since this server or
+// another one has given them to these, gets one that ends them.
+func (c *Coordinator) adopt(q catalog.Query) *deployment {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d := c.running[q.ID]; d != nil || q.Desired == catalog.Running && q.State != catalog.Terminating || q.State.Final() {
+		return d
+	}
+	c.running[q.ID] = shell(c.o, q, c.poke)
+	return c.running[q.ID]
+}
+
 // move brings one query nearer to what is desired of it.
 func (c *Coordinator) move(ctx context.Context, kept catalog.Query, contents catalog.Contents, term int64,
 	active func(string) bool) (unsettled bool, err error) {
-	c.mu.Lock()
-	here := c.parts[kept.ID]
-	c.mu.Unlock()
+	here := c.adopt(kept)
+	if here != nil {
+		for _, f := range kept.Fragments {
+			if !statement.Same(f.Host, Server) && !active(f.Host) {
+				here.lose(f.Host, "is UNREACHABLE")
+			}
+		}
+	}
 	q := observe(kept, here)
 	var do []life.Action
 	now := time.Now().UTC().Truncate(time.Microsecond)
@@ -230,31 +321,43 @@ func (c *Coordinator) move(ctx context.Context, kept catalog.Query, contents cat
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if q.State.Final() {
-		delete(c.parts, q.ID) // it has ended, and that is kept
-	} else if p := c.parts[q.ID]; p != nil && p == here && failedHere(p, q) {
-		delete(c.parts, q.ID)
+		delete(c.running, q.ID) // it has ended, and that is kept
+	} else if d := c.running[q.ID]; d != nil && d == here && failedHere(d, q) {
+		delete(c.running, q.ID)
 	}
 	return !q.State.Final() && q.State != catalog.Running, nil
 }
 
-// failedHere reports whether a fragment has ended here, and its query is going to start it again.
-func failedHere(p *part, q catalog.Query) bool {
-	return isClosed(p.done) && q.Desired == catalog.Running && q.State == catalog.Deploying
+// failedHere reports whether an attempt has ended here, and its query is going to be started again.
+func failedHere(d *deployment, q catalog.Query) bool {
+	return isClosed(d.done) && q.Desired == catalog.Running && q.State == catalog.Deploying
+}
+
+func isClosed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // tell carries an action out. Nothing is started that another server may have started since the catalog was read.
 func (c *Coordinator) tell(a life.Action, q catalog.Query, contents catalog.Contents, term int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p := c.parts[q.ID]
+	d := c.running[q.ID]
 	switch {
 	case a.Do == life.Start && (c.term != term || !c.holds()):
-	case a.Do == life.Start && (p == nil || isClosed(p.done)):
-		c.parts[q.ID] = begin(c.o.Feeds, q, contents, c.poke)
-	case p == nil:
+	case a.Do == life.Start && (d == nil || isClosed(d.done)):
+		// All fragments begin together: what is told to one of them is told to all.
+		c.running[q.ID] = deploy(c.o, q, contents, c.poke)
+	case a.Do == life.Start || d == nil:
+	case isClosed(d.done):
+		d.confirm(a.Host)
 	case a.Do == life.Stop:
-		p.cancel()
+		d.fail()
 	case a.Do == life.Drain:
-		p.drain()
+		d.drain()
 	}
 }

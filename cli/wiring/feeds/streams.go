@@ -12,6 +12,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/catalog"
 	"github.com/loadstone-db/loadstone/engine/catalog/keep"
+	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/coordinator"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/member"
@@ -35,8 +36,10 @@ type Options struct {
 	Reach *reach.Policy
 	// Nodes are those of the cluster.
 	Nodes func() []member.Node
-	Runs  Runs
-	Log   zerolog.Logger
+	// Fragments leads to those that run fragments.
+	Fragments Nodes
+	Runs      Runs
+	Log       zerolog.Logger
 }
 
 // Streams are the continuous queries of a server.
@@ -47,21 +50,26 @@ type Streams struct {
 
 // Open begins to look after continuous queries. Their files lie in the folder streams of the data directory.
 func Open(ctx context.Context, o Options) (*Streams, error) {
-	name := filepath.Join(o.DataDir, "streams")
-	if err := os.MkdirAll(name, 0o700); err != nil {
-		return nil, fmt.Errorf("making the folder of streams: %w", err)
-	}
-	folder, err := feed.OpenFolder(name)
+	folder, err := openFolder(o.DataDir)
 	if err != nil {
 		return nil, err
 	}
 	f := &Feeds{Folder: folder, Hub: &telemetry.Hub{}, Reach: o.Reach, Stop: o.stop}
-	c, err := coordinator.Open(ctx, coordinator.Options{Keeper: o.Keeper, Feeds: f, Owner: o.Owner, Workers: o.workers,
-		Sources: telemetry.Sources, Log: o.Log})
+	c, err := coordinator.Open(ctx, coordinator.Options{Keeper: o.Keeper, Feeds: f, Runner: &runner{nodes: o.Fragments},
+		Owner: o.Owner, Workers: o.workers, Sources: telemetry.Sources, Log: o.Log})
 	if err != nil {
 		return nil, errors.Join(err, folder.Close())
 	}
 	return &Streams{c, f}, nil
+}
+
+// openFolder opens the folder of files, and makes it.
+func openFolder(dataDir string) (*feed.Folder, error) {
+	name := filepath.Join(dataDir, "streams")
+	if err := os.MkdirAll(name, 0o700); err != nil {
+		return nil, fmt.Errorf("making the folder of streams: %w", err)
+	}
+	return feed.OpenFolder(name)
 }
 
 // Hub takes what the product tells.
@@ -81,11 +89,12 @@ func (s *Streams) Close(ctx context.Context) error {
 // slots is how many fragments a node is thought to take until somebody says otherwise.
 const slots = 16
 
-// workers are the nodes of the cluster as workers of streams.
+// workers are the nodes of the cluster as workers of streams. The node in the process of a server is none: what it would
+// run the server does.
 func (o Options) workers() []catalog.Worker {
 	list := []catalog.Worker{}
 	for _, n := range o.Nodes() {
-		if n.NodeID == "" {
+		if n.NodeID == "" || n.NodeID == control.OwnNode {
 			continue
 		}
 		w := catalog.Worker{Host: n.NodeID, Slots: slots, State: catalog.Unreachable}

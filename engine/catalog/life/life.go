@@ -112,28 +112,27 @@ func deploy(q catalog.Query, active func(string) bool, now time.Time) (catalog.Q
 		q.Failure = ""
 		return become(q, catalog.Running, now), nil
 	}
-	there := true
-	var do []Action
-	for i := range q.Fragments {
-		f := &q.Fragments[i]
-		if runs(f.State) {
-			continue
-		}
+	// All of them begin, or none.
+	there, due := true, true
+	for _, f := range q.Fragments {
 		if !active(f.Host) {
 			there = false // the membership of the cluster sorts that out first
 			q.Failure = "the worker " + f.Host + " is UNREACHABLE"
+		}
+		// Of one that was told already it is not known whether the word came.
+		due = due && (runs(f.State) || f.State == catalog.FragmentStarted || !now.Before(f.RetryAt))
+	}
+	var do []Action
+	for i := range q.Fragments {
+		f := &q.Fragments[i]
+		if runs(f.State) || !there || !due {
 			continue
 		}
-		if f.State == catalog.FragmentStarted {
-			do = append(do, Action{f.Host, Start}) // whether the word came is not known
-			continue
-		}
-		if now.Before(f.RetryAt) {
-			continue
-		}
-		f.State, f.RetryAt = catalog.FragmentStarted, now.Add(Wait(f.Attempts))
-		f.Attempts++
 		do = append(do, Action{f.Host, Start})
+		if f.State != catalog.FragmentStarted {
+			f.State, f.RetryAt = catalog.FragmentStarted, now.Add(Wait(f.Attempts))
+			f.Attempts++
+		}
 	}
 	switch {
 	case !there:

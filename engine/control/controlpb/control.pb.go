@@ -4568,6 +4568,436 @@ func (*InstallCertificateResponse) Descriptor() ([]byte, []int) {
 	return file_control_proto_rawDescGZIP(), []int{49}
 }
 
+// FragmentKey names a fragment on its node: that of a query, in the epoch of who owns it, at the n-th attempt.
+type FragmentKey struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	QueryId       int64                  `protobuf:"varint,1,opt,name=query_id,json=queryId,proto3" json:"query_id,omitempty"`
+	Epoch         int64                  `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Attempt       int64                  `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FragmentKey) Reset() {
+	*x = FragmentKey{}
+	mi := &file_control_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FragmentKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FragmentKey) ProtoMessage() {}
+
+func (x *FragmentKey) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FragmentKey.ProtoReflect.Descriptor instead.
+func (*FragmentKey) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *FragmentKey) GetQueryId() int64 {
+	if x != nil {
+		return x.QueryId
+	}
+	return 0
+}
+
+func (x *FragmentKey) GetEpoch() int64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *FragmentKey) GetAttempt() int64 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+// FragmentWord is a word to or from a fragment, as the package fragment defines them.
+type FragmentWord struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          int64                  `protobuf:"varint,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Body          []byte                 `protobuf:"bytes,2,opt,name=body,proto3" json:"body,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FragmentWord) Reset() {
+	*x = FragmentWord{}
+	mi := &file_control_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FragmentWord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FragmentWord) ProtoMessage() {}
+
+func (x *FragmentWord) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FragmentWord.ProtoReflect.Descriptor instead.
+func (*FragmentWord) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *FragmentWord) GetKind() int64 {
+	if x != nil {
+		return x.Kind
+	}
+	return 0
+}
+
+func (x *FragmentWord) GetBody() []byte {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
+type RunFragmentRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The first request has the key and what the node needs, as JSON.
+	Key      *FragmentKey `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	SpecJson []byte       `protobuf:"bytes,2,opt,name=spec_json,json=specJson,proto3" json:"spec_json,omitempty"`
+	// Those that follow have a word.
+	Word          *FragmentWord `protobuf:"bytes,3,opt,name=word,proto3" json:"word,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunFragmentRequest) Reset() {
+	*x = RunFragmentRequest{}
+	mi := &file_control_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunFragmentRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunFragmentRequest) ProtoMessage() {}
+
+func (x *RunFragmentRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunFragmentRequest.ProtoReflect.Descriptor instead.
+func (*RunFragmentRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *RunFragmentRequest) GetKey() *FragmentKey {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *RunFragmentRequest) GetSpecJson() []byte {
+	if x != nil {
+		return x.SpecJson
+	}
+	return nil
+}
+
+func (x *RunFragmentRequest) GetWord() *FragmentWord {
+	if x != nil {
+		return x.Word
+	}
+	return nil
+}
+
+type RunFragmentResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Word          *FragmentWord          `protobuf:"bytes,1,opt,name=word,proto3" json:"word,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunFragmentResponse) Reset() {
+	*x = RunFragmentResponse{}
+	mi := &file_control_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunFragmentResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunFragmentResponse) ProtoMessage() {}
+
+func (x *RunFragmentResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunFragmentResponse.ProtoReflect.Descriptor instead.
+func (*RunFragmentResponse) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *RunFragmentResponse) GetWord() *FragmentWord {
+	if x != nil {
+		return x.Word
+	}
+	return nil
+}
+
+type StopFragmentRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           *FragmentKey           `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StopFragmentRequest) Reset() {
+	*x = StopFragmentRequest{}
+	mi := &file_control_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StopFragmentRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StopFragmentRequest) ProtoMessage() {}
+
+func (x *StopFragmentRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StopFragmentRequest.ProtoReflect.Descriptor instead.
+func (*StopFragmentRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *StopFragmentRequest) GetKey() *FragmentKey {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+type StopFragmentResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StopFragmentResponse) Reset() {
+	*x = StopFragmentResponse{}
+	mi := &file_control_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StopFragmentResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StopFragmentResponse) ProtoMessage() {}
+
+func (x *StopFragmentResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StopFragmentResponse.ProtoReflect.Descriptor instead.
+func (*StopFragmentResponse) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{55}
+}
+
+type ListFragmentsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The process and the sequence of the last answer: what has changed since is wanted. Empty and 0 want all.
+	Process       string `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
+	Since         int64  `protobuf:"varint,2,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListFragmentsRequest) Reset() {
+	*x = ListFragmentsRequest{}
+	mi := &file_control_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListFragmentsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListFragmentsRequest) ProtoMessage() {}
+
+func (x *ListFragmentsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListFragmentsRequest.ProtoReflect.Descriptor instead.
+func (*ListFragmentsRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *ListFragmentsRequest) GetProcess() string {
+	if x != nil {
+		return x.Process
+	}
+	return ""
+}
+
+func (x *ListFragmentsRequest) GetSince() int64 {
+	if x != nil {
+		return x.Since
+	}
+	return 0
+}
+
+type ListFragmentsResponse struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Process  string                 `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
+	Sequence int64                  `protobuf:"varint,2,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	// All that run are listed; otherwise those that came or went.
+	All           bool           `protobuf:"varint,3,opt,name=all,proto3" json:"all,omitempty"`
+	Running       []*FragmentKey `protobuf:"bytes,4,rep,name=running,proto3" json:"running,omitempty"`
+	Gone          []*FragmentKey `protobuf:"bytes,5,rep,name=gone,proto3" json:"gone,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListFragmentsResponse) Reset() {
+	*x = ListFragmentsResponse{}
+	mi := &file_control_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListFragmentsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListFragmentsResponse) ProtoMessage() {}
+
+func (x *ListFragmentsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListFragmentsResponse.ProtoReflect.Descriptor instead.
+func (*ListFragmentsResponse) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *ListFragmentsResponse) GetProcess() string {
+	if x != nil {
+		return x.Process
+	}
+	return ""
+}
+
+func (x *ListFragmentsResponse) GetSequence() int64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *ListFragmentsResponse) GetAll() bool {
+	if x != nil {
+		return x.All
+	}
+	return false
+}
+
+func (x *ListFragmentsResponse) GetRunning() []*FragmentKey {
+	if x != nil {
+		return x.Running
+	}
+	return nil
+}
+
+func (x *ListFragmentsResponse) GetGone() []*FragmentKey {
+	if x != nil {
+		return x.Gone
+	}
+	return nil
+}
+
 var File_control_proto protoreflect.FileDescriptor
 
 const file_control_proto_rawDesc = "" +
@@ -4991,12 +5421,40 @@ const file_control_proto_rawDesc = "" +
 	"\tauthority\x18\x02 \x01(\fR\tauthority\x12\x18\n" +
 	"\arefusal\x18\x03 \x01(\tR\arefusal\x12\x12\n" +
 	"\x04hint\x18\x04 \x01(\tR\x04hint\"\x1c\n" +
-	"\x1aInstallCertificateResponse2\x8f\x04\n" +
+	"\x1aInstallCertificateResponse\"X\n" +
+	"\vFragmentKey\x12\x19\n" +
+	"\bquery_id\x18\x01 \x01(\x03R\aqueryId\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12\x18\n" +
+	"\aattempt\x18\x03 \x01(\x03R\aattempt\"6\n" +
+	"\fFragmentWord\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\x03R\x04kind\x12\x12\n" +
+	"\x04body\x18\x02 \x01(\fR\x04body\"\x9e\x01\n" +
+	"\x12RunFragmentRequest\x123\n" +
+	"\x03key\x18\x01 \x01(\v2!.loadstone.control.v1.FragmentKeyR\x03key\x12\x1b\n" +
+	"\tspec_json\x18\x02 \x01(\fR\bspecJson\x126\n" +
+	"\x04word\x18\x03 \x01(\v2\".loadstone.control.v1.FragmentWordR\x04word\"M\n" +
+	"\x13RunFragmentResponse\x126\n" +
+	"\x04word\x18\x01 \x01(\v2\".loadstone.control.v1.FragmentWordR\x04word\"J\n" +
+	"\x13StopFragmentRequest\x123\n" +
+	"\x03key\x18\x01 \x01(\v2!.loadstone.control.v1.FragmentKeyR\x03key\"\x16\n" +
+	"\x14StopFragmentResponse\"F\n" +
+	"\x14ListFragmentsRequest\x12\x18\n" +
+	"\aprocess\x18\x01 \x01(\tR\aprocess\x12\x14\n" +
+	"\x05since\x18\x02 \x01(\x03R\x05since\"\xd3\x01\n" +
+	"\x15ListFragmentsResponse\x12\x18\n" +
+	"\aprocess\x18\x01 \x01(\tR\aprocess\x12\x1a\n" +
+	"\bsequence\x18\x02 \x01(\x03R\bsequence\x12\x10\n" +
+	"\x03all\x18\x03 \x01(\bR\x03all\x12;\n" +
+	"\arunning\x18\x04 \x03(\v2!.loadstone.control.v1.FragmentKeyR\arunning\x125\n" +
+	"\x04gone\x18\x05 \x03(\v2!.loadstone.control.v1.FragmentKeyR\x04gone2\xc8\x06\n" +
 	"\vNodeService\x12K\n" +
 	"\aControl\x12\x1c.loadstone.control.v1.ToNode\x1a\x1e.loadstone.control.v1.FromNode(\x010\x01\x12^\n" +
 	"\tPutPlugin\x12&.loadstone.control.v1.PutPluginRequest\x1a'.loadstone.control.v1.PutPluginResponse(\x01\x12a\n" +
 	"\n" +
-	"PutSegment\x12'.loadstone.control.v1.PutSegmentRequest\x1a(.loadstone.control.v1.PutSegmentResponse(\x01\x12w\n" +
+	"PutSegment\x12'.loadstone.control.v1.PutSegmentRequest\x1a(.loadstone.control.v1.PutSegmentResponse(\x01\x12f\n" +
+	"\vRunFragment\x12(.loadstone.control.v1.RunFragmentRequest\x1a).loadstone.control.v1.RunFragmentResponse(\x010\x01\x12e\n" +
+	"\fStopFragment\x12).loadstone.control.v1.StopFragmentRequest\x1a*.loadstone.control.v1.StopFragmentResponse\x12h\n" +
+	"\rListFragments\x12*.loadstone.control.v1.ListFragmentsRequest\x1a+.loadstone.control.v1.ListFragmentsResponse\x12w\n" +
 	"\x12RequestCertificate\x12/.loadstone.control.v1.RequestCertificateRequest\x1a0.loadstone.control.v1.RequestCertificateResponse\x12w\n" +
 	"\x12InstallCertificate\x12/.loadstone.control.v1.InstallCertificateRequest\x1a0.loadstone.control.v1.InstallCertificateResponseB<Z:github.com/loadstone-db/loadstone/engine/control/controlpbb\x06proto3"
 
@@ -5012,7 +5470,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
 var file_control_proto_goTypes = []any{
 	(*ToNode)(nil),                     // 0: loadstone.control.v1.ToNode
 	(*FromNode)(nil),                   // 1: loadstone.control.v1.FromNode
@@ -5064,12 +5522,20 @@ var file_control_proto_goTypes = []any{
 	(*RequestCertificateResponse)(nil), // 47: loadstone.control.v1.RequestCertificateResponse
 	(*InstallCertificateRequest)(nil),  // 48: loadstone.control.v1.InstallCertificateRequest
 	(*InstallCertificateResponse)(nil), // 49: loadstone.control.v1.InstallCertificateResponse
-	nil,                                // 50: loadstone.control.v1.RunState.TargetsEntry
-	nil,                                // 51: loadstone.control.v1.Snapshot.ByKindEntry
-	nil,                                // 52: loadstone.control.v1.Snapshot.ErrorsByClassEntry
-	nil,                                // 53: loadstone.control.v1.Snapshot.TickByKindEntry
-	nil,                                // 54: loadstone.control.v1.Snapshot.KindLatencyEntry
-	(*timestamppb.Timestamp)(nil),      // 55: google.protobuf.Timestamp
+	(*FragmentKey)(nil),                // 50: loadstone.control.v1.FragmentKey
+	(*FragmentWord)(nil),               // 51: loadstone.control.v1.FragmentWord
+	(*RunFragmentRequest)(nil),         // 52: loadstone.control.v1.RunFragmentRequest
+	(*RunFragmentResponse)(nil),        // 53: loadstone.control.v1.RunFragmentResponse
+	(*StopFragmentRequest)(nil),        // 54: loadstone.control.v1.StopFragmentRequest
+	(*StopFragmentResponse)(nil),       // 55: loadstone.control.v1.StopFragmentResponse
+	(*ListFragmentsRequest)(nil),       // 56: loadstone.control.v1.ListFragmentsRequest
+	(*ListFragmentsResponse)(nil),      // 57: loadstone.control.v1.ListFragmentsResponse
+	nil,                                // 58: loadstone.control.v1.RunState.TargetsEntry
+	nil,                                // 59: loadstone.control.v1.Snapshot.ByKindEntry
+	nil,                                // 60: loadstone.control.v1.Snapshot.ErrorsByClassEntry
+	nil,                                // 61: loadstone.control.v1.Snapshot.TickByKindEntry
+	nil,                                // 62: loadstone.control.v1.Snapshot.KindLatencyEntry
+	(*timestamppb.Timestamp)(nil),      // 63: google.protobuf.Timestamp
 }
 var file_control_proto_depIdxs = []int32{
 	2,  // 0: loadstone.control.v1.ToNode.open:type_name -> loadstone.control.v1.Open
@@ -5097,36 +5563,36 @@ var file_control_proto_depIdxs = []int32{
 	37, // 22: loadstone.control.v1.FromNode.work_rejected:type_name -> loadstone.control.v1.WorkRejected
 	38, // 23: loadstone.control.v1.FromNode.work_failed:type_name -> loadstone.control.v1.WorkFailed
 	39, // 24: loadstone.control.v1.FromNode.segment_wanted:type_name -> loadstone.control.v1.SegmentWanted
-	50, // 25: loadstone.control.v1.RunState.targets:type_name -> loadstone.control.v1.RunState.TargetsEntry
+	58, // 25: loadstone.control.v1.RunState.targets:type_name -> loadstone.control.v1.RunState.TargetsEntry
 	7,  // 26: loadstone.control.v1.RunState.step:type_name -> loadstone.control.v1.Step
-	55, // 27: loadstone.control.v1.RunState.start_at:type_name -> google.protobuf.Timestamp
+	63, // 27: loadstone.control.v1.RunState.start_at:type_name -> google.protobuf.Timestamp
 	11, // 28: loadstone.control.v1.StatusAck.runs:type_name -> loadstone.control.v1.OwnedRun
-	55, // 29: loadstone.control.v1.StatusAck.received:type_name -> google.protobuf.Timestamp
-	55, // 30: loadstone.control.v1.StatusAck.sent:type_name -> google.protobuf.Timestamp
-	55, // 31: loadstone.control.v1.Ping.sent:type_name -> google.protobuf.Timestamp
+	63, // 29: loadstone.control.v1.StatusAck.received:type_name -> google.protobuf.Timestamp
+	63, // 30: loadstone.control.v1.StatusAck.sent:type_name -> google.protobuf.Timestamp
+	63, // 31: loadstone.control.v1.Ping.sent:type_name -> google.protobuf.Timestamp
 	25, // 32: loadstone.control.v1.Hello.workers:type_name -> loadstone.control.v1.WorkerState
 	32, // 33: loadstone.control.v1.Hello.parts:type_name -> loadstone.control.v1.WorkReady
 	15, // 34: loadstone.control.v1.Hello.aside:type_name -> loadstone.control.v1.AsidePart
 	17, // 35: loadstone.control.v1.Status.resources:type_name -> loadstone.control.v1.Resources
-	55, // 36: loadstone.control.v1.Status.at:type_name -> google.protobuf.Timestamp
+	63, // 36: loadstone.control.v1.Status.at:type_name -> google.protobuf.Timestamp
 	20, // 37: loadstone.control.v1.RunRejected.error:type_name -> loadstone.control.v1.Error
 	21, // 38: loadstone.control.v1.Error.fields:type_name -> loadstone.control.v1.FieldError
 	23, // 39: loadstone.control.v1.Totals.dropped_by_reason:type_name -> loadstone.control.v1.Drops
 	24, // 40: loadstone.control.v1.Totals.connections:type_name -> loadstone.control.v1.ConnectionFigures
 	20, // 41: loadstone.control.v1.WorkerState.error:type_name -> loadstone.control.v1.Error
 	22, // 42: loadstone.control.v1.WorkerState.totals:type_name -> loadstone.control.v1.Totals
-	55, // 43: loadstone.control.v1.WorkerState.at:type_name -> google.protobuf.Timestamp
-	55, // 44: loadstone.control.v1.WorkerState.began_at:type_name -> google.protobuf.Timestamp
-	55, // 45: loadstone.control.v1.WorkerState.measures_since:type_name -> google.protobuf.Timestamp
-	55, // 46: loadstone.control.v1.ExecutionError.first_at:type_name -> google.protobuf.Timestamp
-	55, // 47: loadstone.control.v1.ExecutionError.last_at:type_name -> google.protobuf.Timestamp
-	55, // 48: loadstone.control.v1.Snapshot.timestamp:type_name -> google.protobuf.Timestamp
-	51, // 49: loadstone.control.v1.Snapshot.by_kind:type_name -> loadstone.control.v1.Snapshot.ByKindEntry
-	52, // 50: loadstone.control.v1.Snapshot.errors_by_class:type_name -> loadstone.control.v1.Snapshot.ErrorsByClassEntry
-	53, // 51: loadstone.control.v1.Snapshot.tick_by_kind:type_name -> loadstone.control.v1.Snapshot.TickByKindEntry
+	63, // 43: loadstone.control.v1.WorkerState.at:type_name -> google.protobuf.Timestamp
+	63, // 44: loadstone.control.v1.WorkerState.began_at:type_name -> google.protobuf.Timestamp
+	63, // 45: loadstone.control.v1.WorkerState.measures_since:type_name -> google.protobuf.Timestamp
+	63, // 46: loadstone.control.v1.ExecutionError.first_at:type_name -> google.protobuf.Timestamp
+	63, // 47: loadstone.control.v1.ExecutionError.last_at:type_name -> google.protobuf.Timestamp
+	63, // 48: loadstone.control.v1.Snapshot.timestamp:type_name -> google.protobuf.Timestamp
+	59, // 49: loadstone.control.v1.Snapshot.by_kind:type_name -> loadstone.control.v1.Snapshot.ByKindEntry
+	60, // 50: loadstone.control.v1.Snapshot.errors_by_class:type_name -> loadstone.control.v1.Snapshot.ErrorsByClassEntry
+	61, // 51: loadstone.control.v1.Snapshot.tick_by_kind:type_name -> loadstone.control.v1.Snapshot.TickByKindEntry
 	26, // 52: loadstone.control.v1.Snapshot.tick_latency:type_name -> loadstone.control.v1.Histogram
 	26, // 53: loadstone.control.v1.Snapshot.phase_latency:type_name -> loadstone.control.v1.Histogram
-	54, // 54: loadstone.control.v1.Snapshot.kind_latency:type_name -> loadstone.control.v1.Snapshot.KindLatencyEntry
+	62, // 54: loadstone.control.v1.Snapshot.kind_latency:type_name -> loadstone.control.v1.Snapshot.KindLatencyEntry
 	26, // 55: loadstone.control.v1.Snapshot.tick_service:type_name -> loadstone.control.v1.Histogram
 	26, // 56: loadstone.control.v1.Snapshot.phase_service:type_name -> loadstone.control.v1.Histogram
 	26, // 57: loadstone.control.v1.Snapshot.tick_lag:type_name -> loadstone.control.v1.Histogram
@@ -5134,32 +5600,44 @@ var file_control_proto_depIdxs = []int32{
 	24, // 59: loadstone.control.v1.Snapshot.connections:type_name -> loadstone.control.v1.ConnectionFigures
 	17, // 60: loadstone.control.v1.Snapshot.resources:type_name -> loadstone.control.v1.Resources
 	29, // 61: loadstone.control.v1.Snapshot.last_errors:type_name -> loadstone.control.v1.ExecutionError
-	55, // 62: loadstone.control.v1.Log.timestamp:type_name -> google.protobuf.Timestamp
+	63, // 62: loadstone.control.v1.Log.timestamp:type_name -> google.protobuf.Timestamp
 	33, // 63: loadstone.control.v1.WorkReady.artifact:type_name -> loadstone.control.v1.Artifact
 	22, // 64: loadstone.control.v1.WorkReady.totals:type_name -> loadstone.control.v1.Totals
-	55, // 65: loadstone.control.v1.Artifact.min_ts:type_name -> google.protobuf.Timestamp
-	55, // 66: loadstone.control.v1.Artifact.max_ts:type_name -> google.protobuf.Timestamp
-	55, // 67: loadstone.control.v1.Artifact.created_at:type_name -> google.protobuf.Timestamp
-	55, // 68: loadstone.control.v1.Pong.sent:type_name -> google.protobuf.Timestamp
-	6,  // 69: loadstone.control.v1.RunState.TargetsEntry.value:type_name -> loadstone.control.v1.WorkerTarget
-	27, // 70: loadstone.control.v1.Snapshot.ByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
-	27, // 71: loadstone.control.v1.Snapshot.TickByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
-	26, // 72: loadstone.control.v1.Snapshot.KindLatencyEntry.value:type_name -> loadstone.control.v1.Histogram
-	0,  // 73: loadstone.control.v1.NodeService.Control:input_type -> loadstone.control.v1.ToNode
-	44, // 74: loadstone.control.v1.NodeService.PutPlugin:input_type -> loadstone.control.v1.PutPluginRequest
-	40, // 75: loadstone.control.v1.NodeService.PutSegment:input_type -> loadstone.control.v1.PutSegmentRequest
-	46, // 76: loadstone.control.v1.NodeService.RequestCertificate:input_type -> loadstone.control.v1.RequestCertificateRequest
-	48, // 77: loadstone.control.v1.NodeService.InstallCertificate:input_type -> loadstone.control.v1.InstallCertificateRequest
-	1,  // 78: loadstone.control.v1.NodeService.Control:output_type -> loadstone.control.v1.FromNode
-	45, // 79: loadstone.control.v1.NodeService.PutPlugin:output_type -> loadstone.control.v1.PutPluginResponse
-	41, // 80: loadstone.control.v1.NodeService.PutSegment:output_type -> loadstone.control.v1.PutSegmentResponse
-	47, // 81: loadstone.control.v1.NodeService.RequestCertificate:output_type -> loadstone.control.v1.RequestCertificateResponse
-	49, // 82: loadstone.control.v1.NodeService.InstallCertificate:output_type -> loadstone.control.v1.InstallCertificateResponse
-	78, // [78:83] is the sub-list for method output_type
-	73, // [73:78] is the sub-list for method input_type
-	73, // [73:73] is the sub-list for extension type_name
-	73, // [73:73] is the sub-list for extension extendee
-	0,  // [0:73] is the sub-list for field type_name
+	63, // 65: loadstone.control.v1.Artifact.min_ts:type_name -> google.protobuf.Timestamp
+	63, // 66: loadstone.control.v1.Artifact.max_ts:type_name -> google.protobuf.Timestamp
+	63, // 67: loadstone.control.v1.Artifact.created_at:type_name -> google.protobuf.Timestamp
+	63, // 68: loadstone.control.v1.Pong.sent:type_name -> google.protobuf.Timestamp
+	50, // 69: loadstone.control.v1.RunFragmentRequest.key:type_name -> loadstone.control.v1.FragmentKey
+	51, // 70: loadstone.control.v1.RunFragmentRequest.word:type_name -> loadstone.control.v1.FragmentWord
+	51, // 71: loadstone.control.v1.RunFragmentResponse.word:type_name -> loadstone.control.v1.FragmentWord
+	50, // 72: loadstone.control.v1.StopFragmentRequest.key:type_name -> loadstone.control.v1.FragmentKey
+	50, // 73: loadstone.control.v1.ListFragmentsResponse.running:type_name -> loadstone.control.v1.FragmentKey
+	50, // 74: loadstone.control.v1.ListFragmentsResponse.gone:type_name -> loadstone.control.v1.FragmentKey
+	6,  // 75: loadstone.control.v1.RunState.TargetsEntry.value:type_name -> loadstone.control.v1.WorkerTarget
+	27, // 76: loadstone.control.v1.Snapshot.ByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
+	27, // 77: loadstone.control.v1.Snapshot.TickByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
+	26, // 78: loadstone.control.v1.Snapshot.KindLatencyEntry.value:type_name -> loadstone.control.v1.Histogram
+	0,  // 79: loadstone.control.v1.NodeService.Control:input_type -> loadstone.control.v1.ToNode
+	44, // 80: loadstone.control.v1.NodeService.PutPlugin:input_type -> loadstone.control.v1.PutPluginRequest
+	40, // 81: loadstone.control.v1.NodeService.PutSegment:input_type -> loadstone.control.v1.PutSegmentRequest
+	52, // 82: loadstone.control.v1.NodeService.RunFragment:input_type -> loadstone.control.v1.RunFragmentRequest
+	54, // 83: loadstone.control.v1.NodeService.StopFragment:input_type -> loadstone.control.v1.StopFragmentRequest
+	56, // 84: loadstone.control.v1.NodeService.ListFragments:input_type -> loadstone.control.v1.ListFragmentsRequest
+	46, // 85: loadstone.control.v1.NodeService.RequestCertificate:input_type -> loadstone.control.v1.RequestCertificateRequest
+	48, // 86: loadstone.control.v1.NodeService.InstallCertificate:input_type -> loadstone.control.v1.InstallCertificateRequest
+	1,  // 87: loadstone.control.v1.NodeService.Control:output_type -> loadstone.control.v1.FromNode
+	45, // 88: loadstone.control.v1.NodeService.PutPlugin:output_type -> loadstone.control.v1.PutPluginResponse
+	41, // 89: loadstone.control.v1.NodeService.PutSegment:output_type -> loadstone.control.v1.PutSegmentResponse
+	53, // 90: loadstone.control.v1.NodeService.RunFragment:output_type -> loadstone.control.v1.RunFragmentResponse
+	55, // 91: loadstone.control.v1.NodeService.StopFragment:output_type -> loadstone.control.v1.StopFragmentResponse
+	57, // 92: loadstone.control.v1.NodeService.ListFragments:output_type -> loadstone.control.v1.ListFragmentsResponse
+	47, // 93: loadstone.control.v1.NodeService.RequestCertificate:output_type -> loadstone.control.v1.RequestCertificateResponse
+	49, // 94: loadstone.control.v1.NodeService.InstallCertificate:output_type -> loadstone.control.v1.InstallCertificateResponse
+	87, // [87:95] is the sub-list for method output_type
+	79, // [79:87] is the sub-list for method input_type
+	79, // [79:79] is the sub-list for extension type_name
+	79, // [79:79] is the sub-list for extension extendee
+	0,  // [0:79] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -5204,7 +5682,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   55,
+			NumMessages:   63,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -27,6 +27,9 @@ const (
 	NodeService_Control_FullMethodName            = "/loadstone.control.v1.NodeService/Control"
 	NodeService_PutPlugin_FullMethodName          = "/loadstone.control.v1.NodeService/PutPlugin"
 	NodeService_PutSegment_FullMethodName         = "/loadstone.control.v1.NodeService/PutSegment"
+	NodeService_RunFragment_FullMethodName        = "/loadstone.control.v1.NodeService/RunFragment"
+	NodeService_StopFragment_FullMethodName       = "/loadstone.control.v1.NodeService/StopFragment"
+	NodeService_ListFragments_FullMethodName      = "/loadstone.control.v1.NodeService/ListFragments"
 	NodeService_RequestCertificate_FullMethodName = "/loadstone.control.v1.NodeService/RequestCertificate"
 	NodeService_InstallCertificate_FullMethodName = "/loadstone.control.v1.NodeService/InstallCertificate"
 )
@@ -43,6 +46,12 @@ type NodeServiceClient interface {
 	PutPlugin(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutPluginRequest, PutPluginResponse], error)
 	// PutSegment gives the node a segment that work of a query asked for by its hash.
 	PutSegment(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutSegmentRequest, PutSegmentResponse], error)
+	// RunFragment runs a fragment of a continuous query for as long as the call lasts. The first word is START.
+	RunFragment(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[RunFragmentRequest, RunFragmentResponse], error)
+	// StopFragment ends a fragment, and those of its query in earlier epochs; it answers when they have gone.
+	StopFragment(ctx context.Context, in *StopFragmentRequest, opts ...grpc.CallOption) (*StopFragmentResponse, error)
+	// ListFragments says which fragments run, or what has changed since.
+	ListFragments(ctx context.Context, in *ListFragmentsRequest, opts ...grpc.CallOption) (*ListFragmentsResponse, error)
 	// RequestCertificate asks the node for its request for a certificate. A node that
 	// joins answers servers of its token's authority only, and proves its token by it.
 	RequestCertificate(ctx context.Context, in *RequestCertificateRequest, opts ...grpc.CallOption) (*RequestCertificateResponse, error)
@@ -97,6 +106,39 @@ func (c *nodeServiceClient) PutSegment(ctx context.Context, opts ...grpc.CallOpt
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type NodeService_PutSegmentClient = grpc.ClientStreamingClient[PutSegmentRequest, PutSegmentResponse]
 
+func (c *nodeServiceClient) RunFragment(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[RunFragmentRequest, RunFragmentResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &NodeService_ServiceDesc.Streams[3], NodeService_RunFragment_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[RunFragmentRequest, RunFragmentResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type NodeService_RunFragmentClient = grpc.BidiStreamingClient[RunFragmentRequest, RunFragmentResponse]
+
+func (c *nodeServiceClient) StopFragment(ctx context.Context, in *StopFragmentRequest, opts ...grpc.CallOption) (*StopFragmentResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(StopFragmentResponse)
+	err := c.cc.Invoke(ctx, NodeService_StopFragment_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *nodeServiceClient) ListFragments(ctx context.Context, in *ListFragmentsRequest, opts ...grpc.CallOption) (*ListFragmentsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListFragmentsResponse)
+	err := c.cc.Invoke(ctx, NodeService_ListFragments_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *nodeServiceClient) RequestCertificate(ctx context.Context, in *RequestCertificateRequest, opts ...grpc.CallOption) (*RequestCertificateResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(RequestCertificateResponse)
@@ -129,6 +171,12 @@ type NodeServiceServer interface {
 	PutPlugin(grpc.ClientStreamingServer[PutPluginRequest, PutPluginResponse]) error
 	// PutSegment gives the node a segment that work of a query asked for by its hash.
 	PutSegment(grpc.ClientStreamingServer[PutSegmentRequest, PutSegmentResponse]) error
+	// RunFragment runs a fragment of a continuous query for as long as the call lasts. The first word is START.
+	RunFragment(grpc.BidiStreamingServer[RunFragmentRequest, RunFragmentResponse]) error
+	// StopFragment ends a fragment, and those of its query in earlier epochs; it answers when they have gone.
+	StopFragment(context.Context, *StopFragmentRequest) (*StopFragmentResponse, error)
+	// ListFragments says which fragments run, or what has changed since.
+	ListFragments(context.Context, *ListFragmentsRequest) (*ListFragmentsResponse, error)
 	// RequestCertificate asks the node for its request for a certificate. A node that
 	// joins answers servers of its token's authority only, and proves its token by it.
 	RequestCertificate(context.Context, *RequestCertificateRequest) (*RequestCertificateResponse, error)
@@ -152,6 +200,15 @@ func (UnimplementedNodeServiceServer) PutPlugin(grpc.ClientStreamingServer[PutPl
 }
 func (UnimplementedNodeServiceServer) PutSegment(grpc.ClientStreamingServer[PutSegmentRequest, PutSegmentResponse]) error {
 	return status.Error(codes.Unimplemented, "method PutSegment not implemented")
+}
+func (UnimplementedNodeServiceServer) RunFragment(grpc.BidiStreamingServer[RunFragmentRequest, RunFragmentResponse]) error {
+	return status.Error(codes.Unimplemented, "method RunFragment not implemented")
+}
+func (UnimplementedNodeServiceServer) StopFragment(context.Context, *StopFragmentRequest) (*StopFragmentResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method StopFragment not implemented")
+}
+func (UnimplementedNodeServiceServer) ListFragments(context.Context, *ListFragmentsRequest) (*ListFragmentsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListFragments not implemented")
 }
 func (UnimplementedNodeServiceServer) RequestCertificate(context.Context, *RequestCertificateRequest) (*RequestCertificateResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RequestCertificate not implemented")
@@ -201,6 +258,49 @@ func _NodeService_PutSegment_Handler(srv interface{}, stream grpc.ServerStream) 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type NodeService_PutSegmentServer = grpc.ClientStreamingServer[PutSegmentRequest, PutSegmentResponse]
 
+func _NodeService_RunFragment_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(NodeServiceServer).RunFragment(&grpc.GenericServerStream[RunFragmentRequest, RunFragmentResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type NodeService_RunFragmentServer = grpc.BidiStreamingServer[RunFragmentRequest, RunFragmentResponse]
+
+func _NodeService_StopFragment_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(StopFragmentRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodeServiceServer).StopFragment(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: NodeService_StopFragment_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodeServiceServer).StopFragment(ctx, req.(*StopFragmentRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _NodeService_ListFragments_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListFragmentsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodeServiceServer).ListFragments(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: NodeService_ListFragments_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodeServiceServer).ListFragments(ctx, req.(*ListFragmentsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _NodeService_RequestCertificate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RequestCertificateRequest)
 	if err := dec(in); err != nil {
@@ -245,6 +345,14 @@ var NodeService_ServiceDesc = grpc.ServiceDesc{
 	HandlerType: (*NodeServiceServer)(nil),
 	Methods: []grpc.MethodDesc{
 		{
+			MethodName: "StopFragment",
+			Handler:    _NodeService_StopFragment_Handler,
+		},
+		{
+			MethodName: "ListFragments",
+			Handler:    _NodeService_ListFragments_Handler,
+		},
+		{
 			MethodName: "RequestCertificate",
 			Handler:    _NodeService_RequestCertificate_Handler,
 		},
@@ -268,6 +376,12 @@ var NodeService_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "PutSegment",
 			Handler:       _NodeService_PutSegment_Handler,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "RunFragment",
+			Handler:       _NodeService_RunFragment_Handler,
+			ServerStreams: true,
 			ClientStreams: true,
 		},
 	},

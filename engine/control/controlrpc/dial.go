@@ -52,6 +52,8 @@ type Dialer struct {
 	// idle is idleLimit, less in tests.
 	idle    time.Duration
 	trusted trusted
+	// fragments are connections beside that of the streams.
+	fragments rowConns
 }
 
 // NewDialer prepares a connection; nothing is dialled before Dial.
@@ -91,22 +93,23 @@ func NewDialer(opts DialOptions) (*Dialer, error) {
 }
 
 // newConn is a connection to the node; nothing is dialled before it is used.
-func (d *Dialer) newConn(creds credentials.TransportCredentials) (*grpc.ClientConn, error) {
+func (d *Dialer) newConn(creds credentials.TransportCredentials, more ...grpc.DialOption) (*grpc.ClientConn, error) {
 	// The pause between attempts is the dialler's caller's; this one bounds how fast a
 	// connection is tried below it.
-	conn, err := grpc.NewClient("passthrough:///"+d.opts.Address, grpc.WithTransportCredentials(creds),
+	conn, err := grpc.NewClient("passthrough:///"+d.opts.Address, append([]grpc.DialOption{
+		grpc.WithTransportCredentials(creds),
 		grpc.WithPerRPCCredentials(d.opts.Security), grpc.WithDisableServiceConfig(), grpc.WithNoProxy(),
 		grpc.WithIdleTimeout(0), grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			return reach.Always().Dial(ctx, "tcp", address)
 		}),
 		// A server has a thousand of these, which are quiet most of the time: 50 MB less with small buffers.
-		grpc.WithReadBufferSize(4<<10), grpc.WithWriteBufferSize(4<<10),
+		grpc.WithReadBufferSize(4 << 10), grpc.WithWriteBufferSize(4 << 10),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6,
 			Jitter: 0.2, MaxDelay: 5 * time.Second}, MinConnectTimeout: 5 * time.Second}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveTime, Timeout: keepaliveLimit,
 			PermitWithoutStream: true}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(control.MaxMessage),
-			grpc.MaxCallSendMsgSize(2*control.MaxMessage)))
+			grpc.MaxCallSendMsgSize(2*control.MaxMessage))}, more...)...)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection to %s: %w", d.opts.Address, err)
 	}
@@ -185,6 +188,7 @@ var errInTime = fmt.Errorf("the node has not answered in time: %w", context.Dead
 // Close ends the connection and all that uses it.
 func (d *Dialer) Close() error {
 	d.http.CloseIdleConnections()
+	d.fragments.drop(true)
 	return d.conn.Close()
 }
 

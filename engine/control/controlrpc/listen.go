@@ -50,7 +50,9 @@ type ListenOptions struct {
 	Plugin func(ctx context.Context, wasm []byte) error
 	// Segment takes a segment that the server brings, in reading it to its end; nil takes none.
 	Segment func(ctx context.Context, sha256 string, bytes int64, content io.Reader) error
-	Log     zerolog.Logger
+	// Fragments runs fragments of continuous queries; nil runs none.
+	Fragments control.FragmentHost
+	Log       zerolog.Logger
 }
 
 // Listener serves what a server asks of a node. It implements control.Belongs.

@@ -201,8 +201,9 @@ func (d *Dialer) dialTrusted(ctx context.Context) (end control.ServerEnd, err er
 	}
 }
 
-// drop closes the connection, so that the next stream begins with a handshake.
+// drop closes the connection, so that the next stream begins with a handshake, and those of fragments.
 func (d *Dialer) drop() {
+	d.fragments.drop(false)
 	d.trusted.mu.Lock()
 	defer d.trusted.mu.Unlock()
 	if d.trusted.socket != nil {

@@ -45,6 +45,9 @@ const (
 // Streams are all of them.
 var Streams = [...]string{WorkerStatistics, WorkerResources, Heartbeats, Warehouse, RunEvents}
 
+// OnNodes reports whether each node tells a stream of itself. The others are told where the server of a run has them.
+func OnNodes(string) bool { return false }
+
 // SourceTypes and SinkTypes are all that there are.
 var (
 	SourceTypes = []string{File, TCP, System}

@@ -328,7 +328,7 @@ func workers(t *testing.T, k keep.Keeper) {
 	for _, w := range contents(t, k).Workers {
 		states[w.Host] = fmt.Sprint(w.State, w.Slots, w.Peers)
 	}
-	if want := map[string]string{"server": "ACTIVE5 []", "sink": "ACTIVE4 []", "edge": "UNREACHABLE1 [sink]",
+	if want := map[string]string{"server": "ACTIVE5 []", "sink": "UNREACHABLE4 []", "edge": "UNREACHABLE1 [sink]",
 		"new": "ACTIVE3 []"}; !reflect.DeepEqual(states, want) {
 		t.Errorf("%v", states)
 	}

@@ -1,0 +1,80 @@
+package feeds
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine/catalog"
+	"github.com/loadstone-db/loadstone/engine/fragment"
+	"github.com/loadstone-db/loadstone/engine/reach"
+	"github.com/loadstone-db/loadstone/engine/stream/column"
+	"github.com/loadstone-db/loadstone/engine/stream/feed"
+	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
+)
+
+// NodeOptions are what the streams of a node are made of.
+type NodeOptions struct {
+	DataDir string
+	Reach   *reach.Policy
+	// Out takes what is printed there.
+	Out io.Writer
+	Log zerolog.Logger
+}
+
+// Node runs fragments of continuous queries on a node.
+type Node struct {
+	Host *fragment.Host
+	// Hub takes what the node tells of itself.
+	Hub    *telemetry.Hub
+	folder *feed.Folder
+	once   sync.Once
+	o      NodeOptions
+}
+
+// OpenNode waits for fragments. Their files lie in the folder streams of the data directory.
+func OpenNode(o NodeOptions) (*Node, error) {
+	folder, err := openFolder(o.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{Hub: &telemetry.Hub{}, folder: folder, o: o}
+	n.o.Out = &lines{to: o.Out}
+	n.Host = fragment.NewHost(n, o.Log)
+	return n, nil
+}
+
+// Source implements fragment.Feeds.
+func (n *Node) Source(ctx context.Context, s catalog.PhysicalSource, columns []column.Column) (feed.Source, error) {
+	return (&Feeds{Folder: n.folder, Hub: n.Hub, Reach: n.o.Reach}).Source(ctx, s, columns)
+}
+
+// Sink implements fragment.Feeds: files and what is printed. The others are a server's.
+func (n *Node) Sink(_ context.Context, _ catalog.Query, s catalog.Sink, columns []column.Column) (feed.Sink, error) {
+	if s.Type != feed.File && s.Type != feed.Print {
+		return nil, fmt.Errorf("%w: a node has no sinks of the type %s", fragment.ErrUnusable, s.Type)
+	}
+	sink, err := feed.OpenSink(s.Type, s.Config, columns, n.folder, n.o.Out)
+	return sink, unusable(err)
+}
+
+// Close ends all fragments; why is what who gives one is told. Repeating it is harmless.
+func (n *Node) Close(why string) {
+	n.Host.Close(why)
+	n.once.Do(func() { _ = n.folder.Close() })
+}
+
+// lines writes what several queries print, one write after the other.
+type lines struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (l *lines) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.to.Write(text)
+}

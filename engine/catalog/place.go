@@ -1,0 +1,111 @@
+package catalog
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/loadstone-db/loadstone/engine/statement"
+	"github.com/loadstone-db/loadstone/engine/stream/feed"
+	"github.com/loadstone-db/loadstone/engine/stream/plan"
+)
+
+// Origin is a physical source with the worker that reads it.
+type Origin struct {
+	Source PhysicalSource
+	Host   string
+}
+
+// TailOf is the worker of a sink: it merges what the heads of a query come to, and writes.
+func (c *Catalog) TailOf(s Sink) string { return cmp.Or(s.Placement, Server) }
+
+// Origins are the physical sources of a logical one, with where they are read. hosts are the workers of the query: what
+// every node tells of itself is read on each of them.
+func (c *Catalog) Origins(logical string, hosts []string) []Origin {
+	var list []Origin
+	for _, p := range c.Physical(logical) {
+		if p.Placement == "" && p.Type == feed.System && feed.OnNodes(p.Config.Text("SOURCE.STREAM")) {
+			for _, h := range hosts {
+				list = append(list, Origin{p, h})
+			}
+			continue
+		}
+		list = append(list, Origin{p, cmp.Or(p.Placement, Server)})
+	}
+	return list
+}
+
+// everywhere are the workers that tell of themselves: the server, and the nodes that are there.
+func (c *Catalog) everywhere() []string {
+	hosts := []string{Server}
+	for _, w := range c.workers {
+		if w.State == Active && !statement.Same(w.Host, Server) {
+			hosts = append(hosts, w.Host)
+		}
+	}
+	return hosts
+}
+
+// readOn are the ids of the physical sources of a plan that a worker reads, each once.
+func (c *Catalog) readOn(p *plan.Plan, host string) (ids []int64) {
+	for _, s := range p.Scans {
+		for _, o := range c.Origins(s.Source, c.everywhere()) {
+			if statement.Same(o.Host, host) && !slices.Contains(ids, o.Source.ID) {
+				ids = append(ids, o.Source.ID)
+			}
+		}
+	}
+	return ids
+}
+
+// place returns the fragments of a query: the tail on the worker of its sink, and heads where sources are.
+func (c *Catalog) place(source string, at int, into string, p *plan.Plan) ([]Fragment, error) {
+	if c.host == "" {
+		return nil, nil
+	}
+	sink, _ := c.Sink(into)
+	tail := c.TailOf(sink)
+	if local := []string{feed.File, feed.Print}; !statement.Same(tail, Server) && !slices.Contains(local, sink.Type) {
+		return nil, statement.Errorf(statement.PlacementError, source, at, "leave ON "+tail+" out",
+			"the sink %s is of the type %s, which only the worker %s has; it is placed on %s", sink.Name, sink.Type, Server, tail)
+	}
+	hosts := []string{tail}
+	reads := map[int]map[string]bool{}
+	for _, s := range p.Scans {
+		reads[s.Index] = map[string]bool{}
+		for _, o := range c.Origins(s.Source, c.everywhere()) {
+			host := strings.ToLower(o.Host)
+			reads[s.Index][host] = true
+			if !slices.ContainsFunc(hosts, func(h string) bool { return statement.Same(h, o.Host) }) {
+				hosts = append(hosts, o.Host)
+			}
+		}
+	}
+	var list []Fragment
+	for _, h := range hosts {
+		w := c.workers[c.worker(h)]
+		if w.State != Active {
+			return nil, statement.Errorf(statement.PlacementError, source, at, "SHOW WORKERS says which are there; its node may "+
+				"be down, or is not known to the server: loadstone node list", "the worker %s is %s", w.Host, w.State)
+		}
+		if used := c.Used(h); used >= w.Slots {
+			return nil, statement.Errorf(statement.InsufficientCapacity, source, at, "DROP a query that is not needed any more",
+				"all %d slots of the worker %s are taken", w.Slots, w.Host)
+		}
+		f := Fragment{Host: w.Host, State: FragmentRegistered}
+		if statement.Same(h, tail) {
+			f.Plan = p.Tail(func(scan int) bool {
+				return len(reads[scan]) > 1 || !reads[scan][strings.ToLower(h)]
+			}, func(scan int) bool { return reads[scan][strings.ToLower(h)] })
+		} else {
+			for _, head := range p.Heads() {
+				if reads[head.Scan.Index][strings.ToLower(h)] {
+					f.Plan += head.Text()
+				}
+			}
+		}
+		list = append(list, f)
+	}
+	slices.SortFunc(list, func(a, b Fragment) int { return strings.Compare(a.Host, b.Host) })
+	return list, nil
+}

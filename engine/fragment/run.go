@@ -1,0 +1,184 @@
+package fragment
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/catalog"
+	"github.com/loadstone-db/loadstone/engine/statement"
+	"github.com/loadstone-db/loadstone/engine/stream"
+	"github.com/loadstone-db/loadstone/engine/stream/column"
+	"github.com/loadstone-db/loadstone/engine/stream/feed"
+	"github.com/loadstone-db/loadstone/engine/stream/wire"
+)
+
+// Feeds open what queries read and write on a worker.
+type Feeds interface {
+	// Source opens a physical source. ErrUnusable says that another attempt is of no use.
+	Source(ctx context.Context, s catalog.PhysicalSource, columns []column.Column) (feed.Source, error)
+	// Sink opens the sink of a query.
+	Sink(ctx context.Context, q catalog.Query, s catalog.Sink, columns []column.Column) (feed.Sink, error)
+}
+
+// ErrUnusable says that a source or sink can not be opened, however often it is tried.
+var ErrUnusable = errors.New("it can not be used")
+
+// final reports whether an error stays, however often a fragment is started.
+func final(err error) bool {
+	var known *statement.Error
+	return errors.Is(err, ErrUnusable) || errors.As(err, &known) && known.Kind != statement.NetworkError
+}
+
+// Run runs a fragment to its end, or until ctx or the link ends. Its last word is End.
+func Run(ctx context.Context, s Spec, feeds Feeds, link Link) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r := &runner{spec: s, feeds: feeds, link: link, cancel: cancel, went: make(chan struct{}),
+		drains: make(chan struct{}), frames: make(chan []byte)}
+	hearing := make(chan struct{})
+	go func() { defer close(hearing); r.hear(ctx) }()
+	err := r.run(ctx)
+	e := Ended{Counts: r.counts}
+	switch {
+	case r.stopped.Load() || err == nil && closed(r.drains):
+		e.Stopped = true
+	case err != nil:
+		e.Failure, e.Terminal = err.Error(), closed(r.went) || final(err)
+	}
+	saying, done := context.WithTimeout(context.WithoutCancel(ctx), lastWord)
+	_ = link.Send(saying, worded(End, e)) // who is gone knows
+	done()
+	cancel()
+	<-hearing
+}
+
+// lastWord is how long a fragment waits to say what it came to.
+const lastWord = 5 * time.Second
+
+func closed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// runner is a fragment that runs.
+type runner struct {
+	spec    Spec
+	feeds   Feeds
+	link    Link
+	cancel  context.CancelFunc
+	stopped atomic.Bool
+	// went and drains are closed when the owner said so; frames are those for the tail.
+	went, drains chan struct{}
+	frames       chan []byte
+	counts       stream.Counts
+}
+
+// hear does what the owner says, until ctx or the link ends.
+func (r *runner) hear(ctx context.Context) {
+	for {
+		w, err := r.link.Receive(ctx)
+		if err != nil {
+			r.cancel()
+			return
+		}
+		switch w.Kind {
+		case Go:
+			if !closed(r.went) {
+				close(r.went)
+			}
+		case Drain:
+			if !closed(r.drains) {
+				close(r.drains)
+			}
+		case Stop:
+			r.stopped.Store(true)
+			r.cancel()
+			return
+		case Frame:
+			select {
+			case r.frames <- w.Body:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// run opens what the fragment needs, says that it is ready, and runs it when the others are.
+func (r *runner) run(ctx context.Context) error {
+	bound, err := r.spec.Bind()
+	if err != nil {
+		return err
+	}
+	job := stream.Job{Plan: bound.Plan, Now: time.Now, Drain: r.drains}
+	var open []feed.Source
+	defer func() {
+		for _, s := range open {
+			_ = s.Close()
+		}
+	}()
+	for i, scan := range bound.Plan.Scans {
+		of := make([]feed.Source, len(bound.Origins[i]))
+		for k, o := range bound.Origins[i] {
+			if !statement.Same(o.Host, r.spec.Host) {
+				continue
+			}
+			if of[k], err = r.feeds.Source(ctx, o.Source, scan.Columns); err != nil {
+				return err
+			}
+			open = append(open, of[k])
+		}
+		job.Sources = append(job.Sources, of)
+	}
+	var sink feed.Sink
+	if r.spec.IsTail() {
+		if sink, err = r.feeds.Sink(ctx, r.spec.Query, bound.Sink, bound.Plan.Columns); err != nil {
+			return err
+		}
+		defer func() {
+			if sink != nil {
+				_ = sink.Close()
+			}
+		}()
+		job.Out = func(b *column.Batch) error { return sink.Write(b) }
+		job.Elsewhere = r.next
+	} else {
+		job.Heads = wire.NewWriter(func(frame []byte) error {
+			return r.link.Send(ctx, Word{Kind: Frame, Body: frame})
+		})
+	}
+	job.Report = func(c stream.Counts) { _ = r.link.Send(ctx, worded(Report, c)) }
+	if err := r.link.Send(ctx, Word{Kind: Ready}); err != nil {
+		return err
+	}
+	select {
+	case <-r.went:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	open = nil // whoever runs them closes them
+	r.counts, err = stream.Run(ctx, job)
+	if sink != nil {
+		closing := sink.Close()
+		if sink = nil; err == nil {
+			err = closing
+		}
+	}
+	return err
+}
+
+// next waits for a frame.
+func (r *runner) next(ctx context.Context) ([]byte, error) {
+	select {
+	case f := <-r.frames:
+		return f, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}

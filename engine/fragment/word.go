@@ -1,0 +1,75 @@
+package fragment
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/stream"
+)
+
+// The words. They travel between versions: a number is never given another meaning.
+const (
+	Ready int64 = iota + 1
+	Go
+	Frame
+	Report
+	Drain
+	Stop
+	End
+)
+
+// Word is one of those that go over a link. The body is that of a Frame, or the JSON of a Report or an End.
+type Word = control.FragmentWord
+
+// Link is the way to a fragment, or to its owner.
+type Link = control.FragmentLink
+
+// Key names a fragment on its worker.
+type Key = control.FragmentKey
+
+// ErrLost says that a link has ended.
+var ErrLost = control.ErrFragmentLost
+
+// Ended is what a fragment came to.
+type Ended struct {
+	// Failure is its error; empty where its sources have ended, or it was told to stop.
+	Failure string `json:"failure,omitempty"`
+	// Terminal: another attempt is of no use.
+	Terminal bool `json:"terminal,omitempty"`
+	// Stopped: it was told to, or to drain.
+	Stopped bool `json:"stopped,omitempty"`
+	// Counts are what became of rows until then.
+	Counts stream.Counts `json:"counts"`
+}
+
+// worded is a value as a word.
+func worded(k int64, v any) Word {
+	body, err := json.Marshal(v)
+	if err != nil {
+		body = []byte("{}") // numbers and texts can be written
+	}
+	return Word{Kind: k, Body: body}
+}
+
+// CountsOf reads a Report.
+func CountsOf(w Word) (c stream.Counts, err error) {
+	if err := json.Unmarshal(w.Body, &c); err != nil {
+		return c, fmt.Errorf("reading what a fragment reports: %w", err)
+	}
+	return c, nil
+}
+
+// EndedOf reads an End.
+func EndedOf(w Word) (e Ended, err error) {
+	if err := json.Unmarshal(w.Body, &e); err != nil {
+		return e, fmt.Errorf("reading what a fragment came to: %w", err)
+	}
+	return e, nil
+}
+
+// Pipe is a link within a process: what is sent at one end is received at the other.
+func Pipe() (owner, worker Link) {
+	p := &pipe{closed: make(chan struct{}), down: make(chan Word), up: make(chan Word)}
+	return &pipeEnd{p, p.down, p.up}, &pipeEnd{p, p.up, p.down}
+}
