@@ -143,11 +143,13 @@ func TestAQueryOverTwoNodes(t *testing.T) {
 	whole.WriteString(own)
 	writeStream(t, p.path("data"), "whole.csv", whole.String())
 	const parser = "'CSV' AS PARSER.TYPE"
-	sources := "CREATE LOGICAL SOURCE a(ts INT64, host TEXT, v INT64); CREATE LOGICAL SOURCE w(ts INT64, host TEXT, v INT64);" +
+	sources := "CREATE LOGICAL SOURCE a(ts INT64, host TEXT, v INT64);" +
+		"CREATE LOGICAL SOURCE w(ts INT64, host TEXT, v INT64);" +
 		"CREATE PHYSICAL SOURCE FOR w TYPE FILE SET('whole.csv' AS SOURCE.FILE_PATH, " + parser + ");" +
 		"CREATE PHYSICAL SOURCE FOR a TYPE FILE SET('a.csv' AS SOURCE.FILE_PATH, " + parser + ");"
 	for _, n := range nodes {
-		sources += "CREATE PHYSICAL SOURCE FOR a TYPE FILE ON `" + n.id + "` SET('a.csv' AS SOURCE.FILE_PATH, " + parser + ");"
+		sources += "CREATE PHYSICAL SOURCE FOR a TYPE FILE ON `" + n.id + "` SET('a.csv' AS SOURCE.FILE_PATH, " +
+			parser + ");"
 	}
 	s.done(sources + "CREATE SINK out TYPE FILE SET('out.csv' AS SINK.FILE_PATH);" +
 		"CREATE SINK one TYPE FILE SET('one.csv' AS SINK.FILE_PATH);")

@@ -134,8 +134,8 @@ var refusals = []struct {
 	{"SELECT COUNT(*) AS n FROM a WINDOW SLIDING(ts, SIZE 1 YEARS, ADVANCE BY 1 SEC) INTO s", "OptimizerError", 422, 1, 29,
 		"advance by more"},
 	{"SELECT x FROM bare INTO s", "PlacementError", 422, 1, 1, "CREATE PHYSICAL SOURCE FOR bare"},
-	{"SELECT x FROM far INTO s", "PlacementError", 422, 1, 1, "ON server"},
-	{"SELECT x FROM a INTO away", "PlacementError", 422, 1, 1, "ON server"},
+	{"SELECT x FROM far INTO s", "PlacementError", 422, 1, 1, "loadstone node list"},
+	{"SELECT x FROM a INTO away", "PlacementError", 422, 1, 1, "loadstone node list"},
 	{"CREATE QUERY Q AS SELECT x FROM a INTO s", "AlreadyExists", 409, 1, 14, "another name"},
 	{"CREATE QUERY late AS SELECT runId FROM run_events INTO s; DROP QUERY late;\n" +
 		"CREATE QUERY late AS SELECT x FROM a INTO s",

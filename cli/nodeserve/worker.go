@@ -91,6 +91,11 @@ func (c *Command) Run(e *command.Env) error {
 	}
 	drivers := allDrivers(allowed)
 	fetched := &fetchedPlugins{Host: plugins}
+	streams, err := feeds.OpenNode(feeds.NodeOptions{DataDir: dir, Reach: allowed, Out: e.Stdout, Log: e.Log})
+	if err != nil {
+		return err
+	}
+	defer streams.Close("the node has ended")
 	traces, closeTraces, err := c.As("loadstone-worker", e).Open(e.Ctx, id)
 	if err != nil {
 		return err
@@ -102,12 +107,6 @@ func (c *Command) Run(e *command.Env) error {
 		Capacity: c.Capacity, ContactLimit: c.ContactLimit,
 		SpoolDir: filepath.Join(dir, "spool"), SpoolBytes: c.Spool.Bytes(), KeepStored: budget.AcknowledgedFor,
 		Meter: meters.Node, Queries: queries, Log: e.Log})
-	streams, err := feeds.OpenNode(feeds.NodeOptions{DataDir: dir, Reach: allowed, Out: e.Stdout, Log: e.Log})
-	if err != nil {
-		node.Close()
-		return err
-	}
-	defer streams.Close("the node has ended")
 	fetched.want = node.WantPlugin
 	meters.Read = node.State
 	listener, err := controlrpc.Listen(e.Ctx,
@@ -133,10 +132,8 @@ func (c *Command) Run(e *command.Env) error {
 		return errors.Join(err, listener.Close())
 	}
 	defer tables.Close()
-	e.Log.Info().Str("node_id", id).Str("address", listener.Addr().String()).Bool("tls",
-		security.TLS != nil || identity != nil).Bool("joined", identity != nil && identity.Joined()).Str("data_dir", dir).
-		Msg("the node waits for servers")
-	_, _ = fmt.Fprintf(e.Stdout, "The node %s listens on %s\n", id, listener.Addr())
+	waits(e, id, dir, listener.Addr().String(), security.TLS != nil || identity != nil,
+		identity != nil && identity.Joined())
 	// The node outlives the signal: what it carries ends first.
 	serving, stop := context.WithCancel(context.WithoutCancel(e.Ctx))
 	defer stop()
@@ -149,17 +146,28 @@ func (c *Command) Run(e *command.Env) error {
 	}
 	e.Forget() // a second signal ends the process at once
 	e.Log.Info().Msg("draining: no new work is taken, and what is in flight ends")
-	node.Drain()
-	listener.Draining()
-	streams.Close("the node is draining")
-	tables.Close()
-	limit, cancel := context.WithTimeout(context.Background(), c.Drain)
-	defer cancel()
-	node.Idle(limit)
+	c.drain(node, listener, func() { streams.Close("the node is draining"); tables.Close() })
 	stop()
 	err = errors.Join(<-served, listener.Close())
 	e.Log.Info().Msg("the node has ended")
 	return err
+}
+
+// drain takes no new work, and waits for what is in flight. rest ends what need not end well.
+func (c *Command) drain(node *worker.Node, listener *controlrpc.Listener, rest func()) {
+	node.Drain()
+	listener.Draining()
+	rest()
+	limit, cancel := context.WithTimeout(context.Background(), c.Drain)
+	defer cancel()
+	node.Idle(limit)
+}
+
+// waits says that the node is there.
+func waits(e *command.Env, id, dir, address string, secure, joined bool) {
+	e.Log.Info().Str("node_id", id).Str("address", address).Bool("tls", secure).Bool("joined", joined).
+		Str("data_dir", dir).Msg("the node waits for servers")
+	_, _ = fmt.Fprintf(e.Stdout, "The node %s listens on %s\n", id, address)
 }
 
 // folder makes the data directory.

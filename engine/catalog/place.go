@@ -67,7 +67,8 @@ func (c *Catalog) place(source string, at int, into string, p *plan.Plan) ([]Fra
 	tail := c.TailOf(sink)
 	if local := []string{feed.File, feed.Print}; !statement.Same(tail, Server) && !slices.Contains(local, sink.Type) {
 		return nil, statement.Errorf(statement.PlacementError, source, at, "leave ON "+tail+" out",
-			"the sink %s is of the type %s, which only the worker %s has; it is placed on %s", sink.Name, sink.Type, Server, tail)
+			"the sink %s is of the type %s, which only the worker %s has, and is placed on %s", sink.Name, sink.Type,
+			Server, tail)
 	}
 	hosts := []string{tail}
 	reads := map[int]map[string]bool{}
@@ -85,8 +86,8 @@ func (c *Catalog) place(source string, at int, into string, p *plan.Plan) ([]Fra
 	for _, h := range hosts {
 		w := c.workers[c.worker(h)]
 		if w.State != Active {
-			return nil, statement.Errorf(statement.PlacementError, source, at, "SHOW WORKERS says which are there; its node may "+
-				"be down, or is not known to the server: loadstone node list", "the worker %s is %s", w.Host, w.State)
+			return nil, statement.Errorf(statement.PlacementError, source, at, "SHOW WORKERS says which are there; its node "+
+				"may be down, or is not known to the server: loadstone node list", "the worker %s is %s", w.Host, w.State)
 		}
 		if used := c.Used(h); used >= w.Slots {
 			return nil, statement.Errorf(statement.InsufficientCapacity, source, at, "DROP a query that is not needed any more",

@@ -158,13 +158,14 @@ func (c *Catalog) Get(source string, g *statement.Get) (Listing, error) {
 		l.Columns = []string{"name", "state", "sink", "statement"}
 		full := c.host != "" // what a catalog of one process has no use for
 		if full {
-			l.Columns = append(l.Columns, "desired_state", "since", "created_by", "failure")
+			l.Columns = append(l.Columns, "desired_state", "since", "created_by", "failure", "workers")
 		}
 		for _, q := range c.queries {
 			if is(g.Name, q.Name) && is(g.State, string(q.State)) && (g.Node.Text == "" || c.runsOn(q, g.Node.Text)) {
 				row := []string{q.Name, string(q.State), q.Sink, q.Statement}
 				if full {
-					row = append(row, string(q.Desired), q.Since.UTC().Format(engine.TimeLayout), q.CreatedBy, q.Failure)
+					row = append(row, string(q.Desired), q.Since.UTC().Format(engine.TimeLayout), q.CreatedBy, q.Failure,
+						q.places())
 				}
 				l.Rows = append(l.Rows, row)
 			}
@@ -184,6 +185,15 @@ func (c *Catalog) Get(source string, g *statement.Get) (Listing, error) {
 			"there is no %s %s", strings.ToLower(string(g.Entity)), g.Name.Text)
 	}
 	return l, nil
+}
+
+// places are the workers of a query.
+func (q Query) places() string {
+	var parts []string
+	for _, f := range q.Fragments {
+		parts = append(parts, f.Host)
+	}
+	return strings.Join(parts, " ")
 }
 
 // runsOn reports whether a query reads a source, or has its sink, on a worker.

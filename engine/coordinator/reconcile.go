@@ -153,8 +153,8 @@ func (c *Coordinator) look(ctx context.Context) (unsettled bool, err error) {
 	return unsettled, err
 }
 
-// workers are those of the cluster that the catalog has in another state, or not at all. One that is no node, or none
-// any more, is UNREACHABLE.
+// workers are those of the cluster that the catalog has in another state, or not at all. One that is no node, or
+// none any more, is UNREACHABLE.
 func (c *Coordinator) workers(contents catalog.Contents) (changed []catalog.Worker) {
 	if c.o.Workers == nil {
 		return nil
@@ -273,7 +273,8 @@ func observe(q catalog.Query, d *deployment) catalog.Query {
 func (c *Coordinator) adopt(q catalog.Query) *deployment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if d := c.running[q.ID]; d != nil || q.Desired == catalog.Running && q.State != catalog.Terminating || q.State.Final() {
+	ends := q.Desired == catalog.Stopped || q.State == catalog.Terminating
+	if d := c.running[q.ID]; d != nil || !ends || q.State.Final() {
 		return d
 	}
 	c.running[q.ID] = shell(c.o, q, c.poke)

@@ -21,6 +21,6 @@
 //
 // # Fencing
 //
-// A Key has the epoch of the owner and the attempt within it. A Host runs one fragment of a query at a time: a later key
-// ends an earlier one, and waits until that has gone; an earlier one is refused.
+// A Key has the epoch of the owner and the attempt within it. A Host runs one fragment of a query at a time: a later
+// key ends an earlier one, and waits until that has gone; an earlier one is refused.
 package fragment

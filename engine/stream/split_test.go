@@ -24,7 +24,9 @@ type nodeOf struct {
 
 // split answers a query on two nodes, that of the tail and one or two others, each with some of the origins. Frames of
 // a node arrive in their order, and otherwise whenever they like.
-func split(t *testing.T, r *rand.Rand, query string, tables map[string][]aRow, disorder int64) ([][]string, flow.Counts) {
+func split(t *testing.T, r *rand.Rand, query string, tables map[string][]aRow, disorder int64) (
+	[][]string, flow.Counts,
+) {
 	t.Helper()
 	plan1 := func() *plan.Plan { return planned(t, query) } // each process binds for itself
 	p := plan1()
@@ -128,11 +130,12 @@ func TestASplitQueryIsTheSame(t *testing.T) {
 		query := []string{
 			"SELECT start, end, k, COUNT(*) AS n, LAST(v) AS l, MIN(k) AS m, SUM(f) AS s FROM t GROUP BY k " +
 				"WINDOW SLIDING(ts, SIZE 60 SEC, ADVANCE BY 25 SEC, LATENESS 7 SEC) INTO s",
-			"SELECT start, COUNT(*) AS n, STDDEV(v) AS d, QUANTILE(f, 0.5) AS q FROM t WHERE b WINDOW TUMBLING(at, SIZE 20 SEC) INTO s",
+			"SELECT start, COUNT(*) AS n, STDDEV(v) AS d, QUANTILE(f, 0.5) AS q FROM t WHERE b " +
+				"WINDOW TUMBLING(at, SIZE 20 SEC) INTO s",
 			"SELECT ts, k, v / j AS x FROM t WHERE v > 0 INTO s",
 			"SELECT ts, LAG(v) OVER (PARTITION BY k) AS l FROM t WHERE j > 1 INTO s",
-			"SELECT start, MAX(n) AS m FROM (SELECT start, k, COUNT(*) AS n FROM t GROUP BY k WINDOW TUMBLING(ts, SIZE 10 SEC)) " +
-				"WINDOW TUMBLING(start, SIZE 60 SEC) INTO s",
+			"SELECT start, MAX(n) AS m FROM (SELECT start, k, COUNT(*) AS n FROM t GROUP BY k " +
+				"WINDOW TUMBLING(ts, SIZE 10 SEC)) WINDOW TUMBLING(start, SIZE 60 SEC) INTO s",
 		}[r.IntN(5)]
 		whole, part := planned(t, query), planned(t, query)
 		var want, got [][]string
@@ -206,8 +209,9 @@ func differs(want, got [][]string) string {
 
 // FuzzFrames: whatever comes as a frame, the tail lives, and says so.
 func FuzzFrames(f *testing.F) {
-	const query = "SELECT start, k, COUNT(*) AS n, LAST(v) AS l, MIN(k) AS m, SUM(f) AS s, QUANTILE(d, 0.5) AS q, STDDEV(j) AS e, " +
-		"MAX(b) AS b, MAX(f) AS f, AVG(v) AS a, MIN(at) AS i FROM t GROUP BY k WINDOW TUMBLING(ts, SIZE 20 SEC) INTO s"
+	const query = "SELECT start, k, COUNT(*) AS n, LAST(v) AS l, MIN(k) AS m, SUM(f) AS s, QUANTILE(d, 0.5) AS q, " +
+		"STDDEV(j) AS e, MAX(b) AS b, MAX(f) AS f, AVG(v) AS a, MIN(at) AS i FROM t GROUP BY k " +
+		"WINDOW TUMBLING(ts, SIZE 20 SEC) INTO s"
 	bind := func() *plan.Plan {
 		parsed, err := statement.Parse(query)
 		if err != nil {

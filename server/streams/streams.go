@@ -69,6 +69,15 @@ type StreamFragment struct {
 	State    catalog.FragmentState `json:"state" enum:"REGISTERED,STARTED,RUNNING,STOPPED,TERMINATED,FAILED"`
 	Attempts int64                 `json:"attempts"`
 	Failure  string                `json:"failure"`
+	Live     *FragmentCounts       `json:"live" doc:"Its rows; null where another server owns the query, or nobody."`
+}
+
+// FragmentCounts are the rows of a fragment; groups of partial aggregates count as rows.
+type FragmentCounts struct {
+	In           int64   `json:"in" doc:"Rows that it read, or was sent by other fragments."`
+	Out          int64   `json:"out" doc:"Rows that it sent to another fragment, or wrote to the sink."`
+	InPerSecond  float64 `json:"in_per_second"`
+	OutPerSecond float64 `json:"out_per_second"`
 }
 
 // StreamCounts are what became of rows.
@@ -193,11 +202,16 @@ func shown(contents catalog.Contents, c Coordinator) StreamCatalog {
 			Sources: append([]int64{}, q.Sources...), Desired: q.Desired, Since: engine.At(q.Since), Failure: q.Failure,
 			CreatedBy: q.CreatedBy, CreatedAt: engine.At(q.CreatedAt), Owner: q.Owner, Fragments: []StreamFragment{},
 			Output: append([]string{}, c.Output(q.ID)...)}
-		for _, f := range q.Fragments {
-			one.Fragments = append(one.Fragments, StreamFragment{f.Host, f.Plan, f.State, f.Attempts, f.Failure})
-		}
-		if l, here := live[q.ID]; here {
+		l, here := live[q.ID]
+		if here {
 			one.Live = counted(l, now)
+		}
+		for _, f := range q.Fragments {
+			part := StreamFragment{Host: f.Host, Plan: f.Plan, State: f.State, Attempts: f.Attempts, Failure: f.Failure}
+			if p, known := l.Fragments[f.Host]; known {
+				part.Live = &FragmentCounts{p.In, p.Out, p.InPerSecond, p.OutPerSecond}
+			}
+			one.Fragments = append(one.Fragments, part)
 		}
 		s.Queries = append(s.Queries, one)
 	}

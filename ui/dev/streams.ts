@@ -57,6 +57,7 @@ function query(id: number, name: string, sink: string, state: StreamQuery['state
         state: state === 'FAILED' ? 'FAILED' : state === 'PENDING' ? 'REGISTERED' : 'RUNNING',
         attempts: 1,
         failure,
+        live: null,
       },
     ],
     live: null,

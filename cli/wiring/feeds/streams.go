@@ -89,8 +89,8 @@ func (s *Streams) Close(ctx context.Context) error {
 // slots is how many fragments a node is thought to take until somebody says otherwise.
 const slots = 16
 
-// workers are the nodes of the cluster as workers of streams. The node in the process of a server is none: what it would
-// run the server does.
+// workers are the nodes of the cluster as workers of streams. The node in the process of a server is none: what it
+// would run the server does.
 func (o Options) workers() []catalog.Worker {
 	list := []catalog.Worker{}
 	for _, n := range o.Nodes() {

@@ -24,6 +24,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/compat"
 	"github.com/loadstone-db/loadstone/engine/control"
 	pb "github.com/loadstone-db/loadstone/engine/control/controlpb"
+	"github.com/loadstone-db/loadstone/engine/control/fragmentrpc"
 	"github.com/loadstone-db/loadstone/engine/control/nodecert"
 	"github.com/loadstone-db/loadstone/engine/reach"
 )
@@ -53,7 +54,7 @@ type Dialer struct {
 	idle    time.Duration
 	trusted trusted
 	// fragments are connections beside that of the streams.
-	fragments rowConns
+	fragments fragmentrpc.Conns
 }
 
 // NewDialer prepares a connection; nothing is dialled before Dial.
@@ -188,7 +189,7 @@ var errInTime = fmt.Errorf("the node has not answered in time: %w", context.Dead
 // Close ends the connection and all that uses it.
 func (d *Dialer) Close() error {
 	d.http.CloseIdleConnections()
-	d.fragments.drop(true)
+	d.fragments.Drop(true)
 	return d.conn.Close()
 }
 

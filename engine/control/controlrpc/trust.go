@@ -65,15 +65,7 @@ func (d *Dialer) trustTLS(join bool) *tls.Config {
 
 // partsTLS is the same for the parts of a record, which come from the node of the stream only.
 func (d *Dialer) partsTLS() *tls.Config {
-	config := nodecert.ClientTLS(d.opts.Trust.Certificate, func(shown []*x509.Certificate) error {
-		who, err := d.opts.Trust.Node(shown)
-		d.trusted.mu.Lock()
-		defer d.trusted.mu.Unlock()
-		if err == nil && who.ID != d.trusted.who.ID {
-			err = fmt.Errorf("%s answers, and the stream leads to %s", who.ID, d.trusted.who.ID)
-		}
-		return err
-	})
+	config := d.ofStreamTLS()
 	config.NextProtos = []string{"http/1.1"}
 	return config
 }
@@ -203,7 +195,7 @@ func (d *Dialer) dialTrusted(ctx context.Context) (end control.ServerEnd, err er
 
 // drop closes the connection, so that the next stream begins with a handshake, and those of fragments.
 func (d *Dialer) drop() {
-	d.fragments.drop(false)
+	d.fragments.Drop(false)
 	d.trusted.mu.Lock()
 	defer d.trusted.mu.Unlock()
 	if d.trusted.socket != nil {

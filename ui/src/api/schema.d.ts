@@ -6665,6 +6665,22 @@ export interface components {
             /** Format: int64 */
             total_target_connections: number;
         };
+        FragmentCounts: {
+            /**
+             * Format: int64
+             * @description Rows that it read, or was sent by other fragments.
+             */
+            in: number;
+            /** Format: double */
+            in_per_second: number;
+            /**
+             * Format: int64
+             * @description Rows that it sent to another fragment, or wrote to the sink.
+             */
+            out: number;
+            /** Format: double */
+            out_per_second: number;
+        };
         GeneratorSample: {
             name: string;
             needs_table: boolean;
@@ -8961,6 +8977,8 @@ export interface components {
             attempts: number;
             failure: string;
             host_name: string;
+            /** @description Its rows; null where another server owns the query, or nobody. */
+            live: components["schemas"]["FragmentCounts"] | null;
             plan: string;
             /** @enum {string} */
             state: "REGISTERED" | "STARTED" | "RUNNING" | "STOPPED" | "TERMINATED" | "FAILED";
@@ -9688,6 +9706,7 @@ export type FindMaxResult = components['schemas']['FindMaxResult'];
 export type FindMaxSpread = components['schemas']['FindMaxSpread'];
 export type FindMaxState = components['schemas']['FindMaxState'];
 export type FindMaxStep = components['schemas']['FindMaxStep'];
+export type FragmentCounts = components['schemas']['FragmentCounts'];
 export type GeneratorSample = components['schemas']['GeneratorSample'];
 export type GivenHook = components['schemas']['GivenHook'];
 export type GivenRules = components['schemas']['GivenRules'];

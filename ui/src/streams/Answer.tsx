@@ -74,9 +74,12 @@ export function Answer(props: { outcome: Outcome | null; busy: 'run' | 'explain'
 
 function Plan({ lines }: { lines: string[] }) {
   const fragments = lines.filter((l) => l.startsWith('Fragment'));
+  // The steps of each fragment follow it.
+  const first = lines.findIndex((l) => l.startsWith('Fragment'));
+  const whole = first < 0 ? lines : lines.slice(0, first);
   return (
     <div className="stack">
-      <Flow picture={planOf(lines)} label="The plan, from the sources to the last step" />
+      <Flow picture={planOf(whole)} label="The plan, from the sources to the last step" />
       {fragments.map((f) => (
         <p key={f} className="note">
           {f}

@@ -217,7 +217,8 @@ export function runningPicture(q: StreamQuery, c: StreamCatalog, rate: (n: numbe
       shape: s.shape,
       said: f.failure,
     });
-    if (two && !end) arrows.push({ from: `f${i}`, to: `f${last}` });
+    const sent = f.live ? { label: rate(f.live.out_per_second) } : {};
+    if (two && !end) arrows.push({ from: `f${i}`, to: `f${last}`, ...sent });
   });
   const column = two ? 3 : 2;
   boxes.push({ id: 'sink', column, row: 0, title: q.sink, lines: [sink?.type ?? '', ...place(sink?.placement ?? '')] });
