@@ -3,10 +3,13 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -177,6 +180,194 @@ func TestAQueryOverTwoNodes(t *testing.T) {
 	}
 	if got, want := lines("out.csv"), lines("one.csv"); len(want) != 3*seconds/10+1 || !slices.Equal(got, want) {
 		t.Errorf("over two nodes:\n%s\nin one process:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	s.stop()
+}
+
+// endless is a source that a test feeds, line by line.
+func endless(t *testing.T) (port int, send func(lines string)) {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	var mu sync.Mutex
+	conns := map[net.Conn]bool{}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			conns[c] = true
+			mu.Unlock()
+		}
+	}()
+	return l.Addr().(*net.TCPAddr).Port, func(lines string) {
+		mu.Lock()
+		defer mu.Unlock()
+		for c := range conns {
+			if _, err := io.WriteString(c, lines); err != nil {
+				delete(conns, c)
+			}
+		}
+	}
+}
+
+// only is the one query of a name.
+func (s streamsServer) only(name string) (q struct {
+	State, Failure string
+	Output         []string
+	Hosts          map[string]string
+	Attempts       int64
+}) {
+	s.t.Helper()
+	for _, one := range s.shown().Queries {
+		if one.Name != name {
+			continue
+		}
+		q.State, q.Failure, q.Output, q.Hosts = one.State, one.Failure, one.Output, map[string]string{}
+		for _, f := range one.Fragments {
+			q.Hosts[f.Host] = f.State
+			q.Attempts = max(q.Attempts, f.Attempts)
+		}
+	}
+	return q
+}
+
+// TestANodeIsLostAndComesBack: killed, or standing still, in the middle of a query. The query does not go on without
+// it, and begins anew when it is back; dropped meanwhile its name is taken until the node says that nothing runs.
+func TestANodeIsLostAndComesBack(t *testing.T) {
+	t.Parallel()
+	s, nodes, _ := streamNodes(t, 2)
+	var sends []func(string)
+	sources := "CREATE LOGICAL SOURCE a(ts INT64, host TEXT, v INT64); CREATE SINK out TYPE PRINT;"
+	for _, n := range nodes {
+		port, send := endless(t)
+		sends = append(sends, send)
+		sources += fmt.Sprintf("CREATE PHYSICAL SOURCE FOR a TYPE TCP ON `%s` SET('127.0.0.1' AS SOURCE.SOCKET_HOST, "+
+			"%d AS SOURCE.SOCKET_PORT, 'CSV' AS PARSER.TYPE);", n.id, port)
+	}
+	s.done(sources + "CREATE QUERY q AS SELECT start, COUNT(*) AS n, SUM(v) AS s FROM a WINDOW TUMBLING(ts, SIZE 1 SEC) " +
+		"INTO out")
+	s.until("q", "RUNNING")
+	both := func(lines string) {
+		for _, send := range sends {
+			send(lines)
+		}
+	}
+	both("100,h,1\n200,h,2\n1100,h,4\n2200,h,8\n")
+	printed := func(want string) {
+		t.Helper()
+		waitFor(t, time.Minute, "the rows "+want, func() bool { return fmt.Sprint(s.only("q").Output) == want })
+	}
+	printed("[0,4,6 1000,2,8]")
+
+	for _, how := range []string{"killed", "stopped"} {
+		n := nodes[1]
+		before := s.only("q").Attempts
+		if how == "killed" {
+			n.signal(t, syscall.SIGKILL)
+			<-n.done
+		} else {
+			n.signal(t, syscall.SIGSTOP)
+		}
+		s.until("q", "DEPLOYING")
+		s.worker(n.id, "UNREACHABLE")
+		waitFor(t, time.Minute, "the others have ended", func() bool {
+			q := s.only("q")
+			return q.Hosts["server"] != "RUNNING" && q.Hosts[nodes[0].id] != "RUNNING" &&
+				strings.Contains(q.Failure, n.id)
+		})
+		both("2300,h,1\n9000,h,1\n") // nobody reads: what there would be is not half of the truth
+		if how == "killed" {
+			n.begin(t)
+		} else {
+			n.signal(t, syscall.SIGCONT)
+		}
+		s.until("q", "RUNNING")
+		if q := s.only("q"); q.Attempts <= before {
+			t.Errorf("%s: it was attempted %d times, then %d", how, before, q.Attempts)
+		}
+		both("100,h,1\n200,h,2\n1100,h,4\n2200,h,8\n")
+		printed("[0,4,6 1000,2,8]")
+	}
+
+	n := nodes[1]
+	n.signal(t, syscall.SIGSTOP)
+	s.worker(n.id, "UNREACHABLE")
+	s.done("DROP QUERY q")
+	s.until("q", "STOPPING_STUCK")
+	if status, body, _ := s.statements("CREATE QUERY q AS SELECT v FROM a INTO out"); status != 409 ||
+		!strings.Contains(body, "NameLocked") {
+		t.Errorf("%d %s", status, body)
+	}
+	n.signal(t, syscall.SIGCONT)
+	s.until("q", "")
+	for _, w := range s.shown().Workers {
+		if w.Used != 0 {
+			t.Errorf("%+v", w)
+		}
+	}
+	s.stop()
+}
+
+// TestSinksOfNodes: a file of a node, from a source of another one through the server, and from one of the server's;
+// what a node may not open ends the query with the reason, and a graceful drop loses nothing.
+func TestSinksOfNodes(t *testing.T) {
+	t.Parallel()
+	s, nodes, p := streamNodes(t, 2)
+	writeStream(t, nodes[0].dir, "a.csv", rowsOf("h0", 30, 10))
+	writeStream(t, p.path("data"), "b.csv", rowsOf("h1", 30, 10))
+	port, send := endless(t)
+	s.done(fmt.Sprintf("CREATE LOGICAL SOURCE a(ts INT64, host TEXT, v INT64); CREATE LOGICAL SOURCE b(ts INT64, host TEXT, "+
+		"v INT64); CREATE LOGICAL SOURCE c(ts INT64, host TEXT, v INT64); CREATE LOGICAL SOURCE d(x INT64);"+
+		"CREATE PHYSICAL SOURCE FOR a TYPE FILE ON `%[1]s` SET('a.csv' AS SOURCE.FILE_PATH, 'CSV' AS PARSER.TYPE);"+
+		"CREATE PHYSICAL SOURCE FOR b TYPE FILE SET('b.csv' AS SOURCE.FILE_PATH, 'CSV' AS PARSER.TYPE);"+
+		"CREATE PHYSICAL SOURCE FOR c TYPE TCP ON `%[1]s` SET('127.0.0.1' AS SOURCE.SOCKET_HOST, %[3]d AS "+
+		"SOURCE.SOCKET_PORT, 'CSV' AS PARSER.TYPE);"+
+		"CREATE PHYSICAL SOURCE FOR d TYPE FILE ON `%[1]s` SET('../node-id' AS SOURCE.FILE_PATH, 'CSV' AS PARSER.TYPE);"+
+		"CREATE SINK there TYPE FILE ON `%[2]s` SET('there.csv' AS SINK.FILE_PATH);"+
+		"CREATE SINK printed TYPE PRINT ON `%[2]s`; CREATE SINK hook TYPE WEBHOOK ON `%[2]s` SET('http://h/' AS SINK.URL);"+
+		"CREATE SINK drained TYPE FILE ON `%[2]s` SET('drained.csv' AS SINK.FILE_PATH);"+
+		"CREATE QUERY joined AS SELECT a.ts AS ts, a.v + b.v AS v FROM a JOIN b ON a.ts = b.ts "+
+		"WINDOW TUMBLING(ts, SIZE 10 SEC) INTO there;"+
+		"CREATE QUERY prints AS SELECT host || '!' AS said FROM a WHERE ts = 3000 INTO printed;"+
+		"CREATE QUERY drains AS SELECT ts, LAG(v) OVER () AS l FROM c INTO drained;"+
+		"CREATE QUERY climbs AS SELECT x FROM d INTO printed",
+		nodes[0].id, nodes[1].id, port))
+	if status, body, _ := s.statements("SELECT v FROM a INTO hook"); status != 422 ||
+		!strings.Contains(body, "PlacementError") {
+		t.Errorf("%d %s", status, body)
+	}
+	s.until("joined", "TERMINATED")
+	s.until("prints", "TERMINATED")
+	s.until("climbs", "FAILED")
+	if q := s.only("climbs"); !strings.Contains(q.Failure, "leads out of the folder") {
+		t.Errorf("%+v", q)
+	}
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(nodes[1].dir, "streams", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if got := strings.Split(read("there.csv"), "\n"); len(got) != 302 || got[1] != "0,0" && !slices.Contains(got, "0,0") {
+		t.Errorf("%d lines were written: %q", len(got), got[:min(len(got), 5)])
+	}
+	waitFor(t, time.Minute, "what was printed", func() bool { return strings.Contains(nodes[1].out.String(), "h0!\n") })
+	s.until("drains", "RUNNING")
+	send("1,h,1\n2,h,2\n3,h,3\n")
+	waitFor(t, time.Minute, "the first rows", func() bool { return strings.Contains(read("drained.csv"), "3,2") })
+	send("4,h,4\n")
+	time.Sleep(300 * time.Millisecond) // it is on its way
+	s.done("DROP QUERY drains GRACEFUL")
+	s.until("drains", "")
+	if got := read("drained.csv"); got != "ts,l\n1,\n2,1\n3,2\n4,3\n" {
+		t.Errorf("%q", got)
 	}
 	s.stop()
 }
