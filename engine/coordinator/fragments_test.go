@@ -154,7 +154,8 @@ func beginOver(t *testing.T, k *memstore.Keeper, p *pipes, nodes *cluster) *coor
 }
 
 // overNodes is a query whose source is read on two nodes, and written at the server.
-const overNodes = "CREATE LOGICAL SOURCE e(timestamp TIMESTAMP, runId TEXT, event TEXT, status TEXT, phase TEXT, reason TEXT);" +
+const overNodes = "CREATE LOGICAL SOURCE e(timestamp TIMESTAMP, runId TEXT, event TEXT, status TEXT, phase TEXT, " +
+	"reason TEXT);" +
 	"CREATE PHYSICAL SOURCE FOR e TYPE SYSTEM ON a SET('run_events' AS SOURCE.STREAM);" +
 	"CREATE PHYSICAL SOURCE FOR e TYPE SYSTEM ON b SET('run_events' AS SOURCE.STREAM);" +
 	"CREATE SINK s TYPE PRINT; CREATE QUERY q AS SELECT runId, event FROM e WHERE event <> 'no' INTO s"
@@ -196,7 +197,8 @@ func TestFragmentsRunOnNodes(t *testing.T) {
 	})
 	within(t, "what each fragment did", func() bool {
 		l := c.Live()[1]
-		return l.In == 3 && l.Out == 2 && l.Fragments["a"].Out == 1 && l.Fragments["a"].In == 2 && l.Fragments["server"].In == 2
+		a, s := l.Fragments["a"], l.Fragments["server"]
+		return l.In == 3 && l.Out == 2 && a.Out == 1 && a.In == 2 && s.In == 2
 	})
 	execute(t, c, "DROP QUERY q")
 	eventually(t, k, "q", "")
@@ -235,11 +237,17 @@ func TestANodeThatIsCutOff(t *testing.T) {
 	eventually(t, k, "q", catalog.Running)
 	nodes.cut("b", true)
 	q := eventually(t, k, "q", catalog.Deploying)
-	within(t, "the others have ended", func() bool { _, open, _ := p.counts(); return open == 0 && nodes.hosts["a"].Len() == 0 })
+	within(t, "the others have ended", func() bool {
+		_, open, _ := p.counts()
+		return open == 0 && nodes.hosts["a"].Len() == 0
+	})
 	if nodes.hosts["b"].Len() != 1 {
 		t.Error("the node that is cut off knows that it is")
 	}
-	within(t, "it says why", func() bool { q = eventually(t, k, "q", catalog.Deploying); return strings.Contains(q.Failure, " b ") })
+	within(t, "it says why", func() bool {
+		q = eventually(t, k, "q", catalog.Deploying)
+		return strings.Contains(q.Failure, " b ")
+	})
 	nodes.cut("b", false)
 	eventually(t, k, "q", catalog.Running)
 	tell(nodes.feeds["b"], "BACK")
@@ -330,7 +338,8 @@ func TestALaterFragmentEndsAnEarlierOne(t *testing.T) {
 	if w, err = link.Receive(t.Context()); err != nil || w.Kind != fragment.End {
 		t.Fatalf("%v %v", w.Kind, err)
 	}
-	if e, err := fragment.EndedOf(w); err != nil || !strings.Contains(e.Failure, "plans this query otherwise") || !e.Terminal {
+	e, err := fragment.EndedOf(w)
+	if err != nil || !strings.Contains(e.Failure, "plans this query otherwise") || !e.Terminal {
 		t.Errorf("%+v %v", e, err)
 	}
 }
