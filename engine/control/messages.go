@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/runclock"
 )
 
 // FirstBeat is how long after its assignment a run worker reports first; it does so each second after that. Those of a
@@ -89,7 +90,7 @@ type AssignRun struct {
 	Workers int
 	// Clock is the run's time line. It reaches a node in the server's process
 	// only; nil means that the node begins one of its own.
-	Clock *engine.Clock
+	Clock *runclock.Clock
 	// ClockAhead is by how much that line is ahead of the clock that StatusAck tells.
 	ClockAhead time.Duration
 	// TraceParent is what the node's spans are part of, as trace.Tracer.Context says; empty where none are made.

@@ -26,6 +26,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/compat"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/member"
+	"github.com/loadstone-db/loadstone/engine/runclock"
 	"github.com/loadstone-db/loadstone/engine/workcoord"
 )
 
@@ -98,7 +99,7 @@ type Fleet struct {
 	// dialling has a token of each node that is being dialled.
 	dialling chan struct{}
 	// clock is what nodes set theirs by. It does not follow one that is set.
-	clock *engine.Clock
+	clock *runclock.Clock
 
 	mu     sync.Mutex
 	found  map[string]*node // those of the source, by its keys
@@ -124,7 +125,7 @@ func New(opts Options) *Fleet {
 	if opts.Chance == nil {
 		opts.Chance = rand.N[time.Duration]
 	}
-	f := &Fleet{opts: opts, changed: make(chan struct{}, 1), clock: engine.NewClock(opts.Clock),
+	f := &Fleet{opts: opts, changed: make(chan struct{}, 1), clock: runclock.New(opts.Clock),
 		lost: make(chan struct{}, 1), dialling: make(chan struct{}, mostDialling),
 		found: map[string]*node{}, coord: workcoord.New(workcoord.DefaultPolicy()),
 		byID: map[string]*node{}, placed: map[workcoord.Key]control.AssignRun{}, asked: map[workcoord.Key]time.Time{},

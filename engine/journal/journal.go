@@ -11,6 +11,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/runclock"
 	"github.com/loadstone-db/loadstone/engine/runlog"
 )
 
@@ -18,7 +19,7 @@ import (
 type Journal struct {
 	RunID string
 	Begun time.Time
-	Clock *engine.Clock
+	Clock *runclock.Clock
 	Life  *lifecycle.Machine
 
 	Logbook runlog.Book

@@ -19,6 +19,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/load/schedule"
 	"github.com/loadstone-db/loadstone/engine/load/supply"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/runclock"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
@@ -34,7 +35,7 @@ type Config struct {
 	Database target.Database
 	Sink     record.Sink
 	// Clock is the run's time line, which records are on; nil means one of the group's own.
-	Clock *engine.Clock
+	Clock *runclock.Clock
 	Log   zerolog.Logger
 
 	// maxKept and maxBurst are the limits of the same name, less in tests.

@@ -23,6 +23,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/outcome"
 	"github.com/loadstone-db/loadstone/engine/prepare"
+	"github.com/loadstone-db/loadstone/engine/runclock"
 	"github.com/loadstone-db/loadstone/engine/runlog"
 	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -35,7 +36,7 @@ import (
 type live struct {
 	svc    *Service
 	runID  string
-	clock  *engine.Clock
+	clock  *runclock.Clock
 	log    zerolog.Logger
 	keeper *keeper.Keeper
 	spans  *trace.Life
@@ -108,7 +109,7 @@ type prepareResult struct {
 }
 
 // newLive is a run with the run workers that it begins with, or goes on with.
-func newLive(s *Service, run engine.Run, clock *engine.Clock, workers []*crew.Worker, life *lifecycle.Machine,
+func newLive(s *Service, run engine.Run, clock *runclock.Clock, workers []*crew.Worker, life *lifecycle.Machine,
 	by string,
 ) *live {
 	run.Owner = s.opts.Owner

@@ -14,6 +14,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/loadchange"
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/recovery"
+	"github.com/loadstone-db/loadstone/engine/runclock"
 	"github.com/loadstone-db/loadstone/engine/runlog"
 	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/timeline"
@@ -26,7 +27,7 @@ const awayWords = "no server carried the run: it was not watched, and seconds of
 // Resume goes on with a run that another process has carried, or says why it cannot.
 func (c carrier) Resume(r recovery.Resumed) (why string) {
 	s, run := c.s, r.Run
-	clock := engine.NewClock(s.opts.Clock)
+	clock := runclock.New(s.opts.Clock)
 	workers := make([]*crew.Worker, len(r.Workers))
 	for i, w := range r.Workers {
 		workers[i] = &crew.Worker{ID: w.ID, Group: w.Group, ResultID: w.ResultID, Connections: w.Target.TargetConnections,

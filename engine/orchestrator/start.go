@@ -10,6 +10,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/crew"
 	"github.com/loadstone-db/loadstone/engine/inspect"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
+	"github.com/loadstone-db/loadstone/engine/runclock"
 	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -44,7 +45,7 @@ func (s *Service) start(ctx context.Context, runID, by string, most int) (engine
 	}
 	room := s.doorman.Needs(run.Scenario, shares, only)
 	// The conditional update decides who starts; only the winner takes the run over.
-	clock := engine.NewClock(s.opts.Clock)
+	clock := runclock.New(s.opts.Clock)
 	now := clock.Now()
 	preparing := engine.PhasePreparing
 	_, err = s.opts.Store.Transition(ctx,

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/runclock"
 )
 
 const (
@@ -76,7 +76,7 @@ func (c *clocks) best(now time.Time) (ahead, wrong time.Duration) {
 // timeLine is the run's: the server's own in its process, and elsewhere the node's, set by
 // the server's clock as it is when the load is opened. It does not follow what is measured
 // later: that is how wrong it is.
-func (w *runWorker) timeLine(ctx context.Context) *engine.Clock {
+func (w *runWorker) timeLine(ctx context.Context) *runclock.Clock {
 	if w.a.Clock != nil {
 		return w.a.Clock
 	}
@@ -121,7 +121,7 @@ func (n *Node) lineAhead(runID string, at time.Time) (ahead, wrong time.Duration
 // end is how a run worker has ended, and the line of its run.
 type end struct {
 	control.WorkerState
-	line *engine.Clock
+	line *runclock.Clock
 }
 
 // again is an end as it is said now: it stays what it was, and the line is compared with the clock of who owns the

@@ -11,6 +11,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/load"
+	"github.com/loadstone-db/loadstone/engine/runclock"
 )
 
 // TestTheServersClockIsKnownToWithinTheErrorThatIsStated, whatever the way there and back
@@ -60,7 +61,7 @@ func TestTimesThatCannotBeAreNone(t *testing.T) {
 // clock of the node an hour off, and the worker says how wrong it may be.
 func TestRecordsAreInTheTimeOfTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var line *engine.Clock // once the load is open
+		var line *runclock.Clock // once the load is open
 		fake := newFakeLoad()
 		open := func(_ context.Context, cfg load.Config, _ int, _ func(int, int)) (Load, error) {
 			line, fake.sink = cfg.Clock, cfg.Sink

@@ -20,6 +20,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/machine/usage"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/runclock"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
@@ -68,7 +69,7 @@ type Node struct {
 	opts    Options
 	session string
 	out     *outbox
-	clock   *engine.Clock
+	clock   *runclock.Clock
 	disk    *spool
 	queries Queries
 	// statuses are those that wait for their acknowledgement.
@@ -123,7 +124,7 @@ func NewNode(opts Options) *Node {
 		opts.Capacity = capacityOf(usage.CPUs(), usage.Memory())
 	}
 	n := &Node{opts: opts, session: uuid.NewString(), out: newOutbox(),
-		clock: engine.NewClock(opts.Clock),
+		clock: runclock.New(opts.Clock),
 		held:  map[workerKey]*runWorker{}, ended: map[workerKey]end{}, parts: map[string]heldPart{}}
 	n.stored, n.early, n.waits = map[string]bool{}, map[string]bool{}, map[workerKey]int{}
 	n.disk = newSpool(opts.SpoolDir, spoolBytes(opts.SpoolDir, opts.SpoolBytes), max(opts.KeepStored, 0), opts.Log,

@@ -15,6 +15,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/load"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/runclock"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
@@ -29,7 +30,7 @@ type runWorker struct {
 	a    control.AssignRun
 	// server compares the clocks of the server that has assigned it; line is the run's time line.
 	server *clocks
-	line   atomic.Pointer[engine.Clock]
+	line   atomic.Pointer[runclock.Clock]
 	inbox  *control.Mailbox[control.ToNode]
 
 	mu    sync.Mutex

@@ -1,4 +1,5 @@
-package engine
+// Package runclock is the time line of a run.
+package runclock
 
 import "time"
 
@@ -11,8 +12,8 @@ type Clock struct {
 	read  func() time.Time
 }
 
-// NewClock begins a time line now. read is the clock, which must return monotonic readings too; nil means time.Now.
-func NewClock(read func() time.Time) *Clock {
+// New begins a time line now. read is the clock, which must return monotonic readings too; nil means time.Now.
+func New(read func() time.Time) *Clock {
 	if read == nil {
 		read = time.Now
 	}

@@ -1,11 +1,11 @@
-package engine_test
+package runclock_test
 
 import (
 	"testing"
 	"time"
 	"unsafe"
 
-	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/runclock"
 )
 
 // set returns a time whose wall clock was set forward by whole seconds, as
@@ -23,7 +23,7 @@ func set(t time.Time, seconds int64) time.Time {
 
 func TestAClockDoesNotFollowTheWall(t *testing.T) {
 	var step int64
-	c := engine.NewClock(func() time.Time { return set(time.Now(), step) })
+	c := runclock.New(func() time.Time { return set(time.Now(), step) })
 	began := c.Now()
 	for _, step = range []int64{3600, -3600, 0} {
 		read := set(time.Now(), step)
