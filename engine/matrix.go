@@ -82,6 +82,7 @@ func (s Scenario) Clone() Scenario {
 		m.Targets = slices.Clone(m.Targets)
 		s.Matrix = &m
 	}
+	s.Rules = slices.Clone(s.Rules)
 	return s
 }
 

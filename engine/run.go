@@ -31,6 +31,8 @@ type Run struct {
 	Waiting             *Waiting `json:"waiting,omitempty"`
 	ExecutionsDeletedAt Time     `json:"executions_deleted_at" doc:"When its single executions were deleted; null where they were not. Its figures, charts and log stay."`
 	ExecutionsDeletedBy string   `json:"executions_deleted_by,omitempty" doc:"retention, or a user's name."`
+	// Rules are those of the scenario with what they gave, none before the start.
+	Rules []RuleState `json:"rules,omitempty"`
 	// OwnerEpoch rises each time a server takes the run over; a write with an old epoch changes nothing.
 	OwnerEpoch int64 `json:"owner_epoch"`
 	// Owner is the server that carries the run, or did last; empty before the start.

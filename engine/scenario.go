@@ -22,6 +22,7 @@ type Scenario struct {
 	FindMax    FindMax           `json:"find_max"`
 	Guardrails Guardrails        `json:"guardrails"`
 	Thresholds []string          `json:"thresholds,omitempty"`
+	Rules      []Rule            `json:"rules,omitempty"`
 	Tags       map[string]string `json:"tags,omitempty"`
 }
 

@@ -196,6 +196,7 @@ type Payload struct {
 	Validity           Validity `json:"validity"`
 	// Guardrails are the limits that the run has, empty without any.
 	Guardrails []GuardrailState `json:"guardrails"`
+	Rules      []RuleState      `json:"rules"`
 	Enrichment Enrichment       `json:"enrichment"`
 	// Prepare is the progress of set-up work, null when there is none.
 	Prepare     *PrepareProgress `json:"prepare"`

@@ -14,6 +14,7 @@ func (s *Services) OpenStreams(ctx context.Context) (*feeds.Streams, error) {
 		return nil, err
 	}
 	s.watched.streams.Store(streams.Hub())
+	s.collectors = append(s.collectors, streams.Metrics())
 	s.onClose(streams.Close)
 	return streams, nil
 }

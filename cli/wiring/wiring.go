@@ -19,6 +19,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/certificate"
 	"github.com/loadstone-db/loadstone/cli/input"
+	"github.com/loadstone-db/loadstone/cli/wiring/feeds"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/cost"
@@ -427,6 +428,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 		Reach:       s.reach,
 		Ticked:      s.Meter.Ticked,
 		Traces:      s.traces.Tracer(),
+		Rules:       feeds.Rules(s.reachable, s.Store.OpenURL, s.Log),
 	})
 	s.keepRoster(ctx)
 	if err := s.Runs.Open(ctx); err != nil {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/guardrail"
 )
 
 // SilentAfter is longer than the reports of each second are late when all is well.
@@ -74,6 +75,15 @@ func (s *Second) covered() float64 {
 		longest = max(longest, snap.TickSeconds)
 	}
 	return longest
+}
+
+// Guarded is what guardrails judge of the second.
+func (s *Second) Guarded() (g guardrail.Sample) {
+	if len(s.Nodes) > 0 {
+		g.Resources = &s.Peak
+	}
+	g.P95Ms, g.P99Ms, g.ErrorPct = s.Worst()
+	return g
 }
 
 // Worst are the highest P95, P99 and share of errors of any run worker in the new

@@ -40,6 +40,11 @@ func (c *Catalog) Bind(source string, q *statement.CreateQuery) (*plan.Plan, err
 		return nil, statement.Errorf(statement.BinderError, source, into.At,
 			"select runId, or give the sink SET('…' AS SINK.RUN_ID)", "no column names the run that %s stops", sink.Name)
 	}
+	if sink.Type == feed.Metric {
+		if what, hint := outlet.CheckMetric(p.Columns); what != "" {
+			return nil, statement.Errorf(statement.BinderError, source, into.At, hint, "%s", what)
+		}
+	}
 	for _, s := range p.Scans {
 		if len(c.Physical(s.Source)) == 0 && into.Text != "" {
 			return nil, statement.Errorf(statement.PlacementError, source, q.At,

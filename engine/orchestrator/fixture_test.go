@@ -19,6 +19,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/enrich"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/rule"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
@@ -63,6 +64,7 @@ type fixture struct {
 	capacity   int
 	pollEvery  time.Duration
 	clock      func() time.Time
+	rules      rule.Begin
 	wrap       func(orchestrator.ControlStore) orchestrator.ControlStore
 
 	svc  *orchestrator.Service
@@ -110,7 +112,8 @@ func (f *fixture) start() *fixture {
 	svc := orchestrator.New(orchestrator.Options{Store: f.wrap(f.store), Results: f.results, Plugins: f.plugins,
 		Drivers: drivers,
 		Nodes:   []control.Dialer{link}, Log: testLog(), Version: "test", Scratch: filepath.Join(f.dir, "scratch"),
-		Enrichment: f.enrichment, PollEvery: f.pollEvery, Clock: f.clock, MostLive: f.mostLive, Owner: f.owner})
+		Enrichment: f.enrichment, PollEvery: f.pollEvery, Clock: f.clock, MostLive: f.mostLive, Owner: f.owner,
+		Rules: f.rules})
 	if err := svc.Open(f.t.Context()); err != nil {
 		f.t.Fatal(err)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/outcome"
 	"github.com/loadstone-db/loadstone/engine/prepare"
+	"github.com/loadstone-db/loadstone/engine/rule"
 	"github.com/loadstone-db/loadstone/engine/runclock"
 	"github.com/loadstone-db/loadstone/engine/runlog"
 	"github.com/loadstone-db/loadstone/engine/scaling"
@@ -80,6 +81,7 @@ type live struct {
 	// judgedSoFar is how many causes and notes have been stored.
 	judgedSoFar int
 	guard       *guardrail.Watch
+	rules       *rule.Set
 	second      *aggregate.Second
 
 	// disbelieved are the nodes that spoke for run workers of others.
@@ -118,6 +120,7 @@ func newLive(s *Service, run engine.Run, clock *runclock.Clock, workers []*crew.
 		keeper: keeper.New(s.opts.Store, run.RunID, run.OwnerEpoch, s.opts.Log), spans: s.opts.Traces.Run(run),
 		asked: make(chan request, 16), done: make(chan struct{}), figured: make(chan struct{}),
 		agg: aggregate.New(), validity: aggregate.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails),
+		rules:         s.opts.Rules.Of(run),
 		cancelPrepare: func() {}, prepareDone: make(chan prepareResult, 1), prepareStep: make(chan engine.PrepareProgress, 1)}
 	l.inbox = control.NewMailbox(func(f fromNode) (control.Policy, control.Subject) { return control.PolicyFromNode(f.m) },
 		func(f fromNode) {
@@ -240,6 +243,8 @@ func (l *live) loop(ctx context.Context) {
 			l.finisher.take(ctx, o)
 		case p := <-l.poller.polls:
 			l.poller.take(p)
+		case <-l.rules.Ready():
+			l.ruled(ctx)
 		case o := <-l.keeper.Outages():
 			l.StoreOutage(o)
 		case <-enriched:
@@ -290,6 +295,7 @@ func (l *live) release() {
 	}
 	l.handOn()
 	l.svc.board.End(l.runID)
+	l.endRules()
 	l.keeper.Close()
 	close(l.done)
 }
@@ -322,6 +328,7 @@ func (l *live) lose(w *crew.Worker, why string, free time.Time) {
 // show applies a transition to the run in memory.
 func (l *live) show(t store.Transition) {
 	t.Show(&l.run, l.clock.Now())
+	l.rules.Transition(t, l.clock.Now())
 	shown := l.run
 	l.shown.Store(&shown)
 }

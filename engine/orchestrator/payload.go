@@ -48,7 +48,7 @@ func (l *live) snapshot(now time.Time) *engine.Payload {
 	if sum := l.summary.Load(); sum != nil {
 		p.Validity = sum.ValidityDetail
 	}
-	p.Guardrails = l.guard.State()
+	p.Guardrails, p.Rules = l.guard.State(), append([]engine.RuleState{}, l.rules.States()...)
 	p.FindMax = l.search.state()
 	p.Logs, p.LogsDropped = l.Logbook.Newest(now), l.Logbook.Missing(l.keeper.LinesLost())
 	return p

@@ -64,21 +64,13 @@ func (l *poller) take(p warehouse.Poll) {
 	l.poller.spent.Polled(at, perHour, known)
 	point := engine.WarehousePoint{Timestamp: engine.At(at), ElapsedSeconds: at.Sub(l.run.StartTime.Time).Seconds(),
 		Warehouse: *p.Warehouse}
+	l.rules.Hub().Poll(l.runID, point)
 	l.keeper.Add("a poll of the warehouse", func(ctx context.Context) error {
 		return l.svc.opts.Store.SaveWarehouse(ctx, l.runID, l.epoch, point)
 	})
 }
 
-// setBack undoes what the preparation of a run started, unless another run may need it.
-// It returns a sentence when that failed.
+// setBack undoes what the preparation of a run started, unless another run may need it; it says when that failed.
 func (s *Service) setBack(run engine.Run, plan *engine.Plan) (failed string) {
-	if plan == nil || len(plan.Restore) == 0 {
-		return ""
-	}
-	log := s.opts.Log.With().Str("run_id", run.RunID).Logger()
-	if s.runs.Others(run.RunID) > 0 {
-		log.Info().Msg("the warehouse is left running: another run is live")
-		return ""
-	}
-	return warehouse.SetBack(s.deps(), run, plan, log)
+	return warehouse.SetBack(s.deps(), run, plan, s.runs.Others(run.RunID) > 0, s.opts.Log)
 }

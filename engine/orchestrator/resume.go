@@ -35,7 +35,7 @@ func (c carrier) Resume(r recovery.Resumed) (why string) {
 			State: control.WorkerState{WorkerID: w.ID, WorkerGroupID: w.Group, ResultID: w.ResultID, NodeID: w.NodeID,
 				Status: w.Status, Totals: w.Totals}}
 	}
-	life, why := lifecycle.Rehydrate(lifePlan(run, crew.IDsOf(workers)), r.Stored)
+	life, why := lifecycle.Rehydrate(crew.LifePlan(run, crew.IDsOf(workers)), r.Stored)
 	if why != "" {
 		return why
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/recovery"
 	"github.com/loadstone-db/loadstone/engine/registry"
 	"github.com/loadstone-db/loadstone/engine/relay"
+	"github.com/loadstone-db/loadstone/engine/rule"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/trace"
@@ -117,6 +118,8 @@ type Options struct {
 	Calibration func() *engine.Calibration
 	// Plan prepares the target of a run; nil means prepare.Plan.
 	Plan func(context.Context, prepare.Deps, engine.Scenario, func(engine.PrepareProgress)) (*prepare.Prepared, error)
+	// Rules begins the rules of a run that this process carries from now on; nil begins none.
+	Rules rule.Begin
 	// Chance is that of fleet.Options.
 	Chance func(time.Duration) time.Duration
 }

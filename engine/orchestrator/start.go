@@ -87,7 +87,7 @@ func (s *Service) start(ctx context.Context, runID, by string, most int) (engine
 	run.Status, run.Phase, run.StartTime, run.OwnerEpoch = engine.StatusRunning, preparing, engine.At(now), epoch
 	workers := crew.First(run.Scenario, shares)
 	run.Waiting = nil
-	l := newLive(s, run, clock, workers, lifecycle.New(lifePlan(run, crew.IDsOf(workers))), by)
+	l := newLive(s, run, clock, workers, lifecycle.New(crew.LifePlan(run, crew.IDsOf(workers))), by)
 	l.scale.on = s.doorman.Places(room)
 	s.carry(l)
 	return run, nil

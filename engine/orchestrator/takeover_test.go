@@ -41,7 +41,7 @@ func (f *fixture) server(owner string, link control.Dialer) *orchestrator.Servic
 	f.t.Helper()
 	svc := orchestrator.New(orchestrator.Options{Store: f.wrap(f.store), Results: f.results, Plugins: f.plugins,
 		Drivers: map[string]target.Driver{f.driver.Name(): f.driver}, Nodes: []control.Dialer{link}, Log: testLog(),
-		Version: "test", Scratch: filepath.Join(f.dir, "scratch"), Owner: owner})
+		Version: "test", Scratch: filepath.Join(f.dir, "scratch"), Owner: owner, Rules: f.rules})
 	if err := svc.Open(f.t.Context()); err != nil {
 		f.t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/aggregate"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/crew"
-	"github.com/loadstone-db/loadstone/engine/guardrail"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -38,7 +37,7 @@ func (l *live) everySecond(ctx context.Context) {
 		l.scale.keepRoom()
 		l.endLosses(now, false)
 		l.happen(ctx, lifecycle.Ticked{})
-	} else if l.Logbook.Waiting() > 0 {
+	} else if l.Logbook.Waiting() > 0 || l.rules.Moved() {
 		l.keeper.SaveTick(l.lines())
 	}
 	l.publish(false)
@@ -100,7 +99,7 @@ func (l *live) aggregate(now time.Time) {
 		Errors: s.RollupErrors, Search: l.life.Search() != nil})
 	l.saveVerdict()
 	if l.life.Started() && !l.life.Stopping() {
-		if broken := l.guard.Observe(now, guarded(s)); broken != "" {
+		if broken := l.guard.Observe(now, s.Guarded()); broken != "" {
 			l.happen(l.svc.lifetime, lifecycle.StopAsked{Reason: engine.StopGuardrail,
 				Sentence: "Guardrail triggered: " + broken})
 		}
@@ -108,6 +107,7 @@ func (l *live) aggregate(now time.Time) {
 	r := &l.run
 	r.TotalOps, r.ErrorCount, r.CurrentQPS = s.RollupOps, s.RollupErrors, s.Payload.Ops.CurrentPerSec
 	r.WorkersRegistered, r.WorkersActive, r.WorkersCompleted = registered, active, completed
+	r.Rules = l.rules.States()
 	shown := *r
 	l.shown.Store(&shown)
 
@@ -121,6 +121,8 @@ func (l *live) aggregate(now time.Time) {
 	if l.life.Started() {
 		t.FindMax = l.search.state()
 	}
+	t.Rules = l.rules.Changed()
+	l.rules.Hub().Tick(t)
 	l.keeper.SaveTick(t)
 }
 
@@ -138,7 +140,8 @@ func (l *live) heartbeat(w *crew.Worker) store.WorkerRow {
 func (l *live) lines() *store.Tick {
 	r := &l.run
 	return &store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.Logbook.Take(), TotalOps: r.TotalOps,
-		ErrorCount: r.ErrorCount, WorkersRegistered: r.WorkersRegistered, WorkersCompleted: r.WorkersCompleted}
+		ErrorCount: r.ErrorCount, WorkersRegistered: r.WorkersRegistered, WorkersCompleted: r.WorkersCompleted,
+		Rules: l.rules.Changed()}
 }
 
 // saveVerdict keeps causes and notes as they come, for a process that has to end the
@@ -153,15 +156,23 @@ func (l *live) saveVerdict() {
 	}
 }
 
-// guarded is what the guardrails judge of a second.
-func guarded(s *aggregate.Second) guardrail.Sample {
-	var g guardrail.Sample
-	if len(s.Nodes) > 0 {
-		g.Resources = &s.Peak
-	}
-	g.P95Ms, g.P99Ms, g.ErrorPct = s.Worst()
-	return g
-}
-
 // Busy reports whether a run is live in this process.
 func (s *Service) Busy() bool { return s.runs.Others("") > 0 }
+
+// ruled takes what rules have said: lines of the log, and that the run has to stop.
+func (l *live) ruled(ctx context.Context) {
+	for _, s := range l.rules.Take() {
+		l.note(s.Level, nil, "%s", s.Text)
+		if s.Stop != "" && !l.life.Stopping() {
+			l.happen(ctx, lifecycle.StopAsked{Reason: engine.StopGuardrail, Sentence: s.Stop})
+		}
+	}
+}
+
+// endRules ends the rules of a run that this process carries no longer; of one that is over it keeps what they gave.
+func (l *live) endRules() {
+	if l.rules.End(l.life.Status().Terminal()) {
+		l.ruled(l.svc.lifetime)
+		l.keeper.SaveTick(l.lines())
+	}
+}

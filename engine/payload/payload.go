@@ -14,11 +14,13 @@ func Base(run engine.Run, now time.Time) *engine.Payload {
 	p := &engine.Payload{ResultID: run.ResultID, RunID: run.RunID, RunName: run.RunName, Status: run.Status,
 		Timestamp:          engine.At(now),
 		CancellationReason: run.CancellationReason, Enrichment: NotEnriched(),
-		Logs: []engine.LogEntry{}, Guardrails: []engine.GuardrailState{}, Workers: []engine.PayloadWorker{},
+		Logs: []engine.LogEntry{}, Guardrails: []engine.GuardrailState{}, Rules: []engine.RuleState{},
+		Workers:   []engine.PayloadWorker{},
 		OpsByKind: map[engine.Kind]engine.KindRate{}, LatencyByKind: map[engine.Kind]engine.Latency{},
 		Errors:        engine.PayloadErrors{ByClass: map[engine.ErrorClass]int64{}, Recent: []engine.SeenError{}},
 		CustomMetrics: engine.CustomMetrics{AppOpsBreakdown: map[string]int64{}, SFBench: map[string]any{}},
 		Validity:      engine.Validity{Verdict: engine.VerdictValid, Causes: []engine.ValidityCause{}, Notes: []string{}}}
+	p.Rules = append(p.Rules, run.Rules...)
 	if run.Phase != engine.PhaseNone {
 		phase := run.Phase
 		p.Phase = &phase

@@ -21,7 +21,10 @@ type Parsed struct {
 }
 
 // Parse reads statements that semicolons divide. All of them are well-formed, or there is an error, which is an *Error.
-func Parse(source string) ([]Parsed, error) {
+func Parse(source string) ([]Parsed, error) { return parse(source, (*parser).statement) }
+
+// parse reads texts that one reads, divided by semicolons.
+func parse(source string, one func(*parser) (Statement, error)) ([]Parsed, error) {
 	if len(source) > MaxSource {
 		return nil, Errorf(ParserError, source, 0, "", "statements of %d bytes are too long, at most %d are read at once",
 			len(source), MaxSource)
@@ -42,7 +45,7 @@ func Parse(source string) ([]Parsed, error) {
 		}
 		begin := p.token.at
 		p.parts = 0
-		s, err := p.statement()
+		s, err := one(p)
 		if err != nil {
 			return nil, err
 		}
@@ -211,6 +214,31 @@ func (p *parser) continuousOr(name Name, at int, into bool) (*CreateQuery, error
 		return nil, p.errorf(p.token.at, "add INTO and the name of a sink", "expected INTO, found %s", p.found())
 	}
 	return &CreateQuery{Name: name, Select: s, Source: p.source[at:p.last], At: at}, nil
+}
+
+// ParseSelect reads one SELECT without INTO, which a semicolon may follow. The error is a *Error, a ParserError.
+func ParseSelect(source string) (*Select, error) {
+	list, err := parse(source, func(p *parser) (Statement, error) {
+		at := p.token.at
+		if err := p.expect("SELECT"); err != nil {
+			return nil, err
+		}
+		return p.continuousOr(Name{}, at, false)
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(list) == 0:
+		return nil, Errorf(ParserError, source, len(source), "write SELECT … FROM …", "there is no statement")
+	case len(list) > 1:
+		return nil, Errorf(ParserError, source, list[1].At, "leave out what follows the first",
+			"there is more than one statement")
+	}
+	q, _ := list[0].Statement.(*CreateQuery) // nothing else was read
+	if at := q.Select.Into; at.Text != "" {
+		return nil, Errorf(ParserError, source, at.At, "leave INTO out", "this SELECT names no sink")
+	}
+	return q.Select, nil
 }
 
 // name reads a name. Keywords can be names where only a name can stand.

@@ -215,6 +215,8 @@ type Tick struct {
 	Logs      []engine.LogEntry // with their Seq, assigned by the caller
 	// FindMax is the state of the run's search now, nil without one; its steps are not kept with it.
 	FindMax *engine.FindMaxState
+	// Rules are those of the run as they stand; nil leaves them.
+	Rules []engine.RuleState
 	// The roll-up in run_status.
 	TotalOps, ErrorCount                               int64
 	CurrentQPS                                         float64
@@ -402,6 +404,8 @@ type Connections interface {
 	EnsureBuiltin(ctx context.Context, c Connection) error
 	// OpenDSN returns the DSN in clear for a reference: by name, or unsealed.
 	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, dsn string, err error)
+	// OpenURL returns the address of a rule in clear.
+	OpenURL(ctx context.Context, r engine.Rule) (string, error)
 }
 
 // Plugin is a row of the register of plugins.

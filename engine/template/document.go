@@ -31,6 +31,8 @@ const (
 type document struct {
 	root map[string]any
 	yaml *yaml.Node
+	// lines are those of the text, where it is known.
+	lines []string
 }
 
 func invalid(field, message, hint string, line int) *engine.Error {
@@ -88,7 +90,11 @@ func read(source []byte) (*document, error) {
 	if err != nil {
 		return nil, err
 	}
-	return build(node)
+	d, err := build(node)
+	if err == nil {
+		d.lines = strings.Split(string(source), "\n")
+	}
+	return d, err
 }
 
 // parse returns the one group of fields that the text holds, before any alias is followed.

@@ -62,7 +62,7 @@ func rows(b *strings.Builder, prefix string, node map[string]any) {
 		names = append(names, name)
 	}
 	order := []string{"name", "description", "target", "workload", "scaling", "find_max", "guardrails", "thresholds",
-		"tags"}
+		"rules", "tags"}
 	rank := func(name string) int {
 		for i, o := range order {
 			if prefix == "" && o == name {

@@ -37,3 +37,22 @@ func HideSecrets(source string, ref engine.ConnectionRef, secrets target.Secrets
 	}
 	return clear
 }
+
+// SameAddress is the connection of a saved scenario that a reference was read from, nil for none.
+func SameAddress(s *engine.Scenario, ref engine.ConnectionRef) *engine.ConnectionRef {
+	if s == nil {
+		return nil
+	}
+	for _, c := range s.Connections() {
+		if c.Ref.Inline() && c.Ref.DSN == ref.DSN && c.Ref.Driver == ref.Driver {
+			return c.Ref
+		}
+	}
+	return nil
+}
+
+// PasswordNeeded is the error of a hidden password that belongs to another address; field is the connection's path.
+func PasswordNeeded(field string) error {
+	return engine.InvalidField(field+".dsn", "the password is hidden, and this is not the address it was saved for",
+		"write the password again in place of "+target.Mask)
+}

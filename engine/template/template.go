@@ -94,7 +94,7 @@ func inOrder[T any](list []T, line func(T) int) {
 // refuse puts the fields into one error, with the line of each where the document has it, in the order of the lines.
 func (d *document) refuse(fields []engine.FieldError) *engine.Error {
 	for i := range fields {
-		fields[i].Line = d.lineOf(fields[i].Field)
+		d.place(&fields[i])
 	}
 	inOrder(fields, func(f engine.FieldError) int { return f.Line })
 	message := "The template has a field that cannot be used."
@@ -281,6 +281,7 @@ func check(s engine.Scenario) []engine.FieldError {
 				sc.MaxWorkers, sc.PerWorkerCapacity, sc.Holds()), "raise it or per_worker_capacity, or ask for fewer connections")
 		}
 	}
+	fields = append(fields, checkRules(s.Rules)...)
 	for i, text := range s.Thresholds {
 		if _, err := threshold.Parse(text); err != nil {
 			add(fmt.Sprintf("thresholds[%d]", i), err.Error(), "for example: p95_ms < 20")

@@ -114,8 +114,16 @@ func poll(ctx context.Context, deps prepare.Deps, a *prepare.Attached, run engin
 
 // SetBack undoes what the preparation of a run started: a warehouse that was suspended
 // is suspended again. It returns a sentence when that failed. Its time is its own: the
-// process may be shutting down.
-func SetBack(deps prepare.Deps, run engine.Run, plan *engine.Plan, log zerolog.Logger) (failed string) {
+// process may be shutting down. Where it is needed for others it is left.
+func SetBack(deps prepare.Deps, run engine.Run, plan *engine.Plan, needed bool, log zerolog.Logger) (failed string) {
+	if plan == nil || len(plan.Restore) == 0 {
+		return ""
+	}
+	log = log.With().Str("run_id", run.RunID).Logger()
+	if needed {
+		log.Info().Msg("the warehouse is left running: another run is live")
+		return ""
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), setBackLimit)
 	defer cancel()
 	a, err := prepare.Attach(ctx, deps, run.Scenario, plan, "set back")

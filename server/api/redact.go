@@ -12,6 +12,7 @@ import (
 // hideScenario removes what must not leave the server from a scenario.
 func (a *API) hideScenario(s *engine.Scenario) {
 	*s = s.Clone()
+	template.HideRules(s)
 	for _, c := range s.Connections() {
 		c.Ref.DSNSealed = ""
 		if c.Ref.DSN != "" {
@@ -49,8 +50,8 @@ func (a *API) hideSource(source []byte, parsed engine.Scenario) []byte {
 			hidden = bytes.ReplaceAll(hidden, []byte(c.Ref.DSN), []byte(clear))
 		}
 	}
-	if !inline {
-		return source
+	if hidden = []byte(template.HideRulesIn(string(hidden), parsed.Rules)); !inline && len(hidden) > 0 {
+		return hidden
 	}
 	again, err := template.Parse(hidden)
 	if err == nil && !slices.ContainsFunc(again.Connections(), func(c engine.Connection) bool {

@@ -141,6 +141,9 @@ func (a *API) parse(source []byte, set map[string]any, stored engine.Scenario) (
 		return engine.Scenario{}, err
 	}
 	s.TemplateID, s.TemplateName = "", ""
+	if err := template.UnmaskRules(&s, stored); err != nil {
+		return s, err
+	}
 	for _, c := range s.Connections() {
 		if err := a.unmask(c.Ref, a.storedFor(*c.Ref, stored), c.Field); err != nil {
 			return s, err

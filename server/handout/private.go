@@ -66,6 +66,7 @@ func scenario(s *engine.Scenario) {
 	*s = s.Clone()
 	s.Matrix = nil // the other targets, with parameters of theirs; this run has its own
 	s.Target.Connection.DSN, s.Target.Connection.DSNSealed = "", ""
+	s.Rules = nil // statements of somebody's own, and where rows were posted
 	// The feed is up to megabytes of rows, of somebody's own data.
 	s.Workload.Feed, s.Workload.Params, s.Target.Params = nil, nil, nil
 }

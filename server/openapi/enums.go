@@ -43,6 +43,8 @@ var enumerations = []enumeration{
 	values(engine.StageStepping, engine.StageBisecting, engine.StageConfirming, engine.StageDone),
 	values(engine.EnrichmentPending, engine.EnrichmentRunning, engine.EnrichmentCompleted, engine.EnrichmentPartial,
 		engine.EnrichmentSkipped, engine.EnrichmentFailed),
+	values(engine.RuleStop, engine.RuleWebhook),
+	values(engine.RuleRunning, engine.RuleTriggered, engine.RuleEnded, engine.RuleFailed),
 	values(compare.Better, compare.Worse, compare.Same, compare.Unclear),
 }
 

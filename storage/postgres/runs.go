@@ -13,6 +13,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/template"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 	"github.com/loadstone-db/loadstone/storage/postgres/retentionrows"
 )
@@ -27,12 +28,12 @@ const stateColumns = `r.status, r.phase,
 	r.total_workers_expected, r.workers_registered, r.workers_active, r.workers_completed,
 	r.total_ops, r.error_count, r.current_qps, r.worker_targets, r.stop_reason, r.cancellation_reason,
 	r.created_by, r.owner_epoch, r.owner, r.created_at, r.updated_at, coalesce(r.matrix_id, ''), r.matrix_index, r.matrix_label,
-	r.executions_deleted_at, r.executions_deleted_by`
+	r.executions_deleted_at, r.executions_deleted_by, r.rules_state`
 
 // scanRun reads runColumns, and what follows them into more.
 func scanRun(row pgx.CollectableRow, run *engine.Run, more ...any) error {
 	var template, phase, stopReason *string
-	var scenario, targets []byte
+	var scenario, targets, rules []byte
 	var start, warmupStart, warmupEnd, measured, end, deleted *time.Time
 	var created, updated time.Time
 	dest := append([]any{&run.RunID, &template, &run.RunName, &scenario, &run.Status, &phase,
@@ -40,7 +41,7 @@ func scanRun(row pgx.CollectableRow, run *engine.Run, more ...any) error {
 		&run.WorkersExpected, &run.WorkersRegistered, &run.WorkersActive, &run.WorkersCompleted,
 		&run.TotalOps, &run.ErrorCount, &run.CurrentQPS, &targets, &stopReason, &run.CancellationReason,
 		&run.CreatedBy, &run.OwnerEpoch, &run.Owner, &created, &updated, &run.MatrixID, &run.MatrixIndex, &run.MatrixLabel,
-		&deleted, &run.ExecutionsDeletedBy}, more...)
+		&deleted, &run.ExecutionsDeletedBy, &rules}, more...)
 	if err := row.Scan(dest...); err != nil {
 		return err
 	}
@@ -51,6 +52,11 @@ func scanRun(row pgx.CollectableRow, run *engine.Run, more ...any) error {
 	run.CreatedAt, run.UpdatedAt = engine.At(created), engine.At(updated)
 	if err := parse("scenario", scenario, &run.Scenario); err != nil {
 		return err
+	}
+	if rules != nil {
+		if err := parse("rules", rules, &run.Rules); err != nil {
+			return err
+		}
 	}
 	return parse("worker targets", targets, &run.WorkerTargets)
 }
@@ -66,7 +72,10 @@ func toRun(row pgx.CollectableRow) (engine.Run, error) {
 func (s *Store) CreateRun(ctx context.Context, run engine.Run) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	scenario := run.Scenario
+	scenario := run.Scenario.Clone()
+	if err := template.SealRules(&scenario, nil, s.sealURL); err != nil {
+		return err
+	}
 	var err error
 	if scenario.Target.Connection, err = s.sealRef(ctx, scenario.Target.Connection, nil, "target.connection"); err != nil {
 		return err

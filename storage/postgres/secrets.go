@@ -10,6 +10,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/engine/template"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
@@ -43,7 +44,7 @@ func (s *Store) sealRef(ctx context.Context, ref engine.ConnectionRef, earlier *
 			return ref, err
 		}
 		if s.secrets.Hide(ref.Driver, dsn) != ref.DSN {
-			return ref, passwordNeeded(field)
+			return ref, template.PasswordNeeded(field)
 		}
 		return ref, nil
 	}
@@ -56,16 +57,11 @@ func (s *Store) sealRef(ctx context.Context, ref engine.ConnectionRef, earlier *
 	return ref, err
 }
 
-func passwordNeeded(field string) error {
-	return engine.InvalidField(field+".dsn", "the password is hidden, and this is not the address it was saved for",
-		"write the password again in place of "+target.Mask)
-}
-
 // sealedBefore finds the secret of a redacted DSN in the templates: a
 // document that was exported or edited carries stars where its password was.
 func (s *Store) sealedBefore(ctx context.Context, ref engine.ConnectionRef, field string) (string, error) {
 	if ref.DSN == target.Mask {
-		return "", passwordNeeded(field) // it could be anybody's
+		return "", template.PasswordNeeded(field) // it could be anybody's
 	}
 	var sealed string
 	err := s.pool.QueryRow(ctx, `SELECT c ->> 'dsn_sealed' FROM test_templates, LATERAL (
@@ -74,9 +70,22 @@ func (s *Store) sealedBefore(ctx context.Context, ref engine.ConnectionRef, fiel
 		WHERE jsonb_typeof(c) = 'object' AND c ->> 'dsn' = $1 AND c ->> 'dsn_sealed' <> '' AND c ->> 'driver' = $2
 		ORDER BY updated_at DESC LIMIT 1`, ref.DSN, ref.Driver).Scan(&sealed)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return "", passwordNeeded(field)
+		return "", template.PasswordNeeded(field)
 	}
 	return sealed, dberr.Failed("looking for the saved password", err)
+}
+
+// urlContext binds the sealed addresses of rules, which are copied from templates to runs.
+const urlContext = "rule-url"
+
+func (s *Store) sealURL(plain string) string { return s.keys.Seal([]byte(plain), urlContext) }
+
+// OpenURL implements store.Connections.
+func (s *Store) OpenURL(_ context.Context, r engine.Rule) (string, error) {
+	if r.URLSealed == "" {
+		return r.URL, nil
+	}
+	return s.unseal(r.URLSealed, urlContext)
 }
 
 func (s *Store) unseal(sealed, sealedFor string) (string, error) {

@@ -103,25 +103,16 @@ func (s *Store) sealTemplate(ctx context.Context, t store.Template, earlier *eng
 		if c.Ref.Inline() {
 			t.Source = template.HideSecrets(t.Source, *c.Ref, s.secrets)
 		}
-		if *c.Ref, err = s.sealRef(ctx, *c.Ref, sameAddress(earlier, *c.Ref), c.Field); err != nil {
+		if *c.Ref, err = s.sealRef(ctx, *c.Ref, template.SameAddress(earlier, *c.Ref), c.Field); err != nil {
 			return nil, "", err
 		}
 	}
+	t.Source = template.HideRulesIn(t.Source, t.Config.Rules)
+	if err := template.SealRules(&t.Config, earlier, s.sealURL); err != nil {
+		return nil, "", err
+	}
 	config, err = document("template", t.Config)
 	return config, store.CleanText(string(template.MaskComments([]byte(t.Source)))), err
-}
-
-// sameAddress is the connection of a saved scenario that a reference was read from, nil for none.
-func sameAddress(s *engine.Scenario, ref engine.ConnectionRef) *engine.ConnectionRef {
-	if s == nil {
-		return nil
-	}
-	for _, c := range s.Connections() {
-		if c.Ref.Inline() && c.Ref.DSN == ref.DSN && c.Ref.Driver == ref.Driver {
-			return c.Ref
-		}
-	}
-	return nil
 }
 
 // UpdateTemplate implements store.Templates.

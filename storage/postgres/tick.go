@@ -52,6 +52,13 @@ func (s *Store) SaveTick(ctx context.Context, t store.Tick) error {
 		}
 		batch.Queue("UPDATE run_status SET find_max_state = $2 WHERE run_id = $1", t.RunID, text)
 	}
+	if t.Rules != nil {
+		text, err := document("rules", t.Rules)
+		if err != nil {
+			return err
+		}
+		batch.Queue("UPDATE run_status SET rules_state = $2 WHERE run_id = $1", t.RunID, text)
+	}
 	err := s.inTx(ctx, func(tx pgx.Tx) error { return tx.SendBatch(ctx, batch).Close() })
 	return dberr.Failed("saving a second of the run", err)
 }

@@ -27,6 +27,7 @@ export interface Asked {
   duration?: number;
   warmup?: number;
   guardrails?: Scenario['guardrails'];
+  rules?: Scenario['rules'];
   thresholds?: string[];
   tags?: Record<string, string>;
 }
@@ -75,6 +76,7 @@ export function scenario(name: string, more: Asked = {}): Scenario & { target: N
       max_error_rate_pct: 1,
     },
     guardrails: more.guardrails ?? {},
+    ...(more.rules && { rules: more.rules }),
     thresholds: more.thresholds ?? ['p95_ms < 250', 'error_rate < 0.001'],
     tags: more.tags ?? { example: 'first-run' },
   };

@@ -120,7 +120,17 @@ export function seed(): void {
       status: 'FAILED',
       reason: 'Guardrail triggered: generator memory was over 90 % for 5 s',
     },
-    { guardrails: { max_cpu_percent: 85, max_memory_percent: 90, max_p95_ms: 40, hold_seconds: 5 } },
+    {
+      guardrails: { max_cpu_percent: 85, max_memory_percent: 90, max_p95_ms: 40, hold_seconds: 5 },
+      rules: [
+        {
+          name: 'slow',
+          do: 'stop',
+          when: `SELECT MAX(p99Ms) AS p99 FROM worker_statistics WHERE phase = 'MEASUREMENT'
+WINDOW SLIDING(timestamp, SIZE 10 SEC, ADVANCE BY 1 SEC) HAVING MIN(p99Ms) > 200`,
+        },
+      ],
+    },
   );
   const search = (name: string, seed: number, start: number, repeat: number) => {
     const sc = scenario(name, { duration: 240, warmup: 5 });

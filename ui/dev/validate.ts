@@ -13,6 +13,7 @@ const known = [
   'scaling',
   'find_max',
   'guardrails',
+  'rules',
   'thresholds',
   'tags',
 ];

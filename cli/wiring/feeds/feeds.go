@@ -29,6 +29,8 @@ type Feeds struct {
 	Printed outlet.Printed
 	// Alerts are what rules have told.
 	Alerts outlet.Alerts
+	// Metrics are what queries tell as gauges.
+	Metrics outlet.Metrics
 }
 
 // Source implements coordinator.Feeds.
@@ -52,6 +54,8 @@ func (f *Feeds) Sink(ctx context.Context, q catalog.Query, s catalog.Sink, colum
 		sink = outlet.Guardrail(q.Name, s.Config, columns, f.Stop, f.Alerts.Of(q.ID, q.Name, s.Type))
 	case feed.Webhook:
 		sink, err = outlet.Webhook(ctx, s.Config, columns, f.Reach, f.Alerts.Of(q.ID, q.Name, s.Type))
+	case feed.Metric:
+		sink = f.Metrics.Open(q.Name, s.Config, columns)
 	case feed.Print:
 		sink, err = feed.OpenSink(s.Type, s.Config, columns, f.Folder, f.Printed.Of(q.ID))
 	default:

@@ -75,6 +75,9 @@ func openFolder(dataDir string) (*feed.Folder, error) {
 // Hub takes what the product tells.
 func (s *Streams) Hub() *telemetry.Hub { return s.feeds.Hub }
 
+// Metrics are what queries of this server tell as gauges.
+func (s *Streams) Metrics() *outlet.Metrics { return &s.feeds.Metrics }
+
 // Output returns the last rows of a query whose sink is of the type PRINT.
 func (s *Streams) Output(id int64) []string { return s.feeds.Printed.Rows(id) }
 

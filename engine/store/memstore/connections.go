@@ -10,6 +10,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/engine/template"
 )
 
 // connection is a saved connection; its DSN is as it may be shown.
@@ -206,7 +207,7 @@ func (s *Store) seal(ref engine.ConnectionRef, earlier *engine.ConnectionRef, fi
 		// Only a sealed text that says the same except for the password belongs to this DSN.
 		dsn, err := s.unseal(ref.DSNSealed)
 		if err == nil && s.secrets.Hide(ref.Driver, dsn) != ref.DSN {
-			err = passwordNeeded(field)
+			err = template.PasswordNeeded(field)
 		}
 		return ref, err
 	}
@@ -219,29 +220,30 @@ func (s *Store) seal(ref engine.ConnectionRef, earlier *engine.ConnectionRef, fi
 	return ref, err
 }
 
-func passwordNeeded(field string) error {
-	return engine.InvalidField(field+".dsn", "the password is hidden, and this is not the address it was saved for",
-		"write the password again in place of "+target.Mask)
+// OpenURL implements store.Connections.
+func (s *Store) OpenURL(ctx context.Context, r engine.Rule) (string, error) {
+	if err := s.begin(ctx); err != nil {
+		return "", err
+	}
+	defer s.mu.Unlock()
+	if r.URLSealed == "" {
+		return r.URL, nil
+	}
+	return s.unseal(r.URLSealed)
 }
 
-// sameAddress is the connection of a saved scenario that a reference was read from, nil for none.
-func sameAddress(sc *engine.Scenario, ref engine.ConnectionRef) *engine.ConnectionRef {
-	if sc == nil {
-		return nil
-	}
-	for _, c := range sc.Connections() {
-		if c.Ref.Inline() && c.Ref.DSN == ref.DSN && c.Ref.Driver == ref.Driver {
-			return c.Ref
-		}
-	}
-	return nil
+// sealURL keeps the address of a rule.
+func (s *Store) sealURL(plain string) string {
+	sealed := "memory:" + newID()
+	s.sealed[sealed] = plain
+	return sealed
 }
 
 // sealedBefore finds the secret of a redacted DSN in the templates: a document
 // that was exported or edited carries stars where its password was.
 func (s *Store) sealedBefore(ref engine.ConnectionRef, field string) (string, error) {
 	if ref.DSN == target.Mask {
-		return "", passwordNeeded(field) // it could be anybody's
+		return "", template.PasswordNeeded(field) // it could be anybody's
 	}
 	for _, t := range sorted(s.templates,
 		func(a, b *templateRow) int { return newest(a.UpdatedAt, b.UpdatedAt, a.TemplateID, b.TemplateID) }) {
@@ -249,11 +251,11 @@ func (s *Store) sealedBefore(ref engine.ConnectionRef, field string) (string, er
 		if err != nil {
 			return "", err
 		}
-		if found := sameAddress(&sc, ref); found != nil && found.DSNSealed != "" {
+		if found := template.SameAddress(&sc, ref); found != nil && found.DSNSealed != "" {
 			return found.DSNSealed, nil
 		}
 	}
-	return "", passwordNeeded(field)
+	return "", template.PasswordNeeded(field)
 }
 
 func (s *Store) unseal(sealed string) (string, error) {

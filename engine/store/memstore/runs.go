@@ -13,6 +13,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/placement"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/template"
 )
 
 // run is a row of run_status with everything that goes with it.
@@ -90,6 +91,10 @@ func (s *Store) CreateRun(ctx context.Context, r engine.Run) error {
 	defer s.mu.Unlock()
 	scenario := r.Scenario
 	var err error
+	scenario = scenario.Clone()
+	if err := template.SealRules(&scenario, nil, s.sealURL); err != nil {
+		return err
+	}
 	if scenario.Target.Connection, err = s.seal(scenario.Target.Connection, nil, "target.connection"); err != nil {
 		return err
 	}

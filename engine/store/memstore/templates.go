@@ -135,9 +135,13 @@ func (s *Store) sealTemplate(row *templateRow, config engine.Scenario, earlier *
 		if c.Ref.Inline() {
 			row.Source = template.HideSecrets(row.Source, *c.Ref, s.secrets)
 		}
-		if *c.Ref, err = s.seal(*c.Ref, sameAddress(earlier, *c.Ref), c.Field); err != nil {
+		if *c.Ref, err = s.seal(*c.Ref, template.SameAddress(earlier, *c.Ref), c.Field); err != nil {
 			return err
 		}
+	}
+	row.Source = template.HideRulesIn(row.Source, config.Rules)
+	if err := template.SealRules(&config, earlier, s.sealURL); err != nil {
+		return err
 	}
 	row.Source = store.CleanText(string(template.MaskComments([]byte(row.Source))))
 	row.Config = engine.Scenario{}

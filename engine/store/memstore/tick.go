@@ -76,6 +76,9 @@ func (s *Store) SaveTick(ctx context.Context, t store.Tick) error {
 	for _, l := range t.Logs {
 		r.log(l)
 	}
+	if t.Rules != nil {
+		r.row.Rules = slices.Clone(t.Rules)
+	}
 	if search != nil {
 		r.search = search
 	}

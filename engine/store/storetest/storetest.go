@@ -19,6 +19,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store/storetest/queuetest"
 	"github.com/loadstone-db/loadstone/engine/store/storetest/retentiontest"
 	"github.com/loadstone-db/loadstone/engine/store/storetest/rightstest"
+	"github.com/loadstone-db/loadstone/engine/store/storetest/rulestest"
 	"github.com/loadstone-db/loadstone/engine/store/storetest/settingstest"
 	"github.com/loadstone-db/loadstone/engine/store/storetest/userstest"
 	"github.com/loadstone-db/loadstone/engine/store/storetest/workerstest"
@@ -55,6 +56,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"ListRuns", listRuns}, {"ListRunsPages", listRunsPages},
 		{"Templates", templates},
 		{"TemplateSecrets", templateSecrets},
+		{"Rules", rulestest.Rules},
 		{"Connections", connections},
 		{"BuiltinConnections", builtins},
 		{"ConnectionInUse", connectionInUse},

@@ -31,6 +31,8 @@ const (
 	// Webhook posts rows to an address; Guardrail stops the run that a row names.
 	Webhook   = "WEBHOOK"
 	Guardrail = "GUARDRAIL"
+	// Metric tells the newest rows as gauges of the server.
+	Metric = "METRIC"
 )
 
 // The streams of the product.
@@ -51,7 +53,7 @@ func OnNodes(string) bool { return false }
 // SourceTypes and SinkTypes are all that there are.
 var (
 	SourceTypes = []string{File, TCP, System}
-	SinkTypes   = []string{File, Print, Webhook, Guardrail}
+	SinkTypes   = []string{File, Print, Webhook, Guardrail, Metric}
 )
 
 func notEmpty(v any) string {
@@ -89,6 +91,18 @@ func address(v any) string {
 	}
 	return ""
 }
+
+// metricName is the end of a metric's name.
+func metricName(v any) string {
+	if s := v.(string); s == "" || len(s) > 100 || s[0] < 'a' || s[0] > 'z' ||
+		strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+		return "begins with a small letter and has 1 to 100 small letters, digits and _"
+	}
+	return ""
+}
+
+// IsAddress reports whether rows can be posted to an address, as far as its spelling says.
+func IsAddress(text string) bool { return address(text) == "" }
 
 // Origin is the scheme and the host of an address, which may be shown to whoever reads: what follows them may be a
 // secret.
@@ -141,6 +155,8 @@ var settings = map[string][]setting{
 	"sink " + Print:     {{path: "SINK.INPUT_FORMAT", standard: "CSV", check: format}},
 	"sink " + Webhook:   {{path: "SINK.URL", check: address}},
 	"sink " + Guardrail: {{path: "SINK.RUN_ID", standard: "", check: anyValue}},
+	"sink " + Metric: {{path: "SINK.METRIC", check: metricName}, {path: "SINK.SERIES", standard: int64(1000),
+		check: between(1, 10_000)}},
 }
 
 // Config is what a source or sink was made with, all settings by their path.

@@ -71,8 +71,8 @@ func (t Tell) tell(a Alert, err error) {
 // longest is how much of a value is told.
 const longest = 100
 
-// inWords is a row as text.
-func inWords(columns []column.Column, b *column.Batch, i int) string {
+// InWords is a row as text: names and values, long ones cut.
+func InWords(columns []column.Column, b *column.Batch, i int) string {
 	var parts []string
 	for c := range b.Cols {
 		v := "NULL"

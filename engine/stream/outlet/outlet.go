@@ -64,7 +64,7 @@ func (g *guardrail) Write(b *column.Batch) error {
 		}
 		g.stopped[run] = true
 		ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
-		row := inWords(g.columns, b, i)
+		row := InWords(g.columns, b, i)
 		err := g.stop(ctx, run, "Rule triggered: "+g.query+": "+row)
 		cancel()
 		g.tell.tell(Alert{RunID: run, Row: row, Rows: 1}, err)
@@ -125,7 +125,7 @@ func (w *webhook) Write(b *column.Batch) error {
 	err := w.write(b)
 	a := Alert{Rows: b.N}
 	if b.N > 0 {
-		a.Row = inWords(w.columns, b, 0)
+		a.Row = InWords(w.columns, b, 0)
 	}
 	w.tell.tell(a, err)
 	return err

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -42,3 +43,19 @@ func Fits(stream string, columns []column.Column) (want string, fits bool) {
 		return statement.Same(a.Name, b.Name) && a.Type == b.Type
 	})
 }
+
+// Schemas are the streams as sources that a query can name.
+type Schemas struct{}
+
+// Schema returns the columns of a stream.
+func (Schemas) Schema(name string) ([]column.Column, bool) {
+	for stream, columns := range schemas() {
+		if statement.Same(stream, name) {
+			return columns, true
+		}
+	}
+	return nil, false
+}
+
+// Names are those of all streams.
+func (Schemas) Names() []string { return slices.Sorted(maps.Keys(schemas())) }

@@ -31,8 +31,6 @@ type reader struct {
 	stream  string
 	columns []column.Column
 	batches chan *column.Batch
-	closed  chan struct{}
-	once    sync.Once
 	behind  atomic.Bool
 }
 
@@ -75,8 +73,7 @@ func (h *Hub) Tell(stream string, fill func(b *column.Batch)) {
 
 // Open begins to read a stream that feed.Streams has. columns are those of its logical source.
 func (h *Hub) Open(stream string, columns []column.Column) feed.Source {
-	r := &reader{hub: h, stream: stream, columns: columns, batches: make(chan *column.Batch, ahead),
-		closed: make(chan struct{})}
+	r := &reader{hub: h, stream: stream, columns: columns, batches: make(chan *column.Batch, ahead)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.readers == nil {
@@ -100,30 +97,25 @@ func (r *reader) leave() {
 	close(r.batches)
 }
 
-// Read implements feed.Source. It waits for rows.
+// Read implements feed.Source. It waits for rows; what was told before Close is read to its end.
 func (r *reader) Read(b *column.Batch) error {
-	select {
-	case next, more := <-r.batches:
-		switch {
-		case more:
-			*b = *next
-			return nil
-		case r.behind.Load():
-			return statement.Errorf(statement.Overloaded, "", -1, "let it read or do less, or add ON OVERFLOW DROP",
-				"the query cannot keep up with %s: %d batches were waiting", r.stream, ahead)
-		}
-		return io.EOF
-	case <-r.closed:
-		return io.EOF
+	next, more := <-r.batches
+	switch {
+	case more:
+		*b = *next
+		return nil
+	case r.behind.Load():
+		return statement.Errorf(statement.Overloaded, "", -1, "let it read or do less, or add ON OVERFLOW DROP",
+			"the query cannot keep up with %s: %d batches were waiting", r.stream, ahead)
 	}
+	return io.EOF
 }
 
 // Malformed implements feed.Source.
 func (r *reader) Malformed() int64 { return 0 }
 
-// Close implements feed.Source.
+// Close implements feed.Source. It may be called again.
 func (r *reader) Close() error {
-	r.once.Do(func() { close(r.closed) })
 	r.hub.mu.Lock()
 	defer r.hub.mu.Unlock()
 	r.leave()

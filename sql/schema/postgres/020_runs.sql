@@ -47,6 +47,9 @@ ALTER TABLE run_status ADD COLUMN IF NOT EXISTS scenario_overview jsonb
 ALTER TABLE run_status ADD COLUMN IF NOT EXISTS owner text NOT NULL DEFAULT '';
 ALTER TABLE run_status ADD COLUMN IF NOT EXISTS lease_until timestamptz;
 
+-- The rules of the run with what they gave; NULL without any.
+ALTER TABLE run_status ADD COLUMN IF NOT EXISTS rules_state jsonb;
+
 CREATE INDEX IF NOT EXISTS run_status_newest ON run_status (created_at DESC, run_id DESC);
 CREATE INDEX IF NOT EXISTS run_status_template ON run_status (template_id);
 CREATE INDEX IF NOT EXISTS run_status_live ON run_status (status)

@@ -7617,6 +7617,7 @@ export interface components {
             /** @enum {string|null} */
             phase: "PREPARING" | "WARMUP" | "MEASUREMENT" | "COOLDOWN" | "PROCESSING" | "" | null;
             prepare: components["schemas"]["PrepareProgress"] | null;
+            rules: components["schemas"]["RuleState"][] | null;
             run_id: string;
             schedule_lag: components["schemas"]["Latency"];
             service: components["schemas"]["Latency"];
@@ -8228,6 +8229,14 @@ export interface components {
             /** Format: int64 */
             max: number;
         };
+        Rule: {
+            /** @enum {string} */
+            do: "stop" | "webhook";
+            name: string;
+            url?: string;
+            url_sealed?: string;
+            when: string;
+        };
         Rules: {
             /**
              * Format: double
@@ -8248,6 +8257,31 @@ export interface components {
             keep_tags: string[];
             /** @description False keeps everything, whatever the rest says. */
             on: boolean;
+        };
+        RuleState: {
+            /** @enum {string} */
+            do: "stop" | "webhook";
+            failure: string;
+            /**
+             * Format: date-time
+             * @description When it gave the last one; null before.
+             */
+            last_at: string | null;
+            /** @description The last one, in words. */
+            last_row: string;
+            name: string;
+            /**
+             * Format: int64
+             * @description Rows that it has read.
+             */
+            rows_in: number;
+            /**
+             * Format: int64
+             * @description Rows that it gave.
+             */
+            rows_out: number;
+            /** @enum {string} */
+            status: "RUNNING" | "TRIGGERED" | "ENDED" | "FAILED";
         };
         Run: {
             cancellation_reason: string | null;
@@ -8277,6 +8311,7 @@ export interface components {
             owner_epoch: number;
             /** @enum {string} */
             phase: "PREPARING" | "WARMUP" | "MEASUREMENT" | "COOLDOWN" | "PROCESSING" | "";
+            rules?: components["schemas"]["RuleState"][] | null;
             run_id: string;
             scenario_config: components["schemas"]["Scenario"];
             /** Format: date-time */
@@ -8370,6 +8405,7 @@ export interface components {
             /** @enum {string} */
             phase: "PREPARING" | "WARMUP" | "MEASUREMENT" | "COOLDOWN" | "PROCESSING" | "";
             plan: components["schemas"]["Plan"] | null;
+            rules?: components["schemas"]["RuleState"][] | null;
             run_id: string;
             scenario_config: components["schemas"]["Scenario"];
             simulated: boolean;
@@ -8503,6 +8539,7 @@ export interface components {
             phase: "PREPARING" | "WARMUP" | "MEASUREMENT" | "COOLDOWN" | "PROCESSING" | "";
             /** Format: double */
             qps: number | null;
+            rules?: components["schemas"]["RuleState"][] | null;
             run_id: string;
             scenario_config: components["schemas"]["Scenario"];
             simulated: boolean;
@@ -8601,6 +8638,7 @@ export interface components {
             guardrails: components["schemas"]["Guardrails"];
             matrix?: components["schemas"]["Matrix"];
             name: string;
+            rules?: components["schemas"]["Rule"][] | null;
             scaling: components["schemas"]["Scaling"];
             tags?: {
                 [key: string]: string;
@@ -9821,7 +9859,9 @@ export type RelationCatalog = components['schemas']['RelationCatalog'];
 export type Resources = components['schemas']['Resources'];
 export type Retention = components['schemas']['Retention'];
 export type Retry = components['schemas']['Retry'];
+export type Rule = components['schemas']['Rule'];
 export type Rules = components['schemas']['Rules'];
+export type RuleState = components['schemas']['RuleState'];
 export type Run = components['schemas']['Run'];
 export type RunCreateBody = components['schemas']['RunCreateBody'];
 export type RunDetail = components['schemas']['RunDetail'];

@@ -25,7 +25,9 @@ export type ServerSplit = schema.ServerSplitMs;
 export type PercentilesMs = schema.LatencyMs;
 /** A stage, a scenario that is being written: what is left out has a default. */
 export type SketchStage = Omit<schema.Stage, 'ramp'> & Partial<Pick<schema.Stage, 'ramp'>>;
-export type Sketch = Omit<schema.Scenario, 'workload' | 'scaling' | 'find_max' | 'guardrails'> & {
+export type SketchRule = Omit<schema.Rule, 'do'> & Partial<Pick<schema.Rule, 'do'>>;
+export type Sketch = Omit<schema.Scenario, 'workload' | 'scaling' | 'find_max' | 'guardrails' | 'rules'> & {
+  rules?: SketchRule[] | null;
   workload: Partial<Omit<schema.Workload, 'stages'>> & { stages?: SketchStage[] | null };
   scaling: Partial<schema.Scaling>;
   find_max?: Partial<schema.FindMax>;

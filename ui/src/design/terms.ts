@@ -47,6 +47,9 @@ export const terms = {
   guardrails:
     'A limit that is passed for 5 seconds, or as long as you say, stops the run. Without any, none ' +
     'applies. Latency and errors are those of the slowest run worker, after the warm-up.',
+  rules:
+    'Continuous queries over what the run reports, which begin and end with it. A row stops the run and is its ' +
+    'reason, or is posted to an address.',
   thresholds:
     'Conditions judged on the exact figures after the run, such as p95_ms < 50; one that fails fails the run.',
   workerCurve: 'All workers share one axis from zero, so that their curves can be compared.',

@@ -11,6 +11,7 @@ import { Executions } from './Executions';
 import { FindMaxLive } from './FindMax';
 import { FinishedTabs } from './FinishedTabs';
 import { Guardrails } from './Guardrails';
+import { Rules } from './Rules';
 import { covers, doubt, interval, within } from './known';
 import { LiveCharts } from './LiveCharts';
 import { LiveErrors } from './LiveErrors';
@@ -76,6 +77,7 @@ function Run(props: { state: RunState; run: RunDetail; zoom: Zoom | null; setZoo
             {over && <Against run={run} />}
             <RunRemarks s={measured ? run.summary : null} live={measured ? null : state.live} />
             {!preparing && <Guardrails run={run} live={state.live} c={c} />}
+            <Rules run={run} live={state.live} />
             {preparing && <PrepareProgressPanel live={state.live} />}
             {!preparing && run.start_time && <Steering run={run} live={state.live} />}
             {measured ? (

@@ -102,6 +102,9 @@ export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
               · stops beyond {guards.join(', ')} for {s.guardrails?.hold_seconds ?? 5} s
             </span>
           )}
+          {(s.rules?.length ?? 0) > 0 && (
+            <span className="muted"> · rules: {s.rules!.map((r) => r.name).join(', ')}</span>
+          )}
         </dd>
       </dl>
     </section>

@@ -5,6 +5,7 @@ import firstRun from '../../../examples/first-run.yaml?raw';
 import indexed from '../../../examples/index.yaml?raw';
 import lookups from '../../../examples/lookups.yaml?raw';
 import openLoop from '../../../examples/open-loop.yaml?raw';
+import rules from '../../../examples/rules.yaml?raw';
 import sql from '../../../examples/sql.yaml?raw';
 import tpcb from '../../../examples/tpcb.yaml?raw';
 import tpcc from '../../../examples/tpcc.yaml?raw';
@@ -41,6 +42,12 @@ export const questions: Question[] = [
     question: 'Where is the limit?',
     answer: 'Adds connections in steps until throughput stops growing, and repeats the answer.',
     source: findMax,
+  },
+  {
+    id: 'rules',
+    question: 'When does it become too slow?',
+    answer: 'A rate that climbs, and rules of the run’s own that stop it: slow for five seconds, or too many failures.',
+    source: rules,
   },
   {
     id: 'index',

@@ -11,6 +11,7 @@ import { FindMaxFields } from './FindMaxFields';
 import { AddTarget, MatrixFields } from './MatrixFields';
 import { ParamsForm } from './ParamsForm';
 import { choices, meant } from '../plugins/refs';
+import { RulesField } from './RulesField';
 import { StagesField } from './StagesField';
 import { tablesOf, withTableType, withWorkload } from './resets';
 import { get, type Schema, shownAs } from './schema';
@@ -62,6 +63,7 @@ export function TemplateForm({ isNew }: { isNew: boolean }) {
           </div>
           <div className="help">{terms.guardrails} Leave empty for no limit.</div>
         </div>
+        <RulesField />
         <TagsField path="tags" label="Tags" add="Add tag" help="Shown on the run and usable as a filter." />
       </Section>
     </div>

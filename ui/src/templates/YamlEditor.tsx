@@ -15,12 +15,15 @@ export function YamlEditor(props: { value: string; onChange: (v: string) => void
     return marks;
   }, [props.errors]);
 
-  const goTo = (line: number) => {
+  const goTo = (line: number, column?: number) => {
     const el = area.current;
     if (!el) return;
     const start = lines.slice(0, line - 1).reduce((n, l) => n + l.length + 1, 0);
     el.focus();
-    el.setSelectionRange(start, start + (lines[line - 1]?.length ?? 0));
+    const text = lines[line - 1] ?? '';
+    const at = [...text].slice(0, (column ?? 1) - 1).join('').length;
+    const word = column ? (/^[\w.]+/.exec(text.slice(at))?.[0].length ?? 1) : text.length;
+    el.setSelectionRange(start + at, start + Math.min(at + word, text.length));
     el.closest('.yaml')?.scrollTo({ top: (line - 4) * 20 });
   };
 
@@ -101,11 +104,16 @@ export function YamlEditor(props: { value: string; onChange: (v: string) => void
               <button
                 type="button"
                 className={e.warning ? 'warned' : ''}
-                onClick={() => e.line && goTo(e.line)}
+                onClick={() => e.line && goTo(e.line, e.column)}
                 disabled={!e.line}
               >
                 <Icon name={e.warning ? 'warn' : 'alert'} size={14} />
-                {e.line ? <span className="muted nowrap">line {e.line}</span> : null}
+                {e.line ? (
+                  <span className="muted nowrap">
+                    line {e.line}
+                    {e.column ? `, column ${e.column}` : ''}
+                  </span>
+                ) : null}
                 <code>{e.field}</code>
                 <span>
                   {e.message}

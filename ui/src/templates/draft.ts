@@ -117,7 +117,7 @@ export function body(d: Draft): { source: string } | { config: Sketch } {
 }
 
 /** The parts of the document that the form shows whatever is chosen, as a whole. */
-const always = ['target', 'matrix', 'workload.params', 'guardrails', 'thresholds', 'tags'];
+const always = ['target', 'matrix', 'workload.params', 'guardrails', 'thresholds', 'rules', 'tags'];
 
 /** The errors that no control shows; there are the paths of the controls on the page. */
 export function unshown(errors: FieldError[], there: string[]): FieldError[] {

@@ -1,0 +1,24 @@
+package crew
+
+import (
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/lifecycle"
+	"github.com/loadstone-db/loadstone/engine/scaling"
+)
+
+// LifePlan is what a run is to do, as far as its life depends on it.
+func LifePlan(run engine.Run, workers []string) lifecycle.Plan {
+	w, sc := run.Scenario.Workload, run.Scenario
+	p := lifecycle.Plan{Workers: workers, Warmup: w.Warmup(), Duration: w.Duration(), Stages: w.Stages,
+		Elastic: sc.Scaling.Elastic(), StartLimit: control.StartLimit,
+		Drain: func(r engine.StopReason) time.Duration { return control.DrainOf(w, r) }}
+	if w.Searches() {
+		p.Duration = sc.LongestSearch()
+		p.Search = lifecycle.NewSearch(sc.FindMax, w.Repeat,
+			func(number int) string { return scaling.StepID(run.RunID, number) })
+	}
+	return p
+}

@@ -1,0 +1,41 @@
+// Package rule runs the rules of a run beside it, in the process that carries the run: continuous queries that see the
+// rows of this run and no others. They begin with the run, or with who takes it over, and nothing of them is left when
+// it is over: they are in no catalog, so names of rules of several runs do not meet, and a process that dies takes them
+// along.
+//
+// Who tells the rows waits for nobody. A rule that cannot go on fails with its reason, and the run goes on.
+package rule
+
+import (
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/statement"
+	"github.com/loadstone-db/loadstone/engine/stream/feed"
+	"github.com/loadstone-db/loadstone/engine/stream/plan"
+	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
+)
+
+// Bind checks the SELECT of a rule and returns its plan. The error is a *statement.Error.
+func Bind(when string) (*plan.Plan, error) {
+	s, err := statement.ParseSelect(when)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Bind(when, s, telemetry.Schemas{})
+}
+
+// Check judges what a schema cannot: the name of the first field that is wrong, and why; "" where nothing is. Errors of
+// the statement are *statement.Error.
+func Check(r engine.Rule) (field string, err error) {
+	if _, err := Bind(r.When); err != nil {
+		return "when", err
+	}
+	switch {
+	case r.Do == engine.RuleWebhook && r.URL == "":
+		return "url", engine.InvalidField("url", "is required with do: webhook", "https://HOST/PATH")
+	case r.Do != engine.RuleWebhook && r.URL != "":
+		return "url", engine.InvalidField("url", "has no meaning with do: "+string(r.Do), "remove it, or write do: webhook")
+	case r.URL != "" && !feed.IsAddress(r.URL):
+		return "url", engine.InvalidField("url", "is not http://HOST/PATH or https://HOST/PATH", "")
+	}
+	return "", nil
+}

@@ -1,0 +1,320 @@
+package rule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/statement"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/stream"
+	"github.com/loadstone-db/loadstone/engine/stream/column"
+	"github.com/loadstone-db/loadstone/engine/stream/feed"
+	"github.com/loadstone-db/loadstone/engine/stream/outlet"
+	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
+)
+
+// Options say what rules reach.
+type Options struct {
+	// Webhook opens what posts rows of a rule; alerts are told of each attempt.
+	Webhook func(ctx context.Context, r engine.Rule, columns []column.Column, tell outlet.Tell) (feed.Sink, error)
+	// Now is the clock that tells quiet sources; nil means time.Now.
+	Now func() time.Time
+	Log zerolog.Logger
+}
+
+// Said is what rules have to say to who carries the run.
+type Said struct {
+	Level engine.LogLevel
+	Text  string
+	// Stop is why the run has to stop; empty where it has not.
+	Stop string
+}
+
+// toldOf is how many rows of a rule have a line in the log of the run; of the others their number is shown.
+const toldOf = 20
+
+// Set are the rules of one run while it goes on. Its methods are safe for concurrent use, and a nil Set has no rules.
+type Set struct {
+	hub    telemetry.Hub
+	ready  chan struct{}
+	drain  chan struct{}
+	drains sync.Once
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	mu     sync.Mutex
+	over   bool
+	states []engine.RuleState
+	told   []int
+	said   []Said
+	// kept are the states that were handed out last.
+	kept []engine.RuleState
+}
+
+// Start begins the rules of a run; nil where it has none. before is how they stood when another process left the run:
+// counts go on, and what has stopped the run is not asked again. They read from now on, so that no row is missed that
+// is told afterwards. End ends them.
+func Start(rules []engine.Rule, before []engine.RuleState, o Options) *Set {
+	if len(rules) == 0 {
+		return nil
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Set{ready: make(chan struct{}, 1), drain: make(chan struct{}), cancel: cancel, told: make([]int, len(rules))}
+	for i, r := range rules {
+		state := engine.RuleState{Name: r.Name, Do: r.Do, Status: engine.RuleRunning}
+		if at := slices.IndexFunc(before, func(b engine.RuleState) bool { return b.Name == r.Name }); at >= 0 {
+			state = before[at]
+			if state.Status != engine.RuleTriggered {
+				state.Status, state.Failure = engine.RuleRunning, ""
+			}
+		}
+		s.states = append(s.states, state)
+		if state.Status == engine.RuleTriggered {
+			continue
+		}
+		job, err := s.job(ctx, i, r, state, o)
+		if err != nil {
+			s.end(i, err)
+			continue
+		}
+		s.work.Go(func() { s.run(ctx, i, job, o.Log) })
+	}
+	return s
+}
+
+// job is a rule with its sources open, whose results go where the rule says.
+func (s *Set) job(ctx context.Context, i int, r engine.Rule, was engine.RuleState, o Options) (stream.Job, error) {
+	p, err := Bind(r.When)
+	if err != nil {
+		return stream.Job{}, err
+	}
+	j := stream.Job{Plan: p, Now: o.Now, Drain: s.drain}
+	switch r.Do {
+	case engine.RuleWebhook:
+		sink, err := o.Webhook(ctx, r, p.Columns, func(a outlet.Alert) { s.posted(i, a) })
+		if err != nil {
+			return j, err
+		}
+		context.AfterFunc(ctx, func() { _ = sink.Close() })
+		j.Out = sink.Write
+	default:
+		j.Out = func(b *column.Batch) error { s.triggered(i, p.Columns, b); return nil }
+	}
+	for _, scan := range p.Scans {
+		j.Sources = append(j.Sources, []feed.Source{s.hub.Open(scan.Source, scan.Columns)})
+	}
+	j.Report = func(c stream.Counts) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.states[i].In = was.In + c.In
+	}
+	return j, nil
+}
+
+// run runs a rule to its end.
+func (s *Set) run(ctx context.Context, i int, job stream.Job, log zerolog.Logger) {
+	counts, err := stream.Run(ctx, job)
+	job.Report(counts)
+	if err != nil && ctx.Err() != nil {
+		err = nil // it was ended
+	}
+	if err != nil {
+		log.Warn().Err(err).Msg("a rule of a run could not go on")
+	}
+	s.end(i, err)
+}
+
+// end keeps how a rule has ended.
+func (s *Set) end(i int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := &s.states[i]
+	switch {
+	case err != nil:
+		state.Status, state.Failure = engine.RuleFailed, inShort(err)
+		s.say(Said{Level: engine.LogError, Text: fmt.Sprintf("The rule '%s' failed, and the run goes on without it: %s",
+			state.Name, state.Failure)})
+	case state.Status == engine.RuleRunning:
+		state.Status = engine.RuleEnded
+	}
+}
+
+// inShort is an error without the lines that show its place.
+func inShort(err error) string {
+	var e *statement.Error
+	if errors.As(err, &e) {
+		return string(e.Kind) + ": " + e.Message
+	}
+	return err.Error()
+}
+
+// triggered takes rows of a rule that stops the run.
+func (s *Set) triggered(i int, columns []column.Column, b *column.Batch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := &s.states[i]
+	if b.N == 0 || s.over {
+		return // what windows hold when the run is over stops nothing
+	}
+	s.gave(i, outlet.InWords(columns, b, b.N-1), b.N)
+	if state.Status != engine.RuleRunning {
+		return
+	}
+	state.Status = engine.RuleTriggered
+	s.say(Said{Level: engine.LogWarning, Text: fmt.Sprintf("The rule '%s' stops the run", state.Name),
+		Stop: fmt.Sprintf("Rule '%s' triggered: %s", state.Name, outlet.InWords(columns, b, 0))})
+}
+
+// posted takes what became of rows that were posted.
+func (s *Set) posted(i int, a outlet.Alert) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a.Failure == "" {
+		s.gave(i, a.Row, a.Rows)
+	}
+}
+
+// gave counts rows; the set is locked.
+func (s *Set) gave(i int, row string, n int) {
+	state := &s.states[i]
+	state.Out, state.At, state.Row = state.Out+int64(n), engine.At(time.Now()), row
+	if s.told[i]++; s.told[i] > toldOf {
+		return
+	}
+	more := ""
+	if s.told[i] == toldOf {
+		more = "; what it gives from now on is counted only"
+	}
+	s.say(Said{Level: engine.LogInfo, Text: fmt.Sprintf("The rule '%s' gave: %s%s", state.Name, row, more)})
+}
+
+// say hands something to who carries the run; the set is locked.
+func (s *Set) say(what Said) {
+	s.said = append(s.said, what)
+	select {
+	case s.ready <- struct{}{}:
+	default:
+	}
+}
+
+// Hub takes what the run tells.
+func (s *Set) Hub() *telemetry.Hub {
+	if s == nil {
+		return nil
+	}
+	return &s.hub
+}
+
+// Ready has something when there is something to take.
+func (s *Set) Ready() <-chan struct{} {
+	if s == nil {
+		return nil
+	}
+	return s.ready
+}
+
+// Take returns what rules have said since it was asked last. It is bounded by what rules say in their lives.
+func (s *Set) Take() []Said {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	said := s.said
+	s.said = nil
+	return said
+}
+
+// States are the rules as they stand, in their order.
+func (s *Set) States() []engine.RuleState {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.states)
+}
+
+// Moved reports whether the rules stand otherwise than Changed has said last.
+func (s *Set) Moved() bool {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !slices.Equal(s.states, s.kept)
+}
+
+// Changed are the states to be kept, nil where they are as they were.
+func (s *Set) Changed() []engine.RuleState {
+	if !s.Moved() {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept = slices.Clone(s.states)
+	return s.kept
+}
+
+// Transition tells what happens to the run; one that ends it drains the rules.
+func (s *Set) Transition(t store.Transition, now time.Time) {
+	s.Hub().Transition(t, t.Events, now)
+	if t.To.Terminal() {
+		s.Drain()
+	}
+}
+
+// Drain ends what rules read, since the run is over: what they hold goes where it has to, but stops nothing.
+func (s *Set) Drain() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	s.over = true
+	s.mu.Unlock()
+	s.drains.Do(func() { close(s.drain) })
+}
+
+// Begin begins the rules of a run; nil begins none.
+type Begin func(engine.Run) *Set
+
+// Of are the rules of a run, nil without any.
+func (b Begin) Of(run engine.Run) *Set {
+	if b == nil {
+		return nil
+	}
+	return b(run)
+}
+
+// lastRows is how long rules have when their run is over to bring away what they hold.
+const lastRows = 3 * time.Second
+
+// End ends the rules; those of a run that is over may bring away what they hold before. It reports whether there is
+// something to be kept. It may be called again.
+func (s *Set) End(over bool) bool {
+	if s == nil {
+		return false
+	}
+	ended := make(chan struct{})
+	go func() { s.work.Wait(); close(ended) }()
+	if over {
+		s.Drain()
+		select {
+		case <-ended:
+		case <-time.After(lastRows):
+		}
+	}
+	s.cancel()
+	<-ended
+	return over && s.Moved()
+}

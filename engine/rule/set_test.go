@@ -1,0 +1,164 @@
+package rule_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/rule"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/stream/column"
+	"github.com/loadstone-db/loadstone/engine/stream/feed"
+	"github.com/loadstone-db/loadstone/engine/stream/outlet"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// tick is a second of a run with one heartbeat.
+func tick(second int, worker string) *store.Tick {
+	return &store.Tick{RunID: "r", Workers: []store.WorkerRow{{RunID: "r", WorkerID: worker, Status: engine.WorkerRunning,
+		LastHeartbeat: time.Date(2026, 5, 1, 12, 0, second, 0, time.UTC)}}}
+}
+
+// until waits for a state.
+func until(t *testing.T, s *rule.Set, what func([]engine.RuleState) bool) []engine.RuleState {
+	t.Helper()
+	for range 500 {
+		if states := s.States(); what(states) {
+			return states
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("it did not come to it: %+v", s.States())
+	return nil
+}
+
+const dead = "SELECT timestamp, workerId FROM heartbeats WHERE workerId = 'w1'"
+
+// TestARuleStopsItsRunOnce: with its row as the reason; further rows are counted, and told twenty times at most.
+func TestARuleStopsItsRunOnce(t *testing.T) {
+	s := rule.Start([]engine.Rule{{Name: "dead", When: dead, Do: engine.RuleStop}}, nil, rule.Options{})
+	s.Hub().Tick(tick(1, "w0"))
+	for n := range 40 {
+		s.Hub().Tick(tick(2+n, "w1"))
+	}
+	states := until(t, s, func(l []engine.RuleState) bool { return l[0].Out == 40 })
+	if states[0].Status != engine.RuleTriggered || states[0].At.IsZero() || !strings.Contains(states[0].Row, "12:00:41") {
+		t.Errorf("%+v", states)
+	}
+	<-s.Ready()
+	var stops []string
+	said := s.Take()
+	for _, one := range said {
+		if one.Stop != "" {
+			stops = append(stops, one.Stop)
+		}
+	}
+	if want := "Rule 'dead' triggered: timestamp 2026-05-01T12:00:02Z, workerId w1"; len(stops) != 1 || stops[0] != want {
+		t.Errorf("%q", stops)
+	}
+	if len(said) != 21 || !strings.Contains(said[20].Text, "counted only") {
+		t.Errorf("%d lines, the last %q", len(said), said[len(said)-1].Text)
+	}
+	if s.End(true); s.States()[0].In != 41 || s.States()[0].Status != engine.RuleTriggered {
+		t.Errorf("%+v", s.States())
+	}
+}
+
+// TestWhatIsLeftStopsNothing: windows that are open when the run is over are posted, and stop nobody.
+func TestWhatIsLeftStopsNothing(t *testing.T) {
+	const when = "SELECT start, COUNT(*) AS n FROM heartbeats WINDOW TUMBLING(timestamp, SIZE 1 MIN)"
+	taken := make(chan int, 1)
+	s := rule.Start([]engine.Rule{{Name: "stops", When: when, Do: engine.RuleStop},
+		{Name: "tells", When: when, Do: engine.RuleWebhook, URL: "https://x.example/"}}, nil,
+		rule.Options{Webhook: func(_ context.Context, _ engine.Rule, columns []column.Column, tell outlet.Tell) (feed.Sink,
+			error) {
+			return sink{func(b *column.Batch) error {
+				taken <- b.N
+				tell(outlet.Alert{Row: outlet.InWords(columns, b, 0), Rows: b.N})
+				return nil
+			}}, nil
+		}})
+	s.Hub().Tick(tick(1, "w0"))
+	s.Hub().Tick(tick(2, "w0"))
+	s.Transition(store.Transition{To: engine.StatusCompleted}, time.Now())
+	if n := <-taken; n != 1 {
+		t.Errorf("%d rows", n)
+	}
+	if !s.End(true) {
+		t.Error("there is nothing to keep")
+	}
+	l := s.States()
+	if l[0].Status != engine.RuleEnded || l[0].Out != 0 || l[0].In != 2 || l[1].Status != engine.RuleEnded ||
+		l[1].Out != 1 || !strings.HasSuffix(l[1].Row, "n 2") {
+		t.Errorf("%+v", l)
+	}
+}
+
+type sink struct{ write func(*column.Batch) error }
+
+func (s sink) Write(b *column.Batch) error { return s.write(b) }
+func (s sink) Close() error                { return nil }
+
+// TestARuleThatFailsSaysSo: the others, and the run, go on.
+func TestARuleThatFailsSaysSo(t *testing.T) {
+	s := rule.Start([]engine.Rule{{Name: "sealed", When: dead, Do: engine.RuleWebhook},
+		{Name: "refused", When: dead, Do: engine.RuleWebhook}, {Name: "dead", When: dead, Do: engine.RuleStop}}, nil,
+		rule.Options{Webhook: func(_ context.Context, r engine.Rule, _ []column.Column, _ outlet.Tell) (feed.Sink, error) {
+			if r.Name == "sealed" {
+				return nil, outlet.ErrSealed
+			}
+			return sink{func(*column.Batch) error { return errors.New("nobody is there") }}, nil
+		}})
+	defer s.End(false)
+	s.Hub().Tick(tick(1, "w1"))
+	l := until(t, s, func(l []engine.RuleState) bool {
+		return l[1].Status == engine.RuleFailed && l[2].Status == engine.RuleTriggered
+	})
+	if l[0].Status != engine.RuleFailed || !strings.Contains(l[0].Failure, "sealed") ||
+		!strings.Contains(l[1].Failure, "nobody is there") {
+		t.Errorf("%+v", l)
+	}
+	failed := 0
+	for _, one := range s.Take() {
+		if strings.Contains(one.Text, "failed, and the run goes on without it") && one.Level == engine.LogError {
+			failed++
+		}
+	}
+	if failed != 2 {
+		t.Errorf("%d failures were said", failed)
+	}
+}
+
+// TestWhoTakesARunOverGoesOnWithItsRules: counts go on, and what has stopped the run does not ask again.
+func TestWhoTakesARunOverGoesOnWithItsRules(t *testing.T) {
+	before := []engine.RuleState{
+		{Name: "counts", Do: engine.RuleStop, Status: engine.RuleEnded, In: 7, Out: 3, Row: "n 1"},
+		{Name: "fired", Do: engine.RuleStop, Status: engine.RuleTriggered, In: 5, Out: 1}}
+	s := rule.Start([]engine.Rule{{Name: "fired", When: dead, Do: engine.RuleStop},
+		{Name: "counts", When: "SELECT workerId FROM heartbeats WHERE workerId = 'w9'", Do: engine.RuleStop}}, before,
+		rule.Options{})
+	s.Hub().Tick(tick(1, "w1"))
+	s.End(true)
+	l := s.States()
+	if l[0].Status != engine.RuleTriggered || l[0].In != 5 || l[1].In != 8 || l[1].Out != 3 || l[1].Row != "n 1" ||
+		l[1].Status != engine.RuleEnded || len(s.Take()) != 0 {
+		t.Errorf("%+v", l)
+	}
+}
+
+// TestNoRulesCostNothing: of a run without rules there is no set, and all may be asked of it.
+func TestNoRulesCostNothing(t *testing.T) {
+	s := rule.Start(nil, nil, rule.Options{})
+	s.Hub().Tick(tick(1, "w"))
+	s.Transition(store.Transition{To: engine.StatusFailed}, time.Now())
+	if s != nil || s.Ready() != nil || s.Take() != nil || s.States() != nil || s.Changed() != nil || s.Moved() ||
+		s.End(true) {
+		t.Error("there is something")
+	}
+}

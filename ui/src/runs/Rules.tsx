@@ -1,0 +1,78 @@
+import type { Payload, Rule, RunDetail, RuleState } from '../api/types';
+import { Term } from '../design/Controls';
+import { count, timeOfDay } from '../design/format';
+import { Mark } from '../design/icons';
+import { Num } from '../design/Num';
+import { terms } from '../design/terms';
+
+type Shape = Parameters<typeof Mark>[0]['shape'];
+
+const words: Record<RuleState['status'], { word: string; tone: string; shape: Shape; what: string }> = {
+  RUNNING: { word: 'Watching', tone: 'ok', shape: 'dot', what: 'It reads what the run reports.' },
+  TRIGGERED: { word: 'Stopped the run', tone: 'bad', shape: 'cross', what: 'Its row is the reason of the run.' },
+  ENDED: { word: 'Ended', tone: '', shape: 'square', what: 'It ended with its run.' },
+  FAILED: { word: 'Failed', tone: 'bad', shape: 'cross', what: 'It could not go on; the run went on without it.' },
+};
+
+/** The rules of a run as they stand: of a live run now, else as they ended. */
+export function ruleStates(run: RunDetail, live: Payload | null): RuleState[] {
+  return live?.rules?.length ? live.rules : (run.rules ?? []);
+}
+
+/** The rules of a run, with what they gave. Nothing when it has none. */
+export function Rules({ run, live }: { run: RunDetail; live: Payload | null }) {
+  const rules = run.scenario_config.rules ?? [];
+  if (rules.length === 0) return null;
+  const states = ruleStates(run, live);
+  return (
+    <section className="panel rules" aria-label="Rules">
+      <h2 className="h3">
+        <Term tip={terms.rules}>Rules</Term>
+      </h2>
+      <ul>
+        {rules.map((r) => (
+          <One key={r.name} rule={r} state={states.find((s) => s.name === r.name)} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function One({ rule, state }: { rule: Rule; state: RuleState | undefined }) {
+  const s = state && words[state.status];
+  return (
+    <li>
+      <div className="rule-head">
+        <b>{rule.name}</b>
+        {s && (
+          <span className={`badge ${s.tone}`} title={s.what}>
+            <Mark shape={s.shape} />
+            {s.word}
+          </span>
+        )}
+        <span className="muted">
+          {rule.do === 'webhook' ? `posts to ${rule.url}` : 'stops the run'}
+          {state && (
+            <>
+              {' · read '}
+              <Num q={count(state.rows_in)} /> {state.rows_in === 1 ? 'row' : 'rows'}
+              {', gave '}
+              <Num q={count(state.rows_out)} />
+            </>
+          )}
+        </span>
+      </div>
+      {state?.failure && <p className="problem">{state.failure}</p>}
+      {state?.last_row && (
+        <p className="rule-row">
+          {state.last_at && <span className="muted nowrap">{timeOfDay(state.last_at)}</span>}{' '}
+          <code>{state.last_row}</code>
+        </p>
+      )}
+      <details>
+        <summary>Statement</summary>
+        <pre>{rule.when.trimEnd()}</pre>
+      </details>
+    </li>
+  );
+}
