@@ -17,7 +17,7 @@ const functions = (
   'CONCAT( COALESCE( NULLIF('
 ).split(' ');
 const sourceTypes = ['SYSTEM', 'FILE', 'TCP'];
-const sinkTypes = ['PRINT', 'GUARDRAIL', 'WEBHOOK', 'FILE'];
+const sinkTypes = ['PRINT', 'GUARDRAIL', 'WEBHOOK', 'FILE', 'METRIC'];
 const settings = [
   'SOURCE.STREAM',
   'SOURCE.FILE_PATH',
