@@ -371,3 +371,42 @@ func TestSinksOfNodes(t *testing.T) {
 	}
 	s.stop()
 }
+
+// TestANodeThatJoinedRunsFragments: its rows come over TLS, from the node of the stream; once it is revoked nothing of
+// it runs on.
+func TestANodeThatJoinedRunsFragments(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t)
+	s := streamsServer{p.serve()}
+	nodes := func(args ...string) string {
+		t.Helper()
+		code, text := p.command(append(append([]string{"node"}, args...), "--data-dir", p.path("data"))...)
+		if code != 0 {
+			t.Fatalf("node %v: %d %s", args, code, text)
+		}
+		return text
+	}
+	token, _, _ := strings.Cut(nodes("token"), "\n")
+	file := p.write("token", token+"\n")
+	n := node(t, p.path("joined"), "", "--join-file", file)
+	nodes("add", n.address)
+	name, err := os.ReadFile(filepath.Join(n.dir, "node-id"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := strings.TrimSpace(string(name))
+	s.worker(id, "ACTIVE")
+	port, send := endless(t)
+	s.done(fmt.Sprintf("CREATE LOGICAL SOURCE a(v INT64); CREATE SINK out TYPE PRINT; "+
+		"CREATE PHYSICAL SOURCE FOR a TYPE TCP ON `%s` SET('127.0.0.1' AS SOURCE.SOCKET_HOST, %d AS SOURCE.SOCKET_PORT, 'CSV' AS PARSER.TYPE);"+
+		"CREATE QUERY q AS SELECT v + 1 AS w FROM a INTO out", id, port))
+	s.until("q", "RUNNING")
+	send("1\n2\n")
+	waitFor(t, time.Minute, "the rows", func() bool { return fmt.Sprint(s.only("q").Output) == "[2 3]" })
+	nodes("revoke", id)
+	s.until("q", "DEPLOYING")
+	waitFor(t, time.Minute, "the end of the fragment", func() bool {
+		return strings.Contains(n.out.String(), "a fragment of a continuous query has ended")
+	})
+	s.stop()
+}

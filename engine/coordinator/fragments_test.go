@@ -343,3 +343,33 @@ func TestALaterFragmentEndsAnEarlierOne(t *testing.T) {
 		t.Errorf("%+v %v", e, err)
 	}
 }
+
+// TestAServerWithoutAWayToANode leaves its state to those that have one, and what runs there alone.
+func TestAServerWithoutAWayToANode(t *testing.T) {
+	k, p, nodes := &memstore.Keeper{}, &pipes{}, newCluster(t, "a", "b")
+	c := beginOver(t, k, p, nodes)
+	within(t, "the nodes are workers", func() bool { all, _ := c.Contents(t.Context()); return len(all.Workers) == 3 })
+	execute(t, c, overNodes)
+	eventually(t, k, "q", catalog.Running)
+	other, err := coordinator.Open(t.Context(), coordinator.Options{Keeper: k, Feeds: &pipes{}, Owner: "two",
+		Runner: newCluster(t), Workers: func() []catalog.Worker { return nil }, Sources: telemetry.Sources,
+		Lease: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Close(context.Background()) }()
+	execute(t, other, "CREATE SINK more TYPE PRINT") // it looks
+	time.Sleep(time.Second)
+	all, err := c.Contents(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range all.Workers {
+		if w.State != catalog.Active {
+			t.Errorf("%+v", w)
+		}
+	}
+	if q := eventually(t, k, "q", catalog.Running); q.Fragments[0].Attempts != 1 || q.Owner != "one" {
+		t.Errorf("%+v", q)
+	}
+}

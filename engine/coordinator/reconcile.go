@@ -10,6 +10,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/catalog"
 	"github.com/loadstone-db/loadstone/engine/catalog/life"
+	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/statement"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -123,11 +124,7 @@ func (c *Coordinator) look(ctx context.Context) (unsettled bool, err error) {
 			}
 		}
 	}
-	active := func(host string) bool {
-		return slices.ContainsFunc(contents.Workers, func(w catalog.Worker) bool {
-			return statement.Same(w.Host, host) && w.State == catalog.Active
-		})
-	}
+	active := c.reaches(contents)
 	c.forget(contents)
 	turns := make(chan catalog.Query)
 	var mu sync.Mutex
@@ -153,8 +150,8 @@ func (c *Coordinator) look(ctx context.Context) (unsettled bool, err error) {
 	return unsettled, err
 }
 
-// workers are those of the cluster that the catalog has in another state, or not at all. One that is no node, or
-// none any more, is UNREACHABLE.
+// workers are those of the cluster that the catalog has in another state, or not at all. Of those that this server does
+// not know another one may tell. What was the server's own node once is a worker no more.
 func (c *Coordinator) workers(contents catalog.Contents) (changed []catalog.Worker) {
 	if c.o.Workers == nil {
 		return nil
@@ -169,12 +166,26 @@ func (c *Coordinator) workers(contents catalog.Contents) (changed []catalog.Work
 		}
 	}
 	for _, w := range contents.Workers {
-		if w.State == catalog.Active && !statement.Same(w.Host, Server) && named(there, w.Host) < 0 {
+		if w.State == catalog.Active && w.Host == control.OwnNode && named(there, w.Host) < 0 {
 			w.State = catalog.Unreachable
 			changed = append(changed, w)
 		}
 	}
 	return changed
+}
+
+// reaches says which workers are there for this server: its fragments go over its own streams, whatever another server
+// sees.
+func (c *Coordinator) reaches(contents catalog.Contents) func(host string) bool {
+	there := contents.Workers
+	if c.o.Workers != nil {
+		there = append(c.o.Workers(), catalog.Worker{Host: Server, State: catalog.Active})
+	}
+	return func(host string) bool {
+		return slices.ContainsFunc(there, func(w catalog.Worker) bool {
+			return statement.Same(w.Host, host) && w.State == catalog.Active
+		})
+	}
 }
 
 // sweeping sweeps every few seconds, beside what is looked at: a worker that does not answer holds nothing up.

@@ -26,8 +26,7 @@ func (nobody) Start(_ context.Context, host string, _ fragment.Spec) (fragment.L
 	return nil, fmt.Errorf("there is no way to the worker %s", host)
 }
 
-func (nobody) Stop(_ context.Context, host string, _ fragment.Key) error {
-	return fmt.Errorf("there is no way to the worker %s", host)
-}
+// Stop has nothing to end: nothing could be started.
+func (nobody) Stop(context.Context, string, fragment.Key) error { return nil }
 
 func (nobody) Status(context.Context, string) ([]fragment.Key, error) { return nil, nil }
