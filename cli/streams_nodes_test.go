@@ -398,8 +398,8 @@ func TestANodeThatJoinedRunsFragments(t *testing.T) {
 	s.worker(id, "ACTIVE")
 	port, send := endless(t)
 	s.done(fmt.Sprintf("CREATE LOGICAL SOURCE a(v INT64); CREATE SINK out TYPE PRINT; "+
-		"CREATE PHYSICAL SOURCE FOR a TYPE TCP ON `%s` SET('127.0.0.1' AS SOURCE.SOCKET_HOST, %d AS SOURCE.SOCKET_PORT, 'CSV' AS PARSER.TYPE);"+
-		"CREATE QUERY q AS SELECT v + 1 AS w FROM a INTO out", id, port))
+		"CREATE PHYSICAL SOURCE FOR a TYPE TCP ON `%s` SET('127.0.0.1' AS SOURCE.SOCKET_HOST, "+
+		"%d AS SOURCE.SOCKET_PORT, 'CSV' AS PARSER.TYPE); CREATE QUERY q AS SELECT v + 1 AS w FROM a INTO out", id, port))
 	s.until("q", "RUNNING")
 	send("1\n2\n")
 	waitFor(t, time.Minute, "the rows", func() bool { return fmt.Sprint(s.only("q").Output) == "[2 3]" })
