@@ -120,9 +120,9 @@ func during(ctx context.Context, s *server, c cluster, seconds int) (cost, error
 }
 
 // live: what it costs the server's Postgres that a run's snapshots and live series are kept, against the same while
-// without a run. The target is another Postgres, and nothing is taken in meanwhile.
+// without a run. The target is another Postgres, and nothing is taken in meanwhile. The run has -nodes run workers, 2.
 func live(ctx context.Context, b *bench) error {
-	rounds, seconds := b.or(b.rounds, 8), b.or(b.seconds, 10)
+	rounds, seconds, workers := b.or(b.rounds, 8), b.or(b.seconds, 10), b.or(b.nodes, 2)
 	pg, err := b.postgres(ctx)
 	if err != nil {
 		return err
@@ -146,7 +146,7 @@ func live(ctx context.Context, b *bench) error {
 		"workload": map[string]any{"plugin": "mix",
 			"params":    map[string]any{"weights": map[string]int{"POINT_LOOKUP": 70, "RANGE_SCAN": 10, "UPDATE": 20}},
 			"load_mode": "CONCURRENCY", "concurrent_connections": 16, "duration_seconds": seconds + 5, "warmup_seconds": 1},
-		"scaling": map[string]any{"mode": "FIXED", "worker_count": 2, "per_worker_capacity": 8}}
+		"scaling": map[string]any{"mode": "FIXED", "worker_count": workers, "per_worker_capacity": 16 / workers}}
 	var more [3][]float64
 	var wal, share, idle []float64
 	for round := -1; round < rounds; round++ { // the first makes the table and compiles the plugins
