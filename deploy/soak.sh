@@ -55,5 +55,7 @@ LOADSTONE_SOAK=1 go test ./plugins/host -run '^(TestStalls|TestHostileTruncation
 LOADSTONE_SOAK=1 go test -race ./engine/load -run '^TestChaos$' -count 1 -timeout 30m
 # 10 000 seeds of the simulation; make test lives 100.
 LOADSTONE_SEEDS=10000 go test ./engine/simulation -run '^TestSeeds$' -count 1 -timeout 120m
+# The same of the catalog of streams, its reconcilers and fragments on servers and nodes; make test lives 200.
+LOADSTONE_SEEDS=10000 go test ./engine/simulation -run '^TestSeedsOfStreams$' -count 1 -timeout 120m
 # PromQL: 2 000 expressions from a generator, also asked of a TSDB of Prometheus that has the same samples.
 (cd deploy/promsuite && LOADSTONE_EXPRESSIONS=2000 go test -run '^TestAsPrometheusWould$' -v -count 1 -timeout 30m .)

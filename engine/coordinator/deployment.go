@@ -220,6 +220,20 @@ func (d *deployment) lose(host, how string) {
 	d.fail()
 }
 
+// left notes that a fragment of this process is known to be gone: its goroutine has ended. One that was given up since
+// it was not ready in time is no more, whatever else is not known of it.
+func (d *deployment) left(p *part) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case p.state.Final():
+	case p.failure != "":
+		p.state = catalog.FragmentFailed
+	default:
+		p.state = catalog.FragmentStopped
+	}
+}
+
 // follow takes what a fragment says, hands on what is for the tail, and ends it when the deployment does.
 func (d *deployment) follow(ctx context.Context, p *part) {
 	if p.link == nil {
@@ -229,6 +243,7 @@ func (d *deployment) follow(ctx context.Context, p *part) {
 		_ = p.link.Close()
 		if p.here != nil {
 			<-p.here
+			d.left(p)
 		}
 	}()
 	for !d.state(p).Final() {

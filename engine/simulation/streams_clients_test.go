@@ -49,11 +49,12 @@ func named(ctx context.Context) string {
 // book is a catalog of names.
 type book struct {
 	logical  map[string]bool
-	physical map[string]string // by logical source and type: id
-	sinks    map[string]bool
+	physical map[string]string // by logical source, type and place: id
+	sinks    map[string]string // with their place
+	up       map[string]bool   // workers that are there
 	queries  map[string]bookQuery
 	lastID   int64
-	free     int64
+	free     map[string]int64
 }
 
 type bookQuery struct {
@@ -62,28 +63,26 @@ type bookQuery struct {
 }
 
 func bookOf(c catalog.Contents) *book {
-	b := &book{logical: map[string]bool{}, physical: map[string]string{}, sinks: map[string]bool{},
-		queries: map[string]bookQuery{}, lastID: c.LastSourceID}
+	b := &book{logical: map[string]bool{}, physical: map[string]string{}, sinks: map[string]string{},
+		queries: map[string]bookQuery{}, up: map[string]bool{}, free: map[string]int64{}, lastID: c.LastSourceID}
 	for _, l := range c.Logical {
 		b.logical[l.Name] = true
 	}
 	for _, p := range c.Physical {
-		b.physical[p.Logical+" "+p.Type] = fmt.Sprint(p.ID)
+		b.physical[p.Logical+" "+p.Type+" "+p.Placement] = fmt.Sprint(p.ID)
 	}
 	for _, k := range c.Sinks {
-		b.sinks[k.Name] = true
+		b.sinks[k.Name] = cmp.Or(k.Placement, "server")
 	}
 	for _, w := range c.Workers {
-		if w.Host == "server" {
-			b.free = w.Slots
-		}
+		b.free[w.Host], b.up[w.Host] = w.Slots, w.State == catalog.Active
 	}
 	for _, q := range c.Queries {
 		ids := strings.Trim(fmt.Sprint(q.Sources), "[]")
 		b.queries[q.Name] = bookQuery{q.Sink, ids, q.Desired == catalog.Stopped, q.State.Final()}
 		for _, f := range q.Fragments {
 			if holdsSlot(q, f) {
-				b.free--
+				b.free[f.Host]--
 			}
 		}
 	}
@@ -101,6 +100,28 @@ func (b *book) sources(logical string) (ids []string) {
 	return ids
 }
 
+// place returns where the fragments of a query are, or why there are none.
+func (b *book) place(logical, sink string) (hosts []string, refused statement.Kind) {
+	hosts = []string{b.sinks[sink]}
+	for _, id := range b.sources(logical) {
+		for key, of := range b.physical {
+			at := cmp.Or(strings.Split(key, " ")[2], "server")
+			if of == id && !slices.Contains(hosts, at) {
+				hosts = append(hosts, at)
+			}
+		}
+	}
+	for _, h := range hosts {
+		switch {
+		case !b.up[h]:
+			return nil, statement.PlacementError
+		case b.free[h] < 1:
+			return nil, statement.InsufficientCapacity
+		}
+	}
+	return hosts, fine
+}
+
 // names are all names, for comparisons.
 func (b *book) names() string {
 	var all []string
@@ -109,6 +130,7 @@ func (b *book) names() string {
 		all = append(all, key+"="+b.physical[key])
 	}
 	all = append(all, slices.Sorted(maps.Keys(b.sinks))...)
+	all = append(all, slices.Sorted(maps.Values(b.sinks))...)
 	for _, name := range slices.Sorted(maps.Keys(b.queries)) {
 		all = append(all, fmt.Sprint(name, b.queries[name]))
 	}
@@ -127,31 +149,49 @@ func createLogical(name string) step {
 	}}
 }
 
-func createPhysical(logical, kind string) step {
+func createPhysical(logical, kind, on string) step {
 	config := "'h' AS SOURCE.SOCKET_HOST, 1 AS SOURCE.SOCKET_PORT, 'CSV' AS PARSER.TYPE"
 	if kind == "FILE" {
 		config = "'f.csv' AS SOURCE.FILE_PATH, 'CSV' AS PARSER.TYPE"
 	}
-	return step{"CREATE PHYSICAL SOURCE FOR " + logical + " TYPE " + kind + " SET(" + config + ")",
+	return step{"CREATE PHYSICAL SOURCE FOR " + logical + " TYPE " + kind + placed(on) + " SET(" + config + ")",
 		func(b *book) statement.Kind {
 			switch {
 			case !b.logical[logical]:
 				return statement.LogicalSourceDoesNotExistForPhysical
-			case b.physical[logical+" "+kind] != "":
+			case on != "" && !b.has(on):
+				return statement.WorkerDoesNotExistForPhysical
+			case b.physical[logical+" "+kind+" "+on] != "":
 				return statement.AlreadyExists
 			}
 			b.lastID++
-			b.physical[logical+" "+kind] = fmt.Sprint(b.lastID)
+			b.physical[logical+" "+kind+" "+on] = fmt.Sprint(b.lastID)
 			return fine
 		}}
 }
 
-func createSink(name string) step {
-	return step{"CREATE SINK " + name + " TYPE PRINT", func(b *book) statement.Kind {
-		if b.sinks[name] {
+func placed(on string) string {
+	if on == "" {
+		return ""
+	}
+	return " ON " + on
+}
+
+// has reports whether a worker is known.
+func (b *book) has(worker string) bool {
+	_, known := b.up[worker]
+	return known
+}
+
+func createSink(name, on string) step {
+	return step{"CREATE SINK " + name + " TYPE PRINT" + placed(on), func(b *book) statement.Kind {
+		switch {
+		case b.sinks[name] != "":
 			return statement.AlreadyExists
+		case on != "" && !b.has(on):
+			return statement.WorkerDoesNotExistForSink
 		}
-		b.sinks[name] = true
+		b.sinks[name] = cmp.Or(on, "server")
 		return fine
 	}}
 }
@@ -164,16 +204,20 @@ func createQuery(name, logical, sink string) step {
 			return statement.NameLocked
 		case taken:
 			return statement.AlreadyExists
-		case !b.sinks[sink]:
+		case b.sinks[sink] == "":
 			return statement.SinkDoesNotExistForQuery
 		case !b.logical[logical]:
 			return statement.BinderError
 		case len(b.sources(logical)) == 0:
 			return statement.PlacementError
-		case b.free < 1:
-			return statement.InsufficientCapacity
 		}
-		b.free--
+		hosts, refused := b.place(logical, sink)
+		if refused != fine {
+			return refused
+		}
+		for _, h := range hosts {
+			b.free[h]--
+		}
 		b.queries[name] = bookQuery{sink: sink, sources: strings.Join(b.sources(logical), " ")}
 		return fine
 	}}
@@ -234,7 +278,7 @@ func dropQuery(name, mode string) step {
 func (s *streaming) client() {
 	s.clients++
 	name := fmt.Sprintf("c%d", s.clients)
-	first := []step{createLogical("l0"), createPhysical("l0", "TCP"), createSink("s0")}
+	first := []step{createLogical("l0"), createPhysical("l0", "TCP", ""), createSink("s0", "")}
 	var next func()
 	n := 0
 	next = func() {
@@ -266,9 +310,9 @@ func (s *streaming) anything() (steps []step) {
 		case 0:
 			steps = append(steps, createLogical(l))
 		case 1, 2:
-			steps = append(steps, createPhysical(l, kind))
+			steps = append(steps, createPhysical(l, kind, s.anywhere()))
 		case 3:
-			steps = append(steps, createSink(k))
+			steps = append(steps, createSink(k, s.anywhere()))
 		case 4, 5, 6, 7, 8:
 			steps = append(steps, createQuery(q, l, k))
 		case 9:
@@ -282,12 +326,23 @@ func (s *streaming) anything() (steps []step) {
 		case 14:
 			steps = append(steps, dropQuery(q, " GRACEFUL"))
 		case 15, 16:
-			steps = append(steps, createLogical("l0"), createPhysical("l0", "TCP"), createSink("s0"))
+			steps = append(steps, createLogical("l0"), createPhysical("l0", "TCP", ""), createSink("s0", ""))
 		default:
 			steps = append(steps, createQuery(q, "l0", "s0"))
 		}
 	}
 	return steps
+}
+
+// anywhere is a worker, one that is not there now and then, or none.
+func (s *streaming) anywhere() string {
+	if len(s.nodes) == 0 || s.w.oneIn(2) {
+		return ""
+	}
+	if s.w.oneIn(12) {
+		return "n9"
+	}
+	return s.nodes[s.w.chance.IntN(len(s.nodes))]
 }
 
 // ask has a server carry out a request.

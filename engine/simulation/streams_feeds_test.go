@@ -11,37 +11,40 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/catalog"
 	"github.com/loadstone-db/loadstone/engine/coordinator"
+	"github.com/loadstone-db/loadstone/engine/fragment"
 	"github.com/loadstone-db/loadstone/engine/stream/column"
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
 )
 
-// feeds are what the queries of one server read and write.
-type feeds struct{ l *carrier }
+// feeds are what queries read and write in one process.
+type feeds struct{ at home }
 
 var _ coordinator.Feeds = feeds{}
 
-// ranIn is a query in an epoch on a server.
+// ranIn is a query in an epoch on a worker.
 type ranIn struct {
 	query, epoch int64
-	server       string
+	worker       string
 }
 
-// instance is a fragment that has opened its sink. From then until it has closed it, it acts.
+// instance is a fragment of which something is open: its sink, or, on a node, a source. From then until all is closed
+// it acts. Of one in the server that has sources alone it is not known whose it is.
 type instance struct {
-	l            *carrier
+	at           home
 	query, epoch int64
 	ctx          context.Context //nolint:containedctx // says whether the fragment was ended from outside
 	sources      []*rowSource
-	closed       bool
+	open         int
 	written      int64
 }
 
-// lives reports whether it can write a row; the simulation is locked.
-func (i *instance) lives() bool { return !i.closed && !i.l.dead.Load() }
+// lives reports whether it can act; the simulation is locked.
+func (i *instance) lives() bool { return i.open > 0 && !i.at.gone() }
 
 // rowSource is a physical source that is open.
 type rowSource struct {
-	l        *carrier
+	at       home
+	of       *instance // nil until that is known
 	physical int64
 	columns  []column.Column
 	rows     chan int64
@@ -56,15 +59,35 @@ var errGone = errors.New("connection reset by peer")
 
 // Source implements coordinator.Feeds.
 func (f feeds) Source(ctx context.Context, p catalog.PhysicalSource, columns []column.Column) (feed.Source, error) {
-	s := f.l.of
+	s := f.at.world()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f.l.dead.Load() || s.down[p.ID] {
+	if f.at.gone() || s.down[p.ID] {
 		return nil, errRefused
 	}
-	r := &rowSource{l: f.l, physical: p.ID, columns: columns, rows: make(chan int64, 1000), closed: make(chan struct{})}
-	s.opening[ctx] = append(s.opening[ctx], r)
+	r := &rowSource{at: f.at, physical: p.ID, columns: columns, rows: make(chan int64, 1000), closed: make(chan struct{})}
+	if k, known := ctx.Value(fragmentKey{}).(fragment.Key); known {
+		r.of = s.instance(ctx, f.at, k.QueryID, k.Epoch)
+		r.of.sources = append(r.of.sources, r)
+		r.of.open++
+		s.reads(r.of)
+	} else {
+		s.opening[ctx] = append(s.opening[ctx], r)
+	}
 	return r, nil
+}
+
+// instance is that of a context, whose life may begin now; the simulation is locked.
+func (s *streaming) instance(ctx context.Context, at home, query, epoch int64) *instance {
+	for _, i := range s.instances {
+		if i.ctx == ctx {
+			return i
+		}
+	}
+	i := &instance{at: at, query: query, epoch: epoch, ctx: ctx}
+	s.begins(i)
+	s.instances = append(s.instances, i)
+	return i
 }
 
 // Read implements feed.Source.
@@ -88,9 +111,10 @@ func (r *rowSource) Read(b *column.Batch) error {
 			}
 		}
 		b.N = 1
-		r.l.of.mu.Lock()
+		s := r.at.world()
+		s.mu.Lock()
 		r.read++
-		r.l.of.mu.Unlock()
+		s.mu.Unlock()
 		return nil
 	case <-r.closed:
 		return io.EOF
@@ -102,19 +126,27 @@ func (r *rowSource) Malformed() int64 { return 0 }
 
 // Close implements feed.Source.
 func (r *rowSource) Close() error {
-	r.once.Do(func() { close(r.closed) })
+	s := r.at.world()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.once.Do(func() {
+		close(r.closed)
+		if r.of != nil {
+			r.of.open--
+		}
+	})
 	return nil
 }
 
 // Sink implements coordinator.Feeds. It opens when the loop says so, or does not.
 func (f feeds) Sink(ctx context.Context, q catalog.Query, _ catalog.Sink, _ []column.Column) (feed.Sink, error) {
-	l, s := f.l, f.l.of
+	l, s := f.at, f.at.world()
 	type answer struct {
 		sink feed.Sink
 		err  error
 	}
 	reply := make(chan answer, 1)
-	s.w.hand(fmt.Sprintf("sink %s %d@%d", l.name, q.ID, q.Epoch), func() {
+	s.w.hand(fmt.Sprintf("sink %s %d@%d", l.label(), q.ID, q.Epoch), func() {
 		takes := s.w.between(time.Millisecond, 300*time.Millisecond)
 		if !s.calm.Load() && s.w.oneIn(20) {
 			takes = s.w.between(time.Second, 3*time.Minute)
@@ -124,7 +156,7 @@ func (f feeds) Sink(ctx context.Context, q catalog.Query, _ catalog.Sink, _ []co
 				return
 			}
 			sink, err := s.open(ctx, l, q)
-			s.w.note("%s opens the sink of %d@%d: %s", l.name, q.ID, q.Epoch, short(err))
+			s.w.note("%s opens the sink of %d@%d: %s", l.label(), q.ID, q.Epoch, short(err))
 			reply <- answer{sink, err}
 		})
 	})
@@ -137,9 +169,9 @@ func (f feeds) Sink(ctx context.Context, q catalog.Query, _ catalog.Sink, _ []co
 }
 
 // open begins the life of an instance.
-func (s *streaming) open(ctx context.Context, l *carrier, q catalog.Query) (feed.Sink, error) {
+func (s *streaming) open(ctx context.Context, l home, q catalog.Query) (feed.Sink, error) {
 	switch cursed := q.ID % 10; {
-	case l.dead.Load():
+	case l.gone():
 		return nil, errRefused
 	case s.w.oneIn(s.broken), s.broken != never && cursed == 7:
 		return nil, fmt.Errorf("%w: there is no such folder", coordinator.ErrUnusable)
@@ -148,10 +180,13 @@ func (s *streaming) open(ctx context.Context, l *carrier, q catalog.Query) (feed
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := &instance{l: l, query: q.ID, epoch: q.Epoch, ctx: ctx, sources: s.opening[ctx]}
+	i := s.instance(ctx, l, q.ID, q.Epoch)
+	i.open++
+	for _, r := range s.opening[ctx] { // of the server's own process; those that were closed since count as well
+		i.sources = append(i.sources, r)
+	}
 	delete(s.opening, ctx)
-	s.begins(i)
-	s.instances = append(s.instances, i)
+	s.reads(i)
 	return sink{i}, nil
 }
 
@@ -160,13 +195,13 @@ type sink struct{ i *instance }
 
 // Write implements feed.Sink.
 func (k sink) Write(b *column.Batch) error {
-	i, s := k.i, k.i.l.of
-	if i.l.dead.Load() {
+	i, s := k.i, k.i.at.world()
+	if i.at.gone() {
 		return errGone
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i.closed {
+	if i.open == 0 {
 		s.broke("closed", "the query %d writes to a sink that it has closed", i.query)
 	}
 	if i.written += int64(b.N); s.without == lacksRows && i.written%5 == 0 {
@@ -177,12 +212,14 @@ func (k sink) Write(b *column.Batch) error {
 
 // Close implements feed.Sink.
 func (k sink) Close() error {
-	i, s := k.i, k.i.l.of
+	i, s := k.i, k.i.at.world()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i.closed = s.without != lacksConfirmation; !i.closed {
-		s.w.hand(fmt.Sprintf("close %s %d@%d", i.l.name, i.query, i.epoch), func() {
-			s.w.after(5*time.Second, func() { i.closed = true })
+	if s.without != lacksConfirmation {
+		i.open--
+	} else {
+		s.w.hand(fmt.Sprintf("close %s %d@%d", i.at.label(), i.query, i.epoch), func() {
+			s.w.after(5*time.Second, func() { i.open-- })
 		})
 	}
 	read, failed := int64(0), false
@@ -190,11 +227,18 @@ func (k sink) Close() error {
 		read += r.read
 		failed = failed || r.end != nil && !errors.Is(r.end, io.EOF)
 	}
-	if i.ctx.Err() == nil && !i.l.dead.Load() && !failed && read != i.written {
+	alone := len(i.sources) > 0 && i.at.worker() == coordinator.Server && s.alone(i.query)
+	if i.ctx.Err() == nil && !i.at.gone() && !failed && alone && read != i.written {
 		s.broke("drained", "the query %d has ended by itself, %d rows were read and %d reached the sink", i.query, read,
 			i.written)
 	}
 	return nil
+}
+
+// alone reports whether a query has one fragment.
+func (s *streaming) alone(id int64) bool {
+	q, there := catalog.Of(s.contents()).ByID(id)
+	return there && len(q.Fragments) == 1
 }
 
 // rows has sources tell rows, end, and break.

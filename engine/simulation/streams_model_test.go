@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine/catalog"
+	"github.com/loadstone-db/loadstone/engine/coordinator"
 	"github.com/loadstone-db/loadstone/engine/statement"
 	"github.com/loadstone-db/loadstone/engine/stream/column"
 )
@@ -91,8 +92,9 @@ func (s *streaming) moved(l *carrier, b, q catalog.Query) {
 	switch q.State {
 	case catalog.Running:
 		for _, f := range q.Fragments {
-			if f.State == catalog.FragmentRunning && !s.ran[ranIn{q.ID, q.Epoch, l.name}] {
-				s.broke("running is true", "%s calls the query %d RUNNING, and no fragment was opened there", l.name, q.ID)
+			if f.State == catalog.FragmentRunning && s.sees(q, f.Host) && !s.ran[ranIn{q.ID, q.Epoch, f.Host}] {
+				s.broke("running is true", "%s calls the query %d RUNNING, and nothing of it was opened on %s", l.name, q.ID,
+					f.Host)
 			}
 		}
 	case catalog.Failed, catalog.Terminated:
@@ -104,7 +106,7 @@ func (s *streaming) moved(l *carrier, b, q catalog.Query) {
 func (s *streaming) gone(id int64, why string) {
 	for _, i := range s.instances {
 		if i.query == id && i.lives() {
-			s.broke("name lock", "the query %d %s, and runs on %s", id, why, i.l.name)
+			s.broke("name lock", "the query %d %s, and runs on %s", id, why, i.at.label())
 		}
 	}
 }
@@ -112,31 +114,46 @@ func (s *streaming) gone(id int64, why string) {
 // begins holds the start of a fragment against the properties; the simulation is locked.
 func (s *streaming) begins(i *instance) {
 	if s.been[i.query] {
-		s.broke("no zombies", "a fragment of the query %d begins on %s, which is gone", i.query, i.l.name)
+		s.broke("no zombies", "a fragment of the query %d begins on %s, which is gone", i.query, i.at.label())
+	}
+	running, slots := int64(1), int64(nodeSlots)
+	if i.at.worker() == coordinator.Server {
+		slots = s.slots
 	}
 	for _, other := range s.instances {
-		if other.query == i.query && other.lives() {
+		if !other.lives() || other.at.worker() != i.at.worker() {
+			continue
+		}
+		if running++; other.query == i.query {
 			s.broke("exactly once", "the query %d in the epoch %d begins on %s, and runs on %s in %d", i.query, i.epoch,
-				i.l.name, other.l.name, other.epoch)
+				i.at.label(), other.at.label(), other.epoch)
 		}
 	}
-	var reads []int64
+	s.ran[ranIn{i.query, i.epoch, i.at.worker()}] = true
+	if running > slots {
+		s.broke("capacity", "%d fragments run in %d slots of %s", running, slots, i.at.worker())
+	}
+}
+
+// nodeSlots are those of a node.
+const nodeSlots = 2
+
+// sees reports whether it is seen that a fragment has begun: of one in the server that has sources alone it is not.
+func (s *streaming) sees(q catalog.Query, host string) bool {
+	if host != coordinator.Server {
+		return true
+	}
+	k, _ := catalog.Of(s.contents()).Sink(q.Sink)
+	return k.Placement == ""
+}
+
+// reads holds what a fragment has opened against what its query holds; the simulation is locked.
+func (s *streaming) reads(i *instance) {
+	q, there := catalog.Of(s.contents()).ByID(i.query)
 	for _, r := range i.sources {
-		reads = append(reads, r.physical)
-	}
-	slices.Sort(reads)
-	if q, there := catalog.Of(s.contents()).ByID(i.query); there && !slices.Equal(reads, q.Sources) {
-		s.broke("reads", "the query %d reads the physical sources %v, and holds %v", i.query, reads, q.Sources)
-	}
-	s.ran[ranIn{i.query, i.epoch, i.l.name}] = true
-	running := int64(1)
-	for _, other := range s.instances {
-		if other.lives() {
-			running++
+		if there && !slices.Contains(q.Sources, r.physical) {
+			s.broke("reads", "the query %d reads the physical source %d, and holds %v", i.query, r.physical, q.Sources)
 		}
-	}
-	if running > s.slots {
-		s.broke("capacity", "%d fragments run in %d slots", running, s.slots)
 	}
 }
 

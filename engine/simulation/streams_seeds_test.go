@@ -75,3 +75,25 @@ func TestASeedOfStreamsGivesOneTrace(t *testing.T) {
 		}
 	}
 }
+
+// streamSeedsThatFailed are those that have found something, with what it was. A change of the simulation makes
+// another story of a seed, so each has a test of its own beside the code that was wrong too.
+var streamSeedsThatFailed = map[string]uint64{
+	// keeptest: slots
+	"a fragment that waited for its next attempt gave its slot away": 9,
+	// coordinator.TestNothingRunsLongerThanItsLease
+	"a query ran on two servers while a look hung at the store": 41,
+	// coordinator.TestAQueryReadsWhatItWasAcceptedWith
+	"a query that began anew read a physical source that it did not hold": 140,
+	// life.TestWhatWasSentBeforeIsNotGone
+	"a name was given free while a fragment of an earlier attempt ran on a node":             204,
+	"a fragment of the server that was not ready in time was asked for, of nobody, for ever": 71,
+}
+
+func TestStreamSeedsThatFailed(t *testing.T) {
+	t.Parallel()
+	unraced(t)
+	for what, seed := range streamSeedsThatFailed {
+		t.Run(what, func(t *testing.T) { livedStreams(t, seed) })
+	}
+}

@@ -190,6 +190,9 @@ func (k catalogStore) ClaimQueries(ctx context.Context, owner string, lease time
 func (k catalogStore) AdvanceQuery(ctx context.Context, q catalog.Query) error {
 	s := k.l.of
 	name := fmt.Sprintf("AdvanceQuery %d@%d to %s", q.ID, q.Epoch, q.State)
+	for _, f := range q.Fragments {
+		name += fmt.Sprintf(" %s:%s/%d", f.Host, f.State, f.Attempts)
+	}
 	_, err := reach(k, ctx, name, true, func() (struct{}, error) {
 		there, found := catalog.Of(s.contents()).ByID(q.ID)
 		q, told := q, q

@@ -43,6 +43,11 @@ type streaming struct {
 	refuses, broken int
 	// nodes are workers beside the server's own, with the state that each server believes them to have.
 	nodes []string
+	hosts map[string]*workerLife
+	ways  []*way
+	// going counts the goroutines of nodes; breaks is one in so many links that break.
+	going  atomic.Int64
+	breaks int
 
 	mu        sync.Mutex
 	opening   map[context.Context][]*rowSource
@@ -83,7 +88,9 @@ type carrier struct {
 	followed bool
 	// hearing: it is on its way that the catalog has changed.
 	hearing bool
-	sees    map[string]catalog.WorkerState
+	// sees is what it believes nodes to be, parted those that it does not reach.
+	sees   map[string]catalog.WorkerState
+	parted map[string]bool
 }
 
 // stream lives one seed, and returns what was broken, with the trace.
@@ -91,7 +98,8 @@ func liveStreams(t *testing.T, seed uint64, missing lacking) (wrong []string, tr
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &streaming{t: t, w: newWorld(seed), without: missing, keeper: &memstore.Keeper{}, ambiguous: never,
-			lateCommits: never, meets: 4, refuses: never, broken: never, down: map[int64]bool{},
+			lateCommits: never, meets: 4, refuses: never, broken: never, breaks: never,
+			hosts: map[string]*workerLife{}, down: map[int64]bool{},
 			opening: map[context.Context][]*rowSource{}, been: map[int64]bool{}, ran: map[ranIn]bool{},
 			refused: map[string]int{}}
 		s.asking, s.enough = context.WithCancel(context.Background())
@@ -109,6 +117,7 @@ func (s *streaming) live() {
 	s.slots = 1 + s.w.chance.Int64N(5)
 	for i := range s.w.chance.IntN(3) {
 		s.nodes = append(s.nodes, fmt.Sprintf("n%d", i))
+		s.startNode(s.nodes[i])
 	}
 	err := s.keeper.ChangeCatalog(context.Background(), catalog.Needs{All: true}, func(c *catalog.Catalog) error {
 		c.Within(coordinator.Server, s.slots)
@@ -146,6 +155,9 @@ func (s *streaming) converge(when string) {
 		return
 	}
 	// What was decided is written, and watched, a moment later; what a dead server had is claimed after its lease.
+	// Ways that broke before are found broken within a minute.
+	s.w.run(time.Minute, func() bool { return false })
+	s.w.run(mostToSettle, s.settled)
 	s.w.run(25*time.Second, func() bool { return false })
 	if !s.settled() {
 		s.broke("liveness", "it did not stay settled %s: %s", when, s.unsettled())
@@ -177,15 +189,17 @@ func (s *streaming) boot(owner string) {
 		return
 	}
 	l := &carrier{of: s, name: fmt.Sprintf("%s%d", owner, len(s.lives)), owner: owner, opened: make(chan struct{}),
-		closed: make(chan struct{}), sees: map[string]catalog.WorkerState{}}
+		closed: make(chan struct{}), sees: map[string]catalog.WorkerState{}, parted: map[string]bool{}}
 	for _, n := range s.nodes {
-		l.sees[n] = catalog.Active
+		if l.sees[n] = catalog.Active; s.hosts[n].dead.Load() {
+			l.sees[n] = catalog.Unreachable
+		}
 	}
 	s.lives = append(s.lives, l)
 	s.w.note("the server %s begins", l.name)
 	go func() {
 		c, err := coordinator.Open(context.Background(), coordinator.Options{Keeper: catalogStore{s.keeper, l},
-			Feeds: feeds{l}, Owner: l.owner, Workers: l.workers, Log: zerolog.Nop()})
+			Feeds: feeds{l}, Runner: ways{l}, Owner: l.owner, Workers: l.workers, Log: zerolog.Nop()})
 		l.c = c
 		close(l.opened)
 		s.w.hand("open "+l.name, func() {
@@ -210,7 +224,7 @@ func (l *carrier) workers() (list []catalog.Worker) {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
 	for _, n := range l.of.nodes {
-		list = append(list, catalog.Worker{Host: n, Slots: 2, State: l.sees[n]})
+		list = append(list, catalog.Worker{Host: n, Slots: nodeSlots, State: l.sees[n]})
 	}
 	return list
 }
@@ -270,7 +284,8 @@ func (s *streaming) plan() {
 			s.boot("z")
 		})
 	}
-	for range s.w.chance.IntN(9) {
+	s.breaks = []int{never, 20, 6, 3}[s.w.chance.IntN(4)]
+	for range s.w.chance.IntN(12) {
 		s.w.after(s.w.between(0, 150*time.Second), s.fault)
 	}
 }
@@ -283,7 +298,7 @@ func (s *streaming) fault() {
 	l := s.lives[s.w.chance.IntN(len(s.lives))]
 	long := []time.Duration{2 * time.Second, 12 * time.Second, 50 * time.Second}[s.w.chance.IntN(3)]
 	long = s.w.between(long/2, long)
-	switch s.w.chance.IntN(8) {
+	switch s.w.chance.IntN(10) {
 	case 0:
 		s.w.note("the store is away for %v", long)
 		s.storeAway = true
@@ -308,12 +323,14 @@ func (s *streaming) fault() {
 		l.hangs = true
 		s.w.after(long, l.goesOn)
 		s.also()
-	case 5:
-		if len(s.nodes) > 0 {
-			n := s.nodes[s.w.chance.IntN(len(s.nodes))]
-			s.w.note("%s does not reach the node %s for %v", l.name, n, long)
-			s.set(l, n, catalog.Unreachable)
-			s.w.after(long, func() { s.set(l, n, catalog.Active) })
+	case 5, 8, 9:
+		if len(s.nodes) == 0 {
+			return
+		}
+		if n := s.nodes[s.w.chance.IntN(len(s.nodes))]; s.w.oneIn(2) {
+			s.part(l, n, long)
+		} else if !s.hosts[n].dead.Load() {
+			s.killNode(n, long)
 		}
 	case 6:
 		id := 1 + s.w.chance.Int64N(4)
@@ -352,12 +369,16 @@ func (s *streaming) heal() {
 	s.w.note("everything is healed")
 	s.calm.Store(true)
 	s.storeAway, s.storeSlow, s.ambiguous, s.lateCommits, s.refuses = false, 0, never, never, never
+	s.breaks = never
+	for _, n := range s.nodes {
+		s.revive(n)
+	}
 	clear(s.down)
 	for _, l := range s.lives {
 		l.cut = false
 		l.goesOn()
 		for _, n := range s.nodes {
-			s.set(l, n, catalog.Active)
+			s.join(l, n)
 		}
 	}
 	if len(s.alive()) == 0 {
@@ -383,7 +404,7 @@ func (s *streaming) unsettled() string {
 			open = append(open, fmt.Sprintf("%d %s is %s, wanted %s: %s", q.ID, q.Name, q.State, q.Desired, q.Failure))
 		case q.State == catalog.Running:
 			for _, f := range q.Fragments {
-				if f.State == catalog.FragmentRunning {
+				if f.State == catalog.FragmentRunning && s.sees(q, f.Host) {
 					wanted[q.ID]++
 				}
 			}
@@ -419,10 +440,19 @@ func (s *streaming) end() {
 	for _, l := range s.lives {
 		l.kill()
 	}
+	for _, n := range s.hosts {
+		n.dead.Store(true)
+		n.end()
+	}
+	for _, w := range s.ways {
+		w.breaks()
+	}
 	for _, l := range s.lives {
 		s.w.run(time.Hour, func() bool { return isClosed(l.closed) })
 	}
+	s.w.run(time.Hour, func() bool { return s.going.Load() == 0 })
 	s.w.run(time.Hour, func() bool { return s.asked.Load() == 0 })
+	s.w.run(time.Minute, func() bool { return false }) // what was asked of nodes gives up by itself
 }
 
 // asks has a goroutine ask something, until the end of the world.

@@ -204,11 +204,16 @@ func stopped(q catalog.Query, active func(string) bool, now time.Time) (catalog.
 	return rest(q, active, verb)
 }
 
-// unsent notes that fragments which were never sent are nowhere.
+// unsent notes that fragments which were never sent are nowhere. Of one that was, in an earlier attempt, that is not
+// known until its worker has said so.
 func unsent(q *catalog.Query) {
 	for i := range q.Fragments {
-		if q.Fragments[i].State == catalog.FragmentRegistered {
-			q.Fragments[i].State = catalog.FragmentStopped
+		switch f := &q.Fragments[i]; {
+		case f.State != catalog.FragmentRegistered:
+		case f.Attempts > 0:
+			f.State = catalog.FragmentStarted
+		default:
+			f.State = catalog.FragmentStopped
 		}
 	}
 }
