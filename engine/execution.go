@@ -1,8 +1,7 @@
 package engine
 
-// Execution is the record of one operation, fixed in size so that measuring
-// goroutines store it without allocating. Strings are ids into the run
-// worker's error dictionary.
+// Execution is the record of one operation, fixed in size so that measuring goroutines store it without allocating.
+// Strings are ids into the run worker's error dictionary.
 type Execution struct {
 	// DueAt and StartedAt are nanoseconds since the Unix epoch, on the run's
 	// monotonic time line. In a closed loop they are equal.
@@ -80,8 +79,7 @@ const (
 	ErrClassCancelled     ErrorClass = "cancelled"
 	ErrClassPlugin        ErrorClass = "plugin"
 	ErrClassOther         ErrorClass = "other"
-	// ErrClassDropped counts operations of an open loop that were due and never
-	// begun. They have no record.
+	// ErrClassDropped counts operations of an open loop that were due and never begun. They have no record.
 	ErrClassDropped ErrorClass = "dropped"
 )
 

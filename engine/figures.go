@@ -63,9 +63,8 @@ type KindFigures struct {
 	LatencyMs *LatencyMs `json:"latency_ms"`
 }
 
-// StatementFigures are the figures of one statement, alone or inside
-// transactions, or of the transactions of one name (Kind TRANSACTION). Statements of a
-// try that was repeated count too.
+// StatementFigures are the figures of one statement, alone or inside transactions, or of the transactions of one name
+// (Kind TRANSACTION). Statements of a try that was repeated count too.
 type StatementFigures struct {
 	StatementID   string `json:"statement_id"`
 	Kind          Kind   `json:"kind"`
@@ -88,8 +87,7 @@ type StatementLatencyMs struct {
 	Max float64 `json:"max"`
 }
 
-// TransactionFigures tell how the transactions of the measurement ended:
-// Count = Committed + RolledBack + Failed.
+// TransactionFigures tell how the transactions of the measurement ended: Count = Committed + RolledBack + Failed.
 type TransactionFigures struct {
 	Count     int64 `json:"count"`
 	Committed int64 `json:"committed"`
@@ -115,6 +113,21 @@ func (s MeasuredSecond) Length() float64 {
 		return 1
 	}
 	return s.Seconds
+}
+
+// LoadPart is the measurement between two changes of its load: what ended in it. Its percentiles are
+// those of a histogram, off by 0.54 % at most.
+type LoadPart struct {
+	From Time `json:"from"`
+	To   Time `json:"to"`
+	// Load is the connections of a closed loop, the rate asked for in an open one.
+	Load       float64  `json:"load"`
+	Operations int64    `json:"operations"`
+	Errors     int64    `json:"errors"`
+	QPS        float64  `json:"qps"`
+	P50Ms      *float64 `json:"p50_ms"`
+	P95Ms      *float64 `json:"p95_ms"`
+	P99Ms      *float64 `json:"p99_ms"`
 }
 
 // ConnectionFigures say how the connections to the target held, over the whole run.
@@ -154,11 +167,10 @@ func (d Drops) Plus(o Drops) Drops {
 	return Drops{d.MaxInFlight + o.MaxInFlight, d.Stopped + o.Stopped, d.NotDispatched + o.NotDispatched}
 }
 
-// Accounting is the identity that every run must meet:
-// scheduled = started + dropped, started = succeeded + failed, recorded = started.
-// It covers warm-up and measurement together; Warmup is the part before measurement.
-// No side of an equation is computed from the other: arrivals are counted by the
-// schedule that makes them, begun operations by the connections, records behind the file.
+// Accounting is the identity that every run must meet: scheduled = started + dropped, started = succeeded + failed,
+// recorded = started. It covers warm-up and measurement together; Warmup is the part before measurement. No side of an
+// equation is computed from the other: arrivals are counted by the schedule that makes them, begun operations by the
+// connections, records behind the file.
 type Accounting struct {
 	Scheduled int64 `json:"scheduled"`
 	Dropped   int64 `json:"dropped"`
@@ -196,9 +208,8 @@ func (a *Accounting) Add(o Accounting) {
 	a.Statements += o.Statements
 }
 
-// Totals are what the load of a run worker has counted: its account, and what became
-// of its connections and keys. They are the same where load counts them, on the
-// stream to the server, beside the parts in a spool, and in the figures.
+// Totals are what the load of a run worker has counted: its account, and what became of its connections and keys. They
+// are the same where load counts them, on the stream to the server, beside the parts in a spool, and in the figures.
 type Totals struct {
 	Accounting
 	Connections ConnectionFigures `json:"connections"`
@@ -271,8 +282,7 @@ type SlowExecution struct {
 	ServerQueryID string `json:"server_query_id"`
 }
 
-// Figures are what the recorded executions say, exactly. Except for
-// Accounting they cover the measurement only.
+// Figures are what the recorded executions say, exactly. Except for Accounting they cover the measurement only.
 type Figures struct {
 	Operations int64 `json:"operations"`
 	Reads      int64 `json:"reads"`
@@ -295,9 +305,8 @@ type Figures struct {
 	Omission *Omission `json:"coordinated_omission"`
 	// LatencyMs is the response time: in an open loop from when an operation was due.
 	LatencyMs *LatencyMs `json:"latency_ms"`
-	// The following are of an open loop, null in a closed one: ServiceMs is the
-	// latency from when an operation was begun, ScheduleLagMs by how much the generator
-	// was late, TargetQPS the mean rate that the schedule asked for.
+	// The following are of an open loop, null in a closed one: ServiceMs is the latency from when an operation was
+	// begun, ScheduleLagMs by how much the generator was late, TargetQPS the mean rate that the schedule asked for.
 	ServiceMs     *LatencyMs `json:"service_ms"`
 	ScheduleLagMs *LatencyMs `json:"schedule_lag_ms"`
 	TargetQPS     *float64   `json:"target_qps"`
@@ -306,6 +315,8 @@ type Figures struct {
 	ByKind  map[Kind]*KindFigures `json:"by_kind"`
 	// ByStatement lists every statement, those inside transactions too.
 	ByStatement []StatementFigures `json:"by_statement"`
+	// ByLoad are the parts of a measurement whose load users have changed, in order; else left out.
+	ByLoad []LoadPart `json:"by_load,omitempty"`
 	// Transactions is null when there were none.
 	Transactions *TransactionFigures `json:"transactions"`
 	// Retries counts repetitions of failed operations; an operation counts once however often it was tried.
@@ -325,8 +336,7 @@ type Figures struct {
 	Beginning *Beginning `json:"beginning,omitempty"`
 }
 
-// Worked reports whether any operation of the measurement succeeded. Without one
-// the figures say nothing of the target.
+// Worked reports whether any operation of the measurement succeeded. Without one the figures say nothing of the target.
 func (f *Figures) Worked() bool { return f.Operations > f.Errors.Count }
 
 // Rated reports whether the run has rates: it has unless its record is lost.
@@ -367,8 +377,7 @@ type Calibration struct {
 	// in a closed loop; MaxQPS how many it did in a second.
 	CostNs float64 `json:"cost_ns_per_operation"`
 	MaxQPS float64 `json:"max_qps"`
-	// The schedule: how late operations began at ScheduleRate, and how far the
-	// rate was from it.
+	// The schedule: how late operations began at ScheduleRate, and how far the rate was from it.
 	ScheduleRate     float64 `json:"schedule_rate"`
 	ScheduleLagP50Ms float64 `json:"schedule_lag_p50_ms"`
 	ScheduleLagP99Ms float64 `json:"schedule_lag_p99_ms"`
@@ -413,8 +422,7 @@ type Environment struct {
 	Calibration *Calibration `json:"calibration"`
 }
 
-// Summary is the result of a run as `loadstone run --out` writes it and
-// GET /api/runs/{id} carries it.
+// Summary is the result of a run as `loadstone run --out` writes it and GET /api/runs/{id} carries it.
 type Summary struct {
 	RunID              string  `json:"run_id"`
 	RunName            string  `json:"test_name"`

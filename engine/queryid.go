@@ -5,9 +5,8 @@ import (
 	"fmt"
 )
 
-// QueryID is the name that a database gave an execution, by which its own
-// history knows it. It is shaped like a UUID; the zero QueryID is none. A run keeps
-// one for each execution, so it is a value of fixed size.
+// QueryID is the name that a database gave an execution, by which its own history knows it. It is shaped like a UUID;
+// the zero QueryID is none. A run keeps one for each execution, so it is a value of fixed size.
 type QueryID [16]byte
 
 // queryIDLength is the length of a QueryID as text.
@@ -37,8 +36,7 @@ func (q QueryID) String() string {
 	return string(b)
 }
 
-// ParseQueryID reads the UUID form, in either case. It does not allocate
-// except for its error. "" is the zero QueryID.
+// ParseQueryID reads the UUID form, in either case. It does not allocate except for its error. "" is the zero QueryID.
 func ParseQueryID(s string) (QueryID, error) {
 	var q QueryID
 	if s == "" {

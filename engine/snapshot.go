@@ -16,9 +16,8 @@ type KindCounts struct {
 	Errors int64 `json:"errors"`
 }
 
-// HistogramData is a mergeable base-2 exponential histogram of nanoseconds
-// (Prometheus native schema): bucket i covers (2^((i-1)/2^Schema), 2^(i/2^Schema)].
-// Counts holds the buckets Offset, Offset+1 … See engine/histogram.
+// HistogramData is a mergeable base-2 exponential histogram of nanoseconds (Prometheus native schema): bucket i covers
+// (2^((i-1)/2^Schema), 2^(i/2^Schema)]. Counts holds the buckets Offset, Offset+1 … See engine/histogram.
 type HistogramData struct {
 	Schema int     `json:"schema"`
 	Offset int     `json:"offset"`
@@ -82,10 +81,9 @@ type WorkerSnapshot struct {
 	PhaseLatency *PackedHistogram          `json:"phase_latency"`
 	KindLatency  map[Kind]*PackedHistogram `json:"kind_latency"`
 
-	// An open loop has the following: service times, without lag and wait, of the
-	// tick and the phase; by how much the generator was late to start the tick's
-	// operations; the rate on the schedule (null when the workload paces itself);
-	// and how many operations are due and not finished, Waiting of them without a connection.
+	// An open loop has the following: service times, without lag and wait, of the tick and the phase; by how much the
+	// generator was late to start the tick's operations; the rate on the schedule (null when the workload paces
+	// itself); and how many operations are due and not finished, Waiting of them without a connection.
 	TickService  *PackedHistogram `json:"tick_service,omitempty"`
 	PhaseService *PackedHistogram `json:"phase_service,omitempty"`
 	TickLag      *PackedHistogram `json:"tick_lag,omitempty"`

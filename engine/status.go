@@ -8,8 +8,7 @@ package engine
 //	    │               └─guardrail, failure→ CANCELLING ───────→ FAILED
 //	    └─stop before start→ CANCELLED
 //
-// The same table guards run_status in the database (a trigger), so a writer
-// that skips this package is refused too.
+// The same table guards run_status in the database (a trigger), so a writer that skips this package is refused too.
 type Status string
 
 // The statuses of a run. COMPLETED, FAILED and CANCELLED are terminal.

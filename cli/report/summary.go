@@ -90,6 +90,7 @@ func printMeasured(p func(string, ...any), s *engine.Summary) {
 		terminal.Millis(l.P99),
 		terminal.Millis(l.P999), terminal.Millis(l.Max))
 	p("errors\t%s (%.3g %%)", terminal.Count(s.Errors.Count), s.Errors.Rate*100)
+	printByLoad(p, s)
 	for _, class := range slices.Sorted(maps.Keys(s.Errors.ByClass)) {
 		p("\t%s: %s%s", class, terminal.Count(s.Errors.ByClass[class]), example(s.Errors.Top, class))
 	}

@@ -176,6 +176,41 @@ func MeanRate(w engine.Workload, events []engine.Event, from, to time.Time) floa
 	return (area + rate*to.Sub(at).Seconds()) / whole
 }
 
+// MostParts bounds how many parts of a measurement are told apart; of more none are.
+const MostParts = 200
+
+// Parts are the stretches of a measurement under one load each, with what that load was; nil without a change in it.
+func Parts(w engine.Workload, events []engine.Event, from, to time.Time) []engine.LoadPart {
+	load := float64(w.ConcurrentConnections)
+	if w.OpenLoop() {
+		load = w.StartRate()
+	}
+	parts := []engine.LoadPart{{From: engine.At(from), Load: load}}
+	for _, e := range events {
+		d := e.Data
+		switch {
+		case e.Type != engine.EventLoadChanged || !e.CreatedAt.Before(to):
+			continue
+		case d.TargetQPS != nil:
+			load = *d.TargetQPS
+		case d.TargetConnections != nil:
+			load = float64(*d.TargetConnections)
+		}
+		last := &parts[len(parts)-1]
+		if !e.CreatedAt.After(last.From.Time) {
+			last.Load = load // it was changed before the measurement, or twice at once
+			continue
+		}
+		last.To = e.CreatedAt
+		parts = append(parts, engine.LoadPart{From: e.CreatedAt, Load: load})
+	}
+	parts[len(parts)-1].To = engine.At(to)
+	if len(parts) == 1 || len(parts) > MostParts || !from.Before(to) {
+		return nil
+	}
+	return parts
+}
+
 // NotHere says that another server carries the run, or nobody does.
 func NotHere(run engine.Run) error {
 	if run.Status.Terminal() || run.Status == engine.StatusPrepared {

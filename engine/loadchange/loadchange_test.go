@@ -1,6 +1,7 @@
 package loadchange
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -111,5 +112,44 @@ func TestTheMeanRateKnowsOfChanges(t *testing.T) {
 	}
 	if got := MeanRate(going(engine.LoadConcurrency).Scenario.Workload, nil, noon, noon.Add(time.Second)); got != 0 {
 		t.Errorf("a closed loop has the rate %g", got)
+	}
+}
+
+// TestPartsOfAMeasurementHaveOneLoadEach: they follow each other without a gap, from its begin to its end.
+func TestPartsOfAMeasurementHaveOneLoadEach(t *testing.T) {
+	noon := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	rate := func(second int, to float64) engine.Event {
+		return engine.Event{Type: engine.EventLoadChanged, Data: engine.EventData{TargetQPS: &to},
+			CreatedAt: engine.At(noon.Add(time.Duration(second) * time.Second))}
+	}
+	connections := func(second, to int) engine.Event {
+		e := rate(second, 0)
+		e.Data = engine.EventData{TargetConnections: &to}
+		return e
+	}
+	many := make([]engine.Event, MostParts)
+	for i := range many {
+		many[i] = rate(1+i%35, float64(i))
+	}
+	for name, c := range map[string]struct {
+		mode   engine.LoadMode
+		events []engine.Event
+		want   string
+	}{
+		"none":           {engine.LoadQPS, []engine.Event{{Type: engine.EventStop, CreatedAt: engine.At(noon)}}, ""},
+		"once":           {engine.LoadQPS, []engine.Event{rate(20, 300)}, "0-20: 100, 20-40: 300, "},
+		"in the warm-up": {engine.LoadQPS, []engine.Event{rate(-3, 300), rate(0, 200)}, ""},
+		"before and in":  {engine.LoadQPS, []engine.Event{rate(-3, 300), rate(9, 200)}, "0-9: 300, 9-40: 200, "},
+		"after the end":  {engine.LoadQPS, []engine.Event{rate(10, 5), rate(40, 7), rate(50, 8)}, "0-10: 100, 10-40: 5, "},
+		"closed loop": {engine.LoadConcurrency, []engine.Event{connections(10, 4), connections(10, 6), connections(30, 1)},
+			"0-10: 8, 10-30: 6, 30-40: 1, "},
+	} {
+		got := ""
+		for _, p := range Parts(going(c.mode).Scenario.Workload, c.events, noon, noon.Add(40*time.Second)) {
+			got += fmt.Sprintf("%g-%g: %g, ", p.From.Sub(noon).Seconds(), p.To.Sub(noon).Seconds(), p.Load)
+		}
+		if got != c.want {
+			t.Errorf("%s: %q and not %q", name, got, c.want)
+		}
 	}
 }

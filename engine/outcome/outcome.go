@@ -152,6 +152,7 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Outcome {
 	if rate := s.meanRate(ctx, e, parent); rate > 0 && parent.Operations > 0 {
 		parent.TargetQPS = &rate
 	}
+	parent.ByLoad = s.byLoad(ctx, e, parent)
 	if !parent.Accounting.Balanced {
 		incomplete("The accounting does not add up: %s", strings.Join(parent.Accounting.Problems, "; "))
 	}

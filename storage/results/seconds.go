@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -45,6 +46,52 @@ func (f *Results) SecondsIn(ctx context.Context, runID string, w engine.Window) 
 		seconds = append(seconds, s.MeasuredSecond)
 	}
 	return seconds, nil
+}
+
+// Between reads every execution of the run once, and returns what ended between each two instants that follow each
+// other: from the earlier on, and before the later.
+func (f *Results) Between(ctx context.Context, runID string, cuts []time.Time) ([]engine.MeasuredSecond, error) {
+	parts, err := f.executionParts(ctx, runID)
+	if err != nil || len(cuts) < 2 {
+		return nil, err
+	}
+	at := make([]int64, len(cuts))
+	for i, cut := range cuts {
+		at[i] = cut.UnixNano()
+	}
+	found := make([]second, len(cuts)-1)
+	for i := range found {
+		found[i].histogram = histogram.New()
+	}
+	t := &timeline{}
+	for _, p := range parts {
+		if err := t.read(ctx, p, func(due []int64, elapsed []float64, success []bool) {
+			for i, begun := range due {
+				ns := nanoseconds(elapsed[i])
+				// The cut itself begins what follows it; the last one ends all.
+				n, exact := slices.BinarySearch(at, begun+ns)
+				if !exact || n == len(found) {
+					n--
+				}
+				if n < 0 || n >= len(found) {
+					continue
+				}
+				found[n].Operations++
+				if !success[i] {
+					found[n].Errors++
+				}
+				found[n].histogram.Record(ns)
+			}
+		}); err != nil {
+			return nil, fmt.Errorf("reading executions from %s: %w", p.name, err)
+		}
+	}
+	out := make([]engine.MeasuredSecond, len(found))
+	for i, s := range found {
+		out[i] = s.MeasuredSecond
+		out[i].Seconds, out[i].Latency = cuts[i+1].Sub(cuts[i]).Seconds(), s.histogram.Data()
+	}
+	return out, nil
 }
 
 // maxSeconds bounds the elements that are kept while a run is read, 32 KB each.

@@ -6423,6 +6423,7 @@ export interface components {
             by_kind: {
                 [key: string]: components["schemas"]["KindFigures"];
             } | null;
+            by_load?: components["schemas"]["LoadPart"][] | null;
             by_statement: components["schemas"]["StatementFigures"][] | null;
             connections: components["schemas"]["ConnectionFigures"] | null;
             coordinated_omission: components["schemas"]["Omission"] | null;
@@ -6969,6 +6970,26 @@ export interface components {
              * @description Operations per second of a run of the mode QPS.
              */
             target_qps?: number;
+        };
+        LoadPart: {
+            /** Format: int64 */
+            errors: number;
+            /** Format: date-time */
+            from: string | null;
+            /** Format: double */
+            load: number;
+            /** Format: int64 */
+            operations: number;
+            /** Format: double */
+            p50_ms: number | null;
+            /** Format: double */
+            p95_ms: number | null;
+            /** Format: double */
+            p99_ms: number | null;
+            /** Format: double */
+            qps: number;
+            /** Format: date-time */
+            to: string | null;
         };
         LogEntry: {
             details?: unknown;
@@ -9079,6 +9100,7 @@ export interface components {
             by_kind: {
                 [key: string]: components["schemas"]["KindFigures"];
             } | null;
+            by_load?: components["schemas"]["LoadPart"][] | null;
             by_statement: components["schemas"]["StatementFigures"][] | null;
             cancellation_reason: string | null;
             connections: components["schemas"]["ConnectionFigures"] | null;
@@ -9768,6 +9790,7 @@ export type LeftPlace = components['schemas']['LeftPlace'];
 export type Link = components['schemas']['Link'];
 export type LivePercentile = components['schemas']['LivePercentile'];
 export type LoadInput = components['schemas']['LoadInput'];
+export type LoadPart = components['schemas']['LoadPart'];
 export type LogEntry = components['schemas']['LogEntry'];
 export type LogicalColumn = components['schemas']['LogicalColumn'];
 export type LogicalIndex = components['schemas']['LogicalIndex'];

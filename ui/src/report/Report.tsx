@@ -14,6 +14,7 @@ import { DrawnKinds } from '../runs/KindCharts';
 import { began } from '../runs/known';
 import { samples } from '../runs/history';
 import { LogPanel } from '../runs/LogPanel';
+import { ByLoad } from '../runs/ByLoad';
 import { MarkedMoments } from '../runs/Marked';
 import { RunRemarks } from '../runs/Remarks';
 import { RunCharts } from '../runs/RunCharts';
@@ -123,6 +124,7 @@ export function Report({ c: content }: { c: Content }) {
         </nav>
         <ValidityNotice run={run} live={null} c={c} />
         <Tiles run={run} live={null} c={c} />
+        <ByLoad run={run} s={s} />
         <RunRemarks s={s} live={null} />
         <MarkedMoments run={run} marks={content.marks} />
         <Guardrails run={run} live={null} c={c} />

@@ -23,6 +23,7 @@ import { PrepareProgressPanel } from './PrepareProgressPanel';
 import { Deleted } from './Deleted';
 import { RecordProblems } from './RecordProblems';
 import { RunHeader } from './RunHeader';
+import { ByLoad } from './ByLoad';
 import { RunRemarks } from './Remarks';
 import type { Columns } from './series';
 import { Steering } from './Steering';
@@ -74,6 +75,7 @@ function Run(props: { state: RunState; run: RunDetail; zoom: Zoom | null; setZoo
             {measured && <RecordProblems run={run} />}
             <Deleted run={run} />
             <Tiles run={run} live={state.live} c={c} />
+            {measured && <ByLoad run={run} s={run.summary!} />}
             {over && <Against run={run} />}
             <RunRemarks s={measured ? run.summary : null} live={measured ? null : state.live} />
             {!preparing && <Guardrails run={run} live={state.live} c={c} />}

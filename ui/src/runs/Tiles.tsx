@@ -35,6 +35,7 @@ function errorNote(share: number, dropped: number, retries: number | undefined):
 
 /** What the throughput is of. */
 function throughputNote(s: Summary, changed: boolean): string {
+  if (isRated(s) && (s.by_load?.length ?? 0) > 0) return `over ${s.by_load!.length} loads: each is below`;
   if (!isRated(s)) return `record incomplete · ${plain(count(s.operations))} operations`;
   if (s.covered_seconds) return `over the ${duration(s.covered_seconds)} that the record covers`;
   return s.target_qps

@@ -1,0 +1,33 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/loadstone-db/loadstone/cli/terminal"
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// printByLoad tells the parts of a measurement apart whose load was changed: the lines before are of all of them
+// together, and so of none.
+func printByLoad(p func(string, ...any), s *engine.Summary) {
+	for i, l := range s.ByLoad {
+		what := ""
+		if i == 0 {
+			what = "by load"
+		}
+		load := fmt.Sprintf("%.0f connections", l.Load)
+		if s.TargetQPS != nil {
+			load = fmt.Sprintf("%.6g/s asked for", l.Load)
+		}
+		ms := func(v *float64) string {
+			if v == nil {
+				return "–"
+			}
+			return terminal.Millis(*v)
+		}
+		p("%s\t%s–%s s: %s, %s operations, %.1f/s, P50 %s   P95 %s   P99 %s, %s errors", what,
+			terminal.Length(l.From.Sub(s.MeasuredFrom.Time).Seconds()),
+			terminal.Length(l.To.Sub(s.MeasuredFrom.Time).Seconds()), load, terminal.Count(l.Operations), l.QPS, ms(l.P50Ms),
+			ms(l.P95Ms), ms(l.P99Ms), terminal.Count(l.Errors))
+	}
+}
