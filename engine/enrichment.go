@@ -17,8 +17,7 @@ const (
 // Over reports whether nothing more happens by itself.
 func (s EnrichmentStatus) Over() bool { return s != EnrichmentPending && s != EnrichmentRunning }
 
-// Enrichment is what the database's own history told of a run's executions, and
-// how far asking for it is.
+// Enrichment is what the database's own history told of a run's executions, and how far asking for it is.
 type Enrichment struct {
 	Status EnrichmentStatus `json:"status"`
 	// Ratio is matched executions over those with a query id, null before the first poll.
@@ -75,8 +74,7 @@ type ServerFigures struct {
 	Split ServerSplitMs `json:"split"`
 }
 
-// ServerSplitMs are mean parts of a latency, in milliseconds. They add up to the
-// mean that the client saw.
+// ServerSplitMs are mean parts of a latency, in milliseconds. They add up to the mean that the client saw.
 type ServerSplitMs struct {
 	Compilation float64 `json:"compilation_ms"`
 	// Queued is the sum of waiting for an overloaded, a starting and a repaired warehouse.
@@ -112,9 +110,8 @@ type AggregateEnrichment struct {
 	ToTime    Time                  `json:"to"`
 }
 
-// AggregateStatements are the aggregates of one statement of the run. Times are
-// milliseconds. Percentiles of minutes cannot be merged exactly: they are means
-// weighted with the calls.
+// AggregateStatements are the aggregates of one statement of the run. Times are milliseconds. Percentiles of minutes
+// cannot be merged exactly: they are means weighted with the calls.
 type AggregateStatements struct {
 	// StatementID is empty for a text that is none of the run's statements.
 	StatementID   string  `json:"statement_id"`

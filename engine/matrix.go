@@ -7,8 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Matrix names several targets in place of one: the same workload, with the same
-// seed, runs on each in turn.
+// Matrix names several targets in place of one: the same workload, with the same seed, runs on each in turn.
 type Matrix struct {
 	Targets []MatrixTarget `json:"targets"`
 	// StopOnFailure cancels what has not run when a target's run does not complete.
@@ -32,8 +31,7 @@ type MatrixMember struct {
 // maxRunName is the longest name of a run, in characters.
 const maxRunName = 200
 
-// Expand returns the scenario of each target of a matrix, in order; of a
-// scenario with one target, itself.
+// Expand returns the scenario of each target of a matrix, in order; of a scenario with one target, itself.
 func (s Scenario) Expand() []Scenario {
 	if s.Matrix == nil {
 		return []Scenario{s}
@@ -50,8 +48,7 @@ func (s Scenario) Expand() []Scenario {
 	return out
 }
 
-// AllowWrites lets the run, or every run of the matrix, write to tables that
-// Loadstone did not make.
+// AllowWrites lets the run, or every run of the matrix, write to tables that Loadstone did not make.
 func (s *Scenario) AllowWrites() {
 	if s.Matrix == nil {
 		s.Target.AllowWrites = true
@@ -65,9 +62,8 @@ func (s *Scenario) AllowWrites() {
 	s.Matrix = &m
 }
 
-// MatrixField is the path that a field of a member's target has in its matrix:
-// target.adapter of the second target is matrix.targets[1].adapter. Fields that
-// all members share stay as they are.
+// MatrixField is the path that a field of a member's target has in its matrix: target.adapter of the second target is
+// matrix.targets[1].adapter. Fields that all members share stay as they are.
 func MatrixField(index int, field string) string {
 	if rest, ok := strings.CutPrefix(field, "target"); ok && (rest == "" || rest[0] == '.') {
 		return fmt.Sprintf("matrix.targets[%d]%s", index, rest)
@@ -92,8 +88,7 @@ type Connection struct {
 	Ref   *ConnectionRef
 }
 
-// Connections are those of the scenario's target, or of each target of its
-// matrix. The references point into s.
+// Connections are those of the scenario's target, or of each target of its matrix. The references point into s.
 func (s *Scenario) Connections() []Connection {
 	if s.Matrix == nil {
 		return []Connection{{"target.connection", &s.Target.Connection}}

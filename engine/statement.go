@@ -81,9 +81,8 @@ type Table struct {
 	Dialect string `json:"dialect,omitempty"`
 }
 
-// Pool holds sampled rows of a table: the key's columns where keys are not dense
-// integers, and columns whose values cannot be invented (foreign keys, checks,
-// enums …); at most 1 MB.
+// Pool holds sampled rows of a table: the key's columns where keys are not dense integers, and columns whose values
+// cannot be invented (foreign keys, checks, enums …); at most 1 MB.
 type Pool struct {
 	Table   string   `json:"table"`
 	Columns []string `json:"columns"`
@@ -99,9 +98,8 @@ type PluginRef struct {
 	SHA256  string `json:"sha256"`
 }
 
-// Plan is everything a node needs to host a run worker, decided before anything
-// connects: the frozen statements, the tables as inspected, the plugins by hash.
-// It is stored with the run and shown before it.
+// Plan is everything a node needs to host a run worker, decided before anything connects: the frozen statements, the
+// tables as inspected, the plugins by hash. It is stored with the run and shown before it.
 type Plan struct {
 	Driver string `json:"driver"`
 	// Warehouse is the template's; it overrides the connection's.

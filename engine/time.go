@@ -8,8 +8,7 @@ import (
 // TimeLayout is how times are written in JSON, SQL text and logs.
 const TimeLayout = "2006-01-02T15:04:05.000Z"
 
-// Time is a UTC instant that marshals as RFC 3339 with milliseconds.
-// The zero Time marshals as null.
+// Time is a UTC instant that marshals as RFC 3339 with milliseconds. The zero Time marshals as null.
 type Time struct{ time.Time }
 
 // At wraps t as a UTC Time.
