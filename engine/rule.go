@@ -13,15 +13,17 @@ type Rule struct {
 // RuleAction is what follows from a row: the run stops as by a guardrail, or rows are posted to an address.
 type RuleAction string
 
-// RuleStatus is how a rule stands: RUNNING until its run is over, which ENDED it, unless it has stopped the run
-// (TRIGGERED) or could not go on (FAILED).
+// RuleStatus is RUNNING until the run is over, which ENDED it, unless it has stopped the run (TRIGGERED) or FAILED.
 type RuleStatus string
 
 // The actions and the statuses.
 const (
-	RuleStop, RuleWebhook      RuleAction = "stop", "webhook"
-	RuleRunning, RuleTriggered RuleStatus = "RUNNING", "TRIGGERED"
-	RuleEnded, RuleFailed      RuleStatus = "ENDED", "FAILED"
+	RuleStop      RuleAction = "stop"
+	RuleWebhook   RuleAction = "webhook"
+	RuleRunning   RuleStatus = "RUNNING"
+	RuleTriggered RuleStatus = "TRIGGERED"
+	RuleEnded     RuleStatus = "ENDED"
+	RuleFailed    RuleStatus = "FAILED"
 )
 
 // RuleState is a rule of a run with what it gave.

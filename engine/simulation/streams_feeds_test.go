@@ -182,9 +182,8 @@ func (s *streaming) open(ctx context.Context, l home, q catalog.Query) (feed.Sin
 	defer s.mu.Unlock()
 	i := s.instance(ctx, l, q.ID, q.Epoch)
 	i.open++
-	for _, r := range s.opening[ctx] { // of the server's own process; those that were closed since count as well
-		i.sources = append(i.sources, r)
-	}
+	// of the server's own process; those that were closed since count as well
+	i.sources = append(i.sources, s.opening[ctx]...)
 	delete(s.opening, ctx)
 	s.reads(i)
 	return sink{i}, nil

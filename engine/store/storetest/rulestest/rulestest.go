@@ -12,7 +12,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// Rules: what the rules of a run gave is kept with each second, and their addresses are sealed wherever they go.
+// Rules holds that what the rules of a run gave is kept with each second, and that their addresses are sealed wherever
+// they go.
 func Rules(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	const at, shownAt = "https://hooks.example/services/s3cr3t?token=s3cr3t", "https://hooks.example/…"
