@@ -56,6 +56,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/tables"
 	"github.com/loadstone-db/loadstone/server/transfer"
 	"github.com/loadstone-db/loadstone/server/users"
+	"github.com/loadstone-db/loadstone/server/uses"
 	"github.com/loadstone-db/loadstone/server/workbench"
 )
 
@@ -266,7 +267,7 @@ func (s *Server) handlers() []func(*api.API) {
 		more = append(more, func(a *api.API) { keeping.Register(a, k, s.opts.Settings) })
 	}
 	more = append(more, func(a *api.API) { outgoing.Register(a, s.opts.Out) }, record.Register, steering.Register,
-		parts.Register,
+		parts.Register, uses.Register,
 		func(a *api.API) {
 			maker := handout.New(s.opts.Runs, s.opts.Store, s.opts.UI, s.opts.Version)
 			maker.Kinds = parts.Reader(a)

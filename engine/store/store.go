@@ -87,6 +87,7 @@ type Page struct {
 type RunFilter struct {
 	Statuses   []engine.Status
 	TemplateID string
+	Connection string // the name of a saved connection; empty selects all
 	Search     string // substring of the run's name, case-insensitive
 	Since      time.Time
 	Until      time.Time

@@ -282,6 +282,9 @@ func (s *Store) ListRuns(ctx context.Context, f store.RunFilter) (store.RunList,
 	if f.TemplateID != "" {
 		add("r.template_id = ?", f.TemplateID)
 	}
+	if f.Connection != "" {
+		add("r.scenario_overview #>> '{target,connection}' = ?", f.Connection)
+	}
 	if f.Search != "" {
 		add(`r.test_name ILIKE ? ESCAPE '\'`, "%"+strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(f.Search)+"%")
 	}

@@ -23,7 +23,19 @@ import { endNodeToken, listNodes, makeNodeToken, nodeEvents, nodeTokens, setNode
 import { exploreRoutes } from './explore';
 import { noticeRoutes, seedNotices } from './notices';
 import { Refusal } from './refusal';
-import { addConnection, begin, connections, create, matrices, runs, seed, start, templates, tokens } from './state';
+import {
+  addConnection,
+  begin,
+  connections,
+  create,
+  matrices,
+  runs,
+  seed,
+  start,
+  templates,
+  tokens,
+  useOf,
+} from './state';
 import { page } from './static';
 import { streamRoutes } from './streams';
 import { queryRoutes, tableRoutes } from './tables';
@@ -294,6 +306,7 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
   ['GET', /^\/api\/connections$/, () => ({ connections: [...connections.values()] })],
   ['POST', /^\/api\/connections$/, (_m, b) => addConnection(b.name ?? '', hidden(b.dsn), false, b.description)],
   ['POST', /^\/api\/connections\/test$/, (_m, b) => checkDsn(b.dsn ?? '')],
+  ['GET', /^\/api\/connections\/([^/]+)\/use$/, ([, id]) => useOf(need(connections, id, 'connection'))],
   ['POST', /^\/api\/connections\/([^/]+)\/test$/, ([, id]) => checkDsn(need(connections, id, 'connection').dsn)],
   [
     'PUT',

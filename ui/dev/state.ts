@@ -1,7 +1,7 @@
 // What the mock server knows: it begins with runs, templates and the rest made up here.
 import { randomUUID } from 'node:crypto';
 import YAML from 'yaml';
-import type { Connection, MatrixState, Scenario, Template, Token } from '../src/api/types';
+import type { Connection, ConnectionUse, MatrixState, Scenario, Template, Token } from '../src/api/types';
 import { type Asked, emptyRun, type Ending, finish, iso, scenario } from './data';
 import { plugins } from './declared';
 import { type Beginning, type Holder, Live } from './live';
@@ -222,4 +222,16 @@ export function create(sc: Scenario, templateId?: string): Holder {
 export function start(r: Holder, opts: Beginning = {}): Holder {
   r.live = new Live(r, opts);
   return r;
+}
+
+/** What uses a connection. */
+export function useOf(c: Connection): ConnectionUse {
+  const mine = [...runs.values()].map((r) => r.run).filter((r) => r.scenario_config.target?.connection === c.name);
+  const last = mine.at(-1);
+  return {
+    templates: [...templates.values()].filter((t) => t.config.target?.connection === c.name),
+    runs: mine.length,
+    last_run: last ? { ...last, run_name: last.test_name } : null,
+    worked: last ? { at: last.created_at, by: 'run', run_id: last.run_id, changed_since: false } : null,
+  };
 }

@@ -354,6 +354,7 @@ func matches(r store.RunRow, f store.RunFilter) bool {
 	}
 	return (len(f.Statuses) == 0 || slices.Contains(f.Statuses, r.Status)) &&
 		(f.TemplateID == "" || r.TemplateID == f.TemplateID) &&
+		(f.Connection == "" || r.Scenario.Target.Connection.Name == f.Connection) &&
 		strings.Contains(strings.ToLower(r.RunName), strings.ToLower(f.Search)) &&
 		(f.Since.IsZero() || !r.CreatedAt.Before(f.Since)) && (f.Until.IsZero() || r.CreatedAt.Before(f.Until))
 }

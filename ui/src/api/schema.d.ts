@@ -903,6 +903,44 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/connections/{id}/use": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read what uses a connection, and when it last worked */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ConnectionUse"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/connections/test": {
         parameters: {
             query?: never;
@@ -5899,6 +5937,19 @@ export interface components {
             driver: "postgres" | "snowflake";
             dsn: string;
         };
+        ConnectionUse: {
+            /** @description The newest of them; null without one. */
+            last_run: components["schemas"]["UsedByRun"] | null;
+            /**
+             * Format: int64
+             * @description How many runs have named it, those that go on included.
+             */
+            runs: number;
+            /** @description The templates that name it, by name. */
+            templates: components["schemas"]["UsedByTemplate"][];
+            /** @description When the database last answered; null when that is not known. Tests count as long as the audit log has them. */
+            worked: components["schemas"]["Worked"] | null;
+        };
         Cost: {
             /** Format: double */
             clusters: number;
@@ -9414,6 +9465,18 @@ export interface components {
             /** @description … or by its name, */
             template_name?: string;
         };
+        UsedByRun: {
+            /** Format: date-time */
+            created_at: string | null;
+            run_id: string;
+            run_name: string;
+            /** @enum {string} */
+            status: "PREPARED" | "RUNNING" | "STOPPING" | "CANCELLING" | "COMPLETED" | "FAILED" | "CANCELLED";
+        };
+        UsedByTemplate: {
+            name: string;
+            template_id: string;
+        };
         User: {
             /** Format: date-time */
             created_at: string | null;
@@ -9600,6 +9663,15 @@ export interface components {
             /** @description The name of the sign-in provider; empty when there is none. */
             provider: string;
         };
+        Worked: {
+            /** Format: date-time */
+            at: string | null;
+            /** @enum {string} */
+            by: "test" | "run";
+            /** @description Whether the connection was changed after that. */
+            changed_since: boolean;
+            run_id?: string;
+        };
         WorkerPoint: {
             /** Format: int64 */
             active_connections: number;
@@ -9730,6 +9802,7 @@ export type ConnectionInput = components['schemas']['ConnectionInput'];
 export type ConnectionList = components['schemas']['ConnectionList'];
 export type ConnectionTest = components['schemas']['ConnectionTest'];
 export type ConnectionTestBody = components['schemas']['ConnectionTestBody'];
+export type ConnectionUse = components['schemas']['ConnectionUse'];
 export type Cost = components['schemas']['Cost'];
 export type CustomMetrics = components['schemas']['CustomMetrics'];
 export type Delivery = components['schemas']['Delivery'];
@@ -9963,6 +10036,8 @@ export type TransactionFigures = components['schemas']['TransactionFigures'];
 export type TrialParameter = components['schemas']['TrialParameter'];
 export type TrialProblem = components['schemas']['TrialProblem'];
 export type TryInputBody = components['schemas']['TryInputBody'];
+export type UsedByRun = components['schemas']['UsedByRun'];
+export type UsedByTemplate = components['schemas']['UsedByTemplate'];
 export type User = components['schemas']['User'];
 export type UserList = components['schemas']['UserList'];
 export type Validation = components['schemas']['Validation'];
@@ -9976,6 +10051,7 @@ export type WarehousePoint = components['schemas']['WarehousePoint'];
 export type WarehouseSeries = components['schemas']['WarehouseSeries'];
 export type WarehouseSlot = components['schemas']['WarehouseSlot'];
 export type Ways = components['schemas']['Ways'];
+export type Worked = components['schemas']['Worked'];
 export type WorkerPoint = components['schemas']['WorkerPoint'];
 export type WorkerTarget = components['schemas']['WorkerTarget'];
 export type Workload = components['schemas']['Workload'];

@@ -1,6 +1,6 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
-import { useLocation, useSearch } from 'wouter';
+import { Link, useLocation, useSearch } from 'wouter';
 import { Writes } from '../app/Writes';
 import { api, asProblem } from '../api/client';
 import { useConnections } from '../api/queries';
@@ -9,11 +9,13 @@ import { accessWords } from '../app/AccessFields';
 import { usePageTitle } from '../app/location';
 import { ActionsMenu } from '../design/Controls';
 import { useConfirm } from '../design/Dialog';
+import { ago, dateTime } from '../design/format';
 import { Icon } from '../design/icons';
 import { Empty, Load, ProblemNotice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
-import { shortDsn } from './dsn';
 import { CheckResult, ConnectionForm } from './ConnectionForm';
+import { shortDsn } from './dsn';
+import { workedWords } from './used';
 
 export function ConnectionsPage() {
   usePageTitle('Connections');
@@ -89,6 +91,7 @@ function Card({ c, onEdit }: { c: Connection; onEdit: () => void }) {
   const [dialog, ask] = useConfirm();
   const test = useMutation({
     mutationFn: () => api.post('/api/connections/{id}/test', { path: { id: c.connection_id } }),
+    onSuccess: () => qc.invalidateQueries({ queryKey: ['connection-use', c.connection_id] }),
   });
   const remove = () =>
     ask({
@@ -134,6 +137,7 @@ function Card({ c, onEdit }: { c: Connection; onEdit: () => void }) {
           <code className="muted dsn">{shortDsn(c.dsn)}</code>
           {(c.access.owner || c.access.restricted) && <p className="muted">{accessWords(c.access)}</p>}
           {c.description && <p className="muted">{c.description}</p>}
+          <Used c={c} />
         </div>
         <div className="row nowrap">
           <Writes>
@@ -159,3 +163,42 @@ function Card({ c, onEdit }: { c: Connection; onEdit: () => void }) {
     </section>
   );
 }
+
+/** What uses a connection, and when its database last answered. */
+function Used({ c }: { c: Connection }) {
+  const use = useQuery({
+    queryKey: ['connection-use', c.connection_id, c.version],
+    queryFn: ({ signal }) => api.get('/api/connections/{id}/use', { path: { id: c.connection_id }, signal }),
+  });
+  const u = use.data;
+  if (!u) return use.error ? <p className="muted">What uses it could not be read.</p> : <p className="muted">&nbsp;</p>;
+  return (
+    <>
+      <p className="muted used-by">
+        {u.templates.length === 0 && u.runs === 0 && 'Nothing uses it yet.'}
+        {u.templates.length > 0 && 'Used by '}
+        {u.templates.slice(0, shownTemplates).map((t, i) => (
+          <span key={t.template_id}>
+            {i > 0 && ', '}
+            <Link href={`/templates/${encodeURIComponent(t.template_id)}`} className="wrap-anywhere">
+              {t.name}
+            </Link>
+          </span>
+        ))}
+        {u.templates.length > shownTemplates && ` and ${u.templates.length - shownTemplates} more templates`}
+        {u.templates.length > 0 && '. '}
+        {u.runs > 0 && u.last_run && (
+          <>
+            {u.runs === 1 ? 'One run' : `${u.runs} runs`}, the last{' '}
+            <Link href={`/runs/${encodeURIComponent(u.last_run.run_id)}`}>{ago(u.last_run.created_at)}</Link>.
+          </>
+        )}
+      </p>
+      <p className="muted" title={u.worked ? dateTime(u.worked.at) : undefined}>
+        {workedWords(u.worked)}
+      </p>
+    </>
+  );
+}
+
+const shownTemplates = 5;
