@@ -146,7 +146,7 @@ var refusals = []struct {
 	{"CREATE WORKER w9 SET(('w9') AS PEERS)", "InvalidTopology", 422, 1, 22, ""},
 	{"CREATE WORKER w9 SET(('w8') AS PEERS)", "DoesNotExist", 404, 1, 22, "CREATE the peer"},
 	{"DROP LOGICAL SOURCE a", "ReferencedPhysicalSourceExists", 409, 1, 21, "DROP it first"},
-	{"CREATE QUERY one AS SELECT x FROM a INTO s; CREATE SINK u TYPE PRINT;\nDROP PHYSICAL SOURCE 6",
+	{"CREATE QUERY one AS SELECT x FROM a INTO s; CREATE SINK u TYPE PRINT;\nDROP PHYSICAL SOURCE 9",
 		"ReferencedQueryExists", 409, 2, 22, "DROP it first"},
 	{"DROP SINK s", "ReferencedQueryExists", 409, 1, 11, "DROP it first"},
 	{"DROP WORKER server", "ReferencedQueryExists", 409, 1, 13, "DROP it first"},

@@ -103,7 +103,7 @@ func TestStatementsOverHTTP(t *testing.T) {
 			Used int64 `json:"used_slots"`
 		}
 	}](t, b.do("GET", "/api/v1/streams", nil).want(t, 200))
-	if len(shown.Queries) != 1 || shown.Queries[0].Name != "q" || len(shown.Sinks) != 1 || len(shown.Sources) != 5 ||
+	if len(shown.Queries) != 1 || shown.Queries[0].Name != "q" || len(shown.Sinks) != 1 || len(shown.Sources) != 8 ||
 		len(shown.Alerts) != 1 || shown.Alerts[0].Row != "p99 250" || len(shown.Queries[0].Sources) != 1 ||
 		len(shown.Workers) != 1 || shown.Workers[0].Used != 1 {
 		t.Errorf("%+v", shown)

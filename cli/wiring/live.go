@@ -25,7 +25,7 @@ type watchedStore struct {
 	// notices are told of runs that have ended.
 	notices atomic.Pointer[notify.Notifier]
 	// streams has the queries that read what runs tell.
-	streams atomic.Pointer[telemetry.Hub]
+	streams *telemetry.Hub
 }
 
 // SaveTick implements store.Runs.
@@ -34,7 +34,7 @@ func (w *watchedStore) SaveTick(ctx context.Context, t store.Tick) error {
 	if err == nil {
 		w.series.Load().Tick(&t)
 		w.out.Load().tick(&t)
-		w.streams.Load().Tick(&t)
+		w.streams.Tick(&t)
 	} else if errors.Is(err, store.ErrFenced) {
 		w.out.Load().lost(t.RunID)
 	}
@@ -47,7 +47,7 @@ func (w *watchedStore) SaveWarehouse(ctx context.Context, runID string, epoch in
 	if err == nil {
 		w.series.Load().Poll(runID, epoch, p)
 		w.out.Load().poll(runID, epoch, p)
-		w.streams.Load().Poll(runID, p)
+		w.streams.Poll(runID, p)
 	}
 	return err //nolint:wrapcheck // it is the store
 }
@@ -57,7 +57,7 @@ func (w *watchedStore) Transition(ctx context.Context, t store.Transition) ([]en
 	events, err := w.ControlStore.Transition(ctx, t)
 	if err == nil {
 		w.out.Load().transition(t)
-		w.streams.Load().Transition(t, events, time.Now())
+		w.streams.Transition(t, events, time.Now())
 		if t.To.Terminal() {
 			w.notices.Load().Ended(t.RunID)
 		}

@@ -9,11 +9,10 @@ import (
 // OpenStreams begins to look after continuous queries.
 func (s *Services) OpenStreams(ctx context.Context) (*feeds.Streams, error) {
 	streams, err := feeds.Open(ctx, feeds.Options{DataDir: s.DataDir, Keeper: s.Store.Streams(), Owner: s.owner,
-		Reach: s.reachable, Nodes: s.Roster.Nodes, Fragments: s.Runs.Fleet().Fragments, Runs: s.Runs, Log: s.Log})
+		Hub: s.hub, Reach: s.reachable, Nodes: s.Roster.Nodes, Fragments: s.Runs.Fleet().Fragments, Runs: s.Runs, Log: s.Log})
 	if err != nil {
 		return nil, err
 	}
-	s.watched.streams.Store(streams.Hub())
 	s.collectors = append(s.collectors, streams.Metrics())
 	s.onClose(streams.Close)
 	return streams, nil

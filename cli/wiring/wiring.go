@@ -22,6 +22,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/wiring/feeds"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/cost"
 	"github.com/loadstone-db/loadstone/engine/explore/node"
 	"github.com/loadstone-db/loadstone/engine/fleet"
@@ -35,6 +36,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/replay"
 	"github.com/loadstone-db/loadstone/engine/roster"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
 	"github.com/loadstone-db/loadstone/engine/target"
 	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/engine/trace/otlp"
@@ -99,6 +101,8 @@ type Services struct {
 	options  Options
 	Embedded *embedded.Postgres // nil with an external control store
 	Store    *postgres.Store
+	// hub has the continuous queries that read what the product tells.
+	hub *telemetry.Hub
 	// watched is the same for the orchestrator.
 	watched *watchedStore
 	Results *results.Results
@@ -165,7 +169,8 @@ func Open(ctx context.Context, o Options) (_ *Services, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Services{DataDir: dir, reachable: allowed, options: o, Log: o.Log, Drivers: map[string]target.Driver{}}
+	s := &Services{DataDir: dir, reachable: allowed, options: o, Log: o.Log, Drivers: map[string]target.Driver{},
+		hub: &telemetry.Hub{Node: control.OwnNode}}
 	s.reserve = flags.DiskReserve << 20
 	defer func() {
 		if err != nil {
@@ -405,7 +410,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 	}
 	s.Meter = meter.NewServer(s.traces.Tracer())
 	s.Roster = roster.New(roster.Options{Store: s.Store, Server: s.owner, Log: s.Log})
-	s.watched = &watchedStore{ControlStore: s.Store}
+	s.watched = &watchedStore{ControlStore: s.Store, streams: s.hub}
 	// Closed after the runs, whose end is told too.
 	if err := s.openOut(s.options.Out); err != nil {
 		return err

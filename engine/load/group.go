@@ -311,6 +311,9 @@ func (g *Group) Collect(s *engine.WorkerSnapshot) {
 	s.StalledMs = engine.Milliseconds(g.pool.TakeStalled())
 }
 
+// CatchUp has the Sink given what was recorded before the call, and reports whether that was done soon.
+func (g *Group) CatchUp() bool { return g.coll.CatchUp() }
+
 // Totals returns the counts so far, of warm-up and measurement together. Once nothing
 // is in flight, Scheduled = Started + Dropped and Started = Succeeded + Failed, and
 // after Drain Recorded = Started; statements of transactions are in Statements alone.

@@ -77,6 +77,7 @@ type reader struct {
 	free         chan *column.Batch
 	last         time.Time
 	paused       bool
+	measure      *measure // of a source that is metered, else nil
 }
 
 // Run reads until all sources have ended or ctx is done, and returns what became of the rows. What ended the query
@@ -95,6 +96,9 @@ func Run(ctx context.Context, j Job) (Counts, error) {
 				continue
 			}
 			r := &reader{scan: scan, origin: origin, source: s, free: make(chan *column.Batch, batches), last: j.Now()}
+			if m, is := s.(feed.Metered); is {
+				r.measure = &measure{source: m}
+			}
 			for range batches {
 				r.free <- &column.Batch{} // room: the channel was made for them
 			}
@@ -240,7 +244,7 @@ func (d *driver) drive(ctx context.Context) error {
 		case a := <-d.frames:
 			err = d.frame(a)
 		case a := <-d.arrivals:
-			err = d.arrived(a)
+			err = d.arrived(ctx, a)
 		}
 		if err == nil && d.j.Heads != nil {
 			err = d.j.Heads.Sync()
@@ -286,7 +290,7 @@ func (d *driver) frame(a arrival) error {
 }
 
 // arrived takes what a source has brought.
-func (d *driver) arrived(a arrival) error {
+func (d *driver) arrived(ctx context.Context, a arrival) error {
 	i := slices.IndexFunc(d.readers, func(r *reader) bool { return r.scan == a.scan && r.origin == a.origin })
 	r := d.readers[i]
 	switch {
@@ -303,10 +307,10 @@ func (d *driver) arrived(a arrival) error {
 		e.Cause = a.err
 		return e
 	}
-	if a.batch.N > 0 {
+	if a.batch.N > 0 || a.batch.Marked {
 		r.last, r.paused = d.j.Now(), false
 		began := r.last
-		if err := d.q.Push(a.scan, a.origin, a.batch); err != nil {
+		if err := r.push(ctx, d.q, a.batch, d.j.Drain); err != nil {
 			return d.pushed(err)
 		}
 		if d.j.Heads != nil {

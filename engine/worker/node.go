@@ -21,6 +21,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/machine/usage"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/runclock"
+	"github.com/loadstone-db/loadstone/engine/tap"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
@@ -55,6 +56,8 @@ type Options struct {
 	ContactLimit time.Duration
 	// Queries makes what carries out the work of queries, on the disk of the node; nil: it takes none.
 	Queries func(Disk) Queries
+	// Executions are told what run workers record, while they go on; nil where nobody is.
+	Executions tap.Taps
 	// Clock reads the machine's clock, with its monotonic reading; nil means time.Now.
 	Clock func() time.Time
 	// OpenLoad opens the load of a run worker; nil means engine/load.

@@ -70,7 +70,7 @@ func (w *runWorker) open(ctx context.Context) (_ *resources, err error) {
 	w.line.Store(w.timeLine(ctx))
 	last := time.Now()
 	r.load, err = opts.OpenLoad(ctx,
-		load.Config{Plan: w.a.Plan, Workload: w.a.Workload, Stream: r.stream, Database: r.database, Sink: r.writer,
+		load.Config{Plan: w.a.Plan, Workload: w.a.Workload, Stream: r.stream, Database: r.database, Sink: w.sink(r),
 			Share: shareOf(w.a), Clock: w.line.Load(),
 			Log: opts.Log.With().Str("run_id", w.a.RunID).Str("worker_id", w.a.WorkerID).Logger()},
 		w.a.Connections,
@@ -86,6 +86,7 @@ func (w *runWorker) open(ctx context.Context) (_ *resources, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the target: %w", err)
 	}
+	w.tell(r)
 	return r, nil
 }
 
@@ -104,6 +105,7 @@ func (r *resources) close() closeDone {
 	if r.load != nil {
 		done.err = r.load.Close()
 	}
+	r.closeTap()
 	if r.writer != nil {
 		parts, err := r.writer.Close()
 		done.parts = parts

@@ -85,6 +85,7 @@ type resources struct {
 	stream   plugin.Stream
 	database target.Database
 	writer   *artifact.Writer
+	tapped   *tapped // nil where executions are told to nobody
 	load     Load
 	dir      string
 }

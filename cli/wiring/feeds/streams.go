@@ -33,6 +33,8 @@ type Options struct {
 	Keeper  keep.Keeper
 	// Owner names the server.
 	Owner string
+	// Hub is what the product tells.
+	Hub   *telemetry.Hub
 	Reach *reach.Policy
 	// Nodes are those of the cluster.
 	Nodes func() []member.Node
@@ -54,7 +56,7 @@ func Open(ctx context.Context, o Options) (*Streams, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Feeds{Folder: folder, Hub: &telemetry.Hub{}, Reach: o.Reach, Stop: o.stop}
+	f := &Feeds{Folder: folder, Hub: o.Hub, Reach: o.Reach, Stop: o.stop}
 	c, err := coordinator.Open(ctx, coordinator.Options{Keeper: o.Keeper, Feeds: f, Runner: &runner{nodes: o.Fragments},
 		Owner: o.Owner, Workers: o.workers, Sources: telemetry.Sources, Log: o.Log})
 	if err != nil {
@@ -71,9 +73,6 @@ func openFolder(dataDir string) (*feed.Folder, error) {
 	}
 	return feed.OpenFolder(name)
 }
-
-// Hub takes what the product tells.
-func (s *Streams) Hub() *telemetry.Hub { return s.feeds.Hub }
 
 // Metrics are what queries of this server tell as gauges.
 func (s *Streams) Metrics() *outlet.Metrics { return &s.feeds.Metrics }

@@ -316,21 +316,23 @@ func (c *Collector) Enter(p engine.Phase) {
 // that blocks longer makes the snapshot older, not later.
 const freshness = 200 * time.Millisecond
 
-// CatchUp reads what has been recorded so far.
-func (c *Collector) CatchUp() {
+// CatchUp reads what has been recorded so far, and reports whether it is read.
+func (c *Collector) CatchUp() bool {
 	answer := make(chan struct{})
 	timer := time.NewTimer(freshness)
 	defer timer.Stop()
 	select {
 	case c.scan <- answer:
 	case <-c.done:
-		return
+		return true
 	case <-timer.C:
-		return
+		return false
 	}
 	select {
 	case <-answer:
+		return true
 	case <-timer.C:
+		return false
 	}
 }
 

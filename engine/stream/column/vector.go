@@ -22,7 +22,9 @@ type Vec struct {
 	// Text i is Bytes[Ends[i-1]:Ends[i]].
 	Bytes []byte
 	Ends  []int32
-	Null  []bool
+	// Same says that Bytes is the text of every row, and that Ends is not in use. Nothing is appended to such a vector.
+	Same bool
+	Null []bool
 }
 
 // Len is the number of values.
@@ -30,7 +32,7 @@ func (v *Vec) Len() int { return len(v.Null) }
 
 // Reset empties the vector and gives it a type; it keeps its memory.
 func (v *Vec) Reset(t Type) {
-	v.Type = t
+	v.Type, v.Same = t, false
 	v.Ints, v.Floats, v.Bools, v.Bytes, v.Ends, v.Null = v.Ints[:0], v.Floats[:0], v.Bools[:0], v.Bytes[:0],
 		v.Ends[:0], v.Null[:0]
 }
@@ -62,6 +64,9 @@ func sized[T any](s []T, n int) []T {
 
 // Text is the text of a row; it is valid until the vector changes.
 func (v *Vec) Text(i int) []byte {
+	if v.Same {
+		return v.Bytes
+	}
 	if i == 0 {
 		return v.Bytes[:v.Ends[0]]
 	}
@@ -131,6 +136,10 @@ func (v *Vec) Gather(o *Vec, rows []int32) {
 			v.Bools = append(v.Bools, o.Bools[r])
 		}
 	case Text:
+		if v.Same = o.Same; v.Same {
+			v.Bytes = append(v.Bytes, o.Bytes...)
+			break
+		}
 		for _, r := range rows {
 			v.Bytes = append(v.Bytes, o.Text(int(r))...)
 			v.Ends = append(v.Ends, int32(len(v.Bytes)))
@@ -209,15 +218,26 @@ func appendDecimal(to []byte, v int64, scale uint8) []byte {
 	return to[:len(to)-1]
 }
 
+// SetSame makes n rows of one text, which is the vector's to read until it is reset.
+func (v *Vec) SetSame(text []byte, n int) {
+	v.Reset(TextType)
+	v.Same, v.Bytes, v.Null = true, append(v.Bytes, text...), sized(v.Null, n)
+	clear(v.Null)
+}
+
 // Batch is rows by columns; all columns have N values.
 type Batch struct {
 	N    int
 	Cols []Vec
+	// Mark, where Marked is set, is how far the source has come: no row that comes behind this batch has an earlier
+	// time, in microseconds since 1970. Else the latest time of its rows says that. A batch without rows may be marked.
+	Mark   int64
+	Marked bool
 }
 
 // Reset empties the batch and gives it columns.
 func (b *Batch) Reset(columns []Column) {
-	b.N = 0
+	b.N, b.Mark, b.Marked = 0, 0, false
 	if len(b.Cols) != len(columns) {
 		b.Cols = make([]Vec, len(columns))
 	}
@@ -238,6 +258,9 @@ func (v *Vec) Truncate(n int) {
 	case Boolean, Unknown:
 		v.Bools = v.Bools[:n]
 	case Text:
+		if v.Same {
+			return
+		}
 		v.Ends = v.Ends[:n]
 		if v.Bytes = v.Bytes[:0]; n > 0 {
 			v.Bytes = v.Bytes[:v.Ends[n-1]]

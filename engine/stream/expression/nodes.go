@@ -22,6 +22,14 @@ type constant struct {
 }
 
 func (c *constant) eval(in *column.Batch, _ []bool) *column.Vec {
+	if c.one.Type.Kind == column.Text && !c.one.Null[0] {
+		if c.all.Len() < in.N { // as long as it is, it is there once
+			c.all.SetSame(c.one.Bytes, 2*in.N)
+		}
+		c.view = c.all
+		c.view.Null = c.all.Null[:in.N]
+		return &c.view
+	}
 	if c.all.Len() == 0 {
 		c.all.Reset(c.one.Type)
 	}

@@ -42,10 +42,16 @@ const (
 	Heartbeats       = "heartbeats"
 	Warehouse        = "warehouse"
 	RunEvents        = "run_events"
+	// KindStatistics and StatementStatistics are WorkerStatistics by kind and by statement.
+	KindStatistics      = "kind_statistics"
+	StatementStatistics = "statement_statistics"
+	// Executions are all single ones.
+	Executions = "executions"
 )
 
 // Streams are all of them.
-var Streams = [...]string{WorkerStatistics, WorkerResources, Heartbeats, Warehouse, RunEvents}
+var Streams = [...]string{WorkerStatistics, WorkerResources, Heartbeats, Warehouse, RunEvents, KindStatistics,
+	StatementStatistics, Executions}
 
 // OnNodes reports whether each node tells a stream of itself. The others are told where the server of a run has them.
 func OnNodes(string) bool { return false }

@@ -24,6 +24,13 @@ type Source interface {
 	Close() error
 }
 
+// Metered is a Source of which a query may read only as much as its part of the processors allows.
+type Metered interface {
+	Source
+	// Took is told how much processor time rows have taken, and returns how long to wait before the next ones.
+	Took(d time.Duration) (wait time.Duration)
+}
+
 type file struct {
 	*rows
 	io.Closer

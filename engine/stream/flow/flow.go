@@ -5,8 +5,8 @@
 // it; the watermark of a window is the earliest of its origins' times, less the lateness that the query allows. A
 // window is given out once the watermark has reached its end. Rows all of whose windows were given out are late: they
 // are counted, and nothing is changed that was given out. The watermark moves behind a batch, so that within one no
-// row is late. Rows a day and more ahead of the machine's clock are left out and counted: one of them would make all
-// others late.
+// row is late; a batch that is marked says itself how far its origin has come. Rows a day and more ahead of the
+// machine's clock are left out and counted: one of them would make all others late.
 //
 // State is bounded: a query that holds more than its limit fails, and says with what.
 package flow
@@ -184,16 +184,28 @@ type scan struct {
 }
 
 func (s *scan) take(origin int, b *column.Batch) error {
-	if err := s.next.push(s.first+origin, b); err != nil || s.time < 0 {
-		return err
+	if b.N > 0 {
+		if err := s.next.push(s.first+origin, b); err != nil {
+			return err
+		}
+	}
+	if s.time < 0 {
+		return nil
 	}
 	v := &b.Cols[s.time]
 	bounds := s.q.bounds(v.Type)
-	if t, ok := bounds.latest(v); ok {
+	t, ok := bounds.latest(v)
+	if ok {
 		s.q.counts.Latest = max(s.q.counts.Latest, t*bounds.scale)
-		return s.next.advance(s.first+origin, t)
 	}
-	return nil
+	if b.Marked {
+		// Rounded down, for a time in milliseconds.
+		t, ok = floor(b.Mark, bounds.scale)/bounds.scale, true
+	}
+	if !ok {
+		return nil
+	}
+	return s.next.advance(s.first+origin, t)
 }
 
 // bounds are between which times of rows are taken.

@@ -73,7 +73,7 @@ func (b *binder) table(t statement.Table) (input, error) {
 		}
 		return input{}, b.errorf(t.Name.At, hint, "there is no source %s", t.Name.Text)
 	}
-	s := &Scan{Index: len(b.plan.Scans), Source: t.Name.Text, Columns: cols, Time: -1}
+	s := &Scan{Index: len(b.plan.Scans), Source: t.Name.Text, At: t.Name.At, Columns: cols, Time: -1}
 	b.plan.Scans = append(b.plan.Scans, s)
 	alias := t.Alias.Text
 	if alias == "" {

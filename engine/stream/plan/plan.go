@@ -43,8 +43,10 @@ type Node interface {
 
 // Scan reads a source. Rows are told by their index which source of Plan.Scans they are for.
 type Scan struct {
-	Index   int
-	Source  string
+	Index  int
+	Source string
+	// At is where the statement names it, in bytes.
+	At      int
 	Columns []column.Column
 	// Time is the column whose values are the clock of the window above, -1 where there is none.
 	Time int

@@ -6,6 +6,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/histogram"
+	"github.com/loadstone-db/loadstone/engine/statement"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/stream/column"
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
@@ -26,9 +27,21 @@ CREATE LOGICAL SOURCE warehouse(timestamp TIMESTAMP, runId TEXT, name TEXT, stat
 CREATE PHYSICAL SOURCE FOR warehouse TYPE SYSTEM SET('warehouse' AS SOURCE.STREAM);
 CREATE LOGICAL SOURCE run_events(timestamp TIMESTAMP, runId TEXT, event TEXT, status TEXT, phase TEXT, reason TEXT);
 CREATE PHYSICAL SOURCE FOR run_events TYPE SYSTEM SET('run_events' AS SOURCE.STREAM);
+CREATE LOGICAL SOURCE kind_statistics(timestamp TIMESTAMP, runId TEXT, workerId TEXT, nodeId TEXT, phase TEXT, kind TEXT,
+	recordsProcessed INT64, errors INT64, p50Ms FLOAT64, p95Ms FLOAT64, p99Ms FLOAT64);
+CREATE PHYSICAL SOURCE FOR kind_statistics TYPE SYSTEM SET('kind_statistics' AS SOURCE.STREAM);
+CREATE LOGICAL SOURCE statement_statistics(timestamp TIMESTAMP, runId TEXT, workerId TEXT, nodeId TEXT, phase TEXT,
+	statement TEXT, kind TEXT, inTransaction BOOLEAN, recordsProcessed INT64, errors INT64, p50Ms FLOAT64, p95Ms FLOAT64,
+	p99Ms FLOAT64);
+CREATE PHYSICAL SOURCE FOR statement_statistics TYPE SYSTEM SET('statement_statistics' AS SOURCE.STREAM);
+CREATE LOGICAL SOURCE executions(timestamp TIMESTAMP, runId TEXT, workerId TEXT, nodeId TEXT, connection INT64, seq INT64,
+	step INT64, phase TEXT, warmup BOOLEAN, kind TEXT, statement TEXT, dueAt TIMESTAMP, startedAt TIMESTAMP,
+	latencyMs FLOAT64, scheduleLagMs FLOAT64, poolWaitMs FLOAT64, decodeMs FLOAT64, rows INT64, success BOOLEAN,
+	errorClass TEXT, errorCode TEXT, errorMessage TEXT, retries INT64, rolledBack BOOLEAN, queryId TEXT);
+CREATE PHYSICAL SOURCE FOR executions TYPE SYSTEM SET('executions' AS SOURCE.STREAM);
 `
 
-// row appends a row. Its values are time.Time, string, int64 and float64, or nil, as the columns are.
+// row appends a row. Its values are time.Time, string, bool, int64 and float64, or nil, as the columns are.
 func row(b *column.Batch, values ...any) {
 	for i, v := range values {
 		c := &b.Cols[i]
@@ -37,6 +50,8 @@ func row(b *column.Batch, values ...any) {
 			c.AppendInt(v.UnixMicro())
 		case string:
 			c.AppendText([]byte(v))
+		case bool:
+			c.AppendBool(v)
 		case int64:
 			c.AppendInt(v)
 		case float64:
@@ -50,20 +65,17 @@ func row(b *column.Batch, values ...any) {
 
 // Tick tells a second of a run: what its run workers did, and that they are there.
 func (h *Hub) Tick(t *store.Tick) {
+	if h == nil {
+		return
+	}
+	h.elsewhere(t)
+	h.tellKinds(t)
 	h.Tell(feed.WorkerStatistics, func(b *column.Batch) {
 		for i := range t.Snapshots {
 			s := &t.Snapshots[i]
-			var quantiles [3]any
-			if s.TickLatency != nil {
-				var latency histogram.Histogram
-				if err := latency.MergeData(histogram.Unpack(s.TickLatency)); err == nil && latency.Count() > 0 {
-					for i, q := range []float64{0.5, 0.95, 0.99} {
-						quantiles[i] = latency.Quantile(q) / float64(time.Millisecond)
-					}
-				}
-			}
+			q := quantiles(histogram.Unpack(s.TickLatency))
 			row(b, s.Timestamp.Time, t.RunID, s.WorkerID, s.NodeID, string(s.Phase), s.TickStarted, s.TickErrors,
-				int64(s.ActiveConnections), quantiles[0], quantiles[1], quantiles[2])
+				int64(s.ActiveConnections), q[0], q[1], q[2])
 		}
 	})
 	h.Tell(feed.WorkerResources, func(b *column.Batch) {
@@ -82,6 +94,25 @@ func (h *Hub) Tick(t *store.Tick) {
 	})
 }
 
+// elsewhere ends queries that would say something untrue: what run workers record on other nodes does not come here.
+func (h *Hub) elsewhere(t *store.Tick) {
+	for _, stream := range []string{feed.Executions, feed.StatementStatistics} {
+		if !h.Wanted(stream) {
+			continue
+		}
+		for i := range t.Workers {
+			w := &t.Workers[i]
+			if w.NodeID == "" || w.NodeID == h.Node || w.Status.Ended() {
+				continue
+			}
+			h.fail(stream, statement.Errorf(statement.PlacementError, "", -1,
+				"kind_statistics and worker_statistics tell of all nodes; or have runs stay on the server's own node",
+				"run %s has the run worker %s on the node %s, and %s of other nodes do not come here: the query would say "+
+					"less than the truth", t.RunID, w.WorkerID, w.NodeID, stream))
+		}
+	}
+}
+
 // Poll tells what a run's warehouse is like.
 func (h *Hub) Poll(runID string, p engine.WarehousePoint) {
 	h.Tell(feed.Warehouse, func(b *column.Batch) {
@@ -91,6 +122,9 @@ func (h *Hub) Poll(runID string, p engine.WarehousePoint) {
 
 // Transition tells what happens to a run.
 func (h *Hub) Transition(t store.Transition, events []engine.Event, now time.Time) {
+	if h != nil && t.To.Terminal() {
+		h.kinds.forget(t.RunID)
+	}
 	h.Tell(feed.RunEvents, func(b *column.Batch) {
 		var phase any
 		if t.Phase != nil {

@@ -1,37 +1,54 @@
 // Package telemetry is what the product tells about itself as streams: sources of the type SYSTEM. Whoever tells waits
-// for nobody, and where no query reads nothing is made. A query that cannot keep up is told so and fails; no row is
-// lost without that.
+// for nobody, and where no query reads nothing is made. Queries that read the same stream share its batches, which
+// nobody changes. A query that cannot keep up is told so and fails; no row is lost without that.
+//
+// Most streams are told once a second. Executions come in blocks from the recorders of the run workers of this process
+// (see tap.Taps): they are turned into columns once, behind the recorder, and given out when a batch is full, and five
+// times a second. With each round of that goes how far all run workers have come in time, so that rows that lie in
+// several recorders make no others late. Queries over executions share a part of the processors; one that takes more
+// than its part waits, and fails when it is too far behind: the load has the rest.
 package telemetry
 
 import (
-	"io"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine/statement"
 	"github.com/loadstone-db/loadstone/engine/stream/column"
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
 )
 
-// ahead is how many batches a stream may be ahead of a query.
-const ahead = 256
-
 // Hub brings rows from who tells them to the queries that read them. The zero value is ready; it is safe for concurrent
 // use.
 type Hub struct {
+	// Node names the node of this process, whose run workers tell their executions; those of others do not come here.
+	Node string
+
 	mu      sync.Mutex
 	readers map[string]map[*reader]bool
 	// some says by stream that somebody reads.
-	some [len(feed.Streams)]atomic.Int32
+	some  [len(feed.Streams)]atomic.Int32
+	rows  recorded
+	kinds lastKinds
+	spent account
 }
 
-// reader is a query that reads a stream.
-type reader struct {
-	hub     *Hub
-	stream  string
-	columns []column.Column
-	batches chan *column.Batch
-	behind  atomic.Bool
+// told is a batch on its way to those who read it.
+type told struct {
+	column.Batch
+	at time.Time
+	// left is how many have not read on yet, and who gives it out.
+	left atomic.Int32
+	// home takes it back when nobody reads it any more; nil where nobody wants it.
+	home *depot
+}
+
+// release says that one does not need it any more.
+func (t *told) release() {
+	if t.left.Add(-1) == 0 && t.home != nil {
+		t.home.put(t)
+	}
 }
 
 func index(stream string) int {
@@ -49,31 +66,52 @@ func (h *Hub) Wanted(stream string) bool {
 	return h != nil && i >= 0 && h.some[i].Load() > 0
 }
 
-// Tell gives the queries that read a stream a batch. fill appends rows of its columns, and is called for each query.
+// Tell gives the queries that read a stream a batch. fill appends rows of its columns, and is called once, or not at
+// all where nobody reads.
 func (h *Hub) Tell(stream string, fill func(b *column.Batch)) {
 	if !h.Wanted(stream) {
 		return
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for r := range h.readers[stream] {
-		b := &column.Batch{}
-		b.Reset(r.columns)
-		if fill(b); b.N == 0 {
-			continue
-		}
-		select {
-		case r.batches <- b:
-		default:
-			r.behind.Store(true)
-			r.leave() // it has what came before, and fails then
-		}
+	t := &told{}
+	t.Reset(schemas()[stream])
+	if fill(&t.Batch); t.N > 0 {
+		h.give(stream, t)
 	}
 }
 
-// Open begins to read a stream that feed.Streams has. columns are those of its logical source.
-func (h *Hub) Open(stream string, columns []column.Column) feed.Source {
-	r := &reader{hub: h, stream: stream, columns: columns, batches: make(chan *column.Batch, ahead)}
+// give gives a batch out. It is the hub's from then on.
+func (h *Hub) give(stream string, t *told) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t.at = time.Now()
+	t.left.Store(1) // until all have it
+	for r := range h.readers[stream] {
+		if failed := r.put(t); failed != nil {
+			r.fail(failed)
+		}
+	}
+	t.release()
+}
+
+// fail ends the queries that read a stream.
+func (h *Hub) fail(stream string, why *statement.Error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for r := range h.readers[stream] {
+		r.fail(why)
+	}
+}
+
+// Open begins to read a stream that feed.Streams has, in upper or lower case. columns are those of its
+// logical source, which Fits.
+func (h *Hub) Open(stream string, _ []column.Column) feed.Source {
+	for _, s := range feed.Streams {
+		if statement.Same(s, stream) {
+			stream = s
+		}
+	}
+	r := &reader{hub: h, stream: stream, most: limitsOf(stream), ready: make(chan struct{}, 1),
+		held: map[*column.Batch]*told{}, part: allowance{began: time.Now()}}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.readers == nil {
@@ -84,40 +122,12 @@ func (h *Hub) Open(stream string, columns []column.Column) feed.Source {
 	}
 	h.readers[stream][r] = true
 	h.some[index(stream)].Add(1)
+	if ofRecorders(stream) {
+		h.rows.wanted(h)
+	}
+	if stream == feed.Executions {
+		h.spent.sharers.Add(1)
+		return &metered{r}
+	}
 	return r
-}
-
-// leave ends the reading; the hub is locked.
-func (r *reader) leave() {
-	if !r.hub.readers[r.stream][r] {
-		return
-	}
-	delete(r.hub.readers[r.stream], r)
-	r.hub.some[index(r.stream)].Add(-1)
-	close(r.batches)
-}
-
-// Read implements feed.Source. It waits for rows; what was told before Close is read to its end.
-func (r *reader) Read(b *column.Batch) error {
-	next, more := <-r.batches
-	switch {
-	case more:
-		*b = *next
-		return nil
-	case r.behind.Load():
-		return statement.Errorf(statement.Overloaded, "", -1, "let it read or do less, or add ON OVERFLOW DROP",
-			"the query cannot keep up with %s: %d batches were waiting", r.stream, ahead)
-	}
-	return io.EOF
-}
-
-// Malformed implements feed.Source.
-func (r *reader) Malformed() int64 { return 0 }
-
-// Close implements feed.Source. It may be called again.
-func (r *reader) Close() error {
-	r.hub.mu.Lock()
-	defer r.hub.mu.Unlock()
-	r.leave()
-	return nil
 }

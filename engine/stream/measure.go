@@ -1,0 +1,76 @@
+package stream
+
+import (
+	"context"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/stream/column"
+	"github.com/loadstone-db/loadstone/engine/stream/flow"
+)
+
+// atMost is how much processor time is spent on rows of a metered source before its account is looked at.
+const atMost = 10 * time.Millisecond
+
+// longest bounds how long a query waits before it looks whether it is to end.
+const longest = 500 * time.Millisecond
+
+// measure pushes the rows of a metered source in pieces that take so long, and waits when it has to.
+type measure struct {
+	source interface {
+		Took(d time.Duration) (wait time.Duration)
+	}
+	// rows is how many are pushed at once: few until it is known what a row takes.
+	rows  int
+	piece column.Piece
+}
+
+// push pushes a batch.
+func (r *reader) push(ctx context.Context, q *flow.Query, b *column.Batch, drain <-chan struct{}) error {
+	m := r.measure
+	if m == nil {
+		return q.Push(r.scan, r.origin, b)
+	}
+	for from := 0; ; {
+		to := min(from+max(m.rows, 1), b.N)
+		piece := b
+		if to-from < b.N {
+			piece = m.piece.Of(b, from, to)
+		}
+		piece.Marked, piece.Mark = b.Marked, b.Mark
+		if to < b.N && b.Marked {
+			piece.Mark = column.MinTime // there are more
+		}
+		took, err := spent(func() error { return q.Push(r.scan, r.origin, piece) })
+		if err != nil {
+			return err
+		}
+		if n := to - from; n > 0 {
+			perRow := max(took/time.Duration(n), 1)
+			m.rows = max(1, min(2*n, int(atMost/perRow)))
+		}
+		for wait := m.source.Took(took); wait > 0; wait = m.source.Took(0) {
+			if !pause(ctx, min(wait, longest), drain) {
+				break
+			}
+		}
+		if from = to; from >= b.N {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// pause waits, and reports whether there is reason to wait on.
+func pause(ctx context.Context, d time.Duration, drain <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+	case <-drain:
+	}
+	return false
+}
