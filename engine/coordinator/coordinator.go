@@ -66,6 +66,8 @@ type Coordinator struct {
 	// renewed is when the lease was; term counts how often what runs here was ended since it could not be.
 	renewed time.Time
 	term    int64
+	// renewing holds a token while a lease follows one that was over.
+	renewing chan struct{}
 }
 
 // defaultLease bounds for how long queries stand still when a server is gone.
@@ -76,7 +78,8 @@ func Open(ctx context.Context, o Options) (*Coordinator, error) {
 	if o.Lease == 0 {
 		o.Lease = defaultLease
 	}
-	c := &Coordinator{o: o, wake: make(chan struct{}, 1), watching: newWatching(), running: map[int64]*deployment{}}
+	c := &Coordinator{o: o, wake: make(chan struct{}, 1), watching: newWatching(), running: map[int64]*deployment{},
+		renewing: make(chan struct{}, 1)}
 	if err := c.prepare(ctx); err != nil {
 		return nil, err
 	}

@@ -21,6 +21,8 @@ func (c *Coordinator) claim(ctx context.Context) (n int, err error) {
 	if n, err = c.o.Keeper.ClaimQueries(ctx, c.o.Owner, c.o.Lease); err != nil {
 		return 0, err
 	}
+	c.renewing <- struct{}{}
+	defer func() { <-c.renewing }()
 	if !began.Before(c.until()) {
 		c.abandon() // between the two leases another server may have begun with what runs here
 	}
@@ -41,6 +43,18 @@ func (c *Coordinator) until() time.Time {
 
 // holds reports whether fragments may run here; c is locked.
 func (c *Coordinator) holds() bool { return time.Since(c.renewed) < c.o.Lease-c.margin() }
+
+// settle waits while what ran in a lease that was over is being ended: the lease that follows it is not known to be
+// there before. Who looks then would take it for lost, and ask for it once more.
+func (c *Coordinator) settle(ctx context.Context) error {
+	select {
+	case c.renewing <- struct{}{}:
+		<-c.renewing
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
 
 // holding returns the term, in which the lease was never over: what was read in it may be acted upon in it. It says
 // whether the lease is over by now.

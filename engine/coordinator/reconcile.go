@@ -99,6 +99,9 @@ func (c *Coordinator) abandon() {
 
 // look compares once, and reports whether a query is on its way to another state.
 func (c *Coordinator) look(ctx context.Context) (unsettled bool, err error) {
+	if err := c.settle(ctx); err != nil {
+		return true, err
+	}
 	term, holds := c.holding()
 	contents, err := c.o.Keeper.CatalogContents(ctx)
 	if err != nil {

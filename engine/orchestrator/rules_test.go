@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
@@ -39,7 +40,7 @@ func TestARuleStopsItsOwnRun(t *testing.T) {
 		!strings.HasPrefix(*s.CancellationReason, "Rule 'mine' triggered: runId "+other.RunID+", recordsProcessed ") {
 		t.Errorf("%s, %v, %+v", s.Status, s.CancellationReason, s.Accounting)
 	}
-	d := f.settled(other.RunID)
+	d := f.ruled(other.RunID)
 	if d.StopReason != engine.StopGuardrail || len(d.Rules) != 1 || d.Rules[0].Status != engine.RuleTriggered ||
 		d.Rules[0].Out == 0 || !strings.Contains(d.Rules[0].Row, other.RunID) {
 		t.Errorf("%s, %+v", d.StopReason, d.Rules)
@@ -47,11 +48,25 @@ func TestARuleStopsItsOwnRun(t *testing.T) {
 	if !strings.Contains(f.logs(other.RunID), "The rule 'mine' gave: runId "+other.RunID) {
 		t.Error(f.logs(other.RunID))
 	}
-	d = f.settled(calm.RunID)
+	d = f.ruled(calm.RunID)
 	if d.Status != engine.StatusCompleted || len(d.Rules) != 1 || d.Rules[0].Status != engine.RuleEnded ||
 		d.Rules[0].Out != 0 || d.Rules[0].In < 5 {
 		t.Errorf("%s, %+v", d.Status, d.Rules)
 	}
+}
+
+// ruled waits until a run and its rules are over: what these gave is kept a moment after the run's last phase.
+func (f *fixture) ruled(runID string) engine.RunDetail {
+	f.t.Helper()
+	for range 200 {
+		d := f.settled(runID)
+		if len(d.Rules) == 0 || d.Rules[0].Status != engine.RuleRunning {
+			return d
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	f.t.Fatalf("the rules of run %s go on after it", runID)
+	return engine.RunDetail{}
 }
 
 // TestASearchIsStoppedByARule: as any other run.
@@ -109,7 +124,7 @@ func TestRulesGoOnWithWhoGoesOn(t *testing.T) {
 	if _, err := f.svc.Stop(t.Context(), run.RunID, "t"); err != nil {
 		t.Fatal(err)
 	}
-	d := f.settled(run.RunID)
+	d := f.ruled(run.RunID)
 	if d.Rules[0].In <= was[0].In || slices.ContainsFunc(d.Rules, func(r engine.RuleState) bool {
 		return r.Status != engine.RuleEnded || r.Failure != ""
 	}) {
