@@ -17,17 +17,20 @@ workload: {{plugin: mix, load_mode: QPS, target_qps: 50, concurrent_connections:
 thresholds: [p95_ms < 5000]
 tags: {{made-for: conformance}}
 """
+SELECT = "SELECT run_id, qps FROM run_summary"
 MATRIX = TEMPLATE.replace(
     "target: {{connection: playground, table_name: conformance, prepare: {{rows: 500}}}}",
     "matrix: {{targets: [{{connection: playground, table_name: conformance}}, {{connection: playground, table_name: conformance_too}}]}}",
 )
 # What each of these may be asked for is an answer of its own kind, which no 2xx begins.
 NOT_PLAIN = {"watch-run", "tests-watch-run"}
-# The node of this run is on the server's machine and has not joined: it has no certificate.
-NOT_THERE = {"revoke-node"}
-# Retrying or stopping what a Postgres has not is a conflict; so is starting a run again.
+# The node of this run is on the server's machine and has not joined: it has no certificate. Nobody has a second factor.
+NOT_THERE = {"revoke-node", "reset-totp"}
+# Retrying or stopping what a Postgres has not is a conflict; so is starting a run again, changing the load of one that
+# is over, and saving a version that was saved since.
 MAY_CONFLICT = {"retry-enrichment", "stop-enrichment", "start-run", "stop-run", "tests-start-run", "tests-stop-run",
-                "start-matrix", "stop-matrix", "update-template", "update-connection", "drain-node"}
+                "start-matrix", "stop-matrix", "update-template", "update-connection", "drain-node", "update-table", "save-query",
+                "change-load"}
 
 
 def call(url, token, method, path, body=None, media="application/json"):
@@ -83,6 +86,28 @@ def fill(url, token, path, plugin):
     prepared = lambda: ask("POST", "/api/runs", {"template_id": kept})["run_id"]  # noqa: E731
     # The server has waited for it when it started.
     node = next(n["node_id"] for n in ask("GET", "/api/v1/nodes")["nodes"] if n["node_id"] and not n["local"])
+
+    def user(name):
+        return ask("POST", "/api/users", {"name": name, "role": "viewer"})["user"]["user_id"]
+
+    def table(name):
+        return ask("POST", "/api/v1/tables", {"name": name, "definition": SELECT})["name"]
+
+    def share():
+        return ask("POST", f"/api/runs/{run}/shares", {})
+
+    def mark(text):
+        return ask("POST", f"/api/v1/runs/{run}/marks", {"text": text, "at": detail["summary"]["measured_from"]})["mark_id"]
+
+    def api_token(name):
+        return ask("POST", "/api/auth/tokens", {"name": name})["token_id"]
+
+    def query(name):
+        return ask("PUT", f"/api/v1/queries/{name}", {"sql": "SELECT 1"})["name"]
+
+    hook = ask("PUT", "/api/v1/notifications", {"version": 0, "hooks": [
+        {"name": "conformance", "kind": "webhook", "events": ["finished"], "url": "https://127.0.0.1:1/hook"}]})["hooks"][0]["id"]
+    # What an operation with an id is asked about, and what a deletion is: nothing that others read.
     ids = {
         "runs": ([run], [prepared(), prepared()]),
         "matrices": ([matrix], [ask("POST", "/api/matrices", {"template_id": several})["matrix_id"]]),
@@ -90,12 +115,30 @@ def fill(url, token, path, plugin):
         "connections": ([connection("conformance")], [connection("to be deleted")]),
         "nodes": ([node], [node]),
         "plugins": ([upload(b"tpca"), "mix", "mix@1.0.0"], [upload(b"tpcz")]),
+        "users": ([user("conformance")], [user("deleted")]),
+        "tables": ([table("conformance")], [table("dropped")]),
+        "queries": ([query("conformance")], [query("deleted")]),
+        "notifications": ([hook], []),
+        "shares": ([], [share()["share_id"]]),
+        "shared": ([share()["url"].rsplit("/", 1)[1]], []),
+        "node-tokens": ([], [ask("POST", "/api/v1/node-tokens", {})["token_id"]]),
+        "node-addresses": ([], [ask("POST", "/api/v1/node-addresses", {"address": "127.0.0.1:9"})["address"]]),
+        "query-users": ([], [ask("POST", "/api/v1/query-users", {"name": "conformance"})["name"].removeprefix("query_")]),
+        "auth": ([], [api_token("to be deleted")]),
+        "tokens": ([], [api_token("to be ended")]),
     }
+    # A template with a baseline, whose baseline is dropped.
+    based = template("with a baseline")
+    first = ask("POST", "/api/runs", {"template_id": based, "start": True})["run_id"]
+    until("The run of the baseline", lambda: ask("GET", f"/api/runs/{first}"), lambda d: d["status"] in ends and d["phase"] == "" and d["summary"])
+    ask("PUT", f"/api/templates/{based}/baseline", {"run_id": first})
     # What is started, stopped or connected to is neither the run that others read nor one that is deleted.
     of_their_own = {"start-run": prepared(), "stop-run": prepared(), "tests-start-run": prepared(), "tests-stop-run": prepared(),
                 "start-matrix": ask("POST", "/api/matrices", {"template_id": several})["matrix_id"],
-                "stop-matrix": ask("POST", "/api/matrices", {"template_id": several})["matrix_id"]}
+                "stop-matrix": ask("POST", "/api/matrices", {"template_id": several})["matrix_id"],
+                "tests-delete-run": ids["runs"][1][1], "drop-baseline": based, "delete-mark": run}
     of_their_own["test-connection"] = next(c["connection_id"] for c in ask("GET", "/api/connections")["connections"] if c["name"] == "playground")
+    marks = {"change-mark": mark("to be changed"), "delete-mark": mark("to be deleted")}
     with open(path) as file:
         document = json.load(file)
     bodies = {
@@ -104,20 +147,20 @@ def fill(url, token, path, plugin):
         "validate-template": {"source": TEMPLATE.format(name="validated")},
         "update-template": {"source": TEMPLATE.format(name="conformance"), "version": 1},
         "create-connection": {"name": "made by an example", "driver": "postgres", "dsn": "postgres://nobody@127.0.0.1:1/none"},
+        "update-table": {"definition": SELECT, "version": 1}, "save-query": {"sql": "SELECT 2", "version": 1},
+        "change-user": {"role": "operator"}, "change-mark": {"text": "changed", "at": detail["summary"]["measured_from"]}, "set-baseline": {"run_id": run},
         "test-dsn": {"driver": "postgres", "dsn": "postgres://nobody@127.0.0.1:1/none"},
     }
     for where, operations in document["paths"].items():
-        noun = where.removeprefix("/api/").removeprefix("v1/").split("/")[0] if where.startswith("/api/") else ""
-        read, doomed = ids.get("runs" if noun in ("tests", "runs") and "from-template" not in where else "templates" if "from-template" in where else noun, (None, None))
+        noun = where.removeprefix("/api/").removeprefix("v1/").removeprefix("/").split("/")[0]
+        read, doomed = ids.get("runs" if noun in ("tests", "runs") and "from-template" not in where else "templates" if "from-template" in where else noun, ([], []))
         for method, operation in operations.items():
             name = operation["operationId"]
             for parameter in operation.get("parameters", []):
-                if parameter["in"] == "path" and read:
-                    use = list(doomed if method == "delete" else [of_their_own[name]] if name in of_their_own else read)
-                    if name.startswith("tests-") and method == "delete":
-                        use = doomed[1:]
-                    elif method == "delete":
-                        use = doomed[:1]
+                use = [of_their_own[name]] if name in of_their_own else doomed[:1] if method == "delete" else read
+                if parameter["name"] == "mark":
+                    use = [marks[name]]
+                if parameter["in"] == "path" and use:
                     parameter["schema"] = {"type": "string", "enum": use + ["no-such-thing"]}
                     parameter["example"] = use[0]
                 if name == "compare-runs" and parameter["name"] in ("a", "b"):
@@ -144,7 +187,7 @@ def judge(path, har):
         form = re.compile(re.sub(r"\\?\{[a-z_]+\\?\}", "[^/]+", where) + "$")
         for method, operation in operations.items():
             name = operation["operationId"]
-            if "{" not in where and name != "compare-runs" or name in NOT_PLAIN | NOT_THERE or name == "delete-token":
+            if "{" not in where and name != "compare-runs" or name in NOT_PLAIN | NOT_THERE:
                 continue
             codes = set().union(*(c for (m, w), c in seen.items() if m == method.upper() and form.match(w)), set())
             if any(200 <= c < 300 for c in codes) or name in MAY_CONFLICT and 409 in codes:

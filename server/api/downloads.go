@@ -30,6 +30,15 @@ func describeDownload(o huma.Operation) huma.Operation {
 	return o
 }
 
+// Attachment says in the document that an operation answers with a file, of one of these media types.
+func Attachment(o *huma.Operation, what string, media ...string) {
+	content := map[string]*huma.MediaType{}
+	for _, m := range media {
+		content[m] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
+	}
+	o.Responses = map[string]*huma.Response{"200": {Description: what, Content: content}}
+}
+
 // executions streams what a run recorded.
 func (a *API) executions(c *fiber.Ctx) error {
 	ctx, id := c.UserContext(), unescaped(c.Params("id"))

@@ -151,6 +151,7 @@ func (h *handlers) comparisons() {
 		http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests)
 	o.Description = "Figures with intervals, kinds, statements and charts of 2 to 8 runs that are over. The file loads " +
 		"nothing from a network and sends nothing."
+	api.Attachment(&o, "The comparison.", fiber.MIMETextHTML)
 	api.Handle(a, o, api.Heavily(a, func(ctx context.Context, in *comparedInput) (*file, error) {
 		r, err := h.maker.Compared(ctx, in.Runs, in.TolerancePct)
 		if err != nil {

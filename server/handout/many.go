@@ -31,6 +31,7 @@ func (h *handlers) many() {
 		http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests)
 	o.Description = "One HTML file for each run that has figures. The others are named in " + missingName +
 		", with the reason; where that is all of them, the first reason is the answer."
+	api.Attachment(&o, "The archive.", "application/zip")
 	api.Handle(h.a, o, api.Heavily(h.a, func(ctx context.Context, in *manyInput) (*file, error) {
 		text, err := h.maker.archive(ctx, in.Runs)
 		if err != nil {

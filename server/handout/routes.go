@@ -102,6 +102,7 @@ func Register(a *api.API, app *fiber.App, m *Maker, s Handed) {
 		http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests)
 	report.Description = "Verdict, figures and charts of a run that is over. The file loads nothing from a " +
 		"network and sends nothing."
+	api.Attachment(&report, "The report.", fiber.MIMETextHTML)
 	api.Handle(a, report, api.Heavily(a, h.report))
 	h.shares(app)
 	h.notes()

@@ -31,6 +31,12 @@ type MarkInput struct {
 	At   time.Time `json:"at,omitempty" doc:"When, RFC 3339; now without it."`
 }
 
+// MarkChange is a mark as it shall be.
+type MarkChange struct {
+	Text string    `json:"text" minLength:"1" maxLength:"200" doc:"What happened, for example: index created."`
+	At   time.Time `json:"at" doc:"When, RFC 3339."`
+}
+
 type adding struct {
 	api.IDInput
 	Body MarkInput
@@ -39,7 +45,7 @@ type adding struct {
 type changing struct {
 	api.IDInput
 	Mark string `path:"mark" maxLength:"100"`
-	Body MarkInput
+	Body MarkChange
 }
 
 type naming struct {
@@ -85,9 +91,6 @@ func Register(a *api.API) {
 		http.StatusConflict), func(ctx context.Context, in *changing) (*body[engine.Mark], error) {
 		m := engine.Mark{RunID: in.ID, MarkID: in.Mark, At: engine.At(in.Body.At), Text: in.Body.Text,
 			ChangedBy: a.Caller(ctx)}
-		if m.At.IsZero() {
-			return nil, engine.InvalidField("at", "is missing", "name the moment, RFC 3339")
-		}
 		if err := within(ctx, a, m); err != nil {
 			return nil, err
 		}
@@ -137,8 +140,11 @@ func within(ctx context.Context, a *api.API, m engine.Mark) error {
 		from = run.CreatedAt
 	}
 	if m.At.Before(from.Add(-ahead)) || m.At.After(until) {
-		return engine.InvalidField("at", "is not in the time of the run",
-			"the run began "+from.Format(engine.TimeLayout))
+		hint := "the run began " + from.Format(engine.TimeLayout)
+		if !run.EndTime.IsZero() {
+			hint += " and ended " + run.EndTime.Format(engine.TimeLayout)
+		}
+		return engine.InvalidField("at", "is not in the time of the run", hint)
 	}
 	return nil
 }

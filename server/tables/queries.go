@@ -172,7 +172,9 @@ func queries(a *api.API, t Tables) {
 		}
 		return &struct{}{}, err
 	})
-	api.Handle(a, api.Op(http.MethodPost, "/api/query/export", "export-query", tag, "Query results into a file"),
+	exported := api.Op(http.MethodPost, "/api/query/export", "export-query", tag, "Query results into a file")
+	api.Attachment(&exported, "The file.", "text/csv", "application/x-ndjson", "application/vnd.apache.parquet")
+	api.Handle(a, exported,
 		func(ctx context.Context, in *body[QueryExport]) (*file, error) { return export(ctx, t, in.Body) })
 	api.Handle(a, api.Op(http.MethodGet, "/api/v1/query-catalog", "query-catalog", tag, "What can be queried"),
 		func(ctx context.Context, _ *struct{}) (*body[QueryCatalog], error) {

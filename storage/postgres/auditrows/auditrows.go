@@ -76,7 +76,7 @@ func (l Log) ListAudit(ctx context.Context, f store.AuditFilter) ([]store.AuditE
 		WHERE ($1 = '' OR user_id = $1 OR user_name ILIKE $2) AND ($3 = '' OR action = $3 OR starts_with(action, $3 || '.'))
 			AND ($4 = '' OR object ILIKE $5 OR detail ILIKE $5) AND ($6 = '' OR outcome = $6)
 			AND ($7::timestamptz IS NULL OR at >= $7) AND ($8::timestamptz IS NULL OR at < $8)
-			AND ($9 = 0 OR audit_id < $9)
+			AND ($9::bigint = 0 OR audit_id < $9)
 		ORDER BY audit_id DESC LIMIT $10`, store.CleanText(f.User), like(f.User), store.CleanText(f.Action),
 		store.CleanText(f.Object), like(f.Object), f.Outcome, bound(f.Since), bound(f.Until), f.Before, f.Limit)
 	if err != nil {

@@ -1713,7 +1713,7 @@ export interface paths {
                 };
             };
             responses: {
-                /** @description OK */
+                /** @description The file. */
                 200: {
                     headers: {
                         "Cache-Control"?: string;
@@ -1723,7 +1723,9 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": string;
+                        "application/vnd.apache.parquet": string;
+                        "application/x-ndjson": string;
+                        "text/csv": string;
                     };
                 };
             };
@@ -2247,7 +2249,7 @@ export interface paths {
             };
             requestBody?: never;
             responses: {
-                /** @description OK */
+                /** @description The report. */
                 200: {
                     headers: {
                         "Cache-Control"?: string;
@@ -2256,7 +2258,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": string;
+                        "text/html": string;
                     };
                 };
             };
@@ -3341,7 +3343,7 @@ export interface paths {
             };
             requestBody?: never;
             responses: {
-                /** @description OK */
+                /** @description The comparison. */
                 200: {
                     headers: {
                         "Cache-Control"?: string;
@@ -3350,7 +3352,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": string;
+                        "text/html": string;
                     };
                 };
             };
@@ -4236,7 +4238,7 @@ export interface paths {
             };
             requestBody?: never;
             responses: {
-                /** @description OK */
+                /** @description The archive. */
                 200: {
                     headers: {
                         "Cache-Control"?: string;
@@ -4245,7 +4247,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": string;
+                        "application/zip": string;
                     };
                 };
             };
@@ -4655,7 +4657,7 @@ export interface paths {
             };
             requestBody: {
                 content: {
-                    "application/json": components["schemas"]["MarkInput"];
+                    "application/json": components["schemas"]["MarkChange"];
                 };
             };
             responses: {
@@ -7123,6 +7125,15 @@ export interface components {
             made_by: string;
             mark_id: string;
             run_id: string;
+            text: string;
+        };
+        MarkChange: {
+            /**
+             * Format: date-time
+             * @description When, RFC 3339.
+             */
+            at: string;
+            /** @description What happened, for example: index created. */
             text: string;
         };
         MarkInput: {
@@ -9871,6 +9882,7 @@ export type LogicalTable = components['schemas']['LogicalTable'];
 export type LogPage = components['schemas']['LogPage'];
 export type Manifest = components['schemas']['Manifest'];
 export type Mark = components['schemas']['Mark'];
+export type MarkChange = components['schemas']['MarkChange'];
 export type MarkInput = components['schemas']['MarkInput'];
 export type MarkList = components['schemas']['MarkList'];
 export type Matrix = components['schemas']['Matrix'];

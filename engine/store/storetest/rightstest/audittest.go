@@ -55,6 +55,7 @@ func Audit(t *testing.T, s store.Store) {
 		"outcome": {store.AuditFilter{Outcome: store.OutcomeRefused}, []string{"auth.signin", "run.stop"}},
 		"time": {store.AuditFilter{Since: at.Add(time.Hour), Until: at.Add(3 * time.Hour)},
 			[]string{"runner.x", "run.stop"}},
+		"far":   {store.AuditFilter{Action: "run.start", Before: 1 << 53}, []string{"run.start"}},
 		"limit": {store.AuditFilter{Limit: 1}, []string{"x.now"}},
 		"none":  {store.AuditFilter{Object: "nobody"}, nil},
 		"odd":   {store.AuditFilter{Object: "\x00'\\", User: "%"}, nil},
