@@ -58,13 +58,7 @@ func Summary(out io.Writer, s *engine.Summary) error {
 		printCost(p, s.Cost, s.StandIn())
 	}
 	printAccuracy(p, s)
-	p("validity\t%s", s.VerdictText())
-	for _, c := range s.ValidityDetail.Causes {
-		p("\t%s: %s", c.Cause, c.Detail)
-	}
-	for _, n := range s.ValidityDetail.Notes {
-		p("\tnote: %s", n)
-	}
+	printVerdict(p, s)
 	for _, t := range s.Thresholds {
 		verdict := "passed"
 		if !t.Passed {

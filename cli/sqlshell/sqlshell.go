@@ -115,6 +115,10 @@ func writeTable(out io.Writer, a query.Answer) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "(%d rows, %.0f ms)\n", len(a.Rows), a.ElapsedMs)
+	rows := "rows"
+	if len(a.Rows) == 1 {
+		rows = "row"
+	}
+	_, err := fmt.Fprintf(out, "(%d %s, %.0f ms)\n", len(a.Rows), rows, a.ElapsedMs)
 	return err
 }
