@@ -66,7 +66,8 @@ export function Catalog(props: Props) {
             ) : (
               s.physical.map((p) => (
                 <span key={p.id} className="row physical">
-                  <span className="chip">{p.type}</span> {p.id}
+                  <span className="chip">{p.type}</span>
+                  <span title="Its id, by which it is dropped">#{p.id}</span>
                   {p.placement && <span className="muted">on {p.placement}</span>}
                   <ActionsMenu
                     small
