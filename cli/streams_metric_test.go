@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestAMetricOfAQueryIsScraped: the newest row of each set of labels is a gauge of the server, of which the number moves
+// TestAMetricOfAQueryIsScraped: the newest row of each set of labels is a gauge of the server, whose number moves
 // with the next row, and which is gone with its query. Labels are what a source sends: hostile ones are escaped.
 func TestAMetricOfAQueryIsScraped(t *testing.T) {
 	t.Parallel()

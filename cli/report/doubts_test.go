@@ -29,8 +29,8 @@ func TestDoubtsHaveTheirTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := out.String()
-	for _, want := range []string{" kind_failed: always\n", " 00:00–00:03  generator_cpu: early\n", " 01:05  gc_pause: late\n",
-		" 01:44  errors: 4\n", " and 5 more\n"} {
+	for _, want := range []string{" kind_failed: always\n", " 00:00–00:03  generator_cpu: early\n",
+		" 01:05  gc_pause: late\n", " 01:44  errors: 4\n", " and 5 more\n"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%q is not in\n%s", want, said)
 		}
