@@ -4,6 +4,7 @@ package sqlshell
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -84,7 +85,16 @@ func Write(w io.Writer, format string, a query.Answer) error {
 	if format == "table" {
 		return writeTable(w, a)
 	}
-	return asfile.Write(w, format, a)
+	if !terminal.Is(w) {
+		return asfile.Write(w, format, a)
+	}
+	// What is in the results is not for the terminal to obey, other than in a file.
+	var text bytes.Buffer
+	if err := asfile.Write(&text, format, a); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, terminal.Harmless(text.String()))
+	return err
 }
 
 // widest is how much of a value a table shows.

@@ -90,3 +90,17 @@ func TestStatementsEndWithASemicolon(t *testing.T) {
 }
 
 func decodeInto(text string, out any) error { return json.Unmarshal([]byte(text), out) }
+
+// TestCSVHoldsNoFormulas: names and texts come from users, and a spreadsheet opens the file.
+func TestCSVHoldsNoFormulas(t *testing.T) {
+	answer := query.Answer{Columns: []query.Column{{Name: "=a", Type: "text"}, {Name: "n", Type: "numeric"}},
+		Rows: [][]any{{"@SUM(1+1)", json.Number("-1e-7")}, {"plain", nil}}}
+	var out strings.Builder
+	if err := sqlshell.Write(&out, "csv", answer); err != nil || out.String() != "'=a,n\n'@SUM(1+1),-1e-7\nplain,\n" {
+		t.Errorf("%v %q", err, out.String())
+	}
+	out.Reset()
+	if err := sqlshell.Write(&out, "json", answer); err != nil || !strings.Contains(out.String(), `"=a":"@SUM(1+1)"`) {
+		t.Errorf("%v %q", err, out.String())
+	}
+}

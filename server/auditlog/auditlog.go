@@ -9,15 +9,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/sheet"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/api"
 )
@@ -163,8 +161,7 @@ func all(ctx context.Context, s store.Audit, f store.AuditFilter) (entries []sto
 	return entries, true, nil
 }
 
-// CSV writes lines as a table. What a spreadsheet would take for a formula begins with an apostrophe: names and
-// objects come from callers.
+// CSV writes lines as a table. Names and objects come from callers: none of them is a formula.
 func CSV(entries []store.AuditEntry) ([]byte, error) {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
@@ -177,7 +174,7 @@ func CSV(entries []store.AuditEntry) ([]byte, error) {
 		row := []string{strconv.FormatInt(e.AuditID, 10), e.At.UTC().Format(time.RFC3339Nano), e.UserName, e.UserID,
 			e.Address, e.TokenName, e.TokenID, e.Action, e.Object, e.Detail, e.Outcome}
 		for i := 2; i < len(row); i++ {
-			row[i] = harmless(row[i])
+			row[i] = sheet.Text(row[i])
 		}
 		err = w.Write(row)
 	}
@@ -189,16 +186,6 @@ func CSV(entries []store.AuditEntry) ([]byte, error) {
 		return nil, fmt.Errorf("writing the audit log as CSV: %w", err)
 	}
 	return b.Bytes(), nil
-}
-
-var plainNumber = regexp.MustCompile(`^[-+]?[0-9]+(\.[0-9]+)?$`)
-
-func harmless(v string) string {
-	first, _ := utf8.DecodeRuneInString(strings.TrimLeft(v, " "))
-	if v != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) && !plainNumber.MatchString(v) {
-		return "'" + v
-	}
-	return v
 }
 
 // Prune removes old lines until ctx ends, as often as every.

@@ -228,6 +228,18 @@ func words(message string) string {
 		return "is required"
 	case strings.HasPrefix(message, "expected value to be one of"):
 		return "must be " + strings.TrimPrefix(message, "expected value to be ")
+	case strings.HasPrefix(message, "expected string to be "):
+		return "must be " + strings.TrimPrefix(message, "expected string to be ")
+	case strings.HasPrefix(message, "expected length <= "):
+		return "is longer than " + strings.TrimPrefix(message, "expected length <= ") + " characters"
+	case message == "expected length >= 1":
+		return "is empty"
+	case strings.HasPrefix(message, "expected length >= "):
+		return "has less characters than " + strings.TrimPrefix(message, "expected length >= ")
+	case strings.HasPrefix(message, "expected number <= "):
+		return "must be at most " + strings.TrimPrefix(message, "expected number <= ")
+	case strings.HasPrefix(message, "expected number >= "):
+		return "must be at least " + strings.TrimPrefix(message, "expected number >= ")
 	case strings.HasPrefix(message, "expected "):
 		return "must be " + strings.TrimPrefix(message, "expected ")
 	}

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/loadstone-db/loadstone/engine/sheet"
 )
 
 const csvHeader = "run_id,test_id,worker_id,connection_id,seq,step,phase,warmup,kind,statement_id,due_at,started_at," +
@@ -93,16 +93,9 @@ func (r *rows) quote() {
 	}
 }
 
-// plainNumber is what may begin with a sign and is no formula all the same.
-var plainNumber = regexp.MustCompile(`^[-+]?[0-9]+(\.[0-9]+)?$`)
-
-// csvText writes a text as a field. Texts come from databases and plugins: what a
-// spreadsheet would take for a formula gets an apostrophe, which it takes for "this is text".
+// csvText writes a text as a field.
 func csvText(v string) string {
-	if first, _ := utf8.DecodeRuneInString(strings.TrimLeft(v, " ")); v != "" &&
-		strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) && !plainNumber.MatchString(v) {
-		v = "'" + v
-	}
+	v = sheet.Text(v)
 	if strings.ContainsAny(v, ",;\"\r\n\t") || strings.TrimSpace(v) != v {
 		return `"` + strings.ReplaceAll(v, `"`, `""`) + `"`
 	}

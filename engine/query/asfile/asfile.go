@@ -14,6 +14,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/query"
+	"github.com/loadstone-db/loadstone/engine/sheet"
 )
 
 // Write writes an answer in a format: csv, json (an object for each row, a line each) or parquet.
@@ -46,16 +47,20 @@ func Text(v any) (s string, ok bool) {
 	}
 }
 
+// writeCSV writes a line for each row. Texts that a spreadsheet would take for formulas begin with an apostrophe.
 func writeCSV(out io.Writer, a query.Answer) error {
 	w := csv.NewWriter(out)
 	record := make([]string, len(a.Columns))
 	for i, c := range a.Columns {
-		record[i] = c.Name
+		record[i] = sheet.Text(c.Name)
 	}
 	errs := w.Write(record)
 	for _, row := range a.Rows {
 		for i, v := range row {
 			record[i], _ = Text(v)
+			if _, number := v.(json.Number); !number {
+				record[i] = sheet.Text(record[i])
+			}
 		}
 		errs = errors.Join(errs, w.Write(record))
 	}

@@ -1,0 +1,21 @@
+// Package sheet makes texts safe in files that a spreadsheet opens.
+package sheet
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// plainNumber is what may begin with a sign and is no formula all the same.
+var plainNumber = regexp.MustCompile(`^[-+]?([0-9]+(\.[0-9]+)?|Infinity)$`)
+
+// Text is a text for a field of a CSV file. Texts come from callers, databases and plugins: what a spreadsheet would
+// take for a formula begins with an apostrophe, which it takes for "this is text".
+func Text(v string) string {
+	first, _ := utf8.DecodeRuneInString(strings.TrimLeft(v, " "))
+	if v != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) && !plainNumber.MatchString(v) {
+		return "'" + v
+	}
+	return v
+}
