@@ -24,7 +24,8 @@ type Do func(ctx context.Context, method, path string, in, out any) error
 type Flags struct {
 	Statement string `arg:"" optional:"" help:"One statement; without it statements are read from standard input, each ending with a semicolon."`
 	Format    string `enum:"table,csv,json,parquet" default:"table" help:"How answers are written: ${enum}."`
-	MaxRows   int    `name:"max-rows" default:"1000" placeholder:"N" help:"How many rows an answer has at most, up to 100000."`
+	ConfirmFlags
+	MaxRows int `name:"max-rows" default:"1000" placeholder:"N" help:"How many rows an answer has at most, up to 100000."`
 }
 
 // Run executes the statement, or those that standard input has.
@@ -35,7 +36,7 @@ func (f Flags) Run(e *command.Env, do Do) error {
 				return a, watchTable(ctx, do, sql, f.Format, e.Stdout)
 			}
 			if continuous(sql) {
-				return statements(ctx, do, sql)
+				return statements(ctx, do, sql, f.Confirm)
 			}
 			var raw json.RawMessage
 			id := uuid.NewString()

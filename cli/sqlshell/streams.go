@@ -26,6 +26,20 @@ type streamResults struct {
 	} `json:"results"`
 }
 
+// ConfirmFlags confirm what statements write to.
+type ConfirmFlags struct {
+	Confirm []string `name:"confirm-production" placeholder:"NAME" sep:"none" help:"The name of a production connection that statements may write to. May be repeated."`
+}
+
+// request is a group of statements, with the production connections that were confirmed.
+func request(sql string, confirm []string) map[string]any {
+	in := map[string]any{"sql": sql}
+	if len(confirm) > 0 {
+		in["confirm_production"] = confirm
+	}
+	return in
+}
+
 // continuous reports whether a text is for the catalog of streams: a SELECT … INTO sink, or a statement that results do
 // not know.
 func continuous(sql string) bool {
@@ -52,9 +66,9 @@ func continuous(sql string) bool {
 }
 
 // statements carries a group out; what it gave, or what was done, is the answer.
-func statements(ctx context.Context, do Do, sql string) (a query.Answer, err error) {
+func statements(ctx context.Context, do Do, sql string, confirm []string) (a query.Answer, err error) {
 	var results streamResults
-	if err := do(ctx, http.MethodPost, statementsPath, map[string]any{"sql": sql}, &results); err != nil {
+	if err := do(ctx, http.MethodPost, statementsPath, request(sql, confirm), &results); err != nil {
 		return a, shown(sql, err)
 	}
 	for _, r := range results.Results {
@@ -103,6 +117,7 @@ func shown(sql string, err error) error {
 
 // ApplyFlags are those of loadstone apply.
 type ApplyFlags struct {
+	ConfirmFlags
 	File []string `short:"f" name:"file" required:"" placeholder:"FILE" sep:"none" help:"File of statements divided by semicolons (.sql), or of a list named statements (.yaml). May be repeated: all files are one group."`
 }
 
@@ -141,7 +156,7 @@ func (f ApplyFlags) Run(e *command.Env, do Do) error {
 		text.WriteString("\n;\n")
 	}
 	var results streamResults
-	if err := do(e.Ctx, http.MethodPost, statementsPath, map[string]any{"sql": text.String()}, &results); err != nil {
+	if err := do(e.Ctx, http.MethodPost, statementsPath, request(text.String(), f.Confirm), &results); err != nil {
 		return shown(text.String(), err)
 	}
 	for _, r := range results.Results {

@@ -9,7 +9,8 @@ import (
 // OpenStreams begins to look after continuous queries.
 func (s *Services) OpenStreams(ctx context.Context) (*feeds.Streams, error) {
 	streams, err := feeds.Open(ctx, feeds.Options{DataDir: s.DataDir, Keeper: s.Store.Streams(), Owner: s.owner,
-		Hub: s.hub, Reach: s.reachable, Nodes: s.Roster.Nodes, Fragments: s.Runs.Fleet().Fragments, Runs: s.Runs, Log: s.Log})
+		Connections: s.Store, Reader: s.relational, Hub: s.hub, Reach: s.reachable,
+		Nodes: s.Roster.Nodes, Fragments: s.Runs.Fleet().Fragments, Runs: s.Runs, Log: s.Log})
 	if err != nil {
 		return nil, err
 	}

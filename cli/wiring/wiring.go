@@ -134,7 +134,9 @@ type Services struct {
 	// traces sends spans; nil sends none.
 	traces  *otlp.Sender
 	Drivers map[string]target.Driver
-	prices  func() cost.Prices
+	// relational reads connection strings of Postgres as its driver does.
+	relational feeds.Reader
+	prices     func() cost.Prices
 	// Certificate is the generator's accuracy on this machine.
 	Certificate *certificate.Certificate
 	closers     []func(context.Context) error
@@ -286,6 +288,7 @@ func (s *Services) openDrivers() {
 	if s.options.Serves {
 		relational = targetpostgres.NewStrictDriver(strict, s.reachable)
 	}
+	s.relational, _ = relational.(feeds.Reader)
 	for _, driver := range []target.Driver{relational, s.openSnowflake()} {
 		s.Drivers[driver.Name()] = driver
 	}

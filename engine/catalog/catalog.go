@@ -64,8 +64,10 @@ type Catalog struct {
 	lastID   int64
 	lastName int64
 	// by and at are who changes it, and when.
-	by string
+	by Author
 	at time.Time
+	// unconfirmed: a statement writes to a production connection that was not confirmed.
+	unconfirmed bool
 	// host is where fragments run that are placed on no worker; empty: queries have no fragments.
 	host string
 	// taken are slots of queries that are not in queries.
@@ -97,7 +99,7 @@ func (c *Catalog) Contents() Contents {
 }
 
 // As says who changes the catalog from now on, and when; queries keep it.
-func (c *Catalog) As(by string, at time.Time) { c.by, c.at = by, at }
+func (c *Catalog) As(by Author, at time.Time) { c.by, c.at = by, at }
 
 // Clone returns a catalog that changes apart from this one.
 func (c *Catalog) Clone() *Catalog {
@@ -287,7 +289,13 @@ func (c *Catalog) CreateSink(source string, s *statement.CreateSink) error {
 	if err != nil {
 		return err
 	}
-	c.sinks = append(c.sinks, Sink{s.Name.Text, columns, s.Placement.Text, kind, config})
+	n := Sink{s.Name.Text, columns, s.Placement.Text, kind, config}
+	if kind == feed.Postgres {
+		if err := c.toTable(source, s, &n); err != nil {
+			return err
+		}
+	}
+	c.sinks = append(c.sinks, n)
 	return nil
 }
 

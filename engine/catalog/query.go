@@ -76,13 +76,16 @@ func (c *Catalog) CreateQuery(source string, q *statement.CreateQuery) (string, 
 		name = fmt.Sprintf("query-%d", c.lastName)
 	}
 	n := Query{ID: c.lastName, Name: name, Statement: q.Source, Sink: q.Select.Into.Text, State: Pending, Desired: Running,
-		Since: c.at, CreatedAt: c.at, CreatedBy: c.by}
+		Since: c.at, CreatedAt: c.at, CreatedBy: c.by.Name, CreatedByID: c.by.UserID}
 	n.Sources = c.reads(p)
 	if n.Fragments, err = c.place(source, q.At, n.Sink, p); err != nil {
 		return "", nil, err
 	}
 	if i := c.sink(n.Sink); i >= 0 {
 		n.Sink = c.sinks[i].Name
+		if err := c.mayWrite(source, q, &n, c.sinks[i], p); err != nil {
+			return "", nil, err
+		}
 	}
 	c.queries = append(c.queries, n)
 	return name, p, nil

@@ -74,6 +74,9 @@ type Query struct {
 	Failure   string
 	CreatedBy string
 	CreatedAt time.Time
+	// CreatedByID is the id of the user of that name, Confirmed the ids of production connections whose names were typed.
+	CreatedByID string
+	Confirmed   []string
 	// Owner is the server that moves the query, in its epoch.
 	Owner     string
 	Epoch     int64

@@ -9,7 +9,9 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +22,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/catalog/keep"
 	"github.com/loadstone-db/loadstone/engine/fragment"
 	"github.com/loadstone-db/loadstone/engine/statement"
+	"github.com/loadstone-db/loadstone/engine/stream/outlet/relation"
 )
 
 // Server is the worker that stands for the servers' own process.
@@ -42,6 +45,8 @@ type Options struct {
 	Runner Runner
 	// Owner names this server.
 	Owner string
+	// Tables looks at tables of saved connections; nil where there are none.
+	Tables Tables
 	// Workers are the nodes of the cluster; nil where there are none.
 	Workers func() []catalog.Worker
 	// Sources are statements that are carried out once at the start, where what they create is not there.
@@ -142,9 +147,37 @@ type Result struct {
 	Rows    [][]string `json:"rows" nullable:"false"`
 }
 
+// Tables looks at a table of a connection, by its id. A *relation.MisfitError says that rows can not be written there.
+type Tables interface {
+	Describe(ctx context.Context, connectionID, schema, name string) (relation.Table, error)
+}
+
 // Execute carries statements out as one group: all of them, or none and the error, which is a *statement.Error. A
-// query is accepted when it has been planned; by is kept with it.
-func (c *Coordinator) Execute(ctx context.Context, text, by string) ([]Result, error) {
+// query is accepted when it has been planned; by is kept with it. A *catalog.UnjudgedError asks for a connection to be
+// judged for the author, and the statements again; catalog.ErrUnconfirmed for the production connections that were
+// judged to be confirmed.
+func (c *Coordinator) Execute(ctx context.Context, text string, by catalog.Author) ([]Result, error) {
+	by.Tables = slices.Clone(by.Tables)
+	for {
+		results, err := c.execute(ctx, text, by)
+		var unread *catalog.UnreadError
+		if !errors.As(err, &unread) {
+			return results, err
+		}
+		if c.o.Tables == nil {
+			return nil, fmt.Errorf("carrying out statements: %w", err)
+		}
+		table, err := c.o.Tables.Describe(ctx, unread.ConnectionID, unread.Schema, unread.Name)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		by.Tables = append(by.Tables, catalog.Looked{ConnectionID: unread.ConnectionID, Schema: unread.Schema,
+			Name: unread.Name, Table: table, Err: err})
+	}
+}
+
+// execute is Execute with what is known so far.
+func (c *Coordinator) execute(ctx context.Context, text string, by catalog.Author) ([]Result, error) {
 	parsed, err := statement.Parse(text)
 	if err != nil {
 		return nil, err
@@ -164,7 +197,7 @@ func (c *Coordinator) Execute(ctx context.Context, text, by string) ([]Result, e
 			}
 			results = append(results, r)
 		}
-		return nil
+		return to.Confirmed()
 	}
 	if reads(parsed) {
 		contents, err := c.o.Keeper.CatalogContents(ctx)

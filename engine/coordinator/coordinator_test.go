@@ -107,7 +107,7 @@ func begin(t *testing.T, k *memstore.Keeper, p *pipes, owner string) *coordinato
 
 func execute(t *testing.T, c *coordinator.Coordinator, sql string) {
 	t.Helper()
-	if _, err := c.Execute(t.Context(), sql, "ada"); err != nil {
+	if _, err := c.Execute(t.Context(), sql, catalog.Author{Name: "ada"}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -206,7 +206,7 @@ func TestErrorsThatStay(t *testing.T) {
 	if p.hub.Wanted(feed.RunEvents) {
 		t.Error("its source is open")
 	}
-	_, err := c.Execute(t.Context(), "CREATE QUERY q AS SELECT runId FROM run_events INTO s", "")
+	_, err := c.Execute(t.Context(), "CREATE QUERY q AS SELECT runId FROM run_events INTO s", catalog.Author{})
 	var e *statement.Error
 	if !errors.As(err, &e) || e.Kind != statement.AlreadyExists {
 		t.Errorf("%v", err)
@@ -306,9 +306,9 @@ func TestACrashAtAnyStep(t *testing.T) {
 			}
 			return nil
 		})
-		accepted, err := c.Execute(t.Context(), sinks, "")
+		accepted, err := c.Execute(t.Context(), sinks, catalog.Author{})
 		time.Sleep(20 * time.Millisecond)
-		_, dropping := c.Execute(t.Context(), "DROP QUERY q", "")
+		_, dropping := c.Execute(t.Context(), "DROP QUERY q", catalog.Author{})
 		time.Sleep(20 * time.Millisecond)
 		_ = c.Close(context.Background())
 		k.Fail(nil)

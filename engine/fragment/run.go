@@ -163,10 +163,22 @@ func (r *runner) run(ctx context.Context) error {
 		return ctx.Err()
 	}
 	open = nil // whoever runs them closes them
-	r.counts, err = stream.Run(ctx, job)
+	running, end := context.WithCancel(ctx)
+	defer end()
+	if f, is := sink.(feed.Failing); is {
+		go func() {
+			select {
+			case <-f.Failed():
+				end()
+			case <-running.Done():
+			}
+		}()
+	}
+	r.counts, err = stream.Run(running, job)
 	if sink != nil {
 		closing := sink.Close()
-		if sink = nil; err == nil {
+		// What ended the query, where it was the sink, is what the sink says.
+		if sink = nil; err == nil || closing != nil && running.Err() != nil && ctx.Err() == nil {
 			err = closing
 		}
 	}

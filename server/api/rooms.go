@@ -7,6 +7,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/audit"
 	"github.com/loadstone-db/loadstone/server/rights"
 )
@@ -41,6 +42,9 @@ func (a *API) Admin(ctx context.Context, what string) error { return a.admin(ctx
 
 // Caller is the name of who asks.
 func (a *API) Caller(ctx context.Context) string { return a.identity(ctx).User.Name }
+
+// User is who makes the request.
+func (a *API) User(ctx context.Context) store.User { return a.identity(ctx).User }
 
 // Note writes down in the audit log what the caller did.
 func (a *API) Note(ctx context.Context, action, object, detail string) {

@@ -14,12 +14,13 @@ import (
 	"github.com/loadstone-db/loadstone/engine/coordinator"
 	"github.com/loadstone-db/loadstone/engine/stream/outlet"
 	"github.com/loadstone-db/loadstone/server/api"
+	"github.com/loadstone-db/loadstone/server/rights"
 	"github.com/loadstone-db/loadstone/server/transfer"
 )
 
 // Coordinator carries statements out.
 type Coordinator interface {
-	Execute(ctx context.Context, text, by string) ([]coordinator.Result, error)
+	Execute(ctx context.Context, text string, by catalog.Author) ([]coordinator.Result, error)
 	Watch(ctx context.Context, v *watch.View, after string, tell func([]watch.Event) error) error
 	Contents(ctx context.Context) (catalog.Contents, error)
 	Live() map[int64]coordinator.Live
@@ -33,6 +34,8 @@ type body[T any] struct{ Body T }
 // StatementsInput is one group of statements.
 type StatementsInput struct {
 	SQL string `json:"sql" minLength:"1" maxLength:"1000000" doc:"Statements, divided by semicolons: all of them are carried out, or none."`
+	// ConfirmProduction are typed where statements write to production connections.
+	ConfirmProduction rights.Names `json:"confirm_production,omitempty"`
 }
 
 // StatementResult is what a statement gave.
@@ -168,7 +171,7 @@ func Register(a *api.API, app *fiber.App, c Coordinator, down transfer.Downloads
 	execute.Description = "One group: all of them, or none and the error, whose field is `sql` with line and column. A " +
 		"query is accepted once it has been planned; its state says what becomes of it."
 	api.Handle(a, execute, func(ctx context.Context, in *body[StatementsInput]) (*body[StatementResults], error) {
-		results, err := c.Execute(ctx, in.Body.SQL, a.Caller(ctx))
+		results, err := executed(ctx, a, c, in.Body)
 		if err != nil {
 			return nil, coordinator.Refusal(err)
 		}

@@ -54,7 +54,7 @@ func looksAfter(t *testing.T, s *postgres.Store, f *feeds) *coordinator.Coordina
 
 func execute(t *testing.T, c *coordinator.Coordinator, sql string) {
 	t.Helper()
-	_, err := c.Execute(t.Context(), sql, "ada")
+	_, err := c.Execute(t.Context(), sql, catalog.Author{Name: "ada"})
 	must(t, err)
 }
 
@@ -116,7 +116,7 @@ func TestContinuousQueriesRest(t *testing.T) {
 		t.Errorf("the one that had failed: %+v", q)
 	}
 	var refused *statement.Error
-	if _, err := c.Execute(t.Context(), slow, "ada"); !errors.As(err, &refused) ||
+	if _, err := c.Execute(t.Context(), slow, catalog.Author{Name: "ada"}); !errors.As(err, &refused) ||
 		refused.Kind != statement.AlreadyExists || !strings.Contains(refused.Hint, "DROP it first") {
 		t.Errorf("its name is taken: %v", err)
 	}

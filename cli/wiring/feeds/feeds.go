@@ -31,6 +31,8 @@ type Feeds struct {
 	Alerts outlet.Alerts
 	// Metrics are what queries tell as gauges.
 	Metrics outlet.Metrics
+	// tables are those of saved connections.
+	tables tables
 }
 
 // Source implements coordinator.Feeds.
@@ -56,6 +58,8 @@ func (f *Feeds) Sink(ctx context.Context, q catalog.Query, s catalog.Sink, colum
 		sink, err = outlet.Webhook(ctx, s.Config, columns, f.Reach, f.Alerts.Of(q.ID, q.Name, s.Type))
 	case feed.Metric:
 		sink = f.Metrics.Open(q.Name, s.Config, columns)
+	case feed.Postgres:
+		return f.tables.open(ctx, q, s, columns)
 	case feed.Print:
 		sink, err = feed.OpenSink(s.Type, s.Config, columns, f.Folder, f.Printed.Of(q.ID))
 	default:

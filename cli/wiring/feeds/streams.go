@@ -36,6 +36,9 @@ type Options struct {
 	// Hub is what the product tells.
 	Hub   *telemetry.Hub
 	Reach *reach.Policy
+	// Connections are those that sinks name, and Reader reads their connection strings.
+	Connections Connections
+	Reader      Reader
 	// Nodes are those of the cluster.
 	Nodes func() []member.Node
 	// Fragments leads to those that run fragments.
@@ -56,9 +59,10 @@ func Open(ctx context.Context, o Options) (*Streams, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Feeds{Folder: folder, Hub: o.Hub, Reach: o.Reach, Stop: o.stop}
+	reached := tables{o.Connections, o.Reader}
+	f := &Feeds{Folder: folder, Hub: o.Hub, Reach: o.Reach, Stop: o.stop, tables: reached}
 	c, err := coordinator.Open(ctx, coordinator.Options{Keeper: o.Keeper, Feeds: f, Runner: &runner{nodes: o.Fragments},
-		Owner: o.Owner, Workers: o.workers, Sources: telemetry.Sources, Log: o.Log})
+		Tables: reached, Owner: o.Owner, Workers: o.workers, Sources: telemetry.Sources, Log: o.Log})
 	if err != nil {
 		return nil, errors.Join(err, folder.Close())
 	}

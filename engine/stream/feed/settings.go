@@ -33,6 +33,8 @@ const (
 	Guardrail = "GUARDRAIL"
 	// Metric tells the newest rows as gauges of the server.
 	Metric = "METRIC"
+	// Postgres writes rows into a table of a saved connection.
+	Postgres = "POSTGRES"
 )
 
 // The streams of the product.
@@ -59,7 +61,7 @@ func OnNodes(string) bool { return false }
 // SourceTypes and SinkTypes are all that there are.
 var (
 	SourceTypes = []string{File, TCP, System}
-	SinkTypes   = []string{File, Print, Webhook, Guardrail, Metric}
+	SinkTypes   = []string{File, Print, Postgres, Webhook, Guardrail, Metric}
 )
 
 func notEmpty(v any) string {
@@ -158,8 +160,10 @@ var settings = map[string][]setting{
 	"source " + System: {{path: "SOURCE.STREAM", check: aStream}},
 	"sink " + File: {{path: "SINK.FILE_PATH", check: notEmpty},
 		{path: "SINK.INPUT_FORMAT", standard: "CSV", check: format}, {path: "SINK.APPEND", standard: false, check: anyValue}},
-	"sink " + Print:     {{path: "SINK.INPUT_FORMAT", standard: "CSV", check: format}},
-	"sink " + Webhook:   {{path: "SINK.URL", check: address}},
+	"sink " + Print:   {{path: "SINK.INPUT_FORMAT", standard: "CSV", check: format}},
+	"sink " + Webhook: {{path: "SINK.URL", check: address}},
+	"sink " + Postgres: {{path: "SINK.CONNECTION", check: notEmpty}, {path: "SINK.TABLE", check: notEmpty},
+		{path: "SINK.SCHEMA", standard: "", check: anyValue}},
 	"sink " + Guardrail: {{path: "SINK.RUN_ID", standard: "", check: anyValue}},
 	"sink " + Metric: {{path: "SINK.METRIC", check: metricName}, {path: "SINK.SERIES", standard: int64(1000),
 		check: between(1, 10_000)}},

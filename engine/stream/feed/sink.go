@@ -19,6 +19,12 @@ type Sink interface {
 	Close() error
 }
 
+// Failing is an optional ability of a Sink that writes by itself: it tells when it can not any more, though nobody
+// writes. Close says why.
+type Failing interface {
+	Failed() <-chan struct{}
+}
+
 // OpenSink opens a sink of the type FILE or PRINT; what PRINT writes goes to out.
 func OpenSink(kind string, c Config, columns []column.Column, folder *Folder, out io.Writer) (Sink, error) {
 	e := &encoder{columns: columns, json: strings.EqualFold(c.Text("SINK.INPUT_FORMAT"), "JSON")}

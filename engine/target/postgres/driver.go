@@ -75,8 +75,8 @@ func (d driver) Open(cfg target.Config) (target.Database, error) {
 	}
 	// The deadline of a connect is ours: it covers DNS, TCP, TLS and the log-in together.
 	parsed.ConnectTimeout = cfg.ConnectTimeout
-	reader := parsed.RuntimeParams[inspectRole]
-	delete(parsed.RuntimeParams, inspectRole)
+	reader := parsed.RuntimeParams[InspectRole]
+	delete(parsed.RuntimeParams, InspectRole)
 	if cfg.ApplicationName == "" {
 		cfg.ApplicationName = "loadstone"
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
-// inspectRole is the parameter of a connection string that names a role with least
+// InspectRole is the parameter of a connection string that names a role with least
 // rights: what looks at the target takes it on.
-const inspectRole = "inspect_role"
+const InspectRole = "inspect_role"
 
 // lockWait is how long a reading query waits for a lock.
 const lockWait = 5 * time.Second
@@ -47,9 +47,9 @@ func (d *database) Read(ctx context.Context, sql string, limit time.Duration, ar
 			return nil, &engine.Error{Code: engine.CodeTarget, Cause: err,
 				Message: fmt.Sprintf(
 					"The role %q, which %s of the connection names for looking at the target, cannot be taken on: %s.", d.reader,
-					inspectRole, sentence(err)),
+					InspectRole, sentence(err)),
 				Hint: fmt.Sprintf("GRANT %s TO %s, or take %s out of the connection.", pgx.Identifier{d.reader}.Sanitize(),
-					pgx.Identifier{d.conn.User}.Sanitize(), inspectRole)}
+					pgx.Identifier{d.conn.User}.Sanitize(), InspectRole)}
 		}
 		return nil, fmt.Errorf("beginning to read: %w", err)
 	}

@@ -26,7 +26,7 @@ CREATE TABLE IF NOT EXISTS source_types (type text PRIMARY KEY);
 INSERT INTO source_types VALUES ('FILE'), ('TCP'), ('SYSTEM') ON CONFLICT DO NOTHING;
 
 CREATE TABLE IF NOT EXISTS sink_types (type text PRIMARY KEY);
-INSERT INTO sink_types VALUES ('FILE'), ('PRINT'), ('WEBHOOK'), ('GUARDRAIL'), ('METRIC') ON CONFLICT DO NOTHING;
+INSERT INTO sink_types VALUES ('FILE'), ('PRINT'), ('WEBHOOK'), ('GUARDRAIL'), ('METRIC'), ('POSTGRES') ON CONFLICT DO NOTHING;
 
 CREATE TABLE IF NOT EXISTS workers (
     host_name  text PRIMARY KEY CHECK (host_name <> ''),
@@ -96,6 +96,10 @@ CREATE TABLE IF NOT EXISTS queries (
     epoch            bigint NOT NULL DEFAULT 0
 );
 CREATE UNIQUE INDEX IF NOT EXISTS queries_by_name ON queries (lower(name));
+-- The id of who created it, and the ids of the production connections whose names were typed then: what writes to a
+-- connection is judged again whenever it begins.
+ALTER TABLE queries ADD COLUMN IF NOT EXISTS created_by_id text NOT NULL DEFAULT '';
+ALTER TABLE queries ADD COLUMN IF NOT EXISTS confirmed text[] NOT NULL DEFAULT '{}';
 
 CREATE TABLE IF NOT EXISTS query_physical_sources (
     query_id            bigint NOT NULL REFERENCES queries ON DELETE CASCADE,

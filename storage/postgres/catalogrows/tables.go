@@ -105,14 +105,15 @@ func readQueries(ctx context.Context, tx pgx.Tx, needs catalog.Needs, c *catalog
 		names = append(names, strings.ToLower(n))
 	}
 	c.Queries, err = rows(ctx, tx, `SELECT q.id, q.name, q.statement, q.execution_state, q.desired_state, q.graceful,
-		q.state_since, q.failure, q.created_by, q.created_at, coalesce(q.owner, ''), q.epoch, s.sink_name,
+		q.state_since, q.failure, q.created_by, q.created_at, coalesce(q.owner, ''), q.epoch, s.sink_name, q.created_by_id,
+		q.confirmed,
 		coalesce((SELECT array_agg(physical_source_id ORDER BY 1) FROM query_physical_sources p WHERE p.query_id = q.id), '{}')
 		FROM queries q JOIN query_sinks s ON s.query_id = q.id WHERE $1 OR lower(q.name) = ANY ($2)
 		OR lower(q.name) >= 'query-' AND lower(q.name) < 'query.' AND q.name <> 'query-' || q.id ORDER BY q.id`,
 		func(row pgx.CollectableRow) (q catalog.Query, err error) {
 			err = row.Scan(&q.ID, &q.Name, &q.Statement, &q.State, &q.Desired, &q.Graceful, &q.Since, &q.Failure, &q.CreatedBy,
-				&q.CreatedAt, &q.Owner, &q.Epoch, &q.Sink, &q.Sources)
-			q.Since, q.CreatedAt = q.Since.UTC(), q.CreatedAt.UTC()
+				&q.CreatedAt, &q.Owner, &q.Epoch, &q.Sink, &q.CreatedByID, &q.Confirmed, &q.Sources)
+			q.Since, q.CreatedAt, q.Confirmed = q.Since.UTC(), q.CreatedAt.UTC(), append([]string(nil), q.Confirmed...)
 			return q, err
 		}, needs.All, names)
 	if err != nil {
@@ -266,8 +267,9 @@ func (r *Rows) add(b *pgx.Batch, was, is catalog.Contents) error {
 
 func addQuery(b *pgx.Batch, q catalog.Query) error {
 	b.Queue(`INSERT INTO queries (id, name, statement, execution_state, desired_state, graceful, state_since, failure,
-		created_by, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`, q.ID, q.Name, q.Statement, string(q.State),
-		string(q.Desired), q.Graceful, q.Since, q.Failure, q.CreatedBy, q.CreatedAt)
+		created_by, created_at, created_by_id, confirmed) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
+		coalesce($12::text[], '{}'))`, q.ID, q.Name, q.Statement, string(q.State), string(q.Desired), q.Graceful, q.Since,
+		q.Failure, q.CreatedBy, q.CreatedAt, q.CreatedByID, q.Confirmed)
 	b.Queue("INSERT INTO query_sinks VALUES ($1, $2)", q.ID, q.Sink)
 	for _, id := range q.Sources {
 		b.Queue("INSERT INTO query_physical_sources VALUES ($1, $2)", q.ID, id)

@@ -8970,6 +8970,8 @@ export interface components {
             results: components["schemas"]["StatementResult"][];
         };
         StatementsInput: {
+            /** @description The names of the production connections that this loads, typed by whoever starts it: one, or a list. */
+            confirm_production?: string | string[];
             /** @description Statements, divided by semicolons: all of them are carried out, or none. */
             sql: string;
         };

@@ -17,7 +17,7 @@ const functions = (
   'CONCAT( COALESCE( NULLIF('
 ).split(' ');
 const sourceTypes = ['SYSTEM', 'FILE', 'TCP'];
-const sinkTypes = ['PRINT', 'GUARDRAIL', 'WEBHOOK', 'FILE', 'METRIC'];
+const sinkTypes = ['PRINT', 'GUARDRAIL', 'WEBHOOK', 'FILE', 'METRIC', 'POSTGRES'];
 const settings = [
   'SOURCE.STREAM',
   'SOURCE.FILE_PATH',
@@ -33,6 +33,11 @@ const settings = [
   'SINK.APPEND',
   'SINK.URL',
   'SINK.RUN_ID',
+  'SINK.METRIC',
+  'SINK.SERIES',
+  'SINK.CONNECTION',
+  'SINK.TABLE',
+  'SINK.SCHEMA',
 ];
 
 /** Statements as coloured pieces: those of SQL, with more words. */

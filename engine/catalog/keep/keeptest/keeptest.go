@@ -39,7 +39,7 @@ func Apply(ctx context.Context, k keep.Keeper, text string) error {
 		return err
 	}
 	return k.ChangeCatalog(ctx, catalog.NeedsOf(parsed), func(c *catalog.Catalog) error {
-		c.As("ada", time.Date(2030, 1, 2, 3, 4, 5, 678000, time.UTC))
+		c.As(catalog.Author{Name: "ada", UserID: "u1"}, time.Date(2030, 1, 2, 3, 4, 5, 678000, time.UTC))
 		c.Within(host, slots)
 		for _, p := range parsed {
 			var err error
