@@ -78,8 +78,11 @@ type Query struct {
 	CreatedByID string
 	Confirmed   []string
 	// Owner is the server that moves the query, in its epoch.
-	Owner     string
-	Epoch     int64
+	Owner string
+	Epoch int64
+	// Revision counts what its owners have kept of it, and that it was dropped. Who keeps more has to have seen the last
+	// of that: an answer may be lost, and what was given up may be kept after all, later than it was looked at.
+	Revision  int64
 	Fragments []Fragment
 }
 
@@ -97,13 +100,14 @@ type Fragment struct {
 }
 
 // Holds reports whether a fragment of the query takes a slot of its worker: it runs there, or it is going to. One that
-// has failed and waits for its next attempt keeps its slot, so that there is one when it is started again.
+// has failed and waits for its next attempt keeps its slot, so that there is one when it is started again; so does one
+// that has ended before the others, which begins anew with them when one of those is lost.
 func (q Query) Holds(f Fragment) bool {
 	switch {
 	case q.State.Final():
 		return false
 	case q.Desired == Running && q.State != Terminating:
-		return f.State != FragmentTerminated
+		return true
 	}
 	return !f.State.Final()
 }
@@ -131,6 +135,7 @@ func (c *Catalog) dropQuery(d *statement.Drop) bool {
 	// Who does not want to wait any longer says it again, without GRACEFUL; not the other way round.
 	q.Graceful = d.Graceful && (q.Desired == Running || q.Graceful)
 	q.Desired = Stopped
+	q.Revision++ // what its owner has decided without knowing it does not count: it may have wanted another slot
 	return true
 }
 

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine/catalog"
+	"github.com/loadstone-db/loadstone/engine/catalog/keep"
 	"github.com/loadstone-db/loadstone/engine/catalog/keep/memstore"
 	"github.com/loadstone-db/loadstone/engine/coordinator"
 	"github.com/loadstone-db/loadstone/engine/statement"
@@ -94,7 +95,7 @@ func (p *pipes) counts() (opened, open int, rows []string) {
 	return p.opened, p.open, slices.Clone(p.rows)
 }
 
-func begin(t *testing.T, k *memstore.Keeper, p *pipes, owner string) *coordinator.Coordinator {
+func begin(t *testing.T, k keep.Keeper, p *pipes, owner string) *coordinator.Coordinator {
 	t.Helper()
 	c, err := coordinator.Open(t.Context(), coordinator.Options{Keeper: k, Feeds: p, Owner: owner,
 		Sources: telemetry.Sources, Lease: 2 * time.Second})

@@ -68,25 +68,26 @@ func (w *watching) leave() {
 	w.watchers--
 }
 
-// observeTables reads the catalog, unless another watcher has since.
-func (c *Coordinator) observeTables(ctx context.Context, heard int64) error {
+// observeTables reads the catalog, unless another watcher has since, and not before a time.
+func (c *Coordinator) observeTables(ctx context.Context, heard int64, notBefore time.Time) error {
 	w := c.watching
-	if w.seen >= heard && time.Since(w.at) < lookEvery && w.history.Moment > 0 {
+	if w.seen >= heard && time.Since(w.at) < lookEvery && !w.at.Before(notBefore) && w.history.Moment > 0 {
 		return nil
 	}
+	began := time.Now()
 	contents, err := c.o.Keeper.CatalogContents(ctx)
 	if err != nil {
 		return fmt.Errorf("reading the catalog of streams: %w", err)
 	}
-	w.seen, w.at = heard, time.Now()
+	w.seen, w.at = heard, began
 	w.history.Note(catalog.Of(contents).Rows())
 	return nil
 }
 
 // answer is what a view shows now and where that is, and what it has shown at another position; nil where that is not
-// known.
-func (c *Coordinator) answer(ctx context.Context, v *watch.View, heard int64, after string) (now, then watch.Answer,
-	position string, err error) {
+// known. What it shows was read at a time, or later.
+func (c *Coordinator) answer(ctx context.Context, v *watch.View, heard int64, after string, notBefore time.Time) (now,
+	then watch.Answer, position string, err error) {
 	w := c.watching
 	select {
 	case w.reading <- struct{}{}:
@@ -94,7 +95,7 @@ func (c *Coordinator) answer(ctx context.Context, v *watch.View, heard int64, af
 	case <-ctx.Done():
 		return nil, nil, "", ctx.Err()
 	}
-	if err := c.observeTables(ctx, heard); err != nil {
+	if err := c.observeTables(ctx, heard, notBefore); err != nil {
 		return nil, nil, "", err
 	}
 	rows, _ := w.history.Rows(v.Table, w.history.Moment)
@@ -121,7 +122,8 @@ func (c *Coordinator) Watch(ctx context.Context, v *watch.View, after string, te
 	}
 	defer c.watching.leave()
 	changed, heard := c.watching.next()
-	was, then, position, err := c.answer(ctx, v, heard, after)
+	// Another server may have told it more than this one has heard of: what it begins with is read now.
+	was, then, position, err := c.answer(ctx, v, heard, after, time.Now())
 	if err != nil {
 		return err
 	}
@@ -147,7 +149,7 @@ func (c *Coordinator) Watch(ctx context.Context, v *watch.View, after string, te
 		}
 		events = nil
 		changed, heard = c.watching.next()
-		now, _, position, err := c.answer(ctx, v, heard, "")
+		now, _, position, err := c.answer(ctx, v, heard, "", time.Time{})
 		if err != nil {
 			continue // the catalog is away for the moment
 		}

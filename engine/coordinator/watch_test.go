@@ -97,3 +97,43 @@ func TestWatch(t *testing.T) {
 		}
 	}
 }
+
+// deaf hears nothing of changes, as one whose connection was cut without a word.
+type deaf struct{ *memstore.Keeper }
+
+func (deaf) HearCatalog(ctx context.Context, heard func()) error {
+	heard()
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestAWatchBeginsWithWhatIsThere, not with what another watcher was told a moment ago: another server may have told
+// more to who comes from there.
+func TestAWatchBeginsWithWhatIsThere(t *testing.T) {
+	k, p := &memstore.Keeper{}, &pipes{}
+	other := begin(t, k, p, "one")
+	c := begin(t, deaf{k}, p, "two")
+	first := func() string {
+		t.Helper()
+		v, err := watch.Parse("WATCH SELECT name FROM sinks")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all string
+		enough := errors.New("enough")
+		if err := c.Watch(t.Context(), v, "", func(list []watch.Event) error {
+			all = fmt.Sprintf("%s", list[0].Rows)
+			return enough
+		}); !errors.Is(err, enough) {
+			t.Fatal(err)
+		}
+		return all
+	}
+	if got := first(); got != "[]" {
+		t.Fatal(got)
+	}
+	execute(t, other, "CREATE SINK s TYPE PRINT")
+	if got := first(); got != `[{"name":"s"}]` {
+		t.Errorf("it begins with %s", got)
+	}
+}

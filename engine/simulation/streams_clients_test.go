@@ -60,6 +60,8 @@ type book struct {
 type bookQuery struct {
 	sink, sources  string
 	dropped, final bool
+	// waits are the workers whose slot it keeps for its next attempt, unless it is dropped.
+	waits string
 }
 
 func bookOf(c catalog.Contents) *book {
@@ -79,12 +81,16 @@ func bookOf(c catalog.Contents) *book {
 	}
 	for _, q := range c.Queries {
 		ids := strings.Trim(fmt.Sprint(q.Sources), "[]")
-		b.queries[q.Name] = bookQuery{q.Sink, ids, q.Desired == catalog.Stopped, q.State.Final()}
+		there := bookQuery{q.Sink, ids, q.Desired == catalog.Stopped, q.State.Final(), ""}
 		for _, f := range q.Fragments {
 			if holdsSlot(q, f) {
 				b.free[f.Host]--
+				if f.State.Final() {
+					there.waits += f.Host + " "
+				}
 			}
 		}
+		b.queries[q.Name] = there
 	}
 	return b
 }
@@ -132,7 +138,9 @@ func (b *book) names() string {
 	all = append(all, slices.Sorted(maps.Keys(b.sinks))...)
 	all = append(all, slices.Sorted(maps.Values(b.sinks))...)
 	for _, name := range slices.Sorted(maps.Keys(b.queries)) {
-		all = append(all, fmt.Sprint(name, b.queries[name]))
+		there := b.queries[name]
+		there.waits = "" // no name
+		all = append(all, fmt.Sprint(name, there))
 	}
 	return strings.Join(all, " ")
 }
@@ -267,7 +275,10 @@ func dropQuery(name, mode string) step {
 		if q, there := b.queries[name]; there && q.final {
 			delete(b.queries, name)
 		} else if there {
-			q.dropped = true
+			for _, host := range strings.Fields(q.waits) {
+				b.free[host]++
+			}
+			q.dropped, q.waits = true, ""
 			b.queries[name] = q
 		}
 		return fine

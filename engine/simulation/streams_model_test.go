@@ -237,7 +237,7 @@ func holdsSlot(q catalog.Query, f catalog.Fragment) bool {
 		return false
 	}
 	if q.Desired == catalog.Running && q.State != catalog.Terminating {
-		return f.State != catalog.FragmentTerminated
+		return true // also one that has ended: it begins anew when another is lost
 	}
 	return !f.State.Final()
 }

@@ -88,6 +88,10 @@ var streamSeedsThatFailed = map[string]uint64{
 	// life.TestWhatWasSentBeforeIsNotGone
 	"a name was given free while a fragment of an earlier attempt ran on a node":             204,
 	"a fragment of the server that was not ready in time was asked for, of nobody, for ever": 71,
+	// keeptest: slots
+	"a fragment that had ended before the others began anew without a slot": 6123,
+	// coordinator.TestAWatchBeginsWithWhatIsThere
+	"who watched, and went to another server, saw what had been before": 6871,
 }
 
 func TestStreamSeedsThatFailed(t *testing.T) {

@@ -22,8 +22,8 @@ type Keeper interface {
 	// ClaimQueries says that owner is alive for as long as the lease, and makes it the owner of all queries that have
 	// none, or one whose lease is over. The epoch of each rises; n is how many there were.
 	ClaimQueries(ctx context.Context, owner string, lease time.Duration) (n int, err error)
-	// AdvanceQuery keeps state, failure and fragments of a query; one that is STOPPED is removed. ErrFenced: the query
-	// has another owner or epoch, or is gone.
+	// AdvanceQuery keeps state, failure and fragments of a query, whose revision rises; one that is STOPPED is removed.
+	// ErrFenced: the query has another owner, epoch or revision, or is gone.
 	AdvanceQuery(ctx context.Context, q catalog.Query) error
 	// SetWorkers keeps which workers the cluster has: those that are not there yet are added, the others get their
 	// state; the slots of those that are there stay as they are. What is the same is not written.

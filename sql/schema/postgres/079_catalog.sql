@@ -93,8 +93,11 @@ CREATE TABLE IF NOT EXISTS queries (
     created_at       timestamptz NOT NULL,
     -- Who owns it may move it, in its epoch.
     owner            text REFERENCES query_owners ON DELETE RESTRICT,
-    epoch            bigint NOT NULL DEFAULT 0
+    epoch            bigint NOT NULL DEFAULT 0,
+    -- How often its owners have written what became of it, or it was dropped: who writes has to have seen the last of that.
+    revision         bigint NOT NULL DEFAULT 0
 );
+ALTER TABLE queries ADD COLUMN IF NOT EXISTS revision bigint NOT NULL DEFAULT 0;
 CREATE UNIQUE INDEX IF NOT EXISTS queries_by_name ON queries (lower(name));
 -- The id of who created it, and the ids of the production connections whose names were typed then: what writes to a
 -- connection is judged again whenever it begins.

@@ -138,17 +138,18 @@ func (r *Rows) AdvanceQuery(ctx context.Context, q catalog.Query) error {
 		var tag pgconn.CommandTag
 		var err error
 		if q.State == catalog.Stopped {
-			tag, err = tx.Exec(ctx, "DELETE FROM queries WHERE id = $1 AND owner = $2 AND epoch = $3", q.ID, q.Owner, q.Epoch)
+			tag, err = tx.Exec(ctx, "DELETE FROM queries WHERE id = $1 AND owner = $2 AND epoch = $3 AND revision = $4", q.ID,
+				q.Owner, q.Epoch, q.Revision)
 		} else {
-			tag, err = tx.Exec(ctx, `UPDATE queries SET execution_state = $4, state_since = $5, failure = $6
-				WHERE id = $1 AND owner = $2 AND epoch = $3`, q.ID, q.Owner, q.Epoch, string(q.State), q.Since,
-				store.CleanText(q.Failure))
+			tag, err = tx.Exec(ctx, `UPDATE queries SET execution_state = $4, state_since = $5, failure = $6,
+				revision = revision + 1 WHERE id = $1 AND owner = $2 AND epoch = $3 AND revision = $7`, q.ID, q.Owner, q.Epoch,
+				string(q.State), q.Since, store.CleanText(q.Failure), q.Revision)
 		}
 		if err != nil {
 			return err
 		}
 		if tag.RowsAffected() == 0 {
-			return fmt.Errorf("query %d in the epoch %d: %w", q.ID, q.Epoch, store.ErrFenced)
+			return fmt.Errorf("query %d in the epoch %d, revision %d: %w", q.ID, q.Epoch, q.Revision, store.ErrFenced)
 		}
 		b := &pgx.Batch{}
 		if q.State != catalog.Stopped {

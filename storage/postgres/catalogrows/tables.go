@@ -88,8 +88,8 @@ func taken(ctx context.Context, tx pgx.Tx, queries []int64) (map[string]int64, e
 	// As catalog.Query.Holds has it.
 	all, err := rows(ctx, tx, `SELECT f.host_name, count(*) FROM query_fragments f JOIN queries q ON q.id = f.query_id
 		WHERE q.id <> ALL ($1) AND q.execution_state NOT IN ('STOPPED', 'TERMINATED', 'FAILED')
-		AND CASE WHEN q.desired_state = 'RUNNING' AND q.execution_state <> 'TERMINATING'
-			THEN f.execution_state <> 'TERMINATED' ELSE f.execution_state NOT IN ('STOPPED', 'TERMINATED', 'FAILED') END
+		AND (q.desired_state = 'RUNNING' AND q.execution_state <> 'TERMINATING'
+			OR f.execution_state NOT IN ('STOPPED', 'TERMINATED', 'FAILED'))
 		GROUP BY f.host_name`,
 		func(row pgx.CollectableRow) (s slots, err error) { return s, row.Scan(&s.host, &s.n) }, queries)
 	hosts := map[string]int64{}
@@ -105,14 +105,14 @@ func readQueries(ctx context.Context, tx pgx.Tx, needs catalog.Needs, c *catalog
 		names = append(names, strings.ToLower(n))
 	}
 	c.Queries, err = rows(ctx, tx, `SELECT q.id, q.name, q.statement, q.execution_state, q.desired_state, q.graceful,
-		q.state_since, q.failure, q.created_by, q.created_at, coalesce(q.owner, ''), q.epoch, s.sink_name, q.created_by_id,
+		q.state_since, q.failure, q.created_by, q.created_at, coalesce(q.owner, ''), q.epoch, q.revision, s.sink_name, q.created_by_id,
 		q.confirmed,
 		coalesce((SELECT array_agg(physical_source_id ORDER BY 1) FROM query_physical_sources p WHERE p.query_id = q.id), '{}')
 		FROM queries q JOIN query_sinks s ON s.query_id = q.id WHERE $1 OR lower(q.name) = ANY ($2)
 		OR lower(q.name) >= 'query-' AND lower(q.name) < 'query.' AND q.name <> 'query-' || q.id ORDER BY q.id`,
 		func(row pgx.CollectableRow) (q catalog.Query, err error) {
 			err = row.Scan(&q.ID, &q.Name, &q.Statement, &q.State, &q.Desired, &q.Graceful, &q.Since, &q.Failure, &q.CreatedBy,
-				&q.CreatedAt, &q.Owner, &q.Epoch, &q.Sink, &q.CreatedByID, &q.Confirmed, &q.Sources)
+				&q.CreatedAt, &q.Owner, &q.Epoch, &q.Revision, &q.Sink, &q.CreatedByID, &q.Confirmed, &q.Sources)
 			q.Since, q.CreatedAt, q.Confirmed = q.Since.UTC(), q.CreatedAt.UTC(), append([]string(nil), q.Confirmed...)
 			return q, err
 		}, needs.All, names)
@@ -258,7 +258,8 @@ func (r *Rows) add(b *pgx.Batch, was, is catalog.Contents) error {
 				return err
 			}
 		} else if old.Desired != q.Desired || old.Graceful != q.Graceful {
-			b.Queue("UPDATE queries SET desired_state = $2, graceful = $3 WHERE id = $1", q.ID, string(q.Desired), q.Graceful)
+			b.Queue("UPDATE queries SET desired_state = $2, graceful = $3, revision = $4 WHERE id = $1", q.ID, string(q.Desired),
+				q.Graceful, q.Revision)
 			b.Queue("UPDATE query_fragments SET desired_state = $2 WHERE query_id = $1", q.ID, wanted(q))
 		}
 	}

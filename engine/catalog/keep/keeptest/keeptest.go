@@ -217,6 +217,14 @@ func life(t *testing.T, k keep.Keeper) {
 	q.Fragments[0].State, q.Fragments[0].Attempts, q.Fragments[0].Failure = catalog.FragmentFailed, 3, "refused"
 	q.Fragments[0].RetryAt = q.Since.Add(time.Second)
 	must(t, k.AdvanceQuery(t.Context(), q))
+	// Who has not seen that may not decide by what was there before, nor take it away.
+	for _, state := range []catalog.State{catalog.Failed, catalog.Deploying, catalog.Stopped} {
+		late := q
+		if late.State = state; !errors.Is(k.AdvanceQuery(t.Context(), late), store.ErrFenced) {
+			t.Errorf("an old revision becomes %s", state)
+		}
+	}
+	q.Revision++
 	if got := contents(t, k).Queries[0]; !reflect.DeepEqual(got, q) {
 		t.Errorf("read\n%+v\nnot\n%+v", got, q)
 	}
@@ -233,6 +241,10 @@ func life(t *testing.T, k keep.Keeper) {
 	if err := Apply(t.Context(), k, "DROP SINK s"); !errors.As(err, &e) || e.Kind != statement.ReferencedQueryExists {
 		t.Errorf("the sink is dropped: %v", err)
 	}
+	if err := k.AdvanceQuery(t.Context(), q); !errors.Is(err, store.ErrFenced) {
+		t.Errorf("its owner moves it without having seen that it was dropped: %v", err)
+	}
+	q.Revision++
 	q.State = catalog.Stopped
 	must(t, k.AdvanceQuery(t.Context(), q))
 	if err := k.AdvanceQuery(t.Context(), q); !errors.Is(err, store.ErrFenced) {
@@ -268,19 +280,26 @@ func capacity(t *testing.T, k keep.Keeper) {
 	if n := len(contents(t, k).Queries); accepted != slots || n != slots {
 		t.Errorf("%d queries were accepted, %d are there, for %d slots", accepted, n, slots)
 	}
-	// One that waits for its next attempt keeps its slot; one that has ended, or has been given up, has none.
+	// One that waits for its next attempt keeps its slot, and one that has ended before the others, with which it would
+	// begin anew; one that has been given up has none.
 	if _, err := k.ClaimQueries(t.Context(), "one", lease); err != nil {
 		t.Fatal(err)
 	}
 	q := contents(t, k).Queries[0]
-	for _, state := range []catalog.State{catalog.Deploying, catalog.Terminating} {
-		q.State, q.Fragments[0].State = state, catalog.FragmentFailed
+	for _, is := range []struct {
+		state    catalog.State
+		fragment catalog.FragmentState
+		full     bool
+	}{{catalog.Deploying, catalog.FragmentFailed, true}, {catalog.Running, catalog.FragmentTerminated, true},
+		{catalog.Terminating, catalog.FragmentFailed, false}} {
+		q.State, q.Fragments[0].State = is.state, is.fragment
 		must(t, k.AdvanceQuery(t.Context(), q))
+		q.Revision++
 		var e *statement.Error
 		err := Apply(t.Context(), k, "CREATE QUERY one_more AS SELECT x FROM a INTO s")
 		full := errors.As(err, &e) && e.Kind == statement.InsufficientCapacity
-		if full != (state == catalog.Deploying) {
-			t.Errorf("%s, and another query gives %v", state, err)
+		if full != is.full {
+			t.Errorf("%s, its fragment %s, and another query gives %v", is.state, is.fragment, err)
 		}
 	}
 }

@@ -123,8 +123,9 @@ func (k *Keeper) AdvanceQuery(_ context.Context, q catalog.Query) error {
 		return err
 	}
 	i := slices.IndexFunc(k.all.Queries, func(there catalog.Query) bool { return there.ID == q.ID })
-	if i < 0 || k.all.Queries[i].Owner != q.Owner || k.all.Queries[i].Epoch != q.Epoch {
-		return fmt.Errorf("query %d in the epoch %d: %w", q.ID, q.Epoch, store.ErrFenced)
+	if i < 0 || k.all.Queries[i].Owner != q.Owner || k.all.Queries[i].Epoch != q.Epoch ||
+		k.all.Queries[i].Revision != q.Revision {
+		return fmt.Errorf("query %d in the epoch %d, revision %d: %w", q.ID, q.Epoch, q.Revision, store.ErrFenced)
 	}
 	defer k.wrote()
 	if q.State == catalog.Stopped {
@@ -132,6 +133,7 @@ func (k *Keeper) AdvanceQuery(_ context.Context, q catalog.Query) error {
 		return nil
 	}
 	there := &k.all.Queries[i]
+	there.Revision++
 	there.State, there.Since, there.Failure, there.Fragments = q.State, q.Since, q.Failure, slices.Clone(q.Fragments)
 	return nil
 }
