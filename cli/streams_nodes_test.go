@@ -21,8 +21,8 @@ type streamNode struct {
 	id, address, dir string
 }
 
-// streamNodes are so many nodes, and a server that dials them.
-func streamNodes(t *testing.T, n int) (streamsServer, []*streamNode, *program) {
+// streamNodes are so many nodes, and a server that dials them, and what else is given.
+func streamNodes(t *testing.T, n int, more ...string) (streamsServer, []*streamNode, *program) {
 	t.Helper()
 	p := newProgram(t)
 	var nodes []*streamNode
@@ -35,7 +35,16 @@ func streamNodes(t *testing.T, n int) (streamsServer, []*streamNode, *program) {
 		node.begin(t)
 		nodes, addresses = append(nodes, node), append(addresses, node.address)
 	}
-	s := streamsServer{p.serve("--nodes", strings.Join(addresses, ","))}
+	var args []string
+	for i := 0; i < len(more); i++ {
+		if more[i] == "--nodes" {
+			i++
+			addresses = append(addresses, more[i])
+			continue
+		}
+		args = append(args, more[i])
+	}
+	s := streamsServer{p.serve(append([]string{"--nodes", strings.Join(addresses, ",")}, args...)...)}
 	for _, node := range nodes {
 		s.worker(node.id, "ACTIVE")
 	}
@@ -237,8 +246,8 @@ func (s streamsServer) only(name string) (q struct {
 	return q
 }
 
-// TestANodeIsLostAndComesBack: killed, or standing still, in the middle of a query. The query does not go on without
-// it, and begins anew when it is back; dropped meanwhile its name is taken until the node says that nothing runs.
+// TestANodeIsLostAndComesBack: killed, standing still, or drained, in the middle of a query. The query does not go on
+// without it, and begins anew when it is back; dropped meanwhile its name is taken until the node says that nothing runs.
 func TestANodeIsLostAndComesBack(t *testing.T) {
 	t.Parallel()
 	s, nodes, _ := streamNodes(t, 2)
@@ -265,13 +274,17 @@ func TestANodeIsLostAndComesBack(t *testing.T) {
 	}
 	printed("[0,4,6 1000,2,8]")
 
-	for _, how := range []string{"killed", "stopped"} {
+	for _, how := range []string{"drained", "killed", "stopped"} {
 		n := nodes[1]
 		before := s.only("q").Attempts
-		if how == "killed" {
+		switch how {
+		case "drained":
+			n.signal(t, syscall.SIGTERM)
+			<-n.done
+		case "killed":
 			n.signal(t, syscall.SIGKILL)
 			<-n.done
-		} else {
+		default:
 			n.signal(t, syscall.SIGSTOP)
 		}
 		s.until("q", "DEPLOYING")
@@ -282,7 +295,7 @@ func TestANodeIsLostAndComesBack(t *testing.T) {
 				strings.Contains(q.Failure, n.id)
 		})
 		both("2300,h,1\n9000,h,1\n") // nobody reads: what there would be is not half of the truth
-		if how == "killed" {
+		if how != "stopped" {
 			n.begin(t)
 		} else {
 			n.signal(t, syscall.SIGCONT)

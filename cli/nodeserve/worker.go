@@ -91,7 +91,7 @@ func (c *Command) Run(e *command.Env) error {
 	}
 	drivers := allDrivers(allowed)
 	fetched := &fetchedPlugins{Host: plugins}
-	streams, err := feeds.OpenNode(feeds.NodeOptions{DataDir: dir, Reach: allowed, Out: e.Stdout, Log: e.Log})
+	streams, err := feeds.OpenNode(feeds.NodeOptions{ID: id, DataDir: dir, Reach: allowed, Out: e.Stdout, Log: e.Log})
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (c *Command) Run(e *command.Env) error {
 	node := worker.NewNode(worker.Options{NodeID: id, Version: e.Version, Plugins: fetched, Drivers: drivers,
 		Capacity: c.Capacity, ContactLimit: c.ContactLimit,
 		SpoolDir: filepath.Join(dir, "spool"), SpoolBytes: c.Spool.Bytes(), KeepStored: budget.AcknowledgedFor,
-		Meter: meters.Node, Queries: queries, Log: e.Log})
+		Meter: meters.Node, Queries: queries, Executions: streams.Executions, Log: e.Log})
 	fetched.want = node.WantPlugin
 	meters.Read = node.State
 	listener, err := controlrpc.Listen(e.Ctx,
@@ -146,7 +146,8 @@ func (c *Command) Run(e *command.Env) error {
 	}
 	e.Forget() // a second signal ends the process at once
 	e.Log.Info().Msg("draining: no new work is taken, and what is in flight ends")
-	c.drain(node, listener, func() { streams.Close("the node is draining"); tables.Close() })
+	c.drain(node, listener, tables.Close)
+	streams.Close("the node is draining") // after the run workers that it tells of
 	stop()
 	err = errors.Join(<-served, listener.Close())
 	e.Log.Info().Msg("the node has ended")

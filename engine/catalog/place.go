@@ -19,12 +19,17 @@ type Origin struct {
 // TailOf is the worker of a sink: it merges what the heads of a query come to, and writes.
 func (c *Catalog) TailOf(s Sink) string { return cmp.Or(s.Placement, Server) }
 
+// Everywhere reports whether every worker of a query reads the source, each what it tells of itself.
+func (p PhysicalSource) Everywhere() bool {
+	return p.Placement == "" && p.Type == feed.System && feed.OnNodes(p.Config.Text("SOURCE.STREAM"))
+}
+
 // Origins are the physical sources of a logical one, with where they are read. hosts are the workers of the query: what
 // every node tells of itself is read on each of them.
 func (c *Catalog) Origins(logical string, hosts []string) []Origin {
 	var list []Origin
 	for _, p := range c.Physical(logical) {
-		if p.Placement == "" && p.Type == feed.System && feed.OnNodes(p.Config.Text("SOURCE.STREAM")) {
+		if p.Everywhere() {
 			for _, h := range hosts {
 				list = append(list, Origin{p, h})
 			}
@@ -70,18 +75,7 @@ func (c *Catalog) place(source string, at int, into string, p *plan.Plan) ([]Fra
 			"the sink %s is of the type %s, which only the worker %s has, and is placed on %s", sink.Name, sink.Type,
 			Server, tail)
 	}
-	hosts := []string{tail}
-	reads := map[int]map[string]bool{}
-	for _, s := range p.Scans {
-		reads[s.Index] = map[string]bool{}
-		for _, o := range c.Origins(s.Source, c.everywhere()) {
-			host := strings.ToLower(o.Host)
-			reads[s.Index][host] = true
-			if !slices.ContainsFunc(hosts, func(h string) bool { return statement.Same(h, o.Host) }) {
-				hosts = append(hosts, o.Host)
-			}
-		}
-	}
+	reads, hosts := c.readers(p, tail, c.everywhere(), nil)
 	var list []Fragment
 	for _, h := range hosts {
 		w := c.workers[c.worker(h)]
@@ -94,19 +88,47 @@ func (c *Catalog) place(source string, at int, into string, p *plan.Plan) ([]Fra
 				"all %d slots of the worker %s are taken", w.Slots, w.Host)
 		}
 		f := Fragment{Host: w.Host, State: FragmentRegistered}
-		if statement.Same(h, tail) {
-			f.Plan = p.Tail(func(scan int) bool {
-				return len(reads[scan]) > 1 || !reads[scan][strings.ToLower(h)]
-			}, func(scan int) bool { return reads[scan][strings.ToLower(h)] })
-		} else {
-			for _, head := range p.Heads() {
-				if reads[head.Scan.Index][strings.ToLower(h)] {
-					f.Plan += head.Text()
-				}
-			}
-		}
+		f.Plan = reads.on(p, h, tail)
 		list = append(list, f)
 	}
 	slices.SortFunc(list, func(a, b Fragment) int { return strings.Compare(a.Host, b.Host) })
 	return list, nil
+}
+
+// readers are the hosts, in small letters, that read sources of each scan of a plan.
+type readers map[int]map[string]bool
+
+// readers returns who reads, and all workers of a query, that of its tail first. everywhere are those that read what
+// each tells of itself; of the others it is the sources with some ids, nil for all.
+func (c *Catalog) readers(p *plan.Plan, tail string, everywhere []string, ids []int64) (readers, []string) {
+	hosts := []string{tail}
+	reads := readers{}
+	for _, s := range p.Scans {
+		reads[s.Index] = map[string]bool{}
+		for _, o := range c.Origins(s.Source, everywhere) {
+			if ids != nil && !slices.Contains(ids, o.Source.ID) {
+				continue
+			}
+			reads[s.Index][strings.ToLower(o.Host)] = true
+			if !slices.ContainsFunc(hosts, func(h string) bool { return statement.Same(h, o.Host) }) {
+				hosts = append(hosts, o.Host)
+			}
+		}
+	}
+	return reads, hosts
+}
+
+// on is what a worker does, a line for each step.
+func (r readers) on(p *plan.Plan, host, tail string) (steps string) {
+	host = strings.ToLower(host)
+	if statement.Same(host, tail) {
+		return p.Tail(func(scan int) bool { return len(r[scan]) > 1 || !r[scan][host] },
+			func(scan int) bool { return r[scan][host] })
+	}
+	for _, head := range p.Heads() {
+		if r[head.Scan.Index][host] {
+			steps += head.Text()
+		}
+	}
+	return steps
 }

@@ -80,8 +80,9 @@ type Query struct {
 	// Owner is the server that moves the query, in its epoch.
 	Owner string
 	Epoch int64
-	// Revision counts what its owners have kept of it, and that it was dropped. Who keeps more has to have seen the last
-	// of that: an answer may be lost, and what was given up may be kept after all, later than it was looked at.
+	// Revision counts what its owners have kept of it, and that it was dropped or has other workers. Who keeps more has
+	// to have seen the last of that: an answer may be lost, and what was given up may be kept after all,
+	// later than it was looked at.
 	Revision  int64
 	Fragments []Fragment
 }

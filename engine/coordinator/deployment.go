@@ -53,6 +53,8 @@ type part struct {
 	here   chan struct{}
 	counts stream.Counts
 	rates  rates
+	// endedAt is when it has said what it came to.
+	endedAt time.Time
 }
 
 // deploy begins to run a query; told is called whenever something of it has changed.
@@ -196,7 +198,7 @@ var errUnready = errors.New("a fragment is not ready")
 func (d *deployment) ended(p *part, e fragment.Ended) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	p.counts = e.Counts
+	p.counts, p.endedAt = e.Counts, time.Now()
 	p.rates = rates{lastOut: p.rates.lastOut}
 	switch {
 	case e.Failure != "":

@@ -128,6 +128,9 @@ func (c *Coordinator) look(ctx context.Context) (unsettled bool, err error) {
 		}
 	}
 	active := c.reaches(contents)
+	if contents, err = c.spread(ctx, contents, active); err != nil {
+		return true, err
+	}
 	c.forget(contents)
 	turns := make(chan catalog.Query)
 	var mu sync.Mutex
@@ -228,7 +231,9 @@ func (c *Coordinator) sweep(ctx context.Context, contents catalog.Contents) {
 			}
 			for _, k := range held {
 				of, there := known[k.QueryID]
-				if there && k.Epoch >= of.Epoch && !of.State.Final() || !there && k.QueryID > contents.LastQueryID {
+				has := slices.ContainsFunc(of.Fragments, func(f catalog.Fragment) bool { return statement.Same(f.Host, w.Host) })
+				if there && k.Epoch >= of.Epoch && !of.State.Final() && (has || k.Epoch > of.Epoch) ||
+					!there && k.QueryID > contents.LastQueryID {
 					continue
 				}
 				err := c.o.Runner.Stop(ctx, w.Host, k)
@@ -304,6 +309,9 @@ func (c *Coordinator) move(ctx context.Context, kept catalog.Query, contents cat
 			if !statement.Same(f.Host, Server) && !active(f.Host) {
 				here.lose(f.Host, "is UNREACHABLE")
 			}
+		}
+		if why := here.fit(kept, catalog.Of(contents)); why != "" {
+			c.o.Log.Info().Str("query", kept.Name).Int64("query_id", kept.ID).Msg("a continuous query begins anew: " + why)
 		}
 	}
 	q := observe(kept, here)

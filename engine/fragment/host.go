@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/rs/zerolog"
@@ -16,6 +17,9 @@ type Host struct {
 	feeds   Feeds
 	log     zerolog.Logger
 	process string
+	leaves  *leaving
+	// longest is how long fragments may take to give their last rows when the process ends.
+	longest time.Duration
 
 	mu sync.Mutex
 	// held are those that run, by query; refuse says why no more are taken.
@@ -43,7 +47,8 @@ const mostChanges = 1000
 
 // NewHost returns a host without fragments, whose fragments read and write by feeds.
 func NewHost(feeds Feeds, log zerolog.Logger) *Host {
-	return &Host{feeds: feeds, log: log, process: uuid.NewString(), held: map[int64]*held{}}
+	return &Host{feeds: feeds, log: log, process: uuid.NewString(), held: map[int64]*held{},
+		leaves: &leaving{closed: make(chan struct{})}, longest: 5 * time.Second}
 }
 
 // Run implements control.FragmentHost.
@@ -69,7 +74,7 @@ func (h *Host) Run(ctx context.Context, k Key, spec []byte, link Link) {
 	defer h.leave(mine)
 	log := h.log.With().Str("query", s.Query.Name).Int64("query_id", k.QueryID).Int64("epoch", k.Epoch).Logger()
 	log.Info().Msg("a fragment of a continuous query begins")
-	Run(ctx, s, h.feeds, link)
+	run(ctx, s, h.feeds, link, h.leaves)
 	log.Info().Msg("a fragment of a continuous query has ended")
 }
 
@@ -166,18 +171,25 @@ func (h *Host) Len() int {
 	return len(h.held)
 }
 
-// Close ends all fragments, takes no more, and waits for them; why is what who gives one is told.
+// Close ends all fragments, takes no more, and waits for them; why is what who gives one is told. What tells of the
+// worker itself gives its last rows first. Repeating it is harmless.
 func (h *Host) Close(why string) {
 	h.mu.Lock()
-	h.refuse = why
+	if h.refuse == "" {
+		h.refuse, h.leaves.why = why, why
+		close(h.leaves.closed)
+	}
 	var all []*held
 	for _, f := range h.held {
 		all = append(all, f)
 	}
 	h.mu.Unlock()
-	for _, f := range all {
-		f.cancel()
-	}
+	late := time.AfterFunc(h.longest, func() {
+		for _, f := range all {
+			f.cancel()
+		}
+	})
+	defer late.Stop()
 	for _, f := range all {
 		<-f.gone
 	}

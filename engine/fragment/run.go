@@ -3,6 +3,8 @@ package fragment
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,17 +34,36 @@ func final(err error) bool {
 }
 
 // Run runs a fragment to its end, or until ctx or the link ends. Its last word is End.
-func Run(ctx context.Context, s Spec, feeds Feeds, link Link) {
+func Run(ctx context.Context, s Spec, feeds Feeds, link Link) { run(ctx, s, feeds, link, nil) }
+
+// leaving says that the process of a fragment ends. Why is known once it is closed.
+type leaving struct {
+	closed chan struct{}
+	why    string
+}
+
+// run is Run on a worker that may leave. What tells of the worker itself has come to its end then, and its last rows go
+// out; everything else is lost, and may be tried again.
+func run(ctx context.Context, s Spec, feeds Feeds, link Link, leaves *leaving) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r := &runner{spec: s, feeds: feeds, link: link, cancel: cancel, went: make(chan struct{}),
 		drains: make(chan struct{}), frames: make(chan []byte)}
+	r.drain = sync.OnceFunc(func() { close(r.drains) })
 	hearing := make(chan struct{})
 	go func() { defer close(hearing); r.hear(ctx) }()
+	leave := make(chan struct{})
+	if leaves == nil {
+		close(leave)
+	} else {
+		go func() { defer close(leave); r.leave(ctx, leaves) }()
+	}
 	err := r.run(ctx)
 	e := Ended{Counts: r.counts}
 	switch {
-	case r.stopped.Load() || err == nil && closed(r.drains):
+	case r.left.Load() && (err != nil || !r.tells.Load()):
+		e.Failure = leaves.why
+	case r.stopped.Load() || err == nil && r.drained.Load():
 		e.Stopped = true
 	case err != nil:
 		e.Failure, e.Terminal = err.Error(), closed(r.went) || final(err)
@@ -52,6 +73,7 @@ func Run(ctx context.Context, s Spec, feeds Feeds, link Link) {
 	done()
 	cancel()
 	<-hearing
+	<-leave
 }
 
 // lastWord is how long a fragment waits to say what it came to.
@@ -73,6 +95,10 @@ type runner struct {
 	link    Link
 	cancel  context.CancelFunc
 	stopped atomic.Bool
+	// drained: the owner has said so; left: the process ends. tells: all that is read here is what the worker tells of
+	// itself.
+	drained, left, tells atomic.Bool
+	drain                func()
 	// went and drains are closed when the owner said so; frames are those for the tail.
 	went, drains chan struct{}
 	frames       chan []byte
@@ -93,9 +119,8 @@ func (r *runner) hear(ctx context.Context) {
 				close(r.went)
 			}
 		case Drain:
-			if !closed(r.drains) {
-				close(r.drains)
-			}
+			r.drained.Store(true)
+			r.drain()
 		case Stop:
 			r.stopped.Store(true)
 			r.cancel()
@@ -108,6 +133,21 @@ func (r *runner) hear(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// leave ends the fragment when its process ends.
+func (r *runner) leave(ctx context.Context, leaves *leaving) {
+	select {
+	case <-leaves.closed:
+	case <-ctx.Done():
+		return
+	}
+	r.left.Store(true)
+	if r.tells.Load() && closed(r.went) {
+		r.drain()
+		return
+	}
+	r.cancel()
 }
 
 // run opens what the fragment needs, says that it is ready, and runs it when the others are.
@@ -123,6 +163,7 @@ func (r *runner) run(ctx context.Context) error {
 			_ = s.Close()
 		}
 	}()
+	r.tells.Store(!r.spec.IsTail() && bound.tells())
 	for i, scan := range bound.Plan.Scans {
 		of := make([]feed.Source, len(bound.Origins[i]))
 		for k, o := range bound.Origins[i] {
@@ -133,6 +174,9 @@ func (r *runner) run(ctx context.Context) error {
 				return err
 			}
 			open = append(open, of[k])
+			if s, is := of[k].(feed.Partial); is {
+				s.Elsewhere(r.spec.elsewhere(o.Source))
+			}
 		}
 		job.Sources = append(job.Sources, of)
 	}
@@ -192,5 +236,28 @@ func (r *runner) next(ctx context.Context) ([]byte, error) {
 		return f, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	}
+}
+
+// tells reports whether the worker reads nothing but what it tells of itself.
+func (b Bound) tells() bool {
+	for _, origins := range b.Origins {
+		for _, o := range origins {
+			if statement.Same(o.Host, b.Host) && !o.Source.Everywhere() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// elsewhere reports of which workers the query reads a source besides: where who made the source chose the worker it is
+// to be that one alone.
+func (s Spec) elsewhere(p catalog.PhysicalSource) func(host string) bool {
+	if !p.Everywhere() {
+		return func(string) bool { return true }
+	}
+	return func(host string) bool {
+		return slices.ContainsFunc(s.Hosts, func(h string) bool { return statement.Same(h, host) })
 	}
 }

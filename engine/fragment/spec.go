@@ -71,12 +71,22 @@ func New(contents catalog.Contents, q catalog.Query, host string, attempt int64)
 	if err != nil {
 		return s, err
 	}
-	s.Shape = shape(b.Plan)
+	s.Shape = b.shape()
 	return s, nil
 }
 
-func shape(p *plan.Plan) string {
-	sum := sha256.Sum256([]byte(p.Shape()))
+// shape is a sum of the plan, and of who reads what every worker tells of itself: another version may have it read
+// somewhere else.
+func (b Bound) shape() string {
+	text := b.Plan.Shape()
+	for i, origins := range b.Origins {
+		for _, o := range origins {
+			if o.Source.Everywhere() {
+				text += fmt.Sprintf("%d %d %q\n", i, o.Source.ID, o.Host)
+			}
+		}
+	}
+	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
 
@@ -98,13 +108,13 @@ func (s Spec) Bind() (Bound, error) {
 	if b.Plan, err = all.Bind(s.Query.Statement, create); err != nil {
 		return b, err
 	}
-	if s.Shape != "" && s.Shape != shape(b.Plan) {
-		return b, statement.Errorf(statement.PlacementError, "", -1, "run the same version on servers and nodes",
-			"the worker %s plans this query otherwise than the server", s.Host)
-	}
 	b.Sink, _ = all.Sink(s.Query.Sink)
 	for _, scan := range b.Plan.Scans {
 		b.Origins = append(b.Origins, all.Origins(scan.Source, s.Hosts))
+	}
+	if s.Shape != "" && s.Shape != b.shape() {
+		return b, statement.Errorf(statement.PlacementError, "", -1, "run the same version on servers and nodes",
+			"the worker %s plans this query otherwise than the server", s.Host)
 	}
 	return b, nil
 }

@@ -14,10 +14,13 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/column"
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
 	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
+	"github.com/loadstone-db/loadstone/engine/tap"
 )
 
 // NodeOptions are what the streams of a node are made of.
 type NodeOptions struct {
+	// ID is the node's name.
+	ID      string
 	DataDir string
 	Reach   *reach.Policy
 	// Out takes what is printed there.
@@ -28,11 +31,12 @@ type NodeOptions struct {
 // Node runs fragments of continuous queries on a node.
 type Node struct {
 	Host *fragment.Host
-	// Hub takes what the node tells of itself.
-	Hub    *telemetry.Hub
-	folder *feed.Folder
-	once   sync.Once
-	o      NodeOptions
+	// Executions are told what run workers of the node record.
+	Executions tap.Taps
+	hub        *telemetry.Hub
+	folder     *feed.Folder
+	once       sync.Once
+	o          NodeOptions
 }
 
 // OpenNode waits for fragments. Their files lie in the folder streams of the data directory.
@@ -41,7 +45,8 @@ func OpenNode(o NodeOptions) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{Hub: &telemetry.Hub{}, folder: folder, o: o}
+	n := &Node{hub: &telemetry.Hub{Node: o.ID}, folder: folder, o: o}
+	n.Executions = n.hub.Taps()
 	n.o.Out = &lines{to: o.Out}
 	n.Host = fragment.NewHost(n, o.Log)
 	return n, nil
@@ -49,7 +54,7 @@ func OpenNode(o NodeOptions) (*Node, error) {
 
 // Source implements fragment.Feeds.
 func (n *Node) Source(ctx context.Context, s catalog.PhysicalSource, columns []column.Column) (feed.Source, error) {
-	return (&Feeds{Folder: n.folder, Hub: n.Hub, Reach: n.o.Reach}).Source(ctx, s, columns)
+	return (&Feeds{Folder: n.folder, Hub: n.hub, Reach: n.o.Reach}).Source(ctx, s, columns)
 }
 
 // Sink implements fragment.Feeds: files and what is printed. The others are a server's.

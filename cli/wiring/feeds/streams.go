@@ -66,6 +66,7 @@ func Open(ctx context.Context, o Options) (*Streams, error) {
 	if err != nil {
 		return nil, errors.Join(err, folder.Close())
 	}
+	o.Hub.OnLacking(c.Look)
 	return &Streams{c, f}, nil
 }
 

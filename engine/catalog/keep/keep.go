@@ -15,7 +15,8 @@ type Keeper interface {
 	CatalogContents(ctx context.Context) (catalog.Contents, error)
 	// ChangeCatalog has the catalog changed, and keeps the difference: all of it or nothing, as if nobody else had
 	// changed anything meanwhile. change may be called several times, each time with the catalog as it is then. Its
-	// error is returned as it is. Of queries that are there it keeps what is desired, and that they are gone. The change
+	// error is returned as it is. Of queries that are there it keeps what is desired, which workers they have, with what
+	// these do, and that they are gone. The change
 	// sees at least the queries that it needs, those whose name may be given to the next one that has none, and of all
 	// others the slots that they take.
 	ChangeCatalog(ctx context.Context, needs catalog.Needs, change func(*catalog.Catalog) error) error

@@ -56,7 +56,7 @@ var Streams = [...]string{WorkerStatistics, WorkerResources, Heartbeats, Warehou
 	StatementStatistics, Executions}
 
 // OnNodes reports whether each node tells a stream of itself. The others are told where the server of a run has them.
-func OnNodes(string) bool { return false }
+func OnNodes(stream string) bool { return stream == Executions || stream == StatementStatistics }
 
 // SourceTypes and SinkTypes are all that there are.
 var (

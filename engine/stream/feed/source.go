@@ -31,6 +31,13 @@ type Metered interface {
 	Took(d time.Duration) (wait time.Duration)
 }
 
+// Partial is a Source that has of a stream only what a worker tells of itself.
+type Partial interface {
+	Source
+	// Elsewhere says from which other workers the query has the rest. It is called before the first Read.
+	Elsewhere(has func(worker string) bool)
+}
+
 type file struct {
 	*rows
 	io.Closer

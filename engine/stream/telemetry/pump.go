@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -30,12 +31,17 @@ type recorded struct {
 	// generation counts how often somebody has begun to read when nobody did.
 	generation atomic.Int64
 	stop       chan struct{} // ends the pump; nil while there is none; the hub's mu guards it
+	done       chan struct{} // closed when the last pump has ended; as stop
 
 	mu        sync.Mutex
 	followers []*follower
 	joined    chan struct{} // holds a token when a run worker has come
 	// mark is how far all run workers had come in the last round, in microseconds.
 	mark atomic.Int64
+	// ahead is by how much the time of the runs was ahead of the machine's in the last round with one, if there was any;
+	// the pump has it.
+	ahead time.Duration
+	known bool
 }
 
 // wanted begins to give out. The hub is locked.
@@ -50,9 +56,15 @@ func (p *recorded) wanted(h *Hub) {
 		p.joined = make(chan struct{}, 1)
 	}
 	p.mu.Unlock()
-	stop := make(chan struct{})
-	p.stop = stop
-	go p.pump(h, stop)
+	stop, before, done := make(chan struct{}), p.done, make(chan struct{})
+	p.stop, p.done = stop, done
+	go func() {
+		defer close(done)
+		if before != nil {
+			<-before
+		}
+		p.pump(h, stop)
+	}()
 }
 
 // unwanted ends that once nobody reads any more. The hub is locked.
@@ -90,10 +102,12 @@ func (p *recorded) pump(h *Hub, stop <-chan struct{}) {
 	ticker := time.NewTicker(roundEvery)
 	defer ticker.Stop()
 	alone := time.Time{} // since when there is no run worker
+	p.known = false
 	for n := 0; ; n++ {
 		select {
 		case <-stop:
 			return
+		case <-p.joined: // who is waited for from now on, by queries of which this is a part, is told at once
 		case <-ticker.C:
 		}
 		p.mu.Lock()
@@ -123,7 +137,8 @@ func (p *recorded) pump(h *Hub, stop <-chan struct{}) {
 	}
 }
 
-// round has everything given out that was recorded until now.
+// round has everything given out that was recorded until now. The time that goes with it is that of the runs: it may be
+// another than that of this machine, so that there is none before the first run worker.
 func (p *recorded) round(h *Hub, followers []*follower) {
 	var catching sync.WaitGroup
 	for _, f := range followers {
@@ -134,8 +149,14 @@ func (p *recorded) round(h *Hub, followers []*follower) {
 			} // else it has come no further
 		})
 	}
-	mark := time.Now().Add(-slack).UnixMicro()
 	catching.Wait()
+	if len(followers) > 0 {
+		p.ahead, p.known = time.Until(followers[0].of.Now()), true
+	}
+	mark := time.Now().Add(p.ahead - slack).UnixMicro()
+	if len(followers) > 0 {
+		mark = math.MaxInt64
+	}
 	wanted := h.Wanted(feed.Executions)
 	var sealed []*told
 	for _, f := range followers {
@@ -147,7 +168,7 @@ func (p *recorded) round(h *Hub, followers []*follower) {
 		}
 		f.mu.Unlock()
 	}
-	if !wanted {
+	if !wanted || !p.known {
 		return
 	}
 	if len(sealed) == 0 {

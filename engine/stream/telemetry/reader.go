@@ -37,6 +37,11 @@ type reader struct {
 	// held are the batches that the query has, by where it has them; the goroutine that reads has it.
 	held map[*column.Batch]*told
 	part allowance
+	// elsewhere says which other nodes tell the query their part; nil: none does. lacks is since when one is known that
+	// does not, lacking the run that has a run worker there. The hub's mu guards them.
+	elsewhere func(node string) bool
+	lacks     time.Time
+	lacking   string
 
 	mu      sync.Mutex
 	queue   []*told
@@ -155,4 +160,11 @@ func (r *reader) Close() error {
 	defer r.hub.mu.Unlock()
 	r.leave()
 	return nil
+}
+
+// Elsewhere implements feed.Partial.
+func (r *reader) Elsewhere(has func(node string) bool) {
+	r.hub.mu.Lock()
+	defer r.hub.mu.Unlock()
+	r.elsewhere = has
 }

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -94,23 +95,57 @@ func (h *Hub) Tick(t *store.Tick) {
 	})
 }
 
-// elsewhere ends queries that would say something untrue: what run workers record on other nodes does not come here.
+// lacksFor is how long a query may lack the executions of a node that has come, until it has been given them.
+const lacksFor = 20 * time.Second
+
+// unheard is after how long without a heartbeat a run worker is taken for lost.
+const unheard = 5 * time.Second
+
+// elsewhere ends queries that would say something untrue: what run workers record on other nodes does not come here,
+// and a query may not have it from there.
 func (h *Hub) elsewhere(t *store.Tick) {
+	lacking := false
 	for _, stream := range []string{feed.Executions, feed.StatementStatistics} {
-		if !h.Wanted(stream) {
-			continue
-		}
-		for i := range t.Workers {
-			w := &t.Workers[i]
-			if w.NodeID == "" || w.NodeID == h.Node || w.Status.Ended() {
-				continue
-			}
-			h.fail(stream, statement.Errorf(statement.PlacementError, "", -1,
-				"kind_statistics and worker_statistics tell of all nodes; or have runs stay on the server's own node",
-				"run %s has the run worker %s on the node %s, and %s of other nodes do not come here: the query would say "+
-					"less than the truth", t.RunID, w.WorkerID, w.NodeID, stream))
+		if h.Wanted(stream) {
+			lacking = h.lacks(stream, t) || lacking
 		}
 	}
+	if f := h.onLacking.Load(); lacking && f != nil {
+		(*f)()
+	}
+}
+
+// lacks looks whether queries have all of a stream, and ends those that do not for long.
+func (h *Hub) lacks(stream string, t *store.Tick) (lacking bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for r := range h.readers[stream] {
+		i := slices.IndexFunc(t.Workers, func(w store.WorkerRow) bool {
+			// What is not heard of is lost to everybody, as long as it is.
+			there := !w.Status.Ended() && time.Since(w.LastHeartbeat) < unheard
+			return w.NodeID != "" && w.NodeID != h.Node && there && (r.elsewhere == nil || !r.elsewhere(w.NodeID))
+		})
+		if i < 0 {
+			if r.lacking == t.RunID {
+				r.lacks, r.lacking = time.Time{}, ""
+			}
+			continue
+		}
+		w := &t.Workers[i]
+		if r.lacking == "" {
+			r.lacks, r.lacking = time.Now(), t.RunID
+		}
+		if r.elsewhere != nil && time.Since(r.lacks) < lacksFor {
+			lacking = true
+			continue
+		}
+		r.fail(statement.Errorf(statement.PlacementError, "", -1,
+			"kind_statistics and worker_statistics tell of all nodes; or have runs stay on nodes that run the query: "+
+				"SHOW QUERIES",
+			"run %s has the run worker %s on the node %s, whose %s the query does not have: it would say less than the truth",
+			t.RunID, w.WorkerID, w.NodeID, stream))
+	}
+	return lacking
 }
 
 // Poll tells what a run's warehouse is like.

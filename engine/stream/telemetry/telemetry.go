@@ -32,7 +32,13 @@ type Hub struct {
 	rows  recorded
 	kinds lastKinds
 	spent account
+	// onLacking is called when a query is seen that has not the executions of a node with a run worker.
+	onLacking atomic.Pointer[func()]
 }
+
+// OnLacking has f called, which does not wait, when a query is seen that has not the executions of a node with a run
+// worker, and may be given them.
+func (h *Hub) OnLacking(f func()) { h.onLacking.Store(&f) }
 
 // told is a batch on its way to those who read it.
 type told struct {
@@ -91,15 +97,6 @@ func (h *Hub) give(stream string, t *told) {
 		}
 	}
 	t.release()
-}
-
-// fail ends the queries that read a stream.
-func (h *Hub) fail(stream string, why *statement.Error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for r := range h.readers[stream] {
-		r.fail(why)
-	}
 }
 
 // Open begins to read a stream that feed.Streams has, in upper or lower case. columns are those of its

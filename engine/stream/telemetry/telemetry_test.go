@@ -51,11 +51,13 @@ func (r *recorder) catchUp() bool {
 var statements = []engine.Statement{{ID: "find", Kind: engine.KindPointLookup},
 	{ID: "pay", Kind: engine.KindUpdate, Transaction: "CHECKOUT"}}
 
-func follow(h *telemetry.Hub, worker string) *recorder {
+func follow(h *telemetry.Hub, worker string) *recorder { return followAt(h, worker, time.Now) }
+
+func followAt(h *telemetry.Hub, worker string, now func() time.Time) *recorder {
 	r := &recorder{}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tap = h.Taps().Open(tap.Of{RunID: "r", WorkerID: worker, NodeID: "local", Statements: statements, Now: time.Now,
+	r.tap = h.Taps().Open(tap.Of{RunID: "r", WorkerID: worker, NodeID: "local", Statements: statements, Now: now,
 		CatchUp: r.catchUp, Error: func(uint32) engine.ExecutionError {
 			return engine.ExecutionError{Class: engine.ErrClassConstraint, Code: "23505", Message: "duplicate key 'secret'"}
 		}})
@@ -170,6 +172,41 @@ func TestNoRowIsOverlookedByTime(t *testing.T) {
 	}
 }
 
+// TestTimeIsThatOfTheRuns: the clock of a machine may be wrong, and a node has another one than the server of a run.
+// The time that goes with rows is the run's, before, during and after it; with a run worker it is told at once.
+func TestTimeIsThatOfTheRuns(t *testing.T) {
+	for _, wrong := range []time.Duration{-time.Hour, time.Hour} {
+		h := &telemetry.Hub{}
+		s := h.Open(feed.Executions, nil)
+		now := func() time.Time { return time.Now().Add(wrong) }
+		time.Sleep(500 * time.Millisecond) // rounds without a run worker, of which nothing may be told
+		began := now()
+		r := followAt(h, "a", now)
+		next := func() time.Time {
+			t.Helper()
+			b := &column.Batch{}
+			if err := s.Read(b); err != nil || !b.Marked {
+				t.Fatal(b.Marked, err)
+			}
+			return time.UnixMicro(b.Mark)
+		}
+		if mark := next(); mark.Before(began.Add(-time.Second)) || mark.After(now()) {
+			t.Errorf("%v: the first time is %v, the run's %v", wrong, mark, began)
+		}
+		r.record(engine.Execution{DueAt: now().UnixNano(), Success: true})
+		for range 3 {
+			next()
+		}
+		r.tap.Close()
+		for range 5 {
+			if mark, is := next(), now(); mark.Before(is.Add(-time.Second)) || mark.After(is) {
+				t.Errorf("%v: behind the run the time is %v, not %v", wrong, mark, is)
+			}
+		}
+		_ = s.Close()
+	}
+}
+
 // TestWhoReadsNotIsToldSo: a query that takes nothing fails once too many rows wait for it, the other one has all of
 // them, and who tells them has not waited.
 func TestWhoReadsNotIsToldSo(t *testing.T) {
@@ -230,7 +267,7 @@ func TestWhatWasToldIsRead(t *testing.T) {
 func TestExecutionsOfOtherNodes(t *testing.T) {
 	h := &telemetry.Hub{Node: "local"}
 	tick := store.Tick{RunID: "r", Workers: []store.WorkerRow{{WorkerID: "w1", NodeID: "local",
-		Status: engine.WorkerRunning}}}
+		Status: engine.WorkerRunning, LastHeartbeat: time.Now()}}}
 	for _, stream := range []string{feed.Executions, feed.StatementStatistics} {
 		s := h.Open(stream, nil)
 		h.Tick(&tick)
@@ -238,7 +275,7 @@ func TestExecutionsOfOtherNodes(t *testing.T) {
 			t.Fatal("a run of the own node has ended it")
 		}
 		h.Tick(&store.Tick{RunID: "r", Workers: []store.WorkerRow{{WorkerID: "w2", NodeID: "far",
-			Status: engine.WorkerRunning}}})
+			Status: engine.WorkerRunning, LastHeartbeat: time.Now()}}})
 		var err error
 		for err == nil {
 			err = s.Read(&column.Batch{})
@@ -252,9 +289,29 @@ func TestExecutionsOfOtherNodes(t *testing.T) {
 			t.Error("it is read on")
 		}
 	}
+	asked := 0
+	h.OnLacking(func() { asked++ })
+	on := func(node string) *store.Tick {
+		return &store.Tick{RunID: "r", Workers: []store.WorkerRow{{WorkerID: "w2", NodeID: node,
+			Status: engine.WorkerRunning, LastHeartbeat: time.Now()}}}
+	}
+	have := h.Open(feed.Executions, nil)
+	defer have.Close()
+	have.(feed.Partial).Elsewhere(func(node string) bool { return node == "far" })
+	if h.Tick(on("far")); asked != 0 || !h.Wanted(feed.Executions) {
+		t.Error("what is had from another node is missed")
+	}
+	gone := on("gone")
+	gone.Workers[0].LastHeartbeat = time.Now().Add(-time.Minute)
+	if h.Tick(gone); asked != 0 || !h.Wanted(feed.Executions) {
+		t.Error("what nobody hears of is waited for")
+	}
+	// A node that has come may be given the query: that is asked for, for a while.
+	if h.Tick(on("farther")); asked != 1 || !h.Wanted(feed.Executions) {
+		t.Errorf("it was asked for %d times", asked)
+	}
 	s := h.Open(feed.KindStatistics, nil)
-	h.Tick(&store.Tick{RunID: "r", Workers: []store.WorkerRow{{WorkerID: "w2", NodeID: "far",
-		Status: engine.WorkerRunning}}})
+	h.Tick(on("far"))
 	if !h.Wanted(feed.KindStatistics) {
 		t.Error("figures by kind are of all nodes")
 	}

@@ -180,6 +180,7 @@ func logicalName(s catalog.LogicalSource) string   { return fmt.Sprintf("%q %+v"
 func physicalName(p catalog.PhysicalSource) string { return fmt.Sprint(p.ID) }
 func sinkName(s catalog.Sink) string               { return fmt.Sprintf("%q %+v", s.Name, s) }
 func queryName(q catalog.Query) string             { return fmt.Sprint(q.ID) }
+func fragmentName(f catalog.Fragment) string       { return f.Host }
 
 // write writes the difference. What goes is taken out first, from who refers to what is referred to; what comes is put
 // in the other way round.
@@ -257,10 +258,8 @@ func (r *Rows) add(b *pgx.Batch, was, is catalog.Contents) error {
 			if err := addQuery(b, q); err != nil {
 				return err
 			}
-		} else if old.Desired != q.Desired || old.Graceful != q.Graceful {
-			b.Queue("UPDATE queries SET desired_state = $2, graceful = $3, revision = $4 WHERE id = $1", q.ID, string(q.Desired),
-				q.Graceful, q.Revision)
-			b.Queue("UPDATE query_fragments SET desired_state = $2 WHERE query_id = $1", q.ID, wanted(q))
+		} else if err := changeQuery(b, old, q); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -276,12 +275,42 @@ func addQuery(b *pgx.Batch, q catalog.Query) error {
 		b.Queue("INSERT INTO query_physical_sources VALUES ($1, $2)", q.ID, id)
 	}
 	for _, f := range q.Fragments {
-		plan, err := json.Marshal(strings.Split(strings.TrimSuffix(f.Plan, "\n"), "\n"))
-		if err != nil {
+		if err := addFragment(b, q, f); err != nil {
 			return err
 		}
-		b.Queue(`INSERT INTO query_fragments (query_id, host_name, plan, execution_state, desired_state)
-			VALUES ($1, $2, $3, $4, $5)`, q.ID, f.Host, plan, string(f.State), wanted(q))
+	}
+	return nil
+}
+
+// addFragment adds one, or changes what it is to do.
+func addFragment(b *pgx.Batch, q catalog.Query, f catalog.Fragment) error {
+	plan, err := json.Marshal(strings.Split(strings.TrimSuffix(f.Plan, "\n"), "\n"))
+	if err != nil {
+		return err
+	}
+	b.Queue(`INSERT INTO query_fragments (query_id, host_name, plan, execution_state, desired_state, attempts)
+		VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (query_id, host_name) DO UPDATE
+		SET plan = excluded.plan, attempts = excluded.attempts`, q.ID, f.Host, plan, string(f.State), wanted(q), f.Attempts)
+	return nil
+}
+
+// changeQuery writes what is desired of a query, and which workers it has.
+func changeQuery(b *pgx.Batch, was, is catalog.Query) error {
+	if was.Revision != is.Revision {
+		b.Queue("UPDATE queries SET desired_state = $2, graceful = $3, revision = $4 WHERE id = $1", is.ID,
+			string(is.Desired), is.Graceful, is.Revision)
+		b.Queue("UPDATE query_fragments SET desired_state = $2 WHERE query_id = $1", is.ID, wanted(is))
+	}
+	for _, f := range lacks(was.Fragments, is.Fragments, fragmentName) {
+		b.Queue("DELETE FROM query_fragments WHERE query_id = $1 AND host_name = $2", is.ID, f.Host)
+	}
+	plans := func(f catalog.Fragment) string {
+		return fmt.Sprintf("%q %d %s", f.Host, f.Attempts, strings.TrimSuffix(f.Plan, "\n"))
+	}
+	for _, f := range lacks(is.Fragments, was.Fragments, plans) {
+		if err := addFragment(b, is, f); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/catalog/keep"
 	"github.com/loadstone-db/loadstone/engine/statement"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
 )
 
 // host is the worker on which queries of the suite run, with so many slots.
@@ -69,7 +71,7 @@ func Apply(ctx context.Context, k keep.Keeper, text string) error {
 func Run(t *testing.T, open func(t *testing.T) keep.Keeper) {
 	for name, test := range map[string]func(*testing.T, keep.Keeper){
 		"what is kept is read": kept, "all or nothing": atomic, "owners": owners, "life": life, "slots": capacity,
-		"needs": needs, "workers": workers, "hearing": hearing,
+		"spread": spread, "needs": needs, "workers": workers, "hearing": hearing,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}
@@ -254,6 +256,63 @@ func life(t *testing.T, k keep.Keeper) {
 	if got := contents(t, k).Queries; len(got) != 1 || got[0].ID != q.ID+1 || got[0].Epoch != 0 {
 		t.Errorf("%+v", got)
 	}
+}
+
+// spread: nodes come and go, and so do fragments of a query that reads what each of them tells of itself; others stay
+// as they are.
+func spread(t *testing.T, k keep.Keeper) {
+	must(t, Apply(t.Context(), k, infrastructure+"; CREATE QUERY fixed AS SELECT x FROM a INTO s"))
+	must(t, Apply(t.Context(), k, telemetry.Sources))
+	must(t, Apply(t.Context(), k, "CREATE SINK out TYPE PRINT; CREATE QUERY wide AS SELECT COUNT(*) AS n FROM executions "+
+		"WINDOW TUMBLING(timestamp, SIZE 1 SEC) INTO out"))
+	if _, err := k.ClaimQueries(t.Context(), "one", lease); err != nil {
+		t.Fatal(err)
+	}
+	active := map[string]bool{"server": true}
+	spreads := func(owner string, want ...string) {
+		t.Helper()
+		before := contents(t, k)
+		must(t, k.ChangeCatalog(t.Context(), catalog.Needs{All: true}, func(c *catalog.Catalog) error {
+			c.Spread(owner, func(host string) bool { return active[host] })
+			return nil
+		}))
+		after := contents(t, k)
+		if !reflect.DeepEqual(before.Queries[0], after.Queries[0]) {
+			t.Errorf("another query has changed: %+v", after.Queries[0])
+		}
+		var got []string
+		for _, f := range after.Queries[1].Fragments {
+			got = append(got, fmt.Sprint(f.Host, f.Attempts))
+			if tail := strings.Contains(f.Plan, "Merge partial aggregates"); tail != (f.Host == "server" && len(want) > 1) {
+				t.Errorf("%s does %s", f.Host, f.Plan)
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("it has the fragments %v, not %v", got, want)
+		}
+	}
+	spreads("one", "server0")
+	must(t, k.SetWorkers(t.Context(), []catalog.Worker{{Host: "n1", Slots: 2, State: catalog.Active},
+		{Host: "n2", Slots: 2, State: catalog.Active}}))
+	active["n1"] = true
+	spreads("two", "server0") // which is not its owner
+	spreads("one", "n10", "server0")
+	q := contents(t, k).Queries[1]
+	for i := range q.Fragments {
+		q.Fragments[i].Attempts = int64(3 - i) // those of n1 are 3
+	}
+	must(t, k.AdvanceQuery(t.Context(), q))
+	active["n1"], active["n2"] = false, true
+	spreads("one", "n23", "server3") // no attempt is earlier than one that was
+	// One without a slot gets none.
+	must(t, k.SetWorkers(t.Context(), []catalog.Worker{{Host: "n3", Slots: 1, State: catalog.Active}}))
+	must(t, Apply(t.Context(), k, "CREATE PHYSICAL SOURCE FOR a TYPE FILE ON n3 SET('a.csv' AS SOURCE.FILE_PATH, "+
+		"'CSV' AS PARSER.TYPE); CREATE QUERY there AS SELECT x FROM a INTO s"))
+	active["n3"] = true
+	spreads("one", "n23", "server3")
+	must(t, Apply(t.Context(), k, "DROP QUERY wide"))
+	active["n2"] = false
+	spreads("one", "n23", "server3") // until each is known to be gone
 }
 
 // capacity: many at once never take more slots than there are.
