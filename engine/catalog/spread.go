@@ -16,10 +16,10 @@ func (c *Catalog) Spreads(q Query) bool {
 		})
 }
 
-// Spread gives the queries of an owner that spread a fragment on each worker that is there now, as far as it has a
-// slot, and takes those away whose workers are not there: they read what these tell of themselves, and nothing else. Such a
-// fragment writes nowhere, and ends with the way to its owner; what another look finds of it is stopped. It returns how
-// many queries have other workers now.
+// Spread gives the queries of an owner that spread a fragment on each worker that is there now, as far as it has a slot,
+// and takes away those whose workers are not there: these tell of themselves, and read nothing else. Such a fragment
+// writes nowhere, and ends with the way to its owner; what a later look finds of it is stopped. It returns how many
+// queries have other workers now.
 func (c *Catalog) Spread(owner string, active func(host string) bool) (changed int) {
 	for i, q := range c.queries {
 		if q.Owner != owner || !c.Spreads(q) {
