@@ -3,10 +3,12 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -169,6 +171,122 @@ func TestPostgresSinkOnAServer(t *testing.T) {
 	shown := s.done("SHOW SINKS; SHOW QUERIES") + s.get("/api/v1/streams") + s.out.String()
 	if strings.Contains(shown, secret) || !strings.Contains(shown, `SINK.CONNECTION=\"shop\"`) {
 		t.Errorf("shown is %s", shown)
+	}
+	s.stop()
+}
+
+// TestAPostgresSinkOutlivesItsServer: the server of a sink is killed while a file is written to it, and every row is
+// there once. A query that runs on is judged again when it has to connect anew: once the connection is production, and
+// nobody has confirmed that, it fails.
+func TestAPostgresSinkOutlivesItsServer(t *testing.T) {
+	t.Parallel()
+	pg := pgtest.StartCrashing(t, nil)
+	admin, err := pgx.Connect(t.Context(), pg.DSN("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.Exec(t.Context(), "CREATE DATABASE shop"); err != nil {
+		t.Fatal(err)
+	}
+	_ = admin.Close(t.Context())
+	dsn := pg.DSN("shop")
+	one := func(sql string) (n int) {
+		t.Helper()
+		conn, err := pgx.Connect(t.Context(), dsn)
+		for begin := time.Now(); err != nil && time.Since(begin) < 20*time.Second; time.Sleep(50 * time.Millisecond) {
+			conn, err = pgx.Connect(t.Context(), dsn)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close(t.Context()) }()
+		if err := conn.QueryRow(t.Context(), sql).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A row takes about a millisecond, so that there is something to interrupt.
+	if _, err := conn.Exec(t.Context(), `CREATE TABLE taken (ts int8, x int8); CREATE FUNCTION slow() RETURNS trigger
+		LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.00001); RETURN NEW; END';
+		CREATE TRIGGER slow BEFORE INSERT ON taken FOR EACH ROW EXECUTE FUNCTION slow()`); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close(t.Context())
+	p := newProgram(t)
+	s := streamsServer{p.serve()}
+	in, err := json.Marshal(map[string]any{"name": "shop", "driver": "postgres", "dsn": dsn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, body := s.send("POST", "/api/connections", string(in))
+	if status != http.StatusCreated {
+		t.Fatalf("%d %s", status, body)
+	}
+	var saved struct {
+		ID string `json:"connection_id"`
+	}
+	if err := json.Unmarshal([]byte(body), &saved); err != nil {
+		t.Fatal(err)
+	}
+	const rows = 8_000
+	var text strings.Builder
+	for i := range rows {
+		fmt.Fprintf(&text, "%d,%d\n", i, i)
+	}
+	p.write("data/streams/a.csv", text.String())
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	peers := make(chan net.Conn, 1) // room: for the one
+	go func() {
+		if c, err := listener.Accept(); err == nil {
+			peers <- c
+		}
+	}()
+	s.done(`CREATE LOGICAL SOURCE a(ts INT64, x INT64); CREATE LOGICAL SOURCE live(ts INT64, x INT64);
+		CREATE PHYSICAL SOURCE FOR a TYPE FILE SET('a.csv' AS SOURCE.FILE_PATH, 'CSV' AS PARSER.TYPE);
+		CREATE PHYSICAL SOURCE FOR live TYPE TCP SET('127.0.0.1' AS SOURCE.SOCKET_HOST, ` +
+		fmt.Sprint(listener.Addr().(*net.TCPAddr).Port) + ` AS SOURCE.SOCKET_PORT, 'CSV' AS PARSER.TYPE);
+		CREATE SINK s TYPE POSTGRES SET('shop' AS SINK.CONNECTION, 'taken' AS SINK.TABLE);
+		CREATE QUERY q AS SELECT ts, x FROM a INTO s`)
+	for range 3 {
+		time.Sleep(1500 * time.Millisecond)
+		pg.Crash()
+		time.Sleep(300 * time.Millisecond)
+	}
+	s.until("q", "TERMINATED")
+	all, ids := one("SELECT count(*) FROM taken"), one("SELECT count(DISTINCT ts) FROM taken")
+	if all != rows || ids != rows {
+		t.Errorf("%d rows with %d ids of %d", all, ids, rows)
+	}
+	s.done("CREATE QUERY on AS SELECT ts + 1000000 AS ts, x FROM live INTO s")
+	peer := <-peers
+	defer func() { _ = peer.Close() }()
+	s.until("on", "RUNNING")
+	if _, err := peer.Write([]byte("1,1\n")); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, startLimit, "the row", func() bool { return one("SELECT count(*) FROM taken WHERE ts > 1000000") == 1 })
+	change, err := json.Marshal(map[string]any{"name": "shop", "driver": "postgres", "dsn": dsn, "production": true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, body := s.send("PUT", "/api/connections/"+saved.ID, string(change)); status != http.StatusOK {
+		t.Fatalf("%d %s", status, body)
+	}
+	pg.Crash()
+	if _, err := peer.Write([]byte("2,2\n")); err != nil {
+		t.Fatal(err)
+	}
+	s.until("on", "FAILED")
+	if q := s.query("on"); !strings.Contains(q.Failure, `the connection "shop" is production now, and nobody has confirmed`) {
+		t.Errorf("%+v", q)
 	}
 	s.stop()
 }

@@ -14,10 +14,8 @@ type batch struct {
 	rows int
 }
 
-// most is how many bytes of rows a transaction has, but for the last batch of the query that is added.
+// most is how many bytes of rows a transaction has unless options say otherwise.
 const most = 4 << 20
-
-func (b *batch) full() bool { return len(b.text) >= most }
 
 // add appends rows in the text format of COPY. What Postgres has no text for is an error, and adds none of them.
 func (b *batch) add(columns []column.Column, from *column.Batch) error {

@@ -12,6 +12,7 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"io"
 	"sync"
 	"time"
 
@@ -25,8 +26,9 @@ import (
 const (
 	// linger is how long rows wait for others to share their transaction.
 	linger = 200 * time.Millisecond
-	// attemptWithin bounds one attempt to write a transaction's rows.
-	attemptWithin = 30 * time.Second
+	// stalledAfter is how long an attempt to write a transaction's rows may stand still: no row is taken, or a statement
+	// is not answered.
+	stalledAfter = 30 * time.Second
 	// firstPause and longestPause are how far attempts are apart.
 	firstPause   = 100 * time.Millisecond
 	longestPause = 5 * time.Second
@@ -43,6 +45,8 @@ type Options struct {
 	Columns       []column.Column
 	// Patience is how long a server is tried that is gone; 0 is PatientFor.
 	Patience time.Duration
+	// Most is how many bytes of rows a transaction has, but for the batch that is added last; 0 is 4 MiB.
+	Most int
 }
 
 // Sink implements feed.Sink. Write, Close and Failed are for one goroutine.
@@ -72,6 +76,9 @@ type Sink struct {
 func Open(ctx context.Context, o Options) (*Sink, error) {
 	if o.Patience == 0 {
 		o.Patience = PatientFor
+	}
+	if o.Most == 0 {
+		o.Most = most
 	}
 	s := &Sink{o: o, filling: &batch{}, spare: &batch{}, failed: make(chan struct{}), done: make(chan struct{})}
 	s.changed.L = &s.mu
@@ -120,7 +127,7 @@ func (s *Sink) Write(b *column.Batch) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.filling.full() && s.err == nil {
+	for s.full() && s.err == nil {
 		s.changed.Wait()
 	}
 	if s.err != nil {
@@ -207,7 +214,10 @@ func (s *Sink) writing() {
 }
 
 // ripe reports whether rows are to go out. It needs mu.
-func (s *Sink) ripe() bool { return s.filling.rows > 0 && (s.due || s.filling.full()) }
+func (s *Sink) ripe() bool { return s.filling.rows > 0 && (s.due || s.full()) }
+
+// full reports whether no more rows fit into a transaction. It needs mu.
+func (s *Sink) full() bool { return len(s.filling.text) >= s.o.Most }
 
 // write writes a transaction's rows, and tries again while the server is gone.
 func (s *Sink) write(b *batch) error {
@@ -236,8 +246,11 @@ func (s *Sink) write(b *batch) error {
 
 // attempt writes the rows once, unless a transaction of which that was not known has written them.
 func (s *Sink) attempt(b *batch, unclear **transaction) error {
-	ctx, cancel := context.WithTimeout(s.ctx, attemptWithin)
+	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
+	stalled := time.AfterFunc(stalledAfter, cancel)
+	defer stalled.Stop()
+	goesOn := func() { stalled.Reset(stalledAfter) }
 	if s.conn == nil || s.conn.IsClosed() {
 		if err := s.connect(ctx); err != nil {
 			return err
@@ -254,14 +267,27 @@ func (s *Sink) attempt(b *batch, unclear **transaction) error {
 	if err != nil {
 		return s.rollback(ctx, err)
 	}
-	if _, err := s.conn.CopyFrom(ctx, bytes.NewReader(b.text), s.into); err != nil {
+	goesOn()
+	if _, err := s.conn.CopyFrom(ctx, &pieces{bytes.NewReader(b.text), goesOn}, s.into); err != nil {
 		return s.rollback(ctx, err)
 	}
-	sent, err := s.commit(ctx)
-	if err != nil && sent {
+	goesOn()
+	open, err := s.commit(ctx)
+	if open {
 		*unclear = &t
 	}
 	return err
+}
+
+// pieces tell whenever rows go on.
+type pieces struct {
+	io.Reader
+	goesOn func()
+}
+
+func (p *pieces) Read(b []byte) (int, error) {
+	p.goesOn()
+	return p.Reader.Read(b[:min(len(b), 8<<10)])
 }
 
 // connect dials, and asks which incarnation of the server answers.

@@ -51,12 +51,13 @@ func (s *Sink) rollback(ctx context.Context, why error) error {
 	return why
 }
 
-// commit ends the transaction. sent says that it may have been carried out though there is an error.
-func (s *Sink) commit(ctx context.Context) (sent bool, err error) {
+// commit ends the transaction. unclear says that it may have been carried out though there is an error. Whether it was
+// sent is not asked: pgconn.SafeToRetry is also true of connections that broke while the answer was awaited.
+func (s *Sink) commit(ctx context.Context) (unclear bool, err error) {
 	results, err := s.conn.Exec(ctx, "COMMIT").ReadAll()
 	var said *pgconn.PgError
 	switch {
-	case errors.As(err, &said) && said.SeverityUnlocalized == "ERROR" || err != nil && pgconn.SafeToRetry(err):
+	case errors.As(err, &said) && said.SeverityUnlocalized == "ERROR":
 		// Refused, a constraint that is looked at at the end for one: nothing was committed.
 		return false, s.rollback(ctx, err)
 	case err != nil:
