@@ -223,6 +223,10 @@ func TestBundledTablesOfRealRuns(t *testing.T) {
 		t.Errorf("other runs would have these tables, too: %v, %v", blind, err)
 	}
 	for _, run := range all {
+		// Single executions, put into seconds as the documentation says, are the roll-ups.
+		if apart, err := derivedtest.SecondsDiffer(t.Context(), conn, run.RunID); err != nil || len(apart) > 0 {
+			t.Errorf("%s: %v, %s", run.RunName, err, strings.Join(apart, "\n"))
+		}
 		t.Logf("%s: %s, %d executions, %d polls", run.RunName, run.Status, len(run.Executions), len(run.Warehouse))
 	}
 }

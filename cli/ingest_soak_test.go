@@ -17,6 +17,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/storage/derived/derivedtest"
 	"github.com/loadstone-db/loadstone/storage/embedded"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/objects/s3test"
@@ -194,6 +195,15 @@ func (in *takingIn) whole(when, runID string, executions int64) {
 	if n := count(in.t, in.results, "SELECT count(*) FROM rollup.run_seconds WHERE run_id = $1 AND provisional",
 		runID); n != 0 {
 		in.t.Errorf("%s: %d provisional seconds are left", when, n)
+	}
+	conn, err := in.results.Acquire(in.t.Context())
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	defer conn.Release()
+	differences, err := derivedtest.SecondsDiffer(in.t.Context(), conn.Conn(), runID)
+	if err != nil || len(differences) > 0 {
+		in.t.Errorf("%s: %v, seconds are not those of the executions:\n%s", when, err, strings.Join(differences, "\n"))
 	}
 	in.tidy(when)
 }

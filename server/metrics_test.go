@@ -1,7 +1,9 @@
 package server_test
 
 import (
+	"encoding/json"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -142,5 +144,42 @@ func TestTheDashboardAndTheRulesNameWhatIsExported(t *testing.T) {
 	}
 	if seen < 30 {
 		t.Errorf("%d names were found", seen)
+	}
+}
+
+// TestScalersAskForWhatThereIs: the chart's objects for KEDA and the HPA scale by fields of GET /api/v1/scaling and by
+// metrics of /metrics that a server has. By others they would scale nothing, without a word.
+func TestScalersAskForWhatThereIs(t *testing.T) {
+	b := start(t, func(o *server.Options) { o.Tables, o.Scaling = noTables{}, demand{} })
+	text := string(b.do("GET", "/metrics", nil).want(t, 200).body)
+	var fields map[string]any
+	if err := json.Unmarshal(b.do("GET", "/api/v1/scaling", nil).want(t, 200).body, &fields); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("../deploy/helm/loadstone/templates/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keda, hpa := 0, 0
+	for _, file := range files {
+		template, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`valueLocation: *(\S+)`).FindAllStringSubmatch(string(template), -1) {
+			keda++
+			if value, is := fields[m[1]].(float64); !is {
+				t.Errorf("%s: KEDA scales by %s of /api/v1/scaling, which is %v there", file, m[1], value)
+			}
+		}
+		for _, m := range regexp.MustCompile(`metric: *\{name: *([^},\s]+)`).FindAllStringSubmatch(string(template), -1) {
+			hpa++
+			if !strings.Contains(text, "\n"+m[1]+" ") {
+				t.Errorf("%s: the HPA scales by %s, which /metrics does not have", file, m[1])
+			}
+		}
+	}
+	if keda < 2 || hpa < 1 {
+		t.Errorf("%d fields and %d metrics were found", keda, hpa)
 	}
 }

@@ -320,7 +320,7 @@ func (b *bench) copyOnly(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	began := time.Now()
-	staged, err := b.database.StageExecutions(ctx, c, "bench",
+	staged, err := b.database.StageExecutions(ctx, c, begun, "bench",
 		func(ctx context.Context, take func(*rollup.Executions) error) error {
 			for _, a := range b.parts {
 				if err := b.results.ReadExecutions(ctx, runID, a.Name, take); err != nil {

@@ -57,7 +57,7 @@ func (b *bench) partitions(ctx context.Context, owner, reader string, runs int) 
 		if err := b.database.Begin(ctx, c); err != nil {
 			return err
 		}
-		staged, err := b.database.StageExecutions(ctx, c, fmt.Sprint(c.Epoch),
+		staged, err := b.database.StageExecutions(ctx, c, begun, fmt.Sprint(c.Epoch),
 			func(context.Context, func(*rollup.Executions) error) error { return nil })
 		if err != nil {
 			return err

@@ -91,7 +91,11 @@ func (c List) Run(e *command.Env, do sqlshell.Do) error {
 	}
 	var rows [][]any
 	for _, t := range all.Tables {
-		rows = append(rows, []any{t.Name, string(t.Kind), string(t.Status), number(lag(t, all.At)),
+		var behind any
+		if lag, made := t.Lag(all.At); made {
+			behind = number(lag)
+		}
+		rows = append(rows, []any{t.Name, string(t.Kind), string(t.Status), behind,
 			number(t.TargetLagSeconds), stamp(t.AsOf), stamp(t.NextDue), count(int64(working[t.Name])), text(t.Error)})
 	}
 	err := c.write(e.Stdout, began, []query.Column{{Name: "name", Type: "text"}, {Name: "kind", Type: "text"},
@@ -102,14 +106,6 @@ func (c List) Run(e *command.Env, do sqlshell.Do) error {
 		_, err = fmt.Fprintln(e.Stderr, terminal.Harmless(all.Nobody))
 	}
 	return err
-}
-
-// lag is how far a table is behind what it reads.
-func lag(t refresh.Table, now engine.Time) float64 {
-	if t.BehindSince.IsZero() {
-		return 0
-	}
-	return max(0, now.Sub(t.BehindSince.Time).Seconds())
 }
 
 // The values of an answer, as a query gives them: JSON has them as they are.
@@ -168,7 +164,11 @@ func (c Show) Run(e *command.Env, do sqlshell.Do) error {
 	if t.Error != "" {
 		line("error", "%s", t.Error)
 	}
-	line("lag", "%.0f s of %.0f s", lag(t, s.At), t.TargetLagSeconds)
+	if lag, made := t.Lag(s.At); made {
+		line("lag", "%.0f s of %.0f s", lag, t.TargetLagSeconds)
+	} else {
+		line("lag", "none of %.0f s: it has not been made yet", t.TargetLagSeconds)
+	}
 	if !t.AsOf.IsZero() {
 		line("as of", "%v, in %.2f s", stamp(t.AsOf), t.LastSeconds)
 	}

@@ -150,7 +150,12 @@ func TestCommandsAboutTables(t *testing.T) {
 		{"history a --format json", 0, `"subtask":"part 01 of 02"`, ""},
 		{"history a --limit 0", 1, "--limit", ""},
 		{"drop a", 0, "a was dropped", "DELETE /api/v1/tables/a"},
-		{"list --format csv", 0, "\nb,SQL,ACTIVE,0,5,", ""},
+		{"show b", 0, "# lag            none of 5 s: it has not been made yet\n", ""},
+		{"list --format csv", 0, "\nb,SQL,ACTIVE,,5,,", ""},
+		{"create d --definition SELECT --target-lag 7", 0, "d was made", ""},
+		{"refresh d --wait 1m", 0, "d was refreshed", ""},
+		{"list --format csv", 0, "\nd,SQL,ACTIVE,0,7,2", ""},
+		{"show d", 0, "# lag            0 s of 7 s\n", ""},
 	} {
 		before := len(s.asked)
 		said, code := s.run(t, strings.Fields(c.args)...)

@@ -212,7 +212,7 @@ func (e *Export) run(ctx context.Context, c refresh.Claim, prove func(context.Co
 		if there == a.SHA256 {
 			continue
 		}
-		rows, size, problem, err := e.part(ctx, c, a, prove)
+		rows, size, problem, err := e.part(ctx, c, a, detail.StartTime.UnixNano(), prove)
 		if err != nil {
 			return r, err
 		}
@@ -368,9 +368,9 @@ func (e *Export) forget(ctx context.Context, c refresh.Claim, part string, prove
 	return e.together(ctx, c, prove, func(t target.Together) error { return wipe(ctx, t, c.Subtask, part) })
 }
 
-// part takes one part out: its files first, which count once they are copied.
-func (e *Export) part(ctx context.Context, c refresh.Claim, a engine.Artifact, prove func(context.Context) error) (
-	rows, size int64, problem string, err error) {
+// part takes one part of a run out that started at startNs: its files first, which count once they are copied.
+func (e *Export) part(ctx context.Context, c refresh.Claim, a engine.Artifact, startNs int64,
+	prove func(context.Context) error) (rows, size int64, problem string, err error) {
 	if problem, err = e.check(ctx, a); err != nil || problem != "" {
 		return 0, 0, problem, err
 	}
@@ -392,7 +392,7 @@ func (e *Export) part(ctx context.Context, c refresh.Claim, a engine.Artifact, p
 	}
 	var sending error
 	err = e.Record.ReadExecutions(ctx, c.Subtask, a.Name, func(x *rollup.Executions) error {
-		if sending = f.add(c.Subtask, a.Name, x); sending == nil && f.rows >= mostRows {
+		if sending = f.add(c.Subtask, a.Name, startNs, x); sending == nil && f.rows >= mostRows {
 			sending = flush()
 		}
 		rows += int64(len(x.DueNs))
@@ -483,10 +483,10 @@ func newFile() *file {
 	return f
 }
 
-func (f *file) add(runID, part string, x *rollup.Executions) error {
+func (f *file) add(runID, part string, startNs int64, x *rollup.Executions) error {
 	rows := make([]row, len(x.DueNs))
 	for i := range rows {
-		rows[i] = row{RunID: runID, Part: part, Seq: int64(x.Seq[i]), DueAt: x.DueNs[i] / 1000,
+		rows[i] = row{RunID: runID, Part: part, Seq: int64(x.Seq[i]), DueAt: x.DueMicro(i, startNs),
 			StartedAt: x.StartedNs[i] / 1000, ElapsedMs: x.ElapsedMs[i], LagMs: x.LagMs[i], WaitMs: x.WaitMs[i],
 			DecodeNs: x.DecodeNs[i], Connection: int64(x.Connection[i]), Step: x.Step[i], Rows: int64(x.Rows[i]),
 			Retries: x.Retries[i], Position: x.Position[i], Warmup: x.Warmup[i], Success: x.Success[i],

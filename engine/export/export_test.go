@@ -88,6 +88,7 @@ func (r *record) ReadExecutions(_ context.Context, _, name string, fn func(*roll
 		}
 		x.DueNs, x.StartedNs = append(x.DueNs, noon.Add(time.Duration(i)*time.Millisecond).UnixNano()),
 			append(x.StartedNs, noon.UnixNano())
+		x.ElapsedNs = append(x.ElapsedNs, int64(i)*1e6+125_000)
 		x.ElapsedMs, x.LagMs, x.WaitMs = append(x.ElapsedMs, float64(i)+0.125), append(x.LagMs, 0), append(x.WaitMs, 0)
 		x.Seq, x.Connection, x.Step = append(x.Seq, int32(i)), append(x.Connection, 7), append(x.Step, 0)
 		x.Retries, x.DecodeNs, x.Rows = append(x.Retries, 0), append(x.DecodeNs, 12), append(x.Rows, 2)

@@ -159,7 +159,7 @@ func (w *world) KnownExecutions(context.Context, string) (string, error) {
 	return w.staged, nil
 }
 
-func (w *world) StageExecutions(ctx context.Context, c refresh.Claim, fingerprint string,
+func (w *world) StageExecutions(ctx context.Context, c refresh.Claim, _ time.Time, fingerprint string,
 	feed func(ctx context.Context, take func(*rollup.Executions) error) error) (rollup.Staged, error) {
 	w.stagings++
 	s := rollup.Staged{Table: fmt.Sprint("t", c.Epoch), Fingerprint: fingerprint}

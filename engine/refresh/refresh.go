@@ -81,9 +81,9 @@ type Table struct {
 	// ChangedAt is when what it reads changed last, BehindSince the first change that it does not have; of an INGEST table
 	// that of a run, which only State knows.
 	ChangedAt   engine.Time `json:"changed_at"`
-	BehindSince engine.Time `json:"behind_since"`
+	BehindSince engine.Time `json:"behind_since" doc:"The first change of what it reads that it does not have; null when it has everything, or was never refreshed and nothing has changed since it was defined: see as_of."`
 	// AsOf is when its latest refresh began; what had changed until then is in it.
-	AsOf        engine.Time `json:"as_of"`
+	AsOf        engine.Time `json:"as_of" doc:"When its latest refresh began; null of an SQL table that was never refreshed: there is no table yet, and no lag; and of an INGEST table, which is taken in run by run."`
 	NextDue     engine.Time `json:"next_refresh_due"`
 	LastSeconds float64     `json:"last_refresh_seconds"`
 	// WaitSeconds is how long its refreshes have waited for a worker since they were due: the longest lately, which
@@ -96,6 +96,18 @@ type Table struct {
 	CreatedAt   engine.Time `json:"created_at"`
 	UpdatedAt   engine.Time `json:"updated_at"`
 	UpdatedBy   string      `json:"updated_by" doc:"Who changed its definition last."`
+}
+
+// Lag is for how many seconds a table is behind what it reads. made is false of one that was never refreshed: there is
+// nothing yet that could be behind.
+func (t Table) Lag(now engine.Time) (seconds float64, made bool) {
+	if t.Kind == SQL && t.AsOf.IsZero() {
+		return 0, false
+	}
+	if t.BehindSince.IsZero() {
+		return 0, true
+	}
+	return max(0, now.Sub(t.BehindSince.Time).Seconds()), true
 }
 
 // MostFailing is how many of a table's failing runs or parts are listed.

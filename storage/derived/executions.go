@@ -69,8 +69,9 @@ func (d *Database) KnownExecutions(ctx context.Context, runID string) (fingerpri
 }
 
 // StageExecutions copies what feed gives into a table of its own, which counts from when PutRun attaches it. All of
-// it is one transaction: a table that is created in it needs no log of its rows where nothing replicates.
-func (d *Database) StageExecutions(ctx context.Context, c refresh.Claim, fingerprint string,
+// it is one transaction: a table that is created in it needs no log of its rows where nothing replicates. start is when
+// the run started.
+func (d *Database) StageExecutions(ctx context.Context, c refresh.Claim, start time.Time, fingerprint string,
 	feed func(ctx context.Context, take func(*rollup.Executions) error) error) (rollup.Staged, error) {
 	prefix, name := partitionName(c)
 	staged := rollup.Staged{Table: name, Fingerprint: fingerprint}
@@ -85,7 +86,7 @@ func (d *Database) StageExecutions(ctx context.Context, c refresh.Claim, fingerp
 		if _, err := tx.Exec(ctx, "CREATE TABLE "+table+" ("+executionColumns+")"); err != nil {
 			return err
 		}
-		if staged.Rows, err = copyExecutions(ctx, tx, table, feed); err != nil {
+		if staged.Rows, err = copyExecutions(ctx, tx, table, start, feed); err != nil {
 			return err
 		}
 		if err := d.at(stepCopy); err != nil {
@@ -116,10 +117,10 @@ func (d *Database) StageExecutions(ctx context.Context, c refresh.Claim, fingerp
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
 // copyExecutions reads and encodes beside the copy.
-func copyExecutions(ctx context.Context, tx pgx.Tx, table string,
+func copyExecutions(ctx context.Context, tx pgx.Tx, table string, start time.Time,
 	feed func(ctx context.Context, take func(*rollup.Executions) error) error) (rows int64, err error) {
 	group, together := errgroup.WithContext(ctx)
-	s := newStream(together)
+	s := newStream(together, start)
 	var fed int64
 	group.Go(func() error {
 		err := feed(together, func(e *rollup.Executions) error {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/engine/rollup"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/derived"
@@ -61,20 +62,30 @@ func takeIn(ctx context.Context, d *derived.Database, run string, epoch int64, p
 	}
 	r, _ := oneRun(run, 30)
 	r.Fingerprint = print
-	var err error
-	if known, knownErr := d.KnownExecutions(ctx, run); knownErr != nil || known == print {
-		r.Executions.Keep, err = true, knownErr
-	} else {
-		r.Executions, err = d.StageExecutions(ctx, c, print,
-			func(_ context.Context, take func(*rollup.Executions) error) error {
-				for _, b := range batches {
-					if err := take(b); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
+	known, err := d.KnownExecutions(ctx, run)
+	if err != nil {
+		return err
 	}
+	if known != print {
+		return stageAndPut(ctx, d, c, r, batches...)
+	}
+	r.Executions.Keep = true
+	_, _, err = d.PutRun(ctx, c, r, held)
+	return err
+}
+
+// stageAndPut stages batches and puts their run.
+func stageAndPut(ctx context.Context, d *derived.Database, c refresh.Claim, r rollup.Run,
+	batches ...*rollup.Executions) (err error) {
+	r.Executions, err = d.StageExecutions(ctx, c, r.Run.StartTime.Time, r.Fingerprint,
+		func(_ context.Context, take func(*rollup.Executions) error) error {
+			for _, b := range batches {
+				if err := take(b); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	if err == nil {
 		_, _, err = d.PutRun(ctx, c, r, held)
 	}
@@ -260,7 +271,7 @@ func TestAStaleWorkerCopiesNothing(t *testing.T) {
 	if err := d.Begin(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	_, err := d.StageExecutions(t.Context(), c, "x", func(_ context.Context, take func(*rollup.Executions) error) error {
+	_, err := d.StageExecutions(t.Context(), c, noon, "x", func(_ context.Context, take func(*rollup.Executions) error) error {
 		return errors.Join(take(single(9)), broken)
 	})
 	if !errors.Is(err, broken) {

@@ -13,11 +13,13 @@ import (
 
 // A stream are executions as COPY reads them in its binary form. Encoding goes ahead of the connection by some buffers.
 type stream struct {
-	ctx    context.Context
-	full   chan []byte
-	empty  chan []byte
-	err    error // set before full is closed
-	buffer []byte
+	ctx context.Context
+	// startNs is when the run started, since the epoch of Unix.
+	startNs int64
+	full    chan []byte
+	empty   chan []byte
+	err     error // set before full is closed
+	buffer  []byte
 	// What is read now.
 	now, rest []byte
 }
@@ -30,8 +32,8 @@ const (
 	fields  = 22
 )
 
-func newStream(ctx context.Context) *stream {
-	s := &stream{ctx: ctx, full: make(chan []byte, buffers), empty: make(chan []byte, buffers)}
+func newStream(ctx context.Context, start time.Time) *stream {
+	s := &stream{ctx: ctx, startNs: start.UnixNano(), full: make(chan []byte, buffers), empty: make(chan []byte, buffers)}
 	for range buffers {
 		s.empty <- make([]byte, 0, bufferSize)
 	}
@@ -115,9 +117,7 @@ func appendInt32(b []byte, n int32) []byte {
 	return binary.BigEndian.AppendUint32(append(b, 0, 0, 0, 4), uint32(n))
 }
 
-func appendTime(b []byte, ns int64) []byte {
-	return appendInt64(b, time.Unix(0, ns).UnixMicro()-sinceMillennium)
-}
+func appendTime(b []byte, micro int64) []byte { return appendInt64(b, micro-sinceMillennium) }
 
 func appendFloat(b []byte, f float64) []byte { return appendInt64(b, int64(math.Float64bits(f))) }
 
@@ -147,8 +147,8 @@ func (s *stream) take(e *rollup.Executions) error {
 		}
 		b := append(s.buffer, 0, fields)
 		b = appendInt64(b, int64(uint32(e.Seq[i])))
-		b = appendTime(b, e.DueNs[i])
-		b = appendTime(b, e.StartedNs[i])
+		b = appendTime(b, e.DueMicro(i, s.startNs))
+		b = appendTime(b, e.StartedNs[i]/int64(time.Microsecond))
 		b = appendFloat(b, e.ElapsedMs[i])
 		b = appendFloat(b, e.LagMs[i])
 		b = appendFloat(b, e.WaitMs[i])

@@ -7,6 +7,7 @@ import {
   failing,
   fate,
   instant,
+  isMade,
   lagSeconds,
   layers,
   leftAlone,
@@ -63,6 +64,11 @@ describe('derived tables', () => {
     expect(lagSeconds(table, now)).toBe(lag);
   });
 
+  it('knows no lag of a table that was never made', () => {
+    expect(isMade({ kind: 'SQL', as_of: null })).toBe(false);
+    expect(isMade({ kind: 'SQL', as_of: t.as_of })).toBe(true);
+    expect(isMade({ kind: 'INGEST', as_of: null })).toBe(true);
+  });
   it('says which runs are left alone, and offers to try them again', () => {
     const runs = { kind: 'INGEST', status: 'ACTIVE', failures: 2, error: 'Run r2: gone', failing: [once] } as const;
     expect(leftAlone(runs)).toBe(true);

@@ -111,7 +111,7 @@ func slowest(runs []Run) *table {
 		})
 		for i, e := range list[:min(100, len(list))] {
 			t.rows[key(r.RunID, i+1)] = map[string]value{"app_elapsed_ms": exact(e.ElapsedMs),
-				"due_at": exact(time.Unix(0, e.DueAt).Truncate(time.Microsecond)), "kind": exact(e.Kind),
+				"due_at": exact(time.Unix(0, e.DueAt)), "kind": exact(e.Kind),
 				"statement_id": exact(e.Statement), "worker_id": exact(e.Worker), "connection_id": exact(e.Connection),
 				"seq": exact(e.Seq), "row_count": exact(e.Rows), "success": exact(e.Success), "error_class": text(e.Class),
 				"server_query_id": text(e.QueryID)}

@@ -6000,9 +6000,15 @@ export interface components {
             run_id?: string;
         };
         DerivedTable: {
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When its latest refresh began; null of an SQL table that was never refreshed: there is no table yet, and no lag; and of an INGEST table, which is taken in run by run.
+             */
             as_of: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The first change of what it reads that it does not have; null when it has everything, or was never refreshed and nothing has changed since it was defined: see as_of.
+             */
             behind_since: string | null;
             /** @description It comes with Loadstone, and is neither changed nor dropped. */
             bundled: boolean;

@@ -1,7 +1,7 @@
 import type { DerivedTable } from '../api/types';
 import { duration } from '../design/format';
 import { Mark } from '../design/icons';
-import { failing, lagSeconds, type Standing, standing } from './model';
+import { failing, isMade, lagSeconds, type Standing, standing } from './model';
 
 type Shape = Parameters<typeof Mark>[0]['shape'];
 
@@ -27,6 +27,13 @@ export function StandingBadge({ table, now }: { table: DerivedTable; now: number
 
 /** How far a table is behind, against how far it may be. */
 export function Lag({ table, now }: { table: DerivedTable; now: number }) {
+  if (!isMade(table))
+    return (
+      <div className="lag" title="There is nothing yet that could be behind.">
+        <div className="progress" />
+        <span className="nowrap muted">not made yet / {duration(table.target_lag_seconds)}</span>
+      </div>
+    );
   const lag = lagSeconds(table, now);
   const share = Math.min(1, lag / table.target_lag_seconds);
   const late = lag > table.target_lag_seconds + 1;

@@ -9,6 +9,9 @@ export function lagSeconds(t: Pick<DerivedTable, 'behind_since' | 'as_of' | 'kin
   return Math.max(0, (now - Date.parse(t.behind_since)) / 1000);
 }
 
+/** A table that was refreshed once; before that there is nothing that could be behind. Runs are taken in one by one. */
+export const isMade = (t: Pick<DerivedTable, 'as_of' | 'kind'>) => t.kind !== 'SQL' || t.as_of !== null;
+
 /** Why nothing is refreshed though there are workers: what all of them wait for, as the first says; '' if one works. */
 export function allWait(workers: readonly { waits_for: string }[]): string {
   return workers.every((w) => w.waits_for) ? (workers[0]?.waits_for ?? '') : '';
@@ -85,7 +88,7 @@ export function standing(t: DerivedTable, now: number): Standing {
   if (t.status === 'SUSPENDED') return 'suspended';
   if (t.status === 'FAILED') return 'failed';
   if (leftAlone(t) || tries(t)) return 'failing';
-  if (t.kind === 'SQL' && !t.as_of) return 'new';
+  if (!isMade(t)) return 'new';
   const lag = lagSeconds(t, now);
   if (lag === 0) return 'fresh';
   // A refresh begins a little late at times; a second is what the promise allows.
