@@ -271,7 +271,8 @@ func TestAStaleWorkerCopiesNothing(t *testing.T) {
 	if err := d.Begin(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	_, err := d.StageExecutions(t.Context(), c, noon, "x", func(_ context.Context, take func(*rollup.Executions) error) error {
+	_, err := d.StageExecutions(t.Context(), c, noon, "x", func(_ context.Context,
+		take func(*rollup.Executions) error) error {
 		return errors.Join(take(single(9)), broken)
 	})
 	if !errors.Is(err, broken) {

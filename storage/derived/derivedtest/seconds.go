@@ -8,7 +8,8 @@ import (
 )
 
 // Second is how docs/refresh.md puts an execution e of a run r into a second.
-const Second = "greatest(floor(extract(epoch FROM e.due_at - r.started_at) + e.app_elapsed_ms::numeric * 0.001), 0)::integer"
+const Second = "greatest(floor(extract(epoch FROM e.due_at - r.started_at) + " +
+	"e.app_elapsed_ms::numeric * 0.001), 0)::integer"
 
 // figures are what a cell holds of executions: how many, how many failed, their rows, and of their latencies the sum,
 // the least and the most.
