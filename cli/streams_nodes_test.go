@@ -247,7 +247,8 @@ func (s streamsServer) only(name string) (q struct {
 }
 
 // TestANodeIsLostAndComesBack: killed, standing still, or drained, in the middle of a query. The query does not go on
-// without it, and begins anew when it is back; dropped meanwhile its name is taken until the node says that nothing runs.
+// without it, and begins anew when it is back; dropped meanwhile its name is taken until the node says that
+// nothing runs.
 func TestANodeIsLostAndComesBack(t *testing.T) {
 	t.Parallel()
 	s, nodes, _ := streamNodes(t, 2)

@@ -16,7 +16,7 @@ func (c *Catalog) Spreads(q Query) bool {
 		})
 }
 
-// Spread gives the queries of an owner that spread a fragment on each worker that is there now, as far as it has a slot,
+// Spread gives queries of an owner that spread a fragment on each worker that is there now, as far as it has a slot,
 // and takes away those whose workers are not there: these tell of themselves, and read nothing else. Such a fragment
 // writes nowhere, and ends with the way to its owner; what a later look finds of it is stopped. It returns how many
 // queries have other workers now.

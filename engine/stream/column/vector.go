@@ -27,6 +27,10 @@ type Vec struct {
 	Null []bool
 }
 
+// MostText is how many bytes of text a vector holds that is computed: Ends count up to 2 GiB, and a batch of rows with
+// long texts would take more.
+const MostText = 256 << 20
+
 // Len is the number of values.
 func (v *Vec) Len() int { return len(v.Null) }
 
@@ -97,8 +101,12 @@ func (v *Vec) AppendFloat(x float64) { v.Floats, v.Null = append(v.Floats, x), a
 // AppendBool appends a truth value.
 func (v *Vec) AppendBool(x bool) { v.Bools, v.Null = append(v.Bools, x), append(v.Null, false) }
 
-// AppendText appends a text, which is copied.
+// AppendText appends a text, which is copied; NULL where the vector would hold more than MostText.
 func (v *Vec) AppendText(x []byte) {
+	if len(v.Bytes)+len(x) > MostText {
+		v.AppendNull()
+		return
+	}
 	v.Bytes = append(v.Bytes, x...)
 	v.Ends, v.Null = append(v.Ends, int32(len(v.Bytes))), append(v.Null, false)
 }

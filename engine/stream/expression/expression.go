@@ -381,7 +381,7 @@ func (s Scope) test(x statement.Expr, equals bool, operand bound) (bound, error)
 }
 
 func (s Scope) caseOf(e *statement.Case) (bound, error) {
-	n := &caseOf{}
+	n := &caseOf{faults: s.Faults}
 	var results []bound
 	var at []int
 	t := column.Type{}

@@ -53,7 +53,8 @@ func (s Scope) call(c *statement.Call) (bound, error) {
 	case "NULLIF":
 		x, once := hold(args[0])
 		equal, err := s.compare("=", x, args[1], c.Name.At)
-		n := &caseOf{tests: []node{equal.node}, results: []node{literal(nil).node, x.node}, t: x.t}
+		n := &caseOf{tests: []node{equal.node}, results: []node{literal(nil).node, x.node}, t: x.t,
+			faults: s.Faults}
 		return bound{node: &holding{once, n}, t: x.t}, err
 	case "CONCAT":
 		return s.concat(args, c.Name.At)
@@ -79,7 +80,7 @@ func (s Scope) coalesce(args []bound, c *statement.Call) (bound, error) {
 		}
 		t = both
 	}
-	n := &caseOf{t: t}
+	n := &caseOf{t: t, faults: s.Faults}
 	for i, a := range args {
 		a, err := s.cast(a, t, c.Args[i].Pos())
 		if err != nil {
@@ -92,7 +93,7 @@ func (s Scope) coalesce(args []bound, c *statement.Call) (bound, error) {
 }
 
 func (s Scope) concat(args []bound, at int) (bound, error) {
-	n := &concat{}
+	n := &concat{faults: s.Faults}
 	for _, a := range args {
 		a, err := s.cast(a, column.TextType, at)
 		if err != nil {
@@ -103,14 +104,16 @@ func (s Scope) concat(args []bound, at int) (bound, error) {
 	return bound{node: n, t: column.TextType}, nil
 }
 
-// maxText is how long a text may become, so that || does not fill the memory.
+// maxText is how long a text may become before the last part of it, so that || does not fill the memory.
 const maxText = 1 << 20
 
-// concat is NULL where a part is.
+// concat is NULL where a part is; a text that is too long, or has no room beside those of other rows, is NULL and
+// counted as an overflow.
 type concat struct {
 	parts  []node
 	values []*column.Vec
 	out    column.Vec
+	faults *Faults
 }
 
 func (n *concat) eval(in *column.Batch, on []bool) *column.Vec {
@@ -122,7 +125,12 @@ func (n *concat) eval(in *column.Batch, on []bool) *column.Vec {
 	for i := range in.N {
 		begin, null := len(n.out.Bytes), !matters(on, i)
 		for _, v := range n.values {
-			if null = null || v.Null[i] || len(n.out.Bytes)-begin > maxText; null {
+			if null = null || v.Null[i]; null {
+				break
+			}
+			if so := len(n.out.Bytes); so-begin > maxText || so+len(v.Text(i)) > column.MostText {
+				null = true
+				n.faults.Overflow++
 				break
 			}
 			n.out.Bytes = append(n.out.Bytes, v.Text(i)...)
@@ -189,7 +197,8 @@ func (s Scope) ofNumber(name string, x bound, at int) (bound, error) {
 			return x, err
 		}
 		minus, err := s.arithmetic("-", zero, x, at)
-		n := &caseOf{tests: []node{negative.node}, results: []node{minus.node, x.node}, t: x.t}
+		n := &caseOf{tests: []node{negative.node}, results: []node{minus.node, x.node}, t: x.t,
+			faults: s.Faults}
 		return bound{node: n, t: x.t}, err
 	case name == "ROUND" && x.t.Kind == column.Decimal:
 		return s.cast(x, column.Type{Kind: column.Decimal, Precision: column.MaxPrecision}, at)

@@ -377,6 +377,7 @@ type caseOf struct {
 	on             []bool
 	values         []*column.Vec
 	out            column.Vec
+	faults         *Faults
 }
 
 func (n *caseOf) eval(in *column.Batch, on []bool) *column.Vec {
@@ -401,7 +402,10 @@ func (n *caseOf) eval(in *column.Batch, on []bool) *column.Vec {
 	}
 	n.out.Reset(n.t)
 	for i := range in.N {
-		n.out.AppendFrom(n.values[n.chosen[i]], i)
+		v := n.values[n.chosen[i]]
+		if n.out.AppendFrom(v, i); n.out.Null[i] && !v.Null[i] && matters(on, i) {
+			n.faults.Overflow++ // a text for which there is no room
+		}
 	}
 	return &n.out
 }
