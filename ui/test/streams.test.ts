@@ -106,6 +106,9 @@ describe('the gallery', () => {
     expect(gallery.map((g) => g.id)).toEqual([
       'slow',
       'queues',
+      'checkout',
+      'errors',
+      'slowest',
       'node',
       'seconds',
       'throughput',

@@ -1,5 +1,6 @@
 // Continuous queries to begin with. Their texts are the queries of the test files of the repository, which make slt
 // runs; here each has the sink that it is for.
+import executions from '../../../examples/streams/executions.slt?raw';
 import heartbeats from '../../../examples/streams/heartbeats.slt?raw';
 import overload from '../../../examples/streams/overload.slt?raw';
 import rules from '../../../examples/streams/rules.slt?raw';
@@ -48,6 +49,24 @@ export const gallery: Begin[] = [
     title: 'Stop it only while the warehouse queues',
     what: 'Joins what the run workers tell with what the warehouse says, ten seconds at a time.',
     text: group(guardrail, 'slow_and_queued', queriesOf(rules, 'stop_run')[1]!),
+  },
+  {
+    id: 'checkout',
+    title: 'Stop a run whose checkout is slow',
+    what: 'When the P99 of CHECKOUT alone is above 200 ms in each of ten seconds, from every single execution.',
+    text: group(guardrail, 'slow_checkout', queriesOf(executions, 'stop_run')[0]!),
+  },
+  {
+    id: 'errors',
+    title: 'Errors of each class, second by second',
+    what: 'How many executions of each run have failed, printed here.',
+    text: group(sinkOf(executions, 'errors'), 'errors_by_class', queriesOf(executions, 'errors')[0]!),
+  },
+  {
+    id: 'slowest',
+    title: 'The slowest executions',
+    what: 'Each one that took longer than a second, with its statement and error.',
+    text: group(sinkOf(executions, 'slowest'), 'slowest_executions', queriesOf(executions, 'slowest')[0]!),
   },
   {
     id: 'node',
