@@ -212,7 +212,7 @@ func (c *serveCommand) listen(s *wiring.Services, door *frontdoor.Door, provider
 		PingEvery:    socketPing,
 		Log:          s.Log,
 	}
-	options.Retention = s.OpenRetention()
+	options.Retention, options.Prices = s.OpenRetention(), s.Prices()
 	options.Collectors = s.Collectors()
 	if c.streams != nil {
 		options.Streams = c.streams

@@ -31,6 +31,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/notify"
 	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
+	"github.com/loadstone-db/loadstone/engine/pricelist"
 	"github.com/loadstone-db/loadstone/engine/retention"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -48,6 +49,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/oidc"
 	"github.com/loadstone-db/loadstone/server/outgoing"
 	"github.com/loadstone-db/loadstone/server/parts"
+	"github.com/loadstone-db/loadstone/server/prices"
 	"github.com/loadstone-db/loadstone/server/promapi"
 	"github.com/loadstone-db/loadstone/server/record"
 	keeping "github.com/loadstone-db/loadstone/server/retention"
@@ -104,6 +106,8 @@ type Options struct {
 	Settings store.Settings
 	// Retention deletes runs by themselves; nil where nothing does. It needs Settings.
 	Retention *retention.Keeper
+	// Prices is the price list; nil where costs are reckoned with the one that is built in.
+	Prices *pricelist.Source
 	// NodeAccess decides who is a node; nil where nodes cannot join.
 	NodeAccess nodeaccess.Gatekeeper
 	// Preflight plans a run; PreflightSample is a value of the type it answers, for the API document.
@@ -265,6 +269,9 @@ func (s *Server) handlers() []func(*api.API) {
 	}
 	if k := s.opts.Retention; k != nil {
 		more = append(more, func(a *api.API) { keeping.Register(a, k, s.opts.Settings) })
+	}
+	if p := s.opts.Prices; p != nil {
+		more = append(more, func(a *api.API) { prices.Register(a, p) })
 	}
 	more = append(more, func(a *api.API) { outgoing.Register(a, s.opts.Out) }, record.Register, steering.Register,
 		parts.Register, uses.Register,

@@ -69,7 +69,7 @@ func permitted() map[string]string {
 			POST /api/users/:id/invitation, DELETE /api/users/:id/totp, GET /api/v1/tokens, DELETE /api/v1/tokens/:id,
 			POST /api/auth/signin-links, GET /api/audit, GET /api/audit/export, GET /api/audit/retention,
 			PUT /api/audit/retention, GET /api/v1/notifications, PUT /api/v1/notifications,
-			POST /api/v1/notifications/:id/test, GET /api/v1/retention, PUT /api/v1/retention,
+			POST /api/v1/notifications/:id/test, GET /api/v1/retention, PUT /api/v1/retention, PUT /api/v1/prices,
 			POST /api/v1/retention/preview, POST /api/plugins/:name/enable, POST /api/plugins/:name/disable,
 			DELETE /api/plugins/:name, POST /api/v1/nodes/:id/drain, POST /api/v1/nodes/:id/resume,
 			POST /api/v1/nodes/:id/remove, POST /api/v1/query-users, DELETE /api/v1/query-users/:name,
@@ -166,6 +166,8 @@ func bodies(route string) any {
 	switch route {
 	case "PUT /api/v1/notifications":
 		return map[string]any{"version": 0, "hooks": []string{}}
+	case "PUT /api/v1/prices":
+		return map[string]any{"version": 0, "text": ""}
 	case "PUT /api/v1/retention":
 		keep["version"] = 0
 		return keep

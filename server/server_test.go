@@ -17,6 +17,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/notify"
+	"github.com/loadstone-db/loadstone/engine/pricelist"
 	"github.com/loadstone-db/loadstone/engine/retention"
 	"github.com/loadstone-db/loadstone/engine/target"
 	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
@@ -99,6 +100,12 @@ func start(t *testing.T, change ...func(*server.Options)) *bench {
 	told := notify.Start(notify.Options{Settings: m, Log: zerolog.Nop()})
 	t.Cleanup(told.Close)
 	opts.Notices, opts.Settings = told, m
+	list, err := pricelist.Open("", t.TempDir(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list.Keep(m)
+	opts.Prices = list
 	opts.Retention = retention.New(retention.Options{Store: m, Log: zerolog.Nop()})
 	for _, c := range change {
 		c(&opts)

@@ -76,7 +76,7 @@ func (t *Tables) openLive() {
 
 // perHour is what a warehouse takes by the price list as it is now.
 func (s *Services) perHour(w engine.Warehouse) (credits float64, known bool) {
-	return s.prices().PerHour(w)
+	return s.prices.Prices().PerHour(w)
 }
 
 // renewSegments has runs taken in again whose segments an earlier version has written, once in the life of a server:

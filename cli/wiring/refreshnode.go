@@ -10,9 +10,9 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/cost"
 	"github.com/loadstone-db/loadstone/engine/enrichment"
 	"github.com/loadstone-db/loadstone/engine/inspect"
+	"github.com/loadstone-db/loadstone/engine/pricelist"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/engine/refresher"
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -38,7 +38,7 @@ type RefreshNode struct {
 	flags         RefreshNodeFlags
 	url           string
 	owner, reader string
-	prices        func() cost.Prices
+	prices        *pricelist.Source
 	options       RefreshNodeOptions
 	cancel        context.CancelFunc
 	ended         chan struct{}
@@ -78,7 +78,7 @@ func OpenRefreshNode(f RefreshNodeFlags, o RefreshNodeOptions) (*RefreshNode, er
 		return nil, nil
 	}
 	r := &RefreshNode{flags: f, url: url, owner: owner, reader: reader, options: o, ended: make(chan struct{})}
-	if r.prices, err = openPrices(f.Prices, o.DataDir, o.Log); err != nil {
+	if r.prices, err = pricelist.Open(f.Prices, o.DataDir, o.Log); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -188,7 +188,8 @@ func (r *RefreshNode) record(ctx context.Context) (*results.Results, error) {
 
 // runs reads runs that are over; nothing is live here.
 func (r *RefreshNode) runs(store *postgres.Store, record *results.Results) *inspect.Reader {
-	return inspect.New(inspect.Options{Store: store, Results: record, Prices: r.prices,
+	r.prices.Keep(store)
+	return inspect.New(inspect.Options{Store: store, Results: record, Prices: r.prices.Prices,
 		Enrichments: enrichment.New(enrichment.Options{Store: store, Results: record,
 			Traits: func(*engine.Plan) target.Traits { return target.Traits{} }}),
 		Waiting: func(context.Context, string) (*engine.Waiting, error) { return nil, nil },

@@ -3,8 +3,12 @@ package wiring
 import (
 	"context"
 
+	"github.com/loadstone-db/loadstone/engine/pricelist"
 	"github.com/loadstone-db/loadstone/engine/retention"
 )
+
+// Prices is the price list that costs are reckoned with.
+func (s *Services) Prices() *pricelist.Source { return s.prices }
 
 // OpenRetention begins to delete the runs that admins have decided to let go of.
 func (s *Services) OpenRetention() *retention.Keeper {

@@ -23,7 +23,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/control"
-	"github.com/loadstone-db/loadstone/engine/cost"
 	"github.com/loadstone-db/loadstone/engine/explore/node"
 	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/machine/usage"
@@ -32,6 +31,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/meter"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/pricelist"
 	"github.com/loadstone-db/loadstone/engine/reach"
 	"github.com/loadstone-db/loadstone/engine/replay"
 	"github.com/loadstone-db/loadstone/engine/roster"
@@ -136,7 +136,7 @@ type Services struct {
 	Drivers map[string]target.Driver
 	// relational reads connection strings of Postgres as its driver does.
 	relational feeds.Reader
-	prices     func() cost.Prices
+	prices     *pricelist.Source
 	// Certificate is the generator's accuracy on this machine.
 	Certificate *certificate.Certificate
 	closers     []func(context.Context) error
@@ -186,7 +186,7 @@ func Open(ctx context.Context, o Options) (_ *Services, err error) {
 		}
 	}()
 	s.Certificate = certificate.Open(dir, o.Version, o.Log)
-	if s.prices, err = openPrices(flags.Prices, dir, o.Log); err != nil {
+	if s.prices, err = pricelist.Open(flags.Prices, dir, o.Log); err != nil {
 		return nil, err
 	}
 	keys, err := keyring.Open(filepath.Join(dir, "loadstone.key"))
@@ -258,6 +258,7 @@ func (s *Services) openStore(ctx context.Context, url string, keys *keyring.Keyr
 		return err
 	}
 	s.onClose(func(context.Context) error { s.Store.Close(); return nil })
+	s.prices.Keep(s.Store)
 	for _, c := range builtin {
 		if err := s.Store.EnsureBuiltin(ctx, c); err != nil {
 			return err
@@ -423,7 +424,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 		Recordings: recordings, Nodes: fixed, Source: source, Module: s.module,
 		Segment: s.Results.SegmentContent, Log: s.Log, Version: s.options.Version,
 		Scratch:  filepath.Join(s.DataDir, "scratch"),
-		Prices:   s.prices,
+		Prices:   s.prices.Prices,
 		Owner:    s.owner,
 		Shared:   s.Embedded == nil,
 		Alone:    !s.options.Serves,

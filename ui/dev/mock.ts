@@ -22,6 +22,7 @@ import { plan, plugins } from './declared';
 import { endNodeToken, listNodes, makeNodeToken, nodeEvents, nodeTokens, setNodes, wishNode } from './nodes';
 import { exploreRoutes } from './explore';
 import { noticeRoutes, seedNotices } from './notices';
+import { prices } from './prices';
 import { Refusal } from './refusal';
 import {
   addConnection,
@@ -268,6 +269,7 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
     ([, id]) => ({ run_id: id, text: '', version: 0, updated_by: '', updated_at: null }),
   ],
   ['GET', /^\/api\/v1\/shares$/, () => ({ shares: [] })],
+  ['GET', /^\/api\/v1\/prices$/, () => prices],
   ['GET', /^\/api\/runs\/([^/]+)\/summary$/, ([, id]) => need(runs, id, 'run').summary ?? {}],
   ['GET', /^\/api\/matrices\/([^/]+)$/, ([, id]) => matrixOf(id)],
   [

@@ -3996,6 +3996,69 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/prices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read the price list that costs are reckoned with */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["PriceList"];
+                    };
+                };
+            };
+        };
+        /**
+         * Save the price list for all servers (admins)
+         * @description Costs that are shown or taken into tables from now on follow it; wrong fields are named with their lines.
+         */
+        put: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["GivenPrices"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["PriceList"];
+                    };
+                };
+            };
+        };
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/queries": {
         parameters: {
             query?: never;
@@ -6767,6 +6830,15 @@ export interface components {
             /** @description Where to; without it, that of the hook stays. Only scheme, host and port are shown again. */
             url?: string;
         };
+        GivenPrices: {
+            /** @description YAML; an empty text takes what was saved away. */
+            text: string;
+            /**
+             * Format: int64
+             * @description That which was edited; 0 before anything was saved.
+             */
+            version: number;
+        };
         GivenRules: {
             /**
              * Format: double
@@ -8079,6 +8151,36 @@ export interface components {
              * @description By how much they are above the budget then, because pinned and young runs stay.
              */
             over_budget_bytes: number;
+        };
+        PriceList: {
+            /** @description The list that comes with Loadstone. */
+            built_in: string;
+            /**
+             * Format: double
+             * @description Of one credit, in the currency.
+             */
+            credit_price: number;
+            currency: string;
+            /** @description Its path on the server; empty of one that is in no file. */
+            file: string;
+            /**
+             * @description flag is the file that --prices names, saved what was saved here, file prices.yaml of the data directory.
+             * @enum {string}
+             */
+            from: "flag" | "saved" | "file" | "built_in";
+            /** @description Why what was saved is not used; empty where nothing is wrong. */
+            problem: string;
+            /** @description The list, YAML. */
+            text: string;
+            /** Format: date-time */
+            updated_at: string | null;
+            updated_by: string;
+            /**
+             * Format: int64
+             * @description Of what was saved, 0 before anything was.
+             */
+            version: number;
+            warehouses: components["schemas"]["WarehousePrice"][];
         };
         Problem: {
             /**
@@ -9655,6 +9757,20 @@ export interface components {
             timestamp: string;
             type: string;
         };
+        WarehousePrice: {
+            /**
+             * Format: double
+             * @description Of one cluster.
+             */
+            credits_per_hour: number;
+            /**
+             * Format: double
+             * @description What each start is billed for at least.
+             */
+            minimum_seconds: number;
+            warehouse_size: string;
+            warehouse_type: string;
+        };
         WarehouseSeries: {
             points: components["schemas"]["WarehousePoint"][] | null;
             /**
@@ -9861,6 +9977,7 @@ export type FindMaxStep = components['schemas']['FindMaxStep'];
 export type FragmentCounts = components['schemas']['FragmentCounts'];
 export type GeneratorSample = components['schemas']['GeneratorSample'];
 export type GivenHook = components['schemas']['GivenHook'];
+export type GivenPrices = components['schemas']['GivenPrices'];
 export type GivenRules = components['schemas']['GivenRules'];
 export type Guardrails = components['schemas']['Guardrails'];
 export type GuardrailState = components['schemas']['GuardrailState'];
@@ -9953,6 +10070,7 @@ export type PreflightTable = components['schemas']['PreflightTable'];
 export type Prepare = components['schemas']['Prepare'];
 export type PrepareProgress = components['schemas']['PrepareProgress'];
 export type Preview = components['schemas']['Preview'];
+export type PriceList = components['schemas']['PriceList'];
 export type Problem = components['schemas']['Problem'];
 export type QueryAnswer = components['schemas']['QueryAnswer'];
 export type QueryCancel = components['schemas']['QueryCancel'];
@@ -10068,6 +10186,7 @@ export type Waiting = components['schemas']['Waiting'];
 export type WaitingInfo = components['schemas']['WaitingInfo'];
 export type Warehouse = components['schemas']['Warehouse'];
 export type WarehousePoint = components['schemas']['WarehousePoint'];
+export type WarehousePrice = components['schemas']['WarehousePrice'];
 export type WarehouseSeries = components['schemas']['WarehouseSeries'];
 export type WarehouseSlot = components['schemas']['WarehouseSlot'];
 export type Ways = components['schemas']['Ways'];

@@ -13,6 +13,7 @@ import { Account } from './Account';
 import { usePageTitle } from './location';
 import { Notifications } from './Notifications';
 import { Shares } from '../runs/HandOn';
+import { PriceList } from './PriceList';
 import { Retention } from './Retention';
 import { Users } from './Users';
 import { type ThemeChoice, useTheme } from './theme';
@@ -66,6 +67,7 @@ export function Settings() {
         <Everybodys ask={ask} />
         <Notifications ask={ask} />
         <Retention ask={ask} />
+        <PriceList ask={ask} />
         <Shares />
         <section className="panel">
           <header>

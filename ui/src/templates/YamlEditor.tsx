@@ -4,7 +4,13 @@ import type { Finding } from './findings';
 import { colour } from './yaml';
 
 /** A text editor for YAML: line numbers, colours, and errors at their lines, without a byte of a library. */
-export function YamlEditor(props: { value: string; onChange: (v: string) => void; errors: Finding[] }) {
+export function YamlEditor(props: {
+  value: string;
+  onChange: (v: string) => void;
+  errors: Finding[];
+  /** What is edited; a template where nothing is said. */
+  what?: string;
+}) {
   const area = useRef<HTMLTextAreaElement>(null);
   const leaving = useRef(false);
   const lines = useMemo(() => props.value.split('\n'), [props.value]);
@@ -86,7 +92,7 @@ export function YamlEditor(props: { value: string; onChange: (v: string) => void
           <textarea
             ref={area}
             value={props.value}
-            aria-label="Template as YAML. Press Escape, then Tab, to leave the editor."
+            aria-label={`${props.what ?? 'Template'} as YAML. Press Escape, then Tab, to leave the editor.`}
             aria-invalid={props.errors.some((e) => !e.warning)}
             spellCheck={false}
             autoCapitalize="off"
