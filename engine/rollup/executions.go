@@ -13,9 +13,9 @@ type Executions struct {
 }
 
 // DueMicro is when an execution was due, in whole microseconds since the epoch of Unix. Digits below are cut off,
-// unless that let the execution end in the second before the one in which it is counted: then it is a microsecond later.
-// So whoever has this and the elapsed time alone finds every execution in the second of the roll-ups. startNs is when
-// the run started.
+// unless that let the execution end in the second before the one in which it is counted: then it is a microsecond
+// later. So whoever has this and the elapsed time alone finds every execution in the second of the roll-ups. startNs is
+// when the run started.
 func (e *Executions) DueMicro(row int, startNs int64) int64 {
 	due := e.DueNs[row]
 	micro := due / int64(time.Microsecond)
