@@ -4,11 +4,12 @@ import { accessible } from './axe.mjs';
 import { complaints, until } from './steps.mjs';
 
 /** What of the browser must not be asked of a report: anything beside the file itself. */
-async function opened(browser, address, name) {
+async function opened(browser, address, name, prepare) {
   const context = await browser.newContext({
     viewport: { width: 1280, height: 900 },
     offline: address.startsWith('file:'),
   });
+  await prepare(context);
   const page = await context.newPage();
   const wrong = complaints(page);
   const asked = [];
@@ -18,8 +19,11 @@ async function opened(browser, address, name) {
   return { context, page, wrong, asked };
 }
 
-/** Writes a note, downloads the report and opens it without a network, shares it with a stranger, and ends that. */
-export async function handsOn(page, browser, base) {
+/**
+ * Writes a note, downloads the report and opens it without a network, shares it with a stranger, and ends that. prepare
+ * is given the context of each reader, and reads their page with the report.
+ */
+export async function handsOn(page, browser, base, prepare, reads) {
   const name = await page.getByRole('heading', { level: 1 }).innerText();
   const more = page.getByRole('button', { name: 'More actions for this run' });
   await more.click();
@@ -40,7 +44,7 @@ export async function handsOn(page, browser, base) {
   assert.match(download.suggestedFilename(), /-report\.html$/);
   const file = `${await download.path()}.html`;
   await download.saveAs(file);
-  const report = await opened(browser, pathToFileURL(file).href, name);
+  const report = await opened(browser, pathToFileURL(file).href, name, prepare);
   try {
     await report.page.getByText('with the index').waitFor();
     assert.equal(await report.page.locator('img').count(), 0, 'a note is no HTML');
@@ -51,6 +55,7 @@ export async function handsOn(page, browser, base) {
       'figures in the legend',
     );
     await report.page.getByText('Everything is accounted for').waitFor();
+    await reads(report.page);
     // The charts are alive: a curve is hidden and comes back, and one is saved.
     const series = report.page.locator('.legend button').first();
     assert.equal(await series.getAttribute('aria-pressed'), 'true');
@@ -83,8 +88,9 @@ export async function handsOn(page, browser, base) {
   await dialog.getByRole('button', { name: 'Make link' }).click();
   const link = (await dialog.locator('pre.code').innerText()).trim();
   await dialog.getByRole('button', { name: 'I have copied it' }).click();
-  const stranger = await opened(browser, link, name);
+  const stranger = await opened(browser, link, name, prepare);
   try {
+    await reads(stranger.page);
     await stranger.page.getByText('Everything is accounted for').waitFor();
     assert.equal((await stranger.page.request.get(`${base}/api/runs`)).status(), 401, 'a link opens nothing else');
     await page.getByRole('tab', { name: 'Export' }).click();

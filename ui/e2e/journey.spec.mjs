@@ -1,5 +1,5 @@
-// The main job on a real server: sign in by link, write a template in the form, start it,
-// watch it, reload in the middle, stop it, read the result.
+// The main jobs on a real server: from the first link to a result in other hands; a template in the form, started,
+// watched, reloaded in the middle, stopped, its result read.
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
@@ -11,6 +11,7 @@ import { handsOn } from './handon.mjs';
 import { isToldOfRuns } from './notices.mjs';
 import { seesWhatIsSent } from './outgoing.mjs';
 import { pluginJourney } from './plugins.mjs';
+import { looksAtIt, marksAndSteers, readsCanvases, readsItByLoad, reportsItsLoads, runsItsStatement } from './show.mjs';
 import { takesFirstSteps } from './start.mjs';
 import { triesAStatement } from './statements.mjs';
 import {
@@ -60,8 +61,35 @@ Y6RySnU=
 -----END CERTIFICATE-----
 `;
 
-test('create, start, watch, reload, stop, read the result', { timeout: 600_000 }, async (t) => {
+test('from the first link to a result in other hands', { timeout: 300_000 }, async (t) => {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
+  await readsCanvases(context);
+  const page = await context.newPage();
+  page.setDefaultTimeout(20_000);
+  const wrong = complaints(page);
+  const step = stepper(t, page);
+  await step('signs in by the one-time link', async () => {
+    await page.goto(`${base}/signin?token=${encodeURIComponent(token)}`);
+    await page.getByRole('heading', { name: 'Home' }).waitFor();
+    assert.ok(!page.url().includes('token='), 'the token must leave the address bar');
+  });
+  await step('takes the first steps', () => takesFirstSteps(page, base));
+  await step('writes own SQL and tries it', () => triesAStatement(page, base));
+  await step('runs it at a rate', () => runsItsStatement(page, `own SQL ${Date.now()}`));
+  const id = new URL(page.url()).pathname.split('/')[2];
+  await step('marks a moment of the run, and changes its rate', () => marksAndSteers(page));
+  await step('reads the result by load', () => readsItByLoad(page));
+  await step('notes, reports and shares the run', () => handsOn(page, browser, base, readsCanvases, reportsItsLoads));
+  await step('invites a viewer, who looks and changes nothing', () =>
+    invitesAViewer(page, browser, base, (own) => looksAtIt(own, base, id)),
+  );
+  assert.deepEqual(wrong, [], 'the browser must have nothing to complain about');
+  signedIn = await context.storageState();
+  await context.close();
+});
+
+test('create, start, watch, reload, stop, read the result', { timeout: 600_000 }, async (t) => {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, storageState: signedIn });
   const page = await context.newPage();
   page.setDefaultTimeout(20_000);
   const wrong = complaints(page);
@@ -74,12 +102,6 @@ test('create, start, watch, reload, stop, read the result', { timeout: 600_000 }
   });
   const step = stepper(t, page);
   const name = `journey ${new Date().toISOString().slice(0, 19)}`;
-
-  await step('signs in by the one-time link', async () => {
-    await page.goto(`${base}/signin?token=${encodeURIComponent(token)}`);
-    await page.getByRole('heading', { name: 'Home' }).waitFor();
-    assert.ok(!page.url().includes('token='), 'the token must leave the address bar');
-  });
 
   await step('takes pasted certificates, says which is wrong, and shows them as saved', async () => {
     await page.goto(`${base}/connections?new=postgres`);
@@ -156,16 +178,6 @@ test('create, start, watch, reload, stop, read the result', { timeout: 600_000 }
   await step('flags names that are not there, and keeps what a refusal says', async () => {
     const other = await context.newPage();
     await keepsItsMessages(other, base);
-    await other.close();
-  });
-  await step('takes the first steps', async () => {
-    const other = await context.newPage();
-    await takesFirstSteps(other, base);
-    await other.close();
-  });
-  await step('writes own SQL and tries it', async () => {
-    const other = await context.newPage();
-    await triesAStatement(other, base);
     await other.close();
   });
   await step('a template that two edit', () => isSavedByTwo(context, base));
@@ -291,7 +303,6 @@ test('create, start, watch, reload, stop, read the result', { timeout: 600_000 }
     await page.getByText('Everything is accounted for').waitFor();
   });
 
-  await step('notes, reports and shares the run', () => handsOn(page, browser, base));
   await step('holds a run against a baseline', async () => {
     const other = await context.newPage();
     await holdsAgainstABaseline(other, base);
@@ -348,8 +359,6 @@ test('create, start, watch, reload, stop, read the result', { timeout: 600_000 }
     await row.waitFor({ state: 'detached' });
   });
 
-  await step('invites a viewer, who looks and changes nothing', () => invitesAViewer(page, browser, base));
-
   await step('has a webhook told of runs', () => isToldOfRuns(page, base));
 
   await step('lists the run in the history', async () => {
@@ -363,7 +372,6 @@ test('create, start, watch, reload, stop, read the result', { timeout: 600_000 }
   await step('stops a run by a rule of its own', () => stopsARunByARule(page, base, name));
 
   assert.deepEqual(wrong, [], 'the browser must have nothing to complain about');
-  signedIn = await context.storageState();
   await context.close();
 });
 

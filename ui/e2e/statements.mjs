@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { until } from './steps.mjs';
 
-/** Writes a statement with parameters, sees samples, and tries it. */
+/** Writes a statement with parameters, sees samples, tries it, and writes it back after a mistake. */
 export async function triesAStatement(page, base) {
   await page.goto(`${base}/templates/new`);
   await page.getByLabel('Plugin', { exact: true }).selectOption('sql');
@@ -23,6 +23,7 @@ export async function triesAStatement(page, base) {
   const tried = page.locator('.tried');
   await tried.getByText('3 rows').waitFor({ timeout: 60_000 });
   assert.match(await page.getByLabel("The database's plan").innerText(), /pg_class/);
+  const right = await text.inputValue();
   await text.fill('SELECT nothing_like_it FROM pg_class');
   await page.getByRole('button', { name: 'Try it' }).click();
   await until(
@@ -30,4 +31,9 @@ export async function triesAStatement(page, base) {
     (s) => s.includes('nothing_like_it') && !s.includes('3 rows'),
     'what the database refuses',
   );
+  await text.fill(right);
+  // What was chosen for a parameter is not lost with it.
+  assert.equal(await page.getByLabel('From of :p1').inputValue(), '7');
+  await page.getByRole('button', { name: 'Try it' }).click();
+  await tried.getByText('3 rows').waitFor();
 }

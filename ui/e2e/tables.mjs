@@ -94,7 +94,7 @@ export async function isEditedByTwo(page, other, base) {
   await other.getByRole('button', { name: 'Save', exact: true }).click();
   await other.getByText('changed by admin').waitFor();
   await other.getByText('what the other one says').waitFor();
-  await other.getByText('in 4 parts').waitFor();
+  await other.locator('dd').getByText('in 4 parts').waitFor();
 }
 
 /** The link to a query, as its chart was drawn, shows whoever opens it the query, and asks nothing by itself. */

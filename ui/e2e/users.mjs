@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { turnsASecondFactorOn } from './totp.mjs';
 
-/** An admin invites a viewer, who chooses a password, looks and cannot change anything, and is locked out. */
-export async function invitesAViewer(page, browser, base) {
+/**
+ * An admin invites a viewer, who chooses a password, looks and cannot change anything, and is locked out. looks is
+ * given the viewer's page.
+ */
+export async function invitesAViewer(page, browser, base, looks) {
   const name = `viewer${Date.now()}@example.com`;
   const secret = 'four words do well';
   await page.goto(`${base}/settings`);
@@ -35,6 +38,7 @@ export async function invitesAViewer(page, browser, base) {
     assert.equal(await own.getByRole('link', { name: 'New template' }).count(), 0, 'a viewer is offered no template');
     const refused = await own.request.post(`${base}/api/runs`, { data: { template_name: 'x' } });
     assert.equal(refused.status(), 403);
+    await looks(own);
     await own.goto(`${base}/settings`);
     await own.getByText('A viewer: looks at everything').waitFor();
     assert.equal(await own.getByRole('region', { name: 'Users' }).count(), 0, 'users are for admins');

@@ -3,9 +3,10 @@ import { useState } from 'react';
 import { api } from '../api/client';
 import { useInfo, useTokens } from '../api/queries';
 import type { Token } from '../api/types';
+import { CardTable } from '../design/CardTable';
 import { Segments } from '../design/Controls';
 import { useConfirm } from '../design/Dialog';
-import { ago, bytes, dateTime, plain } from '../design/format';
+import { bytes, dateTime, plain } from '../design/format';
 import { Icon } from '../design/icons';
 import { Empty, Load, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
@@ -17,7 +18,7 @@ import { PriceList } from './PriceList';
 import { Retention } from './Retention';
 import { Users } from './Users';
 import { type ThemeChoice, useTheme } from './theme';
-import { Everybodys, Expires, NewToken, mays } from './Tokens';
+import { Everybodys, NewToken, mays, tokenTimes } from './Tokens';
 
 const themes: { value: ThemeChoice; label: string }[] = [
   { value: 'system', label: 'As the system' },
@@ -103,50 +104,33 @@ export function Settings() {
             }
           >
             {(list) => (
-              <div className="table-wrap">
-                <table className="table cards token-list">
-                  <thead>
-                    <tr>
-                      <th>Name</th>
-                      <th className="hide-phone">Made</th>
-                      <th>Last used</th>
-                      <th>Expires</th>
-                      <th>
-                        <span className="sr">Actions</span>
-                      </th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {list.map((t) => (
-                      <tr key={t.token_id}>
-                        <td>
-                          <strong className="wrap-anywhere">{t.name}</strong>
-                          <span className="second">may {mays[t.scope]}</span>
-                        </td>
-                        <td className="hide-phone" title={dateTime(t.created_at)}>
-                          {ago(t.created_at)}
-                        </td>
-                        <td title={dateTime(t.last_used_at)} data-label="Last used">
-                          {ago(t.last_used_at)}
-                        </td>
-                        <td data-label="Expires">
-                          <Expires at={t.expires_at} />
-                        </td>
-                        <td className="num act">
-                          <button
-                            type="button"
-                            className="btn danger small"
-                            onClick={() => revoke(t)}
-                            aria-label={`Revoke token ${t.name}`}
-                          >
-                            Revoke
-                          </button>
-                        </td>
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
-              </div>
+              <CardTable
+                label="Your tokens"
+                rows={list}
+                id={(t) => t.token_id}
+                columns={[
+                  {
+                    head: 'Name',
+                    cell: (t) => (
+                      <>
+                        <strong className="wrap-anywhere">{t.name}</strong>
+                        <span className="second">may {mays[t.scope]}</span>
+                      </>
+                    ),
+                  },
+                  ...tokenTimes,
+                ]}
+                acts={(t) => (
+                  <button
+                    type="button"
+                    className="btn danger small"
+                    onClick={() => revoke(t)}
+                    aria-label={`Revoke token ${t.name}`}
+                  >
+                    Revoke
+                  </button>
+                )}
+              />
             )}
           </Load>
         </section>

@@ -4,6 +4,7 @@ import { api } from '../api/client';
 import { useMe } from '../api/queries';
 import type { Token } from '../api/types';
 import type { OwnedToken } from '../api/schema';
+import { CardTable, type CardColumn } from '../design/CardTable';
 import { Segments } from '../design/Controls';
 import { Dialog, type Question } from '../design/Dialog';
 import { ago, dateTime } from '../design/format';
@@ -43,7 +44,7 @@ export function endsSoon(expires: string | null | undefined, now = Date.now()): 
 }
 
 /** When a token ends, marked when that is soon. */
-export function Expires({ at }: { at: string | null | undefined }) {
+function Expires({ at }: { at: string | null | undefined }) {
   const soon = endsSoon(at);
   return (
     <>
@@ -56,6 +57,28 @@ export function Expires({ at }: { at: string | null | undefined }) {
     </>
   );
 }
+
+/** When a token was made and used, and when it ends. */
+export const tokenTimes: CardColumn<Pick<Token, 'created_at' | 'last_used_at' | 'expires_at'>>[] = [
+  { head: 'Made', cell: (t) => ago(t.created_at), title: (t) => dateTime(t.created_at), phone: 'out' },
+  {
+    head: 'Last used',
+    cell: (t) => (t.last_used_at ? ago(t.last_used_at) : 'never'),
+    title: (t) => dateTime(t.last_used_at),
+  },
+  { head: 'Expires', cell: (t) => <Expires at={t.expires_at} /> },
+];
+
+/** A token among those of everybody: its name does not tell whose it is. */
+const named: CardColumn<OwnedToken> = {
+  head: 'Token',
+  cell: (t) => (
+    <>
+      <span className="wrap-anywhere">{t.name}</span>
+      <span className="second">may {mays[t.scope]}</span>
+    </>
+  ),
+};
 
 const kinds: { value: 'api' | 'session'; label: string }[] = [
   { value: 'api', label: 'API tokens' },
@@ -111,61 +134,38 @@ export function Everybodys({ ask }: { ask: (q: Question) => void }) {
       >
         {(l) => (
           <>
-            <div className="table-wrap" tabIndex={0} role="group" aria-label="Tokens, a table that scrolls">
-              <table className="table cards token-list">
-                <thead>
-                  <tr>
-                    <th>User</th>
-                    {!session && <th>Token</th>}
-                    <th className="hide-phone">{session ? 'Signed in' : 'Made'}</th>
-                    <th>Last used</th>
-                    <th>Expires</th>
-                    <th>
-                      <span className="sr">Actions</span>
-                    </th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {l.tokens.map((t) => (
-                    <tr key={t.token_id}>
-                      <td>
-                        <strong className="wrap-anywhere">{t.user_name}</strong>
-                        <span className="second">{t.locked_out ? 'locked out' : t.user_role}</span>
-                      </td>
-                      {!session && (
-                        <td data-label="Token">
-                          <span className="wrap-anywhere">{t.name}</span>
-                          <span className="second">may {mays[t.scope]}</span>
-                        </td>
-                      )}
-                      <td className="hide-phone" title={dateTime(t.created_at)}>
-                        {ago(t.created_at)}
-                      </td>
-                      <td title={dateTime(t.last_used_at)} data-label="Last used">
-                        {t.last_used_at ? ago(t.last_used_at) : 'never'}
-                      </td>
-                      <td data-label="Expires">
-                        <Expires at={t.expires_at} />
-                      </td>
-                      <td className="num act">
-                        <button
-                          type="button"
-                          className="btn danger small"
-                          onClick={() => end(t)}
-                          aria-label={
-                            session
-                              ? `End the session of ${t.user_name} of ${dateTime(t.created_at)}`
-                              : `Revoke token ${t.name} of ${t.user_name}`
-                          }
-                        >
-                          {session ? 'End' : 'Revoke'}
-                        </button>
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </div>
+            <CardTable
+              label="Tokens"
+              rows={l.tokens}
+              id={(t) => t.token_id}
+              columns={[
+                {
+                  head: 'User',
+                  cell: (t) => (
+                    <>
+                      <strong className="wrap-anywhere">{t.user_name}</strong>
+                      <span className="second">{t.locked_out ? 'locked out' : t.user_role}</span>
+                    </>
+                  ),
+                },
+                ...(session ? [] : [named]),
+                ...(session ? [{ ...tokenTimes[0]!, head: 'Signed in' }, ...tokenTimes.slice(1)] : tokenTimes),
+              ]}
+              acts={(t) => (
+                <button
+                  type="button"
+                  className="btn danger small"
+                  onClick={() => end(t)}
+                  aria-label={
+                    session
+                      ? `End the session of ${t.user_name} of ${dateTime(t.created_at)}`
+                      : `Revoke token ${t.name} of ${t.user_name}`
+                  }
+                >
+                  {session ? 'End' : 'Revoke'}
+                </button>
+              )}
+            />
             {l.total > l.tokens.length && (
               <p className="body muted">
                 The newest {l.tokens.length} of {l.total}.

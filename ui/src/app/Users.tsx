@@ -3,6 +3,7 @@ import { type FormEvent, useState } from 'react';
 import { api, asProblem } from '../api/client';
 import { useMe, useUsers } from '../api/queries';
 import type { Invitation, User } from '../api/types';
+import { CardTable } from '../design/CardTable';
 import { Dialog, type Question } from '../design/Dialog';
 import { ago, dateTime } from '../design/format';
 import { Icon } from '../design/icons';
@@ -95,100 +96,95 @@ export function Users({ ask }: { ask: (q: Question) => void }) {
       </header>
       <Load from={users} what="The users could not be read." skeleton={<SkeletonRows rows={3} />}>
         {(list) => (
-          <div className="table-wrap" tabIndex={0} role="group" aria-label="Users, a table that scrolls">
-            <table className="table cards">
-              <thead>
-                <tr>
-                  <th>Name</th>
-                  <th>Role</th>
-                  <th className="hide-phone">Last seen</th>
-                  <th>
-                    <span className="sr">Actions</span>
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {list.map((u) => (
-                  <tr key={u.user_id}>
-                    <td>
-                      <strong className="wrap-anywhere">{u.name}</strong>
-                      {u.user_id === me.data?.user_id && <span className="muted"> (you)</span>}
-                      <span className="second">{waysIn(u)}</span>
-                    </td>
-                    <td>
-                      <select
-                        className="input role"
-                        aria-label={`Role of ${u.name}`}
-                        value={u.role}
-                        onChange={(e) =>
-                          void change(
-                            u,
-                            { role: e.target.value as Role },
-                            `${u.name} has the role ${e.target.value} now.`,
-                          )
-                        }
-                      >
-                        {roles.map((r) => (
-                          <option key={r.value} value={r.value}>
-                            {r.label}
-                          </option>
-                        ))}
-                      </select>
-                    </td>
-                    <td className="hide-phone" title={dateTime(u.last_seen_at)}>
-                      {u.last_seen_at ? ago(u.last_seen_at) : 'never'}
-                    </td>
-                    <td className="num act">
-                      <span className="row end-actions">
-                        {!u.disabled_at && !u.external && (
-                          <button
-                            type="button"
-                            className="btn small"
-                            onClick={() => void invite(u)}
-                            aria-label={`Make a link for ${u.name}`}
-                          >
-                            Link
-                          </button>
-                        )}
-                        <button
-                          type="button"
-                          className="btn small"
-                          onClick={() =>
-                            void change(
-                              u,
-                              { disabled: !u.disabled_at },
-                              u.disabled_at ? `${u.name} may sign in again.` : `${u.name} is locked out.`,
-                            )
-                          }
-                          aria-label={`${u.disabled_at ? 'Let in' : 'Lock out'} ${u.name}`}
-                        >
-                          {u.disabled_at ? 'Let in' : 'Lock out'}
-                        </button>
-                        {u.second_factor && (
-                          <button
-                            type="button"
-                            className="btn small"
-                            onClick={() => resetFactor(u)}
-                            aria-label={`Remove the second factor of ${u.name}`}
-                          >
-                            Reset code
-                          </button>
-                        )}
-                        <button
-                          type="button"
-                          className="btn danger small"
-                          onClick={() => remove(u)}
-                          aria-label={`Delete ${u.name}`}
-                        >
-                          Delete
-                        </button>
-                      </span>
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <CardTable
+            label="Users"
+            rows={list}
+            id={(u) => u.user_id}
+            columns={[
+              {
+                head: 'Name',
+                cell: (u) => (
+                  <>
+                    <strong className="wrap-anywhere">{u.name}</strong>
+                    {u.user_id === me.data?.user_id && <span className="muted"> (you)</span>}
+                    <span className="second">{waysIn(u)}</span>
+                  </>
+                ),
+              },
+              {
+                head: 'Role',
+                phone: 'alone',
+                cell: (u) => (
+                  <select
+                    className="input role"
+                    aria-label={`Role of ${u.name}`}
+                    value={u.role}
+                    onChange={(e) =>
+                      void change(u, { role: e.target.value as Role }, `${u.name} has the role ${e.target.value} now.`)
+                    }
+                  >
+                    {roles.map((r) => (
+                      <option key={r.value} value={r.value}>
+                        {r.label}
+                      </option>
+                    ))}
+                  </select>
+                ),
+              },
+              {
+                head: 'Last seen',
+                cell: (u) => (u.last_seen_at ? ago(u.last_seen_at) : 'never'),
+                title: (u) => dateTime(u.last_seen_at),
+                phone: 'out',
+              },
+            ]}
+            acts={(u) => (
+              <span className="row end-actions">
+                {!u.disabled_at && !u.external && (
+                  <button
+                    type="button"
+                    className="btn small"
+                    onClick={() => void invite(u)}
+                    aria-label={`Make a link for ${u.name}`}
+                  >
+                    Link
+                  </button>
+                )}
+                <button
+                  type="button"
+                  className="btn small"
+                  onClick={() =>
+                    void change(
+                      u,
+                      { disabled: !u.disabled_at },
+                      u.disabled_at ? `${u.name} may sign in again.` : `${u.name} is locked out.`,
+                    )
+                  }
+                  aria-label={`${u.disabled_at ? 'Let in' : 'Lock out'} ${u.name}`}
+                >
+                  {u.disabled_at ? 'Let in' : 'Lock out'}
+                </button>
+                {u.second_factor && (
+                  <button
+                    type="button"
+                    className="btn small"
+                    onClick={() => resetFactor(u)}
+                    aria-label={`Remove the second factor of ${u.name}`}
+                  >
+                    Reset code
+                  </button>
+                )}
+                <button
+                  type="button"
+                  className="btn danger small"
+                  onClick={() => remove(u)}
+                  aria-label={`Delete ${u.name}`}
+                >
+                  Delete
+                </button>
+              </span>
+            )}
+          />
         )}
       </Load>
       {inviting && (

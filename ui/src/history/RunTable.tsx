@@ -52,6 +52,7 @@ export function RunTable({
   const waits = new Map(needs.data?.waiting?.map((w) => [w.run_id, w.reason]));
   return (
     <div className="table-wrap">
+      {onOrder && <PhoneHead order={order} onOrder={onOrder} all={all} onPickAll={onPickAll} />}
       <table className="table cards">
         <thead>
           <tr>
@@ -193,5 +194,56 @@ function Head(props: {
         <span aria-hidden="true">{on === 'asc' ? ' ↑' : on === 'desc' ? ' ↓' : ''}</span>
       </button>
     </th>
+  );
+}
+
+/** What the heads of the columns are for, on a phone, which has none. */
+function PhoneHead(props: {
+  order: string;
+  onOrder: (order: string) => void;
+  all: boolean;
+  onPickAll?: (on: boolean) => void;
+}) {
+  const { order, onOrder } = props;
+  const now = sortFrom(order);
+  const turned = now?.way === 'desc' ? now.by : `-${now?.by}`;
+  return (
+    <div className="phone-head row">
+      {props.onPickAll && (
+        <input
+          type="checkbox"
+          checked={props.all}
+          onChange={(e) => props.onPickAll?.(e.target.checked)}
+          aria-label="Mark all runs of this page"
+        />
+      )}
+      <select
+        className="input auto"
+        aria-label="Order"
+        value={now?.by ?? ''}
+        onChange={(e) => onOrder(e.target.value && pressed('', e.target.value as RunSort))}
+      >
+        <option value="">Newest first</option>
+        <option value="name">By name</option>
+        <option value="status">By status</option>
+        {columns
+          .filter((c) => c.sorts)
+          .map((c) => (
+            <option key={c.name} value={c.name}>
+              By {c.title}
+            </option>
+          ))}
+      </select>
+      {now && (
+        <button
+          type="button"
+          className="btn"
+          aria-label={now.way === 'desc' ? 'Greatest first: turn the order' : 'Smallest first: turn the order'}
+          onClick={() => onOrder(turned)}
+        >
+          {now.way === 'desc' ? '↓' : '↑'}
+        </button>
+      )}
+    </div>
   );
 }

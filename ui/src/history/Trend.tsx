@@ -1,14 +1,11 @@
 import { useQueries } from '@tanstack/react-query';
-import { useId, useMemo } from 'react';
-import { Link } from 'wouter';
+import { useMemo } from 'react';
 import { api } from '../api/client';
 import { type RunFilter, useRuns } from '../api/queries';
 import type { RunRow } from '../api/types';
-import { dateTime } from '../design/format';
 import { Icon } from '../design/icons';
-import { Num } from '../design/Num';
-import { Empty, Load, Skeleton } from '../design/States';
-import { Picture } from '../drift/Drift';
+import { Empty } from '../design/States';
+import { OverTime } from '../drift/OverTime';
 import { figureOf, figures, ofDetail, ofRow, said, trend } from './figures';
 
 /** So many runs are drawn, the newest that the filters find. */
@@ -67,14 +64,15 @@ export function Trend(props: {
     : total > most
       ? `the newest ${most} of ${total} runs`
       : 'the runs of the list';
-  const id = useId();
   return (
-    <section className="panel drift" aria-labelledby={id}>
-      <header>
-        <h2 className="h3" id={id}>
+    <OverTime
+      title={
+        <>
           Trend <span className="muted">of {of}</span>
-        </h2>
-        <div className="end row">
+        </>
+      }
+      controls={
+        <>
           <select
             className="input auto"
             aria-label="Figure of the trend"
@@ -96,60 +94,21 @@ export function Trend(props: {
           >
             <Icon name="close" />
           </button>
-        </div>
-      </header>
-      <Load
-        from={from}
-        what="The runs could not be read."
-        skeleton={
-          <div className="body" aria-busy="true">
-            <Skeleton height={220} />
-          </div>
-        }
-        empty={(d) =>
-          d.length === 0 && (
-            <Empty tight title={`No run here has the figure ${figure.label}`}>
-              Runs that are over and have sent operations are drawn.
-            </Empty>
-          )
-        }
-      >
-        {(list) => (
-          <div className="body stack tightly">
-            <p className="muted" role="status">
-              {said(list, figure)}
-            </p>
-            <Picture dots={list} label={figure.label} format={figure.format} />
-            <details>
-              <summary>The trend as a table</summary>
-              <div className="table-wrap" tabIndex={0} role="group" aria-label="The trend, a table that scrolls">
-                <table className="table dense">
-                  <thead>
-                    <tr>
-                      <th>Run</th>
-                      <th>Started</th>
-                      <th className="num">{figure.label}</th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {list.toReversed().map((d) => (
-                      <tr key={d.run.run_id}>
-                        <td>
-                          <Link href={`/runs/${d.run.run_id}`}>{d.run.test_name}</Link>
-                        </td>
-                        <td className="nowrap">{dateTime(d.run.start_time)}</td>
-                        <td className="num">
-                          <Num q={figure.format(d.value)} />
-                        </td>
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
-              </div>
-            </details>
-          </div>
-        )}
-      </Load>
-    </section>
+        </>
+      }
+      from={from}
+      what="The runs could not be read."
+      empty={(d) =>
+        d.length === 0 && (
+          <Empty tight title={`No run here has the figure ${figure.label}`}>
+            Runs that are over and have sent operations are drawn.
+          </Empty>
+        )
+      }
+      says={(d) => said(d, figure)}
+      label={figure.label}
+      format={figure.format}
+      table="The trend as a table"
+    />
   );
 }

@@ -2,6 +2,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { api } from '../api/client';
 import type { NodeToken } from '../api/types';
+import { CardTable } from '../design/CardTable';
 import { Dialog, type Question } from '../design/Dialog';
 import { ago, dateTime } from '../design/format';
 import { Icon } from '../design/icons';
@@ -54,42 +55,36 @@ export function Tokens({ now, ask }: { now: number; ask: (q: Question) => void }
         }
       >
         {(list) => (
-          <div className="table-wrap" tabIndex={0} role="group" aria-label="Tokens, a table that scrolls">
-            <table className="table dense">
-              <thead>
-                <tr>
-                  <th>Made</th>
-                  <th>Nodes</th>
-                  <th>Expires</th>
-                  <th>
-                    <span className="sr">Actions</span>
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {list.map((t) => (
-                  <tr key={t.token_id}>
-                    <td title={dateTime(t.created_at)}>
-                      {ago(t.created_at, now)}
-                      <span className="second">by {t.created_by || 'nobody known'}</span>
-                    </td>
-                    <td>{usesLeft(t)}</td>
-                    <td title={dateTime(t.expires_at)}>{expires(t.expires_at, now)}</td>
-                    <td className="num">
-                      <button
-                        type="button"
-                        className="btn danger small"
-                        onClick={() => end(t)}
-                        aria-label={`End the token that ${t.created_by} made ${ago(t.created_at, now)}`}
-                      >
-                        End
-                      </button>
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <CardTable
+            label="Tokens"
+            dense
+            rows={list}
+            id={(t) => t.token_id}
+            columns={[
+              {
+                head: 'Made',
+                cell: (t) => (
+                  <>
+                    {ago(t.created_at, now)}
+                    <span className="second">by {t.created_by || 'nobody known'}</span>
+                  </>
+                ),
+                title: (t) => dateTime(t.created_at),
+              },
+              { head: 'Nodes', cell: usesLeft, phone: 'alone' },
+              { head: 'Expires', cell: (t) => expires(t.expires_at, now), title: (t) => dateTime(t.expires_at) },
+            ]}
+            acts={(t) => (
+              <button
+                type="button"
+                className="btn danger small"
+                onClick={() => end(t)}
+                aria-label={`End the token that ${t.created_by} made ${ago(t.created_at, now)}`}
+              >
+                End
+              </button>
+            )}
+          />
         )}
       </Load>
       {making && <NewNodeToken onClose={() => setMaking(false)} made={changed} />}

@@ -3,6 +3,7 @@ import { useId, useState } from 'react';
 import { api } from '../api/client';
 import type { RunDetail, Share } from '../api/types';
 import { Writes } from '../app/Writes';
+import { CardTable } from '../design/CardTable';
 import { Dialog, useConfirm } from '../design/Dialog';
 import { ago, count, dateTime, plain } from '../design/format';
 import { Icon } from '../design/icons';
@@ -120,54 +121,58 @@ export function Shares({ run }: { run?: string }) {
         }
       >
         {(list) => (
-          <div className="table-wrap" tabIndex={0} role="group" aria-label="Links, a table that scrolls">
-            <table className="table dense">
-              <thead>
-                <tr>
-                  {!run && <th>Run</th>}
-                  <th>Made</th>
-                  <th>State</th>
-                  <th className="num">Opened</th>
-                  <th>
-                    <span className="sr">Actions</span>
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {list.map((s) => {
+          <CardTable
+            label="Links"
+            dense
+            rows={list}
+            id={(s) => s.share_id}
+            columns={[
+              ...(run
+                ? []
+                : [{ head: 'Run', cell: (s: Share) => <span className="wrap-anywhere">{s.run_name}</span> }]),
+              {
+                head: 'Made',
+                cell: (s) => (
+                  <>
+                    {ago(s.created_at)} by {s.created_by}
+                  </>
+                ),
+                title: (s) => dateTime(s.created_at),
+                phone: 'alone',
+              },
+              {
+                head: 'State',
+                cell: (s) => {
                   const expired = Date.parse(s.expires_at ?? '') <= Date.now();
                   return (
-                    <tr key={s.share_id}>
-                      {!run && <td>{s.run_name}</td>}
-                      <td title={dateTime(s.created_at)}>
-                        {ago(s.created_at)} by {s.created_by}
-                      </td>
-                      <td title={`Expires ${dateTime(s.expires_at)}`}>
-                        <span className={`badge ${s.run_deleted || expired ? '' : 'ok'}`}>
-                          {s.run_deleted ? 'Run deleted' : expired ? 'Expired' : 'Works'}
-                        </span>
-                      </td>
-                      <td className="num" title={s.used_at ? `Last ${dateTime(s.used_at)}` : undefined}>
-                        {plain(count(s.use_count))}
-                      </td>
-                      <td className="num act">
-                        <Writes>
-                          <button
-                            type="button"
-                            className="btn quiet small"
-                            aria-label={`End the link to ${s.run_name} of ${dateTime(s.created_at)}`}
-                            onClick={() => end(s)}
-                          >
-                            <Icon name="close" size={12} /> End
-                          </button>
-                        </Writes>
-                      </td>
-                    </tr>
+                    <span className={`badge ${s.run_deleted || expired ? '' : 'ok'}`}>
+                      {s.run_deleted ? 'Run deleted' : expired ? 'Expired' : 'Works'}
+                    </span>
                   );
-                })}
-              </tbody>
-            </table>
-          </div>
+                },
+                title: (s) => `Expires ${dateTime(s.expires_at)}`,
+                phone: 'alone',
+              },
+              {
+                head: 'Opened',
+                cell: (s) => plain(count(s.use_count)),
+                title: (s) => (s.used_at ? `Last ${dateTime(s.used_at)}` : undefined),
+                num: true,
+              },
+            ]}
+            acts={(s) => (
+              <Writes>
+                <button
+                  type="button"
+                  className="btn quiet small"
+                  aria-label={`End the link to ${s.run_name} of ${dateTime(s.created_at)}`}
+                  onClick={() => end(s)}
+                >
+                  <Icon name="close" size={12} /> End
+                </button>
+              </Writes>
+            )}
+          />
         )}
       </Load>
       {dialog}
