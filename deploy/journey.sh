@@ -17,6 +17,8 @@ stop() {
 	rm -rf "$work"
 }
 trap stop EXIT
+# They are read before the processes that write them have been able to make them.
+: >"$work/receiver.out" >"$work/node.out" >"$work/out"
 
 GOOS=wasip1 GOARCH=wasm GOFLAGS= go build -buildvcs=false -buildmode=c-shared -trimpath -ldflags='-s -w' -o "$work/counters.wasm" ./examples/plugins/counters
 

@@ -22,7 +22,7 @@ import {
   sharesAQuery,
   suspendsAndResumes,
 } from './tables.mjs';
-import { stopsARunByARule } from './streams.mjs';
+import { stopsARunByARule, stopsARunByItsTemplate } from './streams.mjs';
 import { invitesAViewer } from './users.mjs';
 import { complaints, exactTile, stepper, tile, until } from './steps.mjs';
 
@@ -370,6 +370,7 @@ test('create, start, watch, reload, stop, read the result', { timeout: 600_000 }
   });
 
   await step('stops a run by a rule of its own', () => stopsARunByARule(page, base, name));
+  await step('stops a run by a rule of its template', () => stopsARunByItsTemplate(page, base, name));
 
   assert.deepEqual(wrong, [], 'the browser must have nothing to complain about');
   await context.close();

@@ -135,3 +135,35 @@ export async function stopsARunByARule(page, base, template) {
   await drop('the sink halt', 'Drop', 'Drop sink');
   await page.getByRole('heading', { name: 'No sink' }).waitFor();
 }
+
+/** A template is given a rule in its form; its run is stopped by it, with the row as its reason. */
+export async function stopsARunByItsTemplate(page, base, template) {
+  const { templates } = await (await page.request.get(`${base}/api/templates`)).json();
+  const { template_id } = templates.find((t) => t.name === template);
+  await page.goto(`${base}/templates/${template_id}`);
+  await page.getByRole('button', { name: 'Add rule' }).click();
+  await page.getByLabel('Rule 1: name').fill('busy');
+  const when = page.getByLabel('Rule 1: statement');
+  const rule =
+    'SELECT SUM(recordsProcessed) AS operations FROM worker_statistics\n' +
+    "WHERE phase = 'MEASUREMENT' GROUP BY runId WINDOW TUMBLING(timestamp, SIZE 1 SEC)\n" +
+    'HAVING operations > 0';
+  await when.fill(rule.replace('recordsProcessed', 'recordsProcesed'));
+  const field = page.locator('.rule-field');
+  await until(
+    () => field.innerText(),
+    (s) => s.includes('recordsProcesed') && s.includes('recordsProcessed'),
+    'what is wrong under the statement, with what is near',
+  );
+  await when.fill(rule);
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.getByText('Saved', { exact: false }).first().waitFor();
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  await page.waitForURL(/\/runs\//);
+  const reason = /Rule 'busy' triggered: operations \d+/;
+  await page.locator('.run-head').getByText(reason).waitFor({ timeout: 40_000 });
+  await page.locator('.run-head .badge', { hasText: 'Failed' }).waitFor();
+  const rules = region(page, 'Rules');
+  await rules.getByText('busy', { exact: true }).waitFor();
+  assert.match(await rules.innerText(), /operations \d+/, 'the row that it gave');
+}
