@@ -82,7 +82,7 @@ func (c *crew) database(ctx context.Context) (*derived.Database, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.open, err = derived.Open(ctx, owner, reader)
+	c.open, err = derived.OpenAbove(ctx, owner, reader, c.store.RaiseRefreshEpochs)
 	return c.open, err
 }
 

@@ -204,6 +204,26 @@ func (d *Database) Begin(ctx context.Context, c refresh.Claim) error {
 	return failed("beginning a refresh", err)
 }
 
+// OpenAbove is Open, and raises the epochs of claims above the highest that has written there: a control store that was
+// made anew or restored counts from 1, and what it claims would write nothing.
+func OpenAbove(ctx context.Context, owner, reader string, raise func(ctx context.Context, above int64) error) (*Database,
+	error) {
+	d, err := Open(ctx, owner, reader)
+	if err != nil {
+		return nil, err
+	}
+	var epoch int64
+	err = d.owner.QueryRow(ctx, "SELECT coalesce(max(epoch), 0) FROM staging.fences").Scan(&epoch)
+	if err = failed("asking the results database", err); err == nil {
+		err = raise(ctx, epoch)
+	}
+	if err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
 func lost(c refresh.Claim) error {
 	return fmt.Errorf("writing %s %s at epoch %d: %w", c.Table, c.Subtask, c.Epoch, store.ErrClaimLost)
 }

@@ -204,6 +204,14 @@ func undeadlocked(try func() error) (err error) {
 	return err
 }
 
+// RaiseRefreshEpochs has claims from now on get epochs above one that a results database has seen. They are ahead by
+// some, so that claims that are made meanwhile do not pass it.
+func (q Queue) RaiseRefreshEpochs(ctx context.Context, above int64) error {
+	_, err := q.Pool.Exec(ctx, "SELECT setval('refresh_epochs', $1 + 1000) FROM refresh_epochs WHERE last_value < $1",
+		above)
+	return dberr.Failed("raising the epochs of claims", err)
+}
+
 // RenewRefresh implements store.Refreshes.
 func (q Queue) RenewRefresh(ctx context.Context, c refresh.Claim, life time.Duration) error {
 	tag, err := q.Pool.Exec(ctx, `UPDATE refresh_claims SET heartbeat_at = n.now, expires_at = n.now + make_interval(secs => $4)

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"fmt"
+	"net/http"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+)
+
+// TestAServerThatIsToldToEndGivesItsRefreshBack: of two servers one is in the middle of a refresh and gets SIGTERM. The
+// other one has the table at once, not when the claim would have expired, and nothing has failed.
+func TestAServerThatIsToldToEndGivesItsRefreshBack(t *testing.T) {
+	shared := pgtest.Start(t)
+	control := shared.NewDatabase(t)
+	if err := schema.Apply(t.Context(), control); err != nil {
+		t.Fatal(err)
+	}
+	owner, reader := shared.Results(t)
+	s := &halted{t: t, args: []string{"--listen", "127.0.0.1:0", "--calibrate", "off", "--database-url", control,
+		"--local-capacity", "0", "--results", t.TempDir(), "--results-database-url", owner, "--results-reader-url", reader}}
+	s.controls, s.results = s.pool(control), s.pool(owner)
+	asked, dir, _ := s.serve(0)
+	way, _, _ := operatorOf(t, dir, asked).signedIn()
+	servers := map[string]*process{}
+	for range 2 {
+		p, _, name := s.serve(1)
+		servers[name] = p
+	}
+	until(t, startLimit, func() bool {
+		return count(t, s.controls, "SELECT count(*) FROM pending_refreshes") == 0
+	}, asked.out.String)
+	way.do(http.MethodPost, "/api/v1/tables", map[string]any{"name": "given_back", "target_lag_seconds": 3600,
+		"definition": "SELECT count(*) AS n FROM generate_series(1, 40000000)"}, nil)
+	holder := func() (name string) {
+		_ = s.controls.QueryRow(t.Context(), "SELECT worker_id FROM refresh_claims WHERE dynamic_table = 'given_back'").
+			Scan(&name)
+		return name
+	}
+	var first, second string
+	until(t, startLimit, func() bool { first = holder(); return first != "" }, asked.out.String)
+	time.Sleep(500 * time.Millisecond)
+	told := time.Now()
+	if err := servers[first].cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	until(t, startLimit, func() bool { second = holder(); return second != "" && second != first }, asked.out.String)
+	took := time.Since(told)
+	t.Logf("the other one has it %v after SIGTERM", took.Round(time.Millisecond))
+	if took > 30*time.Second {
+		t.Errorf("the other one had to wait for %v", took)
+	}
+	if err := servers[first].wait(t, time.Minute); err != nil {
+		t.Error(err)
+	}
+	var d struct{ Table refresh.Table }
+	until(t, startLimit, func() bool {
+		way.do(http.MethodGet, "/api/v1/tables/given_back", nil, &d)
+		return !d.Table.AsOf.IsZero()
+	}, asked.out.String)
+	var history struct{ Refreshes []refresh.Record }
+	way.do(http.MethodGet, "/api/v1/tables/given_back/history?limit=10", nil, &history)
+	if r := history.Refreshes; len(r) != 1 || r[0].Worker != second || r[0].Error != "" || d.Table.Failures != 0 {
+		t.Errorf("its history is %s", fmt.Sprintf("%+v", r))
+	}
+}
