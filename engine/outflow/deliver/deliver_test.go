@@ -246,3 +246,14 @@ func TestWhenToComeAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestAnAnswerIsShownAsText: neither a terminal nor a page obeys what an endpoint says.
+func TestAnAnswerIsShownAsText(t *testing.T) {
+	c, err := deliver.NewClient(deliver.Endpoint{Flag: "url", URL: "http://127.0.0.1:1/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Brief("\x1b]0;owned\x07\x1b[2J\u202egnp\x00\r\nno"); got != "]0;owned[2Jgnp no" {
+		t.Errorf("%q", got)
+	}
+}

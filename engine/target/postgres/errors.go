@@ -179,6 +179,13 @@ func (d *database) explain(err error) error {
 		verify    *tls.CertificateVerificationError
 	)
 	text := err.Error()
+	closed := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, syscall.EPIPE)
+	if refusedByPeer(err) != "" || closed {
+		if out.Message, out.Hint = d.outOfTime(time.Now()); out.Message != "" {
+			return out
+		}
+	}
 	switch {
 	case errors.As(err, &dns):
 		out.Message = fmt.Sprintf("The host name %q cannot be found.", host)
@@ -194,8 +201,8 @@ func (d *database) explain(err error) error {
 		out.Hint = "Check the rights of the socket or of the certificate files."
 	case errors.As(err, &authority):
 		out.Message = fmt.Sprintf("The TLS certificate of %s is signed by an authority that is not trusted here.", where)
-		out.Hint = "Give its certificate with sslrootcert=/path/ca.pem, or use sslmode=require to encrypt without " +
-			"checking who answers."
+		out.Hint = "Give the authority's certificate as sslrootcert: the PEM text, or for yourself the file that holds it. " +
+			"Or leave sslrootcert out and use sslmode=require, to encrypt without checking who answers."
 	case errors.As(err, &hostname):
 		out.Message = fmt.Sprintf("The TLS certificate of %s is for another host name.", where)
 		out.Hint = "Use the name in the certificate, or sslmode=verify-ca."
@@ -223,8 +230,7 @@ func (d *database) explain(err error) error {
 		out.Hint = "Raise the limit (ulimit -n), or use fewer connections or more nodes."
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("connecting: %w", context.Canceled)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
-		errors.Is(err, syscall.EPIPE):
+	case closed:
 		out.Message = fmt.Sprintf("%s closed the connection while it was being set up.", where)
 		out.Hint = "Check that this is PostgreSQL's port, and the server's log; a proxy or a full server may refuse this way."
 		if c := d.conn.TLSConfig; c != nil && len(c.Certificates) > 0 {
@@ -313,6 +319,11 @@ func (d *database) explainServer(e *pgconn.PgError, where string) (message, hint
 		if d.conn.Password == "" && (e.Code == "28P01" || strings.Contains(e.Message, "password")) {
 			return fmt.Sprintf("The server asks for a password of user %q, and the connection has none.", d.conn.User),
 				"Put it into the connection: postgres://user:password@host:5432/database."
+		}
+	}
+	if e.Code == "28P01" || e.Code == "28000" {
+		if message, hint := d.forAnother(e, where); message != "" {
+			return message, hint
 		}
 	}
 	switch e.Code {

@@ -31,7 +31,7 @@ type Secure struct {
 	// User may make tables in the database of its name, and is whom a certificate has to name.
 	User string
 	// Admin is how the superuser connects, over the socket. Roles of the databases "results", "control" and "old", when
-	// those are made, sign in with passwords.
+	// those are made, sign in with passwords, and those of "twofold" with a certificate besides.
 	Admin string
 	// Authority signs the server's certificate and those of its users.
 	Authority *Authority
@@ -88,6 +88,7 @@ func StartSecure(t testing.TB) *Secure {
 	cert, key := s.Authority.Issue(t, Identity{Name: "server", Address: s.Host})
 	for name, text := range map[string]string{"tls.crt": cert, "tls.key": key, "tls-ca.crt": s.Authority.PEM,
 		"tls-hba.conf": "local all all trust\nhostssl results,control,old,nowhere all 127.0.0.0/8 scram-sha-256\n" +
+			"hostssl twofold all 127.0.0.0/8 scram-sha-256 clientcert=verify-full\n" +
 			"hostssl all all 127.0.0.0/8 cert\n"} {
 		path := filepath.Join(cluster, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
