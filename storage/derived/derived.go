@@ -206,8 +206,8 @@ func (d *Database) Begin(ctx context.Context, c refresh.Claim) error {
 
 // OpenAbove is Open, and raises the epochs of claims above the highest that has written there: a control store that was
 // made anew or restored counts from 1, and what it claims would write nothing.
-func OpenAbove(ctx context.Context, owner, reader string, raise func(ctx context.Context, above int64) error) (*Database,
-	error) {
+func OpenAbove(ctx context.Context, owner, reader string,
+	raise func(ctx context.Context, above int64) error) (*Database, error) {
 	d, err := Open(ctx, owner, reader)
 	if err != nil {
 		return nil, err
