@@ -75,7 +75,7 @@ func (c *Coordinator) hold(ctx context.Context) {
 		}
 		within := c.margin()
 		if left := time.Until(c.until()); left > 0 {
-			within = left
+			within, held = left, true // a look may have got it back while the answers to this one were lost
 		}
 		claiming, cancel := context.WithTimeout(ctx, within)
 		n, err := c.claim(claiming)

@@ -83,6 +83,8 @@ var streamSeedsThatFailed = map[string]uint64{
 	"a fragment that waited for its next attempt gave its slot away": 9,
 	// coordinator.TestNothingRunsLongerThanItsLease
 	"a query ran on two servers while a look hung at the store": 41,
+	// coordinator.TestALeaseThatALookHasGotBackEnds
+	"a query ran on two servers, since a lease that a look had got back was not ended": 8365,
 	// coordinator.TestAQueryReadsWhatItWasAcceptedWith
 	"a query that began anew read a physical source that it did not hold": 140,
 	// life.TestWhatWasSentBeforeIsNotGone
