@@ -12,7 +12,8 @@ type pricesCommand struct{}
 
 // Help is shown by --help.
 func (*pricesCommand) Help() string {
-	return `Save it as prices.yaml in the data directory, or name it with --prices, and put your own prices in:
+	return `Put your own prices in on the page Settings, for all servers; or save it as prices.yaml in the data directory, or name
+it with --prices, which comes before the page:
 
   loadstone prices > prices.yaml
 

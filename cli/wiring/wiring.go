@@ -60,7 +60,7 @@ type StoreFlags struct {
 	DataDir     string   `placeholder:"DIR" env:"LOADSTONE_DATA_DIR" help:"Where executions, keys and the embedded Postgres live (default: the system's data directory)."`
 	DiskReserve int64    `name:"disk-reserve" placeholder:"MB" env:"LOADSTONE_DISK_RESERVE" help:"How many MB of the disk recording leaves free, -1 for none (default: the smaller of 5 % and 5 GB, at least 500)."`
 	Results     string   `placeholder:"DIR|s3://BUCKET/PREFIX" env:"LOADSTONE_RESULTS" help:"Where the record of runs is kept: a folder, or S3-compatible storage (s3://BUCKET/PREFIX?endpoint=URL&region=REGION, keys from the environment) (default: results in the data directory)."`
-	Prices      string   `placeholder:"FILE" env:"LOADSTONE_PRICES" help:"Price list to reckon costs with (default: prices.yaml in the data directory, else the one that loadstone prices prints)."`
+	Prices      string   `placeholder:"FILE" env:"LOADSTONE_PRICES" help:"Price list to reckon costs with (default: the one saved on the page Settings, else prices.yaml in the data directory, else the one that loadstone prices prints)."`
 	Plugin      []string `placeholder:"FILE" sep:"none" env:"LOADSTONE_PLUGINS" help:"Load this plugin (.wasm) beside the bundled ones. May be repeated."`
 
 	ResultsCache int64 `name:"results-cache" placeholder:"MB" env:"LOADSTONE_RESULTS_CACHE" help:"How many MB of results in S3 are kept in the data directory once they were read, -1 for none (default: 2048)."`
