@@ -74,6 +74,9 @@ func (s *Services) OpenTables(ctx context.Context, flags RefreshFlags) (*Tables,
 	keeper := refresher.Start(refresher.Options{Store: s.Store, Work: t.crew.work, Workers: flags.RefreshWorkers,
 		Name: s.owner, Role: refresh.Server, Host: hostname(), Busy: Undisturbed(s.own), Log: s.Log})
 	s.onClose(func(context.Context) error { keeper.Close(); return nil })
+	if s.own != nil {
+		s.own.Beside(keeper.GiveWay)
+	}
 	return t, nil
 }
 

@@ -147,6 +147,7 @@ func (r *RefreshNode) run(ctx context.Context) error {
 	cancel()
 	keeper := refresher.Start(refresher.Options{Store: store, Work: c.work, Workers: r.flags.RefreshWorkers, Kinds: kinds,
 		Name: r.options.Name, Role: refresh.Node, Host: hostname(), Busy: r.busy, Log: r.options.Log})
+	r.options.Node.Beside(keeper.GiveWay)
 	r.options.Meters.Refreshes(store.RefreshLoad)
 	r.options.Log.Info().Int("workers", r.flags.RefreshWorkers).Bool("takes_runs_in", record != nil).
 		Msg("this node refreshes derived tables")

@@ -90,8 +90,9 @@ type Refresher struct {
 	// first is when this process saw each entry waiting for the first time; starved is whether one has waited too long.
 	first   map[refresh.Task]time.Time
 	starved bool
-	// held is how many claims are in the hands of workers.
-	held int
+	// held is how many claims are in the hands of workers; giving is how many of them, and of calls that ask for some,
+	// end when something is in the way.
+	held, giving int
 	// away is what the last refresh said that could not be done for no fault of its table, "" when it could; aways are the
 	// tasks of which that was the last word here, and when.
 	away  string
@@ -300,10 +301,15 @@ func (r *Refresher) claim(ctx context.Context, most int) (claims []refresh.Claim
 	}
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
+	if !anyway {
+		r.count(0, 1)
+	}
 	claims, err = r.opts.Store.ClaimRefreshes(ctx, r.opts.Name, refresh.Life, most, r.opts.Kinds...)
-	r.mu.Lock()
-	r.held += len(claims)
-	r.mu.Unlock()
+	if anyway {
+		r.count(len(claims), 0)
+	} else {
+		r.count(len(claims), len(claims)-1)
+	}
 	return claims, anyway, err
 }
 
@@ -312,7 +318,7 @@ var errSilence = errors.New("no heartbeat has succeeded for too long")
 
 // hold refreshes what was claimed, and ends the claim.
 func (r *Refresher) hold(ctx context.Context, j job) {
-	defer r.put()
+	defer r.put(j)
 	c := j.claim
 	log := r.opts.Log.With().Str("dynamic_table", c.Table).Str("subtask", c.Subtask).Int64("epoch", c.Epoch).Logger()
 	working, stop := context.WithCancelCause(ctx)

@@ -42,10 +42,37 @@ func (r *Refresher) room(idle int) (most int, anyway bool) {
 }
 
 // put is the end of a claim in the hands of a worker.
-func (r *Refresher) put() {
+func (r *Refresher) put(j job) {
+	if j.anyway {
+		r.count(-1, 0)
+		return
+	}
+	r.count(-1, -1)
+}
+
+// count notes claims that came into the hands of workers or left them, and what gives way among it.
+func (r *Refresher) count(held, giving int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.held--
+	r.held += held
+	r.giving += giving
+}
+
+// gaveEvery is how soon GiveWay sees that it is done.
+const gaveEvery = 5 * time.Millisecond
+
+// GiveWay waits while something is in the way until every refresh that ends for it has ended, and its claim is given
+// back: what is in the way need not begin beside them. It waits as long as the context at most, and never for a
+// refresh that is done in spite of what is in the way.
+func (r *Refresher) GiveWay(ctx context.Context) {
+	for r.busy() != "" {
+		r.mu.Lock()
+		done := r.giving == 0
+		r.mu.Unlock()
+		if done || !pause(ctx, nil, gaveEvery) {
+			return
+		}
+	}
 }
 
 // yield ends a refresh, whose claim is given back then, as soon as something is in the way.

@@ -156,6 +156,60 @@ func TestWhatGivesWayIsDoneElsewhere(t *testing.T) {
 	})
 }
 
+// TestGiveWayReturnsWhenTheClaimsAreBack, and no later than it is told to: where nothing is in the way it waits for
+// nothing, a refresh that is deaf to its end is left alone, and so is one that is done in spite of what is in the way.
+func TestGiveWayReturnsWhenTheClaimsAreBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, b := memstore.New(), &beside{}
+		b.tables(t, s, 2)
+		deaf := make(chan struct{})
+		var isDeaf atomic.Bool
+		r := Start(Options{Store: s, Workers: 2, Name: "server", Busy: b.busy, Role: refresh.Server, Log: zerolog.Nop(),
+			Work: func(ctx context.Context, c refresh.Claim, p func(context.Context) error) (refresh.Result, error) {
+				if isDeaf.Load() {
+					<-deaf
+				}
+				return b.work(time.Hour)(ctx, c, p)
+			}})
+		defer r.Close()
+		claims := func() int {
+			state, err := s.RefreshState(t.Context(), 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(state.Claims)
+		}
+		waits := func(most time.Duration) time.Duration {
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), most)
+			defer cancel()
+			r.GiveWay(ctx)
+			return time.Since(began)
+		}
+		time.Sleep(10 * time.Second)
+		if waited, n := waits(time.Minute), claims(); waited > 0 || n != 2 {
+			t.Errorf("with nothing in the way it waited for %s, and %d are claimed, want 2", waited, n)
+		}
+		b.set("a run is carried")
+		if waited, n := waits(time.Minute), claims(); waited > yieldEvery+gaveEvery || waited == 0 || n != 0 {
+			t.Errorf("it waited for %s, and %d are claimed, want none", waited, n)
+		}
+		isDeaf.Store(true)
+		b.set("")
+		time.Sleep(10 * time.Second)
+		b.set("a run is carried")
+		if waited := waits(3 * time.Second); waited != 3*time.Second {
+			t.Errorf("it waited %s for a refresh that is deaf, want 3s", waited)
+		}
+		close(deaf)
+		isDeaf.Store(false)
+		time.Sleep(Starved + time.Minute)
+		if waited, n := waits(time.Minute), claims(); waited > 0 || n != 1 {
+			t.Errorf("it waited %s for a refresh that has waited for too long itself; %d are claimed, want 1", waited, n)
+		}
+	})
+}
+
 // TestWhatIsAwayHoldsUpNothingElse: what keeps the parts of runs is away while the results database is there. Tables
 // are refreshed all the same, though runs come first; the worker says why runs wait, and they are taken in when it is
 // back.

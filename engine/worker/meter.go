@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"path/filepath"
 	"time"
 
@@ -55,6 +56,25 @@ func (n *Node) Carries() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.held) > 0
+}
+
+// giveWayLimit is how long a run worker waits at most for what works beside the node: a refresh that is deaf to its end
+// must not keep a run from beginning.
+const giveWayLimit = 5 * time.Second
+
+// Beside tells the node of what else works on its machine and gives way while Carries is true. Each run worker calls
+// giveWay before it says that it is ready, so that nothing of that falls into what is measured. It returns when all
+// has given way, and no later than its context ends.
+func (n *Node) Beside(giveWay func(context.Context)) { n.giveWay.Store(&giveWay) }
+
+func (n *Node) awaitRoom(ctx context.Context) {
+	giveWay := n.giveWay.Load()
+	if giveWay == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, giveWayLimit)
+	defer cancel()
+	(*giveWay)(ctx)
 }
 
 // Ready reports whether the node takes new work.

@@ -84,6 +84,8 @@ type Node struct {
 	workers  sync.WaitGroup
 
 	resources atomic.Pointer[engine.Resources]
+	// giveWay waits until what works beside the node has given way: see Beside.
+	giveWay atomic.Pointer[func(context.Context)]
 
 	salvage sync.Once
 	beats   shared

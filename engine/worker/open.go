@@ -67,6 +67,7 @@ func (w *runWorker) open(ctx context.Context) (_ *resources, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the recorder: %w", err)
 	}
+	w.node.awaitRoom(ctx)
 	w.line.Store(w.timeLine(ctx))
 	last := time.Now()
 	r.load, err = opts.OpenLoad(ctx,

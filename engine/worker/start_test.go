@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -71,6 +72,35 @@ func TestTheLoadBeginsAtTheInstantThatSTARTNames(t *testing.T) {
 				}
 				s.end()
 			})
+		})
+	}
+}
+
+// TestARunWorkerIsReadyWhenWhatIsBesideItHasGivenWay, or after five seconds where it does not.
+func TestARunWorkerIsReadyWhenWhatIsBesideItHasGivenWay(t *testing.T) {
+	for takes, want := range map[time.Duration]time.Duration{2 * time.Second: 2 * time.Second, time.Hour: 5 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			s := connect(t, t.TempDir(), newFakeLoad(), nil)
+			var carries bool
+			s.node.Beside(func(ctx context.Context) {
+				carries = s.node.Carries()
+				select {
+				case <-ctx.Done():
+				case <-time.After(takes):
+				}
+			})
+			s.send(assign())
+			time.Sleep(want - time.Millisecond)
+			synctest.Wait()
+			if got := s.last().Status; got == engine.WorkerReady || !carries {
+				t.Errorf("it is %s before all has given way, and carries: %v", got, carries)
+			}
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			if got := s.last().Status; got != engine.WorkerReady {
+				t.Errorf("it is %s when all has given way", got)
+			}
+			s.end()
 		})
 	}
 }
