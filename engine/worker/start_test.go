@@ -78,7 +78,8 @@ func TestTheLoadBeginsAtTheInstantThatSTARTNames(t *testing.T) {
 
 // TestARunWorkerIsReadyWhenWhatIsBesideItHasGivenWay, or after five seconds where it does not.
 func TestARunWorkerIsReadyWhenWhatIsBesideItHasGivenWay(t *testing.T) {
-	for takes, want := range map[time.Duration]time.Duration{2 * time.Second: 2 * time.Second, time.Hour: 5 * time.Second} {
+	for takes, want := range map[time.Duration]time.Duration{2 * time.Second: 2 * time.Second,
+		time.Hour: 5 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			s := connect(t, t.TempDir(), newFakeLoad(), nil)
 			var carries bool
