@@ -53,7 +53,8 @@ func (t *Tables) openExport(ctx context.Context, known []refresh.Table, connecti
 			return r, err
 		}
 		b := &book{db: db, connection: connection, tables: t}
-		e := &export.Export{Store: s.Store, Record: s.Results, Detail: s.Runs.Detail, Account: stager, Book: b}
+		e := &export.Export{Store: s.Store, Record: s.Results, Detail: s.Runs.Detail, Account: stager, Book: b,
+			Raise: s.Store.RaiseRefreshEpochs}
 		r, err = e.Run(ctx, c, prove)
 		if err == nil && b.whole && t.owed.CompareAndSwap(true, false) {
 			// What could not be written of others now can.

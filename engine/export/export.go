@@ -89,6 +89,9 @@ type Export struct {
 	Account Account
 	// Book may be nil.
 	Book Book
+	// Raise has later claims get epochs above one that the account has seen, and reports whether they were not above it
+	// before: a control store that was made anew or restored counts from less, and what it claims would write nothing.
+	Raise func(ctx context.Context, above int64) (raised bool, err error)
 
 	made   atomic.Bool
 	tables tables.Made
@@ -256,8 +259,10 @@ func (e *Export) begin(ctx context.Context, c refresh.Claim) error {
 		}
 		e.made.Store(true)
 	}
-	return e.Account.Together(ctx, func(t target.Together) error {
+	seen := int64(-1)
+	err := e.Account.Together(ctx, func(t target.Together) error {
 		epoch, err := epochOf(ctx, t, c.Subtask)
+		seen = epoch
 		switch {
 		case err != nil:
 			return err
@@ -268,6 +273,18 @@ func (e *Export) begin(ctx context.Context, c refresh.Claim) error {
 		}
 		return t.Exec(ctx, "UPDATE LOADSTONE_RUNS SET EPOCH = ? WHERE RUN_ID = ? AND EPOCH < ?", c.Epoch, c.Subtask, c.Epoch)
 	})
+	if !errors.Is(err, store.ErrClaimLost) {
+		return err
+	}
+	switch raised, raising := e.Raise(ctx, seen); {
+	case raising != nil:
+		return raising
+	case raised:
+		return &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf(
+			"The account has seen epoch %d of this run, and the control store, which was made anew or restored, was not so far.",
+			seen), Hint: "its epochs are above that now, and the run is taken to the account when it is claimed again"}
+	}
+	return err
 }
 
 func lost(c refresh.Claim) error {

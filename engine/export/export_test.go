@@ -160,6 +160,8 @@ type world struct {
 	export *export.Export
 	proof  error
 	book   export.Standing
+	// counted is the highest epoch that the control store has given.
+	counted int64
 }
 
 // NoteExport implements export.Book.
@@ -192,6 +194,11 @@ func newWorld(t *testing.T, denied ...catalog.Denied) *world {
 // restart makes a process anew, as far as it is about exports.
 func (w *world) restart() {
 	w.export = &export.Export{Store: w.record, Record: w.record, Account: w.account, Book: w,
+		Raise: func(_ context.Context, above int64) (bool, error) {
+			raised := w.counted < above
+			w.counted = max(w.counted, above)
+			return raised, nil
+		},
 		Detail: func(context.Context, string) (engine.RunDetail, error) {
 			if w.gone {
 				return engine.RunDetail{}, &engine.Error{Code: engine.CodeNotFound, Cause: store.ErrNotFound}
@@ -271,8 +278,14 @@ func TestARunIsInTheAccountOnce(t *testing.T) {
 	// A claim that was lost, and one that is lost before the end of the transaction, write nothing.
 	w.parts = map[string]int{"a": 120, "f": 9}
 	w.damaged, w.lost = "", ""
+	w.counted = 5
 	if _, err := w.take(t, 2); !errors.Is(err, store.ErrClaimLost) {
 		t.Errorf("an older claim: %v", err)
+	}
+	// A control store that was made anew gives lower ones: they are raised, and the claim is tried again.
+	w.counted = 2
+	if _, err := w.take(t, 2); !engine.HasCode(err, engine.CodeUnavailable) || w.counted < 5 {
+		t.Errorf("a claim of a new control store: %v, which counts from %d", err, w.counted)
 	}
 	w.proof = store.ErrClaimLost
 	if _, err := w.take(t, 6); !errors.Is(err, store.ErrClaimLost) {

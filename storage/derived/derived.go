@@ -207,7 +207,7 @@ func (d *Database) Begin(ctx context.Context, c refresh.Claim) error {
 // OpenAbove is Open, and raises the epochs of claims above the highest that has written there: a control store that was
 // made anew or restored counts from 1, and what it claims would write nothing.
 func OpenAbove(ctx context.Context, owner, reader string,
-	raise func(ctx context.Context, above int64) error) (*Database, error) {
+	raise func(ctx context.Context, above int64) (raised bool, err error)) (*Database, error) {
 	d, err := Open(ctx, owner, reader)
 	if err != nil {
 		return nil, err
@@ -215,7 +215,7 @@ func OpenAbove(ctx context.Context, owner, reader string,
 	var epoch int64
 	err = d.owner.QueryRow(ctx, "SELECT coalesce(max(epoch), 0) FROM staging.fences").Scan(&epoch)
 	if err = failed("asking the results database", err); err == nil {
-		err = raise(ctx, epoch)
+		_, err = raise(ctx, epoch)
 	}
 	if err != nil {
 		d.Close()

@@ -204,12 +204,13 @@ func undeadlocked(try func() error) (err error) {
 	return err
 }
 
-// RaiseRefreshEpochs has claims from now on get epochs above one that a results database has seen. They are ahead by
-// some, so that claims that are made meanwhile do not pass it.
-func (q Queue) RaiseRefreshEpochs(ctx context.Context, above int64) error {
-	_, err := q.Pool.Exec(ctx, "SELECT setval('refresh_epochs', $1 + 1000) FROM refresh_epochs WHERE last_value < $1",
+// RaiseRefreshEpochs has claims from now on get epochs above one that a results database or account has seen. They are
+// ahead by some, so that claims that are made meanwhile do not pass it. Where they are above it already nothing is
+// raised.
+func (q Queue) RaiseRefreshEpochs(ctx context.Context, above int64) (raised bool, err error) {
+	tag, err := q.Pool.Exec(ctx, "SELECT setval('refresh_epochs', $1 + 1000) FROM refresh_epochs WHERE last_value < $1",
 		above)
-	return dberr.Failed("raising the epochs of claims", err)
+	return tag.RowsAffected() > 0, dberr.Failed("raising the epochs of claims", err)
 }
 
 // RenewRefresh implements store.Refreshes.
