@@ -281,8 +281,8 @@ func (e *Export) begin(ctx context.Context, c refresh.Claim) error {
 		return raising
 	case raised:
 		return &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf(
-			"The account has seen epoch %d of this run, and the control store, which was made anew or restored, was not so far.",
-			seen), Hint: "its epochs are above that now, and the run is taken to the account when it is claimed again"}
+			"The account has seen epoch %d of this run, and the control store, made anew or restored, was not so far.", seen),
+			Hint: "its epochs are above that now, and the run is taken to the account when it is claimed again"}
 	}
 	return err
 }
