@@ -111,6 +111,7 @@ func printMeasured(p func(string, ...any), s *engine.Summary) {
 			terminal.Millis(k.LatencyMs.P95), terminal.Millis(k.LatencyMs.P99), terminal.Count(k.Errors))
 	}
 	p("")
+	printStatements(p, s)
 }
 
 // printAccounting writes where every operation went.
