@@ -57,5 +57,7 @@ LOADSTONE_SOAK=1 go test -race ./engine/load -run '^TestChaos$' -count 1 -timeou
 LOADSTONE_SEEDS=10000 go test ./engine/simulation -run '^TestSeeds$' -count 1 -timeout 120m
 # The same of the catalog of streams, its reconcilers and fragments on servers and nodes; make test lives 200.
 LOADSTONE_SEEDS=10000 go test ./engine/simulation -run '^TestSeedsOfStreams$' -count 1 -timeout 120m
+# 50 000 random continuous queries over random rows, which Postgres answers too; make test asks 200.
+LOADSTONE_QUERIES=1000 go test ./engine/stream -run '^TestRandomQueriesAreThoseOfPostgres$' -v -count 1 -timeout 90m
 # PromQL: 2 000 expressions from a generator, also asked of a TSDB of Prometheus that has the same samples.
 (cd deploy/promsuite && LOADSTONE_EXPRESSIONS=2000 go test -run '^TestAsPrometheusWould$' -v -count 1 -timeout 30m .)

@@ -36,6 +36,20 @@ var tColumns = []column.Column{
 	{Name: "ts", Type: column.Int64Type}, {Name: "at", Type: column.TimestampType}, {Name: "k", Type: column.TextType},
 	{Name: "j", Type: column.Int64Type}, {Name: "v", Type: column.Int64Type}, {Name: "f", Type: column.Float64Type},
 	{Name: "d", Type: column.Type{Kind: column.Decimal, Precision: 12, Scale: 3}}, {Name: "b", Type: column.BooleanType},
+	{Name: "id", Type: column.Int64Type}, {Name: "s", Type: column.Type{Kind: column.Int, Bits: 16}},
+	{Name: "g", Type: column.Type{Kind: column.Float, Bits: 32}}, {Name: "h", Type: column.Float64Type},
+	{Name: "x", Type: column.TextType}, {Name: "e", Type: column.Type{Kind: column.Decimal, Precision: 18, Scale: 6}},
+	{Name: "n", Type: column.Int64Type},
+}
+
+// edges are the values of the columns at the edges of their types.
+var edges = map[string][]string{
+	"s": {"-32768", "32767", "0", "12", "-7"},
+	"g": {"NaN", "Infinity", "-Infinity", "0", "-0", "1.5", "-0.1", "3e38", "1e-40"},
+	"h": {"NaN", "Infinity", "-Infinity", "0", "-0", "0.1", "-2.5", "1e300", "-1e300", "1e-300", "0.125", "1.005", "1e15"},
+	"x": {"12", " -7 ", "3.5", "-0.005", "abc", "", "NaN", "1e3", "+5", ".5", "5.", "-", "9223372036854775808", "t"},
+	"e": {"0", "0.000001", "-0.5", "999999999999.999999", "-999999999999.999999", "2.5", "1.005"},
+	"n": {"0", "1", "-1", "9223372036854775807", "-9223372036854775808", "4611686018427387904", "1000"},
 }
 
 // aRow is a row as text, NULL where a pointer is nil, in the order of tColumns.
@@ -46,10 +60,18 @@ type aRow struct {
 
 // makeRows are rows of about an hour, some before 1970, with NULLs and NaNs.
 func makeRows(r *rand.Rand, n int) []aRow {
+	return makeRowsFrom(r, n, int64(r.IntN(10_000_000))-5_000_000)
+}
+
+func makeRowsFrom(r *rand.Rand, n int, begin int64) []aRow {
 	rows := make([]aRow, n)
-	begin := int64(r.IntN(10_000_000)) - 5_000_000
+	seen := map[int64]bool{}
 	for i := range rows {
 		ts := begin + r.Int64N(3_600_000)
+		for seen[ts] {
+			ts = begin + r.Int64N(3_600_000)
+		}
+		seen[ts] = true
 		maybe := func(s string) *string {
 			if r.IntN(8) == 0 {
 				return nil
@@ -60,14 +82,27 @@ func makeRows(r *rand.Rand, n int) []aRow {
 		if r.IntN(400) == 0 {
 			f = "NaN"
 		}
-		at := time.UnixMilli(ts).UTC().Format("2006-01-02T15:04:05.000Z")
+		at := time.UnixMicro(ts*1000 + r.Int64N(1000)).UTC().Format("2006-01-02T15:04:05.000000Z")
 		stamp := strconv.FormatInt(ts, 10)
 		rows[i] = aRow{ts, []*string{&stamp, &at, maybe([]string{"a", "A", "b", "äö", "", "a'b"}[r.IntN(6)]),
 			maybe(strconv.Itoa(r.IntN(5))), maybe(strconv.Itoa(r.IntN(2001) - 1000)), maybe(f),
 			maybe(fmt.Sprintf("%.3f", float64(r.IntN(2_000_001)-1_000_000)/1000)),
-			maybe(strconv.FormatBool(r.IntN(2) == 0))}}
+			maybe(strconv.FormatBool(r.IntN(2) == 0)), nil}}
+		for _, c := range tColumns[len(rows[i].values):] {
+			of := edges[c.Name]
+			rows[i].values = append(rows[i].values, maybe(of[r.IntN(len(of))]))
+		}
 	}
+	number(rows)
 	return rows
+}
+
+// number gives rows their id, which is their place.
+func number(rows []aRow) {
+	for i := range rows {
+		id := strconv.Itoa(i)
+		rows[i].values[8] = &id
+	}
 }
 
 // generator writes expressions that mean the same here and in Postgres.
@@ -179,8 +214,26 @@ func dialect(s string) string {
 func fill(t *testing.T, conn *pgx.Conn, tables map[string][]aRow) {
 	t.Helper()
 	for name, rows := range tables {
-		if _, err := conn.Exec(t.Context(), `CREATE TABLE `+name+` (ts bigint, "at" timestamptz, k text COLLATE "C", j bigint,
-			v bigint, f double precision, d numeric(12,3), b boolean)`); err != nil {
+		sql := "CREATE TABLE " + name + " (at_us bigint GENERATED ALWAYS AS (floor(extract(epoch from \"at\" " +
+			"AT TIME ZONE 'UTC') * 1000000)::bigint) STORED"
+		var columns, values []string
+		for i, c := range tColumns {
+			as := map[column.Kind]string{column.Int: "bigint", column.Timestamp: "timestamptz", column.Text: "text",
+				column.Float: "double precision", column.Boolean: "boolean"}[c.Type.Kind]
+			switch {
+			case c.Type.Kind == column.Decimal:
+				as = fmt.Sprintf("numeric(%d, %d)", c.Type.Precision, c.Type.Scale)
+			case c.Type.Bits == 32:
+				as = "real"
+			}
+			sql += ", \"" + c.Name + "\" " + as
+			if as == "text" {
+				sql += ` COLLATE "C"`
+			}
+			columns = append(columns, `"`+c.Name+`"`)
+			values = append(values, fmt.Sprintf("$%d::text::%s", i+1, as))
+		}
+		if _, err := conn.Exec(t.Context(), "DROP TABLE IF EXISTS "+name+"; "+sql+")"); err != nil {
 			t.Fatal(err)
 		}
 		batch := &pgx.Batch{}
@@ -189,8 +242,8 @@ func fill(t *testing.T, conn *pgx.Conn, tables map[string][]aRow) {
 			for _, v := range r.values {
 				args = append(args, v)
 			}
-			batch.Queue(`INSERT INTO `+name+` VALUES ($1::text::bigint, $2::text::timestamptz, $3, $4::text::bigint,
-				$5::text::bigint, $6::text::double precision, $7::text::numeric, $8::text::boolean)`, args...)
+			batch.Queue(fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", name, strings.Join(columns, ", "),
+				strings.Join(values, ", ")), args...)
 		}
 		if err := conn.SendBatch(t.Context(), batch).Close(); err != nil {
 			t.Fatal(err)
@@ -240,10 +293,7 @@ func ours(t *testing.T, r *rand.Rand, query string, tables map[string][]aRow, di
 		t.Fatalf("%v\n%s", err, query)
 	}
 	var all [][]string
-	var origins []int
-	for range p.Scans {
-		origins = append(origins, 1+r.IntN(3))
-	}
+	origins := originsOf(r, p, 3, disorder)
 	q := flow.New(p, flow.Options{Origins: origins, StateBytes: 1 << 30, Now: time.Now, Out: into(&all)})
 	feeders := feeding(r, p, origins, tables, disorder)
 	for len(feeders) > 0 {
@@ -263,6 +313,20 @@ func ours(t *testing.T, r *rand.Rand, query string, tables map[string][]aRow, di
 	return all, q.Counts()
 }
 
+// inOrder, for a disorder, has the rows of each source come from one origin, in the order of their id.
+const inOrder = -1
+
+// originsOf are how many origins each scan has, most at most.
+func originsOf(r *rand.Rand, p *plan.Plan, most int, disorder int64) (origins []int) {
+	for range p.Scans {
+		if disorder == inOrder {
+			most = 1
+		}
+		origins = append(origins, 1+r.IntN(most))
+	}
+	return origins
+}
+
 // into keeps rows as text.
 func into(all *[][]string) func(b *column.Batch) error {
 	return func(b *column.Batch) error {
@@ -274,7 +338,7 @@ func into(all *[][]string) func(b *column.Batch) error {
 				case v.Null[i]:
 					one = append(one, "NULL")
 				case v.Type.Kind == column.Timestamp:
-					one = append(one, strconv.FormatInt(v.Ints[i]/1000, 10))
+					one = append(one, strconv.FormatInt(v.Ints[i], 10))
 				default:
 					one = append(one, string(v.AppendValue(nil, i)))
 				}
@@ -322,6 +386,9 @@ func feeding(r *rand.Rand, p *plan.Plan, origins []int, tables map[string][]aRow
 			f.rows = append(f.rows, row)
 		}
 		for _, f := range parts {
+			if disorder == inOrder {
+				break
+			}
 			late := map[*string]int64{}
 			for _, row := range f.rows {
 				late[row.values[0]] = row.ts + r.Int64N(disorder+1)
@@ -391,10 +458,11 @@ func windows(t *testing.T, answer evaluate, queries int, seed uint64) {
 	for n := range queries {
 		advance := int64(1000 * (1 + g.IntN(300)))
 		size := advance
-		window := fmt.Sprintf("TUMBLING(%s, SIZE %d ms", g.one("ts", "at"), size)
+		time := g.one("ts", "at")
+		window := fmt.Sprintf("TUMBLING(%s, SIZE %d ms", time, size)
 		if g.IntN(2) == 0 {
 			size = advance + int64(1000*g.IntN(600))
-			window = fmt.Sprintf("SLIDING(%s, SIZE %d ms, ADVANCE BY %d ms", g.one("ts", "at"), size, advance)
+			window = fmt.Sprintf("SLIDING(%s, SIZE %d ms, ADVANCE BY %d ms", time, size, advance)
 		}
 		disorder := g.Int64N(600_000)
 		var keys, ourItems, theirItems []string
@@ -421,9 +489,10 @@ func windows(t *testing.T, answer evaluate, queries int, seed uint64) {
 		}
 		query := fmt.Sprintf("SELECT start, end%s, %s FROM t WHERE %s %s WINDOW %s, LATENESS %d ms) HAVING %s INTO s",
 			ourKeys, strings.Join(ourItems, ", "), where, group, window, disorder, having)
-		sql := fmt.Sprintf(`SELECT w * %[1]d, w * %[1]d + %[2]d%[3]s, %[4]s FROM t, LATERAL generate_series(
+		unit := map[string]int{"ts": 1, "at": 1000}[time]
+		sql := fmt.Sprintf(`SELECT w * %[1]d * %[7]d, (w * %[1]d + %[2]d) * %[7]d%[3]s, %[4]s FROM t, LATERAL generate_series(
 			floor((ts - %[2]d)::numeric / %[1]d)::bigint + 1, floor(ts::numeric / %[1]d)::bigint) AS w
-			WHERE %[5]s GROUP BY w%[3]s HAVING %[6]s`, advance, size, ourKeys, strings.Join(theirItems, ", "), dialect(where), having)
+			WHERE %[5]s GROUP BY w%[3]s HAVING %[6]s`, advance, size, ourKeys, strings.Join(theirItems, ", "), dialect(where), having, unit)
 		got, counts := answer(t, g.Rand, query, tables, disorder)
 		want := theirs(t, conn, sql)
 		for _, r := range [][][]string{got, want} {

@@ -31,10 +31,7 @@ func split(t *testing.T, r *rand.Rand, query string, tables map[string][]aRow, d
 	plan1 := func() *plan.Plan { return planned(t, query) } // each process binds for itself
 	p := plan1()
 	var all [][]string
-	var origins []int
-	for range p.Scans {
-		origins = append(origins, 1+r.IntN(4))
-	}
+	origins := originsOf(r, p, 4, disorder)
 	nodes := make([]*nodeOf, 1+r.IntN(2))
 	for i := range nodes {
 		n := &nodeOf{}

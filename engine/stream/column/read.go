@@ -59,14 +59,27 @@ func (v *Vec) AppendParsed(s []byte) error {
 	return nil
 }
 
-// parseDecimal reads digits with a point, rounded half away from zero to the type's scale.
+// parseDecimal reads digits with a point and an exponent, rounded half away from zero to the type's scale.
 func parseDecimal(s []byte, t Type) (int64, bool) {
 	negative := false
 	if len(s) > 0 && (s[0] == '-' || s[0] == '+') {
 		negative, s = s[0] == '-', s[1:]
 	}
+	kept := int(t.Scale) // how many digits are, from the first one on
+	if i := bytes.IndexAny(s, "eE"); i >= 0 {
+		e, err := strconv.ParseInt(string(s[i+1:]), 10, 32)
+		if err != nil {
+			return 0, false
+		}
+		kept, s = kept+int(e), s[:i]
+	}
+	if i := bytes.IndexByte(s, '.'); i >= 0 {
+		kept += i
+	} else {
+		kept += len(s)
+	}
 	var v int64
-	behind, point, digits, up := 0, false, 0, false
+	digits, point, up := 0, false, false
 	for _, c := range s {
 		switch {
 		case c == '.' && !point:
@@ -74,29 +87,24 @@ func parseDecimal(s []byte, t Type) (int64, bool) {
 			continue
 		case c < '0' || c > '9':
 			return 0, false
+		case digits < kept:
+			if v > (math.MaxInt64-9)/10 {
+				return 0, false
+			}
+			v = v*10 + int64(c-'0')
+		case digits == kept:
+			up = c >= '5'
 		}
 		digits++
-		if point {
-			if behind++; behind > int(t.Scale) {
-				if behind == int(t.Scale)+1 {
-					up = c >= '5'
-				}
-				continue
-			}
-		}
-		if v > (math.MaxInt64-9)/10 {
-			return 0, false
-		}
-		v = v*10 + int64(c-'0')
 	}
 	if digits == 0 {
 		return 0, false
 	}
-	if behind < int(t.Scale) {
-		var ok bool
-		if v, ok = Rescale(v, uint8(behind), t.Scale); !ok {
+	for ; digits < kept && v != 0; digits++ {
+		if v > math.MaxInt64/10 {
 			return 0, false
 		}
+		v *= 10
 	}
 	if up {
 		v++

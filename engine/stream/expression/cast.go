@@ -2,6 +2,7 @@ package expression
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/loadstone-db/loadstone/engine/stream/column"
 )
@@ -54,6 +55,8 @@ func (n *cast) one(x *column.Vec, i int) bool {
 		return true
 	case n.to.Kind == column.Float:
 		return n.float(x, i)
+	case n.from.Kind == column.Float && n.to.Kind == column.Decimal:
+		return n.decimal(x.Floats[i])
 	case n.to.Kind == column.Boolean:
 		n.out.AppendBool(n.from.Kind == column.Boolean && x.Bools[i] || n.from.Kind == column.Int && x.Ints[i] != 0)
 		return true
@@ -71,7 +74,12 @@ func (n *cast) float(x *column.Vec, i int) bool {
 	case column.Float:
 		f = x.Floats[i]
 	case column.Decimal:
-		f = float64(x.Ints[i]) / float64(column.Pow10[n.from.Scale])
+		if v := x.Ints[i]; v >= -1<<53 && v <= 1<<53 {
+			f = float64(v) / float64(column.Pow10[n.from.Scale])
+		} else { // which is no float itself, and would be rounded twice
+			n.scratch = x.AppendValue(n.scratch[:0], i)
+			f, _ = strconv.ParseFloat(string(n.scratch), 64)
+		}
 	default:
 		f = float64(x.Ints[i])
 	}
@@ -86,17 +94,37 @@ func (n *cast) float(x *column.Vec, i int) bool {
 	return true
 }
 
+// decimal rounds a float half away from zero, by the digits that it is shown with: 1.005 becomes 1.01, though the float
+// is a little less than that. Nearly all are as far from a half as no digit behind decides.
+func (n *cast) decimal(f float64) bool {
+	scaled := f * float64(column.Pow10[n.to.Scale])
+	near := math.Ldexp(math.Abs(scaled), 4-52)
+	if n.from.Bits == 32 {
+		near = math.Ldexp(math.Abs(scaled), 4-23)
+	}
+	if _, part := math.Modf(math.Abs(scaled)); near < 0.01 && math.Abs(part-0.5) > near {
+		v := int64(math.Round(scaled))
+		if !n.to.Holds(v) {
+			return false
+		}
+		n.out.AppendInt(v)
+		return true
+	}
+	if f-f != 0 {
+		return false
+	}
+	n.scratch = strconv.AppendFloat(n.scratch[:0], f, 'e', -1, int(n.from.Bits))
+	return n.out.AppendParsed(n.scratch) == nil
+}
+
 // whole is the value of an integer, decimal or time.
 func (n *cast) whole(x *column.Vec, i int) (int64, bool) {
 	if n.from.Kind == column.Boolean {
 		return int64(truth(x.Bools[i])), true
 	}
 	if n.from.Kind == column.Float {
-		f := x.Floats[i]
-		if n.to.Kind == column.Decimal {
-			f *= float64(column.Pow10[n.to.Scale])
-		}
-		if f = math.RoundToEven(f); !(f >= -(1<<63) && f < 1<<63) {
+		f := math.RoundToEven(x.Floats[i])
+		if !(f >= -(1<<63) && f < 1<<63) {
 			return 0, false
 		}
 		return int64(f), true

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -166,6 +167,102 @@ func TestNestedOperandsCostNoMore(t *testing.T) {
 			}
 		case <-time.After(5 * time.Second):
 			t.Fatalf("%s within itself takes for ever", level)
+		}
+	}
+}
+
+// TestCastsToDecimal: from texts with an exponent, and from floats by the digits that these are shown with.
+func TestCastsToDecimal(t *testing.T) {
+	const largest = "999999999999999.999"
+	for _, tc := range []struct{ column, value, to, want string }{
+		{"t", "1e3", "DECIMAL(12, 3)", "1000.000"},
+		{"t", "-1.5E-2", "DECIMAL(12, 3)", "-0.015"},
+		{"t", "12345e-5", "DECIMAL(12, 3)", "0.123"},
+		{"t", "5e-4", "DECIMAL(12, 3)", "0.001"},
+		{"t", "4e-4", "DECIMAL(12, 3)", "0.000"},
+		{"t", "9e-999999999", "DECIMAL(12, 3)", "0.000"},
+		{"t", "0e999999999", "DECIMAL(12, 3)", "0.000"},
+		{"t", "1e9", "DECIMAL(12, 3)", ""},
+		{"t", "1e999999999999", "DECIMAL(12, 3)", ""},
+		{"t", "1e", "DECIMAL(12, 3)", ""},
+		{"t", "e5", "DECIMAL(12, 3)", ""},
+		{"t", "1e5.5", "DECIMAL(12, 3)", ""},
+		{"t", "1..5", "DECIMAL(12, 3)", ""},
+		{"t", largest, "DECIMAL(18, 3)", largest},
+		{"t", "999999999999999.9995", "DECIMAL(18, 3)", ""},
+		{"f", "0.125", "DECIMAL(9, 2)", "0.13"},
+		{"f", "-0.125", "DECIMAL(9, 2)", "-0.13"},
+		{"f", "1.005", "DECIMAL(9, 2)", "1.01"},
+		{"f", "1.0049999", "DECIMAL(9, 2)", "1.00"},
+		{"f", "2.5", "DECIMAL(9, 0)", "3"},
+		{"f", "0.1", "DECIMAL(18, 18)", "0.100000000000000000"},
+		{"f", "1e15", "DECIMAL(18, 2)", "1000000000000000.00"},
+		{"f", "1e16", "DECIMAL(18, 2)", ""},
+		{"f", "1e300", "DECIMAL(18, 2)", ""},
+		{"f", "1e-300", "DECIMAL(18, 2)", "0.00"},
+		{"f", "NaN", "DECIMAL(18, 2)", ""},
+		{"f", "-Infinity", "DECIMAL(18, 2)", ""},
+		{"g", "1.005", "DECIMAL(9, 2)", "1.01"},
+		{"g", "0.1", "DECIMAL(9, 9)", "0.100000000"},
+		{"g", "16777216", "DECIMAL(18, 2)", "16777216.00"},
+	} {
+		b := &column.Batch{N: 1}
+		b.Reset(columns)
+		b.N = 1
+		for i, c := range columns {
+			if c.Name != tc.column {
+				b.Cols[i].AppendNull()
+			} else if err := b.Cols[i].AppendParsed([]byte(tc.value)); err != nil {
+				t.Fatal(tc.value, err)
+			}
+		}
+		source := "SELECT CAST(" + tc.column + " AS " + tc.to + ") AS y FROM x INTO z"
+		parsed, err := statement.Parse(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		faults := &expression.Faults{}
+		e, err := expression.Bind(parsed[0].Statement.(*statement.CreateQuery).Select.Items[0].Expr,
+			expression.Scope{Source: source, Columns: columns, Faults: faults})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(e.Eval(b).AppendValue(nil, 0)); got != tc.want || (faults.Cast == 1) != (tc.want == "") {
+			t.Errorf("%s as %s is %q with %+v, not %q", tc.value, tc.to, got, *faults, tc.want)
+		}
+	}
+}
+
+// TestADecimalBecomesTheNearestFloat: also one of more digits than a float holds.
+func TestADecimalBecomesTheNearestFloat(t *testing.T) {
+	r := rand.New(rand.NewPCG(18, 5))
+	source := "SELECT CAST(d AS FLOAT64) AS y FROM x INTO z"
+	parsed, err := statement.Parse(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := expression.Bind(parsed[0].Statement.(*statement.CreateQuery).Select.Items[0].Expr,
+		expression.Scope{Source: source, Columns: columns, Faults: &expression.Faults{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &column.Batch{}
+	b.Reset(columns)
+	for range 5000 {
+		for i := range columns {
+			if columns[i].Name == "d" {
+				b.Cols[i].AppendInt((r.Int64N(2e18-1) - (1e18 - 1)) >> r.IntN(60))
+			} else {
+				b.Cols[i].AppendNull()
+			}
+		}
+		b.N++
+	}
+	got := e.Eval(b)
+	for i := range b.N {
+		shown := string(b.Cols[4].AppendValue(nil, i))
+		if want, err := strconv.ParseFloat(shown, 64); err != nil || got.Floats[i] != want {
+			t.Fatalf("%s is %v, not %v (%v)", shown, got.Floats[i], want, err)
 		}
 	}
 }
