@@ -53,7 +53,7 @@ func (s *Services) openOwnNode(ctx context.Context, flags NodeFlags, way *contro
 	node := worker.NewNode(worker.Options{
 		NodeID: control.OwnNode, Plugins: s.Plugins.ByHash(), Drivers: s.Drivers, Capacity: max(flags.LocalCapacity, 0),
 		SpoolDir: filepath.Join(s.DataDir, "spool"), SpoolBytes: flags.Spool.Bytes(), Reserve: s.reserve,
-		Recordings: recordings, Meter: s.ownMeter, Queries: s.answers(), Executions: s.hub.Taps(), Log: s.Log,
+		Recordings: recordings, Meter: s.ownMeter, Queries: s.answers(), Executions: s.recorded, Log: s.Log,
 	})
 	s.own = node
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))

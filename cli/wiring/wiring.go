@@ -37,6 +37,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/roster"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
+	"github.com/loadstone-db/loadstone/engine/tap"
 	"github.com/loadstone-db/loadstone/engine/target"
 	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/engine/trace/otlp"
@@ -103,6 +104,8 @@ type Services struct {
 	Store    *postgres.Store
 	// hub has the continuous queries that read what the product tells.
 	hub *telemetry.Hub
+	// recorded tells that, and rules of runs, what run workers of this process record.
+	recorded *tap.Exchange
 	// watched is the same for the orchestrator.
 	watched *watchedStore
 	Results *results.Results
@@ -172,7 +175,8 @@ func Open(ctx context.Context, o Options) (_ *Services, err error) {
 		return nil, err
 	}
 	s := &Services{DataDir: dir, reachable: allowed, options: o, Log: o.Log, Drivers: map[string]target.Driver{},
-		hub: &telemetry.Hub{Node: control.OwnNode}}
+		hub: &telemetry.Hub{Node: control.OwnNode}, recorded: &tap.Exchange{}}
+	s.recorded.Listen("", s.hub.Taps()) // for as long as the process lives
 	s.reserve = flags.DiskReserve << 20
 	defer func() {
 		if err != nil {
@@ -437,7 +441,8 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 		Reach:       s.reach,
 		Ticked:      s.Meter.Ticked,
 		Traces:      s.traces.Tracer(),
-		Rules:       feeds.Rules(s.reachable, s.Store.OpenURL, s.Log),
+		Rules: feeds.Rules(feeds.RuleOptions{Reach: s.reachable, Open: s.Store.OpenURL, Executions: s.recorded,
+			Account: s.hub.Spent(), Log: s.Log}),
 	})
 	s.keepRoster(ctx)
 	if err := s.Runs.Open(ctx); err != nil {

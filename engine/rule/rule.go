@@ -20,20 +20,7 @@ func Bind(when string) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := plan.Bind(when, s, telemetry.Schemas{})
-	if err != nil {
-		return nil, err
-	}
-	for _, scan := range p.Scans {
-		for _, stream := range []string{feed.Executions, feed.StatementStatistics} {
-			if statement.Same(scan.Source, stream) {
-				return nil, statement.Errorf(statement.BinderError, when, scan.At,
-					"read worker_statistics or kind_statistics, or make a query of the server with CREATE QUERY",
-					"a rule of a run cannot read %s: it is told to the queries of a server only", stream)
-			}
-		}
-	}
-	return p, nil
+	return plan.Bind(when, s, telemetry.Schemas{})
 }
 
 // Check judges what a schema cannot: the name of the first field that is wrong, and why; "" where nothing is. Errors of

@@ -17,13 +17,21 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/column"
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
 	"github.com/loadstone-db/loadstone/engine/stream/outlet"
+	"github.com/loadstone-db/loadstone/engine/stream/plan"
 	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
+	"github.com/loadstone-db/loadstone/engine/tap"
 )
 
 // Options say what rules reach.
 type Options struct {
 	// Webhook opens what posts rows of a rule; alerts are told of each attempt.
 	Webhook func(ctx context.Context, r engine.Rule, columns []column.Column, tell outlet.Tell) (feed.Sink, error)
+	// RunID names the run, and Node the node of this process.
+	RunID, Node string
+	// Executions tells what run workers of this process record; without it rules read none of them. Account is what
+	// queries over executions take in this process.
+	Executions *tap.Exchange
+	Account    *telemetry.Account
 	// Now is the clock that tells quiet sources; nil means time.Now.
 	Now func() time.Time
 	Log zerolog.Logger
@@ -48,6 +56,8 @@ type Set struct {
 	drains sync.Once
 	cancel context.CancelFunc
 	work   sync.WaitGroup
+	// leave ends what run workers tell.
+	leave func()
 
 	mu     sync.Mutex
 	over   bool
@@ -69,7 +79,10 @@ func Start(rules []engine.Rule, before []engine.RuleState, o Options) *Set {
 		o.Now = time.Now
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Set{ready: make(chan struct{}, 1), drain: make(chan struct{}), cancel: cancel, told: make([]int, len(rules))}
+	s := &Set{ready: make(chan struct{}, 1), drain: make(chan struct{}), cancel: cancel, told: make([]int, len(rules)),
+		leave: func() {}}
+	s.hub.Node, s.hub.Account = o.Node, o.Account
+	recorded := false
 	for i, r := range rules {
 		state := engine.RuleState{Name: r.Name, Do: r.Do, Status: engine.RuleRunning}
 		if at := slices.IndexFunc(before, func(b engine.RuleState) bool { return b.Name == r.Name }); at >= 0 {
@@ -87,9 +100,22 @@ func Start(rules []engine.Rule, before []engine.RuleState, o Options) *Set {
 			s.end(i, err)
 			continue
 		}
+		recorded = recorded || ofRecorders(job.Plan)
 		s.work.Go(func() { s.run(ctx, i, job, o.Log) })
 	}
+	if recorded && o.Executions != nil {
+		s.leave = o.Executions.Listen(o.RunID, s.hub.Taps())
+	}
 	return s
+}
+
+// ofRecorders reports whether a rule reads what run workers record.
+func ofRecorders(p *plan.Plan) bool {
+	return slices.ContainsFunc(p.Scans, func(s *plan.Scan) bool {
+		return slices.ContainsFunc(feed.Streams[:], func(stream string) bool {
+			return statement.Same(stream, s.Source) && feed.OnNodes(stream)
+		})
+	})
 }
 
 // job is a rule with its sources open, whose results go where the rule says.
@@ -316,5 +342,6 @@ func (s *Set) End(over bool) bool {
 	}
 	s.cancel()
 	<-ended
+	s.leave()
 	return over && s.Moved()
 }

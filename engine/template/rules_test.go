@@ -31,10 +31,13 @@ func TestRulesAreBoundWhenATemplateIsRead(t *testing.T) {
 			"BinderError: line 1, column 8: there is no column nope", 6, 17},
 		{"a folded text has its line only", "- name: a\n  when: >\n    SELECT runId\n    FROM nowhere\n", "rules[0].when",
 			"BinderError: line 1, column 19: there is no source nowhere", 6, 0},
-		{"executions", "- {name: a, when: SELECT runId FROM Executions}\n", "rules[0].when",
-			"BinderError: line 1, column 19: a rule of a run cannot read executions", 5, 37},
-		{"statements, inside", "- {name: a, when: SELECT x FROM (SELECT runId AS x FROM statement_statistics)}\n",
-			"rules[0].when", "BinderError: line 1, column 39: a rule of a run cannot read statement_statistics", 5, 57},
+		{"a column of executions", "  - name: a\n    when: |\n      SELECT QUANTILE(latencyMs, 0.99) AS p\n" +
+			"      FROM executions WHERE knd = 'UPDATE'\n      WINDOW TUMBLING(timestamp, SIZE 1 SEC)\n", "rules[0].when",
+			"BinderError: line 2, column 23: there is no column knd", 8, 29},
+		{"a type, of statements", "- {name: a, when: SELECT runId FROM statement_statistics WHERE p99Ms > 'x'}\n",
+			"rules[0].when", "BinderError: line 1, column 52: FLOAT64 and TEXT do not go together", 5, 70},
+		{"an aggregate without a window", "- {name: a, when: SELECT MAX(latencyMs) AS m FROM executions}\n",
+			"rules[0].when", "BinderError: line 1, column 1: a stream has no end", 5, 19},
 		{"a sink", "- {name: a, when: SELECT runId FROM heartbeats INTO s}\n", "rules[0].when",
 			"ParserError: line 1, column 35: this SELECT names no sink", 5, 53},
 		{"two statements", "- {name: a, when: \"SELECT runId FROM heartbeats; DROP QUERY x\"}\n", "rules[0].when",
@@ -65,6 +68,18 @@ func TestRulesAreBoundWhenATemplateIsRead(t *testing.T) {
 				t.Errorf("nothing shows the place: %+v", f)
 			}
 		})
+	}
+}
+
+// TestRulesReadExecutions: of all and of each statement, also inside of another SELECT and in any case.
+func TestRulesReadExecutions(t *testing.T) {
+	for _, when := range []string{"SELECT runId FROM Executions WHERE latencyMs > 1000",
+		"SELECT x FROM (SELECT runId AS x FROM statement_statistics)",
+		"SELECT QUANTILE(latencyMs, 0.99) AS p FROM executions WHERE kind = 'UPDATE' " +
+			"WINDOW TUMBLING(timestamp, SIZE 1 SEC) HAVING p > 200"} {
+		if _, err := template.Parse([]byte(ruleHead + "- name: a\n  when: " + when + "\n")); err != nil {
+			t.Errorf("%s: %v", when, err)
+		}
 	}
 }
 

@@ -6,25 +6,39 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/reach"
 	"github.com/loadstone-db/loadstone/engine/rule"
 	"github.com/loadstone-db/loadstone/engine/stream/column"
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
 	"github.com/loadstone-db/loadstone/engine/stream/outlet"
+	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
+	"github.com/loadstone-db/loadstone/engine/tap"
 )
 
-// Rules begins the rules of runs. open returns the address of a rule whose address is sealed.
-func Rules(policy *reach.Policy, open func(context.Context, engine.Rule) (string, error),
-	log zerolog.Logger) rule.Begin {
+// RuleOptions are what the rules of runs are made of.
+type RuleOptions struct {
+	Reach *reach.Policy
+	// Open returns the address of a rule whose address is sealed.
+	Open func(context.Context, engine.Rule) (string, error)
+	// Executions are those of run workers of this process, Account is what reading them takes of it.
+	Executions *tap.Exchange
+	Account    *telemetry.Account
+	Log        zerolog.Logger
+}
+
+// Rules begins the rules of runs.
+func Rules(o RuleOptions) rule.Begin {
 	webhook := func(ctx context.Context, r engine.Rule, columns []column.Column, tell outlet.Tell) (feed.Sink, error) {
-		url, err := open(ctx, r)
+		url, err := o.Open(ctx, r)
 		if err != nil {
 			return nil, err
 		}
-		return outlet.Webhook(ctx, feed.Config{"SINK.URL": url}, columns, policy, tell)
+		return outlet.Webhook(ctx, feed.Config{"SINK.URL": url}, columns, o.Reach, tell)
 	}
 	return func(run engine.Run) *rule.Set {
 		return rule.Start(run.Scenario.Rules, run.Rules,
-			rule.Options{Webhook: webhook, Log: log.With().Str("run_id", run.RunID).Logger()})
+			rule.Options{Webhook: webhook, RunID: run.RunID, Node: control.OwnNode, Executions: o.Executions,
+				Account: o.Account, Log: o.Log.With().Str("run_id", run.RunID).Logger()})
 	}
 }

@@ -11,8 +11,9 @@ import (
 // share is the part of the processors that all queries over executions of a process may take together.
 const share = 0.04
 
-// account is what they have taken.
-type account struct {
+// Account is what queries over executions have taken of the processors of a process. The hubs of a process have one
+// together. The zero value is ready.
+type Account struct {
 	sharers atomic.Int32
 	mu      sync.Mutex
 	all     bucket
@@ -48,11 +49,11 @@ func (b *bucket) take(d time.Duration, rate float64, now time.Time) time.Duratio
 }
 
 // rate is how much of a processor all may take.
-func (a *account) rate() float64 { return share * float64(runtime.GOMAXPROCS(0)) }
+func (a *Account) rate() float64 { return share * float64(runtime.GOMAXPROCS(0)) }
 
 // take counts what a query has taken, and returns for how long it has to wait: only who has taken more than an equal
 // part waits, and only while all together have taken more than there is.
-func (a *account) take(part *allowance, d time.Duration, now time.Time) time.Duration {
+func (a *Account) take(part *allowance, d time.Duration, now time.Time) time.Duration {
 	part.took.Add(int64(d))
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -71,7 +72,7 @@ func (p *allowance) figures(rows int64, now time.Time) string {
 	}
 	return fmt.Sprintf("it had read %d in %.1f s, of which each took %v of processor time; all queries over executions "+
 		"may take %.0f ms a second together", rows, now.Sub(p.began).Seconds(), perRow.Round(time.Nanosecond),
-		1000*(&account{}).rate())
+		1000*(&Account{}).rate())
 }
 
 // metered is a reader that is told what its rows cost.
@@ -79,5 +80,5 @@ type metered struct{ *reader }
 
 // Took implements feed.Metered.
 func (m *metered) Took(d time.Duration) (wait time.Duration) {
-	return m.hub.spent.take(&m.part, d, time.Now())
+	return m.hub.Spent().take(&m.part, d, time.Now())
 }

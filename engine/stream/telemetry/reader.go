@@ -102,7 +102,7 @@ func (r *reader) leave() {
 	delete(r.hub.readers[r.stream], r)
 	r.hub.some[index(r.stream)].Add(-1)
 	if r.stream == feed.Executions {
-		r.hub.spent.sharers.Add(-1)
+		r.hub.Spent().sharers.Add(-1)
 	}
 	r.hub.rows.unwanted(r.hub)
 	r.mu.Lock()

@@ -24,6 +24,8 @@ import (
 type Hub struct {
 	// Node names the node of this process, whose run workers tell their executions; those of others do not come here.
 	Node string
+	// Account is that of the process; nil is one of its own.
+	Account *Account
 
 	mu      sync.Mutex
 	readers map[string]map[*reader]bool
@@ -31,9 +33,17 @@ type Hub struct {
 	some  [len(feed.Streams)]atomic.Int32
 	rows  recorded
 	kinds lastKinds
-	spent account
+	own   Account
 	// onLacking is called when a query is seen that has not the executions of a node with a run worker.
 	onLacking atomic.Pointer[func()]
+}
+
+// Spent is the account of its queries over executions.
+func (h *Hub) Spent() *Account {
+	if h.Account != nil {
+		return h.Account
+	}
+	return &h.own
 }
 
 // OnLacking has f called, which does not wait, when a query is seen that has not the executions of a node with a run
@@ -123,7 +133,7 @@ func (h *Hub) Open(stream string, _ []column.Column) feed.Source {
 		h.rows.wanted(h)
 	}
 	if stream == feed.Executions {
-		h.spent.sharers.Add(1)
+		h.Spent().sharers.Add(1)
 		return &metered{r}
 	}
 	return r

@@ -105,8 +105,8 @@ export function RulesField() {
         {own(errors).length > 0 ? (
           <Problems errors={own(errors)} path={path} />
         ) : (
-          'A SELECT over worker_statistics, kind_statistics, worker_resources, heartbeats, warehouse or ' +
-          'run_events, of this run only.'
+          'A SELECT over worker_statistics, kind_statistics, statement_statistics, executions, worker_resources, ' +
+          'heartbeats, warehouse or run_events, of this run only.'
         )}
       </div>
     </fieldset>
