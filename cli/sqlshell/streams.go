@@ -12,6 +12,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/query"
 	"github.com/loadstone-db/loadstone/engine/statement"
+	"github.com/loadstone-db/loadstone/sdk/sqltext"
 	"gopkg.in/yaml.v3"
 )
 
@@ -40,29 +41,34 @@ func request(sql string, confirm []string) map[string]any {
 	return in
 }
 
-// continuous reports whether a text is for the catalog of streams: a SELECT … INTO sink, or a statement that results do
-// not know.
+// continuous reports whether a text is for the catalog of streams: a SELECT with an INTO of its own, which queries of
+// results never have, whether or not the rest of it can be read, or a statement that results do not know.
 func continuous(sql string) bool {
-	words := strings.Fields(strings.ToUpper(sql))
-	if len(words) == 0 {
-		return false
-	}
-	switch words[0] {
-	case "CREATE", "DROP", "GET", "SHOW", "WATCH":
-		return true
-	case "EXPLAIN", "SELECT":
-		parsed, err := statement.Parse(sql)
-		if err != nil || len(parsed) == 0 {
+	l, depth := sqltext.Lexer{SQL: sql}, 0
+	for first := true; ; first = false {
+		t, ok, err := l.Next()
+		if err != nil || !ok || t.Is(";") {
 			return false
 		}
-		switch st := parsed[0].Statement.(type) {
-		case *statement.CreateQuery:
+		word := t.Upper()
+		if first {
+			switch word {
+			case "CREATE", "DROP", "GET", "SHOW", "WATCH":
+				return true
+			case "EXPLAIN", "SELECT":
+			default:
+				return false
+			}
+		}
+		switch {
+		case t.Is("("):
+			depth++
+		case t.Is(")"):
+			depth--
+		case word == "INTO" && depth == 0:
 			return true
-		case *statement.Explain:
-			return st.Query.Select.Into.Text != ""
 		}
 	}
-	return false
 }
 
 // statements carries a group out; what it gave, or what was done, is the answer.
