@@ -73,7 +73,7 @@ func (c *Catalog) CreateQuery(source string, q *statement.CreateQuery) (string, 
 		if name != "" {
 			c.lastName++
 		}
-		name = fmt.Sprintf("query-%d", c.lastName)
+		name = fmt.Sprintf("query_%d", c.lastName)
 	}
 	n := Query{ID: c.lastName, Name: name, Statement: q.Source, Sink: q.Select.Into.Text, State: Pending, Desired: Running,
 		Since: c.at, CreatedAt: c.at, CreatedBy: c.by.Name, CreatedByID: c.by.UserID}

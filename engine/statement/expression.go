@@ -343,6 +343,10 @@ func (p *parser) call(n Name) (Expr, error) {
 			}
 		}
 	}
+	if p.keyword("ORDER") {
+		return nil, p.errorf(p.token.at, "leave ORDER BY out: the row before is the one that came before",
+			"OVER has no ORDER BY")
+	}
 	return c, p.expect(")")
 }
 

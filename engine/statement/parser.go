@@ -131,8 +131,11 @@ func (p *parser) unexpected(wanted ...string) error {
 		list = strings.Join(wanted[:n-1], ", ") + " or " + wanted[n-1]
 	}
 	hint := ""
-	if p.token.kind == word {
+	switch {
+	case p.token.kind == word:
 		hint = Suggest(p.token.text, wanted...)
+	case p.is("-") && p.last == p.token.at:
+		hint = "a name with - in it stands in quotes, as in `a-b`"
 	}
 	return p.errorf(p.token.at, hint, "expected %s, found %s", list, p.found())
 }

@@ -124,6 +124,8 @@ func TestBadStatements(t *testing.T) {
 		{"WATCH SELECT a FROM b INTO c", "leave INTO out", 1, 28},
 		{"GET WORKERS CAPACITY 'x'", "whole number of free slots", 1, 1},
 		{"DROP SINK", "expected a name, found the end", 1, 10},
+		{"DROP QUERY query-1", "stands in quotes, as in `a-b`", 1, 17},
+		{"SELECT LAG(a) OVER (PARTITION BY b ORDER BY ts) FROM b INTO c", "leave ORDER BY out", 1, 36},
 		{deep("(", "1", ")", 10_000), "nested deeper", 1, 207},
 		{deep("NOT ", "a", "", 10_000), "nested deeper", 1, 0},
 		{deep("- ", "a", "", 10_000), "nested deeper", 1, 0},
