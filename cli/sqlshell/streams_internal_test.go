@@ -2,8 +2,8 @@ package sqlshell
 
 import "testing"
 
-// TestWhoAnswersAStatement: a continuous query with a mistake in it is refused by who reads such queries, with the place,
-// and not by the results database, which takes INTO for the mistake.
+// TestWhoAnswersAStatement: a continuous query with a mistake in it is refused by who reads such queries, with the
+// place, and not by the results database, which takes INTO for the mistake.
 func TestWhoAnswersAStatement(t *testing.T) {
 	for sql, want := range map[string]bool{
 		"SELECT 1":                  false,
