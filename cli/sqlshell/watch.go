@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"unicode"
 
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/catalog/watch"
 )
@@ -58,12 +58,7 @@ func cell(v any) string {
 	if v == nil {
 		return ""
 	}
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, fmt.Sprint(v))
+	return terminal.OneLine(fmt.Sprint(v))
 }
 
 func writeEvent(to io.Writer, format, kind, data string, columns *[]string) error {

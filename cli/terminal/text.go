@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
+
+	"github.com/loadstone-db/loadstone/engine/plaintext"
 )
 
 // MostShown is what a person is shown of one text that others wrote: plugins, databases, templates.
@@ -14,25 +15,11 @@ const MostShown = 600
 func Shown(s string) string { return Shorten(OneLine(s), MostShown) }
 
 // OneLine is a plugin's text on one line, without what a terminal would obey.
-func OneLine(s string) string {
-	return Harmless(strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) {
-			return ' '
-		}
-		return r
-	}, s))
-}
+func OneLine(s string) string { return plaintext.OneLine(s) }
 
 // Harmless is a text without what a terminal would obey but line ends and tabs:
 // sentences quote plugins, schemas and databases.
-func Harmless(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
-}
+func Harmless(s string) string { return plaintext.Lines(s) }
 
 // LinePrinter returns what writes lines of a table to w. Every text among its arguments
 // is made harmless and cut; those with tabs are rows that were put together from such.
@@ -76,9 +63,4 @@ func LogMessage(v any) string {
 }
 
 // Shorten cuts a text after so many characters.
-func Shorten(s string, most int) string {
-	if r := []rune(s); len(r) > most {
-		return string(r[:most-1]) + "…"
-	}
-	return s
-}
+func Shorten(s string, most int) string { return plaintext.Shorten(s, most) }

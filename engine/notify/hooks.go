@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/compare"
 	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
+	"github.com/loadstone-db/loadstone/engine/plaintext"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -76,15 +78,27 @@ func (h Hook) Wants(e Event, run engine.Run) bool {
 // words are the events in a message.
 var words = map[Event]string{Finished: "has finished", Regressed: "has finished", Failed: "has failed"}
 
-// escaped is what Slack's markup takes for text.
-var escaped = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\n", " ", "\r", " ")
+// markup is what Slack's markup takes for text instead. What speaks as Slack does may know Markdown's links, too.
+var markup = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "](", "] (")
+
+// calls are the words by which whoever is in a room is called, in what speaks as Slack does.
+var calls = regexp.MustCompile(`(?i)@(channel|here|all|everyone)\b`)
+
+// mostSaid is how many characters a message has of one text of others.
+const mostSaid = 300
+
+// escaped is a text of others in a message: on one line, cut, without what a terminal or whoever lays it out would obey,
+// and without what calls people or links somewhere.
+func escaped(text string) string {
+	return markup.Replace(calls.ReplaceAllString(plaintext.Shorten(plaintext.OneLine(text), mostSaid), "@ $1"))
+}
 
 // sentence is a notice as a message.
 func (h Hook) sentence(v Notice) string {
 	if v.Event == Test {
-		return escaped.Replace(v.RunName)
+		return escaped(v.RunName)
 	}
-	text := fmt.Sprintf("Run %s %s", escaped.Replace(v.RunName), words[v.Event])
+	text := fmt.Sprintf("Run %s %s", escaped(v.RunName), words[v.Event])
 	if v.Held != nil {
 		text += map[compare.Verdict]string{compare.Worse: "; it is worse than its baseline",
 			compare.Better: "; it is better than its baseline", compare.Same: "; it is as its baseline"}[v.Held.Verdict]
@@ -95,7 +109,7 @@ func (h Hook) sentence(v Notice) string {
 	text += "."
 	if v.Held != nil {
 		for _, worse := range v.Held.Worse {
-			text += " " + escaped.Replace(worse)
+			text += " " + escaped(worse)
 		}
 	}
 	if v.QPS != nil {

@@ -139,7 +139,7 @@ type Delivery struct {
 	HookName   string      `json:"hook_name"`
 	Event      Event       `json:"event"`
 	RunID      string      `json:"run_id,omitempty"`
-	Attempt    int         `json:"attempt"`
+	Attempt    int         `json:"attempt" doc:"The first is 1."`
 	Arrived    bool        `json:"arrived"`
 	Error      string      `json:"error,omitempty"`
 }
@@ -326,7 +326,7 @@ func (n *Notifier) put(h Hook, v Notice) error {
 		}
 		q = &outlet{hook: h}
 		q.queue = deliver.Open(client.To(), limits, func(ctx context.Context, vs []Notice, attempt int) deliver.Outcome {
-			return n.attempt(ctx, client, h, vs[0], attempt)
+			return n.attempt(ctx, client, h, vs[0], attempt+1)
 		}, n.o.Log)
 		queue := q.queue
 		q.close = sync.OnceFunc(func() {
@@ -345,8 +345,8 @@ func (n *Notifier) client(h Hook) (*deliver.Client, error) {
 	return deliver.NewClient(deliver.Endpoint{Flag: "url", URL: h.URL, Agent: n.o.Agent, Reach: n.o.Reach})
 }
 
-// attempt tells once.
-func (n *Notifier) attempt(ctx context.Context, c *deliver.Client, h Hook, v Notice, attempt int) deliver.Outcome {
+// attempt tells once; number counts the attempts of a notice from 1 on.
+func (n *Notifier) attempt(ctx context.Context, c *deliver.Client, h Hook, v Notice, number int) deliver.Outcome {
 	body, err := h.body(v)
 	if err != nil {
 		return deliver.Outcome{Err: err}
@@ -367,7 +367,7 @@ func (n *Notifier) attempt(ctx context.Context, c *deliver.Client, h Hook, v Not
 		}
 	}
 	d := Delivery{DeliveryID: v.DeliveryID, HookID: h.ID, HookName: h.Name, Event: v.Event, RunID: v.RunID,
-		Attempt: attempt, Arrived: out.Err == nil}
+		Attempt: number, Arrived: out.Err == nil}
 	if out.Err != nil {
 		d.Error = c.Brief(out.Err.Error())
 	}

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plaintext"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
@@ -121,15 +121,7 @@ func refusal(info plugin.Info, f plugin.Refusal) error {
 func readable(notes []string) []string {
 	notes = notes[:min(len(notes), maxNotes)]
 	for i, note := range notes {
-		notes[i] = strings.Map(func(r rune) rune {
-			switch {
-			case unicode.IsSpace(r):
-				return ' '
-			case unicode.IsControl(r) || unicode.Is(unicode.Cf, r):
-				return -1
-			}
-			return r
-		}, strings.ToValidUTF8(note[:min(len(note), maxNote)], ""))
+		notes[i] = plaintext.OneLine(strings.ToValidUTF8(note[:min(len(note), maxNote)], ""))
 	}
 	return notes
 }

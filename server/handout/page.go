@@ -11,9 +11,9 @@ import (
 	"html"
 	"io/fs"
 	"strings"
-	"unicode"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plaintext"
 )
 
 // page is the script and the styles of every report, as the build of the page left them.
@@ -108,7 +108,7 @@ func plain(text string) string {
 		runes = append(runes[:longest], '…')
 	}
 	for i, r := range runes {
-		if unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Cc, r) || r == '\u2028' || r == '\u2029' {
+		if plaintext.Obeyed(r) {
 			runes[i] = '\uFFFD'
 		}
 	}

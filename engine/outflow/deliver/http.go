@@ -13,9 +13,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plaintext"
 	"github.com/loadstone-db/loadstone/engine/reach"
 )
 
@@ -207,16 +207,7 @@ func (c *Client) Post(ctx context.Context, path, contentType string, body []byte
 // Brief is a text of somebody else's as it may stand in a log.
 func (c *Client) Brief(text string) string {
 	const most = 200
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Cf, r): // a terminal or a page would obey
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(c.hide.Replace(text), "?"))
-	text = strings.Join(strings.Fields(text), " ")
+	text = strings.Join(strings.Fields(plaintext.OneLine(c.hide.Replace(text))), " ")
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + " …"
 	}

@@ -129,8 +129,8 @@ type Identity struct {
 	Name string
 	// Address is a server's; empty for a user.
 	Address string
-	// Expired makes a certificate of the past.
-	Expired bool
+	// Expired makes a certificate of the past, Early one of the future.
+	Expired, Early bool
 }
 
 // Issue returns a certificate and its key in PEM form.
@@ -146,6 +146,9 @@ func (a *Authority) Issue(t testing.TB, id Identity) (cert, key string) {
 	}
 	if id.Expired {
 		c.NotAfter = time.Now().Add(-time.Minute)
+	}
+	if id.Early {
+		c.NotBefore = time.Now().Add(30 * time.Minute)
 	}
 	raw, err := x509.MarshalPKCS8PrivateKey(private)
 	if err != nil {

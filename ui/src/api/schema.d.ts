@@ -6053,7 +6053,10 @@ export interface components {
             arrived: boolean;
             /** Format: date-time */
             at: string | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description The first is 1.
+             */
             attempt: number;
             delivery_id: string;
             error?: string;
