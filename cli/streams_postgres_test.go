@@ -168,6 +168,34 @@ func TestPostgresSinkOnAServer(t *testing.T) {
 		!strings.Contains(body, "may not insert into public.taken") || !strings.Contains(body, "GRANT INSERT") {
 		t.Errorf("%d %s", status, body)
 	}
+	// While a sink names it, a connection is not deleted; the answer and its card name the sink.
+	var all []struct {
+		ID   string `json:"connection_id"`
+		Name string `json:"name"`
+	}
+	list := struct {
+		Connections any `json:"connections"`
+	}{&all}
+	if err := json.Unmarshal([]byte(s.get("/api/connections")), &list); err != nil {
+		t.Fatal(err)
+	}
+	id := ""
+	for _, c := range all {
+		if c.Name == "mine" {
+			id = c.ID
+		}
+	}
+	if status, body := s.send("DELETE", "/api/connections/"+id, ""); status != http.StatusConflict ||
+		!strings.Contains(body, "the sink m writes to it") || !strings.Contains(body, "DROP") {
+		t.Errorf("%d %s", status, body)
+	}
+	if use := s.get("/api/connections/" + id + "/use"); !strings.Contains(use, `"sinks":["m"]`) {
+		t.Errorf("it is used by %s", use)
+	}
+	s.done("DROP SINK m")
+	if status, body := s.send("DELETE", "/api/connections/"+id, ""); status != http.StatusNoContent {
+		t.Errorf("%d %s", status, body)
+	}
 	shown := s.done("SHOW SINKS; SHOW QUERIES") + s.get("/api/v1/streams") + s.out.String()
 	if strings.Contains(shown, secret) || !strings.Contains(shown, `SINK.CONNECTION=\"shop\"`) {
 		t.Errorf("shown is %s", shown)

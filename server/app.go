@@ -274,7 +274,7 @@ func (s *Server) handlers() []func(*api.API) {
 		more = append(more, func(a *api.API) { prices.Register(a, p) })
 	}
 	more = append(more, func(a *api.API) { outgoing.Register(a, s.opts.Out) }, record.Register, steering.Register,
-		parts.Register, uses.Register,
+		parts.Register, func(a *api.API) { uses.Register(a, s.opts.Streams) },
 		func(a *api.API) {
 			maker := handout.New(s.opts.Runs, s.opts.Store, s.opts.UI, s.opts.Version)
 			maker.Kinds = parts.Reader(a)

@@ -397,8 +397,8 @@ type Connections interface {
 	SaveConnection(ctx context.Context, c Connection) (Connection, error)
 	Connection(ctx context.Context, idOrName string) (Connection, error)
 	ListConnections(ctx context.Context) ([]Connection, error)
-	// DeleteConnection returns ErrInUse while a template or a live run names it, and ErrConflict for a builtin and for a
-	// version that is neither 0 nor the one that is saved, as SaveConnection does.
+	// DeleteConnection returns ErrInUse while a template, a live run or a sink names it, and ErrConflict for a builtin and
+	// for a version that is neither 0 nor the one that is saved, as SaveConnection does.
 	DeleteConnection(ctx context.Context, id string, version int64) error
 	// EnsureBuiltin makes a connection that belongs to the server, or brings it up to
 	// date. A connection that a user saved under the name stays.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/catalog"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/api"
 )
@@ -14,6 +15,7 @@ import (
 // ConnectionUse is what uses a connection.
 type ConnectionUse struct {
 	Templates []UsedByTemplate `json:"templates" nullable:"false" doc:"The templates that name it, by name."`
+	Sinks     []string         `json:"sinks" nullable:"false" doc:"The sinks of continuous queries that write to it, by name."`
 	Runs      int64            `json:"runs" doc:"How many runs have named it, those that go on included."`
 	LastRun   *UsedByRun       `json:"last_run" doc:"The newest of them; null without one."`
 	Worked    *Worked          `json:"worked" doc:"When the database last answered; null when that is not known. Tests count as long as the audit log has them."`
@@ -47,8 +49,13 @@ type body struct{ Body ConnectionUse }
 // looked bounds the runs among which one that worked is looked for.
 const looked = 50
 
-// Register adds the route.
-func Register(a *api.API) {
+// Catalog is that of continuous queries.
+type Catalog interface {
+	Contents(ctx context.Context) (catalog.Contents, error)
+}
+
+// Register adds the route. A server without continuous queries has no catalog: nil.
+func Register(a *api.API, streams Catalog) {
 	o := api.Op(http.MethodGet, "/api/connections/{id}/use", "connection-use", "Connections",
 		"Read what uses a connection, and when it last worked", http.StatusNotFound)
 	api.Handle(a, o, func(ctx context.Context, in *api.IDInput) (*body, error) {
@@ -60,6 +67,15 @@ func Register(a *api.API) {
 			return nil, api.Named(err, "connection", in.ID)
 		}
 		use, err := Of(ctx, a.Store, c)
+		if err != nil || streams == nil {
+			return &body{use}, err
+		}
+		contents, err := streams.Contents(ctx)
+		for _, s := range contents.Sinks {
+			if s.Config.Text(catalog.ConnectionID) == c.ConnectionID {
+				use.Sinks = append(use.Sinks, s.Name)
+			}
+		}
 		return &body{use}, err
 	})
 }
@@ -73,7 +89,7 @@ type Store interface {
 
 // Of returns what uses a connection.
 func Of(ctx context.Context, s Store, c store.Connection) (ConnectionUse, error) {
-	u := ConnectionUse{Templates: []UsedByTemplate{}}
+	u := ConnectionUse{Templates: []UsedByTemplate{}, Sinks: []string{}}
 	templates, err := s.ListTemplates(ctx)
 	if err != nil {
 		return u, err

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/catalog"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
@@ -189,6 +191,9 @@ func (s *Store) DeleteConnection(ctx context.Context, id string, version int64) 
 		if err := unused(ctx, tx, c.Name, "deleted"); err != nil {
 			return err
 		}
+		if err := unwritten(ctx, tx, c); err != nil {
+			return err
+		}
 		_, err = tx.Exec(ctx, "DELETE FROM connections WHERE connection_id = $1", id)
 		return err
 	})
@@ -214,3 +219,30 @@ func unused(ctx context.Context, tx pgx.Tx, name, done string) error {
 			done, templates, runs),
 		Hint: "Point them at another connection, or delete them, first."}
 }
+
+// unwritten returns store.ErrInUse while a sink of a continuous query writes to the connection, whatever that was
+// called when the sink was made. Who makes a sink locks the connection's row, see catalogrows.
+func unwritten(ctx context.Context, tx pgx.Tx, c store.Connection) error {
+	rows, err := tx.Query(ctx, "SELECT name FROM sinks WHERE config ->> $1 = $2 ORDER BY name", catalog.ConnectionID,
+		c.ConnectionID)
+	if err != nil {
+		return err
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	writes := "the sink " + names[0] + " writes"
+	if len(names) > 1 {
+		writes = fmt.Sprintf("%d sinks write", len(names))
+		if len(names) <= shownSinks {
+			writes = "the sinks " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1] + " write"
+		}
+	}
+	return &engine.Error{Code: engine.CodeConflict, Cause: store.ErrInUse,
+		Message: fmt.Sprintf("The connection %q cannot be deleted: %s to it.", c.Name, writes),
+		Hint:    "DROP the queries into it and then the sink itself, on the page Streams or with loadstone sql."}
+}
+
+// shownSinks is how many sinks an error names.
+const shownSinks = 10

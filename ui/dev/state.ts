@@ -230,6 +230,7 @@ export function useOf(c: Connection): ConnectionUse {
   const last = mine.at(-1);
   return {
     templates: [...templates.values()].filter((t) => t.config.target?.connection === c.name),
+    sinks: c.name === 'staging' ? ['seconds', 'totals'] : [],
     runs: mine.length,
     last_run: last ? { ...last, run_name: last.test_name } : null,
     worked: last ? { at: last.created_at, by: 'run', run_id: last.run_id, changed_since: false } : null,

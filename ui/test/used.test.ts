@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { workedWords } from '../src/connections/used';
+import { listed, workedWords } from '../src/connections/used';
 
 test('when a connection last worked, and that it was changed since', () => {
   const now = Date.parse('2026-11-24T12:00:00Z');
@@ -9,4 +9,10 @@ test('when a connection last worked, and that it was changed since', () => {
   expect(workedWords({ at, by: 'run', run_id: 'r', changed_since: true }, now)).toBe(
     'Last worked 3 min ago, for a run, before the connection was changed.',
   );
+});
+
+test('names in a sentence', () => {
+  expect(listed(['a'], 5)).toBe('a');
+  expect(listed(['a', 'b', 'c'], 5)).toBe('a, b and c');
+  expect(listed(['a', 'b', 'c'], 2)).toBe('a, b and 1 more');
 });

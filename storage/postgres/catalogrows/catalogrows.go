@@ -77,7 +77,11 @@ func (r *Rows) ChangeCatalog(ctx context.Context, needs catalog.Needs,
 			if refused = change(c); refused != nil {
 				return refused
 			}
-			return r.write(ctx, tx, before, c.Contents())
+			after := c.Contents()
+			if refused, err = connected(ctx, tx, before, after); refused != nil || err != nil {
+				return errors.Join(refused, err)
+			}
+			return r.write(ctx, tx, before, after)
 		})
 		switch {
 		case refused != nil:

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/loadstone-db/loadstone/engine/catalog"
+	"github.com/loadstone-db/loadstone/engine/statement"
 )
 
 // rows reads all rows of a query.
@@ -181,6 +182,26 @@ func physicalName(p catalog.PhysicalSource) string { return fmt.Sprint(p.ID) }
 func sinkName(s catalog.Sink) string               { return fmt.Sprintf("%q %+v", s.Name, s) }
 func queryName(q catalog.Query) string             { return fmt.Sprint(q.ID) }
 func fragmentName(f catalog.Fragment) string       { return f.Host }
+
+// connected refuses new sinks whose connection was deleted after it was judged, and keeps those of the others from being
+// deleted before the change is kept.
+func connected(ctx context.Context, tx pgx.Tx, was, is catalog.Contents) (refused, err error) {
+	for _, s := range lacks(is.Sinks, was.Sinks, sinkName) {
+		id := s.Config.Text(catalog.ConnectionID)
+		if id == "" {
+			continue
+		}
+		tag, err := tx.Exec(ctx, "SELECT FROM connections WHERE connection_id = $1 FOR KEY SHARE", id)
+		if err != nil {
+			return nil, err
+		}
+		if tag.RowsAffected() == 0 {
+			return statement.Errorf(statement.InvalidConfig, "", -1, "GET /api/connections lists them: give a name or an id",
+				"the connection %s of the sink %s is not there any more", s.Config.Text("SINK.CONNECTION"), s.Name), nil
+		}
+	}
+	return nil, nil
+}
 
 // write writes the difference. What goes is taken out first, from who refers to what is referred to; what comes is put
 // in the other way round.

@@ -6010,6 +6010,8 @@ export interface components {
              * @description How many runs have named it, those that go on included.
              */
             runs: number;
+            /** @description The sinks of continuous queries that write to it, by name. */
+            sinks: string[];
             /** @description The templates that name it, by name. */
             templates: components["schemas"]["UsedByTemplate"][];
             /** @description When the database last answered; null when that is not known. Tests count as long as the audit log has them. */

@@ -15,7 +15,7 @@ import { Empty, Load, ProblemNotice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import { CheckResult, ConnectionForm } from './ConnectionForm';
 import { shortDsn } from './dsn';
-import { workedWords } from './used';
+import { listed, workedWords } from './used';
 
 export function ConnectionsPage() {
   usePageTitle('Connections');
@@ -175,7 +175,7 @@ function Used({ c }: { c: Connection }) {
   return (
     <>
       <p className="muted used-by">
-        {u.templates.length === 0 && u.runs === 0 && 'Nothing uses it yet.'}
+        {u.templates.length === 0 && u.runs === 0 && u.sinks.length === 0 && 'Nothing uses it yet.'}
         {u.templates.length > 0 && 'Used by '}
         {u.templates.slice(0, shownTemplates).map((t, i) => (
           <span key={t.template_id}>
@@ -187,6 +187,13 @@ function Used({ c }: { c: Connection }) {
         ))}
         {u.templates.length > shownTemplates && ` and ${u.templates.length - shownTemplates} more templates`}
         {u.templates.length > 0 && '. '}
+        {u.sinks.length > 0 && (
+          <>
+            <Link href="/streams?show=sinks">{u.sinks.length === 1 ? 'The sink' : 'The sinks'}</Link>{' '}
+            <span className="wrap-anywhere">{listed(u.sinks, shownTemplates)}</span>{' '}
+            {u.sinks.length === 1 ? 'writes' : 'write'} to it.{' '}
+          </>
+        )}
         {u.runs > 0 && u.last_run && (
           <>
             {u.runs === 1 ? 'One run' : `${u.runs} runs`}, the last{' '}

@@ -8,3 +8,9 @@ export function workedWords(worked: Worked | null, now = Date.now()): string {
   const since = worked.changed_since ? ', before the connection was changed' : '';
   return `Last worked ${ago(worked.at, now)}, for ${by}${since}.`;
 }
+
+/** Names as they stand in a sentence; of more than `most` the number of the others. */
+export function listed(names: string[], most: number): string {
+  if (names.length > most) return `${names.slice(0, most).join(', ')} and ${names.length - most} more`;
+  return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
+}
