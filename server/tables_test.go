@@ -143,6 +143,9 @@ func TestWhoMayDoWhatWithTables(t *testing.T) {
 		{"POST", "/api/query/cancel", map[string]any{"query_id": "nobodys-query"}, 404, 404, 404, ""},
 		{"POST", "/api/query/cancel", map[string]any{"query_id": "on-another-server"}, 204, 204, 204, ""},
 		{"PUT", "/api/v1/queries/n%C3%A4%20me%2Fx", map[string]any{"sql": "SELECT 2"}, 403, 200, 200, `"name":"nä me/x"`},
+		{"PUT", "/api/v1/queries/old", map[string]any{"sql": "SELECT 2", "name": "new", "version": 3}, 403, 200, 200,
+			`"name":"new"`},
+		{"PUT", "/api/v1/queries/old", map[string]any{"sql": "SELECT 2", "name": "new"}, 403, 422, 422, ""},
 		{"DELETE", "/api/v1/queries/mine", nil, 403, 204, 204, ""},
 	} {
 		for scope, want := range map[string]int{auth.ScopeRead: c.read, auth.ScopeWrite: c.write, auth.ScopeAdmin: c.admin} {

@@ -16,6 +16,9 @@ func printByLoad(p func(string, ...any), s *engine.Summary) {
 			what = "by load"
 		}
 		load := fmt.Sprintf("%.0f connections", l.Load)
+		if l.Load == 1 {
+			load = "1 connection"
+		}
 		if s.TargetQPS != nil {
 			load = fmt.Sprintf("%.6g/s asked for", l.Load)
 		}

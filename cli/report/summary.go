@@ -84,10 +84,10 @@ func printMeasured(p func(string, ...any), s *engine.Summary) {
 		terminal.Millis(l.P99),
 		terminal.Millis(l.P999), terminal.Millis(l.Max))
 	p("errors\t%s (%.3g %%)", terminal.Count(s.Errors.Count), s.Errors.Rate*100)
-	printByLoad(p, s)
 	for _, class := range slices.Sorted(maps.Keys(s.Errors.ByClass)) {
 		p("\t%s: %s%s", class, terminal.Count(s.Errors.ByClass[class]), example(s.Errors.Top, class))
 	}
+	printByLoad(p, s)
 	if c := s.Connections; c != nil && (c.Lost > 0 || c.Refused > 0 || c.MostMissing > 0) {
 		p("connections\t%s lost, %s attempts to open one refused; up to %d at once were missing for over a second",
 			terminal.Count(c.Lost), terminal.Count(c.Refused), c.MostMissing)

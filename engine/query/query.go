@@ -82,6 +82,8 @@ type Relation struct {
 type Saved struct {
 	Name string `json:"name"`
 	SQL  string `json:"sql"`
+	// Was is its name before, of a query that is saved under another; a store gives it to nobody.
+	Was string `json:"-"`
 	// Chart says how the page draws it, as the page writes that into its address.
 	Chart     string      `json:"chart" doc:"How the page draws its answer, as it stands in the page's address."`
 	Version   int64       `json:"version" doc:"Rises with each change."`

@@ -14,7 +14,8 @@ type Queries interface {
 	// SavedQueries lists all, by name.
 	SavedQueries(ctx context.Context) ([]query.Saved, error)
 	// SaveQuery saves a query; UpdatedBy says who. Version is that which was edited, 0 for a new one; another
-	// is ErrConflict, and the error says who was faster.
+	// is ErrConflict, and the error says who was faster. Was renames the query of that name; a name that is taken is
+	// ErrConflict, too.
 	SaveQuery(ctx context.Context, q query.Saved) (query.Saved, error)
 	DeleteSavedQuery(ctx context.Context, name string) error
 }
@@ -29,6 +30,14 @@ func ChangedMeanwhile(what, name, by string, at engine.Time, current int64) erro
 			at.UTC().Format(time.DateTime)+" UTC"),
 		Hint:   "Load it again and repeat your change.",
 		Fields: []engine.FieldError{{Field: "version", Message: fmt.Sprintf("is no longer current: that is %d", current)}}}
+}
+
+// Before is the name under which a query that is saved is known.
+func Before(q query.Saved) string {
+	if q.Was != "" && q.Version != 0 {
+		return q.Was
+	}
+	return q.Name
 }
 
 // CheckQuery refuses what no saved query can be.

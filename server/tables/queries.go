@@ -83,6 +83,7 @@ type SavedQueryList struct {
 
 // SavedQueryInput is a query to be saved.
 type SavedQueryInput struct {
+	Name    string `json:"name,omitempty" maxLength:"100" doc:"Another name for the query of that version; left out, it keeps its own."`
 	SQL     string `json:"sql" minLength:"1" maxLength:"100000"`
 	Chart   string `json:"chart,omitempty" maxLength:"1000"`
 	Version int64  `json:"version,omitempty" minimum:"0" maximum:"9007199254740991" doc:"The version that was edited, 0 for a new query; 409 when another has been saved since."`
@@ -225,10 +226,17 @@ func saved(a *api.API, t Tables) {
 		http.StatusConflict)
 	api.Handle(a, save, func(ctx context.Context, in *savedInput) (*body[SavedQuery], error) {
 		b := in.Body
-		q, err := t.SaveQuery(ctx, query.Saved{Name: in.name(), SQL: b.SQL, Chart: b.Chart, Version: b.Version,
-			UpdatedBy: a.Caller(ctx)})
+		given := query.Saved{Name: in.name(), SQL: b.SQL, Chart: b.Chart, Version: b.Version, UpdatedBy: a.Caller(ctx)}
+		said := ""
+		if b.Name != "" && b.Name != given.Name {
+			if b.Version == 0 {
+				return nil, engine.InvalidField("version", "is left out", "give that of the query that is renamed")
+			}
+			given.Name, given.Was, said = b.Name, given.Name, "was "+given.Name
+		}
+		q, err := t.SaveQuery(ctx, given)
 		if err == nil {
-			a.Note(ctx, "query.save", q.Name, "")
+			a.Note(ctx, "query.save", q.Name, said)
 		}
 		return &body[SavedQuery]{SavedQuery(q)}, err
 	})

@@ -46,6 +46,36 @@ function row(r: Holder): RunRow {
   };
 }
 
+/** What a list of runs is in the order of: a figure, or a word; null where a run has none. */
+const sorts: Record<string, (r: RunRow) => number | string | null> = {
+  name: (r) => r.test_name.toLowerCase(),
+  status: (r) => r.status,
+  validity: (r) => r.validity ?? null,
+  created_by: (r) => r.created_by ?? null,
+  qps: (r) => r.qps,
+  p50_ms: (r) => r.p50_ms,
+  p95_ms: (r) => r.p95_ms,
+  p99_ms: (r) => r.p99_ms,
+  error_rate: (r) => r.error_rate,
+  total_ops: (r) => r.total_ops,
+  connections: (r) => r.scenario_config.workload.concurrent_connections,
+  ended: (r) => (r.end_time ? Date.parse(r.end_time) : null),
+  length: (r) => (r.start_time && r.end_time ? Date.parse(r.end_time) - Date.parse(r.start_time) : null),
+  created: (r) => Date.parse(r.created_at ?? ''),
+};
+
+/** Puts runs into the order that is asked for, newest first without one; those without the figure come last. */
+function inOrder(rows: RunRow[], q: URLSearchParams): RunRow[] {
+  const of = sorts[q.get('sort') ?? 'created'];
+  if (!of) throw new Refusal(422, 'invalid', 'Runs are in no such order.');
+  const way = q.get('order') === 'asc' ? 1 : -1;
+  return rows.toSorted((a, b) => {
+    const [x, y] = [of(a), of(b)];
+    if (x === null || y === null) return Number(x === null) - Number(y === null);
+    return x < y ? -way : x > y ? way : 0;
+  });
+}
+
 export function listRuns(q: URLSearchParams): RunList {
   const statuses = (q.get('status') ?? '').split(',').filter(Boolean);
   const text = (q.get('search') ?? '').toLowerCase();
@@ -57,12 +87,11 @@ export function listRuns(q: URLSearchParams): RunList {
     .filter((r) => Date.parse(r.run.created_at ?? '') >= since)
     .filter((r) =>
       q.getAll('tag').every((t) => `${t.split(':')[0]}:${r.run.scenario_config.tags?.[t.split(':')[0]!]}` === t),
-    )
-    .sort((a, b) => Date.parse(b.run.created_at ?? '') - Date.parse(a.run.created_at ?? ''));
+    );
   const from = Number(q.get('cursor') ?? 0);
   const limit = Number(q.get('limit') ?? 50);
   return {
-    runs: all.slice(from, from + limit).map(row),
+    runs: inOrder(all.map(row), q).slice(from, from + limit),
     next_cursor: from + limit < all.length ? String(from + limit) : undefined,
     total: all.length,
   };

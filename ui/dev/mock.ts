@@ -24,6 +24,7 @@ import { exploreRoutes } from './explore';
 import { noticeRoutes, seedNotices } from './notices';
 import { prices } from './prices';
 import { Refusal } from './refusal';
+import { retentionRoutes } from './retention';
 import {
   addConnection,
   begin,
@@ -77,12 +78,13 @@ type Body = Partial<
     TemplateInput &
     ConnectionInput &
     TokenInputBody &
-    NodeTokenInputBody & { prefix: string; token: string; version: number; count: number }
+    NodeTokenInputBody & { prefix: string; token: string; version: number; count: number; role: User['role'] }
 >;
 type Handle = (parts: string[], body: Body, query: URLSearchParams, res: ServerResponse, text: string) => unknown;
 
 const routes: [method: string, path: RegExp, handle: Handle][] = [
   ['POST', /^\/mock\/break$/, (_m, b) => ((broken = b.prefix ?? ''), {})],
+  ['POST', /^\/mock\/role$/, (_m, b) => ((admin.role = b.role ?? 'admin'), {})],
   ['POST', /^\/mock\/nodes$/, (_m, b) => setNodes(b.count ?? 3)],
   ['GET', /^\/api\/v1\/nodes$/, listNodes],
   ['GET', /^\/api\/v1\/node-events$/, nodeEvents],
@@ -105,7 +107,7 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
   ['POST', /^\/api\/v1\/nodes\/([^/]+)\/(drain|resume|remove)$/, ([, id, verb]) => wishNode(id!, verb!)],
   ...exploreRoutes,
   ...noticeRoutes,
-  ...([...tableRoutes, ...queryRoutes, ...streamRoutes] as unknown as [string, RegExp, Handle][]),
+  ...([...tableRoutes, ...queryRoutes, ...streamRoutes, ...retentionRoutes] as unknown as [string, RegExp, Handle][]),
   ['GET', /^\/mock\/sockets$/, () => ({ cut: cutSockets() })],
   [
     'POST',

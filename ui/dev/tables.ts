@@ -67,6 +67,15 @@ const tables = new Map<string, DerivedTable>(
       error: 'The database refuses the SQL: division by zero.',
       behind_since: iso(began - 9_000 * second),
     }),
+    // It waits for its first refresh: there is nothing yet that could be behind.
+    table('warehouse hours', {
+      ...own,
+      definition: 'SELECT 1 AS n',
+      sources: ['runs'],
+      as_of: null,
+      behind_since: iso(began - 30 * second),
+      next_refresh_due: iso(began + 3_600 * second),
+    }),
     table('quiet', { ...own, status: 'SUSPENDED', sources: ['baseline_drift'], as_of: iso(began - 4 * 864e5) }),
   ].map((t) => [t.name, t]),
 );
@@ -87,7 +96,7 @@ const pending = {
 };
 
 const records = (t: DerivedTable): RefreshRecord[] =>
-  Array.from({ length: 30 }, (_, i) => {
+  Array.from({ length: t.kind === 'SQL' && t.as_of === null ? 0 : 30 }, (_, i) => {
     const at = began - i * 290 * second - ((i * 7919) % 60) * second;
     const bad = t.status === 'FAILED' && i < 5;
     return {
@@ -284,9 +293,36 @@ export const queryRoutes: Route[] = [
   [
     'PUT',
     /^\/api\/v1\/queries\/([^/]+)$/,
-    ([, name], b: SavedQuery) => {
-      const q = { ...[...saved.values()][0]!, ...b, name: decodeURIComponent(name!), version: (b.version ?? 0) + 1 };
-      saved.set(q.name, q);
+    ([, path], b: SavedQuery) => {
+      const before = decodeURIComponent(path!);
+      const there = saved.get(before);
+      const name = b.name ?? before;
+      if ((b.version ?? 0) === 0 ? there : name !== before && saved.has(name))
+        throw new Refusal(409, 'conflict', `There is a saved query called "${name}" already.`, 'Choose another name.', [
+          { field: 'name', message: 'is taken' },
+        ]);
+      if (b.version && !there) throw new Refusal(404, 'not_found', `There is no saved query "${before}".`);
+      if (there && b.version !== there.version)
+        throw new Refusal(
+          409,
+          'conflict',
+          `The saved query "${before}" was changed by bob at 2026-11-22 20:51:07 UTC, after you had opened it.`,
+          'Load it again and repeat your change.',
+          [{ field: 'version', message: `is no longer current: that is ${there.version}` }],
+        );
+      const now = iso(Date.now());
+      const q: SavedQuery = {
+        name,
+        sql: b.sql,
+        chart: b.chart ?? '',
+        version: (b.version ?? 0) + 1,
+        created_by: there?.created_by ?? 'admin',
+        created_at: there?.created_at ?? now,
+        updated_by: 'admin',
+        updated_at: now,
+      };
+      saved.delete(before);
+      saved.set(name, q);
       return q;
     },
   ],

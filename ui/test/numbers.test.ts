@@ -37,7 +37,7 @@ describe('numbers of answers', () => {
     ];
     const c = curves(columns, big, { x: 'n', y: 'v', series: '', shape: 'line' });
     expect(c.curves[0]!.points.map((p) => p.y)).toEqual([12.333333333333334]);
-    expect(c.left).toBe(1);
+    expect(c.lacking).toBe(1);
     expect(tabSeparated(columns, [['-9223372036854775808', 1.5]])).toBe('n\tv\n-9223372036854775808\t1.5');
   });
 });

@@ -16,6 +16,8 @@ import {
   standing,
   tabSeparated,
   tries,
+  unbroken,
+  undrawn,
   writeChoice,
   written,
 } from '../src/tables/model';
@@ -159,11 +161,46 @@ describe('charts of answers', () => {
   });
   it('sort times, and count what they leave out', () => {
     const drawn = curves(columns, rows, usual);
-    expect(drawn.left).toBe(1);
+    expect([drawn.lacking, drawn.beyond]).toEqual([1, 0]);
+    expect(undrawn(drawn, rows.length)).toBe('1 of 4 rows is not drawn: 1 lacks a value.');
     expect(drawn.curves.map((c) => [c.name, c.points.map((p) => p.y)])).toEqual([
       ['hybrid', [2, 3]],
       ['postgres', [5]],
     ]);
+  });
+  it('break a line where a row has no value', () => {
+    const n = [
+      { name: 'n', type: 'int4' },
+      { name: 'v', type: 'float8' },
+    ];
+    const of = (...all: (number | null)[]) =>
+      curves(
+        n,
+        all.map((v, i) => [i, v]),
+        { x: 'n', y: 'v', series: '', shape: 'line' },
+      ).curves.map((c) => unbroken(c.points).map((part) => part.map((p) => p.y)));
+    expect(of(null, 1, 2, null, null, 5, null, 7, 8, null)).toEqual([[[1, 2], [5], [7, 8]]]);
+    expect(of(null, null)).toEqual([]);
+    const unsorted = [
+      [2, null],
+      [3, 3],
+      [1, 1],
+    ];
+    const [one] = curves(n, unsorted, { x: 'n', y: 'v', series: '', shape: 'line' }).curves;
+    expect(unbroken(one!.points).map((part) => part.map((p) => p.y))).toEqual([[1], [3]]);
+  });
+  it('count the series that are beyond the first, beside rows that lack a value', () => {
+    const wide = Array.from({ length: 30 }, (_, i) => [`s${i % 10}`, '2026-11-22', i === 3 || i === 9 ? null : i]);
+    const drawn = curves(columns, wide, usual);
+    expect(drawn.curves.map((c) => c.name)).toEqual(['s0', 's1', 's2', 's3', 's4', 's5', 's6', 's7']);
+    expect(undrawn(drawn, wide.length)).toBe(
+      '7 of 30 rows are not drawn: 1 lacks a value, 6 are of 2 series beyond the first 8.',
+    );
+    expect(undrawn(curves(columns, rows.slice(2), usual), 2)).toBe('');
+  });
+  it('know times with a zone from those that are as they are written', () => {
+    const of = (type: string) => curves([columns[0]!, { name: 'started_at', type }, columns[2]!], rows, usual);
+    expect([of('timestamptz'), of('timestamp'), of('date')].map((d) => d.zoned)).toEqual([true, false, false]);
   });
   it.each([
     ['2026-11-22 12:00:00.5+00', '2026-11-22T12:00:00.500Z'],

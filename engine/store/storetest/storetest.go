@@ -16,6 +16,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/store/storetest/handedtest"
 	"github.com/loadstone-db/loadstone/engine/store/storetest/markstest"
+	"github.com/loadstone-db/loadstone/engine/store/storetest/queriestest"
 	"github.com/loadstone-db/loadstone/engine/store/storetest/queuetest"
 	"github.com/loadstone-db/loadstone/engine/store/storetest/retentiontest"
 	"github.com/loadstone-db/loadstone/engine/store/storetest/rightstest"
@@ -70,7 +71,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"DynamicTables", dynamicTables}, {"RefreshClaims", refreshClaims}, {"RefreshExpiry", refreshExpiry},
 		{"RefreshResults", refreshResults}, {"RefreshFailures", refreshFailures}, {"RefreshRuns", refreshRuns},
 		{"RefreshRace", refreshRace}, {"RefreshParts", refreshParts}, {"AwaitRefreshes", awaitRefreshes},
-		{"SavedQueries", savedQueries}, {"Settings", settingstest.Settings},
+		{"SavedQueries", queriestest.Queries}, {"Settings", settingstest.Settings},
 		{"Retention", retentiontest.Retention}, {"QueueFit", queuetest.Fit},
 		{"Placement", placements}, {"PlacementRace", placementRace}, {"Queue", queueing}, {"RoomOfARun", roomOfARun},
 		{"Copies", copies}, {"RefreshWorkers", workerstest.Workers}, {"RefreshLoad", workerstest.Load},

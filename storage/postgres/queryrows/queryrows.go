@@ -3,6 +3,7 @@ package queryrows
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -41,33 +42,38 @@ func (s Saved) SaveQuery(ctx context.Context, q query.Saved) (query.Saved, error
 	if err := store.CheckQuery(q); err != nil {
 		return q, err
 	}
+	before := store.Before(q)
+	values := []any{q.Name, q.SQL, store.CleanText(q.Chart), store.CleanText(q.UpdatedBy), q.Version}
 	statement := `INSERT INTO saved_queries (query_name, statement, chart, created_by, updated_by)
 		SELECT $1, $2, $3, $4, $4 WHERE $5 = 0 ON CONFLICT DO NOTHING RETURNING ` + columns
 	if q.Version != 0 {
-		statement = `UPDATE saved_queries SET statement = $2, chart = $3, updated_by = $4, version = version + 1,
-			updated_at = clock_timestamp() WHERE query_name = $1 AND version = $5 RETURNING ` + columns
+		statement = `UPDATE saved_queries SET query_name = $1, statement = $2, chart = $3, updated_by = $4,
+			version = version + 1, updated_at = clock_timestamp() WHERE query_name = $6 AND version = $5 RETURNING ` + columns
+		values = append(values, before)
 	}
-	rows, err := s.Pool.Query(ctx, statement, q.Name, q.SQL, store.CleanText(q.Chart), store.CleanText(q.UpdatedBy),
-		q.Version)
+	rows, err := s.Pool.Query(ctx, statement, values...)
 	if err != nil {
 		return q, dberr.Failed("saving a query", err)
 	}
 	saved, err := pgx.CollectRows(rows, scan)
+	if errors.Is(dberr.Map(err), store.ErrConflict) {
+		return q, store.NameTaken("saved query", q.Name)
+	}
 	if err != nil || len(saved) == 1 {
 		return append(saved, query.Saved{})[0], dberr.Failed("saving a query", err)
 	}
-	rows, err = s.Pool.Query(ctx, "SELECT "+columns+" FROM saved_queries WHERE query_name = $1", q.Name)
+	rows, err = s.Pool.Query(ctx, "SELECT "+columns+" FROM saved_queries WHERE query_name = $1", before)
 	if err != nil {
 		return q, dberr.Failed("reading a saved query", err)
 	}
 	there, err := pgx.CollectExactlyOneRow(rows, scan)
 	switch {
 	case err != nil:
-		return q, dberr.Reading("saved query", q.Name, err)
+		return q, dberr.Reading("saved query", before, err)
 	case q.Version == 0:
 		return q, store.NameTaken("saved query", q.Name)
 	}
-	return q, store.ChangedMeanwhile("saved query", q.Name, there.UpdatedBy, there.UpdatedAt, there.Version)
+	return q, store.ChangedMeanwhile("saved query", before, there.UpdatedBy, there.UpdatedAt, there.Version)
 }
 
 // DeleteSavedQuery implements store.Queries.

@@ -8799,6 +8799,8 @@ export interface components {
         };
         SavedQueryInput: {
             chart?: string;
+            /** @description Another name for the query of that version; left out, it keeps its own. */
+            name?: string;
             sql: string;
             /**
              * Format: int64

@@ -11,7 +11,7 @@ import { Empty, Notice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import { Editor, type Language } from '../editor/Editor';
 import { useSavedQueries } from '../tables/queries';
-import { choicesOf, exploreChart, Saved } from '../tables/Saved';
+import { choicesOf, exploreChart, GoneQuery, Saved } from '../tables/Saved';
 import '../tables/tables.css';
 import { type Asking, choices, fitsLink, fromAddress, type Over, rangeOf, spans, toAddress, zoomOf } from './address';
 import { namesWithin } from './ask';
@@ -223,6 +223,7 @@ export function ExplorePage() {
         </div>
       </header>
       <div className="page explore">
+        <GoneQuery name={name} list={saved} />
         <div className="console">
           <Editor
             label="Query"
@@ -242,6 +243,10 @@ export function ExplorePage() {
               ask({ ...fromAddress(choicesOf(q)), q: q.sql });
             }}
             onSaved={(n) => {
+              setName(n);
+              show(a, n);
+            }}
+            onRenamed={(n) => {
               setName(n);
               show(a, n);
             }}

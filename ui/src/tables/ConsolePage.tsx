@@ -3,6 +3,7 @@ import { Link, useLocation } from 'wouter';
 import { api, asProblem, Problem } from '../api/client';
 import type { FieldError, QueryAnswer } from '../api/types';
 import { usePageTitle } from '../app/location';
+import { Writes } from '../app/Writes';
 import { type Action, ActionsMenu, Segments } from '../design/Controls';
 import { duration } from '../design/format';
 import { Icon } from '../design/icons';
@@ -13,7 +14,7 @@ import { download } from './download';
 import { Grid } from './Grid';
 import { type Cell, type ChartChoice, queryId, readChoice, tabSeparated, writeChoice } from './model';
 import { useCatalog, useSavedQueries } from './queries';
-import { Saved } from './Saved';
+import { GoneQuery, Saved } from './Saved';
 import { SqlEditor } from './SqlEditor';
 import './tables.css';
 
@@ -182,7 +183,7 @@ export function ConsolePage() {
           <Icon name="back" />
         </Link>
         <h1>Query</h1>
-        <span className="sub hide-phone clip">{name || 'SQL over the results of all runs'}</span>
+        <span className="sub hide-phone clip">{stored?.name || 'SQL over the results of all runs'}</span>
         <div className="actions">
           <button type="button" className="btn" onClick={() => void link()}>
             <Icon name="link" /> Link
@@ -206,6 +207,7 @@ export function ConsolePage() {
         </div>
       </header>
       <div className="page">
+        <GoneQuery name={name} list={saved} />
         <div className="console">
           <div className="stack">
             <SqlEditor
@@ -228,9 +230,11 @@ export function ConsolePage() {
                 </select>
               </label>
               <span className="note muted hide-phone">and 25 s. Ctrl+Enter runs, Ctrl+Space completes.</span>
-              <Link href={`/tables/new?q=${encodeURIComponent(sql)}`} className="btn quiet small end">
-                <Icon name="table" size={14} /> Keep it as a table
-              </Link>
+              <Writes>
+                <Link href={`/tables/new?q=${encodeURIComponent(sql)}`} className="btn quiet small end">
+                  <Icon name="table" size={14} /> Keep it as a table
+                </Link>
+              </Writes>
             </div>
           </div>
           <Saved
@@ -250,7 +254,14 @@ export function ConsolePage() {
               setName(q);
               show({ sql, view, chart, saved: q });
             }}
-            onGone={() => setName('')}
+            onRenamed={(q) => {
+              setName(q);
+              show({ sql, view, chart, saved: stored?.sql === sql ? q : '' });
+            }}
+            onGone={() => {
+              setName('');
+              show({ sql, view, chart, saved: '' });
+            }}
           />
         </div>
         {opened.sql && !outcome && !running && <Notice>This query came with the link. Read it, then run it.</Notice>}

@@ -2,7 +2,7 @@ import { useMemo } from 'react';
 import type { QueryColumn } from '../api/types';
 import { Segments } from '../design/Controls';
 import { Empty } from '../design/States';
-import { type Cell, type ChartChoice, columnKind, curves, mostCurves, type Shape } from './model';
+import { type Cell, type ChartChoice, columnKind, curves, type Shape, undrawn } from './model';
 import { XYChart } from './XYChart';
 
 const shapes: { value: Shape; label: string }[] = [
@@ -33,6 +33,7 @@ export function ResultChart(props: {
   );
   const names = [...new Set(columns.map((c) => c.name))];
   const numbers = [...new Set(columns.filter((c) => columnKind(c) === 'number').map((c) => c.name))];
+  const left = undrawn(drawn, rows.length);
   const title = `${choice.y} by ${choice.x}${choice.series ? `, for each ${choice.series}` : ''}`;
   return (
     <div className="body stack">
@@ -59,14 +60,8 @@ export function ResultChart(props: {
           labels={drawn.labels}
           shape={choice.shape}
           height={340}
-          note={
-            drawn.left > 0 && (
-              <span className="note muted">
-                {drawn.left.toLocaleString('en-US')} of {rows.length.toLocaleString('en-US')} rows are not drawn: they
-                lack a value, or are of a series beyond the first {mostCurves}.
-              </span>
-            )
-          }
+          zoned={drawn.zoned}
+          note={left && <span className="note muted">{left}</span>}
         />
       )}
     </div>

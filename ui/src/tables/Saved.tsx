@@ -1,6 +1,7 @@
 import { type UseQueryResult, useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
-import { api, asProblem } from '../api/client';
+import { useEffect, useState } from 'react';
+import { api, asProblem, Problem } from '../api/client';
+import { useMay } from '../api/queries';
 import type { SavedQuery } from '../api/types';
 import { ActionsMenu } from '../design/Controls';
 import { Dialog, useConfirm } from '../design/Dialog';
@@ -16,6 +17,7 @@ interface Props {
   chart: string;
   onOpen: (q: SavedQuery) => void;
   onSaved: (name: string) => void;
+  onRenamed: (name: string) => void;
   onGone: () => void;
 }
 
@@ -28,31 +30,68 @@ export const isPromql = (q: Pick<SavedQuery, 'chart'>) => q.chart.split('&')[0] 
 export const exploreChart = (choices: string) => (choices ? `${ofExplore}&${choices}` : ofExplore);
 export const choicesOf = (q: Pick<SavedQuery, 'chart'>) => q.chart.slice(ofExplore.length + 1);
 
+/** Says that nobody keeps the query that a link names, or that was open. */
+export function GoneQuery({ name, list }: { name: string; list: UseQueryResult<SavedQuery[]> }) {
+  if (!name || !list.data || list.data.some((q) => q.name === name)) return null;
+  return (
+    <Notice tone="warn">
+      <strong>There is no saved query “{name}”.</strong> Somebody has deleted or renamed it.
+    </Notice>
+  );
+}
+
 /** The queries that are kept under a name, for everybody on this server. */
 export function Saved(props: Props) {
   const qc = useQueryClient();
   const toast = useToast();
-  const [naming, setNaming] = useState(false);
+  const may = useMay('operator');
+  const [naming, setNaming] = useState<'new' | SavedQuery | null>(null);
+  const [refusal, setRefusal] = useState<Problem | null>(null);
   const [dialog, ask] = useConfirm();
   const changed = () => qc.invalidateQueries({ queryKey: ['saved-queries'] });
-  const current = props.list.data?.find((q) => q.name === props.current);
+  const listed = props.list.data?.find((q) => q.name === props.current);
+  // What was opened: the list may know of a version that somebody else has saved since, which is not what was edited.
+  const [basis, setBasis] = useState<SavedQuery | null>(null);
+  useEffect(() => {
+    if (listed && basis?.name !== listed.name) setBasis(listed);
+  }, [listed, basis]);
+  const current = listed && basis?.name === listed.name ? basis : listed;
   const save = async (name: string, version: number) => {
-    await api.put('/api/v1/queries/{name}', {
+    const saved = await api.put('/api/v1/queries/{name}', {
       path: { name },
       body: { sql: props.sql, chart: props.chart, version },
     });
+    setBasis(saved);
+    setRefusal(null);
     await changed();
     props.onSaved(name);
     toast(`Saved as ${name}.`, 'ok');
   };
-  const again = async () => {
-    if (!current) return;
+  const again = async (version: number) => {
     try {
-      await save(current.name, current.version);
+      await save(props.current, version);
     } catch (err) {
       const p = asProblem(err);
-      toast(`${p.message} ${p.hint}`, 'bad');
+      await changed();
+      if (p.fields.some((f) => f.field === 'version')) setRefusal(p);
+      else toast(`${p.message} ${p.hint}`, 'bad');
     }
+  };
+  const rename = async (q: SavedQuery, name: string) => {
+    const saved = await api.put('/api/v1/queries/{name}', {
+      path: { name: q.name },
+      body: { sql: q.sql, chart: q.chart, version: q.version, name },
+    });
+    const open = q.name === props.current;
+    if (open) setBasis((b) => (b ? { ...b, name, version: saved.version } : b));
+    await changed();
+    if (open) props.onRenamed(name);
+    toast(`${q.name} is called ${name} now.`, 'ok');
+  };
+  const openIt = (q: SavedQuery) => {
+    setBasis(q);
+    setRefusal(null);
+    props.onOpen(q);
   };
   const promql = isPromql(props);
   const edited = current && (current.sql !== props.sql || current.chart !== props.chart);
@@ -60,17 +99,34 @@ export function Saved(props: Props) {
     <section className="panel saved" aria-label="Saved queries">
       <header>
         <h2>Saved queries</h2>
-        <div className="end">
-          {edited && (
-            <button type="button" className="btn small" onClick={() => void again()}>
-              Save
+        {may && (
+          <div className="end">
+            {edited && (
+              <button type="button" className="btn small" onClick={() => void again(current.version)}>
+                Save
+              </button>
+            )}
+            <button type="button" className="btn small" onClick={() => setNaming('new')}>
+              Save as…
             </button>
-          )}
-          <button type="button" className="btn small" onClick={() => setNaming(true)}>
-            Save as…
-          </button>
-        </div>
+          </div>
+        )}
       </header>
+      {refusal && listed && (
+        <div className="inside">
+          <Notice tone="bad">
+            <strong>{refusal.message}</strong> What you have written is still in the editor.
+            <div className="row choices">
+              <button type="button" className="btn small" onClick={() => openIt(listed)}>
+                <Icon name="refresh" size={14} /> Open theirs, without my changes
+              </button>
+              <button type="button" className="btn small" onClick={() => void again(listed.version)}>
+                <Icon name="check" size={14} /> Save mine over it
+              </button>
+            </div>
+          </Notice>
+        </div>
+      )}
       <Load
         from={props.list}
         what="The saved queries could not be read."
@@ -89,7 +145,7 @@ export function Saved(props: Props) {
               .filter((q) => isPromql(q) === promql)
               .map((q) => (
                 <li key={q.name} className={q.name === props.current ? 'on' : ''}>
-                  <button type="button" className="pick" onClick={() => props.onOpen(q)} title={q.sql}>
+                  <button type="button" className="pick" onClick={() => openIt(q)} title={q.sql}>
                     <Icon name={promql ? 'explore' : q.chart ? 'chart' : 'table'} size={14} />
                     <span className="clip">{q.name}</span>
                     <span className="muted note nowrap">
@@ -100,6 +156,7 @@ export function Saved(props: Props) {
                     small
                     label={`Actions for ${q.name}`}
                     actions={[
+                      { label: 'Rename', needs: 'operator', icon: 'edit', act: () => setNaming(q) },
                       {
                         label: 'Delete',
                         needs: 'operator',
@@ -124,14 +181,22 @@ export function Saved(props: Props) {
           </ul>
         )}
       </Load>
-      {naming && <Name onClose={() => setNaming(false)} onName={(name) => save(name, 0)} />}
+      {naming && (
+        <Name
+          of={naming === 'new' ? null : naming}
+          onClose={() => setNaming(null)}
+          onName={(name) => (naming === 'new' ? save(name, 0) : rename(naming, name))}
+        />
+      )}
       {dialog}
     </section>
   );
 }
 
-function Name(props: { onClose: () => void; onName: (name: string) => Promise<void> }) {
-  const [name, setName] = useState('');
+/** Asks for a name: for a query that is new, or in the place of the one that it has. */
+function Name(props: { of: SavedQuery | null; onClose: () => void; onName: (name: string) => Promise<void> }) {
+  const { of } = props;
+  const [name, setName] = useState(of?.name ?? '');
   const [problem, setProblem] = useState('');
   const save = async () => {
     try {
@@ -143,7 +208,7 @@ function Name(props: { onClose: () => void; onName: (name: string) => Promise<vo
     }
   };
   return (
-    <Dialog title="Save the query" onClose={props.onClose}>
+    <Dialog title={of ? `Rename ${of.name}` : 'Save the query'} onClose={props.onClose}>
       <form
         className="stack"
         onSubmit={(e) => {
@@ -155,13 +220,14 @@ function Name(props: { onClose: () => void; onName: (name: string) => Promise<vo
           <span className="label">Name</span>
           <input className="input" value={name} maxLength={100} autoFocus onChange={(e) => setName(e.target.value)} />
         </label>
+        {of && <p className="help">Links to it lead nowhere then: they name it.</p>}
         {problem && <Notice tone="bad">{problem}</Notice>}
         <div className="actions">
           <button type="button" className="btn" onClick={props.onClose}>
             Cancel
           </button>
-          <button type="submit" className="btn primary" disabled={!name.trim()}>
-            Save
+          <button type="submit" className="btn primary" disabled={!name.trim() || name.trim() === of?.name}>
+            {of ? 'Rename' : 'Save'}
           </button>
         </div>
       </form>

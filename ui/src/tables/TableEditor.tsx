@@ -3,6 +3,7 @@ import { type FormEvent, useEffect, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { api, asProblem } from '../api/client';
 import type { DerivedTable, FieldError, TablePreview } from '../api/types';
+import { useMay } from '../api/queries';
 import { usePageTitle, useParam } from '../app/location';
 import { Term } from '../design/Controls';
 import { duration } from '../design/format';
@@ -49,6 +50,7 @@ export function TableEditor({ name }: { name: string | null }) {
   usePageTitle(name ? `Edit ${name}` : 'New table');
   const table = useEditedTable(name);
   const [start] = useParam('q');
+  if (!useMay('operator')) return <NotForViewers back={name ? tablePath(name) : '/tables'} />;
   if (name === null) return <Form table={null} start={start} />;
   return (
     <Load
@@ -62,6 +64,28 @@ export function TableEditor({ name }: { name: string | null }) {
     >
       {(d) => <Form key={d.table.version} table={d.table} start="" reload={() => table.refetch()} />}
     </Load>
+  );
+}
+
+/** What an address that somebody has sent shows to who may not change tables. */
+function NotForViewers({ back }: { back: string }) {
+  return (
+    <div className="page">
+      <h1 className="sr">Not for viewers</h1>
+      <div className="panel">
+        <Empty
+          icon="table"
+          title="Tables are made and changed by operators"
+          actions={
+            <Link href={back} className="btn">
+              Look at it
+            </Link>
+          }
+        >
+          Your role is viewer: you may look at every table, and query it.
+        </Empty>
+      </div>
+    </div>
   );
 }
 

@@ -4,6 +4,7 @@ import { Link, useLocation } from 'wouter';
 import { api, asProblem, Problem } from '../api/client';
 import type { DerivedTable, DerivedTableDetail, RefreshRecord } from '../api/types';
 import { usePageTitle } from '../app/location';
+import { Writes } from '../app/Writes';
 import { ActionsMenu, CopyButton } from '../design/Controls';
 import { useConfirm } from '../design/Dialog';
 import { ago, bytes, count, dateTime, duration, plain } from '../design/format';
@@ -92,27 +93,29 @@ function Shown({ d, stale }: { d: DerivedTableDetail; stale: boolean }) {
               <Icon name="search" /> Query
             </Link>
           )}
-          {t.status !== 'ACTIVE' ? (
-            <button type="button" className="btn primary" disabled={busy} onClick={() => void act('resume')}>
-              <Icon name="play" /> Resume
-            </button>
-          ) : (
-            <>
-              <button type="button" className="btn" disabled={busy} onClick={() => void act('suspend')}>
-                <Icon name="stop" /> Suspend
+          <Writes>
+            {t.status !== 'ACTIVE' ? (
+              <button type="button" className="btn primary" disabled={busy} onClick={() => void act('resume')}>
+                <Icon name="play" /> Resume
               </button>
-              {leftAlone(t) && (
-                <button type="button" className="btn primary" disabled={busy} onClick={() => void act('resume')}>
-                  <Icon name="refresh" /> Try again
+            ) : (
+              <>
+                <button type="button" className="btn" disabled={busy} onClick={() => void act('suspend')}>
+                  <Icon name="stop" /> Suspend
                 </button>
-              )}
-              {t.kind === 'SQL' && (
-                <button type="button" className="btn primary" disabled={busy} onClick={() => void act('refresh')}>
-                  <Icon name="refresh" /> Refresh now
-                </button>
-              )}
-            </>
-          )}
+                {leftAlone(t) && (
+                  <button type="button" className="btn primary" disabled={busy} onClick={() => void act('resume')}>
+                    <Icon name="refresh" /> Try again
+                  </button>
+                )}
+                {t.kind === 'SQL' && (
+                  <button type="button" className="btn primary" disabled={busy} onClick={() => void act('refresh')}>
+                    <Icon name="refresh" /> Refresh now
+                  </button>
+                )}
+              </>
+            )}
+          </Writes>
           {!t.bundled && (
             <ActionsMenu
               label={`More for ${t.name}`}
@@ -149,9 +152,11 @@ function Shown({ d, stale }: { d: DerivedTableDetail; stale: boolean }) {
               <div className="end">
                 <CopyButton text={t.definition} label="Copy the definition" />
                 {!t.bundled && (
-                  <Link href={`${tablePath(t.name)}/edit`} className="btn small">
-                    <Icon name="edit" size={14} /> Edit
-                  </Link>
+                  <Writes>
+                    <Link href={`${tablePath(t.name)}/edit`} className="btn small">
+                      <Icon name="edit" size={14} /> Edit
+                    </Link>
+                  </Writes>
                 )}
               </div>
             </header>

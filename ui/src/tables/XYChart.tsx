@@ -1,12 +1,14 @@
 import { type ReactNode, useEffect, useId, useRef, useState } from 'react';
 import { axisText } from '../charts/plot';
 import { count, plain, type Quantity } from '../design/format';
-import type { Curve, Point, Shape } from './model';
+import { type Curve, type Point, type Shape, unbroken } from './model';
 
 interface Props {
   title: string;
   curves: Curve[];
   kind: 'time' | 'number' | 'text';
+  /** Whether times are instants, shown in the browser's zone, as everywhere else; other times are shown as written. */
+  zoned?: boolean;
   labels?: string[];
   shape: Shape;
   height?: number;
@@ -15,6 +17,9 @@ interface Props {
   more?: (p: Point) => string;
   note?: ReactNode;
 }
+
+/** Of a line with more points than these none has a dot of its own. */
+const mostDots = 120;
 
 const pad = { left: 64, right: 14, top: 12, bottom: 26 };
 export const curveColor = (i: number) => `var(--run-${(i % 8) + 1})`;
@@ -34,23 +39,36 @@ export function ticks(from: number, to: number, most: number): number[] {
 
 const timeSteps = [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 7200, 14400, 43200, 86400, 172800, 604800, 2592000, 7776000];
 
-function timeTicks(from: number, to: number, most: number): number[] {
+/** How many milliseconds local clocks are behind those of UTC at a time. */
+const behindUtc = (t: number, zoned: boolean) => (zoned ? new Date(t).getTimezoneOffset() * 60_000 : 0);
+
+export function timeTicks(from: number, to: number, most: number, zoned: boolean): number[] {
   const step = (timeSteps.find((s) => s * 1000 >= (to - from) / Math.max(1, most)) ?? 31536000) * 1000;
-  const shift = new Date(from).getTimezoneOffset() * 60_000;
+  const shift = behindUtc(from, zoned);
   const out: number[] = [];
   for (let v = Math.ceil((from - shift) / step) * step + shift; v <= to; v += step) out.push(v);
   return out;
 }
 
-function timeText(t: number, step: number, span: number, fine = false): string {
-  const d = new Date(t);
+export function timeText(t: number, step: number, span: number, zoned: boolean, fine = false): string {
+  // What its getters say in UTC is what the clock at the wall says.
+  const d = new Date(t - behindUtc(t, zoned));
   const two = (n: number) => String(n).padStart(2, '0');
-  const day = `${d.toLocaleString('en-US', { month: 'short' })} ${d.getDate()}`;
-  const at = `${two(d.getHours())}:${two(d.getMinutes())}`;
-  if (fine) return `${day} ${at}:${two(d.getSeconds())}`;
+  const day = `${d.toLocaleString('en-US', { month: 'short', timeZone: 'UTC' })} ${d.getUTCDate()}`;
+  const at = `${two(d.getUTCHours())}:${two(d.getUTCMinutes())}`;
+  if (fine) return `${day} ${at}:${two(d.getUTCSeconds())}`;
   if (step >= 86_400_000) return day;
   if (span > 20 * 3_600_000) return `${day} ${at}`;
-  return step < 60_000 ? `${at}:${two(d.getSeconds())}` : at;
+  return step < 60_000 ? `${at}:${two(d.getUTCSeconds())}` : at;
+}
+
+/** The browser's zone at a time, "UTC+02:00"; '' where it is UTC, as a table shows times. */
+export function zoneOf(t: number): string {
+  const ahead = -new Date(t).getTimezoneOffset();
+  if (ahead === 0) return '';
+  const two = (n: number) => String(n).padStart(2, '0');
+  const all = Math.abs(ahead);
+  return `UTC${ahead > 0 ? '+' : '−'}${two(Math.floor(all / 60))}:${two(all % 60)}`;
 }
 
 function useWidth() {
@@ -101,7 +119,9 @@ export function XYChart(props: Props) {
   const barX = (p: Point, i: number) => sx(p.x) - slot / 2 + i * one;
 
   const many = Math.max(2, Math.floor(inner.w / (props.kind === 'time' ? 110 : 84)));
-  const times = props.kind === 'time' ? timeTicks(x0, x1, many) : [];
+  const zoned = props.zoned ?? true;
+  const times = props.kind === 'time' ? timeTicks(x0, x1, many, zoned) : [];
+  const zone = props.kind === 'time' && props.zoned && Number.isFinite(x1) ? zoneOf(x1) : '';
   const timeStep = times.length > 1 ? times[1]! - times[0]! : x1 - x0;
   const marks =
     props.kind === 'text'
@@ -110,7 +130,7 @@ export function XYChart(props: Props) {
           .filter((_, i) => i % Math.max(1, Math.ceil(words / many)) === 0)
       : (props.kind === 'time' ? times : ticks(x0, x1, many)).map((v) => ({
           v,
-          text: props.kind === 'time' ? timeText(v, timeStep, x1 - x0) : axisText(count(v)),
+          text: props.kind === 'time' ? timeText(v, timeStep, x1 - x0, zoned) : axisText(count(v)),
         }));
   const room = Math.floor(inner.w / Math.max(1, Math.min(marks.length, many)) / 7);
   const cut = (s: string) => (s.length > room ? `${s.slice(0, Math.max(2, room - 1))}…` : s);
@@ -128,7 +148,7 @@ export function XYChart(props: Props) {
     setAt(best);
   };
   const where = (p: Point) =>
-    props.kind === 'text' ? p.label : props.kind === 'time' ? timeText(p.x, 0, 0, true) : plain(count(p.x));
+    props.kind === 'text' ? p.label : props.kind === 'time' ? timeText(p.x, 0, 0, zoned, true) : plain(count(p.x));
 
   return (
     <section className="xy" aria-labelledby={titleId}>
@@ -137,6 +157,7 @@ export function XYChart(props: Props) {
           {props.title}
         </h2>
         {props.note}
+        {zone && <span className="note muted">times in {zone}</span>}
       </div>
       <div ref={ref} className="xy-plot">
         <svg
@@ -169,9 +190,17 @@ export function XYChart(props: Props) {
           ))}
           {props.curves.map((c, i) => (
             <g key={c.name} style={{ color: curveColor(i) }}>
-              {props.shape === 'line' && (
-                <polyline className="xy-line" points={c.points.map((p) => `${sx(p.x)},${sy(p.y)}`).join(' ')} />
-              )}
+              {props.shape === 'line' &&
+                unbroken(c.points).map((part, k) =>
+                  part.length > 1 ? (
+                    <polyline key={k} className="xy-line" points={part.map((p) => `${sx(p.x)},${sy(p.y)}`).join(' ')} />
+                  ) : (
+                    // A point between two gaps has no line to be seen by.
+                    c.points.length > mostDots && (
+                      <circle key={k} className="xy-dot" cx={sx(part[0]!.x)} cy={sy(part[0]!.y)} r={2.5} />
+                    )
+                  ),
+                )}
               {bars &&
                 c.points.map((p, k) => (
                   <rect
@@ -183,7 +212,7 @@ export function XYChart(props: Props) {
                     height={Math.max(p.bad ? 4 : 1, Math.abs(sy(0) - sy(p.y)))}
                   />
                 ))}
-              {(props.shape === 'points' || (props.shape === 'line' && c.points.length <= 120)) &&
+              {(props.shape === 'points' || (props.shape === 'line' && c.points.length <= mostDots)) &&
                 c.points.map((p, k) => <circle key={k} className="xy-dot" cx={sx(p.x)} cy={sy(p.y)} r={2.5} />)}
             </g>
           ))}

@@ -230,6 +230,8 @@ export interface Point {
   /** What stands at the axis where x is a word. */
   label?: string;
   bad?: boolean;
+  /** Between the point before and this one a row has no value: a line is not drawn across. */
+  gap?: boolean;
 }
 
 export interface Curve {
@@ -239,20 +241,43 @@ export interface Curve {
 
 export const mostCurves = 8;
 
-/** The curves of an answer. Rows without a number at y, or nothing at x, are left out and counted. */
-export function curves(columns: QueryColumn[], rows: Cell[][], c: ChartChoice) {
+/** The curves of an answer, and the rows that are in none of them. */
+export interface Drawn {
+  kind: ColumnKind;
+  /** Times that stand in an answer with their zone are shown in that of the browser, others as they are written. */
+  zoned: boolean;
+  curves: Curve[];
+  labels: string[];
+  /** Rows without a number at y, or with nothing at x. */
+  lacking: number;
+  /** Rows of series beyond the first few, and how many series those are. */
+  beyond: number;
+  series: number;
+}
+
+/** The curves of an answer. A row without a number at y breaks the line of its series. */
+export function curves(columns: QueryColumn[], rows: Cell[][], c: ChartChoice): Drawn {
   const at = (name: string) => columns.findIndex((k) => k.name === name);
   const [xi, yi, si] = [at(c.x), at(c.y), at(c.series)];
   const kind = xi < 0 ? 'text' : columnKind(columns[xi]!);
-  const byName = new Map<string, Point[]>();
+  const byName = new Map<string, { x: number; y: number | null; label?: string }[]>();
+  const further = new Set<string>();
   const labels = new Map<string, number>();
-  let left = 0;
+  let [lacking, beyond] = [0, 0];
   for (const row of rows) {
     const raw = row[xi];
     // What a number cannot hold with all of its digits is a text, and is near enough for a chart.
     const told = row[yi];
-    const y = typeof told === 'string' && yi >= 0 && columnKind(columns[yi]!) === 'number' ? Number(told) : told;
+    const n = typeof told === 'string' && yi >= 0 && columnKind(columns[yi]!) === 'number' ? Number(told) : told;
+    const y = typeof n === 'number' && Number.isFinite(n) ? n : null;
     const name = si < 0 ? c.y : row[si] === null ? 'null' : shown(row[si]);
+    if (!byName.has(name) && byName.size >= mostCurves) {
+      further.add(name);
+      beyond++;
+      continue;
+    }
+    const points = byName.get(name) ?? [];
+    byName.set(name, points);
     let x = Number.NaN;
     if (raw !== null && raw !== undefined) {
       if (kind === 'time') x = instant(shown(raw));
@@ -263,22 +288,57 @@ export function curves(columns: QueryColumn[], rows: Cell[][], c: ChartChoice) {
         x = labels.get(label)!;
       }
     }
-    if (
-      typeof y !== 'number' ||
-      !Number.isFinite(y) ||
-      !Number.isFinite(x) ||
-      (!byName.has(name) && byName.size >= mostCurves)
-    ) {
-      left++;
-      continue;
-    }
-    const points = byName.get(name) ?? [];
-    points.push({ x, y, label: kind === 'text' ? shown(raw) : undefined });
-    byName.set(name, points);
+    if (y === null || !Number.isFinite(x)) lacking++;
+    if (Number.isFinite(x)) points.push({ x, y, label: kind === 'text' ? shown(raw) : undefined });
   }
-  const list: Curve[] = [...byName].map(([name, points]) => ({ name, points }));
-  if (kind !== 'text') for (const k of list) k.points.sort((a, b) => a.x - b.x);
-  return { kind, curves: list, left, labels: [...labels.keys()] };
+  const list: Curve[] = [];
+  for (const [name, all] of byName) {
+    if (kind !== 'text') all.sort((a, b) => a.x - b.x);
+    const points: Point[] = [];
+    let gap = false;
+    for (const { x, y, label } of all) {
+      if (y === null) gap = points.length > 0;
+      else {
+        points.push({ x, y, label, ...(gap && { gap }) });
+        gap = false;
+      }
+    }
+    if (points.length > 0) list.push({ name, points });
+  }
+  return {
+    kind,
+    zoned: xi >= 0 && columns[xi]!.type === 'timestamptz',
+    curves: list,
+    labels: [...labels.keys()],
+    lacking,
+    beyond,
+    series: further.size,
+  };
+}
+
+/** The parts of a line between its gaps. */
+export function unbroken(points: Point[]): Point[][] {
+  const parts: Point[][] = [];
+  for (const p of points) {
+    if (p.gap || parts.length === 0) parts.push([]);
+    parts.at(-1)!.push(p);
+  }
+  return parts;
+}
+
+/** What a chart does not draw of an answer, in words; '' when it draws all of it. */
+export function undrawn(d: Pick<Drawn, 'lacking' | 'beyond' | 'series'>, rows: number): string {
+  const told = (n: number) => n.toLocaleString('en-US');
+  const why = [];
+  if (d.lacking > 0) why.push(`${told(d.lacking)} ${d.lacking === 1 ? 'lacks' : 'lack'} a value`);
+  if (d.beyond > 0)
+    why.push(
+      `${told(d.beyond)} ${d.beyond === 1 ? 'is' : 'are'} of ${told(d.series)} series beyond the first ${mostCurves}`,
+    );
+  const all = d.lacking + d.beyond;
+  return all === 0
+    ? ''
+    : `${told(all)} of ${told(rows)} rows ${all === 1 ? 'is' : 'are'} not drawn: ${why.join(', ')}.`;
 }
 
 /** A time as Postgres writes it: 2026-11-22 12:00:00.5+00. */

@@ -43,14 +43,18 @@ func (s *Saved) SaveQuery(ctx context.Context, q query.Saved) (query.Saved, erro
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	there, known := s.byName[q.Name]
+	before := store.Before(q)
+	there, known := s.byName[before]
+	_, taken := s.byName[q.Name]
 	switch {
 	case !known && q.Version != 0:
-		return q, missing(q.Name)
+		return q, missing(before)
 	case known && q.Version == 0:
 		return q, store.NameTaken("saved query", q.Name)
 	case known && q.Version != there.Version:
-		return q, store.ChangedMeanwhile("saved query", q.Name, there.UpdatedBy, there.UpdatedAt, there.Version)
+		return q, store.ChangedMeanwhile("saved query", before, there.UpdatedBy, there.UpdatedAt, there.Version)
+	case taken && before != q.Name:
+		return q, store.NameTaken("saved query", q.Name)
 	}
 	now := engine.At(time.Now().UTC().Truncate(time.Microsecond))
 	q.Version, q.UpdatedAt, q.CreatedAt = there.Version+1, now, there.CreatedAt
@@ -61,6 +65,8 @@ func (s *Saved) SaveQuery(ctx context.Context, q query.Saved) (query.Saved, erro
 	if s.byName == nil {
 		s.byName = map[string]query.Saved{}
 	}
+	q.Was = ""
+	delete(s.byName, before)
 	s.byName[q.Name] = q
 	return q, nil
 }
