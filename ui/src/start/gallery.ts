@@ -46,7 +46,7 @@ export const questions: Question[] = [
   {
     id: 'rules',
     question: 'When does it become too slow?',
-    answer: 'A rate that climbs, and rules of the run’s own that stop it: slow seconds, too many failures, slow updates.',
+    answer: 'A rate that climbs, and rules of the run’s own that stop it: slow seconds, failures, slow updates.',
     source: rules,
   },
   {
