@@ -383,6 +383,27 @@ func TestSinksOfNodes(t *testing.T) {
 	if got := read("drained.csv"); got != "ts,l\n1,\n2,1\n3,2\n4,3\n" {
 		t.Errorf("%q", got)
 	}
+	// What reads on a node that drains goes on, and nothing new comes to it.
+	s.done("CREATE QUERY stays AS SELECT v FROM c INTO printed")
+	s.until("stays", "RUNNING")
+	for _, asked := range []string{"drain", "resume"} {
+		if code, text := p.command("node", asked, nodes[0].id, "--data-dir", p.path("data")); code != 0 {
+			t.Fatalf("%s: %d %s", asked, code, text)
+		}
+		state, status := "DRAINING", 422
+		if asked == "resume" {
+			state, status = "ACTIVE", 200
+		}
+		s.worker(nodes[0].id, state)
+		if got, body, _ := s.statements("CREATE QUERY comes AS SELECT v FROM c INTO printed"); got != status ||
+			status == 422 && !strings.Contains(body, "takes nothing new") {
+			t.Errorf("%s: %d %s", state, got, body)
+		}
+		if q := s.only("stays"); q.State != "RUNNING" || q.Attempts != 1 {
+			t.Errorf("%s: %+v", state, q)
+		}
+	}
+	s.until("comes", "RUNNING")
 	s.stop()
 }
 

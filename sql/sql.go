@@ -13,7 +13,7 @@ import (
 
 // Version is the version of the schema. It rises with each change that an
 // older binary could not live with, or that needs to be applied.
-const Version = 13
+const Version = 14
 
 //go:embed schema/postgres/*.sql
 var files embed.FS

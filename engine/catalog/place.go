@@ -40,7 +40,8 @@ func (c *Catalog) Origins(logical string, hosts []string) []Origin {
 	return list
 }
 
-// everywhere are the workers that tell of themselves: the server, and the nodes that are there.
+// everywhere are the workers that tell of themselves: the server, and the nodes that are there. One that drains comes
+// into a query by Spread, if it bears load.
 func (c *Catalog) everywhere() []string {
 	hosts := []string{Server}
 	for _, w := range c.workers {
@@ -79,6 +80,10 @@ func (c *Catalog) place(source string, at int, into string, p *plan.Plan) ([]Fra
 	var list []Fragment
 	for _, h := range hosts {
 		w := c.workers[c.worker(h)]
+		if w.State == Draining {
+			return nil, statement.Errorf(statement.PlacementError, source, at, "loadstone node resume "+w.Host+
+				" takes that back; or read and write on another worker", "the worker %s is DRAINING, and takes nothing new", w.Host)
+		}
 		if w.State != Active {
 			return nil, statement.Errorf(statement.PlacementError, source, at, "SHOW WORKERS says which are there; its node "+
 				"may be down, or is not known to the server: loadstone node list", "the worker %s is %s", w.Host, w.State)

@@ -16,16 +16,16 @@ func (c *Catalog) Spreads(q Query) bool {
 		})
 }
 
-// Spread gives queries of an owner that spread a fragment on each worker that is there now, as far as it has a slot,
-// and takes away those whose workers are not there: these tell of themselves, and read nothing else. Such a fragment
-// writes nowhere, and ends with the way to its owner; what a later look finds of it is stopped. It returns how many
-// queries have other workers now.
-func (c *Catalog) Spread(owner string, active func(host string) bool) (changed int) {
+// Spread gives queries of an owner that spread a fragment on each worker that is there now and may come, as far as it
+// has a slot, and takes away those whose workers are not there: these tell of themselves, and read nothing else. Such a
+// fragment writes nowhere, and ends with the way to its owner; what a later look finds of it is stopped. It returns how
+// many queries have other workers now.
+func (c *Catalog) Spread(owner string, active, comes func(host string) bool) (changed int) {
 	for i, q := range c.queries {
 		if q.Owner != owner || !c.Spreads(q) {
 			continue
 		}
-		come, stay := c.moves(q, active)
+		come, stay := c.moves(q, active, comes)
 		if len(come) == 0 && len(stay) == len(q.Fragments) {
 			continue
 		}
@@ -61,6 +61,9 @@ func (c *Catalog) Spread(owner string, active func(host string) bool) (changed i
 		}
 		slices.SortFunc(stay, func(a, b Fragment) int { return strings.Compare(a.Host, b.Host) })
 		q.Fragments = stay
+		if len(come) > 0 && q.State == Running { // until it is that again
+			q.Failure = "it begins anew with " + strings.Join(come, ", ") + ": windows that were open are lost"
+		}
 		q.Revision++ // what its owner has decided before does not count
 		c.queries = slices.Clone(c.queries)
 		c.queries[i] = q
@@ -70,9 +73,9 @@ func (c *Catalog) Spread(owner string, active func(host string) bool) (changed i
 }
 
 // moves are the workers that a query that spreads has to have besides, and the fragments that it keeps.
-func (c *Catalog) moves(q Query, active func(host string) bool) (come []string, stay []Fragment) {
+func (c *Catalog) moves(q Query, active, comes func(host string) bool) (come []string, stay []Fragment) {
 	for _, w := range c.workers {
-		if statement.Same(w.Host, Server) || !active(w.Host) || c.Used(w.Host) >= w.Slots ||
+		if statement.Same(w.Host, Server) || !active(w.Host) || !comes(w.Host) || c.Used(w.Host) >= w.Slots ||
 			slices.ContainsFunc(q.Fragments, func(f Fragment) bool { return statement.Same(f.Host, w.Host) }) {
 			continue
 		}

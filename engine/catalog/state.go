@@ -12,9 +12,15 @@ type WorkerState string
 
 // The states of a worker.
 const (
-	Active      WorkerState = "ACTIVE"
+	Active WorkerState = "ACTIVE"
+	// Draining: nothing new is placed on it. What is there goes on, and begins anew there if it has to: nobody else can
+	// read what is read there.
+	Draining    WorkerState = "DRAINING"
 	Unreachable WorkerState = "UNREACHABLE"
 )
+
+// There reports whether the worker is reached.
+func (s WorkerState) There() bool { return s == Active || s == Draining }
 
 // State is the state of a query.
 type State string

@@ -49,6 +49,8 @@ type Options struct {
 	Tables Tables
 	// Workers are the nodes of the cluster; nil where there are none.
 	Workers func() []catalog.Worker
+	// Bears says whether a worker that drains still bears load, of which it tells; nil where none does.
+	Bears func(host string) bool
 	// Sources are statements that are carried out once at the start, where what they create is not there.
 	Sources string
 	// Lease is for how long queries are this server's without a word of it (15 s).

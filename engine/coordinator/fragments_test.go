@@ -24,12 +24,14 @@ type cluster struct {
 	feeds map[string]*pipes
 	links map[string][]fragment.Link
 	away  map[string]bool
-	done  sync.WaitGroup
+	// drains are nodes that drain, bears those with load.
+	drains, bears map[string]bool
+	done          sync.WaitGroup
 }
 
 func newCluster(t *testing.T, hosts ...string) *cluster {
 	c := &cluster{hosts: map[string]*fragment.Host{}, feeds: map[string]*pipes{}, links: map[string][]fragment.Link{},
-		away: map[string]bool{}}
+		away: map[string]bool{}, drains: map[string]bool{}, bears: map[string]bool{}}
 	for _, h := range hosts {
 		c.feeds[h] = &pipes{}
 		c.hosts[h] = fragment.NewHost(c.feeds[h], zerolog.Nop())
@@ -134,6 +136,9 @@ func (c *cluster) workers() (list []catalog.Worker) {
 	defer c.mu.Unlock()
 	for h := range c.hosts {
 		w := catalog.Worker{Host: h, Slots: 4, State: catalog.Active}
+		if c.drains[h] {
+			w.State = catalog.Draining
+		}
 		if c.away[h] {
 			w.State = catalog.Unreachable
 		}
@@ -142,10 +147,23 @@ func (c *cluster) workers() (list []catalog.Worker) {
 	return list
 }
 
+func (c *cluster) loaded(host string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bears[host]
+}
+
+// drain has a node drain, or not any more, with load or without.
+func (c *cluster) drain(name string, drains, bears bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.drains[name], c.bears[name] = drains, bears
+}
+
 func beginOver(t *testing.T, k *memstore.Keeper, p *pipes, nodes *cluster) *coordinator.Coordinator {
 	t.Helper()
 	c, err := coordinator.Open(t.Context(), coordinator.Options{Keeper: k, Feeds: p, Owner: "one", Runner: nodes,
-		Workers: nodes.workers, Sources: telemetry.Sources, Lease: 2 * time.Second})
+		Workers: nodes.workers, Bears: nodes.loaded, Sources: telemetry.Sources, Lease: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

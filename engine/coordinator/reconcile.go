@@ -172,7 +172,7 @@ func (c *Coordinator) workers(contents catalog.Contents) (changed []catalog.Work
 		}
 	}
 	for _, w := range contents.Workers {
-		if w.State == catalog.Active && w.Host == control.OwnNode && named(there, w.Host) < 0 {
+		if w.State.There() && w.Host == control.OwnNode && named(there, w.Host) < 0 {
 			w.State = catalog.Unreachable
 			changed = append(changed, w)
 		}
@@ -189,7 +189,7 @@ func (c *Coordinator) reaches(contents catalog.Contents) func(host string) bool 
 	}
 	return func(host string) bool {
 		return slices.ContainsFunc(there, func(w catalog.Worker) bool {
-			return statement.Same(w.Host, host) && w.State == catalog.Active
+			return statement.Same(w.Host, host) && w.State.There()
 		})
 	}
 }
@@ -219,7 +219,7 @@ func (c *Coordinator) sweep(ctx context.Context, contents catalog.Contents) {
 	}
 	var asking sync.WaitGroup
 	for _, w := range contents.Workers {
-		if w.State != catalog.Active || statement.Same(w.Host, Server) {
+		if !w.State.There() || statement.Same(w.Host, Server) {
 			continue
 		}
 		asking.Go(func() {

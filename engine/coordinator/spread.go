@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine/catalog"
@@ -19,11 +20,16 @@ func (c *Coordinator) Look() { c.poke() }
 // returns the catalog with them.
 func (c *Coordinator) spread(ctx context.Context, contents catalog.Contents,
 	active func(host string) bool) (catalog.Contents, error) {
-	if catalog.Of(contents).Spread(c.o.Owner, active) == 0 {
+	comes := func(host string) bool {
+		return !slices.ContainsFunc(contents.Workers, func(w catalog.Worker) bool {
+			return statement.Same(w.Host, host) && w.State == catalog.Draining
+		}) || c.o.Bears != nil && c.o.Bears(host)
+	}
+	if catalog.Of(contents).Spread(c.o.Owner, active, comes) == 0 {
 		return contents, nil
 	}
 	err := c.o.Keeper.ChangeCatalog(ctx, catalog.Needs{All: true}, func(to *catalog.Catalog) error {
-		to.Spread(c.o.Owner, active)
+		to.Spread(c.o.Owner, active, comes)
 		return nil
 	})
 	if err != nil {

@@ -147,7 +147,7 @@ type StreamSink struct {
 // StreamWorker is a worker with what it takes.
 type StreamWorker struct {
 	Host  string              `json:"host_name"`
-	State catalog.WorkerState `json:"state" enum:"ACTIVE,UNREACHABLE"`
+	State catalog.WorkerState `json:"state" enum:"ACTIVE,DRAINING,UNREACHABLE"`
 	Slots int64               `json:"slots"`
 	Used  int64               `json:"used_slots"`
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/rs/zerolog"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/reach"
+	"github.com/loadstone-db/loadstone/engine/statement"
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
 	"github.com/loadstone-db/loadstone/engine/stream/outlet"
 	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
@@ -62,7 +64,7 @@ func Open(ctx context.Context, o Options) (*Streams, error) {
 	reached := tables{o.Connections, o.Reader}
 	f := &Feeds{Folder: folder, Hub: o.Hub, Reach: o.Reach, Stop: o.stop, tables: reached}
 	c, err := coordinator.Open(ctx, coordinator.Options{Keeper: o.Keeper, Feeds: f, Runner: &runner{nodes: o.Fragments},
-		Tables: reached, Owner: o.Owner, Workers: o.workers, Sources: telemetry.Sources, Log: o.Log})
+		Tables: reached, Owner: o.Owner, Workers: o.workers, Bears: o.bears, Sources: telemetry.Sources, Log: o.Log})
 	if err != nil {
 		return nil, errors.Join(err, folder.Close())
 	}
@@ -106,12 +108,21 @@ func (o Options) workers() []catalog.Worker {
 		}
 		w := catalog.Worker{Host: n.NodeID, Slots: slots, State: catalog.Unreachable}
 		switch n.State {
-		case member.NodeActive, member.NodeDraining, member.NodeProbing:
+		case member.NodeActive, member.NodeProbing:
 			w.State = catalog.Active
+		case member.NodeDraining:
+			w.State = catalog.Draining
 		}
 		list = append(list, w)
 	}
 	return list
+}
+
+// bears reports whether a node has a run worker of this server.
+func (o Options) bears(host string) bool {
+	return slices.ContainsFunc(o.Nodes(), func(n member.Node) bool {
+		return statement.Same(n.NodeID, host) && len(n.Workers) > 0
+	})
 }
 
 // stop stops a run as a guardrail does.

@@ -9269,7 +9269,7 @@ export interface components {
             /** Format: int64 */
             slots: number;
             /** @enum {string} */
-            state: "ACTIVE" | "UNREACHABLE";
+            state: "ACTIVE" | "DRAINING" | "UNREACHABLE";
             /** Format: int64 */
             used_slots: number;
         };

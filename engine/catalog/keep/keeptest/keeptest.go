@@ -268,12 +268,13 @@ func spread(t *testing.T, k keep.Keeper) {
 	if _, err := k.ClaimQueries(t.Context(), "one", lease); err != nil {
 		t.Fatal(err)
 	}
-	active := map[string]bool{"server": true}
+	active, draining := map[string]bool{"server": true}, map[string]bool{}
 	spreads := func(owner string, want ...string) {
 		t.Helper()
 		before := contents(t, k)
 		must(t, k.ChangeCatalog(t.Context(), catalog.Needs{All: true}, func(c *catalog.Catalog) error {
-			c.Spread(owner, func(host string) bool { return active[host] })
+			c.Spread(owner, func(host string) bool { return active[host] },
+				func(host string) bool { return !draining[host] })
 			return nil
 		}))
 		after := contents(t, k)
@@ -296,7 +297,12 @@ func spread(t *testing.T, k keep.Keeper) {
 		{Host: "n2", Slots: 2, State: catalog.Active}}))
 	active["n1"] = true
 	spreads("two", "server0") // which is not its owner
+	active["n2"], draining["n2"] = true, true
 	spreads("one", "n10", "server0")
+	delete(active, "n2")
+	draining["n1"] = true
+	spreads("one", "n10", "server0") // it has it already
+	clear(draining)
 	q := contents(t, k).Queries[1]
 	for i := range q.Fragments {
 		q.Fragments[i].Attempts = int64(3 - i) // those of n1 are 3

@@ -1,0 +1,106 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine/catalog"
+	"github.com/loadstone-db/loadstone/engine/statement"
+	"github.com/loadstone-db/loadstone/engine/stream/column"
+	"github.com/loadstone-db/loadstone/engine/stream/feed"
+)
+
+// slow are feeds whose sinks never open.
+type slow struct{}
+
+func (slow) Source(context.Context, catalog.PhysicalSource, []column.Column) (feed.Source, error) {
+	return nil, errors.New("there is none")
+}
+
+func (slow) Sink(ctx context.Context, _ catalog.Query, _ catalog.Sink, _ []column.Column) (feed.Sink, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestWhatHasLeftIsKnownToBeGone: a fragment of this process that was not ready in time is asked for by nobody once its
+// goroutine has ended: it has failed, and another attempt may begin.
+func TestWhatHasLeftIsKnownToBeGone(t *testing.T) {
+	const text = "CREATE LOGICAL SOURCE a(x INT64); CREATE PHYSICAL SOURCE FOR a TYPE FILE ON n SET('a.csv' AS " +
+		"SOURCE.FILE_PATH, 'CSV' AS PARSER.TYPE); CREATE SINK s TYPE PRINT; CREATE QUERY q AS SELECT x FROM a INTO s"
+	c := catalog.Of(catalog.Contents{Workers: []catalog.Worker{{Host: "n", Slots: 1, State: catalog.Active}}})
+	c.Within(Server, Slots)
+	parsed, err := statement.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range parsed {
+		if _, err := apply(c, text, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	q := c.Queries()[0]
+	synctest.Test(t, func(t *testing.T) {
+		d := deploy(Options{Feeds: slow{}, Runner: nobody{}, Log: zerolog.Nop()}, q, c.Contents(), func() {})
+		<-d.done
+		f := d.observe(catalog.Fragment{Host: Server})
+		if f.State != catalog.FragmentStopped {
+			t.Errorf("the others had to end, since the node is not there: %+v", f)
+		}
+	})
+	c = catalog.Of(catalog.Contents{})
+	c.Within(Server, Slots)
+	here := strings.Replace(text, "ON n ", "", 1)
+	if parsed, err = statement.Parse(here); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range parsed {
+		if _, err := apply(c, here, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		d := deploy(Options{Feeds: idle{}, Runner: nobody{}, Log: zerolog.Nop()}, c.Queries()[0], c.Contents(), func() {})
+		<-d.done
+		f := d.observe(catalog.Fragment{Host: Server})
+		if f.State != catalog.FragmentFailed || f.Terminal || !strings.Contains(f.Failure, "was not ready within 1m") ||
+			time.Since(began) < readyWithin {
+			t.Errorf("after %v it is %+v", time.Since(began), f)
+		}
+	})
+	for _, tc := range []struct{ before, after part }{
+		{part{state: catalog.FragmentStarted}, part{state: catalog.FragmentStopped}},
+		{part{state: catalog.FragmentRunning}, part{state: catalog.FragmentStopped}},
+		{part{state: catalog.FragmentStarted, failure: "lost"}, part{state: catalog.FragmentFailed, failure: "lost"}},
+		{part{state: catalog.FragmentTerminated}, part{state: catalog.FragmentTerminated}},
+		{part{state: catalog.FragmentFailed, failure: "no"}, part{state: catalog.FragmentFailed, failure: "no"}},
+	} {
+		p := tc.before
+		(&deployment{}).left(&p)
+		if p.state != tc.after.state || p.failure != tc.after.failure {
+			t.Errorf("%+v becomes %+v, not %+v", tc.before, p, tc.after)
+		}
+	}
+}
+
+// idle are feeds whose sources have no rows, and whose sinks never open.
+type idle struct{ slow }
+
+func (idle) Source(context.Context, catalog.PhysicalSource, []column.Column) (feed.Source, error) {
+	return &silent{make(chan struct{})}, nil
+}
+
+type silent struct{ closed chan struct{} }
+
+func (s *silent) Read(*column.Batch) error {
+	<-s.closed
+	return errors.New("it is closed")
+}
+func (s *silent) Malformed() int64 { return 0 }
+func (s *silent) Close() error     { close(s.closed); return nil }
