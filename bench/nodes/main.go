@@ -19,6 +19,8 @@
 //	live       what snapshots and live series cost the server's Postgres, in pairs with and without a run
 //	sockets    what 200 pages that follow a run cost the server, some of which stop to read
 //	spool      10 GB of records through a node with a budget of 2 GB, and how fast they are fetched
+//	queries    20 continuous queries, or rules, over every execution of a run against none, in pairs
+//	stops      from the row that breaks a rule until the run has ended
 //	takeover   the server that owns a run on real nodes (-nodes, 4) is killed; another one goes on with it
 //
 // Simulated nodes are worker.Node with a load that is played: it counts and records
@@ -70,6 +72,8 @@ var figures = []figure{
 	{"live", live},
 	{"sockets", sockets},
 	{"spool", spool},
+	{"queries", queries},
+	{"stops", stops},
 }
 
 func main() {

@@ -242,7 +242,8 @@ func (s *server) run(ctx context.Context, template map[string]any) (engine.Run, 
 	for range 5 {
 		var run engine.Run
 		err = s.call(ctx, http.MethodPost, "/api/runs", map[string]any{"source": string(source), "start": true}, &run)
-		if err == nil || !strings.Contains(err.Error(), "deadline exceeded") {
+		if err == nil || !strings.Contains(err.Error(), "deadline exceeded") &&
+			!strings.Contains(err.Error(), "still being compiled") {
 			return run, err
 		}
 	}

@@ -134,7 +134,8 @@ func TestRulesOverRunWorkersElsewhereSaySo(t *testing.T) {
 	}
 	s.Hub().Tick(&store.Tick{RunID: "r", Workers: []store.WorkerRow{here, far}})
 	l := until(t, s, func(l []engine.RuleState) bool { return l[0].Status == engine.RuleFailed })
-	if !strings.Contains(l[0].Failure, "PlacementError") || !strings.Contains(l[0].Failure, "far") {
+	if !strings.Contains(l[0].Failure, "PlacementError") || !strings.Contains(l[0].Failure, "far") ||
+		!strings.Contains(l[0].Failure, "CREATE QUERY") {
 		t.Errorf("%+v", l)
 	}
 	said := fmt.Sprint(s.Take())

@@ -175,11 +175,19 @@ func (s *Set) end(i int, err error) {
 	}
 }
 
+// elsewhere is what helps a rule whose run has run workers on other nodes.
+const elsewhere = "; worker_statistics and kind_statistics tell a rule of all nodes, and a query of the server " +
+	"(CREATE QUERY) reads executions of all"
+
 // inShort is an error without the lines that show its place.
 func inShort(err error) string {
 	var e *statement.Error
 	if errors.As(err, &e) {
-		return string(e.Kind) + ": " + e.Message
+		said := string(e.Kind) + ": " + e.Message
+		if e.Kind == statement.PlacementError {
+			said += elsewhere
+		}
+		return said
 	}
 	return err.Error()
 }
