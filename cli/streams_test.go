@@ -325,7 +325,7 @@ func TestSinksThatReachOut(t *testing.T) {
 		t.Errorf("posted %q", posted)
 	}
 	mu.Unlock()
-	for query, want := range map[string]string{"refused": "NetworkError: rows could not be posted",
+	for query, want := range map[string]string{"refused": "NetworkError: 2 rows could not be posted",
 		"barred": "allow-targets", "links": "another name besides", "leaves": "leads out of the folder"} {
 		s.until(query, "FAILED")
 		if q := s.query(query); !strings.Contains(q.Failure, want) || strings.Contains(q.Failure, "canary") {

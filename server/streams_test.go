@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/catalog"
@@ -31,6 +32,10 @@ func (s *streaming) Sink(context.Context, catalog.Query, catalog.Sink, []column.
 
 func (s *streaming) Alerts() []outlet.Alert {
 	return []outlet.Alert{{Query: "q", Type: feed.Guardrail, RunID: "r", Row: "p99 250", Rows: 1}}
+}
+
+func (s *streaming) Trouble(int64) (outlet.Trouble, bool) {
+	return outlet.Trouble{Since: time.Unix(1, 0), Attempts: 3, Message: "nobody answers"}, true
 }
 
 func (s *streaming) Output(int64) []string { return []string{"1,2"} }

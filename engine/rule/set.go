@@ -59,10 +59,14 @@ type Set struct {
 	// leave ends what run workers tell.
 	leave func()
 
-	mu     sync.Mutex
-	over   bool
+	mu   sync.Mutex
+	over bool
+	// late: the run is over, and what has not brought away its rows until then does not any more.
+	late   bool
 	states []engine.RuleState
 	told   []int
+	// trying are rules whose rows the address does not take for the moment.
+	trying []bool
 	said   []Said
 	// kept are the states that were handed out last.
 	kept []engine.RuleState
@@ -80,7 +84,7 @@ func Start(rules []engine.Rule, before []engine.RuleState, o Options) *Set {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Set{ready: make(chan struct{}, 1), drain: make(chan struct{}), cancel: cancel, told: make([]int, len(rules)),
-		leave: func() {}}
+		trying: make([]bool, len(rules)), leave: func() {}}
 	s.hub.Node, s.hub.Account = o.Node, o.Account
 	recorded := false
 	for i, r := range rules {
@@ -152,12 +156,26 @@ func (s *Set) run(ctx context.Context, i int, job stream.Job, log zerolog.Logger
 	counts, err := stream.Run(ctx, job)
 	job.Report(counts)
 	if err != nil && ctx.Err() != nil {
-		err = nil // it was ended
+		err = s.leftOver(i) // it was ended
 	}
 	if err != nil {
 		log.Warn().Err(err).Msg("a rule of a run could not go on")
 	}
 	s.end(i, err)
+}
+
+// errLeft is how a rule ends whose rows were on their way for too long.
+var errLeft = fmt.Errorf("not all of its rows were posted within %s of the end of the run; the others are lost",
+	lastRows)
+
+// leftOver is why a rule that was ended has failed, nil where it has not.
+func (s *Set) leftOver(i int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.late && s.states[i].Do == engine.RuleWebhook {
+		return errLeft
+	}
+	return nil
 }
 
 // end keeps how a rule has ended.
@@ -213,7 +231,16 @@ func (s *Set) triggered(i int, columns []column.Column, b *column.Batch) {
 func (s *Set) posted(i int, a outlet.Alert) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if a.Failure == "" {
+	switch again := s.trying[i]; {
+	case a.Again && !again:
+		s.trying[i] = true
+		s.tells(i, engine.LogWarning, "can not post its rows, and tries again: "+a.Failure)
+	case a.Again, a.Failure != "":
+	default:
+		if again {
+			s.trying[i] = false
+			s.tells(i, engine.LogInfo, "posts its rows again")
+		}
 		s.gave(i, a.Row, a.Rows)
 	}
 }
@@ -222,14 +249,18 @@ func (s *Set) posted(i int, a outlet.Alert) {
 func (s *Set) gave(i int, row string, n int) {
 	state := &s.states[i]
 	state.Out, state.At, state.Row = state.Out+int64(n), engine.At(time.Now()), row
+	s.tells(i, engine.LogInfo, "gave: "+row)
+}
+
+// tells has a line written into the log of the run, unless the rule had as many as it may; the set is locked.
+func (s *Set) tells(i int, level engine.LogLevel, what string) {
 	if s.told[i]++; s.told[i] > toldOf {
 		return
 	}
-	more := ""
 	if s.told[i] == toldOf {
-		more = "; what it gives from now on is counted only"
+		what += "; what it gives from now on is counted only"
 	}
-	s.say(Said{Level: engine.LogInfo, Text: fmt.Sprintf("The rule '%s' gave: %s%s", state.Name, row, more)})
+	s.say(Said{Level: level, Text: fmt.Sprintf("The rule '%s' %s", s.states[i].Name, what)})
 }
 
 // say hands something to who carries the run; the set is locked.
@@ -346,6 +377,9 @@ func (s *Set) End(over bool) bool {
 		select {
 		case <-ended:
 		case <-time.After(lastRows):
+			s.mu.Lock()
+			s.late = true
+			s.mu.Unlock()
 		}
 	}
 	s.cancel()

@@ -3,6 +3,7 @@ package rule_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -132,6 +133,65 @@ func TestARuleThatFailsSaysSo(t *testing.T) {
 	}
 	if failed != 2 {
 		t.Errorf("%d failures were said", failed)
+	}
+}
+
+// TestRowsThatNobodyTakes: a rule whose rows are not taken for a while says so, and that they are again. One that has
+// not brought them away in time when the run is over has failed; nobody waits for it for longer, nor when its process
+// ends, which is no failure.
+func TestRowsThatNobodyTakes(t *testing.T) {
+	start := func() (*rule.Set, chan func(outlet.Tell)) {
+		asked := make(chan func(outlet.Tell))
+		return rule.Start([]engine.Rule{{Name: "posts", When: dead, Do: engine.RuleWebhook}}, nil, rule.Options{
+			Webhook: func(ctx context.Context, _ engine.Rule, _ []column.Column, tell outlet.Tell) (feed.Sink, error) {
+				return sink{func(*column.Batch) error {
+					for {
+						select {
+						case do := <-asked:
+							if do == nil {
+								tell(outlet.Alert{Row: "w1", Rows: 1})
+								return nil
+							}
+							do(tell)
+						case <-ctx.Done():
+							return ctx.Err()
+						}
+					}
+				}}, nil
+			}}), asked
+	}
+	s, asked := start()
+	s.Hub().Tick(tick(1, "w1"))
+	again := func(tell outlet.Tell) { tell(outlet.Alert{Again: true, Failure: "it answers 500"}) }
+	asked <- again
+	asked <- again
+	asked <- nil
+	until(t, s, func(l []engine.RuleState) bool { return l[0].Out == 1 })
+	var lines []string
+	for _, one := range s.Take() {
+		lines = append(lines, string(one.Level)+" "+one.Text)
+	}
+	if want := []string{"WARNING The rule 'posts' can not post its rows, and tries again: it answers 500",
+		"INFO The rule 'posts' posts its rows again", "INFO The rule 'posts' gave: w1"}; !slices.Equal(lines, want) {
+		t.Errorf("%q", lines)
+	}
+	s.Hub().Tick(tick(2, "w1"))
+	asked <- again
+	begun := time.Now()
+	if s.End(true); time.Since(begun) < 2*time.Second || time.Since(begun) > 10*time.Second {
+		t.Errorf("it took %v", time.Since(begun))
+	}
+	if l := s.States(); l[0].Status != engine.RuleFailed || l[0].Failure !=
+		"not all of its rows were posted within 3s of the end of the run; the others are lost" {
+		t.Errorf("%+v", l)
+	}
+
+	s, asked = start()
+	s.Hub().Tick(tick(1, "w1"))
+	asked <- again
+	begun = time.Now()
+	if s.End(false); time.Since(begun) > 2*time.Second || s.States()[0].Failure != "" {
+		t.Errorf("after %v %+v", time.Since(begun), s.States())
 	}
 }
 

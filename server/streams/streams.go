@@ -27,6 +27,8 @@ type Coordinator interface {
 	Output(id int64) []string
 	// Alerts are the newest first.
 	Alerts() []outlet.Alert
+	// Trouble is what the sink of a query waits for, if anything.
+	Trouble(id int64) (outlet.Trouble, bool)
 }
 
 type body[T any] struct{ Body T }
@@ -62,7 +64,15 @@ type StreamQuery struct {
 	Owner     string           `json:"owner" doc:"The server that runs it."`
 	Fragments []StreamFragment `json:"fragments" nullable:"false"`
 	Live      *StreamCounts    `json:"live" doc:"What became of its rows; null where another server runs it, or nobody."`
+	Trouble   *StreamTrouble   `json:"trouble" doc:"Why its sink takes no rows for the moment; null where it does, and where another server runs it."`
 	Output    []string         `json:"output" nullable:"false" doc:"Its last rows, where its sink is of the type PRINT."`
+}
+
+// StreamTrouble is what a sink waits for, which is tried again.
+type StreamTrouble struct {
+	Since    engine.Time `json:"since" doc:"When the first attempt has failed."`
+	Attempts int         `json:"attempts" doc:"How many have failed since."`
+	Message  string      `json:"message"`
 }
 
 // StreamFragment is the part of a query that a worker runs.
@@ -208,6 +218,9 @@ func shown(contents catalog.Contents, c Coordinator) StreamCatalog {
 		l, here := live[q.ID]
 		if here {
 			one.Live = counted(l, now)
+		}
+		if t, waits := c.Trouble(q.ID); waits {
+			one.Trouble = &StreamTrouble{engine.At(t.Since), t.Attempts, t.Message}
 		}
 		for _, f := range q.Fragments {
 			part := StreamFragment{Host: f.Host, Plan: f.Plan, State: f.State, Attempts: f.Attempts, Failure: f.Failure}

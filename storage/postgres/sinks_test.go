@@ -35,8 +35,8 @@ func makesSink(t *testing.T, s *postgres.Store, name string, to store.Connection
 	})
 }
 
-// TestASinkHoldsItsConnection: while a sink writes to a connection that can not be deleted, under whatever name, and
-// the sinks are named; a sink is not made for a connection that went after it was judged. Of the two at once one succeeds.
+// TestASinkHoldsItsConnection: a connection to which a sink writes is not deleted, under whatever name, and the sinks
+// are named; a sink is not made for a connection that went after it was judged. Of the two at once one succeeds.
 func TestASinkHoldsItsConnection(t *testing.T) {
 	s, _ := open(t)
 	ctx := t.Context()

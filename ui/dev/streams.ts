@@ -29,8 +29,10 @@ const sinks: StreamCatalog['sinks'] = [
   { name: 'dashboard', type: 'PRINT', placement: '', columns: [] },
   { name: 'stop_run', type: 'GUARDRAIL', placement: '', columns: [] },
   { name: 'page_me', type: 'WEBHOOK', placement: '', columns: [] },
+  { name: 'my_table', type: 'POSTGRES', placement: '', columns: [] },
+  { name: 'far', type: 'FILE', placement: 'bench-02', columns: [] },
 ];
-let made = 3;
+let made = 6;
 
 function query(id: number, name: string, sink: string, state: StreamQuery['state'], failure = ''): StreamQuery {
   return {
@@ -61,14 +63,46 @@ function query(id: number, name: string, sink: string, state: StreamQuery['state
       },
     ],
     live: null,
+    trouble: null,
     output: [],
+  };
+}
+
+/** A query that was dropped while its worker does not answer. */
+function stuck(q: StreamQuery): StreamQuery {
+  const [f] = q.fragments;
+  return {
+    ...q,
+    desired_state: 'STOPPED',
+    failure: 'the worker bench-02 was lost',
+    fragments: [
+      { ...f!, host_name: 'server', state: 'STOPPED' },
+      { ...f!, host_name: 'bench-02', state: 'STARTED', attempts: 2, failure: 'the worker bench-02 was lost' },
+    ],
   };
 }
 
 let queries: StreamQuery[] = [
   query(1, 'throughput', 'dashboard', 'RUNNING'),
   query(2, 'too_slow', 'stop_run', 'RUNNING'),
-  query(3, 'busy_node', 'page_me', 'FAILED', 'NetworkError: rows could not be posted: the address answered 404'),
+  query(
+    3,
+    'busy_node',
+    'page_me',
+    'FAILED',
+    'NetworkError: 2 rows could not be posted: https://hooks.example.com: the endpoint answers 404\n' +
+      '  hint: put that right, then DROP the query and CREATE it again',
+  ),
+  {
+    ...query(4, 'worker_seconds', 'my_table', 'RUNNING'),
+    trouble: {
+      since: iso(began - 14_000),
+      attempts: 6,
+      message: 'Postgres can not be written to: dial tcp 10.0.4.7:5432: connect: connection refused',
+    },
+  },
+  stuck(query(5, 'far_away', 'far', 'STOPPING_STUCK')),
+  query(6, 'begins', 'dashboard', 'DEPLOYING', 'a source of orders can not be reached: it is tried again'),
 ];
 let alerts: StreamCatalog['alerts'] = [
   {
@@ -89,7 +123,7 @@ let alerts: StreamCatalog['alerts'] = [
     run_id: '',
     row: 'nodeId n-1, least 91.2, most 99.8',
     rows: 2,
-    failure: 'rows could not be posted: the address answered 404',
+    failure: '2 rows could not be posted: https://hooks.example.com: the endpoint answers 404',
   },
 ];
 let bare = false;

@@ -130,6 +130,10 @@ for (const theme of ['light', 'dark'])
         ['Explore, a table and an error', '/explore?view=table&q=sum(rate(a', 'unclosed left parenthesis'],
         ['streams', '/streams', 'too_slow'],
         ['a query that runs', '/streams?query=throughput&show=sinks', 'Live output'],
+        ['a query whose sink waits', '/streams?query=worker_seconds', 'is tried again'],
+        ['a query that failed', '/streams?query=busy_node&show=workers', 'Put that right'],
+        ['a query that is stuck', '/streams?query=far_away', 'was lost'],
+        ['a query that was dropped', '/streams?query=nobody', 'There is no query nobody'],
         ['settings', '/settings', 'grace@example.com'],
         ['no such page', '/nowhere', 'There is no such page'],
       ];
@@ -138,6 +142,20 @@ for (const theme of ['light', 'dark'])
           await open(path, text);
           await seen(name);
         });
+      const statements = page.getByRole('textbox', { name: /^Statements/ });
+      await step('streams, an error under its place', async () => {
+        await open('/streams', 'too_slow');
+        await statements.fill('SHOW SINKS;\nSELEC x FROM worker_statistics');
+        await statements.press('Control+Enter');
+        await page.getByText('did you mean SELECT?').waitFor();
+        await seen('streams, an error under its place');
+      });
+      await step('streams, an example explained', async () => {
+        await page.getByRole('button', { name: /^Throughput of the whole cluster/ }).click();
+        await page.getByRole('button', { name: 'Explain' }).click();
+        await page.getByRole('group', { name: /^The plan/ }).waitFor();
+        await seen('streams, an example explained');
+      });
       await step('a dialog', async () => {
         await open(`/runs/${live}`, 'Latency heat map');
         await page.keyboard.press('?');

@@ -31,6 +31,8 @@ type Feeds struct {
 	Alerts outlet.Alerts
 	// Metrics are what queries tell as gauges.
 	Metrics outlet.Metrics
+	// Troubles are what sinks wait for.
+	Troubles outlet.Troubles
 	// tables are those of saved connections.
 	tables tables
 }
@@ -55,11 +57,12 @@ func (f *Feeds) Sink(ctx context.Context, q catalog.Query, s catalog.Sink, colum
 	case feed.Guardrail:
 		sink = outlet.Guardrail(q.Name, s.Config, columns, f.Stop, f.Alerts.Of(q.ID, q.Name, s.Type))
 	case feed.Webhook:
-		sink, err = outlet.Webhook(ctx, s.Config, columns, f.Reach, f.Alerts.Of(q.ID, q.Name, s.Type))
+		sink, err = outlet.Webhook(ctx, s.Config, columns, f.Reach,
+			f.Troubles.Telling(q.ID, f.Alerts.Of(q.ID, q.Name, s.Type)))
 	case feed.Metric:
 		sink = f.Metrics.Open(q.Name, s.Config, columns)
 	case feed.Postgres:
-		return f.tables.open(ctx, q, s, columns)
+		return f.tables.open(ctx, q, s, columns, f.Troubles.Of(q.ID))
 	case feed.Print:
 		sink, err = feed.OpenSink(s.Type, s.Config, columns, f.Folder, f.Printed.Of(q.ID))
 	default:

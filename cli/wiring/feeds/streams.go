@@ -90,6 +90,9 @@ func (s *Streams) Output(id int64) []string { return s.feeds.Printed.Rows(id) }
 // Alerts are the last ones that queries of this server gave, the newest first.
 func (s *Streams) Alerts() []outlet.Alert { return s.feeds.Alerts.List() }
 
+// Trouble is what the sink of a query of this server waits for, if anything.
+func (s *Streams) Trouble(id int64) (outlet.Trouble, bool) { return s.feeds.Troubles.Get(id) }
+
 // Close ends all queries; the catalog stays as it is.
 func (s *Streams) Close(ctx context.Context) error {
 	return errors.Join(s.Coordinator.Close(ctx), s.feeds.Folder.Close())

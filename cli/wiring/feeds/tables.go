@@ -86,7 +86,8 @@ func (t tables) Describe(ctx context.Context, connectionID, schema, name string)
 }
 
 // open opens the sink of a query, whose creator is judged again whenever it connects.
-func (t tables) open(ctx context.Context, q catalog.Query, s catalog.Sink, columns []column.Column) (feed.Sink, error) {
+func (t tables) open(ctx context.Context, q catalog.Query, s catalog.Sink, columns []column.Column,
+	tried func(error)) (feed.Sink, error) {
 	if t.connections == nil {
 		return nil, fmt.Errorf("%w: this process has no saved connections", coordinator.ErrUnusable)
 	}
@@ -96,5 +97,5 @@ func (t tables) open(ctx context.Context, q catalog.Query, s catalog.Sink, colum
 			return judge.Writes(ctx, q.CreatedByID, q.CreatedBy, q.Confirmed, to)
 		})
 	return postgres.Open(ctx, postgres.Options{Dial: dial, Schema: s.Config.Text("SINK.SCHEMA"),
-		Table: s.Config.Text("SINK.TABLE"), Columns: columns})
+		Table: s.Config.Text("SINK.TABLE"), Columns: columns, Tried: tried})
 }

@@ -1,11 +1,13 @@
 package outlet
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine/statement"
 	"github.com/loadstone-db/loadstone/engine/stream/column"
 )
 
@@ -22,6 +24,8 @@ type Alert struct {
 	Rows int
 	// Failure is why nobody could be told.
 	Failure string
+	// Again says that it is tried again: nobody has been told yet.
+	Again bool
 }
 
 // Tell takes alerts; nil is nobody.
@@ -36,9 +40,12 @@ type Alerts struct {
 	list []Alert
 }
 
-// Of returns what takes the alerts of a query.
+// Of returns what takes the alerts of a query. One that is tried again is not kept: another one follows.
 func (a *Alerts) Of(id int64, query, sink string) Tell {
 	return func(one Alert) {
+		if one.Again {
+			return
+		}
 		one.At, one.QueryID, one.Query, one.Type = time.Now().UTC(), id, query, sink
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -61,6 +68,10 @@ func (a *Alerts) List() []Alert {
 func (t Tell) tell(a Alert, err error) {
 	if t == nil {
 		return
+	}
+	var known *statement.Error
+	if errors.As(err, &known) {
+		err = errors.New(known.Message)
 	}
 	if err != nil {
 		a.Failure = err.Error()

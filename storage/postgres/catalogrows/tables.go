@@ -183,8 +183,8 @@ func sinkName(s catalog.Sink) string               { return fmt.Sprintf("%q %+v"
 func queryName(q catalog.Query) string             { return fmt.Sprint(q.ID) }
 func fragmentName(f catalog.Fragment) string       { return f.Host }
 
-// connected refuses new sinks whose connection was deleted after it was judged, and keeps those of the others from being
-// deleted before the change is kept.
+// connected refuses new sinks whose connection was deleted after it was judged, and keeps those of the others from
+// being deleted before the change is kept.
 func connected(ctx context.Context, tx pgx.Tx, was, is catalog.Contents) (refused, err error) {
 	for _, s := range lacks(is.Sinks, was.Sinks, sinkName) {
 		id := s.Config.Text(catalog.ConnectionID)

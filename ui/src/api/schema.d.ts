@@ -9252,6 +9252,8 @@ export interface components {
             /** @enum {string} */
             state: "PENDING" | "DEPLOYING" | "RUNNING" | "STOPPING" | "STOPPING_STUCK" | "STOPPED" | "TERMINATED" | "TERMINATING" | "FAILED";
             statement: string;
+            /** @description Why its sink takes no rows for the moment; null where it does, and where another server runs it. */
+            trouble: components["schemas"]["StreamTrouble"] | null;
         };
         StreamSink: {
             columns: components["schemas"]["StreamColumn"][];
@@ -9263,6 +9265,19 @@ export interface components {
             columns: components["schemas"]["StreamColumn"][];
             name: string;
             physical: components["schemas"]["StreamPlace"][];
+        };
+        StreamTrouble: {
+            /**
+             * Format: int64
+             * @description How many have failed since.
+             */
+            attempts: number;
+            message: string;
+            /**
+             * Format: date-time
+             * @description When the first attempt has failed.
+             */
+            since: string | null;
         };
         StreamWorker: {
             host_name: string;
@@ -10157,6 +10172,7 @@ export type StreamPlace = components['schemas']['StreamPlace'];
 export type StreamQuery = components['schemas']['StreamQuery'];
 export type StreamSink = components['schemas']['StreamSink'];
 export type StreamSource = components['schemas']['StreamSource'];
+export type StreamTrouble = components['schemas']['StreamTrouble'];
 export type StreamWorker = components['schemas']['StreamWorker'];
 export type Summary = components['schemas']['Summary'];
 export type Supports = components['schemas']['Supports'];

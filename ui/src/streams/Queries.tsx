@@ -113,6 +113,11 @@ export function Queries(props: {
                   </td>
                   <td>
                     <StateBadge query={q} />
+                    {q.trouble && (
+                      <span className="second warn-text" title={q.trouble.message}>
+                        its sink takes no rows
+                      </span>
+                    )}
                   </td>
                   <td>
                     <code>{q.sink}</code>

@@ -5,7 +5,7 @@ import { ago, bytes, count, dateTime, plain, rate } from '../design/format';
 import { Icon } from '../design/icons';
 import { Empty, Notice } from '../design/States';
 import { Flow } from './Flow';
-import { isOver, losses, planOf, runningPicture } from './model';
+import { isOver, losses, parted, planOf, runningPicture } from './model';
 import { lagOf, StateBadge } from './Queries';
 
 /** One query: what flows where, what it came to, and what it printed last. */
@@ -32,7 +32,15 @@ export function QueryPanel(props: { query: StreamQuery; catalog: StreamCatalog; 
         </div>
       </header>
       <div className="body stack">
-        {q.failure && <Notice tone={q.state === 'FAILED' ? 'bad' : 'warn'}>{q.failure}</Notice>}
+        {q.failure && <Failure query={q} />}
+        {q.trouble && (
+          <Notice tone="warn">
+            Its sink takes no rows, and is tried again: {q.trouble.message}.{' '}
+            {q.trouble.attempts === 1 ? 'One attempt has' : `${q.trouble.attempts} attempts have`} failed, the first{' '}
+            <span title={dateTime(q.trouble.since)}>{ago(q.trouble.since)}</span>. Its sources wait meanwhile
+            {/\bON\s+OVERFLOW\s+DROP\b/i.test(q.statement) && '; rows for which there is no room are dropped'}.
+          </Notice>
+        )}
         <Flow
           picture={runningPicture(q, catalog, rateOf, `lag ${lagOf(q)}`)}
           label={`How rows flow through ${q.name}`}
@@ -78,6 +86,17 @@ export function QueryPanel(props: { query: StreamQuery; catalog: StreamCatalog; 
         </details>
       </div>
     </section>
+  );
+}
+
+/** Why a query has failed, and what to do. */
+function Failure({ query: q }: { query: StreamQuery }) {
+  const [what, hint] = parted(q.failure);
+  return (
+    <Notice tone={q.state === 'FAILED' ? 'bad' : 'warn'}>
+      {what}
+      {hint && <span className="second">{hint}</span>}
+    </Notice>
   );
 }
 

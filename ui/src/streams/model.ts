@@ -49,12 +49,25 @@ export function losses(q: StreamQuery): [string, number][] {
   return all.filter(([, n]) => n > 0);
 }
 
+/** A failure without its hint, and the hint as a sentence. */
+export function parted(failure: string): [what: string, hint: string] {
+  const [what, hint] = failure.split(/\s*\n\s*hint: /);
+  return [what!, hint ? `${hint[0]!.toUpperCase()}${hint.slice(1)}${/[.!?]$/.test(hint) ? '' : '.'}` : ''];
+}
+
 /** One line about all queries. */
 export function summary(c: StreamCatalog): string {
   if (c.queries.length === 0) return 'No continuous query runs.';
   const running = c.queries.filter((q) => q.state === 'RUNNING').length;
   const failed = c.queries.filter((q) => q.state === 'FAILED').length;
-  return `${running} of ${c.queries.length} queries run${failed ? `, ${failed} failed` : ''}.`;
+  const stuck = c.queries.filter((q) => q.state === 'STOPPING_STUCK').length;
+  const waits = c.queries.filter((q) => q.trouble).length;
+  const also = [
+    failed && `${failed} failed`,
+    stuck && `${stuck} stuck`,
+    waits && (waits === 1 ? 'the sink of one takes no rows' : `the sinks of ${waits} take no rows`),
+  ].filter(Boolean);
+  return `${[`${running} of ${c.queries.length} queries run`, ...also].join(', ')}.`;
 }
 
 /** A name as a statement has to write it. */

@@ -6,7 +6,7 @@
 // if it says that nothing did. A crash may lose a number that was given out but not flushed, and give it out again;
 // when the server was started anew meanwhile, rows of that number have to be in the table besides.
 //
-// While the server is gone it is tried again for a minute; who writes waits, with at most two transactions' rows.
+// While the server is gone it is tried again for two minutes; who writes waits, with at most two transactions' rows.
 package postgres
 
 import (
@@ -34,8 +34,8 @@ const (
 	longestPause = 5 * time.Second
 )
 
-// PatientFor is how long a server is tried that is gone.
-const PatientFor = time.Minute
+// PatientFor is how long a server is tried that is gone: longer than a restart, a failover or a minute's outage takes.
+const PatientFor = 2 * time.Minute
 
 // Options are what a sink is made of.
 type Options struct {
@@ -45,6 +45,9 @@ type Options struct {
 	Columns       []column.Column
 	// Patience is how long a server is tried that is gone; 0 is PatientFor.
 	Patience time.Duration
+	// Tried, if it is set, is told why an attempt has failed that is followed by another one, and nil when there is
+	// nothing to wait for any more.
+	Tried func(error)
 	// Most is how many bytes of rows a transaction has, but for the batch that is added last; 0 is 4 MiB.
 	Most int
 }
@@ -79,6 +82,9 @@ func Open(ctx context.Context, o Options) (*Sink, error) {
 	}
 	if o.Most == 0 {
 		o.Most = most
+	}
+	if o.Tried == nil {
+		o.Tried = func(error) {}
 	}
 	s := &Sink{o: o, filling: &batch{}, spare: &batch{}, failed: make(chan struct{}), done: make(chan struct{})}
 	s.changed.L = &s.mu
@@ -222,6 +228,7 @@ func (s *Sink) full() bool { return len(s.filling.text) >= s.o.Most }
 // write writes a transaction's rows, and tries again while the server is gone.
 func (s *Sink) write(b *batch) error {
 	begun, pause := time.Now(), firstPause
+	defer s.o.Tried(nil)
 	var unclear *transaction
 	for {
 		err := s.attempt(b, &unclear)
@@ -233,6 +240,7 @@ func (s *Sink) write(b *batch) error {
 		case stays(err) || time.Since(begun) > s.o.Patience:
 			return s.gaveUp(err, b, unclear)
 		}
+		s.o.Tried(tried{err})
 		if s.conn != nil && s.conn.IsClosed() {
 			s.conn = nil
 		}

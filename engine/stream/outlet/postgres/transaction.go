@@ -200,6 +200,11 @@ func (s *Sink) gaveUp(err error, b *batch, unclear *transaction) error {
 		"put that right, then DROP the query and CREATE it again", err)
 }
 
+// tried is why an attempt has failed, as readers of the query see it.
+type tried struct{ error }
+
+func (t tried) Error() string { return "Postgres can not be written to: " + sentence(t.error) }
+
 // sentence is an error without what may be a secret: of the server its message, of a connection what broke.
 func sentence(err error) string {
 	var said *pgconn.PgError
