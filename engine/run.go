@@ -146,7 +146,7 @@ type Artifact struct {
 	RunID         string `json:"run_id"`
 	ResultID      string `json:"test_id"`
 	WorkerID      string `json:"worker_id"`
-	Kind          string `json:"kind"` // executions | enrichment
+	Kind          string `json:"kind"` // executions | enrichment | binds
 	Name          string `json:"name"` // file name within the run's folder
 	SizeBytes     int64  `json:"artifact_size_bytes"`
 	SHA256        string `json:"artifact_checksum"`

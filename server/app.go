@@ -39,6 +39,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/audit"
 	"github.com/loadstone-db/loadstone/server/auditlog"
 	"github.com/loadstone-db/loadstone/server/auth"
+	"github.com/loadstone-db/loadstone/server/binds"
 	"github.com/loadstone-db/loadstone/server/demand"
 	"github.com/loadstone-db/loadstone/server/front"
 	"github.com/loadstone-db/loadstone/server/halt"
@@ -273,8 +274,8 @@ func (s *Server) handlers() []func(*api.API) {
 	if p := s.opts.Prices; p != nil {
 		more = append(more, func(a *api.API) { prices.Register(a, p) })
 	}
-	more = append(more, func(a *api.API) { outgoing.Register(a, s.opts.Out) }, record.Register, steering.Register,
-		parts.Register, func(a *api.API) { uses.Register(a, s.opts.Streams) },
+	more = append(more, func(a *api.API) { outgoing.Register(a, s.opts.Out) }, record.Register, binds.Register,
+		steering.Register, parts.Register, func(a *api.API) { uses.Register(a, s.opts.Streams) },
 		func(a *api.API) {
 			maker := handout.New(s.opts.Runs, s.opts.Store, s.opts.UI, s.opts.Version)
 			maker.Kinds = parts.Reader(a)

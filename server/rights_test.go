@@ -36,7 +36,8 @@ func judged() map[string]string {
 		"DELETE /api/matrices/:id": reads,
 		// Who sees a run may write about it. To show it to strangers, and to say what a template's runs are held against, is
 		// for who may use it.
-		"POST /api/runs/:id/shares": uses, "PUT /api/runs/:id/note": reads, "PUT /api/runs/:id/tags": reads,
+		"POST /api/v1/runs/:id/binds": uses, "POST /api/runs/:id/shares": uses,
+		"PUT /api/runs/:id/note": reads, "PUT /api/runs/:id/tags": reads,
 		"PUT /api/templates/:id/baseline": uses, "DELETE /api/templates/:id/baseline": uses,
 		// A new one is whoever's who makes it, and checking a text needs none.
 		"POST /api/connections": reads, "POST /api/templates": reads, "POST /api/templates/validate": reads,

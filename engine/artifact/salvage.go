@@ -127,6 +127,13 @@ func rescue(dir, name string) (a engine.Artifact, now string, err error) {
 
 // examine reads what a part says of itself, and its checksum.
 func examine(path string) (a engine.Artifact, err error) {
+	if name := strings.TrimSuffix(filepath.Base(path), aside); besideParts(name) {
+		if a, err = beside(path, name); err != nil {
+			return a, err
+		}
+		a.SizeBytes, a.SHA256, err = Checksum(path)
+		return a, err
+	}
 	p, err := openWhole(path)
 	if err != nil {
 		return a, err

@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/binds"
 	"github.com/loadstone-db/loadstone/engine/load/record"
 	"github.com/loadstone-db/loadstone/engine/load/rows"
 	"github.com/loadstone-db/loadstone/engine/load/schedule"
@@ -34,6 +35,8 @@ type Config struct {
 	Stream   plugin.Stream
 	Database target.Database
 	Sink     record.Sink
+	// Binds keeps parameters of executions that failed or were slow; nil keeps none.
+	Binds *binds.Keeper
 	// Clock is the run's time line, which records are on; nil means one of the group's own.
 	Clock *runclock.Clock
 	Log   zerolog.Logger

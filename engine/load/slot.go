@@ -11,6 +11,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/load/record"
 	"github.com/loadstone-db/loadstone/engine/load/supply"
+	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
@@ -228,6 +229,10 @@ func (s *slot) recordStatement(g *Group, id uint32, began, ended, decoded int64)
 		ConnectionID: s.id, Rows: s.res.Rows, ErrorID: id, QueryID: s.res.QueryID,
 		Statement: statement, Step: s.step, Position: s.progress.Position(), Retries: s.progress.Tries, Kind: kind,
 		Warmup: s.warm, Success: id == 0}
+	if keeper := g.cfg.Binds; keeper.Wants(rec) {
+		op := s.progress.Op()
+		keeper.Keep(rec, g.errors.Get(id), &s.batch.Batch, []plugin.Op{op})
+	}
 	s.books.rec.Publish(chunk)
 }
 
@@ -242,6 +247,10 @@ func (s *slot) record(g *Group, began, ended int64) {
 	if !p.Transaction() {
 		rec.QueryID = s.res.QueryID
 		g.unmade.Ended(&s.batch.Batch, s.work.Ops[0], p.Failed == 0, p.Rows)
+	}
+	if keeper := g.cfg.Binds; keeper.Wants(rec) {
+		sent := s.work.Ops[:min(int(p.Position()), len(s.work.Ops))]
+		keeper.Keep(rec, g.errors.Get(p.Failed), &s.batch.Batch, sent)
 	}
 	s.books.rec.Publish(chunk)
 	if p.Failed == 0 {

@@ -44,7 +44,9 @@ func (s *Service) record(ctx context.Context, runID string) ([]engine.Artifact, 
 		return nil, err
 	}
 	for _, p := range parts {
-		record = append(record, p.Artifact)
+		if p.Artifact.Kind != artifact.KindBinds {
+			record = append(record, p.Artifact)
+		}
 	}
 	return record, nil
 }

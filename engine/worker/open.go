@@ -68,11 +68,12 @@ func (w *runWorker) open(ctx context.Context) (_ *resources, err error) {
 		return nil, fmt.Errorf("opening the recorder: %w", err)
 	}
 	w.node.awaitRoom(ctx)
+	r.binds = w.bindsFile(r.dir)
 	w.line.Store(w.timeLine(ctx))
 	last := time.Now()
 	r.load, err = opts.OpenLoad(ctx,
 		load.Config{Plan: w.a.Plan, Workload: w.a.Workload, Stream: r.stream, Database: r.database, Sink: w.sink(r),
-			Share: shareOf(w.a), Clock: w.line.Load(),
+			Share: shareOf(w.a), Binds: r.binds.keep(), Clock: w.line.Load(),
 			Log: opts.Log.With().Str("run_id", w.a.RunID).Str("worker_id", w.a.WorkerID).Logger()},
 		w.a.Connections,
 		func(open, want int) {
@@ -88,6 +89,7 @@ func (w *runWorker) open(ctx context.Context) (_ *resources, err error) {
 		return nil, fmt.Errorf("connecting to the target: %w", err)
 	}
 	w.tell(r)
+	r.binds.begin()
 	return r, nil
 }
 
@@ -113,6 +115,9 @@ func (r *resources) close() closeDone {
 		if err != nil {
 			done.err = err
 		}
+	}
+	if a, ok := r.binds.finish(); ok {
+		done.parts = append(done.parts, a)
 	}
 	if r.stream != nil {
 		_ = r.stream.Close()

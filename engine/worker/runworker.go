@@ -86,6 +86,7 @@ type resources struct {
 	database target.Database
 	writer   *artifact.Writer
 	tapped   *tapped // nil where executions are told to nobody
+	binds    *bindsFile
 	load     Load
 	dir      string
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -48,23 +49,33 @@ func (f *Results) Delete(ctx context.Context, runID string) error {
 	return f.objects.Delete(ctx, runID)
 }
 
-// DeleteExecutions removes the parts with executions of a run; its segment and what its database's history told of it
-// stay. One that has none is no error.
+// DeleteExecutions removes the parts with executions of a run, and what was kept of their parameters; its segment
+// and what its database's history told of it stay. One that has none is no error.
 func (f *Results) DeleteExecutions(ctx context.Context, runID string) error {
-	parts, err := f.executionParts(ctx, runID)
-	for _, p := range parts {
-		err = errors.Join(err, f.objects.Remove(ctx, runID, p.name))
+	names, err := f.objects.Names(ctx, runID)
+	for _, name := range names {
+		if ofExecutions(name) {
+			err = errors.Join(err, f.objects.Remove(ctx, runID, name))
+		}
 	}
 	return err
+}
+
+// executionsPrefix begins the names of parts with executions.
+const executionsPrefix = "executions-"
+
+// ofExecutions tells the files that tell of single executions.
+func ofExecutions(name string) bool {
+	return strings.HasPrefix(name, executionsPrefix) || strings.HasPrefix(name, artifact.BindsPrefix)
 }
 
 // Place names where the parts of all runs are, the same for all servers that share it, and says to people what it is.
 func (f *Results) Place() (place, label string, err error) { return f.objects.Place() }
 
-// HasExecutions reports whether there are parts with executions of a run.
+// HasExecutions reports whether there is something that DeleteExecutions would remove.
 func (f *Results) HasExecutions(ctx context.Context, runID string) (bool, error) {
-	parts, err := f.executionParts(ctx, runID)
-	return len(parts) > 0, err
+	names, err := f.objects.Names(ctx, runID)
+	return slices.ContainsFunc(names, ofExecutions), err
 }
 
 // Where says to people where the parts of a run are.
@@ -118,7 +129,7 @@ func (f *Results) executionParts(ctx context.Context, runID string) ([]part, err
 	}
 	var parts []part
 	for _, name := range names {
-		if strings.HasPrefix(name, "executions-") {
+		if strings.HasPrefix(name, executionsPrefix) {
 			parts = append(parts, part{f.objects, runID, name})
 		}
 	}

@@ -66,5 +66,10 @@ CREATE TABLE IF NOT EXISTS query_execution_artifacts (
     UNIQUE (run_id, name)
 );
 
+-- binds are parameters of a few executions, which failed or were slow.
+ALTER TABLE query_execution_artifacts DROP CONSTRAINT IF EXISTS query_execution_artifacts_kind_check;
+ALTER TABLE query_execution_artifacts ADD CONSTRAINT query_execution_artifacts_kind_check
+    CHECK (kind IN ('executions', 'enrichment', 'binds'));
+
 CREATE OR REPLACE TRIGGER refuse_change BEFORE UPDATE ON query_execution_artifacts
     FOR EACH ROW EXECUTE FUNCTION refuse_change();

@@ -22,7 +22,7 @@ ALTER TABLE run_leftovers DROP CONSTRAINT IF EXISTS run_leftovers_pkey,
 CREATE OR REPLACE FUNCTION leave_over(run text, everything boolean) RETURNS void LANGUAGE sql AS $$
     INSERT INTO run_leftovers (run_id, whole, place, bytes)
     SELECT run, everything, p.place, coalesce((SELECT sum(artifact_size_bytes)::bigint FROM query_execution_artifacts a
-        WHERE a.run_id = run AND a.kind = 'executions'), 0)
+        WHERE a.run_id = run AND a.kind IN ('executions', 'binds')), 0)
     FROM (SELECT place FROM result_places UNION ALL SELECT '' WHERE NOT EXISTS (SELECT FROM result_places)) p
     ON CONFLICT (run_id, place, part) DO UPDATE SET whole = run_leftovers.whole OR excluded.whole,
         bytes = greatest(run_leftovers.bytes, excluded.bytes)

@@ -52,7 +52,7 @@ func Hold(ctx context.Context, tx pgx.Tx, s engine.Scenario) error {
 
 // Late reports whether a part is one of executions that were deleted; it is a leftover then.
 func Late(ctx context.Context, tx pgx.Tx, a engine.Artifact) (late bool, err error) {
-	if a.Kind != artifact.KindExecutions {
+	if !artifact.OfExecutions(a.Kind) {
 		return false, nil
 	}
 	err = tx.QueryRow(ctx, "SELECT executions_deleted_at IS NOT NULL FROM run_status WHERE run_id = $1 FOR KEY SHARE",
@@ -82,8 +82,8 @@ func (k Kept) EndedRuns(ctx context.Context, keepTags []string) ([]store.EndedRu
 	rows, err := k.Expiring.Query(ctx, replayed+`SELECT r.run_id, r.test_name, `+ended+`, `+pin+`,
 			coalesce(a.parts, 0), coalesce(a.bytes, 0)
 		FROM run_status r LEFT JOIN (SELECT run_id, count(*) AS parts, sum(artifact_size_bytes)::bigint AS bytes
-			FROM query_execution_artifacts WHERE kind = $2 GROUP BY run_id) a ON a.run_id = r.run_id
-		WHERE `+over+` ORDER BY `+ended+`, r.run_id`, tags(keepTags), artifact.KindExecutions)
+			FROM query_execution_artifacts WHERE kind = ANY ($2) GROUP BY run_id) a ON a.run_id = r.run_id
+		WHERE `+over+` ORDER BY `+ended+`, r.run_id`, tags(keepTags), artifact.KindsOfExecutions())
 	if err != nil {
 		return nil, now, dberr.Failed("listing runs that are over", err)
 	}
@@ -134,9 +134,9 @@ func (k Kept) Expire(ctx context.Context, e store.Expiry) error {
 		if e.Whole {
 			_, err = tx.Exec(ctx, "DELETE FROM run_status WHERE run_id = $1", e.RunID)
 		} else {
-			_, err = tx.Exec(ctx, `WITH parts AS (DELETE FROM query_execution_artifacts WHERE run_id = $1 AND kind = $3)
+			_, err = tx.Exec(ctx, `WITH parts AS (DELETE FROM query_execution_artifacts WHERE run_id = $1 AND kind = ANY ($3))
 				UPDATE run_status SET executions_deleted_at = clock_timestamp(), executions_deleted_by = $2 WHERE run_id = $1`,
-				e.RunID, store.CleanText(e.By), artifact.KindExecutions)
+				e.RunID, store.CleanText(e.By), artifact.KindsOfExecutions())
 		}
 		if err == nil && e.Line.Action != "" {
 			err = auditrows.Append(ctx, tx, e.Line)

@@ -4426,6 +4426,100 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{id}/binds": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Parameters of failed and slow executions, without values
+         * @description The first executions of each error of a statement and the slowest of each statement, with the types and lengths of their parameters. They are there when the record has come to the server.
+         */
+        get: {
+            parameters: {
+                query?: {
+                    connection?: number;
+                    /** @description Those that failed like that. */
+                    error_class?: string;
+                    error_code?: string;
+                    /** @description Whether of statements inside transactions; left out, both. */
+                    inside?: "yes" | "no";
+                    seq?: number;
+                    /** @description Executions of one statement. */
+                    statement?: string;
+                    /** @description Left out, both. */
+                    why?: "failed" | "slow";
+                    /** @description Of one run worker. With connection and seq it is one execution. */
+                    worker?: string;
+                };
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["KeptBinds"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        /**
+         * Parameters of failed and slow executions, with values
+         * @description For operators who may use the run's template and connection, where the template has values kept (`workload.binds: plain`). Each request is in the audit log.
+         */
+        post: {
+            parameters: {
+                query?: {
+                    connection?: number;
+                    /** @description Those that failed like that. */
+                    error_class?: string;
+                    error_code?: string;
+                    /** @description Whether of statements inside transactions; left out, both. */
+                    inside?: "yes" | "no";
+                    seq?: number;
+                    /** @description Executions of one statement. */
+                    statement?: string;
+                    /** @description Left out, both. */
+                    why?: "failed" | "slow";
+                    /** @description Of one run worker. With connection and seq it is one execution. */
+                    worker?: string;
+                };
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["KeptBinds"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{id}/executions": {
         parameters: {
             query?: never;
@@ -6966,11 +7060,112 @@ export interface components {
             url: string;
             user: components["schemas"]["User"];
         };
+        KeptBinds: {
+            /** @description Those that failed, the first ones of each error of a statement, by time; then the slowest of each statement, the slowest first. */
+            executions: components["schemas"]["KeptExecution"][];
+            /**
+             * @description What the run's template had kept.
+             * @enum {string}
+             */
+            mode: "masked" | "plain" | "none";
+            /**
+             * Format: int64
+             * @description How many there are that are like what was asked for; 200 at most are told.
+             */
+            total_count: number;
+            /** @description Whether the values are in the answer. */
+            values_shown: boolean;
+        };
+        KeptCall: {
+            /**
+             * Format: int32
+             * @description Within the transaction, from 1 (BEGIN); else 0.
+             */
+            position: number;
+            /** @description The statement's text, as it was frozen for the run. */
+            sql: string;
+            statement_id: string;
+            values: components["schemas"]["KeptValue"][];
+            /**
+             * Format: int64
+             * @description How many further parameters were not kept.
+             */
+            values_left_out: number;
+        };
+        KeptExecution: {
+            /**
+             * Format: double
+             * @description The latency; at a rate from when it was due.
+             */
+            app_elapsed_ms: number;
+            /** @description The statements with their parameters: one, or those of a transaction as they were sent. */
+            calls: components["schemas"]["KeptCall"][];
+            /**
+             * Format: int64
+             * @description How many further statements of the transaction were not kept.
+             */
+            calls_left_out: number;
+            /** Format: int32 */
+            connection_id: number;
+            /** Format: date-time */
+            ended_at: string | null;
+            error_class: string;
+            error_code: string;
+            /** @description Without the values in it, unless values are shown. */
+            error_message: string;
+            /** @enum {string} */
+            kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
+            /** @enum {string} */
+            phase: "WARMUP" | "MEASUREMENT";
+            /**
+             * Format: int32
+             * @description 0 for an execution; statements inside a transaction are numbered from 1.
+             */
+            position: number;
+            /** Format: int32 */
+            retries: number;
+            /**
+             * Format: int32
+             * @description The number of the execution on its connection, from 0.
+             */
+            seq: number;
+            /**
+             * Format: double
+             * @description How long the database took, by which the slowest are told: what an execution waited before is not of its parameters.
+             */
+            service_ms: number;
+            /** Format: date-time */
+            started_at: string | null;
+            statement_id: string;
+            /** @enum {string} */
+            why: "failed" | "slow";
+            worker_id: string;
+        };
         KeptRuns: {
             /** @enum {string} */
             by: "baseline" | "note" | "share" | "replay" | "matrix" | "tag";
             /** Format: int64 */
             count: number;
+        };
+        KeptValue: {
+            /** @description Of a long text only the beginning was kept. */
+            cut: boolean;
+            /**
+             * Format: int64
+             * @description Of a text in bytes, all of it; else 0.
+             */
+            length: number;
+            /** @description As the workload names it; may be empty. */
+            name: string;
+            /** @description The parameters in the statement's text that take it, from 1. */
+            parameters: number[];
+            /** @description The value; null where it is masked, and for NULL. Bytes are hexadecimal. */
+            text: string | null;
+            /**
+             * @description ref is a column of an earlier answer of the transaction.
+             * @enum {string}
+             */
+            type: "i64" | "f64" | "text" | "bytes" | "bool" | "timestamp" | "ref" | "null";
         };
         KindCurve: {
             errors_per_sec: number[];
@@ -9863,6 +10058,7 @@ export interface components {
         Workload: {
             /** @enum {string} */
             arrival: "constant" | "poisson" | "workload";
+            binds?: string;
             /** Format: int64 */
             concurrent_connections: number;
             /** Format: double */
@@ -10009,7 +10205,11 @@ export type HistogramData = components['schemas']['HistogramData'];
 export type Hook = components['schemas']['Hook'];
 export type Info = components['schemas']['Info'];
 export type Invitation = components['schemas']['Invitation'];
+export type KeptBinds = components['schemas']['KeptBinds'];
+export type KeptCall = components['schemas']['KeptCall'];
+export type KeptExecution = components['schemas']['KeptExecution'];
 export type KeptRuns = components['schemas']['KeptRuns'];
+export type KeptValue = components['schemas']['KeptValue'];
 export type KindCurve = components['schemas']['KindCurve'];
 export type KindCurves = components['schemas']['KindCurves'];
 export type KindEnrichment = components['schemas']['KindEnrichment'];

@@ -10,6 +10,7 @@ import { Num } from '../design/Num';
 import { said } from '../design/said';
 import { Empty, Load, Notice, SkeletonRows } from '../design/States';
 import { asked, narrowed, nothing, type Wanted, wantedFrom, withWanted, wrong } from './found';
+import { Parameters } from './Parameters';
 import './executions.css';
 
 /** Single executions of a run, by filters that are in the address, page by page. */
@@ -360,6 +361,16 @@ function Details({ e, run }: { e: Execution; run: RunDetail }) {
       </dl>
       {e.error_message && <p className="message">{said(e.error_message)}</p>}
       {sql && <pre className="sql">{sql}</pre>}
+      <Parameters
+        run={run}
+        of={{
+          worker: e.worker_id,
+          connection: e.connection_id,
+          seq: e.seq,
+          statement: e.statement_id,
+          inside: e.position > 0 ? 'yes' : 'no',
+        }}
+      />
     </div>
   );
 }

@@ -173,13 +173,18 @@ export function ExportView({ run, s, c }: { run: RunDetail; s: Summary; c: Colum
                 {parts.map((a) => (
                   <tr key={a.name}>
                     <td>
-                      <a
-                        className="mono"
-                        href={`${base}/executions?part=${encodeURIComponent(a.name)}`}
-                        download={a.name}
-                      >
-                        {a.name}
-                      </a>
+                      {a.kind === 'binds' ? (
+                        // It has no download: its values are shown on request.
+                        <span className="mono">{a.name}</span>
+                      ) : (
+                        <a
+                          className="mono"
+                          href={`${base}/executions?part=${encodeURIComponent(a.name)}`}
+                          download={a.name}
+                        >
+                          {a.name}
+                        </a>
+                      )}
                     </td>
                     <td className="mono">{a.worker_id}</td>
                     <td className="num">{exact(a.row_count)}</td>

@@ -7,6 +7,7 @@ import { elapsed, exact, latency, plain, sentence, words } from '../design/forma
 import { said } from '../design/said';
 import { Empty, Load, SkeletonRows } from '../design/States';
 import { tableOf } from './found';
+import { Parameters } from './Parameters';
 import './executions.css';
 
 /** What failed in a run, by error and statement, with the way to each execution that did. */
@@ -70,6 +71,7 @@ export function Failures({ run }: { run: RunDetail }) {
 }
 
 function Row({ f, run, start }: { f: Failure; run: RunDetail; start: number }) {
+  const [open, setOpen] = useState(false);
   const at = (iso: string | null) => (start && iso ? elapsed((Date.parse(iso) - start) / 1000) : iso);
   const filter = {
     class: f.error_class,
@@ -102,7 +104,16 @@ function Row({ f, run, start }: { f: Failure; run: RunDetail; start: number }) {
           , {f.worker_count} {f.worker_count === 1 ? 'worker' : 'workers'}, at most {plain(latency(f.slowest_ms))}
           {f.warmup_count > 0 && `, ${exact(f.warmup_count)} in the warm-up`}
         </span>
-        <Link className="btn small" href={tableOf(run.run_id, filter)}>
+        <button
+          type="button"
+          className="btn small"
+          aria-expanded={open}
+          aria-label={`Parameters of ${f.error_code || words(f.error_class)} in ${f.statement_id || 'unnamed'}`}
+          onClick={() => setOpen(!open)}
+        >
+          {open ? 'Close' : 'Parameters'}
+        </button>
+        <Link className="btn small beside" href={tableOf(run.run_id, filter)}>
           Show all {exact(f.count)}
         </Link>
       </div>
@@ -115,6 +126,18 @@ function Row({ f, run, start }: { f: Failure; run: RunDetail; start: number }) {
         <p className="muted">and {exact(f.messages_count - f.examples.length)} other messages</p>
       )}
       {f.sql && <pre className="sql">{f.sql}</pre>}
+      {open && (
+        <Parameters
+          run={run}
+          of={{
+            why: 'failed',
+            statement: f.statement_id,
+            error_class: f.error_class,
+            error_code: f.error_code,
+            inside: f.inside_transaction ? 'yes' : 'no',
+          }}
+        />
+      )}
     </li>
   );
 }

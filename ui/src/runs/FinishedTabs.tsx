@@ -18,6 +18,7 @@ import { Deleted } from './Deleted';
 import { Executions } from './Executions';
 import { ExportView } from './ExportView';
 import { Failures } from './Failures';
+import { SlowestParameters } from './Parameters';
 import { FindMaxAnswer } from './FindMax';
 import { tableOf } from './found';
 import { KindCharts } from './KindCharts';
@@ -120,7 +121,10 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
         </div>
       </Tabs.Content>
       <Tabs.Content value="slowest">
-        <Slowest s={s} run={run} all={tableOf(run.run_id, { sort: 'latency', phase: 'MEASUREMENT' })} />
+        <div className="stack">
+          <Slowest s={s} run={run} all={tableOf(run.run_id, { sort: 'latency', phase: 'MEASUREMENT' })} />
+          {!run.executions_deleted_at && <SlowestParameters run={run} />}
+        </div>
       </Tabs.Content>
       <Tabs.Content value="executions">
         {run.executions_deleted_at ? <Deleted run={run} /> : <Executions run={run} />}

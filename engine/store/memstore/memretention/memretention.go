@@ -89,7 +89,7 @@ func (k *Kept) ended(ctx context.Context, r engine.Run, keepTags []string) (e st
 	e = store.EndedRun{RunID: r.RunID, RunName: r.RunName, EndedAt: endOf(r)}
 	parts, err := k.Rest.Artifacts(ctx, r.RunID)
 	for _, p := range parts {
-		if p.Kind == artifact.KindExecutions {
+		if artifact.OfExecutions(p.Kind) {
 			e.Parts, e.Bytes = e.Parts+1, e.Bytes+p.SizeBytes
 		}
 	}

@@ -42,7 +42,7 @@ func ended(t testing.TB, s store.Store, hours int, r engine.Run) {
 		must(t, err)
 	}
 	for _, p := range []engine.Artifact{{Kind: "executions", Name: "executions-1.parquet", SizeBytes: 100},
-		{Kind: "executions", Name: "executions-2.parquet", SizeBytes: 50},
+		{Kind: "binds", Name: "binds-2.parquet", SizeBytes: 50},
 		{Kind: "enrichment", Name: "enrichment-1.parquet", SizeBytes: 7}} {
 		p.RunID, p.ResultID, p.SHA256 = r.RunID, r.RunID, "ab"
 		must(t, s.SaveArtifact(ctx, 0, p))
@@ -185,6 +185,8 @@ func expire(t *testing.T, s store.Store, list func(...string) map[string]store.E
 	must(t, s.Cleared(ctx, store.Leftover{RunID: "late"}))
 	part := engine.Artifact{RunID: "late", ResultID: "late", Kind: "executions", Name: "executions-9.parquet",
 		SHA256: "ab"}
+	refused(t, s.SaveArtifact(ctx, 0, part), store.ErrExecutionsDeleted)
+	part.Kind, part.Name = "binds", "binds-9.parquet"
 	refused(t, s.SaveArtifact(ctx, 0, part), store.ErrExecutionsDeleted)
 	part.Kind, part.Name = "enrichment", "enrichment-9.parquet"
 	must(t, s.SaveArtifact(ctx, 0, part))

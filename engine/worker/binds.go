@@ -1,0 +1,112 @@
+package worker
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/binds"
+)
+
+// bindsEvery is how often what was kept of parameters is written while there is load, if there is more of it: a
+// killed process loses no more than that.
+const bindsEvery = 10 * time.Second
+
+// bindsFile is the file of one run worker with the parameters of some of its executions. They are no part of the
+// record that figures are computed from: where they cannot be written the run goes on, and its log says so. A nil
+// one keeps nothing.
+type bindsFile struct {
+	keeper *binds.Keeper
+	of     binds.Of
+	dir    string
+	quota  artifact.Quota
+	log    zerolog.Logger
+	say    func(level engine.LogLevel, format string, args ...any)
+
+	end, ended chan struct{}
+	once       sync.Once
+}
+
+// bindsFile returns the file of the worker, nil where its template has nothing kept.
+func (w *runWorker) bindsFile(dir string) *bindsFile {
+	keeper := binds.New(w.a.Workload.Binds, w.a.Plan.Statements, w.a.Workers)
+	if keeper == nil {
+		return nil
+	}
+	return &bindsFile{keeper: keeper, dir: dir, of: binds.Of{RunID: w.a.RunID, ResultID: w.a.ResultID,
+		WorkerID: w.a.WorkerID, Name: binds.Free(dir, w.a.WorkerID)}, quota: runQuota{w.node.disk, w.a.RunID, w.a.WorkerID},
+		log: w.node.opts.Log, say: w.log}
+}
+
+// keep is what the load keeps parameters with.
+func (f *bindsFile) keep() *binds.Keeper {
+	if f == nil {
+		return nil
+	}
+	return f.keeper
+}
+
+// begin writes beside the load from now on, until finish.
+func (f *bindsFile) begin() {
+	if f == nil {
+		return
+	}
+	f.end, f.ended = make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(f.ended)
+		ticker := time.NewTicker(bindsEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-f.end:
+				return
+			case <-ticker.C:
+				if !f.keeper.Changed() {
+					continue
+				}
+				kept, _ := f.keeper.Kept(f.of.WorkerID)
+				if _, err := binds.Write(f.dir, f.of, kept, false); err != nil {
+					f.log.Warn().Err(err).Str("run_id", f.of.RunID).Str("worker_id", f.of.WorkerID).
+						Msg("parameters of executions cannot be written; they are tried again")
+				}
+			}
+		}
+	}()
+}
+
+// finish writes what was kept when nothing is added any more, and reports whether there is a file.
+func (f *bindsFile) finish() (a engine.Artifact, ok bool) {
+	if f == nil {
+		return a, false
+	}
+	f.once.Do(func() {
+		if f.end != nil {
+			close(f.end)
+			<-f.ended
+		}
+	})
+	kept, _ := f.keeper.Kept(f.of.WorkerID)
+	if len(kept) == 0 {
+		return a, false
+	}
+	a, err := binds.Write(f.dir, f.of, kept, true)
+	if err == nil {
+		err = f.quota.Grow(a.Name, a.SizeBytes)
+	}
+	if err != nil {
+		f.log.Warn().Err(err).Str("run_id", f.of.RunID).Str("worker_id", f.of.WorkerID).
+			Msg("parameters of executions could not be written")
+		f.say(engine.LogWarning, "The parameters of failed and slow executions of %s could not be kept: %s", f.of.WorkerID,
+			engine.AsError(err).Message)
+		_ = os.Remove(filepath.Join(f.dir, f.of.Name)) // a part of it may be there, which nobody announces
+		f.quota.Abandoned(f.of.Name)
+		return a, false
+	}
+	f.quota.Finished(a)
+	return a, true
+}

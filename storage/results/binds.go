@@ -1,0 +1,41 @@
+package results
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/binds"
+)
+
+// mostBinds is how many executions are read of one run: far more than its run workers may keep.
+const mostBinds = 200_000
+
+// Binds reads what these parts of a run hold of the parameters of single executions, of all run workers one after
+// another.
+func (f *Results) Binds(ctx context.Context, runID string, parts []engine.Artifact) (all []binds.KeptExecution,
+	err error) {
+	for _, a := range parts {
+		if a.Kind != artifact.KindBinds {
+			continue
+		}
+		kept, err := f.bindsOf(ctx, runID, a.Name)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, kept...); len(all) > mostBinds {
+			return nil, fmt.Errorf("reading parameters of run %s: there are more than %d executions", runID, mostBinds)
+		}
+	}
+	return all, nil
+}
+
+func (f *Results) bindsOf(ctx context.Context, runID, name string) ([]binds.KeptExecution, error) {
+	file, err := f.objects.Open(ctx, runID, name)
+	if err != nil {
+		return nil, fmt.Errorf("opening parameters %s: %w", name, err)
+	}
+	defer func() { _ = file.Close() }() // only read
+	return binds.Read(file, name)
+}

@@ -1,0 +1,180 @@
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { api } from '../api/client';
+import { useMay } from '../api/queries';
+import type { KeptCall, KeptExecution, KeptBinds, RunDetail } from '../api/types';
+import { dateTime, elapsed, exact, latency, plain, words } from '../design/format';
+import { said } from '../design/said';
+import { Load, ProblemNotice, SkeletonRows } from '../design/States';
+import { type BindsOf, cutOff, shown, unseen } from './parameters';
+import './parameters.css';
+
+/** The parameters that a run has kept of these executions; their values where somebody who may asks for them. */
+export function Parameters({ run, of }: { run: RunDetail; of: BindsOf }) {
+  const path = { id: run.run_id };
+  const kept = useQuery({
+    queryKey: ['binds', run.run_id, of],
+    queryFn: ({ signal }) => api.get('/api/v1/runs/{id}/binds', { path, query: of, signal }),
+  });
+  // Values live in this component: closing it forgets them, and another look is another line of the audit log.
+  const plainly = useMutation({
+    mutationFn: () => api.post('/api/v1/runs/{id}/binds', { path, query: of }),
+    gcTime: 0,
+  });
+  const may = useMay('operator');
+  const start = run.start_time ? Date.parse(run.start_time) : 0;
+  return (
+    <div className="parameters">
+      <Load from={kept} what="The parameters could not be read." skeleton={<SkeletonRows rows={2} />}>
+        {(masked) => {
+          const d = plainly.data ?? masked;
+          return (
+            <>
+              <div className="row parameters-said">
+                <span className="muted" role="status">
+                  {count(d)} {unseen(d)}
+                </span>
+                {d.mode === 'plain' && may && d.executions.length > 0 && (
+                  <button
+                    type="button"
+                    className="btn small"
+                    disabled={plainly.isPending}
+                    title={d.values_shown ? undefined : 'It is noted in the audit log who has looked at the values.'}
+                    onClick={() => (d.values_shown ? plainly.reset() : plainly.mutate())}
+                  >
+                    {d.values_shown ? 'Hide values' : 'Show values'}
+                  </button>
+                )}
+              </div>
+              {plainly.error && <ProblemNotice error={plainly.error} />}
+              <ul>
+                {d.executions.map((e) => (
+                  <One
+                    key={`${e.why}/${e.worker_id}/${e.connection_id}/${e.seq}/${e.position}/${e.retries}`}
+                    e={e}
+                    start={start}
+                  />
+                ))}
+              </ul>
+            </>
+          );
+        }}
+      </Load>
+    </div>
+  );
+}
+
+function count(d: KeptBinds): string {
+  const n = d.executions.length;
+  if (d.mode === 'none') return '';
+  if (n === 0)
+    return 'Of this the parameters were not kept: they are of the first failures of each kind and of the slowest.';
+  const all = d.total_count > n ? `The first ${exact(n)} of ${exact(d.total_count)}` : exact(n);
+  return `${all} ${n === 1 ? 'execution' : 'executions'} with parameters.`;
+}
+
+function One({ e, start }: { e: KeptExecution; start: number }) {
+  return (
+    <li>
+      <p className="parameters-head">
+        <strong className="num">{plain(latency(e.service_ms))}</strong>
+        <time dateTime={e.ended_at ?? ''} title={dateTime(e.ended_at)}>
+          {start ? elapsed((Date.parse(e.ended_at ?? '') - start) / 1000) : dateTime(e.ended_at)}
+        </time>
+        <span className="muted">
+          {e.phase === 'WARMUP' && 'in the warm-up, '}
+          {e.worker_id}, connection {e.connection_id}, number {exact(e.seq)}
+          {e.retries > 0 && `, ${exact(e.retries)} ${e.retries === 1 ? 'retry' : 'retries'}`}
+        </span>
+        {e.why === 'failed' && (
+          <span className="message">
+            {words(e.error_class)}: {said(e.error_message)}
+          </span>
+        )}
+      </p>
+      {e.calls.map((c, i) => (
+        <CallRows key={i} c={c} alone={e.calls.length === 1} />
+      ))}
+      {e.calls_left_out > 0 && (
+        <p className="muted">and {exact(e.calls_left_out)} further statements of the transaction</p>
+      )}
+    </li>
+  );
+}
+
+function CallRows({ c, alone }: { c: KeptCall; alone: boolean }) {
+  const [all, setAll] = useState(false);
+  const most = 12;
+  const values = all ? c.values : c.values.slice(0, most);
+  return (
+    <div className="parameters-call">
+      {!alone && (
+        <p className="muted">
+          {exact(c.position)}. <code>{c.statement_id}</code>
+        </p>
+      )}
+      {c.sql && <pre className="sql">{c.sql}</pre>}
+      {c.values.length === 0 ? (
+        <p className="muted">It has no parameters.</p>
+      ) : (
+        <dl>
+          {values.map((v, i) => {
+            const s = shown(v);
+            return (
+              <div key={i}>
+                <dt>
+                  {v.parameters.map((n) => `$${n}`).join(', ') || exact(i + 1)} {v.name && <span>{v.name}</span>}
+                </dt>
+                <dd className={s.value ? 'mono' : 'muted'}>
+                  {s.text === '' ? <span className="muted">empty text</span> : s.text}
+                  {v.cut && <span className="muted"> … ({cutOff(v)})</span>}
+                </dd>
+              </div>
+            );
+          })}
+        </dl>
+      )}
+      {!all && c.values.length > most && (
+        <button type="button" className="btn quiet small" onClick={() => setAll(true)}>
+          {exact(c.values.length - most)} more
+        </button>
+      )}
+      {c.values_left_out > 0 && <p className="muted">and {exact(c.values_left_out)} further parameters, not kept</p>}
+    </div>
+  );
+}
+
+/** The slowest executions of each statement, each opened with its parameters. */
+export function SlowestParameters({ run }: { run: RunDetail }) {
+  const [open, setOpen] = useState('');
+  const statements = [...new Set((run.plan?.statements ?? []).flatMap((s) => [s.id, s.transaction || s.id]))];
+  if (statements.length === 0) return null;
+  return (
+    <section className="panel" aria-labelledby="slow-binds">
+      <header>
+        <h2 className="h3" id="slow-binds">
+          Slowest of each statement, with parameters
+        </h2>
+      </header>
+      <ul className="failures">
+        {statements.map((id) => (
+          <li key={id}>
+            <div className="failure-head">
+              <code>{id}</code>
+              <button
+                type="button"
+                className="btn small"
+                aria-expanded={open === id}
+                aria-label={`Parameters of the slowest executions of ${id}`}
+                onClick={() => setOpen(open === id ? '' : id)}
+              >
+                {open === id ? 'Close' : 'Parameters'}
+              </button>
+            </div>
+            {open === id && <Parameters run={run} of={{ why: 'slow', statement: id }} />}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
