@@ -64,7 +64,10 @@ type Source struct {
 	// settings is where a list is saved; nil until there is a store.
 	settings store.Settings
 	looked   time.Time
-	saved    store.Setting
+	// asking is there while somebody asks the store, and closed then: who needs prices meanwhile has the last ones. Only
+	// before the first answer, when there are none, everybody waits.
+	asking chan struct{}
+	saved  store.Setting
 	// text and prices are those of saved; problem is why they cannot be used.
 	text    string
 	prices  cost.Prices
@@ -92,24 +95,14 @@ func (s *Source) Keep(in store.Settings) {
 }
 
 // Prices is the list as it is now. A store that is away leaves the last one.
-func (s *Source) Prices() cost.Prices {
-	ctx, cancel := context.WithTimeout(context.Background(), lookFor)
-	defer cancel()
-	return s.Current(ctx).Prices
-}
+func (s *Source) Prices() cost.Prices { return s.Current(context.Background()).Prices }
 
-// Current is the list with where it is from.
+// Current is the list with where it is from. A store that stands still costs one caller two seconds each five, and the
+// others nothing.
 func (s *Source) Current(ctx context.Context) List {
+	s.look(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.settings != nil && time.Since(s.looked) > lookEvery {
-		s.looked = time.Now()
-		if saved, err := s.settings.Setting(ctx, Setting); err != nil {
-			s.log.Warn().Err(err).Msg("the saved price list cannot be read; the last one stays")
-		} else if saved.Version != s.saved.Version {
-			s.take(saved)
-		}
-	}
 	if err := s.file.load(); err != nil {
 		s.log.Warn().Err(err).Str("file", s.file.path).Msg("the price list is wrong; the last good one stays")
 	}
@@ -121,6 +114,39 @@ func (s *Source) Current(ctx context.Context) List {
 		l.Text, l.Prices, l.From, l.File = s.file.text, s.file.prices, s.file.from(), s.file.shown()
 	}
 	return l
+}
+
+// look reads what was saved, where it was not read lately.
+func (s *Source) look(ctx context.Context) {
+	s.mu.Lock()
+	in, had, asking, first := s.settings, s.saved.Version, s.asking, s.looked.IsZero()
+	due := in != nil && asking == nil && time.Since(s.looked) > lookEvery
+	if due {
+		s.asking = make(chan struct{})
+	}
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, lookFor)
+	defer cancel()
+	if !due {
+		if asking != nil && first {
+			select {
+			case <-asking:
+			case <-ctx.Done():
+			}
+		}
+		return
+	}
+	saved, err := in.Setting(ctx, Setting)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.asking)
+	s.asking, s.looked = nil, time.Now()
+	switch {
+	case err != nil:
+		s.log.Warn().Err(err).Msg("the saved price list cannot be read; the last one stays")
+	case s.saved.Version == had && saved.Version != had: // this server may have saved another meanwhile
+		s.take(saved)
+	}
 }
 
 type document struct {

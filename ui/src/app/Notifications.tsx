@@ -201,19 +201,18 @@ function Delivered({ list }: { list: Delivery[] }) {
         <p className="body muted">Nothing was sent since this server started.</p>
       ) : (
         <div className="table-wrap" tabIndex={0} role="group" aria-label="Deliveries, a table that scrolls">
-          <table className="table dense">
+          <table className="table dense cards listed deliveries">
             <thead>
               <tr>
-                <th>When</th>
                 <th>Notification</th>
                 <th>Event</th>
                 <th>Outcome</th>
+                <th>When</th>
               </tr>
             </thead>
             <tbody>
               {shown.map((d) => (
                 <tr key={`${d.delivery_id}${d.hook_id}${d.attempt}${d.at}`}>
-                  <td title={dateTime(d.at)}>{ago(d.at)}</td>
                   <td className="wrap-anywhere">{d.hook_name}</td>
                   <td>
                     {d.run_id ? <Link href={`/runs/${d.run_id}`}>{eventWord(d.event)}</Link> : eventWord(d.event)}
@@ -222,6 +221,9 @@ function Delivered({ list }: { list: Delivery[] }) {
                     <Outcome of={d} />
                     {d.attempt > 1 && <span className="muted"> attempt {d.attempt}</span>}
                     {d.error && <span className="second wrap-anywhere">{d.error}</span>}
+                  </td>
+                  <td className="nowrap" title={dateTime(d.at)}>
+                    {ago(d.at)}
                   </td>
                 </tr>
               ))}

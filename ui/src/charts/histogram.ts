@@ -53,6 +53,26 @@ export function merge(a: HistogramData, b: HistogramData): HistogramData {
   };
 }
 
+/** The latency in milliseconds that a share of the operations took at most, as the server reckons it; null of none. */
+export function quantile(h: HistogramData | null, share: number): number | null {
+  const all = total(h);
+  if (!h || all === 0) return null;
+  const valueAt = (rank: number): number => {
+    if (rank <= 0) return h.min_ns / 1e6;
+    if (rank >= all - 1) return h.max_ns / 1e6;
+    let seen = 0;
+    for (const c of cells(h)) {
+      seen += c.count;
+      if (seen > rank) return Math.min(Math.max(Math.sqrt(c.from * c.to), h.min_ns / 1e6), h.max_ns / 1e6);
+    }
+    return h.max_ns / 1e6;
+  };
+  const rank = share * (all - 1);
+  const lower = Math.floor(rank);
+  const below = valueAt(lower);
+  return rank === lower ? below : below + (valueAt(lower + 1) - below) * (rank - lower);
+}
+
 /**
  * Joins neighbouring buckets until at most limit are left, so that each is wide
  * enough to see. Bars have one width on a logarithmic axis, a whole number of the finest

@@ -6,6 +6,7 @@ import { count, duration, errorRate, latency, missing, percent, plain, type Quan
 import { Num } from '../design/Num';
 import { VerdictBadge } from '../design/Status';
 import { terms } from '../design/terms';
+import { atLoad, changedAt } from './atLoad';
 import { began } from './known';
 import { loadChanges } from './marks';
 import { rateOf } from './rates';
@@ -118,7 +119,12 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
   const heard = active ? unheard(live) : { going: 0, silent: 0 };
   const nothing = active && nothingHeard(live);
   const cpu = live?.custom_metrics?.resources?.cpu_pct;
-  const total = (v: number | null | undefined) => (v === null || v === undefined ? '' : `${plain(latency(v))} so far`);
+  const changed = live ? changedAt(run, live.timing) : null;
+  const now = changed === null ? null : atLoad(c, changed);
+  const total = (of: 'p50' | 'p95' | 'p99') => {
+    const v = changed === null ? t?.[of] : now?.[of];
+    return v === null || v === undefined ? '' : `${plain(latency(v))} ${changed === null ? 'so far' : 'at this load'}`;
+  };
   return (
     <div className="tiles">
       <Tile
@@ -135,12 +141,14 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
                 ? `${heard.silent} of ${heard.going} workers silent: their last figure counts`
                 : live.target_qps
                   ? `target ${plain(rate(live.target_qps))}`
-                  : `${plain(count(live.ops.total))} operations`
+                  : now
+                    ? `avg ${plain(rate(now.qps))} at this load`
+                    : `${plain(count(live.ops.total))} operations`
         }
       />
-      <Tile label="P50" tip={terms.p50} q={latency(l?.p50)} note={total(t?.p50)} />
-      <Tile label="P95" tip={terms.p95} q={latency(l?.p95)} note={total(t?.p95)} />
-      <Tile label="P99" tip={terms.p99} q={latency(l?.p99)} note={total(t?.p99)} />
+      <Tile label="P50" tip={terms.p50} q={latency(l?.p50)} note={total('p50')} />
+      <Tile label="P95" tip={terms.p95} q={latency(l?.p95)} note={total('p95')} />
+      <Tile label="P99" tip={terms.p99} q={latency(l?.p99)} note={total('p99')} />
       <Tile
         label="Errors"
         tip={terms.errors}

@@ -4,6 +4,7 @@ import { type Span, useLogs, useRun } from '../api/queries';
 import { follow, type Link } from '../api/socket';
 import { isLive, isTerminal, type LogEntry, type Payload, type RunDetail } from '../api/types';
 import { hole, mergeLogs } from './logs';
+import { changeable } from './marks';
 import { type History, historyKey, useHistory } from './history';
 import { type Columns, fromPayload, refine } from './series';
 import { Track } from './track';
@@ -39,10 +40,14 @@ export function useRunState(id: string, zoom: Span | null = null): RunState {
   const [tickLogs, setTickLogs] = useState<LogEntry[]>([]);
   const [newsAt, setNewsAt] = useState(() => Date.now());
   const wasLost = useRef(false);
+  // What of the load a user can change, and what it was when the socket last told.
+  const steered = useRef<ReturnType<typeof changeable>>(null);
+  const load = useRef<number | null>(null);
 
   const detail = useRun(id, link === 'open');
   const run = detail.data;
   const following = run !== undefined && isLive(run);
+  steered.current = run ? changeable(run) : null;
   const began = run !== undefined && run.status !== 'PREPARED';
   const start = run?.start_time ? Date.parse(run.start_time) : 0;
   const history = useHistory(id, began, start);
@@ -64,6 +69,11 @@ export function useRunState(id: string, zoom: Span | null = null): RunState {
     const take = (p: Payload) => {
       setNewsAt(Date.now());
       setLive(p);
+      // Somebody else has changed the load: the event is stored with the run.
+      const now = steered.current === 'connections' ? p.connections.target : (p.target_qps ?? null);
+      if (steered.current && load.current !== null && now !== null && now !== load.current)
+        void qc.invalidateQueries({ queryKey: ['run', id] });
+      load.current = now;
       const start = p.timing.start_time ? Date.parse(p.timing.start_time) : 0;
       const s = fromPayload(p, start);
       if (s) {
