@@ -118,7 +118,9 @@ for (const theme of ['light', 'dark'])
         ['nodes', '/nodes', 'Unreachable'],
         ['tables', '/tables', 'Late'],
         ['a failed table', '/table/cost%20by%20%22size%22', 'is not tried any more'],
+        ['a table not made yet', '/table/warehouse%20hours', 'No refresh yet'],
         ['a new table', '/tables/new', 'The first 50 rows'],
+        ['a query that is gone', '/query?saved=nobodys', 'There is no saved query'],
         ['a query', '/query?saved=P95%20by%20night', 'P95 by night'],
         ['Explore, nothing asked', '/explore', 'This run against the last ten'],
         ['Explore, curves', '/explore?q=sum(rate(loadstone_operations_total[5s]))', 'POINT_LOOKUP'],
@@ -156,6 +158,16 @@ for (const theme of ['light', 'dark'])
         await page.getByRole('group', { name: /^The plan/ }).waitFor();
         await seen('streams, an example explained');
       });
+      if (width === 390)
+        await step('the menu of a table stands beside its name, whatever its state', async () => {
+          await open('/tables', 'Not made yet');
+          for (const row of await page.locator('.derived tbody tr').all()) {
+            const name = await row.locator('a.name').boundingBox();
+            const menu = await row.locator('td.act button').boundingBox();
+            const text = await row.innerText();
+            assert.ok(menu.y < name.y + name.height, `the menu is below its name: ${text}`);
+          }
+        });
       await step('a dialog', async () => {
         await open(`/runs/${live}`, 'Latency heat map');
         await page.keyboard.press('?');

@@ -118,7 +118,7 @@ export function Saved(props: Props) {
             <strong>{refusal.message}</strong> What you have written is still in the editor.
             <div className="row choices">
               <button type="button" className="btn small" onClick={() => openIt(listed)}>
-                <Icon name="refresh" size={14} /> Open theirs, without my changes
+                <Icon name="refresh" size={14} /> Open theirs
               </button>
               <button type="button" className="btn small" onClick={() => void again(listed.version)}>
                 <Icon name="check" size={14} /> Save mine over it

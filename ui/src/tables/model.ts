@@ -168,7 +168,8 @@ export type ColumnKind = 'time' | 'number' | 'text';
 /** What a column of an answer is to a chart. */
 export function columnKind(c: QueryColumn): ColumnKind {
   if (/^(?:timestamp|timestamptz|date)$/.test(c.type) || /^timestamp/.test(c.type)) return 'time';
-  if (/^(?:int[248]|float[48]|numeric|oid)$/.test(c.type)) return 'number';
+  if (/^(?:int[248]|float[48]|numeric|oid|smallint|integer|bigint|real|double precision)$/.test(c.type))
+    return 'number';
   return 'text';
 }
 
