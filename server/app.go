@@ -54,6 +54,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/promapi"
 	"github.com/loadstone-db/loadstone/server/record"
 	keeping "github.com/loadstone-db/loadstone/server/retention"
+	"github.com/loadstone-db/loadstone/server/runviews"
 	"github.com/loadstone-db/loadstone/server/steering"
 	"github.com/loadstone-db/loadstone/server/streams"
 	"github.com/loadstone-db/loadstone/server/tables"
@@ -275,7 +276,7 @@ func (s *Server) handlers() []func(*api.API) {
 		more = append(more, func(a *api.API) { prices.Register(a, p) })
 	}
 	more = append(more, func(a *api.API) { outgoing.Register(a, s.opts.Out) }, record.Register, binds.Register,
-		steering.Register, parts.Register, func(a *api.API) { uses.Register(a, s.opts.Streams) },
+		steering.Register, parts.Register, func(a *api.API) { uses.Register(a, s.opts.Streams) }, runviews.Register,
 		func(a *api.API) {
 			maker := handout.New(s.opts.Runs, s.opts.Store, s.opts.UI, s.opts.Version)
 			maker.Kinds = parts.Reader(a)

@@ -31,6 +31,7 @@ const (
 	forReaders = "who is signed in"
 	forSelf    = "its own user, by a session"
 	forGrants  = "its own user, by a session or the scope admin"
+	forKeeping = "its own user, by a session, or as operator by the scope write"
 	forRunning = "operators, scope run"
 	forWriting = "operators, scope write"
 	forSharing = "operators, by a session or the scope admin"
@@ -48,7 +49,8 @@ func permitted() map[string]string {
 		forReaders: `POST /api/query, POST /api/query/export, POST /api/query/cancel, POST /api/templates/validate`,
 		forSelf: `PUT /api/auth/password, POST /api/auth/totp, POST /api/auth/totp/confirm,
 			POST /api/auth/totp/disable`,
-		forGrants: "POST /api/auth/tokens, DELETE /api/auth/tokens/:id",
+		forGrants:  "POST /api/auth/tokens, DELETE /api/auth/tokens/:id",
+		forKeeping: `POST /api/v1/run-views, PUT /api/v1/run-views/:id, DELETE /api/v1/run-views/:id`,
 		forRunning: `POST /api/preflight, POST /api/runs, POST /api/runs/:id/start, POST /api/runs/:id/stop,
 			POST /api/tests, POST /api/tests/:id/start, POST /api/tests/:id/stop, POST /api/tests/from-template/:id,
 			POST /api/matrices, POST /api/matrices/:id/start, POST /api/matrices/:id/stop,
@@ -62,7 +64,7 @@ func permitted() map[string]string {
 			POST /api/v1/runs/:id/binds, POST /api/statements/catalog, POST /api/statements/samples, POST /api/statements/try,
 			PUT /api/v1/queries/:name, DELETE /api/v1/queries/:name, POST /api/v1/streams/statements,
 			POST /api/v1/table-preview, POST /api/v1/tables, PUT /api/v1/tables/:name, DELETE /api/v1/tables/:name,
-			DELETE /api/v1/shares/:id, POST /api/v1/tables/:name/refresh, POST /api/v1/tables/:name/resume, POST /api/v1/tables/:name/suspend`,
+			PUT /api/v1/run-views/:id/shared, DELETE /api/v1/shares/:id, POST /api/v1/tables/:name/refresh, POST /api/v1/tables/:name/resume, POST /api/v1/tables/:name/suspend`,
 		// To show a run to strangers is for no token but that of an admin's scope, and for every operator.
 		forSharing: "POST /api/runs/:id/shares",
 		forAdmins: `GET /api/users, POST /api/users, PATCH /api/users/:id, DELETE /api/users/:id,
@@ -112,6 +114,8 @@ func (c caller) mayRole(need string) bool {
 		return session
 	case forGrants:
 		return session || admin
+	case forKeeping:
+		return session || operator && wide
 	case forRunning:
 		return operator && (wide || c.scope == auth.ScopeRun)
 	case forWriting:

@@ -39,6 +39,8 @@ func judged() map[string]string {
 		"POST /api/v1/runs/:id/binds": uses, "POST /api/runs/:id/shares": uses,
 		"PUT /api/runs/:id/note": reads, "PUT /api/runs/:id/tags": reads,
 		"PUT /api/templates/:id/baseline": uses, "DELETE /api/templates/:id/baseline": uses,
+		"PUT /api/v1/run-views/:id": changes, "PUT /api/v1/run-views/:id/shared": changes,
+		"DELETE /api/v1/run-views/:id": changes, "POST /api/v1/run-views": reads,
 		// A new one is whoever's who makes it, and checking a text needs none.
 		"POST /api/connections": reads, "POST /api/templates": reads, "POST /api/templates/validate": reads,
 	}
@@ -94,7 +96,7 @@ func (o owned) fresh(n int) (c store.Connection, tpl store.Template) {
 func about(path string) bool {
 	return strings.HasPrefix(path, "/api/connections") || strings.HasPrefix(path, "/api/templates") ||
 		strings.HasPrefix(path, "/api/runs") || strings.HasPrefix(path, "/api/tests") ||
-		strings.HasPrefix(path, "/api/matrices") || path == "/api/preflight"
+		strings.HasPrefix(path, "/api/matrices") || strings.HasPrefix(path, "/api/v1/run-views") || path == "/api/preflight"
 }
 
 // askAs makes the request of a route about ada's things.
@@ -117,6 +119,15 @@ func (o owned) askAs(header []string, route string, n int) answer {
 	case strings.HasPrefix(path, "/api/connections/"):
 		if method == http.MethodPut {
 			body = map[string]any{"name": c.Name, "driver": "postgres", "dsn": c.DSN}
+		}
+	case path == "/api/v1/run-views":
+		body = map[string]any{"name": fmt.Sprint("new ", n)}
+	case strings.HasPrefix(path, "/api/v1/run-views/"):
+		v := decode[store.RunView](o.t, o.as("ada", "POST", "/api/v1/run-views",
+			map[string]any{"name": fmt.Sprint("view ", n)}).want(o.t, 201))
+		id, body = v.ViewID, map[string]any{"name": v.Name, "version": v.Version}
+		if strings.HasSuffix(path, "/shared") {
+			body = map[string]any{"shared": true, "version": v.Version}
 		}
 	case path == "/api/templates/validate":
 		body = map[string]any{"config": config}

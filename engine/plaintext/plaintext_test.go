@@ -1,6 +1,8 @@
 package plaintext
 
 import (
+	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 )
@@ -27,5 +29,29 @@ func TestTexts(t *testing.T) {
 	}
 	if got := Shorten("éééé", 4); got != "éééé" {
 		t.Errorf("not cut: %q", got)
+	}
+}
+
+// TestJSONSaysTheSame: what is escaped is read as what it was, and what need not be stays.
+func TestJSONSaysTheSame(t *testing.T) {
+	for _, text := range []string{"", "plain", "näch 日本 🙂 <b>&", "\u202egnp.exe \u009b2J\x7f", "a\U000e0001b", "\u200d"} {
+		var document bytes.Buffer
+		enc := json.NewEncoder(&document)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(map[string]string{text: text}); err != nil {
+			t.Fatal(err)
+		}
+		got := JSON(document.Bytes())
+		if strings.ContainsFunc(strings.TrimSpace(string(got)), Obeyed) {
+			t.Errorf("%q: %q", text, got)
+		}
+		var back map[string]string
+		if err := json.Unmarshal(got, &back); err != nil || back[text] != text || len(back) != 1 {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+	plain := []byte("{\"a\":\"näch 🙂\"}\n")
+	if got := JSON(plain); string(got) != string(plain) {
+		t.Errorf("%q", got)
 	}
 }

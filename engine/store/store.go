@@ -68,6 +68,7 @@ type Store interface {
 	Marks
 	Refreshes
 	Queries
+	RunViews
 	Handed
 	Grants
 	Settings

@@ -55,6 +55,7 @@ type Store interface {
 	store.Handed
 	store.Grants
 	store.Marks
+	store.RunViews
 	Run(ctx context.Context, runID string) (engine.Run, error)
 	ListRuns(ctx context.Context, f store.RunFilter) (store.RunList, error)
 	LiveRuns(ctx context.Context) ([]engine.Run, error)

@@ -15,6 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plaintext"
 	"github.com/loadstone-db/loadstone/engine/sheet"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/api"
@@ -109,6 +110,7 @@ func Register(a *api.API) {
 			Truncated: strconv.FormatBool(more)}
 		if in.Format == "json" {
 			out.Body, err = json.Marshal(entries)
+			out.Body = plaintext.JSON(out.Body)
 			return out, err
 		}
 		out.Type, out.Disposition = "text/csv; charset=utf-8", `attachment; filename="`+name+`.csv"`

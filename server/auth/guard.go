@@ -59,9 +59,13 @@ func ReadsByPost(path string) bool {
 	return strings.HasPrefix(path, "/prometheus/")
 }
 
-// own tells the addresses of what belongs to the caller alone: its session, password and tokens. Whoever may sign in
-// may change these.
+// own tells the addresses of what belongs to the caller alone: its session, password, tokens, and views of runs. Whoever
+// may sign in may change these; to show a view to others is another thing.
 func own(path string) bool {
+	const views = "/api/v1/run-views"
+	if path == views || strings.HasPrefix(path, views+"/") {
+		return !strings.HasSuffix(path, "/shared")
+	}
 	return path == "/api/auth/signout" || path == "/api/auth/password" || path == "/api/auth/tokens" ||
 		path == "/api/auth/totp" || strings.HasPrefix(path, "/api/auth/totp/") || strings.HasPrefix(path, "/api/auth/tokens/")
 }

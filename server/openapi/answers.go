@@ -9,13 +9,24 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/loadstone-db/loadstone/engine/plainjson"
+	"github.com/loadstone-db/loadstone/engine/plaintext"
 	"github.com/loadstone-db/loadstone/server/problem"
 )
+
+// printable is a writer of whole documents, which say the same and can be looked at in a terminal.
+type printable struct{ io.Writer }
+
+func (p printable) Write(document []byte) (int, error) {
+	if _, err := p.Writer.Write(plaintext.JSON(document)); err != nil {
+		return 0, err //nolint:wrapcheck // a writer's
+	}
+	return len(document), nil
+}
 
 // JSON writes answers as they are, and reads bodies with errors that a user may read.
 var JSON = huma.Format{
 	Marshal: func(w io.Writer, v any) error {
-		enc := json.NewEncoder(w)
+		enc := json.NewEncoder(printable{w})
 		enc.SetEscapeHTML(false)
 		return enc.Encode(v)
 	},

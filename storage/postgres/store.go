@@ -33,6 +33,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 	"github.com/loadstone-db/loadstone/storage/postgres/settingrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/userrows"
+	"github.com/loadstone-db/loadstone/storage/postgres/viewrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/wishrows"
 )
 
@@ -55,6 +56,7 @@ type Store struct {
 	expiringRuns
 	settingrows.Settings
 	userrows.Users
+	viewrows.Views
 	auditrows.Log
 	wishrows.Wishes
 	ledger.Book
@@ -108,7 +110,7 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...tar
 	s := &Store{pool: pool, Rows: noderows.Rows{Pool: pool}, Wishes: wishrows.Wishes{Pool: pool},
 		markedRows: markedRows{Marked: pool}, Queue: refreshrows.Queue{Pool: pool, Turns: refreshrows.NewTurns()},
 		Saved: queryrows.Saved{Pool: pool}, Kept: handedrows.Kept{Runs: pool}, Grants: grantrows.Grants{Pool: pool},
-		Users:        userrows.Users{Pool: pool},
+		Users: userrows.Users{Pool: pool}, Views: viewrows.Views{Viewed: pool},
 		Settings:     settingrows.Settings{Pool: pool, Keys: keys},
 		expiringRuns: expiringRuns{Expiring: pool},
 		Log:          auditrows.Log{Rows: pool}, Book: ledger.Book{Rooms: pool},

@@ -43,6 +43,7 @@ import { streamRoutes } from './streams';
 import { queryRoutes, tableRoutes } from './tables';
 import { receive } from './uploads';
 import { validate } from './validate';
+import { seedViews, viewRoutes } from './views';
 import { accept, frame } from './ws';
 
 const { values: flags } = parseArgs({
@@ -70,6 +71,7 @@ begin();
 if (!flags.empty) {
   seed();
   seedNotices();
+  seedViews();
 }
 
 /** What is sent to some address. */
@@ -107,6 +109,7 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
   ['POST', /^\/api\/v1\/nodes\/([^/]+)\/(drain|resume|remove)$/, ([, id, verb]) => wishNode(id!, verb!)],
   ...exploreRoutes,
   ...noticeRoutes,
+  ...(viewRoutes as unknown as [string, RegExp, Handle][]),
   ...([...tableRoutes, ...queryRoutes, ...streamRoutes, ...retentionRoutes] as unknown as [string, RegExp, Handle][]),
   ['GET', /^\/mock\/sockets$/, () => ({ cut: cutSockets() })],
   [

@@ -410,7 +410,30 @@ test('comparing runs', async (t) => {
     await page.getByLabel('Name of the view').fill('<b>\u202ewidest</b>');
     await page.getByRole('button', { name: 'Save view' }).click();
     await page.getByText('was saved').waitFor();
+    await page.getByRole('button', { name: 'Views' }).click();
+    await page.getByRole('menuitem', { name: 'Share and delete views' }).click();
+    await page.getByRole('button', { name: 'Share the view <b>\ufffdwidest</b>' }).click();
+    await page.getByRole('button', { name: 'Stop sharing the view <b>\ufffdwidest</b>' }).waitFor();
+    await accessible(page, 'the views that are shared');
+    await page.keyboard.press('Escape');
+    // What a browser has kept before the server did goes there, once; what differs keeps its name.
+    await page.evaluate(() =>
+      localStorage.setItem(
+        'loadstone.runs.views.u1',
+        JSON.stringify([
+          { name: 'of this browser', search: 'sort=name&columns=qps' },
+          { name: '<b>\ufffdwidest</b>', search: 'sort=qps&columns=qps' },
+        ]),
+      ),
+    );
     await page.goto(`${base}/history`);
+    await page.getByText('are kept on the server now').waitFor();
+    assert.equal(await page.evaluate(() => localStorage.getItem('loadstone.runs.views.u1')), null);
+    const kept = await (await page.request.get(`${base}/api/v1/run-views`)).json();
+    assert.deepEqual(
+      kept.views.map((v) => v.name),
+      ['<b>\ufffdwidest</b>', '<b>\ufffdwidest</b> (browser)', 'Failed, slowest first', 'of this browser'],
+    );
     await page.getByRole('columnheader', { name: 'Connections' }).waitFor(); // kept in the browser
     await page.getByRole('button', { name: 'Views' }).click();
     await page.getByRole('menuitemcheckbox', { name: '<b>\ufffdwidest</b>' }).click();

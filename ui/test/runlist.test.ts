@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { RunRow } from '../src/api/types';
 import { columnsFrom, standard } from '../src/history/columns';
 import { figureOf, said, type Tracked, trend } from '../src/history/figures';
-import { mostViews, viewOf, viewsFrom, withView, wrongName } from '../src/history/saved';
+import { nameFor, searchOf, viewOf, viewsFrom, wrongName } from '../src/history/saved';
 
 it('an address names columns in any order, and some that nobody knows', () => {
   expect(columnsFrom('created,qps,<script>,p95_ms')).toEqual(['qps', 'p95_ms', 'created']);
@@ -39,22 +39,27 @@ it('views that were changed by hand are read as far as they are views', () => {
   expect(read).toHaveLength(1);
   expect(read[0]!.name).toHaveLength(80);
   expect(new URLSearchParams(read[0]!.search).has('cursor')).toBe(false);
-  expect(viewsFrom(JSON.stringify(Array.from({ length: 99 }, (_, i) => ({ name: `v${i}`, search: '' }))))).toHaveLength(
-    mostViews,
-  );
 });
 
-it('a view of the same name takes its place, and a full browser says so', () => {
-  const list = withView(withView([], { name: 'b', search: '1' }), { name: 'a', search: '2' });
-  expect(withView(list, { name: 'b', search: '3' })).toEqual([
-    { name: 'a', search: '2' },
-    { name: 'b', search: '3' },
-  ]);
-  const full = Array.from({ length: mostViews }, (_, i) => ({ name: `v${i}`, search: '' }));
-  expect(wrongName('new', full)).toMatch(/Delete one first/);
-  expect(wrongName('v3', full)).toBe('');
-  expect(wrongName('x'.repeat(81), [])).toMatch(/at most 80/);
-  expect(wrongName('fine', [])).toBe('');
+it('a view of the browser comes to the server under a name that is free, unless it is there', () => {
+  const v = { name: 'slow', search: searchOf('sort=-p95_ms') };
+  expect(nameFor(v, [])).toBe('slow');
+  expect(nameFor(v, [{ name: 'slow', query: 'columns=&sort=-p95_ms' }])).toBe('');
+  const other = { name: 'slow', query: 'sort=name' };
+  expect(nameFor(v, [other])).toBe('slow (browser)');
+  expect(nameFor(v, [other, { name: 'slow (browser)', query: 'sort=qps' }])).toBe('slow (browser 2)');
+  expect(nameFor(v, [other, { name: 'slow (browser)', query: v.search }])).toBe('');
+  const long = nameFor({ ...v, name: 'x'.repeat(80) }, [{ name: 'x'.repeat(80), query: 'sort=name' }]);
+  expect(long).toHaveLength(80);
+  expect(long.endsWith('x (browser)')).toBe(true);
+});
+
+it('what no view can be called is said, and when there are too many', () => {
+  const full = Array.from({ length: 200 }, (_, i) => ({ name: `v${i}` }));
+  expect(wrongName('new', full, 200)).toMatch(/Delete one first/);
+  expect(wrongName('v3', full, 200)).toBe('');
+  expect(wrongName('x'.repeat(81), [], 200)).toMatch(/at most 80/);
+  expect(wrongName('fine', [], 200)).toBe('');
 });
 
 const run = (id: string, minute: number, p95: number | null, status: RunRow['status'] = 'COMPLETED'): Tracked => ({

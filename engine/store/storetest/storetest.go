@@ -23,6 +23,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store/storetest/rulestest"
 	"github.com/loadstone-db/loadstone/engine/store/storetest/settingstest"
 	"github.com/loadstone-db/loadstone/engine/store/storetest/userstest"
+	"github.com/loadstone-db/loadstone/engine/store/storetest/viewstest"
 	"github.com/loadstone-db/loadstone/engine/store/storetest/workerstest"
 )
 
@@ -71,7 +72,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"DynamicTables", dynamicTables}, {"RefreshClaims", refreshClaims}, {"RefreshExpiry", refreshExpiry},
 		{"RefreshResults", refreshResults}, {"RefreshFailures", refreshFailures}, {"RefreshRuns", refreshRuns},
 		{"RefreshRace", refreshRace}, {"RefreshParts", refreshParts}, {"AwaitRefreshes", awaitRefreshes},
-		{"SavedQueries", queriestest.Queries}, {"Settings", settingstest.Settings},
+		{"SavedQueries", queriestest.Queries}, {"Views", viewstest.Views}, {"ViewsBound", viewstest.ViewsBound},
+		{"Settings", settingstest.Settings},
 		{"Retention", retentiontest.Retention}, {"QueueFit", queuetest.Fit},
 		{"Placement", placements}, {"PlacementRace", placementRace}, {"Queue", queueing}, {"RoomOfARun", roomOfARun},
 		{"Copies", copies}, {"RefreshWorkers", workerstest.Workers}, {"RefreshLoad", workerstest.Load},

@@ -120,6 +120,10 @@ func (s Users) ChangeUser(ctx context.Context, userID string, role *store.Role, 
 // DeleteUser implements store.Users.
 func (s Users) DeleteUser(ctx context.Context, userID string) error {
 	return dberr.Reading("user", userID, s.keepingAnAdmin(ctx, func(tx pgx.Tx) error {
+		// What it has shared stays; its other views go with it.
+		if _, err := tx.Exec(ctx, "UPDATE run_views SET user_id = NULL WHERE user_id = $1 AND shared", userID); err != nil {
+			return err
+		}
 		tag, err := tx.Exec(ctx, "DELETE FROM users WHERE user_id = $1", userID)
 		if err == nil && tag.RowsAffected() == 0 {
 			err = pgx.ErrNoRows

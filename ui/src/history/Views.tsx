@@ -1,14 +1,17 @@
 import { useState } from 'react';
 import { useLocation, useSearch } from 'wouter';
+import { api, asProblem } from '../api/client';
 import { harmless } from '../api/harmless';
-import { useMe } from '../api/queries';
+import { useMay } from '../api/queries';
+import type { RunView } from '../api/types';
 import { Menu } from '../design/Controls';
 import { Dialog } from '../design/Dialog';
 import { Icon } from '../design/icons';
 import { Notice } from '../design/States';
 import { useToast } from '../design/Toast';
 import { type Column, columns, standard } from './columns';
-import { longestName, saveViews, savedViews, viewOf, type View, withView, wrongName } from './saved';
+import { longestName, searchOf, viewOf, wrongName } from './saved';
+import { useMovedViews, useRunViews, useViewsChanged, type Views } from './views';
 
 /** Chooses the columns of the list. */
 export function ColumnsMenu(props: { shown: Column['name'][]; onChange: (list: Column['name'][]) => void }) {
@@ -52,21 +55,16 @@ export function ColumnsMenu(props: { shown: Column['name'][]; onChange: (list: C
   );
 }
 
-/** The lists that the user has given a name, and what is done with the one on the page. */
+/** The lists that the user has given a name, those that others share, and what is done with the one on the page. */
 export function ViewsMenu({ shown }: { shown: Column['name'][] }) {
-  const user = useMe().data?.user_id ?? '';
+  const { views, failed } = useRunViews();
+  const changed = useViewsChanged();
+  useMovedViews();
   const [, navigate] = useLocation();
   const search = useSearch();
   const toast = useToast();
-  const [list, setList] = useState<View[]>([]);
-  const [dialog, setDialog] = useState<'save' | 'delete' | null>(null);
+  const [dialog, setDialog] = useState<'save' | 'manage' | null>(null);
   const now = viewOf(search, shown.join(','));
-  const keep = (views: View[], done: string) => {
-    if (!saveViews(user, views)) toast('This browser keeps nothing. Copy the link to the view instead.', 'warn');
-    else toast(done, 'ok');
-    setList(views);
-    setDialog(null);
-  };
   const copy = async () => {
     const link = `${location.origin}/history?${now}`;
     try {
@@ -76,9 +74,24 @@ export function ViewsMenu({ shown }: { shown: Column['name'][] }) {
       toast('The browser did not allow copying. The address of the page is the link too.', 'warn');
     }
   };
+  const item = (v: RunView, whose?: string) => (
+    <Menu.CheckboxItem
+      key={v.view_id}
+      checked={searchOf(v.query) === now}
+      onSelect={() => navigate(`/history?${searchOf(v.query)}`)}
+    >
+      <bdi className="grow clip">{v.name}</bdi>
+      {whose && <bdi className="muted note clip">{whose}</bdi>}
+      {!whose && v.shared && <span className="muted note">shared</span>}
+      <Menu.ItemIndicator>
+        <Icon name="check" />
+      </Menu.ItemIndicator>
+    </Menu.CheckboxItem>
+  );
+  const any = views.own.length + views.shared.length > 0;
   return (
     <>
-      <Menu.Root modal={false} onOpenChange={(open) => open && setList(savedViews(user))}>
+      <Menu.Root modal={false} onOpenChange={(open) => open && void changed()}>
         <Menu.Trigger asChild>
           <button type="button" className="btn">
             <Icon name="file" /> Views
@@ -86,19 +99,15 @@ export function ViewsMenu({ shown }: { shown: Column['name'][] }) {
         </Menu.Trigger>
         <Menu.Portal container={document.getElementById('main')}>
           <Menu.Content className="menu views" align="end" sideOffset={4} collisionPadding={8} aria-label="Views">
-            {list.map((v) => (
-              <Menu.CheckboxItem
-                key={v.name}
-                checked={v.search === now}
-                onSelect={() => navigate(`/history?${v.search}`)}
-              >
-                <bdi className="grow clip">{v.name}</bdi>
-                <Menu.ItemIndicator>
-                  <Icon name="check" />
-                </Menu.ItemIndicator>
-              </Menu.CheckboxItem>
-            ))}
-            {list.length > 0 && <hr />}
+            {failed && <p className="muted note">The saved views could not be read.</p>}
+            {views.own.map((v) => item(v))}
+            {views.shared.length > 0 && (
+              <Menu.Group>
+                <Menu.Label className="muted note">Shared by others</Menu.Label>
+                {views.shared.map((v) => item(v, v.owner))}
+              </Menu.Group>
+            )}
+            {any && <hr />}
             <Menu.Item onSelect={() => setDialog('save')}>
               <Icon name="plus" />
               <span className="grow">Save this view</span>
@@ -107,70 +116,139 @@ export function ViewsMenu({ shown }: { shown: Column['name'][] }) {
               <Icon name="link" />
               <span className="grow">Copy a link to it</span>
             </Menu.Item>
-            {list.length > 0 && (
-              <Menu.Item onSelect={() => setDialog('delete')}>
-                <Icon name="trash" />
-                <span className="grow">Delete a view</span>
+            {any && (
+              <Menu.Item onSelect={() => setDialog('manage')}>
+                <Icon name="settings" />
+                <span className="grow">Share and delete views</span>
               </Menu.Item>
             )}
           </Menu.Content>
         </Menu.Portal>
       </Menu.Root>
-      {dialog === 'save' && (
-        <SaveDialog
-          list={list}
-          onClose={() => setDialog(null)}
-          onSave={(name) => keep(withView(list, { name, search: now }), `The view “${name}” was saved.`)}
-        />
-      )}
-      {dialog === 'delete' && (
-        <Dialog title="Delete a view" onClose={() => setDialog(null)}>
-          <p>The runs stay. A link to the view goes on to work.</p>
-          <ul className="view-list">
-            {list.map((v) => (
-              <li key={v.name} className="row">
-                <bdi className="grow clip">{v.name}</bdi>
-                <button
-                  type="button"
-                  className="btn small danger"
-                  aria-label={`Delete the view ${v.name}`}
-                  onClick={() => {
-                    keep(
-                      list.filter((x) => x.name !== v.name),
-                      `The view “${v.name}” was deleted.`,
-                    );
-                  }}
-                >
-                  Delete
-                </button>
-              </li>
-            ))}
-          </ul>
-          <div className="actions">
-            <button type="button" className="btn" onClick={() => setDialog(null)}>
-              Close
-            </button>
-          </div>
-        </Dialog>
-      )}
+      {dialog === 'save' && <SaveDialog views={views} search={now} onClose={() => setDialog(null)} />}
+      {dialog === 'manage' && <ManageDialog views={views} onClose={() => setDialog(null)} />}
     </>
   );
 }
 
-function SaveDialog(props: { list: View[]; onClose: () => void; onSave: (name: string) => void }) {
-  const [name, setName] = useState('');
-  const wrong = wrongName(name, props.list);
-  const there = props.list.some((v) => v.name === name.trim());
+/** Shares and deletes views. */
+function ManageDialog({ views, onClose }: { views: Views; onClose: () => void }) {
+  const changed = useViewsChanged();
+  const toast = useToast();
+  const mayShare = useMay('operator');
+  const admin = useMay('admin');
+  const [busy, setBusy] = useState('');
+  const act = async (v: RunView, done: string, does: () => Promise<unknown>) => {
+    setBusy(v.view_id);
+    try {
+      await does();
+      toast(done, 'ok');
+    } catch (err) {
+      const p = asProblem(err);
+      toast(`${p.message} ${p.hint}`, 'bad');
+    }
+    await changed();
+    setBusy('');
+  };
+  const share = (v: RunView) =>
+    act(
+      v,
+      v.shared ? `The view “${v.name}” is yours alone again.` : `Everybody on this server sees the view “${v.name}”.`,
+      () =>
+        api.put('/api/v1/run-views/{id}/shared', {
+          path: { id: v.view_id },
+          body: { shared: !v.shared, version: v.version },
+        }),
+    );
+  const remove = (v: RunView) =>
+    act(v, `The view “${v.name}” was deleted.`, () =>
+      api.remove('/api/v1/run-views/{id}', { path: { id: v.view_id } }),
+    );
+  const row = (v: RunView, own: boolean) => (
+    <li key={v.view_id} className="row">
+      <bdi className="grow clip">{v.name}</bdi>
+      {!own && <bdi className="muted note clip">{v.owner}</bdi>}
+      {own && mayShare && (
+        <button
+          type="button"
+          className="btn small"
+          disabled={busy === v.view_id}
+          aria-label={v.shared ? `Stop sharing the view ${v.name}` : `Share the view ${v.name}`}
+          onClick={() => void share(v)}
+        >
+          {v.shared ? 'Stop sharing' : 'Share'}
+        </button>
+      )}
+      {(own || admin) && (
+        <button
+          type="button"
+          className="btn small danger"
+          disabled={busy === v.view_id}
+          aria-label={`Delete the view ${v.name}`}
+          onClick={() => void remove(v)}
+        >
+          Delete
+        </button>
+      )}
+    </li>
+  );
   return (
-    <Dialog title="Save this view" onClose={props.onClose}>
+    <Dialog title="Share and delete views" onClose={onClose}>
+      <p>A shared view is in the menu of everybody on this server. The runs stay, whatever becomes of a view.</p>
+      {views.own.length + views.shared.length === 0 && <p className="muted">There is none left.</p>}
+      <ul className="view-list">
+        {views.own.map((v) => row(v, true))}
+        {views.shared.map((v) => row(v, false))}
+      </ul>
+      <div className="actions">
+        <button type="button" className="btn" onClick={onClose}>
+          Close
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+function SaveDialog({ views, search, onClose }: { views: Views; search: string; onClose: () => void }) {
+  const changed = useViewsChanged();
+  const toast = useToast();
+  const [name, setName] = useState('');
+  const [problem, setProblem] = useState('');
+  const [busy, setBusy] = useState(false);
+  const wrong = wrongName(name, views.own, views.most);
+  const there = views.own.find((v) => v.name === harmless(name.trim()));
+  const save = async () => {
+    const body = { name: harmless(name.trim()), query: search };
+    setBusy(true);
+    try {
+      if (there)
+        await api.put('/api/v1/run-views/{id}', {
+          path: { id: there.view_id },
+          body: { ...body, version: there.version },
+        });
+      else await api.post('/api/v1/run-views', { body });
+      toast(`The view “${body.name}” was saved.`, 'ok');
+      await changed();
+      onClose();
+    } catch (err) {
+      const p = asProblem(err);
+      setProblem(`${p.message} ${p.hint}`);
+      await changed();
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title="Save this view" onClose={onClose}>
       <form
         className="stack"
         onSubmit={(e) => {
           e.preventDefault();
-          if (name.trim() && !wrong) props.onSave(harmless(name.trim()));
+          if (name.trim() && !wrong && !busy) void save();
         }}
       >
-        <p>Filters, order, columns and trend, under a name, in this browser. A link to it is for others.</p>
+        <p>
+          Filters, order, columns and trend, under a name of your own. You find it in every browser that you sign in.
+        </p>
         <input
           className="input"
           aria-label="Name of the view"
@@ -178,15 +256,19 @@ function SaveDialog(props: { list: View[]; onClose: () => void; onSave: (name: s
           maxLength={longestName}
           autoFocus
           value={name}
-          onChange={(e) => setName(e.target.value)}
+          onChange={(e) => {
+            setName(e.target.value);
+            setProblem('');
+          }}
         />
         {wrong && <Notice tone="warn">{wrong}</Notice>}
-        {there && !wrong && <Notice>There is a view of this name; it is replaced.</Notice>}
+        {problem && <Notice tone="bad">{problem}</Notice>}
+        {there && !wrong && !problem && <Notice>There is a view of this name; it is replaced.</Notice>}
         <div className="actions">
-          <button type="button" className="btn" onClick={props.onClose}>
+          <button type="button" className="btn" onClick={onClose}>
             Cancel
           </button>
-          <button type="submit" className="btn primary" disabled={!name.trim() || wrong !== ''}>
+          <button type="submit" className="btn primary" disabled={!name.trim() || wrong !== '' || busy}>
             Save view
           </button>
         </div>

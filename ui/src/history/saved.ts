@@ -1,3 +1,4 @@
+import type { RunView } from '../api/types';
 import { columnsFrom } from './columns';
 
 /** A list of runs with a name: what the address says of its filters, order, columns and trend. */
@@ -7,8 +8,7 @@ export interface View {
   search: string;
 }
 
-/** So many views are kept; a name has so many characters. */
-export const mostViews = 50;
+/** A name has so many characters. */
 export const longestName = 80;
 
 const parts = ['status', 'search', 'template', 'range', 'tag', 'sort', 'columns', 'trend', 'figure'];
@@ -22,9 +22,15 @@ export function viewOf(search: string, columns: string): string {
   return kept.toString();
 }
 
+/** What a view says, whoever wrote it: as viewOf writes it, so that two can be compared. */
+export function searchOf(query: string): string {
+  const columns = columnsFrom(new URLSearchParams(query).get('columns') ?? '') ?? [];
+  return viewOf(query, columns.join(','));
+}
+
 const storage = (user: string) => `loadstone.runs.views.${user}`;
 
-/** Reads what was kept; what is no view, or was changed by hand, is left out. */
+/** Reads what a browser kept before the server did; what is no view, or was changed by hand, is left out. */
 export function viewsFrom(text: string | null): View[] {
   let list: unknown;
   try {
@@ -33,23 +39,15 @@ export function viewsFrom(text: string | null): View[] {
     return [];
   }
   if (!Array.isArray(list)) return [];
-  return list
-    .flatMap((v: unknown) => {
-      const { name, search } = (v ?? {}) as Partial<View>;
-      if (typeof name !== 'string' || typeof search !== 'string' || !name.trim()) return [];
-      const q = new URLSearchParams(search);
-      return [
-        {
-          name: name.slice(0, longestName),
-          search: viewOf(search, (columnsFrom(q.get('columns') ?? '') ?? []).join(',')),
-        },
-      ];
-    })
-    .slice(0, mostViews);
+  return list.flatMap((v: unknown) => {
+    const { name, search } = (v ?? {}) as Partial<View>;
+    if (typeof name !== 'string' || typeof search !== 'string' || !name.trim()) return [];
+    return [{ name: name.trim().slice(0, longestName).trim(), search: searchOf(search) }];
+  });
 }
 
-/** The views that a user has saved in this browser. */
-export function savedViews(user: string): View[] {
+/** The views that a user has in this browser still. */
+export function browsersViews(user: string): View[] {
   try {
     return viewsFrom(localStorage.getItem(storage(user)));
   } catch {
@@ -57,26 +55,35 @@ export function savedViews(user: string): View[] {
   }
 }
 
-/** Keeps views; false when the browser does not. */
-export function saveViews(user: string, list: View[]): boolean {
+/** Leaves these views in the browser, and no others. */
+export function leaveViews(user: string, list: View[]): void {
   try {
-    localStorage.setItem(storage(user), JSON.stringify(list));
-    return true;
+    if (list.length) localStorage.setItem(storage(user), JSON.stringify(list));
+    else localStorage.removeItem(storage(user));
   } catch {
-    return false;
+    // A browser that keeps nothing has none.
   }
 }
 
-/** The list with a view more; one of that name is replaced. */
-export function withView(list: View[], v: View): View[] {
-  return [...list.filter((x) => x.name !== v.name), v].sort((a, b) => a.name.localeCompare(b.name));
+/**
+ * Under which name the server is to keep a view of this browser, beside those that the user has there; empty where it
+ * has it already.
+ */
+export function nameFor(v: View, own: Pick<RunView, 'name' | 'query'>[]): string {
+  for (let n = 0; ; n++) {
+    const mark = n === 0 ? '' : ` (browser${n === 1 ? '' : ` ${n}`})`;
+    const name = v.name.slice(0, longestName - mark.length).trimEnd() + mark;
+    const there = own.find((o) => o.name === name);
+    if (!there) return name;
+    if (searchOf(there.query) === v.search) return '';
+  }
 }
 
 /** What is wrong with a name, as a sentence; empty when nothing is. */
-export function wrongName(name: string, list: View[]): string {
+export function wrongName(name: string, own: Pick<RunView, 'name'>[], most: number): string {
   if (!name.trim()) return '';
-  if (name.trim().length > longestName) return `A name has at most ${longestName} characters.`;
-  if (list.length >= mostViews && !list.some((v) => v.name === name.trim()))
-    return `This browser keeps ${mostViews} views. Delete one first.`;
+  if ([...name.trim()].length > longestName) return `A name has at most ${longestName} characters.`;
+  if (own.length >= most && !own.some((v) => v.name === name.trim()))
+    return `You keep ${most} views, and no more are kept. Delete one first.`;
   return '';
 }

@@ -18,6 +18,9 @@ import (
 
 // Users implements store.Users. Its zero value has none. It is safe for concurrent use.
 type Users struct {
+	// Gone is told of each user that is deleted; nil is nobody.
+	Gone func(userID string)
+
 	mu     sync.Mutex
 	users  []*row // in the order in which they were made
 	tokens map[[32]byte]*store.Token
@@ -66,6 +69,13 @@ func (s *Users) find(userID string) *row {
 		}
 	}
 	return nil
+}
+
+// There reports whether there is a user.
+func (s *Users) There(userID string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.find(userID) != nil
 }
 
 func (s *Users) named(name string) *row {
@@ -219,6 +229,9 @@ func (s *Users) DeleteUser(ctx context.Context, userID string) error {
 	}
 	s.users = rest
 	s.end(userID, "")
+	if s.Gone != nil {
+		s.Gone(userID)
+	}
 	return nil
 }
 
