@@ -125,8 +125,8 @@ func TestARunThatIsSlowerThanItsBaselineIsTold(t *testing.T) {
 	}
 }
 
-// TestReceiversThatDoNotTake: one that answers 500, one that leads elsewhere, one that nobody listens at, one that never
-// answers and one whose answer a terminal would obey. Each is said in words; nobody is told what was for another.
+// TestReceiversThatDoNotTake: one that answers 500, one that leads elsewhere, one that nobody listens at, one that
+// never answers and one whose answer a terminal would obey. Each is said in words; nobody is told what was for another.
 func TestReceiversThatDoNotTake(t *testing.T) {
 	t.Parallel()
 	var elsewhere, came atomic.Int32

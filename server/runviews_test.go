@@ -14,8 +14,8 @@ import (
 
 const viewsPath = "/api/v1/run-views"
 
-// TestViewsOfRuns: each keeps its own, a viewer too; an operator shows one to everybody, who see it and do not change it;
-// two tabs; a user that is deleted; one view more than may be.
+// TestViewsOfRuns: each keeps its own, a viewer too; an operator shows one to everybody, who see it and do not change
+// it; two tabs; a user that is deleted; one view more than may be.
 func TestViewsOfRuns(t *testing.T) {
 	o := own(t)
 	keep := func(who, name, query string) answer {
@@ -37,7 +37,8 @@ func TestViewsOfRuns(t *testing.T) {
 			t.Errorf("%s sees %q, want %q", who, got, want)
 		}
 	}
-	mine := decode[store.RunView](t, keep("ada", "slowest", "sort=-p95_ms&columns=qps%2Cp95_ms").want(t, http.StatusCreated))
+	mine := decode[store.RunView](t, keep("ada", "slowest", "sort=-p95_ms&columns=qps%2Cp95_ms").
+		want(t, http.StatusCreated))
 	viewers := decode[store.RunView](t, keep("vic", "slowest", "").want(t, http.StatusCreated))
 	sees("ada", "ada: slowest")
 	sees("vic", "vic: slowest")
@@ -70,7 +71,8 @@ func TestViewsOfRuns(t *testing.T) {
 	// Two tabs: the second is told.
 	second := mine
 	mine = decode[store.RunView](t, change("ada", mine, map[string]any{"query": "trend=qps"}).want(t, http.StatusOK))
-	p := change("ada", second, map[string]any{"query": "trend=p95_ms"}).problem(t, http.StatusConflict, engine.CodeConflict)
+	p := change("ada", second, map[string]any{"query": "trend=p95_ms"}).
+		problem(t, http.StatusConflict, engine.CodeConflict)
 	if len(p.Errors) != 1 || p.Errors[0].Field != "version" || !strings.Contains(p.Detail, "ada") {
 		t.Errorf("refusal %+v", p)
 	}
@@ -78,7 +80,8 @@ func TestViewsOfRuns(t *testing.T) {
 	if len(p.Errors) != 1 || p.Errors[0].Field != "name" {
 		t.Errorf("refusal %+v", p)
 	}
-	for field, in := range map[string][2]string{"body.name": {"", ""}, "name": {"a\u202eb", ""}, "query": {"x", "evil=1"}} {
+	for field, in := range map[string][2]string{"body.name": {"", ""}, "name": {"a\u202eb", ""},
+		"query": {"x", "evil=1"}} {
 		p := keep("ada", in[0], in[1]).problem(t, http.StatusUnprocessableEntity, engine.CodeInvalid)
 		if len(p.Errors) != 1 || !strings.HasSuffix(field, p.Errors[0].Field) {
 			t.Errorf("%s: refusal %+v", field, p)

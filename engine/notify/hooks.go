@@ -87,8 +87,8 @@ var calls = regexp.MustCompile(`(?i)@(channel|here|all|everyone)\b`)
 // mostSaid is how many characters a message has of one text of others.
 const mostSaid = 300
 
-// escaped is a text of others in a message: on one line, cut, without what a terminal or whoever lays it out would obey,
-// and without what calls people or links somewhere.
+// escaped is a text of others in a message: on one line, cut, without what a terminal or whoever lays it out would
+// obey, and without what calls people or links somewhere.
 func escaped(text string) string {
 	return markup.Replace(calls.ReplaceAllString(plaintext.Shorten(plaintext.OneLine(text), mostSaid), "@ $1"))
 }

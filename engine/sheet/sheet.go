@@ -4,6 +4,7 @@ package sheet
 import (
 	"regexp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -13,9 +14,14 @@ var plainNumber = regexp.MustCompile(`^[-+]?([0-9]+(\.[0-9]+)?|Infinity)$`)
 // Text is a text for a field of a CSV file. Texts come from callers, databases and plugins: what a spreadsheet would
 // take for a formula begins with an apostrophe, which it takes for "this is text".
 func Text(v string) string {
-	first, _ := utf8.DecodeRuneInString(strings.TrimLeft(v, " "))
+	first, _ := utf8.DecodeRuneInString(strings.TrimLeftFunc(v, unseen))
 	if v != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) && !plainNumber.MatchString(v) {
 		return "'" + v
 	}
 	return v
+}
+
+// unseen tells what may stand before a sign, and is taken away or not looked at by who opens the file.
+func unseen(r rune) bool {
+	return unicode.IsSpace(r) && !strings.ContainsRune("\t\r\n", r) || unicode.Is(unicode.Cf, r)
 }

@@ -59,8 +59,8 @@ func ReadsByPost(path string) bool {
 	return strings.HasPrefix(path, "/prometheus/")
 }
 
-// own tells the addresses of what belongs to the caller alone: its session, password, tokens, and views of runs. Whoever
-// may sign in may change these; to show a view to others is another thing.
+// own tells the addresses of what belongs to the caller alone: its session, password, tokens, and views of runs.
+// Whoever may sign in may change these; to show a view to others is another thing.
 func own(path string) bool {
 	const views = "/api/v1/run-views"
 	if path == views || strings.HasPrefix(path, views+"/") {

@@ -89,7 +89,8 @@ func Register(a *api.API) {
 	})
 	share := api.Op(http.MethodPut, base+"/{id}/shared", "share-run-view", tag, "Show a view of runs to everybody, or not",
 		http.StatusNotFound, http.StatusConflict)
-	share.Description = "It is for its owner, where that is an operator, and for admins. Others see it and do not change it."
+	share.Description = "It is for its owner, where that is an operator, and for admins. Others see it and do not " +
+		"change it."
 	api.Handle(a, share, func(ctx context.Context, in *shareInput) (*body[store.RunView], error) {
 		v, err := own(ctx, a, in.ID)
 		if err != nil {

@@ -29,7 +29,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memretention"
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memsettings"
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memusers"
-	"github.com/loadstone-db/loadstone/engine/store/memstore/memviews"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
@@ -41,7 +40,6 @@ type Store struct {
 	*expiring
 	memsettings.Settings
 	memusers.Users
-	*memviews.Views
 	memaudit.Log
 	memgrants.Grants
 	*memMarks
@@ -79,8 +77,6 @@ func New(drivers ...target.Driver) *Store {
 		sealed: map[string]string{},
 		wishes: map[string]member.NodeWish{}, noted: make(chan struct{})}
 	s.Queue = memrefresh.New(s.ended)
-	s.Views = &memviews.Views{There: s.Users.There}
-	s.Users.Gone = s.Views.Gone
 	s.memMarks = &memMarks{There: s.there}
 	s.Kept.Run, s.Kept.Template, s.GrantedRun, s.GrantedMatrix = s.Run, s.Template, s.Run, s.Matrix
 	s.expiring = &expiring{Rest: s}

@@ -73,6 +73,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"RefreshResults", refreshResults}, {"RefreshFailures", refreshFailures}, {"RefreshRuns", refreshRuns},
 		{"RefreshRace", refreshRace}, {"RefreshParts", refreshParts}, {"AwaitRefreshes", awaitRefreshes},
 		{"SavedQueries", queriestest.Queries}, {"Views", viewstest.Views}, {"ViewsBound", viewstest.ViewsBound},
+		{"ViewsOfTheGone", viewstest.ViewsOfTheGone},
 		{"Settings", settingstest.Settings},
 		{"Retention", retentiontest.Retention}, {"QueueFit", queuetest.Fit},
 		{"Placement", placements}, {"PlacementRace", placementRace}, {"Queue", queueing}, {"RoomOfARun", roomOfARun},

@@ -1,4 +1,4 @@
-// Package memusers keeps users and their tokens in memory, a part of the store there.
+// Package memusers keeps users, their tokens and their views in memory, a part of the store there.
 package memusers
 
 import (
@@ -14,13 +14,12 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/store/memstore/memviews"
 )
 
 // Users implements store.Users. Its zero value has none. It is safe for concurrent use.
 type Users struct {
-	// Gone is told of each user that is deleted; nil is nobody.
-	Gone func(userID string)
-
+	memviews.Views
 	mu     sync.Mutex
 	users  []*row // in the order in which they were made
 	tokens map[[32]byte]*store.Token
@@ -71,11 +70,19 @@ func (s *Users) find(userID string) *row {
 	return nil
 }
 
-// There reports whether there is a user.
-func (s *Users) There(userID string) bool {
-	s.mu.Lock()
+// AddRunView implements store.RunViews: it is of a user that there is.
+func (s *Users) AddRunView(ctx context.Context, v store.RunView) (store.RunView, error) {
+	if err := store.CheckRunView(v); err != nil {
+		return v, err
+	}
+	if err := s.begin(ctx); err != nil {
+		return v, err
+	}
 	defer s.mu.Unlock()
-	return s.find(userID) != nil
+	if s.find(v.OwnerID) == nil {
+		return v, missing("user", v.OwnerID)
+	}
+	return s.Views.AddRunView(ctx, v)
 }
 
 func (s *Users) named(name string) *row {
@@ -229,9 +236,7 @@ func (s *Users) DeleteUser(ctx context.Context, userID string) error {
 	}
 	s.users = rest
 	s.end(userID, "")
-	if s.Gone != nil {
-		s.Gone(userID)
-	}
+	s.Gone(userID)
 	return nil
 }
 
