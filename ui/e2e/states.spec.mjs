@@ -436,7 +436,7 @@ test('comparing runs', async (t) => {
     );
     await page.getByRole('columnheader', { name: 'Connections' }).waitFor(); // kept in the browser
     await page.getByRole('button', { name: 'Views' }).click();
-    await page.getByRole('menuitemcheckbox', { name: '<b>\ufffdwidest</b>' }).click();
+    await page.getByRole('menuitemcheckbox', { name: '<b>\ufffdwidest</b> shared' }).click();
     await page.waitForURL((u) => u.searchParams.get('sort') === '-connections' && !u.searchParams.has('selected'));
     await page.getByRole('button', { name: 'Columns' }).click();
     await page.getByRole('menuitem', { name: 'The usual columns' }).click();
