@@ -103,7 +103,7 @@ export function ViewsMenu({ shown }: { shown: Column['name'][] }) {
             {views.own.map((v) => item(v))}
             {views.shared.length > 0 && (
               <Menu.Group>
-                <Menu.Label className="muted note">Shared by others</Menu.Label>
+                <Menu.Label className="label muted note">Shared by others</Menu.Label>
                 {views.shared.map((v) => item(v, v.owner))}
               </Menu.Group>
             )}
