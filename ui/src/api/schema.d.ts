@@ -4426,6 +4426,179 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/run-views": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List one's own views of runs, and those that are shared */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RunViewList"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        /**
+         * Keep a view of runs under a name
+         * @description It is the caller's own, a viewer's too. A user has one view of a name.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["RunViewInput"];
+                };
+            };
+            responses: {
+                /** @description Created */
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RunView"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/run-views/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Change a view of runs
+         * @description It is for its owner and admins.
+         */
+        put: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["RunViewChange"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RunView"];
+                    };
+                };
+            };
+        };
+        post?: never;
+        /** Delete a view of runs */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description No Content */
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/run-views/{id}/shared": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Show a view of runs to everybody, or not
+         * @description It is for its owner, where that is an operator, and for admins. Others see it and do not change it.
+         */
+        put: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["RunViewShared"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RunView"];
+                    };
+                };
+            };
+        };
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{id}/binds": {
         parameters: {
             query?: never;
@@ -8966,6 +9139,53 @@ export interface components {
             /** Format: int64 */
             workers_registered: number;
         };
+        RunView: {
+            /** Format: date-time */
+            created_at: string | null;
+            name: string;
+            owner: string;
+            /** @description Whose it is; empty when that user is gone. */
+            owner_id: string;
+            /** @description Filters, order, columns and trend, as they stand in the address of the page Runs. */
+            query: string;
+            /** @description Whether everybody sees it. */
+            shared: boolean;
+            /** Format: date-time */
+            updated_at: string | null;
+            updated_by: string;
+            /** Format: int64 */
+            version: number;
+            view_id: string;
+        };
+        RunViewChange: {
+            name: string;
+            /** @description As it stands in the address of the page Runs: status, search, template, range, tag, sort, columns, trend, figure. */
+            query?: string;
+            /**
+             * Format: int64
+             * @description The version that was edited; 409 when another has been saved since, with who and when.
+             */
+            version: number;
+        };
+        RunViewInput: {
+            name: string;
+            /** @description As it stands in the address of the page Runs: status, search, template, range, tag, sort, columns, trend, figure. */
+            query?: string;
+        };
+        RunViewList: {
+            /**
+             * Format: int64
+             * @description How many a user may keep.
+             */
+            most: number;
+            views: components["schemas"]["RunView"][];
+        };
+        RunViewShared: {
+            /** @description Whether everybody sees it. */
+            shared: boolean;
+            /** Format: int64 */
+            version: number;
+        };
         SampleList: {
             samples: components["schemas"]["GeneratorSample"][];
         };
@@ -10326,6 +10546,11 @@ export type RunList = components['schemas']['RunList'];
 export type RunNote = components['schemas']['RunNote'];
 export type RunResult = components['schemas']['RunResult'];
 export type RunRow = components['schemas']['RunRow'];
+export type RunView = components['schemas']['RunView'];
+export type RunViewChange = components['schemas']['RunViewChange'];
+export type RunViewInput = components['schemas']['RunViewInput'];
+export type RunViewList = components['schemas']['RunViewList'];
+export type RunViewShared = components['schemas']['RunViewShared'];
 export type SampleList = components['schemas']['SampleList'];
 export type SamplesInputBody = components['schemas']['SamplesInputBody'];
 export type SavedQuery = components['schemas']['SavedQuery'];
