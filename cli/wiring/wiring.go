@@ -442,7 +442,8 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 		Ticked:      s.Meter.Ticked,
 		Traces:      s.traces.Tracer(),
 		Rules: feeds.Rules(feeds.RuleOptions{Reach: s.reachable, Open: s.Store.OpenURL, Executions: s.recorded,
-			Account: s.hub.Spent(), Log: s.Log}),
+			Account: s.hub.Spent(), Log: s.Log,
+			Fragments: func(id string) control.FragmentRunner { return s.Runs.Fleet().Fragments(id) }}),
 	})
 	s.keepRoster(ctx)
 	if err := s.Runs.Open(ctx); err != nil {

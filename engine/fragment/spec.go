@@ -84,6 +84,9 @@ func (b Bound) shape() string {
 			if o.Source.Everywhere() {
 				text += fmt.Sprintf("%d %d %q\n", i, o.Source.ID, o.Host)
 			}
+			if o.Source.Config.Text("SOURCE.RUN_ID") != "" {
+				text += "of one run\n" // a version that does not know that would tell of all
+			}
 		}
 	}
 	sum := sha256.Sum256([]byte(text))

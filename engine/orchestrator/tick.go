@@ -121,8 +121,7 @@ func (l *live) aggregate(now time.Time) {
 	if l.life.Started() {
 		t.FindMax = l.search.state()
 	}
-	t.Rules = l.rules.Changed()
-	l.rules.Hub().Tick(t)
+	l.rules.Tick(t)
 	l.keeper.SaveTick(t)
 }
 

@@ -81,6 +81,7 @@ func TestARuleOverExecutionsSeesItsRunAlone(t *testing.T) {
 	if said := sets["slow"].Take(); len(said) != 2 || !strings.HasPrefix(said[1].Stop, "Rule 'slow' triggered: runId s") {
 		t.Errorf("%+v", said)
 	}
+	until(t, sets["quick"], func(l []engine.RuleState) bool { return l[0].In == 70 && l[1].In == 70 })
 	for run, want := range map[string]int64{"slow": 100, "quick": 70} {
 		sets[run].End(true)
 		for _, s := range sets[run].States() {
@@ -105,7 +106,7 @@ func TestRulesThatEndedHearNothing(t *testing.T) {
 		t.Error("nobody reads them")
 	}
 	w.record(3, time.Millisecond)
-	until(t, s, func([]engine.RuleState) bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.has) == 0 })
+	until(t, s, func(l []engine.RuleState) bool { return l[0].In == 3 })
 	s.End(false)
 	left := s.Hub().Open(feed.Executions, nil)
 	w.tap.Write(make([]engine.Execution, 1<<13))

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/statement"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/stream"
@@ -32,6 +33,8 @@ type Options struct {
 	// queries over executions take in this process.
 	Executions *tap.Exchange
 	Account    *telemetry.Account
+	// Nodes leads to nodes that tell a rule what run workers record there; nil leads to none, and such a rule fails.
+	Nodes func(id string) control.FragmentRunner
 	// Now is the clock that tells quiet sources; nil means time.Now.
 	Now func() time.Time
 	Log zerolog.Logger
@@ -62,7 +65,10 @@ type Set struct {
 	mu   sync.Mutex
 	over bool
 	// late: the run is over, and what has not brought away its rows until then does not any more.
-	late   bool
+	late bool
+	// far are the nodes with run workers, this one apart; moved is closed when there are others.
+	far    []string
+	moved  chan struct{}
 	states []engine.RuleState
 	told   []int
 	// trying are rules whose rows the address does not take for the moment.
@@ -84,7 +90,7 @@ func Start(rules []engine.Rule, before []engine.RuleState, o Options) *Set {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Set{ready: make(chan struct{}, 1), drain: make(chan struct{}), cancel: cancel, told: make([]int, len(rules)),
-		trying: make([]bool, len(rules)), leave: func() {}}
+		trying: make([]bool, len(rules)), leave: func() {}, moved: make(chan struct{})}
 	s.hub.Node, s.hub.Account = o.Node, o.Account
 	recorded := false
 	for i, r := range rules {
@@ -97,6 +103,12 @@ func Start(rules []engine.Rule, before []engine.RuleState, o Options) *Set {
 		}
 		s.states = append(s.states, state)
 		if state.Status == engine.RuleTriggered {
+			continue
+		}
+		p, err := Bind(r.When)
+		if err == nil && ofRecorders(p) && o.Nodes != nil {
+			recorded = true
+			s.work.Go(func() { s.finish(ctx, i, s.everywhere(ctx, i, r, state, o), o.Log) })
 			continue
 		}
 		job, err := s.job(ctx, i, r, state, o)
@@ -155,6 +167,11 @@ func (s *Set) job(ctx context.Context, i int, r engine.Rule, was engine.RuleStat
 func (s *Set) run(ctx context.Context, i int, job stream.Job, log zerolog.Logger) {
 	counts, err := stream.Run(ctx, job)
 	job.Report(counts)
+	s.finish(ctx, i, err, log)
+}
+
+// finish notes what a rule has come to.
+func (s *Set) finish(ctx context.Context, i int, err error, log zerolog.Logger) {
 	if err != nil && ctx.Err() != nil {
 		err = s.leftOver(i) // it was ended
 	}
@@ -278,6 +295,16 @@ func (s *Set) Hub() *telemetry.Hub {
 		return nil
 	}
 	return &s.hub
+}
+
+// Tick tells a second of the run, and adds how its rules stand where that has changed.
+func (s *Set) Tick(t *store.Tick) {
+	if s == nil {
+		return
+	}
+	t.Rules = s.Changed()
+	s.Place(t.Workers)
+	s.hub.Tick(t)
 }
 
 // Ready has something when there is something to take.

@@ -34,9 +34,14 @@ type Node struct {
 	// Executions are told what run workers of the node record.
 	Executions tap.Taps
 	hub        *telemetry.Hub
+	recorded   *tap.Exchange
 	folder     *feed.Folder
 	once       sync.Once
 	o          NodeOptions
+
+	mu sync.Mutex
+	// runs are those of which rules read, by id.
+	runs map[string]*ofRun
 }
 
 // OpenNode waits for fragments. Their files lie in the folder streams of the data directory.
@@ -45,8 +50,10 @@ func OpenNode(o NodeOptions) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{hub: &telemetry.Hub{Node: o.ID}, folder: folder, o: o}
-	n.Executions = n.hub.Taps()
+	n := &Node{hub: &telemetry.Hub{Node: o.ID}, recorded: &tap.Exchange{}, folder: folder, o: o,
+		runs: map[string]*ofRun{}}
+	n.recorded.Listen("", n.hub.Taps()) // for as long as the process lives
+	n.Executions = n.recorded
 	n.o.Out = &lines{to: o.Out}
 	n.Host = fragment.NewHost(n, o.Log)
 	return n, nil
@@ -54,6 +61,9 @@ func OpenNode(o NodeOptions) (*Node, error) {
 
 // Source implements fragment.Feeds.
 func (n *Node) Source(ctx context.Context, s catalog.PhysicalSource, columns []column.Column) (feed.Source, error) {
+	if run := s.Config.Text("SOURCE.RUN_ID"); run != "" {
+		return n.sourceOf(ctx, run, s, columns)
+	}
 	return (&Feeds{Folder: n.folder, Hub: n.hub, Reach: n.o.Reach}).Source(ctx, s, columns)
 }
 

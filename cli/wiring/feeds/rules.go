@@ -24,7 +24,9 @@ type RuleOptions struct {
 	// Executions are those of run workers of this process, Account is what reading them takes of it.
 	Executions *tap.Exchange
 	Account    *telemetry.Account
-	Log        zerolog.Logger
+	// Fragments leads to the nodes of the cluster.
+	Fragments Nodes
+	Log       zerolog.Logger
 }
 
 // Rules begins the rules of runs.
@@ -39,6 +41,6 @@ func Rules(o RuleOptions) rule.Begin {
 	return func(run engine.Run) *rule.Set {
 		return rule.Start(run.Scenario.Rules, run.Rules,
 			rule.Options{Webhook: webhook, RunID: run.RunID, Node: control.OwnNode, Executions: o.Executions,
-				Account: o.Account, Log: o.Log.With().Str("run_id", run.RunID).Logger()})
+				Account: o.Account, Nodes: o.Fragments, Log: o.Log.With().Str("run_id", run.RunID).Logger()})
 	}
 }

@@ -67,6 +67,16 @@ func (t *told) release() {
 	}
 }
 
+// StreamOf is the name of the stream of a source, as feed.Streams has it; "" where there is none.
+func StreamOf(source string) string {
+	for _, s := range feed.Streams {
+		if statement.Same(s, source) {
+			return s
+		}
+	}
+	return ""
+}
+
 func index(stream string) int {
 	for i, s := range feed.Streams {
 		if s == stream {
@@ -112,11 +122,7 @@ func (h *Hub) give(stream string, t *told) {
 // Open begins to read a stream that feed.Streams has, in upper or lower case. columns are those of its
 // logical source, which Fits.
 func (h *Hub) Open(stream string, _ []column.Column) feed.Source {
-	for _, s := range feed.Streams {
-		if statement.Same(s, stream) {
-			stream = s
-		}
-	}
+	stream = StreamOf(stream)
 	r := &reader{hub: h, stream: stream, most: limitsOf(stream), ready: make(chan struct{}, 1),
 		held: map[*column.Batch]*told{}, part: allowance{began: time.Now()}}
 	h.mu.Lock()
