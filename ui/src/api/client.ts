@@ -1,6 +1,6 @@
 import { said } from '../design/said';
 import { read } from './harmless';
-import { isAnswer, reach } from './reach';
+import { isAnswer, reach, watch } from './reach';
 import type { Answer, Asked, Method, PathOf, Rest } from './operations';
 import type { paths } from './schema';
 import type { FieldError, Plugin } from './types';
@@ -76,6 +76,7 @@ export function problemFrom(status: number, body: string): Problem {
 /** A request that is answered, whatever the answer is. */
 async function exchange(path: string, request: RequestInit): Promise<Response> {
   let res: Response;
+  const ended = watch();
   try {
     res = await fetch(path, { credentials: 'same-origin', ...request });
   } catch (err) {
@@ -87,6 +88,8 @@ async function exchange(path: string, request: RequestInit): Promise<Response> {
       'The server does not answer.',
       'Check that loadstone serve is running, then try again.',
     );
+  } finally {
+    ended();
   }
   if (isAnswer(res.status, res.headers.get('Content-Type'))) reach.answered();
   else reach.failed();
