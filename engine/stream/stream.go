@@ -37,7 +37,8 @@ type Job struct {
 	Now        func() time.Time
 	// Drain, once it is closed, ends the sources: what came from them goes through, and the query ends. May be nil.
 	Drain <-chan struct{}
-	// Report is told the counts about once a second, and need not be set. It is called by who calls Out.
+	// Report is told the counts about once a second, also while Out waits, and need not be set. It is called by one at a
+	// time, and not any more when Run has returned.
 	Report func(Counts)
 }
 
@@ -105,7 +106,13 @@ func Run(ctx context.Context, j Job) (Counts, error) {
 			readers = append(readers, r)
 		}
 	}
+	d := driver{j: j, readers: readers}
 	o := flow.Options{Origins: origins, StateBytes: j.StateBytes, Now: j.Now, Out: j.Out}
+	if j.Report != nil && j.Out != nil {
+		o.Out = d.out
+		d.waiting = time.AfterFunc(time.Hour, d.reportWaiting)
+		defer d.waiting.Stop()
+	}
 	if j.Heads != nil {
 		o.Heads = j.Heads
 		elsewhere = nil // that is the tail's
@@ -123,8 +130,7 @@ func Run(ctx context.Context, j Job) (Counts, error) {
 	for _, r := range readers {
 		reading.Go(func() { r.read(ctx, arrivals, j.Plan.Drop, &dropped) })
 	}
-	d := driver{j: j, q: q, readers: readers, arrivals: arrivals, frames: frames, heads: wire.NewReader(q, elsewhere),
-		dropped: &dropped}
+	d.q, d.arrivals, d.frames, d.heads, d.dropped = q, arrivals, frames, wire.NewReader(q, elsewhere), &dropped
 	err := d.drive(ctx)
 	cancel()
 	for _, r := range readers {
@@ -205,6 +211,34 @@ type driver struct {
 	// reading is how many of the readers have not ended.
 	reading  int
 	draining bool
+	// waiting fires when Out has not returned for long; waits says that it has not.
+	waiting *time.Timer
+	mu      sync.Mutex
+	waits   bool
+}
+
+// out hands a batch on. While that takes long the counts are reported by somebody else: rows may be dropped meanwhile.
+func (d *driver) out(b *column.Batch) error {
+	d.mu.Lock()
+	d.waits = true
+	d.mu.Unlock()
+	d.waiting.Reset(reportEvery)
+	err := d.j.Out(b)
+	d.waiting.Stop()
+	d.mu.Lock()
+	d.waits = false
+	d.mu.Unlock()
+	return err
+}
+
+// reportWaiting reports while the query stands still in Out.
+func (d *driver) reportWaiting() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.waits {
+		d.j.Report(Counts{Counts: d.q.Counts(), Dropped: d.dropped.Load()})
+		d.waiting.Reset(reportEvery)
+	}
 }
 
 // flushEvery is how often heads give what they have added up, whatever the time of rows.

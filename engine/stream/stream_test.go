@@ -203,6 +203,42 @@ func TestWhatEndsAQuery(t *testing.T) {
 	})
 }
 
+// TestWhatIsDroppedIsReportedWhileTheSinkWaits: the counts go on while nothing of the query moves.
+func TestWhatIsDroppedIsReportedWhileTheSinkWaits(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	reports := make(chan stream.Counts, 100) // room: for those of the seconds that it takes
+	returned := false
+	_, err := stream.Run(ctx, stream.Job{Plan: bound(t, "SELECT ts FROM t ON OVERFLOW DROP INTO s"), Now: time.Now,
+		Sources: [][]feed.Source{{endless{script()}}}, Report: func(c stream.Counts) {
+			if returned {
+				t.Error("it reports though it has returned")
+			}
+			reports <- c
+		},
+		Out: func(b *column.Batch) error {
+			var last int64
+			for range 2 {
+				select {
+				case c := <-reports:
+					if c.Dropped <= last || c.Out != int64(b.N) {
+						t.Errorf("%+v", c)
+					}
+					last = c.Dropped
+				case <-time.After(10 * time.Second):
+					t.Error("nothing is reported")
+				}
+			}
+			cancel()
+			return nil
+		}})
+	returned = true
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	time.Sleep(1200 * time.Millisecond)
+}
+
 // TestASlowSinkHoldsTheSourceBack, or rows are dropped and counted where the query says so.
 func TestASlowSinkHoldsTheSourceBack(t *testing.T) {
 	for _, drop := range []bool{false, true} {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { StreamCatalog, StreamQuery } from '../src/api/types';
 import { gallery, queriesOf } from '../src/streams/gallery';
 import { streamOffers } from '../src/streams/language';
-import { explaining, named, placed, planOf, runningPicture, statementsOf } from '../src/streams/model';
+import { explaining, named, parted, placed, planOf, runningPicture, statementsOf } from '../src/streams/model';
 
 const texts = (sql: string) => statementsOf(sql).map(({ from, to }) => sql.slice(from, to));
 
@@ -34,6 +34,11 @@ describe('explaining', () => {
     expect(placed([error(2, 16), error(3, 16)], asked).map((e) => e.column)).toEqual([8, 16]);
   });
   it('has nothing to say of other statements', () => expect(explaining('DROP SINK s', ['s'])).toBeNull());
+});
+
+it('tells a failure and its hint apart', () => {
+  expect(parted('NetworkError: no\n  hint: put that right')).toEqual(['NetworkError: no', 'Put that right.']);
+  expect(parted('it is gone')).toEqual(['it is gone', '']);
 });
 
 it('writes names as statements have to', () => {
@@ -111,6 +116,7 @@ describe('the gallery', () => {
       'slowest',
       'node',
       'seconds',
+      'table',
       'throughput',
       'heartbeats',
       'overload',
@@ -119,7 +125,7 @@ describe('the gallery', () => {
     for (const g of gallery) {
       const [sink, query, ...more] = texts(g.text);
       expect(more).toEqual([]);
-      const [, to] = /^CREATE SINK (\w+)\b[\s\S]* TYPE (?:PRINT|FILE|GUARDRAIL|WEBHOOK)/.exec(sink!)!;
+      const [, to] = /^CREATE SINK (\w+)\b[\s\S]* TYPE (?:PRINT|FILE|GUARDRAIL|WEBHOOK|POSTGRES)/.exec(sink!)!;
       expect(query).toMatch(new RegExp(`^CREATE QUERY (\\w+) AS\\s+SELECT [\\s\\S]*INTO ${to}$`));
       names.add(/^CREATE QUERY (\w+)/.exec(query!)![1]!);
     }

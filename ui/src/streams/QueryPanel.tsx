@@ -5,7 +5,7 @@ import { ago, bytes, count, dateTime, plain, rate } from '../design/format';
 import { Icon } from '../design/icons';
 import { Empty, Notice } from '../design/States';
 import { Flow } from './Flow';
-import { isOver, losses, parted, planOf, runningPicture } from './model';
+import { isOver, losses, parted, planOf, runningPicture, states } from './model';
 import { lagOf, StateBadge } from './Queries';
 
 /** One query: what flows where, what it came to, and what it printed last. */
@@ -94,7 +94,7 @@ function Failure({ query: q }: { query: StreamQuery }) {
   const [what, hint] = parted(q.failure);
   return (
     <Notice tone={q.state === 'FAILED' ? 'bad' : 'warn'}>
-      {what}
+      {q.state === 'FAILED' ? what : `${states[q.state].what} ${what[0]!.toUpperCase()}${what.slice(1)}.`}
       {hint && <span className="second">{hint}</span>}
     </Notice>
   );

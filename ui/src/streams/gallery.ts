@@ -37,6 +37,9 @@ function group(create: string, name: string, query: string): string {
 const guardrail = 'CREATE SINK stop_run TYPE GUARDRAIL';
 const webhook = "CREATE SINK page_me TYPE WEBHOOK SET('https://example.com/hook' AS SINK.URL)";
 
+const table =
+  "CREATE SINK my_table TYPE POSTGRES SET('playground' AS SINK.CONNECTION, 'worker_seconds' AS SINK.TABLE)";
+
 export const gallery: Begin[] = [
   {
     id: 'slow',
@@ -79,6 +82,12 @@ export const gallery: Begin[] = [
     title: 'What each run does, every five seconds',
     what: 'Operations and P99 of all runs, printed here.',
     text: group(sinkOf(rules, 'seconds'), 'every_five_seconds', queriesOf(rules, 'seconds')[0]!),
+  },
+  {
+    id: 'table',
+    title: 'One row a second of every worker, into my table',
+    what: 'Into a Postgres of your own. Make the table first, and name your connection.',
+    text: group(table, 'worker_seconds', queriesOf(rules, 'my_table')[0]!),
   },
   {
     id: 'throughput',
