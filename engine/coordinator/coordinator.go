@@ -53,6 +53,8 @@ type Options struct {
 	Bears func(host string) bool
 	// Sources are statements that are carried out once at the start, where what they create is not there.
 	Sources string
+	// Now is the machine's clock, time.Now where it is not set.
+	Now func() time.Time
 	// Lease is for how long queries are this server's without a word of it (15 s).
 	Lease time.Duration
 	Log   zerolog.Logger
@@ -70,6 +72,8 @@ type Coordinator struct {
 	mu sync.Mutex
 	// running are the deployments of queries, by id.
 	running map[int64]*deployment
+	// stays are since when queries are in their states, as far as this server has seen it.
+	stays map[int64]stay
 	// renewed is when the lease was; term counts how often what runs here was ended since it could not be.
 	renewed time.Time
 	term    int64
@@ -85,8 +89,11 @@ func Open(ctx context.Context, o Options) (*Coordinator, error) {
 	if o.Lease == 0 {
 		o.Lease = defaultLease
 	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	c := &Coordinator{o: o, wake: make(chan struct{}, 1), watching: newWatching(), running: map[int64]*deployment{},
-		renewing: make(chan struct{}, 1)}
+		stays: map[int64]stay{}, renewing: make(chan struct{}, 1)}
 	if err := c.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -190,7 +197,7 @@ func (c *Coordinator) execute(ctx context.Context, text string, by catalog.Autho
 	var results []Result
 	all := func(to *catalog.Catalog) error {
 		results = nil // it may be asked again
-		to.As(by, time.Now().UTC().Truncate(time.Microsecond))
+		to.As(by, c.o.Now().UTC().Truncate(time.Microsecond))
 		to.Within(Server, Slots)
 		for _, p := range parsed {
 			r, err := apply(to, text, p)

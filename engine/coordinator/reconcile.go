@@ -254,6 +254,11 @@ func (c *Coordinator) forget(contents catalog.Contents) {
 		}
 	}
 	c.mu.Lock()
+	for id := range c.stays {
+		if _, mine := epochs[id]; !mine {
+			delete(c.stays, id)
+		}
+	}
 	var gone []*deployment
 	for id, d := range c.running {
 		if epoch, mine := epochs[id]; !mine || epoch != d.key.Epoch {
@@ -316,7 +321,9 @@ func (c *Coordinator) move(ctx context.Context, kept catalog.Query, contents cat
 	}
 	q := observe(kept, here)
 	var do []life.Action
-	now := time.Now().UTC().Truncate(time.Microsecond)
+	now := c.o.Now().UTC().Truncate(time.Microsecond)
+	since := c.stay(kept, now)
+	q.Since = since
 	for {
 		next, actions := life.Decide(q, active, now)
 		same := reflect.DeepEqual(next, q)
@@ -324,6 +331,9 @@ func (c *Coordinator) move(ctx context.Context, kept catalog.Query, contents cat
 			do = actions
 			break
 		}
+	}
+	if q.Since.Equal(since) {
+		q.Since = kept.Since
 	}
 	if !reflect.DeepEqual(q, kept) {
 		if err := c.o.Keeper.AdvanceQuery(ctx, q); err != nil {
@@ -349,6 +359,27 @@ func (c *Coordinator) move(ctx context.Context, kept catalog.Query, contents cat
 		delete(c.running, q.ID)
 	}
 	return !q.State.Final() && q.State != catalog.Running, nil
+}
+
+// stay is how long a query is in its state, as its owner has seen it.
+type stay struct {
+	state catalog.State
+	epoch int64
+	kept  time.Time
+	since time.Time
+}
+
+// stay returns since when a query is in its state, by the clock of this server: who wrote that down may have had another
+// one. Of one that is taken over it counts from then.
+func (c *Coordinator) stay(q catalog.Query, now time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, there := c.stays[q.ID]
+	if !there || s.state != q.State || s.epoch != q.Epoch || !s.kept.Equal(q.Since) {
+		s = stay{q.State, q.Epoch, q.Since, now}
+		c.stays[q.ID] = s
+	}
+	return s.since
 }
 
 // failedHere reports whether an attempt has ended here, and its query is going to be started again.

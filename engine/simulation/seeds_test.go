@@ -2,99 +2,28 @@ package simulation
 
 import (
 	"bytes"
-	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// tail is how many lines of the trace of a seed that failed are printed.
-const tail = 60
+// ofNodes are the lives of servers, nodes and runs.
+var ofNodes = story{"TestSeeds", func(t *testing.T, seed uint64, lacks string) ([]string, []byte) {
+	return simulate(t, seed, without(lacks))
+}, 100}
 
-// lived lives one seed and fails with what was broken, how to repeat it, and the end of its trace.
-func lived(t *testing.T, seed uint64) {
-	t.Helper()
-	wrong, trace := simulate(t, seed, withoutNothing)
-	if len(wrong) == 0 {
-		return
-	}
-	lines := strings.Split(strings.TrimSpace(string(trace)), "\n")
-	t.Errorf("seed %d:\n%s\nrepeat it: LOADSTONE_SEED=%d go test ./engine/simulation -run '^TestSeeds$' -v\n"+
-		"the end of its trace of %d lines:\n%s", seed, strings.Join(wrong, "\n"), seed, len(lines),
-		strings.Join(lines[max(0, len(lines)-tail):], "\n"))
-}
+// TestSeeds lives seeds of servers, nodes and runs.
+func TestSeeds(t *testing.T) { ofNodes.seeds(t) }
 
-// unraced leaves a test to the part of make test without the race detector.
-func unraced(t *testing.T) {
-	t.Helper()
-	if raced {
-		t.Skip("takes too long with the race detector; make test runs it without")
-	}
-}
-
-// TestSeeds lives as many seeds as make test has time for, or LOADSTONE_SEEDS of them from
-// LOADSTONE_FIRST_SEED on, or the one that LOADSTONE_SEED names, whose trace is printed whole.
-func TestSeeds(t *testing.T) {
-	t.Parallel()
-	if seed, err := strconv.ParseUint(os.Getenv("LOADSTONE_SEED"), 10, 64); err == nil {
-		wrong, trace := simulate(t, seed, without(os.Getenv("LOADSTONE_WITHOUT")))
-		t.Logf("%s", trace)
-		for _, text := range wrong {
-			t.Error(text)
-		}
-		return
-	}
-	n, first := uint64(100), uint64(1)
-	if raced {
-		n = 4
-	}
-	if soak, err := strconv.ParseUint(os.Getenv("LOADSTONE_SEEDS"), 10, 64); err == nil {
-		n = soak
-	}
-	if from, err := strconv.ParseUint(os.Getenv("LOADSTONE_FIRST_SEED"), 10, 64); err == nil {
-		first = from
-	}
-	const groups = 2
-	for g := range uint64(groups) {
-		t.Run(fmt.Sprintf("%d of %d", g+1, groups), func(t *testing.T) {
-			t.Parallel()
-			for seed := first + g; seed < first+n; seed += groups {
-				lived(t, seed)
-			}
-		})
-	}
-}
-
-// TestASeedGivesOneTrace lives seeds twice: whatever crossed a border is the same, to the byte. Those
-// in which a process is stopped are left out: when it goes on, much is due at one moment, and a select
-// of the product takes any of it first. So are those with a second server, which may go on with a run at a whole
-// number of seconds before its end, and searches, whose steps end with a second of their run workers.
+// TestASeedGivesOneTrace lives seeds twice. Those in which a process is stopped are left out: when it goes on, much is
+// due at one moment, and a select of the product takes any of it first. So are those with a second server, which may go
+// on with a run at a whole number of seconds before its end, and searches, whose steps end with a second of their run
+// workers.
 func TestASeedGivesOneTrace(t *testing.T) {
-	t.Parallel()
-	unraced(t)
-	for seed, seen := uint64(1), 0; seen < 6; seed++ {
-		_, one := simulate(t, seed, withoutNothing)
-		if bytes.Contains(one, []byte(" freezes for ")) || bytes.Count(one, []byte(" begins\n")) > 1 ||
-			bytes.Contains(one, []byte(engine.TargetStepAdvance)) {
-			continue
-		}
-		seen++
-		_, other := simulate(t, seed, withoutNothing)
-		if bytes.Equal(one, other) {
-			continue
-		}
-		a, b := strings.Split(string(one), "\n"), strings.Split(string(other), "\n")
-		for i := range min(len(a), len(b)) {
-			if a[i] != b[i] {
-				t.Errorf("seed %d: line %d\n%s\nis in another life\n%s\nafter\n%s", seed, i+1, a[i], b[i],
-					strings.Join(a[max(0, i-8):i], "\n"))
-				break
-			}
-		}
-	}
+	ofNodes.twice(t, 6, func(trace []byte) bool {
+		return !bytes.Contains(trace, []byte(" freezes for ")) && bytes.Count(trace, []byte(" begins\n")) <= 1 &&
+			!bytes.Contains(trace, []byte(engine.TargetStepAdvance))
+	})
 }
 
 // seedsThatFailed are those that have found something, with what it was. A change of the simulation
@@ -128,55 +57,29 @@ var seedsThatFailed = map[string]uint64{
 	"a part that was announced while its run was ended was forgotten": 4574,
 }
 
-func TestSeedsThatFailed(t *testing.T) {
-	t.Parallel()
-	unraced(t)
-	for what, seed := range seedsThatFailed {
-		t.Run(what, func(t *testing.T) { lived(t, seed) })
-	}
-}
+func TestSeedsThatFailed(t *testing.T) { ofNodes.failed(t, seedsThatFailed) }
 
 // TestSeededBugsAreFound takes one rule out at a time, and looks for it with as many seeds as it
 // has to be found within.
 func TestSeededBugsAreFound(t *testing.T) {
-	t.Parallel()
-	unraced(t)
-	for _, tc := range []struct {
-		missing   without
-		invariant string
-		within    uint64
-	}{
-		{withoutFencing, "invariant 1:", 60},
-		{withoutDeadline, "invariant 3:", 80},
-		{withoutDeduplication, "invariant 7:", 40},
-		{withoutStop, "invariant 7:", 40},
-		{withoutCounting, "invariant 5:", 40},
-		{withoutKeys, "invariant 7:", 120},
-		{withoutLapse, "invariant 2:", 120},
-		{withoutRooms, "invariant 1:", 80},
-		{withoutDurability, "invariant 6:", 80},
-		{withoutTargets, "invariant 3:", 80},
-		{withoutAnswers, "invariant 8:", 80},
-		{withoutHearing, "invariant 3:", 80},
-		{withoutLease, "invariant 3:", 120},
-		{withoutRows, "invariant 1:", 20},
-		{withoutSteps, "invariant 9:", 80},
-		{withoutClocks, "invariant 10:", 40},
-		{withoutBounds, "invariant 3:", 80},
-		{withoutLosses, "invariant 3:", 40},
-	} {
-		t.Run(string(tc.missing), func(t *testing.T) {
-			t.Parallel()
-			for seed := uint64(1); seed <= tc.within; seed++ {
-				wrong, _ := simulate(t, seed, tc.missing)
-				for _, text := range wrong {
-					if strings.Contains(text, tc.invariant) {
-						t.Logf("seed %d: %s", seed, text)
-						return
-					}
-				}
-			}
-			t.Errorf("%d seeds do not miss it", tc.within)
-		})
-	}
+	ofNodes.misses(t, []seeded{
+		{string(withoutFencing), "invariant 1:", 60},
+		{string(withoutDeadline), "invariant 3:", 80},
+		{string(withoutDeduplication), "invariant 7:", 40},
+		{string(withoutStop), "invariant 7:", 40},
+		{string(withoutCounting), "invariant 5:", 40},
+		{string(withoutKeys), "invariant 7:", 120},
+		{string(withoutLapse), "invariant 2:", 120},
+		{string(withoutRooms), "invariant 1:", 80},
+		{string(withoutDurability), "invariant 6:", 80},
+		{string(withoutTargets), "invariant 3:", 80},
+		{string(withoutAnswers), "invariant 8:", 80},
+		{string(withoutHearing), "invariant 3:", 80},
+		{string(withoutLease), "invariant 3:", 120},
+		{string(withoutRows), "invariant 1:", 20},
+		{string(withoutSteps), "invariant 9:", 80},
+		{string(withoutClocks), "invariant 10:", 40},
+		{string(withoutBounds), "invariant 3:", 80},
+		{string(withoutLosses), "invariant 3:", 40},
+	})
 }

@@ -55,10 +55,15 @@ type book struct {
 	queries  map[string]bookQuery
 	lastID   int64
 	free     map[string]int64
+	// workers in their order, with whom they send rows to; wide are the sources that every worker reads, of itself.
+	workers []string
+	peers   map[string]string
+	wide    map[string]bool
 }
 
 type bookQuery struct {
 	sink, sources  string
+	hosts          string
 	dropped, final bool
 	// waits are the workers whose slot it keeps for its next attempt, unless it is dropped.
 	waits string
@@ -66,23 +71,27 @@ type bookQuery struct {
 
 func bookOf(c catalog.Contents) *book {
 	b := &book{logical: map[string]bool{}, physical: map[string]string{}, sinks: map[string]string{},
-		queries: map[string]bookQuery{}, up: map[string]bool{}, free: map[string]int64{}, lastID: c.LastSourceID}
+		queries: map[string]bookQuery{}, up: map[string]bool{}, free: map[string]int64{}, lastID: c.LastSourceID,
+		peers: map[string]string{}, wide: map[string]bool{}}
 	for _, l := range c.Logical {
 		b.logical[l.Name] = true
 	}
 	for _, p := range c.Physical {
 		b.physical[p.Logical+" "+p.Type+" "+p.Placement] = fmt.Sprint(p.ID)
+		b.wide[fmt.Sprint(p.ID)] = p.Everywhere()
 	}
 	for _, k := range c.Sinks {
 		b.sinks[k.Name] = cmp.Or(k.Placement, "server")
 	}
 	for _, w := range c.Workers {
 		b.free[w.Host], b.up[w.Host] = w.Slots, w.State == catalog.Active
+		b.workers, b.peers[w.Host] = append(b.workers, w.Host), strings.Join(w.Peers, " ")
 	}
 	for _, q := range c.Queries {
 		ids := strings.Trim(fmt.Sprint(q.Sources), "[]")
-		there := bookQuery{q.Sink, ids, q.Desired == catalog.Stopped, q.State.Final(), ""}
+		there := bookQuery{q.Sink, ids, "", q.Desired == catalog.Stopped, q.State.Final(), ""}
 		for _, f := range q.Fragments {
+			there.hosts += f.Host + " "
 			if holdsSlot(q, f) {
 				b.free[f.Host]--
 				if f.State.Final() {
@@ -111,9 +120,14 @@ func (b *book) place(logical, sink string) (hosts []string, refused statement.Ki
 	hosts = []string{b.sinks[sink]}
 	for _, id := range b.sources(logical) {
 		for key, of := range b.physical {
-			at := cmp.Or(strings.Split(key, " ")[2], "server")
-			if of == id && !slices.Contains(hosts, at) {
-				hosts = append(hosts, at)
+			read := []string{cmp.Or(strings.Split(key, " ")[2], "server")}
+			if b.wide[id] {
+				read = append(read, slices.DeleteFunc(slices.Clone(b.workers), func(h string) bool { return !b.up[h] })...)
+			}
+			for _, at := range read {
+				if of == id && !slices.Contains(hosts, at) {
+					hosts = append(hosts, at)
+				}
 			}
 		}
 	}
@@ -135,11 +149,14 @@ func (b *book) names() string {
 	for _, key := range slices.Sorted(maps.Keys(b.physical)) {
 		all = append(all, key+"="+b.physical[key])
 	}
+	for _, host := range slices.Sorted(slices.Values(b.workers)) {
+		all = append(all, host+">"+b.peers[host])
+	}
 	all = append(all, slices.Sorted(maps.Keys(b.sinks))...)
 	all = append(all, slices.Sorted(maps.Values(b.sinks))...)
 	for _, name := range slices.Sorted(maps.Keys(b.queries)) {
 		there := b.queries[name]
-		there.waits = "" // no name
+		there.waits, there.hosts = "", "" // no name
 		all = append(all, fmt.Sprint(name, there))
 	}
 	return strings.Join(all, " ")
@@ -205,7 +222,11 @@ func createSink(name, on string) step {
 }
 
 func createQuery(name, logical, sink string) step {
-	return step{"CREATE QUERY " + name + " AS SELECT n FROM " + logical + " INTO " + sink, func(b *book) statement.Kind {
+	column := "n"
+	if logical == executions {
+		column = "seq"
+	}
+	return step{"CREATE QUERY " + name + " AS SELECT " + column + " FROM " + logical + " INTO " + sink, func(b *book) statement.Kind {
 		there, taken := b.queries[name]
 		switch {
 		case taken && there.dropped && !there.final:
@@ -226,7 +247,8 @@ func createQuery(name, logical, sink string) step {
 		for _, h := range hosts {
 			b.free[h]--
 		}
-		b.queries[name] = bookQuery{sink: sink, sources: strings.Join(b.sources(logical), " ")}
+		b.queries[name] = bookQuery{sink: sink, sources: strings.Join(b.sources(logical), " "),
+			hosts: strings.Join(hosts, " ")}
 		return fine
 	}}
 }
@@ -285,6 +307,57 @@ func dropQuery(name, mode string) step {
 	}}
 }
 
+// createWorker makes a worker that sends rows to another one, or to none.
+func createWorker(host, peer string) step {
+	set := " SET(1 AS NUM_SLOTS)"
+	if peer != "" {
+		set = " SET(1 AS NUM_SLOTS, ('" + peer + "') AS PEERS)"
+	}
+	return step{"CREATE WORKER " + host + set, func(b *book) statement.Kind {
+		switch {
+		case b.has(host):
+			return statement.AlreadyExists
+		case host == peer:
+			return statement.InvalidTopology
+		case peer != "" && !b.has(peer):
+			return statement.DoesNotExist
+		}
+		b.up[host], b.free[host], b.peers[host] = false, 1, peer
+		b.workers = append(b.workers, host)
+		return fine
+	}}
+}
+
+func dropWorker(host string) step {
+	return step{"DROP WORKER " + host, func(b *book) statement.Kind {
+		for key := range b.physical {
+			if strings.HasSuffix(key, " "+host) {
+				return statement.ReferencedSourceExists
+			}
+		}
+		for _, at := range b.sinks {
+			if at == host {
+				return statement.ReferencedSinkExists
+			}
+		}
+		for _, q := range b.queries {
+			if slices.Contains(strings.Fields(q.hosts), host) {
+				return statement.ReferencedQueryExists
+			}
+		}
+		for _, to := range b.peers {
+			if to == host {
+				return statement.InvalidTopology
+			}
+		}
+		delete(b.up, host)
+		delete(b.free, host)
+		delete(b.peers, host)
+		b.workers = slices.DeleteFunc(b.workers, func(h string) bool { return h == host })
+		return fine
+	}}
+}
+
 // client asks one thing after another of servers that are there.
 func (s *streaming) client() {
 	s.clients++
@@ -317,7 +390,19 @@ func (s *streaming) anything() (steps []step) {
 	for range n {
 		l, k, q := pick("l", 3), pick("s", 3), pick("q", 6)
 		kind := []string{"TCP", "FILE"}[s.w.chance.IntN(2)]
-		switch s.w.chance.IntN(20) {
+		of := 23
+		if s.wide {
+			of = 27
+		}
+		switch s.w.chance.IntN(of) {
+		case 20:
+			steps = append(steps, createWorker(pick("w", 3), ""))
+		case 21:
+			steps = append(steps, createWorker(pick("w", 3), pick("w", 3)))
+		case 22:
+			steps = append(steps, dropWorker(pick([]string{"w", "n"}[s.w.chance.IntN(2)], 3)))
+		case 23, 24, 25, 26:
+			steps = append(steps, createQuery(q, executions, []string{k, "s0"}[s.w.chance.IntN(2)]))
 		case 0:
 			steps = append(steps, createLogical(l))
 		case 1, 2:
@@ -351,7 +436,7 @@ func (s *streaming) anywhere() string {
 		return ""
 	}
 	if s.w.oneIn(12) {
-		return "n9"
+		return []string{"n9", "w0", "w1"}[s.w.chance.IntN(3)]
 	}
 	return s.nodes[s.w.chance.IntN(len(s.nodes))]
 }

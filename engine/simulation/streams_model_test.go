@@ -105,7 +105,7 @@ func (s *streaming) moved(l *carrier, b, q catalog.Query) {
 // gone says that nothing of a query may run; the simulation is locked.
 func (s *streaming) gone(id int64, why string) {
 	for _, i := range s.instances {
-		if i.query == id && i.lives() {
+		if i.query == id && i.lives() && !i.tells() {
 			s.broke("name lock", "the query %d %s, and runs on %s", id, why, i.at.label())
 		}
 	}
@@ -113,7 +113,7 @@ func (s *streaming) gone(id int64, why string) {
 
 // begins holds the start of a fragment against the properties; the simulation is locked.
 func (s *streaming) begins(i *instance) {
-	if s.been[i.query] {
+	if s.been[i.query] && !i.tells() {
 		s.broke("no zombies", "a fragment of the query %d begins on %s, which is gone", i.query, i.at.label())
 	}
 	running, slots := int64(1), int64(nodeSlots)
@@ -124,7 +124,10 @@ func (s *streaming) begins(i *instance) {
 		if !other.lives() || other.at.worker() != i.at.worker() {
 			continue
 		}
-		if running++; other.query == i.query {
+		if !other.tells() {
+			running++
+		}
+		if other.query == i.query {
 			s.broke("exactly once", "the query %d in the epoch %d begins on %s, and runs on %s in %d", i.query, i.epoch,
 				i.at.label(), other.at.label(), other.epoch)
 		}

@@ -24,13 +24,17 @@ type workerLife struct {
 	dead atomic.Bool
 	ctx  context.Context //nolint:containedctx // of the process
 	end  context.CancelFunc
+	// bears: it has a run worker.
+	bears bool
 }
 
 func (s *streaming) startNode(name string) {
-	n := &workerLife{of: s, name: name}
+	n := &workerLife{of: s, name: name, bears: s.w.oneIn(2)}
 	n.ctx, n.end = context.WithCancel(context.Background())
 	n.host = fragment.NewHost(feeds{n}, zerolog.Nop())
+	s.mu.Lock()
 	s.hosts[name] = n
+	s.mu.Unlock()
 	s.w.note("the node %s begins", name)
 }
 
@@ -66,27 +70,55 @@ func (s *streaming) killNode(name string, long time.Duration) {
 			s.w.after(s.w.between(0, 15*time.Second), w.breaks)
 		}
 	}
-	s.seen(name, catalog.Unreachable)
+	s.seen(name)
 	s.w.after(long, func() { s.revive(name) })
 }
 
 func (s *streaming) revive(name string) {
 	if s.hosts[name].dead.Load() && !s.ending {
 		s.startNode(name)
-		s.seen(name, catalog.Active)
+		s.seen(name)
 	}
 }
 
-// seen has the servers that are there see a node in a state, each a while later.
-func (s *streaming) seen(name string, state catalog.WorkerState) {
+// seen has the servers that are there see a node as it is, each a while later.
+func (s *streaming) seen(name string) {
 	for _, l := range s.lives {
 		s.w.after(s.w.between(100*time.Millisecond, 4*time.Second), func() {
-			up := !s.hosts[name].dead.Load() && !l.parted[name]
-			if up == (state == catalog.Active) {
-				s.set(l, name, state)
+			state := catalog.Active
+			switch {
+			case s.hosts[name].dead.Load() || l.parted[name]:
+				state = catalog.Unreachable
+			case s.draining[name]:
+				state = catalog.Draining
 			}
+			s.set(l, name, state)
 		})
 	}
+}
+
+// drain has an operator ask a node to rest, for a while.
+func (s *streaming) drain(name string, long time.Duration) {
+	s.w.note("the node %s drains for %v", name, long)
+	s.draining[name] = true
+	s.seen(name)
+	s.w.after(long, func() { s.resume(name) })
+}
+
+func (s *streaming) resume(name string) {
+	if s.draining[name] {
+		s.w.note("the node %s drains no more", name)
+		delete(s.draining, name)
+		s.seen(name)
+	}
+}
+
+// bears is what the server knows of the load of a node.
+func (l *carrier) bears(host string) bool {
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	n := l.of.hosts[host]
+	return n != nil && n.bears
 }
 
 // part cuts the ways between a server and a node, for a while: what is said on them comes never, and each end finds
@@ -101,13 +133,13 @@ func (s *streaming) part(l *carrier, name string, long time.Duration) {
 			s.w.after(s.w.between(time.Second, 25*time.Second), func() { w.worker.lose() })
 		}
 	}
-	s.seen(name, catalog.Unreachable)
+	s.seen(name)
 	s.w.after(long, func() { s.join(l, name) })
 }
 
 func (s *streaming) join(l *carrier, name string) {
 	delete(l.parted, name)
-	s.seen(name, catalog.Active)
+	s.seen(name)
 }
 
 // way is a link between an owner and a fragment. Words take a while, come in order, or are lost with the way.

@@ -16,6 +16,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/catalog"
 	"github.com/loadstone-db/loadstone/engine/catalog/keep/memstore"
 	"github.com/loadstone-db/loadstone/engine/coordinator"
+	"github.com/loadstone-db/loadstone/engine/statement"
+	"github.com/loadstone-db/loadstone/engine/stream/feed"
+	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
 )
 
 // streaming is one world of catalog, reconcilers and fragments. What servers carry out is the product's: statements,
@@ -45,6 +48,9 @@ type streaming struct {
 	nodes []string
 	hosts map[string]*workerLife
 	ways  []*way
+	// draining are nodes that an operator has asked to rest; wide: queries spread over what nodes tell of themselves.
+	draining map[string]bool
+	wide     bool
 	// going counts the goroutines of nodes; breaks is one in so many links that break.
 	going  atomic.Int64
 	breaks int
@@ -57,6 +63,8 @@ type streaming struct {
 	states []*state
 	ran    map[ranIn]bool
 
+	// over counts heads whose rows were compared.
+	over     int
 	clients  int
 	asked    atomic.Int64
 	asking   context.Context //nolint:containedctx // of the whole world
@@ -91,6 +99,8 @@ type carrier struct {
 	// sees is what it believes nodes to be, parted those that it does not reach.
 	sees   map[string]catalog.WorkerState
 	parted map[string]bool
+	// off is how far its clock is off.
+	off time.Duration
 }
 
 // stream lives one seed, and returns what was broken, with the trace.
@@ -99,7 +109,7 @@ func liveStreams(t *testing.T, seed uint64, missing lacking) (wrong []string, tr
 	synctest.Test(t, func(t *testing.T) {
 		s := &streaming{t: t, w: newWorld(seed), without: missing, keeper: &memstore.Keeper{}, ambiguous: never,
 			lateCommits: never, meets: 4, refuses: never, broken: never, breaks: never,
-			hosts: map[string]*workerLife{}, down: map[int64]bool{},
+			hosts: map[string]*workerLife{}, down: map[int64]bool{}, draining: map[string]bool{},
 			opening: map[context.Context][]*rowSource{}, been: map[int64]bool{}, ran: map[ranIn]bool{},
 			refused: map[string]int{}}
 		s.asking, s.enough = context.WithCancel(context.Background())
@@ -114,7 +124,7 @@ const never = 1_000_000_000
 
 // live is the whole life of a world.
 func (s *streaming) live() {
-	s.slots = 1 + s.w.chance.Int64N(5)
+	s.slots, s.wide = 1+s.w.chance.Int64N(5), s.w.oneIn(2)
 	for i := range s.w.chance.IntN(3) {
 		s.nodes = append(s.nodes, fmt.Sprintf("n%d", i))
 		s.startNode(s.nodes[i])
@@ -195,11 +205,15 @@ func (s *streaming) boot(owner string) {
 			l.sees[n] = catalog.Unreachable
 		}
 	}
+	if s.w.oneIn(3) {
+		l.off = s.w.between(-time.Hour, time.Hour)
+	}
 	s.lives = append(s.lives, l)
-	s.w.note("the server %s begins", l.name)
+	s.w.note("the server %s begins, its clock is off by %v", l.name, l.off)
 	go func() {
 		c, err := coordinator.Open(context.Background(), coordinator.Options{Keeper: catalogStore{s.keeper, l},
-			Feeds: feeds{l}, Runner: ways{l}, Owner: l.owner, Workers: l.workers, Log: zerolog.Nop()})
+			Feeds: feeds{l}, Runner: ways{l}, Owner: l.owner, Workers: l.workers, Bears: l.bears,
+			Now: func() time.Time { return time.Now().Add(l.off) }, Sources: s.sources(), Log: zerolog.Nop()})
 		l.c = c
 		close(l.opened)
 		s.w.hand("open "+l.name, func() {
@@ -211,6 +225,34 @@ func (s *streaming) boot(owner string) {
 		})
 	}()
 }
+
+// sources are what the product makes by itself: what every node tells of itself.
+func (s *streaming) sources() string {
+	if !s.wide {
+		return ""
+	}
+	parsed, err := statement.Parse(telemetry.Sources)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var list []string
+	for _, p := range parsed {
+		switch st := p.Statement.(type) {
+		case *statement.CreateLogicalSource:
+			if st.Name.Text == executions {
+				list = append(list, p.Text)
+			}
+		case *statement.CreatePhysicalSource:
+			if st.Logical.Text == executions {
+				list = append(list, p.Text)
+			}
+		}
+	}
+	return strings.Join(list, ";\n")
+}
+
+// executions is the stream that every node tells of itself.
+const executions = feed.Executions
 
 // reboot starts a server unless one of its name lives.
 func (s *streaming) reboot(owner string) {
@@ -298,7 +340,7 @@ func (s *streaming) fault() {
 	l := s.lives[s.w.chance.IntN(len(s.lives))]
 	long := []time.Duration{2 * time.Second, 12 * time.Second, 50 * time.Second}[s.w.chance.IntN(3)]
 	long = s.w.between(long/2, long)
-	switch s.w.chance.IntN(10) {
+	switch s.w.chance.IntN(13) {
 	case 0:
 		s.w.note("the store is away for %v", long)
 		s.storeAway = true
@@ -339,6 +381,21 @@ func (s *streaming) fault() {
 		s.w.after(long, func() { delete(s.down, id) })
 	case 7:
 		s.also()
+	case 10: // all nodes at once
+		for _, n := range s.nodes {
+			s.killNode(n, s.w.between(long/2, long))
+		}
+	case 11: // many ways at once
+		s.w.note("half of the ways break")
+		for i, w := range s.ways {
+			if s.w.oneIn(2) {
+				s.w.after(s.apart(i%4), w.breaks)
+			}
+		}
+	case 12:
+		if len(s.nodes) > 0 {
+			s.drain(s.nodes[s.w.chance.IntN(len(s.nodes))], long)
+		}
 	}
 }
 
@@ -372,6 +429,7 @@ func (s *streaming) heal() {
 	s.breaks = never
 	for _, n := range s.nodes {
 		s.revive(n)
+		s.resume(n)
 	}
 	clear(s.down)
 	for _, l := range s.lives {

@@ -48,7 +48,8 @@ type Action struct {
 }
 
 // Decide returns the query as it is next, and what its fragments are told then. active says whether a worker is there.
-// What it returns for the same query a second time is the same query, and at most the same words.
+// What it returns for the same query a second time is the same query, and at most the same words. Since, of the query, is
+// by the clock of who asks.
 func Decide(q catalog.Query, active func(host string) bool, now time.Time) (catalog.Query, []Action) {
 	q.Fragments = slices.Clone(q.Fragments)
 	if q.Desired == catalog.Stopped {
@@ -119,8 +120,10 @@ func deploy(q catalog.Query, active func(string) bool, now time.Time) (catalog.Q
 			there = false // the membership of the cluster sorts that out first
 			q.Failure = "the worker " + f.Host + " is UNREACHABLE"
 		}
-		// Of one that was told already it is not known whether the word came.
-		due = due && (runs(f.State) || f.State == catalog.FragmentStarted || !now.Before(f.RetryAt))
+		// Of one that was told already it is not known whether the word came. Nobody waits longer than the longest wait:
+		// who has said until when had another clock.
+		due = due && (runs(f.State) || f.State == catalog.FragmentStarted || !now.Before(f.RetryAt) ||
+			f.RetryAt.Sub(now) > longestWait)
 	}
 	var do []Action
 	for i := range q.Fragments {

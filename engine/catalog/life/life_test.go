@@ -269,3 +269,16 @@ func TestStuck(t *testing.T) {
 		t.Errorf("it is %s", q.State)
 	}
 }
+
+// TestNobodyWaitsForAnotherClock: a next attempt that is further off than any wait was written down by another clock.
+func TestNobodyWaitsForAnotherClock(t *testing.T) {
+	q := catalog.Query{State: catalog.Deploying, Desired: catalog.Running, Since: epoch,
+		Fragments: []catalog.Fragment{{Host: "a", State: catalog.FragmentFailed, Attempts: 3}}}
+	for after, due := range map[time.Duration]bool{0: true, 4 * time.Second: false, 15 * time.Second: false,
+		16 * time.Second: true, time.Hour: true} {
+		q.Fragments[0].RetryAt = epoch.Add(after)
+		if _, do := life.Decide(q, func(string) bool { return true }, epoch); (len(do) == 1) != due {
+			t.Errorf("it is told %v, %v before its next attempt", do, after)
+		}
+	}
+}
