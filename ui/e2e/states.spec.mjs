@@ -5,7 +5,6 @@ import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { accessible } from './axe.mjs';
 import { launch } from './browser.mjs';
-import { keepsQueries, looksAtTables, sortsOnAPhone } from './queries.mjs';
 import { showsStreams } from './streams.mjs';
 import { complaints, exactTile, stepper, until } from './steps.mjs';
 
@@ -596,14 +595,5 @@ test('streams', async (t) => {
   const { page, step, wrong } = await open(t);
   await signIn(page);
   await showsStreams(page, base, step, failWith);
-  assert.deepEqual(wrong, []);
-});
-
-test('saved queries, viewers, a phone', async (t) => {
-  const { context, page, step, wrong } = await open(t);
-  await signIn(page);
-  await keepsQueries(page, await context.newPage(), base, step);
-  await looksAtTables(page, base, step);
-  await sortsOnAPhone(page, base, step);
   assert.deepEqual(wrong, []);
 });

@@ -455,7 +455,7 @@ function Legend(props: {
             <th className="num">max</th>
             <th className="num">last</th>
             {overall && (
-              <th className="num" title="Of all operations of the measurement together, as in the tiles.">
+              <th className="num" title="Of all operations of the measurement together.">
                 overall
               </th>
             )}
