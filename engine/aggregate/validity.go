@@ -67,7 +67,9 @@ type Validity struct {
 	// unmeasured: the run has ended before its measurement.
 	unmeasured bool
 	more       int
-	last       time.Time // of the last observation
+	last       time.Time // of the last observation, while the measurement went on
+	// looked is the time of the last observation, or of Watch before the first; began is when the measurement did.
+	looked, began time.Time
 	// What was dropped and scheduled so far; drops below the limit are no cause.
 	dropped, scheduled int64
 	outcome            Outcome
@@ -202,10 +204,30 @@ func (v *Validity) mark(cause, subject string, from, to time.Time, worst float64
 	v.causes = append(v.causes, i)
 }
 
+// Watch tells that this process looks after the run from now on: time in which it does not is missed.
+func (v *Validity) Watch(from time.Time) { v.looked = from }
+
+// Measuring tells when the measurement began, zero before that. It is told before the Observe that comes after it.
+func (v *Validity) Measuring(since time.Time) { v.began = since }
+
+// lastLook is the later of the last observation and of the beginning of a measurement that goes on now or has begun
+// since; zero where this process has not looked after the run before, or there is none.
+func (v *Validity) lastLook(phase engine.Phase) time.Time {
+	switch {
+	case !v.last.IsZero():
+		return v.last
+	case v.looked.IsZero() || v.began.IsZero() || phase != engine.PhaseMeasurement && !v.began.After(v.looked):
+		return time.Time{}
+	case v.began.After(v.looked):
+		return v.began
+	}
+	return v.looked
+}
+
 // Observe takes one tick of the run at the given time. Only the measurement is judged.
 func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
-	last := v.last
-	v.last = at
+	last := v.lastLook(phase)
+	v.last, v.looked = at, at
 	// The measurement may have ended while nobody looked.
 	if gap := at.Sub(last); !last.IsZero() && gap > snapshotGap {
 		v.mark(CauseSnapshotGap, "", last, at, gap.Seconds(), func(worst float64, _ time.Duration) string {

@@ -80,6 +80,55 @@ func TestAStoppedProcessIsNamed(t *testing.T) {
 	}
 }
 
+// TestAProcessThatIsStoppedAsTheMeasurementBegins: what of the time lies in the measurement counts, also when it is over
+// by then; what lies before or after it does not, and neither does what another process had measured.
+func TestAProcessThatIsStoppedAsTheMeasurementBegins(t *testing.T) {
+	at := func(seconds float64) time.Time { return epoch.Add(time.Duration(seconds * float64(time.Second))) }
+	type look struct {
+		seconds float64
+		phase   engine.Phase
+		began   float64 // of the measurement; 0: it has not
+	}
+	const watch, warm, measures, after = "", engine.PhaseWarmup, engine.PhaseMeasurement, engine.PhaseCooldown
+	for name, tc := range map[string]struct {
+		looks []look
+		want  []float64 // from and to
+	}{
+		"as it begins":          {[]look{{1, warm, 0}, {91, measures, 1.5}, {92, measures, 1.5}}, []float64{1.5, 91}},
+		"it is over":            {[]look{{1, warm, 0}, {91, after, 1.5}, {92, after, 1.5}}, []float64{1.5, 91}},
+		"in the warm-up":        {[]look{{1, warm, 0}, {91, measures, 91}, {92, measures, 91}}, nil},
+		"after the end":         {[]look{{1, warm, 0}, {2, measures, 1.5}, {3, after, 1.5}, {91, after, 1.5}}, nil},
+		"of the process before": {[]look{{91, measures, 1.5}, {92, measures, 1.5}}, nil},
+		"before the first look": {[]look{{0.1, watch, 0}, {91, measures, 0.8}, {92, measures, 0.8}}, []float64{0.8, 91}},
+		"of one that was taken over": {[]look{{50, watch, 1.5}, {91, measures, 1.5}, {92, measures, 1.5}},
+			[]float64{50, 91}},
+		"it was to begin sooner":    {[]look{{1, warm, 0}, {91, measures, 0.5}}, []float64{1, 91}},
+		"it is to begin later":      {[]look{{1, measures, 3}, {2, measures, 3}, {3, measures, 3}}, nil},
+		"a moment, as it goes on":   {[]look{{1, warm, 0}, {2, measures, 1.5}, {3, measures, 1.5}}, nil},
+		"in the middle, as it ends": {[]look{{1, measures, 0.5}, {91, after, 0.5}}, []float64{1, 91}},
+	} {
+		v := NewValidity()
+		for _, l := range tc.looks {
+			if l.began > 0 {
+				v.Measuring(at(l.began))
+			}
+			if l.phase == watch {
+				v.Watch(at(l.seconds))
+				continue
+			}
+			v.Observe(at(l.seconds), l.phase, &Second{})
+		}
+		got := v.Verdict().Causes
+		if len(tc.want) == 0 && len(got) == 0 {
+			continue
+		}
+		if len(got) != 1 || len(tc.want) == 0 || got[0].Cause != CauseSnapshotGap || !got[0].From.Equal(at(tc.want[0])) ||
+			!got[0].To.Equal(at(tc.want[1])) {
+			t.Errorf("%s: %+v, want %v", name, got, tc.want)
+		}
+	}
+}
+
 func TestAnOpenLoopThatIsLateOrDropsIsDegraded(t *testing.T) {
 	late := func(ms float64) *float64 { return &ms }
 	for name, tc := range map[string]struct {

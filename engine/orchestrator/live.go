@@ -142,6 +142,7 @@ func newLive(s *Service, run engine.Run, clock *runclock.Clock, workers []*crew.
 	l.finisher = finisher{live: l, parts: map[string]fleet.Part{}, results: make(chan *outcome.Outcome, 1)}
 	l.time = timekeeper{live: l}
 	l.second = l.agg.Tick(engine.PhasePreparing, nil)
+	l.validity.Watch(clock.Now())
 	shown := run
 	l.shown.Store(&shown)
 	return l

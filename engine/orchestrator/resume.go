@@ -90,6 +90,7 @@ func (l *live) resume(ctx context.Context, r recovery.Resumed) {
 	l.noteWith(runlog.Details{"from": engine.At(r.Seen), "epoch": l.epoch}, engine.LogWarning, nil,
 		"%s; this one goes on with the run after %.1f s", r.Why, now.Sub(r.Seen).Seconds())
 	l.validity.Add(aggregate.CauseSnapshotGap, awayWords, r.Seen, now)
+	l.validity.Watch(now)
 	l.Recall(now, l.sc.Scaling.Elastic())
 	var lost []string
 	for i, w := range r.Workers {
