@@ -122,14 +122,18 @@ describe('the gallery', () => {
       'overload',
     ]);
     const names = new Set<string>();
+    const sinks = new Set<string>();
     for (const g of gallery) {
       const [sink, query, ...more] = texts(g.text);
       expect(more).toEqual([]);
       const [, to] = /^CREATE SINK (\w+)\b[\s\S]* TYPE (?:PRINT|FILE|GUARDRAIL|WEBHOOK|POSTGRES)/.exec(sink!)!;
+      sinks.add(to!);
       expect(query).toMatch(new RegExp(`^CREATE QUERY (\\w+) AS\\s+SELECT [\\s\\S]*INTO ${to}$`));
       names.add(/^CREATE QUERY (\w+)/.exec(query!)![1]!);
     }
     expect(names.size).toBe(gallery.length);
+    // All of them can be begun, one after the other.
+    expect(sinks.size).toBe(gallery.length);
   });
   it('finds a query by its sink', () =>
     expect(queriesOf('# x\nquery rowsort\nSELECT a INTO s;\n----\n1\n\nquery\nSELECT b INTO t\n----\n', 's')).toEqual([

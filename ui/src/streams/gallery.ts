@@ -34,30 +34,31 @@ function group(create: string, name: string, query: string): string {
   return `${remarks}${create};\nCREATE QUERY ${name} AS\n${select};\n`;
 }
 
-const guardrail = 'CREATE SINK stop_run TYPE GUARDRAIL';
+/** A rule with a sink of its own, so that several of them can be begun. */
+const stopping = (sink: string, name: string, query: string): string =>
+  group(`CREATE SINK ${sink} TYPE GUARDRAIL`, name, query.replace(/INTO stop_run$/, `INTO ${sink}`));
 const webhook = "CREATE SINK page_me TYPE WEBHOOK SET('https://example.com/hook' AS SINK.URL)";
 
-const table =
-  "CREATE SINK my_table TYPE POSTGRES SET('playground' AS SINK.CONNECTION, 'worker_seconds' AS SINK.TABLE)";
+const table = "CREATE SINK my_table TYPE POSTGRES SET('playground' AS SINK.CONNECTION, 'worker_seconds' AS SINK.TABLE)";
 
 export const gallery: Begin[] = [
   {
     id: 'slow',
     title: 'Stop a run that is too slow',
     what: 'When its P99 stays above 200 ms for 10 s. The row is the reason that the run shows.',
-    text: group(guardrail, 'too_slow', queriesOf(rules, 'stop_run')[0]!),
+    text: stopping('stop_run', 'too_slow', queriesOf(rules, 'stop_run')[0]!),
   },
   {
     id: 'queues',
     title: 'Stop it only while the warehouse queues',
     what: 'Joins what the run workers tell with what the warehouse says, ten seconds at a time.',
-    text: group(guardrail, 'slow_and_queued', queriesOf(rules, 'stop_run')[1]!),
+    text: stopping('stop_queued', 'slow_and_queued', queriesOf(rules, 'stop_run')[1]!),
   },
   {
     id: 'checkout',
     title: 'Stop a run whose checkout is slow',
     what: 'When the P99 of CHECKOUT alone is above 200 ms in each of ten seconds, from every single execution.',
-    text: group(guardrail, 'slow_checkout', queriesOf(executions, 'stop_run')[0]!),
+    text: stopping('stop_checkout', 'slow_checkout', queriesOf(executions, 'stop_run')[0]!),
   },
   {
     id: 'errors',
