@@ -489,8 +489,13 @@ func TestWhatIsNotWantedAllocatesNothing(t *testing.T) {
 			t.Error("it is wanted")
 		}
 		if k.Wants(&failed) {
+			t.Error("enough of this error are kept, and it is wanted")
+		}
+		failed.ErrorID = 4711 // one of many: Keep has to look
+		if k.Wants(&failed) {
 			k.Keep(&failed, refused, b, ops)
 		}
+		failed.ErrorID = 0
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -70,6 +70,8 @@ type Keeper struct {
 	// floors are the service times (ns) that an execution has to exceed to be among the slowest, by statement and
 	// place.
 	floors []atomic.Int64
+	// full has, by statement and place, a bit for each error (by its id, as far as it fits) of which enough are kept.
+	full []atomic.Uint64
 
 	mu sync.Mutex
 	// Bytes that are left, for executions that failed and for slow ones: a flood of errors leaves these their room.
@@ -122,8 +124,8 @@ func New(mode string, statements []engine.Statement, workers int) *Keeper {
 		return nil
 	}
 	n := len(statements) * int(places)
-	k := &Keeper{plain: mode == Plain, statements: statements, floors: make([]atomic.Int64, n), slow: make([]slowest, n),
-		errors: map[errorKey]*met{}}
+	k := &Keeper{plain: mode == Plain, statements: statements, floors: make([]atomic.Int64, n),
+		full: make([]atomic.Uint64, n), slow: make([]slowest, n), errors: map[errorKey]*met{}}
 	k.leftFailed = max(MostBytes/int64(max(workers, 1)), leastBytes) / 2
 	k.leftSlow = k.leftFailed
 	for i := range k.floors {
@@ -141,30 +143,37 @@ func (k *Keeper) Wants(r *engine.Execution) bool {
 	if k == nil {
 		return false
 	}
-	if !r.Success {
-		return true
-	}
 	at := int(r.Statement)*int(places) + int(placeOf(r))
-	return at < len(k.floors) && service(r) > k.floors[at].Load() && !r.Warmup
+	switch {
+	case at >= len(k.floors):
+		return false // COMMIT and the like have no parameters
+	case !r.Success:
+		return r.Warmup || r.ErrorID >= fullBits || k.full[at].Load()&(1<<r.ErrorID) == 0
+	}
+	return service(r) > k.floors[at].Load() && !r.Warmup
 }
+
+// fullBits is how many errors full tells apart: of those that are met first there may be a flood.
+const fullBits = 64
 
 // Keep takes an execution that Wants asked for, if it still is one: with its error, if it has one, and with the
 // operations that were sent for it, those of a transaction in their order. Nothing of the batch is held on to.
 func (k *Keeper) Keep(r *engine.Execution, err engine.ExecutionError, b *plugin.Batch, ops []plugin.Op) {
 	at := int(r.Statement)*int(places) + int(placeOf(r))
 	if k == nil || at >= len(k.floors) {
-		return // COMMIT and the like have no parameters
+		return
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if r.Success {
 		k.keepSlow(at, r, b, ops)
 	} else {
-		k.keepFailed(r, err, b, ops)
+		k.keepFailed(at, r, err, b, ops)
 	}
 }
 
-func (k *Keeper) keepFailed(r *engine.Execution, err engine.ExecutionError, b *plugin.Batch, ops []plugin.Op) {
+func (k *Keeper) keepFailed(at int, r *engine.Execution, err engine.ExecutionError, b *plugin.Batch,
+	ops []plugin.Op) {
 	key := errorKey{r.Statement, placeOf(r), r.Warmup, string(err.Class), err.Code}
 	m := k.errors[key]
 	most := FirstOf
@@ -179,6 +188,9 @@ func (k *Keeper) keepFailed(r *engine.Execution, err engine.ExecutionError, b *p
 		m = &met{}
 		k.errors[key] = m
 	case len(m.entries) >= most:
+		if !r.Warmup && r.ErrorID < fullBits {
+			k.full[at].Or(1 << r.ErrorID)
+		}
 		return
 	}
 	if e := k.take(r, err, b, ops, k.leftFailed); e != nil {
