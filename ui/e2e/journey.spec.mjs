@@ -10,6 +10,7 @@ import { holdsAgainstABaseline } from './drift.mjs';
 import { handsOn } from './handon.mjs';
 import { isToldOfRuns } from './notices.mjs';
 import { seesWhatIsSent } from './outgoing.mjs';
+import { looksAtParameters } from './parameters.mjs';
 import { pluginJourney } from './plugins.mjs';
 import { looksAtIt, marksAndSteers, readsCanvases, readsItByLoad, reportsItsLoads, runsItsStatement } from './show.mjs';
 import { takesFirstSteps } from './start.mjs';
@@ -361,6 +362,7 @@ test('create, start, watch, reload, stop, read the result', { timeout: 600_000 }
 
   await step('has a webhook told of runs', () => isToldOfRuns(page, base));
 
+  await step('looks at the parameters of what failed', () => looksAtParameters(page, base));
   await step('lists the run in the history', async () => {
     await page.getByRole('link', { name: 'Runs', exact: false }).first().click();
     await page.getByRole('searchbox').fill(name);

@@ -363,6 +363,7 @@ function Details({ e, run }: { e: Execution; run: RunDetail }) {
       {sql && <pre className="sql">{sql}</pre>}
       <Parameters
         run={run}
+        told
         of={{
           worker: e.worker_id,
           connection: e.connection_id,

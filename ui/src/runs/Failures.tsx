@@ -129,6 +129,7 @@ function Row({ f, run, start }: { f: Failure; run: RunDetail; start: number }) {
       {open && (
         <Parameters
           run={run}
+          told
           of={{
             why: 'failed',
             statement: f.statement_id,

@@ -9,8 +9,11 @@ import { Load, ProblemNotice, SkeletonRows } from '../design/States';
 import { type BindsOf, cutOff, shown, unseen } from './parameters';
 import './parameters.css';
 
-/** The parameters that a run has kept of these executions; their values where somebody who may asks for them. */
-export function Parameters({ run, of }: { run: RunDetail; of: BindsOf }) {
+/**
+ * The parameters that a run has kept of these executions; their values where somebody who may asks for them. told says
+ * that the text of the statement stands beside it already.
+ */
+export function Parameters({ run, of, told }: { run: RunDetail; of: BindsOf; told?: boolean }) {
   const path = { id: run.run_id };
   const kept = useQuery({
     queryKey: ['binds', run.run_id, of],
@@ -28,6 +31,7 @@ export function Parameters({ run, of }: { run: RunDetail; of: BindsOf }) {
       <Load from={kept} what="The parameters could not be read." skeleton={<SkeletonRows rows={2} />}>
         {(masked) => {
           const d = plainly.data ?? masked;
+          const once = oneText(d.executions);
           return (
             <>
               <div className="row parameters-said">
@@ -47,9 +51,11 @@ export function Parameters({ run, of }: { run: RunDetail; of: BindsOf }) {
                 )}
               </div>
               {plainly.error && <ProblemNotice error={plainly.error} />}
+              {once && !told && <pre className="sql">{once}</pre>}
               <ul>
                 {d.executions.map((e) => (
                   <One
+                    texts={!once}
                     key={`${e.why}/${e.worker_id}/${e.connection_id}/${e.seq}/${e.position}/${e.retries}`}
                     e={e}
                     start={start}
@@ -64,6 +70,12 @@ export function Parameters({ run, of }: { run: RunDetail; of: BindsOf }) {
   );
 }
 
+/** The text of the statement, where it is the same for all; else empty. */
+function oneText(all: KeptExecution[]): string {
+  const text = all[0]?.calls[0]?.sql ?? '';
+  return all.every((e) => e.calls.length === 1 && e.calls[0]?.sql === text) ? text : '';
+}
+
 function count(d: KeptBinds): string {
   const n = d.executions.length;
   if (d.mode === 'none') return '';
@@ -73,7 +85,7 @@ function count(d: KeptBinds): string {
   return `${all} ${n === 1 ? 'execution' : 'executions'} with parameters.`;
 }
 
-function One({ e, start }: { e: KeptExecution; start: number }) {
+function One({ e, start, texts }: { e: KeptExecution; start: number; texts: boolean }) {
   return (
     <li>
       <p className="parameters-head">
@@ -93,7 +105,7 @@ function One({ e, start }: { e: KeptExecution; start: number }) {
         )}
       </p>
       {e.calls.map((c, i) => (
-        <CallRows key={i} c={c} alone={e.calls.length === 1} />
+        <CallRows key={i} c={c} alone={e.calls.length === 1} text={texts} />
       ))}
       {e.calls_left_out > 0 && (
         <p className="muted">and {exact(e.calls_left_out)} further statements of the transaction</p>
@@ -102,7 +114,7 @@ function One({ e, start }: { e: KeptExecution; start: number }) {
   );
 }
 
-function CallRows({ c, alone }: { c: KeptCall; alone: boolean }) {
+function CallRows({ c, alone, text }: { c: KeptCall; alone: boolean; text: boolean }) {
   const [all, setAll] = useState(false);
   const most = 12;
   const values = all ? c.values : c.values.slice(0, most);
@@ -113,7 +125,7 @@ function CallRows({ c, alone }: { c: KeptCall; alone: boolean }) {
           {exact(c.position)}. <code>{c.statement_id}</code>
         </p>
       )}
-      {c.sql && <pre className="sql">{c.sql}</pre>}
+      {text && c.sql && <pre className="sql">{c.sql}</pre>}
       {c.values.length === 0 ? (
         <p className="muted">It has no parameters.</p>
       ) : (
