@@ -111,7 +111,7 @@ function Row({ f, run, start }: { f: Failure; run: RunDetail; start: number }) {
           aria-label={`Parameters of ${f.error_code || words(f.error_class)} in ${f.statement_id || 'unnamed'}`}
           onClick={() => setOpen(!open)}
         >
-          {open ? 'Close' : 'Parameters'}
+          Parameters
         </button>
         <Link className="btn small beside" href={tableOf(run.run_id, filter)}>
           Show all {exact(f.count)}

@@ -180,7 +180,7 @@ export function SlowestParameters({ run }: { run: RunDetail }) {
                 aria-label={`Parameters of the slowest executions of ${id}`}
                 onClick={() => setOpen(open === id ? '' : id)}
               >
-                {open === id ? 'Close' : 'Parameters'}
+                Parameters
               </button>
             </div>
             {open === id && <Parameters run={run} of={{ why: 'slow', statement: id }} />}
