@@ -36,8 +36,12 @@ export async function keepsQueries(page, other, base, step) {
     await panel(other).getByRole('button', { name: 'Save', exact: true }).click();
     await other.getByText('Saved as first.').waitFor();
     // Another change has this tab read the list anew: it knows of the newer version, and has not edited that.
-    await panel(page).getByRole('button', { name: 'Save as…' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+    await panel(page).getByRole('button', { name: 'Actions for P95 by night' }).click();
+    await page.getByRole('menuitem', { name: 'Rename' }).click();
+    await named('Rename', 'P95 each night');
+    await panel(page)
+      .getByRole('button', { name: /^P95 each night/ })
+      .waitFor();
     await editor(page).fill('SELECT 3 AS mine');
     await panel(page).getByRole('button', { name: 'Save', exact: true }).click();
     await panel(page).getByText('after you had opened it').waitFor();
@@ -97,7 +101,7 @@ export async function looksAtTables(page, base, step) {
   const places = [
     ['/table/p95_by_night', 'P95 of the hybrid table', ['Refresh now', 'Suspend', 'Edit', 'More for p95_by_night']],
     ['/table/quiet', 'Suspended', ['Resume', 'Edit', 'More for quiet']],
-    ['/query', 'Saved queries', ['Save as…', 'Keep it as a table', 'Actions for P95 by night']],
+    ['/query', 'Saved queries', ['Save as…', 'Keep it as a table', 'Actions for P95 each night']],
   ];
   await step('a viewer is offered nothing that would be refused', async () => {
     for (const who of ['operator', 'viewer']) {
