@@ -35,8 +35,8 @@ func (s streamsServer) rulesOver(runID string) (d engine.RunDetail) {
 }
 
 // TestRulesReadExecutionsOfNodes: rules of a run on two nodes and on the server's own have every execution of it, and
-// none of another run that goes on beside it there; one that a row of a node breaks stops the run; when a node is killed
-// the rules go on with the others.
+// none of another run that goes on beside it there; one that a row of a node breaks stops the run; when a node is
+// killed the rules go on with the others.
 func TestRulesReadExecutionsOfNodes(t *testing.T) {
 	t.Parallel()
 	load := pgtest.Start(t).NewDatabase(t)
