@@ -121,6 +121,9 @@ func (a *API) createConnection(ctx context.Context, in *connectionCreate) (*body
 	if err := a.given(in.Body.Driver, in.Body.DSN); err != nil {
 		return nil, err
 	}
+	if strings.TrimSpace(in.Body.Name) == "" {
+		return nil, problem.Field("name", "is empty", "give it one by which templates find it")
+	}
 	access, err := a.access(ctx, rights.Own(a.identity(ctx).User), in.Body.Access)
 	if err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ func Definition(text string) (string, error) {
 	tokens, err := sqltext.Tokens(text, sqltext.DialectOf("postgres"))
 	if err != nil {
 		return "", &engine.Error{Code: engine.CodeInvalid, Cause: err,
-			Message: fmt.Sprintf("The SQL cannot be read: %v.", err)}
+			Message: fmt.Sprintf("The SQL cannot be read: %v.", err), Hint: unread}
 	}
 	end := len(text)
 	for len(tokens) > 0 && tokens[len(tokens)-1].Is(";") {

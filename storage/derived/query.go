@@ -24,12 +24,16 @@ import (
 // reading are the words that statements of readers begin with.
 var reading = []string{"SELECT", "WITH", "VALUES", "TABLE", "EXPLAIN", "SHOW", "("}
 
+// unread is the cure of what cannot be divided into words.
+const unread = "Close what is open there: a text with ', a name with \", a comment with */."
+
 // reads refuses what is not one statement that reads. The database refuses
 // the same by its privileges; here it is said in words.
 func reads(sql string) error {
 	tokens, err := sqltext.Tokens(sql, sqltext.DialectOf("postgres"))
 	if err != nil {
-		return &engine.Error{Code: engine.CodeInvalid, Cause: err, Message: fmt.Sprintf("The SQL cannot be read: %v.", err)}
+		return &engine.Error{Code: engine.CodeInvalid, Cause: err, Message: fmt.Sprintf("The SQL cannot be read: %v.", err),
+			Hint: unread}
 	}
 	statements := sqltext.Statements(tokens)
 	if len(statements) != 1 {

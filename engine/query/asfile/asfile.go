@@ -13,6 +13,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plaintext"
 	"github.com/loadstone-db/loadstone/engine/query"
 	"github.com/loadstone-db/loadstone/engine/sheet"
 )
@@ -81,7 +82,8 @@ func writeJSON(out io.Writer, a query.Answer) error {
 			if err != nil {
 				return err
 			}
-			_, _ = fmt.Fprintf(w, "%s%s:%s", map[bool]string{true: "{", false: ","}[i == 0], name, value)
+			_, _ = fmt.Fprintf(w, "%s%s:%s", map[bool]string{true: "{", false: ","}[i == 0],
+				plaintext.JSON(name), plaintext.JSON(value))
 		}
 		_, _ = w.WriteString("}\n")
 	}

@@ -1,0 +1,367 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/loadstone-db/loadstone/engine/plaintext"
+)
+
+// badTexts are what somebody may write into any field, as JSON writes it: some of it no JSON should say.
+var badTexts = map[string]string{
+	"HTML":           `"<script>window.owned=1</script><img src=x onerror=owned()>"`,
+	"an attribute":   `"\" autofocus onfocus=owned() x='"`,
+	"escapes":        `"a\u001b]8;;http://x\u0007b\u001b]52;c;aGk=\u0007\u001b[2J\u009b31m\u007f"`,
+	"turned":         `"\u202egnp.exe\u2066\u200f"`,
+	"hidden":         `"a\u200bb\ufeff\u00ad"`,
+	"long":           `"` + strings.Repeat("x", 10_000) + `"`,
+	"a formula":      `"=HYPERLINK(\"http://x\",\"a\")"`,
+	"a plus":         `"+1+cmd|' /C calc'!A0"`,
+	"a minus":        `"-1+1"`,
+	"an at":          `"@SUM(1+1)"`,
+	"a tab":          `"\t=1+1"`,
+	"a return":       `"\r\n=1+1\r\nSet-Cookie: a=b"`,
+	"NUL":            `"a\u0000b"`,
+	"half a pair":    `"a\ud800b"`,
+	"no UTF-8":       "\"a\xffb\xc3\"",
+	"of the world":   `"näme 日本 🙂 عربى"`,
+	"SQL":            `"'; DROP TABLE users; --"`,
+	"another folder": `"../../../etc/passwd"`,
+	"nothing":        `""`,
+	"a space":        `" "`,
+}
+
+// marked stands for the text in a request that is being made.
+const marked = "the-text-goes-here"
+
+// taken is a place at which the API takes a text, as its document says.
+type taken struct {
+	method, path string
+	// in is "body", "path" or "query"; at is the way to it: "hooks", "[]", "name". "*" is a value under any name, "*key"
+	// the name.
+	in string
+	at []string
+}
+
+func (f taken) operation() string { return f.method + " " + f.path }
+func (f taken) String() string    { return f.operation() + " " + f.in + " " + strings.Join(f.at, ".") }
+
+type document map[string]any
+
+func (d document) at(v any, steps ...string) any {
+	for _, step := range steps {
+		m, _ := v.(map[string]any)
+		v = m[step]
+	}
+	return v
+}
+
+// resolved is a schema, where another one is meant that.
+func (d document) resolved(schema any) map[string]any {
+	m, _ := schema.(map[string]any)
+	for {
+		ref, ok := m["$ref"].(string)
+		if !ok {
+			return m
+		}
+		m, _ = d.at(map[string]any(d), strings.Split(strings.TrimPrefix(ref, "#/"), "/")...).(map[string]any)
+	}
+}
+
+// texts are the ways to all texts below a schema that are not one of a few words.
+func (d document) texts(schema any, way []string, found *[][]string) {
+	s := d.resolved(schema)
+	if len(way) > 12 {
+		return
+	}
+	step := func(name string) []string { return append(slices.Clone(way), name) }
+	is := func(kind string) bool {
+		list, _ := s["type"].([]any)
+		return s["type"] == kind || slices.Contains(list, any(kind))
+	}
+	if is("string") && s["enum"] == nil && s["format"] != "date-time" && s["format"] != "binary" {
+		*found = append(*found, way)
+	}
+	properties, _ := s["properties"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		d.texts(properties[name], step(name), found)
+	}
+	if values, ok := s["additionalProperties"].(map[string]any); ok {
+		*found = append(*found, step("*key"))
+		d.texts(values, step("*"), found)
+	}
+	if items, ok := s["items"]; ok {
+		d.texts(items, step("[]"), found)
+	}
+	for _, several := range []string{"oneOf", "anyOf", "allOf"} {
+		list, _ := s[several].([]any)
+		for _, one := range list {
+			d.texts(one, way, found)
+		}
+	}
+}
+
+// takes are all texts that the API takes.
+func (d document) takes() (list []taken) {
+	paths, _ := d["paths"].(map[string]any)
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
+		for _, method := range []string{"get", "post", "put", "patch", "delete"} {
+			o, ok := d.at(paths[path], method).(map[string]any)
+			if !ok {
+				continue
+			}
+			parameters, _ := o["parameters"].([]any)
+			for _, p := range parameters {
+				var found [][]string
+				d.texts(d.at(p, "schema"), nil, &found)
+				if len(found) > 0 {
+					list = append(list, taken{strings.ToUpper(method), path, d.at(p, "in").(string),
+						[]string{d.at(p, "name").(string)}})
+				}
+			}
+			var found [][]string
+			d.texts(d.at(o, "requestBody", "content", "application/json", "schema"), nil, &found)
+			for _, way := range found {
+				if f := (taken{strings.ToUpper(method), path, "body", way}); !slices.ContainsFunc(list, func(o taken) bool {
+					return o.String() == f.String()
+				}) {
+					list = append(list, f)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// with puts a value at a way into a document.
+func with(document any, way []string, value any) any {
+	if len(way) == 0 {
+		return value
+	}
+	switch step := way[0]; step {
+	case "[]":
+		list, _ := document.([]any)
+		if len(list) == 0 {
+			list = []any{nil}
+		}
+		return append([]any{with(list[0], way[1:], value)}, list[1:]...)
+	default:
+		m, _ := document.(map[string]any)
+		m = maps.Clone(m)
+		if m == nil {
+			m = map[string]any{}
+		}
+		switch step {
+		case "*":
+			m["any"] = with(nil, way[1:], value)
+		case "*key":
+			m[fmt.Sprint(value)] = "any"
+		default:
+			m[step] = with(m[step], way[1:], value)
+		}
+		return m
+	}
+}
+
+// answered is what a server said.
+type answered struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (a answered) media() string {
+	media, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
+	return media
+}
+
+// exchange makes a request with bytes as they are; a caller is a header, none the session.
+func (s *liveServer) exchange(method, path, body string, caller ...string) answered {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(context.Background(), method, s.base, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	at, query, _ := strings.Cut(path, "?")
+	plain, err := url.PathUnescape(at)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.URL.Path, req.URL.RawPath, req.URL.RawQuery = plain, at, query
+	req.Header.Set("Content-Type", "application/json")
+	client := s.http
+	for i := 0; i < len(caller); i += 2 {
+		req.Header.Set(caller[i], caller[i+1])
+		client = &http.Client{Timeout: s.http.Timeout}
+	}
+	if len(caller) == 0 {
+		req.Header.Set("Origin", s.base)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		s.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return answered{resp.StatusCode, resp.Header, raw}
+}
+
+// judged is what is wrong with an answer to a bad text: it is one, or it says in words that this is none to take.
+func judged(a answered) string {
+	if a.status/100 == 2 {
+		return unfit(a)
+	}
+	var p struct {
+		Code, Detail, Hint string
+		Errors             []struct{ Field, Message string }
+	}
+	if a.media() == "text/html" && a.status >= 400 && a.status < 500 { // for people
+		return htmlWrong(a.body)
+	}
+	if a.status < 400 || a.status >= 500 {
+		return fmt.Sprintf("%d %.300s", a.status, a.body)
+	}
+	if err := json.Unmarshal(a.body, &p); err != nil || p.Code == "" || len(p.Detail) < 10 || a.media() !=
+		"application/problem+json" {
+		return fmt.Sprintf("no refusal in words: %d %s %.300s", a.status, a.media(), a.body)
+	}
+	if p.Code == "invalid" && p.Hint == "" && len(p.Errors) == 0 {
+		return fmt.Sprintf("a refusal that names neither field nor cure: %.300s", a.body)
+	}
+	if strings.Contains(p.Detail, "control store refused") {
+		return fmt.Sprintf("only the database noticed: %.300s", a.body)
+	}
+	return unfit(a)
+}
+
+// unfit is what is wrong with an answer, whoever shows it: JSON is JSON, nothing in it is obeyed by a terminal.
+func unfit(a answered) string {
+	if !strings.HasSuffix(a.media(), "json") {
+		return ""
+	}
+	if !json.Valid(a.body) || !utf8.Valid(a.body) {
+		return fmt.Sprintf("no JSON: %.300q", a.body)
+	}
+	return obeyed(string(a.body))
+}
+
+// obeyed is where a terminal or a page would obey a text, and line ends and tabs are not.
+func obeyed(text string) string {
+	i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && r != '\t' && plaintext.Obeyed(r) })
+	if i < 0 {
+		return ""
+	}
+	return fmt.Sprintf("it has %+q", text[max(0, i-40):min(len(text), i+40)])
+}
+
+// TestBadTextsInEveryField puts each bad text into each text that the document of the API says it takes, and looks at
+// what is answered; then at everything that shows what was stored. A field that is new is tried without being named
+// here; an operation that is new needs a body in which the rest is right.
+func TestBadTextsInEveryField(t *testing.T) {
+	t.Parallel()
+	s := newProgram(t).serve("--allow-targets", "127.0.0.1", "--log-format", "json")
+	k := &keeper{liveServer: s, ids: map[string]string{}}
+	k.prepare()
+	var d document
+	if err := json.Unmarshal([]byte(s.get("/api/openapi.json")), &d); err != nil {
+		t.Fatal(err)
+	}
+	bodies := k.bodies()
+	seen, asked, kept := map[string]bool{}, 0, 0
+	for _, f := range append(d.takes(), d.templates()...) {
+		if why := elsewhere[f.operation()]; why != "" {
+			seen[f.operation()] = true
+			continue
+		}
+		right, known := bodies[f.operation()]
+		if f.in == "body" && !known {
+			t.Errorf("%s: with which body is it right but for the text? say so in bodies()", f)
+			continue
+		}
+		seen[f.operation()] = true
+		for _, name := range slices.Sorted(maps.Keys(badTexts)) {
+			path, body := k.request(f, right, badTexts[name])
+			if path == "" {
+				continue // the text is no part of an address
+			}
+			a := k.exchange(f.method, path, body, k.caller(f)...)
+			asked++
+			if wrong := judged(a); wrong != "" {
+				t.Errorf("%s: %s: %s", f, name, wrong)
+			}
+			if a.status/100 == 2 && f.method != http.MethodGet {
+				kept++
+			}
+		}
+	}
+	for operation := range bodies {
+		if !seen[operation] {
+			t.Errorf("%s of bodies() is not there any more, or takes no text", operation)
+		}
+	}
+	for operation := range elsewhere {
+		if !seen[operation] {
+			t.Errorf("%s of elsewhere is not there any more, or takes no text", operation)
+		}
+	}
+	t.Logf("%d requests, %d were taken", asked, kept)
+	if asked < 3000 || kept < 200 {
+		t.Errorf("%d requests, %d of which were taken: that is too few to have tried anything", asked, kept)
+	}
+	k.shown(d)
+}
+
+// request is one with a text at a place.
+func (k *keeper) request(f taken, right func() any, literal string) (path, body string) {
+	var plain string
+	if err := json.Unmarshal([]byte(literal), &plain); err != nil {
+		plain = "a\xffb"
+	}
+	if strings.Contains(literal, "\xff") {
+		plain = "a\xffb"
+	}
+	path = f.path
+	for strings.Contains(path, "{") {
+		name := path[strings.Index(path, "{")+1 : strings.Index(path, "}")]
+		value := k.id(f.path, name)
+		if f.in == "path" && f.at[0] == name {
+			if value = url.PathEscape(plain); plain == "" {
+				return "", ""
+			}
+			value = strings.ReplaceAll(value, ".", "%2E")
+		}
+		path = strings.Replace(path, "{"+name+"}", value, 1)
+	}
+	if f.in == "query" {
+		path += "?" + f.at[0] + "=" + url.QueryEscape(plain)
+	}
+	if f.method == http.MethodGet || f.method == http.MethodDelete && right == nil {
+		return path, ""
+	}
+	var document any
+	if right != nil {
+		document = right()
+	}
+	if f.in == "body" {
+		document = with(document, f.at, marked)
+	}
+	raw, err := json.Marshal(document)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return path, string(bytes.ReplaceAll(raw, []byte(strconv.Quote(marked)), []byte(literal)))
+}
