@@ -122,8 +122,8 @@ func checkURL(c *fiber.Ctx) *problem.Problem {
 			"Escape special characters as %XX.")
 	}
 	if !utf8.ValidString(u.Path) || strings.ContainsRune(u.Path, 0) {
-		return problem.New(http.StatusBadRequest, problem.CodeMalformed,
-			"The address is not text: it has bytes that are not UTF-8, or a NUL.", "Names of things hold neither.")
+		return problem.New(http.StatusNotFound, engine.CodeNotFound,
+			"There is nothing of this name: it has bytes that are not UTF-8, or a NUL.", "Names of things hold neither.")
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
