@@ -78,7 +78,8 @@ func TestHostileStatementsOverHTTP(t *testing.T) {
 			t.Errorf("%q is shown as %s", name, shown)
 		}
 		s.done(fmt.Sprintf("CREATE PHYSICAL SOURCE FOR %[1]s TYPE FILE SET('a.csv' AS SOURCE.FILE_PATH, "+
-			"'CSV' AS PARSER.TYPE); CREATE QUERY %[1]s AS SELECT %[1]s FROM %[1]s WHERE %[1]s > 1 INTO %[1]s; DROP QUERY %[1]s", quoted))
+			"'CSV' AS PARSER.TYPE); CREATE QUERY %[1]s AS SELECT %[1]s FROM %[1]s WHERE %[1]s "+
+			"> 1 INTO %[1]s; DROP QUERY %[1]s", quoted))
 		s.until(name, "")
 	}
 	s.stop()

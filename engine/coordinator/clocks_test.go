@@ -12,8 +12,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
 )
 
-// TestClocksThatAreOff: a query that is not deployed yet goes to a server whose clock is another one. It is neither kept
-// waiting until that has come to the time that was written down, nor given up since it has passed long ago.
+// TestClocksThatAreOff: a query that is not deployed yet goes to a server whose clock is another one. It is neither
+// kept waiting until that has come to the time that was written down, nor given up since it has passed long ago.
 func TestClocksThatAreOff(t *testing.T) {
 	for what, off := range map[string]time.Duration{"behind": -time.Hour, "ahead": time.Hour} {
 		t.Run(what, func(t *testing.T) {

@@ -48,8 +48,8 @@ type Action struct {
 }
 
 // Decide returns the query as it is next, and what its fragments are told then. active says whether a worker is there.
-// What it returns for the same query a second time is the same query, and at most the same words. Since, of the query, is
-// by the clock of who asks.
+// What it returns for the same query a second time is the same query, and at most the same words. Since, of the query,
+// is by the clock of who asks.
 func Decide(q catalog.Query, active func(host string) bool, now time.Time) (catalog.Query, []Action) {
 	q.Fragments = slices.Clone(q.Fragments)
 	if q.Desired == catalog.Stopped {
