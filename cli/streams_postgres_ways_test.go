@@ -125,8 +125,8 @@ func pump(t *testing.T, rate int) *pumped {
 }
 
 // TestAnOutageUnderLoad: the server of two sinks is down while rows keep coming. One query waits, and every row is
-// there once afterwards; the other one drops, and each row is there once or counted. Both say meanwhile what they wait for.
-// With make soak the outage is one of a minute.
+// there once afterwards; the other one drops, and each row is there once or counted. Both say meanwhile what they wait
+// for. With make soak the outage is one of a minute.
 func TestAnOutageUnderLoad(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.StartCrashing(t, nil)
