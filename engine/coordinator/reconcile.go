@@ -369,8 +369,8 @@ type stay struct {
 	since time.Time
 }
 
-// stay returns since when a query is in its state, by the clock of this server: who wrote that down may have had another
-// one. Of one that is taken over it counts from then.
+// stay returns since when a query is in its state, by the clock of this server: who wrote that down may have had
+// another one. Of one that is taken over it counts from then.
 func (c *Coordinator) stay(q catalog.Query, now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

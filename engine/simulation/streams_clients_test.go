@@ -226,7 +226,8 @@ func createQuery(name, logical, sink string) step {
 	if logical == executions {
 		column = "seq"
 	}
-	return step{"CREATE QUERY " + name + " AS SELECT " + column + " FROM " + logical + " INTO " + sink, func(b *book) statement.Kind {
+	sql := "CREATE QUERY " + name + " AS SELECT " + column + " FROM " + logical + " INTO " + sink
+	return step{sql, func(b *book) statement.Kind {
 		there, taken := b.queries[name]
 		switch {
 		case taken && there.dropped && !there.final:
