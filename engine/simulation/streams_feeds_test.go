@@ -84,7 +84,8 @@ func (f feeds) Source(ctx context.Context, p catalog.PhysicalSource, columns []c
 	if f.at.gone() || s.down[p.ID] {
 		return nil, errRefused
 	}
-	r := &rowSource{at: f.at, physical: p.ID, everywhere: p.Everywhere(), columns: columns, rows: make(chan int64, 1000), closed: make(chan struct{})}
+	r := &rowSource{at: f.at, physical: p.ID, everywhere: p.Everywhere(), columns: columns,
+		rows: make(chan int64, 1000), closed: make(chan struct{})}
 	if k, known := ctx.Value(fragmentKey{}).(fragment.Key); known {
 		r.of = s.instance(ctx, f.at, k.QueryID, k.Epoch)
 		r.of.sources = append(r.of.sources, r)
@@ -258,8 +259,8 @@ func (k sink) Close() error {
 	return nil
 }
 
-// heads are the rows that the nodes of a query have read, which have ended by themselves before its tail; known says that
-// all of them did. The simulation is locked.
+// heads are the rows that the nodes of a query have read, which have ended by themselves before its tail; known says
+// that all of them did. The simulation is locked.
 func (s *streaming) heads(tail *instance) (read int64, known bool) {
 	q, there := catalog.Of(s.contents()).ByID(tail.query)
 	for _, f := range q.Fragments {
