@@ -134,7 +134,11 @@ func TestAProcessThatStoodStillLosesNoWorker(t *testing.T) {
 		sc.Workload.DurationSeconds = 300
 		paced(sc, engine.LoadConcurrency)
 	})
-	f.until(run.RunID, func(p *engine.Payload) bool { return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 0 })
+	// The measurement begins when run workers are told of it: what lies between the decision and that is not missed.
+	f.until(run.RunID, func(p *engine.Payload) bool {
+		return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 0 &&
+			!slices.ContainsFunc(p.Workers, func(w engine.PayloadWorker) bool { return w.Phase != engine.PhaseMeasurement })
+	})
 	clock.jump.Store(int64(90 * time.Second))
 	var before int64
 	p := f.until(run.RunID, func(p *engine.Payload) bool {
