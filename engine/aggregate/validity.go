@@ -68,8 +68,7 @@ type Validity struct {
 	unmeasured bool
 	more       int
 	last       time.Time // of the last observation, while the measurement went on
-	// looked is the time of the last observation, or of Watch before the first; began is when the measurement did.
-	looked, began time.Time
+	looked     time.Time // of the last observation, or of Watch before the first
 	// What was dropped and scheduled so far; drops below the limit are no cause.
 	dropped, scheduled int64
 	outcome            Outcome
@@ -207,19 +206,16 @@ func (v *Validity) mark(cause, subject string, from, to time.Time, worst float64
 // Watch tells that this process looks after the run from now on: time in which it does not is missed.
 func (v *Validity) Watch(from time.Time) { v.looked = from }
 
-// Measuring tells when the measurement began, zero before that. It is told before the Observe that comes after it.
-func (v *Validity) Measuring(since time.Time) { v.began = since }
-
 // lastLook is the later of the last observation and of the beginning of a measurement that goes on now or has begun
 // since; zero where this process has not looked after the run before, or there is none.
 func (v *Validity) lastLook(phase engine.Phase) time.Time {
 	switch {
 	case !v.last.IsZero():
 		return v.last
-	case v.looked.IsZero() || v.began.IsZero() || phase != engine.PhaseMeasurement && !v.began.After(v.looked):
+	case v.looked.IsZero() || v.outcome.From.IsZero() || phase != engine.PhaseMeasurement && !v.outcome.From.After(v.looked):
 		return time.Time{}
-	case v.began.After(v.looked):
-		return v.began
+	case v.outcome.From.After(v.looked):
+		return v.outcome.From
 	}
 	return v.looked
 }
@@ -387,7 +383,7 @@ func (s *stall) notes() []string {
 	return out
 }
 
-// Outcome tells how the measurement stands; the last call decides.
+// Outcome tells how the measurement stands, before the Observe of that tick; the last call decides.
 func (v *Validity) Outcome(o Outcome) { v.outcome = o }
 
 // judge says what is wrong with an outcome, as causes and as remarks.

@@ -80,8 +80,8 @@ func TestAStoppedProcessIsNamed(t *testing.T) {
 	}
 }
 
-// TestAProcessThatIsStoppedAsTheMeasurementBegins: what of the time lies in the measurement counts, also when it is over
-// by then; what lies before or after it does not, and neither does what another process had measured.
+// TestAProcessThatIsStoppedAsTheMeasurementBegins: what of the time lies in the measurement counts, also when it is
+// over by then; what lies before or after it does not, and neither does what another process had measured.
 func TestAProcessThatIsStoppedAsTheMeasurementBegins(t *testing.T) {
 	at := func(seconds float64) time.Time { return epoch.Add(time.Duration(seconds * float64(time.Second))) }
 	type look struct {
@@ -110,7 +110,7 @@ func TestAProcessThatIsStoppedAsTheMeasurementBegins(t *testing.T) {
 		v := NewValidity()
 		for _, l := range tc.looks {
 			if l.began > 0 {
-				v.Measuring(at(l.began))
+				v.Outcome(Outcome{From: at(l.began)})
 			}
 			if l.phase == watch {
 				v.Watch(at(l.seconds))

@@ -120,7 +120,7 @@ func newLive(s *Service, run engine.Run, clock *runclock.Clock, workers []*crew.
 		keeper: keeper.New(s.opts.Store, run.RunID, run.OwnerEpoch, s.opts.Log), spans: s.opts.Traces.Run(run),
 		asked: make(chan request, 16), done: make(chan struct{}), figured: make(chan struct{}),
 		agg: aggregate.New(), validity: aggregate.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails),
-		rules:         s.opts.Rules.Of(run),
+		rules: s.opts.Rules.Of(run), life: life,
 		cancelPrepare: func() {}, prepareDone: make(chan prepareResult, 1), prepareStep: make(chan engine.PrepareProgress, 1)}
 	l.inbox = control.NewMailbox(func(f fromNode) (control.Policy, control.Subject) { return control.PolicyFromNode(f.m) },
 		func(f fromNode) {
@@ -131,16 +131,14 @@ func newLive(s *Service, run engine.Run, clock *runclock.Clock, workers []*crew.
 	for _, w := range workers {
 		l.Enlist(w)
 	}
-	l.life = life
 	l.begin = func(ctx context.Context) { l.happen(ctx, lifecycle.Begun{}) }
 	l.Journal = journal.Journal{RunID: run.RunID, Begun: run.StartTime.Time, Clock: clock, Life: l.life}
 	l.search = searcher{live: l}
 	l.search.meter.Begin(0, 0, nil)
 	l.scale = scaler{live: l, rooms: make(chan reservation), pool: run.Scenario.Workload.ConcurrentConnections}
-	l.sender = sender{live: l}
+	l.sender, l.time = sender{live: l}, timekeeper{live: l}
 	l.poller = poller{live: l, polls: make(chan warehouse.Poll), stop: func() {}}
 	l.finisher = finisher{live: l, parts: map[string]fleet.Part{}, results: make(chan *outcome.Outcome, 1)}
-	l.time = timekeeper{live: l}
 	l.second = l.agg.Tick(engine.PhasePreparing, nil)
 	l.validity.Watch(clock.Now())
 	shown := run

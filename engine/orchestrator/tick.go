@@ -94,10 +94,9 @@ func (l *live) aggregate(now time.Time) {
 			s.Workers[i].Dropped, s.Workers[i].PoolWaitMs, s.Workers[i].Missing = 0, nil, 0
 		}
 	}
-	l.validity.Measuring(l.life.MeasureAt())
-	l.validity.Observe(now, l.life.Phase(), s)
 	l.validity.Outcome(aggregate.Outcome{From: l.life.MeasureAt(), To: now, Operations: s.RollupOps,
 		Errors: s.RollupErrors, Search: l.life.Search() != nil})
+	l.validity.Observe(now, l.life.Phase(), s)
 	l.saveVerdict()
 	if l.life.Started() && !l.life.Stopping() {
 		if broken := l.guard.Observe(now, s.Guarded()); broken != "" {
