@@ -209,13 +209,14 @@ func (v *Validity) Watch(from time.Time) { v.looked = from }
 // lastLook is the later of the last observation and of the beginning of a measurement that goes on now or has begun
 // since; zero where this process has not looked after the run before, or there is none.
 func (v *Validity) lastLook(phase engine.Phase) time.Time {
+	began := v.outcome.From
 	switch {
 	case !v.last.IsZero():
 		return v.last
-	case v.looked.IsZero() || v.outcome.From.IsZero() || phase != engine.PhaseMeasurement && !v.outcome.From.After(v.looked):
+	case v.looked.IsZero() || began.IsZero() || phase != engine.PhaseMeasurement && !began.After(v.looked):
 		return time.Time{}
-	case v.outcome.From.After(v.looked):
-		return v.outcome.From
+	case began.After(v.looked):
+		return began
 	}
 	return v.looked
 }
