@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -106,8 +108,10 @@ func (d *deployment) run(ctx context.Context, q catalog.Query, contents catalog.
 	opening.Wait()
 	// None runs unless all are ready; those that opened are ended then.
 	d.mu.Lock()
+	// One after the other, and in the same order each time: a life of the simulation can be lived again.
 	var order []*part
-	for _, p := range d.parts {
+	for _, host := range slices.Sorted(maps.Keys(d.parts)) {
+		p := d.parts[host]
 		if ctx.Err() == nil {
 			p.state = catalog.FragmentRunning
 		}
