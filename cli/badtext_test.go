@@ -273,7 +273,7 @@ func obeyed(text string) string {
 // here; an operation that is new needs a body in which the rest is right.
 func TestBadTextsInEveryField(t *testing.T) {
 	t.Parallel()
-	s := newProgram(t).serve("--allow-targets", "127.0.0.1", "--log-format", "json")
+	s := newProgram(t).serve("--allow-targets", "127.0.0.1", "--log-format", "json", "--refresh-workers", "1")
 	k := &keeper{liveServer: s, ids: map[string]string{}}
 	k.prepare()
 	var d document

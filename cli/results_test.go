@@ -169,6 +169,9 @@ func sameInAFolder(t *testing.T, session caller, runID string, kept *s3store.Sto
 		t.Fatal(err)
 	}
 	for _, name := range names {
+		if strings.HasPrefix(name, artifact.BindsPrefix) {
+			continue // parameters are told by a route of their own
+		}
 		content := objectstest.Read(t, kept, runID, name)
 		if code, sent := session.raw("/api/runs/" + runID + "/executions?part=" + name); code != http.StatusOK ||
 			!bytes.Equal(sent, content) {

@@ -217,8 +217,8 @@ func TestWhatIsDroppedIsReportedWhileTheSinkWaits(t *testing.T) {
 			reports <- c
 		},
 		Out: func(b *column.Batch) error {
-			if ctx.Err() != nil {
-				return nil // what had come before the end
+			if err := ctx.Err(); err != nil {
+				return err // this one had come before the end
 			}
 			var last int64
 			for range 2 {
