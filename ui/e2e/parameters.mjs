@@ -1,4 +1,5 @@
-// The parameters of failed and slow executions on a real server: masked, and shown to who asks, with a line in the audit log.
+// The parameters of failed and slow executions on a real server: masked, and shown to who asks, which is in
+// the audit log.
 import assert from 'node:assert/strict';
 import { accessible } from './axe.mjs';
 

@@ -40,7 +40,7 @@ const patience = 4_000;
 const within = 3_000;
 
 /**
- * Watches requests that are under way: a process that stands still, or a network that swallows all, refuses nothing, and
+ * Watches requests under way: a process that stands still, or a network that swallows all, refuses nothing, and
  * what was sent would just wait. Some questions take their time, so a short one is asked beside them. What is returned
  * takes the beginning of a request, and gives what is to be called at its end.
  */

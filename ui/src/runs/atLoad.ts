@@ -13,7 +13,7 @@ export interface AtLoad {
   p99: number | null;
 }
 
-/** The second of the run in which its load was last changed within the measurement; null where one load is all of it. */
+/** The second of the run in which its load was last changed in the measurement; null where one load is all of it. */
 export function changedAt(run: RunDetail, timing: Payload['timing']): number | null {
   const start = Date.parse(timing.start_time ?? '');
   const measured = Date.parse(timing.measurement_start_time ?? '');

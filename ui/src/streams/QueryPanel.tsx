@@ -8,6 +8,8 @@ import { Flow } from './Flow';
 import { isOver, losses, parted, planOf, runningPicture, states } from './model';
 import { lagOf, StateBadge } from './Queries';
 
+const failures = (n: number) => (n === 1 ? 'One attempt has' : `${n} attempts have`);
+
 /** One query: what flows where, what it came to, and what it printed last. */
 export function QueryPanel(props: { query: StreamQuery; catalog: StreamCatalog; onClose: () => void }) {
   const { query: q, catalog } = props;
@@ -35,9 +37,8 @@ export function QueryPanel(props: { query: StreamQuery; catalog: StreamCatalog; 
         {q.failure && <Failure query={q} />}
         {q.trouble && (
           <Notice tone="warn">
-            Its sink takes no rows, and is tried again: {q.trouble.message}.{' '}
-            {q.trouble.attempts === 1 ? 'One attempt has' : `${q.trouble.attempts} attempts have`} failed, the first{' '}
-            <span title={dateTime(q.trouble.since)}>{ago(q.trouble.since)}</span>. Its sources wait meanwhile
+            Its sink takes no rows, and is tried again: {q.trouble.message}. {failures(q.trouble.attempts)} failed, the
+            first <span title={dateTime(q.trouble.since)}>{ago(q.trouble.since)}</span>. Its sources wait meanwhile
             {/\bON\s+OVERFLOW\s+DROP\b/i.test(q.statement) && '; rows for which there is no room are dropped'}.
           </Notice>
         )}
