@@ -44,7 +44,7 @@ func TestAKilledServersRunKeepsItsFigures(t *testing.T) {
 	session.awaitLoad(run.RunID)
 	// Each run worker ends a part every ten seconds.
 	until(t, time.Minute, func() bool {
-		parts, _ := filepath.Glob(filepath.Join(dir, "spool", run.RunID, "*", "*.parquet"))
+		parts, _ := filepath.Glob(filepath.Join(dir, "spool", run.RunID, "*", "executions-*.parquet"))
 		return len(parts) >= 2
 	}, first.out.String)
 	time.Sleep(2 * time.Second)

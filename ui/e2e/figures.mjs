@@ -21,7 +21,7 @@ const near = (actual, expected, what) =>
 
 export async function check(summary, folder) {
   const all = [];
-  for (const name of readdirSync(folder).filter((n) => n.endsWith('.parquet'))) {
+  for (const name of readdirSync(folder).filter((n) => /^executions-.*\.parquet$/.test(n))) {
     const bytes = readFileSync(join(folder, name));
     const file = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength);
     const columns = [
