@@ -195,3 +195,9 @@ func (c *Catalog) mayWrite(source string, q *statement.CreateQuery, n *Query, si
 	}
 	return nil
 }
+
+// Disconnected refuses a sink whose connection was deleted after it was judged.
+func Disconnected(s Sink) *statement.Error {
+	return statement.Errorf(statement.InvalidConfig, "", -1, "GET /api/connections lists them: give a name or an id",
+		"the connection %s of the sink %s is not there any more", s.Config.Text("SINK.CONNECTION"), s.Name)
+}

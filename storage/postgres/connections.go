@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -46,7 +45,7 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 			return err
 		}
 		if old.Builtin {
-			return builtin(old.Name)
+			return store.BuiltinConnection(old.Name)
 		}
 		if c.Version != 0 && c.Version != old.Version {
 			return store.ChangedMeanwhile("connection", old.Name, "", old.UpdatedAt, old.Version)
@@ -105,11 +104,6 @@ func (s *Store) insertConnection(ctx context.Context, c store.Connection) (store
 	}
 	saved, err := pgx.CollectExactlyOneRow(rows, toConnection)
 	return saved, dberr.Saving("connection", c.Name, err)
-}
-
-func builtin(name string) error {
-	return dberr.Conflict(fmt.Sprintf("The connection %q is built in and cannot be changed.", name),
-		"Save another connection under a name of its own.")
 }
 
 // EnsureBuiltin implements store.Connections.
@@ -184,7 +178,7 @@ func (s *Store) DeleteConnection(ctx context.Context, id string, version int64) 
 		case err != nil:
 			return err
 		case c.Builtin:
-			return builtin(c.Name)
+			return store.BuiltinConnection(c.Name)
 		case version != 0 && version != c.Version:
 			return store.ChangedMeanwhile("connection", c.Name, "", c.UpdatedAt, c.Version)
 		}
@@ -214,10 +208,7 @@ func unused(ctx context.Context, tx pgx.Tx, name, done string) error {
 	if templates+runs == 0 {
 		return nil
 	}
-	return &engine.Error{Code: engine.CodeConflict, Cause: store.ErrInUse,
-		Message: fmt.Sprintf("The connection %q cannot be %s: %d template(s) and %d run(s) that have not ended use it.", name,
-			done, templates, runs),
-		Hint: "Point them at another connection, or delete them, first."}
+	return store.UsedConnection(name, done, templates, runs)
 }
 
 // unwritten returns store.ErrInUse while a sink of a continuous query writes to the connection, whatever that was
@@ -232,17 +223,5 @@ func unwritten(ctx context.Context, tx pgx.Tx, c store.Connection) error {
 	if err != nil || len(names) == 0 {
 		return err
 	}
-	writes := "the sink " + names[0] + " writes"
-	if len(names) > 1 {
-		writes = fmt.Sprintf("%d sinks write", len(names))
-		if len(names) <= shownSinks {
-			writes = "the sinks " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1] + " write"
-		}
-	}
-	return &engine.Error{Code: engine.CodeConflict, Cause: store.ErrInUse,
-		Message: fmt.Sprintf("The connection %q cannot be deleted: %s to it.", c.Name, writes),
-		Hint:    "DROP the queries into it and then the sink itself, on the page Streams or with loadstone sql."}
+	return store.WrittenConnection(c.Name, names)
 }
-
-// shownSinks is how many sinks an error names.
-const shownSinks = 10

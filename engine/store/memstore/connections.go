@@ -39,7 +39,7 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 		case old == nil:
 			return c, notFound("connection", c.ConnectionID)
 		case old.Builtin:
-			return c, builtin(old.Name)
+			return c, store.BuiltinConnection(old.Name)
 		case c.Version != 0 && c.Version != old.Version:
 			return c, store.ChangedMeanwhile("connection", old.Name, "", old.UpdatedAt, old.Version)
 		case masked && (c.DSN != old.DSN || c.Driver != old.Driver):
@@ -63,11 +63,6 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 	}
 	s.connections[row.ConnectionID] = row
 	return row.Connection, nil
-}
-
-func builtin(name string) error {
-	return conflict(fmt.Sprintf("The connection %q is built in and cannot be changed.", name),
-		"Save another connection under a name of its own.")
 }
 
 // called finds a connection by its name; nil when there is none.
@@ -142,6 +137,10 @@ func (s *Store) ListConnections(ctx context.Context) ([]store.Connection, error)
 
 // DeleteConnection implements store.Connections.
 func (s *Store) DeleteConnection(ctx context.Context, id string, version int64) error {
+	return s.Writing(id, func(sinks []string) error { return s.deleteConnection(ctx, id, version, sinks) })
+}
+
+func (s *Store) deleteConnection(ctx context.Context, id string, version int64, sinks []string) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
@@ -151,12 +150,15 @@ func (s *Store) DeleteConnection(ctx context.Context, id string, version int64) 
 	case c == nil:
 		return notFound("connection", id)
 	case c.Builtin:
-		return builtin(c.Name)
+		return store.BuiltinConnection(c.Name)
 	case version != 0 && version != c.Version:
 		return store.ChangedMeanwhile("connection", c.Name, "", c.UpdatedAt, c.Version)
 	}
 	if err := s.unused(c.Name, "deleted"); err != nil {
 		return err
+	}
+	if len(sinks) > 0 {
+		return store.WrittenConnection(c.Name, sinks)
 	}
 	delete(s.connections, id)
 	return nil
@@ -180,10 +182,7 @@ func (s *Store) unused(name, done string) error {
 	if templates+runs == 0 {
 		return nil
 	}
-	return &engine.Error{Code: engine.CodeConflict, Cause: store.ErrInUse,
-		Message: fmt.Sprintf("The connection %q cannot be %s: %d template(s) and %d run(s) that have not ended use it.", name,
-			done, templates, runs),
-		Hint: "Point them at another connection, or delete them, first."}
+	return store.UsedConnection(name, done, templates, runs)
 }
 
 // seal replaces the secret of an inline connection by what stands for it. A DSN

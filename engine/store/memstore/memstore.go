@@ -28,6 +28,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memrefresh"
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memretention"
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memsettings"
+	"github.com/loadstone-db/loadstone/engine/store/memstore/memsinks"
 	"github.com/loadstone-db/loadstone/engine/store/memstore/memusers"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
@@ -42,6 +43,7 @@ type Store struct {
 	memusers.Users
 	memaudit.Log
 	memgrants.Grants
+	memsinks.Beside
 	*memMarks
 	secrets target.Secrets
 

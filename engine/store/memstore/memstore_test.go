@@ -6,15 +6,28 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/catalog/keep"
+	memkeep "github.com/loadstone-db/loadstone/engine/catalog/keep/memstore"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/store/memstore"
 	"github.com/loadstone-db/loadstone/engine/store/storetest"
+	"github.com/loadstone-db/loadstone/engine/store/storetest/sinkstest"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
 )
 
 func TestStore(t *testing.T) {
 	storetest.Run(t, func(*testing.T) store.Store { return memstore.New(postgres.NewDriver(), snowflake.NewDriver()) })
+}
+
+// TestSinksHoldTheirConnections: with a catalog in memory beside the store.
+func TestSinksHoldTheirConnections(t *testing.T) {
+	sinkstest.Run(t, func(*testing.T) (store.Connections, keep.Keeper) {
+		s := memstore.New(postgres.NewDriver())
+		k := &memkeep.Keeper{Connections: s}
+		s.BesideCatalog(k)
+		return s, k
+	})
 }
 
 // TestAReplayIsFoundAmongMany: what replays a run keeps it, however many runs are going on.

@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/loadstone-db/loadstone/engine/catalog"
-	"github.com/loadstone-db/loadstone/engine/statement"
 )
 
 // rows reads all rows of a query.
@@ -196,8 +195,7 @@ func connected(ctx context.Context, tx pgx.Tx, was, is catalog.Contents) (refuse
 			return nil, err
 		}
 		if tag.RowsAffected() == 0 {
-			return statement.Errorf(statement.InvalidConfig, "", -1, "GET /api/connections lists them: give a name or an id",
-				"the connection %s of the sink %s is not there any more", s.Config.Text("SINK.CONNECTION"), s.Name), nil
+			return catalog.Disconnected(s), nil
 		}
 	}
 	return nil, nil

@@ -15,12 +15,20 @@ import (
 
 // Keeper implements keep.Keeper. The zero value is empty; it is safe for concurrent use.
 type Keeper struct {
+	// Connections are those to which sinks may write; without them nobody asks whether they are still there.
+	Connections Connections
+
 	mu     sync.Mutex
 	all    catalog.Contents
 	leases map[string]time.Time
 	heard  []chan struct{}
 	writes int
 	fail   func(call string) error
+}
+
+// Connections finds a connection by its id; any error means that it is not there. It does not wait for the keeper.
+type Connections interface {
+	Connection(ctx context.Context, id string) (store.Connection, error)
 }
 
 // Written counts what has changed something.
@@ -74,7 +82,7 @@ func (k *Keeper) before(call string) error {
 }
 
 // ChangeCatalog implements keep.Keeper.
-func (k *Keeper) ChangeCatalog(_ context.Context, _ catalog.Needs, change func(*catalog.Catalog) error) error {
+func (k *Keeper) ChangeCatalog(ctx context.Context, _ catalog.Needs, change func(*catalog.Catalog) error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err := k.before("ChangeCatalog"); err != nil {
@@ -84,9 +92,44 @@ func (k *Keeper) ChangeCatalog(_ context.Context, _ catalog.Needs, change func(*
 	if err := change(c); err != nil {
 		return err
 	}
-	k.all = copied(c.Contents())
+	is := copied(c.Contents())
+	if err := k.connected(ctx, is.Sinks); err != nil {
+		return err
+	}
+	k.all = is
 	k.wrote()
 	return nil
+}
+
+// connected refuses new sinks whose connection was deleted after it was judged; the lock is held.
+func (k *Keeper) connected(ctx context.Context, sinks []catalog.Sink) error {
+	if k.Connections == nil {
+		return nil
+	}
+	for _, s := range sinks {
+		id := s.Config.Text(catalog.ConnectionID)
+		if id == "" || slices.ContainsFunc(k.all.Sinks, func(was catalog.Sink) bool { return was.Name == s.Name }) {
+			continue
+		}
+		if _, err := k.Connections.Connection(ctx, id); err != nil {
+			return catalog.Disconnected(s)
+		}
+	}
+	return nil
+}
+
+// Writing calls do with the sinks that write to a connection, by name. Nothing changes until it returns.
+func (k *Keeper) Writing(connectionID string, do func(sinks []string) error) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var names []string
+	for _, s := range k.all.Sinks {
+		if s.Config.Text(catalog.ConnectionID) == connectionID {
+			names = append(names, s.Name)
+		}
+	}
+	slices.Sort(names)
+	return do(names)
 }
 
 // ClaimQueries implements keep.Keeper.
