@@ -13,7 +13,8 @@ type Rule struct {
 // RuleAction is what follows from a row: the run stops as by a guardrail, or rows are posted to an address.
 type RuleAction string
 
-// RuleStatus is RUNNING until the run is over, which ENDED it, unless it has stopped the run (TRIGGERED) or FAILED.
+// RuleStatus is RUNNING until the run is over, which ENDED it, unless it has stopped the run (TRIGGERED) or FAILED; so
+// has one whose server was gone before the run was over.
 type RuleStatus string
 
 // The actions and the statuses.

@@ -10,6 +10,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/outcome"
 	"github.com/loadstone-db/loadstone/engine/payload"
+	"github.com/loadstone-db/loadstone/engine/rule"
 	"github.com/loadstone-db/loadstone/engine/runlog"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -104,8 +105,13 @@ func (s *Service) conclude(e found, why string, epoch int64) {
 	if notSetBack != "" {
 		add(engine.LogError, notSetBack, runlog.Details{"restore": e.Plan.Restore})
 	}
-	e.Keeper.SaveTick(&store.Tick{RunID: e.Run.RunID, Epoch: epoch, Logs: logs, TotalOps: e.Run.TotalOps,
-		ErrorCount: e.Run.ErrorCount, WorkersRegistered: e.Run.WorkersRegistered, WorkersCompleted: e.Run.WorkersCompleted})
+	tick := &store.Tick{RunID: e.Run.RunID, Epoch: epoch, Logs: logs, TotalOps: e.Run.TotalOps,
+		ErrorCount: e.Run.ErrorCount, WorkersRegistered: e.Run.WorkersRegistered, WorkersCompleted: e.Run.WorkersCompleted,
+		Rules: rule.Left(e.Run.Rules)}
+	if tick.Rules != nil {
+		e.Run.Rules = tick.Rules
+	}
+	e.Keeper.SaveTick(tick)
 	j := e.Keeper.Transition(store.Transition{RunID: e.Run.RunID, Epoch: epoch, From: []engine.Status{e.Run.Status},
 		Phase: &none}, nil)
 	select {

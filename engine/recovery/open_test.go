@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -107,6 +108,11 @@ func endedAfter(t *testing.T, began *store.Transition, away time.Duration) (engi
 			t.Fatal(err)
 		}
 	}
+	rules := []engine.RuleState{{Name: "reads", Status: engine.RuleRunning, In: 7},
+		{Name: "stops", Status: engine.RuleTriggered, Row: "p99 7"}, {Name: "over", Status: engine.RuleEnded}}
+	if err := s.SaveTick(ctx, store.Tick{RunID: "r", Epoch: before, Rules: rules}); err != nil {
+		t.Fatal(err)
+	}
 	enrichments := enrichment.New(enrichment.Options{Store: s, Results: folder, Log: zerolog.Nop(), Lifetime: ctx,
 		Go: routines.Go, Traits: traits})
 	live := &alone{}
@@ -122,6 +128,11 @@ func endedAfter(t *testing.T, began *store.Transition, away time.Duration) (engi
 	if err != nil || got.Status != engine.StatusFailed || got.Phase != engine.PhaseNone ||
 		got.StopReason != engine.StopWorkerFailure {
 		t.Errorf("%+v, %v", got, err)
+	}
+	// A rule whose process is gone is over.
+	rules[0].Status, rules[0].Failure = engine.RuleFailed, "the server that carried the run ended before the rule had"
+	if !slices.Equal(got.Rules, rules) {
+		t.Errorf("its rules are %+v", got.Rules)
 	}
 	rows, err := s.Results(ctx, "r")
 	if err != nil || len(rows) != 1 || rows[0].Figures == nil || rows[0].Validity == nil {

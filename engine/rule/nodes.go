@@ -102,8 +102,7 @@ func (e *lostError) Error() string { return "the node " + e.node + ": " + e.why 
 // everywhere runs a rule until its sources have ended or ctx is done.
 func (s *Set) everywhere(ctx context.Context, i int, r engine.Rule, was engine.RuleState, o Options) error {
 	key := fragment.Key{QueryID: ids | rand.Int64N(ids), Epoch: 1} //nolint:gosec // a name, no secret
-	// since is when it began to lack a node.
-	var since time.Time
+	lacks := map[string]lack{}
 	for !s.ends(ctx) {
 		key.Attempt++
 		nodes, moved := s.placed()
@@ -119,10 +118,9 @@ func (s *Set) everywhere(ctx context.Context, i int, r engine.Rule, was engine.R
 		case !errors.As(err, &lost):
 			return err
 		}
-		if since.IsZero() || a.began && time.Since(began) > 4*again {
-			since = time.Now()
-		}
-		if lost.terminal || time.Since(since) > lacksFor {
+		one := lacks[lost.node].again(began, time.Now(), a.began)
+		lacks[lost.node] = one
+		if lost.terminal || one.until.Sub(one.since) >= lacksFor {
 			return statement.Errorf(statement.PlacementError, "", -1, "", "the rule does not have the executions of %v", lost)
 		}
 		s.lost(lost.node)
@@ -133,6 +131,22 @@ func (s *Set) everywhere(ctx context.Context, i int, r engine.Rule, was engine.R
 		}
 	}
 	return ctx.Err()
+}
+
+// lack is since when, and until when, a rule does not have the executions of a node.
+type lack struct{ since, until time.Time }
+
+// again is the lack of a node that an attempt has lost, or did not get. A node that was had for a while, or that the
+// run did not have meanwhile, is lacked from then on.
+func (l lack) again(began, now time.Time, had bool) lack {
+	switch {
+	case had && now.Sub(began) > 4*again:
+		l.since = now
+	case l.since.IsZero() || began.Sub(l.until) > unheard:
+		l.since = began
+	}
+	l.until = now
+	return l
 }
 
 // ends reports whether rules have nothing to begin any more.

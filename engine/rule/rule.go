@@ -7,6 +7,8 @@
 package rule
 
 import (
+	"slices"
+
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/statement"
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
@@ -21,6 +23,22 @@ func Bind(when string) (*plan.Plan, error) {
 		return nil, err
 	}
 	return plan.Bind(when, s, telemetry.Schemas{})
+}
+
+// Left are the rules of a run that was ended by another process than the one that carried it; nil where they all had
+// come to an end. What the others held is gone with that process.
+func Left(states []engine.RuleState) []engine.RuleState {
+	var left []engine.RuleState
+	for i, s := range states {
+		if s.Status != engine.RuleRunning {
+			continue
+		}
+		if left == nil {
+			left = slices.Clone(states)
+		}
+		left[i].Status, left[i].Failure = engine.RuleFailed, "the server that carried the run ended before the rule had"
+	}
+	return left
 }
 
 // Check judges what a schema cannot: the name of the first field that is wrong, and why; "" where nothing is. Errors of

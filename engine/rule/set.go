@@ -79,8 +79,9 @@ type Set struct {
 }
 
 // Start begins the rules of a run; nil where it has none. before is how they stood when another process left the run:
-// counts go on, and what has stopped the run is not asked again. They read from now on, so that no row is missed that
-// is told afterwards. End ends them.
+// counts go on, and what has triggered is not evaluated again. That the run has to stop is said once more, though: the
+// other process may have kept how its rules stood, and been killed before it kept that. They read from now on, so that
+// no row is missed that is told afterwards. End ends them.
 func Start(rules []engine.Rule, before []engine.RuleState, o Options) *Set {
 	if len(rules) == 0 {
 		return nil
@@ -103,6 +104,10 @@ func Start(rules []engine.Rule, before []engine.RuleState, o Options) *Set {
 		}
 		s.states = append(s.states, state)
 		if state.Status == engine.RuleTriggered {
+			s.mu.Lock()
+			s.say(Said{Level: engine.LogInfo, Stop: stopping(r.Name, state.Row),
+				Text: fmt.Sprintf("The rule '%s' had triggered before another process went on with the run", r.Name)})
+			s.mu.Unlock()
 			continue
 		}
 		p, err := Bind(r.When)
@@ -241,8 +246,11 @@ func (s *Set) triggered(i int, columns []column.Column, b *column.Batch) {
 	}
 	state.Status = engine.RuleTriggered
 	s.say(Said{Level: engine.LogWarning, Text: fmt.Sprintf("The rule '%s' stops the run", state.Name),
-		Stop: fmt.Sprintf("Rule '%s' triggered: %s", state.Name, outlet.InWords(columns, b, 0))})
+		Stop: stopping(state.Name, outlet.InWords(columns, b, 0))})
 }
+
+// stopping is the reason of a run that a rule stops.
+func stopping(rule, row string) string { return fmt.Sprintf("Rule '%s' triggered: %s", rule, row) }
 
 // posted takes what became of rows that were posted.
 func (s *Set) posted(i int, a outlet.Alert) {

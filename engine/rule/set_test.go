@@ -195,19 +195,26 @@ func TestRowsThatNobodyTakes(t *testing.T) {
 	}
 }
 
-// TestWhoTakesARunOverGoesOnWithItsRules: counts go on, and what has stopped the run does not ask again.
+// TestWhoTakesARunOverGoesOnWithItsRules: counts go on. What had triggered is not evaluated again, and says once more
+// that the run has to stop: who carried it may have been killed before that was kept.
 func TestWhoTakesARunOverGoesOnWithItsRules(t *testing.T) {
 	before := []engine.RuleState{
 		{Name: "counts", Do: engine.RuleStop, Status: engine.RuleEnded, In: 7, Out: 3, Row: "n 1"},
-		{Name: "fired", Do: engine.RuleStop, Status: engine.RuleTriggered, In: 5, Out: 1}}
+		{Name: "fired", Do: engine.RuleStop, Status: engine.RuleTriggered, In: 5, Out: 1,
+			Row: "workerId w1"}}
 	s := rule.Start([]engine.Rule{{Name: "fired", When: dead, Do: engine.RuleStop},
 		{Name: "counts", When: "SELECT workerId FROM heartbeats WHERE workerId = 'w9'", Do: engine.RuleStop}}, before,
 		rule.Options{})
 	s.Hub().Tick(tick(1, "w1"))
+	<-s.Ready()
+	said := s.Take()
+	if len(said) != 1 || said[0].Stop != "Rule 'fired' triggered: workerId w1" {
+		t.Errorf("%+v", said)
+	}
 	s.End(true)
 	l := s.States()
-	if l[0].Status != engine.RuleTriggered || l[0].In != 5 || l[1].In != 8 || l[1].Out != 3 || l[1].Row != "n 1" ||
-		l[1].Status != engine.RuleEnded || len(s.Take()) != 0 {
+	if l[0].Status != engine.RuleTriggered || l[0].In != 5 || l[0].Out != 1 || l[1].In != 8 || l[1].Out != 3 ||
+		l[1].Row != "n 1" || l[1].Status != engine.RuleEnded || len(s.Take()) != 0 {
 		t.Errorf("%+v", l)
 	}
 }

@@ -1,0 +1,174 @@
+package rule_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/fragment"
+	"github.com/loadstone-db/loadstone/engine/rule"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
+	"github.com/loadstone-db/loadstone/engine/tap"
+)
+
+// farNode is a node that runs fragments, or does not.
+type farNode struct {
+	control.ServerEnd // which nobody asks for
+
+	mu sync.Mutex
+	// why it refuses; nil where it does not. hangs has it not answer at all.
+	why   error
+	hangs bool
+	asked int
+	links []*farLink
+}
+
+func (n *farNode) RunFragment(ctx context.Context, _ control.FragmentKey, _ []byte) (control.FragmentLink, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.asked++
+	if n.hangs {
+		n.mu.Unlock()
+		<-ctx.Done()
+		n.mu.Lock()
+		return nil, ctx.Err()
+	}
+	if n.why != nil {
+		return nil, n.why
+	}
+	l := &farLink{words: make(chan fragment.Word, 1), lost: make(chan struct{})}
+	l.words <- fragment.Word{Kind: fragment.Ready}
+	n.links = append(n.links, l)
+	return l, nil
+}
+
+func (*farNode) StopFragment(context.Context, control.FragmentKey) error { return nil }
+func (*farNode) ListFragments(context.Context, string, int64) (control.FragmentList, error) {
+	return control.FragmentList{}, nil
+}
+
+// is has it refuse from now on, and lose what it runs, or be as it should.
+func (n *farNode) is(why error, hangs bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.why, n.hangs = why, hangs; why != nil || hangs {
+		for _, l := range n.links {
+			l.lose()
+		}
+		n.links = nil
+	}
+}
+
+type farLink struct {
+	words chan fragment.Word
+	lost  chan struct{}
+	once  sync.Once
+}
+
+func (l *farLink) lose() { l.once.Do(func() { close(l.lost) }) }
+
+func (l *farLink) Send(context.Context, fragment.Word) error { return nil }
+func (l *farLink) Close() error                              { l.lose(); return nil }
+
+func (l *farLink) Receive(ctx context.Context) (fragment.Word, error) {
+	select {
+	case w := <-l.words:
+		return w, nil
+	case <-l.lost:
+		return fragment.Word{}, fragment.ErrLost
+	case <-ctx.Done():
+		return fragment.Word{}, ctx.Err()
+	}
+}
+
+// onFar has the rule slow over a node, and lets seconds pass in which the run has a run worker there, or not.
+func onFar(t *testing.T, n *farNode) (s *rule.Set, seconds func(n int, there bool) engine.RuleState) {
+	o := beside(&tap.Exchange{}, "r")
+	o.Account = &telemetry.Account{}
+	o.Nodes = func(id string) control.FragmentRunner {
+		if id != "far" {
+			t.Errorf("it asks for the node %s", id)
+		}
+		return n
+	}
+	s = rule.Start([]engine.Rule{{Name: "slow", When: slow, Do: engine.RuleStop}}, nil, o)
+	return s, func(n int, there bool) engine.RuleState {
+		for range n {
+			rows := []store.WorkerRow{{RunID: "r", WorkerID: "w0", NodeID: "local", Status: engine.WorkerRunning,
+				LastHeartbeat: time.Now()}}
+			if there {
+				far := rows[0]
+				far.WorkerID, far.NodeID = "w1", "far"
+				rows = append(rows, far)
+			}
+			s.Tick(&store.Tick{RunID: "r", Workers: rows})
+			time.Sleep(time.Second)
+		}
+		return s.States()[0]
+	}
+}
+
+var errBusy = errors.New("it takes no more fragments")
+
+// TestARuleThatLacksANodeFailsAfterAWhile: a node that refuses its part, or does not answer, has twenty seconds; then
+// the rule fails, and says which node it lacks, why, and what to read instead.
+func TestARuleThatLacksANodeFailsAfterAWhile(t *testing.T) {
+	for _, hangs := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			n := &farNode{}
+			n.is(errBusy, hangs)
+			s, seconds := onFar(t, n)
+			defer s.End(false)
+			if r := seconds(19, true); r.Status != engine.RuleRunning {
+				t.Fatalf("hangs %t: after 19 s %+v", hangs, r)
+			}
+			r := seconds(5, true)
+			why := "the node far: " + errBusy.Error()
+			if hangs {
+				why = "the node far: "
+			}
+			if r.Status != engine.RuleFailed || !strings.Contains(r.Failure, "PlacementError: the rule does not have the "+
+				"executions of "+why) || !strings.Contains(r.Failure, "worker_statistics") {
+				t.Errorf("hangs %t: after 24 s %+v", hangs, r)
+			}
+			if n.asked < 10 != hangs {
+				t.Errorf("hangs %t: it was asked %d times", hangs, n.asked)
+			}
+		})
+	}
+}
+
+// TestANodeThatComesBackHasItsTwentySecondsAnew: one that was lost, and comes back when the run has been without it for
+// a while, may refuse for a moment. What it lacked before does not count, nor for another loss.
+func TestANodeThatComesBackHasItsTwentySecondsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &farNode{}
+		s, seconds := onFar(t, n)
+		defer s.End(false)
+		for range 3 {
+			if r := seconds(30, true); r.Status != engine.RuleRunning {
+				t.Fatalf("%+v", r)
+			}
+			n.is(errBusy, false)
+			if r := seconds(60, false); r.Status != engine.RuleRunning {
+				t.Fatalf("without the node: %+v", r)
+			}
+			if r := seconds(10, true); r.Status != engine.RuleRunning {
+				t.Fatalf("when it is back, and busy: %+v", r)
+			}
+			n.is(nil, false)
+		}
+		before := n.asked
+		seconds(30, true)
+		if got := n.asked - before; got != 1 {
+			t.Errorf("it was asked %d times", got)
+		}
+	})
+}
