@@ -278,7 +278,10 @@ func (w writer) text(depth int) term {
 		})
 	}
 	x := w.text(depth - 1)
-	switch w.IntN(8) {
+	switch w.IntN(9) {
+	case 8:
+		y := w.text(depth - 1)
+		return term{"CONCAT(" + x.ours + ", " + y.ours + ")", "concat(" + x.theirs + ", " + y.theirs + ")", column.TextType}
 	case 0, 1:
 		y := w.text(depth - 1)
 		return term{"(" + x.ours + " || " + y.ours + ")", "(" + x.theirs + " || " + y.theirs + ")", column.TextType}

@@ -222,10 +222,7 @@ func (m *maker) total(w writer, unique bool, time string) total {
 		return m.ofFloats("STDDEV", w)
 	case 5:
 		q := m.one("0", "0.25", "0.5", "0.9", "0.99", "1")
-		v := w.column(column.Int, func() term { return term{"7", "7::bigint", column.Int64Type} })
-		sign := m.one("", "- ")
-		ours := fmt.Sprintf("%s(ABS(CAST(%s AS INT16)) + 1)", sign, v.ours)
-		theirs := fmt.Sprintf("%s(abs(i_chk(%s, -32768, 32767)) + 1)", sign, v.theirs)
+		ours, theirs := m.positive(w)
 		return total{term{"QUANTILE(" + ours + ", " + q + ")",
 			"PERCENTILE_CONT(" + q + ") WITHIN GROUP (ORDER BY " + theirs + ")", column.Float64Type}, 0.0056}
 	case 6:
@@ -246,6 +243,23 @@ func (m *maker) total(w writer, unique bool, time string) total {
 		return total{term{f + "(" + x.ours + ")", f + "((" + x.theirs + `) COLLATE "C")`, x.t}, 0}
 	}
 	return total{term{f + "(" + x.ours + ")", f + "(" + x.theirs + ")", x.t}, 0}
+}
+
+// positive is a number of any type whose magnitude quantiles hold, or the same below 0: between values of both signs
+// they would be near 0, and far from it by how they compare.
+func (m *maker) positive(w writer) (ours, theirs string) {
+	sign := m.one("", "- ")
+	switch kind := pick(w, numbers); kind {
+	case column.Int:
+		v := w.column(kind, func() term { return term{"7", "7::bigint", column.Int64Type} })
+		return fmt.Sprintf("%s(ABS(CAST(%s AS INT16)) + 1)", sign, v.ours),
+			fmt.Sprintf("%s(abs(i_chk(%s, -32768, 32767)) + 1)", sign, v.theirs)
+	default:
+		v := w.column(kind, func() term { return w.of(kind, 0) })
+		theirs = "(" + v.theirs + ")::float8"
+		const between = "%s(CASE WHEN ABS(%[2]s) BETWEEN 0.001 AND 1000000 THEN ABS(%[2]s) END)"
+		return fmt.Sprintf(between, sign, v.ours), fmt.Sprintf(between, sign, theirs)
+	}
 }
 
 // ofFloats adds up floats whose sum has room whatever the order is, NaN and infinities among them.

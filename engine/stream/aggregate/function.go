@@ -98,7 +98,7 @@ func (f Function) state(faults *expression.Faults) State {
 		}
 		return &sumInt{average: f.Name == "AVG", scale: scale, faults: faults}
 	case "STDDEV":
-		return &deviation{scale: scale, ints: f.Arg.Kind != column.Float}
+		return &deviation{scale: scale, ints: f.Arg.Kind != column.Float, faults: faults}
 	case "QUANTILE":
 		return &quantile{q: f.Q, whole: f.Arg.Kind == column.Int || decimal, scale: scale, faults: faults}
 	case "LAST":

@@ -179,11 +179,13 @@ func (s *sumFloat) Append(to *column.Vec, group int) {
 // moments are Welford's: how many, their mean, and the sum of squared distances from it.
 type moments struct{ n, mean, m2 float64 }
 
-// deviation is STDDEV, of a sample: NULL of less than two values.
+// deviation is STDDEV, of a sample: NULL of less than two values. Of finite values whose squares have no room it is
+// NULL, and counted as an overflow, where Postgres refuses.
 type deviation struct {
 	groups []moments
 	ints   bool
 	scale  float64
+	faults *expression.Faults
 }
 
 func (s *deviation) Grow(n int) { s.groups = grown(s.groups, n) }
@@ -205,20 +207,35 @@ func (s *deviation) Add(r Rows) {
 		m := &s.groups[g]
 		m.n++
 		d := x - m.mean
-		m.mean += d / m.n
+		m.mean = middle(m.mean, x, d, 1/m.n)
 		m.m2 += d * (x - m.mean)
 	}
 }
 
+// middle is a + d·part, where d is b - a: that it is infinite, or no number, says that one of them is.
+func middle(a, b, d, part float64) float64 {
+	if math.IsInf(d, 0) && !math.IsInf(a, 0) && !math.IsInf(b, 0) {
+		return a*(1-part) + b*part
+	}
+	return a + d*part
+}
+
 func (s *deviation) Merge(group int, o State, other int) {
 	to, from := &s.groups[group], o.(*deviation).groups[other]
-	if from.n == 0 {
+	switch {
+	case from.n == 0:
+		return
+	case to.n == 0:
+		*to = from // squares of great means have no room
 		return
 	}
 	n := to.n + from.n
 	d := from.mean - to.mean
-	to.mean += d * from.n / n
-	to.m2 += from.m2 + d*d*to.n*from.n/n
+	to.mean = middle(to.mean, from.mean, d, from.n/n)
+	if d != 0 {
+		to.m2 += d * (d * (to.n * from.n / n))
+	}
+	to.m2 += from.m2
 	to.n = n
 }
 
@@ -228,5 +245,11 @@ func (s *deviation) Append(to *column.Vec, group int) {
 		to.AppendNull()
 		return
 	}
-	to.AppendFloat(math.Sqrt(max(m.m2, 0) / (m.n - 1)))
+	v := math.Sqrt(max(m.m2, 0) / (m.n - 1))
+	if v-v != 0 && m.mean-m.mean == 0 {
+		s.faults.Overflow++
+		to.AppendNull()
+		return
+	}
+	to.AppendFloat(v)
 }

@@ -220,7 +220,7 @@ func (s Scope) binary(e *statement.Binary) (bound, error) {
 	case "=", "<>", "<", "<=", ">", ">=":
 		return s.compare(e.Op, l, r, e.At)
 	case "||":
-		return s.concat([]bound{l, r}, e.At)
+		return s.concat([]bound{l, r}, e.At, false)
 	case "LIKE":
 		if l.t.Kind != column.Text || r.t.Kind != column.Text {
 			return l, s.errorf(e.At, "", "LIKE compares texts, not %s with %s", l.t, r.t)

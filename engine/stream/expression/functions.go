@@ -57,7 +57,7 @@ func (s Scope) call(c *statement.Call) (bound, error) {
 			faults: s.Faults}
 		return bound{node: &holding{once, n}, t: x.t}, err
 	case "CONCAT":
-		return s.concat(args, c.Name.At)
+		return s.concat(args, c.Name.At, true)
 	case "LOWER", "UPPER", "LENGTH":
 		if args[0].t.Kind != column.Text {
 			return args[0], s.errorf(c.Name.At, "", "%s takes a text, not %s", name, args[0].t)
@@ -92,8 +92,8 @@ func (s Scope) coalesce(args []bound, c *statement.Call) (bound, error) {
 	return bound{node: n, t: t}, nil
 }
 
-func (s Scope) concat(args []bound, at int) (bound, error) {
-	n := &concat{faults: s.Faults}
+func (s Scope) concat(args []bound, at int, without bool) (bound, error) {
+	n := &concat{without: without, faults: s.Faults}
 	for _, a := range args {
 		a, err := s.cast(a, column.TextType, at)
 		if err != nil {
@@ -107,13 +107,14 @@ func (s Scope) concat(args []bound, at int) (bound, error) {
 // maxText is how long a text may become before the last part of it, so that || does not fill the memory.
 const maxText = 1 << 20
 
-// concat is NULL where a part is; a text that is too long, or has no room beside those of other rows, is NULL and
-// counted as an overflow.
+// concat is NULL where a part is, or goes without that part, as the function does in Postgres; a text that is too long,
+// or has no room beside those of other rows, is NULL and counted as an overflow.
 type concat struct {
-	parts  []node
-	values []*column.Vec
-	out    column.Vec
-	faults *Faults
+	parts   []node
+	without bool
+	values  []*column.Vec
+	out     column.Vec
+	faults  *Faults
 }
 
 func (n *concat) eval(in *column.Batch, on []bool) *column.Vec {
@@ -125,6 +126,9 @@ func (n *concat) eval(in *column.Batch, on []bool) *column.Vec {
 	for i := range in.N {
 		begin, null := len(n.out.Bytes), !matters(on, i)
 		for _, v := range n.values {
+			if v.Null[i] && n.without {
+				continue
+			}
 			if null = null || v.Null[i]; null {
 				break
 			}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -112,12 +113,12 @@ func (b *binder) query(s *statement.Select) (Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if in, items, err = b.lags(in, items); err != nil {
+	having := s.Having
+	if in, items, having, err = b.lags(in, items, having); err != nil {
 		return nil, err
 	}
-	having := s.Having
 	if aggregates(items, having) || len(s.Group) > 0 || s.Window != nil && s.Join == nil {
-		if in, items, having, err = b.aggregate(s, in, items); err != nil {
+		if in, items, having, err = b.aggregate(s, in, items, having); err != nil {
 			return nil, err
 		}
 	} else if having != nil {
@@ -239,10 +240,10 @@ func internal(prefix string, i, at int) *statement.Column {
 	return &statement.Column{Name: statement.Name{Text: fmt.Sprintf("$%s%d", prefix, i), At: at}}
 }
 
-// lags adds a step for LAG … OVER, if there is any.
-func (b *binder) lags(in input, items []item) (input, []item, error) {
+// lags adds a step for LAG … OVER in the select list and HAVING, if there is any. What is written twice is kept once.
+func (b *binder) lags(in input, items []item, having statement.Expr) (input, []item, statement.Expr, error) {
 	n := &Lag{In: in.node}
-	var texts []string
+	var texts, keys []string
 	cols := append([]column.Column(nil), in.cols...)
 	scope := b.scope(in.cols)
 	lag := func(e statement.Expr) (statement.Expr, error) {
@@ -252,6 +253,10 @@ func (b *binder) lags(in input, items []item) (input, []item, error) {
 		}
 		if c.Over == nil {
 			return nil, b.errorf(c.Name.At, "LAG(x) OVER (PARTITION BY worker)", "LAG needs OVER")
+		}
+		key := statement.Key(c)
+		if i := slices.Index(keys, key); i >= 0 {
+			return internal("lag", i, c.Name.At), nil
 		}
 		v := LagValue{Offset: 1}
 		if len(c.Args) == 2 {
@@ -279,7 +284,7 @@ func (b *binder) lags(in input, items []item) (input, []item, error) {
 			v.Partition = append(v.Partition, x)
 		}
 		to := internal("lag", len(n.Values), c.Name.At)
-		n.Values = append(n.Values, v)
+		n.Values, keys = append(n.Values, v), append(keys, key)
 		cols = append(cols, column.Column{Name: to.Name.Text, Type: v.X.Type})
 		texts = append(texts, statement.Text(c))
 		return to, nil
@@ -288,15 +293,19 @@ func (b *binder) lags(in input, items []item) (input, []item, error) {
 	for _, i := range items {
 		x, err := statement.Rewrite(i.x, lag)
 		if err != nil {
-			return in, nil, err
+			return in, nil, nil, err
 		}
 		changed = append(changed, item{x, i.name, i.text})
 	}
+	filter, err := statement.Rewrite(having, lag)
+	if err != nil {
+		return in, nil, nil, err
+	}
 	if len(n.Values) == 0 {
-		return in, items, nil
+		return in, items, having, nil
 	}
 	n.cols, n.text = cols, strings.Join(texts, ", ")
-	return input{n, cols}, changed, nil
+	return input{n, cols}, changed, filter, nil
 }
 
 // aggregates reports whether one of the expressions adds rows up.

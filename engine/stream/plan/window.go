@@ -24,7 +24,8 @@ type adder struct {
 }
 
 // aggregate binds GROUP BY, WINDOW and the aggregates of the select list and HAVING.
-func (b *binder) aggregate(s *statement.Select, in input, items []item) (input, []item, statement.Expr, error) {
+func (b *binder) aggregate(s *statement.Select, in input, items []item, filter statement.Expr) (input, []item,
+	statement.Expr, error) {
 	a := &adder{binder: b, s: s, in: in, items: items, node: &Aggregate{In: in.node}}
 	if s.Window == nil {
 		return in, nil, nil, b.errorf(s.At, "add WINDOW TUMBLING(ts, SIZE 5 SECONDS)",
@@ -58,8 +59,8 @@ func (b *binder) aggregate(s *statement.Select, in input, items []item) (input, 
 		to = append(to, item{x, i.name, i.text})
 	}
 	var having statement.Expr
-	if s.Having != nil {
-		x := alias(s.Having, items, in.cols)
+	if filter != nil {
+		x := alias(filter, items, in.cols)
 		var err error
 		if having, err = statement.Rewrite(x, a.rewrite); err != nil {
 			return in, nil, nil, err
