@@ -299,6 +299,7 @@ func (srv *server) resume() {
 func (s *simulation) heal() {
 	s.w.note("everything is healed")
 	s.calm.Store(true)
+	s.healed = time.Now()
 	s.storeAway, s.storeSlow = false, 0
 	s.diskSlow.Store(0)
 	for _, n := range s.nodes {

@@ -289,6 +289,9 @@ func (l *played) complete(now time.Time, cut bool) error {
 		return err
 	}
 	l.account.Recorded += int64(len(ended))
+	for _, e := range ended {
+		l.p.node.sim.model.reaches(l.run, e)
+	}
 	return nil
 }
 

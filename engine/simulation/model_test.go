@@ -32,6 +32,8 @@ type model struct {
 
 	// ticks are what the seconds of each run worker have counted, by its tick; of the loop.
 	ticks map[string]map[int64]int64
+	// rules are those of runs as they are stored; of the loop.
+	rules map[string][]engine.RuleState
 
 	mu    sync.Mutex
 	loads []*played
@@ -42,6 +44,10 @@ type model struct {
 	bore map[string][]borne
 	// lines are the times of runs.
 	lines map[string]line
+	// fires are runs with a rule that stops them, with the number of the execution that breaks it; reached is when that
+	// was recorded first.
+	fires   map[string]uint32
+	reached map[string]time.Time
 }
 
 // decided takes note of the end of a run.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	wired "github.com/loadstone-db/loadstone/cli/wiring/feeds"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/load"
@@ -72,6 +73,10 @@ type process struct {
 	// risen is when the epoch of a run rose, joined when the process took its last stream.
 	risen  map[string]time.Time
 	joined time.Time
+	// streams work out what rules read here, until streaming ends; nil in a server's process.
+	streams    *wired.Node
+	streaming  context.Context //nolint:containedctx // of the process
+	endStreams context.CancelFunc
 	// announced are the parts that it has told of, by work id, with their files.
 	announced map[string]string
 }
@@ -99,7 +104,7 @@ func (n *node) start() {
 		risen:     map[string]time.Time{},
 		announced: map[string]string{}}
 	p.worker = worker.NewNode(worker.Options{NodeID: n.name, Plugins: host{}, SpoolDir: n.disk, Reserve: -1,
-		Capacity: n.capacity, Clock: n.clock.read,
+		Capacity: n.capacity, Clock: n.clock.read, Executions: p.streamsOf(n),
 		Drivers: map[string]target.Driver{"postgres": driver{}}, Log: zerolog.Nop(), OpenLoad: p.open,
 		Sample: func() engine.Resources { return engineResources }}) // those of the machine are different each time
 	ctx, end := context.WithCancel(context.Background())
@@ -120,6 +125,7 @@ func (n *node) kill() {
 	}
 	n.process = nil
 	p.dead.Store(true)
+	p.killsStreams()
 	n.disks++
 	disk := filepath.Join(n.sim.dir, fmt.Sprintf("%s-%d", cmp.Or(n.folder, n.name), n.disks))
 	if err := os.CopyFS(disk, os.DirFS(n.disk)); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -81,5 +81,6 @@ func TestSeededBugsAreFound(t *testing.T) {
 		{string(withoutClocks), "invariant 10:", 40},
 		{string(withoutBounds), "invariant 3:", 80},
 		{string(withoutLosses), "invariant 3:", 40},
+		{string(withoutHeirs), "invariant 11:", 120},
 	})
 }

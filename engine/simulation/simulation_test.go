@@ -21,6 +21,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/engine/tap"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/storage/results"
 )
@@ -47,6 +48,7 @@ const (
 	withoutBounds        without = "bounds"     // what is the most of a new owner is taken for what it wants
 	withoutLease         without = "lease"      // own nodes go on for a server whose lease has expired
 	withoutLosses        without = "losses"     // who goes on with a run does not know whom another has given up
+	withoutHeirs         without = "heirs"      // who goes on with a run does not begin its rules
 	withoutLapse         without = "lapse"      // all leases of an owner are renewed, whoever carries them
 )
 
@@ -79,6 +81,11 @@ type simulation struct {
 	clocks map[string]*machineClock
 	// marked counts records that are marked, searched answers of searches.
 	marked, searched int
+	// ruling are goroutines of rules on nodes, rulesSeen counts what became of rules, healed is when nothing failed any
+	// more.
+	ruling    atomic.Int64
+	rulesSeen map[engine.RuleStatus]int
+	healed    time.Time
 	// written: a run was written to since over looked, which found all of them over or not.
 	written, allOver bool
 	ending           bool
@@ -115,6 +122,8 @@ type server struct {
 	dead   atomic.Bool
 	opened chan struct{}
 	closed chan struct{}
+	// recorded is what run workers in its process record.
+	recorded *tap.Exchange
 	// own is the node in its process, nil where there is none; both go by the clock of their machine.
 	own   *node
 	clock *machineClock
@@ -136,9 +145,10 @@ func simulate(t *testing.T, seed uint64, missing without) (wrong []string, trace
 		s := &simulation{t: t, w: newWorld(seed), seed: seed, without: missing, dir: dir, store: memstore.New(),
 			runs: map[string]engine.Scenario{}, ambiguous: 100, lateCommits: 100, locked: map[string][]func(){},
 			ownDisks: map[string]string{}, clocks: map[string]*machineClock{}, each: map[string]float64{},
-			knee: map[string]int{}}
+			knee: map[string]int{}, rulesSeen: map[engine.RuleStatus]int{}}
 		s.model = &model{sim: s, ticks: map[string]map[int64]int64{}, stops: map[string]time.Time{},
-			heard: map[string][]*engine.WorkerSnapshot{}, bore: map[string][]borne{}, lines: map[string]line{}}
+			heard: map[string][]*engine.WorkerSnapshot{}, bore: map[string][]borne{}, lines: map[string]line{},
+			rules: map[string][]engine.RuleState{}, fires: map[string]uint32{}, reached: map[string]time.Time{}}
 		if s.results, err = results.Open(filepath.Join(dir, "results")); err != nil {
 			t.Fatal(err)
 		}
@@ -221,6 +231,7 @@ func (s *simulation) begin(id string) {
 		s.w.after(s.w.between(2*time.Second, 2*time.Minute), func() { s.stopRun(id) })
 	}
 	s.vary(id, &sc)
+	s.ruled(id, &sc)
 	shares, err := scaling.Shares(sc)
 	if err != nil {
 		s.t.Fatal(err)
@@ -316,7 +327,7 @@ func (s *simulation) boot(owner string) {
 		return
 	}
 	srv := &server{sim: s, name: fmt.Sprintf("%s%d", owner, len(s.servers)), owner: owner, opened: make(chan struct{}),
-		closed: make(chan struct{}), clock: s.clockOf(owner)}
+		closed: make(chan struct{}), clock: s.clockOf(owner), recorded: &tap.Exchange{}}
 	var dialers []control.Dialer
 	for _, n := range s.nodes {
 		l := &wire{w: s.w, srv: srv, node: n}
@@ -333,7 +344,7 @@ func (s *simulation) boot(owner string) {
 	srv.svc = orchestrator.New(orchestrator.Options{Store: controlStore{s.store, srv},
 		Results: keptResults{s.results, srv},
 		Plugins: plugin.Host(host{}), Drivers: map[string]target.Driver{"postgres": driver{}}, Nodes: dialers,
-		Log: zerolog.Nop(), Version: "test", Owner: owner, Scratch: s.dir, Plan: planned,
+		Log: zerolog.Nop(), Version: "test", Owner: owner, Scratch: s.dir, Plan: planned, Rules: srv.rules(),
 		Shared: s.without != withoutLease, Clock: srv.clock.read,
 		// The keepers of several wires ask at one moment, in any order.
 		Chance: func(d time.Duration) time.Duration {
@@ -472,6 +483,7 @@ func (s *simulation) check() {
 		s.model.searched(id)
 		if run.Status.Terminal() && run.Phase == engine.PhaseNone {
 			s.model.account(run)
+			s.model.fired(run)
 		}
 	}
 	for _, n := range s.nodes {
@@ -499,7 +511,7 @@ func (s *simulation) end() {
 	if s.enough != nil {
 		s.enough()
 	}
-	s.w.run(time.Hour, func() bool { return s.asked.Load() == 0 })
+	s.w.run(time.Hour, func() bool { return s.asked.Load()+s.ruling.Load() == 0 })
 }
 
 func isClosed(c chan struct{}) bool {

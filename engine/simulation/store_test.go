@@ -242,6 +242,7 @@ func (s controlStore) SaveTick(ctx context.Context, t store.Tick) error {
 				err := s.Store.SaveTick(ctx, t)
 				if err == nil {
 					s.srv.sim.model.counted(t)
+					s.srv.sim.model.ruled(t)
 				}
 				return struct{}{}, err
 			})

@@ -3,14 +3,12 @@ package simulation
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine/catalog"
-	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/coordinator"
 	"github.com/loadstone-db/loadstone/engine/fragment"
 )
@@ -142,105 +140,11 @@ func (s *streaming) join(l *carrier, name string) {
 	s.seen(name)
 }
 
-// way is a link between an owner and a fragment. Words take a while, come in order, or are lost with the way.
-type way struct {
-	of            *streaming
-	l             *carrier
-	n             *workerLife
-	key           fragment.Key
-	cut           bool
-	owner, worker *wayEnd
-}
-
-type wayEnd struct {
-	w      *way
-	other  *wayEnd
-	name   string
-	in     chan control.FragmentWord
-	closed chan struct{}
-	once   sync.Once
-	last   time.Time // when the last word to this end arrives
-}
-
 func (s *streaming) newWay(l *carrier, n *workerLife, k fragment.Key) *way {
-	w := &way{of: s, l: l, n: n, key: k}
-	end := func(name string) *wayEnd {
-		return &wayEnd{w: w, name: name, in: make(chan control.FragmentWord, 10_000), closed: make(chan struct{})}
-	}
-	w.owner, w.worker = end("owner"), end("worker")
-	w.owner.other, w.worker.other = w.worker, w.owner
+	w := openWay(s.w, l.name, n.name, fmt.Sprint(k))
+	w.l, w.n = l, n
 	s.ways = append(s.ways, w)
 	return w
-}
-
-func (e *wayEnd) lose() { e.once.Do(func() { close(e.closed) }) }
-
-// breaks: both ends hear of it.
-func (w *way) breaks() { w.owner.lose(); w.worker.lose() }
-
-// Send implements control.FragmentLink: it returns when the word has come.
-func (e *wayEnd) Send(ctx context.Context, word control.FragmentWord) error {
-	if isClosed(e.closed) {
-		return fragment.ErrLost
-	}
-	came := make(chan struct{})
-	s := e.w.of
-	s.w.hand(fmt.Sprintf("word %s %s %s %v %d", e.w.l.name, e.w.n.name, e.name, e.w.key, word.Kind), func() {
-		at := time.Now().Add(s.w.between(100*time.Microsecond, 30*time.Millisecond))
-		if at.Before(e.other.last) {
-			at = e.other.last.Add(time.Microsecond)
-		}
-		e.other.last = at
-		s.w.after(time.Until(at), func() {
-			if e.w.cut || isClosed(e.other.closed) {
-				return
-			}
-			if word.Kind != fragment.Report && word.Kind != fragment.Frame {
-				s.w.note("%s %s: %s %v says %d", e.w.l.name, e.w.n.name, e.name, e.w.key, word.Kind)
-			}
-			e.other.in <- word
-			close(came)
-		})
-	})
-	select {
-	case <-came:
-		return nil
-	case <-e.closed:
-		return fragment.ErrLost
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// Receive implements control.FragmentLink.
-func (e *wayEnd) Receive(ctx context.Context) (control.FragmentWord, error) {
-	select {
-	case w := <-e.in:
-		return w, nil
-	default:
-	}
-	select {
-	case w := <-e.in:
-		return w, nil
-	case <-e.closed:
-		return control.FragmentWord{}, fragment.ErrLost
-	case <-ctx.Done():
-		return control.FragmentWord{}, ctx.Err()
-	}
-}
-
-// Close implements control.FragmentLink. The other end hears of it a moment later, if it can.
-func (e *wayEnd) Close() error {
-	e.lose()
-	s := e.w.of
-	s.w.hand(fmt.Sprintf("close %s %s %s %v", e.w.l.name, e.w.n.name, e.name, e.w.key), func() {
-		s.w.after(s.w.between(100*time.Microsecond, 30*time.Millisecond), func() {
-			if !e.w.cut {
-				e.other.lose()
-			}
-		})
-	})
-	return nil
 }
 
 // ways are a coordinator's to the nodes.
