@@ -106,6 +106,10 @@ type Aggregator struct {
 
 	one      *histogram.Histogram
 	unpacker histogram.Unpacker
+
+	// told: a tick has shown snapshots. held is how many ticks before it had some and waited for other run workers.
+	told bool
+	held int
 }
 
 // reports are the snapshots of one run worker.
@@ -171,7 +175,8 @@ func counted(phase engine.Phase) engine.Phase {
 
 // Tick aggregates everything added so far, for a run in the given phase.
 // Workers without a new snapshot show their last one again until they end or are
-// dead; the row of one that is silent says since when.
+// dead; the row of one that is silent says since when. The first snapshots wait until each
+// run worker that bears load has sent one, for two ticks at most: what some of them do is not what the run does.
 func (a *Aggregator) Tick(phase engine.Phase, workers []Worker) *Second {
 	workers = slices.Clone(workers)
 	slices.SortFunc(workers, func(x, y Worker) int {
@@ -188,10 +193,12 @@ func (a *Aggregator) Tick(phase engine.Phase, workers []Worker) *Second {
 	for k := range a.kinds {
 		a.kinds[k].reset()
 	}
-	f := fold{a: a, phase: counted(phase), out: &Second{}, met: met{}, nodes: map[string]*nodeFold{}}
+	f := fold{a: a, phase: counted(phase), out: &Second{}, met: met{}, nodes: map[string]*nodeFold{},
+		waits: a.awaits(workers)}
 	f.out.Payload.Workers = make([]engine.PayloadWorker, 0, len(workers))
 	f.out.Workers = make([]WorkerSample, 0, len(workers))
-	if n := a.waiting(); n > 0 {
+	if n := a.waiting(); n > 0 && !f.waits {
+		a.told = true
 		f.out.Snapshots = make([]engine.WorkerSnapshot, 0, n)
 	}
 	for i := range workers {
@@ -207,6 +214,7 @@ type fold struct {
 	phase engine.Phase
 	out   *Second
 
+	waits           bool // nothing is shown yet: the first snapshots wait for those of other run workers
 	alive           int  // run workers that count live
 	going, silent   int  // those of them that have not ended, and those of these of which nothing is heard
 	missing         bool // one of them sent executions without a histogram
@@ -245,7 +253,10 @@ func (f *fold) worker(w *Worker) {
 	ended := w.Status.Ended()
 	sample := WorkerSample{WorkerID: w.WorkerID, Ended: ended}
 	r := f.a.workers[w.WorkerID]
-	if r == nil {
+	switch {
+	case f.waits:
+		r = &reports{met: met{}}
+	case r == nil:
 		r = &reports{met: met{}}
 		f.a.workers[w.WorkerID] = r
 	}
@@ -562,31 +573,4 @@ func (f *fold) telemetry() {
 		avg.HostMemoryPercent /= n
 	}
 	f.out.Payload.CustomMetrics.Resources = avg
-}
-
-// Fill writes the parts that aggregation owns into p.
-func (s *Second) Fill(p *engine.Payload) {
-	a := &s.Payload
-	p.Ops, p.Operations, p.OpsByKind = a.Ops, a.Operations, a.OpsByKind
-	p.Latency, p.LatencyTotal, p.LatencyByKind = a.Latency, a.LatencyTotal, a.LatencyByKind
-	p.LatencyAggregationMethod, p.LatencyHistogram = a.LatencyAggregationMethod, a.LatencyHistogram
-	p.LoadDetail, p.ServiceTotal = a.LoadDetail, a.ServiceTotal
-	p.Errors, p.Connections, p.Workers, p.CustomMetrics = a.Errors, a.Connections, a.Workers, a.CustomMetrics
-}
-
-// Point is the tick as one element of the run's time series.
-func (s *Second) Point(at time.Time, elapsed time.Duration, phase engine.Phase) engine.Point {
-	p := &s.Payload
-	r := p.CustomMetrics.Resources
-	return engine.Point{
-		Timestamp: engine.At(at), ElapsedSeconds: elapsed.Seconds(), Phase: phase,
-		QPS: p.Ops.CurrentPerSec, ReadsPerSec: p.Operations.ReadsPerSec, WritesPerSec: p.Operations.WritesPerSec,
-		P50LatencyMs: p.Latency.P50, P95LatencyMs: p.Latency.P95, P99LatencyMs: p.Latency.P99,
-		AvgLatencyMs: p.Latency.Avg, MaxLatencyMs: p.Latency.Max,
-		ErrorsPerSec: p.Errors.PerSec, TotalQueries: p.Ops.Total, ErrorCount: p.Errors.Count,
-		ActiveConnections: p.Connections.Active, TargetConnections: p.Connections.Target,
-		QPSByKind: s.qpsByKind, ErrorsByClass: p.Errors.ByClass, Histogram: p.LatencyHistogram,
-		CPUPercent: r.CPUPercent, MemoryPercent: r.MemoryPercent, HostCPUPercent: r.HostCPUPercent,
-		HostMemoryPercent: r.HostMemoryPercent, LoadDetail: p.LoadDetail,
-	}
 }

@@ -95,10 +95,60 @@ func (s *Second) Worst() (p95Ms, p99Ms, errorPct *float64) {
 	return p95Ms, p99Ms, errorPct
 }
 
+// longestHold is for how many ticks the first snapshots of some run workers wait for those of the others: all report
+// within a second of the beginning, at times of their own.
+const longestHold = 2
+
+// awaits reports whether nothing of the run has been shown yet, and one of those that bear its load has sent no
+// snapshot: the sum of the others would pass for a slow beginning.
+func (a *Aggregator) awaits(workers []Worker) bool {
+	if a.told || a.held == longestHold || a.waiting() == 0 {
+		return false
+	}
+	for i := range workers {
+		w := &workers[i]
+		if w.Status == engine.WorkerStarting || w.Status.Ended() || w.Health == engine.HealthDead || w.Silent {
+			continue
+		}
+		if a.Newest(w.WorkerID) == nil {
+			a.held++
+			return true
+		}
+	}
+	return false
+}
+
 // waiting is how many snapshots the next tick has, of all run workers.
 func (a *Aggregator) waiting() (n int) {
 	for _, r := range a.workers {
 		n += len(r.fresh)
 	}
 	return n
+}
+
+// Fill writes the parts that aggregation owns into p.
+func (s *Second) Fill(p *engine.Payload) {
+	a := &s.Payload
+	p.Ops, p.Operations, p.OpsByKind = a.Ops, a.Operations, a.OpsByKind
+	p.Latency, p.LatencyTotal, p.LatencyByKind = a.Latency, a.LatencyTotal, a.LatencyByKind
+	p.LatencyAggregationMethod, p.LatencyHistogram = a.LatencyAggregationMethod, a.LatencyHistogram
+	p.LoadDetail, p.ServiceTotal = a.LoadDetail, a.ServiceTotal
+	p.Errors, p.Connections, p.Workers, p.CustomMetrics = a.Errors, a.Connections, a.Workers, a.CustomMetrics
+}
+
+// Point is the tick as one element of the run's time series.
+func (s *Second) Point(at time.Time, elapsed time.Duration, phase engine.Phase) engine.Point {
+	p := &s.Payload
+	r := p.CustomMetrics.Resources
+	return engine.Point{
+		Timestamp: engine.At(at), ElapsedSeconds: elapsed.Seconds(), Phase: phase,
+		QPS: p.Ops.CurrentPerSec, ReadsPerSec: p.Operations.ReadsPerSec, WritesPerSec: p.Operations.WritesPerSec,
+		P50LatencyMs: p.Latency.P50, P95LatencyMs: p.Latency.P95, P99LatencyMs: p.Latency.P99,
+		AvgLatencyMs: p.Latency.Avg, MaxLatencyMs: p.Latency.Max,
+		ErrorsPerSec: p.Errors.PerSec, TotalQueries: p.Ops.Total, ErrorCount: p.Errors.Count,
+		ActiveConnections: p.Connections.Active, TargetConnections: p.Connections.Target,
+		QPSByKind: s.qpsByKind, ErrorsByClass: p.Errors.ByClass, Histogram: p.LatencyHistogram,
+		CPUPercent: r.CPUPercent, MemoryPercent: r.MemoryPercent, HostCPUPercent: r.HostCPUPercent,
+		HostMemoryPercent: r.HostMemoryPercent, LoadDetail: p.LoadDetail,
+	}
 }

@@ -35,3 +35,43 @@ func TestAPointBelongsToThePhaseOfItsSnapshots(t *testing.T) {
 		t.Error("a second without a new snapshot has lost its phase")
 	}
 }
+
+// TestTheFirstSecondIsOfAllRunWorkers: run workers report at times of their own, and the first second of a run with two
+// of them showed what the one did that had reported, which was half of the rate.
+func TestTheFirstSecondIsOfAllRunWorkers(t *testing.T) {
+	report := func(a *aggregate.Aggregator, worker string, tick int64, seconds float64) {
+		n := int64(1000 * seconds)
+		a.Add(&engine.WorkerSnapshot{WorkerID: worker, Tick: tick, Phase: engine.PhaseWarmup, TickSeconds: seconds,
+			TickStarted: n, Started: n, Timestamp: engine.At(time.Now())})
+	}
+	two := func(status engine.WorkerStatus) []aggregate.Worker {
+		return []aggregate.Worker{{WorkerID: "worker-0", Status: status},
+			{WorkerID: "worker-1", Status: engine.WorkerRunning}}
+	}
+	for _, c := range []struct {
+		name    string
+		workers []aggregate.Worker
+		// rates are those of the ticks, of which the first come with a report of worker-1 alone; 0 is no point.
+		rates []float64
+	}{
+		{"both bear load", two(engine.WorkerRunning), []float64{0, 2000}},
+		{"the other is about to", two(engine.WorkerReady), []float64{0, 2000}},
+		{"the other is not heard of", two(engine.WorkerRunning), []float64{0, 0, 1000, 2000}},
+		{"the other connects yet", two(engine.WorkerStarting), []float64{1000, 2000}},
+		{"the other has failed", two(engine.WorkerFailed), []float64{1000}},
+		{"it is alone", two("")[1:], []float64{1000, 1000}},
+	} {
+		a := aggregate.New()
+		for i, want := range c.rates {
+			report(a, "worker-1", int64(i+1), 0.4+0.6*float64(min(i, 1)))
+			if last := i == len(c.rates)-1; last && i > 0 {
+				report(a, "worker-0", 1, 1)
+			}
+			s := a.Tick(engine.PhaseWarmup, c.workers)
+			if got := s.Payload.Ops.CurrentPerSec; got != want || s.Reported() != (want > 0) {
+				t.Errorf("%s: tick %d shows %.0f operations a second, want %.0f; reported: %t", c.name, i+1, got, want,
+					s.Reported())
+			}
+		}
+	}
+}
