@@ -151,6 +151,8 @@ type Resources struct {
 	HostCPUPercent    float64 `json:"host_cpu_pct"`
 	HostMemoryPercent float64 `json:"host_memory_pct"`
 	GCPauseMaxMs      float64 `json:"gc_pause_max_ms"`
+	// StoodStillMs is the longest time in which the process did not run although it was to.
+	StoodStillMs float64 `json:"stood_still_ms"`
 	Goroutines        int     `json:"goroutines"`
 	// TargetIsLocal is noted, not judged.
 	TargetIsLocal bool `json:"target_is_local"`

@@ -486,7 +486,8 @@ func highest(a, b engine.Resources) engine.Resources {
 		CPUPercent: max(a.CPUPercent, b.CPUPercent), MemoryPercent: max(a.MemoryPercent, b.MemoryPercent),
 		MemoryBytes: max(a.MemoryBytes, b.MemoryBytes), HostCPUPercent: max(a.HostCPUPercent, b.HostCPUPercent),
 		HostMemoryPercent: max(a.HostMemoryPercent, b.HostMemoryPercent), GCPauseMaxMs: max(a.GCPauseMaxMs, b.GCPauseMaxMs),
-		Goroutines: max(a.Goroutines, b.Goroutines), TargetIsLocal: a.TargetIsLocal || b.TargetIsLocal,
+		StoodStillMs: max(a.StoodStillMs, b.StoodStillMs),
+		Goroutines:   max(a.Goroutines, b.Goroutines), TargetIsLocal: a.TargetIsLocal || b.TargetIsLocal,
 	}
 }
 
@@ -560,6 +561,7 @@ func (f *fold) telemetry() {
 		avg.MemoryBytes += n.trend.MemoryBytes
 		avg.Goroutines += n.trend.Goroutines
 		avg.GCPauseMaxMs = max(avg.GCPauseMaxMs, n.trend.GCPauseMaxMs)
+		avg.StoodStillMs = max(avg.StoodStillMs, n.trend.StoodStillMs)
 		avg.TargetIsLocal = avg.TargetIsLocal || n.trend.TargetIsLocal
 		if n.fresh {
 			f.out.Peak = highest(f.out.Peak, n.peak)

@@ -17,6 +17,8 @@ const (
 	gcPauseLimitMs  = 10
 	stallLimitMs    = 10
 	snapshotGap     = 3 * time.Second
+	// A process that stood still for longer has not asked the target for anything meanwhile, and seen no answer.
+	stillLimit = time.Second
 	// By how much the wall clock must be set to degrade a run.
 	clockLimit = time.Second
 	lagLimitMs = 10
@@ -384,6 +386,13 @@ func (s *stall) notes() []string {
 	return out
 }
 
+// StoodStill reports whether the process or a run worker stood still in a part of that time.
+func (v *Validity) StoodStill(from, to time.Time) bool {
+	return slices.ContainsFunc(v.causes, func(i *interval) bool {
+		return i.cause == CauseSnapshotGap && i.from.Before(to) && i.to.After(from)
+	})
+}
+
 // Outcome tells how the measurement stands, before the Observe of that tick; the last call decides.
 func (v *Validity) Outcome(o Outcome) { v.outcome = o }
 
@@ -432,6 +441,13 @@ func (v *Validity) node(at time.Time, n NodeSample) {
 		}
 	} else {
 		delete(v.highCPU, n.NodeID)
+	}
+	if still := time.Duration(r.StoodStillMs * float64(time.Millisecond)); still > stillLimit {
+		v.mark(CauseSnapshotGap, n.NodeID, at.Add(-time.Second-still), at, r.StoodStillMs,
+			func(worst float64, _ time.Duration) string {
+				return fmt.Sprintf("%s: the process stood still for up to %.1f s: it was stopped, or the machine was, or had no "+
+					"processor for it", n.NodeID, worst/1e3)
+			})
 	}
 	if r.GCPauseMaxMs > gcPauseLimitMs {
 		v.mark(CauseGCPause, n.NodeID, at.Add(-time.Second), at, r.GCPauseMaxMs, func(worst float64, _ time.Duration) string {

@@ -62,6 +62,29 @@ func TestAdjoiningIntervalsAreOneCause(t *testing.T) {
 	}
 }
 
+// TestAProcessThatStoodStillForASecondIsNamed: it was stopped for two seconds, no longer than its reports may be late,
+// and its run was VALID with a note that the target had not answered.
+func TestAProcessThatStoodStillForASecondIsNamed(t *testing.T) {
+	for still, degrades := range map[time.Duration]bool{900 * time.Millisecond: false, 1900 * time.Millisecond: true} {
+		v := NewValidity()
+		v.Observe(epoch, engine.PhaseMeasurement, &Second{})
+		v.Observe(epoch.Add(2*time.Second), engine.PhaseMeasurement, &Second{Nodes: []NodeSample{{NodeID: "local",
+			Resources: engine.Resources{StoodStillMs: engine.Milliseconds(still)}}}})
+		got := v.Verdict()
+		if degrades != (len(got.Causes) == 1) || degrades != v.StoodStill(epoch, epoch.Add(2*time.Second)) {
+			t.Fatalf("%v: %+v", still, got)
+		}
+		if degrades && (got.Causes[0].Cause != CauseSnapshotGap ||
+			!strings.Contains(got.Causes[0].Detail, "local: the process stood still for up to 1.9 s")) {
+			t.Errorf("%+v", got.Causes)
+		}
+		if v.StoodStill(epoch.Add(-time.Minute), epoch.Add(-2*time.Second)) || v.StoodStill(epoch.Add(3*time.Second),
+			epoch.Add(time.Minute)) {
+			t.Error("it stood still before or after")
+		}
+	}
+}
+
 func TestAStoppedProcessIsNamed(t *testing.T) {
 	v := NewValidity()
 	v.Observe(epoch, engine.PhaseMeasurement, &Second{})

@@ -121,6 +121,18 @@ func TestRemarksOnFigures(t *testing.T) {
 		!strings.Contains(notes[1], "the P99 would be 800 ms or more instead of 3 ms") {
 		t.Errorf("%q", notes)
 	}
+	// A target is not blamed for what the generator did not do.
+	from := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for stood, want := range map[time.Duration]string{time.Second: "Loadstone itself stood still",
+		5 * time.Second: "the target did not answer"} {
+		v := aggregate.NewValidity()
+		v.Add(aggregate.CauseSnapshotGap, "stopped", from.Add(stood), from.Add(stood+time.Second))
+		remark(v, &engine.Figures{Operations: 1000, DurationSeconds: 10, LatencyMs: &engine.LatencyMs{},
+			Stalls: []engine.Stall{{From: engine.At(from), Seconds: 1.4, MissedOperations: 7000}}})
+		if notes := v.Verdict().Notes; len(notes) != 1 || !strings.Contains(notes[0], want) {
+			t.Errorf("stood still %v after: %q", stood, notes)
+		}
+	}
 	// The stall went on in the drain: what waited there is slower than what would have come.
 	for p99, want := range map[float64]string{12: "the P99 would be 1874 ms or more instead of 12 ms (estimated",
 		6920: ""} {

@@ -63,7 +63,7 @@ func remark(v *aggregate.Validity, f *engine.Figures) {
 	if f.ServiceMs != nil {
 		return // latency from the due time shows a stall
 	}
-	v.Stalled(stallWords(f))
+	v.Stalled(stallWords(v, f))
 }
 
 // doubt adds the kinds that failed every time. Of one that was tried a few times only there is a remark.
@@ -124,8 +124,9 @@ func hiddenWords(f *engine.Figures) string {
 	return strings.Join(parts, " and ")
 }
 
-// stallWords says when a closed loop stood still, and what it did not see of that.
-func stallWords(f *engine.Figures) []string {
+// stallWords says when a closed loop stood still, and what it did not see of that. Where the generator itself stood
+// still, nothing is known of the target.
+func stallWords(v *aggregate.Validity, f *engine.Figures) []string {
 	var out []string
 	for i, s := range f.Stalls {
 		if i == manyStalls {
@@ -139,9 +140,13 @@ func stallWords(f *engine.Figures) []string {
 				s.From.UTC().Format("15:04:05.000"), s.AnsweredOperations, s.Seconds, s.AnsweredOperations+s.MissedOperations))
 			continue
 		}
+		why := "the target did not answer, or connections were lost"
+		if v.StoodStill(s.From.Time, s.From.Add(time.Duration(s.Seconds*float64(time.Second)))) {
+			why = "Loadstone itself stood still, and knows nothing of the target meanwhile"
+		}
 		out = append(out, fmt.Sprintf("From %s on no operation was answered for %.3g s on any connection (timeouts are no "+
-			"answers), where about %d were to be expected: the target did not answer, or connections were lost.",
-			s.From.UTC().Format("15:04:05.000"), s.Seconds, s.MissedOperations))
+			"answers), where about %d were to be expected: %s.",
+			s.From.UTC().Format("15:04:05.000"), s.Seconds, s.MissedOperations, why))
 	}
 	if words := hiddenWords(f); words != "" {
 		out = append(out, fmt.Sprintf("A closed loop asks nothing while it waits. Had users come at the same pace in the "+

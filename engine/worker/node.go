@@ -84,6 +84,8 @@ type Node struct {
 	workers  sync.WaitGroup
 
 	resources atomic.Pointer[engine.Resources]
+	// watch looks whether the process runs, where that is measured.
+	watch func(context.Context)
 	// giveWay waits until what works beside the node has given way: see Beside.
 	giveWay atomic.Pointer[func(context.Context)]
 
@@ -119,8 +121,10 @@ func NewNode(opts Options) *Node {
 	if opts.OpenLoad == nil {
 		opts.OpenLoad = openLoad
 	}
+	watch := func(context.Context) {}
 	if opts.Sample == nil {
-		opts.Sample = usage.New().Sample
+		sampler := usage.New()
+		opts.Sample, watch = sampler.Sample, sampler.Watch
 	}
 	if opts.ContactLimit <= 0 || opts.ContactLimit > control.ContactLimit {
 		opts.ContactLimit = control.ContactLimit
@@ -128,7 +132,7 @@ func NewNode(opts Options) *Node {
 	if opts.Capacity == 0 {
 		opts.Capacity = capacityOf(usage.CPUs(), usage.Memory())
 	}
-	n := &Node{opts: opts, session: uuid.NewString(), out: newOutbox(),
+	n := &Node{opts: opts, watch: watch, session: uuid.NewString(), out: newOutbox(),
 		clock: runclock.New(opts.Clock),
 		held:  map[workerKey]*runWorker{}, ended: map[workerKey]end{}, parts: map[string]heldPart{}}
 	n.stored, n.early, n.waits = map[string]bool{}, map[string]bool{}, map[workerKey]int{}
@@ -275,6 +279,9 @@ func (n *Node) holds() bool {
 func (n *Node) beat(ctx context.Context) {
 	ticker := time.NewTicker(control.HeartbeatInterval)
 	defer ticker.Stop()
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	beside.Go(func() { n.watch(ctx) })
 	for {
 		r := n.opts.Sample()
 		n.resources.Store(&r)

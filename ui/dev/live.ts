@@ -288,6 +288,7 @@ export class Live {
           memory_bytes: 121_000_000,
           goroutines: 180,
           gc_pause_max_ms: 0.2,
+          stood_still_ms: 0,
           target_is_local: true,
           host_cpu_pct: 83,
           host_memory_pct: 38,

@@ -75,6 +75,7 @@ function one(i: number): Node {
           host_cpu_pct: busy ? 93 : 4,
           host_memory_pct: 31,
           gc_pause_max_ms: 0.2,
+          stood_still_ms: 0,
           goroutines: 40,
           target_is_local: false,
         },

@@ -29,6 +29,7 @@ type Sampler struct {
 	total  float64
 	pauses []uint64
 	gc     []metrics.Sample
+	still  stillness
 }
 
 // New begins to measure.
@@ -57,7 +58,7 @@ func (s *Sampler) Sample() engine.Resources {
 	}
 	s.busy, s.total = busy, total
 	r.HostMemoryPercent = bounded(s.os.hostMemoryPercent())
-	r.GCPauseMaxMs = s.longestPause()
+	r.GCPauseMaxMs, r.StoodStillMs = s.longestPause(), engine.Milliseconds(s.still.take())
 	return r
 }
 

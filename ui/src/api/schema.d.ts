@@ -8751,6 +8751,8 @@ export interface components {
             memory_bytes: number;
             /** Format: double */
             memory_pct: number;
+            /** Format: double */
+            stood_still_ms: number;
             target_is_local: boolean;
         };
         Retention: {
