@@ -10,6 +10,7 @@ const good: FirstFigures = {
   error_rate: 0,
   connections: 8,
   verdict: 'VALID',
+  causes: [],
   passed: true,
   failed: false,
 };
@@ -26,9 +27,17 @@ describe('what a first run means', () => {
   it('does not praise what failed, or what Loadstone was too slow for', () => {
     expect(said({ error_rate: 0.5 })).toMatch(/50.0 % of them failed/);
     expect(meaning({ ...good, error_rate: 0.5 }).next).toBe('');
-    expect(said({ verdict: 'DEGRADED' })).toMatch(/Loadstone itself was too slow/);
-    expect(said({ verdict: 'DEGRADED' })).not.toMatch(/time to spare/);
+    const busy = { cause: 'generator_cpu', detail: 'node-1: the generator used up to 97 % of its CPUs for 9 s' };
+    const slow = said({ verdict: 'DEGRADED', causes: [busy] });
+    expect(slow).toMatch(/generator's limit.*Node-1: the generator used.*9 s\./);
+    expect(slow).not.toMatch(/time to spare/);
     expect(said({ passed: false })).toMatch(/threshold was not met/);
+  });
+  it('does not blame Loadstone for what the database did', () => {
+    const errors = { cause: 'errors', detail: '100 % of the operations failed: the figures say how fast errors come' };
+    const what = said({ verdict: 'DEGRADED', error_rate: 1, causes: [errors] });
+    expect(what).toMatch(/Something speaks against these figures\. 100 % of the operations failed/);
+    expect(what).not.toMatch(/generator|Loadstone/);
   });
   it('reads nothing from nothing', () => {
     expect(said({ operations: 0, failed: true })).toMatch(/ended before an operation was measured/);

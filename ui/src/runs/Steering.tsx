@@ -81,8 +81,7 @@ function MarkDialog({ run, mark, onClose }: { run: RunDetail; mark: Mark | null;
   };
   const save = (e: FormEvent) => {
     e.preventDefault();
-    const s = Number(second);
-    const at = new Date(Number.isFinite(s) ? start + s * 1000 : moment).toISOString();
+    const at = new Date(start + Number(second) * 1000).toISOString();
     void done(
       mark
         ? api.put('/api/v1/runs/{id}/marks/{mark}', {
@@ -109,7 +108,15 @@ function MarkDialog({ run, mark, onClose }: { run: RunDetail; mark: Mark | null;
         </label>
         <label className="field">
           <span>At second of the run</span>
-          <input className="input" inputMode="decimal" value={second} onChange={(e) => setSecond(e.target.value)} />
+          <input
+            className="input"
+            type="number"
+            required
+            min={0}
+            step="any"
+            value={second}
+            onChange={(e) => setSecond(e.target.value)}
+          />
         </label>
         {problem !== null && <ProblemNotice error={problem} />}
         <div className="actions">

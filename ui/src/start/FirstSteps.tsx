@@ -218,6 +218,7 @@ function Result({ id }: { id: string }) {
     error_rate: s ? s.errors.rate : 0,
     connections,
     verdict: s?.validity ?? 'NONE',
+    causes: s?.validity_detail?.causes ?? [],
     passed: s?.passed ?? false,
     failed: r.status !== 'COMPLETED',
   });

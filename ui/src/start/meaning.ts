@@ -1,5 +1,7 @@
 // What the figures of a first run mean, in sentences, and what to ask next.
-import { count, errorRate, latency, plain, rate } from '../design/format';
+import type { ValidityCause } from '../api/types';
+import { count, errorRate, latency, plain, rate, sentence } from '../design/format';
+import { doubt } from '../runs/known';
 
 /** What is known of a run that is over, as far as the sentences need it. */
 export interface FirstFigures {
@@ -9,6 +11,8 @@ export interface FirstFigures {
   error_rate: number;
   connections: number;
   verdict: string;
+  /** What degrades the run, as the verdict says it. */
+  causes: Pick<ValidityCause, 'cause' | 'detail'>[];
   passed: boolean;
   failed: boolean;
 }
@@ -47,7 +51,7 @@ export function meaning(f: FirstFigures): Meaning {
       : 'None of them failed.',
   );
   if (f.verdict === 'DEGRADED')
-    sentences.push('Loadstone itself was too slow at times, so the database may be better than these figures say.');
+    sentences.push([doubt(f.causes), ...f.causes.slice(0, 3).map((c) => `${sentence(c.detail)}.`)].join(' '));
   else if (f.verdict === 'VALID') sentences.push('Loadstone had time to spare: the figures are those of the database.');
   if (!f.passed) sentences.push('A threshold was not met, or the run did not end as it should: its page says which.');
   return { sentences, next: f.error_rate > 0 || f.failed ? '' : 'limit' };
