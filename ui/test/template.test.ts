@@ -57,6 +57,12 @@ describe('parameter forms', () => {
     expect(wrong.find((e) => e.field.endsWith('INSERT'))!.hint).toBe('0 to 1,000,000');
     expect(check({ keys: 'zipfian' }, mix, 'p')).toEqual([]);
     expect(check(undefined, mix, 'p')).toEqual([]);
+    // A value of own SQL may be of several types.
+    const any: Schema = { type: ['string', 'number', 'boolean', 'null'], maxLength: 3 };
+    for (const v of ['new', 10, 2.5, true, null]) expect(check(v, any, 'p'), String(v)).toEqual([]);
+    expect(check([false, 1, 'x'], { type: 'array', items: any }, 'p')).toEqual([]);
+    expect(check('paid', any, 'p')[0]!.message).toBe('is too long');
+    expect(check({}, any, 'p')[0]!.message).toBe('is not text');
     expect(limits({ exclusiveMinimum: 0 })).toBe('above 0');
   });
   it('lists nested parameters with their paths', () =>

@@ -72,6 +72,11 @@ export function limits(s: Schema): string {
  */
 export function check(value: unknown, s: Schema, path: string): { field: string; message: string; hint?: string }[] {
   if (value === undefined || value === null) return [];
+  const types = Array.isArray(s.type) ? s.type.filter((x) => x !== 'null') : [];
+  if (types.length > 1) {
+    const found = types.map((type) => check(value, { ...s, type }, path));
+    return found.find((f) => f.length === 0) ?? found[Math.max(types.indexOf(typeof value), 0)]!;
+  }
   const out: { field: string; message: string; hint?: string }[] = [];
   const wrong = (message: string, hint?: string) => out.push({ field: path, message, hint });
   if (s.enum && !s.enum.includes(value)) {
