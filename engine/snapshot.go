@@ -153,7 +153,7 @@ type Resources struct {
 	GCPauseMaxMs      float64 `json:"gc_pause_max_ms"`
 	// StoodStillMs is the longest time in which the process did not run although it was to.
 	StoodStillMs float64 `json:"stood_still_ms"`
-	Goroutines        int     `json:"goroutines"`
+	Goroutines   int     `json:"goroutines"`
 	// TargetIsLocal is noted, not judged.
 	TargetIsLocal bool `json:"target_is_local"`
 }

@@ -128,6 +128,7 @@ func hiddenWords(f *engine.Figures) string {
 // still, nothing is known of the target.
 func stallWords(v *aggregate.Validity, f *engine.Figures) []string {
 	var out []string
+	own := 0
 	for i, s := range f.Stalls {
 		if i == manyStalls {
 			out = append(out, fmt.Sprintf("No operation, or next to none, was answered for a second or more %d more times.",
@@ -143,12 +144,13 @@ func stallWords(v *aggregate.Validity, f *engine.Figures) []string {
 		why := "the target did not answer, or connections were lost"
 		if v.StoodStill(s.From.Time, s.From.Add(time.Duration(s.Seconds*float64(time.Second)))) {
 			why = "Loadstone itself stood still, and knows nothing of the target meanwhile"
+			own++
 		}
 		out = append(out, fmt.Sprintf("From %s on no operation was answered for %.3g s on any connection (timeouts are no "+
 			"answers), where about %d were to be expected: %s.",
 			s.From.UTC().Format("15:04:05.000"), s.Seconds, s.MissedOperations, why))
 	}
-	if words := hiddenWords(f); words != "" {
+	if words := hiddenWords(f); words != "" && (own == 0 || own < len(f.Stalls)) {
 		out = append(out, fmt.Sprintf("A closed loop asks nothing while it waits. Had users come at the same pace in the "+
 			"%.3g s without any answer too, about %d operations more, %s (estimated; load_mode: QPS measures it).",
 			f.Omission.StalledSeconds, f.Omission.MissedOperations, words))

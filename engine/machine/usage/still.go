@@ -10,10 +10,13 @@ import (
 const looks = 100 * time.Millisecond
 
 // stillness is the longest time since it was last asked for in which this process did not run although it was to.
-type stillness struct{ longest atomic.Int64 }
+type stillness struct {
+	longest atomic.Int64
+	told    int64 // the time before: who asks alone has it
+}
 
-// Watch looks ten times a second whether this process runs, until ctx ends: one that was stopped, or to which the machine
-// gave no processor, sees nothing of it but how late it is. Without it Sample knows of no stillness.
+// Watch looks ten times a second whether this process runs, until ctx ends: one that was stopped, or to which the
+// machine gave no processor, sees nothing of it but how late it is. Without it Sample knows of no stillness.
 func (s *Sampler) Watch(ctx context.Context) {
 	ticker := time.NewTicker(looks)
 	defer ticker.Stop()
@@ -37,5 +40,11 @@ func (s *stillness) saw(between time.Duration) {
 	}
 }
 
-// take is how long the process stood still at most since the call before.
-func (s *stillness) take() time.Duration { return time.Duration(s.longest.Swap(0)) }
+// take is how long the process stood still at most since the call before the last one: whoever reads one of two samples
+// hears of it.
+func (s *stillness) take() time.Duration {
+	now := s.longest.Swap(0)
+	longest := max(now, s.told)
+	s.told = now
+	return time.Duration(longest)
+}
