@@ -130,3 +130,43 @@ test('from a template to a running test by the keyboard', async (t) => {
   });
   assert.deepEqual(wrong, []);
 });
+
+test('a long log of a run that goes on', async (t) => {
+  const { page, step, wrong } = await open(t);
+  await signIn(page);
+  const id = await find(page, 'checkout peak', 'RUNNING');
+  const lines = page.locator('.log-line');
+  await page.route(`**/api/runs/${id}/logs*`, async (r) => {
+    const told = await (await r.fetch()).json();
+    const of = (n) => ({ ...told.logs[0], seq: n - 1000, message: `the line ${n}` });
+    const old = told.logs.length > 0 ? Array.from({ length: 1000 }, (_, i) => of(i + 1)) : [];
+    await r.fulfill({ json: { ...told, logs: [...old, ...told.logs] } });
+  });
+  const count = (ok, what) => until(() => lines.count(), ok, what);
+  const log = page.locator('.log');
+  await step('shows its newest lines', async () => {
+    await page.goto(`${base}/runs/${id}`);
+    await count((n) => n === 200, 'lines of a log that is followed');
+    const left = () => log.evaluate((e) => e.scrollHeight - e.scrollTop - e.clientHeight);
+    await until(left, (n) => n < 24, 'it is at its end');
+  });
+  await step('and those before them where somebody reads, who stays where they are', async () => {
+    await log.evaluate((e) => e.scrollTo(0, 0));
+    const name = await page
+      .getByText(/^the line \d+$/)
+      .first()
+      .innerText();
+    const top = async (l) => (await l.boundingBox()).y;
+    const y = async () => Math.round((await top(page.getByText(name, { exact: true }))) - (await top(log)));
+    const was = await y();
+    await page.getByRole('button', { name: /earlier lines$/ }).click();
+    await count((n) => n > 900, 'earlier lines');
+    assert.ok(Math.abs((await y()) - was) < 40, `the line moved from ${was} to ${await y()}`);
+    assert.equal(await page.getByRole('checkbox', { name: 'Follow' }).isChecked(), false);
+  });
+  await step('follows again', async () => {
+    await page.getByRole('checkbox', { name: 'Follow' }).check();
+    await count((n) => n === 200, 'the newest lines');
+  });
+  assert.deepEqual(wrong, []);
+});

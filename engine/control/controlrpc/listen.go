@@ -84,6 +84,7 @@ type holder struct {
 	link    string
 	session int64
 	end     *nodeEnd      // nil when it has ended
+	left    *nodeEnd      // that which has ended: what it has in its hand counts until the next stream
 	gone    chan struct{} // closed when its handler has ended
 	at      time.Time     // when it began
 }
@@ -278,6 +279,7 @@ func (l *Listener) Control(s grpc.BidiStreamingServer[pb.ToNode, pb.FromNode]) e
 	select {
 	case <-finished:
 	case <-e.over:
+	case <-s.Context().Done(): // over may be later: where nobody receives what came last
 	case <-broken:
 		return status.Error(codes.Aborted, "the node has ended the stream")
 	}
@@ -327,6 +329,9 @@ func (l *Listener) take(process string, h holder, begin func() *nodeEnd) (*nodeE
 			l.mu.Unlock()
 			return nil, status.Error(codes.FailedPrecondition, "a later stream of the server has been opened")
 		case old.end == nil:
+			if old.left != nil {
+				old.left.abandon()
+			}
 			if !known && len(l.held) >= mostHolders && !l.forget() {
 				l.mu.Unlock()
 				return nil, status.Error(codes.ResourceExhausted, "too many servers have a stream to this node")
@@ -364,7 +369,7 @@ func (l *Listener) leave(process string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h := l.held[process]
-	h.end = nil
+	h.end, h.left = nil, h.end
 	l.held[process] = h
 }
 

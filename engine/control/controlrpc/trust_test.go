@@ -448,9 +448,23 @@ func TestTwoAddressesOfANodeAreOneStream(t *testing.T) {
 	if err := end.Send(t.Context(), control.Ping{}); err != nil {
 		t.Errorf("the first stream: %v", err)
 	}
+	time.Sleep(100 * time.Millisecond) // it comes, and nobody receives it
+	first := l.holder(t, "s").end
 	c.cut()
 	_ = c.Close()
 	if err := back(t, l, ways[1], "node-1"); err != nil {
 		t.Error(err)
 	}
+	// What the first had in its hand is no message any more.
+	if m, err := first.Receive(t.Context()); !errors.Is(err, control.ErrClosed) {
+		t.Errorf("by the first stream comes %+v, %v", m, err)
+	}
+}
+
+// holder is what a listener knows of the stream of a server's process.
+func (l *Listener) holder(t *testing.T, process string) holder {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.held[process]
 }

@@ -106,7 +106,7 @@ func (s *suite) refs(t *testing.T) {
 // failingInside: after an error the connection goes on. The transaction can only
 // be rolled back, and a COMMIT that did not commit is an error; or it stands.
 func (s *suite) failingInside(t *testing.T) {
-	db := s.open(t, target.Config{StatementTimeout: 200 * time.Millisecond})
+	db := s.open(t, target.Config{StatementTimeout: time.Second})
 	c := s.connect(t, db)
 	before := s.count(t, db)
 	fail := map[string]func() error{

@@ -14,6 +14,10 @@ const levels = [
   { value: 'ERROR', label: 'Errors' },
 ] as const;
 
+/** How many lines a log shows that is followed, and how many at most: a page that is left open does not grow. */
+const recent = 200;
+const most = 1500;
+
 const shapes = { INFO: 'ring', WARNING: 'triangle', ERROR: 'cross', CRITICAL: 'cross' } as const;
 
 export function LogPanel(props: {
@@ -29,6 +33,9 @@ export function LogPanel(props: {
   const box = useRef<HTMLDivElement>(null);
   const lines = useMemo(() => atLeast(level, props.logs), [level, props.logs]);
   const newest = lines.at(-1)?.seq;
+  const [earlier, setEarlier] = useState(!props.follow);
+  const shown = lines.slice(earlier && !following ? -most : -recent);
+  const before = Math.min(lines.length, most) - shown.length;
 
   const lastTop = useRef(0);
   const toEnd = () => {
@@ -42,6 +49,16 @@ export function LogPanel(props: {
   useLayoutEffect(() => {
     if (following) toEnd();
   }, [following, newest, lines.length]);
+
+  // Earlier lines come above: what was read stays where it is.
+  const fromEnd = useRef<number | null>(null);
+  useLayoutEffect(() => {
+    const el = box.current;
+    if (!el || fromEnd.current === null) return;
+    el.scrollTop = el.scrollHeight - fromEnd.current;
+    lastTop.current = el.scrollTop;
+    fromEnd.current = null;
+  }, [shown.length]);
 
   // Fonts that arrive and windows that shrink wrap lines anew, without a new line.
   const filled = lines.length > 0;
@@ -104,7 +121,20 @@ export function LogPanel(props: {
           }}
         >
           <div>
-            {lines.slice(-1500).map((l) => (
+            {before > 0 && (
+              <button
+                type="button"
+                className="btn quiet small fit"
+                onClick={() => {
+                  fromEnd.current = (box.current?.scrollHeight ?? 0) - (box.current?.scrollTop ?? 0);
+                  setFollowing(false);
+                  setEarlier(true);
+                }}
+              >
+                {plain(count(before))} earlier {before === 1 ? 'line' : 'lines'}
+              </button>
+            )}
+            {shown.map((l) => (
               <div key={l.seq} className={`log-line ${l.level.toLowerCase()}`}>
                 <time dateTime={l.timestamp} title={l.timestamp}>
                   {timeOfDay(l.timestamp)}
