@@ -130,7 +130,7 @@ func TestRulesOverNodesGoOnWithWhoTakesARunOver(t *testing.T) {
 	c.kill(c.servers[1])
 	// As if it had been killed between the two.
 	if _, err := c.control.Exec(context.Background(), "UPDATE run_status SET rules_state = "+
-		`jsonb_set(jsonb_set(rules_state, '{0,status}', '"TRIGGERED"'), '{0,row}', '"runId r"') WHERE run_id = $1`,
+		`jsonb_set(jsonb_set(rules_state, '{0,status}', '"TRIGGERED"'), '{0,last_row}', '"runId r"') WHERE run_id = $1`,
 		run.RunID); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,11 @@ func TestRulesOverNodesGoOnWithWhoTakesARunOver(t *testing.T) {
 	d = c.ways[0].settled(run.RunID, c.servers[0])
 	if d.Status != engine.StatusFailed || d.CancellationReason == nil ||
 		*d.CancellationReason != "Rule 'all' triggered: runId r" {
-		t.Errorf("%s, %v, %+v", d.Status, d.CancellationReason, c.kept(run))
+		reason := "no reason"
+		if d.CancellationReason != nil {
+			reason = *d.CancellationReason
+		}
+		t.Errorf("%s, %s, %+v", d.Status, reason, c.kept(run))
 	}
 	c.reach(1)
 }

@@ -154,6 +154,7 @@ func (l *finisher) take(ctx context.Context, o *outcome.Outcome) {
 		o.Summary.QPS, o.Summary.Validity)
 	l.note(engine.LogInfo, nil, "%s", verdict)
 	l.keeper.SaveTick(l.lines())
+	l.endRules() // before the last step: nobody looks at a run again that has taken it
 	l.happen(ctx, lifecycle.Finished{Enrich: l.plan != nil && l.svc.enrichments.Keeps(l.plan.Plan)})
 }
 

@@ -69,7 +69,7 @@ func (l *scaler) assign(ctx context.Context, on map[string]string, workers ...*c
 			w.State.NodeID = w.Node.ID()
 			where.Workers = append(where.Workers, l.heartbeat(w))
 		}
-		l.rules.Place(where.Workers)
+		l.rules.Place(where.Workers, l.clock.Now())
 		l.keeper.SaveTick(where)
 		return
 	}

@@ -121,7 +121,7 @@ func (l *live) aggregate(now time.Time) {
 	if l.life.Started() {
 		t.FindMax = l.search.state()
 	}
-	l.rules.Tick(t)
+	l.rules.Tick(t, now)
 	l.keeper.SaveTick(t)
 }
 
@@ -143,8 +143,7 @@ func (l *live) lines() *store.Tick {
 		Rules: l.rules.Changed()}
 }
 
-// saveVerdict keeps causes and notes as they come, for a process that has to end the
-// run in this one's place.
+// saveVerdict keeps causes and notes as they come, for a process that has to end the run in this one's place.
 func (l *live) saveVerdict() {
 	verdict := l.validity.Verdict()
 	if n := len(verdict.Causes) + len(verdict.Seen); n != l.judgedSoFar {
@@ -168,7 +167,7 @@ func (l *live) ruled(ctx context.Context) {
 	}
 }
 
-// endRules ends the rules of a run that this process carries no longer; of one that is over it keeps what they gave.
+// endRules ends the rules of a run; of one that is over it keeps what they gave.
 func (l *live) endRules() {
 	if l.rules.End(l.life.Status().Terminal()) {
 		l.ruled(l.svc.lifetime)

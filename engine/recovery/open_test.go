@@ -130,7 +130,7 @@ func endedAfter(t *testing.T, began *store.Transition, away time.Duration) (engi
 		t.Errorf("%+v, %v", got, err)
 	}
 	// A rule whose process is gone is over.
-	rules[0].Status, rules[0].Failure = engine.RuleFailed, "the server that carried the run ended before the rule had"
+	rules[0].Status, rules[0].Failure = engine.RuleFailed, "what carried the run was gone before the rule had ended"
 	if !slices.Equal(got.Rules, rules) {
 		t.Errorf("its rules are %+v", got.Rules)
 	}

@@ -88,9 +88,16 @@ func (l *farLink) Receive(ctx context.Context) (fragment.Word, error) {
 	}
 }
 
-// onFar has the rule slow over a node, and lets seconds pass in which the run has a run worker there, or not.
-func onFar(t *testing.T, n *farNode) (s *rule.Set, seconds func(n int, there bool) engine.RuleState) {
-	o := beside(&tap.Exchange{}, "r")
+// onFar has the rule slow over a node, and lets seconds pass in which the run has a run worker there, or not. The clock
+// of the run is off by so much.
+func onFar(t *testing.T, n *farNode, off time.Duration) (*rule.Set, func(n int, there bool) engine.RuleState) {
+	return onFarWith(t, n, off, slow, &tap.Exchange{})
+}
+
+// onFarWith is onFar with a rule over what an exchange tells.
+func onFarWith(t *testing.T, n *farNode, off time.Duration, when string, e *tap.Exchange) (s *rule.Set,
+	seconds func(n int, there bool) engine.RuleState) {
+	o := beside(e, "r")
 	o.Account = &telemetry.Account{}
 	o.Nodes = func(id string) control.FragmentRunner {
 		if id != "far" {
@@ -98,17 +105,17 @@ func onFar(t *testing.T, n *farNode) (s *rule.Set, seconds func(n int, there boo
 		}
 		return n
 	}
-	s = rule.Start([]engine.Rule{{Name: "slow", When: slow, Do: engine.RuleStop}}, nil, o)
+	s = rule.Start([]engine.Rule{{Name: "slow", When: when, Do: engine.RuleStop}}, nil, o)
 	return s, func(n int, there bool) engine.RuleState {
 		for range n {
 			rows := []store.WorkerRow{{RunID: "r", WorkerID: "w0", NodeID: "local", Status: engine.WorkerRunning,
-				LastHeartbeat: time.Now()}}
+				LastHeartbeat: time.Now().Add(off)}}
 			if there {
 				far := rows[0]
 				far.WorkerID, far.NodeID = "w1", "far"
 				rows = append(rows, far)
 			}
-			s.Tick(&store.Tick{RunID: "r", Workers: rows})
+			s.Tick(&store.Tick{RunID: "r", Workers: rows}, time.Now().Add(off))
 			time.Sleep(time.Second)
 		}
 		return s.States()[0]
@@ -124,7 +131,7 @@ func TestARuleThatLacksANodeFailsAfterAWhile(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n := &farNode{}
 			n.is(errBusy, hangs)
-			s, seconds := onFar(t, n)
+			s, seconds := onFar(t, n, 0)
 			defer s.End(false)
 			if r := seconds(19, true); r.Status != engine.RuleRunning {
 				t.Fatalf("hangs %t: after 19 s %+v", hangs, r)
@@ -150,7 +157,7 @@ func TestARuleThatLacksANodeFailsAfterAWhile(t *testing.T) {
 func TestANodeThatComesBackHasItsTwentySecondsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &farNode{}
-		s, seconds := onFar(t, n)
+		s, seconds := onFar(t, n, 0)
 		defer s.End(false)
 		for range 3 {
 			if r := seconds(30, true); r.Status != engine.RuleRunning {
@@ -169,6 +176,51 @@ func TestANodeThatComesBackHasItsTwentySecondsAnew(t *testing.T) {
 		seconds(30, true)
 		if got := n.asked - before; got != 1 {
 			t.Errorf("it was asked %d times", got)
+		}
+	})
+}
+
+// TestTheClockOfARunMayBeOff: who has taken a run over goes on by the clock of the server before. Its nodes are there
+// nonetheless, and one that was not heard of is not.
+func TestTheClockOfARunMayBeOff(t *testing.T) {
+	for _, off := range []time.Duration{-time.Hour, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			n := &farNode{}
+			s, seconds := onFar(t, n, off)
+			defer s.End(false)
+			seconds(3, true)
+			if n.asked != 1 {
+				t.Errorf("off by %v it asked the node %d times", off, n.asked)
+			}
+			n.is(errBusy, false)
+			s.Place([]store.WorkerRow{{RunID: "r", WorkerID: "w2", NodeID: "gone", Status: engine.WorkerRunning,
+				LastHeartbeat: time.Now().Add(off - 6*time.Second)}}, time.Now().Add(off))
+			seconds(3, false) // or it would be asked for
+		})
+	}
+}
+
+// TestWhatHasTriggeredStaysSo: a rule that loses a node afterwards has stopped its run nonetheless, and does not say
+// that the run goes on.
+func TestWhatHasTriggeredStaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, e := &farNode{}, &tap.Exchange{}
+		s, seconds := onFarWith(t, n, 0, "SELECT runId FROM executions WHERE latencyMs > 200", e)
+		defer s.End(false)
+		w := opened(e, "r", "w0")
+		defer w.tap.Close()
+		seconds(2, true)
+		w.record(3, 300*time.Millisecond)
+		if r := seconds(2, true); r.Status != engine.RuleTriggered || r.Out != 3 {
+			t.Fatalf("%+v", r)
+		}
+		s.Take()
+		n.is(errBusy, false)
+		if r := seconds(30, true); r.Status != engine.RuleTriggered || r.Failure != "" || n.asked < 10 {
+			t.Errorf("it was asked for %d times: %+v", n.asked, r)
+		}
+		if said := s.Take(); len(said) > 0 {
+			t.Errorf("%+v", said)
 		}
 	})
 }

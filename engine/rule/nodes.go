@@ -33,8 +33,9 @@ const (
 	ids = 1 << 62
 )
 
-// Place says on which nodes the run has run workers from now on. Nodes stay until they are lost.
-func (s *Set) Place(workers []store.WorkerRow) {
+// Place says on which nodes the run has run workers at a time by the clock that their heartbeats are told by, which is
+// the run's and may be another than this machine's. Nodes stay until they are lost.
+func (s *Set) Place(workers []store.WorkerRow, now time.Time) {
 	if s == nil {
 		return
 	}
@@ -42,7 +43,7 @@ func (s *Set) Place(workers []store.WorkerRow) {
 	defer s.mu.Unlock()
 	changed := false
 	for _, w := range workers {
-		if w.NodeID != "" && w.NodeID != s.hub.Node && !w.Status.Ended() && time.Since(w.LastHeartbeat) < unheard &&
+		if w.NodeID != "" && w.NodeID != s.hub.Node && !w.Status.Ended() && now.Sub(w.LastHeartbeat) < unheard &&
 			!slices.Contains(s.far, w.NodeID) {
 			s.far, changed = append(slices.Clone(s.far), w.NodeID), true
 		}

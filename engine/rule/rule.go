@@ -36,7 +36,7 @@ func Left(states []engine.RuleState) []engine.RuleState {
 		if left == nil {
 			left = slices.Clone(states)
 		}
-		left[i].Status, left[i].Failure = engine.RuleFailed, "the server that carried the run ended before the rule had"
+		left[i].Status, left[i].Failure = engine.RuleFailed, "what carried the run was gone before the rule had ended"
 	}
 	return left
 }

@@ -206,6 +206,7 @@ func (s *Set) end(i int, err error) {
 	defer s.mu.Unlock()
 	state := &s.states[i]
 	switch {
+	case state.Status == engine.RuleTriggered: // what became of it afterwards is no matter
 	case err != nil:
 		state.Status, state.Failure = engine.RuleFailed, inShort(err)
 		s.say(Said{Level: engine.LogError, Text: fmt.Sprintf("The rule '%s' failed, and the run goes on without it: %s",
@@ -305,13 +306,13 @@ func (s *Set) Hub() *telemetry.Hub {
 	return &s.hub
 }
 
-// Tick tells a second of the run, and adds how its rules stand where that has changed.
-func (s *Set) Tick(t *store.Tick) {
+// Tick tells a second of the run, at a time by its clock, and adds how its rules stand where that has changed.
+func (s *Set) Tick(t *store.Tick, now time.Time) {
 	if s == nil {
 		return
 	}
 	t.Rules = s.Changed()
-	s.Place(t.Workers)
+	s.Place(t.Workers, now)
 	s.hub.Tick(t)
 }
 

@@ -42,6 +42,11 @@
 // the clocks of half of the machines, of nodes and of servers, are off by up to an hour, drift, and are set. Disks are
 // full now and then, and slow for a while: those of the results, and the spools of nodes.
 //
+// A third of the runs has rules over executions and statement_statistics of all nodes: the product's rules, and the
+// fragments of its nodes, over ways that break with those of the nodes. What a rule has read is no more than was
+// recorded, what has triggered stays so and its run is not COMPLETED, none is RUNNING when its run is over, and one
+// that is broken by what goes on when nothing fails any more fires within a minute (11).
+//
 // # What is not played
 //
 // Recorded runs, and stages that FIXED run workers follow by themselves.
