@@ -137,11 +137,7 @@ func Run(ctx context.Context, j Job) (Counts, error) {
 		_ = r.source.Close()
 	}
 	reading.Wait()
-	c := Counts{Counts: q.Counts(), Dropped: dropped.Load()}
-	for _, r := range readers {
-		c.Malformed += r.source.Malformed()
-	}
-	return c, err
+	return d.counts(), err
 }
 
 // reportEvery is how often counts are told.
@@ -231,12 +227,21 @@ func (d *driver) out(b *column.Batch) error {
 	return err
 }
 
+// counts are those of now.
+func (d *driver) counts() Counts {
+	c := Counts{Counts: d.q.Counts(), Dropped: d.dropped.Load()}
+	for _, r := range d.readers {
+		c.Malformed += r.source.Malformed()
+	}
+	return c
+}
+
 // reportWaiting reports while the query stands still in Out.
 func (d *driver) reportWaiting() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.waits {
-		d.j.Report(Counts{Counts: d.q.Counts(), Dropped: d.dropped.Load()})
+		d.j.Report(d.counts())
 		d.waiting.Reset(reportEvery)
 	}
 }
@@ -269,7 +274,7 @@ func (d *driver) drive(ctx context.Context) error {
 			}
 		case <-report.C:
 			if d.j.Report != nil {
-				d.j.Report(Counts{Counts: d.q.Counts(), Dropped: d.dropped.Load()})
+				d.j.Report(d.counts())
 			}
 		case <-flush:
 			err = d.q.Flush()

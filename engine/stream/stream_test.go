@@ -270,3 +270,25 @@ func TestASlowSinkHoldsTheSourceBack(t *testing.T) {
 		}
 	}
 }
+
+// spoilt has left out rows.
+type spoilt struct {
+	*scripted
+	rows int64
+}
+
+func (s spoilt) Malformed() int64 { return s.rows }
+
+// TestRowsThatAreLeftOutAreToldWhileTheQueryRuns: those that did not fit too, and not only when it ends.
+func TestRowsThatAreLeftOutAreToldWhileTheQueryRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []int64
+		c, err := stream.Run(t.Context(), stream.Job{Plan: bound(t, perSecond), Now: time.Now,
+			Sources: [][]feed.Source{{spoilt{script(step{wait: 3500 * time.Millisecond, ts: 1}), 4},
+				spoilt{script(step{wait: time.Second, ts: 1}), 3}}},
+			Out: func(*column.Batch) error { return nil }, Report: func(c stream.Counts) { told = append(told, c.Malformed) }})
+		if err != nil || c.Malformed != 7 || len(told) < 3 || told[0] != 7 {
+			t.Errorf("%v in the end, told %v, %v", c.Malformed, told, err)
+		}
+	})
+}

@@ -271,3 +271,28 @@ func FuzzRows(f *testing.F) {
 		}
 	})
 }
+
+// TestALineWithoutEndIsToldOf: a row that is too long counts as soon as it is, not when it ends, which it may never.
+func TestALineWithoutEndIsToldOf(t *testing.T) {
+	ended := make(chan struct{})
+	s, err := Open(t.Context(), TCP, peer(t, func(c net.Conn) {
+		_, _ = io.WriteString(c, "1,a\n"+strings.Repeat("x", 3<<20))
+		<-ended
+		_, _ = io.WriteString(c, "\n2,b\n"+strings.Repeat("y", 2<<20))
+	}), two, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan int, 1)
+	go func() { rows, _ := drain(t, s); read <- rows }()
+	for begin := time.Now(); s.Malformed() == 0 && time.Since(begin) < 10*time.Second; {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if n := s.Malformed(); n != 1 {
+		t.Errorf("%d rows are left out", n)
+	}
+	close(ended)
+	if rows := <-read; rows != 2 || s.Malformed() != 2 {
+		t.Errorf("%d rows, %d left out", rows, s.Malformed())
+	}
+}

@@ -31,17 +31,23 @@ var ErrPath = errors.New("may not be opened")
 
 // clean checks a path and returns it in its shortest form.
 func clean(name string) (string, error) {
+	if why := astray(name); why != "" {
+		return "", fmt.Errorf("%q %w: it %s", name, ErrPath, why)
+	}
+	return path.Clean(name), nil
+}
+
+// astray says why a path is none of a file in the folder, as far as its spelling tells.
+func astray(name string) string {
 	switch {
 	case path.IsAbs(name) || strings.Contains(name, `\`) || strings.IndexByte(name, 0) >= 0:
-		return "", fmt.Errorf("%q %w: paths are relative to the folder of streams", name, ErrPath)
+		return "is not relative to the folder of streams"
 	case strings.Contains("/"+name+"/", "/../"):
-		return "", fmt.Errorf("%q %w: it leads out of the folder of streams", name, ErrPath)
+		return "leads out of the folder of streams"
+	case path.Clean(name) == ".":
+		return "is a folder"
 	}
-	name = path.Clean(name)
-	if name == "." {
-		return "", fmt.Errorf("%q %w: it is a folder", name, ErrPath)
-	}
-	return name, nil
+	return ""
 }
 
 // open opens a file that is one, whatever stands on the way to it being no link.

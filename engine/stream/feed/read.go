@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine/stream/column"
@@ -14,13 +15,13 @@ import (
 // maxLine is how long a row may be as text, in bytes.
 const maxLine = 1 << 20
 
-// lines divides what is read. A line that is too long is left out, without being kept.
+// lines divides what is read. A line that is too long is left out, without being kept, and told of as soon as it is.
 type lines struct {
 	r          io.Reader
 	delimiter  byte
 	buffer     []byte
 	begin, end int
-	long       bool // inside of a line that is too long
+	long       bool // inside of a line that is too long, and was told of
 	failed     error
 }
 
@@ -38,8 +39,8 @@ func (l *lines) next() ([]byte, error) {
 			line := l.buffer[l.begin : searched+n]
 			l.begin = searched + n + 1
 			if l.long {
-				l.long = false
-				return nil, errLong
+				l.long, searched = false, l.begin
+				continue
 			}
 			return line, nil
 		}
@@ -56,7 +57,10 @@ func (l *lines) next() ([]byte, error) {
 		searched = l.end
 		if l.end == len(l.buffer) {
 			if len(l.buffer) >= maxLine {
-				l.long, l.begin, l.end, searched = true, 0, 0, 0
+				if l.begin, l.end, searched = 0, 0, 0; !l.long {
+					l.long = true
+					return nil, errLong
+				}
 			} else {
 				l.buffer = append(l.buffer, make([]byte, len(l.buffer))...)
 			}
@@ -76,8 +80,7 @@ func (l *lines) rest() ([]byte, error) {
 	line := l.buffer[l.begin:l.end]
 	l.begin = l.end
 	if l.long {
-		l.long = false
-		return nil, errLong
+		return nil, l.failed
 	}
 	if len(line) > 0 && errors.Is(l.failed, io.EOF) {
 		return line, nil
@@ -96,7 +99,7 @@ type rows struct {
 	field     byte
 	skip      bool // the next line is a header
 	batch     int
-	malformed int64
+	malformed atomic.Int64
 	scratch   []byte
 	// within is how long a row waits for others to fill its batch, 0 for as long as it takes.
 	within time.Duration
@@ -120,7 +123,7 @@ func (s *rows) Read(b *column.Batch) error {
 		line, err := s.next()
 		switch {
 		case errors.Is(err, errLong):
-			s.malformed++
+			s.malformed.Add(1)
 			continue
 		case err != nil && b.N > 0:
 			return nil
@@ -142,7 +145,7 @@ func (s *rows) Read(b *column.Batch) error {
 			ok = s.record(b, line)
 		}
 		if !ok {
-			s.malformed++
+			s.malformed.Add(1)
 			for i := range b.Cols {
 				b.Cols[i].Truncate(b.N)
 			}
@@ -161,7 +164,7 @@ func (s *rows) lone(line []byte) bool {
 }
 
 // Malformed is how many rows were left out, since they did not fit the schema.
-func (s *rows) Malformed() int64 { return s.malformed }
+func (s *rows) Malformed() int64 { return s.malformed.Load() }
 
 // value appends a value as text; what is nothing is NULL.
 func (s *rows) value(b *column.Batch, i int, v []byte, null bool) bool {

@@ -71,6 +71,13 @@ func notEmpty(v any) string {
 	return ""
 }
 
+func inFolder(v any) string {
+	if why := notEmpty(v); why != "" {
+		return why
+	}
+	return astray(v.(string))
+}
+
 func format(v any) string {
 	if s := strings.ToUpper(v.(string)); s != "CSV" && s != "JSON" {
 		return "is CSV or JSON"
@@ -154,11 +161,11 @@ var parser = []setting{
 }
 
 var settings = map[string][]setting{
-	"source " + File: append([]setting{{path: "SOURCE.FILE_PATH", check: notEmpty}}, parser...),
+	"source " + File: append([]setting{{path: "SOURCE.FILE_PATH", check: inFolder}}, parser...),
 	"source " + TCP: append([]setting{{path: "SOURCE.SOCKET_HOST", check: notEmpty},
 		{path: "SOURCE.SOCKET_PORT", standard: int64(0), check: between(1, 65535)}}, parser...),
 	"source " + System: {{path: "SOURCE.STREAM", check: aStream}},
-	"sink " + File: {{path: "SINK.FILE_PATH", check: notEmpty},
+	"sink " + File: {{path: "SINK.FILE_PATH", check: inFolder},
 		{path: "SINK.INPUT_FORMAT", standard: "CSV", check: format}, {path: "SINK.APPEND", standard: false, check: anyValue}},
 	"sink " + Print:   {{path: "SINK.INPUT_FORMAT", standard: "CSV", check: format}},
 	"sink " + Webhook: {{path: "SINK.URL", check: address}},

@@ -18,7 +18,7 @@ type Source interface {
 	// Read replaces the rows of a batch by the next ones, of which there may be none for the moment. It returns io.EOF
 	// when there will be no more.
 	Read(b *column.Batch) error
-	// Malformed is how many rows were left out, since they did not fit the schema.
+	// Malformed is how many rows were left out until now, since they did not fit the schema. Any goroutine may ask.
 	Malformed() int64
 	// Close ends a Read that waits.
 	Close() error
