@@ -151,6 +151,32 @@ func TestRemarksOnFigures(t *testing.T) {
 	}
 }
 
+// TestOwnReadsThatFindNothingAreRemarkedOn: a SELECT of the user's own is of no kind that is expected to meet a row, and
+// one with wrong parameters, which finds nothing and is fast, was VALID without a word.
+func TestOwnReadsThatFindNothingAreRemarkedOn(t *testing.T) {
+	plan := []engine.Statement{{ID: "find"}, {ID: "call", Writes: true}}
+	for name, c := range map[string]struct {
+		id           string
+		kind         engine.Kind
+		errors, rows int64
+		says         bool
+	}{
+		"nothing was found": {"find", engine.KindGenericSQL, 3, 0, true},
+		"a row was":         {"find", engine.KindGenericSQL, 0, 1, false},
+		"too few to say":    {"find", engine.KindGenericSQL, 20, 0, false},
+		"it writes":         {"call", engine.KindGenericSQL, 0, 0, false},
+		"its kind says so":  {"find", engine.KindPointLookup, 0, 0, false},
+	} {
+		v := aggregate.NewValidity()
+		remarkStatements(v, &engine.Figures{ByStatement: []engine.StatementFigures{{StatementID: c.id, Kind: c.kind,
+			Count: 30, Errors: c.errors, Rows: c.rows}}}, plan)
+		notes := v.Verdict().Notes
+		if c.says != (len(notes) == 1) || c.says && !strings.Contains(notes[0], "None of the 27 executions of find") {
+			t.Errorf("%s: %q", name, notes)
+		}
+	}
+}
+
 // A kind of which all operations failed is doubted, and one that was tried a few times only remarked on.
 func TestAKindThatFailedAFewTimesIsRemarkedOn(t *testing.T) {
 	for n, want := range map[int64]string{1: "The only operation of kind DELETE failed: too few",

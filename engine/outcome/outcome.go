@@ -176,6 +176,9 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Outcome {
 		Scheduled: scheduled, Dropped: dropped, Over: true, Search: e.Run.Scenario.Workload.Searches()})
 	s.judgeFallback(ctx, e, parent)
 	remark(v, parent)
+	if e.Plan != nil {
+		remarkStatements(v, parent, e.Plan.Statements)
+	}
 	if e.Search == nil {
 		doubt(v, parent, e.Run.WarmupEndTime.Time, end)
 	}

@@ -2,6 +2,7 @@ package outcome
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,8 @@ const (
 	lateNote   = 0.05
 	noRowsNote = 0.05
 	manyStalls = 5
+	// A statement that was executed less often may have met no row by chance.
+	fewRuns = 20
 )
 
 // remark notes what a reader of the figures should know of them.
@@ -64,6 +67,19 @@ func remark(v *aggregate.Validity, f *engine.Figures) {
 		return // latency from the due time shows a stall
 	}
 	v.Stalled(stallWords(v, f))
+}
+
+// remarkStatements notes which of the user's own reads, of which no kind says that they find rows, never returned one:
+// what their parameters look for may not be there.
+func remarkStatements(v *aggregate.Validity, f *engine.Figures, plan []engine.Statement) {
+	for i := range f.ByStatement {
+		s := &f.ByStatement[i]
+		reads := slices.ContainsFunc(plan, func(p engine.Statement) bool { return p.ID == s.StatementID && !p.Writes })
+		if succeeded := s.Count - s.Errors; reads && s.Kind == engine.KindGenericSQL && s.Rows == 0 && succeeded >= fewRuns {
+			v.Remark(fmt.Sprintf("None of the %d executions of %s that succeeded returned a row: they are faster than those "+
+				"that return one.", succeeded, s.StatementID))
+		}
+	}
 }
 
 // doubt adds the kinds that failed every time. Of one that was tried a few times only there is a remark.
