@@ -88,6 +88,14 @@ describe('a tick', () => {
     expect(read(of(at(0), at(0)))).toBeNull();
     expect(read(of(at(0), null))).not.toBeNull();
   });
+  it('is no sample before the first reports, which say what the process uses', () => {
+    const read = (goroutines: number) => {
+      const told = { ...payload(1, 'WARMUP', 0), custom_metrics: { resources: { goroutines } } };
+      return fromPayload(told as unknown as Payload, start);
+    };
+    expect(read(0)).toBeNull();
+    expect(read(40)!.qps).toBe(0);
+  });
   it('is no sample while nothing is executed', () => {
     for (const p of ['PREPARING', 'PROCESSING', null] as const) expect(fromPayload(payload(1, p), start)).toBeNull();
   });

@@ -98,6 +98,8 @@ export function fromPoint(p: Point, start: number, span = 1): Sample {
 export function fromPayload(p: Payload, start: number): Sample | null {
   if (p.phase !== 'WARMUP' && p.phase !== 'MEASUREMENT' && p.phase !== 'COOLDOWN') return null;
   if (nothingHeard(p)) return null;
+  // Reports come with what the process uses: before the first ones nothing is known, and that is no rate of zero.
+  if (p.custom_metrics?.resources?.goroutines === 0) return null;
   const at = Date.parse(p.timestamp);
   const byKind: Record<string, number> = {};
   for (const [kind, r] of Object.entries(p.ops_by_kind ?? {})) byKind[kind] = r.per_sec;
