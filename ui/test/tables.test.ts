@@ -11,6 +11,7 @@ import {
   lagSeconds,
   layers,
   leftAlone,
+  nextRefresh,
   readChoice,
   sensible,
   standing,
@@ -25,6 +26,31 @@ import { colourSql, inText, offers, quoted, wordAt } from '../src/tables/sql';
 import { ticks } from '../src/tables/XYChart';
 
 const reads = (name: string, ...sources: string[]) => ({ name, sources });
+
+describe('when a table is refreshed next', () => {
+  const now = Date.parse('2026-11-22T12:00:00Z');
+  const at = (s: number) => new Date(now + 1000 * s).toISOString();
+  const t = { status: 'ACTIVE', kind: 'SQL', next_refresh_due: at(-30) } as const;
+  const said = (pending: number[], claims: number[] = [], more: object = {}) =>
+    nextRefresh(
+      { ...t, ...more },
+      {
+        pending: pending.map((s) => ({ next_refresh_due: at(s) })),
+        claims: claims.map((s) => ({ claimed_at: at(s) })),
+      },
+      now,
+    );
+  it('says that it goes on, and no time that is past', () => {
+    expect(said([-30], [-8, -3])).toBe('being refreshed for 8 s');
+    expect(said([-30])).toBe('waits for a worker');
+    expect(said([60])).toMatch(/^tried again at /);
+  });
+  it('says when it is due, or what it waits for', () => {
+    expect(said([], [], { next_refresh_due: at(60) })).toMatch(/12:01|:01:00/);
+    expect(said([], [], { next_refresh_due: null })).toBe('when its sources change');
+    expect(said([], [], { status: 'SUSPENDED' })).toBe('when it is resumed');
+  });
+});
 
 describe('derived tables', () => {
   const now = Date.parse('2026-11-22T12:00:00Z');

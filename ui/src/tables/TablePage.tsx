@@ -13,7 +13,18 @@ import { Empty, Failed, Load, Notice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import { Graph } from './Graph';
 import { Grid } from './Grid';
-import { around, type Cell, claimAge, failing, leftAlone, type Point, tablePath, written } from './model';
+import {
+  around,
+  type Cell,
+  claimAge,
+  dueIn,
+  failing,
+  leftAlone,
+  nextRefresh,
+  type Point,
+  tablePath,
+  written,
+} from './model';
 import { useRefreshes, useTable, useTables, useTablesChanged } from './queries';
 import { colourSql, fullName } from './sql';
 import { Lag, StandingBadge } from './Standing';
@@ -109,8 +120,13 @@ function Shown({ d, stale }: { d: DerivedTableDetail; stale: boolean }) {
                   </button>
                 )}
                 {t.kind === 'SQL' && (
-                  <button type="button" className="btn primary" disabled={busy} onClick={() => void act('refresh')}>
-                    <Icon name="refresh" /> Refresh now
+                  <button
+                    type="button"
+                    className="btn primary"
+                    disabled={busy || d.claims.length > 0}
+                    onClick={() => void act('refresh')}
+                  >
+                    <Icon name="refresh" /> {d.claims.length > 0 ? 'Being refreshed' : 'Refresh now'}
                   </button>
                 )}
               </>
@@ -195,13 +211,8 @@ function replaces(t: DerivedTable): string {
   return t.partitions === 1 ? `${rows}, undivided` : `${rows}, in ${t.partitions} parts`;
 }
 
-/** How many milliseconds an entry of the queue waits yet; 0 when it is due. */
-const dueIn = (p: { next_refresh_due: string | null }, now: number) =>
-  Math.max(0, (Date.parse(p.next_refresh_due ?? '') || 0) - now);
-
 function Facts({ d, now }: { d: DerivedTableDetail; now: number }) {
   const t = d.table;
-  const next = d.pending.toSorted((a, b) => dueIn(a, now) - dueIn(b, now))[0];
   return (
     <section className="panel" aria-label="How it stands">
       <header>
@@ -223,17 +234,7 @@ function Facts({ d, now }: { d: DerivedTableDetail; now: number }) {
                 : 'never'}
           </dd>
           <dt>Next refresh</dt>
-          <dd>
-            {t.status !== 'ACTIVE'
-              ? 'when it is resumed'
-              : next !== undefined && dueIn(next, now) > 0
-                ? `tried again at ${dateTime(next.next_refresh_due)}`
-                : t.next_refresh_due
-                  ? dateTime(t.next_refresh_due)
-                  : t.kind === 'INGEST'
-                    ? 'when a run ends'
-                    : 'when its sources change'}
-          </dd>
+          <dd>{nextRefresh(t, d, now)}</dd>
           <dt>A refresh replaces</dt>
           <dd>
             {replaces(t)} <span className="muted">({t.refresh_mode})</span>

@@ -1,7 +1,8 @@
 // What the pages about derived tables decide, without drawing anything.
 
 import { forSheets } from '../charts/export';
-import type { DerivedTable, QueryColumn, RefreshClaim, RefreshRecord } from '../api/types';
+import type { DerivedTable, DerivedTableDetail, QueryColumn, RefreshClaim, RefreshRecord } from '../api/types';
+import { dateTime, duration } from '../design/format';
 
 /** How many seconds a table is behind what it reads; 0 when it has everything. */
 export function lagSeconds(t: Pick<DerivedTable, 'behind_since' | 'as_of' | 'kind'>, now: number): number {
@@ -370,6 +371,26 @@ export function tabSeparated(columns: QueryColumn[], rows: Cell[][]): string {
 
 export function claimAge(c: Pick<RefreshClaim, 'claimed_at'>, now: number): number {
   return c.claimed_at ? Math.max(0, (now - Date.parse(c.claimed_at)) / 1000) : 0;
+}
+
+/** How many milliseconds an entry of the queue waits yet; 0 when it is due. */
+export const dueIn = (p: { next_refresh_due: string | null }, now: number) =>
+  Math.max(0, (Date.parse(p.next_refresh_due ?? '') || 0) - now);
+
+type Planned = Pick<DerivedTable, 'status' | 'kind' | 'next_refresh_due'>;
+type Queue = { pending: Pick<DerivedTableDetail['pending'][number], 'next_refresh_due'>[] } & {
+  claims: Pick<RefreshClaim, 'claimed_at'>[];
+};
+
+/** When a table is refreshed next. What is being refreshed is not due: it was. */
+export function nextRefresh(t: Planned, queue: Queue, now: number): string {
+  const age = Math.max(...queue.claims.map((c) => claimAge(c, now)));
+  if (queue.claims.length > 0) return `being refreshed for ${duration(Math.round(age))}`;
+  if (t.status !== 'ACTIVE') return 'when it is resumed';
+  const next = queue.pending.toSorted((a, b) => dueIn(a, now) - dueIn(b, now))[0];
+  if (next) return dueIn(next, now) > 0 ? `tried again at ${dateTime(next.next_refresh_due)}` : 'waits for a worker';
+  if (t.next_refresh_due) return dateTime(t.next_refresh_due);
+  return t.kind === 'INGEST' ? 'when a run ends' : 'when its sources change';
 }
 
 /** A name for one query, by which it can be cancelled; randomUUID needs a secure origin. */
