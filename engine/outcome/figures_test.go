@@ -151,8 +151,8 @@ func TestRemarksOnFigures(t *testing.T) {
 	}
 }
 
-// TestOwnReadsThatFindNothingAreRemarkedOn: a SELECT of the user's own is of no kind that is expected to meet a row, and
-// one with wrong parameters, which finds nothing and is fast, was VALID without a word.
+// TestOwnReadsThatFindNothingAreRemarkedOn: a SELECT of the user's own is of no kind that is expected to meet a row,
+// and one with wrong parameters, which finds nothing and is fast, was VALID without a word.
 func TestOwnReadsThatFindNothingAreRemarkedOn(t *testing.T) {
 	plan := []engine.Statement{{ID: "find"}, {ID: "call", Writes: true}}
 	for name, c := range map[string]struct {
