@@ -137,6 +137,9 @@ type Listing struct {
 // Get returns entities. Naming one that is not there is DoesNotExist.
 func (c *Catalog) Get(source string, g *statement.Get) (Listing, error) {
 	l := Listing{}
+	if err := c.filters(source, g); err != nil {
+		return l, err
+	}
 	is := func(wanted statement.Name, value string) bool {
 		return wanted.Text == "" || statement.Same(wanted.Text, value)
 	}
@@ -151,14 +154,15 @@ func (c *Catalog) Get(source string, g *statement.Get) (Listing, error) {
 	case statement.PhysicalSource:
 		l.Columns = []string{"id", "logical_source", "placement", "type", "config"}
 		for _, p := range c.physical {
-			if is(g.Name, fmt.Sprint(p.ID)) && is(g.Logical, p.Logical) && is(g.Node, p.Placement) && is(g.Type, p.Type) {
+			if is(g.Name, fmt.Sprint(p.ID)) && is(g.Logical, p.Logical) && is(g.Node, cmp.Or(p.Placement, c.host)) &&
+				is(g.Type, p.Type) {
 				l.Rows = append(l.Rows, []string{fmt.Sprint(p.ID), p.Logical, p.Placement, p.Type, config(p.Config)})
 			}
 		}
 	case statement.Sink:
 		l.Columns = []string{"name", "schema", "placement", "type", "config"}
 		for _, s := range c.sinks {
-			if is(g.Name, s.Name) && is(g.Node, s.Placement) && is(g.Type, s.Type) {
+			if is(g.Name, s.Name) && is(g.Node, cmp.Or(s.Placement, c.host)) && is(g.Type, s.Type) {
 				l.Rows = append(l.Rows, []string{s.Name, schemaText(s.Columns), s.Placement, s.Type, config(s.Config)})
 			}
 		}
@@ -189,10 +193,61 @@ func (c *Catalog) Get(source string, g *statement.Get) (Listing, error) {
 		}
 	}
 	if g.Name.Text != "" && len(l.Rows) == 0 {
-		return l, statement.Errorf(statement.DoesNotExist, source, g.Name.At, "",
-			"there is no %s %s", strings.ToLower(string(g.Entity)), g.Name.Text)
+		return l, statement.Errorf(statement.DoesNotExist, source, g.Name.At,
+			statement.Suggest(g.Name.Text, c.called(g.Entity)...), "there is no %s %s", strings.ToLower(string(g.Entity)), g.Name.Text)
 	}
 	return l, nil
+}
+
+// called are the names of what there is of an entity; those of physical sources are numbers.
+func (c *Catalog) called(e statement.Entity) (names []string) {
+	switch e {
+	case statement.LogicalSource:
+		return c.Names()
+	case statement.Sink:
+		for _, s := range c.sinks {
+			names = append(names, s.Name)
+		}
+	case statement.Query:
+		for _, q := range c.queries {
+			names = append(names, q.Name)
+		}
+	case statement.Worker:
+		for _, w := range c.workers {
+			names = append(names, w.Host)
+		}
+	}
+	return names
+}
+
+// filters refuses a GET that names what there is none of: an empty answer would look as if nothing was to be shown.
+func (c *Catalog) filters(source string, g *statement.Get) error {
+	states, types := queryStates, feed.SinkTypes
+	if g.Entity == statement.Worker {
+		states = workerStates
+	}
+	if g.Entity == statement.PhysicalSource {
+		types = feed.SourceTypes
+	}
+	workers := append(c.called(statement.Worker), c.host)
+	for _, f := range []struct {
+		what   string
+		wanted statement.Name
+		known  []string
+		shown  bool // all of them are a hint
+	}{{"logical source", g.Logical, c.Names(), false}, {"worker", g.Node, workers, false}, {"type", g.Type, types, true},
+		{"state", g.State, states, true}} {
+		is := func(known string) bool { return statement.Same(known, f.wanted.Text) }
+		if f.wanted.Text == "" || slices.ContainsFunc(f.known, is) {
+			continue
+		}
+		hint := statement.Suggest(f.wanted.Text, f.known...)
+		if hint == "" && f.shown {
+			hint = "there are " + strings.Join(f.known, ", ")
+		}
+		return statement.Errorf(statement.DoesNotExist, source, f.wanted.At, hint, "there is no %s %s", f.what, f.wanted.Text)
+	}
+	return nil
 }
 
 // places are the workers of a query.

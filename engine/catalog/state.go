@@ -39,6 +39,13 @@ const (
 	Failed        State = "FAILED"
 )
 
+// queryStates and workerStates are all that there are.
+var (
+	queryStates = []string{string(Pending), string(Deploying), string(Running), string(Stopping), string(StoppingStuck),
+		string(Stopped), string(Terminated), string(Terminating), string(Failed)}
+	workerStates = []string{string(Active), string(Draining), string(Unreachable)}
+)
+
 // Final reports whether nothing of the query runs any more.
 func (s State) Final() bool { return s == Stopped || s == Terminated || s == Failed }
 

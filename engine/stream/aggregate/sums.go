@@ -10,6 +10,7 @@ import (
 
 // grown is s with n values at least; new ones are zero.
 func grown[T any](s []T, n int) []T {
+	s = column.Roomier(s, n-len(s))
 	for len(s) < n {
 		var zero T
 		s = append(s, zero)

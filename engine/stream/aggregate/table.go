@@ -133,11 +133,21 @@ func (t *Table) Reset() {
 func (t *Table) Group(k *Keys, cols []*column.Vec, i int) int32 {
 	g, added := t.find(k.Key(i), k.hashes[i])
 	if added {
-		for c := range t.Values {
-			t.Values[c].AppendFrom(cols[c], i)
-		}
+		t.appendValues(cols, i)
 	}
 	return g
+}
+
+// appendValues keeps the columns of a group that is new: row i of others.
+func (t *Table) appendValues(cols []*column.Vec, i int) {
+	for c := range t.Values {
+		bytes := 0
+		if cols[c].Type.Kind == column.Text && !cols[c].Null[i] {
+			bytes = len(cols[c].Text(i))
+		}
+		t.Values[c].Reserve(1, bytes)
+		t.Values[c].AppendFrom(cols[c], i)
+	}
 }
 
 func (t *Table) key(g int) []byte {
@@ -159,8 +169,9 @@ func (t *Table) find(key []byte, hash uint64) (g int32, added bool) {
 		}
 	}
 	g = int32(len(t.ends))
-	t.keys = append(t.keys, key...)
-	t.ends, t.hashes = append(t.ends, len(t.keys)), append(t.hashes, hash)
+	t.keys = append(column.Roomier(t.keys, len(key)), key...)
+	t.ends = append(column.Roomier(t.ends, 1), len(t.keys))
+	t.hashes = append(column.Roomier(t.hashes, 1), hash)
 	if 2*len(t.ends) > len(t.slots) {
 		t.slots = make([]int32, 2*len(t.slots))
 		for g := range t.ends {
@@ -201,6 +212,13 @@ func (t *Table) Merge(o *Table) {
 
 // Append appends the groups as rows: their columns, then the results.
 func (t *Table) Append(to []column.Vec) {
+	for c := range to {
+		bytes := 0
+		if c < len(t.Values) {
+			bytes = len(t.Values[c].Bytes)
+		}
+		to[c].Reserve(t.Len(), bytes)
+	}
 	for g := range t.ends {
 		for c := range t.Values {
 			to[c].AppendFrom(&t.Values[c], g)

@@ -1,0 +1,39 @@
+package column
+
+// atOnce is how many values are moved in one piece.
+const atOnce = 1 << 14
+
+// Roomier is s with room for so many more values. They are moved in pieces: while one copy of many megabytes goes on the
+// collector can not stop the world, all that run meanwhile wait for it, and a run beside it is no longer VALID.
+func Roomier[T any](s []T, more int) []T {
+	need := len(s) + more
+	if need <= cap(s) {
+		return s
+	}
+	if need <= atOnce {
+		to := make([]T, len(s), max(need, 2*cap(s), 8))
+		copy(to, s)
+		return to
+	}
+	to := make([]T, len(s), max(need, cap(s)+cap(s)/2))
+	for from := 0; from < len(s); from += atOnce {
+		copy(to[from:], s[from:min(from+atOnce, len(s))])
+	}
+	return to
+}
+
+// Reserve makes room for so many more values, which have so many bytes of text together.
+func (v *Vec) Reserve(more, bytes int) {
+	v.Null = Roomier(v.Null, more)
+	switch v.Type.Kind {
+	case Float:
+		v.Floats = Roomier(v.Floats, more)
+	case Boolean:
+		v.Bools = Roomier(v.Bools, more)
+	case Text:
+		v.Bytes, v.Ends = Roomier(v.Bytes, bytes), Roomier(v.Ends, more)
+	case Unknown:
+	default:
+		v.Ints = Roomier(v.Ints, more)
+	}
+}
