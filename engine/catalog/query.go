@@ -194,7 +194,8 @@ func (c *Catalog) Get(source string, g *statement.Get) (Listing, error) {
 	}
 	if g.Name.Text != "" && len(l.Rows) == 0 {
 		return l, statement.Errorf(statement.DoesNotExist, source, g.Name.At,
-			statement.Suggest(g.Name.Text, c.called(g.Entity)...), "there is no %s %s", strings.ToLower(string(g.Entity)), g.Name.Text)
+			statement.Suggest(g.Name.Text, c.called(g.Entity)...), "there is no %s %s",
+			strings.ToLower(string(g.Entity)), g.Name.Text)
 	}
 	return l, nil
 }

@@ -3,8 +3,8 @@ package column
 // atOnce is how many values are moved in one piece.
 const atOnce = 1 << 14
 
-// Roomier is s with room for so many more values. They are moved in pieces: while one copy of many megabytes goes on the
-// collector can not stop the world, all that run meanwhile wait for it, and a run beside it is no longer VALID.
+// Roomier is s with room for so many more values. They are moved in pieces: while one copy of many megabytes goes on
+// the collector can not stop the world, all that run meanwhile wait for it, and a run beside it is no longer VALID.
 func Roomier[T any](s []T, more int) []T {
 	need := len(s) + more
 	if need <= cap(s) {
