@@ -239,7 +239,7 @@ func New(opts Options) (*Server, error) {
 	})
 	s.watcher = audit.NewWatcher(s.api.Trail(), s.api.Operation, auth.ReadsByPost)
 	if opts.Telemetry != nil {
-		promapi.Register(s.app, opts.Telemetry, opts.Version, transfer.Downloads{Life: s.streams, Log: opts.Log})
+		promapi.Register(s.app, opts.Telemetry, opts.Version, transfer.Downloads{Life: s.streams, Log: opts.Log, Ends: s.auth.EndsWith})
 	}
 	s.app.Use(s.fallback(page))
 	s.refuseUnknownMethods()
@@ -257,7 +257,7 @@ func (s *Server) handlers() []func(*api.API) {
 	}
 	if s.opts.Streams != nil {
 		more = append(more, func(a *api.API) {
-			streams.Register(a, s.app, s.opts.Streams, transfer.Downloads{Life: s.streams, Log: s.opts.Log})
+			streams.Register(a, s.app, s.opts.Streams, transfer.Downloads{Life: s.streams, Log: s.opts.Log, Ends: s.auth.EndsWith})
 		})
 	}
 	if s.opts.NodeAccess != nil {

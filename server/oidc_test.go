@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/loadstone-db/loadstone/engine/plaintext"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server"
 	"github.com/loadstone-db/loadstone/server/auth"
@@ -375,6 +377,49 @@ func TestProvidersThatCannotBeUsed(t *testing.T) {
 		change(&o)
 		if err := o.Check(); err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+// TestBadTextsOfAProvider: whatever a provider writes into its claims signs nobody in under a name that cannot be read,
+// gives no role that was not given, and leaves nothing in the log, the audit log or the page that is obeyed.
+func TestBadTextsOfAProvider(t *testing.T) {
+	b := single(t)
+	texts := []string{"<script>owned()</script>", "a\x1b]8;;http://x\x07b\x1b[2J\u009b31m", "\u202egnp.exe\u2066",
+		"a\u200bb\ufeff", strings.Repeat("x", 10_000), "=HYPERLINK(\"http://x\")", "\t=1+1", "\r\nSet-Cookie: a=b",
+		"a\x00b", "'; DROP TABLE users; --", "../../etc/passwd", "", " ", "two words"}
+	for i, text := range texts {
+		for claim, claims := range map[string]map[string]any{
+			"sub":                {"sub": text, "preferred_username": fmt.Sprint("sub-", i)},
+			"preferred_username": {"sub": fmt.Sprint("n-", i), "preferred_username": text, "email": nil},
+			"email":              {"sub": fmt.Sprint("e-", i), "preferred_username": nil, "email": text},
+			"groups":             {"sub": fmt.Sprint("g-", i), "preferred_username": fmt.Sprint("g-", i), "groups": []any{text, "dba" + text}},
+			"a group of its own": {"sub": fmt.Sprint("o-", i), "preferred_username": fmt.Sprint("o-", i), "groups": text + "dba"},
+		} {
+			b.p.mu.Lock()
+			b.p.claims = claims
+			b.p.mu.Unlock()
+			a := b.whole("/")
+			// A subject that can be shown is anybody's, and "" and "dba" together are a group that there is.
+			good := claim == "sub" && text != "" && len(text) <= 255 && !strings.ContainsFunc(text, plaintext.Obeyed) ||
+				text == "" && (claim == "groups" || claim == "a group of its own")
+			if session(a) != good || a.StatusCode >= http.StatusInternalServerError {
+				t.Errorf("%s %.40q: %d, session %v: %.200s", claim, text, a.StatusCode, session(a), a.body)
+			}
+			if strings.ContainsFunc(a.Header.Get("Location"), plaintext.Obeyed) {
+				t.Errorf("%s %.40q: sent to %q", claim, text, a.Header.Get("Location"))
+			}
+		}
+	}
+	for _, path := range []string{"/api/users", "/api/audit?limit=500", "/api/v1/tokens?kind=session"} {
+		text := strings.TrimSpace(string(b.do("GET", path, nil).want(t, http.StatusOK).body))
+		if strings.ContainsFunc(text, plaintext.Obeyed) {
+			t.Errorf("%s holds what is obeyed", path)
+		}
+	}
+	for line := range strings.Lines(b.log.String()) {
+		if strings.ContainsFunc(strings.TrimSuffix(line, "\n"), plaintext.Obeyed) {
+			t.Errorf("the log: %q", line)
 		}
 	}
 }

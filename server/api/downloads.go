@@ -131,4 +131,6 @@ func (a *API) sendPart(c *fiber.Ctx, p engine.Artifact) error {
 	return nil
 }
 
-func (a *API) downloads() transfer.Downloads { return transfer.Downloads{Life: a.Streams, Log: a.Log} }
+func (a *API) downloads() transfer.Downloads {
+	return transfer.Downloads{Life: a.Streams, Log: a.Log, Ends: a.Auth.EndsWith}
+}

@@ -112,16 +112,21 @@ func TestLimiter(t *testing.T) {
 		if l.Wait("a") != 0 {
 			t.Errorf("a waits %v", l.Wait("a"))
 		}
-		l.Failed("a")
+		for range 3 {
+			l.Failed("a")
+		}
 		for i := range 3 * maxCallers {
 			l.Failed(string(rune(i + 1000)))
 		}
-		if len(l.spent) > maxCallers+1 {
+		if len(l.spent) > maxCallers {
 			t.Errorf("%d callers are remembered", len(l.spent))
 		}
-		// Whoever there is no room for waits for what all of them have spent.
-		if l.Wait("a newcomer") == 0 {
-			t.Error("a newcomer to a full limiter does not wait")
+		// A flood from ever more addresses neither makes others wait nor wins a new beginning for who has spent a lot.
+		if w := l.Wait("a newcomer"); w != 0 {
+			t.Errorf("a newcomer to a full limiter waits %v", w)
+		}
+		if l.Wait("a") == 0 {
+			t.Error("a flood of others has made the limiter forget who is to wait")
 		}
 	})
 }
@@ -168,6 +173,86 @@ func TestAKnownCallerIsBelievedDuringAStoreOutage(t *testing.T) {
 		_ = s.Revoke(t.Context(), "u", "t")
 		if _, err := s.Bearer(t.Context(), known); err == nil {
 			t.Error("a revoked caller is believed")
+		}
+	})
+}
+
+// EnsureAdmin stands still while the store is away.
+func (u *users) EnsureAdmin(ctx context.Context, name string) (store.User, error) {
+	if u.down != nil {
+		<-ctx.Done()
+		return store.User{}, ctx.Err()
+	}
+	return store.User{UserID: "first", Name: name, Role: store.RoleAdmin}, nil
+}
+
+// TestTheOperatorActsWithoutTheStore: who reads the server's own files can stop it in an emergency, and soon.
+func TestTheOperatorActsWithoutTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := &users{down: store.ErrUnavailable}
+		s := New(u, zerolog.Nop())
+		secret := s.Operator()
+		began := time.Now()
+		id, err := s.Bearer(t.Context(), secret)
+		if err != nil || id.User.Role != store.RoleAdmin || id.Token.Kind != KindOperator || time.Since(began) > 2*time.Second {
+			t.Errorf("%+v, %v after %v", id, err, time.Since(began))
+		}
+		if _, err := s.Bearer(t.Context(), secret+"x"); !engine.HasCode(err, engine.CodeUnauthorized) {
+			t.Errorf("another secret: %v", err)
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := s.Bearer(gone, secret); err == nil {
+			t.Error("a request that is over is answered")
+		}
+		u.down = nil
+		if id, err := s.Bearer(t.Context(), secret); err != nil || id.User.UserID != "first" {
+			t.Errorf("with the store: %+v, %v", id, err)
+		}
+	})
+}
+
+// TestEnds: what another server has revoked ends within lookEvery, what expires at its time, and what is stopped never.
+func TestEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := &users{}
+		s := New(u, zerolog.Nop())
+		id := Identity{User: store.User{UserID: "u"}, Token: store.Token{TokenID: "t", Kind: KindSession}}
+		after := func(id Identity) func() time.Duration {
+			began := time.Now()
+			ended := make(chan time.Duration, 2)
+			stop := s.Ends(id, func() { ended <- time.Since(began) })
+			return func() time.Duration {
+				defer stop()
+				select {
+				case d := <-ended:
+					return d
+				case <-time.After(time.Hour):
+					return 0
+				}
+			}
+		}
+		expiring := id
+		expiring.Token.ExpiresAt = engine.At(time.Now().Add(90 * time.Second))
+		if d := after(expiring)(); d != 90*time.Second {
+			t.Errorf("what expires after 90 s ends after %v", d)
+		}
+		if d := after(id)(); d != 0 {
+			t.Errorf("what is good ends after %v", d)
+		}
+		wait := after(id)
+		time.Sleep(time.Second)
+		u.deleted = true // by another server
+		if d := wait(); d != lookEvery {
+			t.Errorf("what was revoked elsewhere ends after %v", d)
+		}
+		stop := s.Ends(id, func() { t.Error("what was stopped ends") })
+		stop()
+		stop()
+		s.Forget("u")
+		time.Sleep(time.Hour)
+		if n := len(s.watched); n != 0 {
+			t.Errorf("%d are watched still", n)
 		}
 	})
 }

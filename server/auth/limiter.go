@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"math"
 	"sync"
 	"time"
 )
@@ -22,8 +23,12 @@ type spent struct {
 	at       time.Time
 }
 
-// maxCallers bounds the memory of a limiter; past it all callers share what is left.
-const maxCallers = 4096
+// maxCallers bounds the memory of a limiter. Past it the one of a few who has spent the least is forgotten: whoever
+// comes from ever more addresses makes nobody else wait, and does not make a limiter forget who has spent a lot.
+const (
+	maxCallers = 4096
+	lookedAt   = 16
+)
 
 // NewLimiter returns a limiter.
 func NewLimiter(burst int, refill time.Duration) *Limiter {
@@ -34,7 +39,7 @@ func NewLimiter(burst int, refill time.Duration) *Limiter {
 func (l *Limiter) Wait(caller string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	over := l.left(l.bucket(caller)).attempts + 1 - float64(l.Burst)
+	over := l.left(caller).attempts + 1 - float64(l.Burst)
 	if over <= 0 {
 		return 0
 	}
@@ -45,22 +50,28 @@ func (l *Limiter) Wait(caller string) time.Duration {
 func (l *Limiter) Failed(caller string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	caller = l.bucket(caller)
 	s := l.left(caller)
 	s.attempts++
+	if _, known := l.spent[caller]; !known && len(l.spent) >= maxCallers {
+		if l.sweep(); len(l.spent) >= maxCallers {
+			l.forget()
+		}
+	}
 	l.spent[caller] = s
 }
 
-// bucket is what the caller's attempts are counted in: its own, or the one of all for
-// whom there is no room.
-func (l *Limiter) bucket(caller string) string {
-	if _, known := l.spent[caller]; known || len(l.spent) < maxCallers {
-		return caller
+// forget makes room: of some callers, which the order of a map chooses, the one that has spent the least goes.
+func (l *Limiter) forget() {
+	least, found, seen := "", math.Inf(1), 0
+	for other := range l.spent {
+		if a := l.left(other).attempts; a < found {
+			least, found = other, a
+		}
+		if seen++; seen == lookedAt {
+			break
+		}
 	}
-	if l.sweep(); len(l.spent) < maxCallers {
-		return caller
-	}
-	return ""
+	delete(l.spent, least)
 }
 
 // sweep forgets who has regained everything, at most once every Refill.

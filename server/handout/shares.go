@@ -21,6 +21,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/auth"
 	"github.com/loadstone-db/loadstone/server/gate"
+	"github.com/loadstone-db/loadstone/server/rights"
 )
 
 const (
@@ -158,6 +159,16 @@ func (h *handlers) open(c *fiber.Ctx) error {
 	case !s.ExpiresAt.After(time.Now()):
 		return say(c, http.StatusGone, "This link has expired",
 			"It worked until "+s.ExpiresAt.UTC().Format("2006-01-02 15:04")+" UTC. Ask who sent it for another one.")
+	}
+	if err := (rights.Judge{Store: h.a.Store}).Shown(ctx, s.CreatedBy, s.RunID); err != nil {
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			return say(c, http.StatusGone, "The run was deleted", "This link showed its report until then.")
+		case engine.HasCode(err, engine.CodeForbidden):
+			return say(c, http.StatusGone, "This link shows nothing any more",
+				"Whoever made it may not share this report now. Ask who sent it for another one.")
+		}
+		return say(c, http.StatusServiceUnavailable, "The report cannot be read now", "Load this page again in a moment.")
 	}
 	leave, busy := h.opened.gate.Enter(ctx, address)
 	if busy != nil {

@@ -27,6 +27,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plaintext"
 	"github.com/loadstone-db/loadstone/engine/reach"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -305,6 +306,11 @@ func (c *client) verified(ctx context.Context, p *oidc.Provider, t *oauth2.Token
 	}
 	if azp, given := claims["azp"]; given && azp != c.opts.ClientID || !given && len(id.Audience) > 1 {
 		return who, refused("the ID token was made for another client", nil)
+	}
+	// The standard has 255 characters of ASCII; what is obeyed rather than shown could not be stored or told apart.
+	const longest = 255
+	if len(id.Subject) > longest || strings.ContainsFunc(id.Subject, plaintext.Obeyed) {
+		return who, refused("the ID token names somebody by what is no subject", nil)
 	}
 	if id.Subject == "" || id.IssuedAt.After(time.Now().Add(5*time.Minute)) {
 		return who, refused("the ID token names nobody, or is of the future", nil)

@@ -98,6 +98,29 @@ func (j Judge) Still(ctx context.Context, runID string) error {
 	return nil
 }
 
+// Shown is an error with CodeForbidden when the one who made a link to a run's report could not make it now: it is no
+// user any more, locked out, a viewer, or may not use what the run used. Any other error says that this is not known.
+func (j Judge) Shown(ctx context.Context, by, runID string) error {
+	if by == "" {
+		return nil // from before it was noted who made links
+	}
+	run, err := j.Store.Run(ctx, runID)
+	if err != nil {
+		return err
+	}
+	users, err := j.Store.ListUsers(ctx)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(users, func(u store.User) bool { return u.Name == by })
+	if i < 0 || !users[i].DisabledAt.IsZero() || users[i].Role == store.RoleViewer {
+		return &engine.Error{Code: engine.CodeForbidden, Message: by + ", who made the link, may share nothing any more.",
+			Hint: "Who may use the run can make another."}
+	}
+	_, err = j.Use(ctx, users[i], run.Scenario)
+	return err
+}
+
 func notAnyMore(why string) error {
 	return &engine.Error{Code: engine.CodeForbidden, Message: "It was not begun: " + why + ".",
 		Hint: "Who may use it can start it anew."}

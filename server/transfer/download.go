@@ -71,6 +71,8 @@ type Downloads struct {
 	// Life ends with the server, and the downloads with it.
 	Life context.Context
 	Log  zerolog.Logger
+	// Ends calls end when who asked is signed in no more, until stop is called; nil where nobody signs in.
+	Ends func(ctx context.Context, end func()) (stop func())
 }
 
 // SendFile answers with a file of so many bytes, and closes it.
@@ -79,12 +81,16 @@ func SendFile(c *fiber.Ctx, f io.ReadCloser, size int64) {
 }
 
 // Stream answers with what produce writes. produce runs once the client is
-// being written to; its context ends when the client hangs up or the server
-// stops, and an error of it cuts the answer short, so that half a file is never
+// being written to; its context ends when the client hangs up, the server
+// stops or the caller's sign-in ends, and an error of it cuts the answer short, so that half a file is never
 // taken for a whole one. ended is called when nothing is left to do. A panic of produce
 // ends this download and nothing else.
 func (d Downloads) Stream(c *fiber.Ctx, ended func(), produce func(ctx context.Context, w io.Writer) error) error {
 	ctx, cancel := context.WithCancel(d.Life)
+	if d.Ends != nil {
+		forget, before := d.Ends(c.UserContext(), cancel), ended
+		ended = func() { forget(); before() }
+	}
 	r, w := io.Pipe()
 	path, id := c.Path(), problem.RequestOf(c.UserContext()).ID
 	lazy := &lazyPipe{PipeReader: r, start: func() {

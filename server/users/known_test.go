@@ -1,6 +1,7 @@
 package users
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,11 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
+func accountOf(h *handlers, name, address string) string {
+	account, _ := h.known.account(context.Background(), name, address)
+	return account
+}
+
 // TestStrangersDoNotLockOut guesses one user's password from many addresses: further guesses wait, and so does the user
 // from an address that it never came from; from one that it did it does not.
 func TestStrangersDoNotLockOut(t *testing.T) {
@@ -25,22 +31,22 @@ func TestStrangersDoNotLockOut(t *testing.T) {
 		h := &handlers{addresses: auth.NewLimiter(10, 6*time.Second), accounts: auth.NewLimiter(20, 15*time.Second)}
 		h.known.add("ada", "home")
 		for i := range 20 {
-			if err := h.patience("stranger", h.known.account("ada", "stranger")); i < 20 && err != nil {
+			if err := h.patience("stranger", accountOf(h, "ada", "stranger")); i < 20 && err != nil {
 				t.Fatalf("guess %d: %v", i, err)
 			}
-			h.accounts.Failed(h.known.account("ada", "stranger"))
+			h.accounts.Failed(accountOf(h, "ada", "stranger"))
 		}
-		if h.patience("elsewhere", h.known.account("ada", "elsewhere")) == nil {
+		if h.patience("elsewhere", accountOf(h, "ada", "elsewhere")) == nil {
 			t.Error("a guess after 20 from elsewhere is heard at once")
 		}
-		if err := h.patience("home", h.known.account("ada", "home")); err != nil {
+		if err := h.patience("home", accountOf(h, "ada", "home")); err != nil {
 			t.Errorf("the user at home: %v", err)
 		}
-		if err := h.patience("elsewhere", h.known.account("eve", "elsewhere")); err != nil {
+		if err := h.patience("elsewhere", accountOf(h, "eve", "elsewhere")); err != nil {
 			t.Errorf("another user: %v", err)
 		}
 		time.Sleep(16 * time.Second)
-		if err := h.patience("elsewhere", h.known.account("ada", "elsewhere")); err != nil {
+		if err := h.patience("elsewhere", accountOf(h, "ada", "elsewhere")); err != nil {
 			t.Errorf("16 s later: %v", err)
 		}
 	})
@@ -54,4 +60,42 @@ func TestKnownIsBounded(t *testing.T) {
 	if len(k.pairs) > mostKnown {
 		t.Errorf("%d pairs are kept", len(k.pairs))
 	}
+}
+
+// TestWhoWasKnownBefore: sign-ins of before the process began are read once there is an answer, and once.
+func TestWhoWasKnownBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked, away := 0, true
+		k := known{read: func(ctx context.Context, add func(name, address string)) bool {
+			asked++
+			if away {
+				<-ctx.Done()
+				return false
+			}
+			add("ada", "home")
+			return true
+		}}
+		ask := func() bool {
+			_, before := k.account(t.Context(), "ada", "home")
+			return before
+		}
+		began := time.Now()
+		first, second := ask(), ask()
+		if first || second || asked != 1 || time.Since(began) > 2*time.Second {
+			t.Errorf("a log that does not answer was asked %d times in %v", asked, time.Since(began))
+		}
+		away = false
+		time.Sleep(askAgain)
+		for range 3 {
+			if !ask() {
+				t.Error("who was there before is not known")
+			}
+		}
+		if asked != 2 {
+			t.Errorf("the log was asked %d times", asked)
+		}
+		if _, before := k.account(t.Context(), "ada", "elsewhere"); before {
+			t.Error("an address that nobody came from is known")
+		}
+	})
 }

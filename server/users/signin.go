@@ -114,7 +114,8 @@ type handlers struct {
 	// known are the users who have signed in from an address before: strangers who guess do not slow them down.
 	known known
 	// hashing has the few places for comparing passwords, which takes memory and time: the machine may be measuring.
-	hashing *gate.Gate
+	// familiar has a place for users from where they have signed in before: a flood of others does not fill it.
+	hashing, familiar *gate.Gate
 	// factors are the users' second factors; nil where the store cannot keep them.
 	factors *totp.Keeper
 }
@@ -123,7 +124,8 @@ type handlers struct {
 func Register(a *api.API) {
 	h := &handlers{a: a, addresses: auth.NewLimiter(10, 6*time.Second), accounts: auth.NewLimiter(20, 15*time.Second),
 		own:     auth.NewLimiter(10, 15*time.Second),
-		hashing: gate.New(2, 32, 4)}
+		hashing: gate.New(2, 32, 4), familiar: gate.New(1, 16, 2)}
+	h.known.read = h.signedIn
 	h.signing()
 	h.people()
 	h.everybodys()
@@ -172,9 +174,12 @@ func (h *handlers) signing() {
 func (h *handlers) signIn(ctx context.Context, in *signInInput) (*signInOutput, error) {
 	peer, b := auth.PeerOf(ctx), in.Body
 	address := auth.Network(peer.IP)
-	account := "" // only a name can be guessed at from many addresses; tokens cannot be guessed
+	account, hashing := "", h.hashing // only a name can be guessed at from many addresses; tokens cannot be guessed
 	if b.Token == "" && b.Invitation == "" && store.CheckUser(b.Name, store.RoleViewer) == nil {
-		account = h.known.account(strings.ToLower(b.Name), address)
+		var before bool
+		if account, before = h.known.account(ctx, strings.ToLower(b.Name), address); before {
+			hashing = h.familiar
+		}
 	}
 	if err := h.patience(address, account); err != nil {
 		return nil, err
@@ -188,7 +193,7 @@ func (h *handlers) signIn(ctx context.Context, in *signInInput) (*signInOutput, 
 		way = "by a link"
 		secret, id, err = h.a.Auth.SignIn(ctx, b.Token)
 	case b.Token == "" && (b.Name == "") != (b.Invitation == "") && b.Password != "":
-		leave, busy := h.hashing.Enter(ctx, address)
+		leave, busy := hashing.Enter(ctx, address)
 		if busy != nil {
 			return nil, busy
 		}

@@ -81,7 +81,7 @@ func New(drivers ...target.Driver) *Store {
 	s.Queue = memrefresh.New(s.ended)
 	s.memMarks = &memMarks{There: s.there}
 	s.Kept.Run, s.Kept.Template, s.GrantedRun, s.GrantedMatrix = s.Run, s.Template, s.Run, s.Matrix
-	s.expiring = &expiring{Rest: s}
+	s.expiring, s.Left = &expiring{Rest: s}, s.EndSharesOf
 	return s
 }
 

@@ -124,6 +124,11 @@ func (s Users) DeleteUser(ctx context.Context, userID string) error {
 		if _, err := tx.Exec(ctx, "UPDATE run_views SET user_id = NULL WHERE user_id = $1 AND shared", userID); err != nil {
 			return err
 		}
+		// Links to reports end with who made them: they are known by its name, which another may have later.
+		if _, err := tx.Exec(ctx, `DELETE FROM run_shares s USING users u WHERE u.user_id = $1
+			AND s.created_by = u.user_name`, userID); err != nil {
+			return err
+		}
 		tag, err := tx.Exec(ctx, "DELETE FROM users WHERE user_id = $1", userID)
 		if err == nil && tag.RowsAffected() == 0 {
 			err = pgx.ErrNoRows

@@ -110,6 +110,13 @@ func (k *Kept) EndShare(ctx context.Context, shareID string) error {
 	return ctx.Err()
 }
 
+// EndSharesOf ends the links that a user has made, who is no more.
+func (k *Kept) EndSharesOf(name string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.shares = slices.DeleteFunc(k.shares, func(s share) bool { return s.CreatedBy == name })
+}
+
 // RunNote implements store.Handed.
 func (k *Kept) RunNote(ctx context.Context, runID string) (store.RunNote, error) {
 	if _, err := k.Run(ctx, runID); err != nil {

@@ -20,6 +20,9 @@ import (
 // Users implements store.Users. Its zero value has none. It is safe for concurrent use.
 type Users struct {
 	memviews.Views
+	// Left is told the name of a user that was deleted; it may be nil.
+	Left func(name string)
+
 	mu     sync.Mutex
 	users  []*row // in the order in which they were made
 	tokens map[[32]byte]*store.Token
@@ -237,6 +240,9 @@ func (s *Users) DeleteUser(ctx context.Context, userID string) error {
 	s.users = rest
 	s.end(userID, "")
 	s.Gone(userID)
+	if s.Left != nil {
+		s.Left(u.Name)
+	}
 	return nil
 }
 

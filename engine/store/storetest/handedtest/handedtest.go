@@ -103,6 +103,20 @@ func shares(t *testing.T, s store.Store) {
 	if len(list) != 1 || !list[0].RunDeleted {
 		t.Errorf("the shares of a deleted run: %+v", list)
 	}
+	// Those of a user end with it, and no others.
+	_, err = s.EnsureAdmin(ctx, "admin")
+	must(t, err)
+	leaver, err := s.CreateUser(ctx, "leaver", store.RoleOperator)
+	must(t, err)
+	hers := [32]byte{3}
+	_, err = s.CreateShare(ctx, store.Share{RunID: "r1", CreatedBy: "leaver", ExpiresAt: soon}, hers)
+	must(t, err)
+	must(t, s.DeleteUser(ctx, leaver.UserID))
+	_, err = s.UseShare(ctx, hers)
+	wantError(t, err, store.ErrNotFound)
+	_, err = s.UseShare(ctx, secret)
+	must(t, err)
+
 	must(t, s.EndShare(ctx, made.ShareID))
 	wantError(t, s.EndShare(ctx, made.ShareID), store.ErrNotFound)
 	_, err = s.UseShare(ctx, secret)

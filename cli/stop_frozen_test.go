@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+)
+
+// TestEverythingIsStoppedWhileTheStoreStandsStill: who has the machine stops all runs with a command, and who is signed
+// in on the page, while the control store answers nothing; and who looks at the settings is not kept waiting.
+func TestEverythingIsStoppedWhileTheStoreStandsStill(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		t.Skip("the processes of the store are found in /proc")
+	}
+	store := newOutageStore(t)
+	url := store.url()
+	load := pgtest.Start(t).NewDatabase(t)
+	if err := schema.Apply(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), load)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	busy := func() (n int) {
+		t.Helper()
+		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "+
+			"AND pid <> pg_backend_pid() AND backend_type = 'client backend'").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	p := newProgram(t)
+	dir := p.path("data")
+	served := launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir, "--database-url", url)
+	operator := operatorOf(t, dir, served)
+	session, _, _ := operator.signedIn()
+	text := fmt.Sprintf("name: stopped\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  "+
+		"prepare: {rows: 1000, if_exists: use}\n"+
+		"workload: {plugin: mix, load_mode: QPS, target_qps: 50, concurrent_connections: 2, duration_seconds: 600, "+
+		"warmup_seconds: 0}\n", load)
+	begin := func() string {
+		t.Helper()
+		var run engine.Run
+		session.do("POST", "/api/runs", map[string]any{"source": text, "start": true}, &run)
+		session.awaitLoad(run.RunID)
+		return run.RunID
+	}
+	t.Cleanup(func() { store.signal(syscall.SIGCONT) })
+	for _, c := range []struct {
+		name string
+		stop func(id string)
+	}{
+		{"by the command", func(id string) {
+			code, said := p.command("stop", "--all", "--yes", "--data-dir", dir)
+			if code != command.ExitFailed || !strings.Contains(said, id) || !strings.Contains(said, "does not answer") {
+				t.Errorf("exit %d: %s", code, said)
+			}
+		}},
+		{"by the page", func(id string) {
+			var r struct {
+				Here []struct {
+					RunID string `json:"run_id"`
+				}
+				StoreAnswered bool `json:"store_answered"`
+			}
+			if code, err := session.try("POST", "/api/stop-all", struct{}{}, &r); code != http.StatusOK || len(r.Here) != 1 ||
+				r.Here[0].RunID != id || r.StoreAnswered {
+				t.Errorf("%d %v: %+v", code, err, r)
+			}
+		}},
+	} {
+		id := begin()
+		store.signal(syscall.SIGSTOP)
+		began := time.Now()
+		c.stop(id)
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("%s: stopped after %v", c.name, took)
+		}
+		until(t, 15*time.Second, func() bool { return busy() == 0 }, served.out.String)
+		began = time.Now()
+		var prices struct{ From string }
+		if code, err := session.try("GET", "/api/v1/prices", nil, &prices); code != http.StatusOK || prices.From != "built_in" {
+			t.Errorf("%s: the price list: %d %v", c.name, code, err)
+		}
+		if took := time.Since(began); took > 8*time.Second {
+			t.Errorf("%s: the price list came after %v", c.name, took)
+		}
+		store.signal(syscall.SIGCONT)
+		var d engine.RunDetail
+		until(t, time.Minute, func() bool {
+			code, _ := session.try("GET", "/api/runs/"+id, nil, &d)
+			return code == http.StatusOK && d.Status.Terminal() && d.Summary != nil
+		}, served.out.String)
+		if d.Status != engine.StatusCancelled {
+			t.Errorf("%s: %s", c.name, d.Status)
+		}
+	}
+}

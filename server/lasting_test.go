@@ -1,0 +1,203 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fasthttp/websocket"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/server/auth"
+)
+
+// lasting is an answer that goes on.
+type lasting struct {
+	t    *testing.T
+	end  context.CancelFunc
+	body io.ReadCloser
+}
+
+// streamed opens a watch of the catalog of streams, and reads its first event.
+func (b *bench) streamed(header ...string) lasting {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(b.t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.base+"/api/v1/streams/watch?sql="+
+		url.QueryEscape("WATCH SELECT * FROM queries"), nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		if header[i+1] != "" {
+			req.Header.Set(header[i], header[i+1])
+		}
+	}
+	res, err := (&http.Transport{DisableCompression: true}).RoundTrip(req)
+	if err != nil || res.StatusCode != http.StatusOK {
+		b.t.Fatalf("a watch: %v, %v", res, err)
+	}
+	b.t.Cleanup(func() { cancel(); _ = res.Body.Close() })
+	first, err := bufio.NewReader(res.Body).ReadString('\n')
+	if err != nil || !strings.Contains(first, "SNAPSHOT") {
+		b.t.Fatalf("a watch begins with %q, %v", first, err)
+	}
+	return lasting{b.t, cancel, res.Body}
+}
+
+// ends reports whether an answer ends within so long.
+func (l lasting) ends(within time.Duration) bool {
+	l.t.Helper()
+	over := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, l.body)
+		close(over)
+	}()
+	select {
+	case <-over:
+		return true
+	case <-time.After(within):
+		l.end()
+		<-over
+		return false
+	}
+}
+
+// TestWhatLastsEndsWithItsCaller: streams and sockets end when the token that opened them is revoked or expires, when
+// its session signs out, and when its user is given another role, locked out or deleted; those of others go on.
+func TestWhatLastsEndsWithItsCaller(t *testing.T) {
+	b := start(t)
+	id := b.liveRun()
+	other := b.streamed("Authorization", "Bearer "+b.token)
+	short, err := b.srv.APIToken(t.Context(), "short", time.Now().Add(1500*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, token := b.mint(auth.ScopeRead)
+	ada, hers := b.join("ada", store.RoleOperator)
+	bob, his := b.join("bob", store.RoleAdmin)
+	eve, theirs := b.join("eve", store.RoleOperator)
+	cookie := b.session()
+	session := []string{"Authorization", "", "Cookie", cookie.Name + "=" + cookie.Value}
+	patch := func(u store.User, to map[string]any) func() {
+		return func() { b.do("PATCH", "/api/users/"+u.UserID, to).want(t, http.StatusOK) }
+	}
+	for _, c := range []struct {
+		name   string
+		header []string
+		end    func()
+	}{
+		{"an expired token", []string{"Authorization", "Bearer " + short}, func() {}},
+		{"a revoked token", []string{"Authorization", "Bearer " + secret}, func() {
+			b.do("DELETE", "/api/auth/tokens/"+token, nil).want(t, http.StatusNoContent)
+		}},
+		{"a session that signs out", session, func() {
+			b.do("POST", "/api/auth/signout", nil, session...).want(t, http.StatusNoContent)
+		}},
+		{"a user who is locked out", hers, patch(ada, map[string]any{"disabled": true})},
+		{"an admin who is one no more", his, patch(bob, map[string]any{"role": "viewer"})},
+		{"a user who is deleted", theirs, func() {
+			b.do("DELETE", "/api/users/"+eve.UserID, nil).want(t, http.StatusNoContent)
+		}},
+	} {
+		stream := b.streamed(c.header...)
+		header := http.Header{}
+		for i := 0; i+1 < len(c.header); i += 2 {
+			if c.header[i+1] != "" {
+				header.Set(c.header[i], c.header[i+1])
+			}
+		}
+		conn, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(b.base, "http")+"/ws/runs/"+id, header)
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		c.end()
+		if !stream.ends(10 * time.Second) {
+			t.Errorf("%s: the stream goes on", c.name)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		for err = nil; err == nil; {
+			_, _, err = conn.ReadMessage()
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: the socket goes on", c.name)
+		}
+		_ = conn.Close()
+	}
+	if other.ends(100 * time.Millisecond) {
+		t.Error("the stream of another token has ended")
+	}
+}
+
+// TestALinkEndsWithWhoMadeIt: what somebody may share no more is shown by no link of its own, until it may again; a
+// link of who was deleted is gone, also when another comes of the same name.
+func TestALinkEndsWithWhoMadeIt(t *testing.T) {
+	b := start(t, withReports)
+	root, session := b.join("root", store.RoleAdmin)
+	ada, hers := b.join("ada", store.RoleOperator)
+	made := decode[store.Connection](t, b.do("POST", "/api/connections", map[string]any{"name": "orders",
+		"driver": "postgres", "dsn": restrictedDSN}, session...).want(t, http.StatusCreated))
+	s := scenario("shared")
+	s["target"].(map[string]any)["connection"] = made.Name
+	run := decode[engine.Run](t, b.do("POST", "/api/runs", map[string]any{"scenario": s, "start": true}, hers...).
+		want(t, http.StatusCreated))
+	b.runs.move(run.RunID, engine.PhaseMeasurement, engine.StatusStopping)
+	b.runs.move(run.RunID, engine.PhaseNone, engine.StatusCompleted)
+	link := func(header []string) string {
+		t.Helper()
+		share := decode[map[string]any](t, b.do("POST", "/api/runs/"+run.RunID+"/shares", "{}", header...).
+			want(t, http.StatusCreated))
+		u, err := url.Parse(share["url"].(string))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u.Path
+	}
+	path, another := link(hers), link(session)
+	shows := func(why string, path string, status int) {
+		t.Helper()
+		a := b.do("GET", path, nil, "Authorization", "")
+		if a.StatusCode != status || status != http.StatusOK && strings.Contains(string(a.body), run.RunID) {
+			t.Errorf("%s: status %d, want %d: %.300s", why, a.StatusCode, status, a.body)
+		}
+	}
+	change := func(to map[string]any) {
+		t.Helper()
+		b.do("PATCH", "/api/users/"+ada.UserID, to).want(t, http.StatusOK)
+	}
+	restrict := func(on bool) {
+		t.Helper()
+		now := decode[store.Connection](t, b.do("GET", "/api/connections/"+made.ConnectionID, nil).want(t, http.StatusOK))
+		b.do("PUT", "/api/connections/"+made.ConnectionID, map[string]any{"name": "orders", "driver": "postgres",
+			"dsn": now.DSN, "version": now.Version, "access": map[string]any{"owner": root.Name, "restricted": on}},
+			session...).want(t, http.StatusOK)
+	}
+	shows("before", path, http.StatusOK)
+	change(map[string]any{"role": "viewer"})
+	shows("of a viewer", path, http.StatusGone)
+	change(map[string]any{"role": "operator"})
+	shows("of an operator again", path, http.StatusOK)
+	change(map[string]any{"disabled": true})
+	shows("of who is locked out", path, http.StatusGone)
+	change(map[string]any{"disabled": false})
+	shows("of who is let in again", path, http.StatusOK)
+	restrict(true)
+	shows("of who may not use the connection", path, http.StatusGone)
+	restrict(false)
+	shows("of who may use it again", path, http.StatusOK)
+	b.do("DELETE", "/api/users/"+ada.UserID, nil).want(t, http.StatusNoContent)
+	shows("of who is gone", path, http.StatusNotFound)
+	b.join("ada", store.RoleAdmin)
+	shows("of who is gone, with another of the name", path, http.StatusNotFound)
+	shows("of somebody else", another, http.StatusOK)
+	if strings.Contains(string(b.do("GET", path, nil, "Authorization", "").body), "ada") {
+		t.Error("a stranger is told who made a link")
+	}
+}
