@@ -100,7 +100,7 @@ func TestExecutionsArePagedAndFiltered(t *testing.T) {
 	if n := len(cell.Executions); n != 50 || cell.Executions[0].AppElapsedMs != 10.1 || cell.Record.Complete {
 		t.Errorf("%d in the cell, %+v", n, cell.Record)
 	}
-	exact := ask("error_message=" + url.QueryEscape("Key (id)=(42) already exists, <b>") + "&mask=true")
+	exact := ask("error_message=" + url.QueryEscape("Key (id)=(42) already exists, <b>"))
 	if len(exact.Executions) != 50 || exact.NextCursor == "" || strings.Contains(exact.Executions[0].ErrorMessage, "42") {
 		t.Errorf("%d with the message, %+v", len(exact.Executions), exact.Executions[:1])
 	}
@@ -137,14 +137,10 @@ func TestFailuresAreToldByStatement(t *testing.T) {
 		t.Fatalf("%+v", f)
 	}
 	one := f.Failures[0]
-	if one.Count != 100 || one.StatementID != "lookup" || one.Examples[0].Message != "Key (id)=(42) already exists, <b>" ||
+	if one.Count != 100 || one.StatementID != "lookup" || one.Examples[0].Message != "Key (id)=(•••) already exists, <b>" ||
 		one.FirstAt.Format(time.RFC3339) != "2026-11-01T12:00:00Z" ||
 		one.LastAt.Sub(one.FirstAt.Time) != 2999*time.Millisecond {
 		t.Errorf("%+v", one)
-	}
-	masked := read[executions.Failures](t, b.do("GET", path+"?mask=true", nil))
-	if text := masked.Failures[0].Examples[0].Message; strings.Contains(text, "42") || !strings.Contains(text, "(id)") {
-		t.Error(text)
 	}
 }
 

@@ -43,6 +43,7 @@ const codeOverdue = "out_of_contact"
 
 // cutShort ends the group in work before its next operation.
 func (s *slot) cutShort(g *Group) {
+	s.said = ""
 	s.lastError = g.errors.Add(engine.ExecutionError{Class: engine.ErrClassCancelled, Code: codeOverdue,
 		Message: "cut off: the time until which operations may be issued had passed"})
 	s.progress.Cut(s.lastError)

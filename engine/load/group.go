@@ -15,6 +15,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/binds"
+	"github.com/loadstone-db/loadstone/engine/executions"
 	"github.com/loadstone-db/loadstone/engine/load/record"
 	"github.com/loadstone-db/loadstone/engine/load/rows"
 	"github.com/loadstone-db/loadstone/engine/load/schedule"
@@ -516,7 +517,8 @@ func (g *Group) idleLost(s *slot, err error) {
 	all := g.countLoss(s)
 	g.mu.Unlock()
 	if all && !g.stopped() {
-		g.lostAll("The target closed all connections", g.errors.Get(g.errorID(err)).Message, nil)
+		id, _ := g.errorID(err)
+		g.lostAll("The target closed all connections", g.errors.Get(id).Message, nil)
 	}
 }
 
@@ -560,22 +562,23 @@ func (g *Group) targetError(what string, err error) *engine.Error {
 	if errors.As(err, &known) {
 		return known
 	}
-	return &engine.Error{Code: engine.CodeTarget, Cause: err, Message: what + ": " + g.cfg.Database.Classify(err).Message +
-		"."}
+	return &engine.Error{Code: engine.CodeTarget, Cause: err, Message: what + ": " +
+		executions.Mask(g.cfg.Database.Classify(err).Message) + "."}
 }
 
 // codeDrained is the code of the error that the load itself makes.
 const codeDrained = "drain_timeout"
 
-// errorID puts an execution's error into the dictionary.
-func (g *Group) errorID(err error) uint32 {
+// errorID puts an execution's error into the dictionary, without the values in its message. said is the message as it
+// came.
+func (g *Group) errorID(err error) (id uint32, said string) {
 	e := g.cfg.Database.Classify(err)
 	if g.cut.Load() {
 		switch e.Class {
 		case engine.ErrClassCancelled, engine.ErrClassConnection, engine.ErrClassTimeout:
 			return g.errors.Add(engine.ExecutionError{Class: engine.ErrClassCancelled, Code: codeDrained,
-				Message: "cut off: still running when the time to drain had passed"})
+				Message: "cut off: still running when the time to drain had passed"}), ""
 		}
 	}
-	return g.errors.ID(e)
+	return g.errors.ID(e), e.Message
 }

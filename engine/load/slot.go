@@ -42,6 +42,8 @@ type slot struct {
 	ended                     int64 // end of the last operation
 	// lastError is the dictionary's id of the slot's last error.
 	lastError uint32
+	// said is its message as the database sent it, "" where that is not known. Only the keeper of parameters takes it.
+	said string
 
 	// In an open loop, what the slot was handed and how it is woken: true with
 	// an arrival, false to leave.
@@ -205,7 +207,7 @@ func (s *slot) answered(g *Group, err error, began, first, ended int64) supply.S
 	}
 	var id uint32
 	if err != nil {
-		id = g.errorID(err)
+		id, s.said = g.errorID(err)
 		s.lastError = id
 	}
 	if s.progress.Transaction() {
@@ -216,6 +218,15 @@ func (s *slot) answered(g *Group, err error, began, first, ended int64) supply.S
 	}
 	retry := g.retry.Covers(g.errors.Get(id).Class) && !s.leaving(g)
 	return s.progress.Fail(id, retry, s.conn.Broken(), &g.retry)
+}
+
+// failure is an error of the dictionary, in the database's own words where it is the last one.
+func (s *slot) failure(g *Group, id uint32) engine.ExecutionError {
+	e := g.errors.Get(id)
+	if id != 0 && id == s.lastError && s.said != "" {
+		e.Message = s.said
+	}
+	return e
 }
 
 // recordStatement records an operation of a transaction.
@@ -231,7 +242,7 @@ func (s *slot) recordStatement(g *Group, id uint32, began, ended, decoded int64)
 		Warmup: s.warm, Success: id == 0}
 	if keeper := g.cfg.Binds; keeper.Wants(rec) {
 		op := s.progress.Op()
-		keeper.Keep(rec, g.errors.Get(id), &s.batch.Batch, []plugin.Op{op})
+		keeper.Keep(rec, s.failure(g, id), &s.batch.Batch, []plugin.Op{op})
 	}
 	s.books.rec.Publish(chunk)
 }
@@ -250,7 +261,7 @@ func (s *slot) record(g *Group, began, ended int64) {
 	}
 	if keeper := g.cfg.Binds; keeper.Wants(rec) {
 		sent := s.work.Ops[:min(int(p.Position()), len(s.work.Ops))]
-		keeper.Keep(rec, g.errors.Get(p.Failed), &s.batch.Batch, sent)
+		keeper.Keep(rec, s.failure(g, p.Failed), &s.batch.Batch, sent)
 	}
 	s.books.rec.Publish(chunk)
 	if p.Failed == 0 {

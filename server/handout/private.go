@@ -82,7 +82,7 @@ func shownPlan(p *engine.Plan) *engine.Plan {
 		Statements: []engine.Statement{}, Tables: []engine.Table{}}
 	for _, s := range p.Statements {
 		out.Statements = append(out.Statements, engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table,
-			SQL: executions.Mask(s.SQL), Binds: s.Binds, BindOrder: s.BindOrder, Columns: s.Columns, Writes: s.Writes,
+			SQL: executions.MaskSQL(s.SQL), Binds: s.Binds, BindOrder: s.BindOrder, Columns: s.Columns, Writes: s.Writes,
 			Transaction: s.Transaction})
 	}
 	for _, t := range p.Tables {

@@ -25,7 +25,7 @@ type tableInput struct {
 	Worker    []string  `query:"worker" maxItems:"100" doc:"Ids of run workers, comma separated."`
 	Class     []string  `query:"error_class" maxItems:"20" doc:"Comma separated."`
 	Code      []string  `query:"error_code" maxItems:"20" doc:"Comma separated."`
-	Message   []string  `query:"error_message,explode" maxItems:"10" doc:"An exact message; may be repeated."`
+	Message   []string  `query:"error_message,explode" maxItems:"10" doc:"An exact message, as it was recorded; may be repeated."`
 	Outcome   string    `query:"outcome" enum:"succeeded,failed,rolled_back"`
 	Phase     string    `query:"phase" enum:"WARMUP,MEASUREMENT"`
 	From      time.Time `query:"from" doc:"RFC 3339. Executions that ended then or later."`
@@ -37,12 +37,11 @@ type tableInput struct {
 	Order     string    `query:"order" enum:"asc,desc" default:"desc"`
 	Limit     int       `query:"limit" minimum:"1" maximum:"500" default:"50"`
 	Cursor    string    `query:"cursor" maxLength:"1000" doc:"next_cursor of the page before, with the same filters and order."`
-	Mask      bool      `query:"mask" doc:"Without the values in messages of errors."`
 }
 
 type failuresInput struct {
 	api.IDInput
-	Mask bool `query:"mask" doc:"Without the values in messages and statements."`
+	Mask bool `query:"mask" doc:"Without the values in the texts of statements, too; messages have none."`
 }
 
 type body[T any] struct{ Body T }
@@ -69,10 +68,9 @@ func Register(a *api.API) {
 			return nil, err
 		}
 		page.Record.Complete = complete(run, page.Record)
-		if in.Mask {
-			for i := range page.Executions {
-				page.Executions[i].ErrorMessage = executions.Mask(page.Executions[i].ErrorMessage)
-			}
+		// What was recorded before messages were masked as they come holds values still.
+		for i := range page.Executions {
+			page.Executions[i].ErrorMessage = executions.Mask(page.Executions[i].ErrorMessage)
 		}
 		return &body[executions.ExecutionPage]{page}, nil
 	}))
@@ -102,8 +100,9 @@ func Register(a *api.API) {
 			if f.Inside || f.Kind != engine.KindTransaction {
 				f.SQL = texts[f.StatementID]
 			}
+			f.MaskMessages()
 			if in.Mask {
-				f.Mask()
+				f.SQL = executions.MaskSQL(f.SQL)
 			}
 		}
 		return &body[executions.Failures]{found}, nil

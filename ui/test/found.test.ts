@@ -14,14 +14,14 @@ describe('what the table of executions is asked for', () => {
   });
   it('turns seconds of the run into times and leaves out what is empty', () => {
     const start = Date.parse('2026-11-01T12:00:00Z');
-    const r = asked({ ...nothing, since: '1.5', before: '2', upto: '7,5', message: 'a,b' }, start, '', false);
+    const r = asked({ ...nothing, since: '1.5', before: '2', upto: '7,5', message: 'a,b' }, start, '');
     expect(r.from).toBe('2026-11-01T12:00:01.500Z');
     expect(r.until).toBe('2026-11-01T12:00:02.000Z');
     expect(r.upto_ms).toBe(7.5);
     expect(r.error_message).toEqual(['a,b']);
     expect(r.kind).toBeUndefined();
     expect(r.sort).toBe('time');
-    expect(asked({ ...nothing, since: '1' }, 0, '', false).from).toBeUndefined();
+    expect(asked({ ...nothing, since: '1' }, 0, '').from).toBeUndefined();
   });
   it('says what cannot be asked for', () => {
     expect(wrong(nothing)).toBe('');

@@ -54,13 +54,32 @@ func TestDictionaryIsBoundedAndTheAdapterDecides(t *testing.T) {
 	}
 	var last uint32
 	for i := range 3 * maxErrors {
-		last = d.ID(engine.ExecutionError{Class: engine.ErrClassOther, Message: fmt.Sprint(i)})
+		last = d.ID(engine.ExecutionError{Class: engine.ErrClassOther, Message: fmt.Sprintf("unlike_%d", i)})
 	}
 	if len(d.entries) > maxErrors+20 || d.Get(last).Class != engine.ErrClassOther || d.Get(last).Message == "" {
 		t.Errorf("%d entries, the last %+v", len(d.entries), d.Get(last))
 	}
 	if (d.Get(0) != engine.ExecutionError{}) || (d.Get(1<<30) != engine.ExecutionError{}) {
 		t.Error("unknown ids have entries")
+	}
+}
+
+// What the database repeats of a row is not in the dictionary: errors that differ by it alone are one.
+func TestTheDictionaryHoldsNoValues(t *testing.T) {
+	d := NewDictionary(nil)
+	var ids []uint32
+	for _, name := range []string{"Ann", "Bob"} {
+		ids = append(ids, d.ID(engine.ExecutionError{Class: engine.ErrClassData, Code: "22P02",
+			Message: `invalid input syntax for type integer: "` + name + `"`}))
+	}
+	want := engine.ExecutionError{Class: engine.ErrClassData, Code: "22P02",
+		Message: `invalid input syntax for type integer: "•••"`}
+	if ids[0] != ids[1] || d.Get(ids[0]) != want {
+		t.Errorf("ids %v, %+v", ids, d.Get(ids[0]))
+	}
+	own := d.Add(engine.ExecutionError{Class: engine.ErrClassCancelled, Message: "cut off after 5 of 7"})
+	if d.Get(own).Message != "cut off after 5 of 7" {
+		t.Errorf("a sentence of Loadstone's: %+v", d.Get(own))
 	}
 }
 

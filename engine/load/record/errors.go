@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/executions"
 )
 
 // maxErrors bounds a run worker's dictionary. Errors beyond it share one entry for each class.
@@ -26,15 +27,17 @@ func NewDictionary(classes map[string]engine.ErrorClass) *Dictionary {
 }
 
 // ID returns the error's id, with the adapter's class in place of the driver's
-// when the adapter names its code.
+// when the adapter names its code. Values that the database repeats in its message are masked: whoever sees the run
+// reads what is here, and errors that differ by values alone are one.
 func (d *Dictionary) ID(e engine.ExecutionError) uint32 {
 	if class, ok := d.classOf(e.Code); ok {
 		e.Class = class
 	}
+	e.Message = executions.Mask(e.Message)
 	return d.Add(e)
 }
 
-// Add returns the id of an error whose class is settled.
+// Add returns the id of an error of Loadstone's own, whose class is settled.
 func (d *Dictionary) Add(e engine.ExecutionError) uint32 {
 	d.mu.Lock()
 	defer d.mu.Unlock()

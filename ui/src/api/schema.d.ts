@@ -4713,7 +4713,7 @@ export interface paths {
                     error_class?: string[] | null;
                     /** @description Comma separated. */
                     error_code?: string[] | null;
-                    /** @description An exact message; may be repeated. */
+                    /** @description An exact message, as it was recorded; may be repeated. */
                     error_message?: string[] | null;
                     /** @description RFC 3339. Executions that ended then or later. */
                     from?: string;
@@ -4722,8 +4722,6 @@ export interface paths {
                     /** @description Comma separated; one of them is enough, as everywhere below. */
                     kind?: string[] | null;
                     limit?: number;
-                    /** @description Without the values in messages of errors. */
-                    mask?: boolean;
                     order?: "asc" | "desc";
                     outcome?: "succeeded" | "failed" | "rolled_back";
                     /** @description Latencies above it. */
@@ -4780,7 +4778,7 @@ export interface paths {
         get: {
             parameters: {
                 query?: {
-                    /** @description Without the values in messages and statements. */
+                    /** @description Without the values in the texts of statements, too; messages have none. */
                     mask?: boolean;
                 };
                 header?: never;

@@ -19,10 +19,9 @@ export function Executions({ run }: { run: RunDetail }) {
   const [, navigate] = useLocation();
   const wanted = wantedFrom(search);
   const after = new URLSearchParams(search).get('after') ?? '';
-  const mask = new URLSearchParams(search).get('mask') === 'yes';
   const start = run.start_time ? Date.parse(run.start_time) : 0;
   const problem = wrong(wanted);
-  const request = asked(wanted, start, after, mask);
+  const request = asked(wanted, start, after);
   const page = useQuery({
     queryKey: ['executions', run.run_id, request],
     queryFn: ({ signal }) =>
@@ -37,12 +36,6 @@ export function Executions({ run }: { run: RunDetail }) {
     else q.delete('after');
     navigate(`${location.pathname}?${q}`);
   };
-  const setMask = (on: boolean) => {
-    const q = new URLSearchParams(location.search);
-    if (on) q.set('mask', 'yes');
-    else q.delete('mask');
-    navigate(`${location.pathname}?${q}`, { replace: true });
-  };
   return (
     <section className="panel executions" aria-labelledby="executions-title">
       <header>
@@ -56,9 +49,6 @@ export function Executions({ run }: { run: RunDetail }) {
           </span>
         )}
         <div className="end">
-          <label className="row follow">
-            <input type="checkbox" checked={mask} onChange={(e) => setMask(e.target.checked)} /> Mask values
-          </label>
           {narrowed(wanted) && (
             <button type="button" className="btn quiet small" onClick={() => want(nothing)}>
               Clear filters

@@ -37,7 +37,8 @@ export function Failures({ run }: { run: RunDetail }) {
         )}
         <div className="end">
           <label className="row follow">
-            <input type="checkbox" checked={mask} onChange={(e) => setMask(e.target.checked)} /> Mask values
+            <input type="checkbox" checked={mask} onChange={(e) => setMask(e.target.checked)} /> Mask values in
+            statements
           </label>
         </div>
       </header>

@@ -105,7 +105,7 @@ export function wrong(w: Wanted): string {
 }
 
 /** The request for what is wanted of a run that began at start (Unix milliseconds). */
-export function asked(w: Wanted, start: number, cursor: string, mask: boolean) {
+export function asked(w: Wanted, start: number, cursor: string) {
   const at = (seconds: string) => {
     const s = number(seconds);
     return s === undefined || start === 0 ? undefined : new Date(start + s * 1000).toISOString();
@@ -129,7 +129,6 @@ export function asked(w: Wanted, start: number, cursor: string, mask: boolean) {
     sort,
     order,
     cursor: cursor || undefined,
-    mask: mask || undefined,
     limit: 50,
   };
 }
