@@ -31,8 +31,8 @@ type person struct {
 	asked   []string
 }
 
-// sit opens a shell on a pseudo-terminal.
-func sit(t *testing.T, history string) *person {
+// pseudoTerminal is a terminal with the end at which somebody sits.
+func pseudoTerminal(t *testing.T) (master, tty *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -45,10 +45,17 @@ func sit(t *testing.T, history string) *person {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return master, tty
+}
+
+// sit opens a shell on a pseudo-terminal.
+func sit(t *testing.T, history string) *person {
+	t.Helper()
+	master, tty := pseudoTerminal(t)
 	p := &person{t: t, master: master, tty: tty, history: history, ended: make(chan error, 1)}
 	go func() {
 		b := make([]byte, 4096)
@@ -267,5 +274,53 @@ func TestCommands(t *testing.T) {
 	p.typing("\\q\r")
 	if err := <-p.ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestATerminalObeysNothingAndAFileHasAll: what a value holds for a terminal is left out where there is one, whatever
+// the format; a file has the value as it is, but for what is no text of its format.
+func TestATerminalObeysNothingAndAFileHasAll(t *testing.T) {
+	const value = "a\x1b]8;;http://x\x07b\x1b[2J\u009b31m\u202ec"
+	answer := query.Answer{Columns: []query.Column{{Name: "v\x1b[2J", Type: "text"}}, Rows: [][]any{{value}}}
+	obeyed := func(text string) bool { return strings.ContainsAny(text, "\x1b\x07\u009b\u202e") }
+	for _, format := range []string{"table", "csv", "json"} {
+		master, tty := pseudoTerminal(t)
+		if err := sqlshell.Write(tty, format, answer); err != nil {
+			t.Fatal(err)
+		}
+		seen := make([]byte, 4096)
+		n, err := master.Read(seen)
+		if err != nil || obeyed(string(seen[:n])) || !strings.Contains(string(seen[:n]), "a") {
+			t.Errorf("%s: the terminal shows %q, %v", format, seen[:n], err)
+		}
+		_, _ = tty.Close(), master.Close()
+
+		file, err := os.Create(filepath.Join(t.TempDir(), "out"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := sqlshell.Write(file, format, answer); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(file.Name())
+		_ = file.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch format {
+		case "table": // for people, wherever it goes
+			if obeyed(string(text)) {
+				t.Errorf("a table in a file: %q", text)
+			}
+		case "csv":
+			if !strings.Contains(string(text), value) {
+				t.Errorf("CSV in a file: %q", text)
+			}
+		case "json":
+			var row map[string]string
+			if err := decodeInto(string(text), &row); err != nil || row["v\x1b[2J"] != value || obeyed(string(text)) {
+				t.Errorf("JSON in a file: %v %q", err, text)
+			}
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -8,6 +9,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/binds"
 	"github.com/loadstone-db/loadstone/engine/executions"
 	"github.com/loadstone-db/loadstone/storage/objects/s3store"
 	"github.com/loadstone-db/loadstone/storage/objects/s3test"
@@ -42,5 +45,50 @@ func TestFindExecutionsOnS3(t *testing.T) {
 	}
 	if len(page.Executions) != 500 || page.Executions[0].AppElapsedMs != float64(want)/1e6 {
 		t.Errorf("%d executions, the first %+v", len(page.Executions), page.Executions[0])
+	}
+}
+
+// TestBindsOnS3: parameters lie beside the parts, and a run that has kept none has none.
+func TestBindsOnS3(t *testing.T) {
+	server := s3test.NewStandIn(t, "results").Server
+	server.Environment(t)
+	address, err := s3store.ParseAddress(server.Address("some/where"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := s3store.Open(t.Context(), address, s3store.Options{Log: zerolog.Nop(), Attempts: 2,
+		Pause: 10 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := New(kept)
+	_, parts := someRun(t, f)
+	none, err := f.Binds(t.Context(), "run", parts)
+	if err != nil || len(none) != 0 {
+		t.Errorf("a run without parameters: %d, %v", len(none), err)
+	}
+	dir, value := t.TempDir(), "Ann"
+	for _, worker := range []string{"worker-0", "worker-1"} {
+		a, err := binds.Write(dir, binds.Of{RunID: "run", ResultID: worker, WorkerID: worker, Name: binds.Free(dir, worker)},
+			[]binds.KeptExecution{{Why: binds.Failed, WorkerID: worker, StatementID: "s", Calls: []binds.KeptCall{{StatementID: "s",
+				Values: []binds.KeptValue{{Type: "text", Length: 3, Text: &value}}}}}}, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Put(t.Context(), a, artifact.LocalFile(filepath.Join(dir, a.Name))); err != nil {
+			t.Fatal(err)
+		}
+		parts = append(parts, a)
+	}
+	all, err := f.Binds(t.Context(), "run", parts)
+	if err != nil || len(all) != 2 || all[1].WorkerID != "worker-1" || *all[1].Calls[0].Values[0].Text != value {
+		t.Errorf("%+v, %v", all, err)
+	}
+	// They go with the single executions.
+	if err := f.DeleteExecutions(t.Context(), "run"); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := kept.Names(t.Context(), "run"); err != nil || len(names) != 0 {
+		t.Errorf("left are %v, %v", names, err)
 	}
 }

@@ -3,8 +3,11 @@ import { chromium } from 'playwright-core';
 
 const places = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 
-/** Starts the system's Chromium. LOADSTONE_CHROMIUM names another one. */
-export function launch() {
+/**
+ * Starts the system's Chromium. LOADSTONE_CHROMIUM names another one. without are flags of Playwright's that it is
+ * started without.
+ */
+export function launch(without = []) {
   const executablePath = process.env.LOADSTONE_CHROMIUM ?? places.find((p) => existsSync(p));
   if (!executablePath)
     throw new Error(
@@ -13,6 +16,7 @@ export function launch() {
   return chromium.launch({
     executablePath,
     headless: true,
+    ignoreDefaultArgs: without,
     args: [
       '--no-sandbox',
       '--disable-gpu',

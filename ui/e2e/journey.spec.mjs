@@ -8,10 +8,12 @@ import { isSavedByTwo, keepsItsMessages } from './editor.mjs';
 import { exploresTheRun } from './explore.mjs';
 import { holdsAgainstABaseline } from './drift.mjs';
 import { handsOn } from './handon.mjs';
+import { leavesNothingBehind } from './leaving.mjs';
 import { isToldOfRuns } from './notices.mjs';
 import { seesWhatIsSent } from './outgoing.mjs';
 import { looksAtParameters } from './parameters.mjs';
 import { pluginJourney } from './plugins.mjs';
+import { editsPrices } from './prices.mjs';
 import { looksAtIt, marksAndSteers, readsCanvases, readsItByLoad, reportsItsLoads, runsItsStatement } from './show.mjs';
 import { takesFirstSteps } from './start.mjs';
 import { triesAStatement } from './statements.mjs';
@@ -362,6 +364,7 @@ test('create, start, watch, reload, stop, read the result', { timeout: 600_000 }
 
   await step('has a webhook told of runs', () => isToldOfRuns(page, base));
 
+  await step('edits the price list', () => editsPrices(page, base));
   await step('looks at the parameters of what failed', () => looksAtParameters(page, base));
   await step('lists the run in the history', async () => {
     await page.getByRole('link', { name: 'Runs', exact: false }).first().click();
@@ -371,6 +374,7 @@ test('create, start, watch, reload, stop, read the result', { timeout: 600_000 }
     assert.match(page.url(), /search=/);
   });
 
+  await step('signs out, and Back shows nothing', () => leavesNothingBehind(page, base));
   await step('stops a run by a rule of its own', () => stopsARunByARule(page, base, name));
   await step('stops a run by a rule of its template', () => stopsARunByItsTemplate(page, base, name));
 

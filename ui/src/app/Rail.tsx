@@ -1,10 +1,10 @@
-import { useQueryClient } from '@tanstack/react-query';
 import { Link, useLocation } from 'wouter';
-import { api } from '../api/client';
 import { useLiveRuns } from '../api/queries';
 import type { User } from '../api/types';
 import { Menu } from '../design/Controls';
 import { Icon } from '../design/icons';
+import { useToast } from '../design/Toast';
+import { notSignedOut, signOut } from './signOut';
 import { StopAll } from './StopAll';
 import { type ThemeChoice, useTheme } from './theme';
 
@@ -42,13 +42,9 @@ export function Rail({ user }: { user: User }) {
   const [path, navigate] = useLocation();
   const live = useLiveRuns();
   const [theme, setTheme] = useTheme();
-  const qc = useQueryClient();
+  const toast = useToast();
   const running = live.data?.runs?.length ?? 0;
-  const signOut = async () => {
-    await api.post('/api/auth/signout').catch(() => {});
-    qc.clear();
-    navigate('/signin');
-  };
+  const leave = () => void signOut().catch((err: unknown) => toast(notSignedOut(err), 'bad'));
   return (
     <nav className="rail" aria-label="Main">
       <Link href="/" className="brand" title="Loadstone">
@@ -120,12 +116,7 @@ export function Rail({ user }: { user: User }) {
         <span className="rail-user wide-only" title={`${user.name}, ${user.role}`}>
           {user.name} <span>{user.role === user.name ? '' : user.role}</span>
         </span>
-        <button
-          type="button"
-          className="rail-link wide-only"
-          title={`Sign out ${user.name}`}
-          onClick={() => void signOut()}
-        >
+        <button type="button" className="rail-link wide-only" title={`Sign out ${user.name}`} onClick={leave}>
           <Icon name="signout" size={18} />
           <span>Sign out</span>
         </button>
@@ -174,7 +165,7 @@ export function Rail({ user }: { user: User }) {
                 <Icon name={themeIcon[theme]} /> <span className="grow">Theme: {theme}</span>
               </Menu.Item>
               <hr />
-              <Menu.Item onSelect={() => void signOut()}>
+              <Menu.Item onSelect={leave}>
                 <Icon name="signout" /> <span className="grow">Sign out</span>
               </Menu.Item>
             </Menu.Content>

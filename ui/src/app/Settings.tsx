@@ -16,6 +16,7 @@ import { Notifications } from './Notifications';
 import { Shares } from '../runs/HandOn';
 import { PriceList } from './PriceList';
 import { Retention } from './Retention';
+import { notSignedOut, signOut } from './signOut';
 import { Users } from './Users';
 import { type ThemeChoice, useTheme } from './theme';
 import { Everybodys, NewToken, mays, tokenTimes } from './Tokens';
@@ -46,10 +47,7 @@ export function Settings() {
         toast(`Token “${t.name}” was revoked.`, 'ok');
       },
     });
-  const signOut = async () => {
-    await api.post('/api/auth/signout').catch(() => {});
-    location.assign('/signin');
-  };
+  const leave = () => void signOut().catch((err: unknown) => toast(notSignedOut(err), 'bad'));
   return (
     <>
       <header className="page-head">
@@ -173,7 +171,7 @@ export function Settings() {
             </Load>
           </div>
         </section>
-        <button type="button" className="btn signout-phone" onClick={() => void signOut()}>
+        <button type="button" className="btn signout-phone" onClick={leave}>
           <Icon name="signout" /> Sign out
         </button>
       </div>
