@@ -94,7 +94,8 @@ func TestEverythingIsStoppedWhileTheStoreStandsStill(t *testing.T) {
 		until(t, 15*time.Second, func() bool { return busy() == 0 }, served.out.String)
 		began = time.Now()
 		var prices struct{ From string }
-		if code, err := session.try("GET", "/api/v1/prices", nil, &prices); code != http.StatusOK || prices.From != "built_in" {
+		code, err := session.try("GET", "/api/v1/prices", nil, &prices)
+		if code != http.StatusOK || prices.From != "built_in" {
 			t.Errorf("%s: the price list: %d %v", c.name, code, err)
 		}
 		if took := time.Since(began); took > 8*time.Second {

@@ -239,7 +239,7 @@ func New(opts Options) (*Server, error) {
 	})
 	s.watcher = audit.NewWatcher(s.api.Trail(), s.api.Operation, auth.ReadsByPost)
 	if opts.Telemetry != nil {
-		promapi.Register(s.app, opts.Telemetry, opts.Version, transfer.Downloads{Life: s.streams, Log: opts.Log, Ends: s.auth.EndsWith})
+		promapi.Register(s.app, opts.Telemetry, opts.Version, s.lasting())
 	}
 	s.app.Use(s.fallback(page))
 	s.refuseUnknownMethods()
@@ -257,7 +257,7 @@ func (s *Server) handlers() []func(*api.API) {
 	}
 	if s.opts.Streams != nil {
 		more = append(more, func(a *api.API) {
-			streams.Register(a, s.app, s.opts.Streams, transfer.Downloads{Life: s.streams, Log: s.opts.Log, Ends: s.auth.EndsWith})
+			streams.Register(a, s.app, s.opts.Streams, s.lasting())
 		})
 	}
 	if s.opts.NodeAccess != nil {
@@ -365,6 +365,11 @@ func (s *Server) SignInLink(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("making a sign-in link: %w", err)
 	}
 	return s.URL() + "/signin?token=" + secret, nil
+}
+
+// lasting are answers that go on: as long as the server, their client, and who it is signed in as.
+func (s *Server) lasting() transfer.Downloads {
+	return transfer.Downloads{Life: s.streams, Log: s.opts.Log, Ends: s.auth.EndsWith}
 }
 
 // Operator makes the secret by which the operator of this process, who can read its

@@ -393,8 +393,10 @@ func TestBadTextsOfAProvider(t *testing.T) {
 			"sub":                {"sub": text, "preferred_username": fmt.Sprint("sub-", i)},
 			"preferred_username": {"sub": fmt.Sprint("n-", i), "preferred_username": text, "email": nil},
 			"email":              {"sub": fmt.Sprint("e-", i), "preferred_username": nil, "email": text},
-			"groups":             {"sub": fmt.Sprint("g-", i), "preferred_username": fmt.Sprint("g-", i), "groups": []any{text, "dba" + text}},
-			"a group of its own": {"sub": fmt.Sprint("o-", i), "preferred_username": fmt.Sprint("o-", i), "groups": text + "dba"},
+			"groups": {"sub": fmt.Sprint("g-", i), "preferred_username": fmt.Sprint("g-", i),
+				"groups": []any{text, "dba" + text}},
+			"a group of its own": {"sub": fmt.Sprint("o-", i), "preferred_username": fmt.Sprint("o-", i),
+				"groups": text + "dba"},
 		} {
 			b.p.mu.Lock()
 			b.p.claims = claims

@@ -137,7 +137,8 @@ func TestFailuresAreToldByStatement(t *testing.T) {
 		t.Fatalf("%+v", f)
 	}
 	one := f.Failures[0]
-	if one.Count != 100 || one.StatementID != "lookup" || one.Examples[0].Message != "Key (id)=(•••) already exists, <b>" ||
+	if one.Count != 100 || one.StatementID != "lookup" ||
+		one.Examples[0].Message != "Key (id)=(•••) already exists, <b>" ||
 		one.FirstAt.Format(time.RFC3339) != "2026-11-01T12:00:00Z" ||
 		one.LastAt.Sub(one.FirstAt.Time) != 2999*time.Millisecond {
 		t.Errorf("%+v", one)

@@ -253,7 +253,8 @@ func (m *masking) figure(at int) int {
 // measured is a figure with its unit; places are words before a number that says where.
 var (
 	measured = regexp.MustCompile(`^\d+(?:\.\d+)?(?:%|[nuµm]?s|m|h|(?:\d+m)?\d+(?:\.\d+)?s|[kKMGT]i?B|B)$`)
-	places   = map[string]bool{"line": true, "position": true, "precision": true, "scale": true, "sqlstate": true, "status": true}
+	places   = map[string]bool{"line": true, "position": true, "precision": true, "scale": true, "sqlstate": true,
+		"status": true}
 )
 
 // modifier tells whether a number is one of a type: varchar(10), numeric(5,2).

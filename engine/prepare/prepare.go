@@ -302,7 +302,8 @@ func targetError(doing string, err error) error {
 	if errors.As(err, &e) || errors.Is(err, context.Canceled) {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
-	return &engine.Error{Code: engine.CodeTarget, Message: "The target database refused: " + executions.MaskQuoted(err.Error()),
+	said := executions.MaskQuoted(err.Error())
+	return &engine.Error{Code: engine.CodeTarget, Message: "The target database refused: " + said,
 		Cause: fmt.Errorf("%s: %w", doing, err)}
 }
 

@@ -169,7 +169,8 @@ func (s *Service) Operator() string {
 	return secret
 }
 
-// asOperator authenticates the operator, who acts as the first admin, or in its own name while nobody knows who that is.
+// asOperator authenticates the operator, who acts as the first admin, or in its own name while nobody knows who that
+// is.
 func (s *Service) asOperator(ctx context.Context, secret string) (Identity, error) {
 	s.mu.Lock()
 	want := s.operator

@@ -194,7 +194,8 @@ func TestTheOperatorActsWithoutTheStore(t *testing.T) {
 		secret := s.Operator()
 		began := time.Now()
 		id, err := s.Bearer(t.Context(), secret)
-		if err != nil || id.User.Role != store.RoleAdmin || id.Token.Kind != KindOperator || time.Since(began) > 2*time.Second {
+		if err != nil || id.User.Role != store.RoleAdmin || id.Token.Kind != KindOperator ||
+			time.Since(began) > 2*time.Second {
 			t.Errorf("%+v, %v after %v", id, err, time.Since(began))
 		}
 		if _, err := s.Bearer(t.Context(), secret+"x"); !engine.HasCode(err, engine.CodeUnauthorized) {

@@ -70,8 +70,9 @@ func TestBindsOnS3(t *testing.T) {
 	dir, value := t.TempDir(), "Ann"
 	for _, worker := range []string{"worker-0", "worker-1"} {
 		a, err := binds.Write(dir, binds.Of{RunID: "run", ResultID: worker, WorkerID: worker, Name: binds.Free(dir, worker)},
-			[]binds.KeptExecution{{Why: binds.Failed, WorkerID: worker, StatementID: "s", Calls: []binds.KeptCall{{StatementID: "s",
-				Values: []binds.KeptValue{{Type: "text", Length: 3, Text: &value}}}}}}, true)
+			[]binds.KeptExecution{{Why: binds.Failed, WorkerID: worker, StatementID: "s",
+				Calls: []binds.KeptCall{{StatementID: "s",
+					Values: []binds.KeptValue{{Type: "text", Length: 3, Text: &value}}}}}}, true)
 		if err != nil {
 			t.Fatal(err)
 		}
