@@ -90,6 +90,7 @@ func TestWhoWasKnownBefore(t *testing.T) {
 			if !ask() {
 				t.Error("who was there before is not known")
 			}
+			time.Sleep(askAgain)
 		}
 		if asked != 2 {
 			t.Errorf("the log was asked %d times", asked)
