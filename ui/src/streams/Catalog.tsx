@@ -3,8 +3,8 @@ import { useLocation, useSearch } from 'wouter';
 import type { StreamCatalog } from '../api/types';
 import { ActionsMenu, SearchBox, Segments } from '../design/Controls';
 import type { Question } from '../design/Dialog';
-import { Mark } from '../design/icons';
 import { Empty } from '../design/States';
+import { NodeStateBadge } from '../nodes/State';
 import { execute } from './StreamsPage';
 import { named, schemaOf } from './model';
 
@@ -116,10 +116,7 @@ export function Catalog(props: Props) {
             <code>{w.host_name}</code>
           </td>
           <td>
-            <span className={`badge ${w.state === 'ACTIVE' ? 'ok' : 'bad'}`}>
-              <Mark shape={w.state === 'ACTIVE' ? 'dot' : 'cross'} />
-              {w.state === 'ACTIVE' ? 'Active' : 'Unreachable'}
-            </span>
+            <NodeStateBadge node={{ state: w.state, reason: '' }} />
           </td>
           <td className="num">
             {w.used_slots.toLocaleString('en-US')} of {w.slots.toLocaleString('en-US')}
@@ -160,7 +157,7 @@ export function Catalog(props: Props) {
   };
   const whole = { sources: c.sources.length, sinks: c.sinks.length, workers: c.workers.length }[tab];
   return (
-    <section className="panel" aria-label="Catalog">
+    <section className="panel stream-catalog" aria-label="Catalog">
       <header>
         <h2>Catalog</h2>
         <Segments label="What is listed" value={tab} options={tabs} onChange={pick} />
