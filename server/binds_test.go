@@ -43,7 +43,8 @@ func withBinds(t *testing.T, mode string) (*bench, string) {
 		}
 		dir := t.TempDir()
 		all, _ := k.Kept(w)
-		a, err := binds.Write(dir, binds.Of{RunID: run.RunID, ResultID: w, WorkerID: w, Name: binds.Free(dir, w)}, all, true)
+		of := binds.Of{RunID: run.RunID, ResultID: w, WorkerID: w, Name: binds.Free(dir, w)}
+		a, err := binds.Write(dir, of, all, 5, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,8 +119,9 @@ func TestParametersAreFiltered(t *testing.T) {
 		"error_class=constraint": 20, "error_code=23505&statement=lookup": 10, "error_code=1": 0, "inside=yes": 0,
 		"inside=no": 60, "worker=worker-1&seq=1": 1, "connection=0": 60, "connection=1": 0, "worker=x": 0} {
 		if got := read[apibinds.KeptBinds](t, b.do("GET", path+"?"+query, nil)); got.Total != want ||
-			len(got.Executions) != want {
-			t.Errorf("%q: %d and %d, want %d", query, got.Total, len(got.Executions), want)
+			len(got.Executions) != want || got.LeftOut != 10 {
+			t.Errorf("%q: %d and %d, want %d; %d left out of both run workers", query, got.Total, len(got.Executions), want,
+				got.LeftOut)
 		}
 	}
 	for _, query := range []string{"why=lost", "connection=x", "seq=-2", "inside=maybe", "statements=x",

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -68,6 +69,8 @@ func TestViewsOfRuns(t *testing.T) {
 		p.Detail+p.Hint, "ada") {
 		t.Errorf("refusal %+v", p)
 	}
+	o.as("eve", "DELETE", viewsPath+"/"+mine.ViewID, nil).problem(t, http.StatusForbidden, engine.CodeForbidden)
+	share("eve", mine, false).problem(t, http.StatusForbidden, engine.CodeForbidden)
 	// Two tabs: the second is told.
 	second := mine
 	mine = decode[store.RunView](t, change("ada", mine, map[string]any{"query": "trend=qps"}).want(t, http.StatusOK))
@@ -75,6 +78,11 @@ func TestViewsOfRuns(t *testing.T) {
 		problem(t, http.StatusConflict, engine.CodeConflict)
 	if len(p.Errors) != 1 || p.Errors[0].Field != "version" || !strings.Contains(p.Detail, "ada") {
 		t.Errorf("refusal %+v", p)
+	}
+	// It stays shared, and says who has changed it: an admin may.
+	mine = decode[store.RunView](t, change("root", mine, map[string]any{"query": "trend=qps"}).want(t, http.StatusOK))
+	if !mine.Shared || mine.UpdatedBy != "root" || mine.Owner != "ada" {
+		t.Errorf("changed by an admin: %+v", mine)
 	}
 	p = keep("ada", "slowest", "").problem(t, http.StatusConflict, engine.CodeConflict)
 	if len(p.Errors) != 1 || p.Errors[0].Field != "name" {
@@ -102,6 +110,20 @@ func TestViewsOfRuns(t *testing.T) {
 	share("root", mine, false).problem(t, http.StatusConflict, engine.CodeConflict)
 	o.as("root", "DELETE", viewsPath+"/"+mine.ViewID, nil).want(t, http.StatusNoContent)
 	sees("eve")
+	lines, err := o.store.ListAudit(t.Context(), store.AuditFilter{Action: "run-view", Outcome: store.OutcomeDone, Limit: 50})
+	if err != nil {
+		t.Fatal(err)
+	}
+	noted := map[string]int{}
+	for _, l := range lines {
+		noted[l.UserName+" "+l.Action]++
+	}
+	if want := map[string]int{"ada run-view.add": 1, "bob run-view.add": 1, "vic run-view.add": 1, "ada run-view.share": 1,
+		"bob run-view.share": 1, "root run-view.unshare": 1, "ada run-view.change": 1, "vic run-view.change": 1,
+		"root run-view.change": 1,
+		"root run-view.delete": 1}; !maps.Equal(noted, want) {
+		t.Errorf("noted are %v, want %v", noted, want)
+	}
 
 	for i := range store.MostRunViews {
 		keep("eve", fmt.Sprint("view ", i), "").want(t, http.StatusCreated)

@@ -192,18 +192,14 @@ func (t *Tables) inspect(ctx context.Context, table *refresh.Table) (err error) 
 	if err != nil {
 		return err
 	}
-	if table.Sources, err = db.Inspect(ctx, table.Definition, ingest.Table); err != nil {
-		return t.unmade(ctx, err)
+	err = refresh.AwaitMade(ctx, t.State, func() error {
+		table.Sources, err = db.Inspect(ctx, table.Definition, ingest.Table)
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	return db.CheckMode(ctx, *table)
-}
-
-// unmade words a refusal that is about a table which has not been refreshed yet.
-func (t *Tables) unmade(ctx context.Context, err error) error {
-	if state, failed := t.State(ctx); failed == nil {
-		return refresh.Unmade(err, state)
-	}
-	return err
 }
 
 // Update changes a table of a user's.
@@ -231,12 +227,12 @@ func (t *Tables) Preview(ctx context.Context, table refresh.Table) (p query.Prev
 	if err != nil {
 		return p, err
 	}
-	p, err = db.Preview(ctx, table.Definition, ingest.Table)
+	err = refresh.AwaitMade(ctx, t.State, func() error {
+		p, err = db.Preview(ctx, table.Definition, ingest.Table)
+		return err
+	})
 	if err == nil && slices.Contains(p.Sources, table.Name) {
 		err = store.ReadsItself(table.Name)
-	}
-	if err != nil {
-		err = t.unmade(ctx, err)
 	}
 	return p, err
 }

@@ -247,7 +247,7 @@ func TestOfMaskedValuesNothingIsWritten(t *testing.T) {
 		}
 		kept, _ := k.Kept("worker-0")
 		dir := t.TempDir()
-		a, err := Write(dir, Of{RunID: "r", ResultID: "t", WorkerID: "worker-0", Name: Free(dir, "worker-0")}, kept, true)
+		a, err := Write(dir, Of{RunID: "r", ResultID: "t", WorkerID: "worker-0", Name: Free(dir, "worker-0")}, kept, 3, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -320,9 +320,12 @@ func reread(t *testing.T, path string) []KeptExecution {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := Read(sized{f, st.Size()}, path)
+	kept, left, err := Read(sized{f, st.Size()}, path)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if left != 3 {
+		t.Errorf("%d were left out", left)
 	}
 	return kept
 }
@@ -360,7 +363,7 @@ func TestALeftFileIsFound(t *testing.T) {
 	offer(k, engine.Execution{DueAt: 5e9, StartedAt: 5e9, Elapsed: 1e6}, refused, b, op)
 	kept, _ := k.Kept("worker-1")
 	of := Of{RunID: "r", ResultID: "t", WorkerID: "worker-1", Name: Free(dir, "worker-1")}
-	a, err := Write(dir, of, kept, false)
+	a, err := Write(dir, of, kept, 0, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,7 +391,7 @@ func TestDamagedFilesAreRefused(t *testing.T) {
 	b, op := batch(0, "text", 5)
 	offer(k, engine.Execution{}, refused, b, op)
 	kept, _ := k.Kept("w")
-	a, err := Write(dir, Of{RunID: "r", ResultID: "t", WorkerID: "w", Name: Free(dir, "w")}, kept, false)
+	a, err := Write(dir, Of{RunID: "r", ResultID: "t", WorkerID: "w", Name: Free(dir, "w")}, kept, 0, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -401,7 +404,7 @@ func TestDamagedFilesAreRefused(t *testing.T) {
 		for range rapid.IntRange(1, 4).Draw(t, "bytes") {
 			spoilt[rapid.IntRange(0, len(spoilt)-1).Draw(t, "at")] = rapid.Byte().Draw(t, "byte")
 		}
-		if got, err := Read(memory{bytes.NewReader(spoilt)}, "x"); err == nil && len(got) > mostRows {
+		if got, left, err := Read(memory{bytes.NewReader(spoilt)}, "x"); err == nil && (len(got) > mostRows || left < 0) {
 			t.Fatal(len(got))
 		}
 	})

@@ -22,6 +22,9 @@ import (
 // version is parquet_schema_version of the files.
 const version = 1
 
+// leftOut is the key of the file's metadata that says how many executions there was no room for.
+const leftOut = "executions_left_out"
+
 // The schema of a file: a row is an execution.
 type row struct {
 	RunID        string    `parquet:"run_id,dict"`
@@ -78,9 +81,9 @@ func Free(dir, workerID string) string {
 	}
 }
 
-// Write puts what was kept into a file in dir, in the place of what it held before: all of it or nothing. With last
-// it is durable then.
-func Write(dir string, of Of, kept []KeptExecution, last bool) (a engine.Artifact, err error) {
+// Write puts what was kept into a file in dir, in the place of what it held before: all of it or nothing; left is how
+// many there was no room for. With last it is durable then.
+func Write(dir string, of Of, kept []KeptExecution, left int64, last bool) (a engine.Artifact, err error) {
 	now := time.Now()
 	a = engine.Artifact{ArtifactID: uuid.NewString(), RunID: of.RunID, ResultID: of.ResultID, WorkerID: of.WorkerID,
 		Kind: artifact.KindBinds, Name: of.Name, RowCount: int64(len(kept)), SchemaVersion: version,
@@ -106,6 +109,7 @@ func Write(dir string, of Of, kept []KeptExecution, last bool) (a engine.Artifac
 	for key, v := range artifact.Metadata(a, from, to) {
 		pq.SetKeyValueMetadata(key, v)
 	}
+	pq.SetKeyValueMetadata(leftOut, strconv.FormatInt(left, 10))
 	if _, err = pq.Write(rows); err == nil {
 		err = pq.Close()
 	}
@@ -156,38 +160,44 @@ func rowOf(runID string, e *KeptExecution) row {
 // mostRows bounds what is read of a file that says it has more.
 const mostRows = 100_000
 
-// Read reads the file of a run worker; name is for errors.
-func Read(f artifact.File, name string) (kept []KeptExecution, err error) {
+// Read reads the file of a run worker, and how many executions it had no room for; name is for errors.
+func Read(f artifact.File, name string) (kept []KeptExecution, left int64, err error) {
 	defer func() {
 		if v := recover(); v != nil { // of the library, about bytes that are no Parquet
-			kept, err = nil, fmt.Errorf("reading parameters %s: %v", name, v)
+			kept, left, err = nil, 0, fmt.Errorf("reading parameters %s: %v", name, v)
 		}
 	}()
 	pq, err := parquet.OpenFile(f, f.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
-		return nil, fmt.Errorf("opening parameters %s: %w", name, err)
+		return nil, 0, fmt.Errorf("opening parameters %s: %w", name, err)
 	}
 	if v, _ := pq.Lookup(artifact.MetaSchemaVersion); v != strconv.Itoa(version) {
-		return nil, fmt.Errorf("opening parameters %s: its schema version %q is not known", name, v)
+		return nil, 0, fmt.Errorf("opening parameters %s: its schema version %q is not known", name, v)
 	}
 	if n := pq.NumRows(); n > mostRows {
-		return nil, fmt.Errorf("opening parameters %s: it has %d rows", name, n)
+		return nil, 0, fmt.Errorf("opening parameters %s: it has %d rows", name, n)
+	}
+	// A file of an earlier version does not say it.
+	if v, ok := pq.Lookup(leftOut); ok {
+		if left, err = strconv.ParseInt(v, 10, 64); err != nil || left < 0 {
+			return nil, 0, fmt.Errorf("opening parameters %s: it has left out %q executions", name, v)
+		}
 	}
 	rows := make([]row, pq.NumRows())
 	r := parquet.NewGenericReader[row](pq)
 	defer func() { err = errors.Join(err, r.Close()) }()
 	n, err := r.Read(rows)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("reading parameters %s: %w", name, err)
+		return nil, 0, fmt.Errorf("reading parameters %s: %w", name, err)
 	}
 	for i := range rows[:n] {
 		e, err := rows[i].execution()
 		if err != nil {
-			return nil, fmt.Errorf("reading parameters %s: %w", name, err)
+			return nil, 0, fmt.Errorf("reading parameters %s: %w", name, err)
 		}
 		kept = append(kept, e)
 	}
-	return kept, nil
+	return kept, left, nil
 }
 
 func (r *row) execution() (KeptExecution, error) {

@@ -98,7 +98,7 @@ func Unmade(err error, s State) error {
 	}
 	out := &engine.Error{Code: engine.CodeUnavailable, Cause: err,
 		Message: fmt.Sprintf("The table %q has not been refreshed yet: it has no columns until then.", t.Name),
-		Hint:    "Try again in a moment. Its page says what its refresh waits for."}
+		Hint:    awaited(*t, s)}
 	switch nobody := Nobody(s); {
 	case t.Status != Active:
 		out.Code = engine.CodeConflict
@@ -109,4 +109,27 @@ func Unmade(err error, s State) error {
 		out.Hint = nobody
 	}
 	return out
+}
+
+// awaited says what the first refresh of a table waits for.
+func awaited(t Table, s State) string {
+	if i := slices.IndexFunc(s.Claims, func(c Claim) bool { return c.Table == t.Name }); i >= 0 {
+		return fmt.Sprintf("Its first refresh has been under way for %v. Try again when it has ended.",
+			max(s.Now.Sub(s.Claims[i].ClaimedAt.Time), 0).Round(time.Second))
+	}
+	if t.NextDue.After(s.Now.Time) {
+		return fmt.Sprintf("Its first refresh is due in %v. Refresh it now, or try again then.",
+			t.NextDue.Sub(s.Now.Time).Round(time.Second))
+	}
+	waits := ""
+	for _, w := range s.Workers {
+		switch {
+		case !slices.Contains(w.Kinds, SQL):
+		case w.Waits == "":
+			return "Its first refresh is due. Try again in a moment."
+		default:
+			waits = w.Waits
+		}
+	}
+	return fmt.Sprintf("Its first refresh is due, and waits: %s. Try again then.", waits)
 }

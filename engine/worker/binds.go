@@ -69,8 +69,8 @@ func (f *bindsFile) begin() {
 				if !f.keeper.Changed() {
 					continue
 				}
-				kept, _ := f.keeper.Kept(f.of.WorkerID)
-				if _, err := binds.Write(f.dir, f.of, kept, false); err != nil {
+				kept, left := f.keeper.Kept(f.of.WorkerID)
+				if _, err := binds.Write(f.dir, f.of, kept, left, false); err != nil {
 					f.log.Warn().Err(err).Str("run_id", f.of.RunID).Str("worker_id", f.of.WorkerID).
 						Msg("parameters of executions cannot be written; they are tried again")
 				}
@@ -90,11 +90,11 @@ func (f *bindsFile) finish() (a engine.Artifact, ok bool) {
 			<-f.ended
 		}
 	})
-	kept, _ := f.keeper.Kept(f.of.WorkerID)
+	kept, left := f.keeper.Kept(f.of.WorkerID)
 	if len(kept) == 0 {
 		return a, false
 	}
-	a, err := binds.Write(f.dir, f.of, kept, true)
+	a, err := binds.Write(f.dir, f.of, kept, left, true)
 	if err == nil {
 		err = f.quota.Grow(a.Name, a.SizeBytes)
 	}

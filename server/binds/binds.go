@@ -16,7 +16,8 @@ import (
 
 // Reader is what reads the files of a run in which parameters are kept.
 type Reader interface {
-	Binds(ctx context.Context, runID string, parts []engine.Artifact) ([]binds.KeptExecution, error)
+	// Binds reads what was kept, and how many executions there was no room for.
+	Binds(ctx context.Context, runID string, parts []engine.Artifact) (kept []binds.KeptExecution, left int64, err error)
 }
 
 // KeptBinds is what was kept of the parameters of a run.
@@ -25,6 +26,7 @@ type KeptBinds struct {
 	Values     bool                  `json:"values_shown" doc:"Whether the values are in the answer."`
 	Executions []binds.KeptExecution `json:"executions" nullable:"false" doc:"Those that failed, the first ones of each error of a statement, by time; then the slowest of each statement, the slowest first."`
 	Total      int                   `json:"total_count" doc:"How many there are that are like what was asked for; 200 at most are told."`
+	LeftOut    int64                 `json:"left_out" doc:"How many that failed or were slow, of the whole run, there was no room for: run workers keep 8 MiB together, and each tells 400 errors of statements apart."`
 }
 
 // mostTold bounds an answer.
@@ -116,12 +118,12 @@ func read(ctx context.Context, a *api.API, reader Reader, in *input) (run engine
 	if err != nil {
 		return run, kept, err
 	}
-	all, err := reader.Binds(ctx, in.ID, parts)
+	all, left, err := reader.Binds(ctx, in.ID, parts)
 	if err != nil {
 		return run, kept, err
 	}
 	all = slices.DeleteFunc(binds.Merge(all), func(e binds.KeptExecution) bool { return !in.wants(&e) })
-	kept.Total = len(all)
+	kept.Total, kept.LeftOut = len(all), left
 	kept.Executions = append([]binds.KeptExecution{}, all[:min(len(all), mostTold)]...)
 	return run, kept, nil
 }

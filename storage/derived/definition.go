@@ -137,12 +137,12 @@ func (d *Database) Preview(ctx context.Context, definition, ingested string) (p 
 	case tookTooLong(err):
 		p.Note = fmt.Sprintf("Its first rows take longer than %v, so that they are not shown. A refresh may take %v.",
 			previewLimits.Statement, definitionLimits.Statement)
-		columns, err := d.describe(ctx, definition)
+		// Of no rows the database names the columns, and their types, as it does of some.
 		p.Columns, p.Rows = []query.Column{}, [][]any{}
-		for _, c := range columns {
-			p.Columns = append(p.Columns, query.Column{Name: c.name, Type: c.typ})
-		}
-		return p, err
+		err = d.looking(ctx, func(tx pgx.Tx) error {
+			return answer(ctx, tx, whole(definition)+" LIMIT 0", previewLimits, &p.Answer)
+		})
+		return p, failed("asking the results database", err)
 	}
 	return p, refusedSQL(err, "")
 }

@@ -127,8 +127,12 @@ func TestPreview(t *testing.T) {
 	derived.LimitPreview(t, 100*time.Millisecond)
 	p, err = d.Preview(t.Context(), `SELECT count(*) AS n FROM pg_catalog.generate_series(1, 100000) a,
 		pg_catalog.generate_series(1, 100000) b`, "runs")
-	if err != nil || !strings.Contains(p.Note, "longer than") || len(p.Rows) != 0 || len(p.Columns) != 1 {
+	if err != nil || !strings.Contains(p.Note, "longer than") || len(p.Rows) != 0 || len(p.Columns) != 1 || p.Truncated {
 		t.Errorf("rows that never come: %+v, %v", p, err)
+	}
+	// Its column is of the type that it is of with rows.
+	if some, err := d.Query(t.Context(), "SELECT count(*) AS n", 1); err != nil || some.Columns[0] != p.Columns[0] {
+		t.Errorf("%+v is %+v with rows, %v", p.Columns, some.Columns, err)
 	}
 }
 

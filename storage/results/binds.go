@@ -13,28 +13,29 @@ import (
 const mostBinds = 200_000
 
 // Binds reads what these parts of a run hold of the parameters of single executions, of all run workers one after
-// another.
+// another, and how many executions these had no room for.
 func (f *Results) Binds(ctx context.Context, runID string, parts []engine.Artifact) (all []binds.KeptExecution,
-	err error) {
+	left int64, err error) {
 	for _, a := range parts {
 		if a.Kind != artifact.KindBinds {
 			continue
 		}
-		kept, err := f.bindsOf(ctx, runID, a.Name)
+		kept, without, err := f.bindsOf(ctx, runID, a.Name)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
+		left += without
 		if all = append(all, kept...); len(all) > mostBinds {
-			return nil, fmt.Errorf("reading parameters of run %s: there are more than %d executions", runID, mostBinds)
+			return nil, 0, fmt.Errorf("reading parameters of run %s: there are more than %d executions", runID, mostBinds)
 		}
 	}
-	return all, nil
+	return all, left, nil
 }
 
-func (f *Results) bindsOf(ctx context.Context, runID, name string) ([]binds.KeptExecution, error) {
+func (f *Results) bindsOf(ctx context.Context, runID, name string) ([]binds.KeptExecution, int64, error) {
 	file, err := f.objects.Open(ctx, runID, name)
 	if err != nil {
-		return nil, fmt.Errorf("opening parameters %s: %w", name, err)
+		return nil, 0, fmt.Errorf("opening parameters %s: %w", name, err)
 	}
 	defer func() { _ = file.Close() }() // only read
 	return binds.Read(file, name)

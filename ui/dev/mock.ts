@@ -21,6 +21,7 @@ import { iso, relations } from './data';
 import { plan, plugins } from './declared';
 import { endNodeToken, listNodes, makeNodeToken, nodeEvents, nodeTokens, setNodes, wishNode } from './nodes';
 import { exploreRoutes } from './explore';
+import { failureRoutes } from './failures';
 import { noticeRoutes, seedNotices } from './notices';
 import { prices } from './prices';
 import { Refusal } from './refusal';
@@ -108,6 +109,7 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
   ['DELETE', /^\/api\/v1\/node-tokens\/([^/]+)$/, ([, id]) => endNodeToken(id!)],
   ['POST', /^\/api\/v1\/nodes\/([^/]+)\/(drain|resume|remove)$/, ([, id, verb]) => wishNode(id!, verb!)],
   ...exploreRoutes,
+  ...failureRoutes,
   ...noticeRoutes,
   ...(viewRoutes as unknown as [string, RegExp, Handle][]),
   ...([...tableRoutes, ...queryRoutes, ...streamRoutes, ...retentionRoutes] as unknown as [string, RegExp, Handle][]),

@@ -8,6 +8,15 @@ import { type Beginning, type Holder, Live } from './live';
 import { searchResult } from './search';
 import { uploads } from './uploads';
 
+/** A rule as the form of a template begins one, and where another posts to. */
+const slow = {
+  name: 'slow',
+  do: 'stop' as const,
+  when: `SELECT MAX(p99Ms) AS p99 FROM worker_statistics WHERE phase = 'MEASUREMENT'
+WINDOW SLIDING(timestamp, SIZE 10 SEC, ADVANCE BY 1 SEC) HAVING MIN(p99Ms) > 200`,
+};
+const hook = 'https://hooks.example.com/services/T0/B0/a-very-long-token-of-a-hook-that-nobody-would-read-aloud';
+
 type Members = Omit<MatrixState, 'runs'> & { members: Holder[] };
 
 export const runs = new Map<string, Holder>();
@@ -86,6 +95,7 @@ export function seed(): void {
     }),
   );
   addTemplate(scenario('insert only', { connections: 32, table: 'events', connection: 'staging' }));
+  addTemplate(scenario('watched by rules', { rules: [slow, { ...slow, name: 'told', do: 'webhook', url: hook }] }));
   const now = Date.now();
   const put = (name: string, t: Template | null | undefined, opts: Ending, sc: Asked = {}) => {
     const r = finish(
@@ -122,16 +132,37 @@ export function seed(): void {
     },
     {
       guardrails: { max_cpu_percent: 85, max_memory_percent: 90, max_p95_ms: 40, hold_seconds: 5 },
-      rules: [
-        {
-          name: 'slow',
-          do: 'stop',
-          when: `SELECT MAX(p99Ms) AS p99 FROM worker_statistics WHERE phase = 'MEASUREMENT'
-WINDOW SLIDING(timestamp, SIZE 10 SEC, ADVANCE BY 1 SEC) HAVING MIN(p99Ms) > 200`,
-        },
-      ],
+      rules: [slow],
     },
   );
+  const ruled = put(
+    'stopped by a rule',
+    null,
+    { seed: 12, start: now - 13_000_000, status: 'FAILED', reason: "Rule 'slow' triggered: p99 251.3" },
+    { rules: [slow, { ...slow, name: 'told', do: 'webhook', url: hook }] },
+  );
+  ruled.run.rules = [
+    {
+      name: 'slow',
+      do: 'stop',
+      status: 'TRIGGERED',
+      failure: '',
+      last_at: iso(now - 12_990_000),
+      last_row: 'p99 251.3',
+      rows_in: 34,
+      rows_out: 1,
+    },
+    {
+      name: 'told',
+      do: 'webhook',
+      status: 'FAILED',
+      failure: `NetworkError: 1 row could not be posted: ${hook}: the endpoint answers 404`,
+      last_at: iso(now - 12_990_000),
+      last_row: 'p99 251.3',
+      rows_in: 34,
+      rows_out: 1,
+    },
+  ];
   const search = (name: string, seed: number, start: number, repeat: number) => {
     const sc = scenario(name, { duration: 240, warmup: 5 });
     Object.assign(sc.workload, { load_mode: 'FIND_MAX_CONCURRENCY', repeat });

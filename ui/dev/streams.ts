@@ -227,6 +227,7 @@ const all = (): StreamCatalog => ({
     : [
         { host_name: 'server', state: 'ACTIVE', slots: 2000, used_slots: queries.length },
         { host_name: 'bench-02', state: 'UNREACHABLE', slots: 16, used_slots: 0 },
+        { host_name: 'bench-03', state: 'DRAINING', slots: 16, used_slots: 3 },
       ],
   alerts,
 });

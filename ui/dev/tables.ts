@@ -37,7 +37,23 @@ function table(name: string, part: Partial<DerivedTable>): DerivedTable {
   };
 }
 
+const refused = 'The database refuses the SQL: division by zero.';
 const own = { bundled: false, created_by: 'ada', updated_by: 'bob', partition_by: '' as const };
+/** A run that is not taken anywhere any more. */
+const alone = {
+  status: 'ACTIVE' as const,
+  failures: 1,
+  error: 'The account refuses the write: the role LOADER lacks INSERT on QUERY_EXECUTIONS.',
+  failing: [
+    {
+      subtask: '01932a7e-1c4b-7a55-8b1e-5a0e5d1c9f10',
+      failures: 5,
+      given_up: true,
+      error: 'The account refuses the write: the role LOADER lacks INSERT on QUERY_EXECUTIONS.',
+      failed_at: iso(began - 3_600 * second),
+    },
+  ],
+};
 const tables = new Map<string, DerivedTable>(
   [
     table('runs', {
@@ -64,7 +80,7 @@ const tables = new Map<string, DerivedTable>(
       sources: ['p95_by_night', 'kind_seconds'],
       status: 'FAILED',
       failures: 5,
-      error: 'The database refuses the SQL: division by zero.',
+      error: refused,
       behind_since: iso(began - 9_000 * second),
     }),
     // It waits for its first refresh: there is nothing yet that could be behind.
@@ -75,6 +91,15 @@ const tables = new Map<string, DerivedTable>(
       as_of: null,
       behind_since: iso(began - 30 * second),
       next_refresh_due: iso(began + 3_600 * second),
+    }),
+    table('exported_executions', {
+      kind: 'INGEST',
+      definition: '',
+      sources: [],
+      refresh_mode: 'INCREMENTAL',
+      as_of: null,
+      description: 'Single executions of finished runs, in the account of a connection.',
+      ...alone,
     }),
     table('quiet', { ...own, status: 'SUSPENDED', sources: ['baseline_drift'], as_of: iso(began - 4 * 864e5) }),
   ].map((t) => [t.name, t]),
@@ -247,8 +272,16 @@ export const tableRoutes: Route[] = [
     ([, name, verb]) => {
       const t = find(name);
       if (verb !== 'refresh') t.status = verb === 'suspend' ? 'SUSPENDED' : 'ACTIVE';
-      if (verb === 'resume') Object.assign(t, { failures: 0, error: '' });
+      if (verb === 'resume') Object.assign(t, { failures: 0, error: '', failing: [] });
       return t;
+    },
+  ],
+  [
+    'POST',
+    /^\/mock\/tables\/fail$/,
+    () => {
+      Object.assign(find('exported_executions'), alone);
+      return Object.assign(find('cost by "size"'), { status: 'FAILED', failures: 5, error: refused });
     },
   ],
   ['DELETE', /^\/api\/v1\/tables\/([^/]+)$/, ([, name]) => (tables.delete(find(name).name), null)],

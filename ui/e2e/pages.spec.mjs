@@ -8,6 +8,7 @@ import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { accessible } from './axe.mjs';
 import { launch } from './browser.mjs';
+import { opensStates } from './opened.mjs';
 import { complaints, stepper } from './steps.mjs';
 
 const port = 8198;
@@ -68,6 +69,7 @@ for (const theme of ['light', 'dark'])
       await page.goto(`${base}/signin?token=mock`);
       await page.getByRole('heading', { name: 'Home' }).waitFor();
       const { templates } = await (await page.request.get(`${base}/api/templates`)).json();
+      const watched = templates.find((t) => t.name === 'watched by rules').template_id;
       for (const name of ['nightly pipeline', 'x'.repeat(100)])
         await page.request.post(`${base}/api/auth/tokens`, { data: { name, scope: 'run', expires_in_days: 7 } });
       const done = await find('first run');
@@ -84,9 +86,11 @@ for (const theme of ['light', 'dark'])
         ['the gallery', '/templates/gallery', 'Which'],
         ['a new template', '/templates/new', 'Workload'],
         ['template form', `/templates/${templates[0].template_id}`, 'Workload'],
+        ['a template with rules', `/templates/${watched}`, 'Add rule'],
         ['template YAML', `/templates/${templates[0].template_id}?as=yaml`, 'Save'],
         ['live run', `/runs/${live}`, 'Latency heat map'],
         ['prepared run', `/runs/${await find('index rebuild')}`, 'This run would fail'],
+        ['a run stopped by a rule', `/runs/${await find('stopped by a rule')}`, 'Stopped the run'],
         ['failed run', `/runs/${await find('memory guard')}`, 'Guardrail triggered'],
         ...[
           ['overview', 'Latency heat map'],
@@ -131,6 +135,7 @@ for (const theme of ['light', 'dark'])
         ],
         ['Explore, a table and an error', '/explore?view=table&q=sum(rate(a', 'unclosed left parenthesis'],
         ['streams', '/streams', 'too_slow'],
+        ['workers of streams', '/streams?show=workers', 'Draining'],
         ['a query that runs', '/streams?query=throughput&show=sinks', 'Live output'],
         ['a query whose sink waits', '/streams?query=worker_seconds', 'is tried again'],
         ['a query that failed', '/streams?query=busy_node&show=workers', 'Put that right'],
@@ -186,6 +191,7 @@ for (const theme of ['light', 'dark'])
         await page.keyboard.press('Home');
         await seen('a chart that is read');
       });
+      await opensStates({ page, base, open, seen, step, find, width, height });
       assert.deepEqual(wrong, []);
       // A list that cannot be read: its message is a state, too.
       await step('what failed', async () => {

@@ -70,7 +70,15 @@ export async function marksAndSteers(page) {
     'the rate that is asked for now',
   );
   await drawn(page, `rate ${second} /s`);
+  await ofAllLoads(page);
 }
+
+/** The legend of latencies says that its figures of the whole measurement are of several loads. */
+const ofAllLoads = (page) =>
+  page
+    .locator('.chart', { has: page.getByRole('application', { name: 'Latency percentiles' }) })
+    .getByRole('columnheader', { name: 'all loads' })
+    .waitFor();
 
 const figure = async (cell) =>
   Number((await cell.locator('.quantity').getAttribute('title')).replaceAll(',', '').split(' ')[0]);
@@ -80,6 +88,7 @@ export async function readsItByLoad(page) {
   await page.getByRole('tab', { name: 'Accounting' }).waitFor({ timeout: 60_000 });
   await toldByLoad(page);
   await page.locator('.tile-note', { hasText: 'over 2 loads: each is below' }).waitFor();
+  await ofAllLoads(page);
   await drawn(page, 'index created');
   await drawn(page, `rate ${second} /s`);
 }

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { api } from '../src/api/client';
-import { harmless, mostShown, read } from '../src/api/harmless';
+import { codePoints, harmless, mostShown, read, stretches } from '../src/api/harmless';
 import { follow } from '../src/api/socket';
 
 const hidden = /[\p{Cf}\p{Cs}\u034F\u115F\u1160\u17B4\u17B5\u2028\u2029\u3164\uFFA0]|(?![\n\t])\p{Cc}/u;
@@ -137,5 +137,25 @@ describe('every way into the page', () => {
     } as MessageEvent);
     stop();
     expect(seen).toEqual([{ test_name: 'x\uFFFDy' }]);
+  });
+});
+
+describe('a text that is being edited', () => {
+  const of = (text: string) => stretches(text).map((s) => (s.unseen ? `[${codePoints(s.text)}]` : s.text));
+  it('is cut where a character is that nobody sees, and joined it is the text again', () => {
+    expect(of('plain')).toEqual(['plain']);
+    expect(of('a\u202eb\u2066\u200bc')).toEqual(['a', '[U+202E]', 'b', '[U+2066, U+200B]', 'c']);
+    expect(of('\u001b[2J')).toEqual(['[U+001B]', '[2J']);
+    for (const text of ['', 'a\u202eb', '\ufeff', 'x\u{e0041}y', '👩\u200d🚀', 'a\rb\r\nc\r'])
+      expect(
+        stretches(text)
+          .map((s) => s.text)
+          .join(''),
+      ).toBe(text);
+  });
+  it('keeps what harmless keeps: joiners of emoji, and ends of lines', () => {
+    expect(of('👩\u200d🚀 a\r\nb\r')).toEqual(['👩\u200d🚀 a\r\nb\r']);
+    expect(of('a\u200db')).toEqual(['a', '[U+200D]', 'b']);
+    expect(of('a\rb')).toEqual(['a', '[U+000D]', 'b']);
   });
 });

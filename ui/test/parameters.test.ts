@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { KeptValue } from '../src/api/types';
-import { cutOff, shown, unseen } from '../src/runs/parameters';
+import { cutOff, leftOut, shown, unseen } from '../src/runs/parameters';
 
 const value = (v: Partial<KeptValue>): KeptValue => ({
   name: 'a',
@@ -39,4 +39,10 @@ it('a list says why there are no values', () => {
   expect(unseen({ mode: 'plain', values_shown: false })).toContain('not shown');
   expect(unseen({ mode: 'none', values_shown: false })).toContain('binds: none');
   expect(unseen({ mode: 'plain', values_shown: true })).toBe('');
+});
+
+it('a list says for how many executions there was no room', () => {
+  expect(leftOut({ left_out: 0 })).toBe('');
+  expect(leftOut({ left_out: 1 })).toBe('There was no room for 1 further execution of this run.');
+  expect(leftOut({ left_out: 4711 })).toContain('4,711 further executions');
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Sketch } from '../src/api/types';
 import { badLine } from '../src/templates/badLine';
-import { unknownTable } from '../src/templates/relations';
+import { unknownTables } from '../src/templates/relations';
 import { hindrance } from '../src/templates/RunPicker';
 
 const row = (status: string, total_ops: number, feed?: unknown) =>
@@ -34,13 +34,33 @@ describe('a table that is not there', () => {
   };
   const of = (table_name: string, more: object = {}) =>
     ({ target: { connection: 'shop', table_name, ...more }, workload: {}, scaling: {} }) as unknown as Sketch;
-  const hint = (name: string) => unknownTable(of(name), catalog, false)[0]?.hint;
+  const found = (config: Sketch, sees: typeof catalog | undefined = catalog, several = false) =>
+    unknownTables(config, (c) => (c === 'shop' ? sees : undefined), several);
+  const hint = (name: string) => found(of(name))[0]?.hint;
 
   test('is told with the nearest', () => {
-    expect(unknownTable(of('ordres'), catalog, false)[0]).toMatchObject({ field: 'target.table_name', warning: true });
+    expect(found(of('ordres'))[0]).toMatchObject({ field: 'target.table_name', warning: true });
     expect(hint('ordres')).toContain('"orders"');
     expect(hint('sales.itmes')).toContain('"sales.Items"');
     expect(hint('nothing_like_it')).toBe('it is looked for when the run begins');
+  });
+  test('is told of each target of a matrix, by what its own connection sees', () => {
+    const target = (connection: unknown, table_name: string, more = {}) => ({ connection, table_name, ...more });
+    const config = {
+      matrix: {
+        targets: [
+          target('shop', 'orders'),
+          target('shop', 'ordres'),
+          target('elsewhere', 'ordres'),
+          target({ driver: 'postgres' }, 'ordres'),
+          target('shop', 'ordres', { prepare: { rows: 5 } }),
+        ],
+      },
+      workload: {},
+      scaling: {},
+    } as unknown as Sketch;
+    expect(found(config).map((f) => f.field)).toEqual(['matrix.targets[1].table_name']);
+    expect(found({ ...config, matrix: { targets: 5 } } as unknown as Sketch)).toEqual([]);
   });
   test('is not told of one that is', () => {
     for (const name of [
@@ -53,12 +73,12 @@ describe('a table that is not there', () => {
       'sales.items',
       '',
     ])
-      expect(unknownTable(of(name), catalog, false), name).toEqual([]);
+      expect(found(of(name)), name).toEqual([]);
   });
   test('is not told where it is made, or not known', () => {
-    expect(unknownTable(of('x', { prepare: { rows: 5 } }), catalog, false)).toEqual([]);
-    expect(unknownTable(of('x'), catalog, true)).toEqual([]);
-    expect(unknownTable(of('x'), undefined, false)).toEqual([]);
-    expect(unknownTable(of('x'), { ...catalog, truncated: true }, false)).toEqual([]);
+    expect(found(of('x', { prepare: { rows: 5 } }))).toEqual([]);
+    expect(found(of('x'), catalog, true)).toEqual([]);
+    expect(unknownTables(of('x'), () => undefined, false)).toEqual([]);
+    expect(found(of('x'), { ...catalog, truncated: true })).toEqual([]);
   });
 });

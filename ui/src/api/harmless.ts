@@ -38,6 +38,37 @@ export function harmless(text: string, most = mostShown): string {
   return `${cut}… (${(out.length - cut.length).toLocaleString('en-US')} more characters)`;
 }
 
+/** A stretch of a text: one that can be shown as it is, or one that nobody sees or that would turn what is around. */
+export interface Stretch {
+  text: string;
+  unseen: boolean;
+}
+
+/** Cuts a text into stretches; joined, they are the text again. What harmless leaves as it is can be shown. */
+export function stretches(text: string): Stretch[] {
+  if (!unsafe.test(text)) return [{ text, unseen: false }];
+  const joins = new Set([...text.matchAll(joiner)].map((m) => m.index));
+  const out: Stretch[] = [];
+  let from = 0;
+  const push = (to: number, unseen: boolean) => {
+    if (to > from) out.push({ text: text.slice(from, to), unseen });
+    from = to;
+  };
+  for (const { 0: odd, index } of text.matchAll(each)) {
+    const end = index + odd.length;
+    const ofALine = odd === '\r' && (end === text.length || text[end] === '\n');
+    if (ofALine || (odd.length === 1 && joins.has(index))) continue;
+    push(index, false);
+    push(end, true);
+  }
+  push(text.length, false);
+  return out;
+}
+
+/** The names of the characters of a stretch that nobody sees: U+202E. */
+export const codePoints = (text: string) =>
+  [...new Set([...text].map((c) => `U+${c.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`))].join(', ');
+
 /** What its user edits and sends back: it is kept as it is. */
 const edited = new Set(['config', 'source', 'scenario_config', 'definition']);
 

@@ -7235,6 +7235,11 @@ export interface components {
             /** @description Those that failed, the first ones of each error of a statement, by time; then the slowest of each statement, the slowest first. */
             executions: components["schemas"]["KeptExecution"][];
             /**
+             * Format: int64
+             * @description How many that failed or were slow, of the whole run, there was no room for: run workers keep 8 MiB together, and each tells 400 errors of statements apart.
+             */
+            left_out: number;
+            /**
              * @description What the run's template had kept.
              * @enum {string}
              */

@@ -29,6 +29,8 @@ export interface ChartProps {
   decor: Decor;
   /** Which points are of the measurement: the legend's figures are theirs, as those of the tiles are. */
   counted?: boolean[];
+  /** The measurement had several loads: the figures of all of it are of each of them. */
+  loads?: boolean;
   /** Last second to show when not zoomed; grows with the data. */
   until?: number;
   /** Seconds are still added: the axis then ends a little later, and what is drawn stays in its place for a while. */
@@ -402,6 +404,7 @@ export function Chart(props: ChartProps) {
               zoomed={group.zoom !== null}
               hidden={hidden}
               format={format}
+              loads={props.loads}
               onToggle={toggle}
             />
           )}
@@ -434,6 +437,7 @@ function Legend(props: {
   zoomed: boolean;
   hidden: Set<string>;
   format: (n: number) => Quantity;
+  loads?: boolean;
   onToggle: (key: string, only: boolean) => void;
 }) {
   const overall = props.rows.some(({ line }) => line.overall != null);
@@ -455,8 +459,11 @@ function Legend(props: {
             <th className="num">max</th>
             <th className="num">last</th>
             {overall && (
-              <th className="num" title="Of all operations of the measurement together.">
-                overall
+              <th
+                className="num"
+                title={`Of all operations of the measurement together${props.loads ? ', under all of its loads' : ''}.`}
+              >
+                {props.loads ? 'all loads' : 'overall'}
               </th>
             )}
           </tr>

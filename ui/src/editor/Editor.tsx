@@ -1,6 +1,7 @@
 import { type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from 'react';
 import type { FieldError } from '../api/types';
 import { Icon } from '../design/icons';
+import { Seen } from './Seen';
 import './editor.css';
 
 const lineHeight = 20;
@@ -182,13 +183,12 @@ export function Editor(props: Props) {
                   {l.map((p, k) =>
                     p.kind ? (
                       <span key={k} className={`q-${p.kind}`}>
-                        {p.text}
+                        <Seen text={p.text} />
                       </span>
                     ) : (
-                      p.text
+                      <Seen key={k} text={p.text} />
                     ),
                   )}
-                  {l.length === 0 && '\u200b'}
                   {wrong.get(i + 1)?.column ? (
                     <i className="editor-mark" style={{ left: `calc(14px + ${wrong.get(i + 1)!.column! - 1}ch)` }} />
                   ) : null}

@@ -43,6 +43,7 @@ export function ExplorePage() {
   const search = useSearch();
   const toast = useToast();
   const [a, setA] = useState(() => fromAddress(search));
+  const [began] = useState(a.q);
   const { outcome, progress, run: answer, cancel } = useAnswers();
   const drawn = useMemo(() => outcome && draw(outcome.answers, outcome.step), [outcome]);
   const ids = useMemo(() => [...a.runs, ...a.base], [a.runs, a.base]);
@@ -238,6 +239,7 @@ export function ExplorePage() {
             current={name}
             sql={a.q}
             chart={exploreChart(choices(a).toString())}
+            untouched={a.q === began || examples.some((x) => x.q === a.q)}
             onOpen={(q) => {
               setName(q.name);
               ask({ ...fromAddress(choicesOf(q)), q: q.sql });

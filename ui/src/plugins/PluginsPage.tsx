@@ -106,7 +106,7 @@ function Group(props: { title: string; tip: string; list: Plugin[]; shown: Plugi
           onClick={() => props.select(refOf(p))}
         >
           <span className="row nowrap">
-            <strong className="grow">{titleOf(p)}</strong>
+            <strong className="grow clip">{titleOf(p)}</strong>
             {p.state !== 'enabled' && <StateBadge p={p} />}
           </span>
           <span className="muted">

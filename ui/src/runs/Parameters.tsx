@@ -6,7 +6,7 @@ import type { KeptCall, KeptExecution, KeptBinds, RunDetail } from '../api/types
 import { dateTime, elapsed, exact, latency, plain, words } from '../design/format';
 import { said } from '../design/said';
 import { Load, ProblemNotice, SkeletonRows } from '../design/States';
-import { type BindsOf, cutOff, shown, unseen } from './parameters';
+import { type BindsOf, cutOff, leftOut, shown, unseen } from './parameters';
 import './parameters.css';
 
 /**
@@ -36,7 +36,7 @@ export function Parameters({ run, of, told }: { run: RunDetail; of: BindsOf; tol
             <>
               <div className="row parameters-said">
                 <span className="muted" role="status">
-                  {count(d)} {unseen(d)}
+                  {count(d)} {unseen(d)} {leftOut(d)}
                 </span>
                 {d.mode === 'plain' && may && d.executions.length > 0 && (
                   <button

@@ -8,6 +8,7 @@ import type { Line } from '../charts/plot';
 import { count, duration, latency, percent, rate, sentence, words } from '../design/format';
 import { Icon } from '../design/icons';
 import { terms } from '../design/terms';
+import { changedAt } from './atLoad';
 import { doubtful } from './known';
 import { inExplore } from './asked';
 import { type Limit, limits, withMarks } from './marks';
@@ -288,7 +289,8 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
   const opens = onMoment && 'the executions of the second';
   // While it goes on, pictures move by steps, not with every second.
   const grows = !over && !only;
-  const common = { file: run.test_name, x: c.t, counted, decor, until, grows, state, onEnter, opens };
+  const loads = live ? changedAt(run, live.timing) !== null : (s?.by_load?.length ?? 0) > 1;
+  const common = { file: run.test_name, x: c.t, counted, loads, decor, until, grows, state, onEnter, opens };
   const method = live?.latency_aggregation_method;
   const step = resolution(c, zoom?.from, zoom?.to);
   return (

@@ -47,3 +47,10 @@ export function unseen(kept: Pick<KeptBinds, 'mode' | 'values_shown'>): string {
       return 'Nothing was kept of parameters: the template says binds: none, or the run is of a version before them.';
   }
 }
+
+/** What a list of parameters says of executions of the whole run for which there was no room; empty where there was. */
+export function leftOut(kept: Pick<KeptBinds, 'left_out'>): string {
+  const n = kept.left_out;
+  if (!n) return '';
+  return `There was no room for ${exact(n)} further ${n === 1 ? 'execution' : 'executions'} of this run.`;
+}

@@ -242,13 +242,15 @@ export function ConsolePage() {
             current={name}
             sql={sql}
             chart={view === 'chart' ? chart : ''}
+            untouched={sql === start || sql === opened.sql}
             onOpen={(q) => {
               setName(q.name);
               setSql(q.sql);
               setChart(q.chart);
               setView(q.chart ? 'chart' : 'table');
               setOutcome(null);
-              show({ sql: q.sql, view: q.chart ? 'chart' : 'table', chart: q.chart, saved: q.name });
+              const as = saved.data?.some((o) => o.name === q.name && o.sql === q.sql) ? q.name : '';
+              show({ sql: q.sql, view: q.chart ? 'chart' : 'table', chart: q.chart, saved: as });
             }}
             onSaved={(q) => {
               setName(q);

@@ -15,11 +15,17 @@ interface Props {
   current: string;
   sql: string;
   chart: string;
-  onOpen: (q: SavedQuery) => void;
+  /** Nobody has written this text: it is what the page begins with, or an example. */
+  untouched: boolean;
+  /** Puts a query in the place of what is in the editor; one without a name is kept nowhere. */
+  onOpen: (q: Opened) => void;
   onSaved: (name: string) => void;
   onRenamed: (name: string) => void;
   onGone: () => void;
 }
+
+/** A query that takes the place of another. */
+export type Opened = Pick<SavedQuery, 'name' | 'sql' | 'chart'>;
 
 /** Begins what is kept about how a query of the page Explore is drawn; others are SQL. */
 const ofExplore = 'page=explore';
@@ -88,10 +94,22 @@ export function Saved(props: Props) {
     if (open) props.onRenamed(name);
     toast(`${q.name} is called ${name} now.`, 'ok');
   };
-  const openIt = (q: SavedQuery) => {
-    setBasis(q);
+  // What was written and not saved when another query took its place.
+  const [left, setLeft] = useState<(Opened & { basis: SavedQuery | null }) | null>(null);
+  const replace = (q: Opened) => {
+    const lost = props.sql.trim() !== '' && !props.untouched && !props.list.data?.some((o) => o.sql === props.sql);
+    if (lost) setLeft({ name: props.current, sql: props.sql, chart: props.chart, basis: current ?? null });
     setRefusal(null);
     props.onOpen(q);
+    return lost;
+  };
+  const openIt = (q: SavedQuery) => {
+    replace(q);
+    setBasis(q);
+  };
+  const bringBack = (q: NonNullable<typeof left>) => {
+    if (!replace(q)) setLeft(null);
+    setBasis(q.basis);
   };
   const promql = isPromql(props);
   const edited = current && (current.sql !== props.sql || current.chart !== props.chart);
@@ -122,6 +140,22 @@ export function Saved(props: Props) {
               </button>
               <button type="button" className="btn small" onClick={() => void again(listed.version)}>
                 <Icon name="check" size={14} /> Save mine over it
+              </button>
+            </div>
+          </Notice>
+        </div>
+      )}
+      {left && !refusal && (
+        <div className="inside">
+          <Notice>
+            What you had written{left.name && ` in ${left.name}`} was not saved. It is kept here while you stay on this
+            page.
+            <div className="row choices">
+              <button type="button" className="btn small" onClick={() => bringBack(left)}>
+                <Icon name="back" size={14} /> Bring it back
+              </button>
+              <button type="button" className="btn quiet small" onClick={() => setLeft(null)}>
+                Dismiss
               </button>
             </div>
           </Notice>

@@ -9,6 +9,7 @@ import { ActionsMenu, CopyButton } from '../design/Controls';
 import { useConfirm } from '../design/Dialog';
 import { ago, bytes, count, dateTime, duration, plain } from '../design/format';
 import { Icon } from '../design/icons';
+import { Seen } from '../editor/Seen';
 import { Empty, Failed, Load, Notice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import { Graph } from './Graph';
@@ -182,10 +183,10 @@ function Shown({ d, stale }: { d: DerivedTableDetail; stale: boolean }) {
                   <div key={i}>
                     {l.map((p, k) => (
                       <span key={k} className={p.kind && `q-${p.kind}`}>
-                        {p.text}
+                        <Seen text={p.text} />
                       </span>
                     ))}
-                    {l.length === 0 && '\u200b'}
+                    {l.length === 0 && ' '}
                   </div>
                 ))}
               </pre>

@@ -3,6 +3,7 @@ import { api } from '../api/client';
 import type { Template } from '../api/types';
 import { ago } from '../design/format';
 import { Icon } from '../design/icons';
+import { Seen } from '../editor/Seen';
 import { Failed, SkeletonRows } from '../design/States';
 import { Writes } from '../app/Writes';
 import { diffLines, hunks } from './diff';
@@ -61,7 +62,7 @@ export function Conflict(props: {
               <div key={i} className={l.kind}>
                 <span className="sr">{l.kind === 'theirs' ? 'saved: ' : l.kind === 'mine' ? 'yours: ' : ''}</span>
                 <span aria-hidden="true">{l.kind === 'theirs' ? '− ' : l.kind === 'mine' ? '+ ' : '  '}</span>
-                {l.text || ' '}
+                {l.text ? <Seen text={l.text} /> : ' '}
               </div>
             ),
           )}

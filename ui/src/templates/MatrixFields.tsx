@@ -1,3 +1,4 @@
+import { harmless } from '../api/harmless';
 import { useConnections, usePlugins } from '../api/queries';
 import { choices } from '../plugins/refs';
 import { Icon } from '../design/icons';
@@ -87,7 +88,7 @@ export function MatrixFields() {
                 >
                   {inline && <option value={'\u0000inline'}>spelled out in the YAML</option>}
                   {!inline && !(connections.data ?? []).some((c) => c.name === t.connection) && (
-                    <option value={shownAs(t.connection)}>{shownAs(t.connection) || 'Choose…'}</option>
+                    <option value={shownAs(t.connection)}>{harmless(shownAs(t.connection)) || 'Choose…'}</option>
                   )}
                   {(connections.data ?? []).map((c) => (
                     <option key={c.connection_id} value={c.name}>
@@ -147,7 +148,7 @@ export function MatrixFields() {
               </label>
             </div>
             {wrong.map((e) => (
-              <p key={e.field + e.message} className="error" role="alert">
+              <p key={e.field + e.message} className={e.warning ? 'caution' : 'problem'} role="alert">
                 <code>{e.field.replace(`matrix.targets[${i}].`, '')}</code> {e.message} {e.hint}
               </p>
             ))}

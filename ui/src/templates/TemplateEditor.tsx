@@ -3,6 +3,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { Link, useLocation, useSearch } from 'wouter';
 import { Writes } from '../app/Writes';
 import { api, asProblem, Problem } from '../api/client';
+import { harmless } from '../api/harmless';
 import { useCreateRun, useMay, usePlugins, useTemplate } from '../api/queries';
 import type { Template } from '../api/types';
 import { usePageTitle, useParam } from '../app/location';
@@ -130,7 +131,8 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
   const [tried, setTried] = useState(false);
   const [version, setVersion] = useState(template?.version ?? 0);
   const [dialog, ask] = useConfirm();
-  const name = e.draft.config.name;
+  const name = harmless(e.draft.config.name ?? '');
+  const savedName = harmless(template?.name ?? '');
   usePageTitle(name || 'New template');
 
   useEffect(() => {
@@ -194,7 +196,7 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
   const onSave = async (over?: number) => {
     const t = await save(over);
     if (!t) return;
-    toast(`Template “${t.name}” was saved.`, 'ok');
+    toast(`Template “${harmless(t.name)}” was saved.`, 'ok');
     if (!id) navigate(`/templates/${t.template_id}${tab === 'yaml' ? '?as=yaml' : ''}`, { replace: true });
   };
 
@@ -219,7 +221,7 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
       dropDraft(key);
       e.reset(initial);
       await qc.invalidateQueries({ queryKey: ['templates'] });
-      toast(`Template “${t.name}” was saved.`, 'ok');
+      toast(`Template “${harmless(t.name)}” was saved.`, 'ok');
       navigate(`/templates/${t.template_id}`);
     } catch (err) {
       setRefused(asProblem(err));
@@ -230,7 +232,7 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
 
   const remove = () =>
     ask({
-      title: `Delete template “${template?.name}”?`,
+      title: `Delete template “${savedName}”?`,
       body: 'Its runs and their figures stay; only the template is deleted.',
       verb: 'Delete template',
       act: async () => {
@@ -238,7 +240,7 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
         dropDraft(key);
         e.reset(initial);
         await qc.invalidateQueries({ queryKey: ['templates'] });
-        toast(`Template “${template?.name}” was deleted.`, 'ok');
+        toast(`Template “${savedName}” was deleted.`, 'ok');
         navigate('/templates');
       },
     });
@@ -266,7 +268,7 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
           <Icon name="back" size={18} />
         </Link>
         <div className="grow">
-          <h1 className="clip">{id ? name || template?.name : 'New template'}</h1>
+          <h1 className="clip">{id ? name || savedName : 'New template'}</h1>
           <div className="sub clip">
             {e.state === 'unreachable'
               ? 'The server does not answer; what you type is kept here.'
@@ -387,6 +389,15 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
               <ProblemNotice error={refused} />
             )}
           </div>
+        )}
+        {e.unseen && may && (
+          <Notice tone="warn">
+            <strong>This template has characters that nobody sees, or that turn the text around them.</strong> Each is
+            marked, and the fields say which they are.{' '}
+            <button type="button" className="btn small" onClick={e.removeUnseen}>
+              Take them out
+            </button>
+          </Notice>
         )}
         {tab === 'form' && losesComments && (
           <Notice>

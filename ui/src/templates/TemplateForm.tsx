@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
+import { harmless } from '../api/harmless';
 import { useConnections, usePlugins } from '../api/queries';
 import type { GuardrailName } from '../api/types';
 import { Segments } from '../design/Controls';
@@ -120,7 +121,7 @@ function TargetSection() {
               }
             >
               {!inline && !(connections.data ?? []).some((c) => c.name === ref) && (
-                <option value={shownAs(ref)}>{shownAs(ref) || 'Choose…'}</option>
+                <option value={shownAs(ref)}>{harmless(shownAs(ref)) || 'Choose…'}</option>
               )}
               {(connections.data ?? []).map((c) => (
                 <option key={c.connection_id} value={c.name}>

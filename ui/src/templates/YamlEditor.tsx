@@ -1,5 +1,6 @@
 import { type KeyboardEvent, useEffect, useMemo, useRef } from 'react';
 import { Icon } from '../design/icons';
+import { Seen } from '../editor/Seen';
 import type { Finding } from './findings';
 import { colour } from './yaml';
 
@@ -79,13 +80,12 @@ export function YamlEditor(props: {
                 {colour(l).map((p, k) =>
                   p.kind ? (
                     <span key={k} className={`y-${p.kind}`}>
-                      {p.text}
+                      <Seen text={p.text} />
                     </span>
                   ) : (
-                    p.text
+                    <Seen key={k} text={p.text} />
                   ),
                 )}
-                {l === '' && '\u200b'}
               </div>
             ))}
           </pre>

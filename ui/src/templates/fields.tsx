@@ -1,4 +1,5 @@
 import { createContext, type ReactNode, useContext, useEffect, useId, useState } from 'react';
+import { harmless } from '../api/harmless';
 import type { Sketch } from '../api/types';
 import { Term } from '../design/Controls';
 import { Icon } from '../design/icons';
@@ -194,7 +195,7 @@ export function SelectField(
           value={value}
           onChange={(e) => (props.onPick ? props.onPick(e.target.value) : set(props.path, e.target.value))}
         >
-          {!known && <option value={value}>{value === '' ? 'Choose…' : value}</option>}
+          {!known && <option value={value}>{value === '' ? 'Choose…' : harmless(value)}</option>}
           {props.options.map((o) => (
             <option key={o.value} value={o.value} disabled={o.disabled}>
               {o.label}

@@ -1,23 +1,28 @@
-import { useQuery } from '@tanstack/react-query';
+import { queryOptions, useQueries, useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { api } from '../api/client';
+import { harmless } from '../api/harmless';
 import { useMay } from '../api/queries';
 import type { CatalogRelation, RelationCatalog, Sketch } from '../api/types';
 import type { Finding } from './findings';
 import { get, shownAs } from './schema';
 
-/** What the chosen connection's user sees; undefined while it is not known, or where it cannot be read. */
-function useCatalog(config: Sketch): RelationCatalog | undefined {
-  const ref = get(config, 'target.connection');
-  const may = useMay('operator');
-  const name = typeof ref === 'string' ? ref : '';
-  return useQuery({
-    queryKey: ['relations', name],
+/** The name of a saved connection; empty where one is spelled out, or none is named. */
+const named = (ref: unknown) => (typeof ref === 'string' ? ref : '');
+
+/** What the user of a connection sees, for who may look. */
+const catalogOf = (connection: string, may: boolean) =>
+  queryOptions({
+    queryKey: ['relations', connection],
     staleTime: 60_000,
     retry: false,
-    enabled: may && name !== '',
-    queryFn: ({ signal }) => api.post('/api/statements/catalog', { body: { connection: name }, signal }),
-  }).data;
+    enabled: may && connection !== '',
+    queryFn: ({ signal }) => api.post('/api/statements/catalog', { body: { connection }, signal }),
+  });
+
+/** What the chosen connection's user sees; undefined while it is not known, or where it cannot be read. */
+function useCatalog(config: Sketch): RelationCatalog | undefined {
+  return useQuery(catalogOf(named(get(config, 'target.connection')), useMay('operator'))).data;
 }
 
 /** The tables of the chosen connection; nothing where they cannot be read. */
@@ -46,14 +51,31 @@ export function distance(a: string, b: string): number {
 
 const plainName = (r: CatalogRelation) => (r.schema.toLowerCase() === 'public' ? r.name : `${r.schema}.${r.name}`);
 
+/** The targets of a template, each with where it stands: one, or those of a matrix. */
+function targets(config: Sketch): { field: string; target: unknown }[] {
+  const several = get(config, 'matrix.targets');
+  if (get(config, 'matrix') == null) return [{ field: 'target', target: get(config, 'target') }];
+  return Array.isArray(several) ? several.map((target: unknown, i) => ({ field: `matrix.targets[${i}]`, target })) : [];
+}
+
+/** What a connection's user sees, by the name of the connection; undefined where it is not known. */
+type Catalogs = (connection: string) => RelationCatalog | undefined;
+
 /**
- * What is to be said of a table that is not there: a run makes one only when rows are to be loaded. A warning, as the
+ * What is to be said of tables that are not there: a run makes one only when rows are to be loaded. A warning, as the
  * table may come before the run does; nothing where names are prefixes, or not all tables are known.
  */
-export function unknownTable(config: Sketch, catalog: RelationCatalog | undefined, several: boolean): Finding[] {
-  const name = shownAs(get(config, 'target.table_name')).trim();
-  if (!catalog || catalog.truncated || several || !name || name.length > 128) return [];
-  if (get(config, 'matrix') || get(config, 'target.prepare')) return [];
+export function unknownTables(config: Sketch, catalogs: Catalogs, several: boolean): Finding[] {
+  if (several) return [];
+  return targets(config).flatMap(({ field, target }) => {
+    const catalog = catalogs(named(get(target, 'connection')));
+    const name = shownAs(get(target, 'table_name')).trim();
+    if (!catalog || catalog.truncated || !name || name.length > 128 || get(target, 'prepare')) return [];
+    return unknownTable(`${field}.table_name`, name, catalog);
+  });
+}
+
+function unknownTable(field: string, name: string, catalog: RelationCatalog): Finding[] {
   const relations = catalog.relations ?? [];
   const said = name.replaceAll('"', '').toLowerCase();
   const known = relations.flatMap((r) => [r.name, `${r.schema}.${r.name}`]).map((n) => n.toLowerCase());
@@ -67,8 +89,8 @@ export function unknownTable(config: Sketch, catalog: RelationCatalog | undefine
     }
   return [
     {
-      field: 'target.table_name',
-      message: `the connection sees no table "${name}", and no rows are to be loaded`,
+      field,
+      message: `the connection sees no table "${harmless(name)}", and no rows are to be loaded`,
       hint: near ? `did you mean "${near}"?` : 'it is looked for when the run begins',
       warning: true,
     },
@@ -76,7 +98,16 @@ export function unknownTable(config: Sketch, catalog: RelationCatalog | undefine
 }
 
 /** The same, of the draft as it is. */
-export function useUnknownTable(config: Sketch, several: boolean): Finding[] {
-  const catalog = useCatalog(config);
-  return useMemo(() => unknownTable(config, catalog, several), [config, catalog, several]);
+export function useUnknownTables(config: Sketch, several: boolean): Finding[] {
+  const may = useMay('operator');
+  const names = [...new Set(targets(config).map(({ target }) => named(get(target, 'connection'))))];
+  const seen = useQueries({
+    queries: names.map((n) => catalogOf(n, may)),
+    combine: (all) => all.map((one): RelationCatalog | undefined => one.data),
+  });
+  return useMemo(
+    () => unknownTables(config, (n) => seen[names.indexOf(n)], several),
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- the names are those of the document
+    [config, seen, several],
+  );
 }

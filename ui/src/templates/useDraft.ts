@@ -5,9 +5,10 @@ import type { Sketch } from '../api/types';
 import { meant } from '../plugins/refs';
 import { body, type Draft, edit } from './draft';
 import { type Finding, inOrder, lineOf, moved } from './findings';
-import { useUnknownTable } from './relations';
+import { useUnknownTables } from './relations';
 import { tablesOf } from './resets';
 import { check, get, type Schema, shownAs } from './schema';
+import { unseenTexts, withoutUnseen } from './unseen';
 import { writeYaml } from './yaml';
 
 export interface Editing {
@@ -26,6 +27,9 @@ export interface Editing {
   setSource: (s: string) => void;
   /** Makes the text stand for the document; called when the text is about to be shown. */
   showText: () => void;
+  /** Whether a text has characters that nobody sees, and what takes them out. */
+  unseen: boolean;
+  removeUnseen: () => void;
   reset: (d: Draft) => void;
 }
 
@@ -144,6 +148,18 @@ export function useDraft(id: string, initial: Draft): Editing {
     );
   }, []);
 
+  const removeUnseen = useCallback(() => {
+    revision.current++;
+    setTextValid(true);
+    setDraft((d) => {
+      const source = withoutUnseen(d.source);
+      // They may be written as escapes, which the text itself does not show.
+      return source !== d.source && d.edited !== 'form'
+        ? { ...d, source, edited: 'yaml' }
+        : { ...d, config: withoutUnseen(d.config), edited: 'form' };
+    });
+  }, []);
+
   const reset = useCallback((d: Draft) => {
     revision.current = 0;
     setTextValid(true);
@@ -154,11 +170,12 @@ export function useDraft(id: string, initial: Draft): Editing {
   // The server's check of a template does not ask the plugin; its schema is checked here.
   const own = useMemo(() => paramErrors(draft.config, plugins.data), [draft.config, plugins.data]);
   const tables = tablesOf(plugins.data, shownAs(get(draft.config, 'workload.plugin')));
-  const unknown = useUnknownTable(draft.config, tables.several);
+  const unknown = useUnknownTables(draft.config, tables.several);
+  const odd = useMemo(() => unseenTexts(draft.config), [draft.config]);
   const errors = useMemo(() => {
-    const here = [...own, ...unknown].filter((e) => !found.list.some((f) => f.field === e.field));
+    const here = [...own, ...unknown, ...odd].filter((e) => !found.list.some((f) => f.field === e.field));
     return inOrder([...placed(found, draft.source), ...located(here, draft.source)]);
-  }, [found, own, unknown, draft.source]);
+  }, [found, own, unknown, odd, draft.source]);
 
   // Between a key and the request that follows it, too, what is known is about what stood there before.
   const now = state === 'idle' && found.of !== subject(draft) ? 'checking' : state;
@@ -173,6 +190,8 @@ export function useDraft(id: string, initial: Draft): Editing {
     setField,
     setSource,
     showText,
+    unseen: odd.length > 0,
+    removeUnseen,
     reset,
   };
 }

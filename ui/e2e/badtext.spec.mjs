@@ -1,0 +1,183 @@
+// Every page with bad texts wherever the server may answer one, as docs/openapi.json says: nothing of them acts, turns
+// the text around it, hides, or makes a page wider than the screen, and no page fails over one.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { launch } from './browser.mjs';
+import { complaints, stepper } from './steps.mjs';
+
+// The other files on the mock server have 8195 to 8199.
+const port = 8194;
+const base = `http://127.0.0.1:${port}`;
+const document_ = JSON.parse(readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8'));
+let browser;
+let server;
+
+before(async () => {
+  server = spawn(
+    process.execPath,
+    [fileURLToPath(new URL('../dev/run.mjs', import.meta.url)), 'mock', '--port', String(port)],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  );
+  await new Promise((up) => server.stdout.once('data', up));
+  browser = await launch();
+});
+after(async () => {
+  await browser?.close();
+  server?.kill();
+});
+
+const texts = {
+  'markup, escapes and marks of direction':
+    'Q<img src=x onerror="window.owned=1"><script>window.owned=1</script>" onfocus="window.owned=1" autofocus x=\'' +
+    '\u001b]8;;http://x\u0007\u001b[2J\u009b31m\u202egnp.exe\u2066\u200b\ufeff',
+  'ten thousand characters': `Q${'x'.repeat(10_000)}`,
+};
+
+/** What is no text for people: what addresses and other answers are found by. */
+const kept =
+  /(^|_)(id|sha256|cursor|version|hash|url|link|secret|path|address)$|^(dsn|source|config|definition|sql|chart|query)$/;
+
+function resolved(schema) {
+  let s = schema;
+  while (s?.$ref)
+    s = s.$ref
+      .slice(2)
+      .split('/')
+      .reduce((at, step) => at?.[step], document_);
+  return s;
+}
+
+let spoiled = 0;
+
+/** A value of a schema with the text in place of each that may be any. */
+function spoil(schema, value, text, key = '') {
+  const s = resolved(schema);
+  if (!s || value === null || value === undefined) return value;
+  const either = s.oneOf ?? s.anyOf ?? s.allOf;
+  if (either) return spoil(either.find((o) => fits(o, value)) ?? either[0], value, text, key);
+  if (Array.isArray(value)) return value.map((v) => spoil(s.items, v, text, key));
+  if (typeof value === 'object')
+    return Object.fromEntries(
+      Object.entries(value).map(([k, v]) => [k, spoil(s.properties?.[k] ?? s.additionalProperties, v, text, k)]),
+    );
+  if (typeof value !== 'string' || value === '' || s.enum || s.pattern || s.format || kept.test(key)) return value;
+  spoiled++;
+  return text;
+}
+
+const fits = (schema, value) => {
+  const s = resolved(schema);
+  const type = Array.isArray(value) ? 'array' : typeof value;
+  return [s?.type].flat().includes(type);
+};
+
+const patterns = Object.entries(document_.paths).flatMap(([path, of]) =>
+  of.get?.responses?.['200']?.content?.['application/json']
+    ? [
+        [
+          new RegExp(`^${path.replaceAll(/\{[^}]+\}/g, '[^/]+')}$`),
+          path.split('{').length,
+          of.get.responses['200'].content['application/json'].schema,
+        ],
+      ]
+    : [],
+);
+/** The schema of what an address answers; one without parameters comes before those with some. */
+const schemaOf = (path) => patterns.filter(([p]) => p.test(path)).sort((a, b) => a[1] - b[1])[0]?.[2];
+
+for (const [what, text] of Object.entries(texts))
+  for (const width of [1280, 390])
+    test(`${what}, ${width} px`, { timeout: 600_000 }, async (t) => {
+      const context = await browser.newContext({ viewport: { width, height: 900 }, reducedMotion: 'reduce' });
+      t.after(() => context.close());
+      const page = await context.newPage();
+      page.setDefaultTimeout(15_000);
+      const wrong = complaints(page);
+      const step = stepper(t, page);
+      await page.goto(`${base}/signin?token=mock`);
+      await page.getByRole('heading', { name: 'Home' }).waitFor();
+      const get = async (path) => (await page.request.get(base + path)).json();
+      const { runs } = await get('/api/runs?limit=200');
+      const run = (name, status) => runs.find((r) => r.test_name === name && (!status || r.status === status)).run_id;
+      const [done, live] = [run('first run'), run('checkout peak', 'RUNNING')];
+      const { templates } = await get('/api/templates');
+      await page.route(
+        (url) => url.pathname.startsWith('/api/'),
+        async (route) => {
+          if (route.request().method() !== 'GET') return route.continue();
+          const schema = schemaOf(new URL(route.request().url()).pathname);
+          const response = await route.fetch().catch(() => null);
+          if (!response) return;
+          if (!schema || response.status() !== 200) return route.fulfill({ response });
+          await route.fulfill({ response, json: spoil(schema, await response.json(), text) });
+        },
+      );
+      let shown = 0;
+      const pages = [
+        '/',
+        '/start',
+        '/templates',
+        '/templates/gallery',
+        `/templates/${templates[0].template_id}`,
+        `/runs/${live}`,
+        `/runs/${run('memory guard')}`,
+        ...['overview', 'distribution', 'kinds', 'workers', 'errors', 'slowest', 'executions'].map(
+          (tab) => `/runs/${done}?tab=${tab}`,
+        ),
+        ...['accounting', 'environment', 'log', 'export'].map((tab) => `/runs/${done}?tab=${tab}`),
+        `/history?selected=${done}`,
+        `/compare?runs=${done},${run('orders under contention')}`,
+        '/matrix/m-1',
+        '/connections',
+        '/plugins',
+        '/nodes',
+        '/tables',
+        '/query',
+        '/explore',
+        '/streams',
+        '/settings',
+      ];
+      for (const path of pages)
+        await step(path, async () => {
+          const before = spoiled;
+          await page.goto(base + path);
+          await page.locator('main h1, main h2, main header').first().waitFor();
+          // What comes later than the page itself: answers that are asked for by what the first ones say.
+          await page.waitForTimeout(700);
+          assert.ok(spoiled > before, 'nothing was spoiled');
+          const seen = await page.evaluate(() => {
+            const unsafe = /[\p{Cf}\p{Cs}\u2028\u2029]|(?![\n\t])\p{Cc}/u;
+            const odd = [];
+            const walk = window.document.createTreeWalker(window.document.body, NodeFilter.SHOW_ALL);
+            let shown = 0;
+            for (let n = walk.currentNode; n; n = walk.nextNode()) {
+              // What a field holds is edited as it is stored.
+              if (n.nodeType === 3 && n.parentElement?.nodeName === 'TEXTAREA') continue;
+              const values =
+                n.nodeType === 3
+                  ? [n.data]
+                  : [...(n.attributes ?? [])]
+                      .filter((a) => !(/^(INPUT|OPTION)$/.test(n.nodeName) && a.name === 'value'))
+                      .map((a) => a.value);
+              for (const v of values) {
+                if (unsafe.test(v)) odd.push(`${n.nodeName}: ${JSON.stringify(v.slice(0, 120))}`);
+                if (/^Q(<img|xxxx)/.test(v)) shown++;
+              }
+              if (n.nodeType !== 1) continue;
+              if (n.matches('img[src="x"], script:not([src]):not([type]), [onfocus], [onerror], [autofocus][x]'))
+                odd.push(n.outerHTML.slice(0, 120));
+            }
+            return { odd, shown, owned: window.owned, width: window.document.documentElement.scrollWidth };
+          });
+          assert.deepEqual(seen.odd.slice(0, 3), []);
+          assert.equal(seen.owned, undefined, 'a text was carried out');
+          assert.equal(seen.width, width, 'the page is too wide');
+          if (seen.shown > 0) shown++;
+          assert.equal(await page.getByRole('heading', { name: 'This page broke.' }).count(), 0);
+        });
+      assert.ok(shown > pages.length / 2, `only ${shown} of ${pages.length} pages showed the text at all`);
+      assert.deepEqual(wrong, []);
+    });

@@ -1,0 +1,116 @@
+// States of pages that take a click or a key to come to, on the mock server: each is looked at by seen.
+import assert from 'node:assert/strict';
+
+/** Views of runs: their menu, a view to be saved, those that are shared. */
+async function views({ page, open, seen, step }) {
+  const menu = async () => {
+    await page.getByRole('button', { name: 'Views', exact: true }).click();
+    await page.getByRole('menu', { name: 'Views' }).getByText('Failed, slowest first').waitFor();
+  };
+  await step('the views of runs', async () => {
+    await open('/history', 'index rebuild');
+    await menu();
+    await seen('the views of runs');
+    await page.getByRole('menuitem', { name: 'Save this view' }).click();
+    await page.getByLabel('Name of the view').fill('Failed, slowest first');
+    await seen('a view to be saved');
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+    await menu();
+    await page.getByRole('menuitem', { name: 'Share and delete views' }).click();
+    await page.getByRole('dialog').getByText('grace@example.com').waitFor();
+    await seen('the views that are shared');
+    await page.keyboard.press('Escape');
+  });
+}
+
+/** Parameters of executions that failed, without values and with them, and of the slowest. */
+async function parameters({ page, open, seen, step, find, width, height }) {
+  const shown = page.locator('.parameters');
+  const begins = async () => {
+    const { y } = await shown.boundingBox();
+    assert.ok(y >= 0 && y < height - 120, `the parameters begin at ${y} of ${height}`);
+  };
+  await step('parameters of failed executions', async () => {
+    await open(`/runs/${await find('orders under contention')}?tab=errors`, 'What failed, by statement');
+    await page.getByRole('button', { name: 'Parameters of 23505 in insert' }).click();
+    await shown.getByText('The values are kept, and not shown.').waitFor();
+    await shown.getByText('There was no room for 1,207 further executions').waitFor();
+    await begins();
+    await seen('parameters of failed executions');
+    await shown.getByRole('button', { name: 'Show values' }).click();
+    await shown.getByText('<b>Ann</b> Smith').first().waitFor();
+    await seen('parameters of failed executions, with values');
+  });
+  await step('parameters of an execution', async () => {
+    await open(`/runs/${await find('first run')}?tab=executions`, 'Single executions');
+    await page
+      .getByRole('button', { name: /^Details of execution/ })
+      .first()
+      .click();
+    await page.locator('.execution-details').getByText('4 executions with parameters.').waitFor();
+    const { x, width: wide } = await page.locator('.execution-details').boundingBox();
+    assert.ok(x >= 0 && x + wide <= width, `the details are from ${x} to ${x + wide} of ${width}`);
+    await seen('parameters of an execution');
+  });
+  await step('parameters of slow executions', async () => {
+    await open(`/runs/${await find('first run')}?tab=slowest`, 'Slowest of each statement');
+    await page
+      .getByRole('button', { name: /^Parameters of the slowest executions of/ })
+      .first()
+      .click();
+    await shown.getByText('4 executions with parameters.').waitFor();
+    await begins();
+    await seen('parameters of slow executions');
+  });
+}
+
+/** A table and a run that are not tried any more are tried again. */
+async function tables({ page, base, open, seen, step }) {
+  const again = async (path, button) => {
+    await open(path, /not tried any more/);
+    await page.getByRole('button', { name: button, exact: true }).click();
+    await page.getByText(/not tried any more/).waitFor({ state: 'detached' });
+  };
+  await step('tables that are tried again', async () => {
+    await again('/table/cost%20by%20%22size%22', 'Resume');
+    await seen('a failed table that was resumed');
+    await open('/table/exported_executions', 'One run could not be taken in');
+    await seen('a run that is left alone');
+    await again('/table/exported_executions', 'Try again');
+    await page.request.post(`${base}/mock/tables/fail`);
+  });
+}
+
+/** What is being written: a query whose place another has taken, a template with characters that nobody sees. */
+async function written({ page, base, open, seen, step }) {
+  await step('a query whose place another has taken', async () => {
+    await open('/query', 'P95 by night');
+    const editor = page.getByRole('textbox', { name: /^Query/ });
+    await editor.fill('SELECT 42 AS mine');
+    await page.getByRole('button', { name: /^P95 by night/ }).click();
+    assert.match(await editor.inputValue(), /FROM run_summary/);
+    await page.getByText('was not saved').waitFor();
+    await seen('a query whose place another has taken');
+    await page.getByRole('button', { name: 'Bring it back' }).click();
+    assert.equal(await editor.inputValue(), 'SELECT 42 AS mine');
+  });
+  await step('a template with characters that nobody sees', async () => {
+    await page.goto(`${base}/templates/new?as=yaml`);
+    const yaml = page.getByRole('textbox', { name: /Template as YAML/ });
+    await yaml.fill('name: first \u202etxt.exe\ntarget: {adapter: postgres, table_name: "or\u200bders"}\n');
+    await page.getByText('U+202E').waitFor();
+    assert.equal(await page.locator('.yaml-text .unseen').count(), 2);
+    await seen('a template with characters that nobody sees');
+    await page.getByRole('button', { name: 'Take them out' }).click();
+    assert.match(await yaml.inputValue(), /^name: first txt\.exe\ntarget: .*"orders"/);
+    await page.getByText('U+202E').waitFor({ state: 'detached' });
+    await page.evaluate(() => sessionStorage.clear());
+  });
+}
+
+export async function opensStates(on) {
+  await views(on);
+  await parameters(on);
+  await tables(on);
+  await written(on);
+}
