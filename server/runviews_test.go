@@ -110,7 +110,8 @@ func TestViewsOfRuns(t *testing.T) {
 	share("root", mine, false).problem(t, http.StatusConflict, engine.CodeConflict)
 	o.as("root", "DELETE", viewsPath+"/"+mine.ViewID, nil).want(t, http.StatusNoContent)
 	sees("eve")
-	lines, err := o.store.ListAudit(t.Context(), store.AuditFilter{Action: "run-view", Outcome: store.OutcomeDone, Limit: 50})
+	lines, err := o.store.ListAudit(t.Context(),
+		store.AuditFilter{Action: "run-view", Outcome: store.OutcomeDone, Limit: 50})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +119,8 @@ func TestViewsOfRuns(t *testing.T) {
 	for _, l := range lines {
 		noted[l.UserName+" "+l.Action]++
 	}
-	if want := map[string]int{"ada run-view.add": 1, "bob run-view.add": 1, "vic run-view.add": 1, "ada run-view.share": 1,
+	if want := map[string]int{"ada run-view.add": 1, "bob run-view.add": 1, "vic run-view.add": 1,
+		"ada run-view.share": 1,
 		"bob run-view.share": 1, "root run-view.unshare": 1, "ada run-view.change": 1, "vic run-view.change": 1,
 		"root run-view.change": 1,
 		"root run-view.delete": 1}; !maps.Equal(noted, want) {

@@ -91,23 +91,27 @@ func TestWhatAFirstRefreshWaitsForIsSaid(t *testing.T) {
 	const moment = "in a moment"
 	busy := refresh.Worker{Kinds: []refresh.Kind{refresh.SQL}, Waits: "a run is carried on this machine"}
 	free := refresh.Worker{Kinds: []refresh.Kind{refresh.SQL}}
-	claim := func(table string) refresh.Claim {
-		return refresh.Claim{Task: refresh.Task{Table: table}, ClaimedAt: at(1)}
+	with := func(workers ...refresh.Worker) refresh.State { return refresh.State{Workers: workers} }
+	claimed := func(table string) refresh.State {
+		s := with(free)
+		s.Claims = []refresh.Claim{{Task: refresh.Task{Table: table}, ClaimedAt: at(1)}}
+		return s
 	}
 	for about, c := range map[string]struct {
 		state refresh.State
 		due   engine.Time
 		says  string
 	}{
-		"nobody has it yet":      {refresh.State{Workers: []refresh.Worker{busy, free}}, at(0), moment},
-		"it is under way":        {refresh.State{Workers: []refresh.Worker{free}, Claims: []refresh.Claim{claim("new")}}, at(0), "under way for 41s"},
-		"another is under way":   {refresh.State{Workers: []refresh.Worker{free}, Claims: []refresh.Claim{claim("x")}}, at(0), moment},
-		"it is not due":          {refresh.State{Workers: []refresh.Worker{free}}, at(132), "due in 1m30s"},
-		"all who could are busy": {refresh.State{Workers: []refresh.Worker{busy}}, at(0), "waits: a run is carried on this machine"},
+		"nobody has it yet":      {with(busy, free), at(0), moment},
+		"it is under way":        {claimed("new"), at(0), "under way for 41s"},
+		"another is under way":   {claimed("x"), at(0), moment},
+		"it is not due":          {with(free), at(132), "due in 1m30s"},
+		"all who could are busy": {with(busy), at(0), "waits: a run is carried on this machine"},
 	} {
 		c.state.Now = at(42)
 		c.state.Tables = []refresh.Table{{Name: "new", Kind: refresh.SQL, Status: refresh.Active, NextDue: c.due}}
-		got := engine.Sentences(refresh.Unmade(engine.InvalidField("sql", `relation "new" does not exist`, ""), c.state))
+		absent := engine.InvalidField("sql", `relation "new" does not exist`, "")
+		got := engine.Sentences(refresh.Unmade(absent, c.state))
 		if !strings.Contains(got, c.says) || (c.says != moment) == strings.Contains(got, moment) {
 			t.Errorf("%s: %s", about, got)
 		}

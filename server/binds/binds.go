@@ -17,7 +17,8 @@ import (
 // Reader is what reads the files of a run in which parameters are kept.
 type Reader interface {
 	// Binds reads what was kept, and how many executions there was no room for.
-	Binds(ctx context.Context, runID string, parts []engine.Artifact) (kept []binds.KeptExecution, left int64, err error)
+	Binds(ctx context.Context, runID string, parts []engine.Artifact) (kept []binds.KeptExecution, left int64,
+		err error)
 }
 
 // KeptBinds is what was kept of the parameters of a run.
