@@ -44,7 +44,7 @@ async function parameters({ page, open, seen, step, find, width, height }) {
   await step('parameters of an execution', async () => {
     await open(`/runs/${await find('first run')}?tab=executions`, 'Single executions');
     await page
-      .getByRole('button', { name: /^Details of execution/ })
+      .getByRole('button', { name: /^more of execution/ })
       .first()
       .click();
     await page.locator('.execution-details').getByText('4 executions with parameters.').waitFor();
@@ -101,7 +101,7 @@ async function written({ page, base, open, seen, step }) {
     await page.getByText('U+202E').waitFor();
     assert.equal(await page.locator('.yaml-text .unseen').count(), 2);
     await seen('a template with characters that nobody sees');
-    await page.getByRole('button', { name: 'Take them out' }).click();
+    await page.getByRole('button', { name: 'Take them out', exact: true }).click();
     assert.match(await yaml.inputValue(), /^name: first txt\.exe\ntarget: .*"orders"/);
     await page.getByText('U+202E').waitFor({ state: 'detached' });
     await page.evaluate(() => sessionStorage.clear());

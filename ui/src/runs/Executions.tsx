@@ -302,7 +302,7 @@ function Table(props: {
                       type="button"
                       className="btn quiet small"
                       aria-expanded={open === id}
-                      aria-label={`Details of execution ${r.seq} on connection ${r.connection_id} of ${r.worker_id}`}
+                      aria-label={`${open === id ? 'less' : 'more'} of execution ${r.seq} on connection ${r.connection_id} of ${r.worker_id}`}
                       onClick={() => setOpen(open === id ? '' : id)}
                     >
                       {open === id ? 'less' : 'more'}

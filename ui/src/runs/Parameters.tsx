@@ -1,5 +1,5 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { api } from '../api/client';
 import { useMay } from '../api/queries';
 import type { KeptCall, KeptExecution, KeptBinds, RunDetail } from '../api/types';
@@ -24,10 +24,16 @@ export function Parameters({ run, of, told }: { run: RunDetail; of: BindsOf; tol
     mutationFn: () => api.post('/api/v1/runs/{id}/binds', { path, query: of }),
     gcTime: 0,
   });
+  // What was opened is brought into sight, with as much of it as there is room for.
+  const box = useRef<HTMLDivElement>(null);
+  const there = kept.isSuccess;
+  useEffect(() => {
+    if (there) box.current?.scrollIntoView({ block: 'nearest' });
+  }, [there]);
   const may = useMay('operator');
   const start = run.start_time ? Date.parse(run.start_time) : 0;
   return (
-    <div className="parameters">
+    <div className="parameters" ref={box}>
       <Load from={kept} what="The parameters could not be read." skeleton={<SkeletonRows rows={2} />}>
         {(masked) => {
           const d = plainly.data ?? masked;
