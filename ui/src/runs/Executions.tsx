@@ -265,6 +265,7 @@ function Table(props: {
         <tbody>
           {rows.map((r) => {
             const id = `${r.worker_id}/${r.connection_id}/${r.seq}/${r.position}/${r.retries}`;
+            const where = `${r.seq} on connection ${r.connection_id} of ${r.worker_id}`;
             return (
               <Fragment key={id}>
                 <tr className={r.phase === 'WARMUP' ? 'warmup' : ''}>
@@ -302,7 +303,7 @@ function Table(props: {
                       type="button"
                       className="btn quiet small"
                       aria-expanded={open === id}
-                      aria-label={`${open === id ? 'less' : 'more'} of execution ${r.seq} on connection ${r.connection_id} of ${r.worker_id}`}
+                      aria-label={`${open === id ? 'less' : 'more'} of execution ${where}`}
                       onClick={() => setOpen(open === id ? '' : id)}
                     >
                       {open === id ? 'less' : 'more'}
