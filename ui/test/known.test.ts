@@ -3,7 +3,7 @@ import type { FindMaxResult, Payload, Summary, ValidityCause } from '../src/api/
 import { isAnswer, makeReach } from '../src/api/reach';
 import { basis, beside, stats } from '../src/charts/stats';
 import { clocks, freshness } from '../src/runs/clocks';
-import { headline, held } from '../src/runs/held';
+import { headline, held, word } from '../src/runs/held';
 import { began, covers, doubt, doubtful, interval, judged, within } from '../src/runs/known';
 
 const start = '2026-11-22T21:35:00.000Z';
@@ -210,5 +210,21 @@ describe('the figures of a legend', () => {
     expect(stats(values, x, 0, 5)).toMatchObject({ max: 100 });
     expect(beside(x, [{ from: 0, to: 2 }])).toEqual([false, false, true, true]);
     expect(beside(x, [])).toBeUndefined();
+  });
+});
+
+describe('the word beside the answer of a search', () => {
+  const step = (target_qps: number, outcome: 'STABLE' | 'PLATEAU' | 'DEGRADED') => ({
+    target_qps,
+    outcome,
+    total_target_connections: 8,
+  });
+  it('is a limit only where something above it did not hold', () => {
+    const tried = [step(500, 'STABLE'), step(1500, 'STABLE')];
+    expect(word(tried, 1500)).toBe('sustained');
+    expect(word([...tried, step(2500, 'DEGRADED')], 1500)).toBe('limit');
+    expect(word([...tried, step(2500, 'PLATEAU')], 1500)).toBe('limit');
+    // Its own level did not hold once; nothing above it was tried.
+    expect(word([...tried, step(1500, 'DEGRADED')], 1500)).toBe('sustained');
   });
 });

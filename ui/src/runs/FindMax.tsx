@@ -17,7 +17,7 @@ import {
 import { Icon } from '../design/icons';
 import { Num } from '../design/Num';
 import { terms } from '../design/terms';
-import { answer, held } from './held';
+import { answer, held, word } from './held';
 
 type Unit = FindMaxState['unit'];
 
@@ -385,7 +385,7 @@ function LevelChart(props: {
           <g className="limit">
             <line x1={x(props.found)} x2={x(props.found)} y1={pad.top - 6} y2={height - pad.bottom} />
             <text x={x(props.found) + (toEnd ? -6 : 6)} y={pad.top - 8} textAnchor={toEnd ? 'end' : 'start'}>
-              limit {plain(size(props.unit, props.found))}
+              {word(props.steps, props.found)} {plain(size(props.unit, props.found))}
             </text>
           </g>
         )}

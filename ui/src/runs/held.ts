@@ -1,4 +1,4 @@
-import type { FindMaxResult } from '../api/types';
+import type { FindMaxResult, FindMaxStep } from '../api/types';
 import { count, latency, plain, rate } from '../design/format';
 
 /** The answer's level, null when there is none. */
@@ -37,6 +37,14 @@ export function held(r: FindMaxResult): Held | null {
     sure: at.length > 1 && n === at.length && (!searches || searches.reach === searches.of),
     words: searches ? `${times}, ${searches.reach} of ${searches.of} searches reach it` : times,
   };
+}
+
+/**
+ * What to call the answer's level in a chart of the steps: a limit is known only where something above it did not hold.
+ */
+export function word(steps: Pick<FindMaxStep, 'outcome' | 'target_qps' | 'total_target_connections'>[], found: number) {
+  const above = steps.some((s) => (s.target_qps ?? s.total_target_connections) > found && s.outcome !== 'STABLE');
+  return above ? 'limit' : 'sustained';
 }
 
 /** The answer of a search as the headline of its run. */
