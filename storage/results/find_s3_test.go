@@ -63,7 +63,7 @@ func TestBindsOnS3(t *testing.T) {
 	}
 	f := New(kept)
 	_, parts := someRun(t, f)
-	none, err := f.Binds(t.Context(), "run", parts)
+	none, _, err := f.Binds(t.Context(), "run", parts)
 	if err != nil || len(none) != 0 {
 		t.Errorf("a run without parameters: %d, %v", len(none), err)
 	}
@@ -72,7 +72,7 @@ func TestBindsOnS3(t *testing.T) {
 		a, err := binds.Write(dir, binds.Of{RunID: "run", ResultID: worker, WorkerID: worker, Name: binds.Free(dir, worker)},
 			[]binds.KeptExecution{{Why: binds.Failed, WorkerID: worker, StatementID: "s",
 				Calls: []binds.KeptCall{{StatementID: "s",
-					Values: []binds.KeptValue{{Type: "text", Length: 3, Text: &value}}}}}}, true)
+					Values: []binds.KeptValue{{Type: "text", Length: 3, Text: &value}}}}}}, 3, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,9 +81,9 @@ func TestBindsOnS3(t *testing.T) {
 		}
 		parts = append(parts, a)
 	}
-	all, err := f.Binds(t.Context(), "run", parts)
-	if err != nil || len(all) != 2 || all[1].WorkerID != "worker-1" || *all[1].Calls[0].Values[0].Text != value {
-		t.Errorf("%+v, %v", all, err)
+	all, left, err := f.Binds(t.Context(), "run", parts)
+	if err != nil || len(all) != 2 || left != 6 || all[1].WorkerID != "worker-1" || *all[1].Calls[0].Values[0].Text != value {
+		t.Errorf("%+v, %d left out, %v", all, left, err)
 	}
 	// They go with the single executions.
 	if err := f.DeleteExecutions(t.Context(), "run"); err != nil {
