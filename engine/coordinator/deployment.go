@@ -336,7 +336,12 @@ func (d *deployment) confirm(host string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p := d.parts[host]
-	if p == nil || p.confirming || p.state.Final() {
+	if p == nil {
+		// It has come to the query since this attempt began, and its worker may never have heard of it.
+		p = &part{host: host, state: catalog.FragmentStarted}
+		d.parts[host] = p
+	}
+	if p.confirming || p.state.Final() {
 		return
 	}
 	p.confirming = true

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine/catalog"
+	"github.com/loadstone-db/loadstone/engine/fragment"
 	"github.com/loadstone-db/loadstone/engine/statement"
 	"github.com/loadstone-db/loadstone/engine/stream/column"
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
@@ -104,3 +105,35 @@ func (s *silent) Read(*column.Batch) error {
 }
 func (s *silent) Malformed() int64 { return 0 }
 func (s *silent) Close() error     { close(s.closed); return nil }
+
+// ends is a way to workers that end what they are told to.
+type ends struct {
+	nobody
+	told []string
+}
+
+func (e *ends) Stop(_ context.Context, host string, _ fragment.Key) error {
+	e.told = append(e.told, host)
+	return nil
+}
+
+// TestAFragmentThatCameAfterItsAttemptEnds: a worker came to a query whose attempt had failed on another; its fragment
+// was STARTED for ever, since nobody asked that worker, and the query neither FAILED nor let its name go.
+func TestAFragmentThatCameAfterItsAttemptEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		workers := &ends{}
+		d := shell(Options{Runner: workers}, catalog.Query{Fragments: []catalog.Fragment{
+			{Host: "n1", State: catalog.FragmentFailed}}}, func() {})
+		came := catalog.Fragment{Host: "n0", State: catalog.FragmentStarted}
+		d.confirm(came.Host)
+		synctest.Wait()
+		if f := d.observe(came); f.State != catalog.FragmentStopped || len(workers.told) != 1 {
+			t.Errorf("it is %s, and %q were asked", f.State, workers.told)
+		}
+		d.confirm("n1") // which has ended, as is known
+		synctest.Wait()
+		if len(workers.told) != 1 {
+			t.Errorf("%q were asked", workers.told)
+		}
+	})
+}
