@@ -82,7 +82,8 @@ func TestBindsOnS3(t *testing.T) {
 		parts = append(parts, a)
 	}
 	all, left, err := f.Binds(t.Context(), "run", parts)
-	if err != nil || len(all) != 2 || left != 6 || all[1].WorkerID != "worker-1" || *all[1].Calls[0].Values[0].Text != value {
+	if err != nil || len(all) != 2 || left != 6 ||
+		all[1].WorkerID != "worker-1" || *all[1].Calls[0].Values[0].Text != value {
 		t.Errorf("%+v, %d left out, %v", all, left, err)
 	}
 	// They go with the single executions.
