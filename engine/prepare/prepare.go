@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/executions"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/replay"
 	"github.com/loadstone-db/loadstone/engine/schema"
@@ -302,8 +301,7 @@ func targetError(doing string, err error) error {
 	if errors.As(err, &e) || errors.Is(err, context.Canceled) {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
-	said := executions.MaskQuoted(err.Error())
-	return &engine.Error{Code: engine.CodeTarget, Message: "The target database refused: " + said,
+	return &engine.Error{Code: engine.CodeTarget, Message: "The target database refused: " + err.Error(),
 		Cause: fmt.Errorf("%s: %w", doing, err)}
 }
 
