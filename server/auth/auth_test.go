@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ import (
 // users answers for one token, as slowly as a test wants.
 type users struct {
 	store.Users
+	mu      sync.Mutex // of asked and deleted: what goes on asks beside a test
 	asked   int
 	deleted bool
 	during  func()
@@ -24,8 +26,11 @@ type users struct {
 }
 
 func (u *users) UseToken(_ context.Context, kind string, _ [32]byte) (store.Token, store.User, error) {
+	u.mu.Lock()
 	u.asked++
-	if u.deleted {
+	deleted := u.deleted
+	u.mu.Unlock()
+	if deleted {
 		return store.Token{}, store.User{}, store.ErrNotFound
 	}
 	if u.down != nil {
@@ -37,8 +42,14 @@ func (u *users) UseToken(_ context.Context, kind string, _ [32]byte) (store.Toke
 	return store.Token{TokenID: "t", Kind: kind}, store.User{UserID: "u", Role: store.RoleOperator}, nil
 }
 
-func (u *users) DeleteToken(context.Context, string, string) error {
+func (u *users) delete() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	u.deleted = true
+}
+
+func (u *users) DeleteToken(context.Context, string, string) error {
+	u.delete()
 	return nil
 }
 
@@ -60,7 +71,7 @@ func TestCache(t *testing.T) {
 			t.Errorf("asked %d times", u.asked)
 		}
 		time.Sleep(CacheFor + time.Second)
-		u.deleted = true // by another server
+		u.delete() // by another server
 		if err := use(); !engine.HasCode(err, engine.CodeUnauthorized) {
 			t.Errorf("after the cache: %v", err)
 		}
@@ -243,7 +254,7 @@ func TestEnds(t *testing.T) {
 		}
 		wait := after(id)
 		time.Sleep(time.Second)
-		u.deleted = true // by another server
+		u.delete() // by another server
 		if d := wait(); d != lookEvery {
 			t.Errorf("what was revoked elsewhere ends after %v", d)
 		}
