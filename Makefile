@@ -148,7 +148,7 @@ test-go: build examples $(GOTESTSUM)
 	packages="$$(deploy/unraced.sh -v)"; \
 	PATH="$$(dirname "$$(command -v $(GO))"):$$PATH" $(GOTESTSUM) --format standard-quiet --hide-summary skipped --rerun-fails=1 \
 		--rerun-fails-max-failures=3 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race --rerun-fails-report=$(UNSTABLE) \
-		--packages "$$(echo $$packages)" -- -race -vet=off -p $(PACKAGES_AT_ONCE) -parallel 4 -timeout 20m
+		--packages "$$(echo $$packages)" -- -race -vet=off -p $(PACKAGES_AT_ONCE) -parallel 4 -timeout 12m
 
 test-ui: ui/node_modules/.package-lock.json
 	cd ui && npm test --silent
