@@ -37,6 +37,9 @@ type pendingPush struct {
 func (l *sender) change(t store.Transition, urgent bool) {
 	now := l.clock.Now()
 	t.RunID, t.Epoch = l.runID, l.epoch
+	if t.To != "" {
+		t.Rules = l.rules.Changed()
+	}
 	events := make([]engine.Event, len(t.Events))
 	for i, e := range t.Events {
 		l.sender.sequence++

@@ -159,9 +159,9 @@ func (s *Service) Busy() bool { return s.runs.Others("") > 0 }
 
 // ruled takes what rules have said: lines of the log, and that the run has to stop.
 func (l *live) ruled(ctx context.Context) {
-	for _, s := range l.rules.Take() {
+	for _, s := range l.rules.Take(l.life.Stopping()) {
 		l.note(s.Level, nil, "%s", s.Text)
-		if s.Stop != "" && !l.life.Stopping() {
+		if s.Stop != "" {
 			l.happen(ctx, lifecycle.StopAsked{Reason: engine.StopGuardrail, Sentence: s.Stop})
 		}
 	}

@@ -73,12 +73,12 @@ func TestARuleOverExecutionsSeesItsRunAlone(t *testing.T) {
 	defer quick.tap.Close()
 	early.record(100, 300*time.Millisecond)
 	quick.record(70, time.Millisecond)
-	states := until(t, sets["slow"], func(l []engine.RuleState) bool { return l[0].Status == engine.RuleTriggered })
+	states := until(t, sets["slow"], func(l []engine.RuleState) bool { return l[0].Out > 0 })
 	if states[0].In != 0 && states[0].In != 100 || !strings.Contains(states[0].Row, "runId slow, p99 30") ||
 		!strings.HasSuffix(states[0].Row, "n 100") {
 		t.Errorf("%+v", states)
 	}
-	if said := sets["slow"].Take(); len(said) != 2 || !strings.HasPrefix(said[1].Stop, "Rule 'slow' triggered: runId s") {
+	if said := sets["slow"].Take(false); len(said) != 2 || !strings.HasPrefix(said[1].Stop, "Rule 'slow' triggered: runId s") {
 		t.Errorf("%+v", said)
 	}
 	until(t, sets["quick"], func(l []engine.RuleState) bool { return l[0].In == 70 && l[1].In == 70 })
@@ -139,7 +139,7 @@ func TestRulesOverRunWorkersElsewhereSaySo(t *testing.T) {
 		!strings.Contains(l[0].Failure, "CREATE QUERY") {
 		t.Errorf("%+v", l)
 	}
-	said := fmt.Sprint(s.Take())
+	said := fmt.Sprint(s.Take(false))
 	if !strings.Contains(said, "the run goes on without it") {
 		t.Error(said)
 	}

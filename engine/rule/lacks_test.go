@@ -211,15 +211,15 @@ func TestWhatHasTriggeredStaysSo(t *testing.T) {
 		defer w.tap.Close()
 		seconds(2, true)
 		w.record(3, 300*time.Millisecond)
-		if r := seconds(2, true); r.Status != engine.RuleTriggered || r.Out != 3 {
+		if r := seconds(2, true); r.Status != engine.RuleRunning || r.Out != 3 {
 			t.Fatalf("%+v", r)
 		}
-		s.Take()
+		s.Take(false)
 		n.is(errBusy, false)
 		if r := seconds(30, true); r.Status != engine.RuleTriggered || r.Failure != "" || n.asked < 10 {
 			t.Errorf("it was asked for %d times: %+v", n.asked, r)
 		}
-		if said := s.Take(); len(said) > 0 {
+		if said := s.Take(false); len(said) > 0 {
 			t.Errorf("%+v", said)
 		}
 	})

@@ -46,6 +46,8 @@ type Said struct {
 	Text  string
 	// Stop is why the run has to stop; empty where it has not.
 	Stop string
+	// rule is the index of the one that asks for the stop.
+	rule int
 }
 
 // toldOf is how many rows of a rule have a line in the log of the run; of the others their number is shown.
@@ -71,9 +73,9 @@ type Set struct {
 	moved  chan struct{}
 	states []engine.RuleState
 	told   []int
-	// trying are rules whose rows the address does not take for the moment.
-	trying []bool
-	said   []Said
+	// trying are rules whose rows the address does not take for the moment; fired are those that have asked for a stop.
+	trying, fired []bool
+	said          []Said
 	// kept are the states that were handed out last.
 	kept []engine.RuleState
 }
@@ -91,7 +93,7 @@ func Start(rules []engine.Rule, before []engine.RuleState, o Options) *Set {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Set{ready: make(chan struct{}, 1), drain: make(chan struct{}), cancel: cancel, told: make([]int, len(rules)),
-		trying: make([]bool, len(rules)), leave: func() {}, moved: make(chan struct{})}
+		trying: make([]bool, len(rules)), fired: make([]bool, len(rules)), leave: func() {}, moved: make(chan struct{})}
 	s.hub.Node, s.hub.Account = o.Node, o.Account
 	recorded := false
 	for i, r := range rules {
@@ -105,7 +107,8 @@ func Start(rules []engine.Rule, before []engine.RuleState, o Options) *Set {
 		s.states = append(s.states, state)
 		if state.Status == engine.RuleTriggered {
 			s.mu.Lock()
-			s.say(Said{Level: engine.LogInfo, Stop: stopping(r.Name, state.Row),
+			s.fired[i] = true
+			s.say(Said{Level: engine.LogInfo, Stop: stopping(r.Name, state.Row), rule: i,
 				Text: fmt.Sprintf("The rule '%s' had triggered before another process went on with the run", r.Name)})
 			s.mu.Unlock()
 			continue
@@ -207,7 +210,7 @@ func (s *Set) end(i int, err error) {
 	state := &s.states[i]
 	switch {
 	case state.Status == engine.RuleTriggered: // what became of it afterwards is no matter
-	case err != nil:
+	case err != nil && !s.fired[i]: // of one that has asked for a stop neither
 		state.Status, state.Failure = engine.RuleFailed, inShort(err)
 		s.say(Said{Level: engine.LogError, Text: fmt.Sprintf("The rule '%s' failed, and the run goes on without it: %s",
 			state.Name, state.Failure)})
@@ -242,12 +245,12 @@ func (s *Set) triggered(i int, columns []column.Column, b *column.Batch) {
 		return // what windows hold when the run is over stops nothing
 	}
 	s.gave(i, outlet.InWords(columns, b, b.N-1), b.N)
-	if state.Status != engine.RuleRunning {
+	if state.Status != engine.RuleRunning || s.fired[i] {
 		return
 	}
-	state.Status = engine.RuleTriggered
+	s.fired[i] = true
 	s.say(Said{Level: engine.LogWarning, Text: fmt.Sprintf("The rule '%s' stops the run", state.Name),
-		Stop: stopping(state.Name, outlet.InWords(columns, b, 0))})
+		Stop: stopping(state.Name, outlet.InWords(columns, b, 0)), rule: i})
 }
 
 // stopping is the reason of a run that a rule stops.
@@ -324,8 +327,10 @@ func (s *Set) Ready() <-chan struct{} {
 	return s.ready
 }
 
-// Take returns what rules have said since it was asked last. It is bounded by what rules say in their lives.
-func (s *Set) Take() []Said {
+// Take returns what rules have said since it was asked last. It is bounded by what rules say in their lives. ends: the
+// run has been told to end. A rule has triggered when its stop is taken by a run that has not, and no sooner: of one
+// that comes too late only the rows are told.
+func (s *Set) Take(ends bool) []Said {
 	if s == nil {
 		return nil
 	}
@@ -333,6 +338,18 @@ func (s *Set) Take() []Said {
 	defer s.mu.Unlock()
 	said := s.said
 	s.said = nil
+	for i := range said {
+		one := &said[i]
+		switch state := &s.states[one.rule]; {
+		case one.Stop == "":
+		case ends && state.Status == engine.RuleTriggered: // as who carried the run before has kept
+			one.Stop = ""
+		case ends:
+			one.Stop, one.Text = "", fmt.Sprintf("The rule '%s' stops nothing, since the run ends already", state.Name)
+		default:
+			state.Status, state.Failure, ends = engine.RuleTriggered, "", true
+		}
+	}
 	return said
 }
 

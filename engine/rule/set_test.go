@@ -49,12 +49,12 @@ func TestARuleStopsItsRunOnce(t *testing.T) {
 		s.Hub().Tick(tick(2+n, "w1"))
 	}
 	states := until(t, s, func(l []engine.RuleState) bool { return l[0].Out == 40 })
-	if states[0].Status != engine.RuleTriggered || states[0].At.IsZero() || !strings.Contains(states[0].Row, "12:00:41") {
+	if states[0].Status != engine.RuleRunning || states[0].At.IsZero() || !strings.Contains(states[0].Row, "12:00:41") {
 		t.Errorf("%+v", states)
 	}
 	<-s.Ready()
 	var stops []string
-	said := s.Take()
+	said := s.Take(false)
 	for _, one := range said {
 		if one.Stop != "" {
 			stops = append(stops, one.Stop)
@@ -68,6 +68,45 @@ func TestARuleStopsItsRunOnce(t *testing.T) {
 	}
 	if s.End(true); s.States()[0].In != 41 || s.States()[0].Status != engine.RuleTriggered {
 		t.Errorf("%+v", s.States())
+	}
+}
+
+// TestARuleThatComesTooLateStopsNothing: what has triggered has stopped its run, so a rule whose row comes when the run
+// ends for another reason has not; of two whose rows come at once the first one has. Their rows are told all the same.
+func TestARuleThatComesTooLateStopsNothing(t *testing.T) {
+	for name, ends := range map[string]bool{"while the run ends": true, "with another rule": false} {
+		t.Run(name, func(t *testing.T) {
+			s := rule.Start([]engine.Rule{{Name: "one", When: dead, Do: engine.RuleStop},
+				{Name: "two", When: dead, Do: engine.RuleStop}}, nil, rule.Options{})
+			s.Hub().Tick(tick(1, "w1"))
+			until(t, s, func(l []engine.RuleState) bool { return l[0].Out == 1 && l[1].Out == 1 })
+			stops, late := 0, 0
+			for _, one := range s.Take(ends) {
+				if one.Stop != "" {
+					stops++
+				}
+				if strings.HasSuffix(one.Text, "' stops nothing, since the run ends already") {
+					late++
+				}
+			}
+			s.End(true)
+			triggered := 0
+			for _, l := range s.States() {
+				switch {
+				case l.Status == engine.RuleTriggered:
+					triggered++
+				case l.Status != engine.RuleEnded || l.Out != 1 || l.Row == "":
+					t.Errorf("%+v", l)
+				}
+			}
+			want := 1
+			if ends {
+				want = 0
+			}
+			if stops != want || triggered != want || late != 2-want {
+				t.Errorf("%d stops, %d have triggered, %d were late", stops, triggered, late)
+			}
+		})
 	}
 }
 
@@ -118,15 +157,13 @@ func TestARuleThatFailsSaysSo(t *testing.T) {
 		}})
 	defer s.End(false)
 	s.Hub().Tick(tick(1, "w1"))
-	l := until(t, s, func(l []engine.RuleState) bool {
-		return l[1].Status == engine.RuleFailed && l[2].Status == engine.RuleTriggered
-	})
+	l := until(t, s, func(l []engine.RuleState) bool { return l[1].Status == engine.RuleFailed && l[2].Out == 1 })
 	if l[0].Status != engine.RuleFailed || !strings.Contains(l[0].Failure, "sealed") ||
 		!strings.Contains(l[1].Failure, "nobody is there") {
 		t.Errorf("%+v", l)
 	}
 	failed := 0
-	for _, one := range s.Take() {
+	for _, one := range s.Take(false) {
 		if strings.Contains(one.Text, "failed, and the run goes on without it") && one.Level == engine.LogError {
 			failed++
 		}
@@ -168,7 +205,7 @@ func TestRowsThatNobodyTakes(t *testing.T) {
 	asked <- nil
 	until(t, s, func(l []engine.RuleState) bool { return l[0].Out == 1 })
 	var lines []string
-	for _, one := range s.Take() {
+	for _, one := range s.Take(false) {
 		lines = append(lines, string(one.Level)+" "+one.Text)
 	}
 	if want := []string{"WARNING The rule 'posts' can not post its rows, and tries again: it answers 500",
@@ -207,14 +244,14 @@ func TestWhoTakesARunOverGoesOnWithItsRules(t *testing.T) {
 		rule.Options{})
 	s.Hub().Tick(tick(1, "w1"))
 	<-s.Ready()
-	said := s.Take()
+	said := s.Take(false)
 	if len(said) != 1 || said[0].Stop != "Rule 'fired' triggered: workerId w1" {
 		t.Errorf("%+v", said)
 	}
 	s.End(true)
 	l := s.States()
 	if l[0].Status != engine.RuleTriggered || l[0].In != 5 || l[0].Out != 1 || l[1].In != 8 || l[1].Out != 3 ||
-		l[1].Row != "n 1" || l[1].Status != engine.RuleEnded || len(s.Take()) != 0 {
+		l[1].Row != "n 1" || l[1].Status != engine.RuleEnded || len(s.Take(false)) != 0 {
 		t.Errorf("%+v", l)
 	}
 }
@@ -224,7 +261,7 @@ func TestNoRulesCostNothing(t *testing.T) {
 	s := rule.Start(nil, nil, rule.Options{})
 	s.Hub().Tick(tick(1, "w"))
 	s.Transition(store.Transition{To: engine.StatusFailed}, time.Now())
-	if s != nil || s.Ready() != nil || s.Take() != nil || s.States() != nil || s.Changed() != nil || s.Moved() ||
+	if s != nil || s.Ready() != nil || s.Take(false) != nil || s.States() != nil || s.Changed() != nil || s.Moved() ||
 		s.End(true) {
 		t.Error("there is something")
 	}

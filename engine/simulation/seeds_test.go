@@ -55,6 +55,11 @@ var seedsThatFailed = map[string]uint64{
 	"a run ended ten minutes before its record, by what was known of another server's clock":       8402,
 	// recovery.TestAPartThatComesMeanwhileIsKept
 	"a part that was announced while its run was ended was forgotten": 4574,
+	// storetest.Rules: what stops a run is kept with how its rules stand
+	"a rule stopped a run, and its server was killed before it had kept which":   8926,
+	"a rule stopped a run that was over before its server had kept which it was": 6744,
+	// rule.TestARuleThatComesTooLateStopsNothing
+	"a rule had triggered when its run was ending already": 2243,
 }
 
 func TestSeedsThatFailed(t *testing.T) { ofNodes.failed(t, seedsThatFailed) }

@@ -31,6 +31,9 @@ func (t Transition) Show(r *engine.Run, at time.Time) {
 		reason := t.CancellationReason
 		r.CancellationReason = &reason
 	}
+	if t.Rules != nil {
+		r.Rules = t.Rules
+	}
 	t.showTargets(r)
 	r.UpdatedAt = engine.At(at)
 }

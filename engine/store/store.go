@@ -186,6 +186,8 @@ type Transition struct {
 	WorkerTargets map[string]engine.WorkerTarget
 	// WorkersExpected is how many run workers the run has from now on; 0 leaves it.
 	WorkersExpected int
+	// Rules are how the rules stand from now on; nil leaves them. That a rule has triggered is kept with the stop.
+	Rules []engine.RuleState
 	// Events are appended in order; the store fills RunID, SequenceID and CreatedAt, and EventID where it is empty.
 	// When one of them is there already by its EventID, nothing is changed: ErrConflict.
 	Events []engine.Event

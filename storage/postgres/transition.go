@@ -68,6 +68,13 @@ func (s *Store) Transition(ctx context.Context, t store.Transition) ([]engine.Ev
 	if t.WorkersExpected > 0 {
 		set = append(set, "total_workers_expected = "+arg(t.WorkersExpected))
 	}
+	if t.Rules != nil {
+		rules, err := document("rules", t.Rules)
+		if err != nil {
+			return nil, err
+		}
+		set = append(set, "rules_state = "+arg(rules))
+	}
 	if n := len(t.Events); n > 0 {
 		set = append(set, "next_sequence_id = next_sequence_id + "+arg(n))
 	}

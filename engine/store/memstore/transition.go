@@ -91,6 +91,9 @@ func (r *run) apply(t store.Transition) {
 		reason := store.CleanText(t.CancellationReason)
 		row.CancellationReason = &reason
 	}
+	if t.Rules != nil {
+		row.Rules = slices.Clone(t.Rules)
+	}
 	put(&row.StartTime, t.StartTime)
 	put(&row.WarmupStartTime, t.WarmupStartTime)
 	put(&row.WarmupEndTime, t.WarmupEndTime)

@@ -71,6 +71,19 @@ func Rules(t *testing.T, s store.Store) {
 	if !reflect.DeepEqual(got.Rules, states) {
 		t.Errorf("%+v", got.Rules)
 	}
+
+	// That a rule has triggered is kept with the stop, and left alone by a change that does not speak of rules.
+	states[0].Status, states[0].In = engine.RuleTriggered, 9
+	_, err = s.Transition(ctx, store.Transition{RunID: "r1", To: engine.StatusRunning, Rules: states})
+	must(t, err)
+	_, err = s.Transition(ctx, store.Transition{RunID: "r1", To: engine.StatusCancelling,
+		CancellationReason: "Rule 'slow' triggered: p99 7"})
+	must(t, err)
+	got, err = s.Run(ctx, "r1")
+	must(t, err)
+	if !reflect.DeepEqual(got.Rules, states) {
+		t.Errorf("%+v", got.Rules)
+	}
 }
 
 func scenario() engine.Scenario {
