@@ -36,7 +36,8 @@ const (
 	maxStalls   = 5
 	// adjoining intervals of one cause are joined when less than this lies between them.
 	joinWithin = 2500 * time.Millisecond
-	maxCauses  = 50
+	// So many intervals are listed of each cause: one that comes often hides no other.
+	maxOfCause = 25
 )
 
 // The causes of DEGRADED.
@@ -68,9 +69,10 @@ type Validity struct {
 	remarks []string // that the figures call for
 	// unmeasured: the run has ended before its measurement.
 	unmeasured bool
-	more       int
-	last       time.Time // of the last observation, while the measurement went on
-	looked     time.Time // of the last observation, or of Watch before the first
+	// more are the intervals that are not listed, by cause.
+	more   map[string]int
+	last   time.Time // of the last observation, while the measurement went on
+	looked time.Time // of the last observation, or of Watch before the first
 	// What was dropped and scheduled so far; drops below the limit are no cause.
 	dropped, scheduled int64
 	outcome            Outcome
@@ -127,14 +129,15 @@ type interval struct {
 // NewValidity returns a tracker without causes.
 func NewValidity() *Validity {
 	return &Validity{open: map[string]*interval{}, highCPU: map[string]time.Time{}, waits: map[string]pool{},
-		news: map[string]news{}}
+		news: map[string]news{}, more: map[string]int{}}
 }
 
 // Clone returns an independent tracker that knows the same.
 func (v *Validity) Clone() *Validity {
 	c := NewValidity()
 	c.last, c.dropped, c.scheduled = v.last, v.dropped, v.scheduled
-	c.more, c.notes = v.more, append([]string(nil), v.notes...)
+	c.notes = append([]string(nil), v.notes...)
+	maps.Copy(c.more, v.more)
 	c.remarks = append([]string(nil), v.remarks...)
 	c.outcome, c.stall = v.outcome, v.stall
 	c.stall.remarks = append([]string(nil), v.stall.remarks...)
@@ -198,8 +201,14 @@ func (v *Validity) mark(cause, subject string, from, to time.Time, worst float64
 	}
 	i := &interval{cause: cause, subject: subject, from: from, to: to, worst: worst, detail: detail}
 	v.open[key] = i
-	if len(v.causes) >= maxCauses {
-		v.more++
+	listed := 0
+	for _, one := range v.causes {
+		if one.cause == cause {
+			listed++
+		}
+	}
+	if listed >= maxOfCause {
+		v.more[cause]++
 		return
 	}
 	v.causes = append(v.causes, i)
@@ -266,8 +275,12 @@ func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
 		if w.Missing > 0 {
 			v.mark(CauseConnectionsShort, w.WorkerID, at.Add(-time.Second), at, float64(w.Missing), missingWords(w))
 		}
-		if !w.Newest.IsZero() && at.Sub(v.news[w.WorkerID].heard) > snapshotGap {
-			v.mark(CauseSnapshotGap, w.WorkerID, w.Newest, at, 0, func(_ float64, length time.Duration) string {
+		if heard := v.news[w.WorkerID].heard; !w.Newest.IsZero() && at.Sub(heard) > snapshotGap {
+			from := w.Newest
+			if from.After(heard) {
+				from = heard // it was told by the clock of a server that was ahead of this one
+			}
+			v.mark(CauseSnapshotGap, w.WorkerID, from, at, 0, func(_ float64, length time.Duration) string {
 				return fmt.Sprintf("%s: no snapshot for %.0f s", w.WorkerID, length.Seconds())
 			})
 		}
@@ -547,7 +560,7 @@ func (v *Validity) Verdict() engine.Validity {
 		Notes: append([]string{}, v.notes...), Seen: slices.Clone(v.notes)}
 	drops := false
 	for _, i := range v.causes {
-		if i.cause == CauseDropped && float64(v.dropped) <= dropLimit*float64(v.scheduled) {
+		if i.cause == CauseDropped && !v.drops() {
 			continue
 		}
 		drops = drops || i.cause == CauseDropped
@@ -568,8 +581,13 @@ func (v *Validity) Verdict() engine.Validity {
 	case len(out.Causes) > 0:
 		out.Verdict = engine.VerdictDegraded
 	}
-	if v.more > 0 {
-		out.Notes = append(out.Notes, fmt.Sprintf("%d more causes are not listed", v.more))
+	for _, cause := range slices.Sorted(maps.Keys(v.more)) {
+		if cause != CauseDropped || v.drops() {
+			out.Notes = append(out.Notes, fmt.Sprintf("%s was seen %d more times, which are not listed.", cause, v.more[cause]))
+		}
 	}
 	return out
 }
+
+// drops reports whether more was dropped than a run may.
+func (v *Validity) drops() bool { return float64(v.dropped) > dropLimit*float64(v.scheduled) }

@@ -425,3 +425,53 @@ func TestAClockThatWasSet(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestACauseThatComesOftenHidesNoOther: drops that are too few to matter filled the list of causes, and what came after
+// them was neither listed nor judged.
+func TestACauseThatComesOftenHidesNoOther(t *testing.T) {
+	v := NewValidity()
+	at := epoch
+	second := func(s *Second) { at = at.Add(time.Second); v.Observe(at, engine.PhaseMeasurement, s) }
+	load := func(dropped int64) *Second {
+		return &Second{Workers: []WorkerSample{{WorkerID: "w0", Dropped: dropped, Scheduled: 100_000}}}
+	}
+	for range 200 {
+		second(load(1))
+		for range 4 {
+			second(load(0))
+		}
+	}
+	if got := v.Verdict(); got.Verdict != engine.VerdictValid || len(got.Causes)+len(got.Notes) != 0 {
+		t.Errorf("drops below the limit: %+v", got)
+	}
+	for range 40 {
+		second(&Second{Nodes: []NodeSample{{NodeID: "n", Resources: engine.Resources{GCPauseMaxMs: 12}}}})
+		for range 4 {
+			second(load(0))
+		}
+	}
+	v.LostWorker("w0", "did not respond for 10 s", at, at)
+	got := v.Verdict()
+	if got.Verdict != engine.VerdictDegraded || len(got.Causes) != maxOfCause+1 ||
+		got.Causes[maxOfCause].Cause != CauseLostWorker ||
+		!slices.Equal(got.Notes, []string{"gc_pause was seen 15 more times, which are not listed."}) {
+		t.Errorf("%s, %d causes, %q", got.Verdict, len(got.Causes), got.Notes)
+	}
+	if same := v.Clone().Verdict(); !slices.Equal(same.Notes, got.Notes) || len(same.Causes) != len(got.Causes) {
+		t.Errorf("of its clone %+v", same)
+	}
+}
+
+// TestAGapByAClockThatIsBehind: a server that is behind the one whose run it took over hears nothing of a run worker,
+// whose last second was told by the clock of the other. It is one gap, and as long as it was.
+func TestAGapByAClockThatIsBehind(t *testing.T) {
+	v := NewValidity()
+	ahead := &Second{Workers: []WorkerSample{{WorkerID: "w0", Newest: epoch.Add(48 * time.Second)}}}
+	for i := range 30 {
+		v.Observe(epoch.Add(time.Duration(i)*time.Second), engine.PhaseMeasurement, ahead)
+	}
+	got := v.Verdict().Causes
+	if len(got) != 1 || !got[0].From.Equal(epoch) || got[0].Detail != "w0: no snapshot for 29 s" {
+		t.Errorf("%+v", got)
+	}
+}
