@@ -20,6 +20,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/catalog"
 	"github.com/loadstone-db/loadstone/engine/catalog/keep"
+	"github.com/loadstone-db/loadstone/engine/catalog/view"
 	"github.com/loadstone-db/loadstone/engine/fragment"
 	"github.com/loadstone-db/loadstone/engine/statement"
 	"github.com/loadstone-db/loadstone/engine/stream/outlet/relation"
@@ -68,6 +69,8 @@ type Coordinator struct {
 	done sync.WaitGroup
 
 	watching *watching
+	// told are the workers as the loop has told the catalog of them last.
+	told view.Told
 
 	mu sync.Mutex
 	// running are the deployments of queries, by id.
@@ -92,8 +95,8 @@ func Open(ctx context.Context, o Options) (*Coordinator, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &Coordinator{o: o, wake: make(chan struct{}, 1), watching: newWatching(), running: map[int64]*deployment{},
-		stays: map[int64]stay{}, renewing: make(chan struct{}, 1)}
+	c := &Coordinator{o: o, wake: make(chan struct{}, 1), watching: newWatching(), told: view.Told{},
+		running: map[int64]*deployment{}, stays: map[int64]stay{}, renewing: make(chan struct{}, 1)}
 	if err := c.prepare(ctx); err != nil {
 		return nil, err
 	}

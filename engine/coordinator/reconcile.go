@@ -107,10 +107,11 @@ func (c *Coordinator) look(ctx context.Context) (unsettled bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	if changed := c.workers(contents); len(changed) > 0 {
+	if changed := c.told.Due(c.workers(contents), time.Now()); len(changed) > 0 {
 		if err := c.o.Keeper.SetWorkers(ctx, changed); err != nil {
 			return true, err
 		}
+		c.told.Tell(changed, time.Now())
 		if contents, err = c.o.Keeper.CatalogContents(ctx); err != nil {
 			return true, err
 		}
@@ -163,6 +164,7 @@ func (c *Coordinator) workers(contents catalog.Contents) (changed []catalog.Work
 		return nil
 	}
 	there := c.o.Workers()
+	c.told.See(there)
 	named := func(list []catalog.Worker, host string) int {
 		return slices.IndexFunc(list, func(w catalog.Worker) bool { return statement.Same(w.Host, host) })
 	}
