@@ -19,7 +19,7 @@ func (s *Service) relayed(ctx context.Context, w store.RunWish) (done bool, err 
 			return err == nil, err
 		}
 		d, err := s.Detail(ctx, w.RunID)
-		return err == nil && !underWay(d.Enrichment.Status), gone(err)
+		return err == nil && d.Enrichment.Status.Over(), gone(err)
 	default:
 		if l := s.runs.Find(w.RunID); l != nil && !l.Current().Status.Terminal() {
 			select {
@@ -40,10 +40,6 @@ func gone(err error) error {
 		return nil
 	}
 	return err
-}
-
-func underWay(s engine.EnrichmentStatus) bool {
-	return s == engine.EnrichmentPending || s == engine.EnrichmentRunning
 }
 
 // stopElsewhere has the server that carries a run stop it.
@@ -67,7 +63,7 @@ func (s *Service) StopEnrichment(ctx context.Context, runID, by string) (engine.
 	if err != nil {
 		return engine.Enrichment{}, err
 	}
-	if !underWay(d.Enrichment.Status) || !d.Status.Terminal() {
+	if d.Enrichment.Status.Over() || !d.Status.Terminal() {
 		return s.enrichments.Stop(ctx, runID, by) // which says that none is under way
 	}
 	if err := s.relay.Ask(ctx, runID, store.WishStopEnrichment, by); err != nil {

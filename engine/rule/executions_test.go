@@ -78,7 +78,8 @@ func TestARuleOverExecutionsSeesItsRunAlone(t *testing.T) {
 		!strings.HasSuffix(states[0].Row, "n 100") {
 		t.Errorf("%+v", states)
 	}
-	if said := sets["slow"].Take(false); len(said) != 2 || !strings.HasPrefix(said[1].Stop, "Rule 'slow' triggered: runId s") {
+	said := sets["slow"].Take(false)
+	if len(said) != 2 || !strings.HasPrefix(said[1].Stop, "Rule 'slow' triggered: runId s") {
 		t.Errorf("%+v", said)
 	}
 	until(t, sets["quick"], func(l []engine.RuleState) bool { return l[0].In == 70 && l[1].In == 70 })

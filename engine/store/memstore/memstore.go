@@ -189,14 +189,6 @@ func newest(a, b engine.Time, idA, idB string) int {
 	return cmp.Or(earlier(b, a), cmp.Compare(idB, idA))
 }
 
-func firstOf[T cmp.Ordered](a, b T) T {
-	var none T
-	if a != none {
-		return a
-	}
-	return b
-}
-
 // notFound is a user-facing store.ErrNotFound.
 func notFound(what, name string) error {
 	return &engine.Error{Code: engine.CodeNotFound, Cause: store.ErrNotFound,

@@ -98,10 +98,10 @@ func saved(owner *run, r engine.RunResult) (result, error) {
 		return row, unnamed("result")
 	}
 	row.UpdatedAt = engine.At(now())
-	row.RunName = firstOf(r.RunName, row.RunName)
-	row.Status = firstOf(r.Status, row.Status)
-	row.FailureReason = firstOf(store.CleanText(r.FailureReason), row.FailureReason)
-	row.EnrichmentStatus = firstOf(r.EnrichmentStatus, row.EnrichmentStatus)
+	row.RunName = cmp.Or(r.RunName, row.RunName)
+	row.Status = cmp.Or(r.Status, row.Status)
+	row.FailureReason = cmp.Or(store.CleanText(r.FailureReason), row.FailureReason)
+	row.EnrichmentStatus = cmp.Or(r.EnrichmentStatus, row.EnrichmentStatus)
 	put(&row.StartTime, r.StartTime.Time)
 	put(&row.EndTime, r.EndTime.Time)
 	if g := r.WorkerGroupID; g != nil {
@@ -220,7 +220,7 @@ func (s *Store) SaveArtifact(ctx context.Context, epoch int64, a engine.Artifact
 		}
 		return nil
 	}
-	a.ArtifactID, a.CreatedAt = firstOf(a.ArtifactID, newID()), orNow(a.CreatedAt)
+	a.ArtifactID, a.CreatedAt = cmp.Or(a.ArtifactID, newID()), orNow(a.CreatedAt)
 	r.artifacts[a.Name] = a
 	return nil
 }

@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -31,7 +32,7 @@ func (s *Store) SaveFindMax(ctx context.Context, p store.FindMaxProgress) error 
 	}
 	steps := map[int][]byte{}
 	for _, step := range p.Steps {
-		step.StepID, step.Repetition, step.StopReason = firstOf(step.StepID, newID()), max(step.Repetition, 1),
+		step.StepID, step.Repetition, step.StopReason = cmp.Or(step.StepID, newID()), max(step.Repetition, 1),
 			store.CleanText(step.StopReason)
 		if steps[step.StepNumber], err = document("step of the search", step); err != nil {
 			return err

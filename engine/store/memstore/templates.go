@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -78,7 +79,7 @@ func (s *Store) CreateTemplate(ctx context.Context, t store.Template) (store.Tem
 	}
 	defer s.mu.Unlock()
 	row := &templateRow{Template: t}
-	row.TemplateID, row.Version = firstOf(t.TemplateID, newID()), 1
+	row.TemplateID, row.Version = cmp.Or(t.TemplateID, newID()), 1
 	row.CreatedAt = engine.At(now())
 	row.UpdatedAt = row.CreatedAt
 	if err := s.sealTemplate(row, t.Config, nil); err != nil {

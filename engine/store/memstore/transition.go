@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -32,7 +33,7 @@ func (s *Store) Transition(ctx context.Context, t store.Transition) ([]engine.Ev
 	case t.Epoch != 0 && r.row.OwnerEpoch != t.Epoch:
 		return nil, fmt.Errorf("changing run: %w (epoch %d, not %d)", store.ErrFenced, r.row.OwnerEpoch, t.Epoch)
 	case len(t.From) > 0 && !slices.Contains(t.From, status), t.To != "" && t.To != status && !status.CanBecome(t.To):
-		return nil, conflict(fmt.Sprintf("The run is %s and cannot be made %s.", status, firstOf(t.To, "another")), "")
+		return nil, conflict(fmt.Sprintf("The run is %s and cannot be made %s.", status, cmp.Or(t.To, "another")), "")
 	}
 	if t.Room != nil {
 		if err := s.admit(r, t.Room); err != nil {
@@ -81,9 +82,9 @@ func put(to *engine.Time, at time.Time) {
 func (r *run) apply(t store.Transition) {
 	row := &r.row
 	r.touch()
-	row.Status = firstOf(t.To, row.Status)
-	row.StopReason = firstOf(t.StopReason, row.StopReason)
-	row.WorkersExpected = firstOf(max(t.WorkersExpected, 0), row.WorkersExpected)
+	row.Status = cmp.Or(t.To, row.Status)
+	row.StopReason = cmp.Or(t.StopReason, row.StopReason)
+	row.WorkersExpected = cmp.Or(max(t.WorkersExpected, 0), row.WorkersExpected)
 	if t.Phase != nil {
 		row.Phase = *t.Phase
 	}
