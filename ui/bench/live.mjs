@@ -63,17 +63,20 @@ try {
   await page.waitForTimeout(10_000);
   const cdp = await context.newCDPSession(page);
   await cdp.send('Performance.enable', { timeDomain: 'threadTicks' });
-  const measure = async () => {
-    // What only weak maps or finalizers held is given back by later collections: until one takes nothing more.
-    for (let n = 0, last = Infinity; n < 12; n++) {
-      await cdp.send('HeapProfiler.collectGarbage');
-      await page.waitForTimeout(300);
-      const { usedSize } = await cdp.send('Runtime.getHeapUsage');
-      if (n > 2 && usedSize > last - 16 * 1024) break;
-      last = Math.min(last, usedSize);
+  const metrics = async () => {
+    const { metrics: all } = await cdp.send('Performance.getMetrics');
+    return Object.fromEntries(all.map((m) => [m.name, m.value]));
+  };
+  /** MiB that are left of the heap at the least: between two payloads more is held than after they were drawn. */
+  const floor = async () => {
+    let least = Infinity;
+    for (let n = 0; n < 8; n++) {
+      // What only weak maps or finalizers held the second collection gives back.
+      for (let again = 0; again < 2; again++) await cdp.send('HeapProfiler.collectGarbage');
+      least = Math.min(least, (await cdp.send('Runtime.getHeapUsage')).usedSize / 2 ** 20);
+      await page.waitForTimeout(700);
     }
-    const { metrics } = await cdp.send('Performance.getMetrics');
-    return Object.fromEntries(metrics.map((m) => [m.name, m.value]));
+    return least;
   };
   const seen = await page.evaluate(() => {
     const within = (el) => el.getBoundingClientRect().bottom <= innerHeight;
@@ -91,21 +94,19 @@ try {
     writeFileSync(flags.profile, JSON.stringify(profile));
     for (const [name, ms] of hottest(profile, 40)) console.log(`${(ms / flags.seconds).toFixed(2)} ms/s ${name}`);
   } else {
-    let before = await measure();
-    const start = before;
+    const start = await floor();
+    console.log(`at first: heap ${start.toFixed(2)} MiB`);
     const rounds = (Number(flags.minutes) * 60) / Number(flags.seconds);
     for (let round = 1; round <= rounds; round++) {
-      const from = Date.now();
+      const [from, before] = [Date.now(), await metrics()];
       await page.waitForTimeout(Number(flags.seconds) * 1000);
-      const after = await measure();
-      const took = (Date.now() - from) / 1000;
+      const [after, took] = [await metrics(), (Date.now() - from) / 1000];
       const per = (name) => ((1000 * (after[name] - before[name])) / took).toFixed(1);
+      const heap = await floor();
       console.log(
         `${round * flags.seconds} s: script ${per('ScriptDuration')} ms/s, all ${per('TaskDuration')} ms/s, ` +
-          `heap ${(after.JSHeapUsedSize / 2 ** 20).toFixed(2)} MiB ` +
-          `(${((after.JSHeapUsedSize - start.JSHeapUsedSize) / 2 ** 20).toFixed(2)}), load ${loadavg()[0].toFixed(1)}`,
+          `heap ${heap.toFixed(2)} MiB (${(heap - start).toFixed(2)}), load ${loadavg()[0].toFixed(1)}`,
       );
-      before = after;
     }
   }
 } finally {

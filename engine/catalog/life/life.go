@@ -116,6 +116,9 @@ func deploy(q catalog.Query, active func(string) bool, now time.Time) (catalog.Q
 	// All of them begin, or none.
 	there, due := true, true
 	for _, f := range q.Fragments {
+		if f.State == catalog.FragmentFailed && f.Failure != "" && there {
+			q.Failure = "it is tried again on " + f.Host + ": " + f.Failure
+		}
 		if !active(f.Host) {
 			there = false // the membership of the cluster sorts that out first
 			q.Failure = "the worker " + f.Host + " is UNREACHABLE"

@@ -226,6 +226,28 @@ func TestTheWatchdog(t *testing.T) {
 	}
 }
 
+// TestWhatHoldsAQueryUpIsTold: what a fragment that is tried again has failed with, and that its worker is not there;
+// nothing any more once it runs.
+func TestWhatHoldsAQueryUpIsTold(t *testing.T) {
+	q := query(catalog.Deploying, catalog.FragmentFailed, catalog.FragmentRunning)
+	q.Fragments[0].Failure = "NetworkError: connection refused"
+	for _, step := range []struct {
+		state  catalog.FragmentState
+		active func(string) bool
+		want   string
+	}{
+		{catalog.FragmentFailed, everybody, "it is tried again on a: NetworkError: connection refused"},
+		{catalog.FragmentFailed, func(string) bool { return false }, "the worker b is UNREACHABLE"},
+		{catalog.FragmentFailed, everybody, "it is tried again on a: NetworkError: connection refused"},
+		{catalog.FragmentRunning, everybody, ""},
+	} {
+		q.Fragments[0].State = step.state
+		if q, _ = life.Decide(q, step.active, epoch); q.Failure != step.want {
+			t.Errorf("%s: %q", q.State, q.Failure)
+		}
+	}
+}
+
 // TestAttemptsAreFurtherAndFurtherApart: a fragment that does not start is tried again, not at once.
 func TestAttemptsAreFurtherAndFurtherApart(t *testing.T) {
 	q, now, starts := query(catalog.Deploying, catalog.FragmentRegistered), epoch, []time.Time{}
