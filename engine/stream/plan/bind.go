@@ -201,7 +201,7 @@ func (b *binder) project(in input, items []item) (Node, error) {
 		n.Items, n.From = append(n.Items, x), append(n.From, from)
 		n.cols = append(n.cols, column.Column{Name: it.name, Type: x.Type})
 		text := it.text
-		if !statement.Same(text, it.name) {
+		if !statement.Same(strings.Trim(text, "`"), it.name) {
 			text += " AS " + it.name
 		}
 		texts = append(texts, text)
