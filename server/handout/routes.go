@@ -2,10 +2,12 @@ package handout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -26,6 +28,12 @@ type Handed interface {
 }
 
 type body[T any] struct{ Body T }
+
+// maybe is a body, or 204 without one.
+type maybe[T any] struct {
+	Status int
+	Body   *T
+}
 
 type nothing struct{}
 
@@ -188,16 +196,28 @@ func (h *handlers) mayJudge(ctx context.Context, templateID string) error {
 	return rights.Template(id.User, t)
 }
 
+// baseline answers 204 for a template without one, which is no mistake of who asks: pages of runs do.
+func (h *handlers) baseline(ctx context.Context, in *api.IDInput) (*maybe[store.Baseline], error) {
+	b, err := h.store.Baseline(ctx, in.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		if _, err := h.store.Template(ctx, in.ID); err != nil {
+			return nil, api.Named(err, "template", in.ID)
+		}
+		return &maybe[store.Baseline]{Status: http.StatusNoContent}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &maybe[store.Baseline]{http.StatusOK, &b}, nil
+}
+
 func (h *handlers) baselines() {
 	a := h.a
 	const path = "/api/templates/{id}/baseline"
-	api.Handle(a, api.Op(http.MethodGet, path, "baseline", "Templates",
-		"The run that others of the template are held against",
-		http.StatusNotFound),
-		func(ctx context.Context, in *api.IDInput) (*body[store.Baseline], error) {
-			b, err := h.store.Baseline(ctx, in.ID)
-			return &body[store.Baseline]{b}, api.Named(err, "baseline of template", in.ID)
-		})
+	get := api.Op(http.MethodGet, path, "baseline", "Templates", "The run that others of the template are held against",
+		http.StatusNotFound)
+	get.Responses = map[string]*huma.Response{"204": {Description: "The template has no baseline."}}
+	api.Handle(a, get, h.baseline)
 	api.Handle(a, api.Op(http.MethodPut, path, "set-baseline", "Templates", "Make a run the baseline of its template",
 		http.StatusNotFound, http.StatusConflict),
 		func(ctx context.Context, in *baselineInput) (*body[store.Baseline], error) {

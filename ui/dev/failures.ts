@@ -114,8 +114,9 @@ function binds(r: Holder, q: URLSearchParams, plain: boolean): KeptBinds {
 
 const read = { complete: true, elapsed_ms: 12, parts_count: 2, rows_count: 412_000, rows_read_count: 412_000 };
 
-/** The first executions of a run; the filters are not looked at. */
-function executions(r: Holder): ExecutionPage {
+/** Two pages of executions of a run; the filters are not looked at. */
+function executions(r: Holder, q: URLSearchParams): ExecutionPage {
+  const second = q.get('cursor') === 'second';
   const list = Array.from({ length: 30 }, (_, i): Execution => {
     const at = began(r) + 4_200 + i * 61;
     const bad = i % 7 === 3;
@@ -137,7 +138,7 @@ function executions(r: Holder): ExecutionPage {
       rolled_back: false,
       rows: bad ? 0 : 1,
       schedule_lag_ms: 0.01,
-      seq: 4_100 + i * 37,
+      seq: (second ? 9_000 : 4_100) + i * 37,
       server_query_id: '',
       statement_id: 'insert',
       step: 0,
@@ -145,7 +146,7 @@ function executions(r: Holder): ExecutionPage {
       worker_id: `worker-${i % 2}`,
     };
   });
-  return { executions: list, next_cursor: '', record: read };
+  return { executions: list, next_cursor: second ? '' : 'second', record: read };
 }
 
 const path = /^\/api\/v1\/runs\/([^/]+)\/(failures|binds|executions)$/;
@@ -155,7 +156,7 @@ export const failureRoutes: [string, RegExp, (parts: string[], body: unknown, qu
     path,
     ([, id, what], _b, q) => {
       const r = need(runs, id, 'run');
-      return what === 'binds' ? binds(r, q, false) : what === 'failures' ? failures(r) : executions(r);
+      return what === 'binds' ? binds(r, q, false) : what === 'failures' ? failures(r) : executions(r, q);
     },
   ],
   [

@@ -21,7 +21,9 @@ import { iso, relations } from './data';
 import { plan, plugins } from './declared';
 import { endNodeToken, listNodes, makeNodeToken, nodeEvents, nodeTokens, setNodes, wishNode } from './nodes';
 import { exploreRoutes } from './explore';
+import { besideRoutes } from './beside';
 import { failureRoutes } from './failures';
+import { handedRoutes } from './handed';
 import { noticeRoutes, seedNotices } from './notices';
 import { prices } from './prices';
 import { Refusal } from './refusal';
@@ -111,7 +113,7 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
   ...exploreRoutes,
   ...failureRoutes,
   ...noticeRoutes,
-  ...(viewRoutes as unknown as [string, RegExp, Handle][]),
+  ...([...viewRoutes, ...handedRoutes, ...besideRoutes] as unknown as [string, RegExp, Handle][]),
   ...([...tableRoutes, ...queryRoutes, ...streamRoutes, ...retentionRoutes] as unknown as [string, RegExp, Handle][]),
   ['GET', /^\/mock\/sockets$/, () => ({ cut: cutSockets() })],
   [

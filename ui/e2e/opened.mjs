@@ -108,7 +108,29 @@ async function written({ page, base, open, seen, step }) {
   });
 }
 
+/** A run without a baseline, as the baseline and held against it, and the runs of its template over time. */
+async function baselines({ page, open, seen, step, find }) {
+  const against = page.getByRole('region', { name: 'Against the baseline' });
+  await step('a run beside its baseline', async () => {
+    await open(`/runs/${await find('orders under contention')}`, 'No run is the baseline of this template.');
+    await against.getByRole('button', { name: 'Make this the baseline' }).click();
+    await against.getByText('held against this one').waitFor();
+    await seen('a run that is the baseline');
+    await open(`/runs/${await find('checkout peak', 'COMPLETED')}`, 'Against the baseline');
+    await against.getByRole('link', { name: 'Compare' }).waitFor();
+    await seen('a run beside its baseline');
+    await against.getByRole('link', { name: 'Drift over time' }).click();
+    await page.locator('.drift-picture[role=img] .dot.baseline').waitFor();
+    await page.getByText(/compared runs (is|are) worse than the baseline/).waitFor();
+    await seen('drift over time');
+    await open(`/runs/${await find('orders under contention')}`, 'held against this one');
+    await against.getByRole('button', { name: 'No longer the baseline' }).click();
+    await against.getByText('No run is the baseline of this template.').waitFor();
+  });
+}
+
 export async function opensStates(on) {
+  await baselines(on);
   await views(on);
   await parameters(on);
   await tables(on);

@@ -50,6 +50,9 @@ for (const theme of ['light', 'dark'])
       const page = await context.newPage();
       page.setDefaultTimeout(15_000);
       const wrong = complaints(page);
+      // What a page asks for and is refused stands in the browser's console, as an error.
+      const refused = new Set();
+      page.on('response', (r) => r.status() >= 400 && refused.add(`${r.status()} ${new URL(r.url()).pathname}`));
       const step = stepper(t, page);
       const seen = async (name) => {
         await accessible(page, name);
@@ -193,6 +196,7 @@ for (const theme of ['light', 'dark'])
       });
       await opensStates({ page, base, open, seen, step, find, width, height });
       assert.deepEqual(wrong, []);
+      assert.deepEqual([...refused].sort(), ['400 /prometheus/api/v1/query_events', '422 /api/v1/streams/statements']);
       // A list that cannot be read: its message is a state, too.
       await step('what failed', async () => {
         await page.request.post(`${base}/mock/break`, { data: { prefix: '/api/templates' } });

@@ -2940,6 +2940,13 @@ export interface paths {
                         "application/json": components["schemas"]["Baseline"];
                     };
                 };
+                /** @description The template has no baseline. */
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
             };
         };
         /** Make a run the baseline of its template */

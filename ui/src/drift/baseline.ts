@@ -12,8 +12,9 @@ export const useBaseline = (template: string | null) =>
     queryKey: ['baseline', template],
     queryFn: async ({ signal }) => {
       try {
-        return await api.get('/api/templates/{id}/baseline', { path: { id: template! }, signal });
+        return (await api.get('/api/templates/{id}/baseline', { path: { id: template! }, signal })) ?? null;
       } catch (e) {
+        // The template has been deleted.
         if (e instanceof Problem && e.status === 404) return null;
         throw e;
       }

@@ -1,0 +1,319 @@
+// What the pages of runs ask of the server, on the mock server: filters, order, pages, what is done with several runs,
+// single executions, a comparison. That the server finds what it is asked for is for the tests of the server.
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import { onMock } from './mock.mjs';
+
+const { base, open, find } = onMock(8195);
+
+/** Acts, and returns what the page then asks of an address: of the first request that is as it should be. */
+async function asks(page, path, act, ok) {
+  const found = page.waitForRequest((r) => {
+    const url = new URL(r.url());
+    return (typeof path === 'string' ? url.pathname === path : path.test(url.pathname)) && ok(url.searchParams);
+  });
+  await act();
+  const request = await found;
+  return new URL(request.url()).searchParams;
+}
+
+const rows = (page) => page.locator('.table.cards tbody tr');
+const names = (page) => page.locator('.table.cards tbody a.name').allInnerTexts();
+
+test('the list of runs', async (t) => {
+  const { page, step, wrong } = await open(t);
+  const list = (act, ok) => asks(page, '/api/runs', act, ok);
+  await step('is narrowed by status, by thresholds that failed, by template and time', async () => {
+    await page.goto(`${base}/history`);
+    await rows(page).first().waitFor();
+    const status = page.getByLabel('Status', { exact: true });
+    const failed = await list(
+      () => status.selectOption('Thresholds failed'),
+      (q) => q.has('thresholds'),
+    );
+    assert.equal(failed.get('thresholds'), 'failed');
+    assert.equal(failed.get('status'), null, 'a run that failed its thresholds has completed');
+    assert.equal(new URL(page.url()).searchParams.get('status'), 'failed-thresholds');
+    const ended = await list(
+      () => status.selectOption('Failed'),
+      (q) => q.get('status') === 'FAILED',
+    );
+    assert.equal(ended.get('thresholds'), null);
+    await page.getByText('memory guard').waitFor();
+    assert.deepEqual((await names(page)).sort(), ['memory guard', 'stopped by a rule']);
+    await page.getByRole('button', { name: 'Clear filters' }).click();
+    const { templates } = await (await page.request.get(`${base}/api/templates`)).json();
+    const { template_id: of } = templates.find((x) => x.name === 'checkout peak');
+    await list(
+      () => page.getByLabel('Template', { exact: true }).selectOption('checkout peak'),
+      (q) => q.get('template_id') === of,
+    );
+    await list(
+      () => page.getByLabel('Time', { exact: true }).selectOption('24h'),
+      (q) => Math.abs(Date.now() - Date.parse(q.get('since')) - 864e5) < 600_000 && q.get('template_id') === of,
+    );
+    await page.getByRole('button', { name: 'Clear filters' }).click();
+  });
+  await step('is in the order that is asked for, the other way, and newest first again', async () => {
+    await page.goto(`${base}/history`);
+    const head = page.getByRole('columnheader', { name: 'P95' });
+    const press = (order) =>
+      list(
+        () => head.getByRole('button').click(),
+        (q) => q.get('sort') === (order ? 'p95_ms' : null) && q.get('order') === order,
+      );
+    await press('asc');
+    await page.locator('th[aria-sort=ascending]').waitFor();
+    const up = await names(page);
+    await press('desc');
+    await page.locator('th[aria-sort=descending]').waitFor();
+    assert.notDeepEqual(await names(page), up);
+    await head.getByRole('button').click();
+    await page.locator('th[aria-sort]').waitFor({ state: 'detached' });
+    assert.equal(new URL(page.url()).searchParams.get('sort'), null);
+    const most = page.getByRole('columnheader', { name: 'Throughput' });
+    await list(
+      () => most.getByRole('button').click(),
+      (q) => q.get('sort') === 'qps' && q.get('order') === 'desc',
+    );
+  });
+  await step('is read page by page, and a filter begins at the first page', async () => {
+    await page.goto(`${base}/history`);
+    await rows(page).first().waitFor();
+    const first = await names(page);
+    await list(
+      () => page.getByRole('button', { name: 'Older' }).click(),
+      (q) => q.get('cursor') === '25' && q.get('limit') === '25',
+    );
+    await page.waitForURL((u) => u.searchParams.get('cursor') === '25');
+    await page.getByRole('button', { name: 'Back', exact: true }).click();
+    await page.waitForURL((u) => !u.searchParams.has('cursor'));
+    assert.deepEqual(await names(page), first);
+    await page.getByRole('button', { name: 'Older' }).click();
+    await page.waitForURL((u) => u.searchParams.has('cursor'));
+    const narrowed = await list(
+      () => page.getByLabel('Status', { exact: true }).selectOption('Failed'),
+      (q) => q.get('status') === 'FAILED',
+    );
+    assert.equal(narrowed.get('cursor'), null);
+  });
+  await step('its trend is that of all runs of the filters, whatever page and order is shown', async () => {
+    await page.goto(`${base}/history?search=first&sort=p95_ms&cursor=1`);
+    const asked = await list(
+      () => page.getByRole('button', { name: 'Trend', exact: true }).click(),
+      (q) => q.get('limit') === '50',
+    );
+    assert.deepEqual(
+      ['search', 'sort', 'order', 'cursor'].map((n) => asked.get(n)),
+      ['first', 'created', 'desc', null],
+    );
+  });
+  assert.deepEqual(wrong, []);
+});
+
+test('several runs at once', async (t) => {
+  const { page, step, wrong } = await open(t);
+  const marked = page.locator('.selection');
+  const more = async (n, item) => {
+    await page.getByRole('button', { name: `More for ${n} runs` }).click();
+    await page.getByRole('menuitem', { name: item }).click();
+  };
+  let ids;
+  await step('are marked one by one and all of a page, and counted', async () => {
+    await page.goto(`${base}/history?search=insert+only`);
+    await rows(page).first().waitFor();
+    const all = await rows(page).count();
+    await page.locator('.pick-all').check();
+    await marked.getByText(`${all} runs`).waitFor();
+    await page.locator('.pick-all').uncheck();
+    await marked.waitFor({ state: 'detached' });
+    for (const i of [0, 1]) await rows(page).nth(i).getByRole('checkbox').check();
+    await marked.getByText('2 runs').waitFor();
+    ids = new URL(page.url()).searchParams.get('selected').split(',');
+    assert.equal(ids.length, 2);
+  });
+  await step('get a tag beside those that they have', async () => {
+    const sent = [];
+    page.on('request', (r) => r.method() === 'PUT' && sent.push([new URL(r.url()).pathname, r.postDataJSON()]));
+    await more(2, 'Add a tag');
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Tag, as name:value').fill('no tag');
+    await dialog.getByText('Write it as name:value.').waitFor();
+    await dialog.getByLabel('Tag, as name:value').fill('ticket:PERF-7');
+    await dialog.getByRole('button', { name: 'Add tag' }).click();
+    await page.getByText('2 runs were tagged.').waitFor();
+    assert.deepEqual(
+      sent,
+      ids.map((id) => [`/api/runs/${id}/tags`, { tags: { example: 'first-run', ticket: 'PERF-7' } }]),
+    );
+  });
+  await step('are saved as a table', async () => {
+    const [file] = await Promise.all([page.waitForEvent('download'), more(2, 'Save as CSV')]);
+    const lines = (await readFile(await file.path(), 'utf8')).trim().split('\r\n');
+    assert.deepEqual(
+      lines.slice(1).map((l) => l.split(',')[0]),
+      ids,
+    );
+    const { runs } = await (await page.request.get(`${base}/api/runs?limit=200`)).json();
+    const p95 = lines[0].split(',').indexOf('p95_ms');
+    assert.equal(Number(lines[1].split(',')[p95]), runs.find((r) => r.run_id === ids[0]).p95_ms);
+  });
+  await step('are deleted when that is said once more, and no others', async () => {
+    const before = await rows(page).count();
+    await more(2, 'Delete');
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('insert only, insert only').waitFor();
+    await dialog.getByRole('button', { name: 'Keep' }).click();
+    for (const id of ids) assert.equal((await page.request.get(`${base}/api/runs/${id}`)).status(), 200);
+    await more(2, 'Delete');
+    await dialog.getByRole('button', { name: 'Delete 2 runs' }).click();
+    await page.getByText('2 runs were deleted.').waitFor();
+    await marked.waitFor({ state: 'detached' });
+    await rows(page)
+      .nth(before - 2)
+      .waitFor({ state: 'detached' });
+    for (const id of ids) assert.equal((await page.request.get(`${base}/api/runs/${id}`)).status(), 404);
+  });
+  assert.deepEqual(wrong, []);
+});
+
+test('single executions', async (t) => {
+  const { page, step, wrong } = await open(t);
+  const id = await find(page, 'first run');
+  const table = (act, ok) => asks(page, `/api/v1/runs/${id}/executions`, act, ok);
+  const filters = page.getByRole('search', { name: 'Filters of executions' });
+  await step('are asked for with all that the filters say', async () => {
+    await table(
+      () => page.goto(`${base}/runs/${id}?tab=executions`),
+      (q) => q.get('sort') === 'time' && q.get('order') === 'desc' && q.get('limit') === '50' && !q.has('cursor'),
+    );
+    await page.getByText('of 412,000 recorded').waitFor();
+    for (const [label, option, name, value] of [
+      ['Kind', 'Insert', 'kind', 'INSERT'],
+      ['Worker', 'worker-1', 'worker', 'worker-1'],
+      ['Outcome', 'Failed', 'outcome', 'failed'],
+      ['Phase', 'Warm-up', 'phase', 'WARMUP'],
+    ])
+      await table(
+        () => filters.getByLabel(label, { exact: true }).selectOption(option),
+        (q) => q.get(name) === value,
+      );
+    const bound = async (label, value, name) =>
+      table(
+        async () => {
+          await filters.getByLabel(label).fill(value);
+          await filters.getByLabel(label).press('Enter');
+        },
+        (q) => q.has(name),
+      );
+    const start = Date.parse((await (await page.request.get(`${base}/api/runs/${id}`)).json()).start_time);
+    assert.equal(Date.parse((await bound('From, s', '2.5', 'from')).get('from')), start + 2_500);
+    assert.equal(Date.parse((await bound('until, s', '9', 'until')).get('until')), start + 9_000);
+    assert.equal((await bound('Above, ms', '3', 'over_ms')).get('over_ms'), '3');
+    const last = await bound('up to, ms', '40', 'upto_ms');
+    assert.deepEqual(
+      ['kind', 'worker', 'outcome', 'phase', 'over_ms', 'upto_ms'].map((n) => last.get(n)),
+      ['INSERT', 'worker-1', 'failed', 'WARMUP', '3', '40'],
+    );
+    await filters.getByLabel('up to, ms').fill('2');
+    await filters.getByLabel('up to, ms').press('Enter');
+    await page.getByText('Up to is not more than Above.').waitFor();
+    await page.getByRole('button', { name: 'Clear filters' }).click();
+    await page.waitForURL((u) => u.search === '?tab=executions');
+  });
+  await step('are in the order of their latencies, the longest first, then the shortest', async () => {
+    const head = page.getByRole('columnheader', { name: 'Latency' });
+    for (const order of ['desc', 'asc'])
+      await table(
+        () => head.getByRole('button').click(),
+        (q) => q.get('sort') === 'latency' && q.get('order') === order,
+      );
+    assert.equal(await head.getAttribute('aria-sort'), 'ascending');
+  });
+  await step('come page by page, and a filter begins at the first', async () => {
+    const body = page.locator('.executions tbody');
+    await page.goto(`${base}/runs/${id}?tab=executions`);
+    await body.getByText('4,100', { exact: true }).waitFor();
+    await table(
+      () => page.getByRole('button', { name: 'Next 50' }).click(),
+      (q) => q.get('cursor') === 'second',
+    );
+    await body.getByText('9,000', { exact: true }).waitFor();
+    assert.equal(await body.getByText('4,100', { exact: true }).count(), 0);
+    await page.locator('.pager button:disabled', { hasText: 'Next' }).waitFor();
+    const narrowed = await table(
+      () => filters.getByLabel('Outcome', { exact: true }).selectOption('Failed'),
+      (q) => q.get('outcome') === 'failed',
+    );
+    assert.equal(narrowed.get('cursor'), null);
+  });
+  await step('are those of a cell of the heat map that is opened', async () => {
+    await page.goto(`${base}/runs/${id}`);
+    const heat = page.getByRole('application', { name: 'Latency heat map' });
+    await heat.focus();
+    await page.keyboard.press('End');
+    const asked = await table(
+      () => page.keyboard.press('Enter'),
+      (q) => q.has('over_ms'),
+    );
+    assert.equal(Date.parse(asked.get('until')) - Date.parse(asked.get('from')), 1_000);
+    assert.ok(Number(asked.get('over_ms')) < Number(asked.get('upto_ms')));
+    assert.deepEqual([asked.get('sort'), asked.get('order')], ['latency', 'desc']);
+  });
+  assert.deepEqual(wrong, []);
+});
+
+test('a comparison asks for the baseline against each of the others', async (t) => {
+  const { page, step, wrong } = await open(t);
+  const ids = await Promise.all(
+    ['first run', 'orders under contention', 'hybrid table'].map((name) => find(page, name)),
+  );
+  const asked = [];
+  page.on('request', (r) => {
+    const url = new URL(r.url());
+    if (!/^\/api\/(v1\/)?compare/.test(url.pathname)) return;
+    const q = url.searchParams;
+    asked.push(`${url.pathname} ${ids.indexOf(q.get('a'))} ${ids.indexOf(q.get('b'))} ${q.get('tolerance_pct')}`);
+  });
+  const figures = page.getByRole('region', { name: 'Figures' });
+  const judged = async (n) => {
+    for (let i = 1; i < n; i++)
+      await figures
+        .locator('tbody tr')
+        .nth(i)
+        .getByText(/better|worse|same|unclear/)
+        .first()
+        .waitFor();
+    await page.getByRole('region', { name: 'By kind and statement' }).locator('tbody tr').first().waitFor();
+  };
+  const of = (base, others, tolerance) =>
+    others
+      .flatMap((o) => [`/api/compare ${base} ${o} ${tolerance}`, `/api/v1/compare/parts ${base} ${o} ${tolerance}`])
+      .sort();
+  await step('with the tolerance that is chosen', async () => {
+    await page.goto(`${base}/compare?runs=${ids.join(',')}`);
+    await judged(3);
+    assert.deepEqual(asked.splice(0).sort(), of(0, [1, 2], 5));
+    await page.getByLabel('Tolerance').selectOption('20');
+    await page.getByText('tolerance 20 %').waitFor();
+    await judged(3);
+    assert.deepEqual(asked.splice(0).sort(), of(0, [1, 2], 20));
+  });
+  await step('without one that is taken out', async () => {
+    await page.getByLabel('Actions for run 2').click();
+    await page.getByRole('menuitem', { name: 'Take it out' }).click();
+    await page.waitForURL((u) => u.searchParams.get('runs') === `${ids[0]},${ids[2]}`);
+    assert.equal(await figures.locator('tbody tr').count(), 2);
+  });
+  await step('whose figures say which way they differ', async () => {
+    await page.goto(`${base}/compare?runs=${ids[0]},${ids[1]}`);
+    await judged(2);
+    const { metrics } = await (await page.request.get(`${base}/api/compare?a=${ids[0]}&b=${ids[1]}`)).json();
+    const m = metrics.find((x) => x.name === 'p99_ms');
+    const sign = m.difference > 0 ? '+' : '−';
+    const shown = await figures.locator('tbody tr').nth(1).innerText();
+    assert.ok(shown.includes(`${sign}${Math.abs(m.difference).toFixed(1)} %`), `${sign}${m.difference} in ${shown}`);
+  });
+  assert.deepEqual(wrong, []);
+});
