@@ -136,6 +136,33 @@ func TestWhatLastsEndsWithItsCaller(t *testing.T) {
 	}
 }
 
+// TestAPartEndsWithItsCaller: the download of a single part is cut short when the token that asked for it is revoked.
+func TestAPartEndsWithItsCaller(t *testing.T) {
+	b := start(t)
+	const size = 64 << 20 // more than lies on the way to a client that does not read
+	run := b.recorded(1, size)
+	secret, token := b.mint(auth.ScopeRead)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		b.base+"/api/runs/"+run.RunID+"/executions?part=executions-worker-0-0.parquet", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+secret)
+	res, err := b.client.Do(req)
+	if err != nil || res.StatusCode != http.StatusOK || res.ContentLength != size {
+		t.Fatalf("a part: %v, %v", res, err)
+	}
+	defer res.Body.Close()
+	if _, err := io.CopyN(io.Discard, res.Body, 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	b.do("DELETE", "/api/auth/tokens/"+token, nil).want(t, http.StatusNoContent)
+	if n, err := io.Copy(io.Discard, res.Body); err == nil {
+		t.Errorf("all %d bytes came to who may read nothing any more", n+1<<20)
+	}
+	eventually(t, func() bool { return b.files.opened() == 0 }, "the part stays open")
+}
+
 // TestALinkEndsWithWhoMadeIt: what somebody may share no more is shown by no link of its own, until it may again; a
 // link of who was deleted is gone, also when another comes of the same name.
 func TestALinkEndsWithWhoMadeIt(t *testing.T) {

@@ -129,13 +129,19 @@ type browser struct {
 
 func single(t *testing.T, change ...func(*oidc.Options)) browser {
 	t.Helper()
+	return singleOn(t, func(change func(*server.Options)) *bench { return start(t, change) }, change...)
+}
+
+// singleOn is single on a server that is started so.
+func singleOn(t *testing.T, start func(func(*server.Options)) *bench, change ...func(*oidc.Options)) browser {
+	t.Helper()
 	p := newIDP(t)
 	o := oidc.Options{Issuer: p.URL, ClientID: "loadstone", ClientSecret: "shared", Name: "Example", GroupsClaim: "groups",
 		Roles: map[string]store.Role{"dba": store.RoleOperator, "root": store.RoleAdmin}}
 	for _, c := range change {
 		c(&o)
 	}
-	b := start(t, func(s *server.Options) { s.OIDC = &o })
+	b := start(func(s *server.Options) { s.OIDC = &o })
 	b.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return browser{b, p}
 }
@@ -154,9 +160,14 @@ func (b browser) begin(next string) (back url.Values, cookie string) {
 		asked.Get("redirect_uri") != b.base+"/api/auth/oidc/callback" {
 		b.t.Errorf("asked with %v", asked)
 	}
+	name := "loadstone_oidc"
+	secure := strings.HasPrefix(b.base, "https:")
+	if secure {
+		name = "__Host-" + name
+	}
 	for _, c := range a.Cookies() {
-		if c.Name == "loadstone_oidc" {
-			if !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.MaxAge > 600 ||
+		if c.Name == name {
+			if !c.HttpOnly || c.Secure != secure || c.Path != "/" || c.Domain != "" || c.SameSite != http.SameSiteLaxMode || c.MaxAge > 600 ||
 				strings.Contains(c.Value, asked.Get("state")) {
 				b.t.Errorf("cookie %+v", c)
 			}
@@ -168,6 +179,24 @@ func (b browser) begin(next string) (back url.Values, cookie string) {
 	b.p.codes[code] = asked
 	b.p.mu.Unlock()
 	return url.Values{"code": {code}, "state": {asked.Get("state")}, "session_state": {"x"}, "iss": {b.p.URL}}, cookie
+}
+
+// TestSingleSignOnOverTLS: the cookie of a flow has the prefix that keeps other names' pages from setting it, and
+// without the prefix it is none.
+func TestSingleSignOnOverTLS(t *testing.T) {
+	b := singleOn(t, func(change func(*server.Options)) *bench { b, _ := overTLS(t, change); return b })
+	v, cookie := b.begin("/")
+	if cookie == "" {
+		t.Fatal("no cookie of the flow with the prefix __Host-")
+	}
+	if a := b.back(v, strings.TrimPrefix(cookie, "__Host-")); a.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a cookie that a page without TLS can set: %d %s", a.StatusCode, a.body)
+	}
+	v, cookie = b.begin("/")
+	if a := b.back(v, cookie).want(t, 303); !strings.Contains(strings.Join(a.Header.Values("Set-Cookie"), "\n"),
+		"__Host-loadstone_session=") {
+		t.Errorf("no session: %v", a.Header)
+	}
 }
 
 func (b browser) back(v url.Values, cookie string, header ...string) answer {

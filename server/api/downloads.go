@@ -127,7 +127,7 @@ func (a *API) sendPart(c *fiber.Ctx, p engine.Artifact) error {
 		return problem.Write(c, named(err, "part", p.Name))
 	}
 	transfer.Attach(c, "application/vnd.apache.parquet", p.Name)
-	transfer.SendFile(c, f, size)
+	a.downloads().SendFile(c, f, size)
 	return nil
 }
 

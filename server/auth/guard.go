@@ -158,13 +158,16 @@ func WithPeer(ctx context.Context, p Peer) context.Context {
 	return context.WithValue(ctx, peerKey{}, p)
 }
 
-// CookieName is the name of the session cookie. Over TLS it has a prefix by which browsers take it from the server
-// itself alone, over TLS: no page of a name below or beside, and nobody on the way, can put another in its place.
-func (p Peer) CookieName() string {
+// CookieName is the name of the session cookie.
+func (p Peer) CookieName() string { return p.Named(CookieName) }
+
+// Named is the name of a cookie. Over TLS it has a prefix by which browsers take it from the server itself alone, over
+// TLS, for all of its paths: no page of a name below or beside, and nobody on the way, can put another in its place.
+func (p Peer) Named(cookie string) string {
 	if p.Secure {
-		return "__Host-" + CookieName
+		return "__Host-" + cookie
 	}
-	return CookieName
+	return cookie
 }
 
 // PeerOf returns the peer of a request.

@@ -49,10 +49,12 @@ func Register(app *fiber.App, a *api.API, o Options, log zerolog.Logger) {
 
 func (h handlers) callback() string { return h.a.URL() + returnPath }
 
-// cookie is that of a flow. It comes back from another site's page, which a strict one would not.
+// cookie is that of a flow. It comes back from another site's page, which a strict one would not. Its path is that of
+// the whole server, which the prefix of its name over TLS asks for.
 func cookie(c *fiber.Ctx, value string, maxAge time.Duration) *http.Cookie {
-	out := &http.Cookie{Name: cookieName, Value: value, Path: base, HttpOnly: true, SameSite: http.SameSiteLaxMode,
-		Secure: auth.PeerOf(c.UserContext()).Secure, MaxAge: int(maxAge / time.Second)}
+	peer := auth.PeerOf(c.UserContext())
+	out := &http.Cookie{Name: peer.Named(cookieName), Value: value, Path: "/", HttpOnly: true, Secure: peer.Secure,
+		SameSite: http.SameSiteLaxMode, MaxAge: int(maxAge / time.Second)}
 	if value == "" {
 		out.MaxAge = -1
 	}
@@ -72,7 +74,7 @@ func (h handlers) back(c *fiber.Ctx) error {
 	ctx := c.UserContext()
 	// Whatever comes of it, the cookie is good for nothing any more.
 	c.Response().Header.Add(fiber.HeaderSetCookie, cookie(c, "", 0).String())
-	who, next, err := h.end(ctx, h.callback(), c.Cookies(cookieName), returned{Code: c.Query("code"),
+	who, next, err := h.end(ctx, h.callback(), c.Cookies(auth.PeerOf(ctx).Named(cookieName)), returned{Code: c.Query("code"),
 		State: c.Query("state"), Issuer: c.Query("iss"), Error: c.Query("error")})
 	if err != nil {
 		return h.refuse(c, err)

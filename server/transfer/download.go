@@ -75,9 +75,34 @@ type Downloads struct {
 	Ends func(ctx context.Context, end func()) (stop func())
 }
 
-// SendFile answers with a file of so many bytes, and closes it.
-func SendFile(c *fiber.Ctx, f io.ReadCloser, size int64) {
-	c.Context().Response.SetBodyStream(&paced{Reader: f, closer: f.Close, conn: c.Context().Conn()}, int(size))
+// SendFile answers with a file of so many bytes, and closes it. It is cut short as Stream is when the server stops or
+// the caller's sign-in ends.
+func (d Downloads) SendFile(c *fiber.Ctx, f io.ReadCloser, size int64) {
+	ctx, cancel := context.WithCancel(d.Life)
+	forget := func() {}
+	if d.Ends != nil {
+		forget = d.Ends(c.UserContext(), cancel)
+	}
+	closer := func() error {
+		forget()
+		cancel()
+		return f.Close()
+	}
+	c.Context().Response.SetBodyStream(&paced{Reader: untilDone{ctx, f}, closer: closer, conn: c.Context().Conn()},
+		int(size))
+}
+
+// untilDone reads until its context ends.
+type untilDone struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (r untilDone) Read(b []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	return r.Reader.Read(b)
 }
 
 // Stream answers with what produce writes. produce runs once the client is
