@@ -26,7 +26,8 @@ type Refreshes interface {
 	// SetDynamicTableStatus suspends a table or lets it be refreshed again, which forgets its failures and
 	// those of its subtasks.
 	SetDynamicTableStatus(ctx context.Context, name string, status refresh.Status) error
-	// RequestRefresh makes a table due now, whatever it reads; a suspended one is ErrConflict.
+	// RequestRefresh makes a table due now, whatever it reads; a suspended one is ErrConflict. One that is being refreshed
+	// is what was asked for: nothing is added to it.
 	RequestRefresh(ctx context.Context, name string) error
 	// RefreshState reads all that Plan needs, with at most so many runs of each INGEST table.
 	RefreshState(ctx context.Context, runs int) (refresh.State, error)

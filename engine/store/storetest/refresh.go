@@ -256,8 +256,15 @@ func refreshResults(t *testing.T, s store.Store) {
 		t.Errorf("pruned to %+v, %v", history, err)
 	}
 	must(t, s.RequestRefresh(ctx, "b"))
-	if got := claimOne(t, s, "w"); got.Table != "b" {
+	got := claimOne(t, s, "w")
+	if got.Table != "b" {
 		t.Errorf("claimed %+v", got)
+	}
+	// Who asks for what is being done is answered by it: the table is not behind for that when it is done.
+	must(t, s.RequestRefresh(ctx, "b"))
+	must(t, s.ReleaseRefresh(ctx, got, refresh.Result{Mode: refresh.Full}))
+	if state, tables := refreshState(t, s); !tables["b"].BehindSince.IsZero() || len(state.Pending) != 0 {
+		t.Errorf("asked for in a refresh, it is behind afterwards: %+v, %+v", tables["b"], state.Pending)
 	}
 }
 

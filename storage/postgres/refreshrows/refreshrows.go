@@ -222,12 +222,15 @@ func (q Queue) SetDynamicTableStatus(ctx context.Context, name string, status re
 
 // RequestRefresh implements store.Refreshes.
 func (q Queue) RequestRefresh(ctx context.Context, name string) error {
-	tag, err := q.Pool.Exec(ctx, `WITH touched AS (UPDATE dynamic_tables SET changed_at = clock_timestamp()
-			WHERE name = $1 AND kind = 'SQL' AND status = 'ACTIVE' RETURNING name, priority)
-		INSERT INTO pending_refreshes AS p (dynamic_table, priority, next_refresh_due)
+	tag, err := q.Pool.Exec(ctx, `WITH asked AS (SELECT t.name,
+			EXISTS (SELECT FROM refresh_claims c WHERE c.dynamic_table = t.name AND c.subtask = '') AS under_way
+			FROM dynamic_tables t WHERE t.name = $1 AND t.kind = 'SQL' AND t.status = 'ACTIVE'),
+		touched AS (UPDATE dynamic_tables t SET changed_at = clock_timestamp() FROM asked a
+			WHERE t.name = a.name AND NOT a.under_way RETURNING t.name, t.priority),
+		queued AS (INSERT INTO pending_refreshes AS p (dynamic_table, priority, next_refresh_due)
 			SELECT name, priority, clock_timestamp() FROM touched
-		ON CONFLICT (dynamic_table, subtask) DO UPDATE SET next_refresh_due = least(p.next_refresh_due, clock_timestamp())`,
-		name)
+			ON CONFLICT (dynamic_table, subtask) DO UPDATE SET next_refresh_due = least(p.next_refresh_due, clock_timestamp()))
+		SELECT FROM asked`, name)
 	if err != nil || tag.RowsAffected() > 0 {
 		return dberr.Failed("asking for a refresh", err)
 	}

@@ -291,6 +291,9 @@ func (s *Queue) RequestRefresh(ctx context.Context, name string) error {
 	if t.Kind != refresh.SQL || t.Status != refresh.Active {
 		return store.NotRefreshable(*t)
 	}
+	if _, underWay := s.claims[refresh.Task{Table: name}]; underWay {
+		return nil
+	}
 	at := now()
 	t.ChangedAt = engine.At(at)
 	p, ok := s.pending[refresh.Task{Table: name}]
