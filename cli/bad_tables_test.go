@@ -11,12 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 )
 
 // tabled is a server whose derived tables a test makes.
-type tabled struct{ *liveServer }
+type tabled struct{ *clitest.LiveServer }
 
 type tableDetail struct {
 	Table  refresh.Table
@@ -25,12 +26,12 @@ type tableDetail struct {
 
 // call asks the API, and returns the error that it answers with, nil when it does what it was asked.
 func (s tabled) call(method, path string, in map[string]any, out any) (int, *engine.Error) {
-	s.t.Helper()
+	s.T.Helper()
 	body, err := json.Marshal(in)
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
-	status, answer := s.send(method, path, string(body))
+	status, answer := s.Send(method, path, string(body))
 	if status >= 300 {
 		var said struct {
 			Code         engine.Code
@@ -38,13 +39,13 @@ func (s tabled) call(method, path string, in map[string]any, out any) (int, *eng
 			Errors       []engine.FieldError
 		}
 		if err := json.Unmarshal([]byte(answer), &said); err != nil || said.Code == "" || said.Detail == "" {
-			s.t.Fatalf("%s %s: %d %s %v", method, path, status, answer, err)
+			s.T.Fatalf("%s %s: %d %s %v", method, path, status, answer, err)
 		}
 		return status, &engine.Error{Code: said.Code, Message: said.Detail, Hint: said.Hint, Fields: said.Errors}
 	}
 	if out != nil {
 		if err := json.Unmarshal([]byte(answer), out); err != nil {
-			s.t.Fatalf("%s %s: %s %v", method, path, answer, err)
+			s.T.Fatalf("%s %s: %s %v", method, path, answer, err)
 		}
 	}
 	return status, nil
@@ -54,31 +55,31 @@ func at(name string) string { return "/api/v1/tables/" + url.PathEscape(name) }
 
 // make makes a table that is refreshed at once.
 func (s tabled) make(name, definition string) (int, *engine.Error) {
-	s.t.Helper()
+	s.T.Helper()
 	return s.call(http.MethodPost, "/api/v1/tables", map[string]any{"name": name, "definition": definition,
 		"target_lag_seconds": 3600}, nil)
 }
 
 func (s tabled) table(name string) (d tableDetail) {
-	s.t.Helper()
+	s.T.Helper()
 	if _, err := s.call(http.MethodGet, at(name), nil, &d); err != nil {
-		s.t.Fatalf("%s: %v", name, err)
+		s.T.Fatalf("%s: %v", name, err)
 	}
 	return d
 }
 
 // fresh waits until a table has its rows.
 func (s tabled) fresh(name string) {
-	s.t.Helper()
+	s.T.Helper()
 	var d tableDetail
-	until(s.t, startLimit, func() bool { d = s.table(name); return !d.Table.AsOf.IsZero() },
-		func() string { return fmt.Sprintf("%+v\n%s", d, s.out.String()) })
+	clitest.Until(s.T, clitest.StartLimit, func() bool { d = s.table(name); return !d.Table.AsOf.IsZero() },
+		func() string { return fmt.Sprintf("%+v\n%s", d, s.Out.String()) })
 }
 
 // failure waits until a refresh has failed, and returns what is said of it.
 func (s tabled) failure(name string, limit time.Duration) (text string) {
-	s.t.Helper()
-	until(s.t, limit, func() bool { text = s.table(name).Table.Error; return text != "" }, s.out.String)
+	s.T.Helper()
+	clitest.Until(s.T, limit, func() bool { text = s.table(name).Table.Error; return text != "" }, s.Out.String)
 	return text
 }
 
@@ -88,15 +89,15 @@ func (s tabled) quoted(name string) string {
 
 // rows asks how many rows a table has.
 func (s tabled) rows(name string) (n int) {
-	s.t.Helper()
+	s.T.Helper()
 	var answer struct{ Rows [][]json.Number }
 	if _, err := s.call(http.MethodPost, "/api/query", map[string]any{"sql": "SELECT count(*) FROM " + s.quoted(name)},
 		&answer); err != nil {
-		s.t.Fatalf("%s: %v", name, err)
+		s.T.Fatalf("%s: %v", name, err)
 	}
 	_, err := fmt.Sscan(string(answer.Rows[0][0]), &n)
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	return n
 }
@@ -113,12 +114,12 @@ func columnList(n int) string {
 // TestTablesThatNobodyShouldMake: what cannot become a table is refused by a real server with its field, a sentence and
 // what to do; what can, whatever it is called, is made, refreshed, asked and dropped. What others read stays.
 func TestTablesThatNobodyShouldMake(t *testing.T) {
-	if os.Getenv(soak) == "" {
-		t.Skip("starts a server and waits for two dozen refreshes; make soak sets " + soak)
+	if os.Getenv(clitest.Soak) == "" {
+		t.Skip("starts a server and waits for two dozen refreshes; make soak sets " + clitest.Soak)
 	}
-	p := newProgram(t)
-	s := tabled{p.serve("--refresh-workers", "2")}
-	defer s.stop()
+	p := clitest.NewProgram(t)
+	s := tabled{p.Serve("--refresh-workers", "2")}
+	defer s.Stop()
 	for about, c := range map[string]struct {
 		name, definition string
 		code             engine.Code
@@ -261,12 +262,12 @@ func (s tabled) twoEditors(t *testing.T) {
 // TestDefinitionsWithoutEnd: definitions that never end, fill the disk, or give more rows than a table may have fail
 // with a sentence that says so, at a server with its real limits. It does its other work meanwhile.
 func TestDefinitionsWithoutEnd(t *testing.T) {
-	if os.Getenv(soak) == "" {
-		t.Skip("waits until a statement of five minutes is ended; make soak sets " + soak)
+	if os.Getenv(clitest.Soak) == "" {
+		t.Skip("waits until a statement of five minutes is ended; make soak sets " + clitest.Soak)
 	}
-	p := newProgram(t)
-	s := tabled{p.serve("--refresh-workers", "3")}
-	defer s.stop()
+	p := clitest.NewProgram(t)
+	s := tabled{p.Serve("--refresh-workers", "3")}
+	defer s.Stop()
 	began := time.Now()
 	for name, definition := range map[string]string{
 		"endless":  "SELECT count(*) AS n FROM (SELECT generate_series(1, 1000000000000)) AS s",
@@ -316,8 +317,8 @@ func TestDefinitionsWithoutEnd(t *testing.T) {
 // TestWhoAsksWhatIsBeingMade: a query of a table whose first refresh is under way waits for it, so that the first one
 // after a start is answered; where nobody refreshes, or the refresh failed, it hears that.
 func TestWhoAsksWhatIsBeingMade(t *testing.T) {
-	p := newProgram(t)
-	s := tabled{p.serve("--refresh-workers", "0")}
+	p := clitest.NewProgram(t)
+	s := tabled{p.Serve("--refresh-workers", "0")}
 	ask := func(table string) string {
 		_, err := s.call(http.MethodPost, "/api/query", map[string]any{"sql": "SELECT count(*) FROM " + table}, nil)
 		if err == nil {
@@ -329,9 +330,9 @@ func TestWhoAsksWhatIsBeingMade(t *testing.T) {
 		!strings.Contains(said, "Nobody") || !strings.Contains(said, "--refresh-workers 1") {
 		t.Errorf("where nobody refreshes: %q", said)
 	}
-	s.stop()
-	s = tabled{p.serve("--refresh-workers", "2")}
-	defer s.stop()
+	s.Stop()
+	s = tabled{p.Serve("--refresh-workers", "2")}
+	defer s.Stop()
 	if said := ask("run_summary"); said != "" {
 		t.Errorf("a moment after the start: %s", said)
 	}

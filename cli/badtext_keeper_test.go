@@ -8,13 +8,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plaintext"
 )
 
 // keeper has a server with something of each kind, which requests are about.
 type keeper struct {
-	*liveServer
+	*clitest.LiveServer
 	// ids are of what there is, by the word of the address: "runs".
 	ids map[string]string
 	// mark is a mark of the run; secret an API token of the scope admin; person the session of somebody with a password.
@@ -35,17 +36,17 @@ func (k *keeper) next(word string) string {
 }
 
 func (k *keeper) post(path string, in any, out any) {
-	k.t.Helper()
+	k.T.Helper()
 	raw, err := json.Marshal(in)
 	if err != nil {
-		k.t.Fatal(err)
+		k.T.Fatal(err)
 	}
-	a := k.exchange(http.MethodPost, path, string(raw))
-	if a.status/100 != 2 {
-		k.t.Fatalf("%s: %d %s", path, a.status, a.body)
+	a := k.Exchange(http.MethodPost, path, string(raw))
+	if a.Status/100 != 2 {
+		k.T.Fatalf("%s: %d %s", path, a.Status, a.Body)
 	}
-	if err := json.Unmarshal(a.body, out); err != nil {
-		k.t.Fatalf("%s: %v: %s", path, err, a.body)
+	if err := json.Unmarshal(a.Body, out); err != nil {
+		k.T.Fatalf("%s: %v: %s", path, err, a.Body)
 	}
 }
 
@@ -94,7 +95,7 @@ func spelled(text string) string {
 
 // prepare makes something of each kind, and a run whose target quotes bad texts in its errors.
 func (k *keeper) prepare() {
-	k.t.Helper()
+	k.T.Helper()
 	var statements []any
 	for i, name := range slices.Sorted(maps.Keys(badTexts)) {
 		var text string
@@ -111,15 +112,15 @@ func (k *keeper) prepare() {
 		"target": map[string]any{"connection": "playground", "adapter": "postgres"},
 		"workload": map[string]any{"plugin": "sql", "params": map[string]any{"statements": statements},
 			"concurrent_connections": 2, "duration_seconds": 2, "warmup_seconds": 0}}}, &of)
-	run := ended(k.t, k.liveServer, fmt.Sprintf(`{"template_id":%q,"start":true}`, of.TemplateID))
+	run := ended(k.T, k.LiveServer, fmt.Sprintf(`{"template_id":%q,"start":true}`, of.TemplateID))
 	if run.Summary == nil || run.Summary.Errors.Count == 0 {
-		k.t.Fatalf("the run has no errors to show: %s %v", run.Status, *run.CancellationReason)
+		k.T.Fatalf("the run has no errors to show: %s %v", run.Status, *run.CancellationReason)
 	}
 	k.ids["runs"], k.ids["tests"], k.began = run.RunID, run.RunID, run.StartTime
 	k.ids["templates"] = of.TemplateID
-	if a := k.exchange(http.MethodPut, "/api/templates/"+of.TemplateID+"/baseline", `{"run_id":"`+run.RunID+`"}`); a.status/
+	if a := k.Exchange(http.MethodPut, "/api/templates/"+of.TemplateID+"/baseline", `{"run_id":"`+run.RunID+`"}`); a.Status/
 		100 != 2 {
-		k.t.Fatalf("a baseline: %d %s", a.status, a.body)
+		k.T.Fatalf("a baseline: %d %s", a.Status, a.Body)
 	}
 	k.post("/api/connections", map[string]any{"name": "kept", "driver": "postgres", "dsn": "postgres://u:p@127.0.0.1:1/d"},
 		&of)
@@ -137,23 +138,23 @@ func (k *keeper) prepare() {
 	k.ids["run-views"], k.ids["users"], k.ids["plugins"] = of.ViewID, of.User.UserID, "mix"
 	_, after, _ := strings.Cut(of.URL, "invitation=")
 	invitation, _, _ := strings.Cut(after, "&")
-	a := k.exchange(http.MethodPost, "/api/auth/signin", fmt.Sprintf(
-		`{"invitation":%q,"password":"correct horse battery"}`, invitation), "Origin", k.base)
-	k.person, _, _ = strings.Cut(a.header.Get("Set-Cookie"), ";")
-	if a.status != http.StatusOK || k.person == "" {
-		k.t.Fatalf("signing in: %d %s (%+v)", a.status, a.body, of)
+	a := k.Exchange(http.MethodPost, "/api/auth/signin", fmt.Sprintf(
+		`{"invitation":%q,"password":"correct horse battery"}`, invitation), "Origin", k.Base)
+	k.person, _, _ = strings.Cut(a.Header.Get("Set-Cookie"), ";")
+	if a.Status != http.StatusOK || k.person == "" {
+		k.T.Fatalf("signing in: %d %s (%+v)", a.Status, a.Body, of)
 	}
 	var nodes struct {
 		Nodes []struct {
 			NodeID string `json:"node_id"`
 		}
 	}
-	if err := json.Unmarshal([]byte(k.get("/api/v1/nodes")), &nodes); err != nil || len(nodes.Nodes) == 0 {
-		k.t.Fatalf("%v: no node", err)
+	if err := json.Unmarshal([]byte(k.Get("/api/v1/nodes")), &nodes); err != nil || len(nodes.Nodes) == 0 {
+		k.T.Fatalf("%v: no node", err)
 	}
 	k.ids["nodes"] = nodes.Nodes[0].NodeID
-	if a := k.exchange(http.MethodPut, "/api/v1/queries/kept", `{"sql":"SELECT 1"}`); a.status != http.StatusOK {
-		k.t.Fatalf("saving a query: %d %s", a.status, a.body)
+	if a := k.Exchange(http.MethodPut, "/api/v1/queries/kept", `{"sql":"SELECT 1"}`); a.Status != http.StatusOK {
+		k.T.Fatalf("saving a query: %d %s", a.Status, a.Body)
 	}
 	k.ids["queries"] = "kept"
 	var table struct{ Name string }
@@ -186,7 +187,7 @@ func (k *keeper) caller(f taken) []string {
 	case f.path == "/api/auth/signin":
 		return []string{"X-Nobody", "1"}
 	case f.path == "/api/auth/password" || strings.HasPrefix(f.path, "/api/auth/totp"):
-		return []string{"Cookie", k.person, "Origin", k.base}
+		return []string{"Cookie", k.person, "Origin", k.Base}
 	}
 	return []string{"Authorization", "Bearer " + k.secret}
 }
@@ -205,8 +206,8 @@ func (k *keeper) version(path string) int64 {
 			Version int64
 		}
 	}
-	if err := json.Unmarshal([]byte(k.get(path)), &v); err != nil {
-		k.t.Fatal(err)
+	if err := json.Unmarshal([]byte(k.Get(path)), &v); err != nil {
+		k.T.Fatal(err)
 	}
 	for _, view := range v.Views {
 		if view.ViewID == k.ids["run-views"] {

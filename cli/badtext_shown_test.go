@@ -24,11 +24,13 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"golang.org/x/net/html"
+
+	"github.com/loadstone-db/loadstone/cli/clitest"
 )
 
 // shown looks at everything that shows what was stored.
 func (k *keeper) shown(d document) {
-	t := k.t
+	t := k.T
 	run := k.ids["runs"]
 	other := k.another()
 	asked := map[string]string{
@@ -39,16 +41,16 @@ func (k *keeper) shown(d document) {
 	media := map[string]int{}
 	look := func(path string) {
 		t.Helper()
-		a := k.exchange(http.MethodGet, path, "", bearer...)
-		for end := time.Now().Add(startLimit); a.status == http.StatusConflict && time.Now().Before(end); {
+		a := k.Exchange(http.MethodGet, path, "", bearer...)
+		for end := time.Now().Add(clitest.StartLimit); a.Status == http.StatusConflict && time.Now().Before(end); {
 			time.Sleep(time.Second) // what is reckoned of a run comes some seconds after it
-			a = k.exchange(http.MethodGet, path, "", bearer...)
+			a = k.Exchange(http.MethodGet, path, "", bearer...)
 		}
-		if a.status != http.StatusOK {
-			t.Errorf("GET %s: %d %.300s", path, a.status, a.body)
+		if a.Status != http.StatusOK {
+			t.Errorf("GET %s: %d %.300s", path, a.Status, a.Body)
 			return
 		}
-		media[a.media()]++
+		media[a.Media()]++
 		if wrong := unfitFor(a); wrong != "" {
 			t.Errorf("GET %s: %s", path, wrong)
 		}
@@ -80,10 +82,10 @@ func (k *keeper) shown(d document) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := k.exchange(http.MethodPost, "/api/query/export", string(body), bearer...)
-		media[a.media()]++
-		if wrong := unfitFor(a); wrong != "" || a.status != http.StatusOK {
-			t.Errorf("an export as %s: %d %s", format, a.status, wrong)
+		a := k.Exchange(http.MethodPost, "/api/query/export", string(body), bearer...)
+		media[a.Media()]++
+		if wrong := unfitFor(a); wrong != "" || a.Status != http.StatusOK {
+			t.Errorf("an export as %s: %d %s", format, a.Status, wrong)
 		}
 	}
 	k.share(media)
@@ -94,7 +96,7 @@ func (k *keeper) shown(d document) {
 	}
 	t.Logf("what was stored was shown as %v", media)
 	k.printed(run, other)
-	for line := range strings.Lines(k.out.String()) {
+	for line := range strings.Lines(k.Out.String()) {
 		if wrong := obeyed(line); wrong != "" {
 			t.Errorf("the log: %s", wrong)
 			break
@@ -104,98 +106,98 @@ func (k *keeper) shown(d document) {
 
 // another is a run beside the first one, by the command line: what it prints is looked at, too.
 func (k *keeper) another() string {
-	k.t.Helper()
-	p := &program{t: k.t, dir: k.t.TempDir()}
+	k.T.Helper()
+	p := &clitest.Program{T: k.T, Dir: k.T.TempDir()}
 	scenario := k.scenario()
 	scenario["name"], scenario["tags"] = k.worst(), map[string]any{"a": "=1+1"}
 	text, err := json.Marshal(scenario)
 	if err != nil {
-		k.t.Fatal(err)
+		k.T.Fatal(err)
 	}
-	file := p.write("run.yaml", string(text))
-	junit, out := p.path("junit.xml"), p.path("out.json")
-	code, said := p.command("run", file, "--server", k.base, "--token", k.secret, "--junit", junit, "--out", out)
+	file := p.Write("run.yaml", string(text))
+	junit, out := p.Path("junit.xml"), p.Path("out.json")
+	code, said := p.Command("run", file, "--server", k.Base, "--token", k.secret, "--junit", junit, "--out", out)
 	if wrong := obeyed(strings.ReplaceAll(said, "\r", "")); wrong != "" || code > 1 || strings.Contains(said, "panic") {
-		k.t.Errorf("loadstone run: exit %d, %s\n%.600s", code, wrong, said)
+		k.T.Errorf("loadstone run: exit %d, %s\n%.600s", code, wrong, said)
 	}
 	raw, err := os.ReadFile(junit)
 	if err != nil {
-		k.t.Fatalf("%v\n%s", err, said)
+		k.T.Fatalf("%v\n%s", err, said)
 	}
 	for decoder := xml.NewDecoder(bytes.NewReader(raw)); ; {
 		if _, err := decoder.Token(); err != nil {
 			if !errors.Is(err, io.EOF) {
-				k.t.Errorf("JUnit: %v", err)
+				k.T.Errorf("JUnit: %v", err)
 			}
 			break
 		}
 	}
 	if wrong := obeyed(string(raw)); wrong != "" {
-		k.t.Errorf("JUnit: %s", wrong)
+		k.T.Errorf("JUnit: %s", wrong)
 	}
 	var s struct {
 		RunID string `json:"run_id"`
 	}
 	if raw, err = os.ReadFile(out); err != nil || json.Unmarshal(raw, &s) != nil || s.RunID == "" {
-		k.t.Fatalf("%v: %.300s\n%s", err, raw, said)
+		k.T.Fatalf("%v: %.300s\n%s", err, raw, said)
 	}
 	return s.RunID
 }
 
 // printed looks at what commands print.
 func (k *keeper) printed(run, other string) {
-	k.t.Helper()
-	p := &program{t: k.t, dir: k.t.TempDir()}
-	at := []string{"--server", k.base, "--token", k.secret}
+	k.T.Helper()
+	p := &clitest.Program{T: k.T, Dir: k.T.TempDir()}
+	at := []string{"--server", k.Base, "--token", k.secret}
 	for _, args := range [][]string{
 		{"table", "list"}, {"table", "show", "kept"}, {"table", "history", "kept"}, {"user", "list"}, {"user", "tokens"},
 		{"node", "list"}, {"node", "token", "list"},
-		{"compare", run, other, "--csv", p.path("c.csv"), "--html", p.path("c.html")},
-		{"report", run, "--out", p.path("r.html")}, {"sql", "SELECT * FROM rollup.runs LIMIT 200"},
+		{"compare", run, other, "--csv", p.Path("c.csv"), "--html", p.Path("c.html")},
+		{"report", run, "--out", p.Path("r.html")}, {"sql", "SELECT * FROM rollup.runs LIMIT 200"},
 		{"sql", "SELECT " + spelled(k.worst())}, {"sql", "SHOW QUERIES"},
 	} {
-		code, said := p.command(append(slices.Clone(args), at...)...)
+		code, said := p.Command(append(slices.Clone(args), at...)...)
 		if wrong := obeyed(said); wrong != "" || strings.Contains(said, "unknown flag") ||
 			strings.Contains(said, "unexpected argument") || code == 2 && args[0] != "compare" {
-			k.t.Errorf("loadstone %.100q: exit %d, %s\n%.600s", args, code, wrong, said)
+			k.T.Errorf("loadstone %.100q: exit %d, %s\n%.600s", args, code, wrong, said)
 		}
 	}
 	for name, look := range map[string]func(raw []byte) string{"c.csv": csvWrong, "c.html": htmlWrong,
 		"r.html": htmlWrong} {
-		raw, err := os.ReadFile(p.path(name))
+		raw, err := os.ReadFile(p.Path(name))
 		if err != nil {
-			k.t.Error(err)
+			k.T.Error(err)
 			continue
 		}
 		if wrong := look(raw); wrong != "" {
-			k.t.Errorf("%s: %s", name, wrong)
+			k.T.Errorf("%s: %s", name, wrong)
 		}
 	}
 }
 
 // share looks at what a stranger is shown by a link.
 func (k *keeper) share(media map[string]int) {
-	k.t.Helper()
+	k.T.Helper()
 	var link struct{ URL, Link string }
 	k.post("/api/runs/"+k.ids["runs"]+"/shares", map[string]any{"expires_in_days": 1}, &link)
 	address, err := url.Parse(link.URL + link.Link)
 	if err != nil || address.Path == "" {
-		k.t.Fatalf("a link: %+v, %v", link, err)
+		k.T.Fatalf("a link: %+v, %v", link, err)
 	}
-	a := k.exchange(http.MethodGet, address.Path, "", "X-Nobody", "1")
-	for end := time.Now().Add(startLimit); a.status == http.StatusTooManyRequests && time.Now().Before(end); {
+	a := k.Exchange(http.MethodGet, address.Path, "", "X-Nobody", "1")
+	for end := time.Now().Add(clitest.StartLimit); a.Status == http.StatusTooManyRequests && time.Now().Before(end); {
 		time.Sleep(time.Second) // bad links were tried from this address
-		a = k.exchange(http.MethodGet, address.Path, "", "X-Nobody", "1")
+		a = k.Exchange(http.MethodGet, address.Path, "", "X-Nobody", "1")
 	}
-	media[a.media()]++
-	if wrong := unfitFor(a); wrong != "" || a.status != http.StatusOK {
-		k.t.Errorf("what a stranger is shown: %d %s", a.status, wrong)
+	media[a.Media()]++
+	if wrong := unfitFor(a); wrong != "" || a.Status != http.StatusOK {
+		k.T.Errorf("what a stranger is shown: %d %s", a.Status, wrong)
 	}
 }
 
 // unfitFor is what is wrong with an answer for whoever opens it.
-func unfitFor(a answered) string {
-	if given := a.header.Get("Content-Disposition"); given != "" {
+func unfitFor(a clitest.Answered) string {
+	if given := a.Header.Get("Content-Disposition"); given != "" {
 		_, p, err := mime.ParseMediaType(given)
 		name := p["filename"]
 		if err != nil || name == "" || obeyed(name) != "" || strings.ContainsAny(name, "/\\:*?\"<>|\n\t") ||
@@ -203,22 +205,22 @@ func unfitFor(a answered) string {
 			return fmt.Sprintf("a file called %q (%v)", name, err)
 		}
 	}
-	if strings.HasPrefix(a.media(), "text/html") {
-		return htmlWrong(a.body)
+	if strings.HasPrefix(a.Media(), "text/html") {
+		return htmlWrong(a.Body)
 	}
-	switch a.media() {
+	switch a.Media() {
 	case "text/csv":
-		return csvWrong(a.body)
+		return csvWrong(a.Body)
 	case "application/zip":
-		return zipWrong(a.body)
+		return zipWrong(a.Body)
 	case "text/plain":
 		parser := expfmt.NewTextParser(model.UTF8Validation)
-		if _, err := parser.TextToMetricFamilies(bytes.NewReader(a.body)); err != nil {
+		if _, err := parser.TextToMetricFamilies(bytes.NewReader(a.Body)); err != nil {
 			return err.Error()
 		}
-		return obeyed(string(a.body))
+		return obeyed(string(a.Body))
 	case "application/x-ndjson":
-		for line := range bytes.Lines(a.body) {
+		for line := range bytes.Lines(a.Body) {
 			if !json.Valid(line) {
 				return fmt.Sprintf("no JSON: %.300q", line)
 			}

@@ -2,10 +2,8 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -15,6 +13,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine/plaintext"
 )
 
@@ -174,89 +173,43 @@ func with(document any, way []string, value any) any {
 	}
 }
 
-// answered is what a server said.
-type answered struct {
-	status int
-	header http.Header
-	body   []byte
-}
-
-func (a answered) media() string {
-	media, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
-	return media
-}
-
-// exchange makes a request with bytes as they are; a caller is a header, none the session.
-func (s *liveServer) exchange(method, path, body string, caller ...string) answered {
-	s.t.Helper()
-	req, err := http.NewRequestWithContext(context.Background(), method, s.base, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	at, query, _ := strings.Cut(path, "?")
-	plain, err := url.PathUnescape(at)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	req.URL.Path, req.URL.RawPath, req.URL.RawQuery = plain, at, query
-	req.Header.Set("Content-Type", "application/json")
-	client := s.http
-	for i := 0; i < len(caller); i += 2 {
-		req.Header.Set(caller[i], caller[i+1])
-		client = &http.Client{Timeout: s.http.Timeout}
-	}
-	if len(caller) == 0 {
-		req.Header.Set("Origin", s.base)
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		s.t.Fatalf("%s %s: %v", method, path, err)
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		s.t.Fatalf("%s %s: %v", method, path, err)
-	}
-	return answered{resp.StatusCode, resp.Header, raw}
-}
-
 // judged is what is wrong with an answer to a bad text: it is one, or it says in words that this is none to take.
-func judged(a answered) string {
-	if a.status/100 == 2 {
+func judged(a clitest.Answered) string {
+	if a.Status/100 == 2 {
 		return unfit(a)
 	}
 	var p struct {
 		Code, Detail, Hint string
 		Errors             []struct{ Field, Message string }
 	}
-	if a.media() == "text/html" && a.status >= 400 && a.status < 500 { // for people
-		return htmlWrong(a.body)
+	if a.Media() == "text/html" && a.Status >= 400 && a.Status < 500 { // for people
+		return htmlWrong(a.Body)
 	}
-	if a.status < 400 || a.status >= 500 {
-		return fmt.Sprintf("%d %.300s", a.status, a.body)
+	if a.Status < 400 || a.Status >= 500 {
+		return fmt.Sprintf("%d %.300s", a.Status, a.Body)
 	}
-	if err := json.Unmarshal(a.body, &p); err != nil || p.Code == "" || len(p.Detail) < 10 || a.media() !=
+	if err := json.Unmarshal(a.Body, &p); err != nil || p.Code == "" || len(p.Detail) < 10 || a.Media() !=
 		"application/problem+json" {
-		return fmt.Sprintf("no refusal in words: %d %s %.300s", a.status, a.media(), a.body)
+		return fmt.Sprintf("no refusal in words: %d %s %.300s", a.Status, a.Media(), a.Body)
 	}
 	if p.Code == "invalid" && p.Hint == "" && len(p.Errors) == 0 {
-		return fmt.Sprintf("a refusal that names neither field nor cure: %.300s", a.body)
+		return fmt.Sprintf("a refusal that names neither field nor cure: %.300s", a.Body)
 	}
 	if strings.Contains(p.Detail, "control store refused") {
-		return fmt.Sprintf("only the database noticed: %.300s", a.body)
+		return fmt.Sprintf("only the database noticed: %.300s", a.Body)
 	}
 	return unfit(a)
 }
 
 // unfit is what is wrong with an answer, whoever shows it: JSON is JSON, nothing in it is obeyed by a terminal.
-func unfit(a answered) string {
-	if !strings.HasSuffix(a.media(), "json") {
+func unfit(a clitest.Answered) string {
+	if !strings.HasSuffix(a.Media(), "json") {
 		return ""
 	}
-	if !json.Valid(a.body) || !utf8.Valid(a.body) {
-		return fmt.Sprintf("no JSON: %.300q", a.body)
+	if !json.Valid(a.Body) || !utf8.Valid(a.Body) {
+		return fmt.Sprintf("no JSON: %.300q", a.Body)
 	}
-	return obeyed(string(a.body))
+	return obeyed(string(a.Body))
 }
 
 // obeyed is where a terminal or a page would obey a text, and line ends and tabs are not.
@@ -273,11 +226,11 @@ func obeyed(text string) string {
 // here; an operation that is new needs a body in which the rest is right.
 func TestBadTextsInEveryField(t *testing.T) {
 	t.Parallel()
-	s := newProgram(t).serve("--allow-targets", "127.0.0.1", "--log-format", "json", "--refresh-workers", "1")
-	k := &keeper{liveServer: s, ids: map[string]string{}}
+	s := clitest.NewProgram(t).Serve("--allow-targets", "127.0.0.1", "--log-format", "json", "--refresh-workers", "1")
+	k := &keeper{LiveServer: s, ids: map[string]string{}}
 	k.prepare()
 	var d document
-	if err := json.Unmarshal([]byte(s.get("/api/openapi.json")), &d); err != nil {
+	if err := json.Unmarshal([]byte(s.Get("/api/openapi.json")), &d); err != nil {
 		t.Fatal(err)
 	}
 	bodies := k.bodies()
@@ -298,12 +251,12 @@ func TestBadTextsInEveryField(t *testing.T) {
 			if path == "" {
 				continue // the text is no part of an address
 			}
-			a := k.exchange(f.method, path, body, k.caller(f)...)
+			a := k.Exchange(f.method, path, body, k.caller(f)...)
 			asked++
 			if wrong := judged(a); wrong != "" {
 				t.Errorf("%s: %s: %s", f, name, wrong)
 			}
-			if a.status/100 == 2 && f.method != http.MethodGet {
+			if a.Status/100 == 2 && f.method != http.MethodGet {
 				kept++
 			}
 		}
@@ -361,7 +314,7 @@ func (k *keeper) request(f taken, right func() any, literal string) (path, body 
 	}
 	raw, err := json.Marshal(document)
 	if err != nil {
-		k.t.Fatal(err)
+		k.T.Fatal(err)
 	}
 	return path, string(bytes.ReplaceAll(raw, []byte(strconv.Quote(marked)), []byte(literal)))
 }

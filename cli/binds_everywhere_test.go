@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/binds"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
@@ -56,14 +57,14 @@ func atMost(t *testing.T, kept []binds.KeptExecution) (workers map[string]int) {
 func TestParametersOfAFloodOnSeveralNodes(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Start(t).NewDatabase(t)
-	p := newProgram(t)
-	n := node(t, t.TempDir(), "")
-	s := p.serve("--nodes", n.address, "--local-capacity", "4")
-	id := s.begin(fmt.Sprintf(flood, db, 12, 6)).RunID
+	p := clitest.NewProgram(t)
+	n := clitest.Node(t, t.TempDir(), "")
+	s := p.Serve("--nodes", n.Address, "--local-capacity", "4")
+	id := s.Begin(fmt.Sprintf(flood, db, 12, 6)).RunID
 	nodes := map[string]bool{}
-	waitFor(t, startLimit, "the run's workers", func() bool {
+	clitest.WaitFor(t, clitest.StartLimit, "the run's workers", func() bool {
 		var now engine.RunDetail
-		s.ask("/api/runs/"+id, &now)
+		s.Ask("/api/runs/"+id, &now)
 		if now.Live != nil {
 			for _, w := range now.Live.Workers {
 				nodes[w.NodeID] = true
@@ -74,7 +75,7 @@ func TestParametersOfAFloodOnSeveralNodes(t *testing.T) {
 	if len(nodes) != 2 {
 		t.Errorf("run workers of the nodes %v", nodes)
 	}
-	d := s.awaitEnd(id)
+	d := s.AwaitEnd(id)
 	if d.Status != engine.StatusCompleted || d.Summary.Errors.Count < 1000 || len(d.Workers) != 6 {
 		t.Fatalf("%s with %d workers: %+v", d.Status, len(d.Workers), d.Summary)
 	}
@@ -87,9 +88,9 @@ func TestParametersOfAFloodOnSeveralNodes(t *testing.T) {
 	if len(files) != 6 {
 		t.Errorf("files of %v", files)
 	}
-	kept := s.binds("POST", d.RunID, "").Executions
+	kept := s.Binds("POST", d.RunID, "").Executions
 	atMost(t, kept)
-	if failed := s.binds("GET", d.RunID, "why=failed&statement=fails"); failed.Total != binds.FirstOf+binds.FirstWarm {
+	if failed := s.Binds("GET", d.RunID, "why=failed&statement=fails"); failed.Total != binds.FirstOf+binds.FirstWarm {
 		t.Errorf("%d are told of one error", failed.Total)
 	}
 	for _, e := range kept {
@@ -101,28 +102,28 @@ func TestParametersOfAFloodOnSeveralNodes(t *testing.T) {
 			t.Errorf("%s of %s: %q", e.StatementID, e.WorkerID, textOf(e, "word"))
 		}
 	}
-	stored := filepath.Join(p.path("data"), "results", d.RunID)
+	stored := filepath.Join(p.Path("data"), "results", d.RunID)
 	if _, n := bindsFiles(t, stored); n != 6 {
 		t.Errorf("%d files are stored in %s", n, stored)
 	}
-	waitFor(t, startLimit, "the node to let go of what was fetched", func() bool {
-		_, left := bindsFiles(t, n.dir)
+	clitest.WaitFor(t, clitest.StartLimit, "the node to let go of what was fetched", func() bool {
+		_, left := bindsFiles(t, n.Dir)
 		return left == 0
 	})
 
-	file := p.path("all.backup")
-	if code, said := p.command("backup", "--out", file, "--executions", "--data-dir", p.path("data")); code != 0 {
+	file := p.Path("all.backup")
+	if code, said := p.Command("backup", "--out", file, "--executions", "--data-dir", p.Path("data")); code != 0 {
 		t.Fatalf("exit %d: %s", code, said)
 	}
-	s.stop()
-	other := newProgram(t)
-	if code, said := other.command("restore", file, "--data-dir", other.path("data")); code != 0 {
+	s.Stop()
+	other := clitest.NewProgram(t)
+	if code, said := other.Command("restore", file, "--data-dir", other.Path("data")); code != 0 {
 		t.Fatalf("exit %d: %s", code, said)
 	}
-	other.jar = p.jar // sessions are restored, too
-	r := other.serve()
-	defer r.stop()
-	again := r.binds("POST", d.RunID, "").Executions
+	other.Jar = p.Jar // sessions are restored, too
+	r := other.Serve()
+	defer r.Stop()
+	again := r.Binds("POST", d.RunID, "").Executions
 	if len(again) != len(kept) {
 		t.Errorf("%d are told after a restore, %d before", len(again), len(kept))
 	}
@@ -138,10 +139,10 @@ func TestParametersOfAFloodOnSeveralNodes(t *testing.T) {
 func TestParametersOfAReplay(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Start(t).NewDatabase(t)
-	p := newProgram(t)
-	s := p.serve()
-	defer s.stop()
-	template := p.write("replay.yaml", fmt.Sprintf(`name: replay
+	p := clitest.NewProgram(t)
+	s := p.Serve()
+	defer s.Stop()
+	template := p.Write("replay.yaml", fmt.Sprintf(`name: replay
 target: {connection: {driver: postgres, dsn: %q}, adapter: postgres}
 workload:
   plugin: replay
@@ -156,27 +157,27 @@ workload:
   duration_seconds: 30
   binds: plain
 `, db))
-	feed := p.write("feed.csv", "0,divides,Ann Smith,1\n1,divides,\"Bob, \"\"the\"\" Second\",0\n2,divides,Eve,3\n")
-	out := p.path("out.json")
+	feed := p.Write("feed.csv", "0,divides,Ann Smith,1\n1,divides,\"Bob, \"\"the\"\" Second\",0\n2,divides,Eve,3\n")
+	out := p.Path("out.json")
 	var token struct{ Secret string }
-	if _, body := s.send("POST", "/api/auth/tokens", `{"name":"ci","scope":"run"}`); json.Unmarshal([]byte(body),
+	if _, body := s.Send("POST", "/api/auth/tokens", `{"name":"ci","scope":"run"}`); json.Unmarshal([]byte(body),
 		&token) != nil {
 		t.Fatal(body)
 	}
-	_, said := p.command("run", template, "--feed", feed, "--server", s.base, "--token", token.Secret, "--out", out)
+	_, said := p.Command("run", template, "--feed", feed, "--server", s.Base, "--token", token.Secret, "--out", out)
 	var summary struct {
 		RunID string `json:"run_id"`
 	}
 	if raw, err := os.ReadFile(out); err != nil || json.Unmarshal(raw, &summary) != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
-	s.awaitEnd(summary.RunID)
-	failed := s.binds("POST", summary.RunID, "why=failed").Executions
+	s.AwaitEnd(summary.RunID)
+	failed := s.Binds("POST", summary.RunID, "why=failed").Executions
 	if len(failed) != 1 || textOf(failed[0], "word") != `Bob, "the" Second` || textOf(failed[0], "by") != "0" ||
 		failed[0].ErrorCode != "22012" {
 		t.Errorf("%+v\n%s", failed, said)
 	}
-	if slow := s.binds("POST", summary.RunID, "why=slow").Executions; len(slow) != 2 {
+	if slow := s.Binds("POST", summary.RunID, "why=slow").Executions; len(slow) != 2 {
 		t.Errorf("%d of two that succeeded are among the slowest", len(slow))
 	}
 }
@@ -184,12 +185,12 @@ workload:
 // TestParametersOfTheStandIn: a Snowflake account's errors have theirs, too, and its messages no values.
 func TestParametersOfTheStandIn(t *testing.T) {
 	t.Parallel()
-	p := newProgram(t)
-	account := p.standIn("--listen", "127.0.0.1:0")
-	defer account.stop(t)
-	s := p.serve()
-	defer s.stop()
-	d := s.awaitEnd(s.begin(fmt.Sprintf(`name: account
+	p := clitest.NewProgram(t)
+	account := p.StandIn("--listen", "127.0.0.1:0")
+	defer account.Stop(t)
+	s := p.Serve()
+	defer s.Stop()
+	d := s.AwaitEnd(s.Begin(fmt.Sprintf(`name: account
 target: {connection: {driver: snowflake, dsn: %q}, adapter: snowflake_standard}
 workload:
   plugin: sql
@@ -201,7 +202,7 @@ workload:
   warmup_seconds: 0
   duration_seconds: 3
   binds: plain
-`, account.dsn)).RunID)
+`, account.Dsn)).RunID)
 	if d.Status != engine.StatusCompleted {
 		reason := ""
 		if d.CancellationReason != nil {
@@ -209,7 +210,7 @@ workload:
 		}
 		t.Fatalf("%s %s", d.Status, reason)
 	}
-	kept := s.binds("POST", d.RunID, "").Executions
+	kept := s.Binds("POST", d.RunID, "").Executions
 	atMost(t, kept)
 	said := map[string]string{}
 	for _, e := range kept {
@@ -225,7 +226,7 @@ workload:
 	}
 	for _, path := range []string{"/api/v1/runs/" + d.RunID + "/failures?mask=true",
 		"/api/v1/runs/" + d.RunID + "/executions?outcome=failed", "/api/v1/runs/" + d.RunID + "/binds"} {
-		if text := s.get(path); strings.Contains(text, "Smith") {
+		if text := s.Get(path); strings.Contains(text, "Smith") {
 			t.Errorf("%s: %.600s", path, text)
 		}
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/binds"
@@ -38,22 +38,6 @@ workload:
   BINDS
 scaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 2}
 `
-
-func (s *liveServer) binds(method, id, query string) (kept apibinds.KeptBinds) {
-	s.t.Helper()
-	body := ""
-	if method == http.MethodPost {
-		body = "{}"
-	}
-	status, answer := s.send(method, "/api/v1/runs/"+id+"/binds?"+query, body)
-	if status != http.StatusOK {
-		s.t.Fatalf("%s: %d %s", query, status, answer)
-	}
-	if err := json.Unmarshal([]byte(answer), &kept); err != nil {
-		s.t.Fatal(err)
-	}
-	return kept
-}
 
 // textOf is a parameter of the only statement of an execution; "?" where it is masked.
 func textOf(e binds.KeptExecution, name string) string {
@@ -93,18 +77,18 @@ func bindsFiles(t *testing.T, dir string) (all []byte, n int) {
 // look at the values is noted. What a killed server had kept is found by the next.
 func TestParametersOfFailedAndSlowExecutions(t *testing.T) {
 	t.Parallel()
-	p := newProgram(t)
-	s := p.serve()
+	p := clitest.NewProgram(t)
+	s := p.Serve()
 	run := func(mode string) engine.RunDetail {
 		t.Helper()
-		d := s.awaitEnd(s.begin(strings.Replace(failsAndSleeps, "BINDS", "duration_seconds: 3\n  "+mode, 1)).RunID)
+		d := s.AwaitEnd(s.Begin(strings.Replace(failsAndSleeps, "BINDS", "duration_seconds: 3\n  "+mode, 1)).RunID)
 		if d.Status != engine.StatusCompleted {
 			t.Fatalf("%s %+v", d.Status, d.Run)
 		}
 		return d
 	}
 	plain := run("binds: plain")
-	seen := s.binds("GET", plain.RunID, "")
+	seen := s.Binds("GET", plain.RunID, "")
 	if seen.Mode != binds.Plain || seen.Values || len(seen.Executions) == 0 {
 		t.Fatalf("%+v", seen)
 	}
@@ -115,7 +99,7 @@ func TestParametersOfFailedAndSlowExecutions(t *testing.T) {
 			}
 		}
 	}
-	failed := s.binds("POST", plain.RunID, "why=failed&statement=divides&error_code=22012").Executions
+	failed := s.Binds("POST", plain.RunID, "why=failed&statement=divides&error_code=22012").Executions
 	if len(failed) != binds.FirstOf+binds.FirstWarm {
 		t.Errorf("%d of one error are kept", len(failed))
 	}
@@ -125,7 +109,7 @@ func TestParametersOfFailedAndSlowExecutions(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	}
-	slow := s.binds("POST", plain.RunID, "why=slow&statement=sleeps").Executions
+	slow := s.Binds("POST", plain.RunID, "why=slow&statement=sleeps").Executions
 	if len(slow) != binds.SlowestOf || !slices.IsSortedFunc(slow, func(a, b binds.KeptExecution) int {
 		return -int(a.ServiceMs - b.ServiceMs)
 	}) {
@@ -143,18 +127,18 @@ func TestParametersOfFailedAndSlowExecutions(t *testing.T) {
 			AppElapsedMs float64 `json:"app_elapsed_ms"`
 		} `json:"executions"`
 	}
-	s.ask("/api/v1/runs/"+plain.RunID+"/executions?sort=latency&limit=1&statement=sleeps&phase=MEASUREMENT", &page)
+	s.Ask("/api/v1/runs/"+plain.RunID+"/executions?sort=latency&limit=1&statement=sleeps&phase=MEASUREMENT", &page)
 	if page.Executions[0].AppElapsedMs != one.AppElapsedMs {
 		t.Errorf("the slowest of the record took %v ms, of those kept %v", page.Executions[0].AppElapsedMs, one.AppElapsedMs)
 	}
-	if trail := s.get("/api/audit?action=binds.show"); strings.Count(trail, `"binds.show"`) != 2 {
+	if trail := s.Get("/api/audit?action=binds.show"); strings.Count(trail, `"binds.show"`) != 2 {
 		t.Errorf("the audit log: %s", trail)
 	}
-	stored := p.path("data")
+	stored := p.Path("data")
 	if text, n := bindsFiles(t, stored); n != 2 || !bytes.Contains(text, []byte("Smith-4711")) {
 		t.Errorf("%d files are kept of two run workers", n)
 	}
-	if status, body := s.send("DELETE", "/api/runs/"+plain.RunID, ""); status != http.StatusNoContent {
+	if status, body := s.Send("DELETE", "/api/runs/"+plain.RunID, ""); status != http.StatusNoContent {
 		t.Fatalf("%d %s", status, body)
 	}
 	if _, n := bindsFiles(t, stored); n != 0 {
@@ -162,7 +146,7 @@ func TestParametersOfFailedAndSlowExecutions(t *testing.T) {
 	}
 
 	masked := run("seed: 2") // nothing said of binds
-	kept := s.binds("GET", masked.RunID, "why=failed&statement=divides").Executions
+	kept := s.Binds("GET", masked.RunID, "why=failed&statement=divides").Executions
 	if v := kept[0].Calls[0].Values; !slices.ContainsFunc(v, func(v binds.KeptValue) bool {
 		return v.Name == "word" && v.Type == "text" && v.Length == int64(len("<b>Ann</b> Smith-4711")) && v.Text == nil
 	}) {
@@ -171,32 +155,32 @@ func TestParametersOfFailedAndSlowExecutions(t *testing.T) {
 	if text, n := bindsFiles(t, stored); n != 2 || bytes.Contains(text, []byte("4711")) {
 		t.Errorf("%d files, and the value is there: %v", n, bytes.Contains(text, []byte("4711")))
 	}
-	if status, body := s.send("POST", "/api/v1/runs/"+masked.RunID+"/binds", "{}"); status != http.StatusConflict {
+	if status, body := s.Send("POST", "/api/v1/runs/"+masked.RunID+"/binds", "{}"); status != http.StatusConflict {
 		t.Errorf("%d %s", status, body)
 	}
 	none := run("binds: none")
-	if kept := s.binds("GET", none.RunID, ""); kept.Mode != binds.None || len(kept.Executions) != 0 {
+	if kept := s.Binds("GET", none.RunID, ""); kept.Mode != binds.None || len(kept.Executions) != 0 {
 		t.Errorf("%+v", kept)
 	}
 
-	crashed := s.begin(strings.Replace(failsAndSleeps, "BINDS", "duration_seconds: 600\n  binds: plain", 1))
-	waitFor(t, startLimit, "parameters in the spool", func() bool {
+	crashed := s.Begin(strings.Replace(failsAndSleeps, "BINDS", "duration_seconds: 600\n  binds: plain", 1))
+	clitest.WaitFor(t, clitest.StartLimit, "parameters in the spool", func() bool {
 		_, n := bindsFiles(t, stored)
 		return n > 2
 	})
 	time.Sleep(100 * time.Millisecond) // both run workers
-	if err := s.cmd.Process.Kill(); err != nil {
+	if err := s.Cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = s.wait(t, time.Minute)
-	s = p.serve()
-	defer s.stop()
+	_ = s.Wait(t, time.Minute)
+	s = p.Serve()
+	defer s.Stop()
 	var kills apibinds.KeptBinds
-	waitFor(t, startLimit, "what the killed server had kept", func() bool {
-		kills = s.binds("GET", crashed.RunID, "statement=divides&error_code=22012")
+	clitest.WaitFor(t, clitest.StartLimit, "what the killed server had kept", func() bool {
+		kills = s.Binds("GET", crashed.RunID, "statement=divides&error_code=22012")
 		return len(kills.Executions) > 0
 	})
-	if d := s.awaitEnd(crashed.RunID); d.Status != engine.StatusFailed || kills.Executions[0].WorkerID == "" {
+	if d := s.AwaitEnd(crashed.RunID); d.Status != engine.StatusFailed || kills.Executions[0].WorkerID == "" {
 		t.Errorf("%s: %+v", d.Status, kills.Executions[0])
 	}
 }

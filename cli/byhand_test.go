@@ -16,62 +16,27 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/storage/derived/derivedtest"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
-// ask reads an answer of the server.
-func (s *liveServer) ask(path string, into any) {
-	s.t.Helper()
-	if err := json.Unmarshal([]byte(s.get(path)), into); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-// begin starts a run of a template.
-func (s *liveServer) begin(source string) (run engine.Run) {
-	s.t.Helper()
-	return s.beginAs(map[string]any{"source": source, "start": true})
-}
-
-func (s *liveServer) beginAs(what map[string]any) (run engine.Run) {
-	s.t.Helper()
-	body, err := json.Marshal(what)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	status, answer := s.send("POST", "/api/runs", string(body))
-	if err := json.Unmarshal([]byte(answer), &run); err != nil || status != http.StatusCreated {
-		s.t.Fatalf("%d %s %v", status, answer, err)
-	}
-	return run
-}
-
-func (s *liveServer) awaitEnd(id string) (d engine.RunDetail) {
-	s.t.Helper()
-	waitFor(s.t, startLimit, "the end of "+id, func() bool {
-		s.ask("/api/runs/"+id, &d)
-		return d.Status.Terminal() && (d.Summary != nil || d.Status == engine.StatusFailed)
-	})
-	return d
-}
-
 // TestBundledTablesOfRealRuns: what the tables hold of runs as they are, of several kinds and run workers, with errors,
 // drops, stages, transactions, a warehouse and a crash, is what whoever reads their Parquet files computes.
 func TestBundledTablesOfRealRuns(t *testing.T) {
-	if os.Getenv(soak) == "" {
-		t.Skip("runs load for half a minute; make soak sets " + soak)
+	if os.Getenv(clitest.Soak) == "" {
+		t.Skip("runs load for half a minute; make soak sets " + clitest.Soak)
 	}
-	p := newProgram(t)
-	account := p.standIn("--listen", "127.0.0.1:0", "--time-scale", "10", "--lag", "1s")
-	defer account.stop(t)
+	p := clitest.NewProgram(t)
+	account := p.StandIn("--listen", "127.0.0.1:0", "--time-scale", "10", "--lag", "1s")
+	defer account.Stop(t)
 	// A node of another process, which outlives the server: what it has recorded of the run that crashes survives.
-	n := node(t, p.path("node"), "", "--capacity", "2")
-	flags := []string{"--refresh-workers", "2", "--ingest", "executions", "--nodes", n.address, "--calibrate", "off",
+	n := clitest.Node(t, p.Path("node"), "", "--capacity", "2")
+	flags := []string{"--refresh-workers", "2", "--ingest", "executions", "--nodes", n.Address, "--calibrate", "off",
 		"--local-capacity", "4"}
-	server := p.serve(flags...) // tests have no refresh workers of themselves
+	server := p.Serve(flags...) // tests have no refresh workers of themselves
 	const local = "target: {connection: playground, adapter: postgres, table_name: orders, prepare: {rows: 1000, " +
 		"if_exists: use}}\n"
 	mix := "name: mix\n" + local + "workload: {plugin: mix, params: {weights: {POINT_LOOKUP: 60, RANGE_SCAN: 10, " +
@@ -81,7 +46,7 @@ func TestBundledTablesOfRealRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status, answer := server.send("POST", "/api/templates", string(saved)); status != http.StatusCreated {
+	if status, answer := server.Send("POST", "/api/templates", string(saved)); status != http.StatusCreated {
 		t.Fatalf("%d %s", status, answer)
 	}
 	runs := []engine.Run{}
@@ -89,7 +54,7 @@ func TestBundledTablesOfRealRuns(t *testing.T) {
 	// something a price.
 	valid, priced := 0, 0
 	kept := func(begun engine.Run) {
-		d := server.awaitEnd(begun.RunID)
+		d := server.AwaitEnd(begun.RunID)
 		if s := d.Summary; s != nil && strings.HasPrefix(s.Verdict, "VALID") {
 			if d.Scenario.TemplateName != "" {
 				valid++
@@ -101,7 +66,7 @@ func TestBundledTablesOfRealRuns(t *testing.T) {
 		runs = append(runs, d.Run)
 	}
 	for tries := 0; tries < 2 || valid < 2 && tries < 6; tries++ {
-		kept(server.beginAs(map[string]any{"template_name": "mix", "start": true}))
+		kept(server.BeginAs(map[string]any{"template_name": "mix", "start": true}))
 	}
 	for _, source := range []string{
 		"name: drops\n" + local + "workload: {plugin: mix, load_mode: QPS, target_qps: 300, max_in_flight: 2, " +
@@ -115,55 +80,55 @@ func TestBundledTablesOfRealRuns(t *testing.T) {
 			"workload: {plugin: tpcb, params: {scale: 1, script: tpcb-like}, concurrent_connections: 2, " +
 			"warmup_seconds: 1, duration_seconds: 2}\n",
 	} {
-		kept(server.begin(source))
+		kept(server.Begin(source))
 	}
 	paid := fmt.Sprintf("name: account\ntarget: {connection: {driver: snowflake, dsn: %q}, adapter: snowflake_standard, "+
 		"table_name: orders, prepare: {rows: 1000, if_exists: use}}\n"+
-		"workload: {plugin: mix, concurrent_connections: 2, warmup_seconds: 1, duration_seconds: 11}\n", account.dsn)
+		"workload: {plugin: mix, concurrent_connections: 2, warmup_seconds: 1, duration_seconds: 11}\n", account.Dsn)
 	for tries := 0; tries < 1 || priced < 1 && tries < 3; tries++ {
-		kept(server.begin(paid))
+		kept(server.Begin(paid))
 	}
 	// One of its three run workers is on the node: there is no other room. The playground is the server's own.
-	crash := server.begin(strings.NewReplacer("connection: playground", fmt.Sprintf(
+	crash := server.Begin(strings.NewReplacer("connection: playground", fmt.Sprintf(
 		"connection: {driver: postgres, dsn: %q}", pgtest.Start(t).NewDatabase(t)),
 		"duration_seconds: 2}", "duration_seconds: 60}", "concurrent_connections: 4",
 		"concurrent_connections: 6", "worker_count: 2", "worker_count: 3").Replace(mix))
-	waitFor(t, startLimit, "measurement", func() bool {
+	clitest.WaitFor(t, clitest.StartLimit, "measurement", func() bool {
 		var d engine.RunDetail
-		server.ask("/api/runs/"+crash.RunID, &d)
+		server.Ask("/api/runs/"+crash.RunID, &d)
 		return d.Phase == engine.PhaseMeasurement
 	})
 	time.Sleep(2 * time.Second)
-	_ = server.cmd.Process.Signal(syscall.SIGKILL)
-	<-server.done
+	_ = server.Cmd.Process.Signal(syscall.SIGKILL)
+	<-server.Done
 	// The session that is there goes on, so that it prints no link again.
-	again := launch(t, append([]string{"serve", "--data-dir", p.path("data"), "--listen",
-		strings.TrimPrefix(server.base, "http://")}, flags...)...)
-	server = &liveServer{process: again, t: t, base: server.base, http: server.http}
-	defer server.stop()
-	waitFor(t, startLimit, "the server's return", func() bool {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.base+"/api/v1/tables", nil)
+	again := clitest.Launch(t, append([]string{"serve", "--data-dir", p.Path("data"), "--listen",
+		strings.TrimPrefix(server.Base, "http://")}, flags...)...)
+	server = &clitest.LiveServer{Process: again, T: t, Base: server.Base, HTTP: server.HTTP}
+	defer server.Stop()
+	clitest.WaitFor(t, clitest.StartLimit, "the server's return", func() bool {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.Base+"/api/v1/tables", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		resp, err := server.http.Do(req)
+		resp, err := server.HTTP.Do(req)
 		if err == nil {
 			_ = resp.Body.Close()
 		}
 		return err == nil && resp.StatusCode == http.StatusOK
 	})
-	runs = append(runs, server.awaitEnd(crash.RunID).Run)
+	runs = append(runs, server.AwaitEnd(crash.RunID).Run)
 	var all []derivedtest.Run
 	read := func() {
 		all = nil
 		for _, run := range runs {
 			var d engine.RunDetail
-			server.ask("/api/runs/"+run.RunID, &d)
+			server.Ask("/api/runs/"+run.RunID, &d)
 			one := derivedtest.Run{Single: true, Run: d.Run, Adapter: d.Scenario.Target.Adapter, Summary: d.Summary}
 			var polls struct{ Points []engine.WarehousePoint }
-			server.ask("/api/runs/"+run.RunID+"/warehouse", &polls)
+			server.Ask("/api/runs/"+run.RunID+"/warehouse", &polls)
 			one.Warehouse = polls.Points
-			parts, _ := filepath.Glob(filepath.Join(p.path("data"), "results", run.RunID, "executions-*.parquet"))
+			parts, _ := filepath.Glob(filepath.Join(p.Path("data"), "results", run.RunID, "executions-*.parquet"))
 			for _, part := range parts {
 				rows, err := parquet.ReadFile[derivedtest.Execution](part)
 				if err != nil {
@@ -174,7 +139,7 @@ func TestBundledTablesOfRealRuns(t *testing.T) {
 			all = append(all, one)
 		}
 	}
-	code, said := p.command("query-user", "byhand", "--data-dir", p.path("data"))
+	code, said := p.Command("query-user", "byhand", "--data-dir", p.Path("data"))
 	i := strings.Index(said, "host=")
 	if code != 0 || i < 0 {
 		t.Fatalf("exit %d: %s", code, said)
@@ -186,12 +151,12 @@ func TestBundledTablesOfRealRuns(t *testing.T) {
 	defer conn.Close(t.Context())
 	var awaited string
 	var differences []string
-	until(t, startLimit, func() bool {
+	clitest.Until(t, clitest.StartLimit, func() bool {
 		var list struct {
 			Tables  []refresh.Table
 			Pending []refresh.Pending
 		}
-		server.ask("/api/v1/tables", &list)
+		server.Ask("/api/v1/tables", &list)
 		var there int
 		err := conn.QueryRow(t.Context(), "SELECT count(*) FROM tables.run_summary").Scan(&there)
 		awaited = fmt.Sprintf("%d of %d runs are there (%v), pending: %+v", there, len(runs), err, list.Pending)
@@ -202,9 +167,9 @@ func TestBundledTablesOfRealRuns(t *testing.T) {
 			}
 		}
 		return err == nil && there == len(runs) && len(list.Pending) == 0
-	}, func() string { return awaited + "\n" + server.out.String() })
+	}, func() string { return awaited + "\n" + server.Out.String() })
 	// What a run's enrichment brings in late is taken in after it: then the tables are looked at again.
-	until(t, startLimit, func() bool {
+	clitest.Until(t, clitest.StartLimit, func() bool {
 		read()
 		finer(t, conn, all)
 		if differences, err = derivedtest.Differences(t.Context(), conn, all); err != nil {
@@ -212,7 +177,7 @@ func TestBundledTablesOfRealRuns(t *testing.T) {
 		}
 		// What the node has of the run that crashed comes once it has ended there.
 		return len(differences) == 0 && len(all[len(all)-1].Executions) > 0
-	}, func() string { return strings.Join(differences, "\n") + "\n" + server.out.String() })
+	}, func() string { return strings.Join(differences, "\n") + "\n" + server.Out.String() })
 	blind, err := derivedtest.Blind(t.Context(), conn, all)
 	// These two have rows of valid runs alone, and a machine that is too busy gives none.
 	blind = slices.DeleteFunc(blind, func(name string) bool {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/cli/certificate"
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/machine"
 	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
@@ -46,13 +47,13 @@ func TestAServerMeasuresItsMachineOnce(t *testing.T) {
 		"0}\n", load)
 	var kept []byte
 	for i := range 2 {
-		p := launchProgram(t, binary, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir)
-		session, _, _ := operatorOf(t, dir, p).signedIn()
+		p := clitest.LaunchProgram(t, binary, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir)
+		session, _, _ := operatorOf(t, dir, p).SignedIn()
 		if i == 0 {
-			until(t, time.Minute, func() bool {
-				return strings.Contains(p.out.String(), measured) &&
+			clitest.Until(t, time.Minute, func() bool {
+				return strings.Contains(p.Out.String(), measured) &&
 					certificate.Read(path, version) != nil
-			}, p.out.String)
+			}, p.Out.String)
 			if kept, err = os.ReadFile(path); err != nil {
 				t.Fatal(err)
 			}
@@ -63,18 +64,18 @@ func TestAServerMeasuresItsMachineOnce(t *testing.T) {
 			t.Fatalf("measured %+v", made)
 		}
 		var run engine.Run
-		session.do("POST", "/api/runs", map[string]any{"source": text, "start": true}, &run)
-		if s := session.settled(run.RunID, p).Summary; s == nil || !reflect.DeepEqual(s.Environment.Calibration, made) {
+		session.Do("POST", "/api/runs", map[string]any{"source": text, "start": true}, &run)
+		if s := session.Settled(run.RunID, p).Summary; s == nil || !reflect.DeepEqual(s.Environment.Calibration, made) {
 			t.Errorf("process %d: its run carries %+v, not %+v", i, s.Environment.Calibration, made)
 		}
-		if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
-		<-p.done
+		<-p.Done
 		if i == 1 {
 			now, err := os.ReadFile(path)
-			if err != nil || string(now) != string(kept) || strings.Contains(p.out.String(), measured) {
-				t.Errorf("measured again: %v\n%s", err, p.out.String())
+			if err != nil || string(now) != string(kept) || strings.Contains(p.Out.String(), measured) {
+				t.Errorf("measured again: %v\n%s", err, p.Out.String())
 			}
 		}
 	}

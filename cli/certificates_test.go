@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
@@ -26,8 +27,8 @@ func TestPastedCertificatesFromTheAPIToARun(t *testing.T) {
 	t.Parallel()
 	secure := pgtest.StartSecure(t)
 	cert, key := secure.Authority.Issue(t, pgtest.Identity{Name: secure.User})
-	p := newProgram(t)
-	s := p.serve()
+	p := clitest.NewProgram(t)
+	s := p.Serve()
 	dsn := func(root, cert, key string) string {
 		q := url.Values{"sslmode": {"verify-full"}}
 		for name, value := range map[string]string{"sslrootcert": root, "sslcert": cert, "sslkey": key} {
@@ -43,7 +44,7 @@ func TestPastedCertificatesFromTheAPIToARun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		status, body := s.send(method, path, string(raw))
+		status, body := s.Send(method, path, string(raw))
 		if out != nil && status/100 == 2 {
 			if err := json.Unmarshal([]byte(body), out); err != nil {
 				t.Fatalf("%s %s: %v: %s", method, path, err, body)
@@ -87,9 +88,9 @@ func TestPastedCertificatesFromTheAPIToARun(t *testing.T) {
 	}
 	loaded("at first")
 	// What is sealed is opened again by the server that comes after.
-	first := s.out.String
-	s.stop()
-	s = p.serve()
+	first := s.Out.String
+	s.Stop()
+	s = p.Serve()
 	if status, body = send("POST", "/api/connections/"+saved.ConnectionID+"/test", struct{}{}, &test); !test.OK {
 		t.Fatalf("testing after a restart: %d %s", status, body)
 	}
@@ -145,18 +146,18 @@ func TestPastedCertificatesFromTheAPIToARun(t *testing.T) {
 	secret := keyPart(t, key)
 	for _, path := range []string{"/api/connections", "/api/connections/" + saved.ConnectionID, "/api/runs/" + run.RunID,
 		"/api/audit", "/api/audit/export", "/api/runs/" + run.RunID + "/report"} {
-		if strings.Contains(s.get(path), secret) {
+		if strings.Contains(s.Get(path), secret) {
 			t.Errorf("%s shows the key", path)
 		}
 	}
-	s.stop()
-	if strings.Contains(first()+s.out.String(), secret) {
+	s.Stop()
+	if strings.Contains(first()+s.Out.String(), secret) {
 		t.Error("the key is in the log")
 	}
-	if found := filesWith(t, p.path("data"), open); len(found) == 0 {
+	if found := filesWith(t, p.Path("data"), open); len(found) == 0 {
 		t.Error("what is not sealed is not found either: the search does not look where connections are")
 	}
-	if found := filesWith(t, p.path("data"), secret); len(found) > 0 {
+	if found := filesWith(t, p.Path("data"), secret); len(found) > 0 {
 		t.Errorf("the key is kept in the open in %v", found)
 	}
 }
@@ -207,7 +208,7 @@ func filesWith(t *testing.T, dir, text string) (found []string) {
 }
 
 // started is a run of a template, at its end.
-func started(t *testing.T, s *liveServer, source string) (d engine.RunDetail) {
+func started(t *testing.T, s *clitest.LiveServer, source string) (d engine.RunDetail) {
 	t.Helper()
 	in, err := json.Marshal(map[string]any{"source": source, "start": true})
 	if err != nil {
@@ -217,16 +218,16 @@ func started(t *testing.T, s *liveServer, source string) (d engine.RunDetail) {
 }
 
 // ended starts a run as the API takes it, and waits for its figures.
-func ended(t *testing.T, s *liveServer, in string) (d engine.RunDetail) {
+func ended(t *testing.T, s *clitest.LiveServer, in string) (d engine.RunDetail) {
 	t.Helper()
-	status, body := s.send("POST", "/api/runs", in)
+	status, body := s.Send("POST", "/api/runs", in)
 	if err := json.Unmarshal([]byte(body), &d); err != nil || status != http.StatusCreated {
 		t.Fatalf("starting a run: %d %s", status, body)
 	}
 	id := d.RunID
-	waitFor(t, startLimit, "end of the run", func() bool {
+	clitest.WaitFor(t, clitest.StartLimit, "end of the run", func() bool {
 		d = engine.RunDetail{}
-		if err := json.Unmarshal([]byte(s.get("/api/runs/"+id)), &d); err != nil {
+		if err := json.Unmarshal([]byte(s.Get("/api/runs/"+id)), &d); err != nil {
 			t.Fatal(err)
 		}
 		return d.Status.Terminal() && d.Summary != nil && d.Phase == engine.PhaseNone

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
@@ -59,36 +60,37 @@ func TestClocksThatStepUnderLoad(t *testing.T) {
 	}
 	t.Parallel()
 	program, dir := settable(t), reachable(t)
-	var nodes [2]*remoteNode
+	var nodes [2]*clitest.RemoteNode
 	var addresses []string
 	for i := range nodes {
-		n := &remoteNode{dir: t.TempDir()}
-		n.process = launchProgram(t, program, "worker", "--listen", "127.0.0.1:0", "--data-dir", n.dir)
-		waitFor(t, startLimit, "the node's address", func() bool {
-			_, after, ok := strings.Cut(n.out.String(), " listens on ")
-			n.address, _, _ = strings.Cut(after, "\n")
+		n := &clitest.RemoteNode{Dir: t.TempDir()}
+		n.Process = clitest.LaunchProgram(t, program, "worker", "--listen", "127.0.0.1:0", "--data-dir", n.Dir)
+		clitest.WaitFor(t, clitest.StartLimit, "the node's address", func() bool {
+			_, after, ok := strings.Cut(n.Out.String(), " listens on ")
+			n.Address, _, _ = strings.Cut(after, "\n")
 			return ok && strings.Contains(after, "\n")
 		})
-		nodes[i], addresses = n, append(addresses, n.address)
+		nodes[i], addresses = n, append(addresses, n.Address)
 	}
-	served := launchProgram(t, program, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir,
+	served := clitest.LaunchProgram(t, program, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir",
+		dir,
 		"--nodes", strings.Join(addresses, ","), "--local-capacity", "0")
-	session, _, _ := operatorOf(t, dir, served).signedIn()
+	session, _, _ := operatorOf(t, dir, served).SignedIn()
 	p := &pair{t: t, dir: dir, served: served, session: session, nodes: nodes[:]}
-	until(t, startLimit, func() bool { return p.accepting() == 2 }, served.out.String)
+	clitest.Until(t, clitest.StartLimit, func() bool { return p.accepting() == 2 }, served.Out.String)
 	const seconds = 60
 	run := p.begin(pgtest.Start(t).NewDatabase(t), seconds)
-	for _, step := range [][]*process{{nodes[0].process}, {served}, {nodes[0].process, nodes[1].process, served}} {
+	for _, step := range [][]*clitest.Process{{nodes[0].Process}, {served}, {nodes[0].Process, nodes[1].Process, served}} {
 		for _, sig := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2} {
 			for _, one := range step {
-				if err := one.cmd.Process.Signal(sig); err != nil {
+				if err := one.Cmd.Process.Signal(sig); err != nil {
 					t.Fatal(err)
 				}
 			}
 			time.Sleep(7 * time.Second)
 		}
 	}
-	d := session.settled(run.RunID, served)
+	d := session.Settled(run.RunID, served)
 	var due []int64
 	for _, w := range recorded(t, run.RunID, filepath.Join(dir, "results"), nodes[:]...) {
 		due = append(due, w.due...)
@@ -120,7 +122,7 @@ func TestClocksThatStepUnderLoad(t *testing.T) {
 	// An end of a stream whose clock went back takes what it heard before for what it has heard last (gRPC reckons its
 	// keepalive by the wall clock), and closes the connection within 15 s, once. The stream is back at once.
 	left, broken := map[string]time.Time{}, map[string]int{}
-	for line := range strings.Lines(served.out.String()) {
+	for line := range strings.Lines(served.Out.String()) {
 		var l struct {
 			NodeID, State, Why string
 			Time               time.Time

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/cli/command"
 )
 
@@ -63,14 +64,14 @@ const someID, otherID = "0a1b2c3d-0000-4000-8000-000000000001", "0a1b2c3d-0000-4
 
 // TestAComparisonIsHandedOnAsAFile makes two runs, and the report of their comparison from this machine’s data.
 func TestAComparisonIsHandedOnAsAFile(t *testing.T) {
-	p := newProgram(t)
-	template := p.write("short.yaml", `name: short
+	p := clitest.NewProgram(t)
+	template := p.Write("short.yaml", `name: short
 target: {connection: playground, adapter: postgres, table_name: compared, prepare: {rows: 100, if_exists: use}}
 workload: {plugin: mix, params: {weights: {POINT_LOOKUP: 1}}, concurrent_connections: 1, warmup_seconds: 0, duration_seconds: 2}
 `)
 	var ids []string
 	for range 2 {
-		code, text, s := p.run(template, "--disk-reserve", "64", "--allow-writes")
+		code, text, s := p.Run(template, "--disk-reserve", "64", "--allow-writes")
 		if s == nil {
 			t.Fatalf("exit %d: %s", code, text)
 		}
@@ -84,10 +85,10 @@ workload: {plugin: mix, params: {weights: {POINT_LOOKUP: 1}}, concurrent_connect
 			t.Errorf("%s: exit %d, %v: %s\n%.300s", where, code, err, text, page)
 		}
 	}
-	file := p.path("local.html")
-	code, text := p.command("compare", ids[0], ids[1], "--data-dir", p.path("data"), "--html", file)
+	file := p.Path("local.html")
+	code, text := p.Command("compare", ids[0], ids[1], "--data-dir", p.Path("data"), "--html", file)
 	check("this machine", file, code, text)
-	code, text = p.command("compare", ids[0], otherID, "--data-dir", p.path("data"), "--html", p.path("none.html"))
+	code, text = p.Command("compare", ids[0], otherID, "--data-dir", p.Path("data"), "--html", p.Path("none.html"))
 	if code != command.ExitUsage || !strings.Contains(text, "no such run") {
 		t.Errorf("a run that is not there: exit %d: %s", code, text)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/member"
 )
@@ -20,28 +21,28 @@ const delayRate = 200
 // delayed is two servers and two nodes, one of which the first server reaches by a long way.
 type delayed struct {
 	*cluster
-	near, far *remoteNode
+	near, far *clitest.RemoteNode
 	road      *road
 }
 
 // newDelayed has the way as long as it is from the beginning; nil is no delay.
 func newDelayed(t *testing.T, there_, back_ func() time.Duration) *delayed {
 	t.Helper()
-	d := &delayed{near: node(t, t.TempDir(), ""), far: node(t, t.TempDir(), "")}
-	d.road = newRoad(t, "tcp", d.far.address)
+	d := &delayed{near: clitest.Node(t, t.TempDir(), ""), far: clitest.Node(t, t.TempDir(), "")}
+	d.road = newRoad(t, "tcp", d.far.Address)
 	d.road.delay(there, there_)
 	d.road.delay(back, back_)
 	d.cluster = newClusterOf(t, func(server int) []string {
-		return []string{"--nodes", d.near.address + "," + []string{d.road.address(), d.far.address}[server]}
+		return []string{"--nodes", d.near.Address + "," + []string{d.road.address(), d.far.Address}[server]}
 	})
-	d.node, d.nodeDir = d.far, d.far.dir
+	d.node, d.nodeDir = d.far, d.far.Dir
 	return d
 }
 
 // nameOf is a node's own name.
-func nameOf(t *testing.T, n *remoteNode) string {
+func nameOf(t *testing.T, n *clitest.RemoteNode) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(n.dir, "node-id"))
+	text, err := os.ReadFile(filepath.Join(n.Dir, "node-id"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +51,7 @@ func nameOf(t *testing.T, n *remoteNode) string {
 
 // states are those that a server's log has of a node from a time on, in order, with their reasons.
 func (c *cluster) states(server int, id string, after time.Time) (states []string) {
-	for line := range bytes.Lines([]byte(c.servers[server].out.String())) {
+	for line := range bytes.Lines([]byte(c.servers[server].Out.String())) {
 		var l struct {
 			NodeID  string           `json:"node_id"`
 			State   member.NodeState `json:"state"`
@@ -70,7 +71,7 @@ func (c *cluster) states(server int, id string, after time.Time) (states []strin
 func (c *cluster) seen(server int, id string) (n member.Node) {
 	c.t.Helper()
 	var list struct{ Nodes []member.Node }
-	c.ways[server].do("GET", "/api/v1/nodes", nil, &list)
+	c.ways[server].Do("GET", "/api/v1/nodes", nil, &list)
 	for _, n := range list.Nodes {
 		if n.NodeID == id {
 			return n
@@ -107,11 +108,11 @@ func TestNodesBehindALongWay(t *testing.T) {
 			d.awaitNodes(0, 2)
 			begin, id := time.Now(), nameOf(t, d.far)
 			var run engine.Run
-			d.ways[0].do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: far\ntarget:\n  "+
+			d.ways[0].Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: far\ntarget:\n  "+
 				"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
 				"workload: {plugin: mix, load_mode: QPS, target_qps: %d, concurrent_connections: 8, duration_seconds: 30, "+
 				"warmup_seconds: 0}\nscaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 4}\n", d.load, delayRate)}, &run)
-			d.ways[0].awaitLoad(run.RunID)
+			d.ways[0].AwaitLoad(run.RunID)
 			time.Sleep(10 * time.Second)
 			n := d.seen(0, id)
 			if n.RTTMs == nil || n.ClockOffsetMs == nil || n.ClockErrorMs == nil {
@@ -126,7 +127,7 @@ func TestNodesBehindALongWay(t *testing.T) {
 				t.Errorf("the clocks are the same, and the node's is said to be ahead by %.1f ms, to within %.1f", off,
 					*n.ClockErrorMs)
 			}
-			done := d.ways[0].settled(run.RunID, d.servers[0])
+			done := d.ways[0].Settled(run.RunID, d.servers[0])
 			if states := d.states(0, id, begin); len(states) > 0 {
 				t.Errorf("the node was %v", states)
 			}
@@ -154,7 +155,7 @@ func TestNodesBehindALongWay(t *testing.T) {
 				t.Errorf("%d operations were due within one second", most)
 			}
 			if t.Failed() {
-				t.Logf("server:\n%s\nnode:\n%s", d.servers[0].out.String(), d.far.out.String())
+				t.Logf("server:\n%s\nnode:\n%s", d.servers[0].Out.String(), d.far.Out.String())
 			}
 		})
 	}

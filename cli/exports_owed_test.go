@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
 )
@@ -16,10 +17,10 @@ import (
 // taken there whole, and when a server starts. Nothing is there twice.
 func TestWhatIsOwedInTheResultsConnectionFollows(t *testing.T) {
 	t.Parallel()
-	p := newProgram(t)
-	s := p.standIn("--listen", "127.0.0.1:0", "--password-file", p.write("password", "hunter2\n"), "--time-scale", "10")
-	defer s.stop(t)
-	account, err := snowflake.NewDriver().Open(target.Config{DSN: s.dsn, ConnectTimeout: 20 * time.Second})
+	p := clitest.NewProgram(t)
+	s := p.StandIn("--listen", "127.0.0.1:0", "--password-file", p.Write("password", "hunter2\n"), "--time-scale", "10")
+	defer s.Stop(t)
+	account, err := snowflake.NewDriver().Open(target.Config{DSN: s.Dsn, ConnectTimeout: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,21 +32,21 @@ func TestWhatIsOwedInTheResultsConnectionFollows(t *testing.T) {
 		}
 	}
 	workers := []string{"--refresh-workers", "2"} // tests have none of themselves
-	server := p.serve(workers...)
-	body, err := json.Marshal(map[string]any{"name": "lake", "driver": "snowflake", "dsn": s.dsn})
+	server := p.Serve(workers...)
+	body, err := json.Marshal(map[string]any{"name": "lake", "driver": "snowflake", "dsn": s.Dsn})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status, answer := server.send("POST", "/api/connections", string(body)); status != http.StatusCreated {
+	if status, answer := server.Send("POST", "/api/connections", string(body)); status != http.StatusCreated {
 		t.Fatalf("%d %s", status, answer)
 	}
 	source := fmt.Sprintf("name: owed\ntarget:\n  connection: {driver: snowflake, dsn: %q}\n"+
 		"  adapter: snowflake_standard\n  table_name: orders\n  prepare: {rows: 100, if_exists: use}\n"+
-		"workload: {plugin: mix, concurrent_connections: 2, warmup_seconds: 0, duration_seconds: 2}\n", s.dsn)
+		"workload: {plugin: mix, concurrent_connections: 2, warmup_seconds: 0, duration_seconds: 2}\n", s.Dsn)
 	recorded := map[string]int64{}
 	run := func() string {
 		t.Helper()
-		d := server.awaitEnd(server.begin(source).RunID)
+		d := server.AwaitEnd(server.Begin(source).RunID)
 		recorded[d.RunID] = d.Summary.Accounting.Recorded
 		return d.RunID
 	}
@@ -57,7 +58,7 @@ func TestWhatIsOwedInTheResultsConnectionFollows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		status, answer := server.send("POST", "/api/query", string(body))
+		status, answer := server.Send("POST", "/api/query", string(body))
 		var a struct{ Rows [][]string }
 		if err := json.Unmarshal([]byte(answer), &a); err != nil || status != http.StatusOK {
 			t.Fatalf("%d %s", status, answer)
@@ -72,7 +73,7 @@ func TestWhatIsOwedInTheResultsConnectionFollows(t *testing.T) {
 		for _, id := range ids {
 			for begin, got := time.Now(), ""; got != want; time.Sleep(100 * time.Millisecond) {
 				if got = standing(id); got != want && time.Since(begin) > time.Minute {
-					t.Fatalf("a run is %s, not %s: %s", got, want, server.get("/api/v1/tables/exported_executions/history"))
+					t.Fatalf("a run is %s, not %s: %s", got, want, server.Get("/api/v1/tables/exported_executions/history"))
 				}
 			}
 		}
@@ -83,10 +84,10 @@ func TestWhatIsOwedInTheResultsConnectionFollows(t *testing.T) {
 	if got := standing(before); got != "not there" {
 		t.Errorf("without the option the run is %s", got)
 	}
-	server.stop()
+	server.Stop()
 	do(foreign)
-	server = p.serve(append(workers, "--results-connection", "lake")...)
-	defer func() { server.stop() }()
+	server = p.Serve(append(workers, "--results-connection", "lake")...)
+	defer func() { server.Stop() }()
 	await("DONE false", before)
 
 	// The table is gone: the next run is there whole, and so is the one before.
@@ -98,9 +99,9 @@ func TestWhatIsOwedInTheResultsConnectionFollows(t *testing.T) {
 	do("ALTER TABLE TEST_RESULTS RENAME TO ASIDE", foreign)
 	last := run()
 	await("DONE false", last)
-	server.stop()
+	server.Stop()
 	do("DROP TABLE TEST_RESULTS", "ALTER TABLE ASIDE RENAME TO TEST_RESULTS")
-	server = p.serve(append(workers, "--results-connection", "lake")...)
+	server = p.Serve(append(workers, "--results-connection", "lake")...)
 	await("DONE true", last)
 
 	for _, id := range []string{before, next, last} {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/storage/objects/s3test"
 )
@@ -17,21 +18,22 @@ func TestAResultsDatabaseThatIsAheadOfTheControlStore(t *testing.T) {
 	args := []string{"--refresh-workers", "2", "--results", t.TempDir()}
 	in := startTakingIn(t, s3test.Server{}, args...)
 	table := func() (d struct{ Table refresh.Table }) {
-		in.way.do(http.MethodGet, "/api/v1/tables/run_summary", nil, &d)
+		in.way.Do(http.MethodGet, "/api/v1/tables/run_summary", nil, &d)
 		return d
 	}
-	until(t, startLimit, func() bool { return !table().Table.AsOf.IsZero() }, in.served.out.String)
+	clitest.Until(t, clitest.StartLimit, func() bool { return !table().Table.AsOf.IsZero() }, in.served.Out.String)
 	before := table().Table.AsOf
-	_ = in.served.cmd.Process.Signal(syscall.SIGTERM)
-	if err := in.served.wait(t, time.Minute); err != nil {
-		t.Fatal(err, in.served.out.String())
+	_ = in.served.Cmd.Process.Signal(syscall.SIGTERM)
+	if err := in.served.Wait(t, time.Minute); err != nil {
+		t.Fatal(err, in.served.Out.String())
 	}
 	if _, err := in.results.Exec(t.Context(), "UPDATE staging.fences SET epoch = epoch + 1000000"); err != nil {
 		t.Fatal(err)
 	}
 	in.serve(s3test.Server{}, args...)
-	in.way.do(http.MethodPost, "/api/v1/tables/run_summary/refresh", nil, nil)
-	until(t, startLimit, func() bool { return table().Table.AsOf.After(before.Time) }, in.served.out.String)
+	in.way.Do(http.MethodPost, "/api/v1/tables/run_summary/refresh", nil, nil)
+	clitest.Until(t, clitest.StartLimit, func() bool { return table().Table.AsOf.After(before.Time) },
+		in.served.Out.String)
 	if n := count(t, in.results, "SELECT epoch FROM staging.fences WHERE dynamic_table = 'run_summary'"); n <= 1_000_000 {
 		t.Errorf("it was refreshed at epoch %d", n)
 	}

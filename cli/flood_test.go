@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/control"
@@ -31,7 +32,7 @@ import (
 const mostGrowth = 64 << 20
 
 // bounded checks now and then that a process takes no more memory than it did, until the time is over.
-func bounded(t *testing.T, what string, p *process, lasts time.Duration) {
+func bounded(t *testing.T, what string, p *clitest.Process, lasts time.Duration) {
 	t.Helper()
 	before := residentOf(t, p)
 	most := before
@@ -54,12 +55,12 @@ func TestANodeThatStopsReading(t *testing.T) {
 	d := newDelayed(t, nil, nil)
 	d.awaitNodes(0, 2)
 	var run engine.Run
-	d.ways[0].do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: unread\ntarget:\n  "+
+	d.ways[0].Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: unread\ntarget:\n  "+
 		"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
 		"workload: {plugin: mix, load_mode: QPS, target_qps: %d, concurrent_connections: 8, duration_seconds: 130, "+
 		"warmup_seconds: 0}\nscaling: {mode: BOUNDED, min_workers: 2, max_workers: 4, per_worker_capacity: 4}\n", d.load,
 		delayRate)}, &run)
-	d.ways[0].awaitLoad(run.RunID)
+	d.ways[0].AwaitLoad(run.RunID)
 	time.Sleep(3 * time.Second)
 	at := time.Now()
 	d.road.stop(there)
@@ -69,7 +70,7 @@ func TestANodeThatStopsReading(t *testing.T) {
 	if states := fmt.Sprint(d.states(0, nameOf(t, d.far), at)); !strings.Contains(states, "UNREACHABLE") {
 		t.Errorf("the node was %s", states)
 	}
-	got := d.ways[0].settled(run.RunID, d.servers[0])
+	got := d.ways[0].Settled(run.RunID, d.servers[0])
 	var due []int64
 	for _, w := range recorded(t, run.RunID, d.results, d.near, d.far) {
 		due = append(due, w.due...)
@@ -94,7 +95,7 @@ func TestANodeThatStopsReading(t *testing.T) {
 		t.Errorf("%s, %+v", got.Summary.Validity, a)
 	}
 	if t.Failed() {
-		t.Logf("server:\n%s\nnode:\n%s", d.servers[0].out.String(), d.far.out.String())
+		t.Logf("server:\n%s\nnode:\n%s", d.servers[0].Out.String(), d.far.Out.String())
 	}
 }
 
@@ -109,11 +110,11 @@ func TestClientsThatStopReading(t *testing.T) {
 	target := pgtest.Start(t).NewDatabase(t)
 	// A record that is larger than what the kernel holds between two who speak.
 	var first engine.Run
-	p.session.do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: large\ntarget:\n  "+
+	p.session.Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: large\ntarget:\n  "+
 		"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
 		"workload: {plugin: mix, concurrent_connections: 4, duration_seconds: 15, warmup_seconds: 0}\nscaling: "+
 		"{mode: FIXED, worker_count: 2, per_worker_capacity: 2}\n", target)}, &first)
-	if d := p.session.settled(first.RunID, p.served); d.Status != engine.StatusCompleted {
+	if d := p.session.Settled(first.RunID, p.served); d.Status != engine.StatusCompleted {
 		t.Fatalf("%s (%v)", d.Status, d.CancellationReason)
 	} else {
 		t.Logf("%d operations are recorded", d.Summary.Operations)
@@ -123,7 +124,7 @@ func TestClientsThatStopReading(t *testing.T) {
 	if len(names) == 0 {
 		t.Fatal("there is no part")
 	}
-	host := strings.TrimPrefix(p.session.base, "http://")
+	host := strings.TrimPrefix(p.session.Base, "http://")
 	for i := range 64 {
 		part, err := artifact.OpenPart(names[i%len(names)])
 		if err != nil {
@@ -132,7 +133,7 @@ func TestClientsThatStopReading(t *testing.T) {
 		a := part.Artifact()
 		_ = part.Close()
 		ask = append(ask, host+" /api/runs/"+first.RunID+"/executions?format=csv")
-		ask = append(ask, p.nodes[i%2].address+" "+control.PartsPath+control.WorkIDOf(a))
+		ask = append(ask, p.nodes[i%2].Address+" "+control.PartsPath+control.WorkIDOf(a))
 	}
 	answered := map[string]int{}
 	for _, a := range ask {
@@ -143,8 +144,8 @@ func TestClientsThatStopReading(t *testing.T) {
 		}
 		defer conn.Close()
 		_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
-		_, _ = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n%s: %s\r\n\r\n", path, p.session.header[0],
-			p.session.header[1])
+		_, _ = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n%s: %s\r\n\r\n", path, p.session.Header[0],
+			p.session.Header[1])
 		status := make([]byte, len("HTTP/1.1 200"))
 		if _, err := io.ReadFull(conn, status); err != nil {
 			t.Fatal(err)
@@ -163,13 +164,13 @@ func TestClientsThatStopReading(t *testing.T) {
 		t.Errorf("answers: %v", answered)
 	}
 	for range 32 {
-		p.session.watch(run.RunID)
+		p.session.Watch(run.RunID)
 	}
 	var watching sync.WaitGroup
-	watching.Go(func() { bounded(t, "the node", p.nodes[0].process, time.Minute) })
+	watching.Go(func() { bounded(t, "the node", p.nodes[0].Process, time.Minute) })
 	watching.Go(func() { bounded(t, "the server", p.served, time.Minute) })
 	watching.Wait()
-	d := p.session.settled(run.RunID, p.served)
+	d := p.session.Settled(run.RunID, p.served)
 	a := d.Summary.Accounting
 	t.Logf("%s, %.1f/s, %+v", d.Status, d.Summary.QPS, a)
 	if d.Status != engine.StatusCompleted || !a.Balanced || a.Recorded != a.Started || a.Scheduled < 200*75*95/100 {
@@ -279,19 +280,20 @@ func TestFloodsOnANodesPort(t *testing.T) {
 	if err := os.WriteFile(file, []byte(secret), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	n := node(t, t.TempDir(), "", "--token-file", file)
-	served := launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir, "--nodes", n.address,
+	n := clitest.Node(t, t.TempDir(), "", "--token-file", file)
+	served := clitest.Launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir, "--nodes",
+		n.Address,
 		"--nodes-token-file", file, "--local-capacity", "0")
-	session, _, _ := operatorOf(t, dir, served).signedIn()
-	until(t, startLimit, func() bool { return takesWork(session) }, served.out.String)
+	session, _, _ := operatorOf(t, dir, served).SignedIn()
+	clitest.Until(t, clitest.StartLimit, func() bool { return takesWork(session) }, served.Out.String)
 	var run engine.Run
-	session.do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: flooded\ntarget:\n  "+
+	session.Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: flooded\ntarget:\n  "+
 		"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
 		"workload: {plugin: mix, load_mode: QPS, target_qps: %d, concurrent_connections: 4, duration_seconds: %d, "+
 		"warmup_seconds: 0}\n", pgtest.Start(t).NewDatabase(t), rate, seconds)}, &run)
-	session.awaitLoad(run.RunID)
+	session.AwaitLoad(run.RunID)
 	time.Sleep(3 * time.Second)
-	a := &attacker{address: n.address, cut: map[string]int{}, headers: [][2]string{{":method", http.MethodPost},
+	a := &attacker{address: n.Address, cut: map[string]int{}, headers: [][2]string{{":method", http.MethodPost},
 		{":scheme", "http"}, {":authority", "x"}, {":path", "/loadstone.control.v1.NodeService/Control"},
 		{"content-type", "application/grpc"}, {"te", "trailers"}}}
 	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
@@ -304,13 +306,13 @@ func TestFloodsOnANodesPort(t *testing.T) {
 	attack.Go(func() { a.large(ctx, "") })
 	attack.Go(func() { a.large(ctx, secret) })
 	for range 300 {
-		if c, err := net.Dial("tcp", n.address); err == nil {
+		if c, err := net.Dial("tcp", n.Address); err == nil {
 			defer c.Close()
 		}
 	}
-	bounded(t, "the node", n.process, 25*time.Second)
+	bounded(t, "the node", n.Process, 25*time.Second)
 	attack.Wait()
-	d := session.settled(run.RunID, served)
+	d := session.Settled(run.RunID, served)
 	t.Logf("cut or refused: %v; %s, %.1f/s, %+v", a.cut, d.Status, d.Summary.QPS, d.Summary.Accounting)
 	if c := d.Summary.Accounting; d.Status != engine.StatusCompleted || !c.Balanced || c.Recorded != c.Started ||
 		c.Scheduled < rate*seconds*95/100 {
@@ -320,7 +322,7 @@ func TestFloodsOnANodesPort(t *testing.T) {
 	if a.cut["pings"] < 10 || a.cut["resets"] < 10 || a.cut["large"] == 0 {
 		t.Errorf("cut or refused: %v", a.cut)
 	}
-	if text := served.out.String(); strings.Contains(text, `"state":"UNREACHABLE"`) {
+	if text := served.Out.String(); strings.Contains(text, `"state":"UNREACHABLE"`) {
 		t.Errorf("the node was unreachable meanwhile:\n%s", text)
 	}
 }

@@ -13,20 +13,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/server/front"
 )
 
 // TestServeOverTLS: the program with a certificate of its own, its operator's commands, a command of somebody else who
 // has the certificate, and a plain probe; and the same fingerprint after a restart.
 func TestServeOverTLS(t *testing.T) {
-	p := newProgram(t)
+	p := clitest.NewProgram(t)
 	fingerprint := regexp.MustCompile(`SHA-256 +((?:[0-9A-F]{2}:){31}[0-9A-F]{2})`)
 	var seen []string
 	for range 2 {
-		s := launch(t, "serve", "--data-dir", p.path("data"), "--listen", "127.0.0.1:0", "--tls-self-signed")
-		waitFor(t, startLimit, "the fingerprint", func() bool { return fingerprint.MatchString(s.out.String()) })
-		seen = append(seen, fingerprint.FindStringSubmatch(s.out.String())[1])
-		code, link := p.command("signin", "--data-dir", p.path("data"))
+		s := clitest.Launch(t, "serve", "--data-dir", p.Path("data"), "--listen", "127.0.0.1:0", "--tls-self-signed")
+		clitest.WaitFor(t, clitest.StartLimit, "the fingerprint",
+			func() bool { return fingerprint.MatchString(s.Out.String()) })
+		seen = append(seen, fingerprint.FindStringSubmatch(s.Out.String())[1])
+		code, link := p.Command("signin", "--data-dir", p.Path("data"))
 		if code != 0 || !strings.HasPrefix(link, "https://127.0.0.1:") {
 			t.Fatalf("signin: %d %s", code, link)
 		}
@@ -36,20 +38,20 @@ func TestServeOverTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 		base := "https://" + at.Host
-		ca := filepath.Join(p.path("data"), "tls", "self-signed.pem")
-		code, token := p.command("token", "x", "--data-dir", p.path("data"), "--scope", "admin")
+		ca := filepath.Join(p.Path("data"), "tls", "self-signed.pem")
+		code, token := p.Command("token", "x", "--data-dir", p.Path("data"), "--scope", "admin")
 		token = regexp.MustCompile(`lst_\S+`).FindString(token)
 		if code != 0 || token == "" {
 			t.Fatalf("token: %d %s", code, token)
 		}
 		list := []string{"node", "list", "--server", base, "--token", token}
-		if code, text := p.command(append(list, "--server-ca", ca)...); code != 0 {
+		if code, text := p.Command(append(list, "--server-ca", ca)...); code != 0 {
 			t.Errorf("with the certificate: %d %s", code, text)
 		}
-		if code, text := p.command(list...); code == 0 || !strings.Contains(text, "--server-ca") {
+		if code, text := p.Command(list...); code == 0 || !strings.Contains(text, "--server-ca") {
 			t.Errorf("without the certificate: %d %s", code, text)
 		}
-		if code, text := p.command("health", "--listen", at.Host); code != 0 {
+		if code, text := p.Command("health", "--listen", at.Host); code != 0 {
 			t.Errorf("health: %d %s", code, text)
 		}
 		pem, err := os.ReadFile(ca)
@@ -59,13 +61,13 @@ func TestServeOverTLS(t *testing.T) {
 		pool := x509.NewCertPool()
 		pool.AppendCertsFromPEM(pem)
 		jar, _ := cookiejar.New(nil)
-		client := &liveServer{process: s, t: t, base: base, http: &http.Client{Jar: jar, Timeout: time.Minute,
+		client := &clitest.LiveServer{Process: s, T: t, Base: base, HTTP: &http.Client{Jar: jar, Timeout: time.Minute,
 			Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}}
-		if status, body := client.send("POST", "/api/auth/signin", `{"token":"`+at.Query().Get("token")+`"}`); status != 200 {
+		if status, body := client.Send("POST", "/api/auth/signin", `{"token":"`+at.Query().Get("token")+`"}`); status != 200 {
 			t.Fatalf("signing in: %d %s", status, body)
 		}
-		client.get("/api/runs")
-		client.stop()
+		client.Get("/api/runs")
+		client.Stop()
 	}
 	if seen[0] != seen[1] {
 		t.Errorf("another certificate after the restart: %v", seen)
@@ -74,12 +76,12 @@ func TestServeOverTLS(t *testing.T) {
 
 // TestServeRefusesToBeSeenThrough: what cannot work together, and plain HTTP where others can listen in.
 func TestServeRefusesToBeSeenThrough(t *testing.T) {
-	p := newProgram(t)
+	p := clitest.NewProgram(t)
 	cert, key, err := front.Sign([]string{"a.example"}, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
-	certFile, keyFile := p.write("c.pem", string(cert)), p.write("k.pem", string(key))
+	certFile, keyFile := p.Write("c.pem", string(cert)), p.Write("k.pem", string(key))
 	for _, c := range []struct {
 		args string
 		says string
@@ -107,7 +109,7 @@ func TestServeRefusesToBeSeenThrough(t *testing.T) {
 		{"--allowed-hosts http://a", "no name"},
 		{"--public-url ftp://a", "no address"},
 	} {
-		code, text := p.command(append([]string{"serve", "--data-dir", p.path("data")}, strings.Fields(c.args)...)...)
+		code, text := p.Command(append([]string{"serve", "--data-dir", p.Path("data")}, strings.Fields(c.args)...)...)
 		if code == 0 || !strings.Contains(text, c.says) {
 			t.Errorf("%s: %d %s, want %q", c.args, code, text, c.says)
 		}

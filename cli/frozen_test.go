@@ -17,6 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
@@ -128,10 +129,11 @@ func freezing(
 ) {
 	dir, nodeDir := reachable(t), t.TempDir()
 	b, dsn := newBetween(t, pgtest.Start(t).NewDatabase(t))
-	n := node(t, nodeDir, "", "--contact-limit", limit.String())
-	served := launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir, "--nodes", n.address,
+	n := clitest.Node(t, nodeDir, "", "--contact-limit", limit.String())
+	served := clitest.Launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir, "--nodes",
+		n.Address,
 		"--local-capacity", "0")
-	session, _, _ := operatorOf(t, dir, served).signedIn()
+	session, _, _ := operatorOf(t, dir, served).SignedIn()
 	var ids []string
 	for i, load := range []string{"load_mode: CONCURRENCY, think_time_ms: 20, io_engine: events",
 		"load_mode: QPS, target_qps: 100, io_engine: goroutines"} {
@@ -139,16 +141,16 @@ func freezing(
 			"table_name: orders_%d\n  prepare: {rows: 1000, if_exists: use}\nworkload: {plugin: mix, %s, "+
 			"concurrent_connections: 4, duration_seconds: 600, warmup_seconds: 0}\n", i, dsn, i, load)
 		var run engine.Run
-		session.do("POST", "/api/runs", map[string]any{"source": template, "start": true}, &run)
+		session.Do("POST", "/api/runs", map[string]any{"source": template, "start": true}, &run)
 		ids = append(ids, run.RunID)
 	}
 	for _, id := range ids {
-		session.awaitLoad(id)
+		session.AwaitLoad(id)
 	}
 	begin := time.Now()
-	until(t, startLimit, func() bool { return b.since(begin) > 50 }, served.out.String)
+	clitest.Until(t, clitest.StartLimit, func() bool { return b.since(begin) > 50 }, served.Out.String)
 	stop := time.Now()
-	if err := n.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+	if err := n.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	// What the server has to say to the node, and cannot, is bounded.
@@ -163,26 +165,26 @@ func freezing(
 		t.Errorf("the server grew from %d to %d MB", before>>20, most>>20)
 	}
 	goOn := time.Now()
-	if err := n.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+	if err := n.Cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	var runs []engine.RunDetail
 	if stopped < limit {
-		until(t, startLimit, func() bool { return b.since(goOn) > 50 }, n.out.String)
+		clitest.Until(t, clitest.StartLimit, func() bool { return b.since(goOn) > 50 }, n.Out.String)
 		for _, id := range ids {
-			session.do("POST", "/api/runs/"+id+"/stop", struct{}{}, nil)
+			session.Do("POST", "/api/runs/"+id+"/stop", struct{}{}, nil)
 		}
 	}
 	for _, id := range ids {
-		runs = append(runs, session.settled(id, served))
+		runs = append(runs, session.Settled(id, served))
 	}
 	after(b, stop, goOn, runs)
 }
 
 // residentOf is how much memory a process holds, in bytes; 0 where the system does not say it in /proc.
-func residentOf(t *testing.T, p *process) int64 {
+func residentOf(t *testing.T, p *clitest.Process) int64 {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.cmd.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.Cmd.Process.Pid))
 	if errors.Is(err, os.ErrNotExist) {
 		return 0
 	}

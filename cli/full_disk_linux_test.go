@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
@@ -30,7 +30,7 @@ func smallDisk(t *testing.T, megabytes int) string {
 		t.Skipf("a small disk cannot be mounted here: %v", err)
 	}
 	t.Cleanup(func() {
-		until(t, 10*time.Second, func() bool { return syscall.Unmount(dir, 0) == nil },
+		clitest.Until(t, 10*time.Second, func() bool { return syscall.Unmount(dir, 0) == nil },
 			func() string { return dir + " is in use" })
 	})
 	return dir
@@ -89,11 +89,12 @@ func TestAFullDisk(t *testing.T) {
 	const reserve = 200 << 20
 	dir := smallDisk(t, 640)
 	load := pgtest.Start(t).NewDatabase(t)
-	served := launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", filepath.Join(dir, "data"),
+	served := clitest.Launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir",
+		filepath.Join(dir, "data"),
 		"--disk-reserve", fmt.Sprint(reserve>>20))
-	t.Cleanup(func() { _ = served.cmd.Process.Signal(syscall.SIGTERM); <-served.done })
+	t.Cleanup(func() { _ = served.Cmd.Process.Signal(syscall.SIGTERM); <-served.Done })
 	operator := operatorOf(t, filepath.Join(dir, "data"), served)
-	session, _, _ := operator.signedIn()
+	session, _, _ := operator.SignedIn()
 	const rate = 400
 	template := func(seconds int) string {
 		return fmt.Sprintf("name: disk\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  "+
@@ -104,60 +105,60 @@ func TestAFullDisk(t *testing.T) {
 	begin := func(seconds int) string {
 		t.Helper()
 		var run engine.Run
-		session.do("POST", "/api/runs", map[string]any{"source": template(seconds), "start": true}, &run)
+		session.Do("POST", "/api/runs", map[string]any{"source": template(seconds), "start": true}, &run)
 		return run.RunID
 	}
 	other := &stranger{t: t, path: filepath.Join(dir, "stranger")}
 	defer other.leave()
 
 	first := begin(2)
-	if d := session.settled(first, served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
+	if d := session.Settled(first, served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
 		t.Fatalf("with room the run is %s: %v %+v", d.Status, d.CancellationReason, d.Summary.Accounting)
 	}
 
 	// Up to the reserve: recording stops the run, and the rest goes on.
 	second := begin(300)
-	session.awaitLoad(second)
+	session.AwaitLoad(second)
 	time.Sleep(2 * time.Second)
 	if err := other.grow(freeOf(t, dir) - reserve + 1<<20); err != nil {
 		t.Fatal(err)
 	}
-	d := session.settled(second, served)
+	d := session.Settled(second, served)
 	if d.Status != engine.StatusFailed || d.CancellationReason == nil ||
 		!strings.Contains(*d.CancellationReason, "Recording has stopped: the disk of") {
 		t.Errorf("at the reserve the run is %s: %v", d.Status, d.CancellationReason)
 	}
 	holds(t, "at the reserve", d, rate)
-	again, _, _ := operator.signedIn()
-	again.do("GET", "/api/runs?limit=10", nil, nil)
+	again, _, _ := operator.SignedIn()
+	again.Do("GET", "/api/runs?limit=10", nil, nil)
 	var refused engine.Run
-	if _, err := again.try("POST", "/api/runs", map[string]any{"source": template(2), "start": true},
+	if _, err := again.Try("POST", "/api/runs", map[string]any{"source": template(2), "start": true},
 		&refused); err == nil {
-		if d := again.settled(refused.RunID, served); d.Status != engine.StatusFailed ||
+		if d := again.Settled(refused.RunID, served); d.Status != engine.StatusFailed ||
 			!strings.Contains(*d.CancellationReason, "disk") {
 			t.Errorf("a run without room is %s: %v", d.Status, d.CancellationReason)
 		}
 	} else if !strings.Contains(err.Error(), "disk") {
 		t.Error(err)
 	}
-	code, answer := again.upload()
+	code, answer := again.Upload()
 	if code != http.StatusServiceUnavailable || !strings.Contains(answer, "Nothing can be uploaded now: the disk of") {
 		t.Errorf("an upload without room: %d %s", code, answer)
 	}
 	before := freeOf(t, dir)
 	for _, id := range []string{first, second} {
-		again.do("DELETE", "/api/runs/"+id, nil, nil)
+		again.Do("DELETE", "/api/runs/"+id, nil, nil)
 		if _, err := os.Stat(filepath.Join(dir, "data", "results", id)); !os.IsNotExist(err) {
 			t.Errorf("the record of a deleted run is still there: %v", err)
 		}
 	}
 	t.Logf("deleting two runs freed %d KB", (freeOf(t, dir)-before)>>10)
 	other.leave()
-	if d := session.settled(begin(2), served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
+	if d := session.Settled(begin(2), served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
 		t.Errorf("with room again the run is %s: %v", d.Status, d.CancellationReason)
 	}
 
-	if code, answer := again.upload(); code != http.StatusUnprocessableEntity {
+	if code, answer := again.Upload(); code != http.StatusUnprocessableEntity {
 		t.Errorf("an upload of nothing sensible: %d %s", code, answer)
 	}
 	if os.Getenv("LOADSTONE_SOAK") == "" {
@@ -165,41 +166,45 @@ func TestAFullDisk(t *testing.T) {
 	}
 	// Beyond it: nothing is left, for the record and for the control store.
 	third := begin(300)
-	session.awaitLoad(third)
+	session.AwaitLoad(third)
 	time.Sleep(13 * time.Second) // until a part of the record is whole
 	// A large load of the playground makes the server's own Postgres run into the end in its log, too.
 	var pressed engine.Run
 	large := strings.Replace(strings.Replace(template(2), fmt.Sprintf("{driver: postgres, dsn: %q}", load), "playground",
 		1), "rows: 1000", "rows: 3000000", 1)
-	session.do("POST", "/api/runs", map[string]any{"source": large, "start": true}, &pressed)
+	session.Do("POST", "/api/runs", map[string]any{"source": large, "start": true}, &pressed)
 	time.Sleep(time.Second)
 	other.fill()
 	t.Logf("%d bytes are free", freeOf(t, dir))
 	time.Sleep(8 * time.Second)
 	select {
-	case <-served.done:
-		t.Fatalf("the server has ended:\n%s", served.out.String())
+	case <-served.Done:
+		t.Fatalf("the server has ended:\n%s", served.Out.String())
 	default:
 	}
-	if code, err := session.try("GET", "/healthz", nil, nil); code != 200 {
+	if code, err := session.Try("GET", "/healthz", nil, nil); code != 200 {
 		t.Errorf("while the disk is full the server answers %d, %v", code, err)
 	}
 	other.leave()
-	until(t, time.Minute, func() bool { code, _ := session.try("GET", "/api/runs?limit=1", nil, nil); return code == 200 },
-		served.out.String)
-	d = session.settled(third, served)
+	clitest.Until(t, time.Minute, func() bool {
+		code, _ := session.Try("GET", "/api/runs?limit=1", nil,
+			nil)
+		return code == 200
+	},
+		served.Out.String)
+	d = session.Settled(third, served)
 	if d.Status != engine.StatusFailed || d.CancellationReason == nil || !strings.Contains(*d.CancellationReason, "disk") {
 		t.Errorf("on a full disk the run is %s: %v", d.Status, d.CancellationReason)
 	}
 	holds(t, "on a full disk", d, rate)
-	t.Logf("Postgres was started again %d times", strings.Count(served.out.String(), "Postgres is back"))
-	if d := session.settled(pressed.RunID, served); d.Status != engine.StatusFailed || d.Summary.Passed {
+	t.Logf("Postgres was started again %d times", strings.Count(served.Out.String(), "Postgres is back"))
+	if d := session.Settled(pressed.RunID, served); d.Status != engine.StatusFailed || d.Summary.Passed {
 		t.Errorf("a load that did not fit is %s", d.Status)
 	} else {
 		t.Logf("a load that did not fit: %s", *d.CancellationReason)
 	}
-	if d := session.settled(begin(2), served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
-		t.Errorf("after a full disk the run is %s: %v\n%s", d.Status, d.CancellationReason, served.out.String())
+	if d := session.Settled(begin(2), served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
+		t.Errorf("after a full disk the run is %s: %v\n%s", d.Status, d.CancellationReason, served.Out.String())
 	}
 }
 
@@ -226,36 +231,4 @@ func holds(t *testing.T, when string, d engine.RunDetail, rate float64) {
 	if !s.Rated() && s.QPS != 0 {
 		t.Errorf("%s: %.1f operations per second over no time", when, s.QPS)
 	}
-}
-
-// upload sends a file that is no plugin.
-func (c caller) upload() (code int, answer string) {
-	c.t.Helper()
-	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.base+"/api/plugins",
-		strings.NewReader("\x00asm\x01\x00\x00\x00"))
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/wasm")
-	req.Header.Set("Origin", c.base)
-	req.Header.Set(c.header[0], c.header[1])
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	text, _ := io.ReadAll(res.Body)
-	return res.StatusCode, string(text)
-}
-
-// settled waits until a run is over and its figures are there.
-func (c caller) settled(runID string, served *process) (d engine.RunDetail) {
-	c.t.Helper()
-	until(c.t, startLimit, func() bool {
-		if _, err := c.try("GET", "/api/runs/"+runID, nil, &d); err != nil {
-			return false
-		}
-		return d.Status.Terminal() && d.Phase == engine.PhaseNone && d.Summary != nil
-	}, func() string { return fmt.Sprintf("%s/%s\n%s", d.Status, d.Phase, served.out.String()) })
-	return d
 }

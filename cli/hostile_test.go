@@ -20,14 +20,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest/hostile"
 	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
 )
-
-// soak makes the test below upload every file, beside an open-loop run whose rate it reports.
-const soak = "LOADSTONE_SOAK"
 
 // growthLimit is how much memory the corpus may cost the server for good.
 const growthLimit = 50 << 20
@@ -272,7 +270,7 @@ func TestHostileFilesOnALiveServer(t *testing.T) {
 	}
 	s := startServer(t)
 	pid := s.cmd.Process.Pid
-	all := os.Getenv(soak) != ""
+	all := os.Getenv(clitest.Soak) != ""
 	beside := ""
 	if all {
 		beside = s.run(openLoopBeside)

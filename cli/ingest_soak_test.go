@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/rs/zerolog"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/storage/derived/derivedtest"
@@ -33,8 +34,8 @@ type takingIn struct {
 	controls, results      *pgxpool.Pool
 	pg                     *embedded.Postgres
 	pgDir                  string
-	served                 *process
-	way                    caller
+	served                 *clitest.Process
+	way                    clitest.Caller
 	// forNodes stands before the same storage as the server's.
 	forNodes *s3test.Proxy
 	nodes    int
@@ -65,10 +66,11 @@ func (in *takingIn) serve(storage s3test.Server, args ...string) {
 		args = append(args, "--results", storage.Address("runs"))
 	}
 	dir := t.TempDir()
-	in.served = launch(t, append([]string{"serve", "--data-dir", dir, "--listen", "127.0.0.1:0", "--calibrate", "off",
+	in.served = clitest.Launch(t, append([]string{"serve", "--data-dir", dir, "--listen", "127.0.0.1:0", "--calibrate",
+		"off",
 		"--database-url", in.control, "--results-database-url", in.owner, "--results-reader-url", in.reader,
 		"--ingest", "executions"}, args...)...)
-	in.way, _, _ = operatorOf(t, dir, in.served).signedIn()
+	in.way, _, _ = operatorOf(t, dir, in.served).SignedIn()
 }
 
 // postgres starts the Postgres of the results database.
@@ -93,10 +95,10 @@ func (in *takingIn) pool(dsn string) *pgxpool.Pool {
 	return p
 }
 
-func (in *takingIn) node() *remoteNode {
+func (in *takingIn) node() *clitest.RemoteNode {
 	in.t.Helper()
 	in.nodes++
-	return node(in.t, in.t.TempDir(), "", "--database-url", in.control, "--results-database-url", in.owner,
+	return clitest.Node(in.t, in.t.TempDir(), "", "--database-url", in.control, "--results-database-url", in.owner,
 		"--results-reader-url", in.reader, "--refresh-workers", "1", "--ingest", "executions",
 		"--results", in.forNodes.Address("runs"))
 }
@@ -105,13 +107,13 @@ func (in *takingIn) node() *remoteNode {
 func (in *takingIn) run() (engine.RunDetail, int64) {
 	in.t.Helper()
 	var run engine.Run
-	in.way.do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: taken in\ntarget:\n  "+
+	in.way.Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: taken in\ntarget:\n  "+
 		"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
 		"workload: {plugin: mix, load_mode: QPS, target_qps: 300, concurrent_connections: 4, duration_seconds: 3, "+
 		"warmup_seconds: 0}\nscaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 2}\n", in.load)}, &run)
-	d := in.way.settled(run.RunID, in.served)
+	d := in.way.Settled(run.RunID, in.served)
 	if d.Status != engine.StatusCompleted || d.Summary.Accounting.Recorded < 300 {
-		in.t.Fatalf("%s: %v, %+v\n%s", d.Status, d.CancellationReason, d.Summary, in.served.out.String())
+		in.t.Fatalf("%s: %v, %+v\n%s", d.Status, d.CancellationReason, d.Summary, in.served.Out.String())
 	}
 	return d, d.Summary.Accounting.Recorded
 }
@@ -135,18 +137,18 @@ func (in *takingIn) gate() (at <-chan struct{}, open func()) {
 	return reached, open
 }
 
-func (in *takingIn) await(what string, n *remoteNode, met func() bool) {
+func (in *takingIn) await(what string, n *clitest.RemoteNode, met func() bool) {
 	in.t.Helper()
-	until(in.t, 5*time.Minute, met, func() string {
-		text := "not " + what + ":\n" + in.served.out.String()
+	clitest.Until(in.t, 5*time.Minute, met, func() string {
+		text := "not " + what + ":\n" + in.served.Out.String()
 		if n != nil {
-			text += "\nthe node:\n" + n.out.String()
+			text += "\nthe node:\n" + n.Out.String()
 		}
 		return text
 	})
 }
 
-func (in *takingIn) reached(at <-chan struct{}, n *remoteNode) {
+func (in *takingIn) reached(at <-chan struct{}, n *clitest.RemoteNode) {
 	in.t.Helper()
 	in.await("reading a part", n, func() bool {
 		select {
@@ -220,8 +222,8 @@ func (in *takingIn) tidy(when string) {
 // TestANodeTakesRunsInFromS3: a node that knows the databases and the storage takes in what a server has run. One that
 // is killed midway, or between its commit and its release, is followed by another one, and there is one copy.
 func TestANodeTakesRunsInFromS3(t *testing.T) {
-	if os.Getenv(soak) == "" {
-		t.Skip("waits until claims of killed nodes have expired; make soak sets " + soak)
+	if os.Getenv(clitest.Soak) == "" {
+		t.Skip("waits until claims of killed nodes have expired; make soak sets " + clitest.Soak)
 	}
 	t.Run("stand-in", func(t *testing.T) { nodeTakesIn(t, s3test.NewStandIn(t, "bench").Server) })
 	t.Run("real", func(t *testing.T) { nodeTakesIn(t, s3test.Real(t, "bench")) })
@@ -237,10 +239,10 @@ func nodeTakesIn(t *testing.T, storage s3test.Server) {
 	at, open := in.gate()
 	d, n = in.run()
 	in.reached(at, first)
-	if err := first.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+	if err := first.Cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	<-first.done
+	<-first.Done
 	open()
 	second := in.node()
 	killed := time.Now()
@@ -264,10 +266,10 @@ func nodeTakesIn(t *testing.T, storage s3test.Server) {
 	in.await("committed", second, func() bool {
 		return count(t, in.results, "SELECT count(*) FROM rollup.runs WHERE run_id = $1 AND NOT provisional", d.RunID) == 1
 	})
-	if err := second.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+	if err := second.Cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	<-second.done
+	<-second.Done
 	// Its session does not know yet that nobody is there any more, and would go on with what it was sent.
 	waits := "FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%release_refresh%'"
 	count(t, in.controls, "SELECT count(pg_terminate_backend(pid)) "+waits)
@@ -282,7 +284,7 @@ func nodeTakesIn(t *testing.T, storage s3test.Server) {
 	in.await("found to be there", third, func() bool { return in.taken(d.RunID) })
 	in.whole("killed between commit and release", d.RunID, n)
 	var history struct{ Refreshes []refresh.Record }
-	in.way.do(http.MethodGet, "/api/v1/tables/runs/history?limit=50", nil, &history)
+	in.way.Do(http.MethodGet, "/api/v1/tables/runs/history?limit=50", nil, &history)
 	lines := slices.DeleteFunc(history.Refreshes, func(r refresh.Record) bool { return r.Subtask != d.RunID })
 	if len(lines) != 1 || !strings.Contains(lines[0].Note, "Nothing of it has changed") {
 		t.Errorf("its history is %+v", lines)
@@ -292,8 +294,8 @@ func nodeTakesIn(t *testing.T, storage s3test.Server) {
 // TestWhatHappensToARunThatIsTakenIn: it is deleted, its parts are lost or damaged, the Postgres that it goes into is
 // restarted. The rest goes on, and what is wrong is said.
 func TestWhatHappensToARunThatIsTakenIn(t *testing.T) {
-	if os.Getenv(soak) == "" {
-		t.Skip("starts a Postgres and three processes; make soak sets " + soak)
+	if os.Getenv(clitest.Soak) == "" {
+		t.Skip("starts a Postgres and three processes; make soak sets " + clitest.Soak)
 	}
 	storage := s3test.NewStandIn(t, "bench")
 	in := startTakingIn(t, storage.Server, "--refresh-workers", "0")
@@ -302,7 +304,7 @@ func TestWhatHappensToARunThatIsTakenIn(t *testing.T) {
 		at, open := in.gate()
 		d, _ := in.run()
 		in.reached(at, n)
-		in.way.do(http.MethodDelete, "/api/runs/"+d.RunID, nil, nil)
+		in.way.Do(http.MethodDelete, "/api/runs/"+d.RunID, nil, nil)
 		open()
 		in.await("over", n, in.settledQueue)
 		in.await("forgotten", n, func() bool {
@@ -344,7 +346,7 @@ func TestWhatHappensToARunThatIsTakenIn(t *testing.T) {
 		}
 		in.whole("beside damaged ones", good.RunID, executions)
 		var history struct{ Refreshes []refresh.Record }
-		in.way.do(http.MethodGet, "/api/v1/tables/runs/history?limit=50", nil, &history)
+		in.way.Do(http.MethodGet, "/api/v1/tables/runs/history?limit=50", nil, &history)
 		for d, what := range map[*engine.RunDetail]string{&lost: " is not there.",
 			&damaged: " are not those that were stored"} {
 			i := slices.IndexFunc(history.Refreshes, func(r refresh.Record) bool { return r.Subtask == d.RunID })

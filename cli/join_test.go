@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
@@ -21,13 +22,13 @@ func TestANodeJoinsAServerAndCarriesItsRuns(t *testing.T) {
 	t.Parallel()
 	dir := reachable(t)
 	load := pgtest.Start(t).NewDatabase(t)
-	served := launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir,
+	served := clitest.Launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir,
 		"--local-capacity", "0")
-	session, _, _ := operatorOf(t, dir, served).signedIn()
-	p := &program{t: t, dir: dir}
+	session, _, _ := operatorOf(t, dir, served).SignedIn()
+	p := &clitest.Program{T: t, Dir: dir}
 	node4 := func(args ...string) string {
 		t.Helper()
-		code, text := p.command(append(append([]string{"node"}, args...), "--data-dir", dir)...)
+		code, text := p.Command(append(append([]string{"node"}, args...), "--data-dir", dir)...)
 		if code != command.ExitPassed {
 			t.Fatalf("node %v: exit %d: %s", args, code, text)
 		}
@@ -38,25 +39,31 @@ func TestANodeJoinsAServerAndCarriesItsRuns(t *testing.T) {
 	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	n := node(t, nodeDir, "", "--join-file", file)
-	said := n.out.String
-	if text := node4("add", n.address); !strings.Contains(text, n.address) {
+	n := clitest.Node(t, nodeDir, "", "--join-file", file)
+	said := n.Out.String
+	if text := node4("add", n.Address); !strings.Contains(text, n.Address) {
 		t.Errorf("add: %s", text)
 	}
-	if text := node4("list", "--catalog"); !strings.Contains(text, n.address) {
+	if text := node4("list", "--catalog"); !strings.Contains(text, n.Address) {
 		t.Errorf("the catalog: %s", text)
 	}
-	waitFor(t, startLimit, "that the node joins", func() bool { return strings.Contains(said(), "the node has joined") })
+	clitest.WaitFor(t, clitest.StartLimit, "that the node joins", func() bool {
+		return strings.Contains(said(),
+			"the node has joined")
+	})
 	var run engine.Run
 	source := fmt.Sprintf("name: joined\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  "+
 		"prepare: {rows: 100, if_exists: use}\nworkload: {plugin: mix, load_mode: QPS, target_qps: 100, "+
 		"concurrent_connections: 2, duration_seconds: 1, warmup_seconds: 0}\n", load)
-	until(t, startLimit, func() bool { return strings.Contains(served.out.String(), "it has introduced itself") },
-		served.out.String)
-	session.do("POST", "/api/runs", map[string]any{"source": source, "start": true}, &run)
-	if d := session.settled(run.RunID, served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced ||
+	clitest.Until(t, clitest.StartLimit, func() bool {
+		return strings.Contains(served.Out.String(),
+			"it has introduced itself")
+	},
+		served.Out.String)
+	session.Do("POST", "/api/runs", map[string]any{"source": source, "start": true}, &run)
+	if d := session.Settled(run.RunID, served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced ||
 		rows(t, dir, run.RunID) == 0 {
-		t.Fatalf("%s, %+v: %s", d.Status, d.Summary, served.out.String())
+		t.Fatalf("%s, %+v: %s", d.Status, d.Summary, served.Out.String())
 	}
 	// An operator takes it out by its address, and back by its name.
 	name, err := os.ReadFile(filepath.Join(nodeDir, "node-id"))
@@ -67,7 +74,7 @@ func TestANodeJoinsAServerAndCarriesItsRuns(t *testing.T) {
 	if text := node4("list"); !strings.Contains(text, called) || !strings.Contains(text, "ACTIVE") {
 		t.Errorf("the nodes: %s", text)
 	}
-	if text := node4("drain", n.address, "--wait", "1m"); !strings.Contains(text, called+" takes no new work") ||
+	if text := node4("drain", n.Address, "--wait", "1m"); !strings.Contains(text, called+" takes no new work") ||
 		!strings.Contains(text, called+" carries nothing any more") || !strings.Contains(text, "No other node takes work") {
 		t.Errorf("drain: %s", text)
 	}
@@ -78,26 +85,29 @@ func TestANodeJoinsAServerAndCarriesItsRuns(t *testing.T) {
 		t.Errorf("resume: %s", text)
 	}
 	// Another node with the same token is told what to do.
-	other := node(t, t.TempDir(), "", "--join-file", file)
-	node4("add", other.address)
-	waitFor(t, startLimit, "that the second is refused", func() bool {
-		return strings.Contains(other.out.String(), "used before") &&
-			strings.Contains(other.out.String(), "loadstone node token")
+	other := clitest.Node(t, t.TempDir(), "", "--join-file", file)
+	node4("add", other.Address)
+	clitest.WaitFor(t, clitest.StartLimit, "that the second is refused", func() bool {
+		return strings.Contains(other.Out.String(), "used before") &&
+			strings.Contains(other.Out.String(), "loadstone node token")
 	})
-	node4("remove", other.address)
+	node4("remove", other.Address)
 	// After a restart it is the same, without its token.
-	if err := n.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := n.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	_ = n.wait(t, time.Minute)
-	n = node(t, nodeDir, n.address)
-	until(t, startLimit, func() bool { return strings.Count(served.out.String(), "it has introduced itself") > 1 },
-		served.out.String)
+	_ = n.Wait(t, time.Minute)
+	n = clitest.Node(t, nodeDir, n.Address)
+	clitest.Until(t, clitest.StartLimit, func() bool {
+		return strings.Count(served.Out.String(),
+			"it has introduced itself") > 1
+	},
+		served.Out.String)
 	node4("revoke", called)
-	waitFor(t, startLimit, "that the node learns of it", func() bool {
-		return strings.Contains(n.out.String(), "does not believe this node's certificate")
+	clitest.WaitFor(t, clitest.StartLimit, "that the node learns of it", func() bool {
+		return strings.Contains(n.Out.String(), "does not believe this node's certificate")
 	})
-	logs := served.out.String() + n.out.String() + other.out.String() + said()
+	logs := served.Out.String() + n.Out.String() + other.Out.String() + said()
 	for _, secret := range []string{token[4:40], token[40:80], token[len(token)-20:], load} {
 		if strings.Contains(logs, secret) {
 			t.Errorf("a log holds %s", secret)
@@ -107,7 +117,7 @@ func TestANodeJoinsAServerAndCarriesItsRuns(t *testing.T) {
 
 func TestAWorkerIsToldWhatIsWrongWithItsToken(t *testing.T) {
 	t.Parallel()
-	p := newProgram(t)
+	p := clitest.NewProgram(t)
 	for name, c := range map[string]struct {
 		args []string
 		want string
@@ -116,9 +126,9 @@ func TestAWorkerIsToldWhatIsWrongWithItsToken(t *testing.T) {
 		"an API token":       {[]string{"--join", "lst_0123456789"}, "begins with lsn_"},
 		"two of them":        {[]string{"--join", "lsn_AbCd", "--join-file", "x"}, "give one of them"},
 		"an empty one":       {[]string{"--join", ""}, "is empty"},
-		"a file that is not": {[]string{"--join-file", p.path("nothing")}, "nothing"},
+		"a file that is not": {[]string{"--join-file", p.Path("nothing")}, "nothing"},
 	} {
-		code, text := p.command(append([]string{"worker", "--data-dir", p.path("node"), "--listen", "127.0.0.1:0"},
+		code, text := p.Command(append([]string{"worker", "--data-dir", p.Path("node"), "--listen", "127.0.0.1:0"},
 			c.args...)...)
 		if code != command.ExitUsage || !strings.Contains(text, c.want) || strings.Contains(text, "AbCd") {
 			t.Errorf("%s: exit %d: %s", name, code, text)
@@ -126,7 +136,7 @@ func TestAWorkerIsToldWhatIsWrongWithItsToken(t *testing.T) {
 	}
 	// Set and not filled in is not the same as not set.
 	for _, name := range []string{"LOADSTONE_JOIN", "LOADSTONE_JOIN_FILE", "LOADSTONE_WORKER_TOKEN_FILE"} {
-		code, text := p.commandIn([]string{name + "="}, "worker", "--data-dir", p.path("node"), "--listen", "127.0.0.1:0")
+		code, text := p.CommandIn([]string{name + "="}, "worker", "--data-dir", p.Path("node"), "--listen", "127.0.0.1:0")
 		if code != command.ExitUsage || !strings.Contains(text, name) || !strings.Contains(text, "empty") {
 			t.Errorf("%s: exit %d: %s", name, code, text)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
@@ -28,9 +29,9 @@ func TestAKilledServersRunKeepsItsFigures(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	load := pgtest.Start(t).NewDatabase(t)
-	serve := func() (*process, caller) {
-		p := launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir)
-		session, _, _ := operatorOf(t, dir, p).signedIn()
+	serve := func() (*clitest.Process, clitest.Caller) {
+		p := clitest.Launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir)
+		session, _, _ := operatorOf(t, dir, p).SignedIn()
 		return p, session
 	}
 	first, session := serve()
@@ -40,25 +41,25 @@ func TestAKilledServersRunKeepsItsFigures(t *testing.T) {
 		"workload: {plugin: mix, load_mode: QPS, target_qps: %d, concurrent_connections: 4, duration_seconds: 300, "+
 		"warmup_seconds: 0}\nscaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 2}\n", load, rate)
 	var run engine.Run
-	session.do("POST", "/api/runs", map[string]any{"source": text, "start": true}, &run)
-	session.awaitLoad(run.RunID)
+	session.Do("POST", "/api/runs", map[string]any{"source": text, "start": true}, &run)
+	session.AwaitLoad(run.RunID)
 	// Each run worker ends a part every ten seconds.
-	until(t, time.Minute, func() bool {
+	clitest.Until(t, time.Minute, func() bool {
 		parts, _ := filepath.Glob(filepath.Join(dir, "spool", run.RunID, "*", "executions-*.parquet"))
 		return len(parts) >= 2
-	}, first.out.String)
+	}, first.Out.String)
 	time.Sleep(2 * time.Second)
-	if err := first.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+	if err := first.Cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	<-first.done
+	<-first.Done
 	if err := os.Remove(filepath.Join(dir, "operator.json")); err != nil {
 		t.Fatal(err)
 	}
 
 	second, session := serve()
-	t.Cleanup(func() { _ = second.cmd.Process.Signal(syscall.SIGTERM); <-second.done })
-	d := session.settled(run.RunID, second)
+	t.Cleanup(func() { _ = second.Cmd.Process.Signal(syscall.SIGTERM); <-second.Done })
+	d := session.Settled(run.RunID, second)
 	s := d.Summary
 	t.Logf("%s, %s: %d operations, %.2f op/s over %.2f s", d.Status, s.Verdict, s.Operations, s.QPS, s.DurationSeconds)
 	if d.Status != engine.StatusFailed || s.Validity != engine.VerdictDegraded || s.Passed || s.Accounting.Balanced ||

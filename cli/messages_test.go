@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/executions"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
@@ -77,10 +78,10 @@ func TestValuesInMessagesAreSeenByWhoAsksAlone(t *testing.T) {
 		"INSERT INTO people VALUES (1, '"+onlyInMessages+"')"); err != nil {
 		t.Fatal(err)
 	}
-	p := newProgram(t)
-	s := p.serve()
-	defer s.stop()
-	status, body := s.send("POST", "/api/auth/tokens", `{"name":"ci","scope":"run"}`)
+	p := clitest.NewProgram(t)
+	s := p.Serve()
+	defer s.Stop()
+	status, body := s.Send("POST", "/api/auth/tokens", `{"name":"ci","scope":"run"}`)
 	var token struct{ Secret string }
 	if err := json.Unmarshal([]byte(body), &token); err != nil || status != http.StatusCreated {
 		t.Fatalf("%d %s", status, body)
@@ -95,36 +96,36 @@ func TestValuesInMessagesAreSeenByWhoAsksAlone(t *testing.T) {
 	}
 	masked := `invalid input syntax for type bigint: \"•••\"`
 	for _, mode := range []string{"plain", "masked", "none"} {
-		file := p.write(mode+".yaml", fmt.Sprintf(repeats, db, mode))
-		out, junit := p.path(mode+".json"), p.path(mode+".xml")
+		file := p.Write(mode+".yaml", fmt.Sprintf(repeats, db, mode))
+		out, junit := p.Path(mode+".json"), p.Path(mode+".xml")
 		done := make(chan string, 1)
 		go func() {
-			_, said := p.command("run", file, "--server", s.base, "--token", token.Secret, "--out", out, "--junit", junit)
+			_, said := p.Command("run", file, "--server", s.Base, "--token", token.Secret, "--out", out, "--junit", junit)
 			done <- said
 		}()
 		var live struct {
 			Runs []engine.Run `json:"runs"`
 		}
-		waitFor(t, startLimit, "an error of a run that goes on", func() bool {
+		clitest.WaitFor(t, clitest.StartLimit, "an error of a run that goes on", func() bool {
 			select {
 			case said := <-done:
 				t.Fatalf("the run has ended: %s", said)
 			default:
 			}
-			s.ask("/api/runs?status=RUNNING", &live)
+			s.Ask("/api/runs?status=RUNNING", &live)
 			if len(live.Runs) == 0 {
 				return false
 			}
-			now := s.get("/api/runs/" + live.Runs[0].RunID)
+			now := s.Get("/api/runs/" + live.Runs[0].RunID)
 			hidden("the run as it goes on", now)
 			return strings.Contains(now, masked)
 		})
 		id := live.Runs[0].RunID
 		hidden("the terminal", <-done)
-		s.awaitEnd(id)
-		waitFor(t, startLimit, "its record", func() bool {
+		s.AwaitEnd(id)
+		clitest.WaitFor(t, clitest.StartLimit, "its record", func() bool {
 			var f executions.Failures
-			s.ask("/api/v1/runs/"+id+"/failures", &f)
+			s.Ask("/api/v1/runs/"+id+"/failures", &f)
 			return f.Record.Complete
 		})
 		for _, path := range []string{out, junit} {
@@ -139,7 +140,7 @@ func TestValuesInMessagesAreSeenByWhoAsksAlone(t *testing.T) {
 			"/api/v1/runs/" + id + "/executions?outcome=failed&limit=500&inside=true": masked, base + "/logs": "",
 			base + "/executions?format=csv": "•••", base + "/workers": "", base + "/series": "", base + "/events": "",
 			"/api/v1/runs/" + id + "/binds": "", "/api/runs": "", "/metrics": ""} {
-			status, text := s.send("GET", path, "")
+			status, text := s.Send("GET", path, "")
 			if status == http.StatusNotFound {
 				continue
 			}
@@ -148,15 +149,15 @@ func TestValuesInMessagesAreSeenByWhoAsksAlone(t *testing.T) {
 			}
 			hidden(path, text)
 		}
-		hidden("the report", unpacked(t, s.get(base+"/report")))
-		status, body := s.send("POST", base+"/shares", "{}")
+		hidden("the report", unpacked(t, s.Get(base+"/report")))
+		status, body := s.Send("POST", base+"/shares", "{}")
 		var share struct{ URL string }
 		if err := json.Unmarshal([]byte(body), &share); err != nil || status != http.StatusCreated {
 			t.Fatalf("%d %s", status, body)
 		}
-		hidden("a shared link", unpacked(t, s.get(strings.TrimPrefix(share.URL, s.base))))
+		hidden("a shared link", unpacked(t, s.Get(strings.TrimPrefix(share.URL, s.Base))))
 		var f executions.Failures
-		s.ask("/api/v1/runs/"+id+"/failures", &f)
+		s.Ask("/api/v1/runs/"+id+"/failures", &f)
 		if len(f.Failures) != 3 { // of the statement, of the one inside, and of its transaction
 			t.Errorf("%d errors: %+v", len(f.Failures), f.Failures)
 		}
@@ -166,12 +167,12 @@ func TestValuesInMessagesAreSeenByWhoAsksAlone(t *testing.T) {
 			}
 		}
 		if mode == "plain" {
-			for _, e := range s.binds("POST", id, "why=failed").Executions {
+			for _, e := range s.Binds("POST", id, "why=failed").Executions {
 				if !strings.Contains(e.ErrorMessage, `"`+onlyInMessages+`"`) {
 					t.Errorf("who asks is told %q", e.ErrorMessage)
 				}
 			}
 		}
 	}
-	hidden("the server's log", s.out.String())
+	hidden("the server's log", s.Out.String())
 }

@@ -9,42 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/trace/otlptest"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
-
-// remoteNode is a node in a process of its own.
-type remoteNode struct {
-	*process
-	dir, address string
-}
-
-// node starts a node; address is "" for any.
-func node(t *testing.T, dir, address string, args ...string) *remoteNode {
-	t.Helper()
-	return nodeOf(t, programFile(t), dir, address, args...)
-}
-
-// nodeOf is a node of another program.
-func nodeOf(t *testing.T, program, dir, address string, args ...string) *remoteNode {
-	t.Helper()
-	if address == "" {
-		address = "127.0.0.1:0"
-	}
-	args = append([]string{"worker", "--listen", address, "--data-dir", dir}, args...)
-	n := &remoteNode{process: launchProgram(t, program, args...), dir: dir}
-	waitFor(t, startLimit, "the node's address", func() bool {
-		for line := range strings.Lines(n.out.String()) {
-			if _, after, ok := strings.Cut(line, " listens on "); ok && strings.HasSuffix(line, "\n") {
-				n.address = strings.TrimSpace(after)
-			}
-		}
-		return n.address != ""
-	})
-	return n
-}
 
 // reachable is a folder that the user of an embedded Postgres can enter, which t.TempDir is not.
 func reachable(t *testing.T) string {
@@ -89,10 +59,11 @@ func TestARunIsCarriedByANodeOfAnotherProcess(t *testing.T) {
 	dir, nodeDir := reachable(t), t.TempDir()
 	load := pgtest.Start(t).NewDatabase(t)
 	traces, collector := otlptest.HTTP(t)
-	n := node(t, nodeDir, "", "--otlp-endpoint", collector)
-	served := launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir, "--nodes", n.address,
+	n := clitest.Node(t, nodeDir, "", "--otlp-endpoint", collector)
+	served := clitest.Launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir, "--nodes",
+		n.Address,
 		"--local-capacity", "0", "--otlp-endpoint", collector, "--log-format", "json")
-	session, _, _ := operatorOf(t, dir, served).signedIn()
+	session, _, _ := operatorOf(t, dir, served).SignedIn()
 	template := func(seconds int) string {
 		return fmt.Sprintf("name: remote\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  "+
 			"prepare: {rows: 1000, if_exists: use}\n"+
@@ -100,15 +71,15 @@ func TestARunIsCarriedByANodeOfAnotherProcess(t *testing.T) {
 			"warmup_seconds: 1}\nscaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 2}\n", load, seconds)
 	}
 	var run engine.Run
-	session.do("POST", "/api/runs", map[string]any{"source": template(6), "start": true}, &run)
-	socket := session.watch(run.RunID)
+	session.Do("POST", "/api/runs", map[string]any{"source": template(6), "start": true}, &run)
+	socket := session.Watch(run.RunID)
 	var live engine.Payload
-	until(t, startLimit, func() bool {
+	clitest.Until(t, clitest.StartLimit, func() bool {
 		live = payloadOf(t, socket)
 		// Of six seconds one at least is as it should be, however busy the machine is.
 		rate := live.Ops.CurrentPerSec
 		return live.Phase != nil && *live.Phase == engine.PhaseMeasurement && live.Ops.Total > 600 && rate > 250 && rate < 350
-	}, served.out.String)
+	}, served.Out.String)
 	name, err := os.ReadFile(filepath.Join(nodeDir, "node-id"))
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +92,7 @@ func TestARunIsCarriedByANodeOfAnotherProcess(t *testing.T) {
 	if live.Latency.P95 == nil {
 		t.Errorf("live: %+v, %+v", live.Ops, live.Latency)
 	}
-	d := session.settled(run.RunID, served)
+	d := session.Settled(run.RunID, served)
 	a := d.Summary.Accounting
 	if d.Status != engine.StatusCompleted || !a.Balanced || a.Started < 2000 || a.Recorded != rows(t, dir, run.RunID) {
 		t.Fatalf("%s, %+v, and %d rows have come", d.Status, a, rows(t, dir, run.RunID))
@@ -129,22 +100,22 @@ func TestARunIsCarriedByANodeOfAnotherProcess(t *testing.T) {
 	if d.Summary.QPS < 290 || d.Summary.QPS > 310 {
 		t.Errorf("%.1f operations per second", d.Summary.QPS)
 	}
-	until(t, time.Minute, func() bool { return spooled(nodeDir) == 0 }, n.out.String)
-	session.traced(run.RunID, traces)
+	clitest.Until(t, time.Minute, func() bool { return spooled(nodeDir) == 0 }, n.Out.String)
+	session.Traced(run.RunID, traces)
 
-	session.do("POST", "/api/runs", map[string]any{"source": template(300), "start": true}, &run)
-	session.awaitLoad(run.RunID)
+	session.Do("POST", "/api/runs", map[string]any{"source": template(300), "start": true}, &run)
+	session.AwaitLoad(run.RunID)
 	// Parts with executions: what else is there is a few of them with their parameters.
-	until(t, time.Minute, func() bool {
+	clitest.Until(t, time.Minute, func() bool {
 		parts, _ := filepath.Glob(filepath.Join(nodeDir, "spool", "*", "*", "executions-*.parquet"))
 		return len(parts) >= 2
-	}, n.out.String)
-	if err := n.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+	}, n.Out.String)
+	if err := n.Cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	<-n.done
-	n = node(t, nodeDir, n.address)
-	d = session.settled(run.RunID, served)
+	<-n.Done
+	n = clitest.Node(t, nodeDir, n.Address)
+	d = session.Settled(run.RunID, served)
 	s := d.Summary
 	if d.Status != engine.StatusFailed || d.CancellationReason == nil || !strings.Contains(*d.CancellationReason,
 		"Worker failure") ||
@@ -155,22 +126,22 @@ func TestARunIsCarriedByANodeOfAnotherProcess(t *testing.T) {
 		t.Errorf("%d recorded, and %d rows have come", s.Accounting.Recorded, stored)
 	}
 	// The node that came back carries the next run, and leaves in order.
-	session.do("POST", "/api/runs", map[string]any{"source": template(2), "start": true}, &run)
-	if d = session.settled(run.RunID, served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
+	session.Do("POST", "/api/runs", map[string]any{"source": template(2), "start": true}, &run)
+	if d = session.Settled(run.RunID, served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
 		t.Errorf("the next run: %s, %+v", d.Status, d.Summary.Accounting)
 	}
-	until(t, time.Minute, func() bool { return spooled(nodeDir) == 0 }, n.out.String)
-	if err := n.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	clitest.Until(t, time.Minute, func() bool { return spooled(nodeDir) == 0 }, n.Out.String)
+	if err := n.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.wait(t, time.Minute); err != nil {
-		t.Errorf("the node ended with %v: %s", err, n.out.String())
+	if err := n.Wait(t, time.Minute); err != nil {
+		t.Errorf("the node ended with %v: %s", err, n.Out.String())
 	}
-	if err := served.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := served.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if err := served.wait(t, time.Minute); err != nil {
+	if err := served.Wait(t, time.Minute); err != nil {
 		t.Errorf("the server ended with %v", err)
 	}
-	told(t, served.out.String())
+	told(t, served.Out.String())
 }

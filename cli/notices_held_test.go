@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/compare"
 	"github.com/loadstone-db/loadstone/engine/notify"
@@ -50,12 +51,12 @@ func TestARunThatIsSlowerThanItsBaselineIsTold(t *testing.T) {
 		told <- v
 	}))
 	defer receiver.Close()
-	s := newProgram(t).serve()
-	defer s.stop()
+	s := clitest.NewProgram(t).Serve()
+	defer s.Stop()
 	const all = `"events":["finished","failed","regressed"]`
 	hooks := fmt.Sprintf(`{"version":0,"hooks":[{"name":"ci","kind":"webhook","url":"%s/ci",%s},
 		{"name":"room","kind":"slack","url":"%s/chat",%s}]}`, receiver.URL, all, receiver.URL, all)
-	if status, body := s.send("PUT", "/api/v1/notifications", hooks); status != 200 {
+	if status, body := s.Send("PUT", "/api/v1/notifications", hooks); status != 200 {
 		t.Fatalf("%d %s", status, body)
 	}
 	var template struct {
@@ -68,7 +69,7 @@ func TestARunThatIsSlowerThanItsBaselineIsTold(t *testing.T) {
 		if method == "POST" {
 			in, _ = json.Marshal(map[string]any{"source": text})
 		}
-		status, body := s.send(method, path, string(in))
+		status, body := s.Send(method, path, string(in))
 		if err := json.Unmarshal([]byte(body), &template); err != nil || status/100 != 2 {
 			t.Fatalf("%d %s", status, body)
 		}
@@ -79,7 +80,7 @@ func TestARunThatIsSlowerThanItsBaselineIsTold(t *testing.T) {
 			select {
 			case v = <-told:
 			case text = <-chat:
-			case <-time.After(startLimit):
+			case <-time.After(clitest.StartLimit):
 				t.Fatalf("%s: nobody was told: %+v, %q", what, v, text)
 			}
 		}
@@ -96,7 +97,7 @@ func TestARunThatIsSlowerThanItsBaselineIsTold(t *testing.T) {
 		t.Errorf("the first: %+v, %q", v, text)
 	}
 	path := "/api/templates/" + template.TemplateID
-	if status, body := s.send("PUT", path+"/baseline", `{"run_id":"`+first.RunID+`"}`); status/100 != 2 {
+	if status, body := s.Send("PUT", path+"/baseline", `{"run_id":"`+first.RunID+`"}`); status/100 != 2 {
 		t.Fatalf("%d %s", status, body)
 	}
 	save("PUT", path, fmt.Sprintf(waits, "held", "0.05", 21))
@@ -155,8 +156,8 @@ func TestReceiversThatDoNotTake(t *testing.T) {
 	defer close(release)
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
-	s := newProgram(t).serve()
-	defer s.stop()
+	s := clitest.NewProgram(t).Serve()
+	defer s.Stop()
 	wants := map[string]string{"500": "the endpoint answers 500", "elsewhere": "leads elsewhere; that is not followed",
 		"never": "the endpoint has not answered for 20s", "escapes": "the endpoint answers 400: ]0;owned", "gone": "refused"}
 	var hooks []string
@@ -170,7 +171,7 @@ func TestReceiversThatDoNotTake(t *testing.T) {
 	}
 	hooks = append(hooks, fmt.Sprintf(`{"name":"later","kind":"slack","url":"%s/later","events":["finished"]}`,
 		receiver.URL))
-	status, body := s.send("PUT", "/api/v1/notifications", `{"version":0,"hooks":[`+strings.Join(hooks, ",")+`]}`)
+	status, body := s.Send("PUT", "/api/v1/notifications", `{"version":0,"hooks":[`+strings.Join(hooks, ",")+`]}`)
 	var list notify.List
 	if err := json.Unmarshal([]byte(body), &list); err != nil || status != 200 {
 		t.Fatalf("%d %s", status, body)
@@ -182,7 +183,7 @@ func TestReceiversThatDoNotTake(t *testing.T) {
 		}
 		each.Go(func() {
 			began := time.Now()
-			status, body := s.send("POST", "/api/v1/notifications/"+h.ID+"/test", "{}")
+			status, body := s.Send("POST", "/api/v1/notifications/"+h.ID+"/test", "{}")
 			var d notify.Delivery
 			if err := json.Unmarshal([]byte(body), &d); err != nil || status != 200 || d.Arrived ||
 				!strings.Contains(d.Error, wants[h.Name]) {
@@ -200,11 +201,11 @@ func TestReceiversThatDoNotTake(t *testing.T) {
 	// Meanwhile a run ends, and one that does not take it at first is told again.
 	run := started(t, s, "name: later\ntarget: {connection: playground, table_name: orders, prepare: {rows: 1000, "+
 		"if_exists: use}}\nworkload: {plugin: mix, concurrent_connections: 2, duration_seconds: 1, warmup_seconds: 0}\n")
-	waitFor(t, startLimit, "second attempt", func() bool { return came.Load() == 2 })
+	clitest.WaitFor(t, clitest.StartLimit, "second attempt", func() bool { return came.Load() == 2 })
 	each.Wait()
 	var kept struct{ Deliveries []notify.Delivery }
-	waitFor(t, startLimit, "note of the second attempt", func() bool {
-		if err := json.Unmarshal([]byte(s.get("/api/v1/notifications")), &kept); err != nil {
+	clitest.WaitFor(t, clitest.StartLimit, "note of the second attempt", func() bool {
+		if err := json.Unmarshal([]byte(s.Get("/api/v1/notifications")), &kept); err != nil {
 			t.Fatal(err)
 		}
 		arrived := 0

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/notify"
 )
@@ -25,10 +26,10 @@ func TestRunsAreTold(t *testing.T) {
 		told <- v
 	}))
 	defer receiver.Close()
-	s := newProgram(t).serve()
+	s := clitest.NewProgram(t).Serve()
 	hook := `{"version":0,"hooks":[{"name":"ci","kind":"webhook","url":"` + receiver.URL +
 		`","secret":"secret-word","events":["regressed"]}]}`
-	if status, body := s.send("PUT", "/api/v1/notifications", hook); status != 200 {
+	if status, body := s.Send("PUT", "/api/v1/notifications", hook); status != 200 {
 		t.Fatalf("%d %s", status, body)
 	}
 	source := "name: told\ntarget: {connection: playground, table_name: orders, prepare: {rows: 1000, if_exists: use}}\n" +
@@ -38,7 +39,7 @@ func TestRunsAreTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	status, body := s.send("POST", "/api/runs", string(in))
+	status, body := s.Send("POST", "/api/runs", string(in))
 	if status != http.StatusCreated {
 		t.Fatalf("%d %s", status, body)
 	}
@@ -46,11 +47,11 @@ func TestRunsAreTold(t *testing.T) {
 	case v := <-told:
 		if v.Event != notify.Regressed || v.Status != engine.StatusCompleted || v.QPS == nil || *v.QPS <= 0 ||
 			v.ErrorRate == nil || v.Simulated ||
-			v.Passed == nil || *v.Passed || v.RunName != "told" || v.URL != s.base+"/runs/"+v.RunID {
+			v.Passed == nil || *v.Passed || v.RunName != "told" || v.URL != s.Base+"/runs/"+v.RunID {
 			t.Errorf("%+v", v)
 		}
-	case <-time.After(startLimit):
+	case <-time.After(clitest.StartLimit):
 		t.Fatal("nobody was told")
 	}
-	s.stop()
+	s.Stop()
 }

@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/rs/zerolog"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/embedded"
@@ -109,66 +108,6 @@ func (s *outageStore) signal(sig syscall.Signal) {
 	}
 }
 
-// caller speaks to a server with a header of its own.
-type caller struct {
-	t      *testing.T
-	base   string
-	header [2]string
-}
-
-func (c caller) try(method, path string, in, out any) (int, error) {
-	text, err := json.Marshal(in)
-	if err != nil {
-		return 0, err
-	}
-	req, err := http.NewRequestWithContext(context.Background(), method, c.base+path, bytes.NewReader(text))
-	if err != nil {
-		return 0, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Origin", c.base)
-	req.Header.Set(c.header[0], c.header[1])
-	res, err := (&http.Client{Timeout: time.Minute}).Do(req)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = res.Body.Close() }()
-	answer, err := io.ReadAll(res.Body)
-	if err != nil {
-		return res.StatusCode, err
-	}
-	if cookies := res.Cookies(); path == "/api/auth/signin" && len(cookies) > 0 {
-		answer, _ = json.Marshal(cookies[0].Name + "=" + cookies[0].Value)
-	}
-	if res.StatusCode >= 300 {
-		return res.StatusCode, fmt.Errorf("%s %s: %s %s", method, path, res.Status, answer)
-	}
-	if out == nil {
-		return res.StatusCode, nil
-	}
-	return res.StatusCode, json.Unmarshal(answer, out)
-}
-
-func (c caller) do(method, path string, in, out any) {
-	c.t.Helper()
-	if _, err := c.try(method, path, in, out); err != nil {
-		c.t.Fatal(err)
-	}
-}
-
-func (c caller) watch(runID string) *websocket.Conn {
-	c.t.Helper()
-	d := websocket.Dialer{HandshakeTimeout: 5 * time.Second}
-	conn, res, err := d.Dial(strings.Replace(c.base, "http", "ws", 1)+"/ws/runs/"+runID,
-		http.Header{c.header[0]: {c.header[1]}})
-	if err != nil {
-		c.t.Fatalf("opening a socket: %v", err)
-	}
-	_ = res.Body.Close()
-	c.t.Cleanup(func() { _ = conn.Close() })
-	return conn
-}
-
 // TestAStopIsHeardWhileTheStoreIsAway stops runs over HTTP, by a session, a token and an
 // interrupted command line, while the control store refuses or hangs. The load ends at
 // once, pages see it, and the store learns of it when it is back.
@@ -184,9 +123,10 @@ func TestAStopIsHeardWhileTheStoreIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	served := launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir, "--database-url", url)
+	served := clitest.Launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir,
+		"--database-url", url)
 	operator := operatorOf(t, dir, served)
-	session, token, secret := operator.signedIn()
+	session, token, secret := operator.SignedIn()
 	text := fmt.Sprintf("name: outage\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  "+
 		"prepare: {rows: 1000, if_exists: use}\n"+
 		"workload: {plugin: mix, load_mode: QPS, target_qps: 50, concurrent_connections: 2, duration_seconds: 600, "+
@@ -219,28 +159,28 @@ func TestAStopIsHeardWhileTheStoreIsAway(t *testing.T) {
 			func() { store.signal(syscall.SIGCONT) }},
 	} {
 		t.Run(mode.name, func(t *testing.T) {
-			callers := map[string]caller{"a session": session, "a token": token}
+			callers := map[string]clitest.Caller{"a session": session, "a token": token}
 			runs := map[string]string{}
 			sockets := map[string]*websocket.Conn{}
 			for name, c := range callers {
 				var run engine.Run
-				c.do("POST", "/api/runs", map[string]any{"source": text, "start": true}, &run)
+				c.Do("POST", "/api/runs", map[string]any{"source": text, "start": true}, &run)
 				runs[name] = run.RunID
-				c.awaitLoad(run.RunID)
-				sockets[name] = c.watch(run.RunID)
+				c.AwaitLoad(run.RunID)
+				sockets[name] = c.Watch(run.RunID)
 			}
-			follower := launch(t, "run", template, "--server", session.base, "--token", secret)
+			follower := clitest.Launch(t, "run", template, "--server", session.Base, "--token", secret)
 			var commanded string
-			until(t, startLimit, func() bool {
-				if m := regexp.MustCompile(`MEASUREMENT|measur`).FindString(follower.out.String()); m == "" {
+			clitest.Until(t, clitest.StartLimit, func() bool {
+				if m := regexp.MustCompile(`MEASUREMENT|measur`).FindString(follower.Out.String()); m == "" {
 					return false
 				}
 				var list struct{ Runs []engine.Run }
-				session.do("GET", "/api/runs?limit=1", nil, &list)
+				session.Do("GET", "/api/runs?limit=1", nil, &list)
 				commanded = list.Runs[0].RunID
 				return list.Runs[0].Status == engine.StatusRunning
-			}, follower.out.String)
-			watched := session.watch(commanded)
+			}, follower.Out.String)
+			watched := session.Watch(commanded)
 			mode.away()
 			if os.Getenv("LOADSTONE_SOAK") != "" {
 				time.Sleep(25 * time.Second) // until the server would ask the store again who calls
@@ -248,9 +188,9 @@ func TestAStopIsHeardWhileTheStoreIsAway(t *testing.T) {
 				time.Sleep(1500 * time.Millisecond)
 			}
 			begun := time.Now()
-			_ = follower.cmd.Process.Signal(syscall.SIGINT)
-			until(t, 10*time.Second, func() bool { return payloadOf(t, watched).Status != engine.StatusRunning },
-				served.out.String)
+			_ = follower.Cmd.Process.Signal(syscall.SIGINT)
+			clitest.Until(t, 10*time.Second, func() bool { return payloadOf(t, watched).Status != engine.StatusRunning },
+				served.Out.String)
 			if took := time.Since(begun); took > 3*time.Second {
 				t.Errorf("the interrupted command's run was stopped after %v", took)
 			} else {
@@ -259,7 +199,7 @@ func TestAStopIsHeardWhileTheStoreIsAway(t *testing.T) {
 			for name, c := range callers {
 				begun := time.Now()
 				var run engine.Run
-				if _, err := c.try("POST", "/api/runs/"+runs[name]+"/stop", struct{}{}, &run); err != nil {
+				if _, err := c.Try("POST", "/api/runs/"+runs[name]+"/stop", struct{}{}, &run); err != nil {
 					t.Errorf("stopping by %s: %v", name, err)
 				}
 				if took := time.Since(begun); took > 3*time.Second || run.Status == engine.StatusRunning {
@@ -268,51 +208,51 @@ func TestAStopIsHeardWhileTheStoreIsAway(t *testing.T) {
 					t.Logf("a stop by %s was answered after %v", name, took.Round(time.Millisecond))
 				}
 			}
-			until(t, 15*time.Second, func() bool { return busy() == 0 }, served.out.String)
+			clitest.Until(t, 15*time.Second, func() bool { return busy() == 0 }, served.Out.String)
 			t.Logf("the load of all has ended %v after the first stop", time.Since(begun).Round(time.Millisecond))
 			for name, c := range callers {
-				for _, socket := range []*websocket.Conn{sockets[name], c.watch(runs[name])} {
-					until(t, 10*time.Second, func() bool {
+				for _, socket := range []*websocket.Conn{sockets[name], c.Watch(runs[name])} {
+					clitest.Until(t, 10*time.Second, func() bool {
 						p := payloadOf(t, socket)
 						return p.Status == engine.StatusCancelled && p.CancellationReason != nil
-					}, served.out.String)
+					}, served.Out.String)
 				}
 			}
 			mode.back()
-			until(t, 30*time.Second, func() bool {
+			clitest.Until(t, 30*time.Second, func() bool {
 				code,
-					_ := session.try("GET", "/api/runs?limit=1", nil, nil)
+					_ := session.Try("GET", "/api/runs?limit=1", nil, nil)
 				return code == 200
-			}, served.out.String)
+			}, served.Out.String)
 			for _, id := range []string{runs["a session"], runs["a token"], commanded} {
 				var d engine.RunDetail
-				until(t, 30*time.Second, func() bool {
-					session.do("GET", "/api/runs/"+id, nil, &d)
+				clitest.Until(t, 30*time.Second, func() bool {
+					session.Do("GET", "/api/runs/"+id, nil, &d)
 					return d.Status.Terminal() && d.Phase == engine.PhaseNone && d.Summary != nil
-				}, served.out.String)
+				}, served.Out.String)
 				a := d.Summary.Accounting
 				if d.Status != engine.StatusCancelled || d.StopReason != engine.StopUserRequested || !a.Balanced ||
 					a.Recorded != a.Started || a.Started == 0 || d.Summary.Operations == 0 {
 					t.Errorf("%s by %s: %+v", d.Status, d.StopReason, a)
 				}
 				var logs struct{ Logs []engine.LogEntry }
-				session.do("GET", "/api/runs/"+id+"/logs?limit=500", nil, &logs)
+				session.Do("GET", "/api/runs/"+id+"/logs?limit=500", nil, &logs)
 				said, _ := json.Marshal(logs)
 				// One that hangs is away when it has not answered for ten seconds.
 				if mode.name == "refuses" && !strings.Contains(string(said), "control store") {
 					t.Errorf("the run's log does not tell of the outage: %s", said)
 				}
 			}
-			if err := follower.wait(t, 30*time.Second); err == nil ||
-				follower.cmd.ProcessState.ExitCode() != command.ExitFailed {
-				t.Errorf("the interrupted command: %v\n%s", err, follower.out.String())
+			if err := follower.Wait(t, 30*time.Second); err == nil ||
+				follower.Cmd.ProcessState.ExitCode() != command.ExitFailed {
+				t.Errorf("the interrupted command: %v\n%s", err, follower.Out.String())
 			}
 			db, err := pgx.Connect(t.Context(), url)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer db.Close(context.Background())
-			until(t, 30*time.Second, func() bool {
+			clitest.Until(t, 30*time.Second, func() bool {
 				var noted int
 				if err := db.QueryRow(t.Context(),
 					"SELECT count(DISTINCT object) FROM audit_log WHERE action = 'run.stop' AND object = ANY($1)",
@@ -320,7 +260,7 @@ func TestAStopIsHeardWhileTheStoreIsAway(t *testing.T) {
 					t.Fatal(err)
 				}
 				return noted == 3
-			}, served.out.String)
+			}, served.Out.String)
 		})
 	}
 }
@@ -337,57 +277,12 @@ func payloadOf(t *testing.T, socket *websocket.Conn) engine.Payload {
 }
 
 // operatorOf waits for a server and speaks to it as its operator.
-func operatorOf(t *testing.T, dir string, served *process) caller {
+func operatorOf(t *testing.T, dir string, served *clitest.Process) clitest.Caller {
 	t.Helper()
 	var o struct{ Address, Secret string }
-	until(t, startLimit, func() bool {
+	clitest.Until(t, clitest.StartLimit, func() bool {
 		text, err := os.ReadFile(filepath.Join(dir, "operator.json")) //nolint:gosec // the test's own folder
 		return err == nil && json.Unmarshal(text, &o) == nil && o.Secret != ""
-	}, served.out.String)
-	return caller{t, o.Address, [2]string{"Authorization", "Bearer " + o.Secret}}
-}
-
-// signedIn makes a session and a token of it. A link is good until there is another one, which a
-// server that starts on the same store makes too: it is asked for again then.
-func (c caller) signedIn() (session, token caller, secret string) {
-	c.t.Helper()
-	var cookie string
-	var refused error
-	until(c.t, time.Minute, func() bool {
-		var link map[string]string
-		c.do("POST", "/api/auth/signin-links", struct{}{}, &link)
-		for _, text := range link {
-			if _, once, ok := strings.Cut(text, "/signin?token="); ok {
-				secret = once
-			}
-		}
-		_, refused = c.try("POST", "/api/auth/signin", map[string]string{"token": secret}, &cookie)
-		return refused == nil
-	}, func() string { return fmt.Sprint(refused) })
-	session = caller{c.t, c.base, [2]string{"Cookie", cookie}}
-	var made struct{ Secret string }
-	session.do("POST", "/api/auth/tokens", map[string]string{"name": "test"}, &made)
-	return session, caller{c.t, c.base, [2]string{"Authorization", "Bearer " + made.Secret}}, made.Secret
-}
-
-// awaitLoad waits until a run measures.
-func (c caller) awaitLoad(runID string) {
-	c.t.Helper()
-	var d engine.RunDetail
-	until(c.t, startLimit, func() bool {
-		c.do("GET", "/api/runs/"+runID, nil, &d)
-		if d.Status.Terminal() {
-			c.t.Fatalf("the run is %s: %v", d.Status, d.CancellationReason)
-		}
-		return d.Phase == engine.PhaseMeasurement && d.Live != nil && d.Live.Ops.Total > 0
-	}, func() string { return string(d.Status) })
-}
-
-func until(t *testing.T, limit time.Duration, met func() bool, about func() string) {
-	t.Helper()
-	for begin := time.Now(); !met(); time.Sleep(50 * time.Millisecond) {
-		if time.Since(begin) > limit {
-			t.Fatalf("not after %v:\n%s", limit, about())
-		}
-	}
+	}, served.Out.String)
+	return clitest.Caller{T: t, Base: o.Address, Header: [2]string{"Authorization", "Bearer " + o.Secret}}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/member"
@@ -24,7 +25,7 @@ import (
 type parted struct {
 	*cluster
 	spaces [2]string
-	nodes  [2]*remoteNode
+	nodes  [2]*clitest.RemoteNode
 	net    int
 }
 
@@ -96,12 +97,16 @@ func newParted(t *testing.T) *parted {
 }
 
 // node starts a node in its namespace.
-func (p *parted) node(t *testing.T, k int, dir string) *remoteNode {
+func (p *parted) node(t *testing.T, k int, dir string) *clitest.RemoteNode {
 	t.Helper()
-	n := &remoteNode{dir: dir, address: "9090"}
-	n.process = launchProgram(t, "ip", "netns", "exec", p.spaces[k], programFile(t), "worker", "--listen", "0.0.0.0:9090",
+	n := &clitest.RemoteNode{Dir: dir, Address: "9090"}
+	n.Process = clitest.LaunchProgram(t, "ip", "netns", "exec", p.spaces[k], clitest.ProgramFile(t), "worker",
+		"--listen", "0.0.0.0:9090",
 		"--insecure", "--data-dir", dir)
-	waitFor(t, startLimit, "the node", func() bool { return strings.Contains(n.out.String(), " listens on ") })
+	clitest.WaitFor(t, clitest.StartLimit, "the node", func() bool {
+		return strings.Contains(n.Out.String(),
+			" listens on ")
+	})
 	return n
 }
 
@@ -134,7 +139,7 @@ func (p *parted) cut(t *testing.T, k, server, percent int, there, back bool) {
 // id is a node's name.
 func (p *parted) id(t *testing.T, k int) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(p.nodes[k].dir, "node-id"))
+	text, err := os.ReadFile(filepath.Join(p.nodes[k].Dir, "node-id"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,8 +149,8 @@ func (p *parted) id(t *testing.T, k int) string {
 // became is when a server first saw a node in a state after a time.
 func (p *parted) became(server int, id string, state member.NodeState, after time.Time) (at time.Time) {
 	p.t.Helper()
-	until(p.t, 2*time.Minute, func() bool {
-		for line := range bytes.Lines([]byte(p.servers[server].out.String())) {
+	clitest.Until(p.t, 2*time.Minute, func() bool {
+		for line := range bytes.Lines([]byte(p.servers[server].Out.String())) {
 			var l struct {
 				NodeID  string `json:"node_id"`
 				State   member.NodeState
@@ -159,7 +164,7 @@ func (p *parted) became(server int, id string, state member.NodeState, after tim
 			}
 		}
 		return false
-	}, p.servers[server].out.String)
+	}, p.servers[server].Out.String)
 	return at
 }
 
@@ -169,11 +174,11 @@ const partedRate = 200
 func (p *parted) begin(scaling string, seconds int) engine.Run {
 	p.t.Helper()
 	var run engine.Run
-	p.ways[0].do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: parted\ntarget:\n  "+
+	p.ways[0].Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: parted\ntarget:\n  "+
 		"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
 		"workload: {plugin: mix, load_mode: QPS, target_qps: %d, concurrent_connections: 8, duration_seconds: %d, "+
 		"warmup_seconds: 0}\nscaling: {%s, per_worker_capacity: 4}\n", p.load, partedRate, seconds, scaling)}, &run)
-	p.ways[0].awaitLoad(run.RunID)
+	p.ways[0].AwaitLoad(run.RunID)
 	time.Sleep(5 * time.Second)
 	return run
 }
@@ -213,7 +218,7 @@ func (p *parted) judgeParted(d engine.RunDetail, cutOff map[string]time.Time) {
 func (p *parted) workersOn(runID, id string) (workers []string) {
 	p.t.Helper()
 	var d engine.RunDetail
-	p.ways[0].do("GET", "/api/runs/"+runID, nil, &d)
+	p.ways[0].Do("GET", "/api/runs/"+runID, nil, &d)
 	if d.Live == nil {
 		return nil
 	}
@@ -254,10 +259,10 @@ func TestPartitions(t *testing.T) {
 			run := p.begin(tt.scaling, tt.seconds)
 			id := p.id(t, 1)
 			var workers []string
-			until(t, time.Minute, func() bool {
+			clitest.Until(t, time.Minute, func() bool {
 				workers = p.workersOn(run.RunID, id)
 				return len(workers) > 0
-			}, p.servers[0].out.String)
+			}, p.servers[0].Out.String)
 			at := time.Now()
 			p.cut(t, 1, 0, tt.percent, tt.there, tt.back)
 			cutOff := map[string]time.Time{}
@@ -280,7 +285,7 @@ func TestPartitions(t *testing.T) {
 				back := p.became(0, id, member.NodeActive, healed.Add(-time.Millisecond))
 				t.Logf("there again after %v", back.Sub(healed).Round(time.Millisecond))
 			}
-			d := p.ways[0].settled(run.RunID, p.servers[0])
+			d := p.ways[0].Settled(run.RunID, p.servers[0])
 			if d.Status != tt.status {
 				t.Errorf("%s (%v)", d.Status, d.CancellationReason)
 			}
@@ -290,7 +295,7 @@ func TestPartitions(t *testing.T) {
 				t.Errorf("%d connections of run workers are left", n)
 			}
 			if t.Failed() {
-				t.Logf("server:\n%s\nnode:\n%s", p.servers[0].out.String(), p.nodes[1].out.String())
+				t.Logf("server:\n%s\nnode:\n%s", p.servers[0].Out.String(), p.nodes[1].Out.String())
 			}
 		})
 	}
@@ -305,10 +310,10 @@ func TestAKilledNodeIsNoticedAtOnce(t *testing.T) {
 	for range 5 {
 		id := p.id(t, 1)
 		at := time.Now()
-		if err := p.nodes[1].cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		if err := p.nodes[1].Cmd.Process.Signal(syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		<-p.nodes[1].done
+		<-p.nodes[1].Done
 		for s := range p.servers {
 			took := p.became(s, id, member.NodeUnreachable, at).Sub(at)
 			t.Logf("server %d noticed after %v", s, took.Round(time.Millisecond))
@@ -316,7 +321,7 @@ func TestAKilledNodeIsNoticedAtOnce(t *testing.T) {
 				t.Errorf("server %d noticed after %v", s, took)
 			}
 		}
-		p.nodes[1] = p.node(t, 1, p.nodes[1].dir)
+		p.nodes[1] = p.node(t, 1, p.nodes[1].Dir)
 		for s := range p.servers {
 			p.awaitNodes(s, 2)
 		}

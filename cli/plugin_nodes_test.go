@@ -2,48 +2,18 @@ package cli
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest/hostile"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
-
-// uploaded gives a server a plugin, and enables it.
-func (c caller) uploaded(wasm []byte) (sha string) {
-	c.t.Helper()
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, c.base+"/api/plugins",
-		bytes.NewReader(wasm))
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/wasm")
-	req.Header.Set("Origin", c.base)
-	req.Header.Set(c.header[0], c.header[1])
-	res, err := (&http.Client{Timeout: startLimit}).Do(req)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	text, _ := io.ReadAll(res.Body)
-	var entry struct {
-		SHA256 string `json:"sha256"`
-	}
-	if err := json.Unmarshal(text, &entry); err != nil || res.StatusCode != http.StatusCreated {
-		c.t.Fatalf("uploading a plugin: %s %s", res.Status, text)
-	}
-	c.do("POST", "/api/plugins/"+entry.SHA256+"/enable", struct{}{}, nil)
-	return entry.SHA256
-}
 
 // TestANodeLacksAPlugin: it gets it by its hash, refuses one that was changed on the way, asks again, and says in the
 // run when none came.
@@ -53,8 +23,8 @@ func TestANodeLacksAPlugin(t *testing.T) {
 	}
 	t.Parallel()
 	dir, wasm := reachable(t), hostile.Runnable()
-	n := node(t, t.TempDir(), "")
-	r := newRoad(t, "tcp", n.address)
+	n := clitest.Node(t, t.TempDir(), "")
+	r := newRoad(t, "tcp", n.Address)
 	// A bit of each transfer is flipped, as long as there are some to be.
 	var flips, flipped atomic.Int64
 	marker := wasm[len(wasm)/2 : len(wasm)/2+24]
@@ -66,22 +36,22 @@ func TestANodeLacksAPlugin(t *testing.T) {
 			flipped.Add(1)
 		}
 	})
-	served := launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir, "--nodes",
+	served := clitest.Launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir, "--nodes",
 		r.address(), "--local-capacity", "0")
-	session, _, _ := operatorOf(t, dir, served).signedIn()
-	until(t, startLimit, func() bool { return takesWork(session) }, served.out.String)
-	sha := session.uploaded(wasm)
+	session, _, _ := operatorOf(t, dir, served).SignedIn()
+	clitest.Until(t, clitest.StartLimit, func() bool { return takesWork(session) }, served.Out.String)
+	sha := session.Uploaded(wasm)
 	target := pgtest.Start(t).NewDatabase(t)
 	run := func() engine.RunDetail {
 		t.Helper()
 		var run engine.Run
-		session.do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: brought\ntarget: "+
+		session.Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: brought\ntarget: "+
 			"{connection: {driver: postgres, dsn: %q}, adapter: postgres}\nworkload: {plugin: honest, "+
 			"concurrent_connections: 2, duration_seconds: 1, warmup_seconds: 0}\n", target)}, &run)
-		return session.settled(run.RunID, served)
+		return session.Settled(run.RunID, served)
 	}
 	count := func(words ...string) (n int) {
-		for line := range strings.Lines(served.out.String()) {
+		for line := range strings.Lines(served.Out.String()) {
 			found := strings.Contains(line, sha)
 			for _, w := range words {
 				found = found && strings.Contains(line, w)
@@ -101,25 +71,25 @@ func TestANodeLacksAPlugin(t *testing.T) {
 	t.Logf("%d were changed, %d refused; %s: %s", flipped.Load(), refused, d.Status, reason)
 	if d.Status != engine.StatusFailed || !strings.Contains(reason, "did not reach the node") || refused < 3 ||
 		count("was brought to a node") != 0 {
-		t.Errorf("%s: %s\n%s", d.Status, reason, served.out.String())
+		t.Errorf("%s: %s\n%s", d.Status, reason, served.Out.String())
 	}
 	// One is changed, the next is not.
 	flips.Store(1)
 	before := time.Now()
 	if d = run(); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced || d.Summary.Operations == 0 ||
 		flips.Load() != 0 || count("could not be brought") != refused+1 || count("was brought to a node") != 1 {
-		t.Errorf("%s after %v, %+v\n%s", d.Status, time.Since(before), d.Summary, served.out.String())
+		t.Errorf("%s after %v, %+v\n%s", d.Status, time.Since(before), d.Summary, served.Out.String())
 	}
 	// It holds none in its data directory: as another process it asks again, and takes no other either.
 	flips.Store(1)
-	if err := n.cmd.Process.Kill(); err != nil {
+	if err := n.Cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	<-n.done
-	node(t, n.dir, n.address)
-	until(t, startLimit, func() bool { return takesWork(session) }, served.out.String)
+	<-n.Done
+	clitest.Node(t, n.Dir, n.Address)
+	clitest.Until(t, clitest.StartLimit, func() bool { return takesWork(session) }, served.Out.String)
 	if d = run(); d.Status != engine.StatusCompleted || flips.Load() != 0 || count("was brought to a node") != 2 ||
 		count("could not be brought") != refused+2 {
-		t.Errorf("%s: %v\n%s", d.Status, d.CancellationReason, served.out.String())
+		t.Errorf("%s: %v\n%s", d.Status, d.CancellationReason, served.Out.String())
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
@@ -94,9 +95,9 @@ func (w *wire) swallow(is bool) {
 // answering is a server with nodes, by TLS with certificates of the server's own authority, over runs that have ended.
 type answering struct {
 	*testing.T
-	served *process
-	caller caller
-	nodes  []*remoteNode
+	served *clitest.Process
+	caller clitest.Caller
+	nodes  []*clitest.RemoteNode
 	wires  []*wire
 	want   string
 	// busy are those that answered last.
@@ -109,39 +110,40 @@ func newAnswering(t *testing.T) *answering {
 	load := pgtest.Start(t).NewDatabase(t)
 	debug := []string{"--log-level", "debug", "--log-format", "json"}
 	dir := reachable(t)
-	a.served = launch(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir,
+	a.served = clitest.Launch(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir",
+		dir,
 		"--refresh-workers", "2"}, debug...)...)
-	a.caller, _, _ = operatorOf(t, dir, a.served).signedIn()
-	p := &program{t: t, dir: dir}
+	a.caller, _, _ = operatorOf(t, dir, a.served).SignedIn()
+	p := &clitest.Program{T: t, Dir: dir}
 	for range 3 {
-		_, text := p.command("node", "token", "--data-dir", dir)
+		_, text := p.Command("node", "token", "--data-dir", dir)
 		token, _, _ := strings.Cut(text, "\n")
 		file := filepath.Join(t.TempDir(), "token")
 		if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		n := node(t, t.TempDir(), "", append([]string{"--join-file", file}, debug...)...)
-		w := newWire(t, n.address)
-		if code, text := p.command("node", "add", w.ln.Addr().String(), "--data-dir", dir); code != 0 {
+		n := clitest.Node(t, t.TempDir(), "", append([]string{"--join-file", file}, debug...)...)
+		w := newWire(t, n.Address)
+		if code, text := p.Command("node", "add", w.ln.Addr().String(), "--data-dir", dir); code != 0 {
 			t.Fatal(text)
 		}
-		waitFor(t, startLimit, "that the node joins", func() bool {
-			return strings.Contains(n.out.String(), "the node has joined")
+		clitest.WaitFor(t, clitest.StartLimit, "that the node joins", func() bool {
+			return strings.Contains(n.Out.String(), "the node has joined")
 		})
 		a.nodes, a.wires = append(a.nodes, n), append(a.wires, w)
 	}
 	var run engine.Run
 	for i := range 8 {
-		a.caller.do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: asked %d\ntarget:\n  "+
+		a.caller.Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: asked %d\ntarget:\n  "+
 			"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
 			"workload: {plugin: mix, load_mode: QPS, target_qps: 100, concurrent_connections: 2, duration_seconds: 3, "+
 			"warmup_seconds: 0}\n", i, load)}, &run)
-		a.caller.settled(run.RunID, a.served)
+		a.caller.Settled(run.RunID, a.served)
 	}
 	a.awaitNodes(3)
 	// Things go wrong with nodes that have something to do; one of the four may have no run of its own.
 	for i, n := range a.nodes {
-		id, err := os.ReadFile(filepath.Join(n.dir, "node-id"))
+		id, err := os.ReadFile(filepath.Join(n.Dir, "node-id"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +159,7 @@ func newAnswering(t *testing.T) *answering {
 // query asks at one instant.
 func (a *answering) query(text string, at time.Time) (p promAnswer, err error) {
 	q := url.Values{"query": {text}, "stats": {"all"}, "time": {fmt.Sprint(at.Unix())}}
-	_, err = a.caller.try(http.MethodGet, "/prometheus/api/v1/query?"+q.Encode(), nil, &p)
+	_, err = a.caller.Try(http.MethodGet, "/prometheus/api/v1/query?"+q.Encode(), nil, &p)
 	return p, err
 }
 
@@ -170,7 +172,7 @@ var askedAt = time.Now().Add(5 * time.Minute)
 func (a *answering) awaitNodes(n int) {
 	a.Helper()
 	var p promAnswer
-	until(a.T, 2*time.Minute, func() bool {
+	clitest.Until(a.T, 2*time.Minute, func() bool {
 		var err error
 		if p, err = a.query(ofRuns, askedAt); err != nil {
 			return false
@@ -220,22 +222,22 @@ func (a *answering) during(what string, limit, while time.Duration, wrong func()
 // or damages what it has made, drains; each answer is the same. When the server is killed in a query, its nodes end
 // what they do for it.
 func TestQueriesWhileNodesAndServersFail(t *testing.T) {
-	if os.Getenv(soak) == "" {
-		t.Skip("five processes and eight runs; make soak sets " + soak)
+	if os.Getenv(clitest.Soak) == "" {
+		t.Skip("five processes and eight runs; make soak sets " + clitest.Soak)
 	}
 	a := newAnswering(t)
 	const limit = 10 * time.Second // of a busy machine; what it took is printed
 	a.during("a node is cut off", limit, 8*time.Second, func() { a.wires[0].swallow(true) })
 	a.wires[0].swallow(false)
 	a.awaitNodes(3)
-	stopped := a.nodes[1].cmd.Process
+	stopped := a.nodes[1].Cmd.Process
 	a.during("a node stands still", limit, 8*time.Second, func() { _ = stopped.Signal(syscall.SIGSTOP) })
 	_ = stopped.Signal(syscall.SIGCONT)
 	a.awaitNodes(3)
 	a.damage()
 	a.awaitNodes(3)
-	a.during("a node drains", limit, 5*time.Second, func() { _ = a.nodes[2].cmd.Process.Signal(syscall.SIGTERM) })
-	if err := a.nodes[2].wait(t, time.Minute); err != nil {
+	a.during("a node drains", limit, 5*time.Second, func() { _ = a.nodes[2].Cmd.Process.Signal(syscall.SIGTERM) })
+	if err := a.nodes[2].Wait(t, time.Minute); err != nil {
 		t.Errorf("the node that drained: %v", err)
 	}
 	a.killServer()
@@ -254,7 +256,7 @@ func (a *answering) damage() {
 				return
 			default:
 			}
-			found, _ := filepath.Glob(filepath.Join(a.nodes[0].dir, "spool", "leaf-*.parquet"))
+			found, _ := filepath.Glob(filepath.Join(a.nodes[0].Dir, "spool", "leaf-*.parquet"))
 			for _, path := range found {
 				if n++; n%2 == 0 {
 					_ = os.Remove(path)
@@ -268,7 +270,7 @@ func (a *answering) damage() {
 	a.during("a node loses and damages what it makes", 30*time.Second, 10*time.Second, func() {})
 	close(stop)
 	n := <-done
-	again := strings.Count(a.served.out.String(), "what a work of a query came to could not be fetched")
+	again := strings.Count(a.served.Out.String(), "what a work of a query came to could not be fetched")
 	fmt.Printf("%d artifacts were lost or damaged, %d were made again\n", n, again)
 	if again == 0 {
 		a.Errorf("none of %d damaged artifacts was noticed", n)
@@ -283,8 +285,8 @@ func (a *answering) killServer() {
 		defer close(end)
 		_, _ = a.query(`count(count_over_time(quantile_over_time(0.9, loadstone_operations_total[20m])[25m:16ms]))`, askedAt)
 	}()
-	held := func(n *remoteNode) (begun, ended int, last time.Time) {
-		for line := range strings.Lines(n.out.String()) {
+	held := func(n *clitest.RemoteNode) (begun, ended int, last time.Time) {
+		for line := range strings.Lines(n.Out.String()) {
 			var l struct {
 				Message string
 				Time    time.Time
@@ -300,8 +302,8 @@ func (a *answering) killServer() {
 	}
 	time.Sleep(700 * time.Millisecond)
 	killed := time.Now()
-	_ = a.served.cmd.Process.Kill()
-	<-a.served.done
+	_ = a.served.Cmd.Process.Kill()
+	<-a.served.Done
 	<-end
 	time.Sleep(6 * time.Second)
 	cancelled, latest := 0, time.Duration(0)

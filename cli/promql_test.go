@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
@@ -41,35 +42,36 @@ type promAnswer struct {
 // TestQueriesAreAnsweredByNodesOfOtherProcesses: a real server and two real nodes. Both logs name the query and its
 // work; a node that is killed under queries changes no answer.
 func TestQueriesAreAnsweredByNodesOfOtherProcesses(t *testing.T) {
-	if os.Getenv(soak) == "" {
-		t.Skip("three processes and a run; make soak sets " + soak)
+	if os.Getenv(clitest.Soak) == "" {
+		t.Skip("three processes and a run; make soak sets " + clitest.Soak)
 	}
 	load := pgtest.Start(t).NewDatabase(t)
 	debug := []string{"--log-level", "debug", "--log-format", "json"}
-	a, b := node(t, t.TempDir(), "", debug...), node(t, t.TempDir(), "", debug...)
+	a, b := clitest.Node(t, t.TempDir(), "", debug...), clitest.Node(t, t.TempDir(), "", debug...)
 	dir := reachable(t)
-	served := launch(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir,
+	served := clitest.Launch(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir",
+		dir,
 		"--refresh-workers", "2",
-		"--nodes", a.address + "," + b.address}, debug...)...)
-	session, _, _ := operatorOf(t, dir, served).signedIn()
+		"--nodes", a.Address + "," + b.Address}, debug...)...)
+	session, _, _ := operatorOf(t, dir, served).SignedIn()
 	var run engine.Run
 	for i := range 4 {
-		session.do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: asked %d\ntarget:\n  "+
+		session.Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: asked %d\ntarget:\n  "+
 			"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
 			"workload: {plugin: mix, load_mode: QPS, target_qps: 100, concurrent_connections: 2, duration_seconds: 3, "+
 			"warmup_seconds: 0}\n", i, load)}, &run)
-		session.settled(run.RunID, served)
+		session.Settled(run.RunID, served)
 	}
 	now := time.Now()
 	ask := func() (p promAnswer) {
 		t.Helper()
 		q := url.Values{"query": {`sum by (run) (last_over_time(loadstone_operations_total[10m]))`}, "stats": {"all"},
 			"time": {fmt.Sprint(now.Unix())}}
-		session.do(http.MethodGet, "/prometheus/api/v1/query?"+q.Encode(), nil, &p)
+		session.Do(http.MethodGet, "/prometheus/api/v1/query?"+q.Encode(), nil, &p)
 		return p
 	}
 	var want promAnswer
-	until(t, time.Minute, func() bool {
+	clitest.Until(t, time.Minute, func() bool {
 		want = ask()
 		nodes := map[string]bool{}
 		live := false
@@ -82,10 +84,10 @@ func TestQueriesAreAnsweredByNodesOfOtherProcesses(t *testing.T) {
 		return !live && len(nodes) >= 2 && strings.Count(string(want.Data.Result), `"run"`) == 4
 	}, func() string { return fmt.Sprintf("%s %s %+v", want.Data.Result, want.Error, want.Data.Stats) })
 	id := want.Data.Stats.QueryID
-	for what, p := range map[string]*process{"server": served, "one of the nodes": a.process} {
-		text := p.out.String()
-		if p == a.process {
-			text += b.out.String()
+	for what, p := range map[string]*clitest.Process{"server": served, "one of the nodes": a.Process} {
+		text := p.Out.String()
+		if p == a.Process {
+			text += b.Out.String()
 		}
 		lines := slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool {
 			return !strings.Contains(l, `"query_id":"`+id+`"`) || !strings.Contains(l, `"work_id":"`)
@@ -97,7 +99,7 @@ func TestQueriesAreAnsweredByNodesOfOtherProcesses(t *testing.T) {
 	longest := time.Duration(0)
 	for i := range 60 {
 		if i == 20 {
-			_ = a.cmd.Process.Kill()
+			_ = a.Cmd.Process.Kill()
 		}
 		begin := time.Now()
 		p := ask()
@@ -116,24 +118,24 @@ func TestQueriesAreAnsweredByNodesOfOtherProcesses(t *testing.T) {
 // and pieces that a node of another process evaluates included. What takes a number of a transaction writes; beside the
 // queries are the heartbeats of server and node, which are counted before, for as long.
 func TestQueriesWriteNothing(t *testing.T) {
-	if os.Getenv(soak) == "" {
-		t.Skip("two processes, two runs and a minute; make soak sets " + soak)
+	if os.Getenv(clitest.Soak) == "" {
+		t.Skip("two processes, two runs and a minute; make soak sets " + clitest.Soak)
 	}
-	n := node(t, t.TempDir(), "")
-	in := startTakingIn(t, s3test.Server{}, "--nodes", n.address, "--local-capacity", "0", "--refresh-workers", "1")
+	n := clitest.Node(t, t.TempDir(), "")
+	in := startTakingIn(t, s3test.Server{}, "--nodes", n.Address, "--local-capacity", "0", "--refresh-workers", "1")
 	d, _ := in.run()
 	// What is made of the run is made before.
-	until(t, 2*time.Minute, func() bool {
+	clitest.Until(t, 2*time.Minute, func() bool {
 		if !in.taken(d.RunID) || !in.settledQueue() {
 			return false
 		}
 		time.Sleep(5 * time.Second)
 		return in.settledQueue()
-	}, in.served.out.String)
+	}, in.served.Out.String)
 	ask := func(path string, q url.Values) string {
 		t.Helper()
 		var p promAnswer
-		in.way.do(http.MethodGet, "/prometheus/api/v1"+path+"?"+q.Encode(), nil, &p)
+		in.way.Do(http.MethodGet, "/prometheus/api/v1"+path+"?"+q.Encode(), nil, &p)
 		if p.Status != "success" {
 			t.Fatalf("%s %v: %s", path, q, p.Error)
 		}
@@ -172,7 +174,7 @@ func TestQueriesWriteNothing(t *testing.T) {
 				}
 			}
 			ask("/query", url.Values{"query": {"count(loadstone_connections)"}})
-			in.way.do(http.MethodGet, "/prometheus/api/v1/series?"+url.Values{"match[]": {"loadstone_errors_total"},
+			in.way.Do(http.MethodGet, "/prometheus/api/v1/series?"+url.Values{"match[]": {"loadstone_errors_total"},
 				"start": {begin}, "end": {end}}.Encode(), nil, nil)
 		}
 		took = time.Since(from)

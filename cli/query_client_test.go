@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/storage/derived/derivedtest"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
@@ -24,7 +25,7 @@ import (
 // relation, no table of the control store by any name, no other database.
 func TestAClientOverTLSReadsResultsAndNothingElse(t *testing.T) {
 	t.Parallel()
-	p := newProgram(t)
+	p := clitest.NewProgram(t)
 	authority := pgtest.NewAuthority(t)
 	cert, key := authority.Issue(t, pgtest.Identity{Name: "results", Address: "127.0.0.1"})
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -33,16 +34,16 @@ func TestAClientOverTLSReadsResultsAndNothingElse(t *testing.T) {
 	}
 	address := free.Addr().String()
 	_ = free.Close()
-	s := p.serve("--query-listen", address, "--query-cert", p.write("tls.crt", cert), "--query-key",
-		p.write("tls.key", key), "--refresh-workers", "2")
-	defer s.stop()
+	s := p.Serve("--query-listen", address, "--query-cert", p.Write("tls.crt", cert), "--query-key",
+		p.Write("tls.key", key), "--refresh-workers", "2")
+	defer s.Stop()
 	tables := tabled{s}
 	tables.fresh("run_summary")
 	if _, err := tables.make("of mine", "SELECT 1 AS n"); err != nil {
 		t.Fatal(err)
 	}
 	tables.fresh("of mine")
-	code, printed := p.command("query-user", "grafana", "--data-dir", p.path("data"))
+	code, printed := p.Command("query-user", "grafana", "--data-dir", p.Path("data"))
 	_, dsn, found := strings.Cut(printed, "postgres://")
 	if code != 0 || !found {
 		t.Fatalf("exit %d: %s", code, printed)
@@ -61,9 +62,9 @@ func TestAClientOverTLSReadsResultsAndNothingElse(t *testing.T) {
 		}
 		return conn, err
 	}
-	ca := p.write("ca.crt", authority.PEM)
+	ca := p.Write("ca.crt", authority.PEM)
 	var stranger x509.UnknownAuthorityError
-	if _, err := connect("results", p.write("other.crt", pgtest.NewAuthority(t).PEM)); !errors.As(err, &stranger) {
+	if _, err := connect("results", p.Write("other.crt", pgtest.NewAuthority(t).PEM)); !errors.As(err, &stranger) {
 		t.Errorf("another authority: %v", err)
 	}
 	conn, err := connect("results", ca)
@@ -109,7 +110,7 @@ func TestAClientOverTLSReadsResultsAndNothingElse(t *testing.T) {
 	if status, err := tables.call(http.MethodDelete, "/api/v1/query-users/grafana", nil, nil); err != nil {
 		t.Errorf("removing the login: %d %v", status, err)
 	}
-	until(t, startLimit, func() bool { _, err := conn.Exec(t.Context(), "SELECT 1"); return err != nil },
+	clitest.Until(t, clitest.StartLimit, func() bool { _, err := conn.Exec(t.Context(), "SELECT 1"); return err != nil },
 		func() string { return "the session of a login that was removed goes on" })
 	if _, err := connect("results", ca); err == nil {
 		t.Error("a login that was removed connects")

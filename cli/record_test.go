@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine/artifact"
 )
 
@@ -13,12 +14,12 @@ import (
 type issued struct{ due, began []int64 }
 
 // recorded reads what all run workers of a run recorded, from the results and from the nodes.
-func recorded(t *testing.T, runID, results string, nodes ...*remoteNode) map[string]*issued {
+func recorded(t *testing.T, runID, results string, nodes ...*clitest.RemoteNode) map[string]*issued {
 	t.Helper()
 	all := map[string]*issued{}
 	parts, _ := filepath.Glob(filepath.Join(results, runID, "executions-*.parquet"))
 	for _, n := range nodes {
-		left, _ := filepath.Glob(filepath.Join(n.dir, "spool", runID, "*", "*.parquet"))
+		left, _ := filepath.Glob(filepath.Join(n.Dir, "spool", runID, "*", "*.parquet"))
 		parts = append(parts, left...)
 	}
 	for _, path := range parts {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
@@ -39,7 +40,7 @@ func (s *halted) pool(dsn string) *pgxpool.Pool {
 }
 
 // serve starts a server with so many workers, and returns the name that it has in its claims.
-func (s *halted) serve(workers int) (p *process, dir, name string) {
+func (s *halted) serve(workers int) (p *clitest.Process, dir, name string) {
 	s.t.Helper()
 	dir = s.t.TempDir()
 	file := filepath.Join(dir, "loadstone.key")
@@ -59,12 +60,13 @@ func (s *halted) serve(workers int) (p *process, dir, name string) {
 		return all
 	}
 	before := names()
-	p = launch(s.t, append([]string{"serve", "--data-dir", dir, "--refresh-workers", fmt.Sprint(workers)}, s.args...)...)
-	until(s.t, 3*time.Minute, func() bool {
+	p = clitest.Launch(s.t, append([]string{"serve", "--data-dir", dir, "--refresh-workers", fmt.Sprint(workers)},
+		s.args...)...)
+	clitest.Until(s.t, 3*time.Minute, func() bool {
 		now := slices.DeleteFunc(names(), func(n string) bool { return slices.Contains(before, n) })
 		name = strings.Join(now, "")
 		return workers == 0 || len(now) == 1
-	}, p.out.String)
+	}, p.Out.String)
 	return p, dir, name
 }
 
@@ -83,8 +85,8 @@ func (s *halted) run(id string) {
 // 130 s and more in the middle of a refresh: three while they read, two when they are about to commit. Another server
 // refreshes their tables meanwhile, after more has come in; nothing that they had begun is seen afterwards.
 func TestServersThatStandStillInARefresh(t *testing.T) {
-	if os.Getenv(soak) == "" {
-		t.Skip("stands still for 130 s; make soak sets " + soak)
+	if os.Getenv(clitest.Soak) == "" {
+		t.Skip("stands still for 130 s; make soak sets " + clitest.Soak)
 	}
 	const victims = 5
 	shared := pgtest.Start(t)
@@ -97,8 +99,8 @@ func TestServersThatStandStillInARefresh(t *testing.T) {
 		"--local-capacity", "0", "--results", t.TempDir(), "--results-database-url", owner, "--results-reader-url", reader}}
 	s.controls, s.results = s.pool(control), s.pool(owner)
 	asked, dir, _ := s.serve(0)
-	way, _, _ := operatorOf(t, dir, asked).signedIn()
-	stopped := map[string]*process{}
+	way, _, _ := operatorOf(t, dir, asked).SignedIn()
+	stopped := map[string]*clitest.Process{}
 	for range victims {
 		p, _, name := s.serve(1)
 		stopped[name] = p
@@ -106,26 +108,26 @@ func TestServersThatStandStillInARefresh(t *testing.T) {
 	queue := func(of string) int64 {
 		return count(t, s.controls, "SELECT count(*) FROM "+of+" WHERE dynamic_table NOT LIKE 'stops\\_%'")
 	}
-	until(t, 3*time.Minute, func() bool { return queue("pending_refreshes") == 0 }, asked.out.String)
+	clitest.Until(t, 3*time.Minute, func() bool { return queue("pending_refreshes") == 0 }, asked.Out.String)
 	s.run("1")
 	t.Cleanup(func() { _, _ = s.results.Exec(t.Context(), "DELETE FROM rollup.runs WHERE run_id LIKE 'stops-%'") })
 	table := func(i int) string { return fmt.Sprintf("stops_%d", i) }
 	for i := range victims {
-		way.do(http.MethodPost, "/api/v1/tables", map[string]any{"name": table(i), "target_lag_seconds": 3600,
+		way.Do(http.MethodPost, "/api/v1/tables", map[string]any{"name": table(i), "target_lag_seconds": 3600,
 			"definition": `SELECT count(DISTINCT r.run_id) AS n FROM rollup.runs r, generate_series(1, 12000000)
 				WHERE r.run_id LIKE 'stops-%'`}, nil)
 	}
 	began := time.Now()
 	for i := range victims {
 		var holder string
-		until(t, 3*time.Minute, func() bool {
+		clitest.Until(t, 3*time.Minute, func() bool {
 			if s.controls.QueryRow(t.Context(), "SELECT worker_id FROM refresh_claims WHERE dynamic_table = $1",
 				table(i)).Scan(&holder) == nil {
 				return true
 			}
-			way.do(http.MethodPost, "/api/v1/tables/"+table(i)+"/refresh", nil, nil) // it was faster than the stops before
+			way.Do(http.MethodPost, "/api/v1/tables/"+table(i)+"/refresh", nil, nil) // it was faster than the stops before
 			return false
-		}, asked.out.String)
+		}, asked.Out.String)
 		if stopped[holder] == nil {
 			t.Fatalf("%s is held by %s", table(i), holder)
 		}
@@ -133,7 +135,7 @@ func TestServersThatStandStillInARefresh(t *testing.T) {
 		if i >= 3 {
 			goOn = s.commits(table(i), stopped[holder])
 		}
-		if err := stopped[holder].cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		if err := stopped[holder].Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
 		goOn()
@@ -147,39 +149,39 @@ func TestServersThatStandStillInARefresh(t *testing.T) {
 		return n
 	}
 	for i := range victims {
-		until(t, 6*time.Minute, func() bool { return seen(i) == 2 }, healthy.out.String)
+		clitest.Until(t, 6*time.Minute, func() bool { return seen(i) == 2 }, healthy.Out.String)
 	}
 	t.Logf("another has refreshed all of them %v after the last stop", time.Since(last).Round(time.Second))
 	time.Sleep(max(0, 135*time.Second-time.Since(last)))
 	for _, p := range stopped {
-		if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		if err := p.Cmd.Process.Signal(syscall.SIGCONT); err != nil {
 			t.Error(err)
 		}
 	}
 	for name, p := range stopped {
 		// Its session may have been ended before it knows of its claim: it gives back then what is not its own any more.
-		until(t, 3*time.Minute, func() bool {
-			text := p.out.String()
+		clitest.Until(t, 3*time.Minute, func() bool {
+			text := p.Out.String()
 			return strings.Contains(text, "the claim is lost") || strings.Contains(text, "is away: it is tried again")
-		}, func() string { return name + ":\n" + p.out.String() })
+		}, func() string { return name + ":\n" + p.Out.String() })
 	}
 	for i := range victims {
 		var history struct{ Refreshes []refresh.Record }
-		way.do(http.MethodGet, "/api/v1/tables/"+table(i)+"/history", nil, &history)
+		way.Do(http.MethodGet, "/api/v1/tables/"+table(i)+"/history", nil, &history)
 		if seen(i) != 2 || len(history.Refreshes) == 0 || history.Refreshes[0].Worker != name {
 			t.Errorf("%s: %d runs of 2 are seen, refreshed by %+v", table(i), seen(i), history.Refreshes)
 		}
-		way.do(http.MethodDelete, "/api/v1/tables/"+table(i), nil, nil)
+		way.Do(http.MethodDelete, "/api/v1/tables/"+table(i), nil, nil)
 	}
 }
 
 // commits waits until the holder of a table waits for the fence, which the test holds: it is about to commit. goOn lets
 // the fence go.
-func (s *halted) commits(table string, p *process) (goOn func()) {
+func (s *halted) commits(table string, p *clitest.Process) (goOn func()) {
 	s.t.Helper()
-	until(s.t, 3*time.Minute, func() bool {
+	clitest.Until(s.t, 3*time.Minute, func() bool {
 		return count(s.t, s.results, "SELECT count(*) FROM staging.fences WHERE dynamic_table = $1", table) > 0
-	}, p.out.String)
+	}, p.Out.String)
 	tx, err := s.results.Begin(s.t.Context())
 	if err == nil {
 		_, err = tx.Exec(s.t.Context(), "SELECT FROM staging.fences WHERE dynamic_table = $1 FOR UPDATE", table)
@@ -187,10 +189,10 @@ func (s *halted) commits(table string, p *process) (goOn func()) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	until(s.t, 3*time.Minute, func() bool {
+	clitest.Until(s.t, 3*time.Minute, func() bool {
 		return count(s.t, s.controls, `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'
 			AND query LIKE '%staging.fences%FOR UPDATE%'`) > 0
-	}, p.out.String)
+	}, p.Out.String)
 	return func() {
 		if err := tx.Rollback(s.t.Context()); err != nil {
 			s.t.Error(err)
@@ -201,14 +203,14 @@ func (s *halted) commits(table string, p *process) (goOn func()) {
 // TestLiveSecondsOfARunWhoseOwnerIsKilled: the server that carries a run is killed, and another goes on with it. The
 // seconds in the results database go on, none is there twice, and when the run is taken in they are what was recorded.
 func TestLiveSecondsOfARunWhoseOwnerIsKilled(t *testing.T) {
-	if os.Getenv(soak) == "" {
-		t.Skip("three processes and a run of 25 s; make soak sets " + soak)
+	if os.Getenv(clitest.Soak) == "" {
+		t.Skip("three processes and a run of 25 s; make soak sets " + clitest.Soak)
 	}
 	owner, reader := pgtest.Start(t).Results(t)
-	shortLeases.Store(t.Name(), "1500ms")
-	n := node(t, t.TempDir(), "")
+	clitest.ShortLeases.Store(t.Name(), "1500ms")
+	n := clitest.Node(t, t.TempDir(), "")
 	c := newClusterOf(t, func(int) []string {
-		return []string{"--nodes", n.address, "--results-database-url", owner, "--results-reader-url", reader,
+		return []string{"--nodes", n.Address, "--results-database-url", owner, "--results-reader-url", reader,
 			"--refresh-workers", "1"}
 	})
 	c.node = n
@@ -222,16 +224,18 @@ func TestLiveSecondsOfARunWhoseOwnerIsKilled(t *testing.T) {
 		}
 		return operations, seconds
 	}
-	until(t, startLimit, func() bool { _, seconds := live(); return seconds >= 3 }, c.servers[0].out.String)
+	clitest.Until(t, clitest.StartLimit, func() bool { _, seconds := live(); return seconds >= 3 },
+		c.servers[0].Out.String)
 	epoch := c.epoch(run)
 	c.kill(c.servers[0])
 	c.taken(run, epoch, time.Now())
 	before, had := live()
-	until(t, startLimit, func() bool { _, seconds := live(); return seconds >= had+3 }, c.servers[1].out.String)
+	clitest.Until(t, clitest.StartLimit, func() bool { _, seconds := live(); return seconds >= had+3 },
+		c.servers[1].Out.String)
 	now, seconds := live()
 	// What is there of a run is less than what it has done by then.
 	var done int64
-	until(t, startLimit, func() bool {
+	clitest.Until(t, clitest.StartLimit, func() bool {
 		if err := c.control.QueryRow(t.Context(), "SELECT total_ops FROM run_status WHERE run_id = $1",
 			run.RunID).Scan(&done); err != nil {
 			t.Fatal(err)
@@ -239,10 +243,10 @@ func TestLiveSecondsOfARunWhoseOwnerIsKilled(t *testing.T) {
 		return done >= now
 	}, func() string { return fmt.Sprintf("%d operations are live of %d", now, done) })
 	t.Logf("%d operations in %d live seconds at the takeover, %d in %d later, of %d", before, had, now, seconds, done)
-	d := c.ways[1].settled(run.RunID, c.servers[1])
-	until(t, 3*time.Minute, func() bool {
+	d := c.ways[1].Settled(run.RunID, c.servers[1])
+	clitest.Until(t, 3*time.Minute, func() bool {
 		return count(t, results, "SELECT count(*) FROM rollup.runs WHERE run_id = $1 AND NOT provisional", run.RunID) == 1
-	}, c.servers[1].out.String)
+	}, c.servers[1].Out.String)
 	if _, left := live(); left != 0 {
 		t.Errorf("%d provisional seconds are left", left)
 	}

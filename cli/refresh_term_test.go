@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
@@ -25,16 +26,16 @@ func TestAServerThatIsToldToEndGivesItsRefreshBack(t *testing.T) {
 		"--local-capacity", "0", "--results", t.TempDir(), "--results-database-url", owner, "--results-reader-url", reader}}
 	s.controls, s.results = s.pool(control), s.pool(owner)
 	asked, dir, _ := s.serve(0)
-	way, _, _ := operatorOf(t, dir, asked).signedIn()
-	servers := map[string]*process{}
+	way, _, _ := operatorOf(t, dir, asked).SignedIn()
+	servers := map[string]*clitest.Process{}
 	for range 2 {
 		p, _, name := s.serve(1)
 		servers[name] = p
 	}
-	until(t, startLimit, func() bool {
+	clitest.Until(t, clitest.StartLimit, func() bool {
 		return count(t, s.controls, "SELECT count(*) FROM pending_refreshes") == 0
-	}, asked.out.String)
-	way.do(http.MethodPost, "/api/v1/tables", map[string]any{"name": "given_back", "target_lag_seconds": 3600,
+	}, asked.Out.String)
+	way.Do(http.MethodPost, "/api/v1/tables", map[string]any{"name": "given_back", "target_lag_seconds": 3600,
 		"definition": "SELECT count(*) AS n FROM generate_series(1, 40000000)"}, nil)
 	holder := func() (name string) {
 		_ = s.controls.QueryRow(t.Context(), "SELECT worker_id FROM refresh_claims WHERE dynamic_table = 'given_back'").
@@ -42,28 +43,29 @@ func TestAServerThatIsToldToEndGivesItsRefreshBack(t *testing.T) {
 		return name
 	}
 	var first, second string
-	until(t, startLimit, func() bool { first = holder(); return first != "" }, asked.out.String)
+	clitest.Until(t, clitest.StartLimit, func() bool { first = holder(); return first != "" }, asked.Out.String)
 	time.Sleep(500 * time.Millisecond)
 	told := time.Now()
-	if err := servers[first].cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := servers[first].Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	until(t, startLimit, func() bool { second = holder(); return second != "" && second != first }, asked.out.String)
+	clitest.Until(t, clitest.StartLimit, func() bool { second = holder(); return second != "" && second != first },
+		asked.Out.String)
 	took := time.Since(told)
 	t.Logf("the other one has it %v after SIGTERM", took.Round(time.Millisecond))
 	if took > 30*time.Second {
 		t.Errorf("the other one had to wait for %v", took)
 	}
-	if err := servers[first].wait(t, time.Minute); err != nil {
+	if err := servers[first].Wait(t, time.Minute); err != nil {
 		t.Error(err)
 	}
 	var d struct{ Table refresh.Table }
-	until(t, startLimit, func() bool {
-		way.do(http.MethodGet, "/api/v1/tables/given_back", nil, &d)
+	clitest.Until(t, clitest.StartLimit, func() bool {
+		way.Do(http.MethodGet, "/api/v1/tables/given_back", nil, &d)
 		return !d.Table.AsOf.IsZero()
-	}, asked.out.String)
+	}, asked.Out.String)
 	var history struct{ Refreshes []refresh.Record }
-	way.do(http.MethodGet, "/api/v1/tables/given_back/history?limit=10", nil, &history)
+	way.Do(http.MethodGet, "/api/v1/tables/given_back/history?limit=10", nil, &history)
 	if r := history.Refreshes; len(r) != 1 || r[0].Worker != second || r[0].Error != "" || d.Table.Failures != 0 {
 		t.Errorf("its history is %s", fmt.Sprintf("%+v", r))
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/rs/zerolog"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/refresh"
@@ -74,7 +75,7 @@ func TestANodeRefreshesTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, startLimit, "refresh by the node", func() bool { return !state().Tables[0].AsOf.IsZero() })
+	clitest.WaitFor(t, clitest.StartLimit, "refresh by the node", func() bool { return !state().Tables[0].AsOf.IsZero() })
 	history, err := store.RefreshHistory(t.Context(), "of a node", 10)
 	if err != nil || len(history) != 1 || history[0].Worker != "the-node" || history[0].Rows != 1 {
 		t.Errorf("history %+v, %v", history, err)
@@ -86,7 +87,7 @@ func TestANodeRefreshesTables(t *testing.T) {
 	}
 	node.Drain()
 	make("while it is drained")
-	waitFor(t, startLimit, "word of the drain", func() bool {
+	clitest.WaitFor(t, clitest.StartLimit, "word of the drain", func() bool {
 		s := state()
 		return len(s.Workers) == 1 && s.Workers[0].Waits == "the node is drained" && len(s.Pending) == 1
 	})
@@ -160,17 +161,17 @@ func TestWhatANodeThatRefreshesIsTold(t *testing.T) {
 // TestNothingIsRefreshedWhileTheOwnNodeMeasures: a server whose own node carries a run gives back what it refreshes
 // when the run begins, takes nothing while it measures, and does it all afterwards.
 func TestNothingIsRefreshedWhileTheOwnNodeMeasures(t *testing.T) {
-	if os.Getenv(soak) == "" {
-		t.Skip("measures for some seconds; make soak sets " + soak)
+	if os.Getenv(clitest.Soak) == "" {
+		t.Skip("measures for some seconds; make soak sets " + clitest.Soak)
 	}
 	owner, reader := pgtest.Start(t).Results(t)
 	c := newClusterOf(t, func(i int) []string {
 		return []string{"--results-database-url", owner, "--results-reader-url", reader, "--refresh-workers",
 			strconv.Itoa(2 * (1 - i)), "--local-capacity", strconv.Itoa(8 * (1 - i))}
 	})
-	c.ways[0].do(http.MethodPost, "/api/v1/tables", map[string]any{"name": "slow", "target_lag_seconds": 3600,
+	c.ways[0].Do(http.MethodPost, "/api/v1/tables", map[string]any{"name": "slow", "target_lag_seconds": 3600,
 		"definition": "SELECT count(*) AS n FROM generate_series(1, 20000000)"}, nil)
-	t.Cleanup(func() { c.ways[0].do(http.MethodDelete, "/api/v1/tables/slow", nil, nil) })
+	t.Cleanup(func() { c.ways[0].Do(http.MethodDelete, "/api/v1/tables/slow", nil, nil) })
 	claims := func() (n int) {
 		if err := c.control.QueryRow(t.Context(), "SELECT count(*) FROM refresh_claims").Scan(&n); err != nil {
 			t.Fatal(err)
@@ -178,7 +179,7 @@ func TestNothingIsRefreshedWhileTheOwnNodeMeasures(t *testing.T) {
 		return n
 	}
 	// It is being refreshed when the run begins.
-	waitFor(t, startLimit, "refresh", func() bool { return claims() > 0 })
+	clitest.WaitFor(t, clitest.StartLimit, "refresh", func() bool { return claims() > 0 })
 	run := c.start(0, 6, 0)
 	began, looks := time.Now(), 0
 	for phase := engine.PhaseMeasurement; phase == engine.PhaseMeasurement; looks++ {
@@ -188,15 +189,15 @@ func TestNothingIsRefreshedWhileTheOwnNodeMeasures(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n > 0 && phase == engine.PhaseMeasurement {
-			t.Fatalf("%d claims %s after the measurement began:\n%s", n, time.Since(began), c.servers[0].out.String())
+			t.Fatalf("%d claims %s after the measurement began:\n%s", n, time.Since(began), c.servers[0].Out.String())
 		}
-		c.ways[1].do(http.MethodPost, "/api/v1/tables/slow/refresh", nil, nil)
+		c.ways[1].Do(http.MethodPost, "/api/v1/tables/slow/refresh", nil, nil)
 		time.Sleep(50 * time.Millisecond)
 	}
 	over := time.Now()
 	var history struct{ Refreshes []refresh.Record }
-	waitFor(t, startLimit, "refresh after the run", func() bool {
-		c.ways[1].do(http.MethodGet, "/api/v1/tables/slow/history", nil, &history)
+	clitest.WaitFor(t, clitest.StartLimit, "refresh after the run", func() bool {
+		c.ways[1].Do(http.MethodGet, "/api/v1/tables/slow/history", nil, &history)
 		return len(history.Refreshes) > 0 && history.Refreshes[0].StartedAt.After(began)
 	})
 	for _, r := range history.Refreshes {
@@ -210,14 +211,14 @@ func TestNothingIsRefreshedWhileTheOwnNodeMeasures(t *testing.T) {
 // TestServersAndANodeRefreshOneTable: two servers and a node, each a process, share the parts of one table. A part that
 // fails is tried again alone, and the table is put in place once. What a worker holds that is asked to end others take.
 func TestServersAndANodeRefreshOneTable(t *testing.T) {
-	if os.Getenv(soak) == "" {
-		t.Skip("works for a minute on all cores; make soak sets " + soak)
+	if os.Getenv(clitest.Soak) == "" {
+		t.Skip("works for a minute on all cores; make soak sets " + clitest.Soak)
 	}
 	shared := pgtest.Start(t)
 	owner, reader := shared.Results(t)
 	databases := []string{"--results-database-url", owner, "--results-reader-url", reader, "--refresh-workers", "1"}
 	c := newClusterOf(t, func(int) []string { return databases })
-	n := node(t, t.TempDir(), "", append(databases, "--database-url", c.control.Config().ConnString())...)
+	n := clitest.Node(t, t.TempDir(), "", append(databases, "--database-url", c.control.Config().ConnString())...)
 	db, err := pgxpool.New(t.Context(), owner)
 	if err != nil {
 		t.Fatal(err)
@@ -229,8 +230,12 @@ func TestServersAndANodeRefreshOneTable(t *testing.T) {
 		Claims  []refresh.Claim
 		Nobody  string
 	}
-	read := func() { c.ways[0].do(http.MethodGet, "/api/v1/tables", nil, &list) }
-	waitFor(t, startLimit, "three workers", func() bool { read(); return len(list.Workers) == 3 && list.Nobody == "" })
+	read := func() { c.ways[0].Do(http.MethodGet, "/api/v1/tables", nil, &list) }
+	clitest.WaitFor(t, clitest.StartLimit, "three workers", func() bool {
+		read()
+		return len(list.Workers) == 3 &&
+			list.Nobody == ""
+	})
 	const runs = 1024
 	exec := func(sql string) {
 		t.Helper()
@@ -247,12 +252,12 @@ func TestServersAndANodeRefreshOneTable(t *testing.T) {
 		_, _ = db.Exec(context.Background(), "DELETE FROM rollup.runs WHERE run_id LIKE 'shared-%'")
 	})
 	var made refresh.Table
-	c.ways[0].do(http.MethodPost, "/api/v1/tables", map[string]any{"name": "shared", "partition_by": "RUN",
+	c.ways[0].Do(http.MethodPost, "/api/v1/tables", map[string]any{"name": "shared", "partition_by": "RUN",
 		"target_lag_seconds": 3600, "definition": `SELECT r.run_id, count(*) AS n, max(10 / r.run_name::int) AS x
 			FROM rollup.runs r, generate_series(1, 60000) WHERE r.run_id LIKE 'shared-%' GROUP BY r.run_id`}, &made)
 	var history struct{ Refreshes []refresh.Record }
 	records := func() []refresh.Record {
-		c.ways[1].do(http.MethodGet, "/api/v1/tables/shared/history?limit=100", nil, &history)
+		c.ways[1].Do(http.MethodGet, "/api/v1/tables/shared/history?limit=100", nil, &history)
 		return history.Refreshes
 	}
 	failed := func() (n int) {
@@ -263,15 +268,15 @@ func TestServersAndANodeRefreshOneTable(t *testing.T) {
 		}
 		return n
 	}
-	waitFor(t, 3*time.Minute, "part that fails", func() bool { return failed() == 1 })
+	clitest.WaitFor(t, 3*time.Minute, "part that fails", func() bool { return failed() == 1 })
 	exec("UPDATE rollup.runs SET run_name = '1' WHERE run_id = 'shared-0500'")
 	// One of them is asked to end while it works.
-	if err := n.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := n.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	<-n.done
-	waitFor(t, 3*time.Minute, "whole table", func() bool {
-		c.ways[1].do(http.MethodGet, "/api/v1/tables/shared", nil, &struct{ Table *refresh.Table }{&made})
+	<-n.Done
+	clitest.WaitFor(t, 3*time.Minute, "whole table", func() bool {
+		c.ways[1].Do(http.MethodGet, "/api/v1/tables/shared", nil, &struct{ Table *refresh.Table }{&made})
 		return !made.AsOf.IsZero()
 	})
 	tries, workers, wholes := map[string]int{}, map[string]int{}, 0
@@ -297,14 +302,14 @@ func TestServersAndANodeRefreshOneTable(t *testing.T) {
 		&count); err != nil || rows != runs || count != runs {
 		t.Errorf("%d rows of %d runs, %v", rows, count, err)
 	}
-	waitFor(t, startLimit, "word of the end", func() bool { read(); return len(list.Workers) == 2 })
-	c.ways[0].do(http.MethodDelete, "/api/v1/tables/shared", nil, nil)
+	clitest.WaitFor(t, clitest.StartLimit, "word of the end", func() bool { read(); return len(list.Workers) == 2 })
+	c.ways[0].Do(http.MethodDelete, "/api/v1/tables/shared", nil, nil)
 }
 
 // TestAQueryIsCancelledThroughTheOtherServer: of two servers on one results database the one ends what the other does.
 func TestAQueryIsCancelledThroughTheOtherServer(t *testing.T) {
-	if os.Getenv(soak) == "" {
-		t.Skip("starts two servers; make soak sets " + soak)
+	if os.Getenv(clitest.Soak) == "" {
+		t.Skip("starts two servers; make soak sets " + clitest.Soak)
 	}
 	shared := pgtest.Start(t)
 	owner, reader := shared.Results(t)
@@ -331,12 +336,12 @@ func TestAQueryIsCancelledThroughTheOtherServer(t *testing.T) {
 	const id = "cancel-me-please"
 	ended := make(chan error, 1)
 	go func() {
-		_, err := c.ways[0].try(http.MethodPost, "/api/query", map[string]any{"query_id": id,
+		_, err := c.ways[0].Try(http.MethodPost, "/api/query", map[string]any{"query_id": id,
 			"sql": "SELECT count(*) FROM (SELECT generate_series(1, 1000000000000)) AS n"}, nil)
 		ended <- err
 	}()
-	waitFor(t, startLimit, "a query to cancel", func() bool {
-		code, _ := c.ways[1].try(http.MethodPost, "/api/query/cancel", map[string]any{"query_id": id}, nil)
+	clitest.WaitFor(t, clitest.StartLimit, "a query to cancel", func() bool {
+		code, _ := c.ways[1].Try(http.MethodPost, "/api/query/cancel", map[string]any{"query_id": id}, nil)
 		return code == http.StatusNoContent
 	})
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "was cancelled") {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/storage/objects/s3test"
 )
@@ -15,13 +16,13 @@ func TestADropThatEndedHalfway(t *testing.T) {
 	in := startTakingIn(t, s3test.Server{}, "--refresh-workers", "1", "--results", t.TempDir())
 	made := func(definition string) {
 		t.Helper()
-		in.way.do(http.MethodPost, "/api/v1/tables", map[string]any{"name": "half", "definition": definition,
+		in.way.Do(http.MethodPost, "/api/v1/tables", map[string]any{"name": "half", "definition": definition,
 			"target_lag_seconds": 3600}, nil)
-		until(t, startLimit, func() bool {
+		clitest.Until(t, clitest.StartLimit, func() bool {
 			var d struct{ Table refresh.Table }
-			in.way.do(http.MethodGet, "/api/v1/tables/half", nil, &d)
+			in.way.Do(http.MethodGet, "/api/v1/tables/half", nil, &d)
 			return !d.Table.AsOf.IsZero()
-		}, in.served.out.String)
+		}, in.served.Out.String)
 	}
 	forget := func() {
 		t.Helper()
@@ -30,7 +31,7 @@ func TestADropThatEndedHalfway(t *testing.T) {
 		}
 	}
 	drop := func() int {
-		status, err := in.way.try(http.MethodDelete, "/api/v1/tables/half", nil, nil)
+		status, err := in.way.Try(http.MethodDelete, "/api/v1/tables/half", nil, nil)
 		t.Logf("%d %v", status, err)
 		return status
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/rs/zerolog"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/storage/embedded"
@@ -25,8 +26,8 @@ import (
 // control store takes what it is given, readers see what was there, and whoever asks hears why nothing is new. When
 // there is room again everything is taken in, once.
 func TestAFullResultsDatabase(t *testing.T) {
-	if os.Getenv(soak) == "" {
-		t.Skip("starts a Postgres and a server, and waits until they have tried; make soak sets " + soak)
+	if os.Getenv(clitest.Soak) == "" {
+		t.Skip("starts a Postgres and a server, and waits until they have tried; make soak sets " + clitest.Soak)
 	}
 	disk := smallDisk(t, 160)
 	shared := pgtest.Start(t)
@@ -96,7 +97,7 @@ func TestAFullResultsDatabase(t *testing.T) {
 		Workers []refresh.Worker
 	}
 	in.await("told", nil, func() bool {
-		in.way.do(http.MethodGet, "/api/v1/tables", nil, &list)
+		in.way.Do(http.MethodGet, "/api/v1/tables", nil, &list)
 		return len(list.Workers) == 1 && strings.Contains(list.Workers[0].Waits, "disk of the results database is full")
 	})
 	t.Logf("whoever asks hears: %s", list.Workers[0].Waits)
@@ -131,7 +132,7 @@ func TestAFullResultsDatabase(t *testing.T) {
 	in.whole("second", second.RunID, seconds)
 	in.whole("third", third.RunID, thirds)
 	in.await("told that it works again", nil, func() bool {
-		in.way.do(http.MethodGet, "/api/v1/tables", nil, &list)
+		in.way.Do(http.MethodGet, "/api/v1/tables", nil, &list)
 		return len(list.Workers) == 1 && list.Workers[0].Waits == ""
 	})
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"encoding/csv"
-	"io"
 	"math"
 	"net/http"
 	"os"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
@@ -26,26 +26,6 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 	"github.com/loadstone-db/loadstone/storage/results"
 )
-
-// raw is an answer as it is.
-func (c caller) raw(path string) (int, []byte) {
-	c.t.Helper()
-	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, c.base+path, nil)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	req.Header.Set(c.header[0], c.header[1])
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		c.t.Fatalf("%s: %v", path, err)
-	}
-	return res.StatusCode, body
-}
 
 // TestARunKeepsItsRecordInS3: a server whose results are in S3 makes a run and is killed while it
 // stores the record; the next one goes on. Figures, downloads and seconds are those of the
@@ -68,10 +48,10 @@ func keepsInS3(t *testing.T, server s3test.Server) {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	load := pgtest.Start(t).NewDatabase(t)
 	var all strings.Builder
-	serve := func() (*process, caller) {
-		p := launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir,
+	serve := func() (*clitest.Process, clitest.Caller) {
+		p := clitest.Launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir,
 			"--results", proxy.Address("runs/of-a-team"))
-		session, _, _ := operatorOf(t, dir, p).signedIn()
+		session, _, _ := operatorOf(t, dir, p).SignedIn()
 		return p, session
 	}
 	first, session := serve()
@@ -84,33 +64,33 @@ func keepsInS3(t *testing.T, server s3test.Server) {
 		once.Do(func() { close(asked) })
 		return s3test.Silent(w, r, forward)
 	}))
-	begin := func(session caller) (run engine.Run) {
+	begin := func(session clitest.Caller) (run engine.Run) {
 		text := "name: s3\ntarget:\n  connection: {driver: postgres, dsn: " + load + "}\n  table_name: orders\n  " +
 			"prepare: {rows: 1000, if_exists: use}\n" +
 			"workload: {plugin: mix, load_mode: QPS, target_qps: 300, concurrent_connections: 4, duration_seconds: 4, " +
 			"warmup_seconds: 1}\nscaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 2}\n"
-		session.do("POST", "/api/runs", map[string]any{"source": text, "start": true}, &run)
+		session.Do("POST", "/api/runs", map[string]any{"source": text, "start": true}, &run)
 		return run
 	}
 	killed := begin(session)
 	select {
 	case <-asked:
 	case <-time.After(2 * time.Minute):
-		t.Fatalf("no part was sent: %s", first.out.String())
+		t.Fatalf("no part was sent: %s", first.Out.String())
 	}
 	killedAt := time.Now()
-	if err := first.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+	if err := first.Cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	<-first.done
-	all.WriteString(first.out.String())
+	<-first.Done
+	all.WriteString(first.Out.String())
 	if err := os.Remove(filepath.Join(dir, "operator.json")); err != nil {
 		t.Fatal(err)
 	}
 	proxy.Set(nil)
 	next, session := serve()
 	// It ended, and its record is whole: only the server was not there at its end, unless that had been stored.
-	d := session.settled(killed.RunID, next)
+	d := session.Settled(killed.RunID, next)
 	ended := d.Status == engine.StatusFailed ||
 		d.Status == engine.StatusCompleted && !d.EndTime.IsZero() && d.EndTime.Before(killedAt)
 	if a := d.Summary.Accounting; !ended || !a.Balanced || a.Recorded < 1000 ||
@@ -118,7 +98,7 @@ func keepsInS3(t *testing.T, server s3test.Server) {
 		t.Fatalf("%s at %v, killed at %v, %d operations, %+v", d.Status, d.EndTime, killedAt, d.Summary.Operations, a)
 	}
 	run := begin(session)
-	d = session.settled(run.RunID, next)
+	d = session.Settled(run.RunID, next)
 	if d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
 		t.Fatalf("%s, %+v, %+v", d.Status, d.Summary.ValidityDetail, d.Summary.Accounting)
 	}
@@ -136,10 +116,10 @@ func keepsInS3(t *testing.T, server s3test.Server) {
 		t.Fatalf("parts %v: %v", names, err)
 	}
 	sameInAFolder(t, session, run.RunID, kept, names, d)
-	until(t, startLimit, func() bool { // what the node was told that it is kept goes from its disk
+	clitest.Until(t, clitest.StartLimit, func() bool { // what the node was told that it is kept goes from its disk
 		left, _ := filepath.Glob(filepath.Join(dir, "spool", run.RunID, "*", "*.parquet*"))
 		return len(left) == 0
-	}, next.out.String)
+	}, next.Out.String)
 	if left, err := os.ReadDir(filepath.Join(dir, "results")); err == nil {
 		t.Errorf("there is a folder of results: %v", left)
 	}
@@ -148,21 +128,21 @@ func keepsInS3(t *testing.T, server s3test.Server) {
 		if names, err := kept.Names(t.Context(), id); err != nil || len(names) < 2 {
 			t.Errorf("parts %v: %v", names, err)
 		}
-		session.do("DELETE", "/api/runs/"+id, nil, nil)
+		session.Do("DELETE", "/api/runs/"+id, nil, nil)
 		if names, err := kept.Names(t.Context(), id); err != nil || len(names) != 0 {
 			t.Errorf("parts of a deleted run: %v, %v", names, err)
 		}
 	}
-	_ = next.cmd.Process.Signal(syscall.SIGTERM)
-	<-next.done
-	all.WriteString(next.out.String())
+	_ = next.Cmd.Process.Signal(syscall.SIGTERM)
+	<-next.Done
+	all.WriteString(next.Out.String())
 	if !strings.Contains(all.String(), "s3://bench/runs/of-a-team") || strings.Contains(all.String(), server.Secret) {
 		t.Errorf("the log does not say where results are, or shows the secret: %s", all.String())
 	}
 }
 
 // sameInAFolder holds what the server tells of the run to the same record in a folder.
-func sameInAFolder(t *testing.T, session caller, runID string, kept *s3store.Store, names []string,
+func sameInAFolder(t *testing.T, session clitest.Caller, runID string, kept *s3store.Store, names []string,
 	d engine.RunDetail) {
 	folder, err := results.Open(t.TempDir())
 	if err != nil {
@@ -173,7 +153,7 @@ func sameInAFolder(t *testing.T, session caller, runID string, kept *s3store.Sto
 			continue // parameters are told by a route of their own
 		}
 		content := objectstest.Read(t, kept, runID, name)
-		if code, sent := session.raw("/api/runs/" + runID + "/executions?part=" + name); code != http.StatusOK ||
+		if code, sent := session.Raw("/api/runs/" + runID + "/executions?part=" + name); code != http.StatusOK ||
 			!bytes.Equal(sent, content) {
 			t.Errorf("the download of %s: %d, %d bytes of %d", name, code, len(sent), len(content))
 		}
@@ -205,7 +185,7 @@ func sameInAFolder(t *testing.T, session caller, runID string, kept *s3store.Sto
 	if err != nil {
 		t.Fatal(err)
 	}
-	session.do("GET", "/api/runs/"+runID+"/seconds", nil, &answer)
+	session.Do("GET", "/api/runs/"+runID+"/seconds", nil, &answer)
 	told := answer.Seconds
 	if len(told) == 0 || len(told) != len(seconds) {
 		t.Fatalf("%d seconds, %d in a folder", len(told), len(seconds))
@@ -219,7 +199,7 @@ func sameInAFolder(t *testing.T, session caller, runID string, kept *s3store.Sto
 	if err := folder.WriteCSV(t.Context(), runID, &text); err != nil {
 		t.Fatal(err)
 	}
-	code, sent := session.raw("/api/runs/" + runID + "/executions?format=csv")
+	code, sent := session.Raw("/api/runs/" + runID + "/executions?format=csv")
 	if lines, err := csv.NewReader(bytes.NewReader(sent)).ReadAll(); code != http.StatusOK || err != nil ||
 		int64(len(lines))-1 != want.Accounting.Recorded || !bytes.Equal(sent, text.Bytes()) {
 		t.Errorf("as CSV: %d, %d lines, %v", code, len(lines), err)
@@ -241,10 +221,11 @@ func TestServeRefusesResultsThatItCannotKeep(t *testing.T) {
 		"a file":         {os.Args[0], "cannot be made"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", t.TempDir(), "--database-url",
+			p := clitest.Launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", t.TempDir(),
+				"--database-url",
 				control, "--results", c.results)
-			err := p.wait(t, startLimit)
-			out := strings.Join(strings.Fields(p.out.String()), " ")
+			err := p.Wait(t, clitest.StartLimit)
+			out := strings.Join(strings.Fields(p.Out.String()), " ")
 			if err == nil || !strings.Contains(out, c.says) || strings.Contains(out, server.Secret) {
 				t.Errorf("%v: %s", err, out)
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 )
 
@@ -14,7 +15,8 @@ import (
 func (c *cluster) ruled(server int, rules string) (run engine.Run) {
 	c.t.Helper()
 	c.awaitNodes(server, 1)
-	c.ways[server].do("POST", "/api/runs", map[string]any{"start": true, "source": onNodes(c.load, "ruled", 2, 100) +
+	c.ways[server].Do("POST", "/api/runs", map[string]any{"start": true, "source": clitest.OnNodes(c.load, "ruled", 2,
+		100) +
 		"rules:\n" + rules}, &run)
 	c.readsOn(server, run, 0)
 	return run
@@ -24,7 +26,7 @@ func (c *cluster) ruled(server int, rules string) (run engine.Run) {
 func (c *cluster) rulesOf(server int, run engine.Run) []engine.RuleState {
 	c.t.Helper()
 	var d engine.RunDetail
-	c.ways[server].do("GET", "/api/runs/"+run.RunID, nil, &d)
+	c.ways[server].Do("GET", "/api/runs/"+run.RunID, nil, &d)
 	return d.Rules
 }
 
@@ -32,10 +34,10 @@ func (c *cluster) rulesOf(server int, run engine.Run) []engine.RuleState {
 func (c *cluster) readsOn(server int, run engine.Run, from int64) {
 	c.t.Helper()
 	var rules []engine.RuleState
-	until(c.t, startLimit, func() bool {
+	clitest.Until(c.t, clitest.StartLimit, func() bool {
 		rules = c.rulesOf(server, run)
 		return len(rules) > 0 && rules[0].In > from+600
-	}, func() string { return fmt.Sprintf("%+v\n%s", rules, c.servers[server].out.String()) })
+	}, func() string { return fmt.Sprintf("%+v\n%s", rules, c.servers[server].Out.String()) })
 }
 
 // kept are the rules of a run as the store has them.
@@ -54,8 +56,8 @@ func (c *cluster) kept(run engine.Run) (rules []engine.RuleState) {
 // other.
 func TestRulesOverNodesGoOnWithWhoTakesARunOver(t *testing.T) {
 	t.Parallel()
-	shortLeases.Store(t.Name(), "1500ms")
-	at, posted := receives(t)
+	clitest.ShortLeases.Store(t.Name(), "1500ms")
+	at, posted := clitest.Receives(t)
 	c := newCluster(t)
 	const all = "  - {name: all, when: SELECT runId FROM executions WHERE latencyMs < 0}\n"
 	run := c.ruled(0, all+fmt.Sprintf(`  - name: told
@@ -81,14 +83,14 @@ func TestRulesOverNodesGoOnWithWhoTakesARunOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	renamed := time.Now()
-	d := c.ways[1].settled(run.RunID, c.servers[1])
+	d := c.ways[1].Settled(run.RunID, c.servers[1])
 	if d.Status != engine.StatusFailed || d.StopReason != engine.StopGuardrail || d.CancellationReason == nil ||
 		!strings.HasPrefix(*d.CancellationReason, "Rule 'broken' triggered: start ") ||
 		!strings.Contains(*d.CancellationReason, ", errorClass ") {
 		t.Errorf("%s, %v, %+v", d.Status, d.CancellationReason, d.Rules)
 	}
 	t.Logf("it ended %v after its table was gone", d.EndTime.Sub(renamed))
-	until(t, time.Minute, func() bool {
+	clitest.Until(t, time.Minute, func() bool {
 		d.Rules = c.rulesOf(1, run)
 		return d.Rules[0].Status == engine.RuleEnded && d.Rules[1].Status == engine.RuleEnded
 	}, func() string { return fmt.Sprintf("%+v", d.Rules) })
@@ -97,7 +99,7 @@ func TestRulesOverNodesGoOnWithWhoTakesARunOver(t *testing.T) {
 		t.Errorf("%+v, of %d", d.Rules, d.Summary.Accounting.Started)
 	}
 	var logs struct{ Logs []engine.LogEntry }
-	c.ways[1].do("GET", "/api/runs/"+run.RunID+"/logs?limit=1000", nil, &logs)
+	c.ways[1].Do("GET", "/api/runs/"+run.RunID+"/logs?limit=1000", nil, &logs)
 	stops := 0
 	for _, l := range logs.Logs {
 		if strings.Contains(l.Message, "The rule 'broken' stops the run") {
@@ -137,7 +139,7 @@ func TestRulesOverNodesGoOnWithWhoTakesARunOver(t *testing.T) {
 	c.taken(run, epoch, time.Now())
 	c.serve(1)
 	c.reach(0)
-	d = c.ways[0].settled(run.RunID, c.servers[0])
+	d = c.ways[0].Settled(run.RunID, c.servers[0])
 	if d.Status != engine.StatusFailed || d.CancellationReason == nil ||
 		*d.CancellationReason != "Rule 'all' triggered: runId r" {
 		reason := "no reason"

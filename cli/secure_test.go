@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
@@ -135,8 +136,8 @@ func said(t *testing.T, out string, want ...string) {
 // cannot use. It says which flag, what is wrong and what to do, ends with the code of a set-up error, and has written
 // nothing anywhere. A node says the same, goes on carrying load, claims nothing, and refreshes once that is mended.
 func TestDatabasesThatAreNotAsTheyShouldBe(t *testing.T) {
-	if os.Getenv(soak) == "" {
-		t.Skip("starts a Postgres and two dozen processes; make soak sets " + soak)
+	if os.Getenv(clitest.Soak) == "" {
+		t.Skip("starts a Postgres and two dozen processes; make soak sets " + clitest.Soak)
 	}
 	s := startSecured(t)
 	control, owner, reader := s.url("boss", "control"), s.url("keeper", "results"), s.url("reader", "results")
@@ -187,12 +188,12 @@ func TestDatabasesThatAreNotAsTheyShouldBe(t *testing.T) {
 		for _, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
-				p := launch(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--calibrate", "off",
+				p := clitest.Launch(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--calibrate", "off",
 					"--local-capacity", "0", "--refresh-workers", "1", ofControl, c.control, ofOwner, c.owner, ofReader, c.reader)
-				if err := p.wait(t, startLimit); err == nil || p.cmd.ProcessState.ExitCode() != command.ExitUsage {
+				if err := p.Wait(t, clitest.StartLimit); err == nil || p.Cmd.ProcessState.ExitCode() != command.ExitUsage {
 					t.Errorf("it ended with %v", err)
 				}
-				said(t, p.out.String(), c.says...)
+				said(t, p.Out.String(), c.says...)
 			})
 		}
 	})
@@ -201,45 +202,46 @@ func TestDatabasesThatAreNotAsTheyShouldBe(t *testing.T) {
 		for _, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
-				n := node(t, t.TempDir(), "", "--refresh-workers", "1", ofControl, c.control, ofOwner, c.owner, ofReader,
+				n := clitest.Node(t, t.TempDir(), "", "--refresh-workers", "1", ofControl, c.control, ofOwner, c.owner, ofReader,
 					c.reader)
 				const not, does = "this node refreshes no tables yet; it tries again", "this node refreshes derived tables"
-				until(t, startLimit, func() bool {
-					return strings.Contains(n.out.String(), not) || strings.Contains(n.out.String(), does)
-				}, n.out.String)
-				if strings.Contains(n.out.String(), does) {
-					t.Fatalf("it claims tables, which would fail here:\n%s", n.out.String())
+				clitest.Until(t, clitest.StartLimit, func() bool {
+					return strings.Contains(n.Out.String(), not) || strings.Contains(n.Out.String(), does)
+				}, n.Out.String)
+				if strings.Contains(n.Out.String(), does) {
+					t.Fatalf("it claims tables, which would fail here:\n%s", n.Out.String())
 				}
 				select {
-				case <-n.done:
-					t.Errorf("it has ended: %v", n.err)
+				case <-n.Done:
+					t.Errorf("it has ended: %v", n.Err)
 				default:
 				}
-				said(t, strings.NewReplacer(`\n`, " ", `\"`, `"`).Replace(n.out.String()), c.says...)
+				said(t, strings.NewReplacer(`\n`, " ", `\"`, `"`).Replace(n.Out.String()), c.says...)
 			})
 		}
 	})
 	s.untouched("after nodes that refresh nothing")
 	s.do(s.control, `INSERT INTO dynamic_tables (name, kind, definition, target_lag_seconds, refresh_mode)
 		VALUES ('of others', 'SQL', 'SELECT 7 AS seven', 3600, 'FULL')`)
-	mended := node(t, t.TempDir(), "", "--refresh-workers", "1", ofControl, control, ofOwner, wrong(owner), ofReader,
+	mended := clitest.Node(t, t.TempDir(), "", "--refresh-workers", "1", ofControl, control, ofOwner, wrong(owner),
+		ofReader,
 		reader)
-	until(t, startLimit, func() bool {
-		return strings.Contains(mended.out.String(), "refuses the login")
-	}, mended.out.String)
+	clitest.Until(t, clitest.StartLimit, func() bool {
+		return strings.Contains(mended.Out.String(), "refuses the login")
+	}, mended.Out.String)
 	time.Sleep(2 * time.Second) // it would have claimed the table by then
 	if n := count(t, s.control, `SELECT (SELECT count(*) FROM dynamic_tables WHERE failures > 0 OR error <> '')
 		+ (SELECT count(*) FROM refresh_history) + (SELECT count(*) FROM refresh_claims)`); n != 0 {
-		t.Errorf("a wrong password of a node is the failure of a table:\n%s", mended.out.String())
+		t.Errorf("a wrong password of a node is the failure of a table:\n%s", mended.Out.String())
 	}
 	began := time.Now()
 	s.do(s.admin, "ALTER ROLE keeper PASSWORD 'secret'")
-	until(t, startLimit, func() bool {
-		return strings.Contains(mended.out.String(), "this node refreshes derived tables")
-	}, mended.out.String)
+	clitest.Until(t, clitest.StartLimit, func() bool {
+		return strings.Contains(mended.Out.String(), "this node refreshes derived tables")
+	}, mended.Out.String)
 	t.Logf("%v after the password was mended it refreshes", time.Since(began).Round(100*time.Millisecond))
-	until(t, startLimit, func() bool {
+	clitest.Until(t, clitest.StartLimit, func() bool {
 		return count(t, s.control, `SELECT count(*) FROM refresh_history
 			WHERE dynamic_table = 'of others' AND error = ''`) == 1
-	}, mended.out.String)
+	}, mended.Out.String)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/segment"
 	"github.com/loadstone-db/loadstone/storage/objects/s3test"
@@ -92,8 +93,8 @@ func older(t *testing.T, path, runID string) []byte {
 // that what it has, makes another one from the run's record, and then has the series that were lacking, and nothing
 // twice.
 func TestARunOfAnEarlierVersionIsTakenInAgain(t *testing.T) {
-	if os.Getenv(soak) == "" {
-		t.Skip("a server three times, and a run; make soak sets " + soak)
+	if os.Getenv(clitest.Soak) == "" {
+		t.Skip("a server three times, and a run; make soak sets " + clitest.Soak)
 	}
 	results := t.TempDir()
 	in := startTakingIn(t, s3test.Server{}, "--refresh-workers", "1", "--results", results)
@@ -101,7 +102,7 @@ func TestARunOfAnEarlierVersionIsTakenInAgain(t *testing.T) {
 	in.await("taken in", nil, func() bool { return in.taken(d.RunID) && in.settledQueue() })
 	sum := func(text string) (v float64, ok bool) {
 		var p promAnswer
-		in.way.do(http.MethodGet, "/prometheus/api/v1/query?"+url.Values{"query": {text}, "stats": {"all"},
+		in.way.Do(http.MethodGet, "/prometheus/api/v1/query?"+url.Values{"query": {text}, "stats": {"all"},
 			"time": {fmt.Sprint(d.EndTime.Unix() + 10)}}.Encode(), nil, &p)
 		for _, l := range p.Data.Stats.Leaves {
 			for _, piece := range l.Pieces {
@@ -128,9 +129,9 @@ func TestARunOfAnEarlierVersionIsTakenInAgain(t *testing.T) {
 		t.Fatalf("target connections of %v, %v", target, ok)
 	}
 	stop := func() {
-		_ = in.served.cmd.Process.Signal(syscall.SIGTERM)
-		if err := in.served.wait(t, time.Minute); err != nil {
-			t.Fatal(err, in.served.out.String())
+		_ = in.served.Cmd.Process.Signal(syscall.SIGTERM)
+		if err := in.served.Wait(t, time.Minute); err != nil {
+			t.Fatal(err, in.served.Out.String())
 		}
 	}
 	stop()
@@ -167,7 +168,7 @@ func TestARunOfAnEarlierVersionIsTakenInAgain(t *testing.T) {
 		t.Errorf("the segment of version 1 has target connections: %v", v)
 	}
 	in.await("saying why the run is taken in again", nil, func() bool {
-		return strings.Contains(in.served.out.String(), "runs of an earlier version are taken in again")
+		return strings.Contains(in.served.Out.String(), "runs of an earlier version are taken in again")
 	})
 	stop()
 	in.serve(s3test.Server{}, "--refresh-workers", "1", "--results", results)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fasthttp/websocket"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/server/auth"
@@ -31,7 +32,7 @@ type served struct {
 func serve(t *testing.T, control, dir string) *served {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	var out output
+	var out clitest.Output
 	ended := make(chan int, 1)
 	go func() {
 		ended <- run(ctx, cancel, []string{"serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--database-url",
@@ -52,7 +53,7 @@ func serve(t *testing.T, control, dir string) *served {
 			s.base = client.base
 			return s
 		}
-		if time.Since(begin) > startLimit {
+		if time.Since(begin) > clitest.StartLimit {
 			t.Fatalf("the server does not start:\n%s", out.String())
 		}
 	}

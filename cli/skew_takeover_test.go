@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 )
 
@@ -61,25 +62,25 @@ func TestATakeoverBetweenVersions(t *testing.T) {
 		"the one that goes on is old": {newer, older, newer, older},
 	} {
 		t.Run(name, func(t *testing.T) {
-			shortLeases.Store(t.Name(), "3s")
-			one, other := nodeOf(t, programs.one, t.TempDir(), ""), nodeOf(t, programs.other, t.TempDir(), "")
-			c := newClusterOf(t, func(int) []string { return []string{"--nodes", one.address + "," + other.address} },
+			clitest.ShortLeases.Store(t.Name(), "3s")
+			one, other := clitest.NodeOf(t, programs.one, t.TempDir(), ""), clitest.NodeOf(t, programs.other, t.TempDir(), "")
+			c := newClusterOf(t, func(int) []string { return []string{"--nodes", one.Address + "," + other.Address} },
 				programs.dies, programs.goesOn)
-			c.node, c.nodeDir = one, one.dir
+			c.node, c.nodeDir = one, one.Dir
 			c.awaitNodes(0, 2)
 			c.awaitNodes(1, 2)
 			var run engine.Run
-			c.ways[0].do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: apart\ntarget:\n  "+
+			c.ways[0].Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: apart\ntarget:\n  "+
 				"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
 				"workload: {plugin: mix, load_mode: QPS, target_qps: %d, concurrent_connections: 8, duration_seconds: %d, "+
 				"warmup_seconds: 0}\nscaling: {mode: BOUNDED, min_workers: 2, max_workers: 4, per_worker_capacity: 4}\n", c.load,
 				rate, seconds)}, &run)
-			c.ways[0].awaitLoad(run.RunID)
+			c.ways[0].AwaitLoad(run.RunID)
 			time.Sleep(10 * time.Second)
 			epoch := c.epoch(run)
 			c.kill(c.servers[0])
 			took := c.taken(run, epoch, time.Now())
-			d := c.ways[1].settled(run.RunID, c.servers[1])
+			d := c.ways[1].Settled(run.RunID, c.servers[1])
 			var due []int64
 			for _, w := range recorded(t, run.RunID, c.results, one, other) {
 				due = append(due, w.due...)
@@ -92,7 +93,7 @@ func TestATakeoverBetweenVersions(t *testing.T) {
 				t.Errorf("%s (%v), at most %d due in a second, %+v", d.Status, d.CancellationReason, most, a)
 			}
 			if t.Failed() {
-				t.Logf("server:\n%s\nnodes:\n%s\n%s", c.servers[1].out.String(), one.out.String(), other.out.String())
+				t.Logf("server:\n%s\nnodes:\n%s\n%s", c.servers[1].Out.String(), one.Out.String(), other.Out.String())
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
@@ -57,58 +58,63 @@ func TestVersionsApart(t *testing.T) {
 	}
 	dir, data := reachable(t), reachable(t)
 	server := versioned(t, dir, "v1.4.0")
-	var nodes []*remoteNode
+	var nodes []*clitest.RemoteNode
 	var addresses []string
 	for _, version := range []string{"v1.2.0", "v1.3.0"} {
-		n := &remoteNode{dir: t.TempDir()}
-		n.process = launchProgram(t, versioned(t, dir, version), "worker", "--listen", "127.0.0.1:0", "--data-dir", n.dir)
-		waitFor(t, startLimit, "the node's address", func() bool {
-			_, after, ok := strings.Cut(n.out.String(), " listens on ")
-			n.address, _, _ = strings.Cut(after, "\n")
+		n := &clitest.RemoteNode{Dir: t.TempDir()}
+		n.Process = clitest.LaunchProgram(t, versioned(t, dir, version), "worker", "--listen", "127.0.0.1:0",
+			"--data-dir", n.Dir)
+		clitest.WaitFor(t, clitest.StartLimit, "the node's address", func() bool {
+			_, after, ok := strings.Cut(n.Out.String(), " listens on ")
+			n.Address, _, _ = strings.Cut(after, "\n")
 			return ok && strings.Contains(after, "\n")
 		})
-		nodes, addresses = append(nodes, n), append(addresses, n.address)
+		nodes, addresses = append(nodes, n), append(addresses, n.Address)
 	}
-	served := launchProgram(t, server, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", data,
+	served := clitest.LaunchProgram(t, server, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir",
+		data,
 		"--nodes", strings.Join(addresses, ","), "--local-capacity", "0")
-	session, _, _ := operatorOf(t, data, served).signedIn()
+	session, _, _ := operatorOf(t, data, served).SignedIn()
 	const why = "the node is Loadstone v1.2.0 and the server v1.4.0, which are more than one minor version apart: " +
 		"upgrade the node to 1.4"
 	var list struct{ Nodes []member.Node }
 	states := func() (found map[string]member.Node) {
-		session.do("GET", "/api/v1/nodes", nil, &list)
+		session.Do("GET", "/api/v1/nodes", nil, &list)
 		found = map[string]member.Node{}
 		for _, n := range list.Nodes {
 			found[n.Version] = n
 		}
 		return found
 	}
-	until(t, startLimit, func() bool { return states()["v1.3.0"].AcceptingWork && states()["v1.2.0"].Reason == why },
-		func() string { text, _ := json.Marshal(list); return string(text) + served.out.String() })
+	clitest.Until(t, clitest.StartLimit, func() bool {
+		return states()["v1.3.0"].AcceptingWork &&
+			states()["v1.2.0"].Reason == why
+	},
+		func() string { text, _ := json.Marshal(list); return string(text) + served.Out.String() })
 	if n := states()["v1.2.0"]; n.State != member.NodeUnreachable || n.AcceptingWork {
 		t.Errorf("%+v", n)
 	}
 	run := engine.Run{}
-	session.do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: skew\ntarget:\n  "+
+	session.Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: skew\ntarget:\n  "+
 		"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
 		"workload: {plugin: mix, load_mode: QPS, target_qps: 100, concurrent_connections: 4, duration_seconds: 3, "+
 		"warmup_seconds: 0}\nscaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 2}\n",
 		pgtest.Start(t).NewDatabase(t))}, &run)
-	if d := session.settled(run.RunID, served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced ||
+	if d := session.Settled(run.RunID, served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced ||
 		d.Summary.Accounting.Recorded == 0 {
 		t.Errorf("%s (%v), %+v", d.Status, d.CancellationReason, d.Summary.Accounting)
 	}
-	if parts, _ := filepath.Glob(filepath.Join(nodes[0].dir, "spool", "*", "*")); len(parts) > 0 {
+	if parts, _ := filepath.Glob(filepath.Join(nodes[0].Dir, "spool", "*", "*")); len(parts) > 0 {
 		t.Errorf("the node two versions apart was given %v", parts)
 	}
-	if text := nodes[0].out.String(); !strings.Contains(text, why) {
+	if text := nodes[0].Out.String(); !strings.Contains(text, why) {
 		t.Errorf("the node's log does not say why: %s", text)
 	}
-	if text := served.out.String(); !strings.Contains(text, why) {
+	if text := served.Out.String(); !strings.Contains(text, why) {
 		t.Errorf("the server's log does not say why: %s", text)
 	}
 	cmd := exec.Command(server, "node", "list", "--data-dir", data) //nolint:gosec // the test's own program
-	cmd.Env = append(os.Environ(), programEnv+"=1")
+	cmd.Env = append(os.Environ(), clitest.ProgramEnv+"=1")
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), why) {
 		t.Errorf("the list of nodes: %v: %s", err, out)
 	}

@@ -1,11 +1,7 @@
 package cli
 
 import (
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -17,77 +13,24 @@ import (
 
 	"github.com/fasthttp/websocket"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
 )
 
-// standIn is `loadstone snowsim` in a process of its own.
-type standIn struct {
-	*process
-	dsn, address string
-}
-
-// standIn starts the stand-in on the program's own files.
-func (p *program) standIn(args ...string) *standIn {
-	p.t.Helper()
-	s := &standIn{process: launch(p.t, append([]string{"snowsim", "--json", "--data-dir", p.path("snowsim")}, args...)...)}
-	waitFor(p.t, startLimit, "line of JSON of the stand-in", func() bool {
-		select {
-		case <-s.done:
-			p.t.Fatalf("the stand-in ended: %s", s.out.String())
-		default:
-		}
-		for line := range strings.Lines(s.out.String()) {
-			var ready struct{ DSN, Address string }
-			if json.Unmarshal([]byte(line), &ready) == nil && ready.DSN != "" {
-				s.dsn, s.address = ready.DSN, ready.Address
-			}
-		}
-		return s.dsn != ""
-	})
-	return s
-}
-
-func (s *standIn) stop(t *testing.T) {
-	t.Helper()
-	_ = s.cmd.Process.Signal(os.Interrupt)
-	if err := s.wait(t, time.Minute); err != nil {
-		t.Errorf("the stand-in ended with %v: %s", err, s.out.String())
-	}
-}
-
-// keyPair is a key, as the connection takes it, and the file of its public part.
-func (p *program) keyPair(name string) (private, publicFile string) {
-	p.t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})),
-		p.write(name, string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public})))
-}
-
 // TestSnowsimTakesTheCredentialsOfItsFlags, and no others: each way to log in is tried
 // with what was registered, with something else, and without its flag.
 func TestSnowsimTakesTheCredentialsOfItsFlags(t *testing.T) {
-	p := newProgram(t)
-	private, public := p.keyPair("rsa.pub")
-	stranger, _ := p.keyPair("stranger.pub")
-	if code, text := p.command("snowsim", "--public-key", p.path("missing.pub")); code == 0 ||
+	p := clitest.NewProgram(t)
+	private, public := p.KeyPair("rsa.pub")
+	stranger, _ := p.KeyPair("stranger.pub")
+	if code, text := p.Command("snowsim", "--public-key", p.Path("missing.pub")); code == 0 ||
 		!strings.Contains(text, "missing.pub") {
 		t.Errorf("a key that is not there: exit %d, %s", code, text)
 	}
-	signIn := func(s *standIn, parameters map[string]string) error {
-		u, err := url.Parse(s.dsn)
+	signIn := func(s *clitest.StandIn, parameters map[string]string) error {
+		u, err := url.Parse(s.Dsn)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,10 +67,10 @@ func TestSnowsimTakesTheCredentialsOfItsFlags(t *testing.T) {
 		{"OAuth", map[string]string{"authenticator": "oauth", "token": "oauth-one"},
 			map[string]string{"authenticator": "oauth", "token": "pat-one"}, false},
 	}
-	secret := p.write("password", "hunter2\n")
+	secret := p.Write("password", "hunter2\n")
 	for _, flags := range [][]string{{"--public-key", public, "--token", "pat-one", "--token", "pat-two", "--oauth-token",
 		"oauth-one"}, nil} {
-		s := p.standIn(append([]string{"--listen", "127.0.0.1:0", "--password-file", secret}, flags...)...)
+		s := p.StandIn(append([]string{"--listen", "127.0.0.1:0", "--password-file", secret}, flags...)...)
 		for _, way := range ways {
 			err := signIn(s, way.right)
 			if registered := way.alwaysAvailable || flags != nil; registered && err != nil || !registered &&
@@ -138,7 +81,7 @@ func TestSnowsimTakesTheCredentialsOfItsFlags(t *testing.T) {
 				t.Errorf("%s that nobody registered: %v", way.name, err)
 			}
 		}
-		s.stop(t)
+		s.Stop(t)
 	}
 }
 
@@ -146,31 +89,31 @@ func TestSnowsimTakesTheCredentialsOfItsFlags(t *testing.T) {
 // was started again on its files, and a run under way says what it has cost so far.
 func TestHistoryOutlivesTheStandIn(t *testing.T) {
 	t.Parallel()
-	p := newProgram(t)
-	secret := p.write("password", "hunter2\n")
-	s := p.standIn("--listen", "127.0.0.1:0", "--password-file", secret, "--time-scale", "10", "--lag", "60s")
+	p := clitest.NewProgram(t)
+	secret := p.Write("password", "hunter2\n")
+	s := p.StandIn("--listen", "127.0.0.1:0", "--password-file", secret, "--time-scale", "10", "--lag", "60s")
 	template := func(name string, seconds int) string {
-		return p.write(name, fmt.Sprintf("name: %s\ntarget:\n  connection: {driver: snowflake, dsn: %q}\n  adapter: "+
+		return p.Write(name, fmt.Sprintf("name: %s\ntarget:\n  connection: {driver: snowflake, dsn: %q}\n  adapter: "+
 			"snowflake_standard\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
 			"workload: {plugin: mix, concurrent_connections: 2, warmup_seconds: 0, duration_seconds: %d}\n",
-			strings.TrimSuffix(name, ".yaml"), s.dsn, seconds))
+			strings.TrimSuffix(name, ".yaml"), s.Dsn, seconds))
 	}
-	code, text, sum := p.run(template("outlived.yaml", 3), "--wait-enrichment", "0s")
+	code, text, sum := p.Run(template("outlived.yaml", 3), "--wait-enrichment", "0s")
 	if code != 0 || sum == nil || !sum.Simulated || sum.Emulated || sum.Operations == 0 {
 		t.Fatalf("exit %d: %s", code, text)
 	}
-	s.stop(t)
-	if _, err := os.Stat(filepath.Join(p.path("snowsim"), "history.jsonl")); err != nil {
+	s.Stop(t)
+	if _, err := os.Stat(filepath.Join(p.Path("snowsim"), "history.jsonl")); err != nil {
 		t.Error(err)
 	}
-	s = p.standIn("--listen", s.address, "--password-file", secret, "--time-scale", "10", "--lag", "1s")
-	defer s.stop(t)
+	s = p.StandIn("--listen", s.Address, "--password-file", secret, "--time-scale", "10", "--lag", "1s")
+	defer s.Stop(t)
 
-	server := p.serve()
-	defer server.stop()
+	server := p.Serve()
+	defer server.Stop()
 	var d engine.RunDetail
-	waitFor(t, 3*time.Minute, "end of the enrichment", func() bool {
-		if err := json.Unmarshal([]byte(server.get("/api/runs/"+sum.RunID)), &d); err != nil {
+	clitest.WaitFor(t, 3*time.Minute, "end of the enrichment", func() bool {
+		if err := json.Unmarshal([]byte(server.Get("/api/runs/"+sum.RunID)), &d); err != nil {
 			t.Fatal(err)
 		}
 		return d.Enrichment.Status.Over()
@@ -185,7 +128,7 @@ func TestHistoryOutlivesTheStandIn(t *testing.T) {
 
 // checkCreditsSoFar: the live payload of a run on a priced warehouse has credits that
 // grow with the time, at the price of an extra small warehouse of generation 2.
-func checkCreditsSoFar(t *testing.T, s *liveServer, template string) {
+func checkCreditsSoFar(t *testing.T, s *clitest.LiveServer, template string) {
 	t.Helper()
 	source, err := os.ReadFile(template)
 	if err != nil {
@@ -195,20 +138,20 @@ func checkCreditsSoFar(t *testing.T, s *liveServer, template string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	status, answer := s.send("POST", "/api/runs", string(body))
+	status, answer := s.Send("POST", "/api/runs", string(body))
 	var run engine.Run
 	if err := json.Unmarshal([]byte(answer), &run); err != nil || status != http.StatusCreated {
 		t.Fatalf("%d %s %v", status, answer, err)
 	}
-	base, err := url.Parse(s.base)
+	base, err := url.Parse(s.Base)
 	if err != nil {
 		t.Fatal(err)
 	}
-	header := http.Header{"Origin": {s.base}}
-	for _, cookie := range s.http.Jar.Cookies(base) {
+	header := http.Header{"Origin": {s.Base}}
+	for _, cookie := range s.HTTP.Jar.Cookies(base) {
 		header.Add("Cookie", cookie.String())
 	}
-	conn, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(s.base, "http")+"/ws/runs/"+run.RunID, header)
+	conn, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(s.Base, "http")+"/ws/runs/"+run.RunID, header)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +162,7 @@ func checkCreditsSoFar(t *testing.T, s *liveServer, template string) {
 	}
 	var seen []reading
 	for len(seen) < 8 {
-		_ = conn.SetReadDeadline(time.Now().Add(startLimit))
+		_ = conn.SetReadDeadline(time.Now().Add(clitest.StartLimit))
 		var update struct {
 			Data struct {
 				Status  engine.Status

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
@@ -44,11 +45,12 @@ func TestEverythingIsStoppedWhileTheStoreStandsStill(t *testing.T) {
 		}
 		return n
 	}
-	p := newProgram(t)
-	dir := p.path("data")
-	served := launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir, "--database-url", url)
+	p := clitest.NewProgram(t)
+	dir := p.Path("data")
+	served := clitest.Launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir,
+		"--database-url", url)
 	operator := operatorOf(t, dir, served)
-	session, _, _ := operator.signedIn()
+	session, _, _ := operator.SignedIn()
 	text := fmt.Sprintf("name: stopped\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  "+
 		"prepare: {rows: 1000, if_exists: use}\n"+
 		"workload: {plugin: mix, load_mode: QPS, target_qps: 50, concurrent_connections: 2, duration_seconds: 600, "+
@@ -56,8 +58,8 @@ func TestEverythingIsStoppedWhileTheStoreStandsStill(t *testing.T) {
 	begin := func() string {
 		t.Helper()
 		var run engine.Run
-		session.do("POST", "/api/runs", map[string]any{"source": text, "start": true}, &run)
-		session.awaitLoad(run.RunID)
+		session.Do("POST", "/api/runs", map[string]any{"source": text, "start": true}, &run)
+		session.AwaitLoad(run.RunID)
 		return run.RunID
 	}
 	t.Cleanup(func() { store.signal(syscall.SIGCONT) })
@@ -66,7 +68,7 @@ func TestEverythingIsStoppedWhileTheStoreStandsStill(t *testing.T) {
 		stop func(id string)
 	}{
 		{"by the command", func(id string) {
-			code, said := p.command("stop", "--all", "--yes", "--data-dir", dir)
+			code, said := p.Command("stop", "--all", "--yes", "--data-dir", dir)
 			if code != command.ExitFailed || !strings.Contains(said, id) || !strings.Contains(said, "does not answer") {
 				t.Errorf("exit %d: %s", code, said)
 			}
@@ -78,7 +80,7 @@ func TestEverythingIsStoppedWhileTheStoreStandsStill(t *testing.T) {
 				}
 				StoreAnswered bool `json:"store_answered"`
 			}
-			if code, err := session.try("POST", "/api/stop-all", struct{}{}, &r); code != http.StatusOK || len(r.Here) != 1 ||
+			if code, err := session.Try("POST", "/api/stop-all", struct{}{}, &r); code != http.StatusOK || len(r.Here) != 1 ||
 				r.Here[0].RunID != id || r.StoreAnswered {
 				t.Errorf("%d %v: %+v", code, err, r)
 			}
@@ -91,10 +93,10 @@ func TestEverythingIsStoppedWhileTheStoreStandsStill(t *testing.T) {
 		if took := time.Since(began); took > 20*time.Second {
 			t.Errorf("%s: stopped after %v", c.name, took)
 		}
-		until(t, 15*time.Second, func() bool { return busy() == 0 }, served.out.String)
+		clitest.Until(t, 15*time.Second, func() bool { return busy() == 0 }, served.Out.String)
 		began = time.Now()
 		var prices struct{ From string }
-		code, err := session.try("GET", "/api/v1/prices", nil, &prices)
+		code, err := session.Try("GET", "/api/v1/prices", nil, &prices)
 		if code != http.StatusOK || prices.From != "built_in" {
 			t.Errorf("%s: the price list: %d %v", c.name, code, err)
 		}
@@ -103,10 +105,10 @@ func TestEverythingIsStoppedWhileTheStoreStandsStill(t *testing.T) {
 		}
 		store.signal(syscall.SIGCONT)
 		var d engine.RunDetail
-		until(t, time.Minute, func() bool {
-			code, _ := session.try("GET", "/api/runs/"+id, nil, &d)
+		clitest.Until(t, time.Minute, func() bool {
+			code, _ := session.Try("GET", "/api/runs/"+id, nil, &d)
 			return code == http.StatusOK && d.Status.Terminal() && d.Summary != nil
-		}, served.out.String)
+		}, served.Out.String)
 		if d.Status != engine.StatusCancelled {
 			t.Errorf("%s: %s", c.name, d.Status)
 		}

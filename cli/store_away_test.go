@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
 )
@@ -51,8 +52,8 @@ func newAwayStore(t *testing.T) *awayStore {
 		ways[i] = fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", c.User, c.Password, a.roads[i].address(), c.Database)
 	}
 	dir := t.TempDir()
-	n := node(t, dir, "")
-	a.cluster = newClusterOn(t, url, ways, func(int) []string { return []string{"--nodes", n.address} })
+	n := clitest.Node(t, dir, "")
+	a.cluster = newClusterOn(t, url, ways, func(int) []string { return []string{"--nodes", n.Address} })
 	a.node, a.nodeDir = n, dir
 	return a
 }
@@ -61,8 +62,8 @@ func newAwayStore(t *testing.T) *awayStore {
 func (a *awayStore) rate(i int, runID string) string {
 	var d engine.RunDetail
 	begin := time.Now()
-	code, err := a.ways[i].try("GET", "/api/runs/"+runID, nil, &d)
-	ready, _ := a.ways[i].try("GET", "/readyz", nil, nil)
+	code, err := a.ways[i].Try("GET", "/api/runs/"+runID, nil, &d)
+	ready, _ := a.ways[i].Try("GET", "/readyz", nil, nil)
 	said := fmt.Sprintf("%d after %v, readyz %d", code, time.Since(begin).Round(time.Millisecond), ready)
 	if err != nil {
 		return said + ": " + err.Error()
@@ -116,7 +117,7 @@ func (c awayCase) run(t *testing.T) {
 	})
 	run := a.start(0, int(c.load.Seconds()), 3*time.Second)
 	epoch := a.epoch(run)
-	socket := a.ways[0].watch(run.RunID)
+	socket := a.ways[0].Watch(run.RunID)
 	at := time.Now()
 	c.away(a)
 	for time.Since(at) < c.lasts {
@@ -128,10 +129,10 @@ func (c awayCase) run(t *testing.T) {
 		time.Sleep(time.Second)
 	}
 	c.back(a)
-	until(t, startLimit, func() bool {
-		code, _ := a.ways[0].try("GET", "/readyz", nil, nil)
+	clitest.Until(t, clitest.StartLimit, func() bool {
+		code, _ := a.ways[0].Try("GET", "/readyz", nil, nil)
 		return code == http.StatusOK
-	}, a.servers[0].out.String)
+	}, a.servers[0].Out.String)
 	t.Logf("ready %v after", time.Since(at))
 	conn, err := pgx.Connect(t.Context(), a.store.url())
 	if err != nil {
@@ -139,8 +140,8 @@ func (c awayCase) run(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	a.control = conn
-	d := a.ways[0].settled(run.RunID, a.servers[0])
-	other := a.ways[1].settled(run.RunID, a.servers[1])
+	d := a.ways[0].Settled(run.RunID, a.servers[0])
+	other := a.ways[1].Settled(run.RunID, a.servers[1])
 	taken := a.epoch(run) > epoch
 	acc := d.Summary.Accounting
 	var due []int64
@@ -166,7 +167,7 @@ func (c awayCase) run(t *testing.T) {
 	if most > awayRate+awayRate/50 {
 		t.Errorf("%d operations were due within one second", most)
 	}
-	until(t, time.Minute, func() bool { return a.orphans() == 0 }, a.node.out.String)
+	clitest.Until(t, time.Minute, func() bool { return a.orphans() == 0 }, a.node.Out.String)
 	if gap := a.widest(run.RunID); gap > 5 && !strings.Contains(fmt.Sprint(d.Summary.ValidityDetail.Causes),
 		aggregate.CauseSnapshotGap) {
 		t.Errorf("for %.1f s the curve has no point, and nothing says so", gap)
@@ -174,7 +175,7 @@ func (c awayCase) run(t *testing.T) {
 		t.Logf("the widest gap of the curve: %.1f s", gap)
 	}
 	if t.Failed() {
-		t.Logf("server 0:\n%s\nserver 1:\n%s\nnode:\n%s", a.servers[0].out.String(), a.servers[1].out.String(),
-			a.node.out.String())
+		t.Logf("server 0:\n%s\nserver 1:\n%s\nnode:\n%s", a.servers[0].Out.String(), a.servers[1].Out.String(),
+			a.node.Out.String())
 	}
 }

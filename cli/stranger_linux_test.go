@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
@@ -26,8 +27,8 @@ func TestAServerThatStandsStillForAMinute(t *testing.T) {
 	c.awaitNodes(1, 1)
 	const seconds = 90
 	run := c.start(0, seconds, 5*time.Second)
-	epoch, before := c.epoch(run), residentOf(t, c.node.process)
-	stopped := c.servers[0].cmd.Process
+	epoch, before := c.epoch(run), residentOf(t, c.node.Process)
+	stopped := c.servers[0].Cmd.Process
 	if err := stopped.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -36,14 +37,14 @@ func TestAServerThatStandsStillForAMinute(t *testing.T) {
 	took := c.taken(run, epoch, at)
 	most := before
 	for time.Since(at) < time.Minute {
-		most = max(most, residentOf(t, c.node.process))
+		most = max(most, residentOf(t, c.node.Process))
 		time.Sleep(time.Second)
 	}
 	if err := stopped.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	d := c.ways[1].settled(run.RunID, c.servers[1])
-	other := c.ways[0].settled(run.RunID, c.servers[0])
+	d := c.ways[1].Settled(run.RunID, c.servers[1])
+	other := c.ways[0].Settled(run.RunID, c.servers[0])
 	var due []int64
 	for _, w := range recorded(t, run.RunID, c.results) {
 		due = append(due, w.due...)
@@ -61,8 +62,8 @@ func TestAServerThatStandsStillForAMinute(t *testing.T) {
 	}
 	c.awaitNodes(0, 1)
 	if t.Failed() {
-		t.Logf("server 0:\n%s\nserver 1:\n%s\nnode:\n%s", c.servers[0].out.String(), c.servers[1].out.String(),
-			c.node.out.String())
+		t.Logf("server 0:\n%s\nserver 1:\n%s\nnode:\n%s", c.servers[0].Out.String(), c.servers[1].Out.String(),
+			c.node.Out.String())
 	}
 }
 
@@ -73,68 +74,68 @@ func TestTwoInstallationsWithOneNode(t *testing.T) {
 		t.Skip("starts two servers; make soak sets LOADSTONE_SOAK")
 	}
 	t.Parallel()
-	n, load := node(t, t.TempDir(), ""), pgtest.Start(t).NewDatabase(t)
-	var servers [2]*process
-	var ways [2]caller
+	n, load := clitest.Node(t, t.TempDir(), ""), pgtest.Start(t).NewDatabase(t)
+	var servers [2]*clitest.Process
+	var ways [2]clitest.Caller
 	var dirs [2]string
 	for i := range servers {
 		dirs[i] = reachable(t)
-		servers[i] = launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dirs[i],
-			"--nodes", n.address, "--local-capacity", "0")
-		ways[i], _, _ = operatorOf(t, dirs[i], servers[i]).signedIn()
+		servers[i] = clitest.Launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dirs[i],
+			"--nodes", n.Address, "--local-capacity", "0")
+		ways[i], _, _ = operatorOf(t, dirs[i], servers[i]).SignedIn()
 		if i == 0 {
-			until(t, startLimit, func() bool { return takesWork(ways[0]) }, servers[0].out.String)
+			clitest.Until(t, clitest.StartLimit, func() bool { return takesWork(ways[0]) }, servers[0].Out.String)
 		}
 	}
 	run := func(i int) (run engine.Run) {
-		ways[i].do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: own\ntarget:\n  "+
+		ways[i].Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: own\ntarget:\n  "+
 			"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
 			"workload: {plugin: mix, load_mode: QPS, target_qps: 100, concurrent_connections: 4, duration_seconds: 15, "+
 			"warmup_seconds: 0}\nscaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 2}\n", load)}, &run)
 		return run
 	}
 	first := run(0)
-	ways[0].awaitLoad(first.RunID)
+	ways[0].AwaitLoad(first.RunID)
 	var seen []member.Node
-	until(t, startLimit, func() bool {
+	clitest.Until(t, clitest.StartLimit, func() bool {
 		seen = nodesOf(ways[1])
 		return slices.ContainsFunc(seen, func(n member.Node) bool {
 			return strings.Contains(n.OutReason, "works for servers of another control store") &&
 				strings.Contains(n.OutReason, "data directory of its own")
 		})
 	}, func() string { return fmt.Sprintf("%+v", seen) })
-	if !strings.Contains(n.out.String(), "a server of another control store is not let in") ||
-		!strings.Contains(servers[1].out.String(), "works for servers of another control store") {
-		t.Errorf("the logs do not say why:\n%s\n%s", n.out.String(), servers[1].out.String())
+	if !strings.Contains(n.Out.String(), "a server of another control store is not let in") ||
+		!strings.Contains(servers[1].Out.String(), "works for servers of another control store") {
+		t.Errorf("the logs do not say why:\n%s\n%s", n.Out.String(), servers[1].Out.String())
 	}
-	d := ways[0].settled(first.RunID, servers[0])
+	d := ways[0].Settled(first.RunID, servers[0])
 	if a := d.Summary.Accounting; d.Status != engine.StatusCompleted || !a.Balanced || a.Recorded != a.Started ||
 		a.Recorded != rows(t, dirs[0], first.RunID) || a.Recorded < 1400 {
 		t.Errorf("%s, %+v", d.Status, a)
 	}
-	if lines := bytes.Count([]byte(n.out.String()), []byte("is not let in")); lines > 3 {
+	if lines := bytes.Count([]byte(n.Out.String()), []byte("is not let in")); lines > 3 {
 		t.Errorf("the node says it %d times", lines)
 	}
-	if err := servers[0].cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := servers[0].Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if err := servers[0].wait(t, time.Minute); err != nil {
+	if err := servers[0].Wait(t, time.Minute); err != nil {
 		t.Errorf("the first server ended with %v", err)
 	}
-	until(t, startLimit, func() bool { return takesWork(ways[1]) }, servers[1].out.String)
-	if d := ways[1].settled(run(1).RunID, servers[1]); d.Status != engine.StatusCompleted ||
+	clitest.Until(t, clitest.StartLimit, func() bool { return takesWork(ways[1]) }, servers[1].Out.String)
+	if d := ways[1].Settled(run(1).RunID, servers[1]); d.Status != engine.StatusCompleted ||
 		!d.Summary.Accounting.Balanced {
 		t.Errorf("the second's run: %s, %+v", d.Status, d.Summary.Accounting)
 	}
 }
 
 // nodesOf are the nodes as a server shows them.
-func nodesOf(c caller) []member.Node {
+func nodesOf(c clitest.Caller) []member.Node {
 	var list struct{ Nodes []member.Node }
-	c.do("GET", "/api/v1/nodes", nil, &list)
+	c.Do("GET", "/api/v1/nodes", nil, &list)
 	return list.Nodes
 }
 
-func takesWork(c caller) bool {
+func takesWork(c clitest.Caller) bool {
 	return slices.ContainsFunc(nodesOf(c), func(n member.Node) bool { return n.AcceptingWork })
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
 	"github.com/loadstone-db/loadstone/engine/member"
@@ -31,21 +32,21 @@ type cluster struct {
 	target  *pgx.Conn // which carries the load
 	load    string
 	dirs    [2]string
-	servers [2]*process
+	servers [2]*clitest.Process
 	// programs are theirs, where that is another one.
 	programs [2]string
-	ways     [2]caller
+	ways     [2]clitest.Caller
 	args     [2][]string
 	results  string
 	nodeDir  string
-	node     *remoteNode
+	node     *clitest.RemoteNode
 }
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	nodeDir := t.TempDir()
-	n := node(t, nodeDir, "")
-	c := newClusterOf(t, func(int) []string { return []string{"--nodes", n.address} })
+	n := clitest.Node(t, nodeDir, "")
+	c := newClusterOf(t, func(int) []string { return []string{"--nodes", n.Address} })
 	c.node, c.nodeDir = n, nodeDir
 	return c
 }
@@ -108,19 +109,19 @@ func newClusterOn(t *testing.T, control string, ways [2]string, flags func(serve
 // serve starts a server on its data directory, and reach waits for it.
 func (c *cluster) serve(i int) {
 	_ = os.Remove(filepath.Join(c.dirs[i], "operator.json"))
-	c.servers[i] = launchProgram(c.t, cmp.Or(c.programs[i], programFile(c.t)),
+	c.servers[i] = clitest.LaunchProgram(c.t, cmp.Or(c.programs[i], clitest.ProgramFile(c.t)),
 		append([]string{"serve", "--data-dir", c.dirs[i]}, c.args[i]...)...)
 }
 
-func (c *cluster) reach(i int) { c.ways[i], _, _ = operatorOf(c.t, c.dirs[i], c.servers[i]).signedIn() }
+func (c *cluster) reach(i int) { c.ways[i], _, _ = operatorOf(c.t, c.dirs[i], c.servers[i]).SignedIn() }
 
 // awaitNodes waits until a server has so many nodes that take work: one that came back a moment ago is
 // dialled again after a pause.
 func (c *cluster) awaitNodes(i, n int) {
 	c.t.Helper()
-	until(c.t, startLimit, func() bool {
+	clitest.Until(c.t, clitest.StartLimit, func() bool {
 		var list struct{ Nodes []member.Node }
-		c.ways[i].do("GET", "/api/v1/nodes", nil, &list)
+		c.ways[i].Do("GET", "/api/v1/nodes", nil, &list)
 		accepting := 0
 		for _, node := range list.Nodes {
 			if node.AcceptingWork {
@@ -128,33 +129,33 @@ func (c *cluster) awaitNodes(i, n int) {
 			}
 		}
 		return accepting == n
-	}, c.servers[i].out.String)
+	}, c.servers[i].Out.String)
 }
 
-func (c *cluster) kill(p *process) {
+func (c *cluster) kill(p *clitest.Process) {
 	c.t.Helper()
-	if err := p.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+	if err := p.Cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		c.t.Fatal(err)
 	}
-	<-p.done
+	<-p.Done
 }
 
 // start starts a run on a server and waits until it has measured for a while.
 func (c *cluster) start(i, seconds int, after time.Duration) (run engine.Run) {
 	c.t.Helper()
 	c.awaitNodes(i, 1)
-	c.ways[i].do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: shared\ntarget:\n  "+
+	c.ways[i].Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: shared\ntarget:\n  "+
 		"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
 		"workload: {plugin: mix, load_mode: QPS, target_qps: 200, concurrent_connections: 4, duration_seconds: %d, "+
 		"warmup_seconds: 0}\nscaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 2}\n", c.load, seconds)}, &run)
 	phase := ""
-	until(c.t, startLimit, func() bool {
+	clitest.Until(c.t, clitest.StartLimit, func() bool {
 		if err := c.control.QueryRow(c.t.Context(), "SELECT coalesce(phase, '') FROM run_status WHERE run_id = $1",
 			run.RunID).Scan(&phase); err != nil {
 			c.t.Fatal(err)
 		}
 		return phase == string(engine.PhaseMeasurement)
-	}, func() string { return phase + "\n" + c.servers[i].out.String() })
+	}, func() string { return phase + "\n" + c.servers[i].Out.String() })
 	time.Sleep(after)
 	return run
 }
@@ -163,13 +164,13 @@ func (c *cluster) start(i, seconds int, after time.Duration) (run engine.Run) {
 func (c *cluster) taken(run engine.Run, epoch int64, from time.Time) time.Duration {
 	c.t.Helper()
 	var now int64
-	until(c.t, startLimit, func() bool {
+	clitest.Until(c.t, clitest.StartLimit, func() bool {
 		if err := c.control.QueryRow(c.t.Context(), "SELECT owner_epoch FROM run_status WHERE run_id = $1",
 			run.RunID).Scan(&now); err != nil {
 			c.t.Fatal(err)
 		}
 		return now > epoch
-	}, func() string { return c.servers[0].out.String() + c.servers[1].out.String() })
+	}, func() string { return c.servers[0].Out.String() + c.servers[1].Out.String() })
 	return time.Since(from)
 }
 
@@ -211,7 +212,7 @@ func (c *cluster) judge(d engine.RunDetail, cause string) {
 	if a := s.Accounting; !incomplete && (!a.Balanced || a.Recorded != a.Started || a.Recorded == 0) {
 		c.t.Errorf("%s: the account %+v with %v", d.Status, a, causes)
 	}
-	until(c.t, time.Minute, func() bool { return spooled(c.nodeDir) == 0 }, c.node.out.String)
+	clitest.Until(c.t, time.Minute, func() bool { return spooled(c.nodeDir) == 0 }, c.node.Out.String)
 	if n := c.orphans(); n > 0 {
 		c.t.Errorf("%d connections of run workers are left", n)
 	}
@@ -239,7 +240,7 @@ func (c *cluster) succeeded(i, seconds int, after time.Duration) time.Duration {
 	c.kill(c.servers[i])
 	took := c.taken(run, epoch, time.Now())
 	c.serve(i)
-	d := c.ways[1-i].settled(run.RunID, c.servers[1-i])
+	d := c.ways[1-i].Settled(run.RunID, c.servers[1-i])
 	c.wentOn(d, seconds)
 	c.judge(d, aggregate.CauseSnapshotGap)
 	c.reach(i)
@@ -255,7 +256,7 @@ func (c *cluster) restarted(i, seconds int, after time.Duration) time.Duration {
 	c.serve(i)
 	took := c.taken(run, epoch, killed)
 	c.reach(i)
-	d := c.ways[i].settled(run.RunID, c.servers[i])
+	d := c.ways[i].Settled(run.RunID, c.servers[i])
 	c.wentOn(d, seconds)
 	c.judge(d, aggregate.CauseSnapshotGap)
 	return took
@@ -266,9 +267,9 @@ func (c *cluster) nodeKilled(i, seconds int, after time.Duration) time.Duration 
 	c.t.Helper()
 	run := c.start(i, seconds, after+1500*time.Millisecond) // parts begin with the first second
 	killed := time.Now()
-	c.kill(c.node.process)
-	c.node = node(c.t, c.nodeDir, c.node.address)
-	d := c.ways[i].settled(run.RunID, c.servers[i])
+	c.kill(c.node.Process)
+	c.node = clitest.Node(c.t, c.nodeDir, c.node.Address)
+	d := c.ways[i].Settled(run.RunID, c.servers[i])
 	if d.Status != engine.StatusFailed {
 		c.t.Errorf("%s (%v)", d.Status, d.CancellationReason)
 	}
@@ -285,7 +286,7 @@ func TestRoundsOfKills(t *testing.T) {
 		rounds, limit = n, os.Getenv("LOADSTONE_LEASE")
 	}
 	if limit != "" {
-		shortLeases.Store(t.Name(), limit)
+		clitest.ShortLeases.Store(t.Name(), limit)
 	} else {
 		seconds = 30
 	}
@@ -304,8 +305,8 @@ func TestRoundsOfKills(t *testing.T) {
 		t.Logf("round %d, killed after %v: %s: %v", round, after.Round(time.Millisecond), k.name,
 			took.Round(time.Millisecond))
 		if t.Failed() {
-			t.Fatalf("server 0:\n%s\nserver 1:\n%s\nnode:\n%s", c.servers[0].out.String(), c.servers[1].out.String(),
-				c.node.out.String())
+			t.Fatalf("server 0:\n%s\nserver 1:\n%s\nnode:\n%s", c.servers[0].Out.String(), c.servers[1].Out.String(),
+				c.node.Out.String())
 		}
 	}
 	t.Logf("the longest: %v", longest)
@@ -327,29 +328,29 @@ func TestAnyServerProcessStopsARun(t *testing.T) {
 		t.Skip("three processes for what engine/orchestrator tests in one: only in the soak")
 	}
 	t.Parallel()
-	shortLeases.Store(t.Name(), "8s")
+	clitest.ShortLeases.Store(t.Name(), "8s")
 	c := newCluster(t)
 	run := c.start(0, 600, time.Second)
 	var stopped engine.Run
 	begin := time.Now()
-	c.ways[1].do("POST", "/api/runs/"+run.RunID+"/stop", struct{}{}, &stopped)
+	c.ways[1].Do("POST", "/api/runs/"+run.RunID+"/stop", struct{}{}, &stopped)
 	t.Logf("stopped through the other server after %v", time.Since(begin))
 	if stopped.StopReason != engine.StopUserRequested {
 		t.Errorf("%s, %s", stopped.Status, stopped.StopReason)
 	}
-	if d := c.ways[0].settled(run.RunID, c.servers[0]); d.Status != engine.StatusCancelled ||
+	if d := c.ways[0].Settled(run.RunID, c.servers[0]); d.Status != engine.StatusCancelled ||
 		!d.Summary.Accounting.Balanced {
 		t.Errorf("%s, %+v", d.Status, d.Summary.Accounting)
 	}
 	run = c.start(0, 600, time.Second)
 	c.kill(c.servers[0])
-	code, err := c.ways[1].try("POST", "/api/runs/"+run.RunID+"/stop", struct{}{}, &stopped)
+	code, err := c.ways[1].Try("POST", "/api/runs/"+run.RunID+"/stop", struct{}{}, &stopped)
 	if code != http.StatusServiceUnavailable {
 		t.Errorf("of a dead server's run: %d, %v", code, err)
 	}
 	t.Logf("of a dead server's run: %d, %v", code, err)
-	if d := c.ways[1].settled(run.RunID, c.servers[1]); d.Status != engine.StatusCancelled ||
+	if d := c.ways[1].Settled(run.RunID, c.servers[1]); d.Status != engine.StatusCancelled ||
 		d.StopReason != engine.StopUserRequested || !d.Summary.Accounting.Balanced {
-		t.Errorf("%s, %s, %+v\n%s", d.Status, d.StopReason, d.Summary.Accounting, c.servers[1].out.String())
+		t.Errorf("%s, %s, %+v\n%s", d.Status, d.StopReason, d.Summary.Accounting, c.servers[1].Out.String())
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
@@ -47,9 +48,9 @@ func TestAdminsListAndRevokeTokensByCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	var cookie string
-	caller{t, s.base, [2]string{"Accept", "application/json"}}.do("POST", "/api/auth/signin",
+	clitest.Caller{T: t, Base: s.base, Header: [2]string{"Accept", "application/json"}}.Do("POST", "/api/auth/signin",
 		map[string]string{"invitation": link.Query().Get("invitation"), "password": "correct horse battery"}, &cookie)
-	ada := caller{t, s.base, [2]string{"Cookie", cookie}}
+	ada := clitest.Caller{T: t, Base: s.base, Header: [2]string{"Cookie", cookie}}
 	type token struct {
 		TokenID string `json:"token_id"`
 		Secret  string `json:"secret"`
@@ -57,7 +58,7 @@ func TestAdminsListAndRevokeTokensByCommand(t *testing.T) {
 	made := map[string]token{}
 	for _, scope := range []string{"read", "run", "metrics", "write"} {
 		var one token
-		ada.do("POST", "/api/auth/tokens", map[string]any{"name": "of-" + scope, "scope": scope}, &one)
+		ada.Do("POST", "/api/auth/tokens", map[string]any{"name": "of-" + scope, "scope": scope}, &one)
 		made[scope] = one
 	}
 	if code := s.ask("GET", "/metrics", made["metrics"].Secret, "", nil); code != http.StatusOK {
@@ -102,7 +103,7 @@ func TestAdminsListAndRevokeTokensByCommand(t *testing.T) {
 		t.Errorf("listed still: %q", left)
 	}
 	passed("revoke", sessions[0][0])
-	if code, err := ada.try("GET", "/api/auth/me", nil, nil); code != http.StatusUnauthorized {
+	if code, err := ada.Try("GET", "/api/auth/me", nil, nil); code != http.StatusUnauthorized {
 		t.Errorf("a session that was ended is answered %d: %v", code, err)
 	}
 

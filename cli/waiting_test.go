@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/admission"
 )
@@ -22,7 +23,7 @@ func (c *cluster) request(name string, connections, seconds int) map[string]any 
 
 func (c *cluster) ask(i int, name string, connections, seconds int) (run engine.Run) {
 	c.t.Helper()
-	c.ways[i].do("POST", "/api/runs", c.request(name, connections, seconds), &run)
+	c.ways[i].Do("POST", "/api/runs", c.request(name, connections, seconds), &run)
 	return run
 }
 
@@ -30,7 +31,7 @@ func (c *cluster) ask(i int, name string, connections, seconds int) (run engine.
 func (c *cluster) waits(i int, runID string, position int, reason string) {
 	c.t.Helper()
 	var d engine.RunDetail
-	c.ways[i].do("GET", "/api/runs/"+runID, nil, &d)
+	c.ways[i].Do("GET", "/api/runs/"+runID, nil, &d)
 	if d.Status != engine.StatusPrepared || d.Waiting == nil || d.Waiting.Position != position ||
 		!strings.Contains(d.Waiting.Reason, reason) {
 		c.t.Errorf("server %d: %s, %+v, not %d: %q", i, d.Status, d.Waiting, position, reason)
@@ -40,7 +41,7 @@ func (c *cluster) waits(i int, runID string, position int, reason string) {
 // needs are what runs need of nodes, once a server sees so many that take work.
 func (c *cluster) needs(i int) (n admission.Needs) {
 	c.t.Helper()
-	c.ways[i].do("GET", "/api/v1/scaling", nil, &n)
+	c.ways[i].Do("GET", "/api/v1/scaling", nil, &n)
 	return n
 }
 
@@ -51,11 +52,11 @@ func TestRunsWaitForRoomOnNodesOfTwoServers(t *testing.T) {
 		t.Skip("three processes for what engine/admission tests in one: only in the soak")
 	}
 	t.Parallel()
-	shortLeases.Store(t.Name(), "8s")
+	clitest.ShortLeases.Store(t.Name(), "8s")
 	dir := t.TempDir()
-	n := node(t, dir, "", "--capacity", "8")
+	n := clitest.Node(t, dir, "", "--capacity", "8")
 	c := newClusterOf(t, func(i int) []string {
-		flags := []string{"--nodes", n.address}
+		flags := []string{"--nodes", n.Address}
 		if i == 1 {
 			flags = append(flags, "--wait-for-nodes", "10m")
 		}
@@ -65,7 +66,7 @@ func TestRunsWaitForRoomOnNodesOfTwoServers(t *testing.T) {
 	c.awaitNodes(0, 1)
 	c.awaitNodes(1, 1)
 	var refused engine.Run
-	code, err := c.ways[0].try("POST", "/api/runs", c.request("larger than all", 16, 5), &refused)
+	code, err := c.ways[0].Try("POST", "/api/runs", c.request("larger than all", 16, 5), &refused)
 	if code != http.StatusUnprocessableEntity || err == nil ||
 		!strings.Contains(err.Error(), "16 connections are more than the 8 that the nodes hold") ||
 		!strings.Contains(err.Error(), "workload.concurrent_connections") ||
@@ -75,7 +76,7 @@ func TestRunsWaitForRoomOnNodesOfTwoServers(t *testing.T) {
 	t.Logf("refused: %d, %v", code, err)
 
 	first := c.ask(0, "first", 8, 600)
-	c.ways[0].awaitLoad(first.RunID)
+	c.ways[0].AwaitLoad(first.RunID)
 	second, third := c.ask(1, "second", 8, 5), c.ask(0, "third", 4, 600)
 	for i := range c.ways {
 		c.waits(i, second.RunID, 1, "waits for 8 connections; 0 are free on 1 node")
@@ -85,15 +86,15 @@ func TestRunsWaitForRoomOnNodesOfTwoServers(t *testing.T) {
 		}
 	}
 	var stopped engine.Run
-	c.ways[1].do("POST", "/api/runs/"+third.RunID+"/stop", struct{}{}, &stopped)
+	c.ways[1].Do("POST", "/api/runs/"+third.RunID+"/stop", struct{}{}, &stopped)
 	if stopped.Status != engine.StatusCancelled || stopped.StopReason != engine.StopUserRequested {
 		t.Errorf("stopped while it waits: %s, %s", stopped.Status, stopped.StopReason)
 	}
 	// Who was asked for the second is gone; the other one starts it.
 	c.kill(c.servers[1])
 	c.waits(0, second.RunID, 1, "waits for 8 connections")
-	c.ways[0].do("POST", "/api/runs/"+first.RunID+"/stop", struct{}{}, &stopped)
-	d := c.ways[0].settled(second.RunID, c.servers[0])
+	c.ways[0].Do("POST", "/api/runs/"+first.RunID+"/stop", struct{}{}, &stopped)
+	d := c.ways[0].Settled(second.RunID, c.servers[0])
 	if d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
 		t.Errorf("%s, %+v", d.Status, d.Summary.Accounting)
 	}
@@ -104,11 +105,11 @@ func TestRunsWaitForRoomOnNodesOfTwoServers(t *testing.T) {
 	c.awaitNodes(1, 1)
 	for i := range 4 {
 		holds := c.ask(i%2, "holds", 8, 600)
-		c.ways[i%2].awaitLoad(holds.RunID)
+		c.ways[i%2].AwaitLoad(holds.RunID)
 		waits := c.ask(1-i%2, "waits", 8, 3)
 		c.waits(i%2, waits.RunID, 1, "waits for 8 connections")
-		c.ways[i%2].do("POST", "/api/runs/"+holds.RunID+"/stop", struct{}{}, &stopped)
-		d := c.ways[i%2].settled(waits.RunID, c.servers[i%2])
+		c.ways[i%2].Do("POST", "/api/runs/"+holds.RunID+"/stop", struct{}{}, &stopped)
+		d := c.ways[i%2].Settled(waits.RunID, c.servers[i%2])
 		if d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
 			t.Errorf("%s (%v), %+v", d.Status, d.CancellationReason, d.Summary.Accounting)
 		}
@@ -124,9 +125,9 @@ func TestRunsWaitForRoomOnNodesOfTwoServers(t *testing.T) {
 	// Larger than all nodes, where nodes come.
 	large := c.ask(1, "large", 16, 5)
 	c.waits(1, large.RunID, 1, "waits for 16 connections")
-	later := node(t, t.TempDir(), "", "--capacity", "8")
-	c.ways[1].do("POST", "/api/v1/node-addresses", map[string]string{"address": later.address}, nil)
-	d = c.ways[1].settled(large.RunID, c.servers[1])
+	later := clitest.Node(t, t.TempDir(), "", "--capacity", "8")
+	c.ways[1].Do("POST", "/api/v1/node-addresses", map[string]string{"address": later.Address}, nil)
+	d = c.ways[1].Settled(large.RunID, c.servers[1])
 	if d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
 		t.Errorf("%s (%v), %+v", d.Status, d.CancellationReason, d.Summary.Accounting)
 	}
@@ -135,6 +136,10 @@ func TestRunsWaitForRoomOnNodesOfTwoServers(t *testing.T) {
 		large.RunID).Scan(&on); err != nil || on != 2 {
 		t.Errorf("its run workers were on %d nodes: %v", on, err)
 	}
-	until(t, startLimit, func() bool { s := c.needs(0); return s.Held == 0 && s.QueueDepth == 0 && s.WantedNodes == 0 },
+	clitest.Until(t, clitest.StartLimit, func() bool {
+		s := c.needs(0)
+		return s.Held == 0 && s.QueueDepth == 0 &&
+			s.WantedNodes == 0
+	},
 		func() string { return fmt.Sprintf("%+v", c.needs(0)) })
 }

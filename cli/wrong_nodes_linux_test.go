@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
 	"github.com/loadstone-db/loadstone/engine/member"
@@ -20,9 +21,9 @@ import (
 type pair struct {
 	t       *testing.T
 	dir     string
-	served  *process
-	session caller
-	nodes   []*remoteNode
+	served  *clitest.Process
+	session clitest.Caller
+	nodes   []*clitest.RemoteNode
 }
 
 // newPair dials the others beside the nodes, which nobody may listen on yet.
@@ -30,20 +31,20 @@ func newPair(t *testing.T, dirs []string, others ...string) *pair {
 	t.Helper()
 	p := &pair{t: t, dir: reachable(t)}
 	for _, dir := range dirs {
-		p.nodes = append(p.nodes, node(t, dir, ""))
-		others = append(others, p.nodes[len(p.nodes)-1].address)
+		p.nodes = append(p.nodes, clitest.Node(t, dir, ""))
+		others = append(others, p.nodes[len(p.nodes)-1].Address)
 	}
-	p.served = launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", p.dir, "--nodes",
+	p.served = clitest.Launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", p.dir, "--nodes",
 		strings.Join(others, ","), "--local-capacity", "0")
-	p.session, _, _ = operatorOf(t, p.dir, p.served).signedIn()
-	until(t, startLimit, func() bool { return p.accepting() == len(dirs) }, p.served.out.String)
+	p.session, _, _ = operatorOf(t, p.dir, p.served).SignedIn()
+	clitest.Until(t, clitest.StartLimit, func() bool { return p.accepting() == len(dirs) }, p.served.Out.String)
 	return p
 }
 
 func (p *pair) list() []member.Node {
 	p.t.Helper()
 	var list struct{ Nodes []member.Node }
-	p.session.do("GET", "/api/v1/nodes", nil, &list)
+	p.session.Do("GET", "/api/v1/nodes", nil, &list)
 	return list.Nodes
 }
 
@@ -60,11 +61,11 @@ func (p *pair) accepting() (n int) {
 func (p *pair) begin(dsn string, seconds int) engine.Run {
 	p.t.Helper()
 	var run engine.Run
-	p.session.do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: wrong\ntarget:\n  "+
+	p.session.Do("POST", "/api/runs", map[string]any{"start": true, "source": fmt.Sprintf("name: wrong\ntarget:\n  "+
 		"connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
 		"workload: {plugin: mix, load_mode: QPS, target_qps: 200, concurrent_connections: 4, duration_seconds: %d, "+
 		"warmup_seconds: 0}\nscaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 2}\n", dsn, seconds)}, &run)
-	p.session.awaitLoad(run.RunID)
+	p.session.AwaitLoad(run.RunID)
 	time.Sleep(3 * time.Second)
 	return run
 }
@@ -87,11 +88,11 @@ func killedForGood(t *testing.T) {
 	p := newPair(t, []string{t.TempDir(), t.TempDir()})
 	run := p.begin(pgtest.Start(t).NewDatabase(t), 600)
 	killed := time.Now()
-	if err := p.nodes[1].cmd.Process.Signal(syscall.SIGKILL); err != nil {
+	if err := p.nodes[1].Cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	<-p.nodes[1].done
-	d := p.session.settled(run.RunID, p.served)
+	<-p.nodes[1].Done
+	d := p.session.Settled(run.RunID, p.served)
 	t.Logf("%s after %v: %v; %+v; %d operations", d.Status, time.Since(killed).Round(time.Second),
 		*d.CancellationReason, d.Summary.Accounting, d.Summary.Operations)
 	found := false
@@ -112,12 +113,12 @@ func copied(t *testing.T) {
 	t.Parallel()
 	original, twin := t.TempDir(), t.TempDir()
 	// It listens where the server dials it from the beginning.
-	first := node(t, twin, "")
-	address := first.address
-	if err := first.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	first := clitest.Node(t, twin, "")
+	address := first.Address
+	if err := first.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if err := first.wait(t, time.Minute); err != nil {
+	if err := first.Wait(t, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	p := newPair(t, []string{original, t.TempDir()}, address)
@@ -129,14 +130,14 @@ func copied(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(twin, "node-id"), identity, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	n := node(t, twin, address)
-	until(t, time.Minute, func() bool {
-		return strings.Contains(n.out.String(), "another node with the same identity is connected at "+p.nodes[0].address) &&
+	n := clitest.Node(t, twin, address)
+	clitest.Until(t, time.Minute, func() bool {
+		return strings.Contains(n.Out.String(), "another node with the same identity is connected at "+p.nodes[0].Address) &&
 			slices.ContainsFunc(p.list(), func(n member.Node) bool {
 				return n.Address == address && !n.AcceptingWork && strings.Contains(n.Reason, "calls itself")
 			})
-	}, func() string { return fmt.Sprintf("%+v\n%s\n%s", p.list(), n.out.String(), p.served.out.String()) })
-	d := p.session.settled(run.RunID, p.served)
+	}, func() string { return fmt.Sprintf("%+v\n%s\n%s", p.list(), n.Out.String(), p.served.Out.String()) })
+	d := p.session.Settled(run.RunID, p.served)
 	if d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced || d.Summary.QPS < 190 {
 		t.Errorf("%s (%v), %+v", d.Status, d.CancellationReason, d.Summary.Accounting)
 	}
@@ -152,7 +153,7 @@ func fullDiskOfANode(t *testing.T) {
 	run := p.begin(pgtest.Start(t).NewDatabase(t), 600)
 	s := &stranger{t: t, path: filepath.Join(dir, "of somebody else")}
 	s.fill()
-	d := p.session.settled(run.RunID, p.served)
+	d := p.session.Settled(run.RunID, p.served)
 	t.Logf("%s: %v; %+v", d.Status, *d.CancellationReason, d.Summary.Accounting)
 	for _, c := range d.Summary.ValidityDetail.Causes {
 		t.Logf("%s: %s", c.Cause, c.Detail)
@@ -166,16 +167,16 @@ func fullDiskOfANode(t *testing.T) {
 	}
 	// With room again it carries the next run.
 	s.leave()
-	until(t, time.Minute, func() bool { return p.accepting() == 2 }, p.served.out.String)
+	clitest.Until(t, time.Minute, func() bool { return p.accepting() == 2 }, p.served.Out.String)
 	run = p.begin(pgtest.Start(t).NewDatabase(t), 5)
-	if d := p.session.settled(run.RunID, p.served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
+	if d := p.session.Settled(run.RunID, p.served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
 		t.Errorf("%s (%v), %+v", d.Status, d.CancellationReason, d.Summary.Accounting)
 	}
 	// What keeps the file system busy ends before it is taken away.
-	if err := p.nodes[0].cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := p.nodes[0].Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.nodes[0].wait(t, time.Minute); err != nil {
+	if err := p.nodes[0].Wait(t, time.Minute); err != nil {
 		t.Error(err)
 	}
 }
@@ -187,14 +188,14 @@ func restartedTarget(t *testing.T) {
 	run := p.begin(target.url(), 600)
 	target.stop()
 	target.start()
-	d := p.session.settled(run.RunID, p.served)
+	d := p.session.Settled(run.RunID, p.served)
 	t.Logf("%s: %v; %+v", d.Status, *d.CancellationReason, d.Summary.Accounting)
 	if a := d.Summary.Accounting; d.Status != engine.StatusFailed || !a.Balanced || a.Recorded != a.Started ||
 		a.Started == 0 || !strings.Contains(*d.CancellationReason, "closed all connections") {
 		t.Errorf("%s: %s, %+v", d.Status, *d.CancellationReason, a)
 	}
 	run = p.begin(target.url(), 5)
-	if d := p.session.settled(run.RunID, p.served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
+	if d := p.session.Settled(run.RunID, p.served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
 		t.Errorf("the next run: %s (%v), %+v", d.Status, d.CancellationReason, d.Summary.Accounting)
 	}
 }

@@ -167,7 +167,8 @@ func (b browser) begin(next string) (back url.Values, cookie string) {
 	}
 	for _, c := range a.Cookies() {
 		if c.Name == name {
-			if !c.HttpOnly || c.Secure != secure || c.Path != "/" || c.Domain != "" || c.SameSite != http.SameSiteLaxMode || c.MaxAge > 600 ||
+			if !c.HttpOnly || c.Secure != secure || c.Path != "/" || c.Domain != "" || c.SameSite != http.SameSiteLaxMode ||
+				c.MaxAge > 600 ||
 				strings.Contains(c.Value, asked.Get("state")) {
 				b.t.Errorf("cookie %+v", c)
 			}

@@ -74,8 +74,9 @@ func (h handlers) back(c *fiber.Ctx) error {
 	ctx := c.UserContext()
 	// Whatever comes of it, the cookie is good for nothing any more.
 	c.Response().Header.Add(fiber.HeaderSetCookie, cookie(c, "", 0).String())
-	who, next, err := h.end(ctx, h.callback(), c.Cookies(auth.PeerOf(ctx).Named(cookieName)), returned{Code: c.Query("code"),
-		State: c.Query("state"), Issuer: c.Query("iss"), Error: c.Query("error")})
+	who, next, err := h.end(ctx, h.callback(), c.Cookies(auth.PeerOf(ctx).Named(cookieName)),
+		returned{Code: c.Query("code"),
+			State: c.Query("state"), Issuer: c.Query("iss"), Error: c.Query("error")})
 	if err != nil {
 		return h.refuse(c, err)
 	}

@@ -1,4 +1,4 @@
-package cli
+package streamtest
 
 import (
 	"encoding/json"
@@ -13,22 +13,24 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/loadstone-db/loadstone/cli/clitest"
 )
 
 // streamNode is a node as a process of its own, with a folder of files.
 type streamNode struct {
-	*process
+	*clitest.Process
 	id, address, dir string
 }
 
 // streamNodes are so many nodes, and a server that dials them, and what else is given.
-func streamNodes(t *testing.T, n int, more ...string) (streamsServer, []*streamNode, *program) {
+func streamNodes(t *testing.T, n int, more ...string) (streamsServer, []*streamNode, *clitest.Program) {
 	t.Helper()
-	p := newProgram(t)
+	p := clitest.NewProgram(t)
 	var nodes []*streamNode
 	var addresses []string
 	for i := range n {
-		node := &streamNode{dir: p.path(fmt.Sprintf("node-%d", i)), address: "127.0.0.1:0"}
+		node := &streamNode{dir: p.Path(fmt.Sprintf("node-%d", i)), address: "127.0.0.1:0"}
 		if err := os.MkdirAll(filepath.Join(node.dir, "streams"), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +46,7 @@ func streamNodes(t *testing.T, n int, more ...string) (streamsServer, []*streamN
 		}
 		args = append(args, more[i])
 	}
-	s := streamsServer{p.serve(append([]string{"--nodes", strings.Join(addresses, ",")}, args...)...)}
+	s := streamsServer{p.Serve(append([]string{"--nodes", strings.Join(addresses, ",")}, args...)...)}
 	for _, node := range nodes {
 		s.worker(node.id, "ACTIVE")
 	}
@@ -54,9 +56,9 @@ func streamNodes(t *testing.T, n int, more ...string) (streamsServer, []*streamN
 // begin starts the node's process, on the address that it had.
 func (n *streamNode) begin(t *testing.T) {
 	t.Helper()
-	n.process = launch(t, "worker", "--listen", n.address, "--data-dir", n.dir)
-	waitFor(t, startLimit, "the node's name", func() bool {
-		for line := range strings.Lines(n.out.String()) {
+	n.Process = clitest.Launch(t, "worker", "--listen", n.address, "--data-dir", n.dir)
+	clitest.WaitFor(t, clitest.StartLimit, "the node's name", func() bool {
+		for line := range strings.Lines(n.Out.String()) {
 			if _, err := fmt.Sscanf(line, "The node %s listens on %s\n", &n.id, &n.address); err == nil {
 				return true
 			}
@@ -67,7 +69,7 @@ func (n *streamNode) begin(t *testing.T) {
 
 func (n *streamNode) signal(t *testing.T, s syscall.Signal) {
 	t.Helper()
-	if err := n.cmd.Process.Signal(s); err != nil {
+	if err := n.Cmd.Process.Signal(s); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -104,17 +106,17 @@ type streamsShown struct {
 }
 
 func (s streamsServer) shown() (all streamsShown) {
-	s.t.Helper()
-	if err := json.Unmarshal([]byte(s.get("/api/v1/streams")), &all); err != nil {
-		s.t.Fatal(err)
+	s.T.Helper()
+	if err := json.Unmarshal([]byte(s.Get("/api/v1/streams")), &all); err != nil {
+		s.T.Fatal(err)
 	}
 	return all
 }
 
 // worker waits for the state of a worker.
 func (s streamsServer) worker(host, state string) {
-	s.t.Helper()
-	waitFor(s.t, time.Minute, host+" "+state, func() bool {
+	s.T.Helper()
+	clitest.WaitFor(s.T, time.Minute, host+" "+state, func() bool {
 		for _, w := range s.shown().Workers {
 			if w.Host == host && w.State == state {
 				return true
@@ -151,9 +153,9 @@ func TestAQueryOverTwoNodes(t *testing.T) {
 		whole.WriteString(text)
 	}
 	own := rowsOf("h2", seconds, each) + "not a row\n"
-	writeStream(t, p.path("data"), "a.csv", own)
+	writeStream(t, p.Path("data"), "a.csv", own)
 	whole.WriteString(own)
-	writeStream(t, p.path("data"), "whole.csv", whole.String())
+	writeStream(t, p.Path("data"), "whole.csv", whole.String())
 	const parser = "'CSV' AS PARSER.TYPE"
 	sources := "CREATE LOGICAL SOURCE a(ts INT64, host TEXT, v INT64);" +
 		"CREATE LOGICAL SOURCE w(ts INT64, host TEXT, v INT64);" +
@@ -179,7 +181,7 @@ func TestAQueryOverTwoNodes(t *testing.T) {
 	s.until("split", "TERMINATED")
 	s.until("single", "TERMINATED")
 	lines := func(name string) []string {
-		text, err := os.ReadFile(filepath.Join(p.path("data"), "streams", name))
+		text, err := os.ReadFile(filepath.Join(p.Path("data"), "streams", name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +192,7 @@ func TestAQueryOverTwoNodes(t *testing.T) {
 	if got, want := lines("out.csv"), lines("one.csv"); len(want) != 3*seconds/10+1 || !slices.Equal(got, want) {
 		t.Errorf("over two nodes:\n%s\nin one process:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	s.stop()
+	s.Stop()
 }
 
 // endless is a source that a test feeds, line by line.
@@ -232,7 +234,7 @@ func (s streamsServer) only(name string) (q struct {
 	Hosts          map[string]string
 	Attempts       int64
 }) {
-	s.t.Helper()
+	s.T.Helper()
 	for _, one := range s.shown().Queries {
 		if one.Name != name {
 			continue
@@ -271,7 +273,7 @@ func TestANodeIsLostAndComesBack(t *testing.T) {
 	both("100,h,1\n200,h,2\n1100,h,4\n2200,h,8\n")
 	printed := func(want string) {
 		t.Helper()
-		waitFor(t, time.Minute, "the rows "+want, func() bool { return fmt.Sprint(s.only("q").Output) == want })
+		clitest.WaitFor(t, time.Minute, "the rows "+want, func() bool { return fmt.Sprint(s.only("q").Output) == want })
 	}
 	printed("[0,4,6 1000,2,8]")
 
@@ -281,16 +283,16 @@ func TestANodeIsLostAndComesBack(t *testing.T) {
 		switch how {
 		case "drained":
 			n.signal(t, syscall.SIGTERM)
-			<-n.done
+			<-n.Done
 		case "killed":
 			n.signal(t, syscall.SIGKILL)
-			<-n.done
+			<-n.Done
 		default:
 			n.signal(t, syscall.SIGSTOP)
 		}
 		s.until("q", "DEPLOYING")
 		s.worker(n.id, "UNREACHABLE")
-		waitFor(t, time.Minute, "the others have ended", func() bool {
+		clitest.WaitFor(t, time.Minute, "the others have ended", func() bool {
 			q := s.only("q")
 			return q.Hosts["server"] != "RUNNING" && q.Hosts[nodes[0].id] != "RUNNING" &&
 				strings.Contains(q.Failure, n.id)
@@ -325,7 +327,7 @@ func TestANodeIsLostAndComesBack(t *testing.T) {
 			t.Errorf("%+v", w)
 		}
 	}
-	s.stop()
+	s.Stop()
 }
 
 // TestSinksOfNodes: a file of a node, from a source of another one through the server, and from one of the server's;
@@ -334,7 +336,7 @@ func TestSinksOfNodes(t *testing.T) {
 	t.Parallel()
 	s, nodes, p := streamNodes(t, 2)
 	writeStream(t, nodes[0].dir, "a.csv", rowsOf("h0", 30, 10))
-	writeStream(t, p.path("data"), "b.csv", rowsOf("h1", 30, 10))
+	writeStream(t, p.Path("data"), "b.csv", rowsOf("h1", 30, 10))
 	if err := os.Symlink("..", filepath.Join(nodes[0].dir, "streams", "up")); err != nil {
 		t.Fatal(err)
 	}
@@ -375,10 +377,13 @@ func TestSinksOfNodes(t *testing.T) {
 	if got := strings.Split(read("there.csv"), "\n"); len(got) != 302 || !slices.Contains(got, "0,0") {
 		t.Errorf("%d lines were written: %q", len(got), got[:min(len(got), 5)])
 	}
-	waitFor(t, time.Minute, "what was printed", func() bool { return strings.Contains(nodes[1].out.String(), "h0!\n") })
+	clitest.WaitFor(t, time.Minute, "what was printed", func() bool {
+		return strings.Contains(nodes[1].Out.String(),
+			"h0!\n")
+	})
 	s.until("drains", "RUNNING")
 	send("1,h,1\n2,h,2\n3,h,3\n")
-	waitFor(t, time.Minute, "the first rows", func() bool { return strings.Contains(read("drained.csv"), "3,2") })
+	clitest.WaitFor(t, time.Minute, "the first rows", func() bool { return strings.Contains(read("drained.csv"), "3,2") })
 	send("4,h,4\n")
 	time.Sleep(300 * time.Millisecond) // it is on its way
 	s.done("DROP QUERY drains GRACEFUL")
@@ -390,7 +395,7 @@ func TestSinksOfNodes(t *testing.T) {
 	s.done("CREATE QUERY stays AS SELECT v FROM c INTO printed")
 	s.until("stays", "RUNNING")
 	for _, asked := range []string{"drain", "resume"} {
-		if code, text := p.command("node", asked, nodes[0].id, "--data-dir", p.path("data")); code != 0 {
+		if code, text := p.Command("node", asked, nodes[0].id, "--data-dir", p.Path("data")); code != 0 {
 			t.Fatalf("%s: %d %s", asked, code, text)
 		}
 		state, status := "DRAINING", 422
@@ -407,28 +412,28 @@ func TestSinksOfNodes(t *testing.T) {
 		}
 	}
 	s.until("comes", "RUNNING")
-	s.stop()
+	s.Stop()
 }
 
 // TestANodeThatJoinedRunsFragments: its rows come over TLS, from the node of the stream; once it is revoked nothing of
 // it runs on.
 func TestANodeThatJoinedRunsFragments(t *testing.T) {
 	t.Parallel()
-	p := newProgram(t)
-	s := streamsServer{p.serve()}
+	p := clitest.NewProgram(t)
+	s := streamsServer{p.Serve()}
 	nodes := func(args ...string) string {
 		t.Helper()
-		code, text := p.command(append(append([]string{"node"}, args...), "--data-dir", p.path("data"))...)
+		code, text := p.Command(append(append([]string{"node"}, args...), "--data-dir", p.Path("data"))...)
 		if code != 0 {
 			t.Fatalf("node %v: %d %s", args, code, text)
 		}
 		return text
 	}
 	token, _, _ := strings.Cut(nodes("token"), "\n")
-	file := p.write("token", token+"\n")
-	n := node(t, p.path("joined"), "", "--join-file", file)
-	nodes("add", n.address)
-	name, err := os.ReadFile(filepath.Join(n.dir, "node-id"))
+	file := p.Write("token", token+"\n")
+	n := clitest.Node(t, p.Path("joined"), "", "--join-file", file)
+	nodes("add", n.Address)
+	name, err := os.ReadFile(filepath.Join(n.Dir, "node-id"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -440,11 +445,11 @@ func TestANodeThatJoinedRunsFragments(t *testing.T) {
 		"%d AS SOURCE.SOCKET_PORT, 'CSV' AS PARSER.TYPE); CREATE QUERY q AS SELECT v + 1 AS w FROM a INTO out", id, port))
 	s.until("q", "RUNNING")
 	send("1\n2\n")
-	waitFor(t, time.Minute, "the rows", func() bool { return fmt.Sprint(s.only("q").Output) == "[2 3]" })
+	clitest.WaitFor(t, time.Minute, "the rows", func() bool { return fmt.Sprint(s.only("q").Output) == "[2 3]" })
 	nodes("revoke", id)
 	s.until("q", "DEPLOYING")
-	waitFor(t, time.Minute, "the end of the fragment", func() bool {
-		return strings.Contains(n.out.String(), "a fragment of a continuous query has ended")
+	clitest.WaitFor(t, time.Minute, "the end of the fragment", func() bool {
+		return strings.Contains(n.Out.String(), "a fragment of a continuous query has ended")
 	})
-	s.stop()
+	s.Stop()
 }

@@ -1,4 +1,4 @@
-package cli
+package streamtest
 
 import (
 	"regexp"
@@ -6,17 +6,19 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/loadstone-db/loadstone/cli/clitest"
 )
 
 // TestOneNameIsTakenAgainAndAgain: a query and its sink are created and dropped 200 times under one name. The
 // catalog is what it was, and the server has no more goroutines than before.
 func TestOneNameIsTakenAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	s := streamsServer{newProgram(t).serve()}
+	s := streamsServer{clitest.NewProgram(t).Serve()}
 	count := regexp.MustCompile(`(?m)^go_goroutines (\d+)`)
 	goroutines := func() int {
 		t.Helper()
-		n, err := strconv.Atoi(count.FindStringSubmatch(s.get("/metrics"))[1])
+		n, err := strconv.Atoi(count.FindStringSubmatch(s.Get("/metrics"))[1])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,8 +50,8 @@ func TestOneNameIsTakenAgainAndAgain(t *testing.T) {
 		t.Errorf("%d goroutines after 20 rounds, %d after 200", first, last)
 	}
 	t.Logf("%d goroutines after 20 rounds, %d after 200", first, last)
-	if said := s.out.String(); strings.Contains(said, "panic") {
+	if said := s.Out.String(); strings.Contains(said, "panic") {
 		t.Error(said)
 	}
-	s.stop()
+	s.Stop()
 }

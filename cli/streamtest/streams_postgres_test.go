@@ -1,4 +1,4 @@
-package cli
+package streamtest
 
 import (
 	"encoding/json"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
@@ -49,8 +50,8 @@ func TestPostgresSinkOnAServer(t *testing.T) {
 	writer := fmt.Sprintf("host=%s port=%d user=%s password=%s dbname=%s", config.Host, config.Port, role, secret,
 		config.Database)
 
-	p := newProgram(t)
-	s := streamsServer{p.serve()}
+	p := clitest.NewProgram(t)
+	s := streamsServer{p.Serve()}
 	connect := func(name string, more map[string]any) {
 		t.Helper()
 		in := map[string]any{"name": name, "driver": "postgres", "dsn": writer}
@@ -61,14 +62,14 @@ func TestPostgresSinkOnAServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if status, body := s.send("POST", "/api/connections", string(text)); status != http.StatusCreated {
+		if status, body := s.Send("POST", "/api/connections", string(text)); status != http.StatusCreated {
 			t.Fatalf("%d %s", status, body)
 		}
 	}
 	connect("shop", nil)
 	connect("mine", map[string]any{"access": map[string]any{"restricted": true}})
 	connect("prod", map[string]any{"production": true})
-	p.write("data/streams/a.csv", "1,5\n2,6\n3,\n")
+	p.Write("data/streams/a.csv", "1,5\n2,6\n3,\n")
 	s.done(`CREATE LOGICAL SOURCE a(ts INT64, x INT64);
 		CREATE PHYSICAL SOURCE FOR a TYPE FILE SET('a.csv' AS SOURCE.FILE_PATH, 'CSV' AS PARSER.TYPE);
 		CREATE SINK s TYPE POSTGRES SET('shop' AS SINK.CONNECTION, 'taken' AS SINK.TABLE);
@@ -102,13 +103,13 @@ func TestPostgresSinkOnAServer(t *testing.T) {
 
 	// Another operator may not use what is restricted, through the owner's sink neither.
 	s.done(`CREATE SINK m TYPE POSTGRES SET('mine' AS SINK.CONNECTION, 'taken' AS SINK.TABLE)`)
-	code, link := p.command("user", "invite", "Bob", "--role", "operator", "--data-dir", p.path("data"))
+	code, link := p.Command("user", "invite", "Bob", "--role", "operator", "--data-dir", p.Path("data"))
 	at, err := url.Parse(strings.Fields(link + " ")[0])
 	if code != 0 || err != nil {
 		t.Fatalf("%d %s", code, link)
 	}
 	var cookie string
-	caller{t, s.base, [2]string{"Accept", "application/json"}}.do("POST", "/api/auth/signin",
+	clitest.Caller{T: t, Base: s.Base, Header: [2]string{"Accept", "application/json"}}.Do("POST", "/api/auth/signin",
 		map[string]string{"invitation": at.Query().Get("invitation"), "password": "correct horse battery"}, &cookie)
 	for _, sql := range []string{`SELECT ts FROM a INTO m`,
 		`CREATE SINK z TYPE POSTGRES SET('mine' AS SINK.CONNECTION, 'taken' AS SINK.TABLE)`} {
@@ -116,13 +117,13 @@ func TestPostgresSinkOnAServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.base+"/api/v1/streams/statements",
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.Base+"/api/v1/streams/statements",
 			strings.NewReader(string(text)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		req.Header.Set("Content-Type", "application/json")
-		req.Header.Set("Origin", s.base)
+		req.Header.Set("Origin", s.Base)
 		req.Header.Set("Cookie", cookie)
 		answer, err := http.DefaultClient.Do(req)
 		if err != nil {
@@ -141,7 +142,7 @@ func TestPostgresSinkOnAServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return s.send("POST", "/api/v1/streams/statements", string(text))
+		return s.Send("POST", "/api/v1/streams/statements", string(text))
 	}
 	const toProd = `CREATE SINK p TYPE POSTGRES SET('prod' AS SINK.CONNECTION, 'taken' AS SINK.TABLE)`
 	if status, body := send(toProd); status != 422 || !strings.Contains(body, "confirm_production") {
@@ -176,7 +177,7 @@ func TestPostgresSinkOnAServer(t *testing.T) {
 	list := struct {
 		Connections any `json:"connections"`
 	}{&all}
-	if err := json.Unmarshal([]byte(s.get("/api/connections")), &list); err != nil {
+	if err := json.Unmarshal([]byte(s.Get("/api/connections")), &list); err != nil {
 		t.Fatal(err)
 	}
 	id := ""
@@ -185,22 +186,22 @@ func TestPostgresSinkOnAServer(t *testing.T) {
 			id = c.ID
 		}
 	}
-	if status, body := s.send("DELETE", "/api/connections/"+id, ""); status != http.StatusConflict ||
+	if status, body := s.Send("DELETE", "/api/connections/"+id, ""); status != http.StatusConflict ||
 		!strings.Contains(body, "the sink m writes to it") || !strings.Contains(body, "DROP") {
 		t.Errorf("%d %s", status, body)
 	}
-	if use := s.get("/api/connections/" + id + "/use"); !strings.Contains(use, `"sinks":["m"]`) {
+	if use := s.Get("/api/connections/" + id + "/use"); !strings.Contains(use, `"sinks":["m"]`) {
 		t.Errorf("it is used by %s", use)
 	}
 	s.done("DROP SINK m")
-	if status, body := s.send("DELETE", "/api/connections/"+id, ""); status != http.StatusNoContent {
+	if status, body := s.Send("DELETE", "/api/connections/"+id, ""); status != http.StatusNoContent {
 		t.Errorf("%d %s", status, body)
 	}
-	shown := s.done("SHOW SINKS; SHOW QUERIES") + s.get("/api/v1/streams") + s.out.String()
+	shown := s.done("SHOW SINKS; SHOW QUERIES") + s.Get("/api/v1/streams") + s.Out.String()
 	if strings.Contains(shown, secret) || !strings.Contains(shown, `SINK.CONNECTION=\"shop\"`) {
 		t.Errorf("shown is %s", shown)
 	}
-	s.stop()
+	s.Stop()
 }
 
 // TestAPostgresSinkOutlivesItsServer: the server of a sink is killed while a file is written to it, and every row is
@@ -244,13 +245,13 @@ func TestAPostgresSinkOutlivesItsServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = conn.Close(t.Context())
-	p := newProgram(t)
-	s := streamsServer{p.serve()}
+	p := clitest.NewProgram(t)
+	s := streamsServer{p.Serve()}
 	in, err := json.Marshal(map[string]any{"name": "shop", "driver": "postgres", "dsn": dsn})
 	if err != nil {
 		t.Fatal(err)
 	}
-	status, body := s.send("POST", "/api/connections", string(in))
+	status, body := s.Send("POST", "/api/connections", string(in))
 	if status != http.StatusCreated {
 		t.Fatalf("%d %s", status, body)
 	}
@@ -265,7 +266,7 @@ func TestAPostgresSinkOutlivesItsServer(t *testing.T) {
 	for i := range rows {
 		fmt.Fprintf(&text, "%d,%d\n", i, i)
 	}
-	p.write("data/streams/a.csv", text.String())
+	p.Write("data/streams/a.csv", text.String())
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -300,12 +301,13 @@ func TestAPostgresSinkOutlivesItsServer(t *testing.T) {
 	if _, err := peer.Write([]byte("1,1\n")); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, startLimit, "the row", func() bool { return one("SELECT count(*) FROM taken WHERE ts > 1000000") == 1 })
+	clitest.WaitFor(t, clitest.StartLimit, "the row",
+		func() bool { return one("SELECT count(*) FROM taken WHERE ts > 1000000") == 1 })
 	change, err := json.Marshal(map[string]any{"name": "shop", "driver": "postgres", "dsn": dsn, "production": true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status, body := s.send("PUT", "/api/connections/"+saved.ID, string(change)); status != http.StatusOK {
+	if status, body := s.Send("PUT", "/api/connections/"+saved.ID, string(change)); status != http.StatusOK {
 		t.Fatalf("%d %s", status, body)
 	}
 	pg.Crash()
@@ -316,5 +318,5 @@ func TestAPostgresSinkOutlivesItsServer(t *testing.T) {
 	if q := s.query("on"); !strings.Contains(q.Failure, `the connection "shop" is production now, and nobody has confirmed`) {
 		t.Errorf("%+v", q)
 	}
-	s.stop()
+	s.Stop()
 }

@@ -1,4 +1,4 @@
-package cli
+package streamtest
 
 import (
 	"encoding/csv"
@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
@@ -20,22 +21,12 @@ const bySecond = `CREATE SINK seconds TYPE FILE SET('seconds.csv' AS SINK.FILE_P
 	CREATE QUERY counted AS SELECT runId, nodeId, phase, COUNT(*) AS n, SUM(CASE WHEN success THEN 0 ELSE 1 END) AS failed
 	FROM executions GROUP BY runId, nodeId, phase WINDOW TUMBLING(timestamp, SIZE 1 SEC) INTO seconds`
 
-// onNodes is a run with a run worker for each of so many nodes.
-func onNodes(dsn, name string, workers, seconds int) string {
-	return fmt.Sprintf(`name: %s
-target: {connection: {driver: postgres, dsn: %q}, table_name: orders, prepare: {rows: 1000, if_exists: use}}
-workload: {plugin: mix, params: {weights: {POINT_LOOKUP: 80, UPDATE: 20}}, load_mode: QPS, target_qps: 600,
-  concurrent_connections: %d, warmup_seconds: 1, duration_seconds: %d}
-scaling: {mode: FIXED, worker_count: %d, per_worker_capacity: 2}
-`, name, dsn, 2*workers, seconds, workers)
-}
-
 // counted are the executions of a run that were written so far, by node and phase.
-func (s streamsServer) counted(p *program, runID string) map[[2]string]int64 {
-	s.t.Helper()
-	text, err := os.Open(p.path("data/streams/seconds.csv"))
+func (s streamsServer) counted(p *clitest.Program, runID string) map[[2]string]int64 {
+	s.T.Helper()
+	text, err := os.Open(p.Path("data/streams/seconds.csv"))
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	defer text.Close()
 	r := csv.NewReader(text)
@@ -51,11 +42,11 @@ func (s streamsServer) counted(p *program, runID string) map[[2]string]int64 {
 }
 
 // exact waits until the seconds of a run on nodes add up to its account, and sees that they go no further.
-func (s streamsServer) exact(p *program, d engine.RunDetail, nodes []*streamNode) {
-	s.t.Helper()
+func (s streamsServer) exact(p *clitest.Program, d engine.RunDetail, nodes []*streamNode) {
+	s.T.Helper()
 	a := d.Summary.Accounting
 	if !a.Balanced || a.Started == 0 {
-		s.t.Fatalf("%s %+v", d.Status, a)
+		s.T.Fatalf("%s %+v", d.Status, a)
 	}
 	var counts map[[2]string]int64
 	sum := func() (warm, measured int64) {
@@ -76,12 +67,12 @@ func (s streamsServer) exact(p *program, d engine.RunDetail, nodes []*streamNode
 	}
 	warm, measured := sum()
 	if warm != a.Warmup || measured != a.Started-a.Warmup {
-		s.t.Errorf("%s: %d in the warm-up of %d, %d measured of %d: %v; %s", d.RunName, warm, a.Warmup, measured,
-			a.Started-a.Warmup, counts, s.get("/api/v1/streams"))
+		s.T.Errorf("%s: %d in the warm-up of %d, %d measured of %d: %v; %s", d.RunName, warm, a.Warmup, measured,
+			a.Started-a.Warmup, counts, s.Get("/api/v1/streams"))
 	}
 	for _, n := range nodes {
 		if counts[[2]string{n.id, "MEASUREMENT"}] == 0 {
-			s.t.Errorf("%s: the node %s has told nothing: %v", d.RunName, n.id, counts)
+			s.T.Errorf("%s: the node %s has told nothing: %v", d.RunName, n.id, counts)
 		}
 	}
 }
@@ -107,7 +98,7 @@ func TestExecutionsOfNodes(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"first", "second"} {
-		d := s.awaitEnd(s.begin(onNodes(load, name, 3, 4)).RunID)
+		d := s.AwaitEnd(s.Begin(clitest.OnNodes(load, name, 3, 4)).RunID)
 		if d.Status != engine.StatusCompleted {
 			t.Fatalf("%s %v", d.Status, d.CancellationReason)
 		}
@@ -125,7 +116,7 @@ func TestExecutionsOfNodes(t *testing.T) {
 	if q := s.shown().Queries[0]; q.Live == nil || q.Live.Late != 0 {
 		t.Errorf("%+v", q)
 	}
-	s.stop()
+	s.Stop()
 }
 
 // TestNodesComeAndGoUnderAQuery: a node that comes is read from then on, one that is killed no more, and the query goes
@@ -140,7 +131,7 @@ func TestNodesComeAndGoUnderAQuery(t *testing.T) {
 	_ = l.Close()
 	load := pgtest.Start(t).NewDatabase(t)
 	s, nodes, p := streamNodes(t, 2, "--nodes", late.address, "--local-capacity", "0")
-	late.dir = p.path("late")
+	late.dir = p.Path("late")
 	s.done(bySecond)
 	s.until("counted", "RUNNING")
 	if got := s.hosts("counted"); len(got) != 3 {
@@ -154,7 +145,7 @@ func TestNodesComeAndGoUnderAQuery(t *testing.T) {
 			want = append(want, n.id)
 		}
 		slices.Sort(want)
-		waitFor(t, time.Minute, fmt.Sprintf("the workers %v: %+v", want, s.only("counted")), func() bool {
+		clitest.WaitFor(t, time.Minute, fmt.Sprintf("the workers %v: %+v", want, s.only("counted")), func() bool {
 			q := s.only("counted")
 			return q.State == "RUNNING" && slices.Equal(slices.Sorted(maps.Keys(q.Hosts)), want)
 		})
@@ -163,36 +154,36 @@ func TestNodesComeAndGoUnderAQuery(t *testing.T) {
 		return func() bool { return s.counted(p, runID)[[2]string{n.id, "MEASUREMENT"}] > 0 }
 	}
 
-	first := s.begin(onNodes(load, "first", 2, 20))
-	waitFor(t, time.Minute, "rows of the first run", told(first.RunID, nodes[0]))
+	first := s.Begin(clitest.OnNodes(load, "first", 2, 20))
+	clitest.WaitFor(t, time.Minute, "rows of the first run", told(first.RunID, nodes[0]))
 	late.begin(t)
 	s.worker(late.id, "ACTIVE")
 	with(nodes[0], nodes[1], late)
 	before := s.counted(p, first.RunID)[[2]string{nodes[0].id, "MEASUREMENT"}]
-	waitFor(t, time.Minute, "more rows of the first run", func() bool {
+	clitest.WaitFor(t, time.Minute, "more rows of the first run", func() bool {
 		return s.counted(p, first.RunID)[[2]string{nodes[0].id, "MEASUREMENT"}] > before
 	})
-	s.awaitEnd(first.RunID)
-	s.exact(p, s.awaitEnd(s.begin(onNodes(load, "second", 3, 4)).RunID), []*streamNode{nodes[0], nodes[1], late})
+	s.AwaitEnd(first.RunID)
+	s.exact(p, s.AwaitEnd(s.Begin(clitest.OnNodes(load, "second", 3, 4)).RunID), []*streamNode{nodes[0], nodes[1], late})
 
-	third := s.begin(onNodes(load, "third", 3, 20))
-	waitFor(t, time.Minute, "rows of the third run", told(third.RunID, nodes[1]))
+	third := s.Begin(clitest.OnNodes(load, "third", 3, 20))
+	clitest.WaitFor(t, time.Minute, "rows of the third run", told(third.RunID, nodes[1]))
 	nodes[1].signal(t, syscall.SIGKILL)
-	<-nodes[1].done
+	<-nodes[1].Done
 	with(nodes[0], late)
 	before = s.counted(p, third.RunID)[[2]string{late.id, "MEASUREMENT"}]
-	waitFor(t, time.Minute, "more rows of the third run", func() bool {
+	clitest.WaitFor(t, time.Minute, "more rows of the third run", func() bool {
 		return s.counted(p, third.RunID)[[2]string{late.id, "MEASUREMENT"}] > before
 	})
-	s.send("POST", "/api/runs/"+third.RunID+"/stop", "{}")
-	s.awaitEnd(third.RunID)
+	s.Send("POST", "/api/runs/"+third.RunID+"/stop", "{}")
+	s.AwaitEnd(third.RunID)
 
 	attempts := s.only("counted").Attempts
-	fourth := s.begin(onNodes(load, "fourth", 2, 6))
-	waitFor(t, time.Minute, "rows of the fourth run", told(fourth.RunID, late))
+	fourth := s.Begin(clitest.OnNodes(load, "fourth", 2, 6))
+	clitest.WaitFor(t, time.Minute, "rows of the fourth run", told(fourth.RunID, late))
 	late.signal(t, syscall.SIGTERM)
-	d := s.awaitEnd(fourth.RunID)
-	<-late.done
+	d := s.AwaitEnd(fourth.RunID)
+	<-late.Done
 	s.exact(p, d, []*streamNode{nodes[0], late})
 	with(nodes[0])
 	if now := s.only("counted").Attempts; now != attempts {
@@ -200,5 +191,5 @@ func TestNodesComeAndGoUnderAQuery(t *testing.T) {
 	}
 	s.done("DROP QUERY counted")
 	s.until("counted", "")
-	s.stop()
+	s.Stop()
 }

@@ -1,4 +1,4 @@
-package cli
+package streamtest
 
 import (
 	"net"
@@ -7,13 +7,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/loadstone-db/loadstone/cli/clitest"
 )
 
 // TestAMetricOfAQueryIsScraped: the newest row of each set of labels is a gauge of the server, whose number moves
 // with the next row, and which is gone with its query. Labels are what a source sends: hostile ones are escaped.
 func TestAMetricOfAQueryIsScraped(t *testing.T) {
 	t.Parallel()
-	p := newProgram(t)
+	p := clitest.NewProgram(t)
 	source, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +33,7 @@ func TestAMetricOfAQueryIsScraped(t *testing.T) {
 		}
 	}()
 	defer close(rows)
-	s := streamsServer{p.serve("--allow-targets", "127.0.0.1/32")}
+	s := streamsServer{p.Serve("--allow-targets", "127.0.0.1/32")}
 	_, port, _ := net.SplitHostPort(source.Addr().String())
 	s.done(`CREATE LOGICAL SOURCE room(name TEXT, degrees FLOAT64, humid INT64);
 		CREATE PHYSICAL SOURCE FOR room TYPE TCP SET('127.0.0.1' AS SOURCE.SOCKET_HOST, ` + port + ` AS SOURCE.SOCKET_PORT,
@@ -44,7 +46,7 @@ func TestAMetricOfAQueryIsScraped(t *testing.T) {
 		t.Helper()
 		var got []string
 		for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-			got = told.FindAllString(s.get("/metrics"), -1)
+			got = told.FindAllString(s.Get("/metrics"), -1)
 			if slices.Sort(got); slices.Equal(got, want) {
 				return
 			}
@@ -66,5 +68,5 @@ func TestAMetricOfAQueryIsScraped(t *testing.T) {
 		!strings.HasPrefix(refusal.Detail, "InvalidConfig: SINK.METRIC begins") {
 		t.Errorf("a name that no metric can have: %d %+v", status, refusal)
 	}
-	s.stop()
+	s.Stop()
 }

@@ -1,4 +1,4 @@
-package cli
+package streamtest
 
 import (
 	"encoding/csv"
@@ -8,22 +8,23 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 )
 
 // rowsOf reads what a query has written to a file, once it is gone: rows by runId and phase.
-func (s streamsServer) rowsOf(p *program, query, file string) map[[2]string][][]string {
-	s.t.Helper()
+func (s streamsServer) rowsOf(p *clitest.Program, query, file string) map[[2]string][][]string {
+	s.T.Helper()
 	s.done("DROP QUERY " + query + " GRACEFUL")
 	s.until(query, "")
-	text, err := os.Open(p.path("data/streams/" + file))
+	text, err := os.Open(p.Path("data/streams/" + file))
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	defer text.Close()
 	all, err := csv.NewReader(text).ReadAll()
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	rows := map[[2]string][][]string{}
 	for _, r := range all {
@@ -34,11 +35,11 @@ func (s streamsServer) rowsOf(p *program, query, file string) map[[2]string][][]
 
 // sum adds up a column of rows; there may be several where the test runs at midnight.
 func (s streamsServer) sum(rows [][]string, column int) (n int64) {
-	s.t.Helper()
+	s.T.Helper()
 	for _, r := range rows {
 		v, err := strconv.ParseInt(r[column], 10, 64)
 		if err != nil {
-			s.t.Fatal(err)
+			s.T.Fatal(err)
 		}
 		n += v
 	}
@@ -50,8 +51,8 @@ func (s streamsServer) sum(rows [][]string, column int) (n int64) {
 // the histogram; kinds and statements add up to them.
 func TestExecutionsAreThoseOfTheAccount(t *testing.T) {
 	t.Parallel()
-	p := newProgram(t)
-	s := streamsServer{p.serve()}
+	p := clitest.NewProgram(t)
+	s := streamsServer{p.Serve()}
 	s.done(`CREATE SINK all_of TYPE FILE SET('all.csv' AS SINK.FILE_PATH);
 		CREATE SINK kinds TYPE FILE SET('kinds.csv' AS SINK.FILE_PATH);
 		CREATE SINK statements TYPE FILE SET('statements.csv' AS SINK.FILE_PATH);
@@ -67,19 +68,19 @@ func TestExecutionsAreThoseOfTheAccount(t *testing.T) {
 	for _, q := range []string{"executed", "by_kind", "by_statement"} {
 		s.until(q, "RUNNING")
 	}
-	runs := []engine.Run{s.begin(`name: mix
+	runs := []engine.Run{s.Begin(`name: mix
 target: {connection: playground, adapter: postgres, table_name: orders, prepare: {rows: 1000, if_exists: use}}
 workload: {plugin: mix, params: {weights: {POINT_LOOKUP: 60, RANGE_SCAN: 10, INSERT: 15, UPDATE: 15}},
   concurrent_connections: 4, warmup_seconds: 1, duration_seconds: 4}
 scaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 2}
-`), s.begin(`name: tpcb
+`), s.Begin(`name: tpcb
 target: {connection: playground, adapter: postgres, prepare: {if_exists: use}}
 workload: {plugin: tpcb, params: {scale: 1, script: tpcb-like}, load_mode: QPS, target_qps: 50, warmup_seconds: 1,
   concurrent_connections: 4, duration_seconds: 4}
 `)}
 	var ends []engine.RunDetail
 	for _, r := range runs {
-		d := s.awaitEnd(r.RunID)
+		d := s.AwaitEnd(r.RunID)
 		if d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
 			t.Fatalf("%s %+v", d.Status, d.Summary)
 		}
@@ -126,17 +127,17 @@ workload: {plugin: tpcb, params: {scale: 1, script: tpcb-like}, load_mode: QPS, 
 			t.Errorf("%s: %d statements inside transactions are told of %d", d.RunName, inside, a.Statements)
 		}
 	}
-	s.stop()
+	s.Stop()
 }
 
 // TestARuleStopsARunWithinTwoSeconds: from the execution that breaks the rule until the run has ended.
 func TestARuleStopsARunWithinTwoSeconds(t *testing.T) {
 	t.Parallel()
-	s := streamsServer{newProgram(t).serve()}
+	s := streamsServer{clitest.NewProgram(t).Serve()}
 	s.done(`CREATE SINK stop_run TYPE GUARDRAIL;
 		CREATE QUERY one AS SELECT runId, timestamp FROM executions WHERE connection = 0 AND seq = 20 INTO stop_run`)
 	s.until("one", "RUNNING")
-	d := s.awaitEnd(s.begin(`name: stopped
+	d := s.AwaitEnd(s.Begin(`name: stopped
 target: {connection: playground, adapter: postgres, table_name: orders, prepare: {rows: 1000, if_exists: use}}
 workload: {plugin: mix, params: {weights: {POINT_LOOKUP: 100}}, concurrent_connections: 1, think_time_ms: 50,
   duration_seconds: 60}
@@ -154,5 +155,5 @@ workload: {plugin: mix, params: {weights: {POINT_LOOKUP: 100}}, concurrent_conne
 	} else {
 		t.Logf("it ended %v after the row", took)
 	}
-	s.stop()
+	s.Stop()
 }

@@ -1,4 +1,4 @@
-package cli
+package streamtest
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
@@ -21,9 +22,9 @@ const everyOne = `rules:
 
 // rulesOver are the rules of a run once they have ended with it.
 func (s streamsServer) rulesOver(runID string) (d engine.RunDetail) {
-	s.t.Helper()
-	waitFor(s.t, time.Minute, "the end of its rules", func() bool {
-		d = s.awaitEnd(runID)
+	s.T.Helper()
+	clitest.WaitFor(s.T, time.Minute, "the end of its rules", func() bool {
+		d = s.AwaitEnd(runID)
 		for _, r := range d.Rules {
 			if r.Status == engine.RuleRunning {
 				return false
@@ -41,13 +42,13 @@ func TestRulesReadExecutionsOfNodes(t *testing.T) {
 	t.Parallel()
 	load := pgtest.Start(t).NewDatabase(t)
 	s, nodes, _ := streamNodes(t, 2, "--local-capacity", "4")
-	other := s.begin(onNodes(load, "other", 2, 60))
-	waitFor(t, time.Minute, "load", func() bool {
+	other := s.Begin(clitest.OnNodes(load, "other", 2, 60))
+	clitest.WaitFor(t, time.Minute, "load", func() bool {
 		var d engine.RunDetail
-		s.ask("/api/runs/"+other.RunID, &d)
+		s.Ask("/api/runs/"+other.RunID, &d)
 		return d.Phase == engine.PhaseMeasurement
 	})
-	d := s.rulesOver(s.begin(onNodes(load, "ruled", 3, 4) + everyOne).RunID)
+	d := s.rulesOver(s.Begin(clitest.OnNodes(load, "ruled", 3, 4) + everyOne).RunID)
 	started := s.complete(d)
 	for i, r := range d.Rules {
 		if r.Status != engine.RuleEnded || i < 2 && r.In != started || r.In == 0 {
@@ -55,7 +56,7 @@ func TestRulesReadExecutionsOfNodes(t *testing.T) {
 		}
 	}
 
-	d = s.rulesOver(s.begin(onNodes(load, "stopped", 3, 60) + `rules:
+	d = s.rulesOver(s.Begin(clitest.OnNodes(load, "stopped", 3, 60) + `rules:
   - name: far
     when: |
       SELECT end, nodeId, QUANTILE(latencyMs, 0.99) AS p99, COUNT(*) AS n FROM executions
@@ -74,29 +75,29 @@ func TestRulesReadExecutionsOfNodes(t *testing.T) {
 	} else {
 		t.Logf("it ended %v after the row", took)
 	}
-	s.send("POST", "/api/runs/"+other.RunID+"/stop", "{}")
-	s.awaitEnd(other.RunID)
+	s.Send("POST", "/api/runs/"+other.RunID+"/stop", "{}")
+	s.AwaitEnd(other.RunID)
 
-	last := s.begin(onNodes(load, "last", 3, 60) + everyOne)
+	last := s.Begin(clitest.OnNodes(load, "last", 3, 60) + everyOne)
 	read := func() (n int64) {
 		var d engine.RunDetail
-		s.ask("/api/runs/"+last.RunID, &d)
+		s.Ask("/api/runs/"+last.RunID, &d)
 		if len(d.Rules) == 3 {
 			n = d.Rules[0].In
 		}
 		return n
 	}
-	waitFor(t, time.Minute, "rows of the last run", func() bool { return read() > 500 })
+	clitest.WaitFor(t, time.Minute, "rows of the last run", func() bool { return read() > 500 })
 	nodes[1].signal(t, syscall.SIGKILL)
-	<-nodes[1].done
+	<-nodes[1].Done
 	time.Sleep(3 * time.Second) // until it is known to be lost
 	before := read()
-	waitFor(t, time.Minute, "more rows of the last run", func() bool { return read() > before+600 })
-	s.send("POST", "/api/runs/"+last.RunID+"/stop", "{}")
+	clitest.WaitFor(t, time.Minute, "more rows of the last run", func() bool { return read() > before+600 })
+	s.Send("POST", "/api/runs/"+last.RunID+"/stop", "{}")
 	for _, r := range s.rulesOver(last.RunID).Rules {
 		if r.Status != engine.RuleEnded || r.Failure != "" {
 			t.Errorf("%+v", r)
 		}
 	}
-	s.stop()
+	s.Stop()
 }

@@ -1,4 +1,4 @@
-package cli
+package streamtest
 
 import (
 	"bufio"
@@ -15,10 +15,12 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/loadstone-db/loadstone/cli/clitest"
 )
 
 // streamsServer is a real server with its catalog of streams.
-type streamsServer struct{ *liveServer }
+type streamsServer struct{ *clitest.LiveServer }
 
 // refused is what a group of statements is refused with.
 type refused struct {
@@ -30,25 +32,25 @@ type refused struct {
 }
 
 func (s streamsServer) statements(sql string) (status int, done string, p refused) {
-	s.t.Helper()
+	s.T.Helper()
 	in, err := json.Marshal(map[string]any{"sql": sql})
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
-	status, body := s.send("POST", "/api/v1/streams/statements", string(in))
+	status, body := s.Send("POST", "/api/v1/streams/statements", string(in))
 	if status != http.StatusOK {
 		if err := json.Unmarshal([]byte(body), &p); err != nil {
-			s.t.Fatalf("%d %s: %v", status, body, err)
+			s.T.Fatalf("%d %s: %v", status, body, err)
 		}
 	}
 	return status, body, p
 }
 
 func (s streamsServer) done(sql string) string {
-	s.t.Helper()
+	s.T.Helper()
 	status, body, _ := s.statements(sql)
 	if status != http.StatusOK {
-		s.t.Fatalf("%s: %d %s", sql, status, body)
+		s.T.Fatalf("%s: %d %s", sql, status, body)
 	}
 	return body
 }
@@ -58,15 +60,15 @@ func (s streamsServer) query(name string) (q struct {
 	Name, State, Failure string
 	Output               []string
 }) {
-	s.t.Helper()
+	s.T.Helper()
 	all := struct {
 		Queries []struct {
 			Name, State, Failure string
 			Output               []string
 		}
 	}{}
-	if err := json.Unmarshal([]byte(s.get("/api/v1/streams")), &all); err != nil {
-		s.t.Fatal(err)
+	if err := json.Unmarshal([]byte(s.Get("/api/v1/streams")), &all); err != nil {
+		s.T.Fatal(err)
 	}
 	for _, one := range all.Queries {
 		if one.Name == name {
@@ -78,11 +80,11 @@ func (s streamsServer) query(name string) (q struct {
 
 // until waits for the state of a query; "" is gone.
 func (s streamsServer) until(name, state string) {
-	s.t.Helper()
+	s.T.Helper()
 	last := s.query(name)
 	for end := time.Now().Add(time.Minute); last.State != state; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
-			s.t.Fatalf("%s is %q, not %q: %+v", name, last.State, state, last)
+			s.T.Fatalf("%s is %q, not %q: %+v", name, last.State, state, last)
 		}
 		last = s.query(name)
 	}
@@ -170,7 +172,7 @@ var refusals = []struct {
 // caret under the place and the cure; nothing of a group that is refused is kept.
 func TestErrorsOfStatementsOverHTTP(t *testing.T) {
 	t.Parallel()
-	s := streamsServer{newProgram(t).serve()}
+	s := streamsServer{clitest.NewProgram(t).Serve()}
 	s.done(streamsBefore)
 	s.until("q", "RUNNING")
 	show := "SHOW WORKERS; SHOW LOGICAL SOURCES; SHOW PHYSICAL SOURCES; SHOW SINKS; SHOW QUERIES"
@@ -201,23 +203,23 @@ func TestErrorsOfStatementsOverHTTP(t *testing.T) {
 	}
 	s.done("DROP QUERY q")
 	s.until("q", "")
-	s.stop()
+	s.Stop()
 }
 
 // TestBundles: files are one group, and of two that conflict one is accepted.
 func TestBundles(t *testing.T) {
 	t.Parallel()
-	p := newProgram(t)
-	s := streamsServer{p.serve()}
-	sources := p.write("sources.yaml", "statements:\n  - CREATE LOGICAL SOURCE a(ts INT64, x INT64)\n  - |\n"+
+	p := clitest.NewProgram(t)
+	s := streamsServer{p.Serve()}
+	sources := p.Write("sources.yaml", "statements:\n  - CREATE LOGICAL SOURCE a(ts INT64, x INT64)\n  - |\n"+
 		"    CREATE PHYSICAL SOURCE FOR a TYPE FILE\n      SET('a.csv' AS SOURCE.FILE_PATH, 'CSV' AS PARSER.TYPE)\n")
-	bad := p.write("bad.sql", "CREATE SINK s TYPE PRINT;\nSELECT y FROM a INTO s")
+	bad := p.Write("bad.sql", "CREATE SINK s TYPE PRINT;\nSELECT y FROM a INTO s")
 	apply := func(files ...string) (int, string) {
-		args := []string{"apply", "--data-dir", p.path("data")}
+		args := []string{"apply", "--data-dir", p.Path("data")}
 		for _, f := range files {
 			args = append(args, "-f", f)
 		}
-		return p.command(args...)
+		return p.Command(args...)
 	}
 	code, text := apply(sources, bad)
 	if code == 0 || !strings.Contains(text, "BinderError") || !strings.Contains(text, "there is no column y") ||
@@ -227,8 +229,8 @@ func TestBundles(t *testing.T) {
 	if shown := s.done("SHOW SINKS"); strings.Contains(shown, "PRINT") {
 		t.Errorf("half of a bundle is kept: %s", shown)
 	}
-	good := p.write("good.sql", "CREATE SINK s TYPE PRINT;\nCREATE QUERY q AS SELECT x FROM a INTO s -- the rest;")
-	p.write("data/streams/a.csv", "1,5\n2,6\n")
+	good := p.Write("good.sql", "CREATE SINK s TYPE PRINT;\nCREATE QUERY q AS SELECT x FROM a INTO s -- the rest;")
+	p.Write("data/streams/a.csv", "1,5\n2,6\n")
 	if code, text := apply(sources, good); code != 0 || !strings.Contains(text, "accepted the query q") {
 		t.Fatalf("%d %s", code, text)
 	}
@@ -238,14 +240,14 @@ func TestBundles(t *testing.T) {
 	}
 	for name, text := range map[string]string{"misspelt.yaml": "statments: []", "broken.yaml": "statements: [",
 		"empty.sql": " "} {
-		if code, said := apply(p.write(name, text)); code == 0 {
+		if code, said := apply(p.Write(name, text)); code == 0 {
 			t.Errorf("%s was applied: %s", name, said)
 		}
 	}
 	var group sync.WaitGroup
 	codes, texts := make([]int, 4), make([]string, 4)
 	for i := range codes {
-		f := p.write(fmt.Sprintf("meet%d.sql", i),
+		f := p.Write(fmt.Sprintf("meet%d.sql", i),
 			fmt.Sprintf("CREATE SINK own%d TYPE PRINT; CREATE SINK both TYPE PRINT", i))
 		group.Go(func() { codes[i], texts[i] = apply(f) })
 	}
@@ -263,7 +265,7 @@ func TestBundles(t *testing.T) {
 	}
 	// The shell knows which statements are for streams.
 	sql := func(text string) (int, string) {
-		return p.command("sql", text, "--data-dir", p.path("data"), "--format", "csv")
+		return p.Command("sql", text, "--data-dir", p.Path("data"), "--format", "csv")
 	}
 	code, text = sql("CREATE QUERY again AS SELECT x + 1 AS y FROM a INTO s")
 	if code != 0 || !strings.Contains(text, "again") {
@@ -277,14 +279,14 @@ func TestBundles(t *testing.T) {
 	if code == 0 || !strings.Contains(text, "SinkDoesNotExistForQuery") || !strings.Contains(text, "^") {
 		t.Errorf("%d %s", code, text)
 	}
-	s.stop()
+	s.Stop()
 }
 
 // TestSinksThatReachOut: rows are posted to an address and tried again; a refusal, an address that may not be reached
 // and a file with a second name end the query, with what is wrong.
 func TestSinksThatReachOut(t *testing.T) {
 	t.Parallel()
-	p := newProgram(t)
+	p := clitest.NewProgram(t)
 	var mu sync.Mutex
 	var posted []string
 	fails := 2
@@ -303,10 +305,10 @@ func TestSinksThatReachOut(t *testing.T) {
 		}
 	}))
 	defer receiver.Close()
-	s := streamsServer{p.serve("--allow-targets", "127.0.0.1/32")}
-	p.write("data/streams/a.csv", "1,5\n2,6\n")
-	kept := p.write("data/kept.txt", "of somebody else")
-	if err := os.Link(kept, p.path("data/streams/linked.csv")); err != nil {
+	s := streamsServer{p.Serve("--allow-targets", "127.0.0.1/32")}
+	p.Write("data/streams/a.csv", "1,5\n2,6\n")
+	kept := p.Write("data/kept.txt", "of somebody else")
+	if err := os.Link(kept, p.Path("data/streams/linked.csv")); err != nil {
 		t.Fatal(err)
 	}
 	s.done(`CREATE LOGICAL SOURCE a(ts INT64, x INT64);
@@ -338,22 +340,22 @@ func TestSinksThatReachOut(t *testing.T) {
 	if text, err := os.ReadFile(kept); err != nil || string(text) != "of somebody else" {
 		t.Errorf("a file with another name was written: %q, %v", text, err)
 	}
-	s.stop()
+	s.Stop()
 }
 
 // watched reads the events of a watch, each with when it came.
 func (s streamsServer) watched(query, after string) (next func() (kind, id, data string), end func()) {
-	s.t.Helper()
+	s.T.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet,
-		s.base+"/api/v1/streams/watch?sql="+url.QueryEscape(query), nil)
+		s.Base+"/api/v1/streams/watch?sql="+url.QueryEscape(query), nil)
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	req.Header.Set("Last-Event-ID", after)
-	res, err := (&http.Client{Jar: s.http.Jar}).Do(req)
+	res, err := (&http.Client{Jar: s.HTTP.Jar}).Do(req)
 	if err != nil || res.StatusCode != http.StatusOK {
-		s.t.Fatalf("watching: %v, %v", res, err)
+		s.T.Fatalf("watching: %v, %v", res, err)
 	}
 	timer := time.AfterFunc(time.Minute, cancel)
 	lines := bufio.NewScanner(res.Body)
@@ -376,8 +378,8 @@ func (s streamsServer) watched(query, after string) (next func() (kind, id, data
 // TestWatchOverHTTP: what happens to queries is seen as it happens, goes on behind a position, and on the command line.
 func TestWatchOverHTTP(t *testing.T) {
 	t.Parallel()
-	p := newProgram(t)
-	s := streamsServer{p.serve()}
+	p := clitest.NewProgram(t)
+	s := streamsServer{p.Serve()}
 	const sql = "WATCH SELECT name, desired_state FROM queries WHERE name LIKE 'q%'"
 	next, end := s.watched(sql, "")
 	if kind, _, data := next(); kind != "SNAPSHOT" || !strings.Contains(data, `"rows":[]`) {
@@ -415,16 +417,25 @@ func TestWatchOverHTTP(t *testing.T) {
 	}
 	end()
 	for query, want := range map[string]int{"WATCH SELECT name FROM nowhere": 422, "SHOW QUERIES": 422, "": 422} {
-		if status, body := s.send("GET", "/api/v1/streams/watch?sql="+url.QueryEscape(query), ""); status != want ||
+		if status, body := s.Send("GET", "/api/v1/streams/watch?sql="+url.QueryEscape(query), ""); status != want ||
 			query != "" && !strings.Contains(body, "excerpt") {
 			t.Errorf("%q: %d %s", query, status, body)
 		}
 	}
-	shell := launch(t, "sql", "WATCH SELECT name FROM sinks", "--data-dir", p.path("data"))
-	waitFor(t, startLimit, "the snapshot", func() bool { return strings.Contains(shell.out.String(), "SNAPSHOT\ts") })
+	shell := clitest.Launch(t, "sql", "WATCH SELECT name FROM sinks", "--data-dir", p.Path("data"))
+	clitest.WaitFor(t, clitest.StartLimit, "the snapshot", func() bool {
+		return strings.Contains(shell.Out.String(),
+			"SNAPSHOT\ts")
+	})
 	s.done("CREATE SINK seen TYPE PRINT")
-	waitFor(t, startLimit, "the event", func() bool { return strings.Contains(shell.out.String(), "CREATE\tseen") })
-	s.stop()
-	waitFor(t, startLimit, "the end", func() bool { return strings.Contains(shell.out.String(), "ended the watch") })
-	_ = shell.wait(t, time.Minute)
+	clitest.WaitFor(t, clitest.StartLimit, "the event", func() bool {
+		return strings.Contains(shell.Out.String(),
+			"CREATE\tseen")
+	})
+	s.Stop()
+	clitest.WaitFor(t, clitest.StartLimit, "the end", func() bool {
+		return strings.Contains(shell.Out.String(),
+			"ended the watch")
+	})
+	_ = shell.Wait(t, time.Minute)
 }

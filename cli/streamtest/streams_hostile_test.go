@@ -1,17 +1,19 @@
-package cli
+package streamtest
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/loadstone-db/loadstone/cli/clitest"
 )
 
 // TestHostileStatementsOverHTTP: what nobody writes by hand is refused at once, with a place, and leaves nothing; names
 // of any letters are kept as they are written. The server lives.
 func TestHostileStatementsOverHTTP(t *testing.T) {
 	t.Parallel()
-	s := streamsServer{newProgram(t).serve()}
+	s := streamsServer{clitest.NewProgram(t).Serve()}
 	s.done("CREATE LOGICAL SOURCE a(ts INT64, k TEXT); CREATE SINK s TYPE PRINT")
 	const deep = 10_000
 	many := func(part string, n int) string { return strings.Repeat(part, n) }
@@ -82,5 +84,5 @@ func TestHostileStatementsOverHTTP(t *testing.T) {
 			"> 1 INTO %[1]s; DROP QUERY %[1]s", quoted))
 		s.until(name, "")
 	}
-	s.stop()
+	s.Stop()
 }

@@ -1,4 +1,4 @@
-package cli
+package streamtest
 
 import (
 	"encoding/json"
@@ -15,18 +15,19 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
 // saves saves a connection to a Postgres.
 func (s streamsServer) saves(name, dsn string) {
-	s.t.Helper()
+	s.T.Helper()
 	in, err := json.Marshal(map[string]any{"name": name, "driver": "postgres", "dsn": dsn})
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
-	if status, body := s.send("POST", "/api/connections", string(in)); status != http.StatusCreated {
-		s.t.Fatalf("%d %s", status, body)
+	if status, body := s.Send("POST", "/api/connections", string(in)); status != http.StatusCreated {
+		s.T.Fatalf("%d %s", status, body)
 	}
 }
 
@@ -54,13 +55,13 @@ func TestPostgresSinkWithCertificates(t *testing.T) {
 		q := url.Values{"sslmode": {"verify-full"}, "sslrootcert": {root}, "sslcert": {cert}, "sslkey": {key}}
 		return "postgres://" + secure.User + "@" + secure.Host + "/" + secure.User + "?" + q.Encode()
 	}
-	p := newProgram(t)
-	s := streamsServer{p.serve()}
+	p := clitest.NewProgram(t)
+	s := streamsServer{p.Serve()}
 	own := pgtest.Identity{Name: secure.User}
 	s.saves("secure", dsn(secure.Authority.PEM, own))
 	s.saves("stranger", dsn(pgtest.NewAuthority(t).PEM, own))
 	s.saves("expired", dsn(secure.Authority.PEM, pgtest.Identity{Name: secure.User, Expired: true}))
-	p.write("data/streams/a.csv", "1,5\n2,6\n3,7\n")
+	p.Write("data/streams/a.csv", "1,5\n2,6\n3,7\n")
 	const into = "CREATE SINK %s TYPE POSTGRES SET('%[1]s' AS SINK.CONNECTION, 'taken' AS SINK.TABLE)"
 	s.done(`CREATE LOGICAL SOURCE a(ts INT64, x INT64);
 		CREATE PHYSICAL SOURCE FOR a TYPE FILE SET('a.csv' AS SOURCE.FILE_PATH, 'CSV' AS PARSER.TYPE);` +
@@ -76,10 +77,10 @@ func TestPostgresSinkWithCertificates(t *testing.T) {
 			t.Errorf("%s: %d %s", name, status, body)
 		}
 	}
-	if shown := s.done("SHOW SINKS") + s.out.String(); strings.Contains(shown, "PRIVATE") {
+	if shown := s.done("SHOW SINKS") + s.Out.String(); strings.Contains(shown, "PRIVATE") {
 		t.Error("a key is shown")
 	}
-	s.stop()
+	s.Stop()
 }
 
 // pumped is a TCP source that sends rows of about a kilobyte, at most so many a second, until it is stopped.
@@ -139,7 +140,7 @@ func TestAnOutageUnderLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = conn.Close(t.Context())
-	s := streamsServer{newProgram(t).serve()}
+	s := streamsServer{clitest.NewProgram(t).Serve()}
 	s.saves("shop", pg.DSN("postgres"))
 	sources := map[string]*pumped{"waits": pump(t, 200), "drops": pump(t, 4000)}
 	for name, p := range sources {
@@ -157,7 +158,7 @@ func TestAnOutageUnderLoad(t *testing.T) {
 	}
 	now := func() map[string]query {
 		var all struct{ Queries []query }
-		s.ask("/api/v1/streams", &all)
+		s.Ask("/api/v1/streams", &all)
 		found := map[string]query{}
 		for _, q := range all.Queries {
 			if found[q.Name] = q; q.State == "FAILED" {
@@ -168,7 +169,7 @@ func TestAnOutageUnderLoad(t *testing.T) {
 	}
 	both := func(what string, is func(name string, q query) bool) {
 		t.Helper()
-		waitFor(t, 2*startLimit, what, func() bool {
+		clitest.WaitFor(t, 2*clitest.StartLimit, what, func() bool {
 			q := now()
 			return is("waits", q["waits"]) && is("drops", q["drops"])
 		})
@@ -180,7 +181,7 @@ func TestAnOutageUnderLoad(t *testing.T) {
 		return q.State == "RUNNING" && q.Trouble != nil &&
 			strings.HasPrefix(q.Trouble.Message, "Postgres can not be written to: ") && (name == "waits" || q.Live.Dropped > 0)
 	})
-	if os.Getenv(soak) != "" {
+	if os.Getenv(clitest.Soak) != "" {
 		time.Sleep(time.Until(begun.Add(61 * time.Second)))
 	}
 	pg.Start()
@@ -215,5 +216,5 @@ func TestAnOutageUnderLoad(t *testing.T) {
 		}
 		t.Logf("%s: %d rows were sent, %d dropped", name, p.sent.Load(), lost)
 	}
-	s.stop()
+	s.Stop()
 }

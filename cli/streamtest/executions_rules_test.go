@@ -1,4 +1,4 @@
-package cli
+package streamtest
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 )
 
@@ -72,24 +73,24 @@ func stoppedBehind(t *testing.T, reason *string, end engine.Time) time.Duration 
 // its reason in the result, the log and what the page shows; rules that nothing breaks end with the run.
 func TestARunIsStoppedByARuleOverItsExecutions(t *testing.T) {
 	t.Parallel()
-	p := newProgram(t)
-	code, text, summary := p.run(p.write("rules.yaml", quickAndSlow("playground", slowStatement)))
+	p := clitest.NewProgram(t)
+	code, text, summary := p.Run(p.Write("rules.yaml", quickAndSlow("playground", slowStatement)))
 	if code != 2 || summary == nil || summary.Status != engine.StatusFailed ||
 		!strings.Contains(text, "Rule 'slow' triggered: ") {
 		t.Fatalf("%d %s", code, text)
 	}
 	t.Logf("it ended %v after the row", stoppedBehind(t, summary.CancellationReason, summary.EndTime))
-	s := streamsServer{p.serve()}
+	s := streamsServer{p.Serve()}
 	// Queries of the server over the same executions go on beside the rules, and have all of them.
 	s.done(bySecond)
 	s.until("counted", "RUNNING")
-	d := s.awaitEnd(s.begin(quickAndSlow("playground", slowStatement)).RunID)
+	d := s.AwaitEnd(s.Begin(quickAndSlow("playground", slowStatement)).RunID)
 	if d.Status != engine.StatusFailed || d.StopReason != engine.StopGuardrail {
 		t.Fatalf("%s %s", d.Status, d.StopReason)
 	}
 	t.Logf("it ended %v after the row", stoppedBehind(t, d.CancellationReason, d.EndTime))
-	waitFor(t, time.Minute, "the end of its rules", func() bool {
-		d = s.awaitEnd(d.RunID)
+	clitest.WaitFor(t, time.Minute, "the end of its rules", func() bool {
+		d = s.AwaitEnd(d.RunID)
 		return len(d.Rules) == 3 && d.Rules[1].Status == engine.RuleEnded && d.Rules[2].Status == engine.RuleEnded
 	})
 	if slow := d.Rules[0]; slow.Status != engine.RuleTriggered || slow.Row == "" || d.Rules[1].In != slow.In ||
@@ -97,16 +98,16 @@ func TestARunIsStoppedByARuleOverItsExecutions(t *testing.T) {
 		t.Errorf("%+v, of %+v", d.Rules, d.Summary.Accounting)
 	}
 	s.exact(p, d, nil)
-	s.stop()
+	s.Stop()
 }
 
 // TestRulesOverExecutionsAreCheckedBefore: a template whose rule is wrong is refused with its place; nothing begins.
 func TestRulesOverExecutionsAreCheckedBefore(t *testing.T) {
 	t.Parallel()
-	p := newProgram(t)
+	p := clitest.NewProgram(t)
 	bad := strings.Replace(quickAndSlow("playground", slowStatement), "QUANTILE(latencyMs, 0.99) AS p99 FROM executions\n",
 		"QUANTILE(latncyMs, 0.99) AS p99 FROM executions\n", 1)
-	code, text, summary := p.run(p.write("rules.yaml", bad))
+	code, text, summary := p.Run(p.Write("rules.yaml", bad))
 	if code == 0 || summary != nil || !strings.Contains(text, "there is no column latncyMs") ||
 		!strings.Contains(text, "did you mean latencyMs?") || !strings.Contains(text, "line 18") {
 		t.Errorf("%d %s", code, text)

@@ -1,49 +1,24 @@
-package cli
+package streamtest
 
 import (
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 )
-
-// receives is an address with paths that behave badly: /hang never answers, /busy answers 500.
-func receives(t *testing.T) (at string, posted chan string) {
-	t.Helper()
-	posted = make(chan string, 1000) // room: for more than a test posts
-	ended := make(chan struct{})
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		switch r.URL.Path {
-		case "/hang":
-			select {
-			case <-r.Context().Done():
-			case <-ended:
-			}
-		case "/busy":
-			w.WriteHeader(http.StatusInternalServerError)
-		default:
-			posted <- string(body)
-		}
-	}))
-	t.Cleanup(func() { close(ended); s.Close() })
-	return s.URL, posted
-}
 
 // TestAnAddressThatTakesNoRows: a query whose rows are not taken says so while it tries again, and can be dropped then,
 // whether the address answers or not; so can one that drains. A server with such a query ends at once.
 func TestAnAddressThatTakesNoRows(t *testing.T) {
 	t.Parallel()
-	at, _ := receives(t)
-	p := newProgram(t)
-	s := streamsServer{p.serve()}
-	p.write("data/streams/a.csv", "1,5\n2,6\n")
+	at, _ := clitest.Receives(t)
+	p := clitest.NewProgram(t)
+	s := streamsServer{p.Serve()}
+	p.Write("data/streams/a.csv", "1,5\n2,6\n")
 	s.done(`CREATE LOGICAL SOURCE a(ts INT64, x INT64);
 		CREATE PHYSICAL SOURCE FOR a TYPE FILE SET('a.csv' AS SOURCE.FILE_PATH, 'CSV' AS PARSER.TYPE);
 		CREATE SINK hang TYPE WEBHOOK SET('` + at + `/hang?canary' AS SINK.URL);
@@ -62,7 +37,7 @@ func TestAnAddressThatTakesNoRows(t *testing.T) {
 				Trouble     *trouble
 			}
 		}
-		s.ask("/api/v1/streams", &all)
+		s.Ask("/api/v1/streams", &all)
 		for _, q := range all.Queries {
 			if q.Name == name && q.State == "RUNNING" {
 				found = q.Trouble
@@ -70,7 +45,7 @@ func TestAnAddressThatTakesNoRows(t *testing.T) {
 		}
 		return found
 	}
-	waitFor(t, startLimit, "a query that says that it tries again", func() bool {
+	clitest.WaitFor(t, clitest.StartLimit, "a query that says that it tries again", func() bool {
 		w := waits("tries")
 		return w != nil && w.Attempts >= 3 && strings.Contains(w.Message, "the endpoint answers 500") &&
 			!strings.Contains(w.Message, "canary") && time.Since(w.Since.Time) > time.Second
@@ -90,7 +65,7 @@ func TestAnAddressThatTakesNoRows(t *testing.T) {
 		}
 	}
 	begun := time.Now()
-	s.stop()
+	s.Stop()
 	if took := time.Since(begun); took > 15*time.Second {
 		t.Errorf("the server took %v to end", took)
 	}
@@ -100,21 +75,21 @@ func TestAnAddressThatTakesNoRows(t *testing.T) {
 // address is busy. Both are FAILED when it is over, which its log says; a rule with a good address has posted.
 func TestARuleWhoseAddressHangs(t *testing.T) {
 	t.Parallel()
-	at, posted := receives(t)
-	s := newProgram(t).serve()
+	at, posted := clitest.Receives(t)
+	s := clitest.NewProgram(t).Serve()
 	const each = `SELECT workerId, recordsProcessed FROM worker_statistics WHERE phase = 'MEASUREMENT'`
 	rules := ""
 	for _, name := range []string{"hang", "busy", "good"} {
 		rules += fmt.Sprintf("  - {name: %s, when: %q, do: webhook, url: '%s/%s?canary'}\n", name, each, at, name)
 	}
-	run := s.begin(`name: told
+	run := s.Begin(`name: told
 target: {connection: playground, adapter: postgres, table_name: orders, prepare: {rows: 1000, if_exists: use}}
 workload: {plugin: mix, params: {weights: {POINT_LOOKUP: 100}}, load_mode: QPS, target_qps: 100, duration_seconds: 6}
 rules:
 ` + rules)
-	d := s.awaitEnd(run.RunID)
-	waitFor(t, startLimit, "the end of the rules", func() bool {
-		s.ask("/api/runs/"+run.RunID, &d)
+	d := s.AwaitEnd(run.RunID)
+	clitest.WaitFor(t, clitest.StartLimit, "the end of the rules", func() bool {
+		s.Ask("/api/runs/"+run.RunID, &d)
 		return !slices.ContainsFunc(d.Rules, func(r engine.RuleState) bool { return r.Status == engine.RuleRunning })
 	})
 	if d.Status != engine.StatusCompleted || d.TotalOps < 580 || d.TotalOps > 620 {
@@ -138,7 +113,7 @@ rules:
 	if rows != d.Rules[2].Out {
 		t.Errorf("%d rows were posted of %d", rows, d.Rules[2].Out)
 	}
-	text := s.get("/api/runs/" + run.RunID + "/logs?limit=1000")
+	text := s.Get("/api/runs/" + run.RunID + "/logs?limit=1000")
 	for _, want := range []string{"The rule 'busy' can not post its rows, and tries again", "the endpoint answers 500",
 		"The rule 'hang' failed, and the run goes on without it", "The rule 'good' gave"} {
 		if !strings.Contains(text, want) {
@@ -148,5 +123,5 @@ rules:
 	if strings.Contains(text, "canary") {
 		t.Error("the log has the secret")
 	}
-	s.stop()
+	s.Stop()
 }

@@ -1,4 +1,4 @@
-package cli
+package streamtest
 
 import (
 	"encoding/csv"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
@@ -43,15 +44,15 @@ type counters struct {
 
 // counters are those of a query that there is.
 func (s streamsServer) counters(name string) (c counters) {
-	s.t.Helper()
+	s.T.Helper()
 	var all struct {
 		Queries []struct {
 			Name string
 			Live *counters
 		}
 	}
-	if err := json.Unmarshal([]byte(s.get("/api/v1/streams")), &all); err != nil {
-		s.t.Fatal(err)
+	if err := json.Unmarshal([]byte(s.Get("/api/v1/streams")), &all); err != nil {
+		s.T.Fatal(err)
 	}
 	for _, q := range all.Queries {
 		if q.Name == name && q.Live != nil {
@@ -63,7 +64,7 @@ func (s streamsServer) counters(name string) (c counters) {
 
 // balanced waits until a query has had so many rows, those that it left out among them, and sees that no more come.
 func (s streamsServer) balanced(name string, want int64) counters {
-	s.t.Helper()
+	s.T.Helper()
 	var c counters
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		if c = s.counters(name); c.In+c.Dropped >= want {
@@ -72,17 +73,17 @@ func (s streamsServer) balanced(name string, want int64) counters {
 	}
 	time.Sleep(1500 * time.Millisecond) // a report is told once a second
 	if c = s.counters(name); c.In+c.Dropped != want {
-		s.t.Errorf("%s has read %d and left out %d of %d executions", name, c.In, c.Dropped, want)
+		s.T.Errorf("%s has read %d and left out %d of %d executions", name, c.In, c.Dropped, want)
 	}
 	return c
 }
 
 // complete sees that a run has done what it was asked for, whatever was read beside it.
 func (s streamsServer) complete(d engine.RunDetail) int64 {
-	s.t.Helper()
+	s.T.Helper()
 	a := d.Summary.Accounting
 	if d.Status != engine.StatusCompleted || !a.Balanced || a.Started == 0 || d.Summary.Errors.Count != 0 {
-		s.t.Fatalf("%s %v %+v", d.Status, d.CancellationReason, a)
+		s.T.Fatalf("%s %v %+v", d.Status, d.CancellationReason, a)
 	}
 	return a.Started
 }
@@ -92,8 +93,8 @@ func (s streamsServer) complete(d engine.RunDetail) int64 {
 // a query and a rule beside them have every execution.
 func TestQueriesThatAreTooMuchEndAndTheRunGoesOn(t *testing.T) {
 	t.Parallel()
-	p := newProgram(t)
-	s := streamsServer{p.serve()}
+	p := clitest.NewProgram(t)
+	s := streamsServer{p.Serve()}
 	var states []string
 	for n := range 40 {
 		states = append(states, fmt.Sprintf("QUANTILE(latencyMs + %d, 0.99) AS q%d", n, n))
@@ -109,7 +110,7 @@ func TestQueriesThatAreTooMuchEndAndTheRunGoesOn(t *testing.T) {
 		"  - name: costly\n    when: |\n      " + strings.ReplaceAll(costly, "\n", "\n      ") +
 		"\n  - name: bomb\n    when: |\n      SELECT connection, seq, " +
 		strings.Join(states, ", ") + " FROM executions GROUP BY connection, seq WINDOW TUMBLING(timestamp, SIZE 1 DAY)\n"
-	d := s.awaitEnd(s.begin(steadyRun("playground", 500, 25) + rules).RunID)
+	d := s.AwaitEnd(s.Begin(steadyRun("playground", 500, 25) + rules).RunID)
 	started := s.complete(d)
 	for name, want := range map[string][]string{
 		"costly": {"Overloaded: ", "cannot keep up with executions", "of processor time",
@@ -134,15 +135,15 @@ func TestQueriesThatAreTooMuchEndAndTheRunGoesOn(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	s.until("drops", "RUNNING")
-	waitFor(t, time.Minute, "the end of its rules", func() bool {
-		d = s.awaitEnd(d.RunID)
+	clitest.WaitFor(t, time.Minute, "the end of its rules", func() bool {
+		d = s.AwaitEnd(d.RunID)
 		return d.Rules[0].Status == engine.RuleEnded
 	})
 	if d.Rules[0].In != started {
 		t.Errorf("%+v of %d", d.Rules[0], started)
 	}
 	s.exact(p, d, nil)
-	s.stop()
+	s.Stop()
 }
 
 // TestWhatIsLeftOutOnANodeIsCounted: the same over the wire, at the head that runs there.
@@ -154,21 +155,21 @@ func TestWhatIsLeftOutOnANodeIsCounted(t *testing.T) {
 		" ON OVERFLOW DROP INTO nowhere")
 	s.until("counted", "RUNNING")
 	s.until("drops", "RUNNING")
-	d := s.awaitEnd(s.begin(steadyRun(fmt.Sprintf("{driver: postgres, dsn: %q}", load), 500, 8)).RunID)
+	d := s.AwaitEnd(s.Begin(steadyRun(fmt.Sprintf("{driver: postgres, dsn: %q}", load), 500, 8)).RunID)
 	started := s.complete(d)
 	if c := s.balanced("drops", started); c.Dropped == 0 || c.In == 0 {
 		t.Errorf("%+v", c)
 	}
 	s.exact(p, d, nodes)
-	s.stop()
+	s.Stop()
 }
 
 // TestOddTimesAndValuesOfExecutions: times of the far future, of the past and none are counted, each; values that
 // cannot be computed are NULL and counted, NaN is a value. What is left adds up to the account of the run.
 func TestOddTimesAndValuesOfExecutions(t *testing.T) {
 	t.Parallel()
-	p := newProgram(t)
-	s := streamsServer{p.serve()}
+	p := clitest.NewProgram(t)
+	s := streamsServer{p.Serve()}
 	s.done(`CREATE SINK times TYPE FILE SET('times.csv' AS SINK.FILE_PATH);
 		CREATE SINK odd TYPE FILE SET('odd.csv' AS SINK.FILE_PATH);
 		CREATE QUERY by_time AS SELECT runId, 'all' AS phase, COUNT(*) AS n FROM (SELECT runId, CASE seq % 4 WHEN 0 THEN
@@ -183,7 +184,7 @@ func TestOddTimesAndValuesOfExecutions(t *testing.T) {
 			FROM executions GROUP BY runId WINDOW TUMBLING(timestamp, SIZE 1 DAY) INTO odd`)
 	s.until("by_time", "RUNNING")
 	s.until("by_value", "RUNNING")
-	d := s.awaitEnd(s.begin(steadyRun("playground", 200, 4)).RunID)
+	d := s.AwaitEnd(s.Begin(steadyRun("playground", 200, 4)).RunID)
 	started := s.complete(d)
 	c := s.balanced("by_time", started)
 	v := s.balanced("by_value", started)
@@ -206,14 +207,14 @@ func TestOddTimesAndValuesOfExecutions(t *testing.T) {
 	if odd == 0 || even == 0 || odd+even != started || v.DivisionByZero != even || v.Overflow < odd || v.Cast != even {
 		t.Errorf("%d odd, %d even of %d: %+v", odd, even, started, v)
 	}
-	s.stop()
+	s.Stop()
 }
 
 // TestFiftyQueriesAtOnce: each has every execution of a run.
 func TestFiftyQueriesAtOnce(t *testing.T) {
 	t.Parallel()
-	p := newProgram(t)
-	s := streamsServer{p.serve()}
+	p := clitest.NewProgram(t)
+	s := streamsServer{p.Serve()}
 	var create strings.Builder
 	const many = 50
 	for n := range many {
@@ -225,7 +226,7 @@ func TestFiftyQueriesAtOnce(t *testing.T) {
 	for n := range many {
 		s.until(fmt.Sprintf("q%d", n), "RUNNING")
 	}
-	d := s.awaitEnd(s.begin(steadyRun("playground", 400, 5)).RunID)
+	d := s.AwaitEnd(s.Begin(steadyRun("playground", 400, 5)).RunID)
 	started := s.complete(d)
 	s.balanced("q0", started)
 	var drop strings.Builder
@@ -235,7 +236,7 @@ func TestFiftyQueriesAtOnce(t *testing.T) {
 	s.done(drop.String())
 	for n := range many {
 		s.until(fmt.Sprintf("q%d", n), "")
-		text, err := os.ReadFile(p.path(fmt.Sprintf("data/streams/q%d.csv", n)))
+		text, err := os.ReadFile(p.Path(fmt.Sprintf("data/streams/q%d.csv", n)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,5 +252,5 @@ func TestFiftyQueriesAtOnce(t *testing.T) {
 			t.Errorf("q%d has counted %d of %d", n, sum, started)
 		}
 	}
-	s.stop()
+	s.Stop()
 }

@@ -1,0 +1,98 @@
+// Package clitest has the program for tests: the test binary itself becomes it, in processes of its own, and is
+// spoken to
+// as users do. Packages of tests that do so have Main as their TestMain.
+package clitest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/cli/wiring"
+	"github.com/loadstone-db/loadstone/engine/lease"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/plugins/host/hosttest/precompiled"
+	"github.com/loadstone-db/loadstone/plugins/quarantine"
+	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
+	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+)
+
+// ProgramEnv makes the test binary the program.
+const ProgramEnv = "LOADSTONE_TEST_PROGRAM"
+
+// LeaseEnv shortens the leases of the program, so that tests need not wait for them.
+const LeaseEnv = "LOADSTONE_TEST_LEASE"
+
+// Soak is the variable that has tests take as long, and try as much, as the soak does.
+const Soak = "LOADSTONE_SOAK"
+
+const refreshEnv = "LOADSTONE_REFRESH_WORKERS"
+
+// Main is the TestMain of a package whose tests start the program: program is the program with its arguments, and
+// returns
+// its exit code. It does not return.
+func Main(m *testing.M, program func(args []string) int) {
+	wiring.CompiledIn = func(string) string { return precompiled.CacheDir() }
+	if limit, err := time.ParseDuration(os.Getenv(LeaseEnv)); err == nil {
+		store.Lease, lease.Every = limit, limit/5
+	}
+	// Tests that want derived tables say so: for each new server they are a database more to make.
+	if os.Getenv(refreshEnv) == "" {
+		_ = os.Setenv(refreshEnv, "0")
+	}
+	// What the program starts as its own child has a bare environment.
+	if os.Getenv(ProgramEnv) != "" || len(os.Args) > 1 && os.Args[1] == quarantine.Command {
+		os.Exit(program(os.Args[1:]))
+	}
+	if err := precompiled.Bundled(precompiled.CacheDir()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := pgtest.Main(m)
+	quarantinetest.Clean()
+	if plain.dir != "" {
+		_ = os.RemoveAll(plain.dir)
+	}
+	os.Exit(code)
+}
+
+// plain is the test binary without the race detector.
+var plain struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// ProgramFile is the file that becomes the program. Under the race detector each start takes four seconds
+// of a processor, and the detector sees the same code in the processes of tests: what they start
+// is built without it. The soak has the detector in them too.
+func ProgramFile(t *testing.T) string {
+	t.Helper()
+	if !precompiled.Race || os.Getenv("LOADSTONE_SOAK") != "" {
+		return os.Args[0]
+	}
+	plain.once.Do(func() {
+		if plain.dir, plain.err = os.MkdirTemp("", "loadstone-cli-"); plain.err != nil {
+			return
+		}
+		if plain.err = os.Chmod(plain.dir, 0o755); plain.err != nil { // for the user that Postgres runs as
+			return
+		}
+		cmd := exec.CommandContext(context.Background(), "go", "test", "-c", "-buildvcs=false", "-trimpath",
+			"-ldflags=-s -w", "-o",
+			filepath.Join(plain.dir, "program"), ".")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			plain.err = fmt.Errorf("building the program: %w\n%s", err, out)
+		}
+	})
+	if plain.err != nil {
+		t.Fatal(plain.err)
+	}
+	return filepath.Join(plain.dir, "program")
+}

@@ -1,0 +1,48 @@
+package clitest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// RemoteNode is a node in a process of its own.
+type RemoteNode struct {
+	*Process
+	Dir, Address string
+}
+
+// Node starts a node; address is "" for any.
+func Node(t *testing.T, dir, address string, args ...string) *RemoteNode {
+	t.Helper()
+	return NodeOf(t, ProgramFile(t), dir, address, args...)
+}
+
+// NodeOf is a node of another program.
+func NodeOf(t *testing.T, program, dir, address string, args ...string) *RemoteNode {
+	t.Helper()
+	if address == "" {
+		address = "127.0.0.1:0"
+	}
+	args = append([]string{"worker", "--listen", address, "--data-dir", dir}, args...)
+	n := &RemoteNode{Process: LaunchProgram(t, program, args...), Dir: dir}
+	WaitFor(t, StartLimit, "the node's address", func() bool {
+		for line := range strings.Lines(n.Out.String()) {
+			if _, after, ok := strings.Cut(line, " listens on "); ok && strings.HasSuffix(line, "\n") {
+				n.Address = strings.TrimSpace(after)
+			}
+		}
+		return n.Address != ""
+	})
+	return n
+}
+
+// OnNodes is a run with a run worker for each of so many nodes.
+func OnNodes(dsn, name string, workers, seconds int) string {
+	return fmt.Sprintf(`name: %s
+target: {connection: {driver: postgres, dsn: %q}, table_name: orders, prepare: {rows: 1000, if_exists: use}}
+workload: {plugin: mix, params: {weights: {POINT_LOOKUP: 80, UPDATE: 20}}, load_mode: QPS, target_qps: 600,
+  concurrent_connections: %d, warmup_seconds: 1, duration_seconds: %d}
+scaling: {mode: FIXED, worker_count: %d, per_worker_capacity: 2}
+`, name, dsn, 2*workers, seconds, workers)
+}
