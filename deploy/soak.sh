@@ -49,7 +49,7 @@ LOADSTONE_SOAK=1 go test ./cli -run '^TestServersThatStandStillInARefresh$' -v -
 # server is killed.
 LOADSTONE_SOAK=1 go test ./cli -run '^(TestQueriesAreAnsweredByNodesOfOtherProcesses|TestQueriesWhileNodesAndServersFail)$' -v -count 1 -timeout 20m
 # The database of two POSTGRES sinks is down for a minute while rows keep coming.
-LOADSTONE_SOAK=1 go test ./cli -run '^TestAnOutageUnderLoad$' -v -count 1 -timeout 20m
+LOADSTONE_SOAK=1 go test ./cli/streamtest -run '^TestAnOutageUnderLoad$' -v -count 1 -timeout 20m
 # make test leaves the race detector out of the programs that tests start, and of TPC-C.
 LOADSTONE_SOAK=1 go test -race ./cli -run '^(TestTwoServersShareAControlStore|TestAKilledServersRun.*)$' -v -count 1 -timeout 30m
 LOADSTONE_SOAK=1 go test -race ./plugins/bundled -run '^TestTpcc' -v -count 1 -timeout 30m
