@@ -5,7 +5,6 @@ package nodeadmin
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -46,9 +45,7 @@ func (ask API) List(ctx context.Context, w io.Writer, asJSON bool) error {
 		return err
 	}
 	if asJSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(l)
+		return terminal.JSON(w, l)
 	}
 	return l.Table(w)
 }
@@ -90,7 +87,7 @@ func (l List) Table(out io.Writer) error {
 	for _, n := range l.Nodes {
 		if !n.AcceptingWork && n.OutReason != "" {
 			if _, err := fmt.Fprintf(out, "%s takes no new work: %s\n", name(n),
-				terminal.Harmless(n.OutReason)); err != nil {
+				terminal.Shown(n.OutReason)); err != nil {
 				return err
 			}
 		}
@@ -103,7 +100,7 @@ func cell(s string) string {
 	if s = strings.Join(strings.Fields(terminal.Harmless(s)), " "); s == "" {
 		return none
 	}
-	return s
+	return terminal.Shorten(s, terminal.MostShown)
 }
 
 // name is what an operator calls the node.

@@ -14,6 +14,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/member"
+	"github.com/loadstone-db/loadstone/engine/plaintext"
 )
 
 // server answers as one does; each look at its nodes lets work end.
@@ -94,6 +95,26 @@ func TestNodesAreListedForAPerson(t *testing.T) {
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestTextsOfNodesAreNotObeyed: neither by the terminal nor by the table, whatever a node calls itself and its version.
+func TestTextsOfNodesAreNotObeyed(t *testing.T) {
+	bad := "a\x1b]52;c;aGk=\x07\u009b31m\x7f\u202egnp\u200b\r\nb\tc" + strings.Repeat("x", 10_000)
+	s := &server{nodes: []member.Node{{NodeID: bad, Address: bad, Version: bad, State: member.NodeActive, OutReason: bad}}}
+	for _, asJSON := range []bool{false, true} {
+		var out bytes.Buffer
+		if err := API(s.do).List(t.Context(), &out, asJSON); err != nil {
+			t.Fatal(err)
+		}
+		if i := strings.IndexFunc(out.String(), func(r rune) bool { return r != '\n' && plaintext.Obeyed(r) }); i >= 0 {
+			t.Errorf("as JSON %v: it has %+q", asJSON, out.String()[max(0, i-20):i+4])
+		}
+		for n, line := range strings.Split(out.String(), "\n") {
+			if !asJSON && n < 2 && len(line) > 2000 {
+				t.Errorf("line %d of the table has %d bytes", n+1, len(line))
+			}
+		}
 	}
 }
 

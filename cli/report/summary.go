@@ -3,7 +3,6 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -16,15 +15,7 @@ import (
 )
 
 // JSON writes a result for a program.
-func JSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(v); err != nil {
-		return fmt.Errorf("writing JSON: %w", err)
-	}
-	return nil
-}
+func JSON(w io.Writer, v any) error { return terminal.JSON(w, v) }
 
 // Summary writes a result for a person.
 func Summary(out io.Writer, s *engine.Summary) error {

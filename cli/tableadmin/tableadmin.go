@@ -146,9 +146,7 @@ func (c Show) Run(e *command.Env, do sqlshell.Do) error {
 		return err
 	}
 	if c.Format == "json" {
-		j := json.NewEncoder(e.Stdout)
-		j.SetIndent("", "  ")
-		return j.Encode(s)
+		return terminal.JSON(e.Stdout, s)
 	}
 	document, err := documentOf(s.Table).yaml()
 	if err != nil {

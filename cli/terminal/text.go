@@ -1,6 +1,8 @@
 package terminal
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -64,3 +66,16 @@ func LogMessage(v any) string {
 
 // Shorten cuts a text after so many characters.
 func Shorten(s string, most int) string { return plaintext.Shorten(s, most) }
+
+// JSON writes a document for a program, which somebody may look at: a terminal obeys nothing in it.
+func JSON(w io.Writer, v any) error {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("writing JSON: %w", err)
+	}
+	_, err := w.Write(plaintext.JSON(out.Bytes()))
+	return err
+}
