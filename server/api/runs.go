@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"reflect"
 	"strings"
@@ -279,6 +280,11 @@ func (a *API) preflight(ctx context.Context, in *preflightInput) (*body[any], er
 			Hint: "Ask a server that hosts runs."}
 	}
 	found, err := a.Preflight(ctx, s)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, &engine.Error{Code: engine.CodeTarget, Cause: err,
+			Message: "The database has not answered all that the check asks, and the time for it is over.",
+			Hint:    "It, or the way to it, is slow, or busy with something else: try again. A run waits longer."}
+	}
 	if err != nil {
 		return nil, err
 	}
