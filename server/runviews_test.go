@@ -56,6 +56,10 @@ func TestViewsOfRuns(t *testing.T) {
 		return o.as(who, "PUT", viewsPath+"/"+v.ViewID+"/shared", map[string]any{"shared": on, "version": v.Version})
 	}
 	share("vic", viewers, true).problem(t, http.StatusForbidden, engine.CodeForbidden)
+	for _, end := range []string{"/shared/", "/shared//"} { // which the router takes for the same
+		o.as("vic", "PUT", viewsPath+"/"+viewers.ViewID+end, map[string]any{"shared": true, "version": viewers.Version}).
+			problem(t, http.StatusForbidden, engine.CodeForbidden)
+	}
 	change("vic", viewers, map[string]any{"query": "search=x"}).want(t, http.StatusOK)
 	// What is not shared is not told to others, by its name neither.
 	if p := change("eve", mine, nil).problem(t, http.StatusForbidden, engine.CodeForbidden); strings.Contains(

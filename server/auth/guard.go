@@ -62,9 +62,10 @@ func ReadsByPost(path string) bool {
 // own tells the addresses of what belongs to the caller alone: its session, password, tokens, and views of runs.
 // Whoever may sign in may change these; to show a view to others is another thing.
 func own(path string) bool {
-	const views = "/api/v1/run-views"
-	if path == views || strings.HasPrefix(path, views+"/") {
-		return !strings.HasSuffix(path, "/shared")
+	if of, is := strings.CutPrefix(path, "/api/v1/run-views"); is {
+		// What lies below a view is not: the router takes /shared/ for /shared.
+		id, below := strings.CutPrefix(of, "/")
+		return of == "" || below && !strings.Contains(id, "/")
 	}
 	return path == "/api/auth/signout" || path == "/api/auth/password" || path == "/api/auth/tokens" ||
 		path == "/api/auth/totp" || strings.HasPrefix(path, "/api/auth/totp/") || strings.HasPrefix(path, "/api/auth/tokens/")
