@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { onMock } from './mock.mjs';
 
-const { base, open, find } = onMock(8195);
+const { base, open, find } = onMock(8194);
 
 /** Acts, and returns what the page then asks of an address: of the first request that is as it should be. */
 async function asks(page, path, act, ok) {

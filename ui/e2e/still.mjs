@@ -1,12 +1,37 @@
 // A server that stands still: it refuses nothing, and answers nothing.
 import assert from 'node:assert/strict';
 
-const places = ['/tables', '/settings', '/history'];
+/** Pages of every kind: with a socket, with what is asked for again and again, and with neither. */
+async function places(context, base) {
+  const { runs } = await (await context.request.get(`${base}/api/runs?limit=200`)).json();
+  const of = (status) => runs.filter((r) => r.status === status && r.template_id).map((r) => r.run_id);
+  const [live, [a, b]] = [of('RUNNING')[0], of('COMPLETED')];
+  const paths = [
+    '',
+    'history',
+    'tables',
+    'settings',
+    'nodes',
+    'connections',
+    'templates/new',
+    'query',
+    'explore',
+    'streams',
+  ];
+  return [
+    ...paths.map((p) => `/${p}`),
+    `/runs/${live}`,
+    `/runs/${a}`,
+    `/runs/${a}?tab=executions`,
+    `/history?template=${runs.find((r) => r.run_id === a).template_id}`,
+    `/compare?runs=${a},${b}`,
+  ];
+}
 
 /** Stops the process of a server, looks at pages that were open, and lets it go on. */
 export async function noticesAServerThatStandsStill(context, server, base) {
   const pages = [];
-  for (const path of places) {
+  for (const path of await places(context, base)) {
     const page = await context.newPage();
     page.setDefaultTimeout(30_000);
     await page.goto(base + path);
@@ -17,7 +42,13 @@ export async function noticesAServerThatStandsStill(context, server, base) {
   try {
     for (const page of pages) assert.equal(await said(page).count(), 0);
     server.kill('SIGSTOP');
-    await Promise.all(pages.map((page) => said(page).waitFor()));
+    await Promise.all(
+      pages.map((page) =>
+        said(page)
+          .waitFor()
+          .catch((err) => assert.fail(`${page.url()} says nothing: ${err.message}`)),
+      ),
+    );
   } finally {
     server.kill('SIGCONT');
   }
