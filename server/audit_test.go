@@ -79,6 +79,25 @@ func TestTheAuditLogHasWhoDidWhat(t *testing.T) {
 	}
 }
 
+// TestSlashesAtTheEndHideNothing: an address that ends in slashes is served as the one without, and judged and kept in
+// the log as it.
+func TestSlashesAtTheEndHideNothing(t *testing.T) {
+	o := own(t)
+	c, _ := o.fresh(0)
+	at := "/api/connections/" + c.ConnectionID + "/test"
+	for i, end := range []string{"", "/", "//", "////"} {
+		o.as("eve", "POST", at+end, nil).want(t, 403)
+		o.as("ada", "POST", at+end, nil).want(t, 200)
+		for user, outcome := range map[string]string{"eve": "refused", "ada": "done"} {
+			found := o.lines("action=connection.test&user=" + user)
+			if len(found) != i+1 || found[0].Outcome != outcome || found[0].Object != c.ConnectionID {
+				t.Fatalf("%q by %s: %+v", end, user, found)
+			}
+		}
+	}
+	o.do("GET", "//", nil).want(t, 200)
+}
+
 // TestTheAuditLogIsReadInPagesAndFiles pages through the log, filters and exports it; formulas are text there.
 func TestTheAuditLogIsReadInPagesAndFiles(t *testing.T) {
 	o := own(t)

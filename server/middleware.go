@@ -90,6 +90,15 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self' '
 // strictTransport has browsers speak TLS alone for a year.
 const strictTransport = "max-age=31536000"
 
+// trimmed has an address without the slashes that it ends in: the router takes it for the same, and whoever judges by
+// the address, for rights, the audit log or what it is counted as, has to see the one that is served.
+func trimmed(c *fiber.Ctx) error {
+	if path := c.Path(); len(path) > 1 && strings.HasSuffix(path, "/") {
+		c.Path("/" + strings.Trim(path, "/"))
+	}
+	return c.Next()
+}
+
 // door sees who asks, and refuses names that are not the server's: a page of another site whose name leads here
 // (DNS rebinding) would be of the same origin.
 func (s *Server) door(c *fiber.Ctx) error {

@@ -20,20 +20,6 @@ func Mask(text string) string { return mask(text, true) }
 // bare numbers stay, which are figures.
 func MaskQuoted(text string) string { return mask(text, false) }
 
-// In the text of a statement names are in double quotes, and stay; a number after $ is a parameter's.
-var (
-	literals = regexp.MustCompile(`'(?:[^']|'')*'`)
-	dollars  = regexp.MustCompile(`\$\$(?s:.*?)\$\$`)
-	numbers  = regexp.MustCompile(`(^|[^$\w.])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?\b`)
-)
-
-// MaskSQL replaces the values in the text of a statement.
-func MaskSQL(text string) string {
-	text = literals.ReplaceAllString(text, "'"+masked+"'")
-	text = dollars.ReplaceAllLiteralString(text, "$$"+masked+"$$")
-	return numbers.ReplaceAllString(text, "${1}"+masked)
-}
-
 // MaskMessages replaces the values in the messages of a failure, of one that was recorded before they were masked as
 // they come. Messages that differed in values alone become one.
 func (f *Failure) MaskMessages() {

@@ -1,6 +1,7 @@
 package executions
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -73,7 +74,17 @@ func TestMask(t *testing.T) {
 	}
 	for in, want := range map[string]string{
 		`SELECT "Name" FROM t1 WHERE a = $1 AND b = 'it''s' LIMIT 10`: `SELECT "Name" FROM t1 WHERE a = $1 AND b = '•••' LIMIT •••`,
-		`SELECT $$Ann$$, $2`: `SELECT $$•••$$, $2`,
+		`SELECT $$Ann$$, $2`:                      `SELECT $$•••$$, $2`,
+		`$$it's$$, 'secret'`:                      `$$•••$$, '•••'`,
+		`"a'b", 'secret'`:                         `"a'b", '•••'`,
+		`E'it\'s secret', e'a''b', type'x'`:       `E'•••', e'•••', type'•••'`,
+		`$q$secret$q$ $é1$$$'$é1$ a$1 $1`:         `$q$•••$q$ $é1$•••$é1$ a$1 $1`,
+		"a -- secret 'x\nb /* c /* d */ e */ 'f'": "a --•••\nb /*•••*/ '•••'",
+		`0xsecret 1e-5 .5 -7 a-7 t.1 :name x1`:    `••• ••• ••• ••• a-••• t.••• :name x1`,
+		`'a\' OR b = ' OR secret`:                 `•••`,
+		`SELECT 'never ends, "secret"`:            `SELECT •••`,
+		"`a'b` = 'secret' /* ends never":          "`a'b` = '•••' •••",
+		`N'secret' U&'secret' a = "never`:         `N'•••' U&'•••' a = •••`,
 	} {
 		if got := MaskSQL(in); got != want {
 			t.Errorf("the statement %q becomes %q, not %q", in, got, want)
@@ -83,6 +94,33 @@ func TestMask(t *testing.T) {
 	if f.MaskMessages(); len(f.Examples) != 1 || f.Examples[0].Count != 3 {
 		t.Errorf("%+v", f)
 	}
+}
+
+// TestMaskSQLHidesConstants: whatever a constant is, nothing of it is left, however it is written and whatever stands
+// beside it; and masking twice is masking once.
+func TestMaskSQLHidesConstants(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := ""
+		for i := range rapid.IntRange(1, 5).Draw(t, "pieces") {
+			secret := rapid.StringMatching(`[ '"$`+"`"+`\\a-z0-9/*\n-]{0,6}`).Draw(t, fmt.Sprint("value ", i)) + "kanari"
+			doubled := strings.ReplaceAll(secret, "'", "''")
+			escaped := strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(secret)
+			ways := []string{"'" + doubled + "'", "E'" + escaped + "'", "-- kanari' $$ \"\n", "/* kanari' $$ -- */",
+				`"a'b$$--/*"`, "$1", " a ", " = 0xkanari "}
+			if !strings.Contains(secret, "$") {
+				ways = append(ways, "$$"+secret+"$$", "$a$"+secret+"$$ $b$ $a$")
+			}
+			text += rapid.SampledFrom(ways).Draw(t, fmt.Sprint("way ", i)) + rapid.SampledFrom([]string{" ", ", ", "\n", "("}).
+				Draw(t, fmt.Sprint("between ", i))
+		}
+		once := MaskSQL(text)
+		if strings.Contains(once, "kanari") {
+			t.Errorf("%q becomes %q", text, once)
+		}
+		if twice := MaskSQL(once); twice != once {
+			t.Errorf("%q becomes %q", once, twice)
+		}
+	})
 }
 
 // TestMaskHidesWhatIsQuoted: whatever a value is, of what a database says of it in one of its ways nothing is left;
