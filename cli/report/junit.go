@@ -20,6 +20,8 @@ type junitSuite struct {
 	// Properties come before the cases in the schema that CI systems check against.
 	Properties *junitProperties `xml:"properties,omitempty"`
 	Cases      []junitCase      `xml:"testcase"`
+	// Output has what a reader of the figures should know, and comes after the cases.
+	Output string `xml:"system-out,omitempty"`
 }
 
 type junitProperties struct {
@@ -97,6 +99,11 @@ func suiteOf(s *engine.Summary, requireValid bool) junitSuite {
 		}
 		add("figures are valid", s.Validity == engine.VerdictValid, "validity", strings.Join(causes, "; "))
 	}
+	notes := make([]string, 0, len(s.ValidityDetail.Notes))
+	for _, n := range s.ValidityDetail.Notes {
+		notes = append(notes, printable(n))
+	}
+	suite.Output = strings.Join(notes, "\n")
 	return suite
 }
 

@@ -54,6 +54,25 @@ func TestJUnitIsXML(t *testing.T) {
 	}
 }
 
+func TestNotesAreInTheTerminalAndInJUnit(t *testing.T) {
+	s := summary()
+	s.ValidityDetail.Notes = []string{"The measurement took 1 s.", "a row \x1b[31m of <b>"}
+	var text, junit bytes.Buffer
+	if err := errors.Join(Summary(&text, s), JUnit(&junit, s, false)); err != nil {
+		t.Fatal(err)
+	}
+	var suite junitSuite
+	if err := xml.Unmarshal(junit.Bytes(), &suite); err != nil {
+		t.Fatal(err)
+	}
+	if suite.Output != "The measurement took 1 s.\na row [31m of <b>" {
+		t.Errorf("JUnit has %q", suite.Output)
+	}
+	if !strings.Contains(text.String(), "note: The measurement took 1 s.\n") {
+		t.Errorf("the terminal lacks the note:\n%s", text.String())
+	}
+}
+
 func TestASummaryWithoutASuccessSaysSo(t *testing.T) {
 	s := summary()
 	s.Errors.Count = s.Operations

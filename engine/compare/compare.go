@@ -127,15 +127,16 @@ const (
 	// confidence is the part of the draws within the interval. Six metrics are judged
 	// at once: at 95 % each, one comparison of a target with itself in eight would find a difference.
 	confidence = 0.99
-	// minBlocks is how many blocks a side needs for an interval that means anything,
-	// and minSeconds how long it should have been measured.
-	minBlocks  = 8
-	minSeconds = 20
+	// minBlocks is how many blocks a side needs for an interval that means anything.
+	minBlocks = 8
 )
 
-// short reports that so many seconds are too few to judge by. Those of a run's edges may be a little
+// ShortestSeconds is how long a measurement takes at least whose figures can be held against others.
+const ShortestSeconds = 20
+
+// TooShort reports that so many seconds of measurement are too few to judge by. Those of a run's edges may be a little
 // shorter than a second, and a measurement of 20 s is one of 20 s.
-func short(seconds float64) bool { return seconds < minSeconds-0.5 }
+func TooShort(seconds float64) bool { return seconds < ShortestSeconds-0.5 }
 
 // compareSides compares the runs of side B with those of side A, at least one each;
 // shown, where given, are the figures of A and B as their summaries have them, by the
@@ -154,7 +155,7 @@ func compareSides(a, b []Run, shown map[string][2]float64, o Options) (Compariso
 		name string
 		s    *side
 	}{{"A", sideA}, {"B", sideB}} {
-		if n := side.s.seconds; short(n) {
+		if n := side.s.seconds; TooShort(n) {
 			c.Notes = append(c.Notes, fmt.Sprintf("Side %s has only %.3g seconds of measurement; intervals from so few are "+
 				"too narrow, so nothing is judged. Measure for half a minute or more.", side.name, n))
 		}

@@ -56,7 +56,7 @@ func tooShort(runs []Run) bool {
 			total += second.Length()
 		}
 	}
-	return short(total)
+	return TooShort(total)
 }
 
 // unjudged takes back the verdicts of a comparison whose own note calls a side too short, and leaves
@@ -65,7 +65,8 @@ func (c *Comparison) unjudged() {
 	for i := range c.Metrics {
 		if m := &c.Metrics[i]; m.Verdict != Unclear {
 			m.Verdict = Unclear
-			m.Reason += fmt.Sprintf(" It is not judged: a side was measured for less than %d s.", minSeconds)
+			m.Reason += fmt.Sprintf(" It is not judged: a side was measured for less than %d s.",
+				ShortestSeconds)
 		}
 	}
 	c.Verdict = Unclear

@@ -176,6 +176,7 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Outcome {
 		Scheduled: scheduled, Dropped: dropped, Over: true, Search: e.Run.Scenario.Workload.Searches()})
 	s.judgeFallback(ctx, e, parent)
 	remark(v, parent)
+	remarkExtent(v, parent, e.Run.Scenario.Workload)
 	if e.Plan != nil {
 		remarkStatements(v, parent, e.Plan.Statements)
 	}

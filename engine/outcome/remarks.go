@@ -8,6 +8,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
+	"github.com/loadstone-db/loadstone/engine/compare"
 	"github.com/loadstone-db/loadstone/engine/threshold"
 )
 
@@ -18,7 +19,36 @@ const (
 	manyStalls = 5
 	// A statement that was executed less often may have met no row by chance.
 	fewRuns = 20
+	// Of fewer operations the P99 rests on less than ten.
+	fewOperations = 1000
 )
+
+// remarkExtent notes that a measurement was too small to be held against anything: too short, too few operations, or
+// cold. A search measures in short steps on purpose, and says itself what it repeated.
+func remarkExtent(v *aggregate.Validity, f *engine.Figures, w engine.Workload) {
+	if w.Searches() || f.Operations == 0 || f.CoveredSeconds != nil {
+		return
+	}
+	if compare.TooShort(f.DurationSeconds) {
+		v.Remark(fmt.Sprintf("The measurement took %.3g s: under %d s, chance and what comes seldom (a checkpoint, a "+
+			"vacuum) decide the figures, and a comparison with this run alone is not judged.", f.DurationSeconds,
+			compare.ShortestSeconds))
+	}
+	if f.Operations < fewOperations {
+		v.Remark(fmt.Sprintf("%s measured: P99 and what lies above rest on the slowest %d, and move with each of them.",
+			were(f.Operations), (f.Operations+99)/100))
+	}
+	if w.WarmupSeconds == 0 {
+		v.Remark("There was no warm-up: what the first operations met cold (connections, caches, plans) is in the figures.")
+	}
+}
+
+func were(n int64) string {
+	if n == 1 {
+		return "1 operation was"
+	}
+	return fmt.Sprintf("%d operations were", n)
+}
 
 // remark notes what a reader of the figures should know of them.
 func remark(v *aggregate.Validity, f *engine.Figures) {

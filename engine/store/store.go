@@ -126,13 +126,15 @@ const (
 // RunRow is a run as a list shows it.
 type RunRow struct {
 	engine.Run
-	QPS       *float64        `json:"qps"`
-	P50Ms     *float64        `json:"p50_ms"`
-	P95Ms     *float64        `json:"p95_ms"`
-	P99Ms     *float64        `json:"p99_ms"`
-	ErrorRate *float64        `json:"error_rate"`
-	Verdict   *engine.Verdict `json:"validity"`
-	Passed    *bool           `json:"passed"`
+	QPS       *float64 `json:"qps"`
+	P50Ms     *float64 `json:"p50_ms"`
+	P95Ms     *float64 `json:"p95_ms"`
+	P99Ms     *float64 `json:"p99_ms"`
+	ErrorRate *float64 `json:"error_rate"`
+	// MeasuredSeconds is how long the measurement took whose figures these are.
+	MeasuredSeconds *float64        `json:"measured_seconds"`
+	Verdict         *engine.Verdict `json:"validity"`
+	Passed          *bool           `json:"passed"`
 	// FailedThresholds is how many of the run's thresholds were not met: a run without any has not passed
 	// either when nothing of it succeeded.
 	FailedThresholds int `json:"failed_thresholds"`

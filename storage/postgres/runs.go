@@ -251,15 +251,15 @@ const listedErrors = `CASE WHEN (t.figures ->> 'operations')::bigint = 0 THEN NU
 
 // selectRows reads runs as lists show them; toRow takes its rows.
 const selectRows = `SELECT ` + listColumns + `, ` + listedQPS + `, t.p50_latency_ms, t.p95_latency_ms, t.p99_latency_ms,
-		` + listedErrors + `, t.verdict, t.passed,
+		` + listedErrors + `, (t.figures ->> 'duration_seconds')::double precision, t.verdict, t.passed,
 		jsonb_array_length(jsonb_path_query_array(coalesce(t.thresholds, '[]'), '$[*] ? (@.passed == false)')),
 		coalesce(t.environment @> '{"simulated": true}', false), coalesce(t.environment @> '{"emulated": true}', false)
 	FROM run_status r LEFT JOIN test_results t ON t.test_id = r.run_id`
 
 func toRow(row pgx.CollectableRow) (store.RunRow, error) {
 	var r store.RunRow
-	err := scanRun(row, &r.Run, &r.QPS, &r.P50Ms, &r.P95Ms, &r.P99Ms, &r.ErrorRate, &r.Verdict, &r.Passed,
-		&r.FailedThresholds, &r.Simulated, &r.Emulated)
+	err := scanRun(row, &r.Run, &r.QPS, &r.P50Ms, &r.P95Ms, &r.P99Ms, &r.ErrorRate, &r.MeasuredSeconds, &r.Verdict,
+		&r.Passed, &r.FailedThresholds, &r.Simulated, &r.Emulated)
 	return r, err
 }
 

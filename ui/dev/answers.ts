@@ -40,6 +40,7 @@ function row(r: Holder): RunRow {
     p95_ms: s?.latency_ms?.p95 ?? r.live?.payload?.latency.p95 ?? null,
     p99_ms: s?.latency_ms?.p99 ?? null,
     error_rate: s?.errors.rate ?? null,
+    measured_seconds: s?.duration_seconds ?? null,
     validity: s?.validity ?? null,
     passed: s?.thresholds?.length ? s.passed : null,
     failed_thresholds: s?.thresholds?.filter((t) => !t.passed).length ?? 0,

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Summary } from '../src/api/types';
 import { named } from '../src/compare/model';
+import { tooShort } from '../src/runs/known';
 import { connectionsLine, summaryLines } from '../src/runs/lines';
 
 it('tells of connections only when some did not hold', () => {
@@ -15,24 +16,28 @@ it('tells of connections only when some did not hold', () => {
   );
 });
 
-it('says what is in no rate, and what stalls hide in a closed loop only', () => {
-  const s = {
-    finished_late: 21,
-    drain_seconds: 0.00214,
-    coordinated_omission: {
-      stalled_seconds: 1.5,
-      missed_operations: 9,
-      p50_ms: 1,
-      p95_ms: 2,
-      p99_ms: 970,
-      p999_ms: 990,
-    },
-  } as Summary;
-  expect(summaryLines(s)).toHaveLength(2);
+it('shows the notes of the verdict, and what is in no rate where no note says so', () => {
+  const s = { finished_late: 21, drain_seconds: 0.00214 } as Summary;
+  const noted = (notes: string[]) => ({ ...s, validity_detail: { verdict: 'VALID', causes: [], notes } }) as Summary;
+  expect(summaryLines(s)).toHaveLength(1);
   expect(summaryLines(s)[0]).toContain('21 operations ended after the measurement, within 2.14 ms');
-  expect(summaryLines(s)[1]).toContain('stood still for 1.50 s');
-  expect(summaryLines({ ...s, service_ms: {} as never })).toHaveLength(1);
+  expect(summaryLines(noted(['1 other run(s) were live.']))).toEqual([
+    '1 other run was live.',
+    expect.stringContaining('21 operations ended'),
+  ]);
+  expect(summaryLines(noted(['21 operations (7 %) ended after the measurement, up to 2 s later.']))).toHaveLength(1);
+  expect(summaryLines({ ...noted(Array.from({ length: 11 }, (_, i) => `note ${i}`)), finished_late: 0 }).at(-1)).toBe(
+    '3 more notes are under Environment.',
+  );
   expect(summaryLines({} as Summary)).toEqual([]);
+});
+
+it('calls a measurement short when no comparison would judge it, and a search never', () => {
+  const mode = (load_mode: string) => ({ scenario_config: { workload: { load_mode } } as never });
+  expect(tooShort({ measured_seconds: 1 })).toBe(true);
+  expect(tooShort({ measured_seconds: 19.6, ...mode('CONCURRENCY') })).toBe(false);
+  expect(tooShort({ measured_seconds: null })).toBe(false);
+  expect(tooShort({ measured_seconds: 2, ...mode('FIND_MAX_CONCURRENCY') })).toBe(false);
 });
 
 it('calls the runs of a note by the letters of the page', () => {

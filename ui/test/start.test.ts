@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import YAML from 'yaml';
 import { questions } from '../src/start/gallery';
-import { type FirstFigures, meaning } from '../src/start/meaning';
+import type { RunDetail } from '../src/api/types';
+import { type FirstFigures, going, meaning } from '../src/start/meaning';
 
 const good: FirstFigures = {
   operations: 600_000,
@@ -11,6 +12,8 @@ const good: FirstFigures = {
   connections: 8,
   verdict: 'VALID',
   causes: [],
+  notes: [],
+  local: false,
   passed: true,
   failed: false,
 };
@@ -39,9 +42,35 @@ describe('what a first run means', () => {
     expect(what).toMatch(/Something speaks against these figures\. 100 % of the operations failed/);
     expect(what).not.toMatch(/generator|Loadstone/);
   });
+  it('does not call figures those of the database alone when it shared its machine, and tells the notes', () => {
+    const notes = ['The target is on the same machine as the load generator.', '40 operations were measured: few.'];
+    expect(said({ local: true, notes })).toMatch(/shared one machine.*40 operations were measured: few\.$/);
+    expect(said({ local: true, notes })).not.toMatch(/those of the database|same machine as/);
+  });
   it('reads nothing from nothing', () => {
     expect(said({ operations: 0, failed: true })).toMatch(/ended before an operation was measured/);
     expect(said({ operations: 0 })).not.toMatch(/None of them failed|time to spare/);
+  });
+});
+
+describe('a first run that goes on', () => {
+  const live = (phase: string, more: object) =>
+    going({
+      status: 'RUNNING',
+      phase,
+      live: { phase, timing: { phase_remaining_seconds: 7.2 }, ...more },
+    } as RunDetail);
+  it('says what it does, and how much is left', () => {
+    const load = { step: 'load', message: '', rows_done: 40_000, rows_total: 100_000, remaining_seconds: 12.4 };
+    expect(live('PREPARING', { prepare: load })).toBe('Loading sample rows, 40.0 k of 100 k. About 13 s left.');
+    expect(live('WARMUP', {})).toMatch(/none counts yet\. About 8 s left/);
+    expect(live('MEASUREMENT', { ops: { total: 9, current_per_sec: 4 } })).toMatch(/4.* now\. About 8 s left/);
+    expect(live('MEASUREMENT', { ops: { total: 0, current_per_sec: 0 } })).toMatch(/no operation has ended yet/);
+  });
+  it('says what it waits for, and needs no news to say something', () => {
+    const waiting = { reason: 'Another run is live.' };
+    expect(going({ status: 'PREPARED', waiting } as RunDetail)).toBe('It waits: Another run is live.');
+    expect(going({ status: 'RUNNING', phase: 'PREPARING', live: null })).toBe('It is being prepared.');
   });
 });
 

@@ -377,6 +377,7 @@ func (r *run) inList() (row store.RunRow, err error) {
 		}
 	}
 	if f := parent.Figures; f != nil {
+		row.MeasuredSeconds = &f.DurationSeconds
 		if f.Rated() {
 			row.QPS = &f.QPS
 		}

@@ -9100,6 +9100,8 @@ export interface components {
             /** Format: int64 */
             matrix_index?: number;
             matrix_label?: string;
+            /** Format: double */
+            measured_seconds: number | null;
             /** Format: date-time */
             measurement_end_time: string | null;
             /** Format: int64 */

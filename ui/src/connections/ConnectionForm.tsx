@@ -31,7 +31,12 @@ export function CheckResult({ check }: { check: ConnectionCheck }) {
   );
 }
 
-export function ConnectionForm({ existing, onClose }: { existing: Connection | null; onClose: () => void }) {
+export function ConnectionForm(props: {
+  existing: Connection | null;
+  onClose: () => void;
+  onSaved?: (c: { name: string; driver: ConnectionInput['driver'] }) => void;
+}) {
+  const { existing, onClose } = props;
   const qc = useQueryClient();
   const toast = useToast();
   const [driver, setDriver] = useState<ConnectionInput['driver']>(
@@ -79,6 +84,7 @@ export function ConnectionForm({ existing, onClose }: { existing: Connection | n
     onSuccess: async (c) => {
       await qc.invalidateQueries({ queryKey: ['connections'] });
       toast(`Connection “${c?.name ?? name}” was saved.`, 'ok');
+      props.onSaved?.({ name: c?.name ?? name.trim(), driver });
       onClose();
     },
   });

@@ -128,9 +128,14 @@ interface OfStandIn {
 export const standIn = (of: OfStandIn | null | undefined) =>
   of?.emulated ? 'emulated' : of?.simulated ? 'simulated' : '';
 
-/** The verdict; of says whose figures it is about, because valid ones of a stand-in are none of the database. */
-export function VerdictBadge({ verdict, of }: { verdict: Verdict; of?: OfStandIn | null }) {
-  const word = standIn(of) && ` (${standIn(of)})`;
+/**
+ * The verdict; of says whose figures it is about, because valid ones of a stand-in are none of the database, and short
+ * that they were measured for too short a time to be held against others.
+ */
+export function VerdictBadge(props: { verdict: Verdict; of?: OfStandIn | null; short?: boolean }) {
+  const { verdict, of, short } = props;
+  const words = [standIn(of), short ? 'short' : ''].filter(Boolean).join(', ');
+  const word = words && ` (${words})`;
   if (verdict === 'NONE')
     return (
       <span className="badge" title="The run ended before its measurement: there is nothing to judge.">
@@ -142,7 +147,8 @@ export function VerdictBadge({ verdict, of }: { verdict: Verdict; of?: OfStandIn
     <span
       className="badge ok"
       title={
-        word ? 'Nothing speaks against these figures, as those of a stand-in.' : 'Nothing speaks against these figures.'
+        `Nothing degrades these figures${standIn(of) ? ', as those of a stand-in' : ''}` +
+        (short ? ', but they were measured for less than 20 s: too short to be held against others.' : '.')
       }
     >
       <Mark shape="dot" />

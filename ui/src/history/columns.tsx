@@ -5,7 +5,7 @@ import { isTerminal, type RunRow } from '../api/types';
 import { ago, count, dateTime, duration, errorRate, latency, missing, rate } from '../design/format';
 import { Num } from '../design/Num';
 import { VerdictBadge } from '../design/Status';
-import { judged } from '../runs/known';
+import { judged, tooShort } from '../runs/known';
 import { norate } from '../runs/rates';
 
 /** A column of the list beside the run's name and status, which are always there. */
@@ -82,7 +82,7 @@ export const columns: Column[] = [
     words: true,
     standard: true,
     room: 'phone',
-    cell: (r) => (judged(r) ? <VerdictBadge verdict={judged(r)!} of={r} /> : none),
+    cell: (r) => (judged(r) ? <VerdictBadge verdict={judged(r)!} of={r} short={tooShort(r)} /> : none),
   },
   {
     name: 'connections',

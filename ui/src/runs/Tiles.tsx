@@ -7,7 +7,7 @@ import { Num } from '../design/Num';
 import { VerdictBadge } from '../design/Status';
 import { terms } from '../design/terms';
 import { atLoad, changedAt } from './atLoad';
-import { began } from './known';
+import { began, tooShort } from './known';
 import { loadChanges } from './marks';
 import { rateOf } from './rates';
 import type { Columns } from './series';
@@ -102,7 +102,17 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
           <div className="tile-label">
             <Term tip={terms.generator}>Generator</Term>
           </div>
-          <div className="tile-value badge-value">{ran ? <VerdictBadge verdict={s.validity} of={s} /> : '–'}</div>
+          <div className="tile-value badge-value">
+            {ran ? (
+              <VerdictBadge
+                verdict={s.validity}
+                of={s}
+                short={tooShort({ ...run, measured_seconds: s.duration_seconds })}
+              />
+            ) : (
+              '–'
+            )}
+          </div>
           <div className="tile-note">
             {plain(count(s.environment.cpus))} CPUs{s.environment.target_is_local ? ' · local target' : ''}
           </div>

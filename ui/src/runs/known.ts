@@ -22,6 +22,15 @@ export function judged(r: { validity?: Verdict | null; total_ops: number; p50_ms
   return r.validity && !(idle && r.validity === 'VALID') ? r.validity : null;
 }
 
+/** The shortest measurement whose figures can be held against others, as the server judges it, with room for edges. */
+const shortest = 19.5;
+
+/** Reports that a run was measured for too short a time to be held against others; a search measures in short steps. */
+export function tooShort(r: { measured_seconds?: number | null; scenario_config?: RunDetail['scenario_config'] }) {
+  const seconds = r.measured_seconds ?? null;
+  return seconds !== null && seconds < shortest && r.scenario_config?.workload?.load_mode !== 'FIND_MAX_CONCURRENCY';
+}
+
 /** What the causes mean together for whoever reads the figures. */
 export function doubt(causes: Pick<ValidityCause, 'cause'>[]): string {
   const lost = causes.some((c) => losses.has(c.cause));

@@ -1,5 +1,6 @@
 import type { Payload, Summary } from '../api/types';
 import { exact, latency, plain } from '../design/format';
+import { said } from '../design/said';
 
 const some = (n: number | undefined, words: string) => (n ? [`${exact(n)} ${words}`] : []);
 
@@ -16,21 +17,22 @@ export function connectionsLine(c: Summary['connections'] | Payload['connections
   return said.length ? `Connections: ${said.join(', ')}.` : null;
 }
 
-/** What the tiles of a finished run leave out: what is in no rate, and what its stalls hide. */
+/** More notes than these are counted; *Environment* has them all. */
+const mostNotes = 8;
+
+/**
+ * What the tiles of a finished run leave out: the notes of its verdict, which a reader of VALID figures needs as much
+ * as those of others, and how many operations are in no rate where that is too few for a note.
+ */
 export function summaryLines(s: Summary): string[] {
-  const lines: string[] = [];
-  if (s.finished_late)
+  const notes = s.validity_detail?.notes ?? [];
+  const lines = notes.slice(0, mostNotes).map(said);
+  if (notes.length > mostNotes) lines.push(`${exact(notes.length - mostNotes)} more notes are under Environment.`);
+  if (s.finished_late && !notes.some((n) => n.includes('ended after the measurement')))
     lines.push(
       `${exact(s.finished_late)} ${s.finished_late === 1 ? 'operation' : 'operations'} ended after the ` +
         `measurement, within ${plain(latency((s.drain_seconds ?? 0) * 1000))}: their latency counts, they ` +
         'are in no rate.',
-    );
-  const o = s.coordinated_omission;
-  // Arrivals of an open loop go on in a stall; only a closed one hides it, unless what waited in it shows it.
-  if (o && !s.service_ms && o.p99_ms > (s.latency_ms?.p99 ?? 0))
-    lines.push(
-      `The database stood still for ${plain(latency(o.stalled_seconds * 1000))}, and no new operation ` +
-        `came meanwhile. Had they come at the usual pace, P99 would be ${plain(latency(o.p99_ms))} or more.`,
     );
   return lines;
 }

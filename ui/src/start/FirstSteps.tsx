@@ -1,4 +1,4 @@
-import { type ReactNode, useState } from 'react';
+import { lazy, type ReactNode, Suspense, useState } from 'react';
 import { Link } from 'wouter';
 import { Writes } from '../app/Writes';
 import { api, asProblem, type Problem } from '../api/client';
@@ -8,10 +8,12 @@ import { usePageTitle, useParam } from '../app/location';
 import { Segments } from '../design/Controls';
 import { Icon } from '../design/icons';
 import { Notice, ProblemNotice } from '../design/States';
-import { meaning } from './meaning';
+import { going, meaning } from './meaning';
 import './start.css';
 
 const connections = 8;
+
+const ConnectionForm = lazy(() => import('../connections/ConnectionForm').then((m) => ({ default: m.ConnectionForm })));
 
 /** The scenario of the first 20 seconds: on a sample table everything, on a table of the user's only reads. */
 export function scenarioOf(name: string, connection: string, table: string, sample: boolean): Sketch {
@@ -66,6 +68,7 @@ export function FirstSteps() {
   const [table, setTable] = useState('first_steps');
   const [looked, setLooked] = useState<{ of: string; found: Preflight } | null>(null);
   const [run, setRun] = useParam('run', '');
+  const [connecting, setConnecting] = useState(false);
   const [busy, setBusy] = useState('');
   const [refused, setRefused] = useState<Problem | null>(null);
   const name = `first steps: ${connection}, ${table}`;
@@ -125,7 +128,9 @@ export function FirstSteps() {
               ))}
             </select>
             <Writes>
-              <Link href="/connections?new=postgres">Connect your own Postgres</Link>
+              <button type="button" className="btn" onClick={() => setConnecting(true)}>
+                Connect your own Postgres
+              </button>
             </Writes>
           </div>
         </Step>
@@ -189,6 +194,15 @@ export function FirstSteps() {
           {run ? <Result id={run} /> : <span className="muted">It is said here when the run has ended.</span>}
         </Step>
       </div>
+      {connecting && (
+        <Suspense fallback={null}>
+          <ConnectionForm
+            existing={null}
+            onClose={() => setConnecting(false)}
+            onSaved={(c) => c.driver === 'postgres' && setChosen(c.name)}
+          />
+        </Suspense>
+      )}
     </>
   );
 }
@@ -207,7 +221,7 @@ function Result({ id }: { id: string }) {
   if (isLive(r) || r.status === 'PREPARED' || (!s && r.status === 'COMPLETED'))
     return (
       <div role="status">
-        <p>The run goes on: {r.phase ? r.phase.toLowerCase() : 'it is being prepared'}.</p>
+        <p>{going(r)}</p>
         {page}
       </div>
     );
@@ -219,6 +233,8 @@ function Result({ id }: { id: string }) {
     connections,
     verdict: s?.validity ?? 'NONE',
     causes: s?.validity_detail?.causes ?? [],
+    notes: s?.validity_detail?.notes ?? [],
+    local: s?.environment.target_is_local ?? false,
     passed: s?.passed ?? false,
     failed: r.status !== 'COMPLETED',
   });

@@ -270,11 +270,11 @@ func SortedRuns(t *testing.T, s store.Store) {
 	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1", RunID: "r1", Passed: &failed,
 		Figures: &engine.Figures{Operations: 4, Errors: engine.ErrorFigures{Rate: 1}}}))
 	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r3", RunID: "r3", Passed: &failed,
-		Figures: &engine.Figures{QPS: 10}}))
+		Figures: &engine.Figures{QPS: 10, DurationSeconds: 1.5}}))
 	shares, err := s.ListRuns(ctx, store.RunFilter{Sort: store.SortErrorRate})
 	must(t, err)
 	if r := shares.Runs; r[0].RunID != "r1" || r[0].FailedThresholds != 0 || r[3].RunID != "r3" || r[3].ErrorRate != nil ||
-		r[3].FailedThresholds != 1 {
+		r[3].FailedThresholds != 1 || r[3].MeasuredSeconds == nil || *r[3].MeasuredSeconds != 1.5 {
 		t.Errorf("by the share of errors: %+v, %+v", r[0], r[3])
 	}
 	if got := ids(store.RunFilter{Passed: &failed}); !slices.Equal(got, []string{"r3"}) {
