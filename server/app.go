@@ -223,8 +223,8 @@ func New(opts Options) (*Server, error) {
 		StreamRequestBody: true, DisablePreParseMultipartForm: true,
 	})
 	guard := &auth.Guard{Service: s.auth, PublicURL: opts.PublicURL, Public: s.public}
-	s.app.Use(trimmed, s.observe, s.recoverPanic, secureHeaders, s.wire, s.door, s.audited, guard.Handle, s.welcome, s.bodies,
-		compress)
+	s.app.Use(trimmed, s.observe, s.recoverPanic, secureHeaders, s.wire, s.door, s.audited, guard.Handle, s.welcome,
+		s.bodies, compress)
 	s.app.Get("/healthz", s.healthz)
 	s.app.Get("/readyz", s.readyz)
 	s.app.Get("/metrics", s.metrics.handler())

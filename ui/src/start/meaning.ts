@@ -88,7 +88,7 @@ export function meaning(f: FirstFigures): Meaning {
   else if (f.verdict === 'VALID')
     sentences.push(
       f.local
-        ? 'Loadstone had time to spare. Database and load shared one machine, though: on one of its own it may do better.'
+        ? 'Loadstone had time to spare. Database and load shared a machine, though: on one of its own it may do better.'
         : 'Loadstone had time to spare: the figures are those of the database, and of the way to it.',
     );
   sentences.push(...f.notes.filter((n) => !f.local || !n.includes('same machine')).map(said));
