@@ -44,7 +44,7 @@ describe('what a first run means', () => {
   });
   it('does not call figures those of the database alone when it shared its machine, and tells the notes', () => {
     const notes = ['The target is on the same machine as the load generator.', '40 operations were measured: few.'];
-    expect(said({ local: true, notes })).toMatch(/shared one machine.*40 operations were measured: few\.$/);
+    expect(said({ local: true, notes })).toMatch(/shared a machine.*40 operations were measured: few\.$/);
     expect(said({ local: true, notes })).not.toMatch(/those of the database|same machine as/);
   });
   it('reads nothing from nothing', () => {
