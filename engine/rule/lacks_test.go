@@ -200,6 +200,21 @@ func TestTheClockOfARunMayBeOff(t *testing.T) {
 	}
 }
 
+// TestARuleThatHasNotReadAllFails: when the run is over and a node has not told all of its part in time, what is in the
+// rest is not known, and the rule does not look as if nothing was. A process that ends says nothing of the kind.
+func TestARuleThatHasNotReadAllFails(t *testing.T) {
+	for over, want := range map[bool]engine.RuleStatus{true: engine.RuleFailed, false: engine.RuleEnded} {
+		synctest.Test(t, func(t *testing.T) {
+			s, seconds := onFar(t, &farNode{}, 0)
+			seconds(3, true)
+			s.End(over)
+			if r := s.States()[0]; r.Status != want || strings.HasPrefix(r.Failure, rule.Unread) != over {
+				t.Errorf("over: %t, %+v", over, r)
+			}
+		})
+	}
+}
+
 // TestWhatHasTriggeredStaysSo: a rule that loses a node afterwards has stopped its run nonetheless, and does not say
 // that the run goes on.
 func TestWhatHasTriggeredStaysSo(t *testing.T) {

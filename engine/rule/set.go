@@ -189,18 +189,26 @@ func (s *Set) finish(ctx context.Context, i int, err error, log zerolog.Logger) 
 	s.end(i, err)
 }
 
-// errLeft is how a rule ends whose rows were on their way for too long.
-var errLeft = fmt.Errorf("not all of its rows were posted within %s of the end of the run; the others are lost",
-	lastRows)
+// errLeft is how a rule ends whose rows were on their way for too long, errUnread one that had not read all there was.
+var (
+	errLeft   = fmt.Errorf("not all of its rows were posted within %s of the end of the run; the others are lost", lastRows)
+	errUnread = fmt.Errorf("%s %s of its end; what is in the rest is not known", Unread, lastRows)
+)
+
+// Unread begins the failure of a rule that had not read all that its run has told.
+const Unread = "it had not read all that the run has told within"
 
 // leftOver is why a rule that was ended has failed, nil where it has not.
 func (s *Set) leftOver(i int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.late && s.states[i].Do == engine.RuleWebhook {
+	switch {
+	case !s.late:
+		return nil
+	case s.states[i].Do == engine.RuleWebhook:
 		return errLeft
 	}
-	return nil
+	return errUnread
 }
 
 // end keeps how a rule has ended.

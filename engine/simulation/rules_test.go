@@ -227,7 +227,7 @@ func (m *model) fired(run engine.Run) {
 		case r.Name != ruleFires && r.Out > 0:
 			m.sim.w.violated(11, "the rule %s of %s gave %d rows: %s", r.Name, run.RunID, r.Out, r.Row)
 		case r.Status == engine.RuleFailed && !strings.HasPrefix(r.Failure, "PlacementError: ") &&
-			!strings.HasPrefix(r.Failure, "what carried the run was gone"):
+			!strings.HasPrefix(r.Failure, "what carried the run was gone") && !strings.HasPrefix(r.Failure, rule.Unread):
 			m.sim.w.violated(11, "the rule %s of %s failed: %s", r.Name, run.RunID, r.Failure)
 		case r.Status == engine.RuleTriggered && run.Status == engine.StatusCompleted:
 			m.sim.w.violated(11, "the rule %s of %s triggered, and the run is COMPLETED", r.Name, run.RunID)
