@@ -17,7 +17,7 @@ const longest = 500 * time.Millisecond
 // measure pushes the rows of a metered source in pieces that take so long, and waits when it has to.
 type measure struct {
 	source interface {
-		Took(d time.Duration) (wait time.Duration)
+		Took(d time.Duration) (wait time.Duration, err error)
 	}
 	// rows is how many are pushed at once: few until it is known what a row takes.
 	rows  int
@@ -48,10 +48,15 @@ func (r *reader) push(ctx context.Context, q *flow.Query, b *column.Batch, drain
 			perRow := max(took/time.Duration(n), 1)
 			m.rows = max(1, min(2*n, int(atMost/perRow)))
 		}
-		for wait := m.source.Took(took); wait > 0; wait = m.source.Took(0) {
-			if !pause(ctx, min(wait, longest), drain) {
+		for {
+			wait, err := m.source.Took(took)
+			if err != nil {
+				return err
+			}
+			if wait <= 0 || !pause(ctx, min(wait, longest), drain) {
 				break
 			}
+			took = 0
 		}
 		if from = to; from >= b.N {
 			return nil

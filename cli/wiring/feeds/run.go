@@ -73,8 +73,8 @@ func (s *sourceOfRun) Close() error {
 
 type meteredOfRun struct {
 	*sourceOfRun
-	took func(time.Duration) time.Duration
+	took func(time.Duration) (time.Duration, error)
 }
 
 // Took implements feed.Metered.
-func (s *meteredOfRun) Took(d time.Duration) (wait time.Duration) { return s.took(d) }
+func (s *meteredOfRun) Took(d time.Duration) (time.Duration, error) { return s.took(d) }

@@ -27,8 +27,9 @@ type Source interface {
 // Metered is a Source of which a query may read only as much as its part of the processors allows.
 type Metered interface {
 	Source
-	// Took is told how much processor time rows have taken, and returns how long to wait before the next ones.
-	Took(d time.Duration) (wait time.Duration)
+	// Took is told how much processor time rows have taken, and returns how long to wait before the next ones. With an
+	// error the query has to end, though it has not come to the end of what it has read.
+	Took(d time.Duration) (wait time.Duration, err error)
 }
 
 // Partial is a Source that has of a stream only what a worker tells of itself.

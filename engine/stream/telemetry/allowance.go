@@ -81,7 +81,14 @@ func (p *allowance) figures(rows int64, now time.Time) string {
 // metered is a reader that is told what its rows cost.
 type metered struct{ *reader }
 
-// Took implements feed.Metered.
-func (m *metered) Took(d time.Duration) (wait time.Duration) {
-	return m.hub.Spent().take(&m.part, d, time.Now())
+// Took implements feed.Metered. Who was given up while a batch went on is told so at once: on a busy machine the rest
+// of it may take longer than the run.
+func (m *metered) Took(d time.Duration) (wait time.Duration, err error) {
+	m.mu.Lock()
+	failed := m.failed
+	m.mu.Unlock()
+	if failed != nil && m.most.atOnce {
+		return 0, failed
+	}
+	return m.hub.Spent().take(&m.part, d, time.Now()), nil
 }
