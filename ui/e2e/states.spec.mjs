@@ -482,6 +482,7 @@ test('comparing runs', async (t) => {
       .waitFor();
     await page.getByLabel('Copy or save the comparison').click();
     await page.getByRole('menuitem', { name: 'Copy as Markdown' }).click();
+    await page.getByText('Copied.', { exact: true }).waitFor(); // what is read before that may be what was there
     const text = await page.evaluate(() => navigator.clipboard.readText());
     assert.match(text, /\| A orders under contention \|/);
   });
