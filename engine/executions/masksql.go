@@ -13,7 +13,8 @@ func MaskSQL(text string) string {
 	var out strings.Builder
 	for at := 0; at < len(text); {
 		// Up to end stands what begins here, of which only open and shut are shown.
-		end, open, shut := at, "", ""
+		var end int
+		open, shut := "", ""
 		switch c := text[at]; {
 		case c == '"' || c == '`':
 			if end = closed(text, at, c, false); end >= 0 {

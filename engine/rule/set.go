@@ -191,7 +191,8 @@ func (s *Set) finish(ctx context.Context, i int, err error, log zerolog.Logger) 
 
 // errLeft is how a rule ends whose rows were on their way for too long, errUnread one that had not read all there was.
 var (
-	errLeft   = fmt.Errorf("not all of its rows were posted within %s of the end of the run; the others are lost", lastRows)
+	errLeft = fmt.Errorf("not all of its rows were posted within %s of the end of the run; the others are lost",
+		lastRows)
 	errUnread = fmt.Errorf("%s %s of its end; what is in the rest is not known", Unread, lastRows)
 )
 
