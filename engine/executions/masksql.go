@@ -28,7 +28,7 @@ func MaskSQL(text string) string {
 				end = -1
 			}
 		case strings.HasPrefix(text[at:], "--"):
-			end, open = at+len(text[at:]), "--"
+			end, open = len(text), "--"
 			if line := strings.IndexAny(text[at:], "\r\n"); line >= 0 {
 				end = at + line
 			}
