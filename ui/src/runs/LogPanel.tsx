@@ -1,4 +1,4 @@
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
+import { memo, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import type { LogEntry, LogLevel } from '../api/types';
 import { fileName, save } from '../charts/export';
 import { ActionsMenu, Segments } from '../design/Controls';
@@ -20,7 +20,8 @@ const most = 1500;
 
 const shapes = { INFO: 'ring', WARNING: 'triangle', ERROR: 'cross', CRITICAL: 'cross' } as const;
 
-export function LogPanel(props: {
+/** The log of a run. It is drawn anew when lines come, not with each second. */
+export const LogPanel = memo(function LogPanel(props: {
   logs: LogEntry[];
   state: { pending: boolean; error: unknown; retry: () => void };
   dropped: number;
@@ -160,4 +161,4 @@ export function LogPanel(props: {
       )}
     </section>
   );
-}
+});

@@ -1,5 +1,5 @@
 import { useQueryClient } from '@tanstack/react-query';
-import { useEffect, useState } from 'react';
+import { memo, useEffect, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { Writes } from '../app/Writes';
 import { api, asProblem } from '../api/client';
@@ -182,7 +182,8 @@ export function VerdictLine({ run }: { run: RunDetail }) {
   );
 }
 
-function RunActions({
+/** What can be done with a run. It does not depend on the seconds that come, so that they do not draw it. */
+const RunActions = memo(function RunActions({
   run,
   status,
   phase,
@@ -357,4 +358,4 @@ function RunActions({
       {dialog}
     </div>
   );
-}
+});

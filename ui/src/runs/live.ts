@@ -141,6 +141,11 @@ export function useRunState(id: string, zoom: Span | null = null): RunState {
     // eslint-disable-next-line react-hooks/exhaustive-deps -- what was heard is counted
   }, [track, told, heard]);
   const allLogs = useMemo(() => mergeLogs(logs.data ?? [], tickLogs), [logs.data, tickLogs]);
+  const { isPending, error, refetch } = logs;
+  const logsState = useMemo(
+    () => ({ pending: began && isPending, error, retry: () => void refetch() }),
+    [began, isPending, error, refetch],
+  );
 
   // A payload holds the newest lines. Those between them and the last that are known
   // are stored a second later; a few that the store never got are not asked for again.
@@ -167,6 +172,6 @@ export function useRunState(id: string, zoom: Span | null = null): RunState {
     c,
     seriesState: { pending: began && history.isPending, error: history.error, retry: () => void history.refetch() },
     logs: allLogs,
-    logsState: { pending: began && logs.isPending, error: logs.error, retry: () => void logs.refetch() },
+    logsState,
   };
 }
