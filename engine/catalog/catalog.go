@@ -363,6 +363,9 @@ func (c *Catalog) peers(source string, w *Worker, set statement.Setting) error {
 		case c.worker(host) < 0:
 			return statement.Errorf(statement.DoesNotExist, source, set.At, "CREATE the peer first",
 				"there is no worker %s", host)
+		case slices.ContainsFunc(w.Peers, func(p string) bool { return statement.Same(p, host) }):
+			return statement.Errorf(statement.InvalidTopology, source, set.At, "name it once",
+				"the peer %s is given twice", host)
 		}
 		w.Peers = append(w.Peers, host)
 	}

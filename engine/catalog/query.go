@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -50,8 +51,25 @@ func (c *Catalog) Bind(source string, q *statement.CreateQuery) (*plan.Plan, err
 			return nil, statement.Errorf(statement.PlacementError, source, q.At,
 				"CREATE PHYSICAL SOURCE FOR "+s.Source+" TYPE …", "the source %s has no physical source", s.Source)
 		}
+		if id := c.circle(s.Source, sink); id > 0 {
+			return nil, statement.Errorf(statement.OptimizerError, source, into.At, "write to another file",
+				"the query would write to the file that the physical source %d of %s reads", id, s.Source)
+		}
 	}
 	return p, nil
+}
+
+// circle is the id of a physical source that reads the file which a sink writes: it would be emptied before it is read,
+// or be read for ever. 0 where there is none.
+func (c *Catalog) circle(logical string, sink Sink) int64 {
+	for _, p := range c.Physical(logical) {
+		if p.Type == feed.File && sink.Type == feed.File &&
+			path.Clean(p.Config.Text("SOURCE.FILE_PATH")) == path.Clean(sink.Config.Text("SINK.FILE_PATH")) &&
+			statement.Same(cmp.Or(p.Placement, Server), c.TailOf(sink)) {
+			return p.ID
+		}
+	}
+	return 0
 }
 
 // CreateQuery adds a query, which is PENDING, and returns its name, or the one that it gets, with its plan.

@@ -28,7 +28,7 @@ func (v *Vec) AppendParsed(s []byte) error {
 		v.AppendInt(i)
 	case Float:
 		f, err := strconv.ParseFloat(string(s), int(v.Type.Bits))
-		if err != nil {
+		if err != nil || bytes.ContainsAny(s, "_xX") { // which are for programs
 			return ErrValue
 		}
 		v.AppendFloat(f)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -294,5 +295,123 @@ func TestALineWithoutEndIsToldOf(t *testing.T) {
 	close(ended)
 	if rows := <-read; rows != 2 || s.Malformed() != 2 {
 		t.Errorf("%d rows, %d left out", rows, s.Malformed())
+	}
+}
+
+// TestLongTextsStayWhatTheyAre: rows of a megabyte each are no NULLs, however many a batch may have, and a batch of
+// them does not fill the memory.
+func TestLongTextsStayWhatTheyAre(t *testing.T) {
+	config := csv("")
+	config["SOURCE.BATCH_ROWS"] = int64(65536)
+	line := "1," + strings.Repeat("x", 1_000_000) + "\n"
+	const n = 300
+	var text []io.Reader
+	for range n {
+		text = append(text, strings.NewReader(line))
+	}
+	s := newRows(io.MultiReader(text...), two, config)
+	b, rows := &column.Batch{}, 0
+	for {
+		if err := s.Read(b); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		for i := range b.N {
+			if b.Cols[1].Null[i] {
+				t.Fatalf("row %d is NULL", rows+i)
+			}
+		}
+		if rows += b.N; b.Cols[1].Size() > 4*fullBatch {
+			t.Fatalf("a batch holds %d bytes", b.Cols[1].Size())
+		}
+	}
+	if rows != n || s.Malformed() != 0 {
+		t.Errorf("%d rows, %d malformed", rows, s.Malformed())
+	}
+}
+
+// TestMembersThatDifferInCase: a row has the same values each time, and those of the exact name where it has that.
+func TestMembersThatDifferInCase(t *testing.T) {
+	config := csv("")
+	config["PARSER.TYPE"] = "JSON"
+	for range 50 {
+		s := newRows(strings.NewReader(`{"Id": 3, "ID": 2, "iD": 4, "T": "a", "t": "b"}`), two, config)
+		b := &column.Batch{}
+		if err := s.Read(b); err != nil || b.N != 1 {
+			t.Fatalf("%d rows, %v", b.N, err)
+		}
+		if id, text := b.Cols[0].Ints[0], string(b.Cols[1].Text(0)); id != 2 || text != "b" {
+			t.Fatalf("%d, %s", id, text)
+		}
+	}
+}
+
+// TestQueriesThatShareAFile: several queries write one file, each row stands whole, none is lost, and the names of
+// columns stand there once; who begins when all others have ended empties it.
+func TestQueriesThatShareAFile(t *testing.T) {
+	dir := t.TempDir()
+	folder, err := OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = folder.Close() }()
+	open := func(path string) Sink {
+		s, err := OpenSink(File, Config{"SINK.FILE_PATH": path, "SINK.INPUT_FORMAT": "CSV"}, two, folder, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	const writers, batches, size = 4, 20, 50
+	rows := func(id int) *column.Batch {
+		b := &column.Batch{}
+		b.Reset(two)
+		for range size {
+			b.Cols[0].AppendInt(int64(id))
+			b.Cols[1].AppendText([]byte(strings.Repeat("x", 5000))) // more than what is written at once
+			b.N++
+		}
+		return b
+	}
+	var group sync.WaitGroup
+	for id := range writers {
+		s := open([]string{"out.csv", "./out.csv"}[id%2])
+		if err := s.Write(rows(id)); err != nil { // before others come
+			t.Fatal(err)
+		}
+		group.Go(func() {
+			for range batches - 1 {
+				if err := s.Write(rows(id)); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	text, err := os.ReadFile(filepath.Join(dir, "out.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	if lines[0] != "id,t" || len(lines) != 1+writers*batches*size {
+		t.Errorf("%d lines, the first %.20q", len(lines), lines[0])
+	}
+	for i, l := range lines[1:] {
+		if len(l) != 5002 || strings.Trim(l[2:], "x") != "" {
+			t.Fatalf("line %d: %.40q, %d bytes", i, l, len(l))
+		}
+	}
+	if err := open("out.csv").Close(); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "out.csv")); err != nil || string(text) != "id,t\n" {
+		t.Errorf("it holds %d bytes, %v", len(text), err)
+	}
+	if len(folder.written) > 0 {
+		t.Errorf("%d files are still written", len(folder.written))
 	}
 }

@@ -7,12 +7,18 @@ import (
 	"os"
 	"path"
 	"strings"
+	"sync"
 	"syscall"
 )
 
 // Folder is where the files of sources and sinks lie. Nothing outside of it is opened, nor a link, a device or a pipe
 // in it.
-type Folder struct{ root *os.Root }
+type Folder struct {
+	root *os.Root
+	mu   sync.Mutex
+	// written are the files that sinks write, by their paths.
+	written map[string]*written
+}
 
 // OpenFolder opens a folder that is there.
 func OpenFolder(name string) (*Folder, error) {
@@ -20,7 +26,7 @@ func OpenFolder(name string) (*Folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the folder of streams: %w", err)
 	}
-	return &Folder{root}, nil
+	return &Folder{root: root, written: map[string]*written{}}, nil
 }
 
 // Close lets the folder go.
@@ -90,4 +96,50 @@ func (f *Folder) open(name string, flags int) (*os.File, error) {
 		}
 	}
 	return file, nil
+}
+
+// written is a file that sinks write. Several queries may have one sink, or several sinks one file: a batch of rows of
+// one stands whole between those of others, and who begins later empties nothing.
+type written struct {
+	*os.File
+	folder  *Folder
+	name    string
+	writers int
+	mu      sync.Mutex
+}
+
+// write opens a file to be written, which is emptied unless somebody writes it already or appends is set.
+func (f *Folder) write(name string, appends bool) (*written, error) {
+	name, err := clean(name)
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if w := f.written[name]; w != nil {
+		w.writers++
+		return w, nil
+	}
+	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND
+	if !appends {
+		flags |= os.O_TRUNC
+	}
+	file, err := f.open(name, flags)
+	if err != nil {
+		return nil, err
+	}
+	w := &written{File: file, folder: f, name: name, writers: 1}
+	f.written[name] = w
+	return w, nil
+}
+
+// Close closes the file with the last that writes it.
+func (w *written) Close() error {
+	w.folder.mu.Lock()
+	defer w.folder.mu.Unlock()
+	if w.writers--; w.writers > 0 {
+		return nil
+	}
+	delete(w.folder.written, w.name)
+	return w.File.Close()
 }

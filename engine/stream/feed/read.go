@@ -15,6 +15,10 @@ import (
 // maxLine is how long a row may be as text, in bytes.
 const maxLine = 1 << 20
 
+// fullBatch is how many bytes of rows a batch takes until it is passed on, though it has fewer rows than it may: a
+// vector holds no more than column.MostText of texts, and several batches are under way.
+const fullBatch = 4 << 20
+
 // lines divides what is read. A line that is too long is left out, without being kept, and told of as soon as it is.
 type lines struct {
 	r          io.Reader
@@ -101,6 +105,8 @@ type rows struct {
 	batch     int
 	malformed atomic.Int64
 	scratch   []byte
+	// alike are the names of the members of an object by what they are without case.
+	alike map[string]string
 	// within is how long a row waits for others to fill its batch, 0 for as long as it takes.
 	within time.Duration
 }
@@ -108,7 +114,7 @@ type rows struct {
 func newRows(r io.Reader, columns []column.Column, c Config) *rows {
 	return &rows{lines: lines{r: r, delimiter: c.Text("PARSER.TUPLE_DELIMITER")[0]}, columns: columns,
 		json: strings.EqualFold(c.Text("PARSER.TYPE"), "JSON"), field: c.Text("PARSER.FIELD_DELIMITER")[0],
-		skip: c.Is("PARSER.HEADER"), batch: int(c.Whole("SOURCE.BATCH_ROWS"))}
+		skip: c.Is("PARSER.HEADER"), batch: int(c.Whole("SOURCE.BATCH_ROWS")), alike: map[string]string{}}
 }
 
 // Read fills a batch, or returns what there is once its first row has waited for long. It returns an error, io.EOF at
@@ -116,7 +122,7 @@ func newRows(r io.Reader, columns []column.Column, c Config) *rows {
 func (s *rows) Read(b *column.Batch) error {
 	b.Reset(s.columns)
 	var first time.Time
-	for b.N < s.batch {
+	for size := 0; b.N < s.batch && size < fullBatch; {
 		if s.within > 0 && b.N > 0 && time.Since(first) >= s.within {
 			return nil
 		}
@@ -151,6 +157,7 @@ func (s *rows) Read(b *column.Batch) error {
 			}
 			continue
 		}
+		size += len(line)
 		if b.N++; b.N == 1 && s.within > 0 {
 			first = time.Now()
 		}
@@ -220,20 +227,32 @@ func (s *rows) cut(line []byte) (field, rest []byte, quoted, ok bool) {
 	return nil, nil, true, false
 }
 
+// nearly is the member whose name is that of a column but for case. Of several it is the first in order, so that a row
+// has the same values whenever it is read.
+func (s *rows) nearly(members map[string]json.RawMessage, name string) (json.RawMessage, bool) {
+	if len(s.alike) == 0 {
+		for member := range members {
+			folded := strings.ToLower(member)
+			if first, there := s.alike[folded]; !there || member < first {
+				s.alike[folded] = member
+			}
+		}
+	}
+	member, there := s.alike[strings.ToLower(name)]
+	return members[member], there
+}
+
 // object reads a line of JSON by the names of its members. Members that no column has are left out.
 func (s *rows) object(b *column.Batch, line []byte) bool {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(line, &members) != nil || members == nil {
 		return false
 	}
+	clear(s.alike)
 	for i, c := range s.columns {
 		raw, ok := members[c.Name]
 		if !ok {
-			for name, m := range members {
-				if strings.EqualFold(name, c.Name) {
-					raw, ok = m, true
-				}
-			}
+			raw, ok = s.nearly(members, c.Name)
 		}
 		null := !ok || string(raw) == "null"
 		if !null && raw[0] == '"' {

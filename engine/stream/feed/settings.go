@@ -243,5 +243,9 @@ func config(kind, source string, at int, given []statement.Setting) (Config, err
 		}
 		c[s.path] = s.standard
 	}
+	const row, field = "PARSER.TUPLE_DELIMITER", "PARSER.FIELD_DELIMITER"
+	if one, is := c[row]; is && one == c[field] && !strings.EqualFold(c.Text("PARSER.TYPE"), "JSON") {
+		return nil, wrong(at, "", "%s and %s are the same", row, field)
+	}
 	return c, nil
 }

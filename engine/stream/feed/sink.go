@@ -3,9 +3,9 @@ package feed
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine/stream/column"
@@ -43,28 +43,38 @@ func OpenSink(kind string, c Config, columns []column.Column, folder *Folder, ou
 	default:
 		return nil, fmt.Errorf("a sink of the type %s %w: it needs a server", kind, ErrPath)
 	}
-	flags := os.O_WRONLY | os.O_CREATE
-	if c.Is("SINK.APPEND") {
-		flags |= os.O_APPEND
-	} else {
-		flags |= os.O_TRUNC
-	}
-	f, err := folder.open(c.Text("SINK.FILE_PATH"), flags)
+	f, err := folder.write(c.Text("SINK.FILE_PATH"), c.Is("SINK.APPEND"))
 	if err != nil {
 		return nil, err
 	}
 	e.to, e.file = bufio.NewWriterSize(f, 64<<10), f
-	if info, err := f.Stat(); err == nil && info.Size() == 0 && !e.json {
-		for i, col := range columns {
-			e.separate(i)
-			e.line = quoteCSV(e.line, []byte(col.Name))
-		}
-		e.line = append(e.line, '\n')
-		if _, err := e.to.Write(e.line); err != nil {
-			return nil, err
+	if !e.json {
+		if err := e.header(); err != nil {
+			return nil, errors.Join(err, f.Close())
 		}
 	}
 	return e, nil
+}
+
+// header writes the names of the columns into a file that is empty.
+func (e *encoder) header() error {
+	e.file.mu.Lock()
+	defer e.file.mu.Unlock()
+	if info, err := e.file.Stat(); err != nil || info.Size() > 0 {
+		return err
+	}
+	for i, col := range e.columns {
+		e.separate(i)
+		e.line = quoteCSV(e.line, []byte(col.Name))
+	}
+	e.line = append(e.line, '\n')
+	if _, err := e.to.Write(e.line); err != nil {
+		return fmt.Errorf("writing the names of columns: %w", err)
+	}
+	if err := e.to.Flush(); err != nil {
+		return fmt.Errorf("writing the names of columns: %w", err)
+	}
+	return nil
 }
 
 // encoder writes rows as CSV or as lines of JSON.
@@ -73,12 +83,16 @@ type encoder struct {
 	names   []string
 	json    bool
 	to      *bufio.Writer
-	file    *os.File
+	file    *written
 	line    []byte
 	scratch []byte
 }
 
 func (e *encoder) Write(b *column.Batch) error {
+	if e.file != nil {
+		e.file.mu.Lock()
+		defer e.file.mu.Unlock()
+	}
 	for i := range b.N {
 		e.line = e.line[:0]
 		if e.json {
