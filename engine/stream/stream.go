@@ -107,7 +107,7 @@ func Run(ctx context.Context, j Job) (Counts, error) {
 		}
 	}
 	d := driver{j: j, readers: readers}
-	o := flow.Options{Origins: origins, StateBytes: j.StateBytes, Now: j.Now, Out: j.Out}
+	o := flow.Options{Origins: origins, StateBytes: j.StateBytes, Now: j.Now, Out: j.Out, Ended: ctx.Err}
 	if j.Report != nil && j.Out != nil {
 		o.Out = d.out
 		d.waiting = time.AfterFunc(time.Hour, d.reportWaiting)
@@ -366,7 +366,8 @@ func (d *driver) arrived(ctx context.Context, a arrival) error {
 // pushed says what ended a query.
 func (d *driver) pushed(err error) error {
 	var known *statement.Error
-	if err == nil || d.j.Heads != nil || errors.As(err, &known) || errors.Is(err, column.ErrWire) {
+	if err == nil || d.j.Heads != nil || errors.As(err, &known) || errors.Is(err, column.ErrWire) ||
+		errors.Is(err, context.Canceled) {
 		return err
 	}
 	return fmt.Errorf("writing to the sink: %w", err)

@@ -83,13 +83,20 @@ type Table struct {
 	ends   []int
 	hashes []uint64
 	slots  []int32 // open addressing: group+1, or 0
-	aGroup int
+	// aGroup is about how many bytes a group takes, and empty what the table takes besides.
+	aGroup, empty int
 }
+
+// What a table takes that has one group or none: vectors and states have room for several as soon as they have one.
+const (
+	aTable  = 512
+	aVector = 256 // of a column of groups, or of a function
+)
 
 // NewTable returns an empty table of groups with the given columns.
 func NewTable(groups []column.Type, functions []Function, faults *expression.Faults) *Table {
 	t := &Table{Values: make([]column.Vec, len(groups)), slots: make([]int32, 16)}
-	t.aGroup = 48
+	t.aGroup, t.empty = 48, aTable+aVector*(len(groups)+len(functions))
 	for i, g := range groups {
 		t.Values[i].Reset(g)
 		t.aGroup += 16
@@ -105,9 +112,9 @@ func NewTable(groups []column.Type, functions []Function, faults *expression.Fau
 // Len is the number of groups.
 func (t *Table) Len() int { return len(t.ends) }
 
-// Size is about how many bytes the groups take.
+// Size is about how many bytes the table takes with its groups.
 func (t *Table) Size() int {
-	size := 2*len(t.keys) + t.aGroup*len(t.ends)
+	size := t.empty + 2*len(t.keys) + t.aGroup*len(t.ends)
 	for _, s := range t.States {
 		if h, ok := s.(holder); ok {
 			size += h.Held()

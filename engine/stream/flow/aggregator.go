@@ -217,6 +217,9 @@ func (a *aggregator) close() error {
 
 // give gives a window out.
 func (a *aggregator) give(start int64, panes []*aggregate.Table) error {
+	if err := a.q.o.Ended(); err != nil {
+		return err
+	}
 	t := panes[0]
 	if len(panes) > 1 {
 		t = a.merged

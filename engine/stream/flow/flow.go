@@ -29,6 +29,9 @@ type Options struct {
 	Now func() time.Time
 	// Out is given the results; a batch is valid until it returns.
 	Out func(*column.Batch) error
+	// Ended, if it is set, is asked now and then while a batch takes long: one row may close a million windows, or meet a
+	// million others in a join. Its error ends that.
+	Ended func() error
 	// Heads, if it is set, is given what the heads of the plan come to, in place of the tail; Out is not used then.
 	Heads Outlet
 }
@@ -83,6 +86,9 @@ type operator interface {
 func New(p *plan.Plan, o Options) *Query {
 	if o.StateBytes == 0 {
 		o.StateBytes = DefaultState
+	}
+	if o.Ended == nil {
+		o.Ended = func() error { return nil }
 	}
 	q := &Query{o: o, plan: p, scans: make([]*scan, len(p.Scans)), inlets: make([]inlet, len(p.Scans)),
 		tops: map[plan.Node]int{}}

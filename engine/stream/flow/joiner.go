@@ -19,6 +19,10 @@ type joiner struct {
 	sides [2]*side
 	panes panes[*pair]
 	out   column.Batch
+	// texts are the columns of out that are.
+	texts []int
+	// aPair is about how many bytes a pane takes beside the values of its rows.
+	aPair int
 	on    filter
 }
 
@@ -41,8 +45,15 @@ type pair [2]struct {
 	size int
 }
 
-// mostRows is how many rows are pushed at once.
-const mostRows = 1024
+// mostRows is how many rows are pushed at once, and mostTexts how many bytes of one column's texts: a vector has no room
+// for those of many long rows.
+const (
+	mostRows  = 1024
+	mostTexts = 4 << 20
+)
+
+// aVector is about what a vector takes beside its values.
+const aVector = 170
 
 func newJoiner(q *Query, n *plan.Join, next operator) *joiner {
 	j := &joiner{q: q, n: n, next: next, name: q.name(), panes: newPanes[*pair](n.Window)}
@@ -50,6 +61,12 @@ func newJoiner(q *Query, n *plan.Join, next operator) *joiner {
 		keys: aggregate.NewKeys()}
 	j.sides[1] = &side{j: j, which: 1, time: n.RightTime, traced: n.RightTraced, exprs: n.RightKeys,
 		keys: aggregate.NewKeys()}
+	j.aPair = 256 + aVector*len(n.Columns())
+	for i, c := range n.Columns() {
+		if c.Type.Kind == column.Text {
+			j.texts = append(j.texts, i)
+		}
+	}
 	if n.On != nil {
 		j.on = filter{next: next, condition: n.On}
 		j.next = &j.on
@@ -108,6 +125,9 @@ func (s *side) keep(t int64, b *column.Batch, i int) error {
 			p[k].rows.Reset(n.Columns())
 		}
 		j.panes.add(start, p)
+		if err := j.q.hold(j.aPair, fmt.Sprintf("%d parts of windows of a join are open", len(j.panes.starts))); err != nil {
+			return err
+		}
 	}
 	to := &p[s.which]
 	for c := range b.Cols {
@@ -163,7 +183,7 @@ func (j *joiner) close() error {
 	if len(j.sides[0].paused)+len(j.sides[1].paused) > 0 && watermark == math.MaxInt64 {
 		return nil // all that have not ended are quiet
 	}
-	err := j.panes.close(watermark, j.give, func(p *pair) { _ = j.q.hold(-p[0].size-p[1].size, "") })
+	err := j.panes.close(watermark, j.give, func(p *pair) { _ = j.q.hold(-p[0].size-p[1].size-j.aPair, "") })
 	if err != nil {
 		return err
 	}
@@ -200,7 +220,7 @@ func (j *joiner) give(start int64, panes []*pair) error {
 				for c := range r.rows.Cols {
 					j.out.Cols[2+left+c].AppendFrom(&r.rows.Cols[c], r.i)
 				}
-				if j.out.N++; j.out.N == mostRows {
+				if j.out.N++; j.out.N == mostRows || j.longTexts() {
 					if err := j.flush(); err != nil {
 						return err
 					}
@@ -211,7 +231,20 @@ func (j *joiner) give(start int64, panes []*pair) error {
 	return j.flush()
 }
 
+// longTexts reports whether texts of pairs are to be passed on, though there are few.
+func (j *joiner) longTexts() bool {
+	for _, c := range j.texts {
+		if len(j.out.Cols[c].Bytes) >= mostTexts {
+			return true
+		}
+	}
+	return false
+}
+
 func (j *joiner) flush() error {
+	if err := j.q.o.Ended(); err != nil {
+		return err
+	}
 	if j.out.N == 0 {
 		return nil
 	}

@@ -60,9 +60,11 @@ func (b *binder) aggregate(s *statement.Select, in input, items []item, filter s
 	}
 	var having statement.Expr
 	if filter != nil {
-		x := alias(filter, items, in.cols)
-		var err error
-		if having, err = statement.Rewrite(x, a.rewrite); err != nil {
+		x, err := statement.Rewrite(filter, a.named)
+		if err != nil {
+			return in, nil, nil, err
+		}
+		if having, err = statement.Rewrite(alias(x, items, in.cols), a.rewrite); err != nil {
 			return in, nil, nil, err
 		}
 	}
@@ -71,6 +73,29 @@ func (b *binder) aggregate(s *statement.Select, in input, items []item, filter s
 		n.text += " by " + strings.Join(a.groups, ", ")
 	}
 	return input{n, n.cols}, to, having, nil
+}
+
+// named puts an aggregate of the select list in place of its name in HAVING, also where a column of the rows has that
+// name: AVG(x) AS x … HAVING x > 9 means the average. What is grouped by stays the group, and inside of an aggregate a
+// name is that of a column.
+func (a *adder) named(e statement.Expr) (statement.Expr, error) {
+	switch e := e.(type) {
+	case *statement.Call:
+		if e.Over == nil && aggregate.Is(e.Name.Text) {
+			return e, nil
+		}
+	case *statement.Column:
+		if e.Table.Text != "" || slices.Contains(a.keys, statement.Key(e)) ||
+			slices.ContainsFunc(a.s.Group, func(g statement.Expr) bool { return a.sameColumn(e, g) }) {
+			return e, nil
+		}
+		for _, i := range a.items {
+			if statement.Same(i.name, e.Name.Text) && aggregates([]item{i}, nil) {
+				return i.x, nil
+			}
+		}
+	}
+	return nil, nil
 }
 
 // rewrite names the columns of the aggregate: groups, results, start and end. A column that is none of these stands for
