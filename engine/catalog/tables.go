@@ -29,7 +29,9 @@ var (
 
 // Tables are the tables of the catalog that can be watched, with their columns.
 var Tables = map[string][]column.Column{
-	"workers": append(columns(text, "host_name state peers"), columns(whole, "slots used_slots grpc_port data_port")...),
+	// A worker is named by its host, which is its id, and its slots are its capacity.
+	"workers": append(columns(text, "host_name state peers id"),
+		columns(whole, "slots used_slots grpc_port data_port capacity")...),
 	"queries": append(append(columns(text, "name state desired_state sink statement failure created_by owner"),
 		columns(whole, "id")...), columns(clock, "since created_at")...),
 	"query_fragments": append(columns(text, "query host_name state failure"), columns(whole, "query_id attempts")...),
@@ -44,8 +46,8 @@ func (c *Catalog) Rows() map[string][]Row {
 	all := map[string][]Row{}
 	add := func(table, key string, values ...any) { all[table] = append(all[table], Row{key, values}) }
 	for _, w := range c.workers {
-		add("workers", w.Host, w.Host, string(w.State), strings.Join(w.Peers, " "), w.Slots, c.Used(w.Host), w.GRPCPort,
-			w.DataPort)
+		add("workers", w.Host, w.Host, string(w.State), strings.Join(w.Peers, " "), w.Host, w.Slots, c.Used(w.Host),
+			w.GRPCPort, w.DataPort, w.Slots)
 	}
 	for _, q := range c.queries {
 		id := fmt.Sprintf("%020d", q.ID)

@@ -132,7 +132,7 @@ func (o Options) bears(host string) bool {
 func (o Options) stop(ctx context.Context, runID, sentence string) error {
 	_, err := o.Runs.StopAs(ctx, runID, lifecycle.StopAsked{Reason: engine.StopGuardrail, Sentence: sentence, By: "rule"})
 	if engine.HasCode(err, engine.CodeConflict) {
-		return nil // it has ended, or is ending
+		return outlet.ErrEnded
 	}
 	return err
 }

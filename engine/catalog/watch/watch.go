@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -87,6 +88,19 @@ func Parse(source string) (*View, error) {
 	s := w.Select
 	if s.From.Query != nil || s.Join != nil || s.Window != nil || len(s.Group) > 0 || s.Having != nil || s.DropOnOverflow {
 		return nil, wrong(s.At, example, "WATCH selects from one table, with WHERE and without windows, groups and joins")
+	}
+	// The rows of a table have no order.
+	lag := func(e statement.Expr) (statement.Expr, error) {
+		if c, is := e.(*statement.Call); is && c.Over != nil {
+			return nil, wrong(c.Name.At, example, "WATCH compares no row with another one: there is no "+
+				strings.ToUpper(c.Name.Text)+" … OVER")
+		}
+		return nil, nil
+	}
+	for _, i := range s.Items {
+		if _, err := statement.Rewrite(i.Expr, lag); err != nil {
+			return nil, err
+		}
 	}
 	v := &View{source: source, query: s, key: -1}
 	if !slices.ContainsFunc(s.Items, func(i statement.Item) bool { return i.Expr == nil }) {

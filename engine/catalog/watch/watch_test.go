@@ -157,3 +157,28 @@ func TestWhatWasIsKnown(t *testing.T) {
 		t.Error("the future is known")
 	}
 }
+
+// TestTheDesignsOwnExample: WATCH as the design writes it, whose workers have an id and a capacity.
+func TestTheDesignsOwnExample(t *testing.T) {
+	v, err := watch.Parse("WATCH SELECT id, state, capacity FROM workers WHERE state = 'ACTIVE';")
+	must(t, err)
+	c := catalog.Contents{Workers: []catalog.Worker{{Host: "w1", State: catalog.Active, Slots: 4},
+		{Host: "w2", State: catalog.Unreachable, Slots: 8}}}
+	a, err := v.Of(catalog.Of(c).Rows()["workers"])
+	must(t, err)
+	if got := told([]watch.Event{v.All(a, "0")}); got != `SNAPSHOT {"capacity":4,"id":"w1","state":"ACTIVE"} @0` {
+		t.Error(got)
+	}
+}
+
+// TestNoRowIsComparedWithAnother: rows of a table have no order, so that what was before one says nothing.
+func TestNoRowIsComparedWithAnother(t *testing.T) {
+	for _, sql := range []string{"WATCH SELECT LAG(name) OVER () AS before FROM queries",
+		"WATCH SELECT name, 'x' || LAG(name) OVER (PARTITION BY state) AS before FROM queries"} {
+		_, err := watch.Parse(sql)
+		var e *statement.Error
+		if !errors.As(err, &e) || e.Kind != statement.BinderError || e.Line != 1 {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+}

@@ -90,3 +90,22 @@ func TestAWebhookTellsWhatItPosted(t *testing.T) {
 		t.Errorf("%d alerts, the last two %+v", len(list), list[:2])
 	}
 }
+
+// TestARunThatHasEndedWasNotStoppedByARule: the rows of a rule come to nothing then, which is no failure of the query,
+// and its alert says so.
+func TestARunThatHasEndedWasNotStoppedByARule(t *testing.T) {
+	var alerts Alerts
+	asked := 0
+	sink := Guardrail("slow", feed.Config{}, alertColumns, func(context.Context, string, string) error {
+		asked++
+		return ErrEnded
+	}, alerts.Of(7, "slow", feed.Guardrail))
+	for range 2 {
+		if err := sink.Write(alertRows("r1")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list := alerts.List(); asked != 1 || len(list) != 1 || list[0].Failure != ErrEnded.Error() {
+		t.Errorf("asked %d times, %+v", asked, list)
+	}
+}

@@ -4,6 +4,7 @@ package outlet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -12,8 +13,12 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
 )
 
-// StopRun stops a run as a guardrail does; the sentence is its reason. It may be asked of a run that has ended.
+// StopRun stops a run as a guardrail does; the sentence is its reason. It is ErrEnded of a run that needs nobody to
+// stop it any more.
 type StopRun func(ctx context.Context, runID, sentence string) error
+
+// ErrEnded says that a run has ended, or is being ended, by something else.
+var ErrEnded = errors.New("the run had ended, or was ending, already")
 
 // stopWithin bounds how long stopping a run may take.
 const stopWithin = 10 * time.Second
@@ -60,7 +65,7 @@ func (g *guardrail) Write(b *column.Batch) error {
 		err := g.stop(ctx, run, "Rule triggered: "+g.query+": "+row)
 		cancel()
 		g.tell.tell(Alert{RunID: run, Row: row, Rows: 1}, err)
-		if err != nil {
+		if err != nil && !errors.Is(err, ErrEnded) {
 			return fmt.Errorf("stopping the run %s: %w", run, err)
 		}
 	}

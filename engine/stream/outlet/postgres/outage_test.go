@@ -304,14 +304,16 @@ func TestAnOutageHoldsRowsBack(t *testing.T) {
 	}
 
 	s, err = postgres.Open(t.Context(),
-		postgres.Options{Dial: dialer(dsn), Table: "t", Columns: ids, Patience: time.Second})
+		postgres.Options{Dial: dialer(dsn), Table: "t", Columns: ids, Most: 100, Patience: 4 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Stop()
-	if err := feed(s, 0, 10, 10); err != nil {
+	// One transaction that is tried, one behind it, and rows that wait for room.
+	if err := feed(s, 0, 20, 10); err != nil {
 		t.Fatal(err)
 	}
+	go func() { fed <- feed(s, 20, 30, 10) }()
 	select {
 	case <-s.Failed():
 	case <-time.After(20 * time.Second):
@@ -319,8 +321,11 @@ func TestAnOutageHoldsRowsBack(t *testing.T) {
 	}
 	var e *statement.Error
 	if err := s.Close(); !errors.As(err, &e) || e.Kind != statement.NetworkError ||
-		!strings.HasPrefix(e.Message, "10 rows were not written to public.t: Postgres could not be written to for 1s") {
+		!strings.HasPrefix(e.Message, "30 rows were not written to public.t: Postgres could not be written to for 4s") {
 		t.Errorf("%v", err)
+	}
+	if err := <-fed; err == nil {
+		t.Error("rows that waited were taken")
 	}
 	if err := feed(s, 0, 10, 10); err == nil {
 		t.Error("rows are taken by a sink that has failed")
@@ -374,7 +379,8 @@ func TestWhatAnotherAttemptDoesNotCure(t *testing.T) {
 			[][]any{{1, "a"}, {1, "b"}}},
 		{"at the end", "ALTER TABLE t ADD CONSTRAINT k UNIQUE (id) DEFERRABLE INITIALLY DEFERRED",
 			"ALTER TABLE t DROP CONSTRAINT k", "duplicate key value violates unique constraint", [][]any{{1, "a"}, {1, "b"}}},
-		{"no text", "", "", `the column t has a text that Postgres can not hold: "a\x00b"`, [][]any{{1, "a\x00b"}}},
+		{"no text", "", "", "1 rows were not written to public.t: the column t has a text that Postgres can not hold: " +
+			`"a\x00b"`, [][]any{{1, "a\x00b"}}},
 		{"no UTF-8", "", "", `can not hold: "\xff"`, [][]any{{1, "\xff"}}},
 	} {
 		exec("TRUNCATE t")

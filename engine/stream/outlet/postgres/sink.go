@@ -12,6 +12,8 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -67,6 +69,8 @@ type Sink struct {
 	changed sync.Cond
 	filling *batch
 	spare   *batch
+	// waiting is how many rows a Write has that waits for room.
+	waiting int
 	// due: rows in filling have waited long enough; closing: there will be no more.
 	due, closing bool
 	err          error
@@ -133,9 +137,11 @@ func (s *Sink) Write(b *column.Batch) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.waiting = b.N
 	for s.full() && s.err == nil {
 		s.changed.Wait()
 	}
+	s.waiting = 0
 	if s.err != nil {
 		return s.err
 	}
@@ -145,6 +151,10 @@ func (s *Sink) Write(b *column.Batch) error {
 	}
 	err := s.filling.add(s.o.Columns, b)
 	s.changed.Broadcast()
+	var unfit *statement.Error
+	if errors.As(err, &unfit) {
+		unfit.Message = fmt.Sprintf("%d rows were not written to %s: %s", b.N, s.at.Shown(), unfit.Message)
+	}
 	return err
 }
 
@@ -207,14 +217,16 @@ func (s *Sink) writing() {
 		s.filling, s.spare, s.due = s.spare, nil, false
 		s.changed.Broadcast()
 		s.mu.Unlock()
-		err := s.write(b)
-		b.text, b.rows = b.text[:0], 0
+		unclear, err := s.write(b)
 		s.mu.Lock()
-		s.spare = b
 		if err != nil {
-			s.err = err
+			if s.err = err; s.ctx.Err() == nil {
+				s.err = s.gaveUp(err, b.rows, unclear)
+			}
 			close(s.failed)
 		}
+		b.text, b.rows = b.text[:0], 0
+		s.spare = b
 		s.mu.Unlock()
 	}
 }
@@ -225,20 +237,21 @@ func (s *Sink) ripe() bool { return s.filling.rows > 0 && (s.due || s.full()) }
 // full reports whether no more rows fit into a transaction. It needs mu.
 func (s *Sink) full() bool { return len(s.filling.text) >= s.o.Most }
 
-// write writes a transaction's rows, and tries again while the server is gone.
-func (s *Sink) write(b *batch) error {
+// write writes a transaction's rows, and tries again while the server is gone. unclear says that they may be written
+// though there is an error.
+func (s *Sink) write(b *batch) (unclear bool, err error) {
 	begun, pause := time.Now(), firstPause
 	defer s.o.Tried(nil)
-	var unclear *transaction
+	var last *transaction
 	for {
-		err := s.attempt(b, &unclear)
+		err := s.attempt(b, &last)
 		switch {
 		case err == nil:
-			return nil
+			return false, nil
 		case s.ctx.Err() != nil:
-			return s.ctx.Err()
+			return last != nil, s.ctx.Err()
 		case stays(err) || time.Since(begun) > s.o.Patience:
-			return s.gaveUp(err, b, unclear)
+			return last != nil, err
 		}
 		s.o.Tried(tried{err})
 		if s.conn != nil && s.conn.IsClosed() {

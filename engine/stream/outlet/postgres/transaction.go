@@ -182,11 +182,16 @@ func explain(err error) error {
 	return failure(statement.NetworkError, "Postgres can not be written to: "+sentence(err), "", err)
 }
 
-// gaveUp is what a query ends with whose rows can not be written.
-func (s *Sink) gaveUp(err error, b *batch, unclear *transaction) error {
-	what := fmt.Sprintf("%d rows were not written to %s", b.rows, s.at.Shown())
-	if unclear != nil {
-		what = fmt.Sprintf("whether the last %d rows are in %s is not known", b.rows, s.at.Shown())
+// gaveUp is what a query ends with when a transaction's rows can not be written, and with them all that the sink was
+// given since. It needs mu.
+func (s *Sink) gaveUp(err error, rows int, unclear bool) error {
+	behind := s.filling.rows + s.waiting
+	what := fmt.Sprintf("%d rows were not written to %s", rows+behind, s.at.Shown())
+	if unclear {
+		what = fmt.Sprintf("whether the last %d rows are in %s is not known", rows, s.at.Shown())
+		if behind > 0 {
+			what += fmt.Sprintf(", and %d more were not written", behind)
+		}
 	}
 	var known *statement.Error
 	switch {
