@@ -45,8 +45,8 @@ type pair [2]struct {
 	size int
 }
 
-// mostRows is how many rows are pushed at once, and mostTexts how many bytes of one column's texts: a vector has no room
-// for those of many long rows.
+// mostRows is how many rows are pushed at once, and mostTexts how many bytes of one column's texts: a vector has no
+// room for those of many long rows.
 const (
 	mostRows  = 1024
 	mostTexts = 4 << 20
