@@ -393,7 +393,7 @@ type Validity struct {
 // ValidityCause is one reason to doubt, with its interval.
 type ValidityCause struct {
 	// Cause is generator_cpu | gc_pause | recorder_stall | lost_worker | snapshot_gap | incomplete_record | schedule_lag
-	// | pool_wait | dropped | errors | nothing_measured | fallback_warehouse | kind_failed | connections_short |
+	// | pool_wait | dropped | errors | failing | nothing_measured | fallback_warehouse | kind_failed | connections_short |
 	// clock_step.
 	Cause  string `json:"cause"`
 	Detail string `json:"detail"`

@@ -30,10 +30,6 @@ const (
 	// remarked, beyond errorLimit the figures are of something else than the table.
 	errorNote  = 0.01
 	errorLimit = 0.5
-	// A stall is worth a remark when it lasts, and operations were missed in it.
-	stallLength = 3 * time.Second
-	stallMissed = 50
-	maxStalls   = 5
 	// adjoining intervals of one cause are joined when less than this lies between them.
 	joinWithin = 2500 * time.Millisecond
 	// So many intervals are listed of each cause: one that comes often hides no other.
@@ -53,6 +49,7 @@ const (
 	CausePoolWait         = "pool_wait"
 	CauseDropped          = "dropped"
 	CauseErrors           = "errors"
+	CauseFailing          = "failing"
 	CauseNothingMeasured  = "nothing_measured"
 	CauseFallback         = "fallback_warehouse"
 	CauseKindFailed       = "kind_failed"
@@ -77,8 +74,11 @@ type Validity struct {
 	dropped, scheduled int64
 	outcome            Outcome
 	stall              stall
-	waits              map[string]pool // by run worker
-	news               map[string]news // by run worker
+	fails              failing
+	// changes is how often users changed the load.
+	changes int
+	waits   map[string]pool // by run worker
+	news    map[string]news // by run worker
 }
 
 // news is when something was heard of a run worker that was new then: of a node behind a long way all that is heard
@@ -108,16 +108,6 @@ type Outcome struct {
 	Search bool
 }
 
-// stall follows the seconds in which no operation ended.
-type stall struct {
-	exact     bool      // remarks are those of the record
-	began     time.Time // of the measurement
-	ended     int64     // operations so far
-	from, to  time.Time // zero while operations end
-	remarks   []string
-	forgotten int
-}
-
 type interval struct {
 	cause    string
 	subject  string
@@ -139,7 +129,7 @@ func (v *Validity) Clone() *Validity {
 	c.notes = append([]string(nil), v.notes...)
 	maps.Copy(c.more, v.more)
 	c.remarks = append([]string(nil), v.remarks...)
-	c.outcome, c.stall = v.outcome, v.stall
+	c.outcome, c.stall, c.fails, c.changes = v.outcome, v.stall, v.fails, v.changes
 	c.stall.remarks = append([]string(nil), v.stall.remarks...)
 	for _, i := range v.causes {
 		same := *i
@@ -175,6 +165,13 @@ func (v *Validity) Note(text string) {
 		}
 	}
 	v.notes = append(v.notes, text)
+}
+
+// LoadChanged notes that a user changed the load: the first times in words, then how many more there were.
+func (v *Validity) LoadChanged(words string) {
+	if v.changes++; v.changes <= maxOfCause {
+		v.Note(words)
+	}
 }
 
 // Remark adds a note that follows from the figures, and is made anew with them.
@@ -257,6 +254,7 @@ func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
 		return
 	}
 	v.stall.observe(at, s.Snapshots)
+	v.failures(at, s.Snapshots)
 	for _, n := range s.Nodes {
 		v.node(at, n)
 	}
@@ -328,75 +326,6 @@ func (v *Validity) stood(s *engine.WorkerSnapshot) {
 			return fmt.Sprintf("%s: it stood still for %.0f s: its process was stopped, or the machine was", s.WorkerID,
 				length.Seconds())
 		})
-}
-
-// observe follows whether operations end. Seconds without a new snapshot say nothing.
-func (s *stall) observe(at time.Time, snapshots []engine.WorkerSnapshot) {
-	if s.began.IsZero() {
-		s.began = at
-	}
-	var ended int64
-	open, covered := 0, 0.0
-	for i := range snapshots {
-		if snapshots[i].Phase == engine.PhaseMeasurement {
-			ended += snapshots[i].TickStarted
-			open += snapshots[i].TargetConnections
-			covered = max(covered, snapshots[i].TickSeconds)
-		}
-	}
-	switch {
-	case ended > 0:
-		s.end()
-		s.ended += ended
-	case open > 0 && s.from.IsZero():
-		s.from, s.to = at.Add(-time.Duration(covered*float64(time.Second))), at
-	case open > 0:
-		s.to = at
-	}
-}
-
-// end closes the stall under way.
-func (s *stall) end() {
-	if text := s.remark(); text != "" {
-		if len(s.remarks) < maxStalls {
-			s.remarks = append(s.remarks, text)
-		} else {
-			s.forgotten++
-		}
-	}
-	s.from = time.Time{}
-}
-
-// remark says what there is to say of the stall under way, if anything.
-func (s *stall) remark() string {
-	before, length := s.from.Sub(s.began).Seconds(), s.to.Sub(s.from)
-	if s.from.IsZero() || before <= 0 || length < stallLength {
-		return ""
-	}
-	if rate := float64(s.ended) / before; rate*length.Seconds() >= stallMissed {
-		return fmt.Sprintf("From %s on no operation ended for %.0f s, after %.0f a second before: the target did not "+
-			"answer, or connections were lost.",
-			s.from.UTC().Format("15:04:05"), length.Seconds(), rate)
-	}
-	return ""
-}
-
-// Stalled replaces what the ticks showed of stalls by what the record says.
-func (v *Validity) Stalled(remarks []string) { v.stall = stall{exact: true, remarks: remarks} }
-
-// notes are the stalls that were worth a remark, the one under way too.
-func (s *stall) notes() []string {
-	out := append([]string(nil), s.remarks...)
-	if s.exact {
-		return out
-	}
-	if text := s.remark(); text != "" {
-		out = append(out, text)
-	}
-	if s.forgotten > 0 {
-		out = append(out, fmt.Sprintf("No operation ended for seconds %d more times.", s.forgotten))
-	}
-	return out
 }
 
 // StoodStill reports whether the process or a run worker stood still in a part of that time.
@@ -558,9 +487,13 @@ func (v *Validity) LostWorker(workerID, why string, from, to time.Time) {
 func (v *Validity) Verdict() engine.Validity {
 	out := engine.Validity{Verdict: engine.VerdictValid, Causes: make([]engine.ValidityCause, 0, len(v.causes)),
 		Notes: append([]string{}, v.notes...), Seen: slices.Clone(v.notes)}
+	if more := v.changes - maxOfCause; more > 0 {
+		text := fmt.Sprintf("The load was changed %d more times while the run went on.", more)
+		out.Notes, out.Seen = append(out.Notes, text), append(out.Seen, text)
+	}
 	drops := false
 	for _, i := range v.causes {
-		if i.cause == CauseDropped && !v.drops() {
+		if i.cause == CauseDropped && !v.drops() || i.cause == CauseFailing && !v.outcome.failed() {
 			continue
 		}
 		drops = drops || i.cause == CauseDropped
@@ -582,7 +515,7 @@ func (v *Validity) Verdict() engine.Validity {
 		out.Verdict = engine.VerdictDegraded
 	}
 	for _, cause := range slices.Sorted(maps.Keys(v.more)) {
-		if cause != CauseDropped || v.drops() {
+		if (cause != CauseDropped || v.drops()) && (cause != CauseFailing || v.outcome.failed()) {
 			out.Notes = append(out.Notes, fmt.Sprintf("%s was seen %d more times, which are not listed.", cause, v.more[cause]))
 		}
 	}

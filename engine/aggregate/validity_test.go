@@ -1,6 +1,7 @@
 package aggregate
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -404,6 +405,38 @@ func TestAStallOfTheTargetIsRemarked(t *testing.T) {
 	}
 	if got := run(100, 100, 100, 0, 0, 0, 0, 100).Notes[0]; !strings.Contains(got, "no operation ended for 4 s, after") {
 		t.Error(got)
+	}
+}
+
+// TestManyChangesOfTheLoadAreCounted: a verdict is sent and stored each second, and does not grow with each of them.
+func TestManyChangesOfTheLoadAreCounted(t *testing.T) {
+	v := NewValidity()
+	for i := range 1000 {
+		v.LoadChanged(fmt.Sprintf("The rate was changed to %d/s.", i))
+	}
+	got := v.Clone().Verdict()
+	if len(got.Notes) != maxOfCause+1 || !strings.Contains(got.Notes[maxOfCause], "975 more times") ||
+		len(got.Seen) != len(got.Notes) || got.Verdict != engine.VerdictValid {
+		t.Errorf("%q", got.Notes)
+	}
+}
+
+// TestAnOpenLoopWithNothingDueIsNoStall: its rate was lowered, by its stages or by a user.
+func TestAnOpenLoopWithNothingDueIsNoStall(t *testing.T) {
+	for waiting, notes := range map[int]int{0: 0, 2: 1} {
+		v := NewValidity()
+		for i, n := range []int64{100, 100, 100, 0, 0, 0, 0, 1} {
+			s := engine.WorkerSnapshot{WorkerID: "worker-0", Phase: engine.PhaseMeasurement, TickSeconds: 1,
+				PhaseSeconds: float64(i), TickStarted: n, TargetConnections: 4, PhaseService: &engine.PackedHistogram{}}
+			if n == 0 {
+				s.InFlight = waiting
+			}
+			v.Observe(epoch.Add(time.Duration(i)*time.Second), engine.PhaseMeasurement,
+				&Second{Snapshots: []engine.WorkerSnapshot{s}})
+		}
+		if got := v.Verdict().Notes; len(got) != notes {
+			t.Errorf("with %d in flight: %q", waiting, got)
+		}
 	}
 }
 

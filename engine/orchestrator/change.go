@@ -44,7 +44,7 @@ func (l *scaler) change(by string, to loadchange.Asked) (engine.Event, error) {
 	l.scale.divide(now, workers, l.scale.load(now))
 	l.sender.tell(scaling.Change{Reason: engine.TargetChange, At: now}, workers, c.Event)
 	l.note(engine.LogWarning, nil, "%s", c.Words)
-	l.validity.Note(c.Words)
+	l.validity.LoadChanged(c.Words)
 	c.Event.RunID, c.Event.CreatedAt, c.Event.SequenceID = l.runID, engine.At(now), l.sender.sequence
 	return c.Event, nil
 }
