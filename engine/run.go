@@ -99,7 +99,9 @@ type RunDetail struct {
 	ArtifactsTotal int64      `json:"artifacts_total"`
 	Events         []Event    `json:"events"`
 	EventsTotal    int64      `json:"events_total"`
-	Enrichment     Enrichment `json:"enrichment"`
+	// LoadChanges are the events by which users changed the load, the last 200 of them: Events may hold none.
+	LoadChanges []Event    `json:"load_changes"`
+	Enrichment  Enrichment `json:"enrichment"`
 	// Simulated: a stand-in that models a database was under load. False until the target has answered.
 	Simulated bool `json:"simulated"`
 	// Emulated: the stand-in is another engine, which models nothing.

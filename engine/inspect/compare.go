@@ -97,16 +97,11 @@ func (r *Reader) Compare(ctx context.Context, a, b []string, o compare.Options) 
 
 // changedNote says that the load of a run was changed while it went on, empty when it was not.
 func (r *Reader) changedNote(ctx context.Context, runID string) (string, error) {
-	events, err := r.opts.Store.Events(ctx, runID, 0)
+	events, err := r.opts.Store.Events(ctx, runID, 0, engine.EventLoadChanged)
 	if err != nil {
 		return "", StoreError(fmt.Errorf("reading the events of run %s: %w", runID, err))
 	}
-	n := 0
-	for _, e := range events {
-		if e.Type == engine.EventLoadChanged {
-			n++
-		}
-	}
+	n := len(events)
 	if n == 0 {
 		return "", nil
 	}

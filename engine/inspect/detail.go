@@ -22,7 +22,7 @@ func (r *Reader) Detail(ctx context.Context, runID string) (engine.RunDetail, er
 		d       engine.RunDetail
 		results []engine.RunResult
 		polls   []engine.WarehousePoint
-		errs    [4]error
+		errs    [5]error
 		wg      sync.WaitGroup
 		err     error
 	)
@@ -39,6 +39,7 @@ func (r *Reader) Detail(ctx context.Context, runID string) (engine.RunDetail, er
 	wg.Go(func() { results, errs[0] = r.opts.Store.Overviews(ctx, runID) })
 	wg.Go(func() { d.Artifacts, d.ArtifactsTotal, errs[1] = r.opts.Store.ArtifactPage(ctx, runID, "", detailPage) })
 	wg.Go(func() { d.Events, d.EventsTotal, errs[2] = r.opts.Store.EventPage(ctx, runID, 0, detailPage) })
+	wg.Go(func() { d.LoadChanges, errs[4] = r.opts.Store.Events(ctx, runID, 0, engine.EventLoadChanged) })
 	wg.Go(func() { polls, errs[3] = r.opts.Store.WarehouseChanges(ctx, runID) })
 	wg.Wait()
 	if err := errors.Join(errs[:]...); err != nil {
@@ -81,6 +82,10 @@ func (r *Reader) Detail(ctx context.Context, runID string) (engine.RunDetail, er
 	if d.Events == nil {
 		d.Events = []engine.Event{}
 	}
+	if d.LoadChanges == nil {
+		d.LoadChanges = []engine.Event{}
+	}
+	d.LoadChanges = d.LoadChanges[max(0, len(d.LoadChanges)-detailPage):]
 	return d, nil
 }
 

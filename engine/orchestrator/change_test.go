@@ -86,3 +86,30 @@ func TestConnectionsChangeWhileARunGoesOn(t *testing.T) {
 		t.Errorf("%s, %+v\n%s", sum.Status, sum.Accounting, f.logs(run.RunID))
 	}
 }
+
+// TestEveryChangeOfTheLoadIsShown: also those behind the first events of a run, which are all that comes with it.
+func TestEveryChangeOfTheLoadIsShown(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).start()
+	run := f.run(func(sc *engine.Scenario) {
+		sc.Scaling = engine.Scaling{Mode: engine.ScalingFixed, WorkerCount: 2, PerWorkerCapacity: 4}
+		sc.Workload.ConcurrentConnections, sc.Workload.WarmupSeconds, sc.Workload.DurationSeconds = 4, 0, 60
+	})
+	f.until(run.RunID, phase(engine.PhaseMeasurement))
+	const changes = 110 // of three events each
+	for i := range changes {
+		to := loadchange.Asked{Connections: new(2 + i%2)}
+		if _, err := f.svc.ChangeLoad(t.Context(), run.RunID, "ada", to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := f.svc.Stop(t.Context(), run.RunID, "ada"); err != nil {
+		t.Fatal(err)
+	}
+	f.wait(run.RunID)
+	d := f.settled(run.RunID)
+	if int64(len(d.Events)) >= d.EventsTotal || len(d.LoadChanges) != changes ||
+		*d.LoadChanges[changes-1].Data.TargetConnections != 2+(changes-1)%2 {
+		t.Errorf("%d of %d events, %d of %d changes", len(d.Events), d.EventsTotal, len(d.LoadChanges), changes)
+	}
+}

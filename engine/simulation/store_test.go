@@ -250,12 +250,13 @@ func (s controlStore) SaveTick(ctx context.Context, t store.Tick) error {
 	return err
 }
 
-func (s controlStore) Events(ctx context.Context, id string, after int64) ([]engine.Event, error) {
+func (s controlStore) Events(ctx context.Context, id string, after int64, only ...engine.EventType) ([]engine.Event,
+	error) {
 	return asked(s, ctx, fmt.Sprintf("Events %s after %d", id, after), func(ctx context.Context) ([]engine.Event, error) {
 		if s.srv.sim.without == withoutDeduplication {
 			return nil, nil
 		}
-		return s.Store.Events(ctx, id, after)
+		return s.Store.Events(ctx, id, after, only...)
 	})
 }
 

@@ -285,7 +285,8 @@ type Runs interface {
 	Transition(ctx context.Context, t Transition) ([]engine.Event, error)
 	// SaveTick persists one second of a run. Repeating it is harmless.
 	SaveTick(ctx context.Context, t Tick) error
-	Events(ctx context.Context, runID string, afterSequence int64) ([]engine.Event, error)
+	// Events returns the control events after a sequence, those of the given types alone where some are given.
+	Events(ctx context.Context, runID string, afterSequence int64, only ...engine.EventType) ([]engine.Event, error)
 	// Points returns the parent's seconds, oldest first.
 	Points(ctx context.Context, runID string) ([]engine.Point, error)
 	// WorkerPoints returns one run worker's seconds, oldest first; workerID "" all of them.

@@ -17,7 +17,7 @@ func private(d *engine.RunDetail) {
 	d.Plan = shownPlan(d.Plan)
 	d.Live, d.Waiting, d.CreatedBy, d.Owner = nil, nil, "", ""
 	// Files cannot be fetched without the server.
-	d.Artifacts, d.Events = []engine.Artifact{}, changes(d.Events)
+	d.Artifacts, d.Events, d.LoadChanges = []engine.Artifact{}, []engine.Event{}, changes(d.LoadChanges)
 	d.CancellationReason = said(d.CancellationReason)
 	enrichment(&d.Enrichment)
 	if d.Warehouse != nil {
@@ -37,14 +37,11 @@ func private(d *engine.RunDetail) {
 	d.Summary = &s
 }
 
-// changes are the changes of the load among events, without who made them: charts show them. The other events tell who
-// has done what, in words of theirs.
+// changes are the changes of the load without who made them: charts show them. The other events tell who has done what,
+// in words of theirs.
 func changes(events []engine.Event) []engine.Event {
 	out := []engine.Event{}
 	for _, e := range events {
-		if e.Type != engine.EventLoadChanged {
-			continue
-		}
 		d := engine.EventData{Scope: e.Data.Scope, Reason: e.Data.Reason, TargetQPS: e.Data.TargetQPS, OldQPS: e.Data.OldQPS,
 			TargetConnections: e.Data.TargetConnections, OldConnections: e.Data.OldConnections}
 		out = append(out, engine.Event{RunID: e.RunID, EventID: e.EventID, SequenceID: e.SequenceID, Type: e.Type,
@@ -158,8 +155,10 @@ func logs(list []engine.LogEntry) []engine.LogEntry {
 	list = slices.Clone(list)
 	for i := range list {
 		l := &list[i]
-		l.Details, l.Message = nil, starter.ReplaceAllString(loadchange.WithoutWho(l.Message), "The run was started")
-		if l.Level == engine.LogInfo {
+		words := loadchange.WithoutWho(l.Message)
+		own := l.Level == engine.LogInfo || words != l.Message // its numbers are of the load, and no values
+		l.Details, l.Message = nil, starter.ReplaceAllString(words, "The run was started")
+		if own {
 			l.Message = executions.MaskQuoted(l.Message)
 		} else {
 			l.Message = executions.Mask(l.Message)

@@ -86,6 +86,7 @@ func full() told {
 		Slowest: []engine.SlowExecution{{ErrorMessage: quoted}}}
 	rate := 801.5
 	changed := "The rate was changed while the run went on, from 400/s to 801.5/s at 21 s by " + canary + "."
+	fewer := "The connections were changed while the run went on, from 4711 to 12 at 30 s by " + canary + "."
 	validity := engine.Validity{Verdict: engine.VerdictValid, Notes: []string{quoted, changed}, Seen: []string{quoted},
 		Causes: []engine.ValidityCause{{Detail: quoted}}}
 	environment := engine.Environment{Hostname: canary, Calibration: &engine.Calibration{MachineFingerprint: canary}}
@@ -100,8 +101,9 @@ func full() told {
 		Summary: &engine.Summary{RunID: "r", Status: engine.StatusCompleted, CancellationReason: &words,
 			ValidityDetail: validity, Figures: figures, Environment: environment},
 		Plan: plan, Artifacts: []engine.Artifact{{Name: canary}}, Enrichment: late,
-		Events: []engine.Event{{Data: engine.EventData{Detail: canary, InitiatedBy: canary, Reason: canary}},
-			{Type: engine.EventLoadChanged, Data: engine.EventData{InitiatedBy: canary, Detail: canary, TargetQPS: &rate}}},
+		Events: []engine.Event{{Data: engine.EventData{Detail: canary, InitiatedBy: canary, Reason: canary}}},
+		LoadChanges: []engine.Event{{Type: engine.EventLoadChanged,
+			Data: engine.EventData{InitiatedBy: canary, Detail: canary, TargetQPS: &rate}}},
 		Warehouse: &engine.Warehouse{Error: quoted},
 		Workers: []engine.RunResult{{WorkerID: "w", Plan: plan, Figures: &figures, Validity: &validity,
 			Environment: &environment, Enrichment: &late, FailureReason: quoted}}}
@@ -109,6 +111,7 @@ func full() told {
 		{Level: engine.LogInfo, Message: "16 connections are open: " + quoted, Details: params},
 		{Level: engine.LogInfo, Message: "The run was started by " + canary},
 		{Level: engine.LogWarning, Message: changed},
+		{Level: engine.LogWarning, Message: fewer},
 		{Level: engine.LogError, Message: quoted + " at 4711471147", Details: params}}}
 }
 
@@ -153,7 +156,8 @@ func TestAReportHoldsNoValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	harmless(t, r, "16 connections are open", "public.orders", "AND c = $1", `"operations":7`, `"email"`,
-		`index \u003cb\u003ecreated`, `"target_qps":801.5`, "from 400/s to 801.5/s at 21 s.")
+		`index \u003cb\u003ecreated`, `"target_qps":801.5`, "from 400/s to 801.5/s at 21 s.",
+		"from 4711 to 12 at 30 s.")
 	if !reflect.DeepEqual(s.d, untouched.d) || !reflect.DeepEqual(s.logs, untouched.logs) {
 		t.Error("the run itself was changed")
 	}

@@ -161,11 +161,13 @@ func appendEvents(ctx context.Context, tx pgx.Tx, runID string, first int64, eve
 }
 
 // Events implements store.Runs.
-func (s *Store) Events(ctx context.Context, runID string, afterSequence int64) ([]engine.Event, error) {
+func (s *Store) Events(ctx context.Context, runID string, after int64, only ...engine.EventType) ([]engine.Event,
+	error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT event_id, run_id, event_type, sequence_id, event_data, created_at
-		FROM run_control_events WHERE run_id = $1 AND sequence_id > $2 ORDER BY sequence_id`, runID, afterSequence)
+		FROM run_control_events WHERE run_id = $1 AND sequence_id > $2 AND ($3::text[] IS NULL OR event_type = ANY($3))
+		ORDER BY sequence_id`, runID, after, only)
 	if err != nil {
 		return nil, dberr.Failed("reading events", err)
 	}

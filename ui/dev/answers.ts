@@ -164,6 +164,7 @@ export function detail(r: Holder): RunDetail {
     warehouse: null,
     artifacts_total: r.artifacts.length,
     events_total: 0,
+    load_changes: [],
     plan: r.plan,
     workers: workersOf(r),
     artifacts: r.artifacts,

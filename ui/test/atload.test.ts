@@ -9,7 +9,11 @@ const iso = (t: number) => new Date(start + t * 1000).toISOString();
 const timing = { start_time: iso(0), measurement_start_time: iso(5) } as Payload['timing'];
 const run = (...changes: number[]) =>
   ({
-    events: changes.map((t) => ({ event_type: 'LOAD_CHANGED', created_at: iso(t), event_data: { target_qps: t } })),
+    load_changes: changes.map((t) => ({
+      event_type: 'LOAD_CHANGED',
+      created_at: iso(t),
+      event_data: { target_qps: t },
+    })),
   }) as unknown as RunDetail;
 
 /** So many operations in one bucket of so many milliseconds. */

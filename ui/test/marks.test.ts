@@ -6,7 +6,7 @@ const run = (change: object, workload: object = {}) =>
   ({
     start_time: '2026-11-01T12:00:00.000Z',
     status: 'RUNNING',
-    events: [],
+    load_changes: [],
     scenario_config: { workload: { load_mode: 'QPS', arrival: 'constant', stages: null, ...workload } },
     ...change,
   }) as unknown as RunDetail;
@@ -16,8 +16,7 @@ const mark = (at: string, text: string) => ({ mark_id: text, at, text }) as Mark
 describe('marks', () => {
   it('stand between the phases in the order of time, and long ones are cut', () => {
     const r = run({
-      events: [
-        { event_type: 'START', created_at: '2026-11-01T12:00:01.000Z', event_data: {} },
+      load_changes: [
         { event_type: 'LOAD_CHANGED', created_at: '2026-11-01T12:00:07.500Z', event_data: { target_qps: 200 } },
       ],
     });

@@ -164,15 +164,14 @@ func check(e engine.Event) error {
 	return nil
 }
 
-func shownEvents(rows []eventRow) ([]engine.Event, error) {
-	var out []engine.Event
+func shownEvents(rows []eventRow, only ...engine.EventType) (out []engine.Event, err error) {
 	for _, row := range rows {
-		e := row.Event
-		var err error
-		if e.Data, err = read[engine.EventData]("event", row.data); err != nil {
-			return nil, err
+		if e := row.Event; len(only) == 0 || slices.Contains(only, e.Type) {
+			if e.Data, err = read[engine.EventData]("event", row.data); err != nil {
+				return nil, err
+			}
+			out = append(out, e)
 		}
-		out = append(out, e)
 	}
 	return out, nil
 }
@@ -183,8 +182,9 @@ func (r *run) after(sequence int64) []eventRow {
 }
 
 // Events implements store.Runs.
-func (s *Store) Events(ctx context.Context, runID string, afterSequence int64) ([]engine.Event, error) {
-	return of(ctx, s, runID, func(r *run) ([]engine.Event, error) { return shownEvents(r.after(afterSequence)) })
+func (s *Store) Events(ctx context.Context, runID string, after int64, only ...engine.EventType) ([]engine.Event,
+	error) {
+	return of(ctx, s, runID, func(r *run) ([]engine.Event, error) { return shownEvents(r.after(after), only...) })
 }
 
 // EventPage implements store.Views.

@@ -102,6 +102,7 @@ func pages(t *testing.T, s store.Store) {
 		events = append(events, engine.Event{EventID: fmt.Sprint("e", i), Type: engine.EventSetPhase,
 			Data: engine.EventData{Scope: engine.ScopeRun, Phase: engine.PhaseWarmup}})
 	}
+	events[3].Type = engine.EventStart
 	_, err := s.Transition(ctx, store.Transition{RunID: "r1", To: engine.StatusRunning, StartTime: noon, Events: events})
 	must(t, err)
 	stored, err := s.Events(ctx, "r1", 0)
@@ -112,6 +113,9 @@ func pages(t *testing.T, s store.Store) {
 	if total != int64(len(stored)) {
 		t.Errorf("%d events of %d", total, len(stored))
 	}
+	only, err := s.Events(ctx, "r1", stored[1].SequenceID, engine.EventLoadChanged, engine.EventStart)
+	must(t, err)
+	same(t, "events of two types", only, stored[3:4])
 	for i := range 5 {
 		must(t, s.SaveArtifact(ctx, 0, engine.Artifact{RunID: "r1", ResultID: "r1", Kind: "executions",
 			Name: fmt.Sprint("part-", i), SHA256: "a", RowCount: 1}))

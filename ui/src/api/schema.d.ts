@@ -8970,6 +8970,7 @@ export interface components {
             executions_deleted_by?: string;
             find_max: components["schemas"]["FindMaxState"] | null;
             live: components["schemas"]["Payload"] | null;
+            load_changes: components["schemas"]["Event"][] | null;
             matrix_id?: string;
             /** Format: int64 */
             matrix_index?: number;

@@ -88,7 +88,7 @@ export function RunCharts({ run, live, c, state, marks, onCell, onMoment, only }
     () => ({ ...phased, markers: withMarks(phased.markers, marks ?? [], run) }),
     // A tick brings a run with other figures, and the same events.
     // eslint-disable-next-line react-hooks/exhaustive-deps -- the count stands for the events
-    [phased, marks, run.run_id, run.start_time, run.events?.length],
+    [phased, marks, run.run_id, run.start_time, run.load_changes?.length],
   );
   const until = useMemo(() => {
     if (!timing?.start_time) return undefined;

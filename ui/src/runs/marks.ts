@@ -20,8 +20,7 @@ export function changed(e: RunEvent): string {
   return `${d.target_connections ?? 0} connections`;
 }
 
-export const loadChanges = (run: RunDetail): RunEvent[] =>
-  (run.events ?? []).filter((e) => e.event_type === 'LOAD_CHANGED');
+export const loadChanges = (run: RunDetail): RunEvent[] => run.load_changes ?? [];
 
 /** The longest label that is written beside a line in a chart. */
 const longest = 28;
