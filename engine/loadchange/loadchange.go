@@ -149,6 +149,27 @@ func Followed(w engine.Workload, events []engine.Event) (after engine.Workload, 
 	return w, changed
 }
 
+// Most is how many connections a run was to have at most between two instants, and whether its load was changed between
+// them.
+func Most(w engine.Workload, events []engine.Event, from, to time.Time) (connections int, varies bool) {
+	connections = w.ConcurrentConnections
+	for _, e := range events {
+		if e.Type != engine.EventLoadChanged || !e.CreatedAt.Before(to) {
+			continue
+		}
+		inside := e.CreatedAt.After(from)
+		varies = varies || inside
+		switch n := e.Data.TargetConnections; {
+		case n == nil:
+		case inside:
+			connections = max(connections, *n)
+		default: // nothing was measured with those before
+			connections = *n
+		}
+	}
+	return connections, varies
+}
+
 // MeanRate is the mean rate that a schedule asked for between two instants, with the changes among a run's events; 0
 // when the loop is closed or the workload paces itself.
 func MeanRate(w engine.Workload, events []engine.Event, from, to time.Time) float64 {

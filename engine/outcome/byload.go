@@ -21,13 +21,7 @@ func (s *Service) byLoad(ctx context.Context, e Evidence, f *engine.Figures) []e
 	if !able || f.Operations == 0 || f.CoveredSeconds != nil {
 		return nil
 	}
-	events, err := s.opts.Store.Events(ctx, e.Run.RunID, 0)
-	if err != nil {
-		s.opts.Log.Warn().Err(err).Str("run_id", e.Run.RunID).
-			Msg("the events cannot be read: the parts of the measurement are not told apart")
-		return nil
-	}
-	parts := loadchange.Parts(e.Run.Scenario.Workload, events, f.MeasuredFrom.Time, f.MeasuredTo.Time)
+	parts := loadchange.Parts(e.Run.Scenario.Workload, e.changes, f.MeasuredFrom.Time, f.MeasuredTo.Time)
 	if len(parts) == 0 {
 		return nil
 	}

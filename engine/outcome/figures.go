@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/loadchange"
 )
 
 // totals adds up what the run workers counted; known is false when one of them did not tell.
@@ -92,6 +93,9 @@ func (e Evidence) window() engine.Window {
 		w.From = w.To.Add(-length)
 	default:
 		w.To = w.From.Add(length)
+	}
+	if most, changed := loadchange.Most(r.Scenario.Workload, e.changes, w.From, w.To); len(e.changes) > 0 {
+		w.Connections, w.Varies = most, changed
 	}
 	return w
 }

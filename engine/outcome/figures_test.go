@@ -78,6 +78,36 @@ func TestTheWindowKnowsTheMostConnections(t *testing.T) {
 	}
 }
 
+// A user who changed the load has changed the pace: a second without an answer at the new one is no stall for that.
+func TestTheWindowKnowsOfAChangedLoad(t *testing.T) {
+	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	at := func(second int, to engine.EventData) engine.Event {
+		return engine.Event{Type: engine.EventLoadChanged, Data: to,
+			CreatedAt: engine.At(begin.Add(time.Duration(second) * time.Second))}
+	}
+	connections := func(n int) engine.EventData { return engine.EventData{TargetConnections: &n} }
+	rate := 7.0
+	for name, c := range map[string]struct {
+		changes []engine.Event
+		most    int
+		varies  bool
+	}{
+		"fewer":            {[]engine.Event{at(20, connections(1))}, 7, true},
+		"more, then fewer": {[]engine.Event{at(20, connections(50)), at(30, connections(1))}, 50, true},
+		"in the warm-up":   {[]engine.Event{at(-2, connections(3))}, 3, false},
+		"after the end":    {[]engine.Event{at(61, connections(30))}, 7, false},
+		"the rate":         {[]engine.Event{at(20, engine.EventData{TargetQPS: &rate})}, 7, true},
+	} {
+		w := Evidence{changes: c.changes, MeasureAt: begin,
+			Run: engine.Run{StopReason: engine.StopUserRequested, WarmupEndTime: engine.At(begin),
+				MeasurementEndTime: engine.At(begin.Add(time.Minute)), Scenario: engine.Scenario{
+					Workload: engine.Workload{ConcurrentConnections: 7, DurationSeconds: 60}}}}.window()
+		if w.Connections != c.most || w.Varies != c.varies {
+			t.Errorf("%s: %+v", name, w)
+		}
+	}
+}
+
 func TestRemarksOnFigures(t *testing.T) {
 	covered, none := 5.0, 0.0
 	for name, c := range map[string]struct {

@@ -50,6 +50,8 @@ type Evidence struct {
 	Shown Shown
 	// Elsewhere: another server carried the run, in whose data directory its record lies.
 	Elsewhere bool
+	// changes are the run's events that change its load.
+	changes []engine.Event
 }
 
 // RecordElsewhere says that the record of a run is not within reach.
@@ -94,18 +96,19 @@ func New(o Options) *Service {
 	return &Service{opts: o}
 }
 
-// meanRate is what the schedule asked for on average, with what users changed while the run went on.
-func (s *Service) meanRate(ctx context.Context, e Evidence, f *engine.Figures) float64 {
-	w := e.Run.Scenario.Workload
-	if !w.OpenLoop() {
-		return 0
-	}
-	events, err := s.opts.Store.Events(ctx, e.Run.RunID, 0)
+// changes are what users changed of a run's load while it went on; none where that cannot be read.
+func (s *Service) changes(ctx context.Context, runID string) []engine.Event {
+	events, err := s.opts.Store.Events(ctx, runID, 0, engine.EventLoadChanged)
 	if err != nil {
-		s.opts.Log.Warn().Err(err).Str("run_id", e.Run.RunID).
-			Msg("the events cannot be read: changes of the rate are not in the mean")
+		s.opts.Log.Warn().Err(err).Str("run_id", runID).
+			Msg("the events cannot be read: changes of the load are not in the figures")
 	}
-	return loadchange.MeanRate(w, events, f.MeasuredFrom.Time, f.MeasuredTo.Time)
+	return events
+}
+
+// meanRate is what the schedule asked for on average, with what users changed while the run went on.
+func (e Evidence) meanRate(f *engine.Figures) float64 {
+	return loadchange.MeanRate(e.Run.Scenario.Workload, e.changes, f.MeasuredFrom.Time, f.MeasuredTo.Time)
 }
 
 // Process stores the parts, computes the exact figures and saves the results.
@@ -136,6 +139,7 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Outcome {
 		o.Stored = append(o.Stored, p.WorkID)
 	}
 	totals, known := e.totals()
+	e.changes = s.changes(ctx, e.Run.RunID)
 	parent, workers, err := s.figures(ctx, e)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -149,7 +153,7 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Outcome {
 		account(parent, totals, known)
 	}
 	parent.LivePercentiles = e.Shown.against(parent)
-	if rate := s.meanRate(ctx, e, parent); rate > 0 && parent.Operations > 0 {
+	if rate := e.meanRate(parent); rate > 0 && parent.Operations > 0 {
 		parent.TargetQPS = &rate
 	}
 	parent.ByLoad = s.byLoad(ctx, e, parent)
