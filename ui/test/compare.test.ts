@@ -135,7 +135,7 @@ describe('a comparison', () => {
           metrics: [metric({ difference: -7, low: -9, high: -5, verdict: 'worse' })],
           slower_probability: null,
           verdict: 'worse',
-          notes: [],
+          notes: ['Run b is not | steered', 'Run b is not | steered'],
           same_run: false,
           simulated: true,
           stand_in: { a: '', b: '' },
@@ -146,6 +146,8 @@ describe('a comparison', () => {
     expect(md).toContain('| A one \\| two | 1.00 k/s |');
     expect(md).toContain('| B three (simulated) | 1.00 k/s (−7.0 %, worse) |');
     expect(md.split('\n')[0]!.split('|')).toHaveLength(md.split('\n')[3]!.split('|').length);
+    // What speaks against it goes with it.
+    expect(md.split('\n').slice(-2)).toEqual(['- Run B is not \\| steered', '']);
     const rows = asCsv(list).trim().split('\r\n');
     expect(rows).toHaveLength(1 + 2 * 6);
     expect(rows[7]).toBe('three,b,true,qps,1000,-7,-9,-5,worse');

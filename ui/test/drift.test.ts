@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Comparison, Metric } from '../src/api/types';
 import { roundTicks } from '../src/charts/ticks';
-import { type Drawn, dots, headline, shownRuns } from '../src/drift/model';
+import { type Drawn, dots, headline, noteAgainst, shownRuns } from '../src/drift/model';
 
 const run = (id: string, minute: number, p95: number | null, status: Drawn['status'] = 'COMPLETED'): Drawn => ({
   run_id: id,
@@ -74,4 +74,11 @@ it('ticks of an axis are round numbers that hold the largest value', () => {
   expect(roundTicks(100, 5)).toEqual([0, 20, 40, 60, 80, 100]);
   expect(roundTicks(7, 4)).toEqual([0, 2, 4, 6, 8]);
   expect(roundTicks(0, 4)).toEqual([0, 1]);
+});
+
+it('calls the two runs of a note what a reader calls them', () => {
+  expect(noteAgainst('The load of run b-2 was changed while it ran, 1 time(s).', 'a-1', 'b-2')).toBe(
+    'The load of this run was changed while it ran, 1 time(s).',
+  );
+  expect(noteAgainst('Run a-1 is DEGRADED: b-2', 'a-1', 'b-2')).toBe('The baseline is DEGRADED: this run');
 });

@@ -113,6 +113,12 @@ export interface Compared {
   against: Comparison | null;
 }
 
+/** What speaks against comparing the runs, each once, with their letters. */
+export function notesOf(list: Pick<Compared, 'run' | 'against'>[]): string[] {
+  const ids = list.map((c) => c.run.run_id);
+  return [...new Set(list.flatMap((c, i) => (c.against?.notes ?? []).map((n) => named(n, ids, i))))];
+}
+
 const cell = (s: string) => s.replaceAll('|', '\\|').replaceAll('\n', ' ');
 
 /** The comparison as a table to paste into a ticket. */
@@ -134,6 +140,7 @@ export function markdown(list: Compared[], tolerance: number): string {
     '',
     `Differences are against ${letter(0)}; less than ${tolerance} % does not count.`,
     ...list.map((c, i) => `${letter(i)}: run ${c.run.run_id}`),
+    ...notesOf(list).map((n) => `- ${cell(n)}`),
   ];
   return `${lines.join('\n')}\n`;
 }

@@ -7,7 +7,7 @@ import { difference, interval } from '../compare/model';
 import { Icon } from '../design/icons';
 import { Failed, Skeleton } from '../design/States';
 import { useAgainst, useBaseline, useSetBaseline } from './baseline';
-import { figures } from './model';
+import { figures, noteAgainst } from './model';
 import { Standing } from './Standing';
 import './drift.css';
 
@@ -105,6 +105,13 @@ function Differences({ run, base }: { run: RunDetail; base: string }) {
         );
       })}
       {to}
+      {(against.data.notes?.length ?? 0) > 0 && (
+        <ul className="against-notes" aria-label="What speaks against comparing">
+          {against.data.notes!.map((n) => (
+            <li key={n}>{noteAgainst(n, base, run.run_id)}</li>
+          ))}
+        </ul>
+      )}
     </>
   );
 }

@@ -42,6 +42,17 @@ export interface Dot {
   metric: Metric | null;
 }
 
+/** A note of a comparison, with what a reader calls the two runs in the place of their ids. */
+export const noteAgainst = (note: string, base: string, own: string) =>
+  [
+    [base, 'the baseline'],
+    [own, 'this run'],
+  ].reduce(
+    (text, [id, word]) =>
+      text.replaceAll(`Run ${id}`, word!.replace(/^t/, 'T')).replaceAll(`run ${id}`, word!).replaceAll(id!, word!),
+    note,
+  );
+
 /** Runs that have figures to hold against others. */
 export const measured = (r: Drawn) => r.status === 'COMPLETED' && r.total_ops > 0;
 
