@@ -75,6 +75,8 @@ type Coordinator struct {
 	mu sync.Mutex
 	// running are the deployments of queries, by id.
 	running map[int64]*deployment
+	// ended is what became of the rows of queries that ran here and have ended, until they are dropped.
+	ended map[int64]Live
 	// stays are since when queries are in their states, as far as this server has seen it.
 	stays map[int64]stay
 	// renewed is when the lease was; term counts how often what runs here was ended since it could not be.
@@ -96,7 +98,8 @@ func Open(ctx context.Context, o Options) (*Coordinator, error) {
 		o.Now = time.Now
 	}
 	c := &Coordinator{o: o, wake: make(chan struct{}, 1), watching: newWatching(), told: view.Told{},
-		running: map[int64]*deployment{}, stays: map[int64]stay{}, renewing: make(chan struct{}, 1)}
+		running: map[int64]*deployment{}, ended: map[int64]Live{}, stays: map[int64]stay{},
+		renewing: make(chan struct{}, 1)}
 	if err := c.prepare(ctx); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"maps"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine/statement"
@@ -75,11 +76,29 @@ func (r rates) next(c stream.Counts, now time.Time) rates {
 	return n
 }
 
-// Live returns what is known of queries that run here, by id.
+// keepCounts keeps what became of the rows of a query that ends here: what was late, malformed or left out is of no
+// less interest then. c is locked.
+func (c *Coordinator) keepCounts(id int64) {
+	d := c.running[id]
+	if d == nil {
+		return
+	}
+	l := d.live()
+	l.State, l.LatestRow, l.InPerSecond, l.OutPerSecond = 0, time.Time{}, 0, 0
+	for host, p := range l.Fragments {
+		l.Fragments[host] = Part{In: p.In, Out: p.Out}
+	}
+	if _, known := c.ended[id]; !known || l.In+l.Received+l.Malformed+l.Dropped > 0 {
+		c.ended[id] = l
+	}
+}
+
+// Live returns what is known of queries that run here, or have ended here and were not dropped, by id.
 func (c *Coordinator) Live() map[int64]Live {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := map[int64]Live{}
+	maps.Copy(all, c.ended)
 	for id, d := range c.running {
 		all[id] = d.live()
 	}

@@ -261,6 +261,11 @@ func (c *Coordinator) forget(contents catalog.Contents) {
 			delete(c.stays, id)
 		}
 	}
+	for id := range c.ended {
+		if !slices.ContainsFunc(contents.Queries, func(q catalog.Query) bool { return q.ID == id }) {
+			delete(c.ended, id)
+		}
+	}
 	var gone []*deployment
 	for id, d := range c.running {
 		if epoch, mine := epochs[id]; !mine || epoch != d.key.Epoch {
@@ -356,8 +361,10 @@ func (c *Coordinator) move(ctx context.Context, kept catalog.Query, contents cat
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if q.State.Final() {
+		c.keepCounts(q.ID)
 		delete(c.running, q.ID) // it has ended, and that is kept
 	} else if d := c.running[q.ID]; d != nil && d == here && failedHere(d, q) {
+		c.keepCounts(q.ID)
 		delete(c.running, q.ID)
 	}
 	return !q.State.Final() && q.State != catalog.Running, nil

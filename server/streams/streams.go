@@ -63,7 +63,7 @@ type StreamQuery struct {
 	CreatedAt engine.Time      `json:"created_at"`
 	Owner     string           `json:"owner" doc:"The server that runs it."`
 	Fragments []StreamFragment `json:"fragments" nullable:"false"`
-	Live      *StreamCounts    `json:"live" doc:"What became of its rows; null where another server runs it, or nobody."`
+	Live      *StreamCounts    `json:"live" doc:"What became of its rows, also when it has ended; null where another server runs it, or nobody has."`
 	Trouble   *StreamTrouble   `json:"trouble" doc:"Why its sink takes no rows for the moment; null where it does, and where another server runs it."`
 	Output    []string         `json:"output" nullable:"false" doc:"Its last rows, where its sink is of the type PRINT."`
 }

@@ -9665,7 +9665,7 @@ export interface components {
             desired_state: "RUNNING" | "STOPPED";
             failure: string;
             fragments: components["schemas"]["StreamFragment"][];
-            /** @description What became of its rows; null where another server runs it, or nobody. */
+            /** @description What became of its rows, also when it has ended; null where another server runs it, or nobody has. */
             live: components["schemas"]["StreamCounts"] | null;
             name: string;
             /** @description Its last rows, where its sink is of the type PRINT. */
