@@ -18,6 +18,7 @@ describe('marks', () => {
     const r = run({
       load_changes: [
         { event_type: 'LOAD_CHANGED', created_at: '2026-11-01T12:00:07.500Z', event_data: { target_qps: 200 } },
+        { event_type: 'LOAD_CHANGED', created_at: '2026-11-01T12:00:08.000Z', event_data: { target_connections: 1 } },
       ],
     });
     const all = withMarks(
@@ -25,9 +26,10 @@ describe('marks', () => {
       [mark('2026-11-01T12:00:09.000Z', 'x'.repeat(60)), mark('2026-11-01T12:00:02.000Z', 'index created')],
       r,
     );
-    expect(all.map((m) => m.t)).toEqual([2, 5, 7.5, 9]);
+    expect(all.map((m) => m.t)).toEqual([2, 5, 7.5, 8, 9]);
+    expect(all[3]!.label).toBe('1 connection');
     expect(all[2]!.label).toContain('200');
-    expect([...all[3]!.label].length).toBe(28);
+    expect([...all[4]!.label].length).toBe(28);
   });
 });
 

@@ -17,7 +17,8 @@ export const useMarks = (run: RunDetail) =>
 export function changed(e: RunEvent): string {
   const d = e.event_data;
   if (d.target_qps != null) return `rate ${plain(rate(d.target_qps))}`;
-  return `${d.target_connections ?? 0} connections`;
+  const n = d.target_connections ?? 0;
+  return `${n} connection${n === 1 ? '' : 's'}`;
 }
 
 export const loadChanges = (run: RunDetail): RunEvent[] => run.load_changes ?? [];
