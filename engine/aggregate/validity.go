@@ -74,6 +74,7 @@ type Validity struct {
 	dropped, scheduled int64
 	outcome            Outcome
 	stall              stall
+	still              stillness
 	fails              failing
 	// changes is how often users changed the load.
 	changes int
@@ -119,7 +120,7 @@ type interval struct {
 // NewValidity returns a tracker without causes.
 func NewValidity() *Validity {
 	return &Validity{open: map[string]*interval{}, highCPU: map[string]time.Time{}, waits: map[string]pool{},
-		news: map[string]news{}, more: map[string]int{}}
+		news: map[string]news{}, more: map[string]int{}, still: stillness{carry: map[string]bool{}}}
 }
 
 // Clone returns an independent tracker that knows the same.
@@ -129,7 +130,8 @@ func (v *Validity) Clone() *Validity {
 	c.notes = append([]string(nil), v.notes...)
 	maps.Copy(c.more, v.more)
 	c.remarks = append([]string(nil), v.remarks...)
-	c.outcome, c.stall, c.fails, c.changes = v.outcome, v.stall, v.fails, v.changes
+	c.outcome, c.stall, c.still = v.outcome, v.stall, v.still.clone()
+	c.fails, c.changes = v.fails, v.changes
 	c.stall.remarks = append([]string(nil), v.stall.remarks...)
 	for _, i := range v.causes {
 		same := *i
@@ -313,28 +315,6 @@ func SteppedWords(step time.Duration) string {
 	return fmt.Sprintf("the machine's clock was set %s by %.1f s", direction, step.Abs().Seconds())
 }
 
-// stood judges a snapshot that covers more than a second should: its run worker
-// did nothing meanwhile. It is told by the worker's own clock, so that it does not matter
-// which phase the run was in when the snapshot came.
-func (v *Validity) stood(s *engine.WorkerSnapshot) {
-	still := time.Duration(min(s.TickSeconds, s.PhaseSeconds) * float64(time.Second))
-	if s.Phase != engine.PhaseMeasurement || still <= snapshotGap {
-		return
-	}
-	v.mark(CauseSnapshotGap, s.WorkerID, s.Timestamp.Add(-still), s.Timestamp.Time, 0,
-		func(_ float64, length time.Duration) string {
-			return fmt.Sprintf("%s: it stood still for %.0f s: its process was stopped, or the machine was", s.WorkerID,
-				length.Seconds())
-		})
-}
-
-// StoodStill reports whether the process or a run worker stood still in a part of that time.
-func (v *Validity) StoodStill(from, to time.Time) bool {
-	return slices.ContainsFunc(v.causes, func(i *interval) bool {
-		return i.cause == CauseSnapshotGap && i.from.Before(to) && i.to.After(from)
-	})
-}
-
 // Outcome tells how the measurement stands, before the Observe of that tick; the last call decides.
 func (v *Validity) Outcome(o Outcome) { v.outcome = o }
 
@@ -384,13 +364,7 @@ func (v *Validity) node(at time.Time, n NodeSample) {
 	} else {
 		delete(v.highCPU, n.NodeID)
 	}
-	if still := time.Duration(r.StoodStillMs * float64(time.Millisecond)); still > stillLimit {
-		v.mark(CauseSnapshotGap, n.NodeID, at.Add(-time.Second-still), at, r.StoodStillMs,
-			func(worst float64, _ time.Duration) string {
-				return fmt.Sprintf("%s: the process stood still for up to %.1f s: it was stopped, or the machine was, or had no "+
-					"processor for it", n.NodeID, worst/1e3)
-			})
-	}
+	v.stopped(at, n)
 	if r.GCPauseMaxMs > gcPauseLimitMs {
 		v.mark(CauseGCPause, n.NodeID, at.Add(-time.Second), at, r.GCPauseMaxMs, func(worst float64, _ time.Duration) string {
 			return fmt.Sprintf("%s: the generator paused up to %.1f ms for garbage collection", n.NodeID, worst)

@@ -153,19 +153,38 @@ func TestRemarksOnFigures(t *testing.T) {
 	}
 	// A target is not blamed for what the generator did not do.
 	from := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for stood, want := range map[time.Duration]string{time.Second: "Loadstone itself stood still",
-		5 * time.Second: "the target did not answer"} {
+	stood := func(v *aggregate.Validity, at time.Time) {
+		v.Observe(at, engine.PhaseMeasurement, &aggregate.Second{Nodes: []aggregate.NodeSample{{NodeID: "local",
+			Resources: engine.Resources{StoodStillMs: 1100}}}})
+	}
+	missing := func(v *aggregate.Validity, at time.Time) {
+		v.Add(aggregate.CauseSnapshotGap, "another server went on", at.Add(-time.Second), at)
+	}
+	for name, tt := range map[string]struct {
+		note func(*aggregate.Validity, time.Time)
+		at   time.Time
+		want string
+		own  bool // nothing is known of the target: there is no estimate of what it has hidden
+	}{
+		"it stood still": {stood, from.Add(2 * time.Second), "expected: Loadstone itself stood still", true},
+		"it stood still later": {stood, from.Add(6 * time.Second),
+			"expected: the target did not answer, or connections were lost.", false},
+		"nobody was heard of": {missing, from.Add(2 * time.Second),
+			"expected: the target did not answer, or connections were lost, or Loadstone itself did not run", false},
+		"nobody was heard of later": {missing, from.Add(6 * time.Second),
+			"expected: the target did not answer, or connections were lost.", false},
+	} {
 		v := aggregate.NewValidity()
-		v.Add(aggregate.CauseSnapshotGap, "stopped", from.Add(stood), from.Add(stood+time.Second))
+		tt.note(v, tt.at)
 		remark(v, &engine.Figures{Operations: 1000, DurationSeconds: 10, LatencyMs: &engine.LatencyMs{},
 			Stalls:   []engine.Stall{{From: engine.At(from), Seconds: 1.4, MissedOperations: 7000}},
 			Omission: &engine.Omission{StalledSeconds: 1.4, MissedOperations: 7000, P99Ms: 800}})
-		estimates := 0
-		if stood > time.Second {
-			estimates = 1 // of what the target has hidden
+		estimates := 1
+		if tt.own {
+			estimates = 0
 		}
-		if notes := v.Verdict().Notes; len(notes) != 1+estimates || !strings.Contains(notes[0], want) {
-			t.Errorf("stood still %v after: %q", stood, notes)
+		if notes := v.Verdict().Notes; len(notes) != 1+estimates || !strings.Contains(notes[0], tt.want) {
+			t.Errorf("%s: %q", name, notes)
 		}
 	}
 	// The stall went on in the drain: what waited there is slower than what would have come.

@@ -188,9 +188,12 @@ func stallWords(v *aggregate.Validity, f *engine.Figures) []string {
 			continue
 		}
 		why := "the target did not answer, or connections were lost"
-		if v.StoodStill(s.From.Time, s.From.Add(time.Duration(s.Seconds*float64(time.Second)))) {
+		switch to := s.From.Add(time.Duration(s.Seconds * float64(time.Second))); {
+		case v.StoodStill(s.From.Time, to):
 			why = "Loadstone itself stood still, and knows nothing of the target meanwhile"
 			own++
+		case v.Unheard(s.From.Time, to):
+			why += ", or Loadstone itself did not run: it was not heard of all the while (snapshot_gap)"
 		}
 		out = append(out, fmt.Sprintf("From %s on no operation was answered for %.3g s on any connection (timeouts are no "+
 			"answers), where about %d were to be expected: %s.",

@@ -1,0 +1,97 @@
+package aggregate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// stillness is when the processes that carry the load did not run, by what each says of itself. A process that is not
+// heard of may have run all the while: it was cut off, or who listened stood still or was another.
+type stillness struct {
+	carry map[string]bool // the nodes that have told of themselves in the measurement
+	spans []span
+}
+
+type span struct {
+	node     string
+	from, to time.Time
+}
+
+func (s *stillness) clone() stillness {
+	return stillness{carry: maps.Clone(s.carry), spans: slices.Clone(s.spans)}
+}
+
+// stood notes when a node stood still; times that nearly adjoin are one.
+func (s *stillness) stood(node string, from, to time.Time) {
+	s.carry[node] = true
+	for i := len(s.spans) - 1; i >= 0; i-- {
+		if last := &s.spans[i]; last.node == node {
+			if from.Sub(last.to) < joinWithin {
+				if from.Before(last.from) {
+					last.from = from
+				}
+				if to.After(last.to) {
+					last.to = to
+				}
+				return
+			}
+			break
+		}
+	}
+	s.spans = append(s.spans, span{node, from, to})
+}
+
+// StoodStill reports whether every process that carries the load stood still in a part of that time: nothing was asked
+// of the target there.
+func (v *Validity) StoodStill(from, to time.Time) bool {
+	stood := map[string]bool{}
+	for _, s := range v.still.spans {
+		if s.from.Before(to) && s.to.After(from) {
+			stood[s.node] = true
+		}
+	}
+	return len(stood) > 0 && len(stood) == len(v.still.carry)
+}
+
+// Unheard reports whether a process, or a run worker, was not heard of in a part of that time. It need not have stood
+// still: see StoodStill.
+func (v *Validity) Unheard(from, to time.Time) bool {
+	return slices.ContainsFunc(v.causes, func(i *interval) bool {
+		return i.cause == CauseSnapshotGap && i.from.Before(to) && i.to.After(from)
+	})
+}
+
+// stood judges a snapshot that covers more than a second should: its run worker
+// did nothing meanwhile. It is told by the worker's own clock, so that it does not matter
+// which phase the run was in when the snapshot came.
+func (v *Validity) stood(s *engine.WorkerSnapshot) {
+	still := time.Duration(min(s.TickSeconds, s.PhaseSeconds) * float64(time.Second))
+	if s.Phase != engine.PhaseMeasurement || still <= snapshotGap {
+		return
+	}
+	from, to := s.Timestamp.Add(-still), s.Timestamp.Time
+	v.still.stood(s.NodeID, from, to)
+	v.mark(CauseSnapshotGap, s.WorkerID, from, to, 0, func(_ float64, length time.Duration) string {
+		return fmt.Sprintf("%s: it stood still for %.0f s: its process was stopped, or the machine was", s.WorkerID,
+			length.Seconds())
+	})
+}
+
+// stopped judges what a node says of its own stillness.
+func (v *Validity) stopped(at time.Time, n NodeSample) {
+	v.still.carry[n.NodeID] = true
+	still := time.Duration(n.Resources.StoodStillMs * float64(time.Millisecond))
+	if still <= stillLimit {
+		return
+	}
+	from := at.Add(-time.Second - still)
+	v.still.stood(n.NodeID, from, at)
+	v.mark(CauseSnapshotGap, n.NodeID, from, at, n.Resources.StoodStillMs, func(worst float64, _ time.Duration) string {
+		return fmt.Sprintf("%s: the process stood still for up to %.1f s: it was stopped, or the machine was, or had no "+
+			"processor for it", n.NodeID, worst/1e3)
+	})
+}

@@ -1,0 +1,68 @@
+package aggregate
+
+import (
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// TestWhoIsNotHeardOfNeedNotHaveStoodStill: a node that was cut off, a server that stood still while nodes went on, and
+// a takeover were all told as "Loadstone itself stood still" beside a stall of the target.
+func TestWhoIsNotHeardOfNeedNotHaveStoodStill(t *testing.T) {
+	at := func(seconds float64) time.Time { return epoch.Add(time.Duration(seconds * float64(time.Second))) }
+	look := func(v *Validity, seconds float64, still ...float64) {
+		s := &Second{}
+		for i, ms := range still {
+			s.Nodes = append(s.Nodes, NodeSample{NodeID: string(rune('a' + i)),
+				Resources: engine.Resources{StoodStillMs: ms}})
+		}
+		v.Observe(at(seconds), engine.PhaseMeasurement, s)
+	}
+	snapshot := func(node string, seconds float64) engine.WorkerSnapshot {
+		return engine.WorkerSnapshot{WorkerID: "worker-" + node, NodeID: node, Phase: engine.PhaseMeasurement,
+			Timestamp: engine.At(at(10)), TickSeconds: seconds, PhaseSeconds: 10, TickStarted: 1}
+	}
+	for name, tt := range map[string]struct {
+		observe func(v *Validity)
+		stood   bool
+	}{
+		"the only node":     {func(v *Validity) { look(v, 8, 0); look(v, 10, 1900) }, true},
+		"one of two nodes":  {func(v *Validity) { look(v, 8, 0, 0); look(v, 10, 1900, 0) }, false},
+		"both nodes":        {func(v *Validity) { look(v, 8, 0, 0); look(v, 10, 1900, 1900) }, true},
+		"one after another": {func(v *Validity) { look(v, 8, 1900, 0); look(v, 10, 0, 1900) }, true},
+		"a takeover": {func(v *Validity) {
+			look(v, 1, 0)
+			v.Add(CauseSnapshotGap, "another server went on", at(7), at(10))
+		}, false},
+		"the server alone": {func(v *Validity) { look(v, 6, 0); look(v, 10, 0) }, false},
+		"a node cut off": {func(v *Validity) {
+			s := &Second{Nodes: []NodeSample{{NodeID: "a"}}, Workers: []WorkerSample{{WorkerID: "worker-a", Newest: at(6)}}}
+			for i := 6; i <= 10; i++ {
+				v.Observe(at(float64(i)), engine.PhaseMeasurement, s)
+				s.Nodes = nil
+			}
+		}, false},
+		"a run worker by its own clock": {func(v *Validity) {
+			v.Observe(at(10), engine.PhaseCooldown, &Second{Snapshots: []engine.WorkerSnapshot{snapshot("a", 4)}})
+		}, true},
+		"that of one node of two": {func(v *Validity) {
+			look(v, 9, 0, 0)
+			v.Observe(at(10), engine.PhaseMeasurement, &Second{Snapshots: []engine.WorkerSnapshot{snapshot("a", 4)}})
+		}, false},
+	} {
+		v := NewValidity()
+		tt.observe(v)
+		for _, v := range []*Validity{v, v.Clone()} {
+			if got := v.StoodStill(at(7), at(9)); got != tt.stood {
+				t.Errorf("%s: it stood still: %v", name, got)
+			}
+			if !v.Unheard(at(7), at(9)) {
+				t.Errorf("%s: nothing is missing: %+v", name, v.Verdict())
+			}
+			if v.StoodStill(at(20), at(21)) || v.Unheard(at(20), at(21)) {
+				t.Errorf("%s: it stood still later too", name)
+			}
+		}
+	}
+}
