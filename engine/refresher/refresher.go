@@ -296,14 +296,17 @@ func (r *Refresher) nap(err error) time.Duration {
 
 // claim claims so many entries at most; anyway is whether something was in the way of it.
 func (r *Refresher) claim(ctx context.Context, most int) (claims []refresh.Claim, anyway bool, err error) {
-	if most, anyway = r.room(most); most == 0 {
+	// Counted first and asked afterwards: GiveWay, which asks first, sees what is about to be claimed, or this sees what
+	// is in the way.
+	r.count(0, 1)
+	if most, anyway = r.room(most); most == 0 || anyway {
+		r.count(0, -1)
+	}
+	if most == 0 {
 		return nil, anyway, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	if !anyway {
-		r.count(0, 1)
-	}
 	claims, err = r.opts.Store.ClaimRefreshes(ctx, r.opts.Name, refresh.Life, most, r.opts.Kinds...)
 	if anyway {
 		r.count(len(claims), 0)

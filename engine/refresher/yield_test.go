@@ -210,6 +210,45 @@ func TestGiveWayReturnsWhenTheClaimsAreBack(t *testing.T) {
 	})
 }
 
+// TestNothingIsClaimedAfterGiveWay: who asks whether something is in the way, and is told that there is nothing just
+// before there is, has claimed and given back what it claims by the end of GiveWay, however long it takes to hear so.
+func TestNothingIsClaimedAfterGiveWay(t *testing.T) {
+	const slow, offsets = 200 * time.Millisecond, 60
+	for i := range offsets {
+		synctest.Test(t, func(t *testing.T) {
+			s, b := memstore.New(), &beside{}
+			b.tables(t, s, 1)
+			var out atomic.Bool // GiveWay has returned
+			r := Start(Options{Store: s, Workers: 1, Name: "server", Role: refresh.Server, Log: zerolog.Nop(),
+				Busy: func() string {
+					why := b.busy()
+					if why == "" {
+						time.Sleep(slow)
+					}
+					return why
+				},
+				Work: func(ctx context.Context, c refresh.Claim, _ func(context.Context) error) (refresh.Result, error) {
+					if out.Load() {
+						t.Errorf("%s is refreshed beside what GiveWay was asked for after %v", c.Table, time.Duration(i)*slow/20)
+					}
+					pause(ctx, nil, time.Hour)
+					return refresh.Result{}, ctx.Err()
+				}})
+			defer r.Close()
+			time.Sleep(time.Duration(i) * slow / 20)
+			b.set("a run is carried")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			r.GiveWay(ctx)
+			out.Store(true)
+			if state, err := s.RefreshState(t.Context(), 1); err != nil || len(state.Claims) > 0 {
+				t.Errorf("after %v: claims %+v, %v", time.Duration(i)*slow/20, state.Claims, err)
+			}
+			time.Sleep(time.Minute)
+		})
+	}
+}
+
 // TestWhatIsAwayHoldsUpNothingElse: what keeps the parts of runs is away while the results database is there. Tables
 // are refreshed all the same, though runs come first; the worker says why runs wait, and they are taken in when it is
 // back.
