@@ -291,7 +291,7 @@ func (s *Service) CreateAPIToken(ctx context.Context, userID, name, scope string
 }
 
 // Watch tells when an identity ends: ended is closed when this server revokes its token, or changes what its user may.
-// What another server revokes, and what expires, Still finds out.
+// What another server revokes or changes, and what expires, Still finds out.
 func (s *Service) Watch(id Identity) (ended <-chan struct{}, stop func()) {
 	w := &watch{tokenID: id.Token.TokenID, userID: id.User.UserID, ended: make(chan struct{})}
 	s.mu.Lock()
@@ -304,12 +304,14 @@ func (s *Service) Watch(id Identity) (ended <-chan struct{}, stop func()) {
 	}
 }
 
-// lookEvery is how often what goes on asks whether its caller has been revoked by another server.
-const lookEvery = 20 * time.Second
+// lookEvery is how often what goes on asks whether its caller has been revoked or changed by another server, and
+// askMost how long it waits for the answer.
+const lookEvery, askMost = 20 * time.Second, 10 * time.Second
 
-// Ends calls end, once, when an identity is good no more: its token expires or is revoked, here or, within lookEvery,
-// by another server, or its user is changed. It is for answers that go on after the request was judged. stop ends
-// the watching, and has to be called.
+// Ends calls end, once, when an identity is good no more: its token expires, or is revoked, or its user may other
+// things than before. What this server does ends it at once, what another does with the next look: within lookEvery,
+// and askMost more where the store is slow. While the store does not answer, only the expiry ends it. It is for answers
+// that go on after the request was judged. stop ends the watching, and has to be called.
 func (s *Service) Ends(id Identity, end func()) (stop func()) {
 	ended, forget := s.Watch(id)
 	stopped := make(chan struct{})
@@ -327,7 +329,7 @@ func (s *Service) Ends(id Identity, end func()) (stop func()) {
 			case <-ended:
 			case <-expired:
 			case <-look.C:
-				ctx, cancel := context.WithTimeout(context.Background(), lookEvery/2)
+				ctx, cancel := context.WithTimeout(context.Background(), askMost)
 				still := s.Still(ctx, id)
 				cancel()
 				if still {
@@ -350,8 +352,8 @@ func (s *Service) EndsWith(ctx context.Context, end func()) (stop func()) {
 	return s.Ends(id, end)
 }
 
-// Still reports whether an identity is as good as when it was found. A store that
-// cannot be asked does not end it.
+// Still reports whether an identity is as good as when it was found: its token is there, and its user has the role of
+// then. A store that cannot be asked does not end it.
 func (s *Service) Still(ctx context.Context, id Identity) bool {
 	if e := id.Token.ExpiresAt; !e.IsZero() && !s.now().Before(e.Time) {
 		return false
@@ -359,8 +361,11 @@ func (s *Service) Still(ctx context.Context, id Identity) bool {
 	if id.Token.Kind == KindOperator {
 		return true
 	}
-	_, _, err := s.users.UseToken(ctx, id.Token.Kind, id.hash)
-	return !errors.Is(err, store.ErrNotFound)
+	_, u, err := s.users.UseToken(ctx, id.Token.Kind, id.hash)
+	if err != nil {
+		return !errors.Is(err, store.ErrNotFound)
+	}
+	return u.Role == id.User.Role
 }
 
 // CreateSignIn makes a one-time sign-in token for the first admin, who is made if there

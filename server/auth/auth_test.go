@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,9 +19,10 @@ import (
 // users answers for one token, as slowly as a test wants.
 type users struct {
 	store.Users
-	mu      sync.Mutex // of asked and deleted: what goes on asks beside a test
+	mu      sync.Mutex // of asked, deleted and role: what goes on asks beside a test
 	asked   int
 	deleted bool
+	role    store.Role // of the user; "" is an operator
 	during  func()
 	down    error
 }
@@ -28,7 +30,7 @@ type users struct {
 func (u *users) UseToken(_ context.Context, kind string, _ [32]byte) (store.Token, store.User, error) {
 	u.mu.Lock()
 	u.asked++
-	deleted := u.deleted
+	deleted, role := u.deleted, cmp.Or(u.role, store.RoleOperator)
 	u.mu.Unlock()
 	if deleted {
 		return store.Token{}, store.User{}, store.ErrNotFound
@@ -39,13 +41,19 @@ func (u *users) UseToken(_ context.Context, kind string, _ [32]byte) (store.Toke
 	if u.during != nil {
 		u.during()
 	}
-	return store.Token{TokenID: "t", Kind: kind}, store.User{UserID: "u", Role: store.RoleOperator}, nil
+	return store.Token{TokenID: "t", Kind: kind}, store.User{UserID: "u", Role: role}, nil
 }
 
 func (u *users) delete() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.deleted = true
+}
+
+func (u *users) become(role store.Role) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.role = role
 }
 
 func (u *users) DeleteToken(context.Context, string, string) error {
@@ -224,12 +232,14 @@ func TestTheOperatorActsWithoutTheStore(t *testing.T) {
 	})
 }
 
-// TestEnds: what another server has revoked ends within lookEvery, what expires at its time, and what is stopped never.
+// TestEnds: what another server has revoked, or whose user it has given another role, ends within lookEvery, what
+// expires at its time, and what is stopped never.
 func TestEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &users{}
 		s := New(u, zerolog.Nop())
-		id := Identity{User: store.User{UserID: "u"}, Token: store.Token{TokenID: "t", Kind: KindSession}}
+		id := Identity{User: store.User{UserID: "u", Role: store.RoleOperator},
+			Token: store.Token{TokenID: "t", Kind: KindSession}}
 		after := func(id Identity) func() time.Duration {
 			began := time.Now()
 			ended := make(chan time.Duration, 2)
@@ -253,6 +263,13 @@ func TestEnds(t *testing.T) {
 			t.Errorf("what is good ends after %v", d)
 		}
 		wait := after(id)
+		time.Sleep(time.Second)
+		u.become(store.RoleViewer) // by another server
+		if d := wait(); d != lookEvery {
+			t.Errorf("what is open to who has another role elsewhere ends after %v", d)
+		}
+		u.become(store.RoleOperator)
+		wait = after(id)
 		time.Sleep(time.Second)
 		u.delete() // by another server
 		if d := wait(); d != lookEvery {
