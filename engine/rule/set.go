@@ -35,7 +35,7 @@ type Options struct {
 	Account    *telemetry.Account
 	// Nodes leads to nodes that tell a rule what run workers record there; nil leads to none, and such a rule fails.
 	Nodes func(id string) control.FragmentRunner
-	// Now is the clock that tells quiet sources; nil means time.Now.
+	// Now is the clock that tells quiet sources, and when a rule gave its rows; nil means time.Now.
 	Now func() time.Time
 	Log zerolog.Logger
 }
@@ -61,6 +61,7 @@ type Set struct {
 	drains sync.Once
 	cancel context.CancelFunc
 	work   sync.WaitGroup
+	now    func() time.Time
 	// leave ends what run workers tell.
 	leave func()
 
@@ -92,8 +93,9 @@ func Start(rules []engine.Rule, before []engine.RuleState, o Options) *Set {
 		o.Now = time.Now
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Set{ready: make(chan struct{}, 1), drain: make(chan struct{}), cancel: cancel, told: make([]int, len(rules)),
-		trying: make([]bool, len(rules)), fired: make([]bool, len(rules)), leave: func() {}, moved: make(chan struct{})}
+	s := &Set{now: o.Now, ready: make(chan struct{}, 1), drain: make(chan struct{}), cancel: cancel,
+		told: make([]int, len(rules)), trying: make([]bool, len(rules)), fired: make([]bool, len(rules)), leave: func() {},
+		moved: make(chan struct{})}
 	s.hub.Node, s.hub.Account = o.Node, o.Account
 	recorded := false
 	for i, r := range rules {
@@ -286,7 +288,7 @@ func (s *Set) posted(i int, a outlet.Alert) {
 // gave counts rows; the set is locked.
 func (s *Set) gave(i int, row string, n int) {
 	state := &s.states[i]
-	state.Out, state.At, state.Row = state.Out+int64(n), engine.At(time.Now()), row
+	state.Out, state.At, state.Row = state.Out+int64(n), engine.At(s.now()), row
 	s.tells(i, engine.LogInfo, "gave: "+row)
 }
 

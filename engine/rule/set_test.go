@@ -43,13 +43,15 @@ const dead = "SELECT timestamp, workerId FROM heartbeats WHERE workerId = 'w1'"
 
 // TestARuleStopsItsRunOnce: with its row as the reason; further rows are counted, and told twenty times at most.
 func TestARuleStopsItsRunOnce(t *testing.T) {
-	s := rule.Start([]engine.Rule{{Name: "dead", When: dead, Do: engine.RuleStop}}, nil, rule.Options{})
+	now := time.Date(2026, 5, 1, 11, 0, 0, 0, time.UTC) // the run's, not the machine's
+	s := rule.Start([]engine.Rule{{Name: "dead", When: dead, Do: engine.RuleStop}}, nil,
+		rule.Options{Now: func() time.Time { return now }})
 	s.Hub().Tick(tick(1, "w0"))
 	for n := range 40 {
 		s.Hub().Tick(tick(2+n, "w1"))
 	}
 	states := until(t, s, func(l []engine.RuleState) bool { return l[0].Out == 40 })
-	if states[0].Status != engine.RuleRunning || states[0].At.IsZero() || !strings.Contains(states[0].Row, "12:00:41") {
+	if states[0].Status != engine.RuleRunning || !states[0].At.Equal(now) || !strings.Contains(states[0].Row, "12:00:41") {
 		t.Errorf("%+v", states)
 	}
 	<-s.Ready()
