@@ -243,7 +243,7 @@ func (ask API) await(e *command.Env, id string, limit time.Duration) error {
 			n, err := l.find(id)
 			if err != nil || len(n.Workers) == 0 {
 				// A node that is not known any more has ended too.
-				_, err = fmt.Fprintf(e.Stdout, "%s carries nothing any more.\n", id)
+				_, err = fmt.Fprintf(e.Stdout, "%s carries nothing any more.\n", cell(id))
 				return err
 			}
 			last = n
@@ -254,10 +254,10 @@ func (ask API) await(e *command.Env, id string, limit time.Duration) error {
 		case <-ticker.C:
 		case <-ctx.Done():
 			if e.Ctx.Err() != nil {
-				return &command.Error{Code: command.ExitFailed, Err: fmt.Errorf("waiting for %s: %w", id, e.Ctx.Err())}
+				return &command.Error{Code: command.ExitFailed, Err: fmt.Errorf("waiting for %s: %w", cell(id), e.Ctx.Err())}
 			}
 			return &command.Error{Code: command.ExitFailed, Err: &engine.Error{Code: engine.CodeUnavailable,
-				Message: fmt.Sprintf("%s still carries %s after %s; it stays drained.", id, load(last), limit),
+				Message: fmt.Sprintf("%s still carries %s after %s; it stays drained.", cell(id), load(last), limit),
 				Hint:    "wait on with the same command, or stop the runs on their page"}}
 		}
 	}
@@ -290,7 +290,7 @@ func (ask API) Resume(e *command.Env, called string) error {
 		select {
 		case <-time.After(lookEvery):
 		case <-e.Ctx.Done():
-			return &command.Error{Code: command.ExitFailed, Err: fmt.Errorf("waiting for %s: %w", n.NodeID, e.Ctx.Err())}
+			return &command.Error{Code: command.ExitFailed, Err: fmt.Errorf("waiting for %s: %w", name(n), e.Ctx.Err())}
 		}
 		l, err := ask.nodes(e.Ctx)
 		if err != nil {

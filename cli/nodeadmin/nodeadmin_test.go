@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -40,6 +41,9 @@ func (s *server) do(_ context.Context, method, path string, _, out any) error {
 	}
 	s.asked = append(s.asked, path)
 	id, verb, _ := strings.Cut(strings.TrimPrefix(path, base+"/"), "/")
+	if id, _ = url.PathUnescape(id); id == "" {
+		return errors.New("no node is named")
+	}
 	for i, n := range s.nodes {
 		if n.NodeID == id {
 			s.nodes[i].AcceptingWork = verb == "resume" && n.State == member.NodeActive
@@ -163,6 +167,26 @@ func TestADrainThatTakesTooLongSaysSo(t *testing.T) {
 			t.Errorf("after %s: %v", time.Since(begin), err)
 		}
 	})
+}
+
+// TestADrainShowsNamesAsTheyMayBeShown: an older server hands on what a node calls itself.
+func TestADrainShowsNamesAsTheyMayBeShown(t *testing.T) {
+	for ends, limit := range map[int]time.Duration{3: time.Minute, 0: time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &server{nodes: fleet()[2:3], ends: ends}
+			s.nodes[0].NodeID = "a\x1b[2J\u202e\u2028b"
+			e, out, said := env(t.Context())
+			err := API(s.do).Drain(e, s.nodes[0].NodeID, limit)
+			text := out.String() + said.String()
+			if err != nil {
+				text += err.Error()
+			}
+			if (err == nil) != (ends > 0) || strings.ContainsFunc(strings.ReplaceAll(text, "\n", ""), plaintext.Obeyed) ||
+				!strings.Contains(text, "a[2Jb") {
+				t.Errorf("%q", text)
+			}
+		})
+	}
 }
 
 func TestADrainOfTheLastNodeIsSaid(t *testing.T) {

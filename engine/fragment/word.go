@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/plaintext"
 	"github.com/loadstone-db/loadstone/engine/stream"
 )
 
@@ -60,11 +61,15 @@ func CountsOf(w Word) (c stream.Counts, err error) {
 	return c, nil
 }
 
-// EndedOf reads an End.
+// mostFailure bounds the error of a fragment, in characters: it comes from another machine, and is kept with its query.
+const mostFailure = 4 << 10
+
+// EndedOf reads an End. Its failure has nothing that would be obeyed rather than shown.
 func EndedOf(w Word) (e Ended, err error) {
 	if err := json.Unmarshal(w.Body, &e); err != nil {
 		return e, fmt.Errorf("reading what a fragment came to: %w", err)
 	}
+	e.Failure = plaintext.Shorten(plaintext.Lines(e.Failure), mostFailure)
 	return e, nil
 }
 

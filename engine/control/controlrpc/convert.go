@@ -11,6 +11,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
 	pb "github.com/loadstone-db/loadstone/engine/control/controlpb"
+	"github.com/loadstone-db/loadstone/engine/control/hearsay"
 )
 
 // errUnknown: the message is of a later version.
@@ -167,6 +168,9 @@ func fromWire(m control.FromNode) (*pb.FromNode, error) {
 
 // fromNode reads what fromWire has written.
 func fromNode(w *pb.FromNode) (control.FromNode, error) {
+	if err := hearsay.Mend(w.ProtoReflect()); err != nil {
+		return nil, err
+	}
 	switch w := w.GetMessage().(type) {
 	case *pb.FromNode_Hello:
 		p := w.Hello

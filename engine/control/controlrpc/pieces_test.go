@@ -110,6 +110,7 @@ func TestAHelloThatWasBrokenOffBeginsAnew(t *testing.T) {
 			t.Fatal(m, err)
 		}
 	}
+	h.Aside[0].Reason = strings.Repeat("y", (16<<10)-1) + "…" // a sentence of 5 MB is read as far as one may go
 	var m control.FromNode
 	for _, p := range pieces {
 		m, err = read(p)
