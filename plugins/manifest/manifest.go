@@ -192,7 +192,7 @@ func Parse(doc []byte) (plugin.Manifest, error) {
 		return m, err
 	}
 	for _, k := range in.Kinds {
-		kind, err := engine.ParseKind(strings.ToUpper(k))
+		kind, err := engine.ParseKind(strings.ToUpper(Clean([]byte(k), 50)))
 		if err != nil {
 			return m, fmt.Errorf("its manifest: %w", err)
 		}
@@ -220,8 +220,10 @@ func Parse(doc []byte) (plugin.Manifest, error) {
 	if m.Statements, err = checkStatements(in.Statements, m.Tables); err != nil {
 		return m, err
 	}
-	if !plain(m.Driver) || !plain(m.Dialect) {
-		return m, errors.New("its driver or dialect contains control characters")
+	for what, name := range map[string]string{"its driver": m.Driver, "its dialect": m.Dialect} {
+		if err := checkName(what, name); err != nil {
+			return m, err
+		}
 	}
 	if m.Kind == plugin.KindAdapter && m.Driver == "" {
 		return m, errors.New("its manifest names no driver; an adapter needs one")
@@ -263,8 +265,8 @@ func checkTables(in []looseTable) ([]plugin.LogicalTable, error) {
 			return nil, fmt.Errorf("its table %q has no name or the name of another", Clean([]byte(t.Name), 80))
 		}
 		seen[t.Name] = true
-		if !plain(t.Name) {
-			return nil, fmt.Errorf("the name of its table %q contains control characters", Clean([]byte(t.Name), 80))
+		if err := checkName("the name of its table", t.Name); err != nil {
+			return nil, err
 		}
 		if len(t.Types) > 0 && len(t.Types) != len(t.Columns) {
 			return nil, fmt.Errorf("its table %q has %d columns and %d types", t.Name, len(t.Columns), len(t.Types))
@@ -274,8 +276,12 @@ func checkTables(in []looseTable) ([]plugin.LogicalTable, error) {
 			if c.Type == "" && len(t.Types) > 0 {
 				c.Type = t.Types[i]
 			}
-			if !plain(c.Name) || !plainTexts(c.DBType) {
-				return nil, fmt.Errorf("column %q of its table %q contains control characters", Clean([]byte(c.Name), 80), t.Name)
+			if err := checkName(fmt.Sprintf("column %d of its table %q,", i+1, t.Name), c.Name); err != nil {
+				return nil, err
+			}
+			if err := checkTexts(fmt.Sprintf("the type of column %q of its table %q", c.Name, t.Name), c.DBType,
+				maxFill); err != nil {
+				return nil, err
 			}
 			vt := strings.ToLower(c.Type)
 			if _, ok := abi.ParseType(vt); !ok {
@@ -306,8 +312,8 @@ func checkTables(in []looseTable) ([]plugin.LogicalTable, error) {
 			return nil, fmt.Errorf("its table %q begins with %d rows; 1 to %d are possible, or \"empty\"", t.Name, t.Rows,
 				int64(maxRows))
 		}
-		if !plainTexts(t.Options) {
-			return nil, fmt.Errorf("an option of its table %q contains control characters", t.Name)
+		if err := checkTexts(fmt.Sprintf("an option of its table %q", t.Name), t.Options, maxFill); err != nil {
+			return nil, err
 		}
 		for _, x := range t.Indexes {
 			if len(x.Columns) == 0 {
@@ -340,6 +346,8 @@ func checkFill(f *plugin.Fill) error {
 		return errors.New("is filled with control characters")
 	case len(f.Values) > 1000:
 		return fmt.Errorf("is filled with a choice of %d values, the limit is 1000", len(f.Values))
+	case len(f.Prefix) > maxFill || slices.ContainsFunc(f.Values, func(v string) bool { return len(v) > maxFill }):
+		return fmt.Errorf("is filled with a text that is longer than %d bytes", maxFill)
 	}
 	return nil
 }

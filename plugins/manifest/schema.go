@@ -26,6 +26,7 @@ const (
 	maxPatternWeight = 5_000  // instructions of one regular expression
 	maxNumberLength  = 40
 	maxExponent      = 400
+	maxSchemaText    = 4 << 10 // bytes of one name, title, description or value
 )
 
 // checkSchema refuses parameters that are not a JSON Schema of an object, or one
@@ -122,6 +123,14 @@ func boundTokens(schema []byte) error {
 			}
 			if depth > maxSchemaDepth {
 				return fmt.Errorf("they are nested more than %d deep", maxSchemaDepth)
+			}
+		case string:
+			// Names of parameters, titles and descriptions are the form on the page.
+			if len(t) > maxSchemaText {
+				return fmt.Errorf("they hold the text %q of %d bytes, the limit is %d", Clean([]byte(t), 40), len(t), maxSchemaText)
+			}
+			if !plainLines(t) {
+				return fmt.Errorf("their text %q contains control characters", Clean([]byte(t), 80))
 			}
 		case json.Number:
 			if err := boundNumber(string(t)); err != nil {

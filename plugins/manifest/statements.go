@@ -5,30 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
-
-// plain reports that a text has no control characters, which terminals obey and
-// databases refuse. SQL may have lines.
-func plain(s string) bool { return !strings.ContainsFunc(s, hidden) }
-
-func hidden(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
-
-func plainTexts(texts map[string]string) bool {
-	for dialect, text := range texts {
-		if !plain(dialect) || strings.ContainsFunc(text, func(r rune) bool {
-			return hidden(r) && r != '\n' && r != '\r' &&
-				r != '\t'
-		}) {
-			return false
-		}
-	}
-	return true
-}
 
 // Statements reads the statements that a workload answered for tables that an adapter
 // found. given is false where it answered none: those of its manifest are meant.
@@ -49,6 +30,9 @@ func Statements(doc []byte, found []engine.Table) (list []plugin.Statement, give
 	return list, true, err
 }
 
+// maxColumns bounds the result columns of a statement, which are no arguments: a table of a database may have as many.
+const maxColumns = 2000
+
 // checkStatements reads a list that a workload declares. tables are the tables that it speaks of.
 func checkStatements(in []looseStatement, tables []plugin.LogicalTable) ([]plugin.Statement, error) {
 	if len(in) > abi.MaxStatements {
@@ -68,7 +52,7 @@ func checkStatements(in []looseStatement, tables []plugin.LogicalTable) ([]plugi
 		}
 		seen[out.ID] = true
 		if s.Kind != "" {
-			kind, err := engine.ParseKind(strings.ToUpper(s.Kind))
+			kind, err := engine.ParseKind(strings.ToUpper(Clean([]byte(s.Kind), 50)))
 			if err != nil {
 				return nil, fmt.Errorf("its statement %q: %w", out.ID, err)
 			}
@@ -81,19 +65,26 @@ func checkStatements(in []looseStatement, tables []plugin.LogicalTable) ([]plugi
 		if s.Limit < 0 || len(s.Binds) > abi.MaxArgs {
 			return nil, fmt.Errorf("its statement %q has a negative limit or over %d binds", out.ID, abi.MaxArgs)
 		}
-		if !plain(s.Table) || !plainTexts(s.SQL) {
-			return nil, fmt.Errorf("the SQL or the table of its statement %q contains control characters", out.ID)
+		if err := checkName(fmt.Sprintf("the table of its statement %q,", out.ID), s.Table); err != nil {
+			return nil, err
+		}
+		if err := checkTexts(fmt.Sprintf("the SQL of its statement %q", out.ID), s.SQL, maxSQL); err != nil {
+			return nil, err
 		}
 		for dialect, order := range s.BindOrder {
-			if !plain(dialect) || slices.ContainsFunc(order, func(n int) bool { return n < 0 || n >= len(s.Binds) }) {
+			if len(dialect) > maxName || !plain(dialect) || slices.ContainsFunc(order, func(n int) bool {
+				return n < 0 || n >= len(s.Binds)
+			}) {
 				return nil, fmt.Errorf("its statement %q orders binds that it does not have", out.ID)
 			}
 		}
 		table := tableOf(tables, s.Table)
 		for n, b := range s.Binds {
 			bind := resolveBind(b, table, n)
-			if !plain(bind.Name) || !plain(bind.Column) {
-				return nil, fmt.Errorf("a bind of its statement %q contains control characters", out.ID)
+			for _, name := range []string{bind.Name, bind.Column} {
+				if err := checkName(fmt.Sprintf("bind %d of its statement %q,", n+1, out.ID), name); err != nil {
+					return nil, err
+				}
 			}
 			if _, ok := abi.ParseType(string(bind.Type)); !ok {
 				return nil,
@@ -102,12 +93,15 @@ func checkStatements(in []looseStatement, tables []plugin.LogicalTable) ([]plugi
 			}
 			out.Binds = append(out.Binds, bind)
 		}
-		for _, c := range s.Columns {
+		if len(s.Columns) > maxColumns {
+			return nil, fmt.Errorf("its statement %q has %d columns, the limit is %d", out.ID, len(s.Columns), maxColumns)
+		}
+		for n, c := range s.Columns {
 			if c.bare == "" {
 				c.bare = c.Name
 			}
-			if !plain(c.bare) {
-				return nil, fmt.Errorf("a column of its statement %q contains control characters", out.ID)
+			if err := checkName(fmt.Sprintf("column %d of its statement %q,", n+1, out.ID), c.bare); err != nil {
+				return nil, err
 			}
 			out.Columns = append(out.Columns, c.bare)
 		}

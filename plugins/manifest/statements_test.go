@@ -63,3 +63,46 @@ func TestNoControlCharactersInNamesAndSQL(t *testing.T) {
 		t.Errorf("SQL of two lines: %v", err)
 	}
 }
+
+// TestNamesAndTextsAreBounded: what goes to pages, terminals and files has an end, and the error says what has none. A
+// separator that begins a line is none of a name, and none of what is shown.
+func TestNamesAndTextsAreBounded(t *testing.T) {
+	long, longer := strings.Repeat("n", 10_000), strings.Repeat("n", 100_000)
+	bounded := 0
+	for members, want := range map[string]string{
+		`"tables":[{"name":"` + long + `","columns":["id i64"]}]`:                    "the name of its table ",
+		`"tables":[{"name":"t","columns":["id i64","` + long + ` i64"]}]`:            `column 2 of its table "t", `,
+		`"statements":[{"id":"a","sql":"SELECT 1","table":"` + long + `"}]`:          `the table of its statement "a", `,
+		`"statements":[{"id":"a","sql":"SELECT 1","columns":["` + long + `"]}]`:      `column 1 of its statement "a", `,
+		`"statements":[{"id":"a","sql":{"` + long + `":"SELECT 1"}}]`:                "the dialect of ",
+		`"statements":[{"id":"a","sql":"` + longer + `"}]`:                           `the SQL of its statement "a" has 100000 `,
+		`"statements":[{"id":"a","binds":[{"type":"i64","name":"` + long + `"}]}]`:   `bind 1 of its statement "a", `,
+		`"statements":[{"id":"a","binds":[{"type":"i64","column":"` + long + `"}]}]`: `bind 1 of its statement "a", `,
+		`"statements":[{"id":"a","kind":"` + long + `"}]`:                            "unknown operation kind ",
+		`"kinds":["` + long + `"]`:                                                   "unknown operation kind ",
+		`"driver":"` + long + `"`:                                                    "its driver ",
+		`"dialect":"` + long + `"`:                                                   "its dialect ",
+		`"tables":[{"name":"t","options":"` + long + `"}]`:                           `an option of its table "t" `,
+		`"tables":[{"name":"t","columns":[{"name":"c","type":"i64","db_type":"` + long + `"}]}]`: `the type of column "c" ` +
+			`of its table "t"`,
+		`"tables":[{"name":"t","columns":[{"name":"c","type":"text","fill":{"as":"choice","values":["` + long + `"]}}]}]`: "is " +
+			`filled with a text that is longer`,
+		`"parameters":{"type":"object","properties":{"a":{"title":"` + long + `"}}}`:  "of 10000 bytes, the limit is 4096",
+		`"parameters":{"type":"object","properties":{"` + long + `":{}}}`:             "of 10000 bytes, the limit is 4096",
+		`"parameters":{"type":"object","properties":{"a":{"title":"\u202etxt"}}}`:     `their text "txt" contains control`,
+		`"parameters":{"type":"object","properties":{"a":{"description":"\u2028b"}}}`: `their text "b" contains control`,
+		`"tables":[{"name":"a\u2028b","columns":["id i64"]}]`:                         `"a b" contains control characters`,
+		`"statements":[{"id":"a","sql":"SELECT 1","columns":["c\u2029"]}]`:            `"c" contains control characters`,
+	} {
+		bounded++
+		_, err := Parse([]byte(`{"kind":"workload","name":"x",` + members + `}`))
+		if err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 400 {
+			t.Errorf("%.100s: %.500v, want %s", members, err, want)
+		}
+	}
+	m, err := Parse([]byte(`{"kind":"workload","name":"x","title":"one\u2028two\u2029three\u202e","description":"` + long +
+		`","parameters":{"type":"object","description":"two\nlines"}}`))
+	if err != nil || m.Title != "one two three" || len(m.Description) > 2010 {
+		t.Errorf("%.80q, %d characters, %v", m.Title, len(m.Description), err)
+	}
+}
