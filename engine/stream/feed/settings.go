@@ -64,6 +64,19 @@ var (
 	SinkTypes   = []string{File, Print, Postgres, Webhook, Guardrail, Metric}
 )
 
+// Words are the types of sources and sinks and the paths of their settings, each once and in the order of the alphabet:
+// what an editor of statements offers.
+func Words() []string {
+	words := slices.Concat(SourceTypes, SinkTypes)
+	for _, of := range settings {
+		for _, s := range of {
+			words = append(words, s.path)
+		}
+	}
+	slices.Sort(words)
+	return slices.Compact(words)
+}
+
 func notEmpty(v any) string {
 	if s := v.(string); s == "" || len(s) > 4096 {
 		return "is a text of 1 to 4096 bytes"
