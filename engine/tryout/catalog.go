@@ -33,7 +33,14 @@ type CatalogRelation struct {
 // CatalogColumn is a column of it.
 type CatalogColumn struct {
 	Name string `json:"name"`
+	// Type is as the database writes it, in lower case: numeric(10,2), integer[]; of a domain the type under it.
 	Type string `json:"type"`
+	// Values are all that a column of an enumeration can hold.
+	Values []string `json:"values,omitempty"`
+	// Generated is "always" where only the database makes values, "default" where it makes those that are left out.
+	Generated string `json:"generated,omitempty"`
+	// Key: it is the primary key of its table by itself.
+	Key bool `json:"key,omitempty"`
 }
 
 // Catalog lists what a connection's user sees.
@@ -57,16 +64,41 @@ func (b *Bench) Catalog(ctx context.Context, ref engine.ConnectionRef) (Relation
 	if _, err := database.Check(ctx); err != nil {
 		return out, err // it says what is wrong with the connection
 	}
-	rs, err := target.Read(ctx, database, catalogQuery, statementLimit)
+	columns, err := columnsOf(ctx, database)
 	if err != nil {
 		said := database.Classify(err)
 		return out, &engine.Error{Code: engine.CodeTarget, Message: "The tables could not be listed: " + said.Message,
 			Cause: err}
 	}
-	for i, row := range rs.Rows {
+	for i, c := range columns {
 		if out.Truncated = i == mostColumns; out.Truncated {
 			break
 		}
+		last := len(out.Relations) - 1
+		if last < 0 || out.Relations[last].Schema != c.Schema || out.Relations[last].Name != c.Relation {
+			out.Relations = append(out.Relations, CatalogRelation{Schema: c.Schema, Name: c.Relation, Columns: []CatalogColumn{}})
+			last++
+		}
+		out.Relations[last].Columns = append(out.Relations[last].Columns, CatalogColumn{Name: c.Name,
+			Type: strings.ToLower(c.Type.Name), Values: c.Type.Values, Generated: c.Generated, Key: c.Key})
+	}
+	return out, nil
+}
+
+// columnsOf lists the columns, one more than are shown where there are more. A database that does not describe itself,
+// or cannot, is asked as the standard has it.
+func columnsOf(ctx context.Context, database target.Database) ([]target.DescribedColumn, error) {
+	if d, ok := database.(target.Describer); ok {
+		if list, err := d.Columns(ctx, mostColumns+1); err == nil || ctx.Err() != nil {
+			return list, err
+		}
+	}
+	rs, err := target.Read(ctx, database, catalogQuery, statementLimit)
+	if err != nil {
+		return nil, fmt.Errorf("listing columns: %w", err)
+	}
+	list := make([]target.DescribedColumn, 0, len(rs.Rows))
+	for _, row := range rs.Rows {
 		cells := make([]string, len(row))
 		for k, v := range row {
 			if text := plain(v); text != nil {
@@ -76,13 +108,8 @@ func (b *Bench) Catalog(ctx context.Context, ref engine.ConnectionRef) (Relation
 		if len(cells) != 4 {
 			continue
 		}
-		last := len(out.Relations) - 1
-		if last < 0 || out.Relations[last].Schema != cells[0] || out.Relations[last].Name != cells[1] {
-			out.Relations = append(out.Relations, CatalogRelation{Schema: cells[0], Name: cells[1], Columns: []CatalogColumn{}})
-			last++
-		}
-		out.Relations[last].Columns = append(out.Relations[last].Columns, CatalogColumn{Name: cells[2],
-			Type: strings.ToLower(cells[3])})
+		list = append(list, target.DescribedColumn{Schema: cells[0], Relation: cells[1], Name: cells[2],
+			Type: target.DescribedType{Name: cells[3]}})
 	}
-	return out, nil
+	return list, nil
 }

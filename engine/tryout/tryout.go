@@ -69,8 +69,10 @@ type StatementTrial struct {
 	Rows      [][]*string `json:"rows"`
 	RowCount  int         `json:"row_count"`
 	ElapsedMs float64     `json:"elapsed_ms"`
-	// Failed is the database's refusal of the execution.
+	// Failed is the database's refusal of the execution, or of the values that it would have.
 	Failed *TrialProblem `json:"failed"`
+	// Faults are the parameters whose values are refused, as far as it is about single ones.
+	Faults []TrialFault `json:"faults"`
 	// Notes are sentences on what stands for what.
 	Notes []string `json:"notes"`
 }
@@ -85,7 +87,7 @@ func (b *Bench) Try(ctx context.Context, sc engine.Scenario, id string) (Stateme
 	}
 	sc.AllowWrites() // nothing is written, so that nobody has to be asked
 	t := StatementTrial{Problems: []TrialProblem{}, Parameters: []TrialParameter{}, Explain: []string{},
-		Columns: []string{}, Rows: [][]*string{}, Notes: []string{}}
+		Columns: []string{}, Rows: [][]*string{}, Faults: []TrialFault{}, Notes: []string{}}
 	found, err := prepare.Inspect(ctx, b.Deps, sc)
 	if err != nil {
 		return t, err
@@ -133,8 +135,11 @@ func (b *Bench) Try(ctx context.Context, sc engine.Scenario, id string) (Stateme
 	if len(draws) > 0 {
 		first = draws[0]
 	}
-	p.explain(ctx, s, first)
-	p.execute(ctx, s, first)
+	args := p.arguments(ctx, s, first)
+	p.explain(ctx, s, args)
+	if t.Failed == nil {
+		p.execute(ctx, s, args)
+	}
 	return t, nil
 }
 
@@ -248,10 +253,17 @@ type probe struct {
 	trial    *StatementTrial
 }
 
-func (p *probe) explain(ctx context.Context, s engine.Statement, d draw) {
-	rs, err := target.Read(ctx, p.database, "EXPLAIN "+s.SQL, statementLimit, p.arguments(ctx, s, d)...)
+func (p *probe) explain(ctx context.Context, s engine.Statement, args []any) {
+	rs, err := target.Read(ctx, p.database, "EXPLAIN "+s.SQL, statementLimit, args...)
 	if err != nil {
-		p.trial.ExplainProblem = p.said(err)
+		said := p.said(err)
+		switch p.database.Classify(err).Class {
+		case engine.ErrClassData, engine.ErrClassConstraint:
+			// The same values would be refused when it is executed, and by the run.
+			p.trial.Failed, p.trial.Faults = said, append(p.trial.Faults, p.faults(ctx, s, args)...)
+		default:
+			p.trial.ExplainProblem = said
+		}
 		return
 	}
 	for _, row := range rs.Rows {
@@ -265,7 +277,7 @@ func (p *probe) explain(ctx context.Context, s engine.Statement, d draw) {
 	}
 }
 
-func (p *probe) execute(ctx context.Context, s engine.Statement, d draw) {
+func (p *probe) execute(ctx context.Context, s engine.Statement, args []any) {
 	if s.Writes {
 		p.trial.NotExecuted = "It writes, so it is only explained: a trial changes nothing."
 		return
@@ -275,7 +287,6 @@ func (p *probe) execute(ctx context.Context, s engine.Statement, d draw) {
 		p.trial.NotExecuted = "This database has no transactions that cannot write, so the statement is only explained."
 		return
 	}
-	args := p.arguments(ctx, s, d)
 	began := time.Now()
 	rs, err := reader.Read(ctx, s.SQL, statementLimit, args...)
 	p.trial.ElapsedMs = engine.Milliseconds(time.Since(began).Round(time.Microsecond))

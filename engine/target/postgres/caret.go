@@ -17,7 +17,15 @@ func pointed(sql string, err error) string {
 	var server *pgconn.PgError
 	text := []rune(sql)
 	if !errors.As(err, &server) || server.Position < 1 || int(server.Position) > len(text)+1 {
-		return "Its SQL is: " + shorten(sql)
+		out := "Its SQL is: " + shorten(sql)
+		if server != nil {
+			for _, more := range []string{server.Detail, server.Hint} {
+				if more != "" {
+					out += "\n" + more
+				}
+			}
+		}
+		return out
 	}
 	at := int(server.Position) - 1
 	begin, end := at, at

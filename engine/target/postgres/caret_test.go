@@ -33,6 +33,10 @@ func TestPointed(t *testing.T) {
 		lines[3] != "Perhaps you meant one." {
 		t.Errorf("a long line:\n%s", got)
 	}
+	identity := &pgconn.PgError{Detail: "It is an identity column.", Hint: "Use OVERRIDING SYSTEM VALUE."}
+	if got := pointed("INSERT", identity); got != "Its SQL is: INSERT\nIt is an identity column.\nUse OVERRIDING SYSTEM VALUE." {
+		t.Errorf("what has no place:\n%s", got)
+	}
 	if got := pointed("SELECT", errors.New("network")); got != "Its SQL is: SELECT" {
 		t.Error(got)
 	}

@@ -6138,8 +6138,11 @@ export interface components {
             schedule_rate: number;
         };
         CatalogColumn: {
+            generated?: string;
+            key?: boolean;
             name: string;
             type: string;
+            values?: string[] | null;
         };
         CatalogInputBody: {
             /** @description The name of a saved connection. */
@@ -9528,6 +9531,7 @@ export interface components {
             explain: string[] | null;
             explain_problem: components["schemas"]["TrialProblem"] | null;
             failed: components["schemas"]["TrialProblem"] | null;
+            faults: components["schemas"]["TrialFault"][] | null;
             /** @enum {string} */
             kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
             not_executed?: string;
@@ -10005,6 +10009,13 @@ export interface components {
             failed: number;
             /** Format: int64 */
             rolled_back: number;
+        };
+        TrialFault: {
+            hint: string;
+            message: string;
+            parameter: string;
+            type?: string;
+            value: string | null;
         };
         TrialParameter: {
             name: string;
@@ -10634,6 +10645,7 @@ export type Token = components['schemas']['Token'];
 export type TokenInputBody = components['schemas']['TokenInputBody'];
 export type TokenList = components['schemas']['TokenList'];
 export type TransactionFigures = components['schemas']['TransactionFigures'];
+export type TrialFault = components['schemas']['TrialFault'];
 export type TrialParameter = components['schemas']['TrialParameter'];
 export type TrialProblem = components['schemas']['TrialProblem'];
 export type TryInputBody = components['schemas']['TryInputBody'];

@@ -1,4 +1,4 @@
-import type { GeneratorSample } from '../api/types';
+import type { GeneratorSample, TrialFault } from '../api/types';
 import { Problems, tone, useErrors, wrong } from '../templates/fields';
 import { shownAs } from '../templates/schema';
 import {
@@ -11,6 +11,7 @@ import {
   writeValues,
 } from './binds';
 import { useEffect, useState } from 'react';
+import type { Place } from './columns';
 
 const types = ['i64', 'f64', 'text', 'bytes', 'bool', 'timestamp'];
 
@@ -24,6 +25,10 @@ export function BindRow(props: {
   earlier: string[];
   sample: GeneratorSample | undefined;
   values: (string | null)[] | undefined;
+  /** Where it stands in the statement, as far as that is known. */
+  place: Place | undefined;
+  /** What the database has against its value, in the last trial. */
+  fault: TrialFault | undefined;
   onChange: (b: Bind) => void;
 }) {
   const { bind: b } = props;
@@ -39,7 +44,14 @@ export function BindRow(props: {
   };
   return (
     <div className="bind field">
-      <code className="bind-name">:{b.name}</code>
+      <div className="bind-name">
+        <code>:{b.name}</code>
+        {props.place?.column && (
+          <span className="muted" title={`${props.place.relation!.name}.${props.place.column.name}`}>
+            {props.place.column.type}
+          </span>
+        )}
+      </div>
       {props.plain ? (
         <select
           className="input"
@@ -91,6 +103,15 @@ export function BindRow(props: {
       {(errors.length > 0 || problem) && (
         <div className={errors.length ? tone(errors) : 'problem'}>
           {errors.length ? <Problems errors={errors} path={props.path} /> : <span>{problem}</span>}
+        </div>
+      )}
+      {props.fault && (
+        <div className="problem">
+          <span>
+            {props.fault.message}.
+            {props.place?.column && ` It is for ${props.place.relation!.name}.${props.place.column.name}.`} Cure:{' '}
+            {props.fault.hint}.
+          </span>
         </div>
       )}
       {!props.plain && !problem && (

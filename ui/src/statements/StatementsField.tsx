@@ -1,10 +1,10 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { useMemo, useRef, useState } from 'react';
+import { useEffect, useEffectEvent, useMemo, useRef, useState } from 'react';
 import { Link } from 'wouter';
 import { Writes } from '../app/Writes';
 import { api, asProblem, type Problem } from '../api/client';
 import { useMay } from '../api/queries';
-import type { Sketch, StatementTrial } from '../api/types';
+import type { Sketch, StatementTrial, TrialFault } from '../api/types';
 import { percent, plain as inWords } from '../design/format';
 import { Icon } from '../design/icons';
 import { Notice, ProblemNotice } from '../design/States';
@@ -14,7 +14,8 @@ import { Problems, tone, useErrors, useForm, wrong } from '../templates/fields';
 import { useRelations } from '../templates/relations';
 import { get, shownAs } from '../templates/schema';
 import { BindRow } from './Binds';
-import { type Bind, freshId, type Statement, withSql } from './binds';
+import { type Bind, freshId, newMemory, type Statement, withSql } from './binds';
+import { type Place, placesOf } from './columns';
 import { colourStatement, named, parametersOf } from './params';
 import './statements.css';
 import { Tried } from './Tried';
@@ -143,6 +144,8 @@ function Group(props: EntryProps & { share: number; all: Statement[] }) {
               earlier={[]}
               onChange={(binds) => props.onChange({ ...s, binds })}
               values={{}}
+              places={new Map()}
+              faults={[]}
             />
           )}
           {inner.map((one, i) => (
@@ -216,7 +219,9 @@ function IdInput(props: { path: string; value: string; onChange: (id: string) =>
 function Text(props: EntryProps & { shared: string[]; earlier: string[] }) {
   const { statement: s, path } = props;
   const { config } = useForm();
-  const memory = useRef(new Map<string, Bind>());
+  const relations = useRelations(config);
+  const table = shownAs(get(config, 'target.table_name'));
+  const memory = useRef(newMemory());
   const errors = useErrors(path).filter((e) => e.field === path || e.field === `${path}.sql`);
   const [trial, setTrial] = useState<{ of: string; found: StatementTrial } | null>(null);
   const [refused, setRefused] = useState<Problem | null>(null);
@@ -224,7 +229,17 @@ function Text(props: EntryProps & { shared: string[]; earlier: string[] }) {
   const sql = s.sql ?? '';
   const foreign = parametersOf(sql).filter((p) => p.form !== 'name');
   const subject = JSON.stringify([s, props.alone.binds]);
-  const update = (text: string) => props.onChange(withSql(s, text, memory.current, props.shared, props.plain));
+  const places = useMemo(() => placesOf(sql, relations, table), [sql, relations, table]);
+  const update = (text: string) =>
+    props.onChange(withSql(s, text, memory.current, props.shared, props.plain, placesOf(text, relations, table)));
+  // Whoever writes faster than the tables are read has guesses by names, which are made again.
+  const again = useEffectEvent(() => {
+    if (memory.current.guessed.size === 0) return;
+    const next = withSql(s, sql, memory.current, props.shared, props.plain, places);
+    if (JSON.stringify(next.binds) !== JSON.stringify(s.binds)) props.onChange(next);
+  });
+  useEffect(() => again(), [relations, table]);
+  const faults = trial?.of === subject ? (trial.found.faults ?? []) : [];
   const values = Object.fromEntries(
     (trial?.of === subject ? (trial.found.parameters ?? []) : []).map((p) => [p.name, p.values ?? []]),
   );
@@ -269,6 +284,8 @@ function Text(props: EntryProps & { shared: string[]; earlier: string[] }) {
         plain={props.plain}
         earlier={props.earlier}
         values={values}
+        places={places}
+        faults={faults}
         onChange={(binds) => props.onChange({ ...s, binds })}
       />
       <Writes>
@@ -329,6 +346,8 @@ function Parameters(props: {
   plain: boolean;
   earlier: string[];
   values: Record<string, (string | null)[]>;
+  places: Map<string, Place>;
+  faults: TrialFault[];
   onChange: (binds: Bind[]) => void;
 }) {
   const { binds } = props;
@@ -358,6 +377,8 @@ function Parameters(props: {
           earlier={props.earlier}
           sample={samples.data?.samples.find((x) => x.name === b.name)}
           values={props.values[b.name]}
+          place={props.places.get(b.name)}
+          fault={props.faults.find((f) => f.parameter === b.name)}
           onChange={(next) => props.onChange(binds.with(i, next))}
         />
       ))}

@@ -17,7 +17,14 @@ export function Tried({ trial: t, stale }: { trial: StatementTrial; stale: boole
       ))}
       {t.failed && (
         <Notice tone="bad">
-          <strong>It failed.</strong> {t.failed.message} {t.failed.hint}
+          <strong>It failed.</strong> {(t.faults ?? []).length === 0 && `${t.failed.message} ${t.failed.hint ?? ''}`}
+          {(t.faults ?? []).map((f) => (
+            <div key={f.parameter}>
+              <code>:{f.parameter}</code>
+              {f.type ? ` takes ${f.type}, and got ` : ' got '}
+              <code>{f.value}</code>: {f.message}. Cure: {f.hint}.
+            </div>
+          ))}
         </Notice>
       )}
       {t.executed && (

@@ -1,4 +1,5 @@
 // Statements of the workload sql as the form edits them, and the generators of their parameters.
+import type { Place } from './columns';
 import { namesOf } from './params';
 
 export interface Bind {
@@ -109,33 +110,135 @@ export function withGenerator(b: Bind, generator: string): Bind {
   return { name: b.name, generator, ...generators[generator]!.start, ...kept };
 }
 
-/** What a new parameter likely is, by its cast and its name. */
-export function guess(name: string, cast: string): Bind {
+/**
+ * What a new parameter likely is: by its cast, by the column that it stands for, and else by its name. What finds rows
+ * of the template's own table by its key takes keys that are there.
+ */
+export function guess(name: string, cast: string, place?: Place): Bind {
   const is = (generator: string, more: Record<string, unknown> = {}) => ({
     ...withGenerator({ name }, generator),
     ...more,
   });
-  if (/^(?:timestamp|timestamptz|date)/.test(cast) || (!cast && /(?:_at|_on|date|time|since|until)$/i.test(name)))
-    return is('timestamp');
-  if (cast === 'uuid' || (!cast && /uuid$/i.test(name))) return is('uuid');
-  if (/^(?:numeric|decimal|real|double|float)/.test(cast) || (!cast && /(?:amount|price|total|balance)$/i.test(name)))
-    return is('uniform', { min: 1, max: 1000, decimals: 2 });
-  if (/^(?:text|varchar|char)/.test(cast) || (!cast && /(?:name|note|text|mail|comment|code|status)$/i.test(name)))
-    return is('text');
-  if (/^bool/.test(cast)) return is('choice', { values: [true, false] });
+  const { use, column } = place ?? {};
+  if (use === 'limit' || use === 'offset') return is('constant', { value: use === 'limit' ? 10 : 0 });
+  if (cast) return ofType(cast, name, is) ?? is('uniform');
+  if (column) {
+    if (use === 'find' && column.key && place?.own) return is('key');
+    if (use === 'store' && column.key && place?.own && whole.test(column.type)) return is('new_key');
+    if (use === 'like') return { name, generator: 'text', pattern: '??%' };
+    if (column.values?.length) return is('choice', { values: column.values });
+    const type = use === 'any' ? `${column.type}[]` : column.type;
+    const found = ofType(type, name, is);
+    if (found) return found;
+  }
+  if (/(?:_at|_on|date|time|since|until)$/i.test(name)) return is('timestamp');
+  if (/uuid$/i.test(name)) return is('uuid');
+  if (/(?:amount|price|total|balance)$/i.test(name)) return is('uniform', { min: 1, max: 1000, decimals: 2 });
+  if (/(?:name|note|text|mail|comment|code|status)$/i.test(name)) return is('text');
   if (/^(?:limit|offset|n)$/i.test(name)) return is('constant', { value: 10 });
   return is('uniform');
 }
 
+const whole = /^(?:smallint|integer|int\d?|bigint|oid)\b/;
+
+/** Elements of arrays as patterns, whose digits are drawn. */
+const elements: [RegExp, string][] = [
+  [whole, '{1#,2#}'],
+  [/^(?:numeric|real|double|float)/, '{1#.#,2#.#}'],
+  [/^bool/, '{t,f}'],
+  [/^(?:text|character|varchar|citext)/, '{???,???}'],
+];
+
+/** Types whose values are written as a pattern. */
+const patterns: [RegExp, string][] = [
+  [/^(?:jsonb?|variant|object)$/, '{"n": "##"}'],
+  [/^time\b/, '1#:2#:3#'],
+  [/^interval/, '## minutes'],
+  [/^inet/, '10.#.#.#'],
+  [/^cidr/, '10.#.#.0/24'],
+  [/^macaddr/, '08:00:2b:##:##:##'],
+  [/^point/, '(1#,2#)'],
+];
+
+/** The generator for a type of a database, in lower case; null for one that is not known. */
+function ofType(
+  type: string,
+  name: string,
+  is: (generator: string, more?: Record<string, unknown>) => Bind,
+): Bind | null {
+  const pattern = (text: string): Bind => ({ name, generator: 'text', pattern: text });
+  if (type.endsWith('[]')) {
+    const found = elements.find(([of]) => of.test(type));
+    return found ? pattern(found[1]) : is('constant', { value: '{}' });
+  }
+  const found = patterns.find(([of]) => of.test(type));
+  if (found && !/^timestamp/.test(type)) return pattern(found[1]);
+  if (/^(?:timestamp|date)/.test(type)) return is('timestamp');
+  if (/^uuid/.test(type)) return is('uuid');
+  if (/^bool/.test(type)) return is('choice', { values: [true, false] });
+  if (/^(?:bytea|binary|varbinary)/.test(type)) return is('text', { type: 'bytes' });
+  if (/^smallint/.test(type)) return is('uniform', { max: 1000 });
+  if (whole.test(type)) return is('uniform');
+  const digits = /^(?:numeric|decimal|number)(?:\((\d+)(?:,(-?\d+))?\))?/.exec(type);
+  if (digits) {
+    const decimals = digits[1] ? Math.max(0, Math.min(9, Number(digits[2] ?? 0))) : 2;
+    const before = digits[1] ? Number(digits[1]) - Number(digits[2] ?? 0) : 9;
+    const max = before <= 0 ? 0 : Math.min(1000, 10 ** before - 1);
+    return is('uniform', { min: max > 1 ? 1 : 0, max, ...(decimals ? { decimals } : {}) });
+  }
+  if (/^(?:real|double|float|money)/.test(type)) return is('uniform', { max: 1000, decimals: 2 });
+  const text = /^(?:text|character|varchar|char|bpchar|citext|name|string)\b[^(]*(?:\((\d+)\))?/.exec(type);
+  if (text) {
+    const most = text[1] ? Number(text[1]) : type === 'character' || type === 'char' ? 1 : Number.POSITIVE_INFINITY;
+    const mail = '????????@example.com';
+    if (/e?_?mail$/i.test(name) && most >= mail.length) return pattern(mail);
+    return is('text', { length: Math.min(16, most) });
+  }
+  return null;
+}
+
+/** The type of a replayed value, which the database reads as its column's. */
+function plainType(place?: Place): string {
+  const type = place?.column?.type ?? '';
+  if (!type || whole.test(type) || place?.use === 'limit' || place?.use === 'offset') return 'i64';
+  if (/^(?:real|double|float)/.test(type)) return 'f64';
+  if (/^bool/.test(type)) return 'bool';
+  if (/^(?:timestamp|date)/.test(type)) return 'timestamp';
+  return /^(?:bytea|binary)/.test(type) ? 'bytes' : 'text';
+}
+
+/** What the statement editor remembers of a statement: binds that went, and what was guessed for those that nobody chose. */
+export interface Memory {
+  binds: Map<string, Bind>;
+  guessed: Map<string, string>;
+}
+
+export const newMemory = (): Memory => ({ binds: new Map(), guessed: new Map() });
+
 /**
  * The statement with another text: parameters that came have a generator, those that went have none. What a parameter
- * had is remembered, so that one that is written again is as it was. Names in shared belong to the transaction.
+ * had is remembered, so that one that is written again is as it was; what was only guessed is guessed anew. Names in
+ * shared belong to the transaction.
  */
-export function withSql(s: Statement, sql: string, memory: Map<string, Bind>, shared: string[] = [], plain = false) {
-  for (const b of s.binds ?? []) memory.set(b.name, b);
+export function withSql(
+  s: Statement,
+  sql: string,
+  memory: Memory,
+  shared: string[] = [],
+  plain = false,
+  places = new Map<string, Place>(),
+) {
+  for (const b of s.binds ?? []) memory.binds.set(b.name, b);
   const binds = namesOf(sql)
     .filter(({ name }) => !shared.includes(name))
-    .map(({ name, cast }) => memory.get(name) ?? (plain ? { name, type: 'i64' } : guess(name, cast)));
+    .map(({ name, cast }) => {
+      const had = memory.binds.get(name);
+      if (had && JSON.stringify(had) !== memory.guessed.get(name)) return had;
+      const place = places.get(name);
+      const fresh = plain ? { name, type: plainType(place) } : guess(name, cast, place);
+      memory.guessed.set(name, JSON.stringify(fresh));
+      return fresh;
+    });
   const next: Statement = { ...s, sql };
   if (binds.length) next.binds = binds;
   else delete next.binds;

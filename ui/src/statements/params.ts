@@ -91,17 +91,26 @@ export function named(sql: string): string {
   return out + sql.slice(at);
 }
 
+// The words of statements that change rows, which the console of results has no use for.
+const writes =
+  /^(?:insert|into|update|set|delete|merge|returning|default|conflict|do|nothing|matched|call|for|skip|locked)$/i;
+
 /** Colours SQL with its parameters. */
 export function colourStatement(text: string): Piece[][] {
   return colourSql(text).map((line) =>
     line.flatMap((piece): Piece[] => {
       if (piece.kind !== '') return [piece];
       return piece.text
-        .split(/((?<![:\w]):[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)/)
+        .split(/((?<![:\w]):[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*|(?<![:\w".])\b[A-Za-z]+\b(?![\w".]))/)
         .filter(Boolean)
         .map((part, i, all) => ({
           text: part,
-          kind: /^:[A-Za-z_\u0080-\uffff]/.test(part) && !all[i - 1]?.endsWith(':') ? 'param' : '',
+          kind:
+            /^:[A-Za-z_\u0080-\uffff]/.test(part) && !all[i - 1]?.endsWith(':')
+              ? 'param'
+              : writes.test(part)
+                ? 'key'
+                : '',
         }));
     }),
   );

@@ -85,7 +85,7 @@ export function fullName(r: Pick<QueryRelation, 'schema' | 'name'>): string {
 const bare = (name: string) => (name.startsWith('"') ? name.slice(1, -1).replaceAll('""', '"') : name.toLowerCase());
 
 const relation =
-  /\b(?:from|join)\s+((?:"(?:[^"]|"")+"|\w+)(?:\.(?:"(?:[^"]|"")+"|\w+))?)(?:\s+(?:as\s+)?("?[\w]+"?))?/gi;
+  /\b(?:from|join|into|update)\s+((?:"(?:[^"]|"")+"|\w+)(?:\.(?:"(?:[^"]|"")+"|\w+))?)(?:\s+(?:as\s+)?("?[\w]+"?))?/gi;
 
 /** The tables that a text reads, by the names under which their columns are found. */
 function inReach(text: string, catalog: QueryRelation[]): Map<string, QueryRelation> {
