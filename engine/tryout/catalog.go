@@ -76,7 +76,8 @@ func (b *Bench) Catalog(ctx context.Context, ref engine.ConnectionRef) (Relation
 		}
 		last := len(out.Relations) - 1
 		if last < 0 || out.Relations[last].Schema != c.Schema || out.Relations[last].Name != c.Relation {
-			out.Relations = append(out.Relations, CatalogRelation{Schema: c.Schema, Name: c.Relation, Columns: []CatalogColumn{}})
+			out.Relations = append(out.Relations,
+				CatalogRelation{Schema: c.Schema, Name: c.Relation, Columns: []CatalogColumn{}})
 			last++
 		}
 		out.Relations[last].Columns = append(out.Relations[last].Columns, CatalogColumn{Name: c.Name,
@@ -85,8 +86,8 @@ func (b *Bench) Catalog(ctx context.Context, ref engine.ConnectionRef) (Relation
 	return out, nil
 }
 
-// columnsOf lists the columns, one more than are shown where there are more. A database that does not describe itself,
-// or cannot, is asked as the standard has it.
+// columnsOf lists the columns, one more than are shown where there are more. A database that does not
+// describe itself, or cannot, is asked as the standard has it.
 func columnsOf(ctx context.Context, database target.Database) ([]target.DescribedColumn, error) {
 	if d, ok := database.(target.Describer); ok {
 		if list, err := d.Columns(ctx, mostColumns+1); err == nil || ctx.Err() != nil {

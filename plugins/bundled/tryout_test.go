@@ -112,8 +112,9 @@ func TestTrialsSayWhatIsWrong(t *testing.T) {
 func TestAFaultIsThatOfAParameter(t *testing.T) {
 	b, bench := trials(t)
 	b.exec("CREATE TYPE mood AS ENUM ('calm', 'it''s odd')",
-		"CREATE TABLE things (id int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY, ref uuid, made timestamptz, amount numeric(10,2), "+
-			"doc jsonb, active boolean, nums int[], state mood, code varchar(5), small smallint, name text)")
+		"CREATE TABLE things (id int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY, ref uuid, made timestamptz, "+
+			"amount numeric(10,2), doc jsonb, active boolean, nums int[], state mood, code varchar(5), small smallint, "+
+			"name text)")
 	for _, c := range []struct{ column, value, typ, hint string }{
 		{"ref", `"8821"`, "uuid", "UUID"},
 		{"made", `"soon"`, "timestamp with time zone", "Time"},
@@ -128,8 +129,9 @@ func TestAFaultIsThatOfAParameter(t *testing.T) {
 		const fine = `{"name": "fine", "value": "x"}, `
 		wrong := `{"name": "wrong", "value": ` + c.value + `}`
 		for sql, binds := range map[string]string{
-			"INSERT INTO things (name, " + c.column + ") VALUES (:fine, :wrong)":       fine + wrong,
-			"UPDATE things SET name = :fine, " + c.column + " = :wrong WHERE id = :id": fine + wrong + `, {"name": "id", "value": 1}`,
+			"INSERT INTO things (name, " + c.column + ") VALUES (:fine, :wrong)": fine + wrong,
+			"UPDATE things SET name = :fine, " + c.column + " = :wrong WHERE id = :id": fine + wrong +
+				`, {"name": "id", "value": 1}`,
 		} {
 			got := b.try(bench, `{"id": "a", "sql": "`+sql+`", "binds": [`+binds+`]}`, "")
 			if got.Failed == nil || got.Executed || len(got.Faults) != 1 {
@@ -142,7 +144,8 @@ func TestAFaultIsThatOfAParameter(t *testing.T) {
 			}
 		}
 	}
-	two := b.try(bench, `{"id": "a", "sql": "SELECT name FROM things WHERE ref = :one AND active = :two AND name = :three", "binds": [
+	two := b.try(bench, `{"id": "a",
+		"sql": "SELECT name FROM things WHERE ref = :one AND active = :two AND name = :three", "binds": [
 		{"name": "one", "value": "x"}, {"name": "two", "value": "maybe"}, {"name": "three", "value": "z"}]}`, "")
 	if len(two.Faults) != 2 || two.Faults[0].Parameter != "one" || two.Faults[1].Parameter != "two" {
 		t.Errorf("two at fault: %+v", two.Faults)

@@ -34,7 +34,8 @@ func TestPointed(t *testing.T) {
 		t.Errorf("a long line:\n%s", got)
 	}
 	identity := &pgconn.PgError{Detail: "It is an identity column.", Hint: "Use OVERRIDING SYSTEM VALUE."}
-	if got := pointed("INSERT", identity); got != "Its SQL is: INSERT\nIt is an identity column.\nUse OVERRIDING SYSTEM VALUE." {
+	want := "Its SQL is: INSERT\nIt is an identity column.\nUse OVERRIDING SYSTEM VALUE."
+	if got := pointed("INSERT", identity); got != want {
 		t.Errorf("what has no place:\n%s", got)
 	}
 	if got := pointed("SELECT", errors.New("network")); got != "Its SQL is: SELECT" {

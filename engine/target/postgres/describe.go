@@ -46,7 +46,8 @@ func (d *database) Columns(ctx context.Context, most int) ([]target.DescribedCol
 			cells[i], _ = v.(string)
 		}
 		list = append(list, target.DescribedColumn{Schema: cells[0], Relation: cells[1], Name: cells[2],
-			Type: target.DescribedType{Name: cells[3], Values: readLabels(cells[4])}, Generated: cells[5], Key: cells[6] == "true"})
+			Type:      target.DescribedType{Name: cells[3], Values: readLabels(cells[4])},
+			Generated: cells[5], Key: cells[6] == "true"})
 	}
 	return list, nil
 }

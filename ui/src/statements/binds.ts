@@ -207,7 +207,7 @@ function plainType(place?: Place): string {
   return /^(?:bytea|binary)/.test(type) ? 'bytes' : 'text';
 }
 
-/** What the statement editor remembers of a statement: binds that went, and what was guessed for those that nobody chose. */
+/** What the editor remembers of a statement: binds that went, and what was guessed for those that nobody chose. */
 export interface Memory {
   binds: Map<string, Bind>;
   guessed: Map<string, string>;

@@ -1,5 +1,5 @@
-// Which columns the parameters of a statement stand for, as far as its text tells: what is compared with a column, stored
-// in one, or counted. The database alone judges; what is not found here goes by its name.
+// Which columns the parameters of a statement stand for, as far as its text tells: what is compared with a column or
+// stored in one, and what bounds the rows. The database alone judges; what is not found here goes by its name.
 import type { CatalogColumn, CatalogRelation } from '../api/types';
 import { parametersOf } from './params';
 
@@ -19,8 +19,16 @@ interface Token {
   kind: 'word' | 'quoted' | 'param' | 'value' | 'sign';
 }
 
-const shape =
-  /--[^\n]*|\s+|[eE]?'(?:[^']|'')*'?|"(?:[^"]|"")*"?|::|<=|>=|<>|!=|!?~~?\*?|[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*|\d[\w.]*|[\s\S]/y;
+const shape = new RegExp(
+  [
+    /--[^\n]*|\s+|[eE]?'(?:[^']|'')*'?|"(?:[^"]|"")*"?|::/,
+    /<=|>=|<>|!=|!?~~?\*?/,
+    /[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*|\d[\w.]*|[\s\S]/,
+  ]
+    .map((r) => r.source)
+    .join('|'),
+  'y',
+);
 
 /** The words, names and signs of a text; a cast and its type are left out. */
 function tokensOf(sql: string): Token[] {
@@ -68,9 +76,9 @@ const nameOf = (t: Token) => (t.kind === 'quoted' ? t.text : t.text.toLowerCase(
 
 const reserved = new Set(
   (
-    'select from where group by having order limit offset join left right full inner outer cross on using as and or not ' +
-    'in is null like ilike between exists case when then else end distinct all union set values into returning default ' +
-    'any some true false for update delete insert with conflict do nothing matched'
+    'select from where group by having order limit offset join left right full inner outer cross on using as and ' +
+    'or not in is null like ilike between exists case when then else end distinct all union set values ' +
+    'into returning default any some true false for update delete insert with conflict do nothing matched'
   ).split(' '),
 );
 const compares = ['=', '<', '>', '<=', '>=', '<>', '!='];
@@ -88,9 +96,10 @@ function reach(tokens: Token[], relations: CatalogRelation[]): Map<string, Catal
       while (is(tokens[at + 1], '.') && tokens[at + 2]) parts.push(nameOf(tokens[(at += 2)]!));
       const name = parts.at(-1)!;
       const schema = parts.at(-2);
+      const inSchema = (c: CatalogRelation, of: string | undefined) => !of || same(c.schema, of);
       const r =
         relations.find((c) => c.name === name && c.schema === (schema ?? 'public')) ??
-        relations.find((c) => same(c.name, name) && (!schema || same(c.schema, schema)));
+        relations.find((c) => same(c.name, name) && inSchema(c, schema));
       at++;
       if (is(tokens[at], 'as')) at++;
       const alias = isName(tokens[at]) ? nameOf(tokens[at++]!) : name;
