@@ -22,18 +22,23 @@ func (s *Second) Reported() bool {
 	return slices.ContainsFunc(s.Workers, func(w WorkerSample) bool { return !w.Newest.IsZero() })
 }
 
-// PhaseOf is the phase that a second's figures belong to: snapshots arrive up to
-// a second after what they tell, so the first of the measurement may hold warm-up only.
-func (s *Second) PhaseOf(now engine.Phase) engine.Phase {
-	if len(s.Snapshots) == 0 {
-		return now
-	}
+// mixed is how long after the warm-up a second may still tell of it: snapshots arrive up to a second after what they tell.
+const mixed = 2 * time.Second
+
+// PhaseOf is the phase that a second's figures belong to, now being the run's and measured how long its measurement has
+// gone on. A second that holds warm-up is one of it, with what it holds of the measurement: no figure of the measurement
+// has any warm-up in it. What a run worker that was cut off tells of the warm-up later moves no second.
+func (s *Second) PhaseOf(now engine.Phase, measured time.Duration) engine.Phase {
+	warm := 0
 	for i := range s.Snapshots {
-		if s.Snapshots[i].Phase != engine.PhaseWarmup {
-			return now
+		if s.Snapshots[i].Phase == engine.PhaseWarmup {
+			warm++
 		}
 	}
-	return engine.PhaseWarmup
+	if warm > 0 && (warm == len(s.Snapshots) || measured < mixed) {
+		return engine.PhaseWarmup
+	}
+	return now
 }
 
 // Rows are the new snapshots as they are stored: they may wait for a store that is away, a thousand each second.

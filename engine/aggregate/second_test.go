@@ -21,17 +21,30 @@ func TestAPointBelongsToThePhaseOfItsSnapshots(t *testing.T) {
 	}
 	snapshot("worker-0", 1, engine.PhaseWarmup)
 	snapshot("worker-1", 1, engine.PhaseWarmup)
-	if s = a.Tick(engine.PhaseMeasurement, workers); !s.Reported() ||
-		s.PhaseOf(engine.PhaseMeasurement) != engine.PhaseWarmup {
-		t.Errorf("a second of warm-up is one of %s", s.PhaseOf(engine.PhaseMeasurement))
+	of := func(phase engine.Phase, measured time.Duration) engine.Phase {
+		s = a.Tick(phase, workers)
+		return s.PhaseOf(phase, measured)
+	}
+	if p := of(engine.PhaseMeasurement, time.Second/2); !s.Reported() || p != engine.PhaseWarmup {
+		t.Errorf("a second of warm-up is one of %s", p)
 	}
 	snapshot("worker-0", 2, engine.PhaseWarmup)
 	snapshot("worker-1", 2, engine.PhaseMeasurement)
-	if s = a.Tick(engine.PhaseMeasurement, workers); s.PhaseOf(engine.PhaseMeasurement) != engine.PhaseMeasurement {
-		t.Error("a second with measurement in it is one of warm-up")
+	if p := of(engine.PhaseMeasurement, 1500*time.Millisecond); p != engine.PhaseWarmup {
+		t.Errorf("a second with warm-up in it is one of %s", p)
+	}
+	snapshot("worker-0", 3, engine.PhaseMeasurement)
+	snapshot("worker-1", 3, engine.PhaseMeasurement)
+	if p := of(engine.PhaseMeasurement, 1500*time.Millisecond); p != engine.PhaseMeasurement {
+		t.Errorf("a second of the measurement is one of %s", p)
+	}
+	snapshot("worker-0", 4, engine.PhaseWarmup)
+	snapshot("worker-1", 4, engine.PhaseMeasurement)
+	if p := of(engine.PhaseMeasurement, 5*time.Second); p != engine.PhaseMeasurement {
+		t.Errorf("a run worker that tells of the warm-up late makes a second of the measurement one of %s", p)
 	}
 	if s = a.Tick(engine.PhaseCooldown, workers); !s.Reported() ||
-		s.PhaseOf(engine.PhaseCooldown) != engine.PhaseCooldown {
+		s.PhaseOf(engine.PhaseCooldown, 9*time.Second) != engine.PhaseCooldown {
 		t.Error("a second without a new snapshot has lost its phase")
 	}
 }

@@ -115,7 +115,7 @@ func (l *live) aggregate(now time.Time) {
 		TotalOps: s.RollupOps, ErrorCount: s.RollupErrors, CurrentQPS: s.Payload.Ops.CurrentPerSec,
 		WorkersRegistered: registered, WorkersActive: active, WorkersCompleted: completed}
 	if l.life.Started() && s.Reported() && (len(s.Snapshots) > 0 || !l.AllEnded()) && s.Tells() {
-		p := s.Point(now, now.Sub(r.StartTime.Time), s.PhaseOf(l.life.Phase()))
+		p := s.Point(now, now.Sub(r.StartTime.Time), s.PhaseOf(l.life.Phase(), now.Sub(l.life.MeasureAt())))
 		t.Point = &p
 	}
 	if l.life.Started() {

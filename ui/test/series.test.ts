@@ -53,6 +53,7 @@ function payload(t: number, phase: Payload['phase'], qps = 100): Payload {
     timestamp: at(t),
     elapsed: t,
     phase,
+    timing: { warmup_seconds: 0, phase_elapsed_seconds: t },
     ops: { total: 0, current_per_sec: qps },
     ops_by_kind: { INSERT: { total: 1, errors: 0, per_sec: qps } },
     latency: { p50: 1, p95: 2, p99: 3, avg: 1, min: 1, max: 1 },
@@ -78,6 +79,13 @@ describe('a tick', () => {
     expect(fromPoint(point(12), start).t).toBe(12);
     expect(fromPayload(payload(12, 'MEASUREMENT'), start)!.t).toBe(12);
     expect(fromPayload(payload(12, 'MEASUREMENT'), 0)!.t).toBe(12);
+  });
+  it('is one of the warm-up that it began in', () => {
+    const phase = (warmup_seconds: number, phase_elapsed_seconds: number) => {
+      const told = payload(12, 'MEASUREMENT');
+      return fromPayload({ ...told, timing: { ...told.timing, warmup_seconds, phase_elapsed_seconds } }, start)!.phase;
+    };
+    expect([phase(3, 0.4), phase(3, 1.4), phase(0, 0.4)]).toEqual(['WARMUP', 'MEASUREMENT', 'MEASUREMENT']);
   });
   it('is no sample while no run worker is heard of', () => {
     const of = (...silent: (string | null)[]) => ({

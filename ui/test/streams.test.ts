@@ -2,7 +2,17 @@ import { describe, expect, it } from 'vitest';
 import type { StreamCatalog, StreamQuery } from '../src/api/types';
 import { gallery, queriesOf } from '../src/streams/gallery';
 import { streamOffers } from '../src/streams/language';
-import { explaining, named, parted, placed, planOf, runningPicture, statementsOf } from '../src/streams/model';
+import {
+  explaining,
+  lagOf,
+  losses,
+  named,
+  parted,
+  placed,
+  planOf,
+  runningPicture,
+  statementsOf,
+} from '../src/streams/model';
 
 const texts = (sql: string) => statementsOf(sql).map(({ from, to }) => sql.slice(from, to));
 
@@ -90,6 +100,18 @@ it('draws a query over two workers: both sources, both fragments, one sink', () 
   const p = runningPicture(query, catalog, String, '');
   expect(p.boxes.map((b) => b.id)).toEqual(['p1', 'p2', 'f0', 'f1', 'sink']);
   expect(p.arrows.map((a) => `${a.from} ${a.to}`)).toEqual(['p1 f1', 'p2 f0', 'f0 f1', 'f1 sink']);
+});
+
+it('has no rates and no lag of a query that is over, which did have rows', () => {
+  const live = { in_per_second: 0, out_per_second: 0, lag_ms: 5, late: 2 };
+  const of = (state: string) =>
+    ({ sources: [1], sink: 'OUT', state, fragments: [{ host_name: 'server', state: 'STOPPED' }], live }) as unknown;
+  const drawn = (state: string) => {
+    const q = of(state) as StreamQuery;
+    return [lagOf(q), runningPicture(q, catalog, String, '').arrows.map((a) => a.label), losses(q).length];
+  };
+  expect(drawn('RUNNING')).toEqual(['under 1 s', ['0', '0'], 1]);
+  expect(drawn('TERMINATED')).toEqual(['–', [undefined, undefined], 1]);
 });
 
 describe('completion', () => {

@@ -107,7 +107,7 @@ export function fromPayload(p: Payload, start: number): Sample | null {
     t: seconds(at, start, p.elapsed),
     at,
     span: 1,
-    phase: p.phase,
+    phase: holdsWarmup(p) ? 'WARMUP' : p.phase,
     qps: p.ops.current_per_sec,
     byKind,
     p50: p.latency.p50,
@@ -126,6 +126,10 @@ export function fromPayload(p: Payload, start: number): Sample | null {
     ...detail(p),
   };
 }
+
+/** A second that began in the warm-up is one of it, as the server stores it: no figure of the measurement has any. */
+const holdsWarmup = (p: Payload) =>
+  p.phase === 'MEASUREMENT' && p.timing.warmup_seconds > 0 && (p.timing.phase_elapsed_seconds ?? 1) < 1;
 
 /** Puts a sample into a list in its place; one of a second that is known already replaces it. */
 export function put(list: Sample[], s: Sample): void {

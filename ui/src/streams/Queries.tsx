@@ -1,13 +1,13 @@
 import { useState } from 'react';
-import type { StreamCatalog, StreamQuery } from '../api/types';
+import type { StreamCatalog, StreamCounts, StreamQuery } from '../api/types';
 import { ActionsMenu, SearchBox } from '../design/Controls';
 import type { Question } from '../design/Dialog';
-import { ago, bytes, dateTime, duration, rate } from '../design/format';
+import { ago, bytes, dateTime, type Quantity, rate } from '../design/format';
 import { Mark } from '../design/icons';
 import { Num } from '../design/Num';
 import { Empty } from '../design/States';
 import { execute } from './StreamsPage';
-import { isOver, losses, named, states } from './model';
+import { flowing, isOver, lagOf, losses, named, states } from './model';
 
 const shownFirst = 100;
 
@@ -21,9 +21,11 @@ export function StateBadge({ query }: { query: StreamQuery }) {
   );
 }
 
-/** How far the newest row is behind the clock, in words. */
-export const lagOf = (q: StreamQuery): string =>
-  q.live?.lag_ms == null ? '–' : q.live.lag_ms < 1000 ? 'under 1 s' : duration(Math.round(q.live.lag_ms / 1000));
+/** A figure of a query that runs. */
+function Figure({ query, of }: { query: StreamQuery; of: (live: StreamCounts) => Quantity }) {
+  const live = flowing(query);
+  return live ? <Num q={of(live)} /> : '–';
+}
 
 /** The continuous queries, each with its rates. */
 export function Queries(props: {
@@ -122,10 +124,16 @@ export function Queries(props: {
                   <td>
                     <code>{q.sink}</code>
                   </td>
-                  <td className="num">{q.live ? <Num q={rate(q.live.in_per_second)} /> : '–'}</td>
-                  <td className="num">{q.live ? <Num q={rate(q.live.out_per_second)} /> : '–'}</td>
+                  <td className="num">
+                    <Figure query={q} of={(l) => rate(l.in_per_second)} />
+                  </td>
+                  <td className="num">
+                    <Figure query={q} of={(l) => rate(l.out_per_second)} />
+                  </td>
                   <td className="num">{lagOf(q)}</td>
-                  <td className="num">{q.live ? <Num q={bytes(q.live.state_bytes)} /> : '–'}</td>
+                  <td className="num">
+                    <Figure query={q} of={(l) => bytes(l.state_bytes)} />
+                  </td>
                   <td className="nowrap">
                     {q.live?.last_output ? (
                       <span title={dateTime(q.live.last_output)}>{ago(q.live.last_output)}</span>

@@ -5,8 +5,8 @@ import { ago, bytes, count, dateTime, plain, rate } from '../design/format';
 import { Icon } from '../design/icons';
 import { Empty, Notice } from '../design/States';
 import { Flow } from './Flow';
-import { isOver, losses, parted, planOf, runningPicture, states } from './model';
-import { lagOf, StateBadge } from './Queries';
+import { isOver, lagOf, losses, parted, planOf, runningPicture, states } from './model';
+import { StateBadge } from './Queries';
 
 const failures = (n: number) => (n === 1 ? 'One attempt has' : `${n} attempts have`);
 
@@ -48,8 +48,8 @@ export function QueryPanel(props: { query: StreamQuery; catalog: StreamCatalog; 
         />
         {l ? (
           <p className="note">
-            {count(l.in).exact} rows in, {count(l.out).exact} out; {plain(bytes(l.state_bytes))} held in windows, joins
-            and LAG.{' '}
+            {count(l.in).exact} rows in, {count(l.out).exact} out
+            {!isOver(q) && `; ${plain(bytes(l.state_bytes))} held in windows, joins and LAG`}.{' '}
             {lost.length > 0 && (
               <strong>{lost.map(([word, n]) => `${n.toLocaleString('en-US')} ${word}`).join(', ')}.</strong>
             )}

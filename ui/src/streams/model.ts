@@ -1,5 +1,6 @@
 // What the page of streams makes of the catalog: words for states, statements that the page writes, and where the boxes
 // of a picture stand.
+import { duration } from '../design/format';
 import type { FieldError, StreamCatalog, StreamQuery } from '../api/types';
 import type { Mark } from '../design/icons';
 
@@ -31,6 +32,15 @@ export const states: Record<StreamQuery['state'], Word> = {
 
 /** Whether nothing of the query runs any more. */
 export const isOver = (q: StreamQuery): boolean => ['STOPPED', 'TERMINATED', 'FAILED'].includes(q.state);
+
+/** The rates of a query, its lag and what it holds; those of one that is over are nobody's. */
+export const flowing = (q: StreamQuery): StreamQuery['live'] => (isOver(q) ? null : q.live);
+
+/** How far the newest row is behind the clock, in words. */
+export function lagOf(q: StreamQuery): string {
+  const ms = flowing(q)?.lag_ms;
+  return ms == null ? '–' : ms < 1000 ? 'under 1 s' : duration(Math.round(ms / 1000));
+}
 
 /** What was lost or set aside on the way, in words; nothing of it is usual. */
 export function losses(q: StreamQuery): [string, number][] {
@@ -225,7 +235,7 @@ export function runningPicture(q: StreamQuery, c: StreamCatalog, rate: (n: numbe
       column: two && end ? 2 : 1,
       row: two && end ? 0 : beside++,
       title: `Fragment on ${f.host_name}`,
-      lines: [s.word + (f.attempts > 1 ? `, attempt ${f.attempts}` : ''), ...(end && q.live ? [lag] : [])],
+      lines: [s.word + (f.attempts > 1 ? `, attempt ${f.attempts}` : ''), ...(end && flowing(q) ? [lag] : [])],
       tone: s.tone,
       shape: s.shape,
       said: f.failure,
@@ -236,10 +246,11 @@ export function runningPicture(q: StreamQuery, c: StreamCatalog, rate: (n: numbe
   const column = two ? 3 : 2;
   boxes.push({ id: 'sink', column, row: 0, title: q.sink, lines: [sink?.type ?? '', ...place(sink?.placement ?? '')] });
   if (fragments.length > 0) arrows.push({ from: `f${last}`, to: 'sink' });
-  if (q.live) {
+  const flow = flowing(q);
+  if (flow) {
     const into = arrows.find((a) => a.from.startsWith('p'));
-    if (into) into.label = rate(q.live.in_per_second);
-    arrows.at(-1)!.label = rate(q.live.out_per_second);
+    if (into) into.label = rate(flow.in_per_second);
+    arrows.at(-1)!.label = rate(flow.out_per_second);
   }
   return { boxes, arrows };
 }
