@@ -157,6 +157,10 @@ func (p *parser) found() string {
 
 func (p *parser) statement() (Statement, error) {
 	at := p.token.at
+	if p.keyword("UPDATE", "ALTER", "INSERT", "DELETE") {
+		return nil, p.errorf(at, "DROP it, then CREATE it anew", "nothing in the catalog is changed in place: there is no %s",
+			strings.ToUpper(p.token.text))
+	}
 	first, err := p.oneOf("SELECT", "CREATE", "DROP", "GET", "SHOW", "EXPLAIN", "WATCH")
 	if err != nil {
 		return nil, err

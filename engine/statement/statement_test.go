@@ -109,6 +109,8 @@ func TestBadStatements(t *testing.T) {
 		{"SELECT a FROM b ORDER BY a INTO c", "no end", 1, 17},
 		{"CREATE LOGICAL SOURCE lrb(\n  ...\n)", "left out", 2, 3},
 		{"CREATE LOGICAL SORCE lrb(a INT8)", "did you mean SOURCE?", 1, 16},
+		{"SHOW SINKS;\nupdate queries SET state = 'STOPPED'", "there is no UPDATE", 2, 1},
+		{"ALTER SINK a", "DROP it, then CREATE it anew", 1, 1},
 		{"CREATE TABLE a(b INT)", "expected LOGICAL SOURCE", 1, 8},
 		{"SELECT 'it FROM b INTO c", "this text has no end", 1, 8},
 		{"SELECT `it FROM b INTO c", "this name has no end", 1, 8},
