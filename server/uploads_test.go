@@ -131,7 +131,7 @@ func TestBadUploads(t *testing.T) {
 			guest("x", "1", `, "parameters": `+strings.Repeat(`{"properties": {"a": `, 40)+`{}`+strings.Repeat("}}", 40)), nil,
 			422, "plugin_refused", "nested"},
 		"SQL of 2 MB": {guest("x", "1", `, "statements": [{"id": "s", "sql": "`+strings.Repeat("x", 2<<20)+`"}]`),
-			nil, 422, "plugin_refused", "KB"},
+			nil, 422, "plugin_refused", "the limit is 65536"},
 		"terminal escapes": {guest("x", "1", `, "statements": [{"id": "s", "sql": "SELECT \u001b[2J"}]`), nil, 422,
 			"plugin_refused", "control characters"},
 	} {

@@ -342,6 +342,13 @@ export function Comparison(props: {
             </tbody>
           </table>
         </div>
+        {notes.length > 0 && (
+          <ul className="body compare-notes" aria-label="What to know of these figures">
+            {notes.map((n) => (
+              <li key={n}>{n}</li>
+            ))}
+          </ul>
+        )}
       </section>
 
       <ByPart ids={ids} runs={runs} label={label} tolerance={props.tolerance} />
@@ -450,13 +457,6 @@ export function Comparison(props: {
           <h2 className="h3">What differs</h2>
           <span className="muted note end">besides names and tags</span>
         </header>
-        {notes.length > 0 && (
-          <ul className="body compare-notes">
-            {notes.map((n) => (
-              <li key={n}>{n}</li>
-            ))}
-          </ul>
-        )}
         {known.length < ids.length ? (
           <div className="body">
             <Skeleton height={60} />

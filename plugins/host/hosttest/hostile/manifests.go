@@ -236,7 +236,9 @@ func schemas(l *list) {
 		strings.Repeat("9", 1_000_000)+`}}}`).Large = true
 	schema(Quarantine, "number-with-a-huge-exponent", not,
 		`{"properties":{"a":{"type":"number","multipleOf":1e-400000000,"default":1e400000000}}}`)
-	schema(Harmless, "html", "", `{"properties":{"<script>":{"title":"<img src=x onerror=alert(1)>","description":"\u001b[2J","default":"\u202e"}}}`)
+	schema(Harmless, "html", "", `{"properties":{"<script>":{"title":"<img src=x onerror=alert(1)>","default":"=1+1"}}}`)
+	schema(Quarantine, "escapes", not, `{"properties":{"a":{"title":"a","description":"\u001b[2J"}}}`)
+	schema(Quarantine, "backwards", not, `{"properties":{"a":{"title":"a","default":"\u202e"}}}`)
 	schema(Harmless, "prototype", "",
 		`{"properties":{"__proto__":{"default":{"admin":true}},"constructor":{"default":1}}}`)
 	schema(Harmless, "false", "", `false`)
