@@ -22,12 +22,13 @@ func (s *Second) Reported() bool {
 	return slices.ContainsFunc(s.Workers, func(w WorkerSample) bool { return !w.Newest.IsZero() })
 }
 
-// mixed is how long after the warm-up a second may still tell of it: snapshots arrive up to a second after what they tell.
+// mixed is how long after the warm-up a second may still tell of it: snapshots arrive up to a second after what they
+// tell.
 const mixed = 2 * time.Second
 
 // PhaseOf is the phase that a second's figures belong to, now being the run's and measured how long its measurement has
-// gone on. A second that holds warm-up is one of it, with what it holds of the measurement: no figure of the measurement
-// has any warm-up in it. What a run worker that was cut off tells of the warm-up later moves no second.
+// gone on. A second that holds warm-up is one of it, with what it holds of the measurement: no figure of the
+// measurement has any warm-up in it. What a run worker that was cut off tells of the warm-up later moves no second.
 func (s *Second) PhaseOf(now engine.Phase, measured time.Duration) engine.Phase {
 	warm := 0
 	for i := range s.Snapshots {
