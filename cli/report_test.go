@@ -97,6 +97,8 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"run", bad}, `did you mean "concurrent_connections"`},
 		{[]string{"run", good, "--set", "workload.seed"}, "has no value"},
 		{[]string{"run", good, "--set", "workload.seed=-1"}, "workload.seed"},
+		// A line would be one of a text that nobody has seen.
+		{[]string{"run", good, "--set", "workload.duration=3"}, "workload.duration: unknown field"},
 		{[]string{"run", good, "--set", "name=\xff"}, "not valid UTF-8"},
 		{[]string{"run", good, "--out", filepath.Join(dir, "none", "s.json")}, "does not exist"},
 		{[]string{"run", good, "--server", "example"}, "not the address"},

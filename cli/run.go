@@ -56,6 +56,9 @@ func (c *runCommand) Run(e *command.Env) error {
 	}
 	// What is wrong with the template shall be said before anything starts.
 	scenario, err := template.Parse(source)
+	if err != nil && len(c.Set)+len(c.SetFile) > 0 {
+		return template.Unplaced(err)
+	}
 	if err != nil {
 		return err
 	}

@@ -111,7 +111,11 @@ func TestBadInput(t *testing.T) {
 			if c.field == "" {
 				return
 			}
+			replaced, _ := c.body.(map[string]any)
 			for _, e := range p.Errors {
+				if replaced["set"] != nil && e.Line != 0 {
+					t.Errorf("%s: line %d is one of a text that nobody has seen", e.Field, e.Line)
+				}
 				if e.Field == c.field && e.Message != "" || strings.HasPrefix(e.Field, c.field+".") {
 					return
 				}

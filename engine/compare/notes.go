@@ -67,13 +67,17 @@ func (s StandIn) notes() []string {
 }
 
 // Notes are reasons to doubt that the two sides can be compared at all: figures
-// that are not valid, and what else differs between the runs.
+// that are not valid, or of a run that did not complete, and what else differs between the runs.
 func Notes(a, b []engine.Summary) []string {
 	notes := []string{}
 	for _, s := range slices.Concat(a, b) {
 		if s.Validity != engine.VerdictValid {
 			notes = append(notes, fmt.Sprintf("Run %s is %s: what its figures show may be the generator's limit.", s.RunID,
 				s.VerdictText()))
+		}
+		if s.Status == engine.StatusFailed || s.Status == engine.StatusCancelled {
+			notes = append(notes, fmt.Sprintf("Run %s did not complete (%s): its figures are of what was measured until then.",
+				s.RunID, s.Status))
 		}
 	}
 	for _, d := range []struct {

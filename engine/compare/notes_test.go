@@ -16,8 +16,10 @@ func TestNotes(t *testing.T) {
 	other := same
 	other.RunID, other.Validity, other.Environment.ServerVersion = "b", engine.VerdictDegraded, "16.0"
 	other.Plugins = []engine.PluginRef{{Name: "mix", SHA256: "2"}}
+	other.Status = engine.StatusFailed // its server was killed: it keeps the verdict of its life
 	text := strings.Join(Notes([]engine.Summary{same}, []engine.Summary{other}), "\n")
-	for _, want := range []string{"Run b is DEGRADED", "differ in their server version", "differ in their plugins"} {
+	for _, want := range []string{"Run b is DEGRADED", "differ in their server version", "differ in their plugins",
+		"Run b did not complete (FAILED)"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in %q", want, text)
 		}

@@ -3,7 +3,9 @@ package template
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,6 +45,34 @@ func SetAll(source []byte, fields []Assignment) ([]byte, error) {
 		return nil, fmt.Errorf("writing the template: %w", err)
 	}
 	return out.Bytes(), nil
+}
+
+// ParseSet is Parse of a document with fields replaced, whose lines it does not name.
+func ParseSet(source []byte, fields []Assignment) (engine.Scenario, error) {
+	if len(fields) == 0 {
+		return Parse(source)
+	}
+	source, err := SetAll(source, fields)
+	if err != nil {
+		return engine.Scenario{}, err
+	}
+	s, err := Parse(source)
+	return s, Unplaced(err)
+}
+
+// Unplaced takes the lines out of what Parse says of a document that SetAll wrote: they are those of a text that nobody
+// has seen. The path of a field is what its reader gave.
+func Unplaced(err error) error {
+	var e *engine.Error
+	if !errors.As(err, &e) || len(e.Fields) == 0 {
+		return err
+	}
+	other := *e
+	other.Fields = slices.Clone(e.Fields)
+	for i := range other.Fields {
+		other.Fields[i].Line = 0
+	}
+	return &other
 }
 
 // assign replaces the field at path below node.

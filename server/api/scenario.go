@@ -130,13 +130,7 @@ func (a *API) parse(source []byte, set map[string]any, stored engine.Scenario) (
 		}
 		fields = append(fields, template.Assignment{Path: path, Value: value})
 	}
-	if len(fields) > 0 {
-		var err error
-		if source, err = template.SetAll(source, fields); err != nil {
-			return engine.Scenario{}, err
-		}
-	}
-	s, err := template.Parse(source)
+	s, err := template.ParseSet(source, fields)
 	if err != nil {
 		return engine.Scenario{}, err
 	}

@@ -4,10 +4,12 @@ import { asJson, partsCsv } from '../src/compare/files';
 import {
   aligned,
   asCsv,
+  brokenOff,
   type Compared,
   columnsOf,
   differing,
   difference,
+  instead,
   interval,
   markdown,
   runsFrom,
@@ -58,6 +60,26 @@ function run(id: string, more: Record<string, unknown> = {}, workload: Record<st
     ...more,
   } as unknown as RunDetail;
 }
+
+describe('a run without a verdict', () => {
+  const ended = { status: 'COMPLETED', phase: '' };
+  it('says what the first one lacks', () => {
+    expect(instead(undefined)).toBeNull(); // it is being read
+    expect(instead(run('a', ended))).toBeNull();
+    expect(instead(null)?.why).toMatch(/could not be read/);
+    expect(instead(run('a', { status: 'RUNNING', phase: 'MEASUREMENT', summary: null }))?.word).toBe('no verdict yet');
+    expect(instead(run('a', { status: 'COMPLETED', phase: 'PROCESSING', summary: null }))?.word).toBe('no verdict yet');
+    expect(instead(run('a', { status: 'FAILED', phase: '', summary: null }))?.word).toBe('no verdict');
+    expect(instead(run('a', { status: 'CANCELLED', phase: '', summary: { operations: 0 } }))?.word).toBe('no verdict');
+  });
+  it('is told from one that broke off', () => {
+    expect(brokenOff(run('a', { status: 'FAILED' }))).toBe(true);
+    expect(brokenOff(run('a', { status: 'CANCELLED' }))).toBe(true);
+    expect(brokenOff(run('a', { status: 'FAILED', summary: { operations: 0 } }))).toBe(false);
+    expect(brokenOff(run('a', ended))).toBe(false);
+    expect(brokenOff(run('a', { status: 'RUNNING' }))).toBe(false);
+  });
+});
 
 describe('a comparison', () => {
   it('takes its runs from the address', () => {

@@ -63,6 +63,13 @@ it('says how each run stands beside the baseline, in the figure that is looked a
   const qps = dots(runs, 'a', against, 'qps');
   expect(qps.map((d) => d.standing)).toEqual(['baseline', 'same', 'better', 'unknown', 'unknown']);
   expect(headline(qps, 'Throughput')).toBe('Throughput: none of 2 compared runs is worse than the baseline.');
+  const unclear = (ids: string[]) => Object.fromEntries(ids.map((id) => [id, compared(metric('qps', 'unclear'))]));
+  expect(headline(dots(runs, 'a', unclear(['b', 'c']), 'qps'), 'P95')).toBe(
+    'P95: of 2 compared runs it is unclear whether they are worse than the baseline.',
+  );
+  expect(headline(dots(runs, 'a', { ...unclear(['b']), c: against.c }, 'qps'), 'P95')).toBe(
+    'P95: none of 2 compared runs is worse than the baseline; of 1 it is unclear.',
+  );
   expect(headline(dots(runs, null, {}, 'qps'), 'P95')).toMatch(/^No run is the baseline/);
   expect(headline(dots([runs[0]!], 'a', {}, 'qps'), 'P95')).toBe('The baseline is the only run so far.');
   expect(headline(dots(runs, 'a', {}, 'qps'), 'P95')).toBe('No run could be compared with the baseline.');

@@ -14,6 +14,14 @@ test('only runs that can be replayed are offered', () => {
   expect(hindrance(row('FAILED', 0))).not.toBe('');
   expect(hindrance(row('COMPLETED', 5_000_001))).not.toBe('');
   expect(hindrance(row('COMPLETED', 10, { csv: 'x' }))).not.toBe('');
+  // Rows of a list have no feed.
+  const listed = (plugin: string) =>
+    ({ status: 'COMPLETED', total_ops: 10, scenario_config: { workload: { plugin } } }) as Parameters<
+      typeof hindrance
+    >[0];
+  expect(hindrance(listed('sql'))).toBe('');
+  expect(hindrance(listed('replay'))).not.toBe('');
+  expect(hindrance(listed('replay@1.0.0'))).not.toBe('');
 });
 
 test('the line that is not UTF-8 is named', () => {

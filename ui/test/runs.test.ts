@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { table } from '../src/history/Bulk';
+import type { RunDetail } from '../src/api/types';
+import { listed, table } from '../src/history/Bulk';
 import { pressed, sortFrom } from '../src/history/sorting';
 
 it('a list is in the order that the address says', () => {
@@ -27,4 +28,24 @@ it('names of others are no formulas in a spreadsheet', () => {
   };
   const line = table([{ ...run, total_ops: 1, qps: -1.5, passed: false }]).split('\r\n')[1];
   expect(line).toBe("r,'=cmd|'/c calc'!A1,COMPLETED,,,-1.5,,,,,1,false");
+});
+
+it('a run of another page of the list is saved with its figures', () => {
+  const run = {
+    run_id: 'r',
+    test_name: 'n',
+    status: 'COMPLETED',
+    start_time: null,
+    end_time: null,
+    total_ops: 9,
+    summary: {
+      qps: 3,
+      operations: 6,
+      errors: { rate: 0.5 },
+      latency_ms: { p50: 1, p95: 2, p99: 4 },
+      passed: false,
+    },
+  } as unknown as RunDetail;
+  expect(table([listed(run)]).split('\r\n')[1]).toBe('r,n,COMPLETED,,,3,1,2,4,0.5,9,false');
+  expect(table([listed({ ...run, summary: null })]).split('\r\n')[1]).toBe('r,n,COMPLETED,,,,,,,,9,');
 });

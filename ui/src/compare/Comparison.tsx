@@ -16,12 +16,14 @@ import { Empty, Notice, Skeleton } from '../design/States';
 import { SimulatedBadge, StatusBadge, VerdictBadge } from '../design/Status';
 import {
   aligned,
+  brokenOff,
   color,
   columnsOf,
   type Compared,
   difference,
   differing,
   figure,
+  instead,
   interval,
   letter,
   named,
@@ -200,7 +202,9 @@ export function Comparison(props: {
   const problems = state.against.flatMap((a, i) => (a.error ? [{ i: i + 1, p: asProblem(a.error) }] : []));
   const pending = state.series.some((s) => s.isPending && s.fetchStatus !== 'idle');
 
-  const over = known.length === ids.length && known.every((r) => isTerminal(r.status));
+  const read = state.details.every((d) => d.data || d.error);
+  const none = instead(state.details[0]?.data ?? (state.details[0]?.error ? null : undefined));
+  const over = read && known.every((r) => isTerminal(r.status));
   const nothing = over
     ? { title: 'Nothing was measured', empty: 'The runs ended before their measurement.' }
     : { title: 'Nothing to draw yet', empty: 'The curves begin with the first second of measurement.' };
@@ -212,6 +216,15 @@ export function Comparison(props: {
           <strong>Simulated figures stand beside real ones.</strong> What a stand-in gives says nothing about the real
           database, so neither do the differences.
         </Notice>
+      )}
+      {state.details.map(
+        (d, i) =>
+          d.error &&
+          !d.data && (
+            <Notice key={ids[i]} tone="warn">
+              <strong>Run {letter(i)} could not be read.</strong> {asProblem(d.error).message} {asProblem(d.error).hint}
+            </Notice>
+          ),
       )}
       {problems.map(({ i, p }) => (
         <Notice key={i} tone="warn">
@@ -249,6 +262,7 @@ export function Comparison(props: {
               {ids.map((id, i) => {
                 const r = runs[i];
                 const c = state.against[i - 1];
+                const unread = !r && Boolean(state.details[i]?.error);
                 return (
                   <tr key={id}>
                     <td>
@@ -273,7 +287,7 @@ export function Comparison(props: {
                             <bdi className="name">{props.labels[i] ?? r?.test_name}</bdi>
                           ) : (
                             <Link href={`/runs/${id}`} className="name">
-                              {props.labels[i] ?? r?.test_name ?? <Skeleton width={120} />}
+                              {props.labels[i] ?? r?.test_name ?? (unread ? id : <Skeleton width={120} />)}
                             </Link>
                           )}
                           <span className="second">
@@ -292,7 +306,9 @@ export function Comparison(props: {
                     </td>
                     <td>
                       <div className="row verdict-cell">
-                        {r && live(r) ? (
+                        {unread ? (
+                          <span className="badge warn">not read</span>
+                        ) : r && live(r) ? (
                           <StatusBadge status={r.status} />
                         ) : r?.summary && r.summary.operations === 0 ? (
                           <StatusBadge status={r.status} />
@@ -304,9 +320,14 @@ export function Comparison(props: {
                           <span className="badge warn">not comparable</span>
                         ) : r && !r.summary ? (
                           <StatusBadge status={r.status} />
+                        ) : none ? (
+                          <span className="badge" title={none.why}>
+                            {none.word}
+                          </span>
                         ) : (
                           <Skeleton width={64} />
                         )}
+                        {r && brokenOff(r) && <StatusBadge status={r.status} />}
                         {r && simulated(r) && <SimulatedBadge of={r} />}
                         {r?.summary && r.summary.operations > 0 && r.summary.validity !== 'VALID' && (
                           <VerdictBadge verdict={r.summary.validity} of={r} />
@@ -318,7 +339,9 @@ export function Comparison(props: {
                       const now = r && live(r) && r.live ? liveFigure(col.name, r) : undefined;
                       return (
                         <td key={col.name} className="num" title={m?.reason}>
-                          {!r ? (
+                          {unread ? (
+                            '–'
+                          ) : !r ? (
                             <Skeleton width={60} />
                           ) : now !== undefined ? (
                             <Num q={col.format(now)} />
@@ -457,7 +480,7 @@ export function Comparison(props: {
           <h2 className="h3">What differs</h2>
           <span className="muted note end">besides names and tags</span>
         </header>
-        {known.length < ids.length ? (
+        {!read ? (
           <div className="body">
             <Skeleton height={60} />
           </div>

@@ -1,4 +1,12 @@
-import { type Comparison, type HistogramBucket, isRated, type Metric, type Point, type RunDetail } from '../api/types';
+import {
+  type Comparison,
+  type HistogramBucket,
+  isRated,
+  isTerminal,
+  type Metric,
+  type Point,
+  type RunDetail,
+} from '../api/types';
 import { csv } from '../charts/export';
 import { throughput } from '../runs/rates';
 import { errorRate, latency, missing, money, plain, type Quantity, rate } from '../design/format';
@@ -112,6 +120,23 @@ export interface Compared {
   /** Null for the baseline, and while it is not known. */
   against: Comparison | null;
 }
+
+/**
+ * What stands in place of a verdict against the first run, and why; null where one is there or will come. The first one
+ * is undefined while it is read, null when it cannot be.
+ */
+export function instead(base: RunDetail | null | undefined): { word: string; why: string } | null {
+  if (base === undefined || base?.summary?.operations) return null;
+  if (base === null)
+    return { word: 'no verdict', why: 'Run A could not be read, so there is nothing to compare with.' };
+  return isTerminal(base.status) && base.phase !== 'PROCESSING'
+    ? { word: 'no verdict', why: 'Run A measured nothing that others could be held against.' }
+    : { word: 'no verdict yet', why: 'Run A has no figures to compare with before it has ended.' };
+}
+
+/** Whether a run has figures although it did not complete: a verdict alone would not tell. */
+export const brokenOff = (r: RunDetail): boolean =>
+  isTerminal(r.status) && r.status !== 'COMPLETED' && (r.summary?.operations ?? 0) > 0;
 
 /** What speaks against comparing the runs, each once, with their letters. */
 export function notesOf(list: Pick<Compared, 'run' | 'against'>[]): string[] {

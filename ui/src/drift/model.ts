@@ -89,6 +89,11 @@ export function headline(list: Dot[], label: string): string {
   const compared = others.filter((d) => d.standing !== 'unknown').length;
   if (compared === 0) return 'No run could be compared with the baseline.';
   const of = `${compared} compared ${compared === 1 ? 'run' : 'runs'}`;
-  if (worse === 0) return `${label}: none of ${of} is worse than the baseline.`;
-  return `${label}: ${worse} of ${of} ${worse === 1 ? 'is' : 'are'} worse than the baseline.`;
+  // What can be neither shown nor excluded is no comfort: short runs are never judged.
+  const unclear = others.filter((d) => d.standing === 'unclear').length;
+  if (unclear === compared)
+    return `${label}: of ${of} it is unclear whether ${compared === 1 ? 'it is' : 'they are'} worse than the baseline.`;
+  const rest = unclear > 0 ? `; of ${unclear} it is unclear` : '';
+  if (worse === 0) return `${label}: none of ${of} is worse than the baseline${rest}.`;
+  return `${label}: ${worse} of ${of} ${worse === 1 ? 'is' : 'are'} worse than the baseline${rest}.`;
 }

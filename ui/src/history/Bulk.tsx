@@ -1,7 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, asProblem, fetchFile } from '../api/client';
-import type { RunRow } from '../api/types';
+import { isRated, type RunDetail, type RunRow } from '../api/types';
 import { csv, save } from '../charts/export';
 import { type Action, ActionsMenu } from '../design/Controls';
 import { Dialog, useConfirm } from '../design/Dialog';
@@ -51,7 +51,8 @@ export function Bulk({ ids, shown, done }: { ids: string[]; shown: RunRow[]; don
       act: () =>
         void Promise.all(
           ids.map(
-            async (id) => shown.find((r) => r.run_id === id) ?? (await api.get('/api/runs/{id}', { path: { id } })),
+            async (id) =>
+              shown.find((r) => r.run_id === id) ?? listed(await api.get('/api/runs/{id}', { path: { id } })),
           ),
         ).then(
           (rows) => save('runs.csv', new Blob([table(rows)], { type: 'text/csv' })),
@@ -144,6 +145,17 @@ function TagDialog(props: { many: string; onClose: () => void; act: (tags: Recor
 
 type Listed = Pick<RunRow, 'run_id' | 'test_name' | 'status' | 'start_time' | 'end_time' | 'total_ops'> &
   Partial<Pick<RunRow, 'qps' | 'p50_ms' | 'p95_ms' | 'p99_ms' | 'error_rate' | 'passed'>>;
+
+/** A run that another page of the list shows, with the figures that its row has there. */
+export const listed = ({ summary: s, ...run }: RunDetail): Listed => ({
+  ...run,
+  qps: s && isRated(s) ? s.qps : null,
+  p50_ms: s?.latency_ms?.p50 ?? null,
+  p95_ms: s?.latency_ms?.p95 ?? null,
+  p99_ms: s?.latency_ms?.p99 ?? null,
+  error_rate: s && s.operations > 0 ? s.errors.rate : null,
+  passed: s?.passed ?? null,
+});
 
 /** Runs as a table for spreadsheets. */
 export function table(rows: Listed[]): string {

@@ -18,7 +18,9 @@ export function hindrance(r: Pick<RunRow, 'status' | 'total_ops' | 'scenario_con
   if (!isTerminal(r.status)) return 'has not ended';
   if (r.total_ops === 0) return 'recorded no operation';
   if (r.total_ops > most) return 'has more operations than a replay takes';
-  if (r.scenario_config.workload.feed) return 'is a replay itself';
+  // A list has scenarios without their feeds.
+  const { feed, plugin } = r.scenario_config.workload;
+  if (feed || /^replay(@|$)/.test(plugin ?? '')) return 'is a replay itself';
   return '';
 }
 
