@@ -270,6 +270,10 @@ func TestNotesTagsAndBaselinesOverHTTP(t *testing.T) {
 	b.do("GET", "/api/runs/nobody/note", nil).problem(t, 404, engine.CodeNotFound)
 
 	b.do("PUT", base+"/tags", map[string]any{"tags": map[string]any{"ticket": "PERF-9"}}).want(t, 200)
+	if p := b.do("PUT", base+"/tags", map[string]any{"tags": map[string]any{"late": "x"}, "was": map[string]any{}}).
+		problem(t, 409, engine.CodeConflict); len(p.Errors) != 1 || p.Errors[0].Field != "was" {
+		t.Errorf("tags that were changed meanwhile: %+v", p)
+	}
 	found := decode[store.RunList](t, b.do("GET", "/api/runs?tag=ticket:PERF-9&sort=p95_ms&order=asc", nil).want(t, 200))
 	if len(found.Runs) != 1 || b.store.lastFilter.Sort != store.SortP95 || !b.store.lastFilter.Ascending {
 		t.Errorf("found %+v with %+v", found, b.store.lastFilter)

@@ -60,8 +60,9 @@ type Handed interface {
 	// SaveRunNote saves a note. Version is that which was edited; another is ErrConflict, and the error says who was
 	// faster.
 	SaveRunNote(ctx context.Context, n RunNote) (RunNote, error)
-	// TagRun sets the tags of a run. A run that is live has those that it was started with: ErrConflict.
-	TagRun(ctx context.Context, runID string, tags map[string]string) error
+	// TagRun sets the tags of a run, in place of was where that is not nil: others are ErrConflict. A run that is live
+	// has those that it was started with: ErrConflict.
+	TagRun(ctx context.Context, runID string, tags, was map[string]string) error
 
 	// Baseline returns the baseline of a template; ErrNotFound without one.
 	Baseline(ctx context.Context, templateID string) (Baseline, error)
@@ -109,6 +110,14 @@ func NotBaseline(why string) error {
 	return &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict, Message: "This run cannot be the baseline: " +
 		why + ".",
 		Hint: "Choose a completed run of the same template."}
+}
+
+// OtherTags is the ErrConflict about tags that somebody has set since they were read.
+func OtherTags() error {
+	return &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict,
+		Message: "The tags of the run were changed by somebody else, after you had opened them.",
+		Hint:    "Load them again and repeat your change.",
+		Fields:  []engine.FieldError{{Field: "was", Message: "are no longer the tags of the run"}}}
 }
 
 // LiveTags is the ErrConflict about the tags of a live run.

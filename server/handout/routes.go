@@ -78,6 +78,7 @@ type tagsInput struct {
 	api.IDInput
 	Body struct {
 		Tags map[string]string `json:"tags" maxProperties:"50" doc:"All of them: a tag that is not among them is removed."`
+		Was  map[string]string `json:"was,omitempty" maxProperties:"50" doc:"Those that were edited; 409 when the run has others by now. Without it, whatever is there is replaced."`
 	}
 }
 
@@ -177,7 +178,7 @@ func (h *handlers) notes() {
 			if tags == nil {
 				tags = map[string]string{}
 			}
-			if err := h.store.TagRun(ctx, in.ID, tags); err != nil {
+			if err := h.store.TagRun(ctx, in.ID, tags, in.Body.Was); err != nil {
 				return nil, api.Named(err, "run", in.ID)
 			}
 			h.opened.drop(in.ID)

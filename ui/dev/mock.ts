@@ -272,11 +272,6 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
       return { logs, last_seq: logs.at(-1)?.seq ?? 0 };
     },
   ],
-  [
-    'GET',
-    /^\/api\/runs\/([^/]+)\/note$/,
-    ([, id]) => ({ run_id: id, text: '', version: 0, updated_by: '', updated_at: null }),
-  ],
   ['GET', /^\/api\/v1\/shares$/, () => ({ shares: [] })],
   ['GET', /^\/api\/v1\/prices$/, () => prices],
   ['GET', /^\/api\/runs\/([^/]+)\/summary$/, ([, id]) => need(runs, id, 'run').summary ?? {}],

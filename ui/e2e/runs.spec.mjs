@@ -333,3 +333,41 @@ test('a comparison asks for the baseline against each of the others', async (t) 
   });
   assert.deepEqual(wrong, []);
 });
+
+test('the note and the tags of a run', async (t) => {
+  const { page, step, wrong } = await open(t);
+  const id = await find(page, 'first run', 'COMPLETED');
+  const put = async (what, data) =>
+    assert.equal((await page.request.put(`${base}/api/runs/${id}/${what}`, { data })).status(), 200);
+  const dialog = page.getByRole('dialog');
+  const edit = async () => {
+    await page.getByRole('button', { name: 'More actions for this run' }).click();
+    await page.getByRole('menuitem', { name: 'Note and tags' }).click();
+  };
+  const tags = async () => (await (await page.request.get(`${base}/api/runs/${id}`)).json()).scenario_config.tags;
+  await step('are edited as they are, not as the page has known them', async () => {
+    await page.goto(`${base}/runs/${id}`);
+    await page.getByRole('button', { name: 'More actions for this run' }).waitFor();
+    await put('note', { text: 'theirs', version: 0 });
+    await put('tags', { tags: { theirs: '1' } });
+    await edit();
+    assert.equal(await dialog.getByLabel('Note', { exact: true }).inputValue(), 'theirs');
+    assert.equal(await dialog.getByLabel(/^Tags/).inputValue(), 'theirs:1');
+  });
+  await step('are not saved over what somebody else has written meanwhile, without a word', async () => {
+    await put('tags', { tags: { theirs: '2' } });
+    await put('note', { text: 'theirs anew', version: 1 });
+    await dialog.getByLabel(/^Tags/).fill('mine:1');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.getByText('The tags of the run were changed by somebody else.').waitFor();
+    assert.deepEqual(await tags(), { theirs: '2' });
+    assert.equal(await dialog.getByLabel(/^Tags/).inputValue(), 'mine:1', 'what was typed');
+    await dialog.getByLabel(/^Tags/).fill('mine:1\ntheirs:2');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    assert.deepEqual(await tags(), { mine: '1', theirs: '2' });
+    const note = await (await page.request.get(`${base}/api/runs/${id}/note`)).json();
+    assert.equal(note.text, 'theirs anew', 'a note that was not touched');
+  });
+  assert.deepEqual(wrong, []);
+});

@@ -444,7 +444,7 @@ func of[T any](ctx context.Context, s *Store, runID string, list func(*run) ([]T
 }
 
 // TagRun implements store.Handed.
-func (s *Store) TagRun(ctx context.Context, runID string, tags map[string]string) error {
+func (s *Store) TagRun(ctx context.Context, runID string, tags, was map[string]string) error {
 	if err := store.CheckTags(tags); err != nil {
 		return err
 	}
@@ -462,6 +462,9 @@ func (s *Store) TagRun(ctx context.Context, runID string, tags map[string]string
 	scenario, err := read[engine.Scenario]("scenario", r.scenario)
 	if err != nil {
 		return err
+	}
+	if was != nil && !maps.Equal(scenario.Tags, was) {
+		return store.OtherTags()
 	}
 	scenario.Tags = tags
 	if r.scenario, err = document("scenario", scenario); err == nil {

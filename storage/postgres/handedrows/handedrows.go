@@ -133,7 +133,7 @@ func (k Kept) SaveRunNote(ctx context.Context, n store.RunNote) (store.RunNote, 
 }
 
 // TagRun implements store.Handed.
-func (k Kept) TagRun(ctx context.Context, runID string, tags map[string]string) error {
+func (k Kept) TagRun(ctx context.Context, runID string, tags, was map[string]string) error {
 	if err := store.CheckTags(tags); err != nil {
 		return err
 	}
@@ -141,15 +141,27 @@ func (k Kept) TagRun(ctx context.Context, runID string, tags map[string]string) 
 	if err != nil {
 		return fmt.Errorf("writing tags: %w", err)
 	}
-	statement := `UPDATE run_status SET scenario_config = jsonb_set(scenario_config, '{tags}', $2::jsonb), updated_at = now()
-		WHERE run_id = $1 AND status IN ('PREPARED', 'COMPLETED', 'FAILED', 'CANCELLED')
-			AND phase IS DISTINCT FROM 'PROCESSING'`
-	tag, err := k.Runs.Exec(ctx, statement, runID, string(text))
+	before, err := json.Marshal(was) // null: whatever is there
+	if err != nil {
+		return fmt.Errorf("writing the tags before: %w", err)
+	}
+	const still = `status IN ('PREPARED', 'COMPLETED', 'FAILED', 'CANCELLED') AND phase IS DISTINCT FROM 'PROCESSING'`
+	tag, err := k.Runs.Exec(ctx, `UPDATE run_status SET scenario_config = jsonb_set(scenario_config, '{tags}', $2::jsonb),
+			updated_at = now()
+		WHERE run_id = $1 AND `+still+` AND ($3::jsonb = 'null'
+			OR coalesce(nullif(scenario_config -> 'tags', 'null'), '{}') = $3::jsonb)`, runID, string(text), string(before))
 	if err != nil || tag.RowsAffected() == 1 {
 		return dberr.Failed("tagging a run", err)
 	}
-	if _, err := k.RunNote(ctx, runID); err != nil {
-		return err // there is no such run
+	var over bool
+	err = k.Runs.QueryRow(ctx, "SELECT "+still+" FROM run_status WHERE run_id = $1", runID).Scan(&over)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return dberr.NotFound("run", runID)
+	case err != nil:
+		return dberr.Failed("tagging a run", err)
+	case over:
+		return store.OtherTags()
 	}
 	return store.LiveTags()
 }

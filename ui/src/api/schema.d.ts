@@ -9852,6 +9852,10 @@ export interface components {
             tags: {
                 [key: string]: string;
             } | null;
+            /** @description Those that were edited; 409 when the run has others by now. Without it, whatever is there is replaced. */
+            was?: {
+                [key: string]: string;
+            };
         };
         Target: {
             adapter: string;

@@ -92,8 +92,8 @@ export function Bulk({ ids, shown, done }: { ids: string[]; shown: RunRow[]; don
           act={async (tags) => {
             const failed = await each(ids, async (id) => {
               const run = await api.get('/api/runs/{id}', { path: { id }, asStored: true });
-              const all = { ...run.scenario_config.tags, ...tags };
-              await api.put('/api/runs/{id}/tags', { path: { id }, body: { tags: all } });
+              const was = run.scenario_config.tags ?? {};
+              await api.put('/api/runs/{id}/tags', { path: { id }, body: { tags: { ...was, ...tags }, was } });
             });
             await told(failed, 'tagged');
             setTagging(false);

@@ -38,15 +38,30 @@ export function NotePanel({ run, onEdit }: { run: RunDetail; onEdit: () => void 
   );
 }
 
+/** What is edited: as it is when the dialog opens, not as the page has known it. */
+type Written = { note: RunNote; tags: Record<string, string> };
+
 /** Edits the note and the tags of a run. */
 export function NoteDialog({ run, onClose }: { run: RunDetail; onClose: () => void }) {
-  const note = useNote(run.run_id);
+  const id = run.run_id;
+  const written = useQuery({
+    queryKey: ['note and tags', id],
+    gcTime: 0,
+    staleTime: Infinity,
+    queryFn: async ({ signal }): Promise<Written> => {
+      const [note, there] = await Promise.all([
+        api.get('/api/runs/{id}/note', { path: { id }, signal, asStored: true }),
+        api.get('/api/runs/{id}', { path: { id }, signal, asStored: true }),
+      ]);
+      return { note, tags: there.scenario_config.tags ?? {} };
+    },
+  });
   return (
     <Dialog title={`Note and tags of “${run.test_name}”`} wide onClose={onClose}>
-      {note.data ? (
-        <NoteForm run={run} note={note.data} onClose={onClose} />
-      ) : note.error ? (
-        <Failed what="The note could not be read." error={note.error} retry={() => note.refetch()} />
+      {written.data ? (
+        <NoteForm id={id} written={written.data} reload={() => written.refetch()} onClose={onClose} />
+      ) : written.error ? (
+        <Failed what="The note could not be read." error={written.error} retry={() => written.refetch()} />
       ) : (
         <SkeletonRows rows={3} />
       )}
@@ -54,9 +69,12 @@ export function NoteDialog({ run, onClose }: { run: RunDetail; onClose: () => vo
   );
 }
 
-function NoteForm({ run, note, onClose }: { run: RunDetail; note: RunNote; onClose: () => void }) {
+function NoteForm(props: { id: string; written: Written; reload: () => Promise<unknown>; onClose: () => void }) {
+  const { note, tags: was } = props.written;
   const [text, setText] = useState(note.text);
-  const [lines, setLines] = useState(() => tagLines(run.scenario_config.tags));
+  const [lines, setLines] = useState(() => tagLines(was));
+  // What was read when the form opened: a field that nobody has changed since is not saved.
+  const [opened] = useState({ text, lines: tagLines(was) });
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const qc = useQueryClient();
@@ -66,24 +84,28 @@ function NoteForm({ run, note, onClose }: { run: RunDetail; note: RunNote; onClo
     if (typeof tags === 'string') return;
     setBusy(true);
     setError(null);
-    const path = { id: run.run_id };
+    const path = { id: props.id };
     try {
-      if (text !== note.text)
+      if (text !== opened.text && text !== note.text)
         qc.setQueryData(
-          ['note', run.run_id],
+          ['note', props.id],
           await api.put('/api/runs/{id}/note', { path, body: { text, version: note.version } }),
         );
-      if (tagLines(tags) !== tagLines(run.scenario_config.tags)) {
-        await api.put('/api/runs/{id}/tags', { path, body: { tags } });
-        await qc.invalidateQueries({ queryKey: ['run', run.run_id] });
+      if (tagLines(tags) !== opened.lines && tagLines(tags) !== tagLines(was)) {
+        await api.put('/api/runs/{id}/tags', { path, body: { tags, was } });
+        await qc.invalidateQueries({ queryKey: ['run', props.id] });
         void qc.invalidateQueries({ queryKey: ['runs'] });
       }
-      onClose();
+      props.onClose();
     } catch (e) {
       setError(e);
-      setBusy(false);
       // What somebody else has written meanwhile is there to be looked at; what was typed stays.
-      void qc.invalidateQueries({ queryKey: ['note', run.run_id] });
+      await Promise.all([
+        props.reload(),
+        qc.invalidateQueries({ queryKey: ['note', props.id] }),
+        qc.invalidateQueries({ queryKey: ['run', props.id] }),
+      ]);
+      setBusy(false);
     }
   };
   return (
@@ -128,7 +150,7 @@ function NoteForm({ run, note, onClose }: { run: RunDetail; note: RunNote; onClo
         )}
       </div>
       <div className="actions">
-        <button type="button" className="btn" onClick={onClose}>
+        <button type="button" className="btn" onClick={props.onClose}>
           Cancel
         </button>
         <button type="submit" className="btn primary" disabled={busy || typeof tags === 'string'}>

@@ -5,6 +5,7 @@ package handedtest
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -159,7 +160,7 @@ func notes(t *testing.T, s store.Store) {
 
 func tags(t *testing.T, s store.Store) {
 	ctx := t.Context()
-	must(t, s.TagRun(ctx, "r1", map[string]string{"ticket": "PERF-1", "größe": "<b>"}))
+	must(t, s.TagRun(ctx, "r1", map[string]string{"ticket": "PERF-1", "größe": "<b>"}, nil))
 	run, err := s.Run(ctx, "r1")
 	must(t, err)
 	if len(run.Scenario.Tags) != 2 || run.Scenario.Tags["größe"] != "<b>" || run.Scenario.Name != "r1" {
@@ -170,8 +171,21 @@ func tags(t *testing.T, s store.Store) {
 	if len(list.Runs) != 1 || list.Runs[0].RunID != "r1" || list.Runs[0].Scenario.Tags["ticket"] != "PERF-1" {
 		t.Errorf("by tag: %+v", list.Runs)
 	}
-	wantError(t, s.TagRun(ctx, "nobody", map[string]string{"a": "b"}), store.ErrNotFound)
-	wantError(t, s.TagRun(ctx, "r3", map[string]string{"a": "b"}), store.ErrConflict)
+	wantError(t, s.TagRun(ctx, "nobody", map[string]string{"a": "b"}, nil), store.ErrNotFound)
+	wantError(t, s.TagRun(ctx, "r3", map[string]string{"a": "b"}, nil), store.ErrConflict)
+	// Who edits tags that somebody else has set anew meanwhile is told.
+	are := map[string]string{"größe": "<b>", "ticket": "PERF-1"}
+	late := s.TagRun(ctx, "r1", map[string]string{"late": "x"}, map[string]string{"ticket": "PERF-1"})
+	wantError(t, late, store.ErrConflict)
+	wantError(t, s.TagRun(ctx, "r1", map[string]string{"late": "x"}, map[string]string{}), store.ErrConflict)
+	var told *engine.Error
+	if !errors.As(late, &told) || len(told.Fields) != 1 || told.Fields[0].Field != "was" {
+		t.Errorf("tags that were changed: %v", late)
+	}
+	if run, err = s.Run(ctx, "r1"); err != nil || !maps.Equal(run.Scenario.Tags, are) {
+		t.Errorf("tags %v, %v", run.Scenario.Tags, err)
+	}
+	must(t, s.TagRun(ctx, "r1", are, are))
 	many := map[string]string{}
 	for i := range store.MaxTags + 1 {
 		many[fmt.Sprint(i)] = "x"
@@ -179,11 +193,12 @@ func tags(t *testing.T, s store.Store) {
 	for name, bad := range map[string]map[string]string{"no name": {"": "x"}, "no value": {"x": ""},
 		"a NUL":        {"x": "a\x00"},
 		"a line break": {"x\n": "a"}, "too long": {"x": strings.Repeat("v", 200)}, "bytes": {"x": "\xff"}, "too many": many} {
-		if err := s.TagRun(ctx, "r1", bad); !engine.HasCode(err, engine.CodeInvalid) {
+		if err := s.TagRun(ctx, "r1", bad, nil); !engine.HasCode(err, engine.CodeInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	must(t, s.TagRun(ctx, "r1", map[string]string{}))
+	must(t, s.TagRun(ctx, "r1", map[string]string{}, nil))
+	must(t, s.TagRun(ctx, "r1", map[string]string{}, map[string]string{})) // none is none, however it is kept
 	if run, err = s.Run(ctx, "r1"); err != nil || len(run.Scenario.Tags) != 0 {
 		t.Errorf("tags %v, %v", run.Scenario.Tags, err)
 	}
