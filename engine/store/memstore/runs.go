@@ -460,11 +460,8 @@ func (s *Store) TagRun(ctx context.Context, runID string, tags, was map[string]s
 		return store.LiveTags()
 	}
 	scenario, err := read[engine.Scenario]("scenario", r.scenario)
-	if err != nil {
+	if err = cmp.Or(err, store.StillTags(scenario.Tags, was)); err != nil {
 		return err
-	}
-	if was != nil && !maps.Equal(scenario.Tags, was) {
-		return store.OtherTags()
 	}
 	scenario.Tags = tags
 	if r.scenario, err = document("scenario", scenario); err == nil {
