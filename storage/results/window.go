@@ -77,7 +77,12 @@ func (w *window) describe(f *engine.Figures, total *sums) {
 		from, to = total.minDue, total.maxEnd
 	}
 	f.DurationSeconds = max(time.Duration(to-from).Seconds(), 0)
-	if w.to != math.MaxInt64 && w.from != math.MinInt64 {
+	switch ms := int64(time.Millisecond); {
+	case w.to == math.MaxInt64 && to > from:
+		// A load that ended by itself was measured from its first execution to its last, whole milliseconds as they are
+		// stored: none of them is outside.
+		f.MeasuredFrom, f.MeasuredTo = engine.At(time.Unix(0, from/ms*ms)), engine.At(time.Unix(0, (to+ms-1)/ms*ms))
+	case w.to != math.MaxInt64 && w.from != math.MinInt64:
 		f.MeasuredFrom, f.MeasuredTo = engine.At(time.Unix(0, from)), engine.At(time.Unix(0, to))
 		f.DrainSeconds = max(time.Duration(total.maxEnd-to).Seconds(), 0)
 	}

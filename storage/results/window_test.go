@@ -27,6 +27,28 @@ func steady(from, to int, connection uint32) (recs []engine.Execution) {
 	return recs
 }
 
+// A load that ends by itself, as a replay does, was measured as well: the figures say when.
+func TestALoadThatEndsByItselfSaysWhenItWasMeasured(t *testing.T) {
+	recs := steady(100, 1_000, 0)
+	recs[len(recs)-1].Elapsed = 2_000_300 // within a millisecond
+	f := open(t)
+	put(t, f, "worker-0", recs)
+	for _, w := range []engine.Window{{}, {From: after(50)}} {
+		fig, err := f.FiguresIn(context.Background(), "run", "", w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !fig.MeasuredFrom.Equal(after(100)) || !fig.MeasuredTo.Equal(after(1_002)) || fig.DrainSeconds != 0 {
+			t.Errorf("measured from %v to %v", fig.MeasuredFrom, fig.MeasuredTo)
+		}
+		again, err := f.FiguresIn(context.Background(), "run", "",
+			engine.Window{From: fig.MeasuredFrom.Time, To: fig.MeasuredTo.Time})
+		if err != nil || again.Operations != 900 || again.FinishedLate != 0 {
+			t.Errorf("in what was measured, %d operations, %d late: %v", again.Operations, again.FinishedLate, err)
+		}
+	}
+}
+
 // One operation that is open at the end moves no rate: it counts, and it is late.
 func TestRatesEndWithTheMeasurement(t *testing.T) {
 	recs := steady(0, 10_000, 0)
