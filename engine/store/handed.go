@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"maps"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -111,14 +110,6 @@ func NotBaseline(why string) error {
 	return &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict, Message: "This run cannot be the baseline: " +
 		why + ".",
 		Hint: "Choose a completed run of the same template."}
-}
-
-// StillTags is OtherTags where a run has other tags than those that were edited; nil are any.
-func StillTags(has, was map[string]string) error {
-	if was == nil || maps.Equal(has, was) {
-		return nil
-	}
-	return OtherTags()
 }
 
 // OtherTags is the ErrConflict about tags that somebody has set since they were read.

@@ -51,9 +51,6 @@ func (s *Store) take(r *run, a *store.Admission, held []placement.Held) error {
 	if a.On == nil {
 		return store.ErrNoRoom
 	}
-	if r.room == nil {
-		r.room = map[string]placement.Held{}
-	}
 	for _, w := range a.Works {
 		r.room[w.ID] = placement.Held{RunID: r.row.RunID, WorkerID: w.ID, NodeID: a.On[w.ID], Connections: w.Connections}
 	}
@@ -141,9 +138,6 @@ func (s *Store) Hold(ctx context.Context, runID string, epoch int64, held []plac
 	r, err := s.fencedLive(runID, epoch)
 	if err != nil {
 		return err
-	}
-	if r.room == nil {
-		r.room = map[string]placement.Held{}
 	}
 	for _, h := range held {
 		if h.RunID = runID; h.NodeID == "" {

@@ -123,7 +123,7 @@ func (s *Store) CreateRun(ctx context.Context, r engine.Run) error {
 		CreatedAt: row.UpdatedAt, UpdatedAt: row.UpdatedAt}}
 	s.runs[r.RunID] = &run{row: row, scenario: text, targets: copied(r.WorkerTargets), next: 1,
 		workers: map[string]store.WorkerRow{}, points: map[int64]pointRow{}, beats: map[beat]workerPoint{},
-		logs:  map[int64]engine.LogEntry{},
+		logs: map[int64]engine.LogEntry{}, room: map[string]placement.Held{},
 		steps: map[int][]byte{}, warehouse: map[int64]engine.WarehousePoint{}, results: map[string]*result{r.RunID: parent},
 		artifacts: map[string]engine.Artifact{}}
 	return nil
@@ -460,8 +460,11 @@ func (s *Store) TagRun(ctx context.Context, runID string, tags, was map[string]s
 		return store.LiveTags()
 	}
 	scenario, err := read[engine.Scenario]("scenario", r.scenario)
-	if err = cmp.Or(err, store.StillTags(scenario.Tags, was)); err != nil {
+	switch {
+	case err != nil:
 		return err
+	case was != nil && !maps.Equal(scenario.Tags, was):
+		return store.OtherTags()
 	}
 	scenario.Tags = tags
 	if r.scenario, err = document("scenario", scenario); err == nil {

@@ -50,7 +50,7 @@ func (s *Store) Transition(ctx context.Context, t store.Transition) ([]engine.Ev
 	r.apply(t)
 	r.say(t.Logs)
 	if t.To.Terminal() {
-		r.room = nil
+		clear(r.room)
 	}
 	if t.To != "" {
 		r.waiting = nil
