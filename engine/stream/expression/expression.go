@@ -225,7 +225,7 @@ func (s Scope) binary(e *statement.Binary) (bound, error) {
 		if l.t.Kind != column.Text || r.t.Kind != column.Text {
 			return l, s.errorf(e.At, "", "LIKE compares texts, not %s with %s", l.t, r.t)
 		}
-		return bound{node: &like{l: l.node, r: r.node}, t: column.BooleanType}, nil
+		return bound{node: &like{l: l.node, r: r.node, faults: s.Faults}, t: column.BooleanType}, nil
 	}
 	return s.arithmetic(e.Op, l, r, e.At)
 }

@@ -266,3 +266,36 @@ func TestADecimalBecomesTheNearestFloat(t *testing.T) {
 		}
 	}
 }
+
+// TestTwoTextsThatRepeatThemselvesEnd: a query could not be stopped for as long as they were compared, half an hour.
+func TestTwoTextsThatRepeatThemselvesEnd(t *testing.T) {
+	source := "SELECT a LIKE b AS y FROM x INTO z"
+	parsed, err := statement.Parse(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	columns := []column.Column{{Name: "a", Type: column.TextType}, {Name: "b", Type: column.TextType}}
+	faults := &expression.Faults{}
+	e, err := expression.Bind(parsed[0].Statement.(*statement.CreateQuery).Select.Items[0].Expr,
+		expression.Scope{Source: source, Columns: columns, Faults: faults})
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("a", 1<<20)
+	b := &column.Batch{}
+	b.Reset(columns)
+	for _, row := range [][2]string{{long, "%" + long[:1<<19] + "b"}, {long, "%" + long + "%"}, {long, "%b%"}} {
+		for i, v := range row {
+			if err := b.Cols[i].AppendParsed([]byte(v)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.N++
+	}
+	y := e.Eval(b)
+	for i, want := range []string{"", "true", "false"} {
+		if got := string(y.AppendValue(nil, i)); got != want || faults.Overflow != 1 {
+			t.Errorf("row %d is %q with %+v, not %q", i, got, *faults, want)
+		}
+	}
+}

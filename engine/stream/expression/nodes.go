@@ -412,8 +412,9 @@ func (n *caseOf) eval(in *column.Batch, on []bool) *column.Vec {
 
 // like compares with a pattern of % and _.
 type like struct {
-	l, r node
-	out  column.Vec
+	l, r   node
+	out    column.Vec
+	faults *Faults
 }
 
 func (n *like) eval(in *column.Batch, on []bool) *column.Vec {
@@ -421,16 +422,30 @@ func (n *like) eval(in *column.Batch, on []bool) *column.Vec {
 	n.out.Sized(column.BooleanType, in.N)
 	nulls(&n.out, l, r)
 	for i := range in.N {
-		n.out.Bools[i] = !n.out.Null[i] && matches(l.Text(i), r.Text(i))
+		if n.out.Bools[i] = false; n.out.Null[i] || !matters(on, i) {
+			continue
+		}
+		var known bool
+		if n.out.Bools[i], known = matches(l.Text(i), r.Text(i)); !known {
+			n.out.Null[i] = true
+			n.faults.Overflow++
+		}
 	}
 	return &n.out
 }
 
-// matches goes back to the last % only, so that its time is at most the product of the lengths. _ is one character.
-func matches(s, pattern []byte) bool {
+// mostSteps is how far two texts are compared, which takes about a tenth of a second: a query cannot be stopped within
+// a row, and two texts of 1 MiB that repeat themselves would take it half an hour.
+const mostSteps = 1 << 26
+
+// matches goes back to the last % only, so that its steps are at most the product of the lengths; it is not known after
+// mostSteps. _ is one character.
+func matches(s, pattern []byte) (does, known bool) {
 	i, j, star, from := 0, 0, -1, 0
-	for i < len(s) {
+	for steps := 0; i < len(s); steps++ {
 		switch {
+		case steps == mostSteps:
+			return false, false
 		case j < len(pattern) && pattern[j] == '%':
 			star, from = j, i
 			j++
@@ -448,11 +463,11 @@ func matches(s, pattern []byte) bool {
 			from++
 			i, j = from, star+1
 		default:
-			return false
+			return false, true
 		}
 	}
 	for j < len(pattern) && pattern[j] == '%' {
 		j++
 	}
-	return j == len(pattern)
+	return j == len(pattern), true
 }

@@ -147,7 +147,7 @@ func TestPeersThatBehaveBadly(t *testing.T) {
 			_, _ = io.WriteString(c, "1,a\n2,")
 			time.Sleep(300 * time.Millisecond)
 			_ = c.(*net.TCPConn).SetLinger(0)
-		}, 1, 0, syscall.ECONNRESET},
+		}, 1, 1, syscall.ECONNRESET},
 		{"quiet, then nothing", func(net.Conn) { time.Sleep(300 * time.Millisecond) }, 0, 0, io.EOF},
 	} {
 		t.Run(c.name, func(t *testing.T) {

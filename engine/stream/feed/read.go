@@ -29,9 +29,9 @@ type lines struct {
 	failed     error
 }
 
-var errLong = errors.New("a line is too long")
+var errLeft = errors.New("a line is too long, or ends within")
 
-// next returns a line, or errLong for one that is left out, or what the reader returned. A line is valid until the next
+// next returns a line, or errLeft for one that is left out, or what the reader returned. A line is valid until the next
 // call.
 func (l *lines) next() ([]byte, error) {
 	if l.buffer == nil {
@@ -63,7 +63,7 @@ func (l *lines) next() ([]byte, error) {
 			if len(l.buffer) >= maxLine {
 				if l.begin, l.end, searched = 0, 0, 0; !l.long {
 					l.long = true
-					return nil, errLong
+					return nil, errLeft
 				}
 			} else {
 				l.buffer = append(l.buffer, make([]byte, len(l.buffer))...)
@@ -86,10 +86,13 @@ func (l *lines) rest() ([]byte, error) {
 	if l.long {
 		return nil, l.failed
 	}
-	if len(line) > 0 && errors.Is(l.failed, io.EOF) {
+	switch {
+	case len(line) == 0:
+		return nil, l.failed
+	case errors.Is(l.failed, io.EOF):
 		return line, nil
 	}
-	return nil, l.failed
+	return nil, errLeft // a connection was torn within it
 }
 
 // errQuiet is returned by readers that have nothing for the moment.
@@ -128,7 +131,7 @@ func (s *rows) Read(b *column.Batch) error {
 		}
 		line, err := s.next()
 		switch {
-		case errors.Is(err, errLong):
+		case errors.Is(err, errLeft):
 			s.malformed.Add(1)
 			continue
 		case err != nil && b.N > 0:
