@@ -32,11 +32,13 @@ const edge = time.Second
 
 func newWindow(ctx context.Context, w engine.Window, parts []part, workerID string) (*window, error) {
 	out := &window{from: math.MinInt64, to: math.MaxInt64, connections: w.Connections, varies: w.Varies}
+	// Whole milliseconds, as times are written: whoever reckons from the record with the times that
+	// the figures name finds the same.
 	if !w.From.IsZero() {
-		out.from = w.From.UnixNano()
+		out.from = w.From.Truncate(time.Millisecond).UnixNano()
 	}
 	if !w.To.IsZero() {
-		out.to = w.To.UnixNano()
+		out.to = w.To.Truncate(time.Millisecond).UnixNano()
 	}
 	if !w.Partial {
 		return out, nil

@@ -2,6 +2,7 @@ package results
 
 import (
 	"context"
+	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
@@ -80,6 +81,48 @@ func TestRatesEndWithTheMeasurement(t *testing.T) {
 	seconds, err := f.SecondsIn(context.Background(), "run", engine.Window{From: after(0), To: after(10_000)})
 	if err != nil || len(seconds) != 10 {
 		t.Errorf("%d seconds: %v", len(seconds), err)
+	}
+}
+
+// A measurement begins and ends anywhere in a millisecond, and the summary names whole ones: what it counts
+// is what somebody counts who has the summary and the record, and no more.
+func TestFiguresAreOfTheTimesThatTheyName(t *testing.T) {
+	f := open(t)
+	var recs []engine.Execution
+	for i := range 100 { // fifty a millisecond, some before the end and some after it
+		due := testBase + 999e6 + int64(i)*20_000
+		recs = append(recs, engine.Execution{DueAt: due, StartedAt: due, Elapsed: 20_000, ConnectionID: uint32(i),
+			Success: true})
+	}
+	put(t, f, "worker-0", recs[:50])
+	put(t, f, "worker-1", recs[50:])
+	run, workers, err := f.FiguresByWorker(context.Background(), "run", []string{"worker-0", "worker-1"},
+		engine.Window{From: after(0.7), To: after(1_000.7)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told engine.Figures
+	if err := json.Unmarshal(text, &told); err != nil {
+		t.Fatal(err)
+	}
+	late := int64(0)
+	for _, r := range recs {
+		if r.DueAt+r.Elapsed > told.MeasuredTo.UnixNano() {
+			late++
+		}
+	}
+	if told.FinishedLate != late || workers[0].FinishedLate+workers[1].FinishedLate != late ||
+		told.QPS != float64(100-late) {
+		t.Errorf("%d are late, %d and %d by run worker, %v/s; %d ended after %s", told.FinishedLate, workers[0].FinishedLate,
+			workers[1].FinishedLate, told.QPS, late, text)
+	}
+	if drain := float64(recs[99].DueAt+recs[99].Elapsed-told.MeasuredTo.UnixNano()) / 1e9; told.DrainSeconds != drain ||
+		told.DurationSeconds != told.MeasuredTo.Sub(told.MeasuredFrom.Time).Seconds() {
+		t.Errorf("a drain of %v s, want %v; %v s measured", told.DrainSeconds, drain, told.DurationSeconds)
 	}
 }
 
