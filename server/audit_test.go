@@ -153,7 +153,14 @@ func TestTheAuditLogIsReadInPagesAndFiles(t *testing.T) {
 			t.Errorf("%d days: %+v", days, p)
 		}
 	}
-	o.do("PUT", "/api/audit/retention", map[string]any{"keep_days": 90}).want(t, 200)
+	o.do("PUT", "/api/audit/retention", map[string]any{"keep_days": 90, "was": 0}).want(t, 200)
+	p := o.do("PUT", "/api/audit/retention", map[string]any{"keep_days": 0, "was": 0}).problem(t, 409, engine.CodeConflict)
+	if p.Hint == "" || len(p.Errors) != 1 || p.Errors[0].Field != "was" || !strings.Contains(p.Detail, "for 90 days") {
+		t.Errorf("who came second is told %+v", p)
+	}
+	if found := o.lines("action=audit.keep&outcome=done"); len(found) != 1 || found[0].Detail != "for ever → 90 days" {
+		t.Errorf("the log has %+v", found)
+	}
 	if r := decode[auditlog.AuditRetention](t, o.do("GET", "/api/audit/retention", nil).want(t, 200)); r.KeepDays != 90 {
 		t.Errorf("kept for %d days", r.KeepDays)
 	}

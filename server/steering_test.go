@@ -39,11 +39,21 @@ func TestMarksAreMadeChangedAndDeleted(t *testing.T) {
 	if a := b.do("PUT", one, map[string]any{"text": "vacuum", "at": at}); a.StatusCode != http.StatusOK {
 		t.Errorf("%d %s", a.StatusCode, a.body)
 	}
+	was := map[string]any{"text": "vacuum", "at": read[steering.MarkList](t, b.do("GET", path(id), nil)).Marks[0].At}
+	b.do("PUT", one, map[string]any{"text": "vacuum full", "at": at, "was": was}).want(t, 200)
+	p := b.do("PUT", one, map[string]any{"text": "analyze", "at": at, "was": was}).problem(t, 409, engine.CodeConflict)
+	if p.Hint == "" || len(p.Errors) != 1 || p.Errors[0].Field != "was" {
+		t.Errorf("who came second is told %+v", p)
+	}
+	if found := b.lines("action=mark.change&outcome=done"); len(found) != 2 || !strings.HasPrefix(found[0].Detail,
+		`"vacuum" at 2`) || !strings.Contains(found[0].Detail, `Z → "vacuum full" at 2`) {
+		t.Errorf("the log has %+v", found)
+	}
 	_, viewer := b.join("vera", store.RoleViewer)
 	if a := b.do("DELETE", one, nil, viewer...); a.StatusCode != http.StatusForbidden {
 		t.Errorf("a viewer deletes: %d", a.StatusCode)
 	}
-	if got := read[steering.MarkList](t, b.do("GET", path(id), nil, viewer...)); got.Marks[0].Text != "vacuum" {
+	if got := read[steering.MarkList](t, b.do("GET", path(id), nil, viewer...)); got.Marks[0].Text != "vacuum full" {
 		t.Errorf("%+v", got)
 	}
 	b.do("DELETE", path(prepared.RunID)+"/"+list.Marks[0].MarkID, nil).problem(t, 404, engine.CodeNotFound)

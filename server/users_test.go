@@ -161,6 +161,17 @@ func TestWhatAUserMayChangesAtOnce(t *testing.T) {
 	b.do("DELETE", "/api/users/"+ada.UserID, nil).want(t, 204)
 	b.do("GET", "/api/auth/me", nil, program...).problem(t, 401, engine.CodeUnauthorized)
 	b.do("DELETE", "/api/users/"+ada.UserID, nil).problem(t, 404, engine.CodeNotFound)
+	// Of two admins who saw the same role the second is told; the log has what was and what is.
+	eve, _ := b.join("eve", store.RoleViewer)
+	change(eve.UserID, map[string]any{"role": "operator", "was": "viewer"}).want(t, 200)
+	late := change(eve.UserID, map[string]any{"role": "admin", "was": "viewer"})
+	if p := late.problem(t, 409, engine.CodeConflict); p.Hint == "" || len(p.Errors) != 1 || p.Errors[0].Field != "was" ||
+		!strings.Contains(p.Detail, "operator") {
+		t.Errorf("who came second is told %+v", p)
+	}
+	if found := b.lines("action=user.role"); len(found) != 3 || found[0].Detail != "viewer → operator" {
+		t.Errorf("the log has %+v", found)
+	}
 	// The last admin stays.
 	b.do("DELETE", "/api/users/"+first, nil).problem(t, 409, engine.CodeConflict)
 	change(first, map[string]any{"disabled": true}).problem(t, 409, engine.CodeConflict)

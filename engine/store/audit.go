@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -60,11 +61,34 @@ type Audit interface {
 	ListAudit(ctx context.Context, f AuditFilter) ([]AuditEntry, error)
 	// AuditDays is for how many days lines are kept; 0 means for ever.
 	AuditDays(ctx context.Context) (int, error)
-	// KeepAudit says for how many days lines are kept, 0 or LeastAuditDays at least.
-	KeepAudit(ctx context.Context, days int) error
+	// KeepAudit says for how many days lines are kept, 0 or LeastAuditDays at least, in place of was where that is not
+	// nil: another is ErrConflict. It returns how many it were before.
+	KeepAudit(ctx context.Context, days int, was *int) (before int, err error)
 	// PruneAudit removes what is older, so many lines at most, and returns how many it were.
 	PruneAudit(ctx context.Context, most int) (int, error)
 }
 
 // LeastAuditDays is the shortest time for which lines are kept: whoever becomes an admin removes nothing of late.
 const LeastAuditDays = 30
+
+// CheckAuditDays refuses a time for which no log is kept.
+func CheckAuditDays(days int) error {
+	if days != 0 && days < LeastAuditDays {
+		return engine.InvalidField("keep_days", "is too short", "0 keeps lines for ever; 30 is the least otherwise")
+	}
+	return nil
+}
+
+// OtherAuditDays refuses to say anew for how long lines are kept when it was said since by somebody else: was is what
+// was seen, nil when that was not told.
+func OtherAuditDays(was *int, before int) error {
+	if was == nil || *was == before {
+		return nil
+	}
+	kept := "for ever"
+	if before != 0 {
+		kept = fmt.Sprintf("for %d days", before)
+	}
+	return changedSince("How long the audit log is kept was changed by somebody else, after you had opened it: "+
+		"it is kept "+kept+" now.", "is no longer what holds")
+}

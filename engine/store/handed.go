@@ -114,10 +114,8 @@ func NotBaseline(why string) error {
 
 // OtherTags is the ErrConflict about tags that somebody has set since they were read.
 func OtherTags() error {
-	return &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict,
-		Message: "The tags of the run were changed by somebody else, after you had opened them.",
-		Hint:    "Load them again and repeat your change.",
-		Fields:  []engine.FieldError{{Field: "was", Message: "are no longer the tags of the run"}}}
+	return changedSince("The tags of the run were changed by somebody else, after you had opened them.",
+		"are no longer the tags of the run")
 }
 
 // LiveTags is the ErrConflict about the tags of a live run.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -16,8 +17,9 @@ type Marks interface {
 	// AddMark keeps a mark under the id that it returns; MadeBy says who. A run that is not there is
 	// ErrNotFound, one that has MostMarks already ErrConflict.
 	AddMark(ctx context.Context, m engine.Mark) (engine.Mark, error)
-	// ChangeMark changes moment and text; ChangedBy says who.
-	ChangeMark(ctx context.Context, m engine.Mark) (engine.Mark, error)
+	// ChangeMark changes moment and text, in place of those of was where that is not nil: others are ErrConflict.
+	// ChangedBy says who. It returns the mark as it is and as it was before.
+	ChangeMark(ctx context.Context, m engine.Mark, was *MarkWas) (now, before engine.Mark, err error)
 	DeleteMark(ctx context.Context, runID, markID string) error
 }
 
@@ -26,6 +28,22 @@ const (
 	MostMarks    = 500
 	MostMarkText = 200
 )
+
+// MarkWas is what somebody saw of a mark before changing it. At is compared to the millisecond, as it is told.
+type MarkWas struct {
+	Text string
+	At   engine.Time
+}
+
+// Of refuses to change a mark that is another by now.
+func (w *MarkWas) Of(m engine.Mark) error {
+	exact := func(t engine.Time) int64 { return t.UnixMilli() }
+	if w == nil || w.Text == m.Text && exact(w.At) == exact(m.At) {
+		return nil
+	}
+	return changedSince("The mark was changed by "+cmp.Or(m.ChangedBy, "somebody else")+", after you had opened it.",
+		"is no longer the mark")
+}
 
 // CheckMark cleans the text of a mark, and refuses what no mark can be.
 func CheckMark(m engine.Mark) (engine.Mark, error) {

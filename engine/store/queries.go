@@ -32,6 +32,13 @@ func ChangedMeanwhile(what, name, by string, at engine.Time, current int64) erro
 		Fields: []engine.FieldError{{Field: "version", Message: fmt.Sprintf("is no longer current: that is %d", current)}}}
 }
 
+// changedSince is the ErrConflict about what is no longer as it was seen, for what is compared and has no version.
+func changedSince(message, was string) error {
+	return &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict, Message: message,
+		Hint:   "Load it again and repeat your change.",
+		Fields: []engine.FieldError{{Field: "was", Message: was}}}
+}
+
 // Before is the name under which a query that is saved is known.
 func Before(q query.Saved) string {
 	if q.Was != "" && q.Version != 0 {

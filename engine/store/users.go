@@ -62,8 +62,9 @@ type Users interface {
 	CreateUser(ctx context.Context, name string, role Role) (User, error)
 	// ListUsers lists all, by name.
 	ListUsers(ctx context.Context) ([]User, error)
-	// ChangeUser sets what is not nil. Who is locked out is known by no token any more, until that ends.
-	ChangeUser(ctx context.Context, userID string, role *Role, disabled *bool) (User, error)
+	// ChangeUser sets what is not nil, and returns the user as it is and as it was before. Who is locked out is known by
+	// no token any more, until that ends.
+	ChangeUser(ctx context.Context, userID string, to UserChange) (now, before User, err error)
 	// DeleteUser removes a user with its tokens; what the user made stays.
 	DeleteUser(ctx context.Context, userID string) error
 	// PasswordOf returns a user by its name, in any case, with its password's hash, "" without one. Who is locked
@@ -84,6 +85,31 @@ type Users interface {
 	UseToken(ctx context.Context, kind string, secretSHA256 [32]byte) (Token, User, error)
 	ListTokens(ctx context.Context, userID, kind string) ([]Token, error)
 	DeleteToken(ctx context.Context, userID, tokenID string) error
+}
+
+// UserChange is what is changed about a user; what is nil stays.
+type UserChange struct {
+	Role     *Role
+	Disabled *bool
+	// Was is the role that was seen; another is ErrConflict.
+	Was *Role
+}
+
+// Check refuses a role that is none.
+func (c UserChange) Check() error {
+	if c.Role == nil {
+		return nil
+	}
+	return CheckUser("somebody", *c.Role)
+}
+
+// Of refuses to change a user whose role is another by now.
+func (c UserChange) Of(u User) error {
+	if c.Was == nil || *c.Was == u.Role {
+		return nil
+	}
+	return changedSince(fmt.Sprintf("The role of %s was changed by somebody else, after you had opened it: it is %s now.",
+		u.Name, u.Role), "is no longer the role of the user")
 }
 
 // maxUserName bounds a user's name, in characters.

@@ -62,7 +62,13 @@ type AuditRetention struct {
 
 type body[T any] struct{ Body T }
 
-type retentionInput struct{ Body AuditRetention }
+// AuditRetentionChange says for how long lines shall be kept.
+type AuditRetentionChange struct {
+	AuditRetention
+	Was *int `json:"was,omitempty" minimum:"0" maximum:"36500" doc:"keep_days as it was read; 409 when it is another by now. Without it, whatever is there is replaced."`
+}
+
+type retentionInput struct{ Body AuditRetentionChange }
 
 type file struct {
 	Type        string `header:"Content-Type"`
@@ -126,17 +132,27 @@ func Register(a *api.API) {
 		days, err := a.Store.AuditDays(ctx)
 		return &body[AuditRetention]{AuditRetention{days}}, err
 	})
-	keep := api.Op(http.MethodPut, "/api/audit/retention", "keep-audit", tag, "Say for how long the audit log is kept")
+	keep := api.Op(http.MethodPut, "/api/audit/retention", "keep-audit", tag, "Say for how long the audit log is kept",
+		http.StatusForbidden, http.StatusConflict)
 	api.Handle(a, keep, func(ctx context.Context, in *retentionInput) (*body[AuditRetention], error) {
 		if err := a.Admin(ctx, "say how long the audit log is kept"); err != nil {
 			return nil, err
 		}
-		if err := a.Store.KeepAudit(ctx, in.Body.KeepDays); err != nil {
+		before, err := a.Store.KeepAudit(ctx, in.Body.KeepDays, in.Body.Was)
+		if err != nil {
 			return nil, err
 		}
-		a.Note(ctx, "audit.keep", "", fmt.Sprintf("%d days", in.Body.KeepDays))
-		return &body[AuditRetention]{in.Body}, nil
+		a.Note(ctx, "audit.keep", "", span(before)+" → "+span(in.Body.KeepDays))
+		return &body[AuditRetention]{in.Body.AuditRetention}, nil
 	})
+}
+
+// span is for how long lines are kept, as the audit log has it.
+func span(days int) string {
+	if days == 0 {
+		return "for ever"
+	}
+	return fmt.Sprintf("%d days", days)
 }
 
 // The sizes of an export.

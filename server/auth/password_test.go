@@ -78,7 +78,7 @@ func TestASignInBesideAnotherPassword(t *testing.T) {
 		},
 		"locked out": func(s store.Users, id string) error {
 			gone := true
-			_, err := s.ChangeUser(t.Context(), id, nil, &gone)
+			_, _, err := s.ChangeUser(t.Context(), id, store.UserChange{Disabled: &gone})
 			return err
 		},
 	} {

@@ -5,6 +5,7 @@ package steering
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -35,6 +36,13 @@ type MarkInput struct {
 type MarkChange struct {
 	Text string    `json:"text" minLength:"1" maxLength:"200" doc:"What happened, for example: index created."`
 	At   time.Time `json:"at" doc:"When, RFC 3339."`
+	Was  *MarkWas  `json:"was,omitempty" doc:"The mark that was edited; 409 when it is another by now. Without it, whatever is there is replaced."`
+}
+
+// MarkWas is a mark as it was seen before it was changed.
+type MarkWas struct {
+	Text string    `json:"text" maxLength:"200"`
+	At   time.Time `json:"at" doc:"RFC 3339, as it was told: to the millisecond."`
 }
 
 type adding struct {
@@ -94,11 +102,15 @@ func Register(a *api.API) {
 		if err := within(ctx, a, m); err != nil {
 			return nil, err
 		}
-		m, err := a.Store.ChangeMark(ctx, m)
+		var was *store.MarkWas
+		if w := in.Body.Was; w != nil {
+			was = &store.MarkWas{Text: w.Text, At: engine.At(w.At)}
+		}
+		m, before, err := a.Store.ChangeMark(ctx, m, was)
 		if err != nil {
 			return nil, missing(err, in.ID, in.Mark)
 		}
-		a.Note(ctx, "mark.change", in.ID, m.Text)
+		a.Note(ctx, "mark.change", in.ID, moved(before)+" → "+moved(m))
 		return &body[engine.Mark]{m}, nil
 	})
 	api.Handle(a, api.Op(http.MethodDelete, one, "delete-mark", tag, "Delete a mark of a run", http.StatusNotFound),
@@ -110,6 +122,11 @@ func Register(a *api.API) {
 			return &struct{}{}, nil
 		})
 	load(a)
+}
+
+// moved is a mark as the audit log has it.
+func moved(m engine.Mark) string {
+	return fmt.Sprintf("%q at %s", m.Text, m.At.Format(engine.TimeLayout))
 }
 
 // begun is the run, unless it has no time yet in which something could be marked.

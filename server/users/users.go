@@ -27,6 +27,7 @@ type changeUserInput struct {
 	api.IDInput
 	Body struct {
 		Role     *store.Role `json:"role,omitempty" enum:"admin,operator,viewer"`
+		Was      *store.Role `json:"was,omitempty" enum:"admin,operator,viewer" doc:"The role that was seen; 409 when it is another by now. Without it, whatever it is is replaced."`
 		Disabled *bool       `json:"disabled,omitempty" doc:"true locks the user out: sessions and tokens are refused until it is false again."`
 	}
 }
@@ -132,13 +133,14 @@ func (h *handlers) changeUser(ctx context.Context, in *changeUserInput) (*body[s
 	if in.Body.Role == nil && in.Body.Disabled == nil {
 		return nil, engine.InvalidField("role", "is not given, nor is disabled", "name what is to be changed")
 	}
-	u, err := h.a.Store.ChangeUser(ctx, in.ID, in.Body.Role, in.Body.Disabled)
+	u, before, err := h.a.Store.ChangeUser(ctx, in.ID, store.UserChange{Role: in.Body.Role, Disabled: in.Body.Disabled,
+		Was: in.Body.Was})
 	if err != nil {
 		return nil, missing(err, "user", in.ID)
 	}
 	h.a.Auth.Forget(in.ID)
 	if in.Body.Role != nil {
-		h.a.Note(ctx, "user.role", u.Name, string(u.Role))
+		h.a.Note(ctx, "user.role", u.Name, string(before.Role)+" → "+string(u.Role))
 	}
 	switch d := in.Body.Disabled; {
 	case d == nil:

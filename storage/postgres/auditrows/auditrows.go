@@ -100,15 +100,27 @@ func (l Log) AuditDays(ctx context.Context) (days int, err error) {
 }
 
 // KeepAudit implements store.Audit.
-func (l Log) KeepAudit(ctx context.Context, days int) error {
+func (l Log) KeepAudit(ctx context.Context, days int, was *int) (before int, err error) {
+	if err := store.CheckAuditDays(days); err != nil {
+		return 0, err
+	}
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
-	if days != 0 && days < store.LeastAuditDays {
-		return engine.InvalidField("keep_days", "is too short", "0 keeps lines for ever; 30 is the least otherwise")
-	}
-	_, err := l.Rows.Exec(ctx, `INSERT INTO audit_retention (keep_days) VALUES ($1)
-		ON CONFLICT (singleton) DO UPDATE SET keep_days = excluded.keep_days`, days)
-	return dberr.Failed("saving how long the audit log is kept", err)
+	err = pgx.BeginFunc(ctx, l.Rows, func(tx pgx.Tx) error {
+		// The row is there before it is locked: who comes first waits for nobody, who comes second sees what was said.
+		if _, err := tx.Exec(ctx, "INSERT INTO audit_retention (keep_days) VALUES (0) ON CONFLICT DO NOTHING"); err != nil {
+			return err
+		}
+		if err := tx.QueryRow(ctx, "SELECT keep_days FROM audit_retention FOR UPDATE").Scan(&before); err != nil {
+			return err
+		}
+		if err := store.OtherAuditDays(was, before); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "UPDATE audit_retention SET keep_days = $1", days)
+		return err
+	})
+	return before, dberr.Failed("saving how long the audit log is kept", err)
 }
 
 // PruneAudit implements store.Audit.

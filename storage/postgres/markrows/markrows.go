@@ -65,22 +65,33 @@ func (s Rows) AddMark(ctx context.Context, m engine.Mark) (engine.Mark, error) {
 }
 
 // ChangeMark implements store.Marks.
-func (s Rows) ChangeMark(ctx context.Context, m engine.Mark) (engine.Mark, error) {
-	m, err := store.CheckMark(m)
+func (s Rows) ChangeMark(ctx context.Context, m engine.Mark, was *store.MarkWas) (now, before engine.Mark, err error) {
+	if m, err = store.CheckMark(m); err != nil {
+		return m, before, err
+	}
+	err = pgx.BeginFunc(ctx, s.Marked, func(tx pgx.Tx) error {
+		// Who changes it at the same time waits here, and finds what was saved.
+		if before, err = one(ctx, tx, "SELECT "+columns+` FROM run_marks
+			WHERE run_id = $1 AND mark_id = $2 FOR UPDATE`, m.RunID, m.MarkID); err != nil {
+			return err
+		}
+		if err := was.Of(before); err != nil {
+			return err
+		}
+		now, err = one(ctx, tx, `UPDATE run_marks SET at = $3, mark_text = $4, changed_by = $5,
+			changed_at = clock_timestamp() WHERE run_id = $1 AND mark_id = $2 RETURNING `+columns,
+			m.RunID, m.MarkID, m.At.Time, m.Text, store.CleanText(m.ChangedBy))
+		return err
+	})
+	return now, before, dberr.Reading("mark", m.MarkID, err)
+}
+
+func one(ctx context.Context, tx pgx.Tx, statement string, args ...any) (engine.Mark, error) {
+	rows, err := tx.Query(ctx, statement, args...)
 	if err != nil {
-		return m, err
+		return engine.Mark{}, err
 	}
-	rows, err := s.Marked.Query(ctx, `UPDATE run_marks SET at = $3, mark_text = $4, changed_by = $5,
-		changed_at = clock_timestamp() WHERE run_id = $1 AND mark_id = $2 RETURNING `+columns,
-		m.RunID, m.MarkID, m.At.Time, m.Text, store.CleanText(m.ChangedBy))
-	if err != nil {
-		return m, dberr.Failed("changing a mark", err)
-	}
-	changed, err := pgx.CollectRows(rows, scan)
-	if err == nil && len(changed) == 0 {
-		return m, dberr.NotFound("mark", m.MarkID)
-	}
-	return append(changed, m)[0], dberr.Failed("changing a mark", err)
+	return pgx.CollectExactlyOneRow(rows, scan)
 }
 
 // DeleteMark implements store.Marks.

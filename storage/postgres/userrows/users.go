@@ -101,20 +101,25 @@ func (s Users) ListUsers(ctx context.Context) ([]store.User, error) {
 }
 
 // ChangeUser implements store.Users.
-func (s Users) ChangeUser(ctx context.Context, userID string, role *store.Role, disabled *bool) (u store.User,
+func (s Users) ChangeUser(ctx context.Context, userID string, to store.UserChange) (now, before store.User,
 	err error) {
-	if role != nil {
-		if err := store.CheckUser("somebody", *role); err != nil {
-			return u, err
-		}
+	if err := to.Check(); err != nil {
+		return now, before, err
 	}
 	err = s.keepingAnAdmin(ctx, func(tx pgx.Tx) error {
-		u, err = scan(tx.QueryRow(ctx, `UPDATE users u SET role = coalesce($2, role), disabled_at = CASE
+		before, err = scan(tx.QueryRow(ctx, "SELECT "+columns+" FROM users u WHERE user_id = $1 FOR UPDATE", userID))
+		if err != nil {
+			return err
+		}
+		if err := to.Of(before); err != nil {
+			return err
+		}
+		now, err = scan(tx.QueryRow(ctx, `UPDATE users u SET role = coalesce($2, role), disabled_at = CASE
 				WHEN $3::boolean IS NULL THEN disabled_at WHEN $3 THEN coalesce(disabled_at, now()) END
-			WHERE user_id = $1 RETURNING `+columns, userID, role, disabled))
+			WHERE user_id = $1 RETURNING `+columns, userID, to.Role, to.Disabled))
 		return err
 	})
-	return u, dberr.Reading("user", userID, err)
+	return now, before, dberr.Reading("user", userID, err)
 }
 
 // DeleteUser implements store.Users.

@@ -143,7 +143,7 @@ export interface paths {
             };
             requestBody: {
                 content: {
-                    "application/json": components["schemas"]["AuditRetention"];
+                    "application/json": components["schemas"]["AuditRetentionChange"];
                 };
             };
             responses: {
@@ -6068,6 +6068,18 @@ export interface components {
              */
             keep_days: number;
         };
+        AuditRetentionChange: {
+            /**
+             * Format: int64
+             * @description 0 keeps lines for ever; 30 is the least otherwise.
+             */
+            keep_days: number;
+            /**
+             * Format: int64
+             * @description keep_days as it was read; 409 when it is another by now. Without it, whatever is there is replaced.
+             */
+            was?: number;
+        };
         Baseline: {
             run_id: string;
             /** Format: date-time */
@@ -6158,6 +6170,11 @@ export interface components {
             disabled?: boolean;
             /** @enum {string} */
             role?: "admin" | "operator" | "viewer";
+            /**
+             * @description The role that was seen; 409 when it is another by now. Without it, whatever it is is replaced.
+             * @enum {string}
+             */
+            was?: "admin" | "operator" | "viewer";
         };
         CheckResult: {
             field?: string;
@@ -7599,6 +7616,8 @@ export interface components {
             at: string;
             /** @description What happened, for example: index created. */
             text: string;
+            /** @description The mark that was edited; 409 when it is another by now. Without it, whatever is there is replaced. */
+            was?: components["schemas"]["MarkWas"];
         };
         MarkInput: {
             /**
@@ -7611,6 +7630,14 @@ export interface components {
         };
         MarkList: {
             marks: components["schemas"]["Mark"][];
+        };
+        MarkWas: {
+            /**
+             * Format: date-time
+             * @description RFC 3339, as it was told: to the millisecond.
+             */
+            at: string;
+            text: string;
         };
         Matrix: {
             stop_on_failure: boolean;
@@ -10383,6 +10410,7 @@ export type ArtifactPage = components['schemas']['ArtifactPage'];
 export type AuditEntry = components['schemas']['AuditEntry'];
 export type AuditPage = components['schemas']['AuditPage'];
 export type AuditRetention = components['schemas']['AuditRetention'];
+export type AuditRetentionChange = components['schemas']['AuditRetentionChange'];
 export type Baseline = components['schemas']['Baseline'];
 export type BaselineInputBody = components['schemas']['BaselineInputBody'];
 export type Beginning = components['schemas']['Beginning'];
@@ -10482,6 +10510,7 @@ export type Mark = components['schemas']['Mark'];
 export type MarkChange = components['schemas']['MarkChange'];
 export type MarkInput = components['schemas']['MarkInput'];
 export type MarkList = components['schemas']['MarkList'];
+export type MarkWas = components['schemas']['MarkWas'];
 export type Matrix = components['schemas']['Matrix'];
 export type MatrixList = components['schemas']['MatrixList'];
 export type MatrixReport = components['schemas']['MatrixReport'];

@@ -81,16 +81,20 @@ func (s *Log) AuditDays(ctx context.Context) (int, error) {
 }
 
 // KeepAudit implements store.Audit.
-func (s *Log) KeepAudit(ctx context.Context, days int) error {
+func (s *Log) KeepAudit(ctx context.Context, days int, was *int) (before int, err error) {
+	if err := store.CheckAuditDays(days); err != nil {
+		return 0, err
+	}
 	if err := s.begin(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	defer s.mu.Unlock()
-	if days != 0 && days < store.LeastAuditDays {
-		return engine.InvalidField("keep_days", "is too short", "0 keeps lines for ever; 30 is the least otherwise")
+	before = s.days
+	if err := store.OtherAuditDays(was, before); err != nil {
+		return before, err
 	}
 	s.days = days
-	return nil
+	return before, nil
 }
 
 // PruneAudit implements store.Audit.

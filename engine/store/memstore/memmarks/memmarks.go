@@ -75,22 +75,25 @@ func (s *Rows) AddMark(ctx context.Context, m engine.Mark) (engine.Mark, error) 
 }
 
 // ChangeMark implements store.Marks.
-func (s *Rows) ChangeMark(ctx context.Context, m engine.Mark) (engine.Mark, error) {
-	m, err := store.CheckMark(m)
-	if err != nil {
-		return m, err
+func (s *Rows) ChangeMark(ctx context.Context, m engine.Mark, was *store.MarkWas) (now, before engine.Mark, err error) {
+	if m, err = store.CheckMark(m); err != nil {
+		return m, before, err
 	}
 	if _, err := s.begin(ctx, m.RunID); err != nil {
-		return m, err
+		return m, before, err
 	}
 	defer s.mu.Unlock()
 	i := s.index(m.RunID, m.MarkID)
 	if i < 0 {
-		return m, fmt.Errorf("mark %s: %w", m.MarkID, store.ErrNotFound)
+		return m, before, fmt.Errorf("mark %s: %w", m.MarkID, store.ErrNotFound)
 	}
 	kept := &s.marks[m.RunID][i]
+	before = *kept
+	if err := was.Of(before); err != nil {
+		return m, before, err
+	}
 	kept.At, kept.Text, kept.ChangedBy, kept.ChangedAt = m.At, m.Text, m.ChangedBy, engine.At(time.Now())
-	return *kept, nil
+	return *kept, before, nil
 }
 
 // DeleteMark implements store.Marks.

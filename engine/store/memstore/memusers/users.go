@@ -191,36 +191,39 @@ func (s *Users) ListUsers(ctx context.Context) ([]store.User, error) {
 }
 
 // ChangeUser implements store.Users.
-func (s *Users) ChangeUser(ctx context.Context, userID string, role *store.Role, disabled *bool) (store.User, error) {
-	if role != nil {
-		if err := store.CheckUser("somebody", *role); err != nil {
-			return store.User{}, err
-		}
+func (s *Users) ChangeUser(ctx context.Context, userID string, to store.UserChange) (changed, was store.User,
+	err error) {
+	if err := to.Check(); err != nil {
+		return changed, was, err
 	}
 	if err := s.begin(ctx); err != nil {
-		return store.User{}, err
+		return changed, was, err
 	}
 	defer s.mu.Unlock()
 	u := s.find(userID)
 	if u == nil {
-		return store.User{}, missing("user", userID)
+		return changed, was, missing("user", userID)
 	}
 	before := *u
-	if role != nil {
-		u.Role = *role
+	was = s.seen(&before)
+	if err := to.Of(was); err != nil {
+		return changed, was, err
+	}
+	if to.Role != nil {
+		u.Role = *to.Role
 	}
 	switch {
-	case disabled == nil:
-	case !*disabled:
+	case to.Disabled == nil:
+	case !*to.Disabled:
 		u.DisabledAt = engine.Time{}
 	case u.DisabledAt.IsZero():
 		u.DisabledAt = engine.At(now())
 	}
 	if !slices.ContainsFunc(s.users, isAdmin) {
 		*u = before
-		return store.User{}, store.LastAdmin()
+		return changed, was, store.LastAdmin()
 	}
-	return s.seen(u), nil
+	return s.seen(u), was, nil
 }
 
 // DeleteUser implements store.Users.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/store/storetest/oncetest"
 )
 
 // Marks adds, changes and deletes marks, and has them go with their run.
@@ -20,7 +21,10 @@ func Marks(t *testing.T, s store.Store) {
 			t.Fatal(err)
 		}
 	}
-	at := func(second int) engine.Time { return engine.At(time.Date(2026, 11, 1, 12, 0, second, 5e6, time.UTC)) }
+	// The page knows a moment to the millisecond, a store to the microsecond.
+	at := func(second int) engine.Time {
+		return engine.At(time.Date(2026, 11, 1, 12, 0, second, 5e6+7e3, time.UTC))
+	}
 	later, err := s.AddMark(ctx, engine.Mark{RunID: "run-1", At: at(9), Text: " vacuum \x00<b>", MadeBy: "ada"})
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +43,8 @@ func Marks(t *testing.T, s store.Store) {
 	}
 	changed := first
 	changed.At, changed.Text, changed.ChangedBy = at(12), "index created, concurrently", "eve"
-	if changed, err = s.ChangeMark(ctx, changed); err != nil || changed.MadeBy != "bob" || changed.ChangedBy != "eve" {
+	changed, before, err := s.ChangeMark(ctx, changed, nil)
+	if err != nil || before != first || changed.MadeBy != "bob" || changed.ChangedBy != "eve" {
 		t.Fatalf("%+v, %v", changed, err)
 	}
 	if list, err = s.Marks(ctx, "run-1"); err != nil || len(list) != 2 || list[1] != changed {
@@ -47,11 +52,34 @@ func Marks(t *testing.T, s store.Store) {
 	}
 	other := changed
 	other.RunID = "run-2"
-	if _, err = s.ChangeMark(ctx, other); !errors.Is(err, store.ErrNotFound) {
+	if _, _, err = s.ChangeMark(ctx, other, nil); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("the mark of another run is changed: %v", err)
 	}
 	if err = s.DeleteMark(ctx, "run-2", changed.MarkID); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("the mark of another run is deleted: %v", err)
+	}
+	// Of those who change a mark that they all saw alike one does.
+	seen := &store.MarkWas{Text: changed.Text, At: engine.At(changed.At.Truncate(time.Millisecond))}
+	next := changed
+	next.ChangedBy = "ada"
+	for _, text := range []string{"index dropped", "vacuum", "analyze", "index built", "index dropped"} {
+		next.Text = text
+		oncetest.Of(t, func() error {
+			_, _, err := s.ChangeMark(ctx, next, seen)
+			return err
+		})
+		seen.Text = text
+	}
+	for name, was := range map[string]store.MarkWas{"another text": {Text: "x", At: next.At},
+		"another moment": {Text: next.Text, At: engine.At(next.At.Add(time.Millisecond))}} {
+		if _, _, err = s.ChangeMark(ctx, changed, &was); !errors.Is(err, store.ErrConflict) ||
+			!strings.Contains(err.Error(), "ada") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if list, err = s.Marks(ctx, "run-1"); err != nil || len(list) != 2 || list[1].Text != "index dropped" ||
+		list[1].ChangedBy != "ada" {
+		t.Errorf("%+v, %v", list, err)
 	}
 	for _, bad := range []engine.Mark{{RunID: "run-1", At: at(1)}, {RunID: "run-1", Text: "x"},
 		{RunID: "run-1", At: at(1), Text: strings.Repeat("ä", store.MostMarkText+1)}} {

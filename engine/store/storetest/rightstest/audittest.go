@@ -8,6 +8,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/store/storetest/oncetest"
 )
 
 func must(t *testing.T, err error) {
@@ -90,18 +91,34 @@ func AuditKept(t *testing.T, s store.Store) {
 	}
 	prune(10, 0) // for ever, when nothing was said
 	for _, bad := range []int{-1, 1, store.LeastAuditDays - 1} {
-		if err := s.KeepAudit(ctx, bad); !engine.HasCode(err, engine.CodeInvalid) {
+		if _, err := s.KeepAudit(ctx, bad, nil); !engine.HasCode(err, engine.CodeInvalid) {
 			t.Errorf("%d days: %v", bad, err)
 		}
 	}
-	must(t, s.KeepAudit(ctx, 60))
+	never := 0 // when nothing was said, it is for ever
+	oncetest.Of(t, func() error {
+		_, err := s.KeepAudit(ctx, 400, &never)
+		return err
+	})
+	seen := 400
+	oncetest.Of(t, func() error {
+		before, err := s.KeepAudit(ctx, 60, &seen)
+		if err == nil && before != seen {
+			t.Errorf("kept for %d days before", before)
+		}
+		return err
+	})
 	if days, err := s.AuditDays(ctx); err != nil || days != 60 {
 		t.Errorf("kept for %d days, %v", days, err)
 	}
 	prune(1, 1)
 	prune(10, 1)
 	prune(10, 0)
-	must(t, s.KeepAudit(ctx, 0))
+	before, err := s.KeepAudit(ctx, 0, nil)
+	must(t, err)
+	if before != 60 {
+		t.Errorf("kept for %d days before", before)
+	}
 	if list, err := s.ListAudit(ctx, store.AuditFilter{}); err != nil || len(list) != 2 {
 		t.Errorf("left: %+v, %v", list, err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/store/storetest/oncetest"
 )
 
 func must(t testing.TB, err error) {
@@ -61,26 +62,28 @@ func Users(t *testing.T, s store.Store) {
 		t.Errorf("a role that is none: %v", err)
 	}
 	viewer, gone := store.RoleViewer, true
-	changed, err := s.ChangeUser(ctx, ada.UserID, &viewer, nil)
+	changed, before, err := s.ChangeUser(ctx, ada.UserID, store.UserChange{Role: &viewer})
 	must(t, err)
-	if changed.Role != store.RoleViewer || !changed.DisabledAt.IsZero() || changed.Name != "Ada" {
-		t.Errorf("changed: %+v", changed)
+	if changed.Role != store.RoleViewer || !changed.DisabledAt.IsZero() || changed.Name != "Ada" ||
+		before.Role != store.RoleOperator || before.UserID != ada.UserID {
+		t.Errorf("changed: %+v, before %+v", changed, before)
 	}
-	changed, err = s.ChangeUser(ctx, ada.UserID, nil, &gone)
+	changed, before, err = s.ChangeUser(ctx, ada.UserID, store.UserChange{Disabled: &gone})
 	must(t, err)
-	if changed.Role != store.RoleViewer || changed.DisabledAt.IsZero() {
-		t.Errorf("locked out: %+v", changed)
+	if changed.Role != store.RoleViewer || changed.DisabledAt.IsZero() || !before.DisabledAt.IsZero() {
+		t.Errorf("locked out: %+v, before %+v", changed, before)
 	}
-	again, err := s.ChangeUser(ctx, ada.UserID, nil, &gone)
+	again, _, err := s.ChangeUser(ctx, ada.UserID, store.UserChange{Disabled: &gone})
 	must(t, err)
 	if !again.DisabledAt.Equal(changed.DisabledAt.Time) {
 		t.Error("locked out twice, the later time counts")
 	}
 	none := store.Role("")
-	if _, err := s.ChangeUser(ctx, ada.UserID, &none, nil); !engine.HasCode(err, engine.CodeInvalid) {
+	if _, _, err = s.ChangeUser(ctx, ada.UserID, store.UserChange{Role: &none}); !engine.HasCode(err,
+		engine.CodeInvalid) {
 		t.Errorf("no role: %v", err)
 	}
-	_, err = s.ChangeUser(ctx, "nobody", nil, &gone)
+	_, _, err = s.ChangeUser(ctx, "nobody", store.UserChange{Disabled: &gone})
 	wantError(t, err, store.ErrNotFound)
 	list, err := s.ListUsers(ctx)
 	must(t, err)
@@ -141,7 +144,7 @@ func Ways(t *testing.T, s store.Store) {
 		t.Errorf("with a password: %+v %q %v", u, secret, err)
 	}
 	gone, back := true, false
-	_, err = s.ChangeUser(ctx, ada.UserID, nil, &gone)
+	_, _, err = s.ChangeUser(ctx, ada.UserID, store.UserChange{Disabled: &gone})
 	must(t, err)
 	_, _, err = s.PasswordOf(ctx, "ada")
 	wantError(t, err, store.ErrNotFound)
@@ -149,7 +152,7 @@ func Ways(t *testing.T, s store.Store) {
 	if known("api", "a1") || known("invite", "i4") {
 		t.Error("who is locked out is let in by a token")
 	}
-	_, err = s.ChangeUser(ctx, ada.UserID, nil, &back)
+	_, _, err = s.ChangeUser(ctx, ada.UserID, store.UserChange{Disabled: &back})
 	must(t, err)
 	if !known("api", "a1") {
 		t.Error("who is let in again is not known by its token")
@@ -166,15 +169,34 @@ func Ways(t *testing.T, s store.Store) {
 	}
 }
 
+// Roles checks that of those who change the role of a user that they all saw alike one does, and the others are told.
+func Roles(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	_, ada, _ := make3(t, s)
+	viewer, admin := store.RoleViewer, store.RoleAdmin
+	oncetest.Of(t, func() error {
+		_, _, err := s.ChangeUser(ctx, ada.UserID, store.UserChange{Role: &viewer, Was: &ada.Role})
+		return err
+	})
+	locked := true
+	_, _, err := s.ChangeUser(ctx, ada.UserID, store.UserChange{Disabled: &locked, Was: &admin})
+	wantError(t, err, store.ErrConflict)
+	now, before, err := s.ChangeUser(ctx, ada.UserID, store.UserChange{Role: &admin, Was: &viewer})
+	must(t, err)
+	if before.Role != viewer || now.Role != admin || !now.DisabledAt.IsZero() {
+		t.Errorf("%+v, before %+v", now, before)
+	}
+}
+
 // LastAdmin checks that one admin stays, whoever takes admins away at once.
 func LastAdmin(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	first, err := s.EnsureAdmin(ctx, "admin")
 	must(t, err)
 	viewer, gone := store.RoleViewer, true
-	_, err = s.ChangeUser(ctx, first.UserID, &viewer, nil)
+	_, _, err = s.ChangeUser(ctx, first.UserID, store.UserChange{Role: &viewer})
 	wantError(t, err, store.ErrConflict)
-	_, err = s.ChangeUser(ctx, first.UserID, nil, &gone)
+	_, _, err = s.ChangeUser(ctx, first.UserID, store.UserChange{Disabled: &gone})
 	wantError(t, err, store.ErrConflict)
 	wantError(t, s.DeleteUser(ctx, first.UserID), store.ErrConflict)
 	admins := []store.User{first}
@@ -189,9 +211,9 @@ func LastAdmin(t *testing.T, s store.Store) {
 			var err error
 			switch i % 3 {
 			case 0:
-				_, err = s.ChangeUser(ctx, u.UserID, &viewer, nil)
+				_, _, err = s.ChangeUser(ctx, u.UserID, store.UserChange{Role: &viewer})
 			case 1:
-				_, err = s.ChangeUser(ctx, u.UserID, nil, &gone)
+				_, _, err = s.ChangeUser(ctx, u.UserID, store.UserChange{Disabled: &gone})
 			default:
 				err = s.DeleteUser(ctx, u.UserID)
 			}
