@@ -101,13 +101,23 @@ type database struct {
 
 	slot chan struct{}
 	mu   sync.Mutex
-	idle []*pgconn.PgConn
+	idle []idle
 	// prepared are the statements of the last connection, see share.
 	prepared []prepared
 	shut     bool
 	// pooler is what is known of a pooler before the server.
 	pooler pooler
 }
+
+// idle is a cold connection that nobody has, since when.
+type idle struct {
+	*pgconn.PgConn
+	since time.Time
+}
+
+// fresh is how long a connection that was given back is taken to be there by who can begin again: looking
+// at a target asks one query after the other, and a ping before each is a round trip more.
+const fresh = time.Second
 
 var errClosed = errors.New("database is closed")
 
@@ -141,47 +151,55 @@ func closeQuietly(c *pgconn.PgConn) {
 	_ = c.Close(ctx)
 }
 
-// borrow lends a cold connection; give returns it.
+// borrow lends a cold connection that is there; give returns it.
 func (d *database) borrow(ctx context.Context) (*pgconn.PgConn, error) {
+	c, _, err := d.lend(ctx, 0)
+	return c, err
+}
+
+// lend is borrow where one that was given back less than trusted ago need not be there: sure is false then.
+func (d *database) lend(ctx context.Context, trusted time.Duration) (c *pgconn.PgConn, sure bool, err error) {
 	select {
 	case d.slot <- struct{}{}:
 	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting for a connection: %w", ctx.Err())
+		return nil, false, fmt.Errorf("waiting for a connection: %w", ctx.Err())
 	}
 	d.mu.Lock()
 	if d.shut {
 		d.mu.Unlock()
 		<-d.slot
-		return nil, errClosed
+		return nil, false, errClosed
 	}
 	for len(d.idle) > 0 {
 		c := d.idle[len(d.idle)-1]
 		d.idle = d.idle[:len(d.idle)-1]
 		d.mu.Unlock()
+		if time.Since(c.since) < trusted {
+			return c.PgConn, false, nil
+		}
 		// The server may have ended an idle session (restart, idle timeout).
 		ping, cancel := context.WithTimeout(ctx, d.cfg.ConnectTimeout)
 		err := c.Ping(ping)
 		cancel()
 		if err == nil {
-			return c, nil
+			return c.PgConn, true, nil
 		}
-		closeQuietly(c)
+		closeQuietly(c.PgConn)
 		d.mu.Lock()
 	}
 	d.mu.Unlock()
-	c, err := d.dial(ctx)
-	if err != nil {
+	if c, err = d.dial(ctx); err != nil {
 		<-d.slot
-		return nil, err
+		return nil, false, err
 	}
-	return c, nil
+	return c, true, nil
 }
 
 func (d *database) give(c *pgconn.PgConn) {
 	d.mu.Lock()
 	keep := !d.shut && !c.IsClosed() && c.TxStatus() == 'I'
 	if keep {
-		d.idle = append(d.idle, c)
+		d.idle = append(d.idle, idle{c, time.Now()})
 	}
 	d.mu.Unlock()
 	if !keep {
@@ -193,11 +211,11 @@ func (d *database) give(c *pgconn.PgConn) {
 // Close ends the idle cold connections; those on loan end when they are given back.
 func (d *database) Close() error {
 	d.mu.Lock()
-	idle := d.idle
+	left := d.idle
 	d.idle, d.shut = nil, true
 	d.mu.Unlock()
-	for _, c := range idle {
-		closeQuietly(c)
+	for _, c := range left {
+		closeQuietly(c.PgConn)
 	}
 	return nil
 }

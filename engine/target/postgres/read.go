@@ -26,11 +26,15 @@ const lockWait = 5 * time.Second
 // cannot write, waits briefly for locks, and ends by itself. Nothing is set for the
 // session, which may be a pooler's.
 func (d *database) Read(ctx context.Context, sql string, limit time.Duration, args ...any) (*target.ResultSet, error) {
-	c, err := d.borrow(ctx)
+	c, sure, err := d.lend(ctx, fresh)
 	if err != nil {
 		return nil, err
 	}
-	defer d.give(c)
+	defer func() {
+		if c != nil {
+			d.give(c)
+		}
+	}()
 	ms := func(t time.Duration) string { return strconv.FormatInt(max(1, t.Milliseconds()), 10) }
 	begin := "BEGIN READ ONLY; SET LOCAL default_transaction_read_only = on; SET LOCAL statement_timeout = " + ms(limit) +
 		"; SET LOCAL lock_timeout = " + ms(min(lockWait, limit*3/4))
@@ -39,7 +43,16 @@ func (d *database) Read(ctx context.Context, sql string, limit time.Duration, ar
 		begin += "; SELECT pg_catalog.set_config('loadstone.load_user', current_user, true); SET LOCAL ROLE " +
 			pgx.Identifier{d.reader}.Sanitize()
 	}
-	if err := execAll(ctx, c, begin); err != nil {
+	err = execAll(ctx, c, begin)
+	if err != nil && !sure && c.IsClosed() && ctx.Err() == nil {
+		// The server has ended the session since it was used: nothing was executed.
+		d.give(c)
+		if c, err = d.borrow(ctx); err != nil {
+			return nil, err
+		}
+		err = execAll(ctx, c, begin)
+	}
+	if err != nil {
 		if c.TxStatus() != 'I' && !c.IsClosed() {
 			_ = execAll(ctx, c, "ROLLBACK") // give closes it otherwise
 		}
