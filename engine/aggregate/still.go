@@ -14,6 +14,13 @@ import (
 type stillness struct {
 	carry map[string]bool // the nodes that have told of themselves in the measurement
 	spans []span
+	// short are the latest times in which a node stood still for less than what is a cause by itself.
+	short map[string][]short
+}
+
+type short struct {
+	told time.Time
+	long time.Duration
 }
 
 type span struct {
@@ -22,7 +29,25 @@ type span struct {
 }
 
 func (s *stillness) clone() stillness {
-	return stillness{carry: maps.Clone(s.carry), spans: slices.Clone(s.spans)}
+	same := stillness{carry: maps.Clone(s.carry), spans: slices.Clone(s.spans), short: map[string][]short{}}
+	for node, list := range s.short {
+		same.short[node] = slices.Clone(list)
+	}
+	return same
+}
+
+// often takes a short time in which a node stood still, and tells since when and for how long it has in all, of late.
+func (s *stillness) often(node string, at time.Time, still time.Duration) (since time.Time, sum time.Duration) {
+	list := slices.DeleteFunc(s.short[node], func(p short) bool { return at.Sub(p.told) >= shortWithin })
+	// Each is told twice, with this second and with the next.
+	if n := len(list); n == 0 || list[n-1].long != still {
+		list = append(list, short{at, still})
+	}
+	s.short[node] = list
+	for _, p := range list {
+		sum += p.long
+	}
+	return list[0].told.Add(-time.Second - list[0].long), sum
 }
 
 // stood notes when a node stood still; times that nearly adjoin are one.
@@ -86,6 +111,7 @@ func (v *Validity) stopped(at time.Time, n NodeSample) {
 	v.still.carry[n.NodeID] = true
 	still := time.Duration(n.Resources.StoodStillMs * float64(time.Millisecond))
 	if still <= stillLimit {
+		v.faltered(at, n.NodeID, still)
 		return
 	}
 	from := at.Add(-time.Second - still)
@@ -93,5 +119,21 @@ func (v *Validity) stopped(at time.Time, n NodeSample) {
 	v.mark(CauseSnapshotGap, n.NodeID, from, at, n.Resources.StoodStillMs, func(worst float64, _ time.Duration) string {
 		return fmt.Sprintf("%s: the process stood still for up to %.1f s: it was stopped, or the machine was, or had no "+
 			"processor for it", n.NodeID, worst/1e3)
+	})
+}
+
+// faltered judges a stillness that is too short to be a cause by itself. Many of them take from a closed loop what it
+// says of the table, and nothing else tells of them.
+func (v *Validity) faltered(at time.Time, node string, still time.Duration) {
+	if still < shortLeast {
+		return
+	}
+	from, sum := v.still.often(node, at, still)
+	if sum <= shortLimit {
+		return
+	}
+	v.mark(CauseSnapshotGap, node+" often", from, at, sum.Seconds(), func(worst float64, _ time.Duration) string {
+		return fmt.Sprintf("%s: the process stood still again and again, up to %.1f s within %.0f s: it was stopped, or the "+
+			"machine was, or had no processor for it", node, worst, shortWithin.Seconds())
 	})
 }

@@ -66,3 +66,34 @@ func TestWhoIsNotHeardOfNeedNotHaveStoodStill(t *testing.T) {
 		}
 	}
 }
+
+// TestManyShortStopsAreACause: a run worker that was stopped for 0.9 s in each three seconds did 16 % less in a closed
+// loop, and the run was VALID.
+func TestManyShortStopsAreACause(t *testing.T) {
+	for name, c := range map[string]struct {
+		every int // s
+		still float64
+		want  engine.Verdict
+	}{
+		"a few": {10, 900, engine.VerdictValid}, "many": {3, 900, engine.VerdictDegraded}, "many, and too short": {1, 200, engine.VerdictValid},
+		"half of every second": {1, 500, engine.VerdictDegraded},
+	} {
+		v, told := NewValidity(), 0.0
+		for second := range 60 {
+			ms := 0.0
+			if second%c.every == 0 {
+				ms = c.still + float64(second)/100
+			}
+			// What was in a second is told with it and with the next.
+			v.Observe(epoch.Add(time.Duration(second)*time.Second), engine.PhaseMeasurement, &Second{Nodes: []NodeSample{
+				{NodeID: "a", Resources: engine.Resources{StoodStillMs: max(ms, told)}}}})
+			told = ms
+			v = v.Clone()
+		}
+		got := v.Verdict()
+		if got.Verdict != c.want || c.want == engine.VerdictDegraded && (len(got.Causes) != 1 ||
+			got.Causes[0].Cause != CauseSnapshotGap) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

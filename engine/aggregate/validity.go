@@ -19,6 +19,10 @@ const (
 	snapshotGap     = 3 * time.Second
 	// A process that stood still for longer has not asked the target for anything meanwhile, and seen no answer.
 	stillLimit = time.Second
+	// Shorter ones count from this length on, and are a cause where they are a tenth of the latest time.
+	shortLeast  = 300 * time.Millisecond
+	shortWithin = 20 * time.Second
+	shortLimit  = shortWithin / 10
 	// By how much the wall clock must be set to degrade a run.
 	clockLimit = time.Second
 	lagLimitMs = 10
@@ -120,7 +124,8 @@ type interval struct {
 // NewValidity returns a tracker without causes.
 func NewValidity() *Validity {
 	return &Validity{open: map[string]*interval{}, highCPU: map[string]time.Time{}, waits: map[string]pool{},
-		news: map[string]news{}, more: map[string]int{}, still: stillness{carry: map[string]bool{}}}
+		news: map[string]news{}, more: map[string]int{},
+		still: stillness{carry: map[string]bool{}, short: map[string][]short{}}}
 }
 
 // Clone returns an independent tracker that knows the same.
