@@ -30,10 +30,16 @@ describe('the keyboard on a chart', () => {
   });
 
   it('zooms around the cursor, and back to everything', () => {
-    expect(zoomed([0, 40], 10, 40, true)).toEqual({ from: 0, to: 20 });
-    expect(zoomed([0, 40], 39, 40, true)).toEqual({ from: 20, to: 40 });
-    expect(zoomed([10, 20], 15, 40, false)).toEqual({ from: 5, to: 25 });
-    expect(zoomed([0, 20], 15, 40, false)).toBeNull();
-    expect(zoomed([10, 12], 11, 40, true)).toEqual({ from: 10, to: 12 });
+    expect(zoomed([0, 40], 10, [0, 40], true)).toEqual({ from: 0, to: 20 });
+    expect(zoomed([0, 40], 39, [0, 40], true)).toEqual({ from: 20, to: 40 });
+    expect(zoomed([10, 20], 15, [0, 40], false)).toEqual({ from: 5, to: 25 });
+    expect(zoomed([0, 20], 15, [0, 40], false)).toBeNull();
+    expect(zoomed([10, 12], 11, [0, 40], true)).toEqual({ from: 10, to: 12 });
+  });
+
+  it('knows nothing before the axis begins', () => {
+    expect(zoomed([60, 100], 65, [60, 100], true)).toEqual({ from: 60, to: 80 });
+    expect(zoomed([60, 70], 65, [60, 100], false)).toEqual({ from: 60, to: 80 });
+    expect(zoomed([60, 80], 65, [60, 100], false)).toBeNull();
   });
 });

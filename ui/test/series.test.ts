@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { LogEntry, Payload, Point } from '../src/api/types';
 import { atLeast, mergeLogs } from '../src/runs/logs';
 import {
+  axisBegins,
   columns,
   fromPayload,
   fromPoint,
@@ -197,6 +198,22 @@ it('shades the warm-up and marks the phases', () => {
   expect(
     phases({ start_time: null, warmup_start_time: null, warmup_end_time: null, measurement_end_time: null }),
   ).toEqual({ bands: [], markers: [] });
+});
+
+it('begins the axis where the load does, after a slow preparation', () => {
+  const none = { start_time: at(0), warmup_start_time: null, warmup_end_time: null, measurement_end_time: null };
+  const of = (...s: Sample[]) => columns(series(...s));
+  const slow = { ...none, warmup_start_time: at(60.4), warmup_end_time: at(65.4) };
+  expect(axisBegins(slow, of(sample(61.6)))).toBe(59);
+  // Samples of one chart alone, or none yet, move nothing: all of a run begin alike.
+  expect(axisBegins(slow, of(sample(80)))).toBe(59);
+  expect(axisBegins(slow, of())).toBe(59);
+  expect(axisBegins({ ...none, warmup_end_time: at(60) }, of())).toBe(59);
+  // A run whose phases are not told; a point of history may stand for several seconds.
+  expect(axisBegins(none, of(sample(60)))).toBe(58);
+  expect(axisBegins({ ...none, start_time: null }, of(sample(60, { span: 10 })))).toBe(49);
+  expect(axisBegins({ ...none, warmup_start_time: at(3), warmup_end_time: at(30) }, of(sample(31)))).toBe(0);
+  expect(axisBegins(none, of())).toBe(0);
 });
 
 describe('log', () => {

@@ -94,8 +94,8 @@ export function Chart(props: ChartProps) {
   const height = props.height ?? 208;
 
   const dataEnd = x.length ? x[x.length - 1]! : 0;
-  const from = group.zoom?.from ?? 0;
-  const whole = Math.max(props.grows ? roomFor(dataEnd) : dataEnd, props.until ?? 0, 5);
+  const from = group.zoom?.from ?? group.from;
+  const whole = Math.max(props.grows ? roomFor(dataEnd) : dataEnd, props.until ?? 0, group.from + 5);
   const to = group.zoom?.to ?? whole;
 
   const live = useRef<Live>(null!);
@@ -142,7 +142,7 @@ export function Chart(props: ChartProps) {
   live.current = {
     decor,
     range: () => [from, to],
-    onSelect: (a, b) => group.setZoom({ from: Math.max(0, a), to: b }),
+    onSelect: (a, b) => group.setZoom({ from: Math.max(group.from, a), to: b }),
     onReset: () => group.setZoom(null),
     onCursor: showTip,
   };
@@ -257,7 +257,7 @@ export function Chart(props: ChartProps) {
       if (props.onPick) props.onPick(u, idx, true);
       else props.onEnter?.(idx);
     } else if (e.key === '+' || e.key === '-') {
-      group.setZoom(zoomed([from, to], at ?? (from + to) / 2, whole, e.key === '+'));
+      group.setZoom(zoomed([from, to], at ?? (from + to) / 2, [group.from, whole], e.key === '+'));
     } else if (e.key === '0') group.setZoom(null);
     else if (e.key === 'Escape' && at !== null) leave();
     else return;

@@ -14,6 +14,8 @@ interface Group {
   setAxis?: (a: TimeAxis) => void;
   /** Unix milliseconds of elapsed second 0. */
   start: number;
+  /** The second at which the axis begins when not zoomed. */
+  from: number;
   zoom: Zoom | null;
   setZoom: (z: Zoom | null) => void;
   /** Charts of a file, which lead to no page of a server. */
@@ -26,6 +28,7 @@ const GroupContext = createContext<Group>({
   syncKey: 'none',
   axis: 'elapsed',
   start: 0,
+  from: 0,
   zoom: null,
   setZoom: () => {},
   theme: 'light',
@@ -58,6 +61,7 @@ export function useThemeName(): string {
 export function ChartGroup(props: {
   name: string;
   start: number;
+  from?: number;
   axis?: TimeAxis;
   alone?: boolean;
   zoom: Zoom | null;
@@ -66,7 +70,7 @@ export function ChartGroup(props: {
 }) {
   const [saved, setAxisState] = useState<TimeAxis>(savedAxis);
   const theme = useThemeName();
-  const { name, start, zoom, onZoom, axis: only, alone } = props;
+  const { name, start, from = 0, zoom, onZoom, axis: only, alone } = props;
   const value = useMemo<Group>(
     () => ({
       syncKey: name,
@@ -82,12 +86,13 @@ export function ChartGroup(props: {
             }
           },
       start,
+      from,
       zoom,
       setZoom: onZoom,
       theme,
       alone,
     }),
-    [name, only, saved, start, zoom, onZoom, theme, alone],
+    [name, only, saved, start, from, zoom, onZoom, theme, alone],
   );
   return <GroupContext.Provider value={value}>{props.children}</GroupContext.Provider>;
 }

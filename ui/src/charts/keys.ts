@@ -46,11 +46,19 @@ export function move(
   return seen[Math.min(seen.length - 1, Math.max(0, k + step))]!;
 }
 
-/** Half of what is seen, or twice as much, around a point; null where that is everything, and less than 2 s is not. */
-export function zoomed([from, to]: readonly [number, number], at: number, end: number, closer: boolean): Zoom | null {
+/**
+ * Half of what is seen, or twice as much, around a point, within what there is to see; null where that is everything,
+ * and less than 2 s is not.
+ */
+export function zoomed(
+  [from, to]: readonly [number, number],
+  at: number,
+  [first, last]: readonly [number, number],
+  closer: boolean,
+): Zoom | null {
   const span = (to - from) * (closer ? 0.5 : 2);
   if (span < 2) return { from, to };
-  if (span >= end) return null;
-  const begin = Math.min(Math.max(0, at - span / 2), end - span);
+  if (span >= last - first) return null;
+  const begin = Math.min(Math.max(first, at - span / 2), last - span);
   return { from: begin, to: begin + span };
 }

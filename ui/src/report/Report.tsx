@@ -20,7 +20,7 @@ import { RunRemarks } from '../runs/Remarks';
 import { RunCharts } from '../runs/RunCharts';
 import { TargetLine, VerdictLine } from '../runs/RunHeader';
 import { ValidityNotice } from '../runs/RunPage';
-import { columns } from '../runs/series';
+import { axisBegins, columns } from '../runs/series';
 import { Tiles } from '../runs/Tiles';
 import { FinishedWorkers } from '../runs/Workers';
 import type { Content } from './content';
@@ -81,7 +81,7 @@ export function Report({ c: content }: { c: Content }) {
     ],
   ];
   return (
-    <ChartGroup name={run.run_id} start={start} alone zoom={zoom} onZoom={setZoom}>
+    <ChartGroup name={run.run_id} start={start} from={axisBegins(run, c)} alone zoom={zoom} onZoom={setZoom}>
       <header className="page-head run-head">
         <div className="run-title">
           <div className="row">

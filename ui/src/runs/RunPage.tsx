@@ -25,7 +25,7 @@ import { RecordProblems } from './RecordProblems';
 import { RunHeader } from './RunHeader';
 import { ByLoad } from './ByLoad';
 import { RunRemarks } from './Remarks';
-import type { Columns } from './series';
+import { axisBegins, type Columns } from './series';
 import { Steering } from './Steering';
 import { Tiles } from './Tiles';
 import { unresponsive } from './unresponsive';
@@ -54,6 +54,8 @@ function Run(props: { state: RunState; run: RunDetail; zoom: Zoom | null; setZoo
   const c = state.c;
   useReasonToast(run);
   const start = run.start_time ? Date.parse(run.start_time) : 0;
+  // A payload tells of a phase before the stored run does.
+  const from = axisBegins(state.live?.timing ?? run, c);
   const over = isTerminal(run.status) && !isLive(run);
   const status = state.live?.status ?? run.status;
   const phase = state.live ? state.live.phase : run.phase;
@@ -62,7 +64,7 @@ function Run(props: { state: RunState; run: RunDetail; zoom: Zoom | null; setZoo
   const measured = run.summary !== null && isTerminal(run.status);
 
   return (
-    <ChartGroup name={run.run_id} start={start} zoom={zoom} onZoom={setZoom}>
+    <ChartGroup name={run.run_id} start={start} from={from} zoom={zoom} onZoom={setZoom}>
       <RunHeader state={state} run={run} />
       <div className="page run">
         {!over && <UnresponsiveNotice state={state} />}

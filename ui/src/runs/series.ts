@@ -320,6 +320,22 @@ export interface Marker {
   label: string;
 }
 
+/** A preparation that took longer than this, in seconds, has no room on the axis of charts that show nothing of it. */
+const preparedFor = 5;
+
+/**
+ * The second at which the charts of a run begin: 0, or, after a slow preparation, just before its first load, whether
+ * its phases tell when that was or its samples alone.
+ */
+export function axisBegins(run: Parameters<typeof phases>[0], c: Columns): number {
+  const told = [run.warmup_start_time, run.warmup_end_time].map(
+    (t) => (Date.parse(t ?? '') - Date.parse(run.start_time ?? '')) / 1000,
+  );
+  const seen = c.t.slice(0, 1).map((t) => t - (c.rows[0]?.span ?? 1));
+  const first = Math.min(...[...told, ...seen].filter(Number.isFinite));
+  return Number.isFinite(first) && first > preparedFor ? Math.floor(first) - 1 : 0;
+}
+
 /** Where the phases of a run lie on the time axis, from the run's own times. */
 export function phases(
   run: Pick<Run, 'start_time' | 'warmup_start_time' | 'warmup_end_time' | 'measurement_end_time'>,
