@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { Sketch } from '../src/api/types';
 import { badLine } from '../src/templates/badLine';
+import { strangeLines, unknownStatement } from '../src/templates/feedLines';
 import { unknownTables } from '../src/templates/relations';
+import { bringsStatements, fedFrom } from '../src/templates/resets';
 import { hindrance } from '../src/templates/RunPicker';
 
 const row = (status: string, total_ops: number, feed?: unknown) =>
@@ -14,6 +16,9 @@ test('only runs that can be replayed are offered', () => {
   expect(hindrance(row('FAILED', 0))).not.toBe('');
   expect(hindrance(row('COMPLETED', 5_000_001))).not.toBe('');
   expect(hindrance(row('COMPLETED', 10, { csv: 'x' }))).not.toBe('');
+  const kept = row('COMPLETED', 10);
+  expect(hindrance({ ...kept, executions_deleted_at: null })).toBe('');
+  expect(hindrance({ ...kept, executions_deleted_at: '2026-11-20T12:00:00Z' })).not.toBe('');
   // Rows of a list have no feed.
   const listed = (plugin: string) =>
     ({ status: 'COMPLETED', total_ops: 10, scenario_config: { workload: { plugin } } }) as Parameters<
@@ -30,6 +35,51 @@ test('the line that is not UTF-8 is named', () => {
   expect(badLine(new Uint8Array())).toBe(0);
   expect(badLine(new Uint8Array([...text('0,a\n\n2,'), 0xff, 10, 0xff]))).toBe(3);
   expect(badLine(new Uint8Array([...text('0,a\n'), 0xc3]))).toBe(2);
+});
+
+test('a recorded run has no statements beside it, and a file gets its own back', () => {
+  const file = {
+    workload: { feed: { csv: '0,find' }, params: { speed: 2, statements: [{ id: 'find' }] } },
+  } as unknown as Sketch;
+  const recorded = fedFrom(file, { feed: { run: '' }, statements: 'of no run' });
+  expect(recorded.workload).toEqual({ feed: { run: '' }, params: { speed: 2 } });
+  expect(fedFrom(recorded, { feed: { csv: '0,find' }, statements: [{ id: 'find' }] })).toEqual(file);
+  expect([file, recorded, { workload: {} } as Sketch].map(bringsStatements)).toEqual([false, true, true]);
+  // What a stored template has of both is shown, so that it can be taken out.
+  expect(bringsStatements({ workload: { feed: { run: 'x' }, params: { statements: [] } } } as unknown as Sketch)).toBe(
+    false,
+  );
+});
+
+describe('lines of a file that is replayed', () => {
+  const ids = new Set(['find', 'note']);
+  test('name statements that are there', () => {
+    for (const text of [
+      '',
+      'at_ms,statement,values\n0,find,17\n5,BEGIN\r\n5, note ,99,seen again\r\n5,COMMIT\n',
+      '\ufeff0,"find","a\nb,""c"",nothing\n"\n1,note,2',
+      '{"at_ms": 0, "statement": "find", "values": [17]}\n\n{"at_ms": 1, "statement": "BEGIN"}\n{"at_ms"',
+      '0\n1,find',
+    ])
+      expect(unknownStatement(text, ids), text).toBeNull();
+  });
+  test('are told by their number where one is not', () => {
+    expect(unknownStatement('0,find,17\n1,fnd,2\n2,other', ids)).toEqual({ line: 2, name: 'fnd' });
+    expect(unknownStatement('0,find,"a\nb"\n\n1,"fnd"', ids)).toEqual({ line: 4, name: 'fnd' });
+    expect(unknownStatement('at_ms,statement\n1,statement', ids)).toEqual({ line: 2, name: 'statement' });
+    expect(unknownStatement('\n{"at_ms": 0, "statement": "fnd"}', ids)).toEqual({ line: 2, name: 'fnd' });
+  });
+  test('are told with the one that was likely meant', () => {
+    const found = (csv: string) => strangeLines({ csv }, [{ id: 'note' }, { id: 'find' }, 'no statement']);
+    expect(found('0,fnd')).toEqual([
+      { field: 'workload.feed.csv', message: 'line 1: there is no statement "fnd"', hint: 'did you mean "find"?' },
+    ]);
+    expect(found('0,x')[0]!.hint).toContain('add it to the statements below');
+    expect(found('0,find')).toEqual([]);
+    // What the server says of a document of another shape is enough.
+    expect(strangeLines({ csv: '0,x' }, undefined)).toEqual([]);
+    expect(strangeLines({ run: 'x' }, [])).toEqual([]);
+  });
 });
 
 describe('a table that is not there', () => {

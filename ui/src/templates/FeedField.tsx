@@ -1,8 +1,9 @@
-import { useId, useState } from 'react';
+import { useId, useRef, useState } from 'react';
 import { Segments, Term } from '../design/Controls';
 import { terms } from '../design/terms';
 import { badLine } from './badLine';
 import { Problems, TextField, useErrors, useForm } from './fields';
+import { type Feeding, fedFrom } from './resets';
 import { RunPicker } from './RunPicker';
 import { get } from './schema';
 
@@ -11,13 +12,22 @@ const most = 4 << 20;
 
 /** Where a workload that issues given operations takes them from: a recorded run, or a file of CSV or JSON lines. */
 export function FeedField() {
-  const { config, set } = useForm();
+  const { config, set, change } = useForm();
   const path = 'workload.feed';
   const feed = get(config, path) as { run?: string; csv?: string } | null | undefined;
   const csv = typeof feed?.csv === 'string';
   const errors = useErrors(path).filter((e) => e.field === path);
   const [refused, setRefused] = useState('');
   const id = useId();
+  /** What was given of the other source before this one was chosen. */
+  const other = useRef<Feeding | null>(null);
+  const choose = (kind: string) => {
+    if ((kind === 'csv') === csv) return;
+    const next = other.current ?? { feed: kind === 'csv' ? { csv: '' } : { run: '' } };
+    const statements = get(config, 'workload.params.statements');
+    other.current = { feed: csv ? { csv: feed.csv! } : { run: feed?.run ?? '' }, statements };
+    change(path, (c) => fedFrom(c, next));
+  };
   const read = async (file: File | undefined) => {
     if (!file) return;
     if (file.size > most) {
@@ -48,7 +58,7 @@ export function FeedField() {
             { value: 'run', label: 'A recorded run' },
             { value: 'csv', label: 'A file' },
           ]}
-          onChange={(v) => set(path, v === 'csv' ? { csv: '' } : { run: '' })}
+          onChange={choose}
         />
         {errors.length > 0 && (
           <div className="problem">

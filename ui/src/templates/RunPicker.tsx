@@ -1,6 +1,7 @@
+import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link } from 'wouter';
-import { Problem } from '../api/client';
+import { api, Problem } from '../api/client';
 import { useRun, useRuns } from '../api/queries';
 import { isTerminal, type RunDetail, type RunRow } from '../api/types';
 import { SearchBox } from '../design/Controls';
@@ -14,10 +15,13 @@ import { get } from './schema';
 const most = 5_000_000;
 
 /** Why a run cannot be replayed, as far as its row tells; "" when it can. */
-export function hindrance(r: Pick<RunRow, 'status' | 'total_ops' | 'scenario_config'>): string {
+export function hindrance(
+  r: Pick<RunRow, 'status' | 'total_ops' | 'scenario_config' | 'executions_deleted_at'>,
+): string {
   if (!isTerminal(r.status)) return 'has not ended';
   if (r.total_ops === 0) return 'recorded no operation';
   if (r.total_ops > most) return 'has more operations than a replay takes';
+  if (r.executions_deleted_at) return 'has no executions any more';
   // A list has scenarios without their feeds.
   const { feed, plugin } = r.scenario_config.workload;
   if (feed || /^replay(@|$)/.test(plugin ?? '')) return 'is a replay itself';
@@ -54,18 +58,7 @@ export function RunPicker({ path }: { path: string }) {
         {runs.data ? (
           <div className="run-list" role="radiogroup" aria-label="Runs that can be replayed">
             {fit.map((r) => (
-              <label key={r.run_id} data-row>
-                <input type="radio" name={path} checked={r.run_id === id} onChange={() => set(path, r.run_id)} />
-                <span className="of">
-                  <strong className="wrap-anywhere">{r.test_name}</strong>
-                  <span className="muted">
-                    {ago(r.created_at)} · {plain(count(r.total_ops))} operations ·{' '}
-                    <span className="mono">
-                      {r.scenario_config.target?.table_name || r.scenario_config.workload.plugin}
-                    </span>
-                  </span>
-                </span>
-              </label>
+              <Offered key={r.run_id} r={r} name={path} chosen={r.run_id === id} pick={() => set(path, r.run_id)} />
             ))}
             {fit.length === 0 && (
               <p className="muted">
@@ -95,6 +88,37 @@ export function RunPicker({ path }: { path: string }) {
       </Field>
       {/^[0-9a-f-]{36}$/.test(id) && <Chosen id={id} key={id} />}
     </>
+  );
+}
+
+/** A run of the list. What a failed one recorded its row does not tell: one without a record cannot be chosen. */
+function Offered(props: { r: RunRow; name: string; chosen: boolean; pick: () => void }) {
+  const { r } = props;
+  const detail = useQuery({
+    queryKey: ['run', r.run_id],
+    queryFn: ({ signal }) => api.get('/api/runs/{id}', { path: { id: r.run_id }, signal }),
+    enabled: r.status === 'FAILED',
+    staleTime: 60_000,
+  });
+  const problem = r.status === 'FAILED' && detail.data ? lacking(detail.data) : '';
+  return (
+    <label data-row>
+      <input
+        type="radio"
+        name={props.name}
+        checked={props.chosen}
+        disabled={problem !== '' && !props.chosen}
+        onChange={props.pick}
+      />
+      <span className="of">
+        <strong className="wrap-anywhere">{r.test_name}</strong>
+        <span className="muted">
+          {ago(r.created_at)} · {plain(count(r.total_ops))} operations ·{' '}
+          <span className="mono">{r.scenario_config.target?.table_name || r.scenario_config.workload.plugin}</span>
+        </span>
+        {problem && <span className="muted">{problem}</span>}
+      </span>
+    </label>
   );
 }
 

@@ -14,7 +14,7 @@ import { ParamsForm } from './ParamsForm';
 import { choices, meant } from '../plugins/refs';
 import { RulesField } from './RulesField';
 import { StagesField } from './StagesField';
-import { tablesOf, withTableType, withWorkload } from './resets';
+import { bringsStatements, tablesOf, withTableType, withWorkload } from './resets';
 import { get, type Schema, shownAs } from './schema';
 import { total } from './stages';
 
@@ -248,6 +248,12 @@ function TargetSection() {
   );
 }
 
+/** The parameters of a workload whose statements a recorded run brings. */
+function withoutStatements(schema: Schema): Schema {
+  const { statements: _, ...properties } = schema.properties ?? {};
+  return { ...schema, properties };
+}
+
 function WorkloadSection() {
   const { config, change } = useForm();
   const plugins = usePlugins();
@@ -276,7 +282,13 @@ function WorkloadSection() {
         />
       </div>
       {(chosen?.manifest.feed || get(config, 'workload.feed') != null) && <FeedField />}
-      {schema && <ParamsForm key={chosen!.sha256} schema={schema} path="workload.params" />}
+      {schema && (
+        <ParamsForm
+          key={chosen!.sha256}
+          schema={chosen!.manifest.feed && bringsStatements(config) ? withoutStatements(schema) : schema}
+          path="workload.params"
+        />
+      )}
     </Section>
   );
 }

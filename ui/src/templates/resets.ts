@@ -33,6 +33,23 @@ export function withWorkload(config: Sketch, workload: string, plugins: Plugin[]
   return next;
 }
 
+/** What a replay takes its operations from, and the statements that stand in the document beside it. */
+export interface Feeding {
+  feed: { run: string } | { csv: string };
+  statements?: unknown;
+}
+
+/** The document with another source of operations. A recorded run brings its statements: none may be beside it. */
+export function fedFrom(config: Sketch, { feed, statements }: Feeding): Sketch {
+  return set(set(config, 'workload.feed', feed), 'workload.params.statements', 'run' in feed ? undefined : statements);
+}
+
+/** Whether the statements of a replay come with its run, so that a form has none to ask for. */
+export function bringsStatements(config: Sketch): boolean {
+  const csv = get(config, 'workload.feed.csv');
+  return typeof csv !== 'string' && get(config, 'workload.params.statements') === undefined;
+}
+
 /** The document with another table type, which has other parameters. */
 export function withTableType(config: Sketch, adapter: string): Sketch {
   return set(set(config, 'target.adapter', adapter), 'target.params', undefined);
