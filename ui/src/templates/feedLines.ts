@@ -1,4 +1,4 @@
-// What the lines of a replay's file name, held against the statements beside it; the server reads them fully before a run.
+// What the lines of a replay's file name, held against the statements beside it. The server reads them before a run.
 import { harmless } from '../api/harmless';
 import type { Sketch } from '../api/types';
 import type { Finding } from './findings';
