@@ -24,7 +24,8 @@ func TestRetention(t *testing.T) {
 		}
 	}
 	read := decode[map[string]any](t, b.do("GET", "/api/v1/retention", nil).want(t, http.StatusOK))
-	if read["on"] != false || read["version"] != float64(0) || read["last_pass"] != nil {
+	if read["on"] != false || read["version"] != float64(0) || read["last_pass"] != nil ||
+		read["over_budget_bytes"] != float64(0) || read["over_budget_since"] != nil {
 		t.Errorf("before anything was decided: %v", read)
 	}
 	rules := map[string]any{"on": false, "keep_runs_days": 30, "keep_executions_days": 7, "executions_budget_gb": 0.5,

@@ -262,6 +262,7 @@ func (k *Keeper) look(ctx context.Context) (next time.Duration, err error) {
 		return k.o.Every, errors.Join(err, stuck)
 	}
 	k.last.Set(float64(now.Unix()))
+	stuck = errors.Join(stuck, k.noteOver(ctx, plan, now))
 	if len(plan.Victims) == 0 {
 		return k.o.Every, stuck
 	}

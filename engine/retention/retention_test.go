@@ -1,6 +1,7 @@
 package retention_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -223,6 +225,57 @@ func TestKeeper(t *testing.T) {
 	}
 	if saved.UpdatedBy != "ada" {
 		t.Errorf("saved by %q", saved.UpdatedBy)
+	}
+}
+
+// TestABudgetThatCannotBeKeptIsTold also where nothing can go: once in the log, and until it is kept again.
+func TestABudgetThatCannotBeKeptIsTold(t *testing.T) {
+	ctx := t.Context()
+	s := memstore.New()
+	var log bytes.Buffer
+	ended(t, s, "pinned", now.Add(-50*day), 5e9)
+	if _, err := s.SaveRunNote(ctx, store.RunNote{RunID: "pinned", Text: "keep", UpdatedBy: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	k := retention.New(retention.Options{Store: s, Files: &files{}, Owner: "a", Log: zerolog.New(&log)})
+	other := retention.New(retention.Options{Store: s, Files: &files{}, Owner: "b", Log: zerolog.New(&log)})
+	rules := retention.Rules{On: true, BudgetGB: 1}
+	look := func(version int64, over int64) {
+		t.Helper()
+		if _, err := k.Save(ctx, rules, version, "ada"); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if err := errors.Join(k.Look(ctx), other.Look(ctx)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := other.Over(ctx, rules)
+		if err != nil || got.Bytes != over || got.Since.IsZero() != (over == 0) {
+			t.Errorf("%+v, %v; want %d", got, err, over)
+		}
+	}
+	look(0, 4e9)
+	if pass, err := k.LastPass(ctx); pass != nil || err != nil {
+		t.Errorf("nothing went, and the pass is %+v, %v", pass, err)
+	}
+	since, err := k.Over(ctx, rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules.BudgetGB = 2
+	look(1, 3e9)
+	if got, err := k.Over(ctx, rules); err != nil || !got.Since.Equal(since.Since.Time) {
+		t.Errorf("above the budget since %v, then since %v: %v", since.Since, got.Since, err)
+	}
+	if off, err := k.Over(ctx, retention.Rules{BudgetGB: 2}); err != nil || off.Bytes != 0 {
+		t.Errorf("while it is off: %+v, %v", off, err)
+	}
+	rules.BudgetGB = 6
+	look(2, 0)
+	if told := log.String(); strings.Count(told, "above their budget") != 1 || strings.Count(told, "again") != 1 ||
+		!strings.Contains(told, `"over_budget_bytes":4000000000`) {
+		t.Errorf("the log says\n%s", told)
 	}
 }
 

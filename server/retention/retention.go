@@ -14,6 +14,7 @@ import (
 // Retention is which runs are deleted by themselves, and what came of it.
 type Retention struct {
 	retention.Saved
+	retention.Over
 	LastPass  *retention.Pass   `json:"last_pass" doc:"The last time that there was something to delete, on any server; null before."`
 	Leftovers []store.LeftPlace `json:"leftovers" nullable:"false" doc:"Files of deleted runs that are still to be removed, by place."`
 }
@@ -63,8 +64,12 @@ func Register(a *api.API, k *retention.Keeper, s store.Settings) {
 		if err != nil {
 			return nil, err
 		}
+		over, err := k.Over(ctx, saved.Rules)
+		if err != nil {
+			return nil, err
+		}
 		left, err := k.Left(ctx)
-		return &body[Retention]{Retention{Saved: saved, LastPass: last, Leftovers: left}}, err
+		return &body[Retention]{Retention{Saved: saved, Over: over, LastPass: last, Leftovers: left}}, err
 	}
 	read := api.Op(http.MethodGet, path, "get-retention", tag, "Read which runs are deleted by themselves (admins)",
 		http.StatusForbidden)

@@ -25,6 +25,8 @@ let kept: Retention = {
     over_budget_bytes: 0,
     cut_short: false,
   },
+  over_budget_bytes: 1.4e9,
+  over_budget_since: iso(Date.now() - 36e5),
   leftovers: [
     {
       place: 'p1',

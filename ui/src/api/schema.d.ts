@@ -8819,6 +8819,16 @@ export interface components {
             leftovers: components["schemas"]["LeftPlace"][];
             /** @description False keeps everything, whatever the rest says. */
             on: boolean;
+            /**
+             * Format: int64
+             * @description By how much executions are above the budget, because pinned and young runs stay; of the last look, on any server.
+             */
+            over_budget_bytes: number;
+            /**
+             * Format: date-time
+             * @description Since when they are; null while they are not.
+             */
+            over_budget_since: string | null;
             /** Format: date-time */
             updated_at: string | null;
             updated_by?: string;

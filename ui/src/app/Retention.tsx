@@ -169,11 +169,15 @@ function Form({ saved, ask }: { saved: Saved; ask: (q: Question) => void }) {
             ` That is ${plain(bytes(preview.over_budget_bytes))} above the budget still.`}
         </Notice>
       )}
+      {saved.over_budget_bytes > 0 && (
+        <Notice tone="warn">
+          Single executions take {plain(bytes(saved.over_budget_bytes))} more than the budget, since{' '}
+          {dateTime(saved.over_budget_since)}: what is left is of runs that are kept, or that ended within the hour.
+        </Notice>
+      )}
       {last && (
         <p className="muted" title={dateTime(last.started_at)} role="status">
           {passSentence(last)} {ago(last.started_at)}
-          {last.over_budget_bytes > 0 &&
-            `; ${plain(bytes(last.over_budget_bytes))} above the budget, because what is left is kept`}
           {last.error && <span className="problem"> {last.error}</span>}
         </p>
       )}
