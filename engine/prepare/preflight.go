@@ -222,7 +222,7 @@ func (p *planner) expected(ctx context.Context, f *Preflight) ([]engine.Table, e
 		t := &p.logical[i]
 		name := physical(p.sc, p.logical, *t)
 		p.names = append(p.names, name)
-		have, err := p.inspect(ctx, name, t)
+		have, err := p.inspect(ctx, name, t, p.recreates())
 		if err != nil {
 			return nil, err
 		}

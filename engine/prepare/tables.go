@@ -72,9 +72,10 @@ type found struct {
 	notes  []string
 }
 
-func (p *planner) inspect(ctx context.Context, name string, t *plugin.LogicalTable) (found, error) {
+// inspect asks what a table is; of one that is going to be dropped the adapter says no keys and samples.
+func (p *planner) inspect(ctx context.Context, name string, t *plugin.LogicalTable, dropped bool) (found, error) {
 	answer, err := p.ask(ctx, plugin.AdapterRequest{Op: plugin.OpInspect, TableName: name, Logical: t,
-		Recreate: p.recreates()})
+		Recreate: dropped})
 	if err != nil {
 		return found{}, err
 	}
@@ -146,7 +147,7 @@ func (p *planner) prepareTables(ctx context.Context) (tables []engine.Table, err
 		name := p.names[i]
 		if !state[i].exists || p.recreates() {
 			p.report(engine.PrepareProgress{Step: "inspect", Message: "Looking at the table " + name + p.place(i)})
-			if state[i], err = p.inspect(ctx, name, &p.logical[i]); err != nil {
+			if state[i], err = p.inspect(ctx, name, &p.logical[i], false); err != nil {
 				return nil, err
 			}
 			if !state[i].exists {
@@ -177,7 +178,7 @@ func (p *planner) look(ctx context.Context) ([]found, error) {
 		p.names = append(p.names, physical(p.sc, p.logical, *t))
 		p.report(engine.PrepareProgress{Step: "inspect", Message: "Looking at the table " + p.names[i] + p.place(i)})
 		var err error
-		if state[i], err = p.inspect(ctx, p.names[i], t); err != nil {
+		if state[i], err = p.inspect(ctx, p.names[i], t, p.recreates()); err != nil {
 			return nil, err
 		}
 		if err := p.decide(p.names[i], t, state[i]); err != nil {

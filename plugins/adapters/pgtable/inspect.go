@@ -36,7 +36,8 @@ type table struct {
 }
 
 // inspect is a conversation: where is the table, what is its shape, how large is
-// it, is its key dense, and, where it is not, which keys are there.
+// it, is its key dense, and, where it is not, which keys are there. Of one that is going to be dropped
+// only the first two are asked.
 func inspect(req *jsondoc.Value, w *jsondoc.Writer) error {
 	name, err := parseName(req.Get("table_name").Str())
 	if err != nil {
@@ -67,6 +68,10 @@ func inspect(req *jsondoc.Value, w *jsondoc.Writer) error {
 	}
 	if err := t.readShape(req); err != nil {
 		return err
+	}
+	if req.Get("recreate").Bool() {
+		t.write(w, nil, sdk.Result{}) // no row of it is going to be looked up
+		return nil
 	}
 	if k := t.integerKey(); k != nil && t.rows != 0 {
 		r := sdk.ResultOf(req, "range")

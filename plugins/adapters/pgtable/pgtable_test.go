@@ -177,3 +177,29 @@ func TestDDL(t *testing.T) {
 		}
 	}
 }
+
+// A table that is going to be dropped is not asked which keys it has: they are those of the next.
+func TestWhatIsDroppedIsNotAskedForItsKeys(t *testing.T) {
+	answers := func(rows ...any) object { return object{"columns": []string{}, "rows": rows} }
+	for _, dropped := range []bool{false, true} {
+		var answer struct {
+			Exists  bool
+			Queries []struct{ ID string }
+			Table   struct {
+				Rows int64
+				Key  []string
+			}
+		}
+		if err := sdktest.Adapter(Adapter{}).Call(object{"op": "inspect", "table_name": "s.t", "recreate": dropped,
+			"results": object{"resolve": answers([]any{"1", "s", "t", "r", "100", "true", "8192"}),
+				"columns": answers([]any{"1", "id", "bigint", "bigint", "false", "false", "", "", "b", "N", "false", "-1"}),
+				"keys":    answers([]any{"true", "1", "1", "true"}), "constraints": answers(), "count": answers([]any{"100"})}},
+			&answer); err != nil {
+			t.Fatal(err)
+		}
+		if asks := len(answer.Queries) == 1 && answer.Queries[0].ID == "range"; asks == dropped || answer.Exists != dropped ||
+			dropped && (answer.Table.Rows != 100 || len(answer.Table.Key) != 1) {
+			t.Errorf("about to be dropped %v: %+v", dropped, answer)
+		}
+	}
+}

@@ -43,7 +43,8 @@ type table struct {
 }
 
 // inspect is a conversation: where is the table, what is its shape, how large is
-// it, is its key dense, and, where it is not, which keys are there.
+// it, is its key dense, and, where it is not, which keys are there. Of one that is going to be dropped
+// only the first two are asked.
 func (a Adapter) inspect(req *jsondoc.Value, w *jsondoc.Writer) error {
 	t, done, err := a.look(req, w)
 	if err != nil || !done {
@@ -55,6 +56,10 @@ func (a Adapter) inspect(req *jsondoc.Value, w *jsondoc.Writer) error {
 	}
 	if done, err = t.shape(req, w); err != nil || !done {
 		return err
+	}
+	if req.Get("recreate").Bool() {
+		t.write(w, nil, sdk.Result{}) // no row of it is going to be looked up
+		return nil
 	}
 	if done = t.keys(req, w); !done {
 		return nil
