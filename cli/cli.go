@@ -126,7 +126,7 @@ func start(ctx context.Context, forget, settle func(), args []string, stdout, st
 	if !strings.HasPrefix(parsed.Command(), "run ") {
 		settle() // only a run says when its start is over
 	}
-	return exitCode(stderr, parsed.Run(e))
+	return exitCode(stderr, command.Interrupted(ctx, parsed.Run(e)))
 }
 
 // commandOf is as much of a command as was given before the error.
@@ -162,7 +162,7 @@ func exitCode(stderr io.Writer, err error) int {
 	text := err.Error()
 	var user *engine.Error
 	if errors.As(err, &user) && user.Code != engine.CodeInternal {
-		text = user.Error()
+		text = command.OfTheLine(user).Error()
 	}
 	_, _ = fmt.Fprintf(stderr, "loadstone: %s\n", terminal.Harmless(plainjson.WithoutGo(text, err)))
 	return code

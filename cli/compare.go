@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,10 +8,8 @@ import (
 	"math"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
-	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/handreport"
@@ -90,30 +87,22 @@ func (c *compareCommand) Run(e *command.Env) error {
 func (c *compareCommand) source(e *command.Env) (from func(name string) (report.File, error), read handreport.Read,
 	done func(), err error) {
 	var s *wiring.Services
+	closed := func() {}
 	done = func() {
-		if s == nil {
-			return
-		}
-		closing, cancel := context.WithTimeout(context.WithoutCancel(e.Ctx), time.Minute)
-		defer cancel()
-		if err := s.Close(closing); err != nil {
-			e.Log.Warn().Err(err).Msg("closing")
-		}
-		s = nil
+		closed()
+		s, closed = nil, func() {}
 	}
 	byID := func(id string) (report.File, error) {
 		if s == nil {
-			flags := c.StoreFlags
-			if flags.DataDir == "" {
-				flags.DataDir = wiring.DefaultDataDir()
-			}
-			if s, err = wiring.Open(e.Ctx, wiring.Options{Store: flags, Version: version, Log: zerolog.Nop()}); err != nil {
+			opened, end, err := handreport.Open(e, c.StoreFlags)
+			if err != nil {
 				return report.File{}, err
 			}
+			s, closed = opened, end
 		}
 		detail, err := s.Runs.Detail(e.Ctx, id)
 		if err != nil {
-			return report.File{}, err
+			return report.File{}, handreport.Named(id, err)
 		}
 		seconds, err := s.Runs.Seconds(e.Ctx, id)
 		return report.FileOf(detail.Summary, seconds), err

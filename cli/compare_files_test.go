@@ -11,6 +11,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/storage/embedded"
 )
 
 // TestAComparisonIsWrittenAsCSVAndJSON compares two files, and reads what is written.
@@ -89,7 +90,30 @@ workload: {plugin: mix, params: {weights: {POINT_LOOKUP: 1}}, concurrent_connect
 	code, text := p.Command("compare", ids[0], ids[1], "--data-dir", p.Path("data"), "--html", file)
 	check("this machine", file, code, text)
 	code, text = p.Command("compare", ids[0], otherID, "--data-dir", p.Path("data"), "--html", p.Path("none.html"))
-	if code != command.ExitUsage || !strings.Contains(text, "no such run") {
+	if code != command.ExitUsage || !strings.Contains(text, "no run "+otherID) {
 		t.Errorf("a run that is not there: exit %d: %s", code, text)
+	}
+	code, text = p.Command("report", ids[0][:8], "--data-dir", p.Path("data"))
+	if code != command.ExitUsage || !strings.Contains(text, ids[0][:8]+" is not the id of a run") {
+		t.Errorf("the beginning of an id: exit %d: %s", code, text)
+	}
+	for _, args := range [][]string{{"report", ids[0]}, {"compare", ids[0], ids[1]},
+		{"backup", "--out", p.Path("none.backup")}} {
+		code, text = p.Command(append(args, "--data-dir", p.Path("nowhere"))...)
+		if code != command.ExitUsage || !strings.Contains(text, p.Path("nowhere")) || !strings.Contains(text, "--data-dir") {
+			t.Errorf("%s where nothing is: exit %d: %s", args[0], code, text)
+		}
+	}
+	if _, err := os.Stat(p.Path("nowhere")); err == nil {
+		t.Error("a folder was made by commands that only read")
+	}
+	lock, err := embedded.Lock(p.Path("data"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Close() }()
+	code, text = p.Command("report", ids[0], "--data-dir", p.Path("data"))
+	if code != command.ExitUsage || !strings.Contains(text, "--server URL") {
+		t.Errorf("beside a server: exit %d: %s", code, text)
 	}
 }

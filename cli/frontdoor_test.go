@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
+	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/server/front"
 )
 
@@ -53,6 +54,11 @@ func TestServeOverTLS(t *testing.T) {
 		}
 		if code, text := p.Command("health", "--listen", at.Host); code != 0 {
 			t.Errorf("health: %d %s", code, text)
+		}
+		if code, text := p.Command("node", "list", "--server", base, "--token", "lst_of_another", "--server-ca", ca); code !=
+			command.ExitUsage || !strings.Contains(text, base+" does not know this token") ||
+			!strings.Contains(text, "LOADSTONE_TOKEN") || strings.Contains(text, "browser") {
+			t.Errorf("a token of another server: %d %s", code, text)
 		}
 		pem, err := os.ReadFile(ca)
 		if err != nil {

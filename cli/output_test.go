@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -146,6 +147,43 @@ func TestComparingARunWithItself(t *testing.T) {
 		code := run(t.Context(), func() {}, []string{"compare", path, path, "--require-clear"}, &out, &errs)
 		if code != command.ExitPassed || !strings.Contains(out.String(), "the same run") {
 			t.Errorf("exit %d\n%s%s", code, out.String(), errs.String())
+		}
+	}
+}
+
+// TestAnArgumentIsNotAFieldOfARequest: who types a command is told of the argument; what a server refuses stays as
+// it says it.
+func TestAnArgumentIsNotAFieldOfARequest(t *testing.T) {
+	for field, want := range map[string]bool{"--listen": true, "target.table_name": false} {
+		var errs bytes.Buffer
+		exitCode(&errs, engine.InvalidField(field, "is wrong", "write another"))
+		text := errs.String()
+		if strings.Contains(text, "An argument cannot be used.") != want || strings.Contains(text, "request") == want ||
+			!strings.Contains(text, field+": is wrong (write another)") {
+			t.Errorf("%s: %s", field, text)
+		}
+	}
+}
+
+// TestWhatASignalEndsIsToldAsInterrupted: whatever a command saw of it. What was not ended by one, and a run, which has
+// an exit code and words of its own, are told as they are.
+func TestWhatASignalEndsIsToldAsInterrupted(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	away := &engine.Error{Code: engine.CodeUnavailable, Message: "The server does not answer.", Cause: context.Canceled}
+	own := &command.Error{Code: command.ExitFailed, Err: away}
+	for name, c := range map[string]struct {
+		ctx  context.Context
+		err  error
+		want string
+	}{
+		"by a signal":    {ended, away, "Interrupted."},
+		"by itself":      {t.Context(), away, away.Message},
+		"a run":          {ended, own, away.Message},
+		"something else": {ended, errors.New("no such table"), "no such table"},
+	} {
+		if got := command.Interrupted(c.ctx, c.err).Error(); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 }

@@ -73,6 +73,9 @@ func (c *serveCommand) Run(e *command.Env) error {
 	if err != nil {
 		return err
 	}
+	if err := command.CanListen("--listen", c.Listen); err != nil {
+		return err
+	}
 	e.Log.Info().Msg("starting: the first time plugins are compiled, which takes some seconds")
 	s, err := wiring.Open(e.Ctx, wiring.Options{Store: flags, Nodes: c.NodeFlags, Version: version, Serves: true,
 		MostLive: c.LiveRuns, Query: c.QueryFlags, Traces: c.As("loadstone-server", e), Out: c.OutFlags,
@@ -234,13 +237,7 @@ func (c *serveCommand) listen(s *wiring.Services, door *frontdoor.Door, provider
 	}
 	bound, err := srv.Listen()
 	if err != nil {
-		if errors.Is(err, syscall.EADDRINUSE) {
-			return nil, "", &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The address %s is in use.", address),
-				Hint: "stop what listens there, or choose another with --listen", Cause: err}
-		}
-		return nil, "", &engine.Error{Code: engine.CodeInvalid,
-			Message: fmt.Sprintf("The address %s cannot be listened on: %v.", address, err), Hint: "write --listen host:port",
-			Cause: err}
+		return nil, "", command.NotListening("--listen", address, err)
 	}
 	return srv, bound, nil
 }

@@ -320,9 +320,7 @@ func (s *Server) Listen() (addr string, err error) {
 	if s.listener == nil {
 		ln, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", s.opts.Addr)
 		if err != nil {
-			return "", &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("Cannot listen on %s.", s.opts.Addr),
-				Hint:  "Another program may use the port; choose another with --addr, or port 0 for a free one.",
-				Cause: fmt.Errorf("listening: %w", err)}
+			return "", fmt.Errorf("listening: %w", err)
 		}
 		s.listener = &crowd{Listener: ln, most: s.opts.MaxConnections}
 		if s.opts.TLS != nil {

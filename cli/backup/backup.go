@@ -16,6 +16,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/backup"
+	"github.com/loadstone-db/loadstone/storage/embedded"
 )
 
 const keyFile = "loadstone.key"
@@ -37,7 +38,14 @@ sealed, and can be opened only beside loadstone.key of the data directory, or LO
 
 // Run writes a backup.
 func (c *Backup) Run(e *command.Env) error {
-	dir, err := wiring.MakeDataDir(cmp.Or(c.DataDir, wiring.DefaultDataDir()))
+	dir := cmp.Or(c.DataDir, wiring.DefaultDataDir())
+	url, err := c.URL()
+	if err == nil && url == "" {
+		err = embedded.Kept(dir)
+	}
+	if err == nil {
+		dir, err = wiring.MakeDataDir(dir)
+	}
 	if err != nil {
 		return err
 	}
@@ -46,6 +54,8 @@ func (c *Backup) Run(e *command.Env) error {
 		path = filepath.Join(path, "loadstone-"+time.Now().UTC().Format("20060102-150405")+".backup")
 	} else if err == nil {
 		return engine.InvalidField("--out", path+" is there already", "name another file, or a folder")
+	} else if folder := filepath.Dir(path); missing(folder) {
+		return engine.InvalidField("--out", "the folder "+folder+" does not exist", "create it first")
 	}
 	o := backup.Options{Program: e.Version}
 	if c.WithKey {
@@ -54,7 +64,7 @@ func (c *Backup) Run(e *command.Env) error {
 				"leave it out where LOADSTONE_KEY holds the key")
 		}
 	}
-	url, done, err := controlURL(e.Ctx, c.StoreFlags, dir, false, e.Log)
+	url, done, err := controlURL(e.Ctx, url, dir, false, e.Log)
 	if err != nil {
 		return err
 	}
@@ -89,6 +99,11 @@ func (c *Backup) Run(e *command.Env) error {
 	return nil
 }
 
+func missing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 func said(m backup.Manifest) string {
 	return fmt.Sprintf("%d runs, %d templates, %d connections, %d users, %d files of executions",
 		m.Rows("run_status"), m.Rows("test_templates"), m.Rows("connections"), m.Rows("users"), len(m.Files))
@@ -116,7 +131,11 @@ func (c *Restore) Run(e *command.Env) error {
 	if err != nil {
 		return err
 	}
-	url, done, err := controlURL(e.Ctx, c.StoreFlags, dir, true, e.Log)
+	url, err := c.URL()
+	if err != nil {
+		return err
+	}
+	url, done, err := controlURL(e.Ctx, url, dir, true, e.Log)
 	if err != nil {
 		return err
 	}

@@ -52,6 +52,12 @@ func TestWhatRestsIsNamed(t *testing.T) {
 	if err := (&Restore{File: file, StoreFlags: flags(to)}).Run(e); err != nil {
 		t.Fatal(err)
 	}
+	for _, out := range []string{filepath.Join(t.TempDir(), "nowhere", "b"), filepath.Join(t.TempDir(), "new") + "/"} {
+		err := (&Backup{Out: out, StoreFlags: flags(from)}).Run(e)
+		if err == nil || !strings.Contains(err.Error(), "does not exist") || strings.Contains(err.Error(), ".part") {
+			t.Errorf("%s: %v", out, err)
+		}
+	}
 	if !strings.Contains(told.String(), "Left stopped, 2 of the continuous queries: busy, slow. DROP ") {
 		t.Errorf("told: %s", told.String())
 	}

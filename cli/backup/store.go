@@ -6,24 +6,20 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/embedded"
 )
 
 // controlURL is how the control store of a data directory is reached: that of the flags, else the embedded one, which
 // is started where no server runs it. alone refuses one that a server runs. done ends what was started.
-func controlURL(ctx context.Context, f wiring.StoreFlags, dir string, alone bool, log zerolog.Logger) (url string,
-	done func(), err error) {
-	if url, err = f.URL(); err != nil {
-		return "", nil, err
-	}
-	if url != "" {
+func controlURL(ctx context.Context, given, dir string, alone bool, log zerolog.Logger) (url string, done func(),
+	err error) {
+	if given != "" {
 		lock, err := embedded.Lock(dir)
 		if err != nil && alone {
 			return "", nil, err
 		}
-		return url, func() {
+		return given, func() {
 			if lock != nil {
 				_ = lock.Close() // it ends with the process
 			}

@@ -5,7 +5,6 @@ package frontdoor
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -14,11 +13,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/rs/zerolog"
 	"golang.org/x/crypto/acme/autocert"
 
+	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/input"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/server/front"
@@ -230,14 +229,7 @@ func (d *Door) Begin(ctx context.Context, address string) (end func(), err error
 		redirect, err = front.OpenRedirect(d.flags.HTTPListen, port, d.Hosts, challenges)
 		if err != nil {
 			cancel()
-			hint := "write --http-listen host:port"
-			if errors.Is(err, syscall.EADDRINUSE) {
-				hint = "stop what listens there, or choose another port"
-			} else if errors.Is(err, os.ErrPermission) {
-				hint = "ports below 1024 need the capability CAP_NET_BIND_SERVICE; or choose another one and have it forwarded"
-			}
-			return nil, &engine.Error{Code: engine.CodeInvalid,
-				Message: fmt.Sprintf("The address %s cannot be listened on.", d.flags.HTTPListen), Hint: hint, Cause: err}
+			return nil, command.NotListening("--http-listen", d.flags.HTTPListen, err)
 		}
 		d.log.Info().Str("address", redirect.Addr).Msg("plain HTTP is sent to https")
 	}

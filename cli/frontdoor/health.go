@@ -30,11 +30,12 @@ func (c Health) Run(e *command.Env) error {
 		status, err = ask(ctx, secure)
 	}
 	if err != nil {
-		return &engine.Error{Code: engine.CodeUnavailable, Message: "The server does not answer.", Cause: err}
+		return &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("No server answers on %s.", c.Listen),
+			Hint: "start it with loadstone serve, or name the address that it listens on with --listen", Cause: err}
 	}
 	if status != http.StatusOK {
-		return &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("The server is not ready: %d %s.", status,
-			http.StatusText(status))}
+		return &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("The server on %s is not ready: %d %s.",
+			c.Listen, status, http.StatusText(status))}
 	}
 	_, err = fmt.Fprintln(e.Stdout, "ready")
 	return err

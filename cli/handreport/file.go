@@ -19,7 +19,7 @@ func File(ctx context.Context, read Read, id string) (report.File, error) {
 	for name, into := range map[string]any{"/summary": &s, "/seconds": &list} {
 		text, err := read(ctx, path+name)
 		if err != nil {
-			return report.File{}, err
+			return report.File{}, Named(id, err)
 		}
 		if err := json.Unmarshal(text, into); err != nil {
 			return report.File{}, &engine.Error{Code: engine.CodeUnavailable,

@@ -8,9 +8,6 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/wiring"
@@ -33,6 +30,9 @@ type Read func(ctx context.Context, path string) ([]byte, error)
 
 // Run writes the report.
 func (f *Flags) Run(e *command.Env, read Read) error {
+	if err := RunID(f.ID); err != nil {
+		return err
+	}
 	if err := e.Claim(f.Out); err != nil {
 		return err
 	}
@@ -59,28 +59,21 @@ func (f *Flags) Run(e *command.Env, read Read) error {
 
 func (f *Flags) report(e *command.Env, read Read) (handout.Report, error) {
 	if read != nil {
-		return remote(e.Ctx, read, f.ID)
+		r, err := remote(e.Ctx, read, f.ID)
+		return r, Named(f.ID, err)
 	}
-	return made(e, f.StoreFlags, func(m *handout.Maker) (handout.Report, error) { return m.Report(e.Ctx, f.ID) })
+	r, err := made(e, f.StoreFlags, func(m *handout.Maker) (handout.Report, error) { return m.Report(e.Ctx, f.ID) })
+	return r, Named(f.ID, err)
 }
 
 // made has a report made over this machine's data directory.
 func made(e *command.Env, flags wiring.StoreFlags, make1 func(*handout.Maker) (handout.Report, error)) (handout.Report,
 	error) {
-	if flags.DataDir == "" {
-		flags.DataDir = wiring.DefaultDataDir()
-	}
-	s, err := wiring.Open(e.Ctx, wiring.Options{Store: flags, Version: e.Version, Log: zerolog.Nop()})
+	s, done, err := Open(e, flags)
 	if err != nil {
 		return handout.Report{}, err
 	}
-	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(e.Ctx), time.Minute)
-		defer cancel()
-		if err := s.Close(closing); err != nil {
-			e.Log.Warn().Err(err).Msg("closing")
-		}
-	}()
+	defer done()
 	maker := handout.New(s.Runs, s.Store, ui.Dist(), e.Version)
 	maker.Kinds = &breakdown.Reader{Runs: s.Runs, Segments: s.Results}
 	return make1(maker)

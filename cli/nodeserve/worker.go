@@ -117,6 +117,7 @@ func (c *Command) Run(e *command.Env) error {
 			Log: e.Log})
 	if err != nil {
 		node.Close()
+		node.Close()
 		return listenError(c.Listen, err)
 	}
 	closeMetrics, err := meters.Serve(c.Metrics, node.Ready, e.Log)
@@ -199,9 +200,7 @@ func listenError(address string, err error) error {
 			Hint: "Give it --join with a token of `loadstone node token`; or --cert and --key, with --token-file or " +
 				"--client-ca; or listen on 127.0.0.1.", Cause: err}
 	}
-	return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The address %s cannot be listened on: %v.",
-		address, err),
-		Hint: "write --listen host:port", Cause: err}
+	return command.NotListening("--listen", address, err)
 }
 
 func (c *Command) security() (controlrpc.Security, error) {

@@ -2,18 +2,13 @@ package sqlshell
 
 import (
 	"context"
-	"fmt"
 	"net/http"
-	"path/filepath"
 	"strings"
 
-	"github.com/loadstone-db/loadstone/cli/command"
-	"github.com/loadstone-db/loadstone/cli/input"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/query"
 	"github.com/loadstone-db/loadstone/engine/statement"
 	"github.com/loadstone-db/loadstone/sdk/sqltext"
-	"gopkg.in/yaml.v3"
 )
 
 // statementsPath is where statements of the catalog of streams are carried out.
@@ -119,60 +114,4 @@ func shown(sql string, err error) error {
 	place.Message, place.Hint, place.Fields = statement.Errorf(statement.Kind(kind), sql, at, e.Hint, "%s",
 		f.Message).Error(), "", nil
 	return &place
-}
-
-// ApplyFlags are those of loadstone apply.
-type ApplyFlags struct {
-	ConfirmFlags
-	File []string `short:"f" name:"file" required:"" placeholder:"FILE" sep:"none" help:"File of statements divided by semicolons (.sql), or of a list named statements (.yaml). May be repeated: all files are one group."`
-}
-
-// Help is shown by --help.
-func (ApplyFlags) Help() string {
-	return `The statements of all files are one group: all of them are carried out, or none. docs/streams.md says what they are.
-
-  loadstone apply -f rules.sql
-  loadstone apply -f sources.yaml -f rules.sql`
-}
-
-// mostStatements is how large the files may be together.
-const mostStatements = 1 << 20
-
-// Run carries the files out, and says what was done.
-func (f ApplyFlags) Run(e *command.Env, do Do) error {
-	var text strings.Builder
-	for _, name := range f.File {
-		source, err := input.Bounded("The file of statements", name, mostStatements)
-		if err != nil {
-			return err
-		}
-		if ext := strings.ToLower(filepath.Ext(name)); ext == ".yaml" || ext == ".yml" {
-			var bundle struct {
-				Statements []string `yaml:"statements"`
-			}
-			decoder := yaml.NewDecoder(strings.NewReader(string(source)))
-			decoder.KnownFields(true)
-			if err := decoder.Decode(&bundle); err != nil {
-				return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The bundle %s cannot be read: %v.", name, err),
-					Hint: "write a list of texts named statements", Cause: err}
-			}
-			source = []byte(strings.Join(bundle.Statements, ";\n"))
-		}
-		text.Write(source)
-		text.WriteString("\n;\n")
-	}
-	var results streamResults
-	if err := do(e.Ctx, http.MethodPost, statementsPath, request(text.String(), f.Confirm), &results); err != nil {
-		return shown(text.String(), err)
-	}
-	for _, r := range results.Results {
-		if r.Done != "" {
-			_, _ = fmt.Fprintln(e.Stdout, r.Done)
-			continue
-		}
-		for _, row := range r.Rows {
-			_, _ = fmt.Fprintln(e.Stdout, strings.Join(row, "\t"))
-		}
-	}
-	return nil
 }

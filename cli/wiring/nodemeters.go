@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/rs/zerolog"
 
-	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/engine/meter"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/engine/trace/otlp"
@@ -88,9 +88,7 @@ func (m *NodeMeters) Serve(address string, ready func() bool, log zerolog.Logger
 	}
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
 	if err != nil {
-		return nil, &engine.Error{Code: engine.CodeInvalid,
-			Message: fmt.Sprintf("The address %s of the metrics cannot be listened on: %v.", address, err),
-			Hint:    "write --metrics-listen host:port", Cause: err}
+		return nil, command.NotListening("--metrics-listen", address, err)
 	}
 	server := &http.Server{Handler: m.handler(ready), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}

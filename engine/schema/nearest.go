@@ -3,7 +3,8 @@ package schema
 import "strings"
 
 // Nearest returns the candidate that name was most likely meant to be, or ""
-// when none is near. Case, '-' and '_' do not count.
+// when none is near. Case, '-' and '_' do not count; a part of one name alone, of four characters or more,
+// means that name.
 func Nearest(name string, candidates []string) string {
 	folded := fold(name)
 	best, bestDistance := "", 1+max(2, len([]rune(folded))/3)
@@ -15,12 +16,34 @@ func Nearest(name string, candidates []string) string {
 			best, bestDistance = c, d
 		}
 	}
+	if best == "" {
+		return only(folded, candidates)
+	}
 	return best
 }
 
-func fold(s string) string {
-	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(s))
+// only is the one candidate that a name is a part of, as duration is of duration_seconds; "" of none and of several.
+func only(folded string, candidates []string) (found string) {
+	if len([]rune(folded)) < shortest {
+		return ""
+	}
+	for _, c := range candidates {
+		if strings.Contains(fold(c), folded) {
+			if found != "" {
+				return ""
+			}
+			found = c
+		}
+	}
+	return found
 }
+
+// shortest is how many characters say which name is meant that they are a part of.
+const shortest = 4
+
+var separators = strings.NewReplacer("-", "", "_", "", " ", "")
+
+func fold(s string) string { return separators.Replace(strings.ToLower(s)) }
 
 // distance is the Levenshtein distance with transpositions (optimal string alignment).
 func distance(a, b string) int {

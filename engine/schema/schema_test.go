@@ -98,6 +98,7 @@ func TestNearest(t *testing.T) {
 	for name, want := range map[string]string{
 		"durations_seconds": "duration_seconds", "DurationSeconds": "duration_seconds",
 		"sede": "seed", "banana": "", "": "",
+		"duration": "duration_seconds", "warmup": "warmup_seconds", "seconds": "", "see": "seed",
 	} {
 		if got := Nearest(name, names); got != want {
 			t.Errorf("Nearest(%q) = %q, want %q", name, got, want)

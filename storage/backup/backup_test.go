@@ -297,6 +297,13 @@ func TestBadFiles(t *testing.T) {
 			t.Errorf("%s: %s: %s (%s), want %q", name, e.Code, e.Message, e.Hint, c.want)
 		}
 	}
+	for path, want := range map[string]string{filepath.Join(dir, "nowhere"): "There is no file", dir: "is a folder"} {
+		_, err := backup.Open(path)
+		if e := engine.AsError(err); e.Code != engine.CodeInvalid || !strings.Contains(e.Message, want) ||
+			!strings.Contains(e.Message, path) || strings.Contains(e.Message, "whole") {
+			t.Errorf("%s: %s: %s", path, e.Code, e.Message)
+		}
+	}
 }
 
 // TestOfOneMoment: while runs come and go, each in one transaction with its row of results, a backup has both or

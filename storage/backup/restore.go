@@ -6,8 +6,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -34,6 +37,11 @@ const another = "Use another copy of it, or make a new backup."
 
 // Open opens a backup and reads all of it: what is damaged, cut short, of another program or newer is refused.
 func Open(path string) (*Backup, error) {
+	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, refused(fmt.Sprintf("There is no file %s.", path), "Name a file that loadstone backup wrote.", err)
+	} else if err == nil && info.IsDir() {
+		return nil, refused(path+" is a folder.", "Name one of the files in it.", nil)
+	}
 	z, err := zip.OpenReader(path)
 	if err != nil {
 		return nil, refused(fmt.Sprintf("%s is not a whole backup: %v.", path, err), another, err)

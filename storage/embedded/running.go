@@ -1,6 +1,8 @@
 package embedded
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -42,4 +44,24 @@ func Running(dataDir, database string) (dsn string, err error) {
 		return "", err
 	}
 	return p.dsn(database, superuser), nil
+}
+
+// Kept is an error where a data directory holds no Postgres: who only reads need not make one to find it empty.
+func Kept(dataDir string) error {
+	abs, err := filepath.Abs(dataDir)
+	if err == nil {
+		abs, err = filepath.EvalSymlinks(abs)
+	}
+	if err == nil {
+		_, err = os.Stat(filepath.Join(abs, "postgres", "PG_VERSION"))
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil // it is there, or cannot be looked at, which opening it tells
+	}
+	if id, err := identify(); err == nil && abs != "" && movedBefore(abs, id) {
+		return nil
+	}
+	return &engine.Error{Code: engine.CodeInvalid, Cause: err,
+		Message: "No server has kept anything in the data directory " + dataDir + ".",
+		Hint:    "name the server's with --data-dir, or its control store with --database-url"}
 }
