@@ -24,7 +24,7 @@ GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(CACHE)/bin/golangci-lint-$(GOLANGCI_VERSION)
 GOTESTSUM_VERSION := v1.13.0
 GOTESTSUM := $(CACHE)/bin/gotestsum-$(GOTESTSUM_VERSION)
-# The tests that failed once and passed when they were run again.
+# The tests that failed once and passed when they were run again: files of that name and what was tested.
 UNSTABLE := $(CACHE)/unstable-tests
 
 GO ?= go
@@ -127,28 +127,37 @@ ui/dist/index.html: ui/node_modules/.package-lock.json $(UI_SOURCES)
 	@touch $@ ui/dist/.gitkeep
 
 test: need-test build test-go test-ui test-first-run test-matrix test-tutorial test-journey
-	@if [ -s $(UNSTABLE) ]; then echo "Passed only when run again, which is a fault to be found:"; cat $(UNSTABLE); fi
+	@if cat $(UNSTABLE)* 2>/dev/null | grep -q .; then echo "Passed only when run again, which is a fault to be found:"; cat $(UNSTABLE)*; fi
 	@echo "All tests passed."
 
 # One package more at a time than there are processors: many tests wait for a clock or another process.
 PACKAGES_AT_ONCE := $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
+# Those that take longest are begun first, so that nobody waits for one of them alone at the end.
+LONGEST := ./server ./engine/orchestrator ./storage/results ./plugins/bundled
+
+# $(call tested,NAME,PACKAGES,FLAGS) tests packages, four tests of a package at a time; make lint vets, and more
+# strictly. Up to three that fail, in all calls together, are run once more, and named at the end
+# (docs/decisions/0018); after a race or a panic none is.
+define tested
+packages="$(2)" again=$$((3 - $$(cat $(UNSTABLE)* 2>/dev/null | wc -l || true))); \
+	PATH="$$(dirname "$$(command -v $(GO))"):$$PATH" $(GOTESTSUM) --format standard-quiet --hide-summary skipped \
+		--rerun-fails=1 --rerun-fails-max-failures=$$again --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
+		--rerun-fails-report=$(UNSTABLE)-$(1) --packages "$$(echo $$packages)" \
+		-- -vet=off -trimpath -p $(PACKAGES_AT_ONCE) -parallel 4 -timeout 12m $(3)
+endef
 
 test-go: export LOADSTONE_BUILT = $(CURDIR)/bin/loadstone
 test-go: build examples $(GOTESTSUM)
-	@rm -f $(UNSTABLE)
-	@# What is the work of one goroutine, without the race detector: the packages that start none, the whole
-	@# corpus at the gate, of which the detector gets a part, two warehouses of TPC-C, and the simulations.
-	packages="$$(deploy/unraced.sh)"; \
-	CGO_ENABLED=0 $(GO) test -vet=off -buildvcs=false -trimpath $$packages ./engine/simulation ./engine/refresher
+	@rm -f $(UNSTABLE)*
+	@# Without the race detector: what is the work of one goroutine or of processes that are built without it, the whole
+	@# corpus at the gate and every search in a record, of which the detector gets a part, two warehouses of TPC-C, and
+	@# the simulations.
+	export CGO_ENABLED=0; \
+	$(call tested,unraced,$$(deploy/unraced.sh) ./engine/simulation ./engine/refresher ./storage/results,-buildvcs=false)
 	CGO_ENABLED=0 $(GO) test -vet=off -buildvcs=false -trimpath -run '^(TestHostile(AtTheGate|Truncations)|TestTpcc)$$' \
 		./plugins/host ./plugins/bundled
-	@# make lint vets, and more strictly.
-	@# Four tests of a package at a time. Up to three that fail are run once more, and named at the
-	@# end (docs/decisions/0018); after a race or a panic none is.
-	packages="$$(deploy/unraced.sh -v)"; \
-	PATH="$$(dirname "$$(command -v $(GO))"):$$PATH" $(GOTESTSUM) --format standard-quiet --hide-summary skipped --rerun-fails=1 \
-		--rerun-fails-max-failures=3 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race --rerun-fails-report=$(UNSTABLE) \
-		--packages "$$(echo $$packages)" -- -race -vet=off -p $(PACKAGES_AT_ONCE) -parallel 4 -timeout 12m
+	$(GO) test -race -vet=off -trimpath -timeout 12m -run "$$(deploy/unraced.sh -own)" ./cli
+	$(call tested,raced,$(LONGEST) $$(deploy/unraced.sh -v),-race)
 
 test-ui: ui/node_modules/.package-lock.json
 	cd ui && npm test --silent

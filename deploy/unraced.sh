@@ -1,18 +1,29 @@
 #!/usr/bin/env bash
-# Lists the packages whose code and tests start no goroutine and share nothing between any: the race detector sees
-# nothing in them that it does not see in the tests of those who call them, and makes them several times as slow.
+# Lists what is tested without the race detector, where it sees nothing that it does not see elsewhere and makes tests
+# several times as slow: packages whose code and tests start no goroutine and share nothing between any, which those who
+# call them are tested with, and packages whose tests start the program in processes of its own, which are built without
+# the detector in any case (docs/decisions/0035).
 #   deploy/unraced.sh       the packages to test without the race detector
 #   deploy/unraced.sh -v    all others
+#   deploy/unraced.sh -own  of ./cli, whose tests start processes, those that have the program in their own process: a
+#                           pattern for -run of tests that the detector watches besides
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+if [ "${1:-}" = -own ]; then
+	own=$(awk '/^func Test/ { name = $2; sub(/\(.*/, "", name) }
+		/^}/ { name = "" }
+		name != "" && /(^|[^.A-Za-z])(run\((t\.Context\(\)|ctx), |serve\(t, )/ { print name; name = "" }' cli/*_test.go | sort | paste -sd '|')
+	[ -n "$own" ] || { echo "no test of ./cli has the program in its own process" >&2; exit 1; }
+	echo "^($own)\$"
+	exit
+fi
+processes='"github.com/loadstone-db/loadstone/cli/clitest"'
 concurrent='(^|[[:space:]])go (func|[A-Za-z_.]+\()|"sync"|"sync/atomic"|"testing/synctest"|errgroup|\.Parallel\(\)|\.Go\(|"net"|"net/http|/storage/|/hosttest|/pgtest'
 module=$(go list -m)
 go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}} {{.ImportPath}}{{end}}' ./... | while read -r dir path; do
 	[ "$path" = "$module" ] && path=$module/.
-	if grep -qE "$concurrent" "$dir"/*.go; then
-		[ "${1:-}" != -v ] || echo "./${path#"$module"/}"
-	else
-		[ "${1:-}" = -v ] || echo "./${path#"$module"/}"
-	fi
+	raced=
+	if grep -qE "$concurrent" "$dir"/*.go && ! grep -qF "$processes" "$dir"/*_test.go; then raced=-v; fi
+	[ "${1:-}" != "$raced" ] || echo "./${path#"$module"/}"
 done

@@ -113,7 +113,7 @@ func TestFindExecutions(t *testing.T) {
 		for _, sort := range []executions.Sort{executions.ByTime, executions.ByLatency} {
 			for _, ascending := range []bool{false, true} {
 				for _, inside := range []bool{false, true} {
-					if inside && name != "all" {
+					if inside && name != "all" || raced && ascending {
 						continue
 					}
 					t.Run(fmt.Sprintf("%s/%s/%t/%t", name, sort, ascending, inside), func(t *testing.T) {

@@ -68,10 +68,18 @@ func figuresOver(t *testing.T, recs []engine.Execution, w engine.Window) *engine
 	return fig
 }
 
+// seeds are so many, of which the race detector gets a quarter.
+func seeds(all uint64) uint64 {
+	if raced {
+		return all / 4
+	}
+	return all
+}
+
 // A few answers between timeouts are no target that works: half of the rows are locked for 3 s.
 func TestAFewAnswersBetweenTimeoutsAreAStall(t *testing.T) {
 	ids := []uint32{errorID(t, engine.ErrClassTimeout), errorID(t, engine.ErrClassLock)}
-	for seed := range uint64(12) {
+	for seed := range seeds(12) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		from := 5000 + r.Int64N(10_000)
 		h := halfLocked{connections: 2 + r.IntN(15), seconds: 20, from: from, to: from + 3000, gaveUp: 500,
@@ -97,7 +105,7 @@ func TestAFewAnswersBetweenTimeoutsAreAStall(t *testing.T) {
 // Whatever way a run goes: where each second has a twentieth of the pace, none is a stall, and
 // what is called one has missed nearly all of it.
 func TestNoisyAndSlowRunsDoNotStandStill(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range seeds(60) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		connections := 1 + r.IntN(12)
 		median := math.Exp(math.Log(2e6) + r.Float64()*math.Log(500)) // 2 ms to 1 s
