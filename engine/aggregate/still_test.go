@@ -75,7 +75,8 @@ func TestManyShortStopsAreACause(t *testing.T) {
 		still float64
 		want  engine.Verdict
 	}{
-		"a few": {10, 900, engine.VerdictValid}, "many": {3, 900, engine.VerdictDegraded}, "many, and too short": {1, 200, engine.VerdictValid},
+		"a few": {10, 900, engine.VerdictValid}, "many": {3, 900, engine.VerdictDegraded},
+		"many, and too short":  {1, 200, engine.VerdictValid},
 		"half of every second": {1, 500, engine.VerdictDegraded},
 	} {
 		v, told := NewValidity(), 0.0
