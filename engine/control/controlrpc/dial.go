@@ -53,6 +53,8 @@ type Dialer struct {
 	// idle is idleLimit, less in tests.
 	idle    time.Duration
 	trusted trusted
+	// unreached is why the address was not reached when it was last tried, nil when it was. gRPC keeps it to itself.
+	unreached atomic.Pointer[error]
 	// fragments are connections beside that of the streams.
 	fragments fragmentrpc.Conns
 }
@@ -101,7 +103,13 @@ func (d *Dialer) newConn(creds credentials.TransportCredentials, more ...grpc.Di
 		grpc.WithTransportCredentials(creds),
 		grpc.WithPerRPCCredentials(d.opts.Security), grpc.WithDisableServiceConfig(), grpc.WithNoProxy(),
 		grpc.WithIdleTimeout(0), grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			return reach.Always().Dial(ctx, "tcp", address)
+			conn, err := reach.Always().Dial(ctx, "tcp", address)
+			if err != nil {
+				d.unreached.Store(&err)
+			} else {
+				d.unreached.Store(nil)
+			}
+			return conn, err
 		}),
 		// A server has a thousand of these, which are quiet most of the time: 50 MB less with small buffers.
 		grpc.WithReadBufferSize(4 << 10), grpc.WithWriteBufferSize(4 << 10),
@@ -165,6 +173,9 @@ func (d *Dialer) open(ctx context.Context) (control.ServerEnd, error) {
 	}
 	if !stopped() {
 		err = errInTime // what gRPC says of that is that it was cancelled
+		if why := d.unreached.Load(); why != nil {
+			err = fmt.Errorf("nobody was reached there: %w", *why)
+		}
 		if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
 			err = cause
 		}

@@ -1,8 +1,11 @@
 package controlrpc
 
 import (
+	"context"
+	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/types/known/emptypb"
 
@@ -27,6 +30,36 @@ func TestANodeThatLeadsToTheLink(t *testing.T) {
 		}
 		if err == nil || !strings.Contains(err.Error(), "nobody is spoken with there") {
 			t.Errorf("parts of %s: %v", address, err)
+		}
+		_ = d.Close()
+	}
+}
+
+// TestWhyNobodyWasReachedIsTold: an address at which nothing listens, and one at which something else does, are told
+// apart by who looks at why a node takes no work.
+func TestWhyNobodyWasReachedIsTold(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // it is connected to, and never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = closed.Close()
+	for address, want := range map[string]string{
+		closed.Addr().String(): "connection refused", silent.Addr().String(): "has not answered in time",
+	} {
+		d, err := NewDialer(DialOptions{Address: address, Security: Security{Plain: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		_, err = d.Dial(ctx)
+		cancel()
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), address) {
+			t.Errorf("%s: %v, want %q", address, err, want)
 		}
 		_ = d.Close()
 	}
