@@ -258,11 +258,13 @@ func (k *Keeper) look(ctx context.Context) (next time.Duration, err error) {
 	if rules.On {
 		plan, now, err = k.plan(ctx, rules.Rules)
 	}
+	if err == nil { // also while it is off: what was above a budget then is not above one that comes later
+		stuck = errors.Join(stuck, k.noteOver(ctx, plan, now, rules.On))
+	}
 	if err = errors.Join(err, k.broken(ctx)); err != nil || !rules.On {
 		return k.o.Every, errors.Join(err, stuck)
 	}
 	k.last.Set(float64(now.Unix()))
-	stuck = errors.Join(stuck, k.noteOver(ctx, plan, now))
 	if len(plan.Victims) == 0 {
 		return k.o.Every, stuck
 	}

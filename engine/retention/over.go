@@ -39,7 +39,8 @@ func (k *Keeper) over(ctx context.Context) (over Over, version int64, err error)
 }
 
 // noteOver keeps what a look has found, also where nothing can go, and logs when that begins and when it ends.
-func (k *Keeper) noteOver(ctx context.Context, plan Plan, now time.Time) error {
+// While retention is off nothing is above a budget, which is no news for the log.
+func (k *Keeper) noteOver(ctx context.Context, plan Plan, now time.Time, on bool) error {
 	before, version, err := k.over(ctx)
 	if err != nil || before.Bytes == plan.Over {
 		return err
@@ -60,6 +61,7 @@ func (k *Keeper) noteOver(ctx context.Context, plan Plan, now time.Time) error {
 		return err
 	}
 	switch {
+	case !on:
 	case plan.Over == 0:
 		k.o.Log.Info().Msg("single executions are within their budget again")
 	case before.Bytes == 0:

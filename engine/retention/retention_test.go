@@ -277,6 +277,17 @@ func TestABudgetThatCannotBeKeptIsTold(t *testing.T) {
 		!strings.Contains(told, `"over_budget_bytes":4000000000`) {
 		t.Errorf("the log says\n%s", told)
 	}
+	rules.BudgetGB = 1
+	look(3, 4e9)
+	rules.On = false
+	look(4, 0)
+	if told := log.String(); strings.Count(told, "again") != 1 {
+		t.Errorf("switching it off is told as a budget that is kept:\n%s", told)
+	}
+	// Switched on again it is above the budget from then on, and not from when it was on before.
+	if kept, err := s.Setting(ctx, "retention.over"); err != nil || strings.Contains(string(kept.Value), "4000000000") {
+		t.Errorf("while it is off: %s, %v", kept.Value, err)
+	}
 }
 
 // TestKeeperStopsWhenRulesChange: what an admin has decided meanwhile counts for the next run.
