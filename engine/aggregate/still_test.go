@@ -1,6 +1,8 @@
 package aggregate
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,6 +96,39 @@ func TestManyShortStopsAreACause(t *testing.T) {
 		got := v.Verdict()
 		if got.Verdict != c.want || c.want == engine.VerdictDegraded && (len(got.Causes) != 1 ||
 			got.Causes[0].Cause != CauseSnapshotGap) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// TestAMachineOnWhichOthersWorkIsNoted: a closed loop on it was VALID without a word.
+func TestAMachineOnWhichOthersWorkIsNoted(t *testing.T) {
+	for name, c := range map[string]struct {
+		host, own float64
+		seconds   int // of 30
+		local     bool
+		noted     bool
+	}{
+		"others": {99, 10, 8, false, true}, "the generator itself": {99, 80, 30, false, false},
+		"for a moment": {99, 10, 4, false, false}, "the target": {99, 10, 30, true, false},
+		"nobody": {60, 10, 30, false, false},
+	} {
+		v := NewValidity()
+		if c.local {
+			v.Note(TargetIsHere)
+		}
+		for second := range 30 {
+			r := engine.Resources{HostCPUPercent: 20, CPUPercent: 10}
+			if second < c.seconds {
+				r.HostCPUPercent, r.CPUPercent = c.host, c.own
+			}
+			v.Observe(epoch.Add(time.Duration(second)*time.Second), engine.PhaseMeasurement,
+				&Second{Nodes: []NodeSample{{NodeID: "a", Resources: r}}})
+			v = v.Clone()
+		}
+		got := v.Verdict()
+		noted := slices.ContainsFunc(got.Notes, func(n string) bool { return strings.Contains(n, "8 of 30 s") })
+		if noted != c.noted || !slices.Equal(got.Notes, got.Seen) || got.Verdict != engine.VerdictValid {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -80,6 +80,7 @@ type Validity struct {
 	stall              stall
 	still              stillness
 	fails              failing
+	busy               map[string]busy // by node
 	// changes is how often users changed the load.
 	changes int
 	waits   map[string]pool // by run worker
@@ -124,7 +125,7 @@ type interval struct {
 // NewValidity returns a tracker without causes.
 func NewValidity() *Validity {
 	return &Validity{open: map[string]*interval{}, highCPU: map[string]time.Time{}, waits: map[string]pool{},
-		news: map[string]news{}, more: map[string]int{},
+		news: map[string]news{}, more: map[string]int{}, busy: map[string]busy{},
 		still: stillness{carry: map[string]bool{}, short: map[string][]short{}}}
 }
 
@@ -134,6 +135,7 @@ func (v *Validity) Clone() *Validity {
 	c.last, c.dropped, c.scheduled = v.last, v.dropped, v.scheduled
 	c.notes = append([]string(nil), v.notes...)
 	maps.Copy(c.more, v.more)
+	maps.Copy(c.busy, v.busy)
 	c.remarks = append([]string(nil), v.remarks...)
 	c.outcome, c.stall, c.still = v.outcome, v.stall, v.still.clone()
 	c.fails, c.changes = v.fails, v.changes
@@ -370,6 +372,7 @@ func (v *Validity) node(at time.Time, n NodeSample) {
 		delete(v.highCPU, n.NodeID)
 	}
 	v.stopped(at, n)
+	v.crowd(n)
 	if r.GCPauseMaxMs > gcPauseLimitMs {
 		v.mark(CauseGCPause, n.NodeID, at.Add(-time.Second), at, r.GCPauseMaxMs, func(worst float64, _ time.Duration) string {
 			return fmt.Sprintf("%s: the generator paused up to %.1f ms for garbage collection", n.NodeID, worst)
@@ -470,6 +473,8 @@ func (v *Validity) Verdict() engine.Validity {
 		text := fmt.Sprintf("The load was changed %d more times while the run went on.", more)
 		out.Notes, out.Seen = append(out.Notes, text), append(out.Seen, text)
 	}
+	crowded := v.crowded()
+	out.Notes, out.Seen = append(out.Notes, crowded...), append(out.Seen, crowded...)
 	drops := false
 	for _, i := range v.causes {
 		if i.cause == CauseDropped && !v.drops() || i.cause == CauseFailing && !v.outcome.failed() {

@@ -372,7 +372,7 @@ func (l *live) prepared(ctx context.Context, r prepareResult) {
 		l.validity.Note(n)
 	}
 	if r.plan.Server.Local {
-		l.validity.Note("The target is on the same machine as the load generator.")
+		l.validity.Note(aggregate.TargetIsHere)
 	}
 	l.poller.watch(ctx)
 	most := 0.0
