@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { problemFrom } from '../src/api/client';
-import { said } from '../src/design/said';
+import { said, stated, told, toldOf } from '../src/design/said';
 
 it('writes nouns in their number', () => {
   expect(said('1 other run(s) were live on this server at the same time.')).toBe(
@@ -51,4 +51,30 @@ it('names the page’s own controls in place of flags', () => {
     }),
   );
   expect(p.hint + p.fields[0]!.hint).not.toContain('--allow-writes');
+});
+
+it('says what is wrong and what to do in two sentences', () => {
+  expect(told({ message: 'There is no such run.', hint: 'it may have been deleted' })).toBe(
+    'There is no such run. It may have been deleted.',
+  );
+  expect(told({ message: 'the run is RUNNING', hint: 'did you mean "x"?' })).toBe(
+    'The run is RUNNING. Did you mean "x"?',
+  );
+  expect(told({ message: 'Nothing was measured.', hint: '' })).toBe('Nothing was measured.');
+  expect(told({ message: 'It failed' })).toBe('It failed.');
+  // A field goes on with its sentence.
+  expect(toldOf({ message: 'is given, and the run brings its own', hint: 'leave it out' })).toBe(
+    'is given, and the run brings its own. Leave it out.',
+  );
+  // Names keep their letters, and what a database says in lines is not touched.
+  for (const name of [
+    'workload.feed is empty.',
+    'at_ms is no number.',
+    'loadstone signin prints another.',
+    'https://x.',
+  ])
+    expect(stated(name)).toBe(name);
+  expect(stated('syntax error\nLINE 1: x')).toBe('syntax error\nLINE 1: x');
+  expect(stated('it’s “so.”')).toBe('It’s “so.”');
+  expect(stated()).toBe('');
 });

@@ -8,6 +8,7 @@ import { Load, ProblemNotice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import { NewPassword } from './NewPassword';
 import { SecondFactor } from './SecondFactor';
+import { told } from '../design/said';
 
 const mays = {
   admin: 'An admin: everything, users, nodes and plugins too.',
@@ -32,7 +33,7 @@ export function Account() {
       toast('The session was ended.', 'ok');
     } catch (err) {
       const p = asProblem(err);
-      toast(`${p.message} ${p.hint}`, 'bad');
+      toast(told(p), 'bad');
     }
     await qc.invalidateQueries({ queryKey: ['sessions'] });
   };

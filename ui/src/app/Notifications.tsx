@@ -11,6 +11,7 @@ import { Empty, Load, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import { HookForm } from './HookForm';
 import { draftOf, eventWord, type HookDraft, kept, kindWord, lastOf, whichRuns } from './hooks';
+import { told } from '../design/said';
 
 const path = '/api/v1/notifications';
 const shownFirst = 10;
@@ -51,7 +52,7 @@ export function Notifications({ ask }: { ask: (q: Question) => void }) {
       );
     } catch (err) {
       const p = asProblem(err);
-      toast(`${p.message} ${p.hint}`, 'bad');
+      toast(told(p), 'bad');
     }
     setTrying('');
     await changed();

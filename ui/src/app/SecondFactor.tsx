@@ -7,6 +7,7 @@ import { Dialog } from '../design/Dialog';
 import { ProblemNotice } from '../design/States';
 import { ShownOnce } from '../design/ShownOnce';
 import { useToast } from '../design/Toast';
+import { told } from '../design/said';
 
 type Begun = { secret: string; url: string; qr_svg: string };
 
@@ -68,7 +69,7 @@ export function SecondFactor() {
       setBegun(await api.post('/api/auth/totp', {}));
     } catch (err) {
       const p = asProblem(err);
-      toast(`${p.message} ${p.hint}`, 'bad');
+      toast(told(p), 'bad');
     }
   };
   const { enabled, recovery_left } = state.data;

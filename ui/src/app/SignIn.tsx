@@ -5,6 +5,7 @@ import { api, asProblem, Problem } from '../api/client';
 import { Notice } from '../design/States';
 import { usePageTitle } from './location';
 import { CodeField } from './SecondFactor';
+import { stated } from '../design/said';
 
 /** Finds the token in what was pasted: the whole link, or the token alone. */
 export function tokenFrom(pasted: string): string {
@@ -119,7 +120,7 @@ export function SignIn() {
           <>
             {problem && (
               <Notice tone="bad">
-                <strong>{problem.message}</strong> {problem.hint}
+                <strong>{stated(problem.message)}</strong> {stated(problem.hint)}
               </Notice>
             )}
             {code !== null ? (

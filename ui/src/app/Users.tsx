@@ -10,6 +10,7 @@ import { Icon } from '../design/icons';
 import { ShownOnce } from '../design/ShownOnce';
 import { Load, ProblemNotice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
+import { told } from '../design/said';
 
 type Role = User['role'];
 
@@ -41,7 +42,7 @@ export function Users({ ask }: { ask: (q: Question) => void }) {
   const changed = () => qc.invalidateQueries({ queryKey: ['users'] });
   const tell = (err: unknown) => {
     const p = asProblem(err);
-    toast(`${p.message} ${p.hint}`, 'bad');
+    toast(told(p), 'bad');
   };
   const change = async (u: User, to: { role?: Role; disabled?: boolean }, said: string) => {
     try {

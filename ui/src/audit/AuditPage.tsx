@@ -8,6 +8,7 @@ import { dateTime } from '../design/format';
 import { Icon } from '../design/icons';
 import { Empty, Load, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
+import { told } from '../design/said';
 
 const outcomes = ['done', 'refused', 'failed'] as const;
 
@@ -213,7 +214,7 @@ function Retention() {
       toast('How long the audit log is kept was saved.', 'ok');
     } catch (err) {
       const p = asProblem(err);
-      toast(`${p.message} ${p.hint}`.trim(), 'bad');
+      toast(told(p), 'bad');
     }
     setBusy(false);
     await qc.invalidateQueries({ queryKey: ['audit-retention'] });

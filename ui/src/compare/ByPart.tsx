@@ -9,6 +9,7 @@ import { Num } from '../design/Num';
 import { Empty, Notice, SkeletonRows } from '../design/States';
 import { VerdictWord, verdicts } from './Comparison';
 import { color, difference, formatOf, interval, letter, partMetrics } from './model';
+import { stated } from '../design/said';
 
 /** Each kind and each statement of a run against those of the baseline. */
 export function ByPart(props: {
@@ -68,7 +69,7 @@ export function ByPart(props: {
         <div className="body">
           <Notice tone="warn">
             <strong>Kinds and statements cannot be told apart now.</strong> {asProblem(of.error).message}{' '}
-            {asProblem(of.error).hint}{' '}
+            {stated(asProblem(of.error).hint)}{' '}
             <button type="button" className="btn small" onClick={() => void of.refetch()}>
               Try again
             </button>

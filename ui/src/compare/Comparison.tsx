@@ -35,6 +35,7 @@ import { ByPart } from './ByPart';
 import { Heats } from './Heats';
 import { Overlay } from './Overlay';
 import './compare.css';
+import { told } from '../design/said';
 
 const quiet = { bands: [], markers: [] };
 const percentiles = [
@@ -222,13 +223,13 @@ export function Comparison(props: {
           d.error &&
           !d.data && (
             <Notice key={ids[i]} tone="warn">
-              <strong>Run {letter(i)} could not be read.</strong> {asProblem(d.error).message} {asProblem(d.error).hint}
+              <strong>Run {letter(i)} could not be read.</strong> {told(asProblem(d.error))}
             </Notice>
           ),
       )}
       {problems.map(({ i, p }) => (
         <Notice key={i} tone="warn">
-          <strong>{label(i)} could not be compared.</strong> {p.message} {p.hint}
+          <strong>{label(i)} could not be compared.</strong> {told(p)}
         </Notice>
       ))}
       <section className="panel" aria-label="Figures">

@@ -7,6 +7,7 @@ import { ActionsMenu } from '../design/Controls';
 import { useToast } from '../design/Toast';
 import { asCsv, type Compared, markdown } from './model';
 import { asJson, partsCsv } from './files';
+import { told } from '../design/said';
 
 const choices = [1, 2, 5, 10, 20];
 
@@ -57,7 +58,7 @@ export function CopyComparison({ compared, tolerance }: { compared: (Compared | 
       save('comparison-report.html', await fetchFile(`/api/v1/compare/report?${q}`));
     } catch (e) {
       const p = asProblem(e);
-      toast(`The file could not be made. ${p.message} ${p.hint}`, 'bad');
+      toast(`The file could not be made. ${told(p)}`, 'bad');
     }
   };
   const disabled = list.length < compared.length;

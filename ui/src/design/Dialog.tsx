@@ -1,6 +1,7 @@
 import { type ReactNode, useEffect, useId, useRef, useState } from 'react';
 import { asProblem } from '../api/client';
 import { Notice } from './States';
+import { told } from './said';
 
 /** A modal dialog on the browser's own <dialog>: focus stays inside, Escape closes, focus returns afterwards. */
 export function Dialog(props: { title: string; wide?: boolean; onClose: () => void; children: ReactNode }) {
@@ -58,7 +59,7 @@ export function Confirm({ question, onClose }: { question: Question; onClose: ()
       onClose();
     } catch (err) {
       const p = asProblem(err);
-      setProblem(p.hint ? `${p.message} ${p.hint}` : p.message);
+      setProblem(told(p));
       setBusy(false);
     }
   };

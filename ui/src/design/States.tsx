@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react';
 import { asProblem } from '../api/client';
 import { Icon } from './icons';
+import { stated, told, toldOf } from './said';
 
 export function Skeleton({ width = '100%', height = 14 }: { width?: number | string; height?: number | string }) {
   return <span className="skeleton" style={{ width, height }} />;
@@ -40,9 +41,7 @@ export function Failed({ what, error, retry }: { what: string; error: unknown; r
     <div className="state" role="alert">
       <Icon name="alert" size={28} />
       <h2 className="h3">{what}</h2>
-      <p>
-        {p.message} {p.hint}
-      </p>
+      <p>{told(p)}</p>
       {retry && (
         <div className="row">
           <button type="button" className="btn" onClick={() => void retry()}>
@@ -74,12 +73,12 @@ export function ProblemNotice({ error }: { error: unknown }) {
   const fields = p.fields.filter((f) => f.message !== p.message);
   return (
     <Notice tone="bad">
-      <strong>{p.message}</strong> {p.hint}
+      <strong>{stated(p.message)}</strong> {stated(p.hint)}
       {fields.length > 0 && (
         <ul>
           {fields.map((f) => (
             <li key={f.field + f.message}>
-              <code>{f.field}</code>: {f.message} {f.hint}
+              <code>{f.field}</code>: {toldOf(f)}
             </li>
           ))}
         </ul>

@@ -26,3 +26,27 @@ export function said(text: string): string {
     return `${n}${before} ${noun}${n === '1' ? '' : 's'}${tail}`;
   });
 }
+
+/** A text with an end: a sentence of a database that has lines stays as it came. */
+const ended = (text: string) =>
+  text === '' || text.includes('\n') || /[.!?…:]["”’)]*$/.test(text) ? text : `${text}.`;
+
+/** What begins a sentence as it is: names of fields, commands and addresses keep their letters. */
+const ordinary = /^(?!loadstone\b)[a-z][a-z’'-]*(?=[\s,;]|[.!?]?$|[.!?]\s)/;
+
+/** A text as a sentence, wherever it comes from: "it may have been deleted" is written to follow a colon, too. */
+export function stated(text = ''): string {
+  const t = text.trim();
+  return ended(ordinary.test(t) && !t.includes('\n') ? t[0]!.toUpperCase() + t.slice(1) : t);
+}
+
+interface Refusal {
+  message: string;
+  hint?: string;
+}
+
+/** What is wrong and what to do about it, in two sentences. */
+export const told = (p: Refusal) => `${stated(p.message)} ${stated(p.hint)}`.trim();
+
+/** The same behind the name of a field, which the first one goes on from. */
+export const toldOf = (p: Refusal) => `${ended(p.message.trim())} ${stated(p.hint)}`.trim();

@@ -2,6 +2,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { api, asProblem, Problem } from '../api/client';
 import type { Comparison } from '../api/types';
 import { useToast } from '../design/Toast';
+import { told } from '../design/said';
 
 /** Less than so many percent is no difference, as on the page Compare. */
 const tolerance = 5;
@@ -37,7 +38,7 @@ export function useSetBaseline(template: string) {
     },
     onError: (e) => {
       const p = asProblem(e);
-      toast(`${p.message} ${p.hint}`.trim(), 'bad');
+      toast(told(p), 'bad');
     },
   });
 }

@@ -23,6 +23,7 @@ import { namesOf, RunBar, usePicked } from './Runs';
 import { Shown } from './Shown';
 import { clockTime, partsOf, timeOf } from './times';
 import { useAnswers } from './useAnswers';
+import { stated } from '../design/said';
 
 const overs: { value: Over; label: string }[] = [
   { value: 'time', label: 'Clock time' },
@@ -304,7 +305,7 @@ export function ExplorePage() {
         {progress && <Working {...progress} />}
         {problem && (
           <Notice tone={problem.code === 'cancelled' ? 'plain' : 'bad'}>
-            <strong>{problem.message}</strong> {problem.hint}
+            <strong>{stated(problem.message)}</strong> {stated(problem.hint)}
           </Notice>
         )}
         {outcome && drawn && (outcome.answers.length > 0 || !outcome.problem) ? (

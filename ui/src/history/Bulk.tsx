@@ -8,6 +8,7 @@ import { Dialog, useConfirm } from '../design/Dialog';
 import { Notice } from '../design/States';
 import { useToast } from '../design/Toast';
 import { tagsOf } from '../runs/tagLines';
+import { told } from '../design/said';
 
 /** Does one thing to each, and says in a sentence which could not be done. */
 async function each(ids: string[], act: (id: string) => Promise<unknown>): Promise<string[]> {
@@ -24,7 +25,7 @@ export function Bulk({ ids, shown, done }: { ids: string[]; shown: RunRow[]; don
   const [tagging, setTagging] = useState(false);
   const many = `${ids.length} ${ids.length === 1 ? 'run' : 'runs'}`;
   const name = (id: string) => shown.find((r) => r.run_id === id)?.test_name ?? id;
-  const told = async (failed: string[], what: string) => {
+  const answered = async (failed: string[], what: string) => {
     await qc.invalidateQueries({ queryKey: ['runs'] });
     if (failed.length === 0) toast(`${many} ${ids.length === 1 ? 'was' : 'were'} ${what}.`, 'ok');
     else toast(`${failed.length} of ${many} could not be ${what}: ${failed.join(' ')}`, 'bad');
@@ -40,7 +41,7 @@ export function Bulk({ ids, shown, done }: { ids: string[]; shown: RunRow[]; don
           (zip) => save('reports.zip', zip),
           (e: unknown) => {
             const p = asProblem(e);
-            toast(`${p.message} ${p.hint}`.trim(), 'bad');
+            toast(told(p), 'bad');
           },
         );
       },
@@ -75,7 +76,7 @@ export function Bulk({ ids, shown, done }: { ids: string[]; shown: RunRow[]; don
           ),
           verb: `Delete ${many}`,
           act: async () => {
-            await told(await each(ids, (id) => api.remove('/api/runs/{id}', { path: { id } })), 'deleted');
+            await answered(await each(ids, (id) => api.remove('/api/runs/{id}', { path: { id } })), 'deleted');
             done();
           },
         }),
@@ -95,7 +96,7 @@ export function Bulk({ ids, shown, done }: { ids: string[]; shown: RunRow[]; don
               const was = run.scenario_config.tags ?? {};
               await api.put('/api/runs/{id}/tags', { path: { id }, body: { tags: { ...was, ...tags }, was } });
             });
-            await told(failed, 'tagged');
+            await answered(failed, 'tagged');
             setTagging(false);
           }}
         />

@@ -12,6 +12,7 @@ import { useToast } from '../design/Toast';
 import { type Column, columns, standard } from './columns';
 import { longestName, searchOf, viewOf, wrongName } from './saved';
 import { useMovedViews, useRunViews, useViewsChanged, type Views } from './views';
+import { told } from '../design/said';
 
 /** Chooses the columns of the list. */
 export function ColumnsMenu(props: { shown: Column['name'][]; onChange: (list: Column['name'][]) => void }) {
@@ -145,7 +146,7 @@ function ManageDialog({ views, onClose }: { views: Views; onClose: () => void })
       toast(done, 'ok');
     } catch (err) {
       const p = asProblem(err);
-      toast(`${p.message} ${p.hint}`, 'bad');
+      toast(told(p), 'bad');
     }
     await changed();
     setBusy('');
@@ -232,7 +233,7 @@ function SaveDialog({ views, search, onClose }: { views: Views; search: string; 
       onClose();
     } catch (err) {
       const p = asProblem(err);
-      setProblem(`${p.message} ${p.hint}`);
+      setProblem(told(p));
       await changed();
       setBusy(false);
     }

@@ -15,6 +15,7 @@ import { SimulatedBadge, StatusBadge } from '../design/Status';
 import { useToast } from '../design/Toast';
 import { stopMatrixWords } from '../runs/stop';
 import { matrixScenario, targetsAsk, targetsRefused } from './ask';
+import { told } from '../design/said';
 
 /** /matrix/{id}: one workload on several targets, compared; live while it runs. */
 export function MatrixPage({ id }: { id: string }) {
@@ -51,7 +52,7 @@ function Shown({ m }: { m: Matrix }) {
   const path = { id: m.matrix_id };
   const failed = (err: unknown) => {
     const p = asProblem(err);
-    toast(`${p.message} ${p.hint}`.trim(), 'bad');
+    toast(told(p), 'bad');
   };
   const act = useMutation({
     mutationFn: (verb: 'start' | 'stop') => api.post(`/api/matrices/{id}/${verb}`, { path }),

@@ -4,6 +4,7 @@ import type { Plugin } from '../api/types';
 import { bytes, plain } from '../design/format';
 import { Icon } from '../design/icons';
 import { Notice } from '../design/States';
+import { stated } from '../design/said';
 
 /** The size limit of the server; a larger file is not sent at all. */
 const maxBytes = 8 << 20;
@@ -99,7 +100,7 @@ function Told({ upload, over }: { upload: Upload; over: boolean }) {
         <Notice tone="bad">
           <strong>{state.name} was refused.</strong>
           <p className="verdict-sentence">{state.problem.message}</p>
-          {state.problem.hint && <p className="muted">{state.problem.hint}</p>}
+          {state.problem.hint && <p className="muted">{stated(state.problem.hint)}</p>}
         </Notice>
       )}
       {state.at === 'stored' && state.plugin.state === 'disabled' && (

@@ -9,7 +9,7 @@ import { type Action, ActionsMenu } from '../design/Controls';
 import { useConfirm } from '../design/Dialog';
 import { count, duration, plain, sentence } from '../design/format';
 import { Icon } from '../design/icons';
-import { said } from '../design/said';
+import { said, told } from '../design/said';
 import { PhaseBadge, SimulatedBadge, StatusBadge, unmet } from '../design/Status';
 import { Tags } from '../history/tags';
 import { useToast } from '../design/Toast';
@@ -202,7 +202,7 @@ const RunActions = memo(function RunActions({
   const reported = isTerminal(status) && run.summary !== null;
   const failed = (err: unknown) => {
     const p = asProblem(err);
-    toast(`${p.message} ${p.hint}`.trim(), 'bad');
+    toast(told(p), 'bad');
   };
   /** What the run was made of, as it is stored. */
   const what = async () =>

@@ -1,6 +1,7 @@
 import type { StatementTrial } from '../api/types';
 import { latency, plain } from '../design/format';
 import { Notice } from '../design/States';
+import { stated, told } from '../design/said';
 
 /** What a trial found out: why it would not run, the database's plan, and the first rows. */
 export function Tried({ trial: t, stale }: { trial: StatementTrial; stale: boolean }) {
@@ -9,7 +10,7 @@ export function Tried({ trial: t, stale }: { trial: StatementTrial; stale: boole
       {stale && <span className="muted note">This is of the statement as it was: try it again.</span>}
       {(t.problems ?? []).map((p) => (
         <Notice key={p.message} tone="bad">
-          <pre className="said">{p.message}</pre> {p.hint}
+          <pre className="said">{p.message}</pre> {stated(p.hint)}
         </Notice>
       ))}
       {(t.notes ?? []).map((n) => (
@@ -17,7 +18,7 @@ export function Tried({ trial: t, stale }: { trial: StatementTrial; stale: boole
       ))}
       {t.failed && (
         <Notice tone="bad">
-          <strong>It failed.</strong> {(t.faults ?? []).length === 0 && `${t.failed.message} ${t.failed.hint ?? ''}`}
+          <strong>It failed.</strong> {(t.faults ?? []).length === 0 && told(t.failed)}
           {(t.faults ?? []).map((f) => (
             <div key={f.parameter}>
               <code>:{f.parameter}</code>
@@ -67,11 +68,7 @@ export function Tried({ trial: t, stale }: { trial: StatementTrial; stale: boole
           {(t.explain ?? []).join('\n')}
         </pre>
       )}
-      {t.explain_problem && (
-        <span className="muted">
-          There is no plan: {t.explain_problem.message} {t.explain_problem.hint}
-        </span>
-      )}
+      {t.explain_problem && <span className="muted">There is no plan: {told(t.explain_problem)}</span>}
     </div>
   );
 }

@@ -19,6 +19,7 @@ import { Queries } from './Queries';
 import { QueryPanel } from './QueryPanel';
 import { Answer } from './Answer';
 import './streams.css';
+import { told } from '../design/said';
 
 const key = ['streams'];
 const path = '/api/v1/streams/statements';
@@ -84,7 +85,7 @@ export function StreamsPage() {
       const kind = /^\w+: /.exec(p.message)?.[0] ?? '';
       if (errors.length > 0)
         setOutcome({ sql: text, errors: errors.map((e) => ({ ...e, message: kind + e.message })) });
-      else setOutcome({ sql: text, problem: `${p.message} ${p.hint}`.trim() });
+      else setOutcome({ sql: text, problem: told(p) });
     }
     setBusy(null);
   };

@@ -17,6 +17,7 @@ import { useCatalog, useSavedQueries } from './queries';
 import { GoneQuery, Saved } from './Saved';
 import { SqlEditor } from './SqlEditor';
 import './tables.css';
+import { stated, told } from '../design/said';
 
 const start = 'SELECT started_at, adapter, load_mode, p95_ms\nFROM run_summary\nORDER BY started_at DESC\n';
 
@@ -309,7 +310,7 @@ function Result(props: {
             icon={outcome.problem.code === 'cancelled' || outcome.problem.code === 'conflict' ? 'stop' : 'alert'}
             title={outcome.problem.message}
           >
-            {outcome.problem.fields[0]?.message ?? outcome.problem.hint}
+            {stated(outcome.problem.fields[0]?.message ?? outcome.problem.hint)}
           </Empty>
         ) : (
           <Empty tight icon="table" title="Nothing asked yet">
@@ -332,7 +333,7 @@ function Result(props: {
       if (more) toast('The file has the first 100 000 rows; there are more.', 'warn');
     } catch (err) {
       const p = asProblem(err);
-      toast(`${p.message} ${p.fields[0]?.message ?? p.hint}`, 'bad');
+      toast(told({ message: p.message, hint: p.fields[0]?.message ?? p.hint }), 'bad');
     }
   };
   const actions: (Action | null)[] = [

@@ -9,6 +9,7 @@ import { ago } from '../design/format';
 import { Icon } from '../design/icons';
 import { Empty, Load, Notice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
+import { told } from '../design/said';
 
 interface Props {
   list: UseQueryResult<SavedQuery[]>;
@@ -80,7 +81,7 @@ export function Saved(props: Props) {
       const p = asProblem(err);
       await changed();
       if (p.fields.some((f) => f.field === 'version')) setRefusal(p);
-      else toast(`${p.message} ${p.hint}`, 'bad');
+      else toast(told(p), 'bad');
     }
   };
   const rename = async (q: SavedQuery, name: string) => {
@@ -238,7 +239,7 @@ function Name(props: { of: SavedQuery | null; onClose: () => void; onName: (name
       props.onClose();
     } catch (err) {
       const p = asProblem(err);
-      setProblem(`${p.message} ${p.hint}`);
+      setProblem(told(p));
     }
   };
   return (

@@ -32,6 +32,7 @@ import { Lag, StandingBadge } from './Standing';
 import '../editor/editor.css';
 import './tables.css';
 import { XYChart } from './XYChart';
+import { told } from '../design/said';
 
 /** /table/NAME: one derived table. */
 export function TablePage({ name }: { name: string }) {
@@ -74,7 +75,7 @@ function Shown({ d, stale }: { d: DerivedTableDetail; stale: boolean }) {
       await changed();
     } catch (err) {
       const p = asProblem(err);
-      toast(`${p.message} ${p.hint}`, 'bad');
+      toast(told(p), 'bad');
     }
     setBusy(false);
   };

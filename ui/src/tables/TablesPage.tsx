@@ -16,6 +16,7 @@ import { allWait, claimAge, failing, leftAlone, standing, tablePath, tries } fro
 import { useTables, useTablesChanged } from './queries';
 import { Lag, StandingBadge } from './Standing';
 import './tables.css';
+import { told } from '../design/said';
 
 /** What a table is about to do, or did last. */
 function Next({ t, list, now }: { t: DerivedTable; list: DerivedTableList; now: number }) {
@@ -197,7 +198,7 @@ function List({ list, now, search }: { list: DerivedTableList; now: number; sear
       await changed();
     } catch (err) {
       const p = asProblem(err);
-      toast(`${p.message} ${p.hint}`, 'bad');
+      toast(told(p), 'bad');
     }
   };
   const wanted = search.trim().toLowerCase();

@@ -4,6 +4,7 @@ import { choices } from '../plugins/refs';
 import { Icon } from '../design/icons';
 import { useForm } from './fields';
 import { get, shownAs } from './schema';
+import { toldOf } from '../design/said';
 
 interface Entry {
   label?: string;
@@ -149,7 +150,7 @@ export function MatrixFields() {
             </div>
             {wrong.map((e) => (
               <p key={e.field + e.message} className={e.warning ? 'caution' : 'problem'} role="alert">
-                <code>{e.field.replace(`matrix.targets[${i}].`, '')}</code> {e.message} {e.hint}
+                <code>{e.field.replace(`matrix.targets[${i}].`, '')}</code> {toldOf(e)}
               </p>
             ))}
             <button type="button" className="btn quiet small" onClick={() => drop(i)} aria-label={`Remove ${name}`}>

@@ -471,7 +471,7 @@ function Orphans({ errors }: { errors: Finding[] }) {
         {lost.map((e) => (
           <li key={e.field + e.message}>
             <code>{e.field}</code> {inForm(e.message)}
-            {e.hint ? `: ${inForm(e.hint)}.` : '.'}
+            {e.hint ? `: ${inForm(e.hint)}${/[.?]$/.test(e.hint) ? '' : '.'}` : '.'}
           </li>
         ))}
       </ul>

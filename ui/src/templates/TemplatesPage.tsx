@@ -14,6 +14,7 @@ import { Empty, Load, SkeletonRows } from '../design/States';
 import { StatusBadge } from '../design/Status';
 import { useToast } from '../design/Toast';
 import { TemplateAccess } from './TemplateAccess';
+import { told } from '../design/said';
 
 const modeWords: Record<string, string> = {
   CONCURRENCY: 'Closed loop',
@@ -46,7 +47,7 @@ export function TemplatesPage() {
         onSuccess: (r) => navigate(r.path),
         onError: (err) => {
           const p = asProblem(err);
-          toast(`${p.message} ${p.hint}`.trim(), 'bad');
+          toast(told(p), 'bad');
         },
       },
     );
