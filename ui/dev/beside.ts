@@ -5,6 +5,7 @@ import type { components } from '../src/api/schema';
 import type { Mark } from '../src/api/types';
 import { need } from './answers';
 import { iso } from './data';
+import { Refusal } from './refusal';
 import { runs } from './state';
 
 type Schemas = components['schemas'];
@@ -75,8 +76,15 @@ const mark = (run_id: string, text: string, at: string): Mark => ({
 });
 
 const ofRun = /^\/api\/v1\/runs\/([^/]+)\/marks$/;
+const oneOf = /^\/api\/v1\/runs\/([^/]+)\/marks\/([^/]+)$/;
 
-export const besideRoutes: [string, RegExp, (parts: string[], body: { text?: string; at?: string }) => unknown][] = [
+interface Body {
+  text?: string;
+  at?: string;
+  was?: Schemas['MarkWas'];
+}
+
+export const besideRoutes: [string, RegExp, (parts: string[], body: Body) => unknown][] = [
   ['GET', /^\/api\/v1\/scaling$/, needs],
   ['GET', /^\/api\/v1\/out$/, out],
   [
@@ -92,6 +100,16 @@ export const besideRoutes: [string, RegExp, (parts: string[], body: { text?: str
       const made = mark(id!, b.text ?? '', b.at ?? iso(Date.now()));
       marksOf(id!).push(made);
       return made;
+    },
+  ],
+  [
+    'PUT',
+    oneOf,
+    ([, id, which], b) => {
+      const m = marksOf(id!).find((x) => x.mark_id === which)!;
+      if (b.was && (b.was.text !== m.text || Date.parse(b.was.at) !== Date.parse(m.at ?? '')))
+        throw new Refusal(409, 'conflict', 'The mark was changed by ada, after you had opened it.', 'Load it again.');
+      return Object.assign(m, { text: b.text, at: b.at });
     },
   ],
 ];

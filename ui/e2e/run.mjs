@@ -27,7 +27,15 @@ if (!flags.mock && !(flags['base-url'] && flags.token)) {
 }
 const files = (
   flags.mock
-    ? ['states.spec.mjs', 'runs.spec.mjs', 'queries.spec.mjs', 'keys.spec.mjs', 'badtext.spec.mjs', 'pages.spec.mjs']
+    ? [
+        'states.spec.mjs',
+        'runs.spec.mjs',
+        'queries.spec.mjs',
+        'editing.spec.mjs',
+        'keys.spec.mjs',
+        'badtext.spec.mjs',
+        'pages.spec.mjs',
+      ]
     : ['journey.spec.mjs']
 ).map((f) => fileURLToPath(new URL(f, import.meta.url)));
 const child = spawn(process.execPath, ['--test', '--test-reporter=spec', '--test-concurrency=1', ...files], {

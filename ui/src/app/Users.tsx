@@ -44,7 +44,7 @@ export function Users({ ask }: { ask: (q: Question) => void }) {
     const p = asProblem(err);
     toast(told(p), 'bad');
   };
-  const change = async (u: User, to: { role?: Role; disabled?: boolean }, said: string) => {
+  const change = async (u: User, to: { role?: Role; was?: Role; disabled?: boolean }, said: string) => {
     try {
       await api.patch('/api/users/{id}', { path: { id: u.user_id }, body: to });
       toast(said, 'ok');
@@ -121,7 +121,11 @@ export function Users({ ask }: { ask: (q: Question) => void }) {
                     aria-label={`Role of ${u.name}`}
                     value={u.role}
                     onChange={(e) =>
-                      void change(u, { role: e.target.value as Role }, `${u.name} has the role ${e.target.value} now.`)
+                      void change(
+                        u,
+                        { role: e.target.value as Role, was: u.role },
+                        `${u.name} has the role ${e.target.value} now.`,
+                      )
                     }
                   >
                     {roles.map((r) => (

@@ -210,7 +210,7 @@ function Retention() {
   const keep = async (to: number) => {
     setBusy(true);
     try {
-      await api.put('/api/audit/retention', { body: { keep_days: to } });
+      await api.put('/api/audit/retention', { body: { keep_days: to, was: days } });
       toast('How long the audit log is kept was saved.', 'ok');
     } catch (err) {
       const p = asProblem(err);

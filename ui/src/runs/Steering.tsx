@@ -5,6 +5,7 @@ import { useMay } from '../api/queries';
 import type { Mark, Payload, RunDetail } from '../api/types';
 import { Dialog } from '../design/Dialog';
 import { ProblemNotice } from '../design/States';
+import { MarkDialog } from './MarkDialog';
 import { MarkedMoments } from './Marked';
 import { changeable, useMarks } from './marks';
 import './steering.css';
@@ -61,92 +62,6 @@ export function Steering({ run, live }: { run: RunDetail; live: Payload | null }
     </div>
   );
 }
-
-function MarkDialog({ run, mark, onClose }: { run: RunDetail; mark: Mark | null; onClose: () => void }) {
-  const qc = useQueryClient();
-  const start = run.start_time ? Date.parse(run.start_time) : 0;
-  // The moment is that of the key, not that of the last letter.
-  const [moment] = useState(() => (mark ? Date.parse(mark.at ?? '') : endOf(run)));
-  const [text, setText] = useState(mark?.text ?? '');
-  const [second, setSecond] = useState(((moment - start) / 1000).toFixed(1));
-  const [problem, setProblem] = useState<unknown>(null);
-  const done = async (act: Promise<unknown>) => {
-    try {
-      await act;
-      await qc.invalidateQueries({ queryKey: ['marks', run.run_id] });
-      onClose();
-    } catch (err) {
-      setProblem(err);
-    }
-  };
-  const save = (e: FormEvent) => {
-    e.preventDefault();
-    const at = new Date(start + Number(second) * 1000).toISOString();
-    void done(
-      mark
-        ? api.put('/api/v1/runs/{id}/marks/{mark}', {
-            path: { id: run.run_id, mark: mark.mark_id },
-            body: { text, at },
-          })
-        : api.post('/api/v1/runs/{id}/marks', { path: { id: run.run_id }, body: { text, at } }),
-    );
-  };
-  return (
-    <Dialog title={mark ? 'Change the mark' : 'Mark this moment'} onClose={onClose}>
-      <form onSubmit={save} className="stack">
-        <label className="field">
-          <span>What happened</span>
-          <input
-            className="input"
-            autoFocus
-            required
-            maxLength={200}
-            placeholder="index created"
-            value={text}
-            onChange={(e) => setText(e.target.value)}
-          />
-        </label>
-        <label className="field">
-          <span>At second of the run</span>
-          <input
-            className="input"
-            type="number"
-            required
-            min={0}
-            step="any"
-            value={second}
-            onChange={(e) => setSecond(e.target.value)}
-          />
-        </label>
-        {problem !== null && <ProblemNotice error={problem} />}
-        <div className="actions">
-          {mark && (
-            <button
-              type="button"
-              className="btn danger"
-              onClick={() =>
-                void done(
-                  api.remove('/api/v1/runs/{id}/marks/{mark}', { path: { id: run.run_id, mark: mark.mark_id } }),
-                )
-              }
-            >
-              Delete mark
-            </button>
-          )}
-          <button type="button" className="btn" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" className="btn primary">
-            {mark ? 'Save mark' : 'Mark'}
-          </button>
-        </div>
-      </form>
-    </Dialog>
-  );
-}
-
-/** Now, or when the run ended. */
-const endOf = (run: RunDetail) => (run.end_time ? Date.parse(run.end_time) : Date.now());
 
 function LoadDialog(props: {
   run: RunDetail;

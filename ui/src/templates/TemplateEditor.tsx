@@ -4,7 +4,7 @@ import { Link, useLocation, useSearch } from 'wouter';
 import { Writes } from '../app/Writes';
 import { api, asProblem, Problem } from '../api/client';
 import { harmless } from '../api/harmless';
-import { useCreateRun, useMay, usePlugins, useTemplate } from '../api/queries';
+import { useConnections, useCreateRun, useMay, usePlugins, useTemplate } from '../api/queries';
 import type { Template } from '../api/types';
 import { usePageTitle, useParam } from '../app/location';
 import { ActionsMenu, Segments } from '../design/Controls';
@@ -46,6 +46,7 @@ export default function TemplateEditor({ id }: { id: string | null }) {
   });
   const [workload, adapter] = id === null ? [params.get('workload'), params.get('adapter')] : [null, null];
   const plugins = usePlugins();
+  const connections = useConnections();
   const waiting: Pick<UseQueryResult, 'data' | 'error' | 'refetch'> | null =
     id !== null || copy !== null
       ? saved
@@ -68,7 +69,7 @@ export default function TemplateEditor({ id }: { id: string | null }) {
         </div>
       </div>
     );
-  if (waiting && !waiting.data)
+  if ((waiting && !waiting.data) || (id === null && connections.isPending))
     return (
       <>
         <div className="page-head" />
@@ -85,14 +86,15 @@ export default function TemplateEditor({ id }: { id: string | null }) {
     initial = { config: asNew(run.data.scenario_config, run.data.test_name), source: '', edited: 'form' };
   else if (example !== null && gallery.data)
     initial = {
-      config: blank(),
+      config: blank(connections.data),
       source: gallery.data.find((q) => q.id === example)?.source ?? '',
       edited: gallery.data.some((q) => q.id === example) ? 'yaml' : null,
     };
   else if (workload !== null && plugins.data)
-    initial = { config: withWorkload(blank(), workload, plugins.data), source: '', edited: 'form' };
-  else if (adapter !== null) initial = { config: withTableType(blank(), adapter), source: '', edited: 'form' };
-  else initial = { config: blank(), source: '', edited: null };
+    initial = { config: withWorkload(blank(connections.data), workload, plugins.data), source: '', edited: 'form' };
+  else if (adapter !== null)
+    initial = { config: withTableType(blank(connections.data), adapter), source: '', edited: 'form' };
+  else initial = { config: blank(connections.data), source: '', edited: null };
   return (
     <Editor
       key={id ?? `new/${from}/${copy}/${example}/${workload}/${adapter}`}

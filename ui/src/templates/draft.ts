@@ -8,11 +8,13 @@ export interface Draft {
   edited: 'form' | 'yaml' | null;
 }
 
-export function blank(): Sketch {
+/** A new template. Where the built-in database is not among the connections, which may not be known, it names none. */
+export function blank(connections?: readonly { name: string }[]): Sketch {
+  const builtin = 'playground';
   return {
     name: '',
     target: {
-      connection: 'playground',
+      connection: connections?.every((c) => c.name !== builtin) ? '' : builtin,
       adapter: 'postgres',
       table_name: 'orders',
       prepare: { rows: 100_000, if_exists: 'use' },
