@@ -133,6 +133,24 @@ describe('a comparison', () => {
     const b = run('b', {}, { seed: 2 });
     expect(differing([a, b])).toEqual([{ field: 'workload.seed', values: ['1', '2'] }]);
     expect(differing([a, run('c')])).toEqual([]);
+    // One that never looked at its target does not say that this was elsewhere.
+    const of = (id: string, environment: object) => run(id, { summary: { ...a.summary!, environment } });
+    const near = of('e', {
+      driver: 'postgres',
+      server_version: '15.1',
+      target_is_local: true,
+      hostname: 'one',
+      cpus: 2,
+    });
+    const lost = of('f', { driver: '', server_version: '', target_is_local: false, hostname: '', cpus: 0 });
+    const told = Object.fromEntries(differing([near, lost]).map((d) => [d.field, d.values[1]]));
+    expect(told).toMatchObject({
+      'target on the same machine': 'not known',
+      driver: 'not known',
+      machine: 'not known',
+    });
+    const far = of('g', { ...near.summary!.environment, target_is_local: false });
+    expect(differing([near, far])).toEqual([{ field: 'target on the same machine', values: ['yes', 'no'] }]);
     // A run that has no figures yet differs in none of them.
     expect(differing([a, run('d', { summary: null })])).toEqual([]);
   });

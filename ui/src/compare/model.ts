@@ -288,12 +288,14 @@ function facts(r: RunDetail): Map<string, string> {
   for (const k of [...out.keys()]) if (own.test(k)) out.delete(k);
   const e = r.summary?.environment;
   if (e) {
-    out.set('server version', e.server_version);
-    out.set('driver', e.driver);
-    out.set('I/O engine', e.io_engine);
-    out.set('target on the same machine', e.target_is_local ? 'yes' : 'no');
+    // A run that ended before it looked at its target knows nothing of it.
+    const unknown = 'not known';
+    out.set('server version', e.server_version || unknown);
+    out.set('driver', e.driver || unknown);
+    out.set('I/O engine', e.io_engine || unknown);
+    out.set('target on the same machine', e.target_is_local ? 'yes' : e.driver || e.server_version ? 'no' : unknown);
     out.set('Loadstone', e.loadstone_version);
-    out.set('machine', `${e.hostname}, ${e.cpus} CPUs, ${e.cpu_model}`);
+    out.set('machine', e.hostname ? `${e.hostname}, ${e.cpus} CPUs, ${e.cpu_model}` : unknown);
   }
   if (r.summary) {
     out.set('simulated', simulated(r) ? 'yes' : 'no');
