@@ -1,4 +1,4 @@
-// What is edited in a form, on the mock server: by two at once, with faults of a trial, and with nothing to choose from.
+// What is edited in a form, on the mock server: by two at once, with faults of a trial, with nothing to choose from.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { accessible } from './axe.mjs';
