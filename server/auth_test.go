@@ -188,11 +188,33 @@ func TestBehindAProxy(t *testing.T) {
 	}
 }
 
-func TestExpiredTokens(t *testing.T) {
+// TestATokenThatLetsNobodyInSaysSo: to a program, in the same words whatever is wrong with it, and with nothing of a
+// browser's sign-in.
+func TestATokenThatLetsNobodyInSaysSo(t *testing.T) {
 	b := start(t)
-	secret, err := b.srv.APIToken(context.Background(), "old", time.Now().Add(-time.Second))
+	expired, err := b.srv.APIToken(context.Background(), "old", time.Now().Add(-time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.do("GET", "/api/auth/me", nil, "Authorization", "Bearer "+secret).problem(t, 401, engine.CodeUnauthorized)
+	revoked := decode[map[string]any](t, b.do("POST", "/api/auth/tokens", map[string]any{"name": "ci"}).want(t, 201))
+	b.do("DELETE", "/api/auth/tokens/"+revoked["token_id"].(string), nil).want(t, 204)
+	unknown, _ := auth.NewSecret(auth.PrefixAPI)
+	operator, _ := auth.NewSecret(auth.PrefixOperator)
+	session, _ := auth.NewSecret(auth.PrefixSession)
+	told := map[string]string{}
+	for name, header := range map[string]string{"expired": "Bearer " + expired, "revoked": "Bearer " +
+		revoked["secret"].(string), "unknown": "Bearer " + unknown, "garbage": "Bearer lst_wrong", "operator": "Bearer " +
+		operator, "a session's": "Bearer " + session, "none": "Bearer", "another scheme": "Basic YWRtaW46YWRtaW4="} {
+		p := b.do("GET", "/api/auth/me", nil, "Authorization", header).problem(t, 401, engine.CodeUnauthorized)
+		if told[p.Detail+"\n"+p.Hint] = name; !strings.Contains(p.Detail, "token") || strings.Contains(p.Hint, "browser") {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+	if len(told) != 1 {
+		t.Errorf("what is wrong with a token is told apart: %v", told)
+	}
+	p := b.do("GET", "/api/auth/me", nil, "Authorization", "").problem(t, 401, engine.CodeUnauthorized)
+	if !strings.Contains(p.Detail, "not signed in") {
+		t.Errorf("without a token: %+v", p)
+	}
 }

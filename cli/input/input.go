@@ -3,11 +3,17 @@
 package input
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plaintext"
+	"github.com/loadstone-db/loadstone/engine/schema"
 )
 
 // Bounded reads a file that a user named, of at most so many bytes; what says
@@ -15,7 +21,7 @@ import (
 func Bounded(what, path string, most int64) ([]byte, error) {
 	f, err := os.Open(path) //nolint:gosec // the user names the file
 	if err != nil {
-		return nil, Unreadable(what, err)
+		return nil, missing(path, Unreadable(what, err))
 	}
 	defer f.Close()
 	return All(what, path, f, most)
@@ -51,6 +57,47 @@ func Regular(what, path string, most int64) ([]byte, error) {
 // Unreadable is the error of a file that cannot be read.
 func Unreadable(what string, err error) error {
 	return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("%s cannot be read: %v.", what, err), Cause: err}
+}
+
+// mostNames is how many files are named of a folder in which one was looked for.
+const mostNames = 5
+
+// missing adds to the error of a file that is not there which was likely meant, or which there are of its kind.
+func missing(path string, unreadable error) error {
+	told, ok := errors.AsType[*engine.Error](unreadable)
+	if !ok || !errors.Is(unreadable, fs.ErrNotExist) {
+		return unreadable
+	}
+	folder, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return unreadable
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		told.Hint = fmt.Sprintf("there is no folder %s", plaintext.OneLine(folder))
+		return told
+	}
+	var names, alike []string
+	for _, e := range entries {
+		if !e.IsDir() && plaintext.OneLine(e.Name()) == e.Name() {
+			names = append(names, e.Name())
+			if ext := filepath.Ext(path); ext != "" && filepath.Ext(e.Name()) == ext {
+				alike = append(alike, e.Name())
+			}
+		}
+	}
+	switch near := schema.Nearest(filepath.Base(path), names); {
+	case near != "":
+		told.Hint = fmt.Sprintf("did you mean %s?", filepath.Join(filepath.Dir(path), near))
+	case len(alike) > 0:
+		told.Hint = fmt.Sprintf("%s has %s", folder, strings.Join(alike[:min(mostNames, len(alike))], ", "))
+		if n := len(alike) - mostNames; n > 0 {
+			told.Hint += fmt.Sprintf(" and %d more", n)
+		}
+	default:
+		told.Hint = "it was looked for in " + folder
+	}
+	return told
 }
 
 // size writes a bound for a person.

@@ -80,11 +80,18 @@ type Identity struct {
 // a token that leaks must not outlive its revocation in one that it made.
 func (i Identity) MayGrant() bool { return i.Token.Kind != KindAPI || i.Token.Scope == ScopeAdmin }
 
-// ErrAnonymous is what an unknown, expired or absent secret gives.
+// ErrAnonymous is what a caller without a secret is told, and a browser whose session is unknown or has expired.
 var ErrAnonymous = &engine.Error{Code: engine.CodeUnauthorized,
 	Message: "You are not signed in, or your sign-in has expired.",
 	Hint: "In a browser, sign in with your name and password, or open the sign-in link that the server printed. " +
 		"A program sends Authorization: Bearer lst_…"}
+
+// ErrNoToken is what an Authorization header is told that lets nobody in, whatever is wrong with it: who guesses does
+// not learn that a token was one.
+var ErrNoToken = &engine.Error{Code: engine.CodeUnauthorized,
+	Message: "The API token is not valid.",
+	Hint: "It may be incomplete, have expired or been revoked, or be of a user who is locked out. Make another under " +
+		"Settings, or with loadstone token NAME beside the server, and send it as Authorization: Bearer lst_…"}
 
 // NewSecret makes a secret with the prefix and returns it with its hash.
 func NewSecret(prefix string) (secret string, hash [32]byte) {
@@ -157,7 +164,7 @@ func (s *Service) Bearer(ctx context.Context, secret string) (Identity, error) {
 	if strings.HasPrefix(secret, PrefixOperator) {
 		return s.asOperator(ctx, secret)
 	}
-	return s.use(ctx, KindAPI, PrefixAPI, secret)
+	return s.use(ctx, KindAPI, PrefixAPI, secret, ErrNoToken)
 }
 
 // Operator makes the operator's secret; the one before is good for nothing then.
@@ -177,7 +184,7 @@ func (s *Service) asOperator(ctx context.Context, secret string) (Identity, erro
 	s.mu.Unlock()
 	hash := sha256.Sum256([]byte(secret))
 	if want == ([32]byte{}) || subtle.ConstantTimeCompare(hash[:], want[:]) != 1 {
-		return Identity{}, ErrAnonymous
+		return Identity{}, ErrNoToken
 	}
 	// In an emergency the store may not answer. Who reads the server's own files may stop it anyway.
 	soon, cancel := context.WithTimeout(ctx, askFor)
@@ -197,12 +204,13 @@ func (s *Service) asOperator(ctx context.Context, secret string) (Identity, erro
 
 // Session authenticates the value of a session cookie.
 func (s *Service) Session(ctx context.Context, secret string) (Identity, error) {
-	return s.use(ctx, KindSession, PrefixSession, secret)
+	return s.use(ctx, KindSession, PrefixSession, secret, ErrAnonymous)
 }
 
-func (s *Service) use(ctx context.Context, kind, prefix, secret string) (Identity, error) {
+// use finds whose a secret is; unknown is what is told of one that is nobody's.
+func (s *Service) use(ctx context.Context, kind, prefix, secret string, unknown error) (Identity, error) {
 	if !wellFormed(prefix, secret) {
-		return Identity{}, ErrAnonymous
+		return Identity{}, unknown
 	}
 	hash := sha256.Sum256([]byte(secret))
 	now := s.now()
@@ -231,7 +239,7 @@ func (s *Service) use(ctx context.Context, kind, prefix, secret string) (Identit
 		s.mu.Lock()
 		delete(s.cache, hash)
 		s.mu.Unlock()
-		return Identity{}, ErrAnonymous
+		return Identity{}, unknown
 	}
 	if err != nil {
 		return Identity{}, fmt.Errorf("checking a token: %w", err)
