@@ -166,6 +166,9 @@ func Parse(doc []byte) (plugin.Manifest, error) {
 	if err := Unmarshal(doc, &in, maxDeclared); err != nil {
 		return plugin.Manifest{}, fmt.Errorf("its manifest is not the JSON that is expected: %w", err)
 	}
+	if err := once(doc); err != nil {
+		return plugin.Manifest{}, fmt.Errorf("its manifest cannot be read: %w", err)
+	}
 	m := plugin.Manifest{Kind: strings.ToLower(in.Kind), Name: in.Name, Version: string(in.Version),
 		Title: Clean([]byte(in.Title), 200), Description: Clean([]byte(in.Description), 2000),
 		Author:     Clean([]byte(in.Author), 200),

@@ -1,0 +1,81 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// level is an object or a list that a document is in.
+type level struct {
+	names map[string]bool // of an object; nil of a list
+	name  string          // the member that is read
+	value bool            // its name was read, and its value comes
+	n     int             // how many elements of a list were begun
+}
+
+// once refuses a document of which an object has a member twice: readers differ in which of them counts, and so may who
+// looks at a plugin and the program that runs it. Go takes names that differ in case for the same; the names of
+// parameters are others then. What is no JSON is told by who reads it.
+func once(doc []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(doc))
+	dec.UseNumber()
+	var open []*level
+	for {
+		token, err := dec.Token()
+		if err != nil {
+			return nil //nolint:nilerr // the end, or no JSON
+		}
+		if token == json.Delim('}') || token == json.Delim(']') {
+			open = open[:len(open)-1]
+			continue
+		}
+		if len(open) > 0 {
+			top := open[len(open)-1]
+			switch {
+			case top.names == nil:
+				top.n++
+			case top.value:
+				top.value = false
+			default:
+				name, _ := token.(string)
+				key := name
+				if open[0].name != "parameters" || len(open) == 1 {
+					key = strings.ToLower(name)
+				}
+				if top.names[key] {
+					return fmt.Errorf("the member %q%s is there twice", Clean([]byte(name), 80), within(open[:len(open)-1]))
+				}
+				top.names[key], top.name, top.value = true, name, true
+				continue
+			}
+		}
+		switch token {
+		case json.Delim('{'):
+			open = append(open, &level{names: map[string]bool{}})
+		case json.Delim('['):
+			open = append(open, &level{})
+		}
+	}
+}
+
+// within is where a document is read, for a person; nothing at its top.
+func within(open []*level) string {
+	var b strings.Builder
+	for _, l := range open[:min(len(open), 20)] {
+		if l.names == nil {
+			b.WriteString("[" + strconv.Itoa(l.n-1) + "]")
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(Clean([]byte(l.name), 80))
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return " of " + b.String()
+}
