@@ -137,13 +137,14 @@ LONGEST := ./server ./engine/orchestrator ./storage/results ./plugins/bundled
 
 # $(call tested,NAME,PACKAGES,FLAGS) tests packages, four tests of a package at a time; make lint vets, and more
 # strictly. Up to three that fail, in all calls together, are run once more, and named at the end
-# (docs/decisions/0018); after a race or a panic none is.
+# (docs/decisions/0018); after a race or a panic none is. -count=1: a test that is run again is run, though another
+# checkout of the same sources has passed it.
 define tested
 packages="$(2)" again=$$((3 - $$(cat $(UNSTABLE)* 2>/dev/null | wc -l || true))); \
 	PATH="$$(dirname "$$(command -v $(GO))"):$$PATH" $(GOTESTSUM) --format standard-quiet --hide-summary skipped \
 		--rerun-fails=1 --rerun-fails-max-failures=$$again --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
 		--rerun-fails-report=$(UNSTABLE)-$(1) --packages "$$(echo $$packages)" \
-		-- -vet=off -trimpath -p $(PACKAGES_AT_ONCE) -parallel 4 -timeout 12m $(3)
+		-- -vet=off -count=1 -trimpath -p $(PACKAGES_AT_ONCE) -parallel 4 -timeout 12m $(3)
 endef
 
 test-go: export LOADSTONE_BUILT = $(CURDIR)/bin/loadstone
