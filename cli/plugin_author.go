@@ -14,6 +14,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/plugins/author"
+	"github.com/loadstone-db/loadstone/plugins/bundled"
 	"github.com/loadstone-db/loadstone/plugins/trial"
 )
 
@@ -27,6 +28,16 @@ func (c pluginNew) Run(e *command.Env) error {
 	dir := c.Dir
 	if dir == "" {
 		dir = c.Name
+	}
+	infos, err := bundled.Infos()
+	if err != nil {
+		return err
+	}
+	for _, i := range infos {
+		if i.Name == c.Name {
+			return engine.InvalidField("NAME", fmt.Sprintf("%q is the name of a plugin that comes with Loadstone", c.Name),
+				"choose another")
+		}
 	}
 	files, err := author.New(dir, c.Language, c.Name)
 	if err != nil {

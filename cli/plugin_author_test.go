@@ -189,3 +189,15 @@ func TestAuthorsCommands(t *testing.T) {
 		}
 	}
 }
+
+// TestAPluginIsNotCalledAsOneThatComesAlong: a project of that name could be built and tested, and never uploaded.
+func TestAPluginIsNotCalledAsOneThatComesAlong(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "taken")
+	for _, name := range []string{"mix", "postgres"} {
+		var out, errs bytes.Buffer
+		code := run(t.Context(), func() {}, []string{"plugin", "new", name, "--language", "c", "--dir", dir}, &out, &errs)
+		if code != command.ExitUsage || !strings.Contains(errs.String(), name+`" is the name of a plugin that comes`) {
+			t.Errorf("%s: exit %d: %s", name, code, errs.String())
+		}
+	}
+}

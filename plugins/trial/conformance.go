@@ -122,12 +122,20 @@ func conformance(ctx context.Context, o host.Options, wasm []byte, params json.R
 	w, err := h.Workload(ctx, info.SHA256)
 	if err == nil {
 		if !complete {
-			r.skip("stream", "The plugin requires parameters; give them with --params to have it generate operations.")
+			r.skip("stream", unparametered(params))
 			return r, nil
 		}
 		workloadChecks(ctx, &r, w, full, timed)
 	}
 	return r, errors.Join(err, ctx.Err())
+}
+
+// unparametered is why nothing is generated: parameters are missing, or those that were given are refused above.
+func unparametered(given json.RawMessage) string {
+	if len(given) > 0 {
+		return "No operation was generated, since the parameters are not what the plugin takes."
+	}
+	return "The plugin requires parameters; give them with --params to have it generate operations."
 }
 
 // parameterChecks completes params as a run does. complete is false when they do

@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine/plugin/plugintest"
@@ -25,6 +26,9 @@ func TestConformanceKnowsParameters(t *testing.T) {
 		stream := false
 		for _, check := range r.Checks {
 			stream = stream || check.Name == "stream" && !check.Skipped
+			if asked := strings.Contains(check.Message, "--params"); check.Skipped && asked != (c.params == "") {
+				t.Errorf("params %s: %s", c.params, check.Message)
+			}
 		}
 		if r.Passed != c.passed || stream != c.stream {
 			t.Errorf("params %s: passed %v, stream tried %v: %+v", c.params, r.Passed, stream, r.Checks)
