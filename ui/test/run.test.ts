@@ -4,7 +4,7 @@ import { parse } from 'yaml';
 import type { LogEntry, Payload, RunDetail, WorkerPoint } from '../src/api/types';
 import type { Template } from '../src/api/types';
 import { firstRun, firstRunSource } from '../src/app/firstRun';
-import { placeLabels } from '../src/charts/plot';
+import { axisEnd, placeLabels } from '../src/charts/plot';
 import { tagAddress, tagFrom } from '../src/history/tags';
 import { guards } from '../src/runs/Guardrails';
 import { hole, mergeLogs } from '../src/runs/logs';
@@ -207,4 +207,12 @@ describe('guardrails', () => {
       { label: 'P95', value: 20 },
     ]);
   });
+});
+
+it('a threshold far above what was measured does not flatten it', () => {
+  expect(axisEnd(12, [250])).toBe(12);
+  expect(axisEnd(12, [20, 250])).toBe(20);
+  expect(axisEnd(12, [5])).toBe(12);
+  expect(axisEnd(0, [250, 40])).toBe(250);
+  expect(axisEnd(null, [])).toBe(0);
 });

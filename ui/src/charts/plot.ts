@@ -18,6 +18,8 @@ export interface Line {
   overall?: number | null;
   /** Lines outside the stack, such as a target, keep their own height. */
   unstacked?: boolean;
+  /** A threshold, one value over the whole chart: what is measured sets the axis, and one far above it is named. */
+  limit?: boolean;
 }
 
 export interface Decor {
@@ -198,6 +200,37 @@ function drawMarkers(u: uPlot, decor: Decor): void {
   ctx.restore();
 }
 
+/** The end of an axis: thresholds widen it to twice what was measured, so that one far above flattens nothing. */
+export function axisEnd(max: number | null, limits: number[]): number {
+  if (!max || max <= 0) return Math.max(0, ...limits);
+  return Math.max(max, ...limits.filter((v) => v <= 2 * max));
+}
+
+/** The thresholds that are shown, with their values. */
+function shownLimits(u: uPlot, lines: Line[], hidden: Set<string>): { line: Line; value: number }[] {
+  return lines.flatMap((line, i) => {
+    const values = (u.data[i + 1] ?? []) as (number | null)[];
+    const value = line.limit && !hidden.has(line.key) ? values.find((v) => v !== null) : null;
+    return value == null ? [] : [{ line, value }];
+  });
+}
+
+/** Names the thresholds that lie above the chart. */
+function drawAbove(u: uPlot, limits: { line: Line; value: number }[]): void {
+  const { ctx, bbox } = u;
+  const ratio = uPlot.pxRatio;
+  ctx.save();
+  ctx.font = canvasFont(11 * ratio);
+  ctx.textBaseline = 'top';
+  ctx.textAlign = 'right';
+  const above = limits.filter(({ value }) => value > (u.scales.y?.max ?? value));
+  for (const [i, { line }] of above.entries()) {
+    ctx.fillStyle = token(line.color);
+    ctx.fillText(`↑ ${line.label}`, bbox.left + bbox.width - 4 * ratio, bbox.top + (2 + 14 * i) * ratio);
+  }
+  ctx.restore();
+}
+
 /** Builds a plot. The caller destroys it. */
 export function makePlot(
   el: HTMLElement,
@@ -216,9 +249,13 @@ export function makePlot(
         fill: alpha(token(l.color), l.fill ?? 0.25),
       }))
     : [];
-  const yRange: uPlot.Scale.Range = (_u, min, max) => {
+  const yRange: uPlot.Scale.Range = (u, min, measured) => {
     const fixed = spec.yBounds?.();
     if (fixed) return fixed;
+    const max = axisEnd(
+      measured,
+      shownLimits(u, spec.lines, hidden).map((l) => l.value),
+    );
     if (spec.log) {
       if (!(max > 0)) return [0.1, 10];
       return uPlot.rangeLog(Math.max(min, 1e-4), Math.max(max, 1e-4), 10, false);
@@ -302,6 +339,7 @@ export function makePlot(
             width: l.width ?? 1.5,
             dash: l.dash,
             spanGaps: false,
+            auto: !l.limit,
             fill: l.fill && (!spec.stacked || first) ? alpha(color, l.fill) : undefined,
             points: { show: true, size: 4, fill: color, filter: lonely },
           };
@@ -315,7 +353,11 @@ export function makePlot(
           },
         ],
         drawAxes: spec.paint ? [spec.paint] : [],
-        draw: [(u) => drawDoubts(u, live().decor, false), (u) => drawMarkers(u, live().decor)],
+        draw: [
+          (u) => drawDoubts(u, live().decor, false),
+          (u) => drawMarkers(u, live().decor),
+          (u) => drawAbove(u, shownLimits(u, spec.lines, hidden)),
+        ],
         setSelect: [
           (u) => {
             const { left, width } = u.select;

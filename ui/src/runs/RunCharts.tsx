@@ -35,6 +35,7 @@ const limitLine = (l: Limit, c: Columns): Line => ({
   dash: [2, 3],
   width: 1.25,
   unstacked: true,
+  limit: true,
   values: constant(c, l.value),
 });
 
