@@ -2,6 +2,7 @@ package rule_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/rule"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
+	"github.com/loadstone-db/loadstone/engine/stream/wire"
 	"github.com/loadstone-db/loadstone/engine/tap"
 )
 
@@ -28,6 +30,7 @@ type farNode struct {
 	hangs bool
 	asked int
 	links []*farLink
+	ends  int64 // that of its links
 }
 
 func (n *farNode) RunFragment(ctx context.Context, _ control.FragmentKey, _ []byte) (control.FragmentLink, error) {
@@ -43,7 +46,7 @@ func (n *farNode) RunFragment(ctx context.Context, _ control.FragmentKey, _ []by
 	if n.why != nil {
 		return nil, n.why
 	}
-	l := &farLink{words: make(chan fragment.Word, 1), lost: make(chan struct{})}
+	l := &farLink{words: make(chan fragment.Word, 4), lost: make(chan struct{}), ends: n.ends}
 	l.words <- fragment.Word{Kind: fragment.Ready}
 	n.links = append(n.links, l)
 	return l, nil
@@ -70,12 +73,34 @@ type farLink struct {
 	words chan fragment.Word
 	lost  chan struct{}
 	once  sync.Once
+	// ends: told to drain, it ends, and says a while later that it has read so many rows.
+	ends int64
 }
 
 func (l *farLink) lose() { l.once.Do(func() { close(l.lost) }) }
 
-func (l *farLink) Send(context.Context, fragment.Word) error { return nil }
-func (l *farLink) Close() error                              { l.lose(); return nil }
+func (l *farLink) Close() error { l.lose(); return nil }
+
+func (l *farLink) Send(_ context.Context, w fragment.Word) error {
+	if w.Kind != fragment.Drain || l.ends == 0 {
+		return nil
+	}
+	out := wire.NewWriter(func(frame []byte) error {
+		l.words <- fragment.Word{Kind: fragment.Frame, Body: frame}
+		return nil
+	})
+	if err := errors.Join(out.Ended(0, 1), out.Sync()); err != nil {
+		return err
+	}
+	go func() {
+		time.Sleep(time.Second)
+		e := fragment.Ended{}
+		e.Counts.In = l.ends
+		body, _ := json.Marshal(e)
+		l.words <- fragment.Word{Kind: fragment.End, Body: body}
+	}()
+	return nil
+}
 
 func (l *farLink) Receive(ctx context.Context) (fragment.Word, error) {
 	select {
@@ -213,6 +238,19 @@ func TestARuleThatHasNotReadAllFails(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestARuleHasReadWhatItsNodesHaveRead: how many rows those were comes behind the last of what they came to, and a rule
+// that had not waited for it was ENDED over fewer than there are.
+func TestARuleHasReadWhatItsNodesHaveRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, seconds := onFar(t, &farNode{ends: 89}, 0)
+		seconds(3, true)
+		s.End(true)
+		if r := s.States()[0]; r.Status != engine.RuleEnded || r.In != 89 {
+			t.Errorf("%+v", r)
+		}
+	})
 }
 
 // TestWhatHasTriggeredStaysSo: a rule that loses a node afterwards has stopped its run nonetheless, and does not say

@@ -90,6 +90,8 @@ type head struct {
 	node string
 	link fragment.Link
 	in   atomic.Int64
+	// ended is closed when the head says nothing any more.
+	ended chan struct{}
 }
 
 // lostError is a node whose part is not had any more.
@@ -228,11 +230,29 @@ func (a *attempt) run(ctx context.Context, was engine.RuleState, moved <-chan st
 		}
 	})
 	counts, err := stream.Run(ctx, job)
+	if err == nil {
+		a.lastWords(ctx)
+	}
 	job.Report(counts)
 	if errors.Is(context.Cause(ctx), errMoved) {
 		return errMoved
 	}
 	return err
+}
+
+// lastWords waits until the heads have said how many rows they read: that comes behind the last of what they came to.
+func (a *attempt) lastWords(ctx context.Context) {
+	for _, h := range a.heads {
+		for heard := false; !heard; {
+			select {
+			case <-a.frames: // nothing stands in it any more
+			case <-h.ended:
+				heard = true
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
 }
 
 // begin gives a node its part, and waits until it is ready.
@@ -258,7 +278,7 @@ func (a *attempt) begin(ctx context.Context, node string) (*head, error) {
 	w, err := link.Receive(ctx)
 	switch {
 	case err == nil && w.Kind == fragment.Ready:
-		return &head{node: node, link: link}, nil
+		return &head{node: node, link: link, ended: make(chan struct{})}, nil
 	case err == nil && w.Kind == fragment.End:
 		e, failed := fragment.EndedOf(w)
 		err = errors.Join(failed, link.Close())
@@ -315,6 +335,7 @@ func into(when, sink string) (text string, err error) {
 
 // follow takes what a head says until ctx or the link ends.
 func (a *attempt) follow(ctx context.Context, h *head) {
+	defer close(h.ended)
 	for {
 		w, err := h.link.Receive(ctx)
 		if err != nil {

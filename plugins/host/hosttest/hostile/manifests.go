@@ -79,7 +79,7 @@ func documents(l *list) {
 		`",`+oneStatement))
 	refused("members-unknown", "nobody reads",
 		workload(`"__proto__":{"admin":true},"constructor":1,"unknown":[[[]]],`+oneStatement))
-	taken("members-twice", `{"kind":"adapter","kind":"workload","name":"y","name":"x",`+oneStatement+`}`)
+	refused("members-twice", "twice", `{"kind":"adapter","kind":"workload","name":"y","name":"x",`+oneStatement+`}`)
 	taken("bytes-that-are-not-utf-8", workload("\"title\":\"\xff\xfe\xc3\","+oneStatement))
 	taken("half-a-surrogate", workload(`"title":"\ud800",`+oneStatement))
 }
