@@ -99,8 +99,16 @@ func (s *shelf) plainUser(t *testing.T) string {
 
 // guest is a small honest workload plugin; extra are more members of its manifest.
 func guest(name, version, extra string) []byte {
-	manifest := fmt.Sprintf(`{"kind": "workload", "name": %q, "version": %q, "parameters": {"type": "object", "properties": {"step": {"type": "integer", "minimum": 1}}},
-		"statements": [{"id": "s", "kind": "GENERIC_SQL", "sql": {"postgres": "SELECT 1"}}]%s}`, name, version, extra)
+	manifest := fmt.Sprintf(`{"kind": "workload", "name": %q, "version": %q`, name, version) + extra
+	for _, member := range []string{
+		`"parameters": {"type": "object", "properties": {"step": {"type": "integer", "minimum": 1}}}`,
+		`"statements": [{"id": "s", "kind": "GENERIC_SQL", "sql": {"postgres": "SELECT 1"}}]`,
+	} {
+		if name, _, _ := strings.Cut(member, ":"); !strings.Contains(extra, name) {
+			manifest += ", " + member
+		}
+	}
+	manifest += "}"
 	return plugintest.Guest{Manifest: manifest, Pages: 3 + uint32(len(manifest)>>16)}.Build()
 }
 

@@ -150,6 +150,11 @@ func TestTheDrainOfTheTemplateBoundsAStop(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), "LOCK TABLE orders IN ACCESS EXCLUSIVE MODE"); err != nil {
 		t.Fatal(err)
 	}
+	for waiting := 0; waiting == 0; time.Sleep(5 * time.Millisecond) { // a stop before that finds nothing to cancel
+		if err := tx.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE NOT granted").Scan(&waiting); err != nil {
+			t.Fatal(err)
+		}
+	}
 	begin := time.Now()
 	if _, err := f.svc.Stop(t.Context(), run.RunID, "tester"); err != nil {
 		t.Fatal(err)
