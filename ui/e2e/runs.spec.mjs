@@ -161,7 +161,10 @@ test('several runs at once', async (t) => {
     await page.getByText('2 runs were tagged.').waitFor();
     assert.deepEqual(
       sent,
-      ids.map((id) => [`/api/runs/${id}/tags`, { tags: { example: 'first-run', ticket: 'PERF-7' } }]),
+      ids.map((id) => [
+        `/api/runs/${id}/tags`,
+        { tags: { example: 'first-run', ticket: 'PERF-7' }, was: { example: 'first-run' } },
+      ]),
     );
   });
   await step('are saved as a table', async () => {
