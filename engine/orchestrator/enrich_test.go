@@ -261,7 +261,10 @@ func TestEnrichmentOfARun(t *testing.T) {
 	if parts != 1 {
 		t.Fatalf("%d parts\n%s", parts, f.logs(run.RunID))
 	}
-	for !strings.Contains(f.logs(run.RunID), "The enrichment is COMPLETED") { // its line comes behind its state
+	for begin := time.Now(); !strings.Contains(f.logs(run.RunID), "The enrichment is COMPLETED"); {
+		if time.Since(begin) > time.Minute { // its line comes behind its state
+			t.Fatal(f.logs(run.RunID))
+		}
 		time.Sleep(20 * time.Millisecond)
 	}
 	f.deleted(run.RunID)
