@@ -2,7 +2,8 @@
 # Lists what is tested without the race detector, where it sees nothing that it does not see elsewhere and makes tests
 # several times as slow: packages whose code and tests start no goroutine and share nothing between any, which those who
 # call them are tested with, and packages whose tests start the program in processes of its own, which are built without
-# the detector in any case (docs/decisions/0035).
+# the detector in any case (docs/decisions/0035), and three whose tests call what others are watched in from one goroutine
+# (docs/decisions/0036).
 #   deploy/unraced.sh       the packages to test without the race detector
 #   deploy/unraced.sh -v    all others
 #   deploy/unraced.sh -own  of ./cli, whose tests start processes, those that have the program in their own process: a
@@ -20,10 +21,13 @@ if [ "${1:-}" = -own ]; then
 fi
 processes='"github.com/loadstone-db/loadstone/cli/clitest"'
 concurrent='(^|[[:space:]])go (func|[A-Za-z_.]+\()|"sync"|"sync/atomic"|"testing/synctest"|errgroup|\.Parallel\(\)|\.Go\(|"net"|"net/http|/storage/|/hosttest|/pgtest'
+# Files of a generator, written and compared; batches of modules in four languages, one after the other; projects that are
+# built and judged in processes.
+single=' plugins/host/hosttest/hostile examples/plugins/orders/go plugins/author '
 module=$(go list -m)
 go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}} {{.ImportPath}}{{end}}' ./... | while read -r dir path; do
 	[ "$path" = "$module" ] && path=$module/.
 	raced=
-	if grep -qE "$concurrent" "$dir"/*.go && ! grep -qF "$processes" "$dir"/*_test.go; then raced=-v; fi
+	if [[ $single != *" ${path#"$module"/} "* ]] && grep -qE "$concurrent" "$dir"/*.go && ! grep -qF "$processes" "$dir"/*_test.go; then raced=-v; fi
 	[ "${1:-}" != "$raced" ] || echo "./${path#"$module"/}"
 done
