@@ -1,33 +1,12 @@
 // Every page with bad texts wherever the server may answer one, as docs/openapi.json says: nothing of them acts, turns
 // the text around it, hides, or makes a page wider than the screen, and no page fails over one.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { after, before, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
-import { launch } from './browser.mjs';
-import { complaints, stepper } from './steps.mjs';
+import { test } from 'node:test';
+import { onMock } from './mock.mjs';
 
-// The other files on the mock server have 8195 to 8199.
-const port = 8194;
-const base = `http://127.0.0.1:${port}`;
+const { base, open, find } = onMock(8194);
 const document_ = JSON.parse(readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8'));
-let browser;
-let server;
-
-before(async () => {
-  server = spawn(
-    process.execPath,
-    [fileURLToPath(new URL('../dev/run.mjs', import.meta.url)), 'mock', '--port', String(port)],
-    { stdio: ['ignore', 'pipe', 'inherit'] },
-  );
-  await new Promise((up) => server.stdout.once('data', up));
-  browser = await launch();
-});
-after(async () => {
-  await browser?.close();
-  server?.kill();
-});
 
 const texts = {
   'markup, escapes and marks of direction':
@@ -91,18 +70,13 @@ const schemaOf = (path) => patterns.filter(([p]) => p.test(path)).sort((a, b) =>
 for (const [what, text] of Object.entries(texts))
   for (const width of [1280, 390])
     test(`${what}, ${width} px`, { timeout: 600_000 }, async (t) => {
-      const context = await browser.newContext({ viewport: { width, height: 900 }, reducedMotion: 'reduce' });
-      t.after(() => context.close());
-      const page = await context.newPage();
-      page.setDefaultTimeout(15_000);
-      const wrong = complaints(page);
-      const step = stepper(t, page);
-      await page.goto(`${base}/signin?token=mock`);
-      await page.getByRole('heading', { name: 'Home' }).waitFor();
+      const { page, step, wrong } = await open(t, {
+        timeout: 15_000,
+        viewport: { width, height: 900 },
+        reducedMotion: 'reduce',
+      });
       const get = async (path) => (await page.request.get(base + path)).json();
-      const { runs } = await get('/api/runs?limit=200');
-      const run = (name, status) => runs.find((r) => r.test_name === name && (!status || r.status === status)).run_id;
-      const [done, live] = [run('first run'), run('checkout peak', 'RUNNING')];
+      const [done, live] = [await find(page, 'first run'), await find(page, 'checkout peak', 'RUNNING')];
       const { templates } = await get('/api/templates');
       await page.route(
         (url) => url.pathname.startsWith('/api/'),
@@ -123,13 +97,13 @@ for (const [what, text] of Object.entries(texts))
         '/templates/gallery',
         `/templates/${templates[0].template_id}`,
         `/runs/${live}`,
-        `/runs/${run('memory guard')}`,
+        `/runs/${await find(page, 'memory guard')}`,
         ...['overview', 'distribution', 'kinds', 'workers', 'errors', 'slowest', 'executions'].map(
           (tab) => `/runs/${done}?tab=${tab}`,
         ),
         ...['accounting', 'environment', 'log', 'export'].map((tab) => `/runs/${done}?tab=${tab}`),
         `/history?selected=${done}`,
-        `/compare?runs=${done},${run('orders under contention')}`,
+        `/compare?runs=${done},${await find(page, 'orders under contention')}`,
         '/matrix/m-1',
         '/connections',
         '/plugins',

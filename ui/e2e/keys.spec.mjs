@@ -1,51 +1,13 @@
 // What the keyboard does, on the mock server.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { after, before, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
-import { launch } from './browser.mjs';
-import { complaints, exactTile, stepper, until } from './steps.mjs';
+import { test } from 'node:test';
+import { onMock } from './mock.mjs';
+import { exactTile, until } from './steps.mjs';
 
-const port = 8196;
-const base = `http://127.0.0.1:${port}`;
-let browser;
-let server;
-
-before(async () => {
-  server = spawn(
-    process.execPath,
-    [fileURLToPath(new URL('../dev/run.mjs', import.meta.url)), 'mock', '--port', String(port)],
-    { stdio: ['ignore', 'pipe', 'inherit'] },
-  );
-  await new Promise((up) => server.stdout.once('data', up));
-  browser = await launch();
-});
-after(async () => {
-  await browser?.close();
-  server?.kill();
-});
-
-async function open(t) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
-  const page = await context.newPage();
-  page.setDefaultTimeout(8_000);
-  const wrong = complaints(page);
-  t.after(() => context.close());
-  return { context, page, wrong, step: stepper(t, page) };
-}
-
-async function find(page, name, status) {
-  const { runs } = await (await page.request.get(`${base}/api/runs?limit=200`)).json();
-  return runs.find((r) => r.test_name === name && (!status || r.status === status)).run_id;
-}
-async function signIn(page) {
-  await page.goto(`${base}/signin?token=mock`);
-  await page.getByRole('heading', { name: 'Home' }).waitFor();
-}
+const { base, open, find } = onMock(8196);
 
 test('charts by the keyboard', async (t) => {
   const { page, step, wrong } = await open(t);
-  await signIn(page);
   const id = await find(page, 'first run');
   const chart = (name) => page.getByRole('application', { name });
   const said = (name) =>
@@ -99,7 +61,6 @@ test('charts by the keyboard', async (t) => {
 
 test('from a template to a running test by the keyboard', async (t) => {
   const { page, step, wrong } = await open(t);
-  await signIn(page);
   await step('takes 25 keys at most, beside what is typed', async () => {
     let keys = 0;
     const press = async (key, times = 1) => {
@@ -133,7 +94,6 @@ test('from a template to a running test by the keyboard', async (t) => {
 
 test('a long log of a run that goes on', async (t) => {
   const { page, step, wrong } = await open(t);
-  await signIn(page);
   const id = await find(page, 'checkout peak', 'RUNNING');
   const lines = page.locator('.log-line');
   await page.route(`**/api/runs/${id}/logs*`, async (r) => {

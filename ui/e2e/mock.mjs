@@ -5,36 +5,52 @@ import { fileURLToPath } from 'node:url';
 import { launch } from './browser.mjs';
 import { complaints, stepper } from './steps.mjs';
 
-/** Starts both before the tests of the file that calls it, each of which opens a page of its own. */
+/** Starts a mock server, with more arguments if there are any; kill() of what it returns ends it. */
+export async function mockServer(port, ...more) {
+  const script = fileURLToPath(new URL('../dev/run.mjs', import.meta.url));
+  const server = spawn(process.execPath, [script, 'mock', '--port', String(port), ...more], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  await new Promise((up) => server.stdout.once('data', up));
+  return server;
+}
+
+/**
+ * Starts both before the tests of the file that calls it, each of which opens a page of its own. Each file has a port
+ * of its own: 8192 to 8199 are taken.
+ */
 export function onMock(port) {
   const base = `http://127.0.0.1:${port}`;
   let browser;
   let server;
   before(async () => {
-    const script = fileURLToPath(new URL('../dev/run.mjs', import.meta.url));
-    server = spawn(process.execPath, [script, 'mock', '--port', String(port)], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    await new Promise((up) => server.stdout.once('data', up));
+    server = await mockServer(port);
     browser = await launch();
   });
   after(async () => {
     await browser?.close();
     server?.kill();
   });
+  const signIn = async (page) => {
+    await page.goto(`${base}/signin?token=mock`);
+    await page.getByRole('heading', { name: 'Home' }).waitFor();
+  };
   return {
     base,
-    /** A page that is signed in. */
-    async open(t) {
-      const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+    signIn,
+    /** The process of the server, to be stopped. */
+    server: () => server,
+    /** A page of a browser's context of its own that is signed in, unless that is for the test to do. */
+    async open(t, { signedIn = true, timeout = 8_000, ...options } = {}) {
+      const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
       t.after(() => context.close());
       const page = await context.newPage();
-      page.setDefaultTimeout(8_000);
+      page.setDefaultTimeout(timeout);
       const wrong = complaints(page);
-      await page.goto(`${base}/signin?token=mock`);
-      await page.getByRole('heading', { name: 'Home' }).waitFor();
-      return { page, wrong, step: stepper(t, page) };
+      if (signedIn) await signIn(page);
+      return { context, page, wrong, step: stepper(t, page) };
     },
+    /** The id of the newest run of a name, in a state if one is given. */
     async find(page, name, status) {
       const { runs } = await (await page.request.get(`${base}/api/runs?limit=200`)).json();
       return runs.find((r) => r.test_name === name && (!status || r.status === status)).run_id;

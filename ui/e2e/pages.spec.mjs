@@ -1,36 +1,17 @@
 // Every page and state on the mock server, in both themes and at three widths: every rule of axe holds, nothing is
 // wider than the screen, and there is a picture of it.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { test } from 'node:test';
 import { accessible } from './axe.mjs';
-import { launch } from './browser.mjs';
+import { onMock } from './mock.mjs';
 import { opensStates } from './opened.mjs';
-import { complaints, stepper } from './steps.mjs';
 
-const port = 8198;
-const base = `http://127.0.0.1:${port}`;
+const mock = onMock(8198);
+const { base } = mock;
 const shots = process.env.PAGES ?? 'e2e-pages';
-let browser;
-let server;
-
-before(async () => {
-  mkdirSync(shots, { recursive: true });
-  server = spawn(
-    process.execPath,
-    [fileURLToPath(new URL('../dev/run.mjs', import.meta.url)), 'mock', '--port', String(port)],
-    { stdio: ['ignore', 'pipe', 'inherit'] },
-  );
-  await new Promise((up) => server.stdout.once('data', up));
-  browser = await launch();
-});
-after(async () => {
-  await browser?.close();
-  server?.kill();
-});
+mkdirSync(shots, { recursive: true });
 
 const widths = [
   [2560, 1440],
@@ -41,36 +22,29 @@ const widths = [
 for (const theme of ['light', 'dark'])
   for (const [width, height] of widths)
     test(`pages, ${theme}, ${width} px`, { timeout: 900_000 }, async (t) => {
-      const context = await browser.newContext({
+      const { page, step, wrong } = await mock.open(t, {
+        signedIn: false,
+        timeout: 15_000,
         viewport: { width, height },
         colorScheme: theme,
         reducedMotion: 'reduce',
       });
-      t.after(() => context.close());
-      const page = await context.newPage();
-      page.setDefaultTimeout(15_000);
-      const wrong = complaints(page);
       // What a page asks for and is refused stands in the browser's console, as an error.
       const refused = new Set();
       page.on('response', (r) => r.status() >= 400 && refused.add(`${r.status()} ${new URL(r.url()).pathname}`));
-      const step = stepper(t, page);
       const seen = async (name) => {
         await accessible(page, name);
         assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width, `${name} is too wide`);
         await page.screenshot({ path: join(shots, `${name.replaceAll(/\W+/g, '-')}-${theme}-${width}.png`) });
       };
-      const find = async (name, status) => {
-        const { runs } = await (await page.request.get(`${base}/api/runs?limit=200`)).json();
-        return runs.find((r) => r.test_name === name && (!status || r.status === status)).run_id;
-      };
+      const find = (name, status) => mock.find(page, name, status);
       await page.goto(`${base}/signin?next=/`);
       await page.getByLabel('One-time sign-in link').waitFor();
       await step('sign-in', () => seen('sign-in'));
       await page.goto(`${base}/join?invitation=x&name=ada`);
       await page.getByLabel('New password').waitFor();
       await step('an invitation', () => seen('an invitation'));
-      await page.goto(`${base}/signin?token=mock`);
-      await page.getByRole('heading', { name: 'Home' }).waitFor();
+      await mock.signIn(page);
       const { templates } = await (await page.request.get(`${base}/api/templates`)).json();
       const watched = templates.find((t) => t.name === 'watched by rules').template_id;
       for (const name of ['nightly pipeline', 'x'.repeat(100)])

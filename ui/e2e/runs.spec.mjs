@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { onMock } from './mock.mjs';
 import { until } from './steps.mjs';
 
-const { base, open, find } = onMock(8194);
+const { base, open, find } = onMock(8193);
 
 /** Acts, and returns what the page then asks of an address: of the first request that is as it should be. */
 async function asks(page, path, act, ok) {

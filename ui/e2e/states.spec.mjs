@@ -1,55 +1,17 @@
 // The states of the page that a healthy server seldom shows, on the mock server.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { after, before, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { test } from 'node:test';
 import { accessible } from './axe.mjs';
-import { launch } from './browser.mjs';
+import { mockServer, onMock } from './mock.mjs';
 import { showsStreams } from './streams.mjs';
-import { complaints, exactTile, stepper, until } from './steps.mjs';
+import { exactTile, until } from './steps.mjs';
 
-const port = 8197;
-// Of a second server, without runs; keys.spec and pages.spec have 8196 and 8198.
-const empty = 8199;
-const base = `http://127.0.0.1:${port}`;
-let browser;
-let server;
-
-before(async () => {
-  server = spawn(
-    process.execPath,
-    [fileURLToPath(new URL('../dev/run.mjs', import.meta.url)), 'mock', '--port', String(port)],
-    { stdio: ['ignore', 'pipe', 'inherit'] },
-  );
-  await new Promise((up) => server.stdout.once('data', up));
-  browser = await launch();
-});
-after(async () => {
-  await browser?.close();
-  server?.kill();
-});
-
-async function open(t) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
-  const page = await context.newPage();
-  page.setDefaultTimeout(8_000);
-  const wrong = complaints(page);
-  t.after(() => context.close());
-  return { context, page, wrong, step: stepper(t, page) };
-}
+const { base, open, find } = onMock(8197);
 
 const failWith = (page, prefix) => page.request.post(`${base}/mock/break`, { data: { prefix } });
-async function find(page, name, status) {
-  const { runs } = await (await page.request.get(`${base}/api/runs?limit=200`)).json();
-  return runs.find((r) => r.test_name === name && (!status || r.status === status)).run_id;
-}
-async function signIn(page) {
-  await page.goto(`${base}/signin?token=mock`);
-  await page.getByRole('heading', { name: 'Home' }).waitFor();
-}
 
 test('sign-in', async (t) => {
-  const { page, step, wrong } = await open(t);
+  const { page, step, wrong } = await open(t, { signedIn: false });
   await step('sends an anonymous visitor to the sign-in page and back', async () => {
     await page.goto(`${base}/history?status=FAILED`);
     await page.getByLabel('One-time sign-in link').waitFor();
@@ -65,14 +27,10 @@ test('sign-in', async (t) => {
 });
 
 test('the first minute', async (t) => {
-  const { page, step, wrong } = await open(t);
-  const other = spawn(
-    process.execPath,
-    [fileURLToPath(new URL('../dev/run.mjs', import.meta.url)), 'mock', '--port', String(empty), '--empty'],
-    { stdio: ['ignore', 'pipe', 'inherit'] },
-  );
+  const { page, step, wrong } = await open(t, { signedIn: false });
+  const empty = 8192; // of a server without runs
+  const other = await mockServer(empty, '--empty');
   t.after(() => other.kill());
-  await new Promise((up) => other.stdout.once('data', up));
   await step('one button leads from an empty server to a live run', async () => {
     await page.goto(`http://127.0.0.1:${empty}/signin?token=mock`);
     await page.getByRole('button', { name: 'Start the first run' }).click();
@@ -89,7 +47,6 @@ test('the first minute', async (t) => {
 
 test('a lost socket', async (t) => {
   const { page, step, wrong } = await open(t);
-  await signIn(page);
   const id = await find(page, 'checkout peak', 'RUNNING');
   await page.goto(`${base}/runs/${id}`);
   await until(
@@ -116,7 +73,6 @@ test('a lost socket', async (t) => {
 
 test('a server that answers 503', async (t) => {
   const { page, step, wrong } = await open(t);
-  await signIn(page);
   await step('shows what failed and a way to try again', async () => {
     await failWith(page, '/api/templates');
     await page.goto(`${base}/templates`);
@@ -131,7 +87,6 @@ test('a server that answers 503', async (t) => {
 
 test('tags, workers and guardrails', async (t) => {
   const { page, step, wrong } = await open(t);
-  await signIn(page);
   await step('a tag of a run leads to all runs that carry it, and narrows the list further', async () => {
     await page.goto(`${base}/runs/${await find(page, 'memory guard')}`);
     await page.locator('.run-head').getByRole('link', { name: 'example: first-run' }).click();
@@ -159,9 +114,7 @@ test('tags, workers and guardrails', async (t) => {
 });
 
 test('a phone', async (t) => {
-  const { page, step, wrong } = await open(t);
-  await page.setViewportSize({ width: 390, height: 844 });
-  await signIn(page);
+  const { page, step, wrong } = await open(t, { viewport: { width: 390, height: 844 } });
   await step('reaches every place from the bottom bar', async () => {
     for (const name of ['Plugins', 'Settings']) {
       await page.getByRole('button', { name: 'More places' }).click();
@@ -193,7 +146,6 @@ test('a phone', async (t) => {
 
 test('results', async (t) => {
   const { page, step, wrong } = await open(t);
-  await signIn(page);
   await step('a run that failed says why', async () => {
     await page.goto(`${base}/runs/${await find(page, 'memory guard')}`);
     await page.getByText('Guardrail triggered: generator memory was over 90 % for 5 s').waitFor();
@@ -217,7 +169,6 @@ test('results', async (t) => {
 
 test('templates', async (t) => {
   const { page, step, wrong } = await open(t);
-  await signIn(page);
   await step('an error in the YAML is shown at its line', async () => {
     await page.goto(`${base}/templates/new?as=yaml`);
     const text = page.getByRole('textbox', { name: /Template as YAML/ });
@@ -258,7 +209,6 @@ test('templates', async (t) => {
 
 test('keyboard', async (t) => {
   const { page, step, wrong } = await open(t);
-  await signIn(page);
   await step('jumps, searches and explains itself', async () => {
     await page.keyboard.press('g');
     await page.keyboard.press('t');
@@ -285,7 +235,6 @@ test('keyboard', async (t) => {
 
 test('plugins', async (t) => {
   const { page, step, wrong } = await open(t);
-  await signIn(page);
   const file = (name, text) => ({ name, mimeType: 'application/wasm', buffer: Buffer.from(text) });
   const choose = page.locator('input[type=file]');
   await step('a refused file is told in a sentence, and can be put away', async () => {
@@ -375,7 +324,6 @@ test('plugins', async (t) => {
 
 test('comparing runs', async (t) => {
   const { page, step, wrong } = await open(t);
-  await signIn(page);
   const [first, bad] = [await find(page, 'first run'), await find(page, 'orders under contention')];
   await step('runs are marked in the list', async () => {
     await page.goto(`${base}/history`);
@@ -502,7 +450,6 @@ test('comparing runs', async (t) => {
 
 test('one workload on several targets', async (t) => {
   const { page, step, wrong } = await open(t);
-  await signIn(page);
   await step('is compared while it runs, and says what is simulated', async () => {
     await page.goto(`${base}/matrix/m-1`);
     await page.getByText('2 of 3 targets are done').waitFor();
@@ -545,7 +492,6 @@ test('one workload on several targets', async (t) => {
 
 test('figures that are not there, and those of a stand-in', async (t) => {
   const { page, step, wrong } = await open(t);
-  await signIn(page);
   await step('no rate where the record is lost, with the reason', async () => {
     await page.goto(`${base}/runs/${await find(page, 'record lost')}?tab=kinds`);
     await page.getByText('By statement').waitFor();
@@ -564,7 +510,6 @@ test('figures that are not there, and those of a stand-in', async (t) => {
 
 test('a search for the limit', async (t) => {
   const { page, step, wrong } = await open(t);
-  await signIn(page);
   await step('live: the step under way, the searches and steps before', async () => {
     await page.goto(`${base}/runs/${await find(page, 'limit, live')}`);
     const panel = page.getByRole('region', { name: 'Find Max' });
@@ -594,7 +539,6 @@ test('a search for the limit', async (t) => {
 
 test('streams', async (t) => {
   const { page, step, wrong } = await open(t);
-  await signIn(page);
   await showsStreams(page, base, step, failWith);
   assert.deepEqual(wrong, []);
 });
