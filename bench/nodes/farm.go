@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -46,6 +47,20 @@ type farmOptions struct {
 	budget int64
 	// node is what they have in common; names, folders and capacity are filled in.
 	node worker.Options
+}
+
+// joined makes nodes that join a server, and says how long joining took.
+func (b *bench) joined(ctx context.Context, s *server, o farmOptions) (*farm, time.Duration, error) {
+	var err error
+	if o.token, err = s.token(ctx, o.nodes); err != nil {
+		return nil, 0, err
+	}
+	f, err := b.farm(ctx, o)
+	if err != nil {
+		return nil, 0, err
+	}
+	took, err := s.addNodes(ctx, f.addresses())
+	return f, took, err
 }
 
 // farm starts nodes that join by a token. They end with the benchmark.

@@ -21,19 +21,12 @@ import (
 // that swallows everything.
 func lost(ctx context.Context, b *bench) error {
 	nodes, rounds := b.or(b.nodes, 20), b.or(b.rounds, 5)
-	s, err := b.server(ctx, "server")
+	s, err := b.server(ctx, "server", elsewhere...)
 	if err != nil {
 		return err
 	}
-	token, err := s.token(ctx, nodes+rounds)
+	f, _, err := b.joined(ctx, s, simulated(nodes, true))
 	if err != nil {
-		return err
-	}
-	f, err := b.farm(ctx, simulated(nodes, token, true))
-	if err != nil {
-		return err
-	}
-	if _, err := s.addNodes(ctx, f.addresses()); err != nil {
 		return err
 	}
 	if err := pause(ctx, 3*time.Second); err != nil { // round trips are known
@@ -77,6 +70,10 @@ func lost(ctx context.Context, b *bench) error {
 	}
 	tell(fmt.Sprintf("a link that swallows everything is noticed (%d nodes)", nodes),
 		measure.Spread("%.0f", swallowed)+" ms", "≤ 4000 ms")
+	token, err := s.token(ctx, rounds)
+	if err != nil {
+		return err
+	}
 	var killed []float64
 	for round := range rounds {
 		took, err := b.killed(ctx, s, token, round)
@@ -176,19 +173,12 @@ func (b *bench) worker(ctx context.Context, s *server, name, token string) (*rem
 // reconnect: all streams break at once in a run.
 func reconnect(ctx context.Context, b *bench) error {
 	nodes, rounds := b.or(b.nodes, 500), b.or(b.rounds, 3)
-	s, err := b.server(ctx, "server")
+	s, err := b.server(ctx, "server", elsewhere...)
 	if err != nil {
 		return err
 	}
-	token, err := s.token(ctx, nodes)
+	f, _, err := b.joined(ctx, s, simulated(nodes, true))
 	if err != nil {
-		return err
-	}
-	f, err := b.farm(ctx, simulated(nodes, token, true))
-	if err != nil {
-		return err
-	}
-	if _, err := s.addNodes(ctx, f.addresses()); err != nil {
 		return err
 	}
 	t, err := b.on(ctx, template("reconnect", nodes, 10, 600))

@@ -162,13 +162,16 @@ func (b *bench) or(flag, otherwise int) int {
 	return otherwise
 }
 
-// server starts a server with a data directory of its own and no node in its process.
-func (b *bench) server(ctx context.Context, name string) (*server, error) {
+// elsewhere has a server bear no load in its own process.
+var elsewhere = []string{"--local-capacity", "0"}
+
+// server starts a server with a data directory of its own.
+func (b *bench) server(ctx context.Context, name string, args ...string) (*server, error) {
 	dir, err := b.folder(name)
 	if err != nil {
 		return nil, err
 	}
-	return b.serve(ctx, dir, "--local-capacity", "0")
+	return b.serve(ctx, dir, args...)
 }
 
 // folder makes one in the figure's.

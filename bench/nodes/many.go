@@ -11,8 +11,8 @@ import (
 )
 
 // simulated are nodes whose load is played.
-func simulated(n int, token string, proxied bool) farmOptions {
-	return farmOptions{nodes: n, token: token, proxied: proxied, node: worker.Options{Plugins: noPlugins{},
+func simulated(n int, proxied bool) farmOptions {
+	return farmOptions{nodes: n, proxied: proxied, node: worker.Options{Plugins: noPlugins{},
 		Drivers: map[string]target.Driver{"postgres": noDriver{"postgres"}}, OpenLoad: openPlayed, Capacity: 64}}
 }
 
@@ -41,19 +41,11 @@ func (b *bench) on(ctx context.Context, t map[string]any) (map[string]any, error
 // many: simulated nodes that report once a second to one server.
 func many(ctx context.Context, b *bench) error {
 	nodes, seconds := b.or(b.nodes, 1000), b.or(b.seconds, 60)
-	s, err := b.server(ctx, "server")
+	s, err := b.server(ctx, "server", elsewhere...)
 	if err != nil {
 		return err
 	}
-	token, err := s.token(ctx, nodes)
-	if err != nil {
-		return err
-	}
-	f, err := b.farm(ctx, simulated(nodes, token, false))
-	if err != nil {
-		return err
-	}
-	took, err := s.addNodes(ctx, f.addresses())
+	_, took, err := b.joined(ctx, s, simulated(nodes, false))
 	if err != nil {
 		return err
 	}

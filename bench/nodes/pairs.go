@@ -41,7 +41,7 @@ func pairs(ctx context.Context, b *bench) error {
 		return err
 	}
 	own.processes = []*process{own.server.process}
-	if two.server, err = b.server(ctx, "two"); err != nil {
+	if two.server, err = b.server(ctx, "two", elsewhere...); err != nil {
 		return err
 	}
 	token, err := two.server.token(ctx, 2)

@@ -68,11 +68,7 @@ func queries(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	dir, err := b.folder("server")
-	if err != nil {
-		return err
-	}
-	s, err := b.serve(ctx, dir)
+	s, err := b.server(ctx, "server")
 	if err != nil {
 		return err
 	}
@@ -207,11 +203,7 @@ func stops(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	dir, err := b.folder("server")
-	if err != nil {
-		return err
-	}
-	s, err := b.serve(ctx, dir)
+	s, err := b.server(ctx, "server")
 	if err != nil {
 		return err
 	}

@@ -21,21 +21,14 @@ const (
 
 // spool: records go through a node that may keep a fifth of them, and are fetched by the server.
 func spool(ctx context.Context, b *bench) error {
-	s, err := b.server(ctx, "server")
+	s, err := b.server(ctx, "server", elsewhere...)
 	if err != nil {
 		return err
 	}
-	token, err := s.token(ctx, 1)
-	if err != nil {
-		return err
-	}
-	o := simulated(1, token, false)
+	o := simulated(1, false)
 	o.budget, o.node.OpenLoad = spoolBudget, openNamed
-	f, err := b.farm(ctx, o)
+	f, _, err := b.joined(ctx, s, o)
 	if err != nil {
-		return err
-	}
-	if _, err := s.addNodes(ctx, f.addresses()); err != nil {
 		return err
 	}
 	watching, end := context.WithCancel(ctx)

@@ -79,7 +79,7 @@ func (d toNull) Open(cfg target.Config) (target.Database, error) {
 }
 
 // real are nodes whose load is real, on a null target in this process.
-func (b *bench) real(ctx context.Context, n int, token string, m *moments) (farmOptions, error) {
+func (b *bench) real(ctx context.Context, n int, m *moments) (farmOptions, error) {
 	null, err := nullpg.Listen(ctx, "127.0.0.1:0", nullpg.Options{})
 	if err != nil {
 		return farmOptions{}, err
@@ -90,7 +90,7 @@ func (b *bench) real(ctx context.Context, n int, token string, m *moments) (farm
 		return farmOptions{}, err
 	}
 	b.onClose(func() { _ = host.Close(context.WithoutCancel(ctx)) })
-	return farmOptions{nodes: n, token: token, node: worker.Options{Plugins: host, Capacity: 64,
+	return farmOptions{nodes: n, node: worker.Options{Plugins: host, Capacity: 64,
 		Drivers: map[string]target.Driver{"postgres": toNull{targetpostgres.NewDriver(), null.DSN()}},
 		OpenLoad: func(ctx context.Context, cfg load.Config, connections int, progress func(open, want int)) (worker.Load,
 			error) {
@@ -114,24 +114,16 @@ func lookups(t map[string]any) map[string]any {
 // start: START reaches every node, and STOP ends what every node issues.
 func start(ctx context.Context, b *bench) error {
 	nodes, rounds := b.or(b.nodes, 50), b.or(b.rounds, 10)
-	s, err := b.server(ctx, "server")
-	if err != nil {
-		return err
-	}
-	token, err := s.token(ctx, nodes)
+	s, err := b.server(ctx, "server", elsewhere...)
 	if err != nil {
 		return err
 	}
 	var m moments
-	opts, err := b.real(ctx, nodes, token, &m)
+	opts, err := b.real(ctx, nodes, &m)
 	if err != nil {
 		return err
 	}
-	f, err := b.farm(ctx, opts)
-	if err != nil {
-		return err
-	}
-	if _, err := s.addNodes(ctx, f.addresses()); err != nil {
+	if _, _, err := b.joined(ctx, s, opts); err != nil {
 		return err
 	}
 	var first, last, apart, halted, issued []float64

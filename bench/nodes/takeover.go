@@ -72,20 +72,12 @@ func takeover(ctx context.Context, b *bench) error {
 			return err
 		}
 	}
-	token, err := servers[0].token(ctx, nodes)
-	if err != nil {
-		return err
-	}
 	var m moments
-	opts, err := b.real(ctx, nodes, token, &m)
+	opts, err := b.real(ctx, nodes, &m)
 	if err != nil {
 		return err
 	}
-	f, err := b.farm(ctx, opts)
-	if err != nil {
-		return err
-	}
-	if _, err := servers[0].addNodes(ctx, f.addresses()); err != nil {
+	if _, _, err := b.joined(ctx, servers[0], opts); err != nil {
 		return err
 	}
 	t := lookups(template("takeover", nodes, 50, 60))
