@@ -108,6 +108,42 @@ func (s *outageStore) signal(sig syscall.Signal) {
 	}
 }
 
+// busyTarget is a database that runs load.
+type busyTarget struct {
+	t    *testing.T
+	dsn  string
+	conn *pgx.Conn
+}
+
+func newBusyTarget(t *testing.T) busyTarget {
+	t.Helper()
+	dsn := pgtest.Start(t).NewDatabase(t)
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return busyTarget{t, dsn, conn}
+}
+
+// template is a run of ten minutes on it.
+func (b busyTarget) template(name string) string {
+	return fmt.Sprintf("name: %s\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  "+
+		"prepare: {rows: 1000, if_exists: use}\n"+
+		"workload: {plugin: mix, load_mode: QPS, target_qps: 50, concurrent_connections: 2, duration_seconds: 600, "+
+		"warmup_seconds: 0}\n", name, b.dsn)
+}
+
+// busy is how many connections load it.
+func (b busyTarget) busy() (n int) {
+	b.t.Helper()
+	if err := b.conn.QueryRow(b.t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "+
+		"AND pid <> pg_backend_pid() AND backend_type = 'client backend'").Scan(&n); err != nil {
+		b.t.Fatal(err)
+	}
+	return n
+}
+
 // TestAStopIsHeardWhileTheStoreIsAway stops runs over HTTP, by a session, a token and an
 // interrupted command line, while the control store refuses or hangs. The load ends at
 // once, pages see it, and the store learns of it when it is back.
@@ -118,7 +154,7 @@ func TestAStopIsHeardWhileTheStoreIsAway(t *testing.T) {
 	}
 	store := newOutageStore(t)
 	url := store.url()
-	load := pgtest.Start(t).NewDatabase(t)
+	target := newBusyTarget(t)
 	if err := schema.Apply(t.Context(), url); err != nil {
 		t.Fatal(err)
 	}
@@ -127,28 +163,10 @@ func TestAStopIsHeardWhileTheStoreIsAway(t *testing.T) {
 		"--database-url", url)
 	operator := operatorOf(t, dir, served)
 	session, token, secret := operator.SignedIn()
-	text := fmt.Sprintf("name: outage\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  "+
-		"prepare: {rows: 1000, if_exists: use}\n"+
-		"workload: {plugin: mix, load_mode: QPS, target_qps: 50, concurrent_connections: 2, duration_seconds: 600, "+
-		"warmup_seconds: 0}\n", load)
+	text := target.template("outage")
 	template := filepath.Join(dir, "outage.yaml")
 	if err := os.WriteFile(template, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
-	}
-	conn, err := pgx.Connect(t.Context(), load)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	// busy is how many connections load the target.
-	busy := func() (n int) {
-		t.Helper()
-		if err := conn.QueryRow(t.Context(),
-			"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND "+
-				"backend_type = 'client backend'").Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n
 	}
 	for _, mode := range []struct {
 		name       string
@@ -208,7 +226,7 @@ func TestAStopIsHeardWhileTheStoreIsAway(t *testing.T) {
 					t.Logf("a stop by %s was answered after %v", name, took.Round(time.Millisecond))
 				}
 			}
-			clitest.Until(t, 15*time.Second, func() bool { return busy() == 0 }, served.Out.String)
+			clitest.Until(t, 15*time.Second, func() bool { return target.busy() == 0 }, served.Out.String)
 			t.Logf("the load of all has ended %v after the first stop", time.Since(begun).Round(time.Millisecond))
 			for name, c := range callers {
 				for _, socket := range []*websocket.Conn{sockets[name], c.Watch(runs[name])} {

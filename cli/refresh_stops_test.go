@@ -29,6 +29,23 @@ type halted struct {
 	results  *pgxpool.Pool
 }
 
+// newHalted makes databases and a server that refreshes nothing itself; it returns that and a session of its operator.
+func newHalted(t *testing.T) (s *halted, asked *clitest.Process, way clitest.Caller) {
+	t.Helper()
+	shared := pgtest.Start(t)
+	control := shared.NewDatabase(t)
+	if err := schema.Apply(t.Context(), control); err != nil {
+		t.Fatal(err)
+	}
+	owner, reader := shared.Results(t)
+	s = &halted{t: t, args: []string{"--listen", "127.0.0.1:0", "--calibrate", "off", "--database-url", control,
+		"--local-capacity", "0", "--results", t.TempDir(), "--results-database-url", owner, "--results-reader-url", reader}}
+	s.controls, s.results = s.pool(control), s.pool(owner)
+	asked, dir, _ := s.serve(0)
+	way, _, _ = operatorOf(t, dir, asked).SignedIn()
+	return s, asked, way
+}
+
 func (s *halted) pool(dsn string) *pgxpool.Pool {
 	s.t.Helper()
 	p, err := pgxpool.New(s.t.Context(), dsn)
@@ -89,17 +106,7 @@ func TestServersThatStandStillInARefresh(t *testing.T) {
 		t.Skip("stands still for 130 s; make soak sets " + clitest.Soak)
 	}
 	const victims = 5
-	shared := pgtest.Start(t)
-	control := shared.NewDatabase(t)
-	if err := schema.Apply(t.Context(), control); err != nil {
-		t.Fatal(err)
-	}
-	owner, reader := shared.Results(t)
-	s := &halted{t: t, args: []string{"--listen", "127.0.0.1:0", "--calibrate", "off", "--database-url", control,
-		"--local-capacity", "0", "--results", t.TempDir(), "--results-database-url", owner, "--results-reader-url", reader}}
-	s.controls, s.results = s.pool(control), s.pool(owner)
-	asked, dir, _ := s.serve(0)
-	way, _, _ := operatorOf(t, dir, asked).SignedIn()
+	s, asked, way := newHalted(t)
 	stopped := map[string]*clitest.Process{}
 	for range victims {
 		p, _, name := s.serve(1)

@@ -9,24 +9,12 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine/refresh"
-	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
-	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
 // TestAServerThatIsToldToEndGivesItsRefreshBack: of two servers one is in the middle of a refresh and gets SIGTERM. The
 // other one has the table at once, not when the claim would have expired, and nothing has failed.
 func TestAServerThatIsToldToEndGivesItsRefreshBack(t *testing.T) {
-	shared := pgtest.Start(t)
-	control := shared.NewDatabase(t)
-	if err := schema.Apply(t.Context(), control); err != nil {
-		t.Fatal(err)
-	}
-	owner, reader := shared.Results(t)
-	s := &halted{t: t, args: []string{"--listen", "127.0.0.1:0", "--calibrate", "off", "--database-url", control,
-		"--local-capacity", "0", "--results", t.TempDir(), "--results-database-url", owner, "--results-reader-url", reader}}
-	s.controls, s.results = s.pool(control), s.pool(owner)
-	asked, dir, _ := s.serve(0)
-	way, _, _ := operatorOf(t, dir, asked).SignedIn()
+	s, asked, way := newHalted(t)
 	servers := map[string]*clitest.Process{}
 	for range 2 {
 		p, _, name := s.serve(1)

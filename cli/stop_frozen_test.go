@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"context"
-	"fmt"
 	"net/http"
 	"os"
 	"strings"
@@ -10,12 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
@@ -28,22 +23,9 @@ func TestEverythingIsStoppedWhileTheStoreStandsStill(t *testing.T) {
 	}
 	store := newOutageStore(t)
 	url := store.url()
-	load := pgtest.Start(t).NewDatabase(t)
+	target := newBusyTarget(t)
 	if err := schema.Apply(t.Context(), url); err != nil {
 		t.Fatal(err)
-	}
-	conn, err := pgx.Connect(t.Context(), load)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(context.Background()) }()
-	busy := func() (n int) {
-		t.Helper()
-		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "+
-			"AND pid <> pg_backend_pid() AND backend_type = 'client backend'").Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n
 	}
 	p := clitest.NewProgram(t)
 	dir := p.Path("data")
@@ -51,10 +33,7 @@ func TestEverythingIsStoppedWhileTheStoreStandsStill(t *testing.T) {
 		"--database-url", url)
 	operator := operatorOf(t, dir, served)
 	session, _, _ := operator.SignedIn()
-	text := fmt.Sprintf("name: stopped\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  "+
-		"prepare: {rows: 1000, if_exists: use}\n"+
-		"workload: {plugin: mix, load_mode: QPS, target_qps: 50, concurrent_connections: 2, duration_seconds: 600, "+
-		"warmup_seconds: 0}\n", load)
+	text := target.template("stopped")
 	begin := func() string {
 		t.Helper()
 		var run engine.Run
@@ -93,7 +72,7 @@ func TestEverythingIsStoppedWhileTheStoreStandsStill(t *testing.T) {
 		if took := time.Since(began); took > 20*time.Second {
 			t.Errorf("%s: stopped after %v", c.name, took)
 		}
-		clitest.Until(t, 15*time.Second, func() bool { return busy() == 0 }, served.Out.String)
+		clitest.Until(t, 15*time.Second, func() bool { return target.busy() == 0 }, served.Out.String)
 		began = time.Now()
 		var prices struct{ From string }
 		code, err := session.Try("GET", "/api/v1/prices", nil, &prices)
