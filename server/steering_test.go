@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -56,11 +57,28 @@ func TestMarksAreMadeChangedAndDeleted(t *testing.T) {
 	if got := read[steering.MarkList](t, b.do("GET", path(id), nil, viewer...)); got.Marks[0].Text != "vacuum full" {
 		t.Errorf("%+v", got)
 	}
+	asked := func(text string, at engine.Time) string {
+		return one + "?" + url.Values{"was_text": {text}, "was_at": {at.Format(engine.TimeLayout)}}.Encode()
+	}
+	now := read[steering.MarkList](t, b.do("GET", path(id), nil)).Marks[0]
+	for name, address := range map[string]string{"another text": asked("vacuum", now.At),
+		"another moment": asked(now.Text, engine.At(now.At.Add(time.Second)))} {
+		if p := b.do("DELETE", address, nil).problem(t, 409, engine.CodeConflict); p.Hint == "" {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+	for _, half := range []string{"?was_text=x", "?was_at=2026-11-01T12:00:00Z"} {
+		b.do("DELETE", one+half, nil).problem(t, 422, engine.CodeInvalid)
+	}
 	b.do("DELETE", path(prepared.RunID)+"/"+list.Marks[0].MarkID, nil).problem(t, 404, engine.CodeNotFound)
-	if a := b.do("DELETE", one, nil); a.StatusCode != http.StatusNoContent {
+	if a := b.do("DELETE", asked(now.Text, now.At), nil); a.StatusCode != http.StatusNoContent {
 		t.Errorf("%d", a.StatusCode)
 	}
 	b.do("DELETE", one, nil).problem(t, 404, engine.CodeNotFound)
+	if found := b.lines("action=mark.delete&outcome=done"); len(found) != 1 || !strings.HasPrefix(found[0].Detail,
+		`"vacuum full" at 2`) {
+		t.Errorf("the log has %+v", found)
+	}
 	b.do("GET", path("nobody"), nil).problem(t, 404, engine.CodeNotFound)
 	b.do("POST", path("nobody"), map[string]any{"text": "x"}).problem(t, 404, engine.CodeNotFound)
 }

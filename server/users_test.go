@@ -172,6 +172,18 @@ func TestWhatAUserMayChangesAtOnce(t *testing.T) {
 	if found := b.lines("action=user.role"); len(found) != 3 || found[0].Detail != "viewer → operator" {
 		t.Errorf("the log has %+v", found)
 	}
+	// So it is for who locks it out, lets it in or deletes it.
+	change(eve.UserID, map[string]any{"disabled": true, "was": "operator", "was_disabled": false}).want(t, 200)
+	for name, late := range map[string]answer{
+		"locks out":            change(eve.UserID, map[string]any{"disabled": true, "was_disabled": false}),
+		"deletes":              b.do("DELETE", "/api/users/"+eve.UserID+"?was_disabled=false", nil),
+		"deletes another role": b.do("DELETE", "/api/users/"+eve.UserID+"?was=viewer&was_disabled=true", nil),
+	} {
+		if p := late.problem(t, 409, engine.CodeConflict); p.Hint == "" || !strings.Contains(p.Detail, "eve") {
+			t.Errorf("who %s second is told %+v", name, p)
+		}
+	}
+	b.do("DELETE", "/api/users/"+eve.UserID+"?was=operator&was_disabled=true", nil).want(t, 204)
 	// The last admin stays.
 	b.do("DELETE", "/api/users/"+first, nil).problem(t, 409, engine.CodeConflict)
 	change(first, map[string]any{"disabled": true}).problem(t, 409, engine.CodeConflict)

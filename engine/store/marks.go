@@ -20,7 +20,8 @@ type Marks interface {
 	// ChangeMark changes moment and text, in place of those of was where that is not nil: others are ErrConflict.
 	// ChangedBy says who. It returns the mark as it is and as it was before.
 	ChangeMark(ctx context.Context, m engine.Mark, was *MarkWas) (now, before engine.Mark, err error)
-	DeleteMark(ctx context.Context, runID, markID string) error
+	// DeleteMark removes a mark, as ChangeMark changes one, and returns it.
+	DeleteMark(ctx context.Context, runID, markID string, was *MarkWas) (gone engine.Mark, err error)
 }
 
 // MostMarks is how many a run has at most, MostMarkText how many characters one has.
@@ -29,13 +30,13 @@ const (
 	MostMarkText = 200
 )
 
-// MarkWas is what somebody saw of a mark before changing it. At is compared to the millisecond, as it is told.
+// MarkWas is what somebody saw of a mark before changing or deleting it. At is compared to the millisecond, as it is told.
 type MarkWas struct {
 	Text string
 	At   engine.Time
 }
 
-// Of refuses to change a mark that is another by now.
+// Of refuses to touch a mark that is another by now.
 func (w *MarkWas) Of(m engine.Mark) error {
 	exact := func(t engine.Time) int64 { return t.UnixMilli() }
 	if w == nil || w.Text == m.Text && exact(w.At) == exact(m.At) {

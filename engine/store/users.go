@@ -65,8 +65,8 @@ type Users interface {
 	// ChangeUser sets what is not nil, and returns the user as it is and as it was before. Who is locked out is known by
 	// no token any more, until that ends.
 	ChangeUser(ctx context.Context, userID string, to UserChange) (now, before User, err error)
-	// DeleteUser removes a user with its tokens; what the user made stays.
-	DeleteUser(ctx context.Context, userID string) error
+	// DeleteUser removes a user with its tokens, unless it is another than was seen; what the user made stays.
+	DeleteUser(ctx context.Context, userID string, was UserWas) error
 	// PasswordOf returns a user by its name, in any case, with its password's hash, "" without one. Who is locked
 	// out is ErrNotFound.
 	PasswordOf(ctx context.Context, name string) (u User, hash string, err error)
@@ -91,8 +91,14 @@ type Users interface {
 type UserChange struct {
 	Role     *Role
 	Disabled *bool
-	// Was is the role that was seen; another is ErrConflict.
-	Was *Role
+	Was      UserWas
+}
+
+// UserWas is what somebody saw of a user before changing or deleting it: role, and whether it was locked out. What is
+// nil was not looked at.
+type UserWas struct {
+	Role     *Role
+	Disabled *bool
 }
 
 // Check refuses a role that is none.
@@ -103,13 +109,19 @@ func (c UserChange) Check() error {
 	return CheckUser("somebody", *c.Role)
 }
 
-// Of refuses to change a user whose role is another by now.
-func (c UserChange) Of(u User) error {
-	if c.Was == nil || *c.Was == u.Role {
+// Of refuses to touch a user that is another by now.
+func (w UserWas) Of(u User) error {
+	locked := !u.DisabledAt.IsZero()
+	switch {
+	case w.Role != nil && *w.Role != u.Role:
+		return changedSince(fmt.Sprintf("The role of %s was changed by somebody else, after you had opened it: it is %s now.",
+			u.Name, u.Role), "is no longer the role of the user")
+	case w.Disabled == nil || *w.Disabled == locked:
 		return nil
+	case locked:
+		return changedSince(u.Name+" was locked out by somebody else, after you had opened it.", "may no longer sign in")
 	}
-	return changedSince(fmt.Sprintf("The role of %s was changed by somebody else, after you had opened it: it is %s now.",
-		u.Name, u.Role), "is no longer the role of the user")
+	return changedSince(u.Name+" was let in again by somebody else, after you had opened it.", "is no longer locked out")
 }
 
 // maxUserName bounds a user's name, in characters.

@@ -56,9 +56,24 @@ type changing struct {
 	Body MarkChange
 }
 
-type naming struct {
+type deleting struct {
 	api.IDInput
-	Mark string `path:"mark" maxLength:"100"`
+	Mark    string    `path:"mark" maxLength:"100"`
+	WasText string    `query:"was_text" maxLength:"200" doc:"The text of the mark that was looked at, with was_at; 409 when it is another by now. Without both, whatever is there is deleted."`
+	WasAt   time.Time `query:"was_at" doc:"Its moment, RFC 3339, as it was told: to the millisecond."`
+}
+
+// was is what was seen of the mark, nil when nothing is said.
+func (d deleting) was() (*store.MarkWas, error) {
+	switch {
+	case d.WasText == "" && d.WasAt.IsZero():
+		return nil, nil
+	case d.WasText == "":
+		return nil, engine.InvalidField("was_text", "is missing", "name text and moment of the mark, or neither")
+	case d.WasAt.IsZero():
+		return nil, engine.InvalidField("was_at", "is missing", "name text and moment of the mark, or neither")
+	}
+	return &store.MarkWas{Text: d.WasText, At: engine.At(d.WasAt)}, nil
 }
 
 type body[T any] struct{ Body T }
@@ -113,14 +128,19 @@ func Register(a *api.API) {
 		a.Note(ctx, "mark.change", in.ID, moved(before)+" → "+moved(m))
 		return &body[engine.Mark]{m}, nil
 	})
-	api.Handle(a, api.Op(http.MethodDelete, one, "delete-mark", tag, "Delete a mark of a run", http.StatusNotFound),
-		func(ctx context.Context, in *naming) (*struct{}, error) {
-			if err := a.Store.DeleteMark(ctx, in.ID, in.Mark); err != nil {
-				return nil, missing(err, in.ID, in.Mark)
-			}
-			a.Note(ctx, "mark.delete", in.ID, in.Mark)
-			return &struct{}{}, nil
-		})
+	api.Handle(a, api.Op(http.MethodDelete, one, "delete-mark", tag, "Delete a mark of a run", http.StatusNotFound,
+		http.StatusConflict), func(ctx context.Context, in *deleting) (*struct{}, error) {
+		was, err := in.was()
+		if err != nil {
+			return nil, err
+		}
+		gone, err := a.Store.DeleteMark(ctx, in.ID, in.Mark, was)
+		if err != nil {
+			return nil, missing(err, in.ID, in.Mark)
+		}
+		a.Note(ctx, "mark.delete", in.ID, moved(gone))
+		return &struct{}{}, nil
+	})
 	load(a)
 }
 

@@ -26,10 +26,29 @@ type newUserInput struct {
 type changeUserInput struct {
 	api.IDInput
 	Body struct {
-		Role     *store.Role `json:"role,omitempty" enum:"admin,operator,viewer"`
-		Was      *store.Role `json:"was,omitempty" enum:"admin,operator,viewer" doc:"The role that was seen; 409 when it is another by now. Without it, whatever it is is replaced."`
-		Disabled *bool       `json:"disabled,omitempty" doc:"true locks the user out: sessions and tokens are refused until it is false again."`
+		Role        *store.Role `json:"role,omitempty" enum:"admin,operator,viewer"`
+		Was         *store.Role `json:"was,omitempty" enum:"admin,operator,viewer" doc:"The role that was seen; 409 when it is another by now. Without it, whatever it is is replaced."`
+		Disabled    *bool       `json:"disabled,omitempty" doc:"true locks the user out: sessions and tokens are refused until it is false again."`
+		WasDisabled *bool       `json:"was_disabled,omitempty" doc:"Whether the user was seen to be locked out; 409 when it is otherwise by now."`
 	}
+}
+
+type deleteUserInput struct {
+	api.IDInput
+	Was         store.Role `query:"was" enum:"admin,operator,viewer" doc:"The role that was seen; 409 when it is another by now. Without it, whoever it is is deleted."`
+	WasDisabled string     `query:"was_disabled" enum:"true,false" doc:"Whether the user was seen to be locked out; 409 when it is otherwise by now."`
+}
+
+// was is what was seen of the user, as far as it is said.
+func (in deleteUserInput) was() (w store.UserWas) {
+	if in.Was != "" {
+		w.Role = &in.Was
+	}
+	if in.WasDisabled != "" {
+		locked := in.WasDisabled == "true"
+		w.Disabled = &locked
+	}
+	return w
 }
 
 // Invitation is a user with the link by which it chooses a password.
@@ -134,7 +153,7 @@ func (h *handlers) changeUser(ctx context.Context, in *changeUserInput) (*body[s
 		return nil, engine.InvalidField("role", "is not given, nor is disabled", "name what is to be changed")
 	}
 	u, before, err := h.a.Store.ChangeUser(ctx, in.ID, store.UserChange{Role: in.Body.Role, Disabled: in.Body.Disabled,
-		Was: in.Body.Was})
+		Was: store.UserWas{Role: in.Body.Was, Disabled: in.Body.WasDisabled}})
 	if err != nil {
 		return nil, missing(err, "user", in.ID)
 	}
@@ -152,7 +171,7 @@ func (h *handlers) changeUser(ctx context.Context, in *changeUserInput) (*body[s
 	return &body[store.User]{u}, nil
 }
 
-func (h *handlers) deleteUser(ctx context.Context, in *api.IDInput) (*struct{}, error) {
+func (h *handlers) deleteUser(ctx context.Context, in *deleteUserInput) (*struct{}, error) {
 	if err := h.a.Admin(ctx, "delete a user"); err != nil {
 		return nil, err
 	}
@@ -160,7 +179,7 @@ func (h *handlers) deleteUser(ctx context.Context, in *api.IDInput) (*struct{}, 
 	if err != nil {
 		return nil, err
 	}
-	if err := h.a.Store.DeleteUser(ctx, in.ID); err != nil {
+	if err := h.a.Store.DeleteUser(ctx, in.ID, in.was()); err != nil {
 		return nil, missing(err, "user", in.ID)
 	}
 	h.a.Auth.Forget(in.ID)

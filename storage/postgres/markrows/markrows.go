@@ -95,10 +95,14 @@ func one(ctx context.Context, tx pgx.Tx, statement string, args ...any) (engine.
 }
 
 // DeleteMark implements store.Marks.
-func (s Rows) DeleteMark(ctx context.Context, runID, markID string) error {
-	tag, err := s.Marked.Exec(ctx, "DELETE FROM run_marks WHERE run_id = $1 AND mark_id = $2", runID, markID)
-	if err == nil && tag.RowsAffected() == 0 {
-		return dberr.NotFound("mark", markID)
-	}
-	return dberr.Failed("deleting a mark", err)
+func (s Rows) DeleteMark(ctx context.Context, runID, markID string, was *store.MarkWas) (gone engine.Mark, err error) {
+	err = pgx.BeginFunc(ctx, s.Marked, func(tx pgx.Tx) error {
+		// Nothing of it is gone where it is another than was seen: the transaction ends with the error.
+		if gone, err = one(ctx, tx, "DELETE FROM run_marks WHERE run_id = $1 AND mark_id = $2 RETURNING "+columns, runID,
+			markID); err != nil {
+			return err
+		}
+		return was.Of(gone)
+	})
+	return gone, dberr.Reading("mark", markID, err)
 }

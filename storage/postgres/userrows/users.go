@@ -111,7 +111,7 @@ func (s Users) ChangeUser(ctx context.Context, userID string, to store.UserChang
 		if err != nil {
 			return err
 		}
-		if err := to.Of(before); err != nil {
+		if err := to.Was.Of(before); err != nil {
 			return err
 		}
 		now, err = scan(tx.QueryRow(ctx, `UPDATE users u SET role = coalesce($2, role), disabled_at = CASE
@@ -123,21 +123,24 @@ func (s Users) ChangeUser(ctx context.Context, userID string, to store.UserChang
 }
 
 // DeleteUser implements store.Users.
-func (s Users) DeleteUser(ctx context.Context, userID string) error {
+func (s Users) DeleteUser(ctx context.Context, userID string, was store.UserWas) error {
 	return dberr.Reading("user", userID, s.keepingAnAdmin(ctx, func(tx pgx.Tx) error {
+		u, err := scan(tx.QueryRow(ctx, "SELECT "+columns+" FROM users u WHERE user_id = $1 FOR UPDATE", userID))
+		if err != nil {
+			return err
+		}
+		if err := was.Of(u); err != nil {
+			return err
+		}
 		// What it has shared stays; its other views go with it.
 		if _, err := tx.Exec(ctx, "UPDATE run_views SET user_id = NULL WHERE user_id = $1 AND shared", userID); err != nil {
 			return err
 		}
 		// Links to reports end with who made them: they are known by its name, which another may have later.
-		if _, err := tx.Exec(ctx, `DELETE FROM run_shares s USING users u WHERE u.user_id = $1
-			AND s.created_by = u.user_name`, userID); err != nil {
+		if _, err := tx.Exec(ctx, "DELETE FROM run_shares WHERE created_by = $1", u.Name); err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, "DELETE FROM users WHERE user_id = $1", userID)
-		if err == nil && tag.RowsAffected() == 0 {
-			err = pgx.ErrNoRows
-		}
+		_, err = tx.Exec(ctx, "DELETE FROM users WHERE user_id = $1", userID)
 		return err
 	}))
 }

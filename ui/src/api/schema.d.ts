@@ -3156,7 +3156,12 @@ export interface paths {
         /** Delete a user with its tokens; what the user made stays */
         delete: {
             parameters: {
-                query?: never;
+                query?: {
+                    /** @description The role that was seen; 409 when it is another by now. Without it, whoever it is is deleted. */
+                    was?: "admin" | "operator" | "viewer";
+                    /** @description Whether the user was seen to be locked out; 409 when it is otherwise by now. */
+                    was_disabled?: "true" | "false";
+                };
                 header?: never;
                 path: {
                     id: string;
@@ -5011,7 +5016,12 @@ export interface paths {
         /** Delete a mark of a run */
         delete: {
             parameters: {
-                query?: never;
+                query?: {
+                    /** @description Its moment, RFC 3339, as it was told: to the millisecond. */
+                    was_at?: string;
+                    /** @description The text of the mark that was looked at, with was_at; 409 when it is another by now. Without both, whatever is there is deleted. */
+                    was_text?: string;
+                };
                 header?: never;
                 path: {
                     id: string;
@@ -6175,6 +6185,8 @@ export interface components {
              * @enum {string}
              */
             was?: "admin" | "operator" | "viewer";
+            /** @description Whether the user was seen to be locked out; 409 when it is otherwise by now. */
+            was_disabled?: boolean;
         };
         CheckResult: {
             field?: string;

@@ -44,7 +44,11 @@ export function Users({ ask }: { ask: (q: Question) => void }) {
     const p = asProblem(err);
     toast(told(p), 'bad');
   };
-  const change = async (u: User, to: { role?: Role; was?: Role; disabled?: boolean }, said: string) => {
+  const change = async (
+    u: User,
+    to: { role?: Role; was?: Role; disabled?: boolean; was_disabled?: boolean },
+    said: string,
+  ) => {
     try {
       await api.patch('/api/users/{id}', { path: { id: u.user_id }, body: to });
       toast(said, 'ok');
@@ -68,7 +72,10 @@ export function Users({ ask }: { ask: (q: Question) => void }) {
       verb: 'Delete user',
       danger: true,
       act: async () => {
-        await api.remove('/api/users/{id}', { path: { id: u.user_id } });
+        await api.remove('/api/users/{id}', {
+          path: { id: u.user_id },
+          query: { was: u.role, was_disabled: u.disabled_at ? 'true' : 'false' },
+        });
         await changed();
         toast(`User “${u.name}” was deleted.`, 'ok');
       },
@@ -161,7 +168,7 @@ export function Users({ ask }: { ask: (q: Question) => void }) {
                   onClick={() =>
                     void change(
                       u,
-                      { disabled: !u.disabled_at },
+                      { disabled: !u.disabled_at, was: u.role, was_disabled: !!u.disabled_at },
                       u.disabled_at ? `${u.name} may sign in again.` : `${u.name} is locked out.`,
                     )
                   }

@@ -126,7 +126,12 @@ function MarkForm({ run, was, reload, onClose }: FormProps) {
             type="button"
             className="btn danger"
             onClick={() =>
-              void done(api.remove('/api/v1/runs/{id}/marks/{mark}', { path: { id: run.run_id, mark: was.mark_id } }))
+              void done(
+                api.remove('/api/v1/runs/{id}/marks/{mark}', {
+                  path: { id: run.run_id, mark: was.mark_id },
+                  query: { was_text: was.text, was_at: was.at ?? '' },
+                }),
+              )
             }
           >
             Delete mark

@@ -97,17 +97,21 @@ func (s *Rows) ChangeMark(ctx context.Context, m engine.Mark, was *store.MarkWas
 }
 
 // DeleteMark implements store.Marks.
-func (s *Rows) DeleteMark(ctx context.Context, runID, markID string) error {
+func (s *Rows) DeleteMark(ctx context.Context, runID, markID string, was *store.MarkWas) (gone engine.Mark, err error) {
 	if _, err := s.begin(ctx, runID); err != nil {
-		return err
+		return gone, err
 	}
 	defer s.mu.Unlock()
 	i := s.index(runID, markID)
 	if i < 0 {
-		return fmt.Errorf("mark %s: %w", markID, store.ErrNotFound)
+		return gone, fmt.Errorf("mark %s: %w", markID, store.ErrNotFound)
+	}
+	gone = s.marks[runID][i]
+	if err := was.Of(gone); err != nil {
+		return gone, err
 	}
 	s.marks[runID] = slices.Delete(s.marks[runID], i, i+1)
-	return nil
+	return gone, nil
 }
 
 func (s *Rows) index(runID, markID string) int {

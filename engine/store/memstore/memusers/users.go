@@ -206,7 +206,7 @@ func (s *Users) ChangeUser(ctx context.Context, userID string, to store.UserChan
 	}
 	before := *u
 	was = s.seen(&before)
-	if err := to.Of(was); err != nil {
+	if err := to.Was.Of(was); err != nil {
 		return changed, was, err
 	}
 	if to.Role != nil {
@@ -227,7 +227,7 @@ func (s *Users) ChangeUser(ctx context.Context, userID string, to store.UserChan
 }
 
 // DeleteUser implements store.Users.
-func (s *Users) DeleteUser(ctx context.Context, userID string) error {
+func (s *Users) DeleteUser(ctx context.Context, userID string, was store.UserWas) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
@@ -235,6 +235,9 @@ func (s *Users) DeleteUser(ctx context.Context, userID string) error {
 	u := s.find(userID)
 	if u == nil {
 		return missing("user", userID)
+	}
+	if err := was.Of(u.User); err != nil {
+		return err
 	}
 	rest := slices.DeleteFunc(slices.Clone(s.users), func(o *row) bool { return o == u })
 	if !slices.ContainsFunc(rest, isAdmin) {

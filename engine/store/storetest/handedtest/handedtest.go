@@ -112,7 +112,7 @@ func shares(t *testing.T, s store.Store) {
 	hers := [32]byte{3}
 	_, err = s.CreateShare(ctx, store.Share{RunID: "r1", CreatedBy: "leaver", ExpiresAt: soon}, hers)
 	must(t, err)
-	must(t, s.DeleteUser(ctx, leaver.UserID))
+	must(t, s.DeleteUser(ctx, leaver.UserID, store.UserWas{}))
 	_, err = s.UseShare(ctx, hers)
 	wantError(t, err, store.ErrNotFound)
 	_, err = s.UseShare(ctx, secret)

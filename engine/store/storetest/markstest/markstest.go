@@ -55,7 +55,7 @@ func Marks(t *testing.T, s store.Store) {
 	if _, _, err = s.ChangeMark(ctx, other, nil); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("the mark of another run is changed: %v", err)
 	}
-	if err = s.DeleteMark(ctx, "run-2", changed.MarkID); !errors.Is(err, store.ErrNotFound) {
+	if _, err = s.DeleteMark(ctx, "run-2", changed.MarkID, nil); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("the mark of another run is deleted: %v", err)
 	}
 	// Of those who change a mark that they all saw alike one does.
@@ -75,6 +75,10 @@ func Marks(t *testing.T, s store.Store) {
 		if _, _, err = s.ChangeMark(ctx, changed, &was); !errors.Is(err, store.ErrConflict) ||
 			!strings.Contains(err.Error(), "ada") {
 			t.Errorf("%s: %v", name, err)
+		}
+		if _, err = s.DeleteMark(ctx, "run-1", changed.MarkID, &was); !errors.Is(err, store.ErrConflict) ||
+			!strings.Contains(err.Error(), "ada") {
+			t.Errorf("%s is deleted: %v", name, err)
 		}
 	}
 	if list, err = s.Marks(ctx, "run-1"); err != nil || len(list) != 2 || list[1].Text != "index dropped" ||
@@ -98,8 +102,8 @@ func Marks(t *testing.T, s store.Store) {
 	if _, err = s.AddMark(ctx, engine.Mark{RunID: "run-1", At: at(1), Text: "x"}); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("one too many: %v", err)
 	}
-	if err = s.DeleteMark(ctx, "run-1", changed.MarkID); err != nil {
-		t.Fatal(err)
+	if gone, err := s.DeleteMark(ctx, "run-1", changed.MarkID, seen); err != nil || gone.Text != "index dropped" {
+		t.Fatalf("%+v, %v", gone, err)
 	}
 	if list, err = s.Marks(ctx, "run-1"); err != nil || len(list) != store.MostMarks-1 {
 		t.Errorf("%d left, %v", len(list), err)

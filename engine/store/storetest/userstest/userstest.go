@@ -91,8 +91,8 @@ func Users(t *testing.T, s store.Store) {
 		list[2].UserID != eve.UserID {
 		t.Errorf("users %+v", list)
 	}
-	must(t, s.DeleteUser(ctx, eve.UserID))
-	wantError(t, s.DeleteUser(ctx, eve.UserID), store.ErrNotFound)
+	must(t, s.DeleteUser(ctx, eve.UserID, store.UserWas{}))
+	wantError(t, s.DeleteUser(ctx, eve.UserID, store.UserWas{}), store.ErrNotFound)
 	if list, err = s.ListUsers(ctx); err != nil || len(list) != 2 {
 		t.Errorf("after a deletion: %+v, %v", list, err)
 	}
@@ -157,7 +157,7 @@ func Ways(t *testing.T, s store.Store) {
 	if !known("api", "a1") {
 		t.Error("who is let in again is not known by its token")
 	}
-	must(t, s.DeleteUser(ctx, ada.UserID))
+	must(t, s.DeleteUser(ctx, ada.UserID, store.UserWas{}))
 	if known("api", "a1") {
 		t.Error("the token of a user who is deleted works")
 	}
@@ -175,17 +175,47 @@ func Roles(t *testing.T, s store.Store) {
 	_, ada, _ := make3(t, s)
 	viewer, admin := store.RoleViewer, store.RoleAdmin
 	oncetest.Of(t, func() error {
-		_, _, err := s.ChangeUser(ctx, ada.UserID, store.UserChange{Role: &viewer, Was: &ada.Role})
+		_, _, err := s.ChangeUser(ctx, ada.UserID, store.UserChange{Role: &viewer, Was: store.UserWas{Role: &ada.Role}})
 		return err
 	})
 	locked := true
-	_, _, err := s.ChangeUser(ctx, ada.UserID, store.UserChange{Disabled: &locked, Was: &admin})
+	_, _, err := s.ChangeUser(ctx, ada.UserID, store.UserChange{Disabled: &locked, Was: store.UserWas{Role: &admin}})
 	wantError(t, err, store.ErrConflict)
-	now, before, err := s.ChangeUser(ctx, ada.UserID, store.UserChange{Role: &admin, Was: &viewer})
+	now, before, err := s.ChangeUser(ctx, ada.UserID, store.UserChange{Role: &admin, Was: store.UserWas{Role: &viewer}})
 	must(t, err)
 	if before.Role != viewer || now.Role != admin || !now.DisabledAt.IsZero() {
 		t.Errorf("%+v, before %+v", now, before)
 	}
+	// So it is of those who lock a user out, let it in again, or delete it.
+	in := false
+	for _, from := range []*bool{&in, &locked, &in} {
+		to := !*from
+		oncetest.Of(t, func() error {
+			_, _, err := s.ChangeUser(ctx, ada.UserID, store.UserChange{Disabled: &to,
+				Was: store.UserWas{Role: &admin, Disabled: from}})
+			return err
+		})
+	}
+	wantError(t, s.DeleteUser(ctx, ada.UserID, store.UserWas{Role: &viewer, Disabled: &locked}), store.ErrConflict)
+	wantError(t, s.DeleteUser(ctx, ada.UserID, store.UserWas{Role: &admin, Disabled: &in}), store.ErrConflict)
+	if known := named(t, s, ada.UserID); known.Role != admin || known.DisabledAt.IsZero() {
+		t.Errorf("after refusals: %+v", known)
+	}
+	must(t, s.DeleteUser(ctx, ada.UserID, store.UserWas{Role: &admin, Disabled: &locked}))
+}
+
+// named is a user as it is listed.
+func named(t *testing.T, s store.Store, id string) store.User {
+	t.Helper()
+	list, err := s.ListUsers(t.Context())
+	must(t, err)
+	for _, u := range list {
+		if u.UserID == id {
+			return u
+		}
+	}
+	t.Fatalf("no user %s", id)
+	return store.User{}
 }
 
 // LastAdmin checks that one admin stays, whoever takes admins away at once.
@@ -198,7 +228,7 @@ func LastAdmin(t *testing.T, s store.Store) {
 	wantError(t, err, store.ErrConflict)
 	_, _, err = s.ChangeUser(ctx, first.UserID, store.UserChange{Disabled: &gone})
 	wantError(t, err, store.ErrConflict)
-	wantError(t, s.DeleteUser(ctx, first.UserID), store.ErrConflict)
+	wantError(t, s.DeleteUser(ctx, first.UserID, store.UserWas{}), store.ErrConflict)
 	admins := []store.User{first}
 	for _, name := range []string{"b", "c", "d", "e", "f"} {
 		u, err := s.CreateUser(ctx, name, store.RoleAdmin)
@@ -215,7 +245,7 @@ func LastAdmin(t *testing.T, s store.Store) {
 			case 1:
 				_, _, err = s.ChangeUser(ctx, u.UserID, store.UserChange{Disabled: &gone})
 			default:
-				err = s.DeleteUser(ctx, u.UserID)
+				err = s.DeleteUser(ctx, u.UserID, store.UserWas{})
 			}
 			if err != nil {
 				wantError(t, err, store.ErrConflict)
@@ -262,7 +292,7 @@ func External(t *testing.T, s store.Store) {
 	}
 	_, _, err = s.ExternalUser(ctx, "https://idp 2", "ADA", store.RoleViewer)
 	wantError(t, err, store.ErrConflict)
-	must(t, s.DeleteUser(ctx, admin.UserID))
+	must(t, s.DeleteUser(ctx, admin.UserID, store.UserWas{}))
 	_, _, err = s.ExternalUser(ctx, "https://idp 1", "zoe", store.RoleViewer)
 	wantError(t, err, store.ErrConflict) // the last admin
 	list, err := s.ListUsers(ctx)

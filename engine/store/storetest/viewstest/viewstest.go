@@ -139,7 +139,7 @@ func ViewsOfTheGone(t *testing.T, s store.Store) {
 		return v
 	}
 	shared, other := add("shared", true), add("own", false)
-	if err := s.DeleteUser(ctx, bob.UserID); err != nil {
+	if err := s.DeleteUser(ctx, bob.UserID, store.UserWas{}); err != nil {
 		t.Fatal(err)
 	}
 	if list, err := s.RunViews(ctx, ada.UserID); err != nil || len(list) != 1 || list[0].ViewID != shared.ViewID {
