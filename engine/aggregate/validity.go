@@ -81,10 +81,10 @@ type Validity struct {
 	still              stillness
 	fails              failing
 	busy               map[string]busy // by node
-	// changes is how often users changed the load.
-	changes int
-	waits   map[string]pool // by run worker
-	news    map[string]news // by run worker
+	// changes is how often users changed the load, beside how many other runs were live at the same time at most.
+	changes, beside int
+	waits           map[string]pool // by run worker
+	news            map[string]news // by run worker
 }
 
 // news is when something was heard of a run worker that was new then: of a node behind a long way all that is heard
@@ -138,7 +138,7 @@ func (v *Validity) Clone() *Validity {
 	maps.Copy(c.busy, v.busy)
 	c.remarks = append([]string(nil), v.remarks...)
 	c.outcome, c.stall, c.still = v.outcome, v.stall, v.still.clone()
-	c.fails, c.changes = v.fails, v.changes
+	c.fails, c.changes, c.beside = v.fails, v.changes, v.beside
 	c.stall.remarks = append([]string(nil), v.stall.remarks...)
 	for _, i := range v.causes {
 		same := *i
@@ -174,6 +174,21 @@ func (v *Validity) Note(text string) {
 		}
 	}
 	v.notes = append(v.notes, text)
+}
+
+// Beside tells how many other runs are live on the server now.
+func (v *Validity) Beside(others int) { v.beside = max(v.beside, others) }
+
+// company notes how many there were at most: how many at which time is no matter.
+func (v *Validity) company() []string {
+	switch v.beside {
+	case 0:
+		return nil
+	case 1:
+		return []string{"1 other run was live on this server at the same time."}
+	default:
+		return []string{fmt.Sprintf("Up to %d other runs were live on this server at the same time.", v.beside)}
+	}
 }
 
 // LoadChanged notes that a user changed the load: the first times in words, then how many more there were.
@@ -473,7 +488,7 @@ func (v *Validity) Verdict() engine.Validity {
 		text := fmt.Sprintf("The load was changed %d more times while the run went on.", more)
 		out.Notes, out.Seen = append(out.Notes, text), append(out.Seen, text)
 	}
-	crowded := v.crowded()
+	crowded := append(v.company(), v.crowded()...)
 	out.Notes, out.Seen = append(out.Notes, crowded...), append(out.Seen, crowded...)
 	drops := false
 	for _, i := range v.causes {

@@ -508,3 +508,25 @@ func TestAGapByAClockThatIsBehind(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestOtherRunsAreNotedOnce(t *testing.T) {
+	v := NewValidity()
+	for _, others := range []int{0, 1, 3, 2, 0} {
+		v.Beside(others)
+		v = v.Clone()
+		switch got := v.Verdict().Notes; {
+		case others == 0 && v.beside == 0:
+			if len(got) != 0 {
+				t.Errorf("alone: %q", got)
+			}
+		case v.beside == 1:
+			if !slices.Equal(got, []string{"1 other run was live on this server at the same time."}) {
+				t.Errorf("beside one: %q", got)
+			}
+		default:
+			if !slices.Equal(got, []string{"Up to 3 other runs were live on this server at the same time."}) {
+				t.Errorf("beside %d: %q", others, got)
+			}
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
@@ -46,7 +47,9 @@ func (s *Service) start(ctx context.Context, runID, by string, most int) (engine
 	room := s.doorman.Needs(run.Scenario, shares, only)
 	// The conditional update decides who starts; only the winner takes the run over.
 	clock := runclock.New(s.opts.Clock)
-	now := clock.Now()
+	// A run starts at a whole millisecond, as its start is told: whoever counts its seconds from what is told finds in
+	// each what is counted in it here.
+	now := clock.Now().Truncate(time.Millisecond)
 	preparing := engine.PhasePreparing
 	_, err = s.opts.Store.Transition(ctx,
 		store.Transition{RunID: runID, Epoch: run.OwnerEpoch, From: []engine.Status{engine.StatusPrepared},

@@ -26,8 +26,8 @@ func (l *live) everySecond(ctx context.Context) {
 			l.sender.lastState = now
 			l.sender.repeatState()
 		}
-		if others := l.svc.runs.Others(l.runID); others > 0 && l.life.Started() {
-			l.validity.Note(fmt.Sprintf("%d other run(s) were live on this server at the same time.", others))
+		if l.life.Started() {
+			l.validity.Beside(l.svc.runs.Others(l.runID))
 		}
 		l.scale.followStages(ctx, now)
 		l.scale.followRates(now)

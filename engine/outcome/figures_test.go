@@ -259,3 +259,17 @@ func TestNotesSurviveARecovery(t *testing.T) {
 		t.Errorf("%+v", verdict)
 	}
 }
+
+func TestAnAccountWithoutTheCountsOfAWorkerSaysOnlyThat(t *testing.T) {
+	f := &engine.Figures{Accounting: engine.Accounting{Recorded: 15872, Warmup: 1507}}
+	account(f, engine.Totals{}, false)
+	if a := f.Accounting; a.Balanced || !slices.Equal(a.Problems, []string{untold}) || a.Recorded != 15872 {
+		t.Errorf("the account is %+v", a)
+	}
+	told := engine.Totals{Accounting: engine.Accounting{Scheduled: 3, Started: 3, Succeeded: 3}}
+	f = &engine.Figures{Accounting: engine.Accounting{Recorded: 2}}
+	account(f, told, true)
+	if a := f.Accounting; a.Balanced || len(a.Problems) != 1 || a.Problems[0] == untold {
+		t.Errorf("the account of told counts is %+v", a)
+	}
+}

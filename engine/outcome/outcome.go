@@ -200,6 +200,9 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Outcome {
 	return o
 }
 
+// untold is the problem of an account in which counts are missing; the page knows it by these words.
+const untold = "a run worker ended without telling its counts"
+
 // account completes the identity with what the workers counted and checks it.
 func account(f *engine.Figures, t engine.Totals, known bool) {
 	a := &f.Accounting
@@ -212,7 +215,7 @@ func account(f *engine.Figures, t engine.Totals, known bool) {
 	}
 	a.Check()
 	if !known {
-		a.Balanced = false
-		a.Problems = append(a.Problems, "a run worker ended without telling its counts")
+		// What was told is not all: that it does not add up says nothing.
+		a.Balanced, a.Problems = false, []string{untold}
 	}
 }

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import type { Cost, Enrichment, Payload, RunDetail, Summary, WarehousePoint } from '../src/api/types';
 import { Tips } from '../src/design/Controls';
 import { money } from '../src/design/format';
+import { AccountingView } from '../src/runs/AccountingView';
 import { CostView } from '../src/runs/CostView';
 import { EnrichmentView } from '../src/runs/Enrichment';
 import { joinPolls, WarehousePanel } from '../src/runs/Warehouse';
@@ -19,6 +20,33 @@ function text(of: ReactNode): string {
     .replace(/&#x27;/g, "'")
     .replace(/\s+/g, ' ');
 }
+
+describe('the counts of a run', () => {
+  const counts = (more: object): Summary['accounting'] =>
+    ({
+      scheduled: 10,
+      dropped: 0,
+      started: 10,
+      succeeded: 10,
+      failed: 0,
+      recorded: 8,
+      warmup: 1,
+      balanced: false,
+      problems: ['the number of records is not the number started'],
+      ...more,
+    }) as Summary['accounting'];
+  const view = (more: object) => text(createElement(AccountingView, { a: counts(more) }));
+
+  it('say what does not add up', () =>
+    expect(view({})).toMatch(/Does not balance.*Some operations are not accounted for.*difference 2/));
+  it('are none where a run worker ended without telling them, and the least where others told theirs', () => {
+    const problems = ['a run worker ended without telling its counts'];
+    const nobody = view({ problems, scheduled: 0, started: 0, succeeded: 0 });
+    expect(nobody).toMatch(/Counts are missing.*scheduled not told.*started not told.*recorded 8/);
+    expect(nobody).not.toMatch(/scheduled 0|started 0|failed 0|difference|≠|Do not rely/);
+    expect(view({ problems })).toMatch(/scheduled at least 10.*failed not told.*recorded 8/);
+  });
+});
 
 describe('money', () => {
   it('has three digits, its currency, and the exact amount on hover', () =>

@@ -3,8 +3,8 @@ import type { FindMaxResult, Payload, Summary, ValidityCause } from '../src/api/
 import { isAnswer, makeReach } from '../src/api/reach';
 import { basis, beside, stats } from '../src/charts/stats';
 import { clocks, freshness } from '../src/runs/clocks';
-import { headline, held, word } from '../src/runs/held';
-import { began, covers, doubt, doubtful, interval, judged, within } from '../src/runs/known';
+import { headline, held, soFar, word } from '../src/runs/held';
+import { began, covers, doubt, doubtful, incomplete, interval, judged, within } from '../src/runs/known';
 
 const start = '2026-11-22T21:35:00.000Z';
 const at = (s: number) => new Date(Date.parse(start) + s * 1000).toISOString();
@@ -23,6 +23,12 @@ describe('what is known of a run that crashed', () => {
     total_ops: 12_000,
     scenario_config: { workload: { duration_seconds: 30, load_mode: 'CONCURRENCY' as const } },
   };
+
+  it('a record that lacks something is on its way, or has lost it', () => {
+    expect(incomplete({ summary: null }, true)).toBe('');
+    expect(incomplete({ summary: null }, false)).toBe('as far as the record has come to the server');
+    expect(incomplete({ summary: summary({}) }, false)).toBe('a part of the record is lost');
+  });
 
   it('operations were sent when the record, the counters or the charts say so', () => {
     const nothing = { total_ops: 0 };
@@ -134,7 +140,14 @@ describe('the answer of a search', () => {
 
   it('is the headline', () => {
     expect(headline(result({}))).toBe('sustains 8 connections with 1.23 k/s, P95 2.50 ms (held 1 of 3 times)');
-    expect(headline(result({ found: false }))).toBe('no level that was tried is sustained');
+    expect(headline(result({ found: false }))).toBe('sustains no level that was tried');
+    expect(headline(result({ found: false, history: [] }))).toBe('no step of the search was finished');
+  });
+
+  it('says of a search that was ended how far it came', () => {
+    expect(soFar(result({}))).toMatch(/^as far as it came, the target sustains 8 connections/);
+    expect(soFar(result({ found: false }))).toBe('as far as it came, the target sustains no level that was tried');
+    expect(soFar(result({ found: false, history: [] }))).toBe('no step of the search was finished');
   });
 });
 

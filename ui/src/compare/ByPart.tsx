@@ -79,7 +79,8 @@ export function ByPart(props: {
         <SkeletonRows rows={4} />
       ) : !list?.length ? (
         <Empty tight title="Nothing to tell apart">
-          Both runs need figures of their measurement: those of a run are there when it has ended.
+          Both runs need figures of their measurement. Those of a run are there when it has ended, unless it ended
+          before its measurement or its record was lost.
         </Empty>
       ) : (
         <PartTable list={list} other={at} notes={of?.data?.notes} label={props.label} />

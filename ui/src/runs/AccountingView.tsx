@@ -5,6 +5,13 @@ import { Icon } from '../design/icons';
 import { Notice } from '../design/States';
 import { terms } from '../design/terms';
 
+/**
+ * Whether a run worker ended without telling its counts, as the server puts it: then what is known of them is the least
+ * that there can have been, and no side of an equation can be held against the other.
+ */
+export const untold = (a: Pick<Accounting, 'problems'>) =>
+  (a.problems ?? []).some((p) => p.includes('ended without telling its counts'));
+
 interface Part {
   label: string;
   value: number;
@@ -13,7 +20,8 @@ interface Part {
 }
 
 /** Draws "left = sum of parts" as two bars of one scale, so that a difference is visible as a length. */
-function Balance({ left, parts, of }: { left: Part; parts: Part[]; of: number }) {
+function Balance({ left, parts, of, told }: { left: Part; parts: Part[]; of: number; told: boolean }) {
+  if (!told) return <Told parts={[left, ...parts]} />;
   const sum = parts.reduce((n, p) => n + p.value, 0);
   const balanced = sum === left.value;
   const lost = left.value - sum;
@@ -49,6 +57,23 @@ function Balance({ left, parts, of }: { left: Part; parts: Part[]; of: number })
   );
 }
 
+/** The counts of an equation that some run workers told and others did not; records are there or not. */
+function Told({ parts }: { parts: Part[] }) {
+  const of = (p: Part) =>
+    p.label === 'recorded' ? exact(p.value) : p.value > 0 ? `at least ${exact(p.value)}` : 'not told';
+  return (
+    <div className="balance">
+      <div className="equation">
+        {parts.map((p) => (
+          <span key={p.label}>
+            <Named part={p} /> <b>{of(p)}</b>
+          </span>
+        ))}
+      </div>
+    </div>
+  );
+}
+
 function Named({ part }: { part: Part }) {
   return part.tip ? <Term tip={part.tip}>{part.label}</Term> : part.label;
 }
@@ -72,6 +97,7 @@ function Dropped({ a }: { a: Accounting }) {
 
 /** The accounting identity of a run: nothing is sampled and nothing is lost silently. */
 export function AccountingView({ a }: { a: Accounting }) {
+  const told = !untold(a);
   const of = Math.max(a.scheduled, a.started, a.recorded, 1);
   const scheduled: Part = {
     label: 'scheduled',
@@ -94,20 +120,30 @@ export function AccountingView({ a }: { a: Accounting }) {
           <Term tip={terms.accounting}>Accounting</Term>
         </h2>
         <span className={`badge ${a.balanced ? 'ok' : 'bad'}`}>
-          {a.balanced ? 'Everything is accounted for' : 'Does not balance'}
+          {a.balanced ? 'Everything is accounted for' : told ? 'Does not balance' : 'Counts are missing'}
         </span>
       </header>
       <div className="body stack">
         {!a.balanced && (
           <Notice tone="bad">
-            <strong>Some operations are not accounted for.</strong> {sentence((a.problems ?? []).join('; '))}. Do not
-            rely on these figures.
+            {told ? (
+              <>
+                <strong>Some operations are not accounted for.</strong> {sentence((a.problems ?? []).join('; '))}. Do
+                not rely on these figures.
+              </>
+            ) : (
+              <>
+                <strong>{sentence((a.problems ?? []).join('; '))}.</strong> How many operations were scheduled and
+                started is not known, so that the record cannot be held against it.
+              </>
+            )}
           </Notice>
         )}
         <Balance
           left={scheduled}
           parts={[started, { label: 'dropped', value: a.dropped, tone: 'bad', tip: terms.dropped }]}
           of={of}
+          told={told}
         />
         <Balance
           left={started}
@@ -116,6 +152,7 @@ export function AccountingView({ a }: { a: Accounting }) {
             { label: 'failed', value: a.failed, tone: 'bad' },
           ]}
           of={of}
+          told={told}
         />
         <Balance
           left={started}
@@ -123,6 +160,7 @@ export function AccountingView({ a }: { a: Accounting }) {
             { label: 'recorded', value: a.recorded, tone: 'ok', tip: 'Executions in the Parquet files of this run.' },
           ]}
           of={of}
+          told={told}
         />
         {a.dropped > 0 && <Dropped a={a} />}
         <p className="muted">

@@ -10,6 +10,7 @@ import { Num } from '../design/Num';
 import { said } from '../design/said';
 import { Empty, Load, Notice, SkeletonRows } from '../design/States';
 import { asked, narrowed, nothing, type Wanted, wantedFrom, withWanted, wrong } from './found';
+import { incomplete } from './known';
 import { Parameters } from './Parameters';
 import './executions.css';
 
@@ -45,7 +46,7 @@ export function Executions({ run }: { run: RunDetail }) {
         {page.data && (
           <span className="muted note" role="status">
             of {exact(page.data.record.rows_count)} recorded
-            {page.data.record.complete ? '' : ', as far as the record has come to the server'}
+            {page.data.record.complete ? '' : `, ${incomplete(run, false)}`}
           </span>
         )}
         <div className="end">

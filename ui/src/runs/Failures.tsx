@@ -7,6 +7,7 @@ import { elapsed, exact, latency, plain, sentence, words } from '../design/forma
 import { said } from '../design/said';
 import { Empty, Load, SkeletonRows } from '../design/States';
 import { tableOf } from './found';
+import { incomplete } from './known';
 import { Parameters } from './Parameters';
 import './executions.css';
 
@@ -49,7 +50,7 @@ export function Failures({ run }: { run: RunDetail }) {
         empty={(d) =>
           d.failures.length === 0 && (
             <Empty tight icon="check" title="No recorded execution failed">
-              {d.record.complete ? 'Neither in the warm-up nor afterwards.' : 'The record is not complete yet.'}
+              {d.record.complete ? 'Neither in the warm-up nor afterwards.' : `${sentence(incomplete(run, false))}.`}
             </Empty>
           )
         }

@@ -9,7 +9,7 @@ import { Segments, Term } from '../design/Controls';
 import { count, dateTime, errorRate, exact, latency, percent, plain, sentence, words } from '../design/format';
 import { Num } from '../design/Num';
 import { Empty } from '../design/States';
-import { AccountingView } from './AccountingView';
+import { AccountingView, untold } from './AccountingView';
 import { ByStatement } from './ByStatement';
 import { CostView } from './CostView';
 import { EnrichmentView, going } from './Enrichment';
@@ -76,7 +76,9 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
             {titles[t]}
             {t === 'errors' && s.errors.count > 0 && <span className="count bad">{plain(count(s.errors.count))}</span>}
             {t === 'server' && going(state.live?.enrichment ?? run.enrichment) && <span className="count">asking</span>}
-            {t === 'accounting' && !s.accounting.balanced && <span className="count bad">does not balance</span>}
+            {t === 'accounting' && !s.accounting.balanced && (
+              <span className="count bad">{untold(s.accounting) ? 'counts missing' : 'does not balance'}</span>
+            )}
           </Tabs.Trigger>
         ))}
       </Tabs.List>

@@ -14,7 +14,7 @@ import { PhaseBadge, SimulatedBadge, StatusBadge, unmet } from '../design/Status
 import { Tags } from '../history/tags';
 import { useToast } from '../design/Toast';
 import { clocks, freshness } from './clocks';
-import { headline } from './held';
+import { headline, soFar } from './held';
 import { began } from './known';
 import type { RunState } from './live';
 import { reportAddress, ShareDialog } from './HandOn';
@@ -163,7 +163,7 @@ export function VerdictLine({ run }: { run: RunDetail }) {
                       : 'Nothing succeeded'}
           </strong>
           {reason && `: ${reason}`}
-          {search && (reason ? ` · as far as it came, the target ${search}` : `: ${search}`)}
+          {search && (reason ? ` · ${soFar(run.summary!.find_max!)}` : `: ${search}`)}
           {!run.summary && run.phase === 'PROCESSING' && ' · the exact figures are being computed'}
         </span>
       </span>

@@ -50,7 +50,8 @@ export function word(steps: Pick<FindMaxStep, 'outcome' | 'target_qps' | 'total_
 /** The answer of a search as the headline of its run. */
 export function headline(r: FindMaxResult): string {
   const found = answer(r);
-  if (found === null) return 'no level that was tried is sustained';
+  if (found === null)
+    return r.history?.length ? 'sustains no level that was tried' : 'no step of the search was finished';
   const level =
     r.unit === 'rate' ? plain(rate(found)) : `${plain(count(found))} ${found === 1 ? 'connection' : 'connections'}`;
   const there = [
@@ -58,4 +59,10 @@ export function headline(r: FindMaxResult): string {
     r.p95_latency_ms === null ? '' : `P95 ${plain(latency(r.p95_latency_ms))}`,
   ].filter(Boolean);
   return `sustains ${level}${there.length ? ` with ${there.join(', ')}` : ''} (${held(r)!.words})`;
+}
+
+/** The same behind the reason for which a search ended before its answer. */
+export function soFar(r: FindMaxResult): string {
+  const tried = answer(r) !== null || (r.history ?? []).length > 0;
+  return tried ? `as far as it came, the target ${headline(r)}` : headline(r);
 }

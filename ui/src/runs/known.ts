@@ -122,3 +122,9 @@ export function covers(
     `of the record is there.${seen}`
   );
 }
+
+/** How whole a record is, where it is not: after the figures were made nothing comes any more. Empty where it is. */
+export function incomplete(run: Pick<RunDetail, 'summary'>, complete: boolean): string {
+  if (complete) return '';
+  return run.summary ? 'a part of the record is lost' : 'as far as the record has come to the server';
+}
