@@ -47,9 +47,7 @@ func (s *Service) start(ctx context.Context, runID, by string, most int) (engine
 	room := s.doorman.Needs(run.Scenario, shares, only)
 	// The conditional update decides who starts; only the winner takes the run over.
 	clock := runclock.New(s.opts.Clock)
-	// A run starts at a whole millisecond, as its start is told: whoever counts its seconds from what is told finds in
-	// each what is counted in it here.
-	now := clock.Now().Truncate(time.Millisecond)
+	now := clock.Now().Truncate(time.Millisecond) // as it is told: seconds that are counted from there are these
 	preparing := engine.PhasePreparing
 	_, err = s.opts.Store.Transition(ctx,
 		store.Transition{RunID: runID, Epoch: run.OwnerEpoch, From: []engine.Status{engine.StatusPrepared},
