@@ -105,8 +105,21 @@ func missing(path string) bool {
 }
 
 func said(m backup.Manifest) string {
-	return fmt.Sprintf("%d runs, %d templates, %d connections, %d users, %d files of executions",
-		m.Rows("run_status"), m.Rows("test_templates"), m.Rows("connections"), m.Rows("users"), len(m.Files))
+	return strings.Join([]string{
+		several(m.Rows("run_status"), "run", "runs"),
+		several(m.Rows("test_templates"), "template", "templates"),
+		several(m.Rows("connections"), "connection", "connections"),
+		several(m.Rows("users"), "user", "users"),
+		several(int64(len(m.Files)), "file of executions", "files of executions"),
+	}, ", ")
+}
+
+// several is a number of things in words.
+func several(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // Restore is loadstone restore.

@@ -12,11 +12,21 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/wiring"
+	"github.com/loadstone-db/loadstone/storage/backup"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// TestABackupSaysHowMany: one of something is no several.
+func TestABackupSaysHowMany(t *testing.T) {
+	m := backup.Manifest{Files: make([]backup.File, 2), Tables: []backup.Table{{Name: "run_status", Rows: 1},
+		{Name: "test_templates", Rows: 1}, {Name: "users", Rows: 21}}}
+	if got := said(m); got != "1 run, 1 template, 0 connections, 21 users, 2 files of executions" {
+		t.Error(got)
+	}
+}
 
 // TestWhatRestsIsNamed: who restores a backup is told which continuous queries do not run any more, and the cure.
 func TestWhatRestsIsNamed(t *testing.T) {

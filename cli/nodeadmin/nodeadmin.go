@@ -137,7 +137,10 @@ func clock(n member.Node) string {
 		return none
 	}
 	text := strconv.FormatFloat(*n.ClockOffsetMs, 'f', 1, 64)
-	if *n.ClockOffsetMs >= 0 {
+	if text == "-0.0" {
+		text = "0.0" // what rounds to nothing is not behind
+	}
+	if !strings.HasPrefix(text, "-") {
 		text = "+" + text
 	}
 	if n.ClockErrorMs != nil {

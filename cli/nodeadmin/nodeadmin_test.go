@@ -74,6 +74,16 @@ func fleet() []member.Node {
 	}
 }
 
+// TestAClockIsNoMoreBehindThanItSays: what rounds to nothing has no minus.
+func TestAClockIsNoMoreBehindThanItSays(t *testing.T) {
+	for offset, want := range map[float64]string{-0.04: "+0.0 ms", 0: "+0.0 ms", 0.04: "+0.0 ms", -0.06: "-0.1 ms",
+		2.5: "+2.5 ms"} {
+		if got := clock(member.Node{ClockOffsetMs: &offset}); got != want {
+			t.Errorf("%v: %q, want %q", offset, got, want)
+		}
+	}
+}
+
 func env(ctx context.Context) (*command.Env, *bytes.Buffer, *bytes.Buffer) {
 	var out, err bytes.Buffer
 	return &command.Env{Ctx: ctx, Stdout: &out, Stderr: &err}, &out, &err

@@ -27,14 +27,8 @@ func Comparison(out io.Writer, c compare.Comparison) {
 	}
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
 	_, _ = fmt.Fprintf(w, "metric\t%s\t%s\tverdict\t  \t\n", head("A", c.StandIn.A), head("B", c.StandIn.B))
-	show := func(v *float64) string {
-		if v == nil {
-			return "–"
-		}
-		return fmt.Sprintf("%.4g", *v)
-	}
 	for _, m := range c.Metrics {
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t  %s\n", m.Name, show(m.A), show(m.B), m.Verdict, m.Reason)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t  %s\n", m.Name, figure(m.A, m.Unit), figure(m.B, m.Unit), m.Verdict, m.Reason)
 	}
 	_ = w.Flush() // the terminal's trouble
 	if c.SlowerProbability != nil {
@@ -56,11 +50,24 @@ func Comparison(out io.Writer, c compare.Comparison) {
 			compare.Unclear: "neither shown to be better nor worse"}[c.Verdict], by)
 }
 
+// figure writes what a run has of a metric as the summary of a run does; unit is the metric's.
+func figure(v *float64, unit string) string {
+	switch {
+	case v == nil:
+		return "–"
+	case unit == "ms":
+		return terminal.Millis(*v)
+	case unit == "fraction":
+		return fmt.Sprintf("%.3g %%", *v*100)
+	}
+	return terminal.Rate(*v)
+}
+
 // ComparisonCSV writes the metrics of a comparison for spreadsheets, with all digits; what is not known is empty.
 func ComparisonCSV(out io.Writer, c compare.Comparison) error {
 	w := csv.NewWriter(out)
 	w.UseCRLF = true
-	figure := func(v *float64) string {
+	digits := func(v *float64) string {
 		if v == nil {
 			return ""
 		}
@@ -68,8 +75,8 @@ func ComparisonCSV(out io.Writer, c compare.Comparison) error {
 	}
 	rows := [][]string{{"metric", "unit", "a", "b", "difference", "low", "high", "verdict", "reason"}}
 	for _, m := range c.Metrics {
-		rows = append(rows, []string{m.Name, m.Unit, figure(m.A), figure(m.B), figure(m.Difference), figure(m.Low),
-			figure(m.High), string(m.Verdict), m.Reason})
+		rows = append(rows, []string{m.Name, m.Unit, digits(m.A), digits(m.B), digits(m.Difference), digits(m.Low),
+			digits(m.High), string(m.Verdict), m.Reason})
 	}
 	return w.WriteAll(rows)
 }
