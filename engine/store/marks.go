@@ -30,7 +30,8 @@ const (
 	MostMarkText = 200
 )
 
-// MarkWas is what somebody saw of a mark before changing or deleting it. At is compared to the millisecond, as it is told.
+// MarkWas is what somebody saw of a mark before changing or deleting it. At is compared to the millisecond, as it is
+// told.
 type MarkWas struct {
 	Text string
 	At   engine.Time

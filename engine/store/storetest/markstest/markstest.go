@@ -94,14 +94,7 @@ func Marks(t *testing.T, s store.Store) {
 	if _, err = s.AddMark(ctx, engine.Mark{RunID: "nobody", At: at(1), Text: "x"}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a mark of no run: %v", err)
 	}
-	for range store.MostMarks - 2 {
-		if _, err = s.AddMark(ctx, engine.Mark{RunID: "run-1", At: at(1), Text: "x"}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err = s.AddMark(ctx, engine.Mark{RunID: "run-1", At: at(1), Text: "x"}); !errors.Is(err, store.ErrConflict) {
-		t.Errorf("one too many: %v", err)
-	}
+	full(t, s, at(1))
 	if gone, err := s.DeleteMark(ctx, "run-1", changed.MarkID, seen); err != nil || gone.Text != "index dropped" {
 		t.Fatalf("%+v, %v", gone, err)
 	}
@@ -113,5 +106,18 @@ func Marks(t *testing.T, s store.Store) {
 	}
 	if list, err = s.Marks(ctx, "run-1"); err != nil || len(list) != 0 {
 		t.Errorf("%d after the run, %v", len(list), err)
+	}
+}
+
+// full marks a run that has two marks until it takes no more.
+func full(t *testing.T, s store.Store, at engine.Time) {
+	t.Helper()
+	for range store.MostMarks - 2 {
+		if _, err := s.AddMark(t.Context(), engine.Mark{RunID: "run-1", At: at, Text: "x"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.AddMark(t.Context(), engine.Mark{RunID: "run-1", At: at, Text: "x"}); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("one too many: %v", err)
 	}
 }
