@@ -117,7 +117,8 @@ func full(t *testing.T, s store.Store, at engine.Time) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.AddMark(t.Context(), engine.Mark{RunID: "run-1", At: at, Text: "x"}); !errors.Is(err, store.ErrConflict) {
+	_, err := s.AddMark(t.Context(), engine.Mark{RunID: "run-1", At: at, Text: "x"})
+	if !errors.Is(err, store.ErrConflict) {
 		t.Errorf("one too many: %v", err)
 	}
 }
