@@ -53,11 +53,12 @@ type KindCurves struct {
 	Kinds          []KindCurve `json:"kinds" nullable:"false"`
 }
 
-// KindCurve is a kind over time. A point without an operation has a rate of 0 and no latencies.
+// KindCurve is a kind over time. A point without an operation has a rate of 0 and no latencies; one of which a part of
+// the record is lost has nothing.
 type KindCurve struct {
 	Kind         engine.Kind `json:"kind"`
-	QPS          []float64   `json:"qps" nullable:"false"`
-	ErrorsPerSec []float64   `json:"errors_per_sec" nullable:"false"`
+	QPS          []*float64  `json:"qps" nullable:"false"`
+	ErrorsPerSec []*float64  `json:"errors_per_sec" nullable:"false"`
 	P50          []*float64  `json:"p50_ms" nullable:"false"`
 	P95          []*float64  `json:"p95_ms" nullable:"false"`
 	P99          []*float64  `json:"p99_ms" nullable:"false"`
@@ -83,10 +84,14 @@ func (r *Reader) Curves(ctx context.Context, runID string, most int) (KindCurves
 		curve := KindCurve{Kind: part.Kind}
 		for i, s := range of.parts[part][bins.low : bins.high+1] {
 			seconds := bins.length[bins.low+i]
-			curve.QPS = append(curve.QPS, float64(s.operations)/seconds)
-			curve.ErrorsPerSec = append(curve.ErrorsPerSec, float64(s.errors)/seconds)
+			var rate, failing *float64
+			lost := bins.lost[bins.low+i]
+			if !lost {
+				rate, failing = new(float64(s.operations)/seconds), new(float64(s.errors)/seconds)
+			}
+			curve.QPS, curve.ErrorsPerSec = append(curve.QPS, rate), append(curve.ErrorsPerSec, failing)
 			var at [3]*float64
-			if data := s.latency.Data(); s.operations > 0 {
+			if data := s.latency.Data(); s.operations > 0 && !lost {
 				h.Reset()
 				if err := h.MergeData(&data); err != nil {
 					return c, fmt.Errorf("reading the latencies of %s: %w", part.Kind, err)
@@ -126,6 +131,7 @@ func (r *Reader) read(ctx context.Context, d engine.RunDetail, relation string, 
 			Message: fmt.Sprintf("Nothing was measured in run %s.", d.RunID),
 			Hint:    "it may have failed before its load, or been stopped in its warm-up"}
 	}
+	b.lose(d.StartTime.Time, d.Summary)
 	file, err := r.Segments.LatestSegment(ctx, d.RunID)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil, &engine.Error{Code: engine.CodeConflict, Cause: store.ErrConflict,

@@ -118,10 +118,10 @@ func TestCurvesOfKinds(t *testing.T) {
 				t.Fatalf("%s has %d, %d and %d points", k.Kind, len(k.QPS), len(k.P99), len(k.ErrorsPerSec))
 			}
 			for at := range k.QPS {
-				if math.Abs(k.QPS[at]-want.rate) > want.rate*0.1 || math.Abs(k.ErrorsPerSec[at]-want.errors) > 2 ||
+				if math.Abs(*k.QPS[at]-want.rate) > want.rate*0.1 || math.Abs(*k.ErrorsPerSec[at]-want.errors) > 2 ||
 					k.P50[at] == nil || *k.P50[at] < want.ms*0.75 || *k.P99[at] > want.ms*1.25 {
-					t.Errorf("%s at %g s: %g/s, %g errors/s, %v to %v ms", k.Kind, c.ElapsedSeconds[at], k.QPS[at],
-						k.ErrorsPerSec[at], k.P50[at], k.P99[at])
+					t.Errorf("%s at %g s: %g/s, %g errors/s, %v to %v ms", k.Kind, c.ElapsedSeconds[at], *k.QPS[at],
+						*k.ErrorsPerSec[at], k.P50[at], k.P99[at])
 				}
 			}
 		}
@@ -129,6 +129,39 @@ func TestCurvesOfKinds(t *testing.T) {
 }
 
 // TestOnlyWhatDiffersIsWorse: a kind that became slower is, and the others and their statements are not.
+// TestCurvesHaveGapsWhereTheRecordIsLost: where a server was killed the rest is not known, and is not 0.
+func TestCurvesHaveGapsWhereTheRecordIsLost(t *testing.T) {
+	r, w := reader(t)
+	w.add(t, "a", 38, kind{"POINT_LOOKUP", "get", 200, 2, 0})
+	sum, covered := w.details["a"].Summary, 37.0
+	sum.MeasuredTo = engine.At(noon.Add(62400 * time.Millisecond))
+	sum.CoveredSeconds = &covered
+	for _, from := range []float64{2.4, 40.4} { // the first is of the account, and of all of it
+		sum.ValidityDetail.Causes = append(sum.ValidityDetail.Causes, engine.ValidityCause{Cause: "incomplete_record",
+			From: engine.At(noon.Add(time.Duration(from * float64(time.Second)))), To: engine.At(noon.Add(time.Hour))})
+	}
+	for _, most := range []int{1000, 10} {
+		c, err := r.Curves(t.Context(), "a", most)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, end := range c.ElapsedSeconds {
+			k := c.Kinds[0]
+			// A part of the second before the last execution may be missing, too.
+			known := end <= 39
+			if (k.QPS[i] != nil) != known || (k.ErrorsPerSec[i] != nil) != known || (k.P95[i] != nil) != known {
+				t.Errorf("in %d points: at %g s the rate is %v, the P95 %v", most, end, k.QPS[i], k.P95[i])
+			}
+		}
+	}
+	// A comparison takes none of it as seconds in which nothing was done.
+	w.add(t, "bb", 60, kind{"POINT_LOOKUP", "get", 200, 2, 0})
+	c, err := r.Compare(t.Context(), []string{"bb"}, []string{"a"}, compare.Defaults())
+	if err != nil || len(c.Kinds) != 1 || c.Kinds[0].Verdict != compare.Same {
+		t.Errorf("against a run that lost nothing: %+v, %v", c.Kinds, err)
+	}
+}
+
 func TestOnlyWhatDiffersIsWorse(t *testing.T) {
 	r, w := reader(t)
 	w.add(t, "a", 40, kind{"POINT_LOOKUP", "get", 200, 2, 0}, kind{"INSERT", "put", 100, 5, 0},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/aggregate"
 	"github.com/loadstone-db/loadstone/engine/compare"
 	"github.com/loadstone-db/loadstone/engine/histogram"
 	"github.com/loadstone-db/loadstone/engine/segment"
@@ -19,6 +20,30 @@ type bins struct {
 	low, high int
 	// length is how many seconds each covers.
 	length []float64
+	// lost are those of which a part of the record is lost: what is there of them is no rate.
+	lost []bool
+}
+
+// edge is how much of the time before and after a loss is recorded in part only, as where figures are computed.
+const edge = time.Second
+
+// lose marks the pieces that lie, in part at least, in what a run lost of its record.
+func (b *bins) lose(start time.Time, s *engine.Summary) {
+	b.lost = make([]bool, len(b.length))
+	if s.CoveredSeconds == nil {
+		return
+	}
+	for _, c := range s.ValidityDetail.Causes {
+		// What is said of the whole measurement does not say where it is.
+		if c.Cause != aggregate.CauseIncompleteRecord || c.From.Sub(s.MeasuredFrom.Time) < edge/2 {
+			continue
+		}
+		from, to := c.From.Sub(start)-edge, c.To.Sub(start)+edge
+		for i := range b.lost {
+			begin := time.Duration(b.first+i*b.step) * time.Second
+			b.lost[i] = b.lost[i] || begin < to && begin+time.Duration(b.step)*time.Second > from
+		}
+	}
 }
 
 // sliver is the shortest piece, as a part of the others: the rate of less would be noise.
@@ -114,7 +139,11 @@ func (p Part) compare(o Part) int {
 // measured is a part as comparisons take it.
 func (s *seconds) measured(p Part, b *bins) compare.Run {
 	run := make(compare.Run, 0, b.high-b.low+1)
+	all := !slices.Contains(b.lost[b.low:b.high+1], false)
 	for i := b.low; i <= b.high; i++ {
+		if b.lost[i] && !all {
+			continue
+		}
 		of := &s.parts[p][i]
 		m := compare.Second{Operations: of.operations, Errors: of.errors, Seconds: b.length[i]}
 		if of.operations > 0 {

@@ -7383,13 +7383,13 @@ export interface components {
             type: "i64" | "f64" | "text" | "bytes" | "bool" | "timestamp" | "ref" | "null";
         };
         KindCurve: {
-            errors_per_sec: number[];
+            errors_per_sec: (number | null)[];
             /** @enum {string} */
             kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
             p50_ms: (number | null)[];
             p95_ms: (number | null)[];
             p99_ms: (number | null)[];
-            qps: number[];
+            qps: (number | null)[];
         };
         KindCurves: {
             elapsed_seconds: number[];
