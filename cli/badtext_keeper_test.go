@@ -264,7 +264,7 @@ func (k *keeper) bodies() map[string]func() any {
 		"PUT /api/templates/{id}/baseline":   fixed(object{"run_id": k.ids["runs"]}),
 		"POST /api/users":                    func() any { return object{"name": k.next("u"), "role": "viewer"} },
 		"POST /api/v1/node-addresses":        fixed(object{"address": "127.0.0.1:1"}),
-		"POST /api/v1/query-users":           fixed(object{"name": "reader"}),
+		"POST /api/v1/query-users":           fixed(object{"name": "reader", "new_password": true}),
 		"POST /api/v1/retention/preview":     retention,
 		"POST /api/v1/run-views":             func() any { return object{"name": k.next("view ")} },
 		"POST /api/v1/runs/{id}/marks":       fixed(object{"text": "a mark"}),

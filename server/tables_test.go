@@ -85,7 +85,10 @@ func (noTables) DeleteSavedQuery(context.Context, string) error { return nil }
 
 func (noTables) Drop(context.Context, string) error { return nil }
 
-func (noTables) AddReader(_ context.Context, name string) (string, error) {
+func (noTables) AddReader(_ context.Context, name string, renew bool) (string, error) {
+	if name == "taken" && !renew {
+		return "", &engine.Error{Code: engine.CodeConflict, Message: "There is a login."}
+	}
 	return "dsn of " + name, nil
 }
 
@@ -116,6 +119,8 @@ func TestWhoMayDoWhatWithTables(t *testing.T) {
 		{"POST", "/api/v1/tables/daily/suspend", map[string]any{}, 403, 200, 200, `"error":"suspend"`},
 		{"POST", "/api/v1/tables/daily/refresh", map[string]any{}, 403, 200, 200, `"error":"refresh"`},
 		{"POST", "/api/v1/query-users", map[string]any{"name": "grafana"}, 403, 403, 200, "dsn of grafana"},
+		{"POST", "/api/v1/query-users", map[string]any{"name": "taken"}, 403, 403, 409, ""},
+		{"POST", "/api/v1/query-users", map[string]any{"name": "taken", "new_password": true}, 403, 403, 200, "dsn of taken"},
 		{"POST", "/api/v1/query-users", map[string]any{"name": "x; DROP"}, 403, 422, 422, ""},
 		{"POST", "/api/v1/tables", map[string]any{"name": "mine", "definition": "SELECT 1"}, 403, 201, 201, ""},
 		{"DELETE", "/api/v1/tables/mine", nil, 403, 204, 204, ""},

@@ -79,7 +79,8 @@ func end(ctx context.Context, do Do, id string) {
 // UserFlags are those of loadstone query-user.
 type UserFlags struct {
 	Name   string `arg:"" help:"Name of the login, without its prefix query_."`
-	Remove bool   `help:"Remove the login instead, and end its sessions."`
+	Remove bool   `xor:"what" help:"Remove the login instead, and end its sessions."`
+	Renew  bool   `xor:"what" name:"new-password" help:"Give a login that is there another password: who uses the present one is shut out."`
 }
 
 // Run makes the login and prints its connection string, alone; or removes it.
@@ -94,7 +95,8 @@ func (f UserFlags) Run(e *command.Env, do Do) error {
 	var made struct {
 		DSN string `json:"dsn"`
 	}
-	if err := do(e.Ctx, http.MethodPost, "/api/v1/query-users", map[string]any{"name": f.Name}, &made); err != nil {
+	if err := do(e.Ctx, http.MethodPost, "/api/v1/query-users", map[string]any{"name": f.Name, "new_password": f.Renew},
+		&made); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(e.Stdout, made.DSN)

@@ -314,7 +314,7 @@ func (t *Tables) Do(ctx context.Context, name, verb string) (refresh.Table, erro
 }
 
 // AddReader makes a login in the embedded Postgres; an external one's administrator makes logins there.
-func (t *Tables) AddReader(ctx context.Context, name string) (string, error) {
+func (t *Tables) AddReader(ctx context.Context, name string, renew bool) (string, error) {
 	if t.s.Embedded == nil {
 		return "", externalLogins()
 	}
@@ -322,7 +322,7 @@ func (t *Tables) AddReader(ctx context.Context, name string) (string, error) {
 	if _, err := t.Database(ctx); err != nil {
 		return "", err
 	}
-	return t.s.Embedded.AddReader(ctx, name)
+	return t.s.Embedded.AddReader(ctx, name, renew)
 }
 
 // RemoveReader removes it.

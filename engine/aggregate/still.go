@@ -50,12 +50,17 @@ func (s *stillness) often(node string, at time.Time, still time.Duration) (since
 	return list[0].told.Add(-time.Second - list[0].long), sum
 }
 
-// stood notes when a node stood still; times that nearly adjoin are one.
+// mostSpans bounds the times in which nodes stood still: of a node that stops every few seconds, an hour and more. Such
+// a run says nothing of its table by far sooner.
+const mostSpans = 2000
+
+// stood notes when a node stood still; times that nearly adjoin are one, and so are the last ones where there is no
+// room for more.
 func (s *stillness) stood(node string, from, to time.Time) {
 	s.carry[node] = true
 	for i := len(s.spans) - 1; i >= 0; i-- {
 		if last := &s.spans[i]; last.node == node {
-			if from.Sub(last.to) < joinWithin {
+			if from.Sub(last.to) < joinWithin || len(s.spans) >= mostSpans {
 				if from.Before(last.from) {
 					last.from = from
 				}
@@ -67,7 +72,9 @@ func (s *stillness) stood(node string, from, to time.Time) {
 			break
 		}
 	}
-	s.spans = append(s.spans, span{node, from, to})
+	if len(s.spans) < mostSpans {
+		s.spans = append(s.spans, span{node, from, to})
+	}
 }
 
 // StoodStill reports whether every process that carries the load stood still in a part of that time: nothing was asked

@@ -2,6 +2,7 @@ package aggregate
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -131,5 +132,28 @@ func TestAMachineOnWhichOthersWorkIsNoted(t *testing.T) {
 		if noted != c.noted || !slices.Equal(got.Notes, got.Seen) || got.Verdict != engine.VerdictValid {
 			t.Errorf("%s: %+v", name, got)
 		}
+	}
+}
+
+// TestTimesOfStillnessAreBounded: a node that stops every few seconds for days does not grow the run, and its last time
+// is still known.
+func TestTimesOfStillnessAreBounded(t *testing.T) {
+	v := &Validity{still: stillness{carry: map[string]bool{}}}
+	var from, to time.Time
+	for i := range 2 * mostSpans {
+		from = epoch.Add(time.Duration(i) * 5 * time.Second)
+		to = from.Add(1200 * time.Millisecond)
+		v.still.stood("a", from, to)
+	}
+	for i := range mostSpans {
+		v.still.stood("b"+strconv.Itoa(i), from, to)
+	}
+	if n := len(v.still.spans); n > mostSpans {
+		t.Errorf("%d times are kept; want %d at most", n, mostSpans)
+	}
+	v.still.carry = map[string]bool{"a": true}
+	if !v.StoodStill(from, to) || !v.StoodStill(epoch, epoch.Add(time.Second)) ||
+		v.StoodStill(epoch.Add(2*time.Second), epoch.Add(4*time.Second)) {
+		t.Error("the first time, or the last one, is not known, or what lies between the first two is taken for one")
 	}
 }

@@ -21,12 +21,15 @@ type MalformedError struct{ cause error }
 func (e *MalformedError) Error() string { return e.cause.Error() }
 func (e *MalformedError) Unwrap() error { return e.cause }
 
-// Unmarshal reads a document of a guest that holds at most so many values.
+// Unmarshal reads a document of a guest that holds at most so many values, and no member of an object twice.
 func Unmarshal(doc []byte, into any, most int) error {
 	if n := values(doc, most); n > most {
 		return fmt.Errorf("it holds more than %d values", most)
 	}
-	return plainjson.Read(doc, into)
+	if err := plainjson.Read(doc, into); err != nil {
+		return err
+	}
+	return once(doc)
 }
 
 // values counts what begins a value in a list or an object, up to one above most;

@@ -166,9 +166,6 @@ func Parse(doc []byte) (plugin.Manifest, error) {
 	if err := Unmarshal(doc, &in, maxDeclared); err != nil {
 		return plugin.Manifest{}, fmt.Errorf("its manifest is not the JSON that is expected: %w", err)
 	}
-	if err := once(doc); err != nil {
-		return plugin.Manifest{}, fmt.Errorf("its manifest cannot be read: %w", err)
-	}
 	m := plugin.Manifest{Kind: strings.ToLower(in.Kind), Name: in.Name, Version: string(in.Version),
 		Title: Clean([]byte(in.Title), 200), Description: Clean([]byte(in.Description), 2000),
 		Author:     Clean([]byte(in.Author), 200),
@@ -179,14 +176,14 @@ func Parse(doc []byte) (plugin.Manifest, error) {
 	}
 	if !nameForm.MatchString(m.Name) {
 		return m, fmt.Errorf("its name %q is not one: lower-case letters, digits, '-' and '_', at most 64",
-			Clean([]byte(in.Name), 80))
+			told(in.Name))
 	}
 	if m.Version == "" {
 		m.Version = "0.0.0"
 	}
 	if !versionForm.MatchString(m.Version) {
 		return m, fmt.Errorf("its version %q is not one: letters, digits, '.', '+' and '-', at most 64",
-			Clean([]byte(m.Version), 80))
+			told(m.Version))
 	}
 	if bytes.Equal(bytes.TrimSpace(m.Parameters), []byte("null")) {
 		m.Parameters = nil
@@ -235,6 +232,16 @@ func Parse(doc []byte) (plugin.Manifest, error) {
 		m.Dialect = m.Driver
 	}
 	return m, nil
+}
+
+// told is a text of a guest for a sentence that quotes it (%q): what is not shown is spelled out there, as it may be
+// what the text is refused for.
+func told(text string) string {
+	const most = 80
+	if r := []rune(text); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return text
 }
 
 // Tables reads the tables that a plugin answered when it was asked for them.

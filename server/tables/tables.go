@@ -35,8 +35,9 @@ type Tables interface {
 	Drop(ctx context.Context, name string) error
 	// Do refreshes, suspends or resumes a table: "refresh", "suspend", "resume".
 	Do(ctx context.Context, name, verb string) (refresh.Table, error)
-	// AddReader makes a login that reads results, and returns its connection string.
-	AddReader(ctx context.Context, name string) (dsn string, err error)
+	// AddReader makes a login that reads results, and returns its connection string. One that is there gets another
+	// password with renew, and is engine.CodeConflict without.
+	AddReader(ctx context.Context, name string, renew bool) (dsn string, err error)
 	RemoveReader(ctx context.Context, name string) error
 	store.Queries
 }
@@ -148,7 +149,8 @@ type historyInput struct {
 
 // QueryLoginInput asks for a login.
 type QueryLoginInput struct {
-	Name string `json:"name" pattern:"^[a-z][a-z0-9_]{0,39}$" doc:"Of the login, without its prefix query_."`
+	Name        string `json:"name" pattern:"^[a-z][a-z0-9_]{0,39}$" doc:"Of the login, without its prefix query_."`
+	NewPassword bool   `json:"new_password,omitempty" doc:"Gives a login that is there another password; without it that is 409."`
 }
 
 type loginInput struct {
@@ -278,13 +280,13 @@ func acts(a *api.API, t Tables) {
 func logins(a *api.API, t Tables) {
 	const base, only = "/api/v1/query-users", "Only an admin may: a session, or a token of the scope admin. "
 	add := api.Op(http.MethodPost, base, "add-query-user", tag, "Make a login that reads results", http.StatusConflict)
-	add.Description = only + "It connects to the results database and to nothing else. The same name again gets a new " +
-		"password."
+	add.Description = only + "It connects to the results database and to nothing else. A name that is there is 409, or " +
+		"gets another password with new_password."
 	api.Handle(a, add, func(ctx context.Context, in *loginInput) (*body[QueryLogin], error) {
 		if err := a.Admin(ctx, "make a login"); err != nil {
 			return nil, err
 		}
-		dsn, err := t.AddReader(ctx, in.Body.Name)
+		dsn, err := t.AddReader(ctx, in.Body.Name, in.Body.NewPassword)
 		if err != nil {
 			return nil, err
 		}

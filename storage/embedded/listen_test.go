@@ -62,9 +62,23 @@ func TestQueryListen(t *testing.T) {
 	ctx := t.Context()
 	tables := controlTables(t, pg)
 	results(t, pg)
-	dsn, err := pg.AddReader(ctx, "grafana")
+	before, err := pg.AddReader(ctx, "grafana", false)
 	if err != nil {
 		t.Fatal(err)
+	}
+	// The same name again says so, and changes nothing until another password is asked for.
+	if _, err := pg.AddReader(ctx, "grafana", false); !engine.HasCode(err, engine.CodeConflict) {
+		t.Errorf("the same name again: %v", err)
+	}
+	if _, err := query(t, before, "SELECT 1"); err != nil {
+		t.Errorf("the login after the same name again: %v", err)
+	}
+	dsn, err := pg.AddReader(ctx, "grafana", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := query(t, before, "SELECT 1"); err == nil {
+		t.Error("the password before still lets in")
 	}
 	at, err := url.Parse(dsn)
 	if err != nil || at.Scheme != "postgres" || at.Hostname() != "127.0.0.1" {

@@ -19,9 +19,10 @@ var readerName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
 
 const readerPrefix = "query_"
 
-// AddReader makes a login that reads the results database and nothing else, or gives it another password. The
+// AddReader makes a login that reads the results database and nothing else. One that is there gets another password
+// where that is asked for (renew), and is engine.CodeConflict else: who uses it would be shut out without a word. The
 // connection string is shown once.
-func (pg *Postgres) AddReader(ctx context.Context, name string) (dsn string, err error) {
+func (pg *Postgres) AddReader(ctx context.Context, name string, renew bool) (dsn string, err error) {
 	if !readerName.MatchString(name) {
 		return "", engine.InvalidField("name", fmt.Sprintf("%q cannot be the name of a login", name),
 			"a small letter, then small letters, digits and underscores, 40 at most")
@@ -42,6 +43,10 @@ func (pg *Postgres) AddReader(ctx context.Context, name string) (dsn string, err
 	var refused *pgconn.PgError
 	if there := errors.As(err, &refused) && refused.Code == "42710"; err != nil && !there {
 		return "", fmt.Errorf("making a login: %w", err)
+	} else if there && !renew {
+		return "", &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("There is a login %q already.", name),
+			Hint: "--new-password (new_password) gives it another password, and who uses the present one is shut out; or " +
+				"choose another name."}
 	}
 	for _, sql := range todo {
 		if _, err := conn.Exec(ctx, sql); err != nil {

@@ -63,8 +63,12 @@ func mendMap(f protoreflect.FieldDescriptor, all protoreflect.Map) (err error) {
 		return tooMany(f, all.Len())
 	}
 	all.Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
+		var mended protoreflect.Value
 		if err = checkName(f, k.String()); err == nil {
-			_, err = mendOne(f.MapValue(), v)
+			mended, err = mendOne(f.MapValue(), v)
+		}
+		if err == nil && mended.IsValid() {
+			all.Set(k, mended)
 		}
 		return err == nil
 	})

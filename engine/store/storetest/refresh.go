@@ -266,6 +266,17 @@ func refreshResults(t *testing.T, s store.Store) {
 	if state, tables := refreshState(t, s); !tables["b"].BehindSince.IsZero() || len(state.Pending) != 0 {
 		t.Errorf("asked for in a refresh, it is behind afterwards: %+v, %+v", tables["b"], state.Pending)
 	}
+	// Nobody does it where the worker has died, though its claim is still there.
+	must(t, s.RequestRefresh(ctx, "b"))
+	if dead, err := s.ClaimRefreshes(ctx, "w", time.Microsecond, 1); err != nil || len(dead) != 1 {
+		t.Fatalf("claimed %+v, %v", dead, err)
+	}
+	_, tables = refreshState(t, s)
+	asked := tables["b"].ChangedAt
+	must(t, s.RequestRefresh(ctx, "b"))
+	if _, tables := refreshState(t, s); !tables["b"].ChangedAt.After(asked.Time) {
+		t.Errorf("asked for while a dead worker has the claim: %+v", tables["b"])
+	}
 }
 
 func refreshFailures(t *testing.T, s store.Store) {

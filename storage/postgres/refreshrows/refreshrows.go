@@ -223,7 +223,8 @@ func (q Queue) SetDynamicTableStatus(ctx context.Context, name string, status re
 // RequestRefresh implements store.Refreshes.
 func (q Queue) RequestRefresh(ctx context.Context, name string) error {
 	tag, err := q.Pool.Exec(ctx, `WITH asked AS (SELECT t.name,
-			EXISTS (SELECT FROM refresh_claims c WHERE c.dynamic_table = t.name AND c.subtask = '') AS under_way
+			EXISTS (SELECT FROM refresh_claims c WHERE c.dynamic_table = t.name AND c.subtask = ''
+				AND c.expires_at > clock_timestamp()) AS under_way
 			FROM dynamic_tables t WHERE t.name = $1 AND t.kind = 'SQL' AND t.status = 'ACTIVE'),
 		touched AS (UPDATE dynamic_tables t SET changed_at = clock_timestamp() FROM asked a
 			WHERE t.name = a.name AND NOT a.under_way RETURNING t.name, t.priority),

@@ -4218,7 +4218,7 @@ export interface paths {
         put?: never;
         /**
          * Make a login that reads results
-         * @description Only an admin may: a session, or a token of the scope admin. It connects to the results database and to nothing else. The same name again gets a new password.
+         * @description Only an admin may: a session, or a token of the scope admin. It connects to the results database and to nothing else. A name that is there is 409, or gets another password with new_password.
          */
         post: {
             parameters: {
@@ -8674,6 +8674,8 @@ export interface components {
         QueryLoginInput: {
             /** @description Of the login, without its prefix query_. */
             name: string;
+            /** @description Gives a login that is there another password; without it that is 409. */
+            new_password?: boolean;
         };
         QueryQuestion: {
             /**

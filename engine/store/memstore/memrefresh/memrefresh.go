@@ -291,10 +291,11 @@ func (s *Queue) RequestRefresh(ctx context.Context, name string) error {
 	if t.Kind != refresh.SQL || t.Status != refresh.Active {
 		return store.NotRefreshable(*t)
 	}
-	if _, underWay := s.claims[refresh.Task{Table: name}]; underWay {
+	at := now()
+	// A claim whose worker has died is nobody's.
+	if c, there := s.claims[refresh.Task{Table: name}]; there && c.ExpiresAt.After(at) {
 		return nil
 	}
-	at := now()
 	t.ChangedAt = engine.At(at)
 	p, ok := s.pending[refresh.Task{Table: name}]
 	if !ok {
