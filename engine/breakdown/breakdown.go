@@ -129,7 +129,7 @@ func (r *Reader) read(ctx context.Context, d engine.RunDetail, relation string, 
 	if b == nil {
 		return nil, nil, &engine.Error{Code: engine.CodeConflict,
 			Message: fmt.Sprintf("Nothing was measured in run %s.", d.RunID),
-			Hint:    "it may have failed before its load, or been stopped in its warm-up"}
+			Hint:    "it may have failed before its load, been stopped in its warm-up, or lost its record"}
 	}
 	b.lose(d.StartTime.Time, d.Summary)
 	file, err := r.Segments.LatestSegment(ctx, d.RunID)

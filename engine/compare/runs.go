@@ -24,7 +24,7 @@ func Runs(a, b []Measured, o Options) (Comparison, error) {
 		if len(m.Seconds) == 0 {
 			return Comparison{}, &engine.Error{Code: engine.CodeConflict,
 				Message: fmt.Sprintf("Run %s has no whole second of measurement to compare.", m.Summary.RunID),
-				Hint:    "it may have failed before its load, or been stopped in its warm-up"}
+				Hint:    "it may have failed before its load, been stopped in its warm-up, or lost its record"}
 		}
 	}
 	c, err := compareSides(seconds(a), seconds(b), shown(a, b), o)

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import YAML from 'yaml';
 import { plugins } from '../dev/declared';
-import { asNew, blank, body, concerns, edit, unshown } from '../src/templates/draft';
+import { questions } from '../src/start/gallery';
+import { asNew, blank, body, concerns, edit, elsewhere, unshown } from '../src/templates/draft';
 import { check, fieldKind, get, limits, describe as list, type Schema, set } from '../src/templates/schema';
 import { corners, total } from '../src/templates/stages';
 import { colour, hasComments, writeYaml } from '../src/templates/yaml';
@@ -95,6 +96,22 @@ describe('editing one field', () => {
   });
   it('makes a copy without its origin', () => {
     expect(asNew({ ...blank(), template_id: 'a', template_name: 'b' }, 'c')).toEqual({ ...blank(), name: 'c' });
+  });
+  it('names no connection that is not there, in an example either', () => {
+    expect(blank([{ name: 'mine' }]).target.connection).toBe('');
+    expect(blank(undefined).target.connection).toBe('playground');
+    let named = 0;
+    for (const { id, source } of questions) {
+      expect(elsewhere(source, [{ name: 'mine' }, { name: 'playground' }])).toBe(source);
+      expect(elsewhere(source, undefined)).toBe(source);
+      const changed = YAML.stringify(YAML.parse(elsewhere(source, [{ name: 'mine' }])));
+      expect(changed, id).not.toMatch(/: playground$/m);
+      expect(changed, id).toBe(
+        YAML.stringify(YAML.parse(source)).replaceAll(/connection: playground$/gm, 'connection: ""'),
+      );
+      named += source.match(/connection: playground/g)?.length ?? 0;
+    }
+    expect(named).toBeGreaterThan(5);
   });
   it('knows which control an error belongs to', () => {
     expect(concerns('thresholds', 'thresholds[1]')).toBe(true);

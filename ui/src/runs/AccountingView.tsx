@@ -95,6 +95,16 @@ function Dropped({ a }: { a: Accounting }) {
   );
 }
 
+/** What the account comes to. Where nothing was asked for, it says that, and not that all of it is there. */
+const verdict = (a: Accounting, told: boolean) =>
+  !a.balanced
+    ? told
+      ? 'Does not balance'
+      : 'Counts are missing'
+    : a.scheduled + a.started + a.recorded === 0
+      ? 'No operation was asked for'
+      : 'Everything is accounted for';
+
 /** The accounting identity of a run: nothing is sampled and nothing is lost silently. */
 export function AccountingView({ a }: { a: Accounting }) {
   const told = !untold(a);
@@ -119,9 +129,7 @@ export function AccountingView({ a }: { a: Accounting }) {
         <h2 className="h3">
           <Term tip={terms.accounting}>Accounting</Term>
         </h2>
-        <span className={`badge ${a.balanced ? 'ok' : 'bad'}`}>
-          {a.balanced ? 'Everything is accounted for' : told ? 'Does not balance' : 'Counts are missing'}
-        </span>
+        <span className={`badge ${a.balanced ? 'ok' : 'bad'}`}>{verdict(a, told)}</span>
       </header>
       <div className="body stack">
         {!a.balanced && (

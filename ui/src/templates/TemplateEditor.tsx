@@ -15,7 +15,7 @@ import { Icon } from '../design/icons';
 import { Failed, Notice, ProblemNotice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import { Conflict } from './Conflict';
-import { asNew, blank, body, concerns, type Draft, unshown } from './draft';
+import { asNew, blank, body, concerns, type Draft, elsewhere, unshown } from './draft';
 import { FormContext } from './fields';
 import { type Finding, inForm } from './findings';
 import { withTableType, withWorkload } from './resets';
@@ -87,7 +87,7 @@ export default function TemplateEditor({ id }: { id: string | null }) {
   else if (example !== null && gallery.data)
     initial = {
       config: blank(connections.data),
-      source: gallery.data.find((q) => q.id === example)?.source ?? '',
+      source: elsewhere(gallery.data.find((q) => q.id === example)?.source ?? '', connections.data),
       edited: gallery.data.some((q) => q.id === example) ? 'yaml' : null,
     };
   else if (workload !== null && plugins.data)
@@ -277,7 +277,9 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
               : shown.length > 0
                 ? `${shown.length} ${shown.length === 1 ? 'field needs' : 'fields need'} attention`
                 : e.dirty
-                  ? 'Not saved yet'
+                  ? template
+                    ? 'These changes are not saved'
+                    : 'Not saved yet'
                   : template
                     ? `Saved ${ago(template.updated_at)}`
                     : 'Everything but the name is filled in'}

@@ -8,13 +8,26 @@ export interface Draft {
   edited: 'form' | 'yaml' | null;
 }
 
+/** The connection to the database that a server brings. */
+const builtin = 'playground';
+type Connections = readonly { name: string }[] | undefined;
+const without = (connections: Connections) => connections?.every((c) => c.name !== builtin);
+
+/** The text of an example, which names the built-in database: none, as below, where there is none. */
+export const elsewhere = (source: string, connections: Connections) =>
+  without(connections)
+    ? source.replaceAll(
+        new RegExp(`^([ -]*connection:) ${builtin}\\b.*$`, 'gm'),
+        "$1 ''   # the name of a connection of yours",
+      )
+    : source;
+
 /** A new template. Where the built-in database is not among the connections, which may not be known, it names none. */
-export function blank(connections?: readonly { name: string }[]): Sketch {
-  const builtin = 'playground';
+export function blank(connections?: Connections): Sketch {
   return {
     name: '',
     target: {
-      connection: connections?.every((c) => c.name !== builtin) ? '' : builtin,
+      connection: without(connections) ? '' : builtin,
       adapter: 'postgres',
       table_name: 'orders',
       prepare: { rows: 100_000, if_exists: 'use' },
