@@ -51,7 +51,7 @@ DATA ?= $(CURDIR)/.loadstone
 FIRST_RUN ?= examples/first-run.yaml
 
 .PHONY: help run build test check check-api check-pages check-proto check-promql check-acme check-oidc check-nosnowflake check-observability check-arm64 acceptance api lint bench bench-nodes bench-refresh soak audit plugins examples ui fmt clean \
-	s3-server image-test check-chart check-ecs slt need-toolchain need-postgres need-test need-examples test-s3 test-go test-go-raced test-go-unraced test-go-parts test-ui test-journey test-first-run test-matrix test-tutorial test-snowflake-emulator
+	s3-server image-test check-chart check-ecs slt need-toolchain need-postgres need-test need-examples test-s3 test-go test-ui test-journey test-first-run test-matrix test-snowflake-emulator
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
@@ -129,48 +129,39 @@ ui/dist/index.html: ui/node_modules/.package-lock.json $(UI_SOURCES)
 	@cd ui && npm run --silent build -- --logLevel warn
 	@touch $@ ui/dist/.gitkeep
 
-# What computes, with the race detector, beside what waits for clocks, processes and pages (docs/decisions/0036).
-test: need-test build examples $(GOTESTSUM) ui/node_modules/.package-lock.json
-	+@MAKE="$(MAKE)" UNSTABLE=$(UNSTABLE) deploy/beside.sh "test-go-raced test-ui" \
-		"test-go-unraced test-go-parts test-first-run test-matrix test-tutorial test-journey"
+test: need-test build test-go test-ui test-first-run test-matrix test-tutorial test-journey
+	@if cat $(UNSTABLE)* 2>/dev/null | grep -q .; then echo "Passed only when run again, which is a fault to be found:"; cat $(UNSTABLE)*; fi
 	@echo "All tests passed."
 
-# One package more at a time than there are processors, many tests wait for a clock or another process; beside them two
-# of those that wait most.
+# One package more at a time than there are processors: many tests wait for a clock or another process.
 PACKAGES_AT_ONCE := $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
 # Those that take longest are begun first, so that nobody waits for one of them alone at the end.
 LONGEST := ./server ./engine/orchestrator ./storage/results ./plugins/bundled
 
-# $(call tested,NAME,PACKAGES,AT ONCE,FLAGS) tests packages, four tests of a package at a time; make lint vets, and more
-# strictly. Up to three that fail are run once more, and named at the end (docs/decisions/0018); deploy/beside.sh counts
-# them in all calls together. After a race or a panic none is. -count=1: a test that is run again is run, though another
+# $(call tested,NAME,PACKAGES,FLAGS) tests packages, four tests of a package at a time; make lint vets, and more
+# strictly. Up to three that fail, in all calls together, are run once more, and named at the end
+# (docs/decisions/0018); after a race or a panic none is. -count=1: a test that is run again is run, though another
 # checkout of the same sources has passed it.
 define tested
-packages="$(2)"; PATH="$$(dirname "$$(command -v $(GO))"):$$PATH" $(GOTESTSUM) --format standard-quiet --hide-summary skipped \
-		--rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
+packages="$(2)" again=$$((3 - $$(cat $(UNSTABLE)* 2>/dev/null | wc -l || true))); \
+	PATH="$$(dirname "$$(command -v $(GO))"):$$PATH" $(GOTESTSUM) --format standard-quiet --hide-summary skipped \
+		--rerun-fails=1 --rerun-fails-max-failures=$$again --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
 		--rerun-fails-report=$(UNSTABLE)-$(1) --packages "$$(echo $$packages)" \
-		-- -vet=off -count=1 -trimpath $(LAZY) -p $(3) -parallel 4 -timeout 12m $(4)
+		-- -vet=off -count=1 -trimpath $(LAZY) -p $(PACKAGES_AT_ONCE) -parallel 4 -timeout 12m $(3)
 endef
 
+test-go: export LOADSTONE_BUILT = $(CURDIR)/bin/loadstone
 test-go: build examples $(GOTESTSUM)
-	+@MAKE="$(MAKE)" UNSTABLE=$(UNSTABLE) deploy/beside.sh test-go-raced "test-go-unraced test-go-parts"
-
-test-go-raced test-go-unraced test-go-parts: export LOADSTONE_BUILT = $(CURDIR)/bin/loadstone
-test-go-raced: build examples $(GOTESTSUM)
-	$(call tested,raced,$(LONGEST) $$(deploy/unraced.sh -v),$(PACKAGES_AT_ONCE),-race)
-
-# Without the race detector: what is the work of one goroutine or of processes that are built without it, the whole
-# corpus at the gate and every search in a record, of which the detector gets a part, two warehouses of TPC-C, and
-# the simulations.
-test-go-unraced: build examples $(GOTESTSUM)
+	@rm -f $(UNSTABLE)*
+	@# Without the race detector: what is the work of one goroutine or of processes that are built without it, the whole
+	@# corpus at the gate and every search in a record, of which the detector gets a part, two warehouses of TPC-C, and
+	@# the simulations.
 	export CGO_ENABLED=0; \
-	$(call tested,unraced,$$(deploy/unraced.sh) ./engine/simulation ./engine/refresher ./storage/results,2,-buildvcs=false)
-
-# Parts of packages: what the other step is given less of, and of cli what has the program in its own process.
-test-go-parts: build
+	$(call tested,unraced,$$(deploy/unraced.sh) ./engine/simulation ./engine/refresher ./storage/results,-buildvcs=false)
 	CGO_ENABLED=0 $(GO) test -vet=off -buildvcs=false -trimpath $(LAZY) -run '^(TestHostile(AtTheGate|Truncations)|TestTpcc)$$' \
 		./plugins/host ./plugins/bundled
 	$(GO) test -race -vet=off -trimpath $(LAZY) -timeout 12m -run "$$(deploy/unraced.sh -own)" ./cli
+	$(call tested,raced,$(LONGEST) $$(deploy/unraced.sh -v),-race)
 
 test-ui: ui/node_modules/.package-lock.json
 	cd ui && npm test --silent

@@ -298,7 +298,7 @@ func TestTwoRunsAtOnceAreNoted(t *testing.T) {
 		sum := f.wait(id)
 		if sum.Status != engine.StatusCompleted ||
 			!slices.ContainsFunc(sum.ValidityDetail.Notes,
-				func(n string) bool { return strings.Contains(n, "other run(s) were live") }) {
+				func(n string) bool { return strings.Contains(n, "other run was live") }) {
 			t.Fatalf("%s: %+v", sum.Status, sum.ValidityDetail)
 		}
 	}

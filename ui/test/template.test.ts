@@ -98,8 +98,8 @@ describe('editing one field', () => {
     expect(asNew({ ...blank(), template_id: 'a', template_name: 'b' }, 'c')).toEqual({ ...blank(), name: 'c' });
   });
   it('names no connection that is not there, in an example either', () => {
-    expect(blank([{ name: 'mine' }]).target.connection).toBe('');
-    expect(blank(undefined).target.connection).toBe('playground');
+    expect(blank([{ name: 'mine' }]).target?.connection).toBe('');
+    expect(blank(undefined).target?.connection).toBe('playground');
     let named = 0;
     for (const { id, source } of questions) {
       expect(elsewhere(source, [{ name: 'mine' }, { name: 'playground' }])).toBe(source);
