@@ -6,6 +6,7 @@ import {
   count,
   duration,
   elapsed,
+  moment,
   errorRate,
   latency,
   plain,
@@ -85,6 +86,19 @@ describe('times', () => {
     expect(duration(90)).toBe('1 min 30 s');
     expect(duration(3900)).toBe('1 h 5 min');
     expect(duration(0.25)).toBe('250 ms');
+  });
+  it('writes a moment of a run to the millisecond, which no part of is rounded up', () => {
+    expect([0, 4.288, 4.95, 5.02, 59.9996, 65.288, 119.999, 3605.007].map(moment)).toEqual([
+      '0.000s',
+      '4.288s',
+      '4.950s',
+      '5.020s',
+      '1:00.000',
+      '1:05.288',
+      '1:59.999',
+      '1:00:05.007',
+    ]);
+    expect([-0.25, -0.0001, -61.5].map(moment)).toEqual(['−0.250s', '0.000s', '−1:01.500']);
   });
   it('says how long ago', () => {
     const now = Date.parse('2026-11-20T12:00:00Z');

@@ -123,6 +123,15 @@ export function elapsed(seconds: number): string {
   return h ? `${sign}${h}:${two(m)}:${two(whole % 60)}` : `${sign}${m}:${two(whole % 60)}`;
 }
 
+/** Writes a moment of a run to the millisecond: 4.288s, 1:05.288, 1:00:05.288. */
+export function moment(seconds: number): string {
+  const ms = Math.round(Math.abs(seconds) * 1000);
+  const sign = seconds < 0 && ms > 0 ? '−' : '';
+  const part = String(ms % 1000).padStart(3, '0');
+  const whole = Math.floor(ms / 1000);
+  return `${sign}${whole < 60 ? `${whole}.${part}s` : `${elapsed(whole)}.${part}`}`;
+}
+
 /** Writes a length of time in words: 20 s, 5 min, 1 h 5 min. */
 export function duration(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) return '–';

@@ -4,7 +4,7 @@ import { useLocation, useSearch } from 'wouter';
 import { api } from '../api/client';
 import { type Execution, isTerminal, kinds, type RunDetail } from '../api/types';
 import { Term } from '../design/Controls';
-import { dateTime, elapsed, exact, latency, plain, sentence, words } from '../design/format';
+import { dateTime, exact, latency, moment, plain, sentence, words } from '../design/format';
 import { Icon } from '../design/icons';
 import { Num } from '../design/Num';
 import { said } from '../design/said';
@@ -271,8 +271,7 @@ function Table(props: {
               <Fragment key={id}>
                 <tr className={r.phase === 'WARMUP' ? 'warmup' : ''}>
                   <td className="nowrap" title={dateTime(r.ended_at)}>
-                    {start ? elapsed((Date.parse(r.ended_at ?? '') - start) / 1000) : dateTime(r.ended_at)}
-                    <span className="muted">.{r.ended_at?.slice(20, 23)}</span>
+                    {start ? moment((Date.parse(r.ended_at ?? '') - start) / 1000) : dateTime(r.ended_at)}
                     {r.phase === 'WARMUP' && <span className="badge warmup">warm-up</span>}
                   </td>
                   <td className="num">
