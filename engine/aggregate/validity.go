@@ -168,6 +168,11 @@ func (v *Validity) Note(text string) {
 	if text == "" {
 		return
 	}
+	// Of a process that this one goes on for: what it has said of other runs is one with what this one sees.
+	if others := besideOf(text); others > 0 {
+		v.Beside(others)
+		return
+	}
 	for _, n := range v.notes {
 		if n == text {
 			return
@@ -176,8 +181,28 @@ func (v *Validity) Note(text string) {
 	v.notes = append(v.notes, text)
 }
 
-// Beside tells how many other runs are live on the server now.
-func (v *Validity) Beside(others int) { v.beside = max(v.beside, others) }
+// Beside tells how many other runs are live on the server now, and returns how many there were at most.
+func (v *Validity) Beside(others int) int {
+	v.beside = max(v.beside, others)
+	return v.beside
+}
+
+// What is noted of one other run, and of several.
+const (
+	besideOne     = "1 other run was live on this server at the same time."
+	besideSeveral = "Up to %d other runs were live on this server at the same time."
+)
+
+// besideOf is how many other runs a note of company speaks of; 0: it is another note.
+func besideOf(note string) (others int) {
+	if note == besideOne {
+		return 1
+	}
+	if _, err := fmt.Sscanf(note, besideSeveral, &others); err != nil {
+		return 0
+	}
+	return others
+}
 
 // company notes how many there were at most: how many at which time is no matter.
 func (v *Validity) company() []string {
@@ -185,9 +210,9 @@ func (v *Validity) company() []string {
 	case 0:
 		return nil
 	case 1:
-		return []string{"1 other run was live on this server at the same time."}
+		return []string{besideOne}
 	default:
-		return []string{fmt.Sprintf("Up to %d other runs were live on this server at the same time.", v.beside)}
+		return []string{fmt.Sprintf(besideSeveral, v.beside)}
 	}
 }
 

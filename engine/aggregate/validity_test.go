@@ -509,6 +509,31 @@ func TestAGapByAClockThatIsBehind(t *testing.T) {
 	}
 }
 
+// TestOtherRunsAreNotedOnceBehindATakeover: the process that goes on with a run is told the notes of the one before.
+func TestOtherRunsAreNotedOnceBehindATakeover(t *testing.T) {
+	for _, c := range []struct {
+		before, since int
+		want          string
+	}{
+		{1, 0, "1 other run was live on this server at the same time."},
+		{1, 1, "1 other run was live on this server at the same time."},
+		{3, 1, "Up to 3 other runs were live on this server at the same time."},
+		{2, 12, "Up to 12 other runs were live on this server at the same time."},
+	} {
+		gone, v := NewValidity(), NewValidity()
+		gone.Beside(c.before)
+		for _, note := range gone.Verdict().Seen {
+			v.Note(note)
+		}
+		if most := v.Beside(c.since); most != max(c.before, c.since) {
+			t.Errorf("%+v: %d at most", c, most)
+		}
+		if got := v.Verdict(); !slices.Equal(got.Notes, []string{c.want}) || !slices.Equal(got.Seen, got.Notes) {
+			t.Errorf("%+v: %q, seen %q", c, got.Notes, got.Seen)
+		}
+	}
+}
+
 func TestOtherRunsAreNotedOnce(t *testing.T) {
 	v := NewValidity()
 	for _, others := range []int{0, 1, 3, 2, 0} {

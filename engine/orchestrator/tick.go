@@ -146,7 +146,7 @@ func (l *live) lines() *store.Tick {
 // saveVerdict keeps causes and notes as they come, for a process that has to end the run in this one's place.
 func (l *live) saveVerdict() {
 	verdict := l.validity.Verdict()
-	if n := len(verdict.Causes) + len(verdict.Seen); n != l.judgedSoFar {
+	if n := len(verdict.Causes) + len(verdict.Seen) + l.validity.Beside(0); n != l.judgedSoFar {
 		l.judgedSoFar = n
 		row := engine.RunResult{ResultID: l.runID, RunID: l.runID, RunName: l.run.RunName, Status: l.life.Status(),
 			Validity: &verdict}

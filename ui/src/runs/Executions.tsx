@@ -46,7 +46,7 @@ export function Executions({ run }: { run: RunDetail }) {
         {page.data && (
           <span className="muted note" role="status">
             of {exact(page.data.record.rows_count)} recorded
-            {page.data.record.complete ? '' : `, ${incomplete(run, false)}`}
+            {page.data.record.complete ? '' : `, ${incomplete(run)}`}
           </span>
         )}
         <div className="end">

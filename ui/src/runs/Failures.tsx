@@ -50,7 +50,7 @@ export function Failures({ run }: { run: RunDetail }) {
         empty={(d) =>
           d.failures.length === 0 && (
             <Empty tight icon="check" title="No recorded execution failed">
-              {d.record.complete ? 'Neither in the warm-up nor afterwards.' : `${sentence(incomplete(run, false))}.`}
+              {d.record.complete ? 'Neither in the warm-up nor afterwards.' : `${sentence(incomplete(run))}.`}
             </Empty>
           )
         }

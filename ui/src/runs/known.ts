@@ -123,8 +123,7 @@ export function covers(
   );
 }
 
-/** How whole a record is, where it is not: after the figures were made nothing comes any more. Empty where it is. */
-export function incomplete(run: Pick<RunDetail, 'summary'>, complete: boolean): string {
-  if (complete) return '';
+/** What a record that is not whole lacks: after the figures were made nothing comes any more. */
+export function incomplete(run: Pick<RunDetail, 'summary'>): string {
   return run.summary ? 'a part of the record is lost' : 'as far as the record has come to the server';
 }
