@@ -17,7 +17,7 @@ export async function mockServer(port, ...more) {
 
 /**
  * Starts both before the tests of the file that calls it, each of which opens a page of its own. Each file has a port
- * of its own: 8192 to 8199 are taken.
+ * of its own: 8192 to 8200 are taken.
  */
 export function onMock(port) {
   const base = `http://127.0.0.1:${port}`;

@@ -34,6 +34,7 @@ const files = (
         'editing.spec.mjs',
         'keys.spec.mjs',
         'badtext.spec.mjs',
+        'memory.spec.mjs',
         'pages.spec.mjs',
       ]
     : ['journey.spec.mjs']

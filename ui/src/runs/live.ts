@@ -1,5 +1,5 @@
 import { useQueryClient } from '@tanstack/react-query';
-import { useEffect, useMemo, useRef, useState } from 'react';
+import { type RefObject, useEffect, useMemo, useRef, useState } from 'react';
 import { type Span, useLogs, useRun } from '../api/queries';
 import { follow, type Link } from '../api/socket';
 import { isLive, isTerminal, type LogEntry, type Payload, type RunDetail } from '../api/types';
@@ -25,44 +25,49 @@ export interface RunState {
   logsState: { pending: boolean; error: unknown; retry: () => void };
 }
 
+/** What a list of the page is waiting for. It holds nothing but what it is given: see useSocket. */
+const waiting = (pending: boolean, error: unknown, refetch: () => unknown) => ({
+  pending,
+  error,
+  retry: () => void refetch(),
+});
+
+/** What the socket of a run has told. */
+interface Told {
+  live: Payload | null;
+  link: Link | 'off';
+  newsAt: number;
+  /** Counts what was put into the track. */
+  heard: number;
+  lines: LogEntry[];
+}
+
 /**
- * Everything the page knows of a run: its detail, the history of its curve and
- * log, and what the socket tells, as one. While the socket is lost the detail
- * is polled, and history is read again when it is back, so that no second is missing.
+ * Follows a run, and puts what the socket tells into the track; after each second, shorten is called.
+ *
+ * What stays for as long as the socket does keeps everything alive that its function could see when it began. So this
+ * one sees no list of seconds, and those that are joined later are let go.
  */
-export function useRunState(id: string, zoom: Span | null = null): RunState {
+function useSocket(
+  id: string,
+  run: RunDetail | undefined,
+  track: Track,
+  shorten: RefObject<() => void>,
+  setOpen: (open: boolean) => void,
+): Told {
   const qc = useQueryClient();
   const [link, setLink] = useState<Link | 'off'>('off');
   const [live, setLive] = useState<Payload | null>(null);
-  // eslint-disable-next-line react-hooks/exhaustive-deps -- each run has a track of its own
-  const track = useMemo(() => new Track(), [id]);
   const [heard, setHeard] = useState(0);
-  const [tickLogs, setTickLogs] = useState<LogEntry[]>([]);
+  const [lines, setLines] = useState<LogEntry[]>([]);
   const [newsAt, setNewsAt] = useState(() => Date.now());
   const wasLost = useRef(false);
   // What of the load a user can change, and what it was when the socket last told.
   const steered = useRef<ReturnType<typeof changeable>>(null);
   const load = useRef<number | null>(null);
 
-  const detail = useRun(id, link === 'open');
-  const run = detail.data;
   const following = run !== undefined && isLive(run);
   steered.current = run ? changeable(run) : null;
-  const began = run !== undefined && run.status !== 'PREPARED';
-  const start = run?.start_time ? Date.parse(run.start_time) : 0;
-  const history = useHistory(id, began, start);
-  // A long run comes in steps of several seconds; of the part that is looked at, finer ones are there.
-  const coarse = (history.data?.resolution ?? 1) > 1;
-  const part = useHistory(id, began && coarse && zoom !== null, start, zoom);
-  const logs = useLogs(id, began);
-
-  // What the track has joined takes the place of the history that it was joined of. A part that is looked at is finer.
-  const shorten = useRef(() => {});
-  shorten.current = () => {
-    const samples = zoom === null && history.data ? track.thin() : null;
-    const resolution = (samples ?? []).reduce((most, s) => Math.max(most, s.span), 1);
-    if (samples) qc.setQueryData<History>(historyKey(id, start), { samples, resolution });
-  };
 
   useEffect(() => {
     if (!following) return;
@@ -81,14 +86,18 @@ export function useRunState(id: string, zoom: Span | null = null): RunState {
         shorten.current();
         setHeard((n) => n + 1);
       }
-      setTickLogs((l) => mergeLogs(l, p.logs));
+      setLines((l) => mergeLogs(l, p.logs));
     };
-    setLink('connecting');
+    const linked = (l: Link | 'off') => {
+      setLink(l);
+      setOpen(l === 'open');
+    };
+    linked('connecting');
     const asked = Date.now();
     const stop = follow(id, {
       onPayload: take,
       onLink: (l) => {
-        setLink(l);
+        linked(l);
         if (l === 'lost') wasLost.current = true;
         // History was read when the page was opened: what happened until a slow socket came is missing in it.
         if (l === 'open' && (wasLost.current || Date.now() - asked > 1500)) {
@@ -104,9 +113,9 @@ export function useRunState(id: string, zoom: Span | null = null): RunState {
     });
     return () => {
       stop();
-      setLink('off');
+      linked('off');
     };
-  }, [id, following, qc, track]);
+  }, [id, following, qc, track, shorten, setOpen]);
 
   // A polled detail is news too, and carries the payload while the socket is away.
   const polled = run?.live ?? null;
@@ -119,7 +128,7 @@ export function useRunState(id: string, zoom: Span | null = null): RunState {
       track.hear(s);
       setHeard((n) => n + 1);
     }
-    setTickLogs((l) => mergeLogs(l, polled.logs));
+    setLines((l) => mergeLogs(l, polled.logs));
   }, [polled, link, track]);
 
   // The socket may tell of the end before the detail does.
@@ -127,6 +136,63 @@ export function useRunState(id: string, zoom: Span | null = null): RunState {
   useEffect(() => {
     if (stale) void qc.invalidateQueries({ queryKey: ['run', id] });
   }, [stale, id, qc]);
+
+  return { live, link, newsAt, heard, lines };
+}
+
+/** The log of a run: what is stored of it, and the lines that the socket told. */
+function useRunLogs(id: string, began: boolean, told: LogEntry[]): Pick<RunState, 'logs' | 'logsState'> {
+  const qc = useQueryClient();
+  const stored = useLogs(id, began);
+  const logs = useMemo(() => mergeLogs(stored.data ?? [], told), [stored.data, told]);
+  const { isPending, error, refetch } = stored;
+  const logsState = useMemo(() => waiting(began && isPending, error, refetch), [began, isPending, error, refetch]);
+
+  // A payload holds the newest lines. Those between them and the last that are known
+  // are stored a second later; a few that the store never got are not asked for again.
+  const missing = useMemo(() => hole(logs), [logs]);
+  const asked = useRef({ after: -1, times: 0 });
+  useEffect(() => {
+    if (missing === null || !began) return;
+    if (asked.current.after !== missing) asked.current = { after: missing, times: 0 };
+    if (asked.current.times >= 3) return;
+    const timer = setTimeout(() => {
+      asked.current.times++;
+      void qc.invalidateQueries({ queryKey: ['logs', id] });
+    }, 1500);
+    return () => clearTimeout(timer);
+  }, [missing, began, id, qc, stored.dataUpdatedAt]);
+  return { logs, logsState };
+}
+
+/**
+ * Everything the page knows of a run: its detail, the history of its curve and
+ * log, and what the socket tells, as one. While the socket is lost the detail
+ * is polled, and history is read again when it is back, so that no second is missing.
+ */
+export function useRunState(id: string, zoom: Span | null = null): RunState {
+  const qc = useQueryClient();
+  // eslint-disable-next-line react-hooks/exhaustive-deps -- each run has a track of its own
+  const track = useMemo(() => new Track(), [id]);
+  const [open, setOpen] = useState(false);
+  const shorten = useRef(() => {});
+
+  const detail = useRun(id, open);
+  const run = detail.data;
+  const { live, link, newsAt, heard, lines } = useSocket(id, run, track, shorten, setOpen);
+  const began = run !== undefined && run.status !== 'PREPARED';
+  const start = run?.start_time ? Date.parse(run.start_time) : 0;
+  const history = useHistory(id, began, start);
+  // A long run comes in steps of several seconds; of the part that is looked at, finer ones are there.
+  const coarse = (history.data?.resolution ?? 1) > 1;
+  const part = useHistory(id, began && coarse && zoom !== null, start, zoom);
+
+  // What the track has joined takes the place of the history that it was joined of. A part that is looked at is finer.
+  shorten.current = () => {
+    const samples = zoom === null && history.data ? track.thin() : null;
+    const resolution = (samples ?? []).reduce((most, s) => Math.max(most, s.span), 1);
+    if (samples) qc.setQueryData<History>(historyKey(id, start), { samples, resolution });
+  };
 
   const whole = history.data?.samples;
   const finer = part.data?.samples;
@@ -140,27 +206,6 @@ export function useRunState(id: string, zoom: Span | null = null): RunState {
     return track.columns();
     // eslint-disable-next-line react-hooks/exhaustive-deps -- what was heard is counted
   }, [track, told, heard]);
-  const allLogs = useMemo(() => mergeLogs(logs.data ?? [], tickLogs), [logs.data, tickLogs]);
-  const { isPending, error, refetch } = logs;
-  const logsState = useMemo(
-    () => ({ pending: began && isPending, error, retry: () => void refetch() }),
-    [began, isPending, error, refetch],
-  );
-
-  // A payload holds the newest lines. Those between them and the last that are known
-  // are stored a second later; a few that the store never got are not asked for again.
-  const missing = useMemo(() => hole(allLogs), [allLogs]);
-  const asked = useRef({ after: -1, times: 0 });
-  useEffect(() => {
-    if (missing === null || !began) return;
-    if (asked.current.after !== missing) asked.current = { after: missing, times: 0 };
-    if (asked.current.times >= 3) return;
-    const timer = setTimeout(() => {
-      asked.current.times++;
-      void qc.invalidateQueries({ queryKey: ['logs', id] });
-    }, 1500);
-    return () => clearTimeout(timer);
-  }, [missing, began, id, qc, logs.dataUpdatedAt]);
 
   return {
     run,
@@ -170,8 +215,7 @@ export function useRunState(id: string, zoom: Span | null = null): RunState {
     link,
     newsAt,
     c,
-    seriesState: { pending: began && history.isPending, error: history.error, retry: () => void history.refetch() },
-    logs: allLogs,
-    logsState,
+    seriesState: waiting(began && history.isPending, history.error, history.refetch),
+    ...useRunLogs(id, began, lines),
   };
 }
