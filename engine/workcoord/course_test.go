@@ -269,30 +269,35 @@ func TestWhatDoesNotComeIsDoneByAnother(t *testing.T) {
 	}
 }
 
-// TestWhatANodeHasLostIsDoneByAnother: a node whose disk loses what it makes would lose it again. Where there is no
-// other it tries once more.
+// TestWhatANodeHasLostIsDoneByAnother: a node whose disk loses what it makes would lose it again, and one that answers
+// twice with an error may do so for ever. Where there is no other it tries once more.
 func TestWhatANodeHasLostIsDoneByAnother(t *testing.T) {
+	lost := []Happening{FetchFailed{key, "sum", "404", true}}
+	refused := []Happening{FetchFailed{key, "sum", "500", false}, FetchFailed{key, "sum", "500", false}}
 	for _, nodes := range [][]string{{"a", "b"}, {"a"}} {
-		c := newCourse()
-		for _, id := range nodes {
-			c.then(hello(id))
-		}
-		assigned := func() string {
-			t.Helper()
-			for _, a := range c.last {
-				if a, ok := a.(Assign); ok {
-					return a.Node
-				}
+		for _, then := range [][]Happening{lost, refused} {
+			c := newCourse()
+			for _, id := range nodes {
+				c.then(hello(id))
 			}
-			t.Fatalf("nobody does it: %+v", c.last)
-			return ""
-		}
-		c.then(Submitted{[]Work{{Key: key, OnLoss: DoAgain}}, false})
-		first := assigned()
-		session := first + "1"
-		c.then(Accepted{first, session, key}, Ready{first, session, key, "sum"}, FetchFailed{key, "sum", "404", true})
-		if second := assigned(); (second == first) != (len(nodes) == 1) {
-			t.Errorf("of %v it was done by %s and then by %s", nodes, first, second)
+			assigned := func() string {
+				t.Helper()
+				for _, a := range c.last {
+					if a, ok := a.(Assign); ok {
+						return a.Node
+					}
+				}
+				t.Fatalf("nobody does it after %+v: %+v", then, c.last)
+				return ""
+			}
+			c.then(Submitted{[]Work{{Key: key, OnLoss: DoAgain}}, false})
+			first := assigned()
+			session := first + "1"
+			c.then(Accepted{first, session, key}, Ready{first, session, key, "sum"})
+			c.then(then...)
+			if second := assigned(); (second == first) != (len(nodes) == 1) {
+				t.Errorf("of %v it was done by %s and after %+v by %s", nodes, first, then, second)
+			}
 		}
 	}
 }

@@ -476,8 +476,8 @@ func (c *Coordinator) fetchFailed(h FetchFailed) {
 		c.do(GaveUp{w.Key, h.Reason})
 		return
 	}
-	if h.Gone && w.OnLoss == DoAgain {
-		// What a node loses or damages once it may lose again.
+	if w.OnLoss == DoAgain && (h.Gone || w.failures > 1) {
+		// What a node loses or damages once it may lose again, and what it twice does not hand out another may.
 		w.avoid = append(w.avoid, w.node)
 		c.cancelOn(w.node, w)
 		c.wait(w, time.Time{})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -240,29 +241,40 @@ func TestAnArtifactThatIsBrokenOrGone(t *testing.T) {
 // TestANodeThatHandsNothingOut: it says what its works came to, and stands still when that is fetched. Another one does
 // the works again, whose answers do not wait for the first.
 func TestANodeThatHandsNothingOut(t *testing.T) {
-	c := newCluster(t, 40, "node-a", "node-b")
 	var mu sync.Mutex
-	pipes := map[string]*os.File{} // to which nobody writes
+	// Opening a pipe to which nobody writes does not return. One with a writer would be opened, and refused at once: it
+	// has no size. Each has a name outside of the node, which removes what it is not asked for any more.
+	pipes, apart, writers := map[string]string{}, t.TempDir(), []*os.File{}
+	t.Cleanup(func() { // after the node has ended, which may open one until then
+		for _, f := range writers {
+			_ = f.Close()
+		}
+	})
+	c := newCluster(t, 40, "node-a", "node-b")
 	c.spy.announced = func() {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, path := range c.nodes[0].files("leaf-") {
-			if pipes[path] != nil {
+			if pipes[path] != "" {
 				continue
 			}
-			if err := errors.Join(syscall.Mkfifo(path+".pipe", 0o600), os.Rename(path+".pipe", path)); err != nil {
+			pipe := filepath.Join(apart, filepath.Base(path))
+			if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.Link(pipe, path+".pipe"),
+				os.Rename(path+".pipe", path)); err != nil {
 				t.Error(err)
 			}
-			f, err := os.OpenFile(path, os.O_RDWR, 0) //nolint:gosec // the test's own folder
-			if err != nil {
-				t.Error(err)
-			}
-			pipes[path] = f
+			pipes[path] = pipe
 		}
 	}
 	defer func() {
-		for _, f := range pipes {
-			_ = f.Close() // its readers end
+		mu.Lock()
+		defer mu.Unlock()
+		for _, pipe := range pipes {
+			f, err := os.OpenFile(pipe, os.O_RDWR, 0) //nolint:gosec // the test's own folder
+			if err != nil {
+				t.Error(err)
+			}
+			writers = append(writers, f) // its readers end
 		}
 	}()
 	begin := time.Now()
@@ -275,6 +287,9 @@ func TestANodeThatHandsNothingOut(t *testing.T) {
 	c.same(sumByRun, r)
 	if len(pipes) <= atOnce {
 		t.Fatalf("%d answers were held, and more than %d are to be", len(pipes), atOnce)
+	}
+	if len(c.spy.refused) > 0 {
+		t.Errorf("it was not held but refused: %s", c.spy.refused)
 	}
 	if took > lateAfter+limit {
 		t.Errorf("it took %v", took)

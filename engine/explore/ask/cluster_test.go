@@ -100,6 +100,8 @@ type spy struct {
 	*fleet.Fleet
 	mu    sync.Mutex
 	works []fleet.QueryWork
+	// refused is why what was announced could not be fetched, each time.
+	refused []string
 	// announced is called when a node has announced what a work came to, before that is fetched; nil is not.
 	announced func()
 	// size changes how large the answers are said to be; nil does not.
@@ -120,6 +122,13 @@ func (l listening) Ready(k control.WorkKey, p fleet.Part) {
 		p.Artifact.SizeBytes = l.spy.size(p.Artifact.SizeBytes)
 	}
 	l.Asker.Ready(k, p)
+}
+
+func (s *spy) FetchFailed(k control.WorkKey, checksum, reason string, gone bool) {
+	s.mu.Lock()
+	s.refused = append(s.refused, reason)
+	s.mu.Unlock()
+	s.Fleet.FetchFailed(k, checksum, reason, gone)
 }
 
 func (s *spy) Query(id string, a fleet.Asker, works ...fleet.QueryWork) {
