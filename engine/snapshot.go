@@ -154,8 +154,6 @@ type Resources struct {
 	// StoodStillMs is the longest time in which the process did not run although it was to.
 	StoodStillMs float64 `json:"stood_still_ms"`
 	Goroutines   int     `json:"goroutines"`
-	// TargetIsLocal is noted, not judged.
-	TargetIsLocal bool `json:"target_is_local"`
 }
 
 // Payload is the live state of a run: a full snapshot, once a second. Every field is present.

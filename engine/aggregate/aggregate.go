@@ -487,7 +487,7 @@ func highest(a, b engine.Resources) engine.Resources {
 		MemoryBytes: max(a.MemoryBytes, b.MemoryBytes), HostCPUPercent: max(a.HostCPUPercent, b.HostCPUPercent),
 		HostMemoryPercent: max(a.HostMemoryPercent, b.HostMemoryPercent), GCPauseMaxMs: max(a.GCPauseMaxMs, b.GCPauseMaxMs),
 		StoodStillMs: max(a.StoodStillMs, b.StoodStillMs),
-		Goroutines:   max(a.Goroutines, b.Goroutines), TargetIsLocal: a.TargetIsLocal || b.TargetIsLocal,
+		Goroutines:   max(a.Goroutines, b.Goroutines),
 	}
 }
 
@@ -562,7 +562,6 @@ func (f *fold) telemetry() {
 		avg.Goroutines += n.trend.Goroutines
 		avg.GCPauseMaxMs = max(avg.GCPauseMaxMs, n.trend.GCPauseMaxMs)
 		avg.StoodStillMs = max(avg.StoodStillMs, n.trend.StoodStillMs)
-		avg.TargetIsLocal = avg.TargetIsLocal || n.trend.TargetIsLocal
 		if n.fresh {
 			f.out.Peak = highest(f.out.Peak, n.peak)
 			f.out.Nodes = append(f.out.Nodes, NodeSample{NodeID: id, Resources: n.peak})

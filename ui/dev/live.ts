@@ -289,7 +289,6 @@ export class Live {
           goroutines: 180,
           gc_pause_max_ms: 0.2,
           stood_still_ms: 0,
-          target_is_local: true,
           host_cpu_pct: 83,
           host_memory_pct: 38,
         },

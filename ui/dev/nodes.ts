@@ -77,7 +77,6 @@ function one(i: number): Node {
           gc_pause_max_ms: 0.2,
           stood_still_ms: 0,
           goroutines: 40,
-          target_is_local: false,
         },
     last_contact: iso(Date.now() - (away ? 4 * minute : 500)),
     run_workers: busy

@@ -1739,7 +1739,6 @@ type Resources struct {
 	HostMemoryPct float64                `protobuf:"fixed64,5,opt,name=host_memory_pct,json=hostMemoryPct,proto3" json:"host_memory_pct,omitempty"`
 	GcPauseMaxMs  float64                `protobuf:"fixed64,6,opt,name=gc_pause_max_ms,json=gcPauseMaxMs,proto3" json:"gc_pause_max_ms,omitempty"`
 	Goroutines    int64                  `protobuf:"varint,7,opt,name=goroutines,proto3" json:"goroutines,omitempty"`
-	TargetIsLocal bool                   `protobuf:"varint,8,opt,name=target_is_local,json=targetIsLocal,proto3" json:"target_is_local,omitempty"`
 	StoodStillMs  float64                `protobuf:"fixed64,9,opt,name=stood_still_ms,json=stoodStillMs,proto3" json:"stood_still_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1822,13 +1821,6 @@ func (x *Resources) GetGoroutines() int64 {
 		return x.Goroutines
 	}
 	return 0
-}
-
-func (x *Resources) GetTargetIsLocal() bool {
-	if x != nil {
-		return x.TargetIsLocal
-	}
-	return false
 }
 
 func (x *Resources) GetStoodStillMs() float64 {
@@ -5153,7 +5145,7 @@ const file_control_proto_rawDesc = "" +
 	"\x02at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x1a\n" +
 	"\bsequence\x18\a \x01(\x03R\bsequence\x12&\n" +
 	"\x0fclock_offset_ns\x18\b \x01(\x03R\rclockOffsetNs\x12$\n" +
-	"\x0eclock_error_ns\x18\t \x01(\x03R\fclockErrorNs\"\xc5\x02\n" +
+	"\x0eclock_error_ns\x18\t \x01(\x03R\fclockErrorNs\"\xb4\x02\n" +
 	"\tResources\x12\x17\n" +
 	"\acpu_pct\x18\x01 \x01(\x01R\x06cpuPct\x12\x1d\n" +
 	"\n" +
@@ -5165,9 +5157,8 @@ const file_control_proto_rawDesc = "" +
 	"\x0fgc_pause_max_ms\x18\x06 \x01(\x01R\fgcPauseMaxMs\x12\x1e\n" +
 	"\n" +
 	"goroutines\x18\a \x01(\x03R\n" +
-	"goroutines\x12&\n" +
-	"\x0ftarget_is_local\x18\b \x01(\bR\rtargetIsLocal\x12$\n" +
-	"\x0estood_still_ms\x18\t \x01(\x01R\fstoodStillMs\"Z\n" +
+	"goroutines\x12$\n" +
+	"\x0estood_still_ms\x18\t \x01(\x01R\fstoodStillMsJ\x04\b\b\x10\tR\x0ftarget_is_local\"Z\n" +
 	"\vRunAccepted\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n" +
 	"\tworker_id\x18\x02 \x01(\tR\bworkerId\x12\x17\n" +

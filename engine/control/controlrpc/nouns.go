@@ -115,13 +115,13 @@ func readConnections(p *pb.ConnectionFigures) engine.ConnectionFigures {
 func resources(r engine.Resources) *pb.Resources {
 	return &pb.Resources{CpuPct: r.CPUPercent, MemoryPct: r.MemoryPercent, MemoryBytes: r.MemoryBytes,
 		HostCpuPct: r.HostCPUPercent, HostMemoryPct: r.HostMemoryPercent, GcPauseMaxMs: r.GCPauseMaxMs,
-		Goroutines: int64(r.Goroutines), TargetIsLocal: r.TargetIsLocal, StoodStillMs: r.StoodStillMs}
+		Goroutines: int64(r.Goroutines), StoodStillMs: r.StoodStillMs}
 }
 
 func readResources(p *pb.Resources) engine.Resources {
 	return engine.Resources{CPUPercent: p.GetCpuPct(), MemoryPercent: p.GetMemoryPct(), MemoryBytes: p.GetMemoryBytes(),
 		HostCPUPercent: p.GetHostCpuPct(), HostMemoryPercent: p.GetHostMemoryPct(), GCPauseMaxMs: p.GetGcPauseMaxMs(),
-		Goroutines: int(p.GetGoroutines()), TargetIsLocal: p.GetTargetIsLocal(), StoodStillMs: p.GetStoodStillMs()}
+		Goroutines: int(p.GetGoroutines()), StoodStillMs: p.GetStoodStillMs()}
 }
 
 func packed(p *engine.PackedHistogram) *pb.Histogram {

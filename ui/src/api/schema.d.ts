@@ -8807,7 +8807,6 @@ export interface components {
             memory_pct: number;
             /** Format: double */
             stood_still_ms: number;
-            target_is_local: boolean;
         };
         Retention: {
             /**
