@@ -145,25 +145,29 @@ func (k Kept) TagRun(ctx context.Context, runID string, tags, was map[string]str
 	if err != nil {
 		return fmt.Errorf("writing the tags before: %w", err)
 	}
-	const still = `status IN ('PREPARED', 'COMPLETED', 'FAILED', 'CANCELLED') AND phase IS DISTINCT FROM 'PROCESSING'`
-	tag, err := k.Runs.Exec(ctx, `UPDATE run_status SET scenario_config = jsonb_set(scenario_config, '{tags}', $2::jsonb),
-			updated_at = now()
-		WHERE run_id = $1 AND `+still+` AND ($3::jsonb = 'null'
-			OR coalesce(nullif(scenario_config -> 'tags', 'null'), '{}') = $3::jsonb)`, runID, string(text), string(before))
-	if err != nil || tag.RowsAffected() == 1 {
-		return dberr.Failed("tagging a run", err)
-	}
-	var over bool
-	err = k.Runs.QueryRow(ctx, "SELECT "+still+" FROM run_status WHERE run_id = $1", runID).Scan(&over)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
+	err = pgx.BeginFunc(ctx, k.Runs, func(tx pgx.Tx) error {
+		// What is found out about the run is of one moment: who changes its tags, or ends it, waits here.
+		var over, same bool
+		err := tx.QueryRow(ctx, `SELECT status IN ('PREPARED', 'COMPLETED', 'FAILED', 'CANCELLED')
+				AND phase IS DISTINCT FROM 'PROCESSING', $2::jsonb = 'null'
+				OR coalesce(nullif(scenario_config -> 'tags', 'null'), '{}') = $2::jsonb
+			FROM run_status WHERE run_id = $1 FOR NO KEY UPDATE`, runID, string(before)).Scan(&over, &same)
+		switch {
+		case err != nil:
+			return err
+		case !over:
+			return store.LiveTags()
+		case !same:
+			return store.OtherTags()
+		}
+		_, err = tx.Exec(ctx, `UPDATE run_status SET scenario_config = jsonb_set(scenario_config, '{tags}', $2::jsonb),
+			updated_at = now() WHERE run_id = $1`, runID, string(text))
+		return err
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
 		return dberr.NotFound("run", runID)
-	case err != nil:
-		return dberr.Failed("tagging a run", err)
-	case over:
-		return store.OtherTags()
 	}
-	return store.LiveTags()
+	return dberr.Failed("tagging a run", err)
 }
 
 func scanBaseline(row pgx.CollectableRow) (b store.Baseline, err error) {

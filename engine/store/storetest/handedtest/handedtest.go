@@ -60,6 +60,7 @@ func Handed(t *testing.T, s store.Store) {
 	t.Run("shares", func(t *testing.T) { shares(t, s) })
 	t.Run("notes", func(t *testing.T) { notes(t, s) })
 	t.Run("tags", func(t *testing.T) { tags(t, s) })
+	t.Run("tags of a run that ends", func(t *testing.T) { tagsAtTheEnd(t, s) })
 	t.Run("baselines", func(t *testing.T) { baselines(t, s, template.TemplateID) })
 }
 
@@ -201,6 +202,35 @@ func tags(t *testing.T, s store.Store) {
 	must(t, s.TagRun(ctx, "r1", map[string]string{}, map[string]string{})) // none is none, however it is kept
 	if run, err = s.Run(ctx, "r1"); err != nil || len(run.Scenario.Tags) != 0 {
 		t.Errorf("tags %v, %v", run.Scenario.Tags, err)
+	}
+}
+
+// tagsAtTheEnd holds that nobody is told that others have changed tags which nobody has changed: a run that ends while
+// its tags are set is live still, or over already.
+func tagsAtTheEnd(t *testing.T, s store.Store) {
+	old := map[string]string{"old": "yes"}
+	for i := range 40 {
+		id := fmt.Sprintf("ends-%d", i)
+		make1(t, s, id, "", engine.StatusRunning, engine.StatusStopping)
+		ended := make(chan error, 1)
+		go func() {
+			none := engine.PhaseNone
+			_, err := s.Transition(t.Context(), store.Transition{RunID: id, To: engine.StatusCompleted, Phase: &none})
+			ended <- err
+		}()
+		for {
+			err := s.TagRun(t.Context(), id, map[string]string{"new": "yes"}, old)
+			if err == nil {
+				break
+			}
+			if wantError(t, err, store.ErrConflict); t.Failed() {
+				break
+			}
+			if told := engine.AsError(err); len(told.Fields) > 0 {
+				t.Fatalf("run %d: %v", i, err)
+			}
+		}
+		must(t, <-ended)
 	}
 }
 
