@@ -42,6 +42,9 @@ func Read(path string) (File, error) {
 	if err := plainjson.Read(text, &r); err != nil {
 		return fail("is not a summary: %v", err)
 	}
+	if err := plainjson.Once(text, "tags"); err != nil {
+		return fail("is not a summary: %v", err)
+	}
 	if r.RunID == "" {
 		return fail("is not a summary of a run")
 	}

@@ -1,9 +1,13 @@
 package sqlshell
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/loadstone-db/loadstone/cli/command"
@@ -71,19 +75,28 @@ func (f ApplyFlags) Run(e *command.Env, do Do) error {
 	return nil
 }
 
+// standsTwice is what YAML says of a member that is there twice, among what it says of Go's types.
+var standsTwice = regexp.MustCompile(`line (\d+): mapping key ("[^"\n]*") already defined at line (\d+)`)
+
 // bundle reads the statements of a YAML file.
 func bundle(name string, source []byte) ([]piece, error) {
 	wrong := func(what string, cause error) error {
 		return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The bundle %s cannot be read: %s.", name, what),
 			Hint: "write a list of texts named statements", Cause: cause}
 	}
-	var doc map[string]any
-	if err := yaml.Unmarshal(source, &doc); err != nil {
+	var doc, more map[string]any
+	documents := yaml.NewDecoder(bytes.NewReader(source))
+	if err := documents.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
 		what := "it is not YAML with members by name"
 		if why, ok := strings.CutPrefix(err.Error(), "yaml: line "); ok { // others speak of Go's types
 			what = "line " + why
+		} else if twice := standsTwice.FindStringSubmatch(err.Error()); twice != nil {
+			what = fmt.Sprintf("line %s: %s is there twice, first in line %s", twice[1], twice[2], twice[3])
 		}
 		return nil, wrong(what, err)
+	}
+	if err := documents.Decode(&more); !errors.Is(err, io.EOF) {
+		return nil, wrong("it goes on after ---, and one bundle is one document", err)
 	}
 	for member := range doc {
 		if member != "statements" {

@@ -75,7 +75,8 @@ func TestAnErrorOfSeveralFilesNamesItsOwn(t *testing.T) {
 		"no YAML":       {"statements: [\n", "line 1: "},
 		"no members":    {"- CREATE\n", "not YAML with members"},
 		"nothing":       {"", "statements is no list"},
-		"two of a name": {"statements: []\nstatements: []\n", "not YAML with members"},
+		"two of a name": {"statements: []\n\nstatements: []\n", `line 3: "statements" is there twice, first in line 1`},
+		"two documents": {"statements: []\n---\nstatements: [DROP QUERY a]\n", "goes on after ---"},
 	} {
 		_, err := bundle("list.yaml", []byte(c.text))
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "list.yaml") ||

@@ -29,7 +29,7 @@ func Unmarshal(doc []byte, into any, most int) error {
 	if err := plainjson.Read(doc, into); err != nil {
 		return err
 	}
-	return once(doc)
+	return plainjson.Once(doc, "parameters")
 }
 
 // values counts what begins a value in a list or an object, up to one above most;

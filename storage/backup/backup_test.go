@@ -223,6 +223,24 @@ func edited(t *testing.T, whole []byte, change func(name string, content []byte)
 	return out.Bytes()
 }
 
+// twice is a backup with one of its entries once more, and another content in it.
+func twice(t *testing.T, whole []byte, name string) []byte {
+	t.Helper()
+	r, err := zip.NewReader(bytes.NewReader(whole), int64(len(whole)))
+	must(t, err)
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	for _, f := range r.File {
+		must(t, w.Copy(f))
+	}
+	to, err := w.Create(name)
+	must(t, err)
+	_, err = to.Write([]byte("other"))
+	must(t, err)
+	must(t, w.Close())
+	return out.Bytes()
+}
+
 // TestBadFiles: what is damaged, cut short, of another program or newer is refused before anything is changed.
 func TestBadFiles(t *testing.T) {
 	from := newPlace(t)
@@ -277,9 +295,38 @@ func TestBadFiles(t *testing.T) {
 			}
 			return c
 		}), "damaged"},
-		"foreign":      {manifest(map[string]any{"format": "other"}), "not a backup"},
-		"newer format": {manifest(map[string]any{"format_version": 2}), "newer"},
-		"newer schema": {manifest(map[string]any{"schema_version": 9999}), "newer"},
+		"a member twice": {edited(func(n string, c []byte) []byte {
+			if n == "manifest.json" {
+				return bytes.Replace(c, []byte("{"), []byte(`{"key_sha256": "",`+"\n"+`"Key_sha256": "",`), 1)
+			}
+			return c
+		}), `the member "Key_sha256" is there twice`},
+		"a table twice": {edited(func(n string, c []byte) []byte {
+			var m backup.Manifest
+			if n != "manifest.json" {
+				return c
+			}
+			must(t, json.Unmarshal(c, &m))
+			m.Tables = append(m.Tables, m.Tables[0])
+			c, err := json.Marshal(m)
+			must(t, err)
+			return c
+		}), "twice"},
+		"a file twice": {edited(func(n string, c []byte) []byte {
+			var m backup.Manifest
+			if n != "manifest.json" {
+				return c
+			}
+			must(t, json.Unmarshal(c, &m))
+			m.Files = append(m.Files, m.Files[0])
+			c, err := json.Marshal(m)
+			must(t, err)
+			return c
+		}), "twice"},
+		"an entry twice": {twice(t, whole, "tables/users"), `the entry "tables/users" is there twice`},
+		"foreign":        {manifest(map[string]any{"format": "other"}), "not a backup"},
+		"newer format":   {manifest(map[string]any{"format_version": 2}), "newer"},
+		"newer schema":   {manifest(map[string]any{"schema_version": 9999}), "newer"},
 		"a table of nobody's": {manifest(map[string]any{"tables": []any{map[string]any{"name": "pg_authid"}}}),
 			"does not know"},
 		"a table for the moment": {manifest(map[string]any{"tables": []any{map[string]any{"name": "server_turns"}}}),

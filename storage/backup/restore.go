@@ -17,6 +17,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/plainjson"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/sql"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
@@ -65,6 +66,9 @@ func (b *Backup) check(path string) error {
 	if err := json.Unmarshal(text, &b.Manifest); err != nil || b.Format != format {
 		return refused(path+" is not a backup of Loadstone.", another, err)
 	}
+	if err := b.once(text); err != nil {
+		return refused(fmt.Sprintf("%s is damaged: %v.", path, err), another, err)
+	}
 	if b.FormatVersion > formatVersion || b.SchemaVersion > sql.Version {
 		return refused(fmt.Sprintf("%s was made by Loadstone %s, which is newer than this one.", path, b.Program),
 			"Restore it with a Loadstone that is at least as new.", nil)
@@ -91,6 +95,34 @@ func (b *Backup) check(path string) error {
 		b.Key, err = b.read(keyName)
 	}
 	return err
+}
+
+// once refuses a backup that holds something twice: which of both is restored, and which was looked at, need not be the
+// same.
+func (b *Backup) once(manifest []byte) error {
+	if err := plainjson.Once(manifest); err != nil {
+		return fmt.Errorf("in its manifest, %w", err)
+	}
+	entries, tables, files := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, f := range b.zip.File {
+		if entries[f.Name] {
+			return fmt.Errorf("the entry %.100q is there twice", f.Name)
+		}
+		entries[f.Name] = true
+	}
+	for _, t := range b.Tables {
+		if tables[t.Name] {
+			return fmt.Errorf("its manifest has the table %.60q twice", t.Name)
+		}
+		tables[t.Name] = true
+	}
+	for _, f := range b.Files {
+		if files[f.entry()] {
+			return fmt.Errorf("its manifest has the file %.100q twice", f.entry())
+		}
+		files[f.entry()] = true
+	}
+	return nil
 }
 
 func (b *Backup) read(name string) ([]byte, error) {

@@ -1,11 +1,14 @@
-package manifest
+package plainjson
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/loadstone-db/loadstone/engine/plaintext"
 )
 
 // level is an object or a list that a document is in.
@@ -16,10 +19,10 @@ type level struct {
 	n     int             // how many elements of a list were begun
 }
 
-// once refuses a document of which an object has a member twice: readers differ in which of them counts, and so may who
-// looks at a plugin and the program that runs it. Go takes names that differ in case for the same; the names of
-// parameters are others then. What is no JSON is told by who reads it.
-func once(doc []byte) error {
+// Once refuses a document of which an object has a member twice, by its name and place: readers differ in which of them
+// counts, and so may who looks at a document and the program that reads it. Go takes names that differ in case for the
+// same; below the members of the document that are in named they are others. What is no JSON is told by who reads it.
+func Once(doc []byte, named ...string) error {
 	dec := json.NewDecoder(bytes.NewReader(doc))
 	dec.UseNumber()
 	var open []*level
@@ -42,11 +45,11 @@ func once(doc []byte) error {
 			default:
 				name, _ := token.(string)
 				key := name
-				if open[0].name != "parameters" || len(open) == 1 {
+				if len(open) == 1 || !slices.Contains(named, open[0].name) {
 					key = strings.ToLower(name)
 				}
 				if top.names[key] {
-					return fmt.Errorf("the member %q%s is there twice", Clean([]byte(name), 80), within(open[:len(open)-1]))
+					return fmt.Errorf("the member %q%s is there twice", shown(name), within(open[:len(open)-1]))
 				}
 				top.names[key], top.name, top.value = true, name, true
 				continue
@@ -61,6 +64,8 @@ func once(doc []byte) error {
 	}
 }
 
+func shown(name string) string { return plaintext.Shorten(plaintext.OneLine(name), 80) }
+
 // within is where a document is read, for a person; nothing at its top.
 func within(open []*level) string {
 	var b strings.Builder
@@ -72,7 +77,7 @@ func within(open []*level) string {
 		if b.Len() > 0 {
 			b.WriteByte('.')
 		}
-		b.WriteString(Clean([]byte(l.name), 80))
+		b.WriteString(shown(l.name))
 	}
 	if b.Len() == 0 {
 		return ""
