@@ -348,7 +348,9 @@ type ThresholdResult struct {
 	Passed    bool   `json:"passed"`
 	// Actual is null when the run has no such figure; the threshold then failed.
 	Actual *float64 `json:"actual"`
-	Reason string   `json:"reason,omitempty"`
+	// Reason is why it failed. Of a run that did not complete it says how much of the measurement was judged, also where
+	// that passed.
+	Reason string `json:"reason,omitempty"`
 }
 
 // LivePercentile is a percentile of the measurement as it was shown live at its end,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/matrix"
+	"github.com/loadstone-db/loadstone/engine/threshold"
 )
 
 type junitSuite struct {
@@ -15,6 +16,7 @@ type junitSuite struct {
 	Name     string   `xml:"name,attr"`
 	Tests    int      `xml:"tests,attr"`
 	Failures int      `xml:"failures,attr"`
+	Skipped  int      `xml:"skipped,attr,omitempty"`
 	Time     float64  `xml:"time,attr"`
 	Time0    string   `xml:"timestamp,attr,omitempty"`
 	// Properties come before the cases in the schema that CI systems check against.
@@ -34,11 +36,17 @@ type junitProperty struct {
 }
 
 type junitCase struct {
-	Class   string        `xml:"classname,attr"`
-	Name    string        `xml:"name,attr"`
-	Time    float64       `xml:"time,attr"`
+	Class string  `xml:"classname,attr"`
+	Name  string  `xml:"name,attr"`
+	Time  float64 `xml:"time,attr"`
+	// Skipped is of what was judged on a part of the run: it neither passed nor failed.
+	Skipped *junitSkipped `xml:"skipped,omitempty"`
 	Failure *junitFailure `xml:"failure,omitempty"`
 	Output  string        `xml:"system-out,omitempty"`
+}
+
+type junitSkipped struct {
+	Message string `xml:"message,attr"`
 }
 
 type junitFailure struct {
@@ -47,7 +55,8 @@ type junitFailure struct {
 }
 
 // JUnit writes a result as CI systems read it: one case for the run, one
-// for the accounting, one for each threshold, and one for the verdict when it is required.
+// for the accounting, one for each threshold (skipped where a run that did not complete met it so far), and one for the
+// verdict when it is required.
 func JUnit(w io.Writer, s *engine.Summary, requireValid bool) error {
 	return writeXML(w, suiteOf(s, requireValid))
 }
@@ -88,6 +97,10 @@ func suiteOf(s *engine.Summary, requireValid bool) junitSuite {
 	}
 	for _, t := range s.Thresholds {
 		add(t.Threshold, t.Passed, "threshold", t.Reason)
+		if part := threshold.MetSoFar(s, t); part != "" {
+			suite.Cases[len(suite.Cases)-1].Skipped = &junitSkipped{printable(part)}
+			suite.Skipped++
+		}
 	}
 	if requireValid {
 		var causes []string

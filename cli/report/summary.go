@@ -3,6 +3,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/threshold"
 )
 
 // JSON writes a result for a program.
@@ -51,7 +53,7 @@ func Summary(out io.Writer, s *engine.Summary) error {
 	printAccuracy(p, s)
 	printVerdict(p, s)
 	for _, t := range s.Thresholds {
-		verdict := "passed"
+		verdict := cmp.Or(threshold.MetSoFar(s, t), "passed")
 		if !t.Passed {
 			verdict = "FAILED: " + t.Reason
 		}

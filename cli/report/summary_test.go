@@ -160,3 +160,31 @@ func TestLengthsOfRuns(t *testing.T) {
 		}
 	}
 }
+
+// TestAThresholdOfAPartHasNoTick: what a run that did not complete met so far is neither passed nor failed.
+func TestAThresholdOfAPartHasNoTick(t *testing.T) {
+	s := summary()
+	s.Status = engine.StatusFailed
+	s.Thresholds = []engine.ThresholdResult{{Threshold: "p95_ms < 20", Passed: true, Reason: "met so far, in 12 of 60 s"},
+		{Threshold: "p50_ms < 20", Passed: true}, {Threshold: "qps > 1000", Reason: "qps is 617, in 12 of 60 s"}}
+	var text, junit strings.Builder
+	if err := errors.Join(Summary(&text, s), JUnit(&junit, s, false)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"p95_ms < 20  met so far, in 12 of 60 s",
+		"p50_ms < 20  met so far; the run did not complete",
+		"qps > 1000  FAILED: qps is 617, in 12 of 60 s"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is not in\n%s", want, text.String())
+		}
+	}
+	var suite junitSuite
+	if err := xml.Unmarshal([]byte(junit.String()), &suite); err != nil {
+		t.Fatal(err)
+	}
+	judged := suite.Cases[len(suite.Cases)-3:]
+	if suite.Skipped != 2 || suite.Tests != len(suite.Cases) || judged[0].Skipped == nil || judged[0].Failure != nil ||
+		judged[0].Skipped.Message != "met so far, in 12 of 60 s" || judged[2].Failure == nil || judged[2].Skipped != nil {
+		t.Errorf("%s", junit.String())
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/aggregate"
 )
 
 func TestAWorkloadThatEndsEarlyIsNoted(t *testing.T) {
@@ -30,6 +31,42 @@ func TestAWorkloadThatEndsEarlyIsNoted(t *testing.T) {
 	} {
 		if got := EndedEarly(c.run); !strings.Contains(got, c.want) || c.want == "" && got != "" {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestAThresholdOfAPartSaysSo: of a run that did not complete what holds says of how much of the measurement.
+func TestAThresholdOfAPartSaysSo(t *testing.T) {
+	s := &Service{opts: Options{Skipped: func(*engine.Plan) *engine.Enrichment { return nil }}}
+	const closed = engine.LoadConcurrency
+	lost := 9.5
+	for name, c := range map[string]struct {
+		status  engine.Status
+		mode    engine.LoadMode
+		took    float64
+		covered *float64
+		limit   string
+		want    string
+	}{
+		"completed": {engine.StatusCompleted, closed, 60, nil, "p95_ms < 20", ""},
+		"failed":    {engine.StatusFailed, closed, 12, nil, "p95_ms < 20", "met so far, in 12 of 60 s"},
+		"cancelled": {engine.StatusCancelled, engine.LoadQPS, 12.34, nil, "p95_ms < 20",
+			"met so far, in 12.3 of 60 s"},
+		"a part of it is lost": {engine.StatusFailed, closed, 12, &lost, "p95_ms < 20", "met so far, in 9.5 of 60 s"},
+		"a search":             {engine.StatusFailed, engine.LoadFindMax, 12, nil, "p95_ms < 20", "met so far, in 12 s"},
+		"failed as it drained": {engine.StatusFailed, closed, 60, nil, "p95_ms < 20", "met in all 60 s of a run that"},
+		"not met":              {engine.StatusFailed, closed, 12, nil, "p95_ms < 5", "p95_ms is 10, in 12 of 60 s"},
+		"not met, and whole":   {engine.StatusCompleted, closed, 60, nil, "p95_ms < 5", "p95_ms is 10"},
+	} {
+		e := Evidence{Run: engine.Run{Status: c.status}, Validity: aggregate.NewValidity()}
+		e.Run.Scenario.Thresholds = []string{c.limit}
+		e.Run.Scenario.Workload.LoadMode, e.Run.Scenario.Workload.DurationSeconds = c.mode, 60
+		f := &engine.Figures{Operations: 10, DurationSeconds: c.took, CoveredSeconds: c.covered,
+			LatencyMs: &engine.LatencyMs{P95: 10}}
+		got := s.parentResult(e, f).Thresholds[0]
+		if !strings.HasPrefix(got.Reason, c.want) || c.want == "" && got.Reason != "" ||
+			strings.HasPrefix(name, "not met") && got.Reason != c.want {
+			t.Errorf("%s: %+v, want %q", name, got, c.want)
 		}
 	}
 }

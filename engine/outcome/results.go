@@ -13,6 +13,16 @@ func (s *Service) parentResult(e Evidence, f *engine.Figures) engine.RunResult {
 	if e.Search == nil {
 		judged = append(judged, threshold.Implied(e.Run.Scenario.Thresholds, f)...)
 	}
+	if e.Run.Status != engine.StatusCompleted {
+		covered, planned := f.DurationSeconds, e.Run.Scenario.Workload.Duration().Seconds()
+		if f.CoveredSeconds != nil {
+			covered = *f.CoveredSeconds
+		}
+		if e.Run.Scenario.Workload.Searches() {
+			planned = 0
+		}
+		threshold.SoFar(judged, covered, planned)
+	}
 	passed := threshold.Passed(judged) && e.Run.Status == engine.StatusCompleted && f.Worked()
 	r := engine.RunResult{ResultID: e.Run.RunID, RunID: e.Run.RunID, RunName: e.Run.RunName, Status: e.Run.Status,
 		StartTime: e.Run.StartTime, EndTime: e.Run.EndTime,

@@ -187,6 +187,37 @@ func allowed(thresholds []string, k engine.Kind, f *engine.Figures) bool {
 	return false
 }
 
+// SoFar says of what was judged on a run that did not complete how much of its measurement that covers, in seconds;
+// planned is 0 where no length was. What holds of a part need not hold of the whole.
+func SoFar(results []engine.ThresholdResult, covered, planned float64) {
+	part := fmt.Sprintf("in %.3g s", covered)
+	if planned > 0 {
+		part = fmt.Sprintf("in %.3g of %.6g s", covered, planned)
+	}
+	for i := range results {
+		r := &results[i]
+		switch {
+		case !r.Passed:
+			r.Reason += ", " + part
+		case planned > 0 && covered > planned-0.005: // stored times are rounded
+			r.Reason = fmt.Sprintf("met in all %.6g s of a run that did not complete", planned)
+		default:
+			r.Reason = "met so far, " + part
+		}
+	}
+}
+
+// MetSoFar says of a threshold that passed on a run which did not complete what it covers; "" of any other.
+func MetSoFar(s *engine.Summary, t engine.ThresholdResult) string {
+	switch {
+	case !t.Passed || s.Status == engine.StatusCompleted:
+		return ""
+	case t.Reason == "": // stored by an earlier version
+		return "met so far; the run did not complete"
+	}
+	return t.Reason
+}
+
 // Passed reports whether every threshold passed.
 func Passed(results []engine.ThresholdResult) bool {
 	for _, r := range results {

@@ -4,7 +4,7 @@ import { isAnswer, makeReach } from '../src/api/reach';
 import { basis, beside, stats } from '../src/charts/stats';
 import { clocks, freshness } from '../src/runs/clocks';
 import { headline, held, soFar, word } from '../src/runs/held';
-import { began, covers, doubt, doubtful, incomplete, interval, judged, within } from '../src/runs/known';
+import { began, covers, doubt, doubtful, incomplete, interval, judged, metSoFar, within } from '../src/runs/known';
 
 const start = '2026-11-22T21:35:00.000Z';
 const at = (s: number) => new Date(Date.parse(start) + s * 1000).toISOString();
@@ -27,6 +27,14 @@ describe('what is known of a run that crashed', () => {
   it('a record that lacks something is on its way, or has lost it', () => {
     expect(incomplete({ summary: null })).toBe('as far as the record has come to the server');
     expect(incomplete({ summary: summary({}) })).toBe('a part of the record is lost');
+  });
+
+  it('a threshold that holds of a part of a run says so', () => {
+    const part = { passed: true, reason: 'met so far, in 12 of 60 s' };
+    expect(metSoFar({ status: 'FAILED' }, part)).toBe(part.reason);
+    expect(metSoFar({ status: 'CANCELLED' }, { passed: true })).toBe('met so far; the run did not complete');
+    expect(metSoFar({ status: 'COMPLETED' }, { passed: true })).toBeNull();
+    expect(metSoFar({ status: 'FAILED' }, { passed: false, reason: 'qps is 5, in 12 of 60 s' })).toBeNull();
   });
 
   it('operations were sent when the record, the counters or the charts say so', () => {

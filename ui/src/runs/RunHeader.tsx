@@ -15,7 +15,7 @@ import { Tags } from '../history/tags';
 import { useToast } from '../design/Toast';
 import { clocks, freshness } from './clocks';
 import { headline, soFar } from './held';
-import { began } from './known';
+import { began, metSoFar } from './known';
 import type { RunState } from './live';
 import { reportAddress, ShareDialog } from './HandOn';
 import { NoteDialog } from './Notes';
@@ -167,17 +167,23 @@ export function VerdictLine({ run }: { run: RunDetail }) {
           {!run.summary && run.phase === 'PROCESSING' && ' · the exact figures are being computed'}
         </span>
       </span>
-      {thresholds.map((t) => (
-        <span
-          key={t.threshold}
-          className={`chip judged ${t.passed ? 'ok' : 'bad'}`}
-          title={t.reason ?? (t.passed ? 'holds' : 'does not hold')}
-        >
-          <Icon name={t.passed ? 'check' : 'close'} size={12} />
-          <code>{t.threshold}</code>
-          <span className="muted">{t.actual === null ? 'no figure' : `is ${Number(t.actual.toPrecision(4))}`}</span>
-        </span>
-      ))}
+      {thresholds.map((t) => {
+        const part = metSoFar(run, t);
+        return (
+          <span
+            key={t.threshold}
+            className={`chip judged ${part ? '' : t.passed ? 'ok' : 'bad'}`}
+            title={t.reason ?? part ?? (t.passed ? 'holds' : 'does not hold')}
+          >
+            <Icon name={part ? 'clock' : t.passed ? 'check' : 'close'} size={12} />
+            <code>{t.threshold}</code>
+            <span className="muted">
+              {t.actual === null ? 'no figure' : `is ${Number(t.actual.toPrecision(4))}`}
+              {part && `, ${part}`}
+            </span>
+          </span>
+        );
+      })}
     </div>
   );
 }

@@ -127,3 +127,7 @@ export function covers(
 export function incomplete(run: Pick<RunDetail, 'summary'>): string {
   return run.summary ? 'a part of the record is lost' : 'as far as the record has come to the server';
 }
+
+/** What a threshold that passed covers, in a run that did not complete: it was judged on a part. Null of any other. */
+export const metSoFar = (run: Pick<RunDetail, 'status'>, t: { passed: boolean; reason?: string }): string | null =>
+  t.passed && run.status !== 'COMPLETED' ? (t.reason ?? 'met so far; the run did not complete') : null;
