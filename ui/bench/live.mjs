@@ -9,6 +9,7 @@ import { loadavg } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { launch } from '../e2e/browser.mjs';
+import { parts, snapshot } from '../e2e/heap.mjs';
 
 const { values: flags } = parseArgs({
   options: {
@@ -96,6 +97,7 @@ try {
   } else {
     const start = await floor();
     console.log(`at first: heap ${start.toFixed(2)} MiB`);
+    let of;
     const rounds = (Number(flags.minutes) * 60) / Number(flags.seconds);
     for (let round = 1; round <= rounds; round++) {
       const [from, before] = [Date.now(), await metrics()];
@@ -107,6 +109,16 @@ try {
         `${round * flags.seconds} s: script ${per('ScriptDuration')} ms/s, all ${per('TaskDuration')} ms/s, ` +
           `heap ${heap.toFixed(2)} MiB (${(heap - start).toFixed(2)}), load ${loadavg()[0].toFixed(1)}`,
       );
+      // Once the page has settled: what it grows by from then on, and what of that is its own.
+      if (round === 1 || round === rounds) {
+        const now = parts(await snapshot(cdp));
+        const kib = (part) => {
+          const since = of ? ` (${((now[part] - of[part]) / 1024).toFixed(0)})` : '';
+          return `${part} ${(now[part] / 1024).toFixed(0)} KiB${since}`;
+        };
+        console.log(`by a snapshot: ${Object.keys(now).map(kib).join(', ')}`);
+        of ??= now;
+      }
     }
   }
 } finally {

@@ -261,7 +261,12 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
     /^\/api\/runs\/([^/]+)\/timeseries$/,
     ([, id], _b, q) => {
       const r = need(runs, id, 'run');
-      return { resolution_seconds: 1, points: q.get('worker_id') ? workerPoints(r) : r.points };
+      const [from, until] = [Number(q.get('from_seconds') ?? 0), Number(q.get('until_seconds') ?? Infinity)];
+      const points: { elapsed_seconds: number }[] = q.get('worker_id') ? workerPoints(r) : r.points;
+      return {
+        resolution_seconds: 1,
+        points: points.filter((p) => p.elapsed_seconds >= from && p.elapsed_seconds <= until),
+      };
     },
   ],
   [

@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { roomFor } from '../src/charts/plot';
 import { type Columns, columns, held, joined, pair, type Sample, thinned } from '../src/runs/series';
 import { fold, perSecond, present, some, Track, values } from '../src/runs/track';
-import { curves, lastMinute, lately } from '../src/runs/workerSeries';
 
 /** Numbers from 0 to 1 that are the same with each run of the tests. */
 function dice(seed: number): () => number {
@@ -224,18 +223,4 @@ it('gives a growing axis room to the next step, a fiftieth at most', () => {
     expect(roomFor(t)).toBeGreaterThanOrEqual(t);
     expect(roomFor(t) - t).toBeLessThan(Math.max(1, t / 50));
   }
-});
-
-it('draws the last minute of a run worker from its last minutes', () => {
-  const points = Array.from({ length: 7200 }, (_, i) => ({
-    timestamp: new Date(1e12 + 500 * i).toISOString(),
-    elapsed_seconds: i / 2,
-    worker_id: `worker-${i % 2}`,
-    phase: 'MEASUREMENT' as const,
-    qps: i,
-    p95_latency_ms: i / 3,
-  }));
-  const few = lately(points);
-  expect(few.length).toBeLessThan(300);
-  expect(lastMinute(curves(few))).toEqual(lastMinute(curves(points)));
 });

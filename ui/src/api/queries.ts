@@ -121,13 +121,16 @@ export interface Span {
 export const bounds = (part: Span | null) =>
   part ? { from_seconds: Math.max(0, Math.floor(part.from) - 5), until_seconds: Math.ceil(part.to) + 5 } : {};
 
-/** The seconds of every run worker. They do not change for the reader of a finished run; a live one adds its own. */
-export const useWorkerSeries = (id: string, enabled: boolean) =>
+/**
+ * The seconds of every run worker, from an elapsed second on if one is given. They do not change for the reader of a
+ * finished run; a live one adds its own, and does not ask again because time goes on.
+ */
+export const useWorkerSeries = (id: string, enabled: boolean, from?: number) =>
   useQuery({
-    queryKey: ['worker-series', id],
+    queryKey: ['worker-series', id, ...(from === undefined ? [] : ['late'])],
     queryFn: ({ signal }) =>
       api
-        .get('/api/runs/{id}/timeseries', { path: { id }, query: { worker_id: '*' }, signal })
+        .get('/api/runs/{id}/timeseries', { path: { id }, query: { worker_id: '*', from_seconds: from }, signal })
         .then((r) => ofWorkers(r.points)),
     enabled,
     staleTime: Number.POSITIVE_INFINITY,

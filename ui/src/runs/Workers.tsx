@@ -10,7 +10,7 @@ import { terms } from '../design/terms';
 import { beganWords } from './began';
 import { throughput } from './rates';
 import { silence } from './unresponsive';
-import { lastMinute, useWorkerCurves, type WorkerCurve } from './workerSeries';
+import { useLastMinute, useWorkerCurves, type WorkerCurve } from './workerSeries';
 
 const spark = { width: 132, height: 24 };
 
@@ -52,7 +52,7 @@ function Start({ beginning: b }: { beginning: Beginning | null | undefined }) {
 /** The run workers of a live run, with the curve of their last minute. */
 export function Workers({ run, live, newsAt }: { run: RunDetail; live: Payload | null; newsAt: number }) {
   const rows = (live?.workers ?? []).toSorted((a, b) => a.worker_group_id - b.worker_group_id);
-  const curves = lastMinute(useWorkerCurves(run, live, true));
+  const curves = useLastMinute(run, live);
   const top = tops(curves, 60);
   return (
     <section className="panel" aria-label="Workers">
@@ -155,7 +155,7 @@ export function Workers({ run, live, newsAt }: { run: RunDetail; live: Payload |
 /** The run workers of a finished run, with the curves of all of it. */
 export function FinishedWorkers({ run }: { run: RunDetail }) {
   const rows = (run.workers ?? []).toSorted((a, b) => (a.worker_group_id ?? 0) - (b.worker_group_id ?? 0));
-  const curves = useWorkerCurves(run, null, true);
+  const curves = useWorkerCurves(run);
   const top = tops(curves, Number.POSITIVE_INFINITY);
   const all = Number.POSITIVE_INFINITY;
   return (

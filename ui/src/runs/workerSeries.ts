@@ -57,23 +57,22 @@ export function pointsOf(p: Payload): WorkerPoint[] {
   }));
 }
 
-/** The curves of a run's workers: its history, and what the socket has told since. */
-export function useWorkerCurves(run: RunDetail, live: Payload | null, shown: boolean): Map<string, WorkerCurve> {
+/** The curves of the workers of a finished run. */
+export function useWorkerCurves(run: RunDetail): Map<string, WorkerCurve> {
+  const history = useWorkerSeries(run.run_id, true);
+  const end = run.measurement_end_time ? Date.parse(run.measurement_end_time) + 500 : undefined;
+  return useMemo(() => curves(history.data ?? [], end), [history.data, end]);
+}
+
+/** The last minute of a run's workers: what is stored of it when the page is opened, and what the socket has told since. */
+export function useLastMinute(run: RunDetail, live: Payload | null): Map<string, WorkerCurve> {
   const workers = Math.max(run.total_workers_expected, run.scenario_config.scaling.worker_count, 1);
-  const history = useWorkerSeries(run.run_id, shown);
+  // Of an hour before nothing is shown.
+  const history = useWorkerSeries(run.run_id, live !== null, Math.max(0, Math.floor((live?.elapsed ?? 0) - 120)));
   const [ticks, setTicks] = useState<WorkerPoint[]>([]);
   useEffect(() => {
     if (live) setTicks((t) => [...t, ...pointsOf(live)].slice(-90 * workers));
   }, [live, workers]);
   const end = run.measurement_end_time ? Date.parse(run.measurement_end_time) + 500 : undefined;
-  // Of a run that goes on the last minute is shown: an hour before it is not read again with each second.
-  const going = live !== null;
-  const stored = useMemo(() => (going ? lately(history.data ?? []) : (history.data ?? [])), [history.data, going]);
-  return useMemo(() => curves([...stored, ...ticks], end), [stored, ticks, end]);
-}
-
-/** The points of the last minutes, by the latest one. */
-export function lately(points: readonly WorkerPoint[]): readonly WorkerPoint[] {
-  const since = points.reduce((latest, p) => Math.max(latest, Date.parse(p.timestamp)), 0) - 120_000;
-  return points.filter((p) => Date.parse(p.timestamp) > since);
+  return useMemo(() => lastMinute(curves([...(history.data ?? []), ...ticks], end)), [history.data, ticks, end]);
 }
