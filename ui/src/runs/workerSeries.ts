@@ -64,7 +64,7 @@ export function useWorkerCurves(run: RunDetail): Map<string, WorkerCurve> {
   return useMemo(() => curves(history.data ?? [], end), [history.data, end]);
 }
 
-/** The last minute of a run's workers: what is stored of it when the page is opened, and what the socket has told since. */
+/** The last minute of a run's workers: what is stored when the page is opened, and what the socket has told since. */
 export function useLastMinute(run: RunDetail, live: Payload | null): Map<string, WorkerCurve> {
   const workers = Math.max(run.total_workers_expected, run.scenario_config.scaling.worker_count, 1);
   // Of an hour before nothing is shown.
