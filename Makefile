@@ -144,7 +144,7 @@ LONGEST := ./server ./engine/orchestrator ./storage/results ./plugins/bundled
 # checkout of the same sources has passed it.
 define tested
 packages="$(2)" again=$$((3 - $$(cat $(UNSTABLE)* 2>/dev/null | wc -l || true))); \
-	PATH="$$(dirname "$$(command -v $(GO))"):$$PATH" $(GOTESTSUM) --format standard-quiet --hide-summary skipped \
+	PATH="$$(dirname "$$(command -v $(GO))"):$$PATH" deploy/scratch.sh $(GOTESTSUM) --format standard-quiet --hide-summary skipped \
 		--rerun-fails=1 --rerun-fails-max-failures=$$again --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
 		--rerun-fails-report=$(UNSTABLE)-$(1) --packages "$$(echo $$packages)" \
 		-- -vet=off -count=1 -trimpath $(LAZY) -p $(PACKAGES_AT_ONCE) -parallel 4 -timeout 12m $(3)
@@ -158,9 +158,9 @@ test-go: build examples $(GOTESTSUM)
 	@# the simulations.
 	export CGO_ENABLED=0; \
 	$(call tested,unraced,$$(deploy/unraced.sh) ./engine/simulation ./engine/refresher ./storage/results,-buildvcs=false)
-	CGO_ENABLED=0 $(GO) test -vet=off -buildvcs=false -trimpath $(LAZY) -run '^(TestHostile(AtTheGate|Truncations)|TestTpcc)$$' \
+	CGO_ENABLED=0 deploy/scratch.sh $(GO) test -vet=off -buildvcs=false -trimpath $(LAZY) -run '^(TestHostile(AtTheGate|Truncations)|TestTpcc)$$' \
 		./plugins/host ./plugins/bundled
-	$(GO) test -race -vet=off -trimpath $(LAZY) -timeout 12m -run "$$(deploy/unraced.sh -own)" ./cli
+	deploy/scratch.sh $(GO) test -race -vet=off -trimpath $(LAZY) -timeout 12m -run "$$(deploy/unraced.sh -own)" ./cli
 	$(call tested,raced,$(LONGEST) $$(deploy/unraced.sh -v),-race)
 
 test-ui: ui/node_modules/.package-lock.json
@@ -168,21 +168,21 @@ test-ui: ui/node_modules/.package-lock.json
 
 # The main job, as a newcomer does it: from the command line …
 test-first-run: build ui/node_modules/.package-lock.json
-	@deploy/first-run.sh bin/loadstone
+	@deploy/scratch.sh deploy/first-run.sh bin/loadstone
 
 # … all table types of the stand-in and Postgres, from one template …
 test-matrix: build ui/node_modules/.package-lock.json
-	@deploy/matrix.sh bin/loadstone
+	@deploy/scratch.sh deploy/matrix.sh bin/loadstone
 
 # For authors of plugins: the conformance suite on the example in each language, and
 # the commands of docs/plugins.md, one after the other.
 test-tutorial: build examples
 	@for file in $(EXAMPLE)/dist/*.wasm; do echo "$$file"; bin/loadstone plugin test "$$file"; done
-	@deploy/tutorial.sh bin/loadstone
+	@deploy/scratch.sh deploy/tutorial.sh bin/loadstone
 
 # … and in the browser.
 test-journey: build
-	@deploy/journey.sh bin/loadstone
+	@deploy/scratch.sh deploy/journey.sh bin/loadstone
 
 slt: build
 	@bin/loadstone slt 'examples/streams/*.slt'
