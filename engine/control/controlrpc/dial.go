@@ -175,6 +175,8 @@ func (d *Dialer) open(ctx context.Context) (control.ServerEnd, error) {
 		err = errInTime // what gRPC says of that is that it was cancelled
 		if why := d.unreached.Load(); why != nil {
 			err = fmt.Errorf("nobody was reached there: %w", *why)
+		} else if errors.Is(context.Cause(ctx), context.DeadlineExceeded) && d.strange(ctx) {
+			err = errNoNode
 		}
 		if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
 			err = cause
@@ -192,6 +194,32 @@ func (d *Dialer) open(ctx context.Context) (control.ServerEnd, error) {
 	}
 	e := newEnd[control.ToNode, control.FromNode](s, one(toWire), whole(read), cut, func() { _ = s.CloseSend() })
 	return &serverEnd{e, d, took}, nil
+}
+
+// errNoNode says that something else listens where a node is dialled.
+var errNoNode = errors.New("what listens there is no node of Loadstone: check the address, or start loadstone worker " +
+	"--listen at it")
+
+// strange reports whether something answers at the address as no node does: it is greeted as gRPC does, and a server of
+// HTTP/2 begins with its settings, a length and then a type, which is 4. What has TLS is told by its handshake.
+func (d *Dialer) strange(ctx context.Context) bool {
+	if d.opts.Trust != nil || d.opts.Security.TLS != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second) // that of ctx is over
+	defer cancel()
+	conn, err := reach.Always().Dial(ctx, "tcp", d.opts.Address)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = conn.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	const kind = 3
+	var head [kind + 1]byte
+	if _, err = io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"); err == nil {
+		_, err = io.ReadFull(conn, head[:])
+	}
+	return err == nil && head[kind] != 4
 }
 
 // errInTime says that there was nobody, or that the way is too long.

@@ -3,6 +3,8 @@ package controlrpc
 import (
 	"context"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -48,8 +50,11 @@ func TestWhyNobodyWasReachedIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = closed.Close()
+	page := httptest.NewServer(http.NotFoundHandler())
+	defer page.Close()
 	for address, want := range map[string]string{
 		closed.Addr().String(): "connection refused", silent.Addr().String(): "has not answered in time",
+		page.Listener.Addr().String(): "is no node of Loadstone: check the address, or start loadstone worker",
 	} {
 		d, err := NewDialer(DialOptions{Address: address, Security: Security{Plain: true}})
 		if err != nil {

@@ -34,7 +34,8 @@ type Trust interface {
 
 var (
 	// ErrNotTLS says that a node speaks without TLS.
-	ErrNotTLS = errors.New("the node listens without TLS")
+	ErrNotTLS = errors.New("what listens there has no TLS: a node that was started without --join TOKEN (loadstone node " +
+		"token makes one), or another program")
 	// ErrNotBelieved says that the node has ended a handshake, because it does not believe this server.
 	ErrNotBelieved = errors.New("the node does not believe this server")
 )
