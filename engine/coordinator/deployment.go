@@ -39,6 +39,8 @@ type deployment struct {
 
 	mu    sync.Mutex
 	parts map[string]*part
+	// went: all fragments were ready, and told to run.
+	went bool
 }
 
 // part is what is known of a fragment.
@@ -82,7 +84,7 @@ func deploy(o Options, q catalog.Query, contents catalog.Contents, told func()) 
 // shell is a deployment of which nothing runs that is known of here, and whose fragments elsewhere have to be ended.
 func shell(o Options, q catalog.Query, told func()) *deployment {
 	d := &deployment{key: fragment.Key{QueryID: q.ID, Epoch: q.Epoch, Attempt: math.MaxInt64}, o: o, told: told,
-		fail: func() {}, done: make(chan struct{}), began: time.Now(), drains: make(chan struct{}),
+		fail: func() {}, done: make(chan struct{}), began: o.Now().UTC(), drains: make(chan struct{}),
 		parts: map[string]*part{}}
 	close(d.done)
 	d.drain = sync.OnceFunc(func() { close(d.drains) })
@@ -109,6 +111,7 @@ func (d *deployment) run(ctx context.Context, q catalog.Query, contents catalog.
 	// None runs unless all are ready; those that opened are ended then.
 	d.mu.Lock()
 	// One after the other, and in the same order each time: a life of the simulation can be lived again.
+	d.went = ctx.Err() == nil
 	var order []*part
 	for _, host := range slices.Sorted(maps.Keys(d.parts)) {
 		p := d.parts[host]
@@ -276,7 +279,7 @@ func (d *deployment) follow(ctx context.Context, p *part) {
 		case fragment.Report:
 			if c, err := fragment.CountsOf(w); err == nil {
 				d.mu.Lock()
-				p.counts, p.rates = c, p.rates.next(c, time.Now())
+				p.counts, p.rates = c, p.rates.next(c, d.o.Now().UTC())
 				d.mu.Unlock()
 			}
 		case fragment.End:

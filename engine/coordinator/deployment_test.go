@@ -47,7 +47,7 @@ func TestWhatHasLeftIsKnownToBeGone(t *testing.T) {
 	}
 	q := c.Queries()[0]
 	synctest.Test(t, func(t *testing.T) {
-		d := deploy(Options{Feeds: slow{}, Runner: nobody{}, Log: zerolog.Nop()}, q, c.Contents(), func() {})
+		d := deploy(Options{Feeds: slow{}, Runner: nobody{}, Now: time.Now, Log: zerolog.Nop()}, q, c.Contents(), func() {})
 		<-d.done
 		f := d.observe(catalog.Fragment{Host: Server})
 		if f.State != catalog.FragmentStopped {
@@ -67,7 +67,8 @@ func TestWhatHasLeftIsKnownToBeGone(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		d := deploy(Options{Feeds: idle{}, Runner: nobody{}, Log: zerolog.Nop()}, c.Queries()[0], c.Contents(), func() {})
+		d := deploy(Options{Feeds: idle{}, Runner: nobody{}, Now: time.Now, Log: zerolog.Nop()}, c.Queries()[0],
+			c.Contents(), func() {})
 		<-d.done
 		f := d.observe(catalog.Fragment{Host: Server})
 		if f.State != catalog.FragmentFailed || f.Terminal || !strings.Contains(f.Failure, "was not ready within 1m") ||
@@ -122,7 +123,7 @@ func (e *ends) Stop(_ context.Context, host string, _ fragment.Key) error {
 func TestAFragmentThatCameAfterItsAttemptEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		workers := &ends{}
-		d := shell(Options{Runner: workers}, catalog.Query{Fragments: []catalog.Fragment{
+		d := shell(Options{Runner: workers, Now: time.Now}, catalog.Query{Fragments: []catalog.Fragment{
 			{Host: "n1", State: catalog.FragmentFailed}}}, func() {})
 		came := catalog.Fragment{Host: "n0", State: catalog.FragmentStarted}
 		d.confirm(came.Host)
@@ -136,4 +137,32 @@ func TestAFragmentThatCameAfterItsAttemptEnds(t *testing.T) {
 			t.Errorf("%q were asked", workers.told)
 		}
 	})
+}
+
+// TestTheLastAttemptIsTold: what an attempt read that was lost is read again by the next one; where that found nothing,
+// nothing was read. One that only ended what may have run elsewhere tells nothing. Times are the server's.
+func TestTheLastAttemptIsTold(t *testing.T) {
+	const ahead = time.Hour
+	c := &Coordinator{running: map[int64]*deployment{}, ended: map[int64]Live{}}
+	attempt := func(went bool, read int64) {
+		d := shell(Options{Now: func() time.Time { return time.Now().Add(ahead) }}, catalog.Query{ID: 1,
+			Fragments: []catalog.Fragment{{Host: "n", State: catalog.FragmentTerminated}}}, func() {})
+		d.went = went
+		d.parts["n"].counts.In, d.parts["n"].counts.Malformed = read, 3*read
+		c.running[1] = d
+		c.keepCounts(1)
+	}
+	for i, a := range []struct {
+		went       bool
+		read, want int64
+	}{{false, 0, 0}, {true, 7, 7}, {false, 0, 7}, {true, 0, 0}, {true, 2, 2}} {
+		attempt(a.went, a.read)
+		l := c.ended[1]
+		if l.In != a.want || l.Malformed != 3*a.want || l.Fragments["n"].In != a.want {
+			t.Errorf("attempt %d: %+v, want %d rows", i+1, l, a.want)
+		}
+		if off := l.Since.Sub(time.Now().Add(ahead)).Abs(); off > time.Minute {
+			t.Errorf("attempt %d began %v from the server's time", i+1, off)
+		}
+	}
 }

@@ -77,18 +77,22 @@ func (r rates) next(c stream.Counts, now time.Time) rates {
 }
 
 // keepCounts keeps what became of the rows of a query that ends here: what was late, malformed or left out is of no
-// less interest then. c is locked.
+// less interest then. An attempt that ran counts alone, also where it read nothing: it began from the sources. c is
+// locked.
 func (c *Coordinator) keepCounts(id int64) {
 	d := c.running[id]
 	if d == nil {
 		return
 	}
+	d.mu.Lock()
+	went := d.went
+	d.mu.Unlock()
 	l := d.live()
 	l.State, l.LatestRow, l.InPerSecond, l.OutPerSecond = 0, time.Time{}, 0, 0
 	for host, p := range l.Fragments {
 		l.Fragments[host] = Part{In: p.In, Out: p.Out}
 	}
-	if _, known := c.ended[id]; !known || l.In+l.Received+l.Malformed+l.Dropped > 0 {
+	if _, known := c.ended[id]; !known || went {
 		c.ended[id] = l
 	}
 }
