@@ -4,7 +4,18 @@ import { isAnswer, makeReach } from '../src/api/reach';
 import { basis, beside, stats } from '../src/charts/stats';
 import { clocks, freshness } from '../src/runs/clocks';
 import { headline, held, soFar, word } from '../src/runs/held';
-import { began, covers, doubt, doubtful, incomplete, interval, judged, metSoFar, within } from '../src/runs/known';
+import {
+  began,
+  covers,
+  doubt,
+  doubtful,
+  incomplete,
+  interval,
+  judged,
+  metSoFar,
+  targetOf,
+  within,
+} from '../src/runs/known';
 
 const start = '2026-11-22T21:35:00.000Z';
 const at = (s: number) => new Date(Date.parse(start) + s * 1000).toISOString();
@@ -35,6 +46,14 @@ describe('what is known of a run that crashed', () => {
     expect(metSoFar({ status: 'CANCELLED' }, { passed: true })).toBe('met so far; the run did not complete');
     expect(metSoFar({ status: 'COMPLETED' }, { passed: true })).toBeNull();
     expect(metSoFar({ status: 'FAILED' }, { passed: false, reason: 'qps is 5, in 12 of 60 s' })).toBeNull();
+  });
+
+  it('a target that was not looked at is no empty line', () => {
+    const e = { driver: 'postgres', server_version: '17.2', target_is_local: true };
+    expect(targetOf(e)).toBe('postgres · 17.2 · on the same machine');
+    expect(targetOf({ ...e, target_is_local: false })).toBe('postgres · 17.2');
+    expect(targetOf({ driver: 'postgres', server_version: '', target_is_local: false })).toBe('postgres');
+    expect(targetOf({ driver: '', server_version: '', target_is_local: false })).toMatch(/^not known: the run ended/);
   });
 
   it('operations were sent when the record, the counters or the charts say so', () => {

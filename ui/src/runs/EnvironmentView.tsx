@@ -3,6 +3,7 @@ import { CopyButton } from '../design/Controls';
 import { bytes, dateTime, plain } from '../design/format';
 import { said } from '../design/said';
 import { Accuracy } from './Accuracy';
+import { targetOf } from './known';
 import { StatementList, TableList } from './PlanView';
 import { ScenarioFacts } from './ScenarioFacts';
 
@@ -44,10 +45,7 @@ export function EnvironmentView({ run, s }: { run: RunDetail; s: Summary }) {
               {e.cpu_model || e.arch} · {e.cpus} CPUs · {plain(bytes(e.memory_bytes))} · {e.os}/{e.arch}
             </dd>
             <dt>Target</dt>
-            <dd>
-              {e.driver} · {e.server_version}
-              {e.target_is_local ? ' · on the same machine' : ''}
-            </dd>
+            <dd>{targetOf(e)}</dd>
             {notes.length > 0 && (
               <>
                 <dt>Notes</dt>

@@ -131,3 +131,8 @@ export function incomplete(run: Pick<RunDetail, 'summary'>): string {
 /** What a threshold that passed covers, in a run that did not complete: it was judged on a part. Null of any other. */
 export const metSoFar = (run: Pick<RunDetail, 'status'>, t: { passed: boolean; reason?: string }): string | null =>
   t.passed && run.status !== 'COMPLETED' ? (t.reason ?? 'met so far; the run did not complete') : null;
+
+/** The target as it told of itself: nothing where the run ended before it was asked. */
+export const targetOf = (e: Pick<Summary['environment'], 'driver' | 'server_version' | 'target_is_local'>): string =>
+  [e.driver, e.server_version, e.target_is_local && 'on the same machine'].filter(Boolean).join(' · ') ||
+  'not known: the run ended before it was looked at';
