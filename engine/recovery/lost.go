@@ -78,19 +78,48 @@ func recordEnds(run engine.Run, last time.Time, parts []engine.Artifact) time.Ti
 	return first
 }
 
+// lastHeard is when a run that is lost was last heard of: by the last second of it that was persisted, or what is
+// recorded behind that. One whose load had not begun told of itself by its row, which was last written at told.
+func lastHeard(run engine.Run, last, told, now time.Time, parts []engine.Artifact) time.Time {
+	if run.WarmupStartTime.IsZero() {
+		// The row has the time of the store, whose clock may be ahead.
+		if told.After(now) {
+			told = now
+		}
+		if told.After(run.StartTime.Time) {
+			return told
+		}
+		return last
+	}
+	for _, a := range parts {
+		if a.MaxTime.After(last) {
+			last = a.MaxTime.Time
+		}
+	}
+	return last
+}
+
+// lost is what is known of the end of a run that lost its owner: why that was, as finish says it; when its load was
+// last seen, and when it was last heard of, which is its end; from when to when its record may be incomplete.
+type lost struct {
+	why                   string
+	last, heard, from, to time.Time
+}
+
 // endLost moves a live run to its terminal status, through the transitions that
-// the contract allows. Its load was last seen at last; from lost on, its record is incomplete.
-func (s *Service) endLost(ctx context.Context, run engine.Run, epoch int64, why string, last, lost,
-	now time.Time) (engine.Run, error) {
+// the contract allows.
+func (s *Service) endLost(ctx context.Context, run engine.Run, epoch int64, l lost) (engine.Run, error) {
 	// What was decided before, by a user or a guardrail, stays decided.
 	stop := run.StopReason
 	if run.Status != engine.StatusCancelling || stop == "" {
 		stop = engine.StopWorkerFailure
 		cooldown := engine.PhaseCooldown
-		reason := fmt.Sprintf("%s while the run was %s; its executions from %s to %s are not recorded", why, run.Status,
-			lost.UTC().Format(engine.TimeLayout), now.UTC().Format(engine.TimeLayout))
+		at := func(t time.Time) string { return t.UTC().Format(engine.TimeLayout) }
+		reason := fmt.Sprintf("%s while the run was %s, last heard of at %s; its executions from %s to %s are not recorded",
+			l.why, run.Status, at(l.heard), at(l.from), at(l.to))
 		if run.WarmupStartTime.IsZero() {
-			reason = fmt.Sprintf("%s while the run was %s, before its load began", why, run.Status)
+			reason = fmt.Sprintf("%s while the run was %s, before its load began; it was last heard of at %s", l.why,
+				run.Status, at(l.heard))
 		}
 		t := store.Transition{RunID: run.RunID, Epoch: epoch, From: []engine.Status{run.Status}, To: engine.StatusCancelling,
 			Phase: &cooldown, StopReason: stop, CancellationReason: reason,
@@ -100,7 +129,7 @@ func (s *Service) endLost(ctx context.Context, run engine.Run, epoch int64, why 
 			t.To = ""
 		}
 		if run.Phase == engine.PhaseMeasurement {
-			t.MeasurementEndTime = last
+			t.MeasurementEndTime = l.last
 		}
 		if _, err := s.opts.Store.Transition(ctx, t); err != nil {
 			return run, err
@@ -109,7 +138,7 @@ func (s *Service) endLost(ctx context.Context, run engine.Run, epoch int64, why 
 	processing := engine.PhaseProcessing
 	if _, err := s.opts.Store.Transition(ctx,
 		store.Transition{RunID: run.RunID, Epoch: epoch, From: []engine.Status{engine.StatusCancelling}, To: stop.Outcome(),
-			Phase: &processing, EndTime: now}); err != nil {
+			Phase: &processing, EndTime: l.heard}); err != nil {
 		return run, err
 	}
 	return s.opts.Store.Run(ctx, run.RunID)

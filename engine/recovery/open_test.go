@@ -51,8 +51,8 @@ func (a *alone) Show(_ string, _ *engine.Payload, last bool) {
 func TestARunOfAnEarlierProcessIsEnded(t *testing.T) {
 	t.Run("before its load", func(t *testing.T) {
 		run, result := endedAfter(t, nil, 0)
-		if run.CancellationReason == nil ||
-			*run.CancellationReason != "The server restarted while the run was RUNNING, before its load began" {
+		if run.CancellationReason == nil || *run.CancellationReason != "The server restarted while the run was RUNNING, "+
+			"before its load began; it was last heard of at "+run.EndTime.Format(engine.TimeLayout) {
 			t.Errorf("%+v", run)
 		}
 		if v := result.Validity; v.Verdict != engine.VerdictNone || len(v.Causes) != 0 {
@@ -64,11 +64,17 @@ func TestARunOfAnEarlierProcessIsEnded(t *testing.T) {
 		run, result := endedAfter(t, &store.Transition{RunID: "r", Phase: &warmup, StartTime: time.Now(),
 			WarmupStartTime: time.Now(), From: []engine.Status{engine.StatusRunning}}, 3*time.Hour)
 		if run.CancellationReason == nil || !strings.HasPrefix(*run.CancellationReason,
-			"The server restarted while the run was RUNNING; its executions from ") {
+			"The server restarted while the run was RUNNING, last heard of at "+run.EndTime.Format(engine.TimeLayout)+
+				"; its executions from ") {
 			t.Errorf("%+v", run)
 		}
-		if took := run.EndTime.Sub(run.StartTime.Time); took > control.FreeAfter+time.Minute {
-			t.Errorf("its load went on for a minute without the server at most, and it took %v", took)
+		// Nothing was heard of it since; its load may have gone on for as long as it may without its server.
+		if took := run.EndTime.Sub(run.StartTime.Time); took > time.Minute {
+			t.Errorf("it is said to have taken %v", took)
+		}
+		if most := run.EndTime.Add(control.FreeAfter).Format(engine.TimeLayout); !strings.Contains(
+			*run.CancellationReason, "to "+most+" are not recorded") {
+			t.Errorf("%s, want up to %s", *run.CancellationReason, most)
 		}
 		if v := result.Validity; len(v.Causes) == 0 {
 			t.Errorf("%+v", v)
@@ -252,5 +258,30 @@ func TestWhatCouldNotBeFinishedIsTriedAgain(t *testing.T) {
 	}
 	if len(r.left) > 0 {
 		t.Errorf("%v is left", r.left)
+	}
+}
+
+// TestWhenALostRunWasLastHeardOf: by its last second, by what is recorded behind that, or by its row.
+func TestWhenALostRunWasLastHeardOf(t *testing.T) {
+	start := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+	loaded := engine.Run{StartTime: engine.At(start), WarmupStartTime: engine.At(at(5))}
+	part := func(s int) engine.Artifact { return engine.Artifact{MaxTime: engine.At(at(s))} }
+	for name, c := range map[string]struct {
+		run        engine.Run
+		last, told int
+		parts      []engine.Artifact
+		want       int
+	}{
+		"its last second":                 {loaded, 20, 21, []engine.Artifact{part(10), {}}, 20},
+		"a node recorded more":            {loaded, 20, 21, []engine.Artifact{part(10), part(28), part(15)}, 28},
+		"its preparation":                 {engine.Run{StartTime: engine.At(start)}, 0, 40, nil, 40},
+		"the store's clock is ahead":      {engine.Run{StartTime: engine.At(start)}, 0, 4000, nil, 60},
+		"the store's clock is behind":     {engine.Run{StartTime: engine.At(start)}, 0, -4000, nil, 0},
+		"before it had a time of its own": {engine.Run{}, 3, 40, nil, 40},
+	} {
+		if got := lastHeard(c.run, at(c.last), at(c.told), at(60), c.parts); !got.Equal(at(c.want)) {
+			t.Errorf("%s: %v, want %v", name, got, at(c.want))
+		}
 	}
 }

@@ -194,7 +194,7 @@ func (s *Service) Open(ctx context.Context) error {
 // lease goes on, and errInHand when this process is at it already; reclaim says that this
 // owner's own lease does not count.
 func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclaim bool) (err error) {
-	id, carrier := run.RunID, run.Owner
+	id, carrier, told := run.RunID, run.Owner, run.UpdatedAt.Time
 	if !s.takes(id) {
 		return errInHand
 	}
@@ -252,7 +252,8 @@ func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclai
 			now = e.LostFrom
 		}
 		e.LostTo = now
-		if run, err = s.endLost(ctx, run, epoch, why, last, e.LostFrom, now); err != nil {
+		l := lost{why: why, last: last, heard: lastHeard(run, last, told, now, record), from: e.LostFrom, to: now}
+		if run, err = s.endLost(ctx, run, epoch, l); err != nil {
 			return err
 		}
 	}
