@@ -156,6 +156,11 @@ test-go: build examples $(GOTESTSUM)
 	@# Without the race detector: what is the work of one goroutine or of processes that are built without it, the whole
 	@# corpus at the gate and every search in a record, of which the detector gets a part, two warehouses of TPC-C, and
 	@# the simulations.
+	@# Many of those wait: what the ones with the detector are compiled from is compiled meanwhile, where nobody else wants
+	@# a processor, and what is not ready by then afterwards. Nothing is linked.
+	ahead=$$(mktemp -d); GOTMPDIR=$$ahead nice -n 19 $(GO) list -race -trimpath $(LAZY) -export -test $$(deploy/unraced.sh -v) ./cli \
+		>/dev/null 2>&1 & \
+	compiling=$$!; trap 'kill -TERM $$compiling 2>/dev/null || true; wait $$compiling || true; rm -rf "$$ahead" || true' EXIT; \
 	export CGO_ENABLED=0; \
 	$(call tested,unraced,$$(deploy/unraced.sh) ./engine/simulation ./engine/refresher ./storage/results,-buildvcs=false)
 	CGO_ENABLED=0 deploy/scratch.sh $(GO) test -vet=off -buildvcs=false -trimpath $(LAZY) -run '^(TestHostile(AtTheGate|Truncations)|TestTpcc)$$' \
