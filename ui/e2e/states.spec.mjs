@@ -26,6 +26,29 @@ test('sign-in', async (t) => {
   assert.deepEqual(wrong, []);
 });
 
+test('a session that has ended', async (t) => {
+  const { page, step, wrong } = await open(t);
+  await step('says so where the page has gone, and leads back', async () => {
+    await page.goto(`${base}/history?status=FAILED`);
+    await page.getByRole('heading', { name: 'Runs' }).waitFor();
+    assert.equal(await page.getByText('Your session has ended.').count(), 0);
+    await page.context().clearCookies();
+    await page.getByRole('link', { name: 'Templates' }).click();
+    await page.getByText('Your session has ended.').waitFor();
+    await accessible(page, 'a session that has ended');
+    await page.getByLabel('One-time sign-in link').fill(`${base}/signin?token=good`);
+    await page.getByRole('button', { name: 'Sign in with the link' }).click();
+    await page.getByRole('heading', { name: 'Templates' }).waitFor();
+  });
+  await step('and not to who comes by a link', async () => {
+    await page.context().clearCookies();
+    await page.goto(`${base}/history`);
+    await page.getByLabel('One-time sign-in link').waitFor();
+    assert.equal(await page.getByText('Your session has ended.').count(), 0);
+  });
+  assert.deepEqual(wrong, []);
+});
+
 test('the first minute', async (t) => {
   const { page, step, wrong } = await open(t, { signedIn: false });
   const empty = 8192; // of a server without runs

@@ -79,9 +79,12 @@ function Signed() {
 
   useEffect(() => {
     whenSignedOut(() => {
+      // Who was known here is told why the page went; who comes by a link was not.
+      const ended = qc.getQueryData(['me']) !== undefined;
       qc.removeQueries({ queryKey: ['me'] });
       if (location.pathname === '/signin') return;
-      navigate(`/signin?next=${encodeURIComponent(location.pathname + location.search)}`, { replace: true });
+      const next = encodeURIComponent(location.pathname + location.search);
+      navigate(`/signin?next=${next}`, { replace: true, state: ended ? { ended } : null });
     });
   }, [qc, navigate]);
 

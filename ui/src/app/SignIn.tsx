@@ -1,6 +1,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useCallback, useEffect, useRef, useState } from 'react';
 import { useLocation, useSearch } from 'wouter';
+import { useHistoryState } from 'wouter/use-browser-location';
 import { api, asProblem, Problem } from '../api/client';
 import { Notice } from '../design/States';
 import { usePageTitle } from './location';
@@ -53,6 +54,7 @@ export function SignIn() {
     staleTime: 60_000,
   });
   const provider = ways.data?.provider;
+  const ended = useHistoryState<{ ended?: boolean } | null>()?.ended === true;
   const sent = useRef(false);
 
   const signIn = useCallback(
@@ -121,6 +123,11 @@ export function SignIn() {
             {problem && (
               <Notice tone="bad">
                 <strong>{stated(problem.message)}</strong> {stated(problem.hint)}
+              </Notice>
+            )}
+            {ended && !problem && code === null && (
+              <Notice>
+                <strong>Your session has ended.</strong> Sign in again, and you are back where you were.
               </Notice>
             )}
             {code !== null ? (
