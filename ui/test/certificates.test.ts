@@ -1,10 +1,11 @@
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { createElement } from 'react';
 import { renderToStaticMarkup } from 'react-dom/server';
+import { Problem } from '../src/api/client';
 import { describe, expect, it } from 'vitest';
 import { read } from '../src/api/harmless';
 import { CertificateFields } from '../src/connections/CertificateFields';
-import { fromUrl, noParts, problemsOf, shortDsn, toUrl } from '../src/connections/dsn';
+import { fromUrl, noParts, problemInForm, problemsOf, shortDsn, toUrl } from '../src/connections/dsn';
 
 const pem = (what: string) => `-----BEGIN ${what}-----\nMIIB+/ab==\ncd\n-----END ${what}-----\n`;
 const certificates = { sslrootcert: pem('CERTIFICATE'), sslcert: pem('CERTIFICATE'), sslkey: pem('PRIVATE KEY') };
@@ -63,6 +64,10 @@ describe('pasted certificates', () => {
     expect(problemsOf(wrong)).toEqual({
       sslkey: 'it is encrypted; paste it without its passphrase. Paste the whole PEM text.',
     });
+    const other = { field: 'dsn', message: 'The parameter sslkey cannot be used: it is not the key of sslcert.' };
+    expect(problemsOf([other]).sslkey).toBe('it is not the key of “Client certificate”.');
+    const asked = problemInForm(new Problem(422, 'x', 'It asks for one.', 'Give sslcert and sslkey: the PEM texts.'));
+    expect(asked.hint).toBe('Give “Client certificate” and “Key of the client certificate”: the PEM texts.');
     expect(problemsOf([{ field: 'dsn', message: 'The parameter hostaddr is not allowed.' }])).toEqual({});
     const html = renderToStaticMarkup(
       createElement(

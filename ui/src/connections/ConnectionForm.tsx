@@ -11,7 +11,7 @@ import { Icon } from '../design/icons';
 import { Notice, ProblemNotice } from '../design/States';
 import { useToast } from '../design/Toast';
 import { SimulatedBadge } from '../design/Status';
-import { type Certificates, type DsnParts, fromUrl, noParts, problemsOf, toUrl } from './dsn';
+import { type Certificates, type DsnParts, fromUrl, noParts, problemInForm, problemsOf, toUrl } from './dsn';
 import { CertificateFields } from './CertificateFields';
 import { SnowflakeFields } from './SnowflakeFields';
 import { fromSnowflake, noSnowflake, type SnowflakeParts, toSnowflake } from './snowflake';
@@ -90,6 +90,7 @@ export function ConnectionForm(props: {
   });
   const wrong = [save.error, test.error].flatMap((e) => (e ? asProblem(e).fields : []));
   // What stands under its field is not said twice.
+  const inWords = (err: unknown) => (how === 'fields' && !snowflake ? problemInForm(err) : err);
   const placed = how === 'fields' && !snowflake && Object.keys(problemsOf(wrong)).length > 0;
   const set = (k: keyof DsnParts) => (e: { target: { value: string } }) => {
     setParts({ ...parts, [k]: e.target.value });
@@ -285,8 +286,8 @@ export function ConnectionForm(props: {
           problem={wrong.find((w) => w.field.startsWith('access'))?.message}
         />
         {test.data && <CheckResult check={test.data} />}
-        {test.error && !placed && <ProblemNotice error={test.error} />}
-        {save.error && !placed && <ProblemNotice error={save.error} />}
+        {test.error && !placed && <ProblemNotice error={inWords(test.error)} />}
+        {save.error && !placed && <ProblemNotice error={inWords(save.error)} />}
         <div className="actions">
           <button
             type="button"

@@ -1,3 +1,4 @@
+import { asProblem, Problem } from '../api/client';
 import type { FieldError } from '../api/types';
 
 /** Certificates as PEM text; *** stands for a saved key. */
@@ -104,11 +105,32 @@ export function problemsOf(errors: FieldError[]): Partial<Certificates> {
   for (const e of errors) {
     const key = /^The parameter (sslrootcert|sslcert|sslkey) /.exec(e.message)?.[1] as keyof Certificates | undefined;
     if (e.field === 'dsn' && key)
-      out[key] =
-        `${e.message.replace(/^The parameter \w+ cannot be used: /, '')} ` +
-        `${(e.hint ?? '').replace(/; in a URL it is percent-encoded/, '')}`.trim();
+      out[key] = inForm(
+        [
+          e.message.replace(/^The parameter \w+ cannot be used: /, ''),
+          (e.hint ?? '').replace(/; in a URL it is percent-encoded/, ''),
+        ]
+          .join(' ')
+          .trim(),
+      );
   }
   return out;
+}
+
+/** What the parameters of a connection string are called in the form that has fields for them. */
+const labels: [parameter: RegExp, label: string][] = [
+  [/\bsslrootcert\b/g, '“CA certificate”'],
+  [/\bsslcert\b/g, '“Client certificate”'],
+  [/\bsslkey\b/g, '“Key of the client certificate”'],
+];
+
+/** A message about a connection string in the words of the form. */
+export const inForm = (text: string): string => labels.reduce((t, [name, label]) => t.replace(name, label), text);
+
+/** A problem with a connection string in the words of the form. */
+export function problemInForm(err: unknown): Problem {
+  const p = asProblem(err);
+  return new Problem(p.status, p.code, inForm(p.message), inForm(p.hint), p.fields);
 }
 
 /** An address for a list: a pasted certificate is only said to be there. */

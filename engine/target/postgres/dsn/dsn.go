@@ -304,7 +304,13 @@ func takePasted(m map[string]string) (*certificates, error) {
 	}
 	if pasted(m["sslcert"]) || pasted(m["sslkey"]) {
 		if !pasted(m["sslcert"]) || !pasted(m["sslkey"]) {
-			return nil, refuse("sslcert", "sslcert and sslkey are pasted both, or neither")
+			given, missing := "sslcert", "sslkey"
+			if !pasted(m[given]) {
+				given, missing = missing, given
+			}
+			return nil, &engine.Error{Code: engine.CodeTarget,
+				Message: fmt.Sprintf("The parameter %s cannot be used: %s belongs to it, and is not there.", given, missing),
+				Hint:    fmt.Sprintf("Paste %s too, as PEM text; sslcert and sslkey come both or neither.", missing)}
 		}
 		if strings.Contains(m["sslkey"], "ENCRYPTED") {
 			return nil, refuse("sslkey", "it is encrypted; paste it without its passphrase, it is kept encrypted here")
@@ -312,6 +318,11 @@ func takePasted(m map[string]string) (*certificates, error) {
 		pair, err := tls.X509KeyPair([]byte(m["sslcert"]), []byte(m["sslkey"]))
 		if err != nil {
 			key, what := pairProblem(m["sslcert"], m["sslkey"], err)
+			if what == otherKey {
+				return nil, &engine.Error{Code: engine.CodeTarget,
+					Message: fmt.Sprintf("The parameter %s cannot be used: %s.", key, what),
+					Hint:    "Paste the key that the certificate was requested with."}
+			}
 			return nil, refuse(key, "%s", what)
 		}
 		c.own = []tls.Certificate{pair}
@@ -321,6 +332,9 @@ func takePasted(m map[string]string) (*certificates, error) {
 	}
 	return c, nil
 }
+
+// otherKey is the problem of two texts that are each whole and do not belong together.
+const otherKey = "it does not belong to the certificate of sslcert"
 
 // pairProblem says which of a pasted certificate and its key is wrong, and how; it
 // repeats nothing of the key.
@@ -332,7 +346,7 @@ func pairProblem(cert, key string, err error) (parameter, what string) {
 	case strings.Contains(text, "certificate rather than a key"):
 		return "sslkey", "it holds a certificate in place of a key"
 	case strings.Contains(text, "does not match"):
-		return "sslkey", "it does not belong to the certificate of sslcert"
+		return "sslkey", otherKey
 	case strings.Contains(text, "in key input"):
 		return "sslkey", "there is no whole key in it"
 	case strings.Contains(text, "in certificate input"):
