@@ -39,8 +39,8 @@ func (a Access) MayChange(u User) bool {
 func NotYours(what, name string, a Access) error {
 	whose := "an admin"
 	if a.Owner != "" {
-		whose = a.Owner + ", whose it is, or an admin"
+		whose = "its owner " + a.Owner + " or an admin"
 	}
 	return &engine.Error{Code: engine.CodeForbidden, Message: fmt.Sprintf("You may not use the %s %q.", what, name),
-		Hint: "Ask " + whose + ", to let you: Access, on its page."}
+		Hint: "Ask " + whose + " to name you under \"Who may use it\"."}
 }

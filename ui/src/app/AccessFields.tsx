@@ -1,6 +1,6 @@
 import { useId } from 'react';
 import { useMe } from '../api/queries';
-import type { Access, AccessInput } from '../api/types';
+import type { Access, AccessInput, User } from '../api/types';
 
 /** Who may use a thing, as the form holds it. */
 export interface AccessDraft {
@@ -30,8 +30,15 @@ export function useOwns(a?: Access): boolean {
 export function accessWords(a: Access): string {
   if (!a.restricted) return a.owner ? `${a.owner}’s; every operator may use it` : 'every operator may use it';
   const users = (a.users ?? []).map((u) => u.name);
-  const and = users.length > 0 ? `, ${users.join(', ')}` : '';
-  return `only ${a.owner ?? 'admins'}${and}${a.owner ? ' and admins' : ''} may use it`;
+  const who = [...(a.owner ? [`its owner ${a.owner}`] : []), ...users];
+  return `only ${who.length > 0 ? `${who.join(', ')} and ` : ''}admins may use it`;
+}
+
+/** Whether a user may run something by a thing, as the server judges it. */
+export function mayUse(a: Access, me: Pick<User, 'user_id' | 'role'>): boolean {
+  if (me.role === 'admin') return true;
+  const named = a.owner_id === me.user_id || (a.users ?? []).some((u) => u.user_id === me.user_id);
+  return me.role === 'operator' && (!a.restricted || named);
 }
 
 /** Fields by which the owner of a thing says who may use it. */

@@ -9,7 +9,7 @@ import { accessWords } from '../app/AccessFields';
 import { usePageTitle } from '../app/location';
 import { ActionsMenu } from '../design/Controls';
 import { useConfirm } from '../design/Dialog';
-import { ago, dateTime } from '../design/format';
+import { ago, dateTime, sentence } from '../design/format';
 import { Icon } from '../design/icons';
 import { Empty, Load, ProblemNotice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
@@ -135,7 +135,7 @@ function Card({ c, onEdit }: { c: Connection; onEdit: () => void }) {
             )}
           </div>
           <code className="muted dsn">{shortDsn(c.dsn)}</code>
-          {(c.access.owner || c.access.restricted) && <p className="muted">{accessWords(c.access)}</p>}
+          {(c.access.owner || c.access.restricted) && <p className="muted">{sentence(accessWords(c.access))}.</p>}
           {c.description && <p className="muted">{c.description}</p>}
           <Used c={c} />
         </div>

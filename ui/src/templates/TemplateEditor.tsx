@@ -305,7 +305,7 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
               title="Ctrl+Enter"
               onClick={() => void onRun(true)}
             >
-              <Icon name="play" /> {e.dirty || !id ? 'Save and run' : 'Run'}
+              <Icon name="play" /> {create.isPending ? 'Starting…' : e.dirty || !id ? 'Save and run' : 'Run'}
             </button>
           </Writes>
           <ActionsMenu

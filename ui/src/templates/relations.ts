@@ -2,8 +2,9 @@ import { queryOptions, useQueries, useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { api } from '../api/client';
 import { harmless } from '../api/harmless';
-import { useMay } from '../api/queries';
-import type { CatalogRelation, RelationCatalog, Sketch } from '../api/types';
+import { useConnections, useMay, useMe } from '../api/queries';
+import { mayUse } from '../app/AccessFields';
+import type { CatalogRelation, Connection, RelationCatalog, Sketch, User } from '../api/types';
 import type { Finding } from './findings';
 import { get, shownAs } from './schema';
 
@@ -110,4 +111,29 @@ export function useUnknownTables(config: Sketch, several: boolean): Finding[] {
     // eslint-disable-next-line react-hooks/exhaustive-deps -- the names are those of the document
     [config, seen, several],
   );
+}
+
+/** What is to be said of connections that the user may not use: it can save the template, and not run it. */
+export function barred(config: Sketch, connections: Connection[], me: Pick<User, 'user_id' | 'role'>): Finding[] {
+  if (me.role === 'viewer') return []; // who runs nothing is told so elsewhere
+  return targets(config).flatMap(({ field, target }) => {
+    const c = connections.find((o) => o.name === named(get(target, 'connection')));
+    if (!c || mayUse(c.access, me)) return [];
+    const whom = c.access.owner ? `its owner ${harmless(c.access.owner)} or an admin` : 'an admin';
+    return [
+      {
+        field: `${field}.connection`,
+        message: 'you may not use this connection, so that you cannot run this template',
+        hint: `ask ${whom} to name you under “Who may use it”`,
+        warning: true,
+      },
+    ];
+  });
+}
+
+/** The same, of the draft as it is. */
+export function useBarred(config: Sketch): Finding[] {
+  const me = useMe().data;
+  const connections = useConnections().data;
+  return useMemo(() => (me && connections ? barred(config, connections, me) : []), [config, connections, me]);
 }

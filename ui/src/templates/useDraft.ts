@@ -6,7 +6,7 @@ import { meant } from '../plugins/refs';
 import { body, type Draft, edit } from './draft';
 import { type Finding, inOrder, lineOf, moved } from './findings';
 import { strangeLines } from './feedLines';
-import { useUnknownTables } from './relations';
+import { useBarred, useUnknownTables } from './relations';
 import { tablesOf } from './resets';
 import { check, get, type Schema, shownAs } from './schema';
 import { unseenTexts, withoutUnseen } from './unseen';
@@ -172,13 +172,16 @@ export function useDraft(id: string, initial: Draft): Editing {
   const own = useMemo(() => paramErrors(draft.config, plugins.data), [draft.config, plugins.data]);
   const tables = tablesOf(plugins.data, shownAs(get(draft.config, 'workload.plugin')));
   const unknown = useUnknownTables(draft.config, tables.several);
+  const closed = useBarred(draft.config);
   const [feed, statements] = [get(draft.config, 'workload.feed'), get(draft.config, 'workload.params.statements')];
   const strange = useMemo(() => strangeLines(feed, statements), [feed, statements]);
   const odd = useMemo(() => unseenTexts(draft.config), [draft.config]);
   const errors = useMemo(() => {
-    const here = [...own, ...unknown, ...strange, ...odd].filter((e) => !found.list.some((f) => f.field === e.field));
+    const here = [...own, ...closed, ...unknown, ...strange, ...odd].filter(
+      (e) => !found.list.some((f) => f.field === e.field),
+    );
     return inOrder([...placed(found, draft.source), ...located(here, draft.source)]);
-  }, [found, own, unknown, strange, odd, draft.source]);
+  }, [found, own, closed, unknown, strange, odd, draft.source]);
 
   // Between a key and the request that follows it, too, what is known is about what stood there before.
   const now = state === 'idle' && found.of !== subject(draft) ? 'checking' : state;
