@@ -374,3 +374,47 @@ test('the note and the tags of a run', async (t) => {
   });
   assert.deepEqual(wrong, []);
 });
+
+test('what a chart is saved as', async (t) => {
+  const { page, step, wrong } = await open(t);
+  const id = await find(page, 'checkout peak', 'COMPLETED');
+  await page.goto(`${base}/runs/${id}`);
+  const saved = async (chart, item) => {
+    await page.getByRole('button', { name: `More for ${chart}` }).click();
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('menuitem', { name: item }).click(),
+    ]);
+    return file.path();
+  };
+  await step('a picture names its lines, in their colours', async () => {
+    const bytes = await readFile(await saved('Latency percentiles', 'Save as PNG'));
+    const seen = await page.evaluate(async (data) => {
+      const image = await createImageBitmap(new Blob([Uint8Array.from(atob(data), (c) => c.charCodeAt(0))]));
+      const canvas = Object.assign(document.createElement('canvas'), { width: image.width, height: image.height });
+      const on = canvas.getContext('2d');
+      on.drawImage(image, 0, 0);
+      const drawn = [...document.querySelectorAll('.chart canvas')].map((c) => c.height);
+      // The first swatch: within the line under the plot, at its left.
+      const under = on.getImageData(12, canvas.height - 28, 14, 28).data;
+      const colours = new Set();
+      for (let i = 0; i < under.length; i += 4) colours.add([...under.slice(i, i + 3)].join());
+      const style = getComputedStyle(document.documentElement);
+      const hex = style.getPropertyValue('--p99').trim();
+      return { height: image.height, drawn, colours: [...colours], hex };
+    }, bytes.toString('base64'));
+    const p99 = [1, 3, 5].map((i) => Number.parseInt(seen.hex.slice(i, i + 2), 16)).join();
+    assert.ok(seen.colours.includes(p99), `no swatch of ${seen.hex} in ${seen.colours}`);
+    assert.ok(!seen.drawn.includes(seen.height - 30), 'there is room for a legend');
+  });
+  await step('a heat map is its cells', async () => {
+    const text = await readFile(await saved('Latency heat map', 'Save as CSV'), 'utf8');
+    const [head, ...cells] = text.trim().split('\r\n');
+    assert.equal(head, 'elapsed_seconds,time,from,to,operations');
+    const seconds = new Set(cells.map((c) => c.split(',')[0]));
+    assert.ok(cells.length > 2 * seconds.size, `${cells.length} cells of ${seconds.size} seconds`);
+    for (const c of cells.map((l) => l.split(',').map(Number)))
+      assert.ok(c[2] < c[3] && c[4] > 0, `no cell of a heat map: ${c}`);
+  });
+  assert.deepEqual(wrong, []);
+});

@@ -48,6 +48,8 @@ export interface ChartProps {
   explore?: string;
   footer?: ReactNode;
   note?: ReactNode;
+  /** What its CSV holds of each point, where that is not one value of each line. */
+  table?: { header: string[]; rows: (i: number) => (number | null)[][] };
   yBounds?: () => [number, number] | null;
   paint?: (u: uPlot) => void;
   tooltip?: (u: uPlot, idx: number) => TipRow[];
@@ -313,10 +315,20 @@ export function Chart(props: ChartProps) {
           savePng(
             `${fileName(props.file, props.title)}.png`,
             canvas,
-            token('--surface'),
-            props.title,
-            token('--text'),
-            token('--font'),
+            {
+              title: props.title,
+              file: props.file,
+              keys:
+                props.legend === false
+                  ? []
+                  : lines.filter((l) => !hidden.has(l.key)).map((l) => ({ label: l.label, color: token(l.color) })),
+            },
+            {
+              background: token('--surface'),
+              ink: token('--text'),
+              muted: token('--text-3'),
+              font: token('--font'),
+            },
           );
       },
     },
@@ -325,13 +337,13 @@ export function Chart(props: ChartProps) {
       icon: 'table',
       disabled: !ready,
       act: () => {
+        const when = (t: number) => [t.toFixed(3), group.start ? new Date(group.start + t * 1000).toISOString() : ''];
+        const { table } = props;
         const text = csv(
-          ['elapsed_seconds', 'time', ...lines.map((l) => l.label)],
-          x.map((t, i) => [
-            t.toFixed(3),
-            group.start ? new Date(group.start + t * 1000).toISOString() : '',
-            ...lines.map((l) => l.values[i]),
-          ]),
+          ['elapsed_seconds', 'time', ...(table?.header ?? lines.map((l) => l.label))],
+          table
+            ? x.flatMap((t, i) => table.rows(i).map((r) => [...when(t), ...r]))
+            : x.map((t, i) => [...when(t), ...lines.map((l) => l.values[i])]),
         );
         save(`${fileName(props.file, props.title)}.csv`, new Blob([text], { type: 'text/csv' }));
       },

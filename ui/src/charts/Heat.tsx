@@ -36,7 +36,10 @@ interface Painting {
   upTo: number;
 }
 
-type Base = Omit<ChartProps, 'lines' | 'format' | 'yBounds' | 'paint' | 'tooltip' | 'footer' | 'legend' | 'counted'>;
+type Base = Omit<
+  ChartProps,
+  'lines' | 'format' | 'yBounds' | 'paint' | 'tooltip' | 'footer' | 'legend' | 'table' | 'counted'
+>;
 
 interface Props extends Base {
   columns: HeatColumns;
@@ -151,6 +154,7 @@ export function Heat({ columns, edge, format, counted, unit, middle, scale, top 
       format={format}
       log
       legend={false}
+      table={{ header: ['from', 'to', counted], rows: (i) => columns.at(i).map((c) => [c.from, c.to, c.count]) }}
       height={rest.height ?? 232}
       yBounds={() => bounds}
       paint={paint}

@@ -37,29 +37,71 @@ export function fileName(...parts: string[]): string {
     .replace(/^-+|-+$/g, '');
 }
 
-/** Saves a chart's canvas on the page's background, so that it can be pasted into a document. */
+/** A line of a chart, as its legend names it. */
+export interface Key {
+  label: string;
+  color: string;
+}
+
+/** Where the keys of a legend stand when they are set one after the other in lines of this width. */
+export function inLines(widths: number[], width: number): { x: number; line: number }[] {
+  let [x, line] = [0, 0];
+  return widths.map((w) => {
+    if (x > 0 && x + w > width) [x, line] = [0, line + 1];
+    const at = { x, line };
+    x += w;
+    return at;
+  });
+}
+
+/**
+ * Saves a chart's canvas on the page's background, so that it can be pasted into a document: with what it is of, and
+ * with the names of its lines, which the page has beside it.
+ */
 export function savePng(
   name: string,
   canvas: HTMLCanvasElement,
-  background: string,
-  title: string,
-  ink: string,
-  font: string,
+  of: { title: string; file: string; keys: Key[] },
+  look: { background: string; ink: string; muted: string; font: string },
 ): void {
   const ratio = devicePixelRatio || 1;
-  const head = Math.round(30 * ratio);
+  const [head, edge, swatch] = [30 * ratio, 12 * ratio, 14 * ratio];
   const out = document.createElement('canvas');
-  out.width = canvas.width;
-  out.height = canvas.height + head;
   const c = out.getContext('2d');
   if (!c) return;
-  c.fillStyle = background;
+  const [bold, plain] = [`600 ${14 * ratio}px ${look.font}`, `${12 * ratio}px ${look.font}`];
+  c.font = plain;
+  const keys = of.keys.map((k) => ({ ...k, label: clipped(k.label, 60) }));
+  const places = inLines(
+    keys.map((k) => swatch + 6 * ratio + c.measureText(k.label).width + 18 * ratio),
+    canvas.width - 2 * edge,
+  );
+  const step = 20 * ratio;
+  const lines = keys.length > 0 ? places.at(-1)!.line + 1 : 0;
+  // Setting the size resets what was chosen.
+  out.width = canvas.width;
+  out.height = Math.round(canvas.height + head + (lines > 0 ? lines * step + 8 * ratio : 0));
+  c.fillStyle = look.background;
   c.fillRect(0, 0, out.width, out.height);
-  c.fillStyle = ink;
-  c.font = `600 ${14 * ratio}px ${font}`;
-  c.fillText(title, 12 * ratio, 20 * ratio);
-  c.drawImage(canvas, 0, head);
+  c.fillStyle = look.ink;
+  c.font = bold;
+  c.fillText(of.title, edge, 20 * ratio);
+  const after = edge + c.measureText(of.title).width + 10 * ratio;
+  c.fillStyle = look.muted;
+  c.font = plain;
+  c.fillText(clipped(of.file, 60), after, 20 * ratio);
+  c.drawImage(canvas, 0, Math.round(head));
+  keys.forEach((k, i) => {
+    const x = edge + places[i]!.x;
+    const y = head + canvas.height + places[i]!.line * step + 12 * ratio;
+    c.fillStyle = k.color;
+    c.fillRect(x, y - 5 * ratio, swatch, 3 * ratio);
+    c.fillStyle = look.ink;
+    c.fillText(k.label, x + swatch + 6 * ratio, y);
+  });
   out.toBlob((blob) => {
     if (blob) save(name, blob);
   });
 }
+
+const clipped = (text: string, most: number) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
