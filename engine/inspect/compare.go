@@ -105,6 +105,10 @@ func (r *Reader) changedNote(ctx context.Context, runID string) (string, error) 
 	if n == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("The load of run %s was changed while it ran, %d time(s): its figures are of several loads.", runID,
-		n), nil
+	times := "once"
+	if n > 1 {
+		times = fmt.Sprintf("%d times", n)
+	}
+	return fmt.Sprintf("The load of run %s was changed while it ran, %s: its figures are of several loads.", runID,
+		times), nil
 }

@@ -39,6 +39,11 @@ describe('the counts of a run', () => {
 
   it('say what does not add up', () =>
     expect(view({})).toMatch(/Does not balance.*Some operations are not accounted for.*difference 2/));
+  it('are not held against each other where nothing was asked for', () => {
+    const none = { scheduled: 0, started: 0, succeeded: 0, recorded: 0, warmup: 0, balanced: true, problems: [] };
+    expect(view(none)).toMatch(/No operation was asked for.*ended before its load began/);
+    expect(view(none)).not.toMatch(/scheduled|recorded/);
+  });
   it('are none where a run worker ended without telling them, and the least where others told theirs', () => {
     const problems = ['a run worker ended without telling its counts'];
     const nobody = view({ problems, scheduled: 0, started: 0, succeeded: 0 });

@@ -84,8 +84,8 @@ it('ticks of an axis are round numbers that hold the largest value', () => {
 });
 
 it('calls the two runs of a note what a reader calls them', () => {
-  expect(noteAgainst('The load of run b-2 was changed while it ran, 1 time(s).', 'a-1', 'b-2')).toBe(
-    'The load of this run was changed while it ran, 1 time(s).',
+  expect(noteAgainst('The load of run b-2 was changed while it ran, once.', 'a-1', 'b-2')).toBe(
+    'The load of this run was changed while it ran, once.',
   );
   expect(noteAgainst('Run a-1 is DEGRADED: b-2', 'a-1', 'b-2')).toBe('The baseline is DEGRADED: this run');
 });

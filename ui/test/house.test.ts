@@ -21,6 +21,11 @@ it('a file is short enough to be read at once, and so are its lines', () => {
   expect(wrong).toEqual([]);
 });
 
+it('a table looks like one', () => {
+  const bare = written.filter((f) => /^src.*\.tsx$/.test(f) && /<table>/.test(readFileSync(join(root, f), 'utf8')));
+  expect(bare).toEqual([]);
+});
+
 it('message and hint are put together in one place', () => {
   const glued = /message\}(<\/\w+>)? \$?\{[\w.]+\.hint\b/;
   const wrong = written.filter((f) => /^src.*\.tsx?$/.test(f) && glued.test(readFileSync(join(root, f), 'utf8')));

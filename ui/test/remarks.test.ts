@@ -21,6 +21,10 @@ it('shows the notes of the verdict, and what is in no rate where no note says so
   const noted = (notes: string[]) => ({ ...s, validity_detail: { verdict: 'VALID', causes: [], notes } }) as Summary;
   expect(summaryLines(s)).toHaveLength(1);
   expect(summaryLines(s)[0]).toContain('21 operations ended after the measurement, within 2.14 ms');
+  expect(summaryLines(s)[0]).toContain('their latency counts, they are in no rate');
+  expect(summaryLines({ ...s, finished_late: 1 })[0]).toMatch(
+    /^1 operation ended.*: its latency counts, it is in no rate/,
+  );
   expect(summaryLines(noted(['1 other run(s) were live.']))).toEqual([
     '1 other run was live.',
     expect.stringContaining('21 operations ended'),

@@ -163,17 +163,25 @@ function LiveCard({ run }: { run: RunRow }) {
         <strong className="clip grow">{run.test_name}</strong>
         {run.status === 'RUNNING' && run.phase ? <PhaseBadge phase={run.phase} /> : <StatusBadge status={run.status} />}
       </div>
-      <div className="row live-figures">
-        <span className="big">
-          <Num q={rate(run.current_qps)} />
-        </span>
-        <span className="muted">{clock(started)}</span>
-        {run.p95_ms !== null && <span className="muted">P95 {plain(latency(run.p95_ms))}</span>}
-        <span className="muted">
-          {plain(count(run.total_ops))} operations ·{' '}
-          {plain(errorRate(run.total_ops ? run.error_count / run.total_ops : 0))} errors
-        </span>
-      </div>
+      {/* While its target is made ready a run has no figures yet, and a rate of 0 would be one. */}
+      {run.status === 'RUNNING' && run.phase === 'PREPARING' ? (
+        <div className="row live-figures">
+          <span className="muted">{clock(started)}</span>
+          <span className="muted">The target is made ready. The load begins by itself when it is.</span>
+        </div>
+      ) : (
+        <div className="row live-figures">
+          <span className="big">
+            <Num q={rate(run.current_qps)} />
+          </span>
+          <span className="muted">{clock(started)}</span>
+          {run.p95_ms !== null && <span className="muted">P95 {plain(latency(run.p95_ms))}</span>}
+          <span className="muted">
+            {plain(count(run.total_ops))} operations ·{' '}
+            {plain(errorRate(run.total_ops ? run.error_count / run.total_ops : 0))} errors
+          </span>
+        </div>
+      )}
     </Link>
   );
 }

@@ -95,34 +95,23 @@ function Dropped({ a }: { a: Accounting }) {
   );
 }
 
+/** Nothing was asked for, sent or recorded: a run that ended before its load began. */
+const nothing = (a: Accounting) => a.scheduled + a.started + a.recorded === 0;
+
 /** What the account comes to. Where nothing was asked for, it says that, and not that all of it is there. */
 const verdict = (a: Accounting, told: boolean) =>
   !a.balanced
     ? told
       ? 'Does not balance'
       : 'Counts are missing'
-    : a.scheduled + a.started + a.recorded === 0
+    : nothing(a)
       ? 'No operation was asked for'
       : 'Everything is accounted for';
 
 /** The accounting identity of a run: nothing is sampled and nothing is lost silently. */
 export function AccountingView({ a }: { a: Accounting }) {
   const told = !untold(a);
-  const of = Math.max(a.scheduled, a.started, a.recorded, 1);
-  const scheduled: Part = {
-    label: 'scheduled',
-    value: a.scheduled,
-    tone: 'plain',
-    tip:
-      'Operations that the schedule or the workload asked for, warm-up included. They are counted there, ' +
-      'not added up from the parts.',
-  };
-  const started: Part = {
-    label: 'started',
-    value: a.started,
-    tone: 'plain',
-    tip: 'Operations that were sent to the database.',
-  };
+  const empty = a.balanced && nothing(a);
   return (
     <section className="panel">
       <header>
@@ -147,38 +136,66 @@ export function AccountingView({ a }: { a: Accounting }) {
             )}
           </Notice>
         )}
-        <Balance
-          left={scheduled}
-          parts={[started, { label: 'dropped', value: a.dropped, tone: 'bad', tip: terms.dropped }]}
-          of={of}
-          told={told}
-        />
-        <Balance
-          left={started}
-          parts={[
-            { label: 'succeeded', value: a.succeeded, tone: 'ok' },
-            { label: 'failed', value: a.failed, tone: 'bad' },
-          ]}
-          of={of}
-          told={told}
-        />
-        <Balance
-          left={started}
-          parts={[
-            { label: 'recorded', value: a.recorded, tone: 'ok', tip: 'Executions in the Parquet files of this run.' },
-          ]}
-          of={of}
-          told={told}
-        />
-        {a.dropped > 0 && <Dropped a={a} />}
-        <p className="muted">
-          Warm-up and measurement are counted together here: {exact(a.warmup)} of the recorded executions belong to the
-          warm-up and are left out of the figures above; {exact(a.recorded - a.warmup)} are measured.
-          {!!a.statements &&
-            ` ${exact(a.statements)} statements inside transactions are recorded too; they are parts of ` +
-              'these executions and counted in none of the sums.'}
-        </p>
+        {empty ? (
+          <p className="muted">The run ended before its load began: there is nothing to hold against each other.</p>
+        ) : (
+          <Sums a={a} told={told} />
+        )}
       </div>
     </section>
+  );
+}
+
+/** The equations of an account, and what is counted in them. */
+function Sums({ a, told }: { a: Accounting; told: boolean }) {
+  const of = Math.max(a.scheduled, a.started, a.recorded, 1);
+  const scheduled: Part = {
+    label: 'scheduled',
+    value: a.scheduled,
+    tone: 'plain',
+    tip:
+      'Operations that the schedule or the workload asked for, warm-up included. They are counted there, ' +
+      'not added up from the parts.',
+  };
+  const started: Part = {
+    label: 'started',
+    value: a.started,
+    tone: 'plain',
+    tip: 'Operations that were sent to the database.',
+  };
+  return (
+    <>
+      <Balance
+        left={scheduled}
+        parts={[started, { label: 'dropped', value: a.dropped, tone: 'bad', tip: terms.dropped }]}
+        of={of}
+        told={told}
+      />
+      <Balance
+        left={started}
+        parts={[
+          { label: 'succeeded', value: a.succeeded, tone: 'ok' },
+          { label: 'failed', value: a.failed, tone: 'bad' },
+        ]}
+        of={of}
+        told={told}
+      />
+      <Balance
+        left={started}
+        parts={[
+          { label: 'recorded', value: a.recorded, tone: 'ok', tip: 'Executions in the Parquet files of this run.' },
+        ]}
+        of={of}
+        told={told}
+      />
+      {a.dropped > 0 && <Dropped a={a} />}
+      <p className="muted">
+        Warm-up and measurement are counted together here: {exact(a.warmup)} of the recorded executions belong to the
+        warm-up and are left out of the figures above; {exact(a.recorded - a.warmup)} are measured.
+        {!!a.statements &&
+          ` ${exact(a.statements)} statements inside transactions are recorded too; they are parts of ` +
+            'these executions and counted in none of the sums.'}
+      </p>
+    </>
   );
 }

@@ -16,7 +16,7 @@ export function ByLoad({ run, s }: { run: RunDetail; s: Summary }) {
           The figures above are of all these loads together. Percentiles here are of histograms, off by 0.54 % at most.
         </span>
       </header>
-      <table>
+      <table className="table dense">
         <thead>
           <tr>
             <th scope="col">From</th>

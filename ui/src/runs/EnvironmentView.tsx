@@ -60,27 +60,29 @@ export function EnvironmentView({ run, s }: { run: RunDetail; s: Summary }) {
         </section>
         <div className="stack">
           <Accuracy certificate={e.calibration} live={s.live_percentiles} />
-          <section className="panel">
-            <header>
-              <h2 className="h3">Plugins</h2>
-            </header>
-            <div className="body stack tightly">
-              {(s.plugins ?? []).map((p) => (
-                <div key={p.sha256} className="plugin-line">
-                  <div className="row">
-                    <strong>{p.name}</strong> <span className="muted">{p.version}</span>{' '}
-                    <span className="chip">{p.kind}</span>
+          {(s.plugins ?? []).length > 0 && (
+            <section className="panel">
+              <header>
+                <h2 className="h3">Plugins</h2>
+              </header>
+              <div className="body stack tightly">
+                {(s.plugins ?? []).map((p) => (
+                  <div key={p.sha256} className="plugin-line">
+                    <div className="row">
+                      <strong>{p.name}</strong> <span className="muted">{p.version}</span>{' '}
+                      <span className="chip">{p.kind}</span>
+                    </div>
+                    <div className="row nowrap">
+                      <code className="hash clip" title={p.sha256}>
+                        sha256 {p.sha256}
+                      </code>
+                      <CopyButton text={p.sha256} label={`Copy the SHA-256 of ${p.name}`} />
+                    </div>
                   </div>
-                  <div className="row nowrap">
-                    <code className="hash clip" title={p.sha256}>
-                      sha256 {p.sha256}
-                    </code>
-                    <CopyButton text={p.sha256} label={`Copy the SHA-256 of ${p.name}`} />
-                  </div>
-                </div>
-              ))}
-            </div>
-          </section>
+                ))}
+              </div>
+            </section>
+          )}
         </div>
       </div>
       {run.plan && (

@@ -31,8 +31,8 @@ export function summaryLines(s: Summary): string[] {
   if (s.finished_late && !notes.some((n) => n.includes('ended after the measurement')))
     lines.push(
       `${exact(s.finished_late)} ${s.finished_late === 1 ? 'operation' : 'operations'} ended after the ` +
-        `measurement, within ${plain(latency((s.drain_seconds ?? 0) * 1000))}: their latency counts, they ` +
-        'are in no rate.',
+        `measurement, within ${plain(latency((s.drain_seconds ?? 0) * 1000))}: ` +
+        `${s.finished_late === 1 ? 'its latency counts, it is' : 'their latency counts, they are'} in no rate.`,
     );
   return lines;
 }
