@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/big"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -147,7 +148,16 @@ func (s *Schema) collect(e *jsonschema.ValidationError, prefix string, found *[]
 				hint = fmt.Sprintf("did you mean %q? It is %s", near, hint)
 			}
 		}
-		add(at, fmt.Sprintf("%q is not a value it can have", clip(fmt.Sprint(k.Got))), hint)
+		var got string
+		switch k.Got.(type) {
+		case map[string]any:
+			got = "a group of fields"
+		case []any:
+			got = "a list"
+		default:
+			got = strconv.Quote(clip(fmt.Sprint(k.Got)))
+		}
+		add(at, got+" is not a value it can have", hint)
 	case *kind.Minimum:
 		add(at, fmt.Sprintf("must be at least %s, and is %s", num(k.Want), num(k.Got)), s.describe(e.InstanceLocation))
 	case *kind.Maximum:

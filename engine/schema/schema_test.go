@@ -80,6 +80,9 @@ func TestRareKeywordsAreSaidInWords(t *testing.T) {
 		`{"propertyNames":{"pattern":"^x"}}`:     {map[string]any{"a": 1}, ""},
 		`{"prefixItems":[true],"items":false}`:   {[]any{1, 2}, ""},
 		`{"unevaluatedProperties":false}`:        {map[string]any{"a": 1}, ""},
+		`{"enum":["a",1]}`:                       {map[string]any{"max": 1}, "a group of fields is not a value it can have"},
+		`{"enum":["b"]}`:                         {[]any{1}, "a list is not a value it can have"},
+		`{"enum":["c"]}`:                         {"d", `"d" is not a value it can have`},
 		`{"contentEncoding":"base64","const":1}`: {"?", "must be 1, not ?"},
 	} {
 		s, err := Compile([]byte(text))
