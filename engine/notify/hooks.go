@@ -106,6 +106,9 @@ func (h Hook) sentence(v Notice) string {
 	if v.Passed != nil && !*v.Passed && v.Event != Failed {
 		text += "; its thresholds do not hold"
 	}
+	if v.Reason != "" {
+		text += ": " + strings.TrimSuffix(escaped(v.Reason), ".")
+	}
 	text += "."
 	if v.Held != nil {
 		for _, worse := range v.Held.Worse {

@@ -46,6 +46,7 @@ type Notice struct {
 	TemplateName string            `json:"template_name,omitempty"`
 	Status       engine.Status     `json:"status,omitempty"`
 	StopReason   engine.StopReason `json:"stop_reason,omitempty"`
+	Reason       string            `json:"reason,omitempty"` // why a run has failed, in words
 	Validity     engine.Verdict    `json:"validity,omitempty"`
 	// Simulated and Emulated: the figures are those of a stand-in.
 	Simulated bool              `json:"simulated"`
@@ -62,7 +63,7 @@ type Notice struct {
 }
 
 // Bytes implements deliver.Thing.
-func (n Notice) Bytes() int { return 1000 + len(n.RunName) }
+func (n Notice) Bytes() int { return 1000 + len(n.RunName) + len(n.Reason) }
 
 // EventOf says what has become of a run that has ended; ok is false for one that nobody is told of. Held against a
 // baseline, a run has regressed if it is worse; else, with held nil, if a threshold does not hold.
@@ -298,7 +299,14 @@ func (n *Notifier) notice(event Event, run engine.Run, row store.RunRow, held *H
 		TemplateID: run.Scenario.TemplateID, TemplateName: run.Scenario.TemplateName, Status: run.Status,
 		StopReason: run.StopReason, Passed: row.Passed, QPS: row.QPS, P95Ms: row.P95Ms, ErrorRate: row.ErrorRate,
 		Held: held, Tags: run.Scenario.Tags, StartTime: run.StartTime, EndTime: run.EndTime}
-	if row.Verdict != nil {
+	if run.Status == engine.StatusFailed && run.CancellationReason != nil {
+		v.Reason = *run.CancellationReason
+	}
+	switch {
+	case row.Verdict == nil:
+	case *row.Verdict == engine.VerdictNone: // a rate of 0 would be a figure
+		v.QPS, v.P95Ms, v.ErrorRate = nil, nil, nil
+	default:
 		v.Validity = *row.Verdict
 	}
 	if n.o.URL != nil {

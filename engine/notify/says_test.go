@@ -2,6 +2,7 @@ package notify_test
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -10,6 +11,36 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/notify"
 )
+
+// TestAFailedRunSaysWhy: and not a rate of 0 where nothing was measured.
+func TestAFailedRunSaysWhy(t *testing.T) {
+	row := ended("r", engine.StatusFailed, new(bool), nil)
+	reason, none, zero := "There is no table <nope>.", engine.VerdictNone, 0.0
+	row.CancellationReason, row.Verdict, row.QPS, row.ErrorRate = &reason, &none, &zero, &zero
+	hooks, chat := &heard{}, &heard{}
+	ear, room := httptest.NewServer(hooks), httptest.NewServer(chat)
+	defer ear.Close()
+	defer room.Close()
+	n := start(t, runs{"r": row}, nil)
+	if _, err := n.Save(t.Context(), 0, []notify.Given{hook("all", notify.Webhook, ear.URL, "", notify.Failed),
+		hook("chat", notify.Slack, room.URL, "", notify.Failed)}, "ada"); err != nil {
+		t.Fatal(err)
+	}
+	n.Ended("r")
+	hooks.await(t, 1)
+	chat.await(t, 1)
+	var said struct{ Text string }
+	var told notify.Notice
+	if err := errors.Join(json.Unmarshal(chat.bodies[0], &said), json.Unmarshal(hooks.bodies[0], &told)); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(said.Text, "has failed: There is no table &lt;nope&gt;. <https://") {
+		t.Errorf("it says %q", said.Text)
+	}
+	if told.Reason != reason || told.QPS != nil || told.ErrorRate != nil || told.Validity != "" {
+		t.Errorf("a webhook is told %s", hooks.bodies[0])
+	}
+}
 
 // TestAMessageObeysNoName: what users call their runs neither moves a terminal's cursor, nor turns the text around it,
 // nor calls people, nor links somewhere; and a webhook has it as it is.
