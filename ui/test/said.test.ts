@@ -19,6 +19,16 @@ it('writes nouns in their number', () => {
   expect(said('count(s) of f(s) in 12 s')).toBe('count(s) of f(s) in 12 s');
 });
 
+it('tells what a run has lost by the clock of who reads it', () => {
+  const lost =
+    'The server restarted; its executions from 2026-11-28T23:36:02.560Z to 2026-11-28T23:36:20.036Z are not recorded';
+  expect(said(lost)).toMatch(
+    /^The server restarted; its executions from \d\d:\d\d:02\.560 to \d\d:\d\d:20\.036 are not recorded$/,
+  );
+  const example = 'write it as 2026-11-28T23:36:02Z';
+  expect(said(example)).toBe(example);
+});
+
 it('leads to the field for a certificate', () =>
   expect(
     said(

@@ -39,7 +39,8 @@ test.each([
   ['2026-12-07T10:00:00Z', ''],
   ['2026-12-07T09:59:59Z', 'expires in 13 days'],
   ['2026-11-24T10:00:00Z', 'expires in 1 day'],
-  ['2026-11-23T20:00:00Z', 'expires today'],
+  ['2026-11-24T09:30:00Z', 'expires in 23 h'],
+  ['2026-11-23T10:30:00Z', 'expires within the hour'],
   ['2026-11-23T10:00:00Z', 'expired'],
 ])('a token that ends at %j is marked %j', (at, said) => {
   expect(endsSoon(at, Date.parse('2026-11-23T10:00:00Z'))).toBe(said);

@@ -40,7 +40,9 @@ export function endsSoon(expires: string | null | undefined, now = Date.now()): 
   if (left >= 14 * day) return '';
   if (left <= 0) return 'expired';
   const days = Math.floor(left / day);
-  return days === 0 ? 'expires today' : days === 1 ? 'expires in 1 day' : `expires in ${days} days`;
+  const hours = Math.floor(left / (day / 24));
+  if (days === 0) return hours === 0 ? 'expires within the hour' : `expires in ${hours} h`;
+  return days === 1 ? 'expires in 1 day' : `expires in ${days} days`;
 }
 
 /** When a token ends, marked when that is soon. */

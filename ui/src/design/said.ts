@@ -1,3 +1,5 @@
+import { timeOfDay } from './format';
+
 /** What the server says for the command line, and what the page has in its place. */
 const controls: [RegExp, string][] = [
   // The field repeats the sentence; the page has a button that asks.
@@ -17,9 +19,17 @@ const controls: [RegExp, string][] = [
 const counted = /(?<![\w.,])(\d[\d,.]*)((?: [\w-]+){0,2}?) ([\w-]+)\(s\)(?: (were|are|have)\b)?/g;
 const singular: Record<string, string> = { were: 'was', are: 'is', have: 'has' };
 
-/** A sentence of the server's as the page says it: with the page's own controls, and nouns in their number. */
+/** What a run has lost, between moments as the server writes them. */
+const lost = /\b(executions from )(\d{4}-[\d:.T-]+Z)( to )(\d{4}-[\d:.T-]+Z)/g;
+
+/**
+ * A sentence of the server's as the page says it: with the page's own controls, moments of the run by the reader's
+ * clock, and nouns in their number.
+ */
 export function said(text: string): string {
-  let out = text;
+  let out = text.replace(lost, (_, a: string, from: string, b: string, to: string) =>
+    [a, timeOfDay(from), b, timeOfDay(to)].join(''),
+  );
   for (const [what, instead] of controls) out = out.replace(what, instead);
   return out.replace(counted, (_, n: string, before: string, noun: string, verb?: string) => {
     const tail = verb ? ` ${n === '1' ? singular[verb] : verb}` : '';
