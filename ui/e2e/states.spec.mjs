@@ -253,6 +253,16 @@ test('keyboard', async (t) => {
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'detached' });
   });
+  await step('walks the runs and chooses two of them', async () => {
+    await page.goto(`${base}/history`);
+    await page.locator('tbody a.name').nth(2).waitFor();
+    for (const key of ['j', 'x', 'j', 'j', 'x']) await page.keyboard.press(key);
+    await page.getByText('2 runs marked').waitFor();
+    const chosen = await page.locator('tbody input[type=checkbox]').evaluateAll((all) => all.map((b) => b.checked));
+    assert.deepEqual(chosen.slice(0, 4), [true, false, true, false]);
+    await page.keyboard.press('x');
+    await page.getByText('1 run marked').waitFor();
+  });
   assert.deepEqual(wrong, []);
 });
 

@@ -29,7 +29,7 @@ function moveInList(step: number): boolean {
   return true;
 }
 
-/** The page's keys: g and a letter jumps, / searches, j and k walk a list, ? shows them all. */
+/** The page's keys: g and a letter jumps, / searches, j and k walk a list, x chooses of it, ? shows them all. */
 export function Shortcuts() {
   const [open, setOpen] = useState(false);
   const [, navigate] = useLocation();
@@ -65,6 +65,9 @@ export function Shortcuts() {
         if (moveInList(1)) e.preventDefault();
       } else if (e.key === 'k' || (e.key === 'ArrowUp' && document.activeElement?.matches('[data-row]'))) {
         if (moveInList(-1)) e.preventDefault();
+      } else if (e.key === 'x' && document.activeElement?.matches('[data-row]')) {
+        // Of a list with several to choose from: what is chosen stays so while it is walked on.
+        document.activeElement.closest('tr')?.querySelector<HTMLInputElement>('input[type="checkbox"]')?.click();
       } else {
         g.current = 0;
       }
@@ -105,6 +108,12 @@ export function Shortcuts() {
             <kbd>j</kbd> <kbd>k</kbd>
           </dt>
           <dd>Walk a list; Enter opens</dd>
+        </div>
+        <div>
+          <dt>
+            <kbd>x</kbd>
+          </dt>
+          <dd>Choose a row of it, where several can be chosen</dd>
         </div>
         <div>
           <dt>
