@@ -148,16 +148,7 @@ func (s *Schema) collect(e *jsonschema.ValidationError, prefix string, found *[]
 				hint = fmt.Sprintf("did you mean %q? It is %s", near, hint)
 			}
 		}
-		var got string
-		switch k.Got.(type) {
-		case map[string]any:
-			got = "a group of fields"
-		case []any:
-			got = "a list"
-		default:
-			got = strconv.Quote(clip(fmt.Sprint(k.Got)))
-		}
-		add(at, got+" is not a value it can have", hint)
+		add(at, given(k.Got)+" is not a value it can have", hint)
 	case *kind.Minimum:
 		add(at, fmt.Sprintf("must be at least %s, and is %s", num(k.Want), num(k.Got)), s.describe(e.InstanceLocation))
 	case *kind.Maximum:
@@ -409,4 +400,15 @@ func unique(list []engine.FieldError) []engine.FieldError {
 		}
 	}
 	return kept
+}
+
+// given is what stands in the place of one of several words.
+func given(v any) string {
+	switch v.(type) {
+	case map[string]any:
+		return "a group of fields"
+	case []any:
+		return "a list"
+	}
+	return strconv.Quote(clip(fmt.Sprint(v)))
 }
