@@ -575,3 +575,26 @@ test('streams', async (t) => {
   await showsStreams(page, base, step, failWith);
   assert.deepEqual(wrong, []);
 });
+
+test('buttons beside each other', async (t) => {
+  const { page, step, wrong } = await open(t);
+  for (const path of ['/settings', '/connections', '/templates', '/history', '/tables', '/query', '/nodes', '/plugins'])
+    await step(`do not touch on ${path}`, async () => {
+      await page.goto(base + path);
+      await page.locator('h1').first().waitFor();
+      await page.waitForLoadState('networkidle');
+      const touching = await page.evaluate(() => {
+        const boxes = [...document.querySelectorAll('main .btn')]
+          .map((b) => ({ name: b.textContent.trim(), at: b.getBoundingClientRect() }))
+          .filter((b) => b.at.width > 0);
+        return boxes.flatMap((a, i) =>
+          boxes
+            .slice(i + 1)
+            .filter((b) => Math.abs(b.at.top - a.at.top) < 4 && Math.abs(b.at.left - a.at.right) < 2)
+            .map((b) => `${a.name} | ${b.name}`),
+        );
+      });
+      assert.deepEqual(touching, []);
+    });
+  assert.deepEqual(wrong, []);
+});

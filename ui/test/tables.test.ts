@@ -1,5 +1,7 @@
+import { createElement } from 'react';
+import { renderToStaticMarkup } from 'react-dom/server';
 import { describe, expect, it } from 'vitest';
-import type { QueryRelation, RefreshRecord } from '../src/api/types';
+import type { DerivedTable, DerivedTableList, QueryRelation, RefreshRecord } from '../src/api/types';
 import {
   allWait,
   around,
@@ -23,9 +25,18 @@ import {
   written,
 } from '../src/tables/model';
 import { colourSql, inText, offers, quoted, wordAt } from '../src/tables/sql';
+import { Next } from '../src/tables/TablesPage';
 import { ticks } from '../src/tables/XYChart';
 
 const reads = (name: string, ...sources: string[]) => ({ name, sources });
+
+it('says in the list what it says on its own page of a table that waits for somebody', () => {
+  const list = { claims: [], pending: [], workers: [] } as unknown as DerivedTableList;
+  const cell = (status: string) =>
+    renderToStaticMarkup(createElement(Next, { t: { name: 't', kind: 'SQL', status } as DerivedTable, list, now: 0 }));
+  expect(cell('SUSPENDED')).toContain('when it is resumed');
+  expect(cell('ACTIVE')).toContain('when its sources change');
+});
 
 describe('when a table is refreshed next', () => {
   const now = Date.parse('2026-11-22T12:00:00Z');

@@ -140,7 +140,7 @@ function Form({ saved, ask }: { saved: Saved; ask: (q: Question) => void }) {
           'executions_budget_gb',
           'Single executions take at most',
           'GB',
-          'Above it, those of the oldest runs are deleted.',
+          'Above it, those of the oldest runs are deleted, none of the last hour.',
         )}
         <div className="field">
           <label className="label" htmlFor={`${id}tags`}>
@@ -166,7 +166,8 @@ function Form({ saved, ask }: { saved: Saved; ask: (q: Question) => void }) {
         <Notice tone={preview.over_budget_bytes > 0 ? 'warn' : 'plain'}>
           {previewSentence(preview)} {keptSentence(preview)}
           {preview.over_budget_bytes > 0 &&
-            ` That is ${plain(bytes(preview.over_budget_bytes))} above the budget still.`}
+            ` That is ${plain(bytes(preview.over_budget_bytes))} above the budget still: ` +
+              'runs that are kept stay, and those of the last hour.'}
         </Notice>
       )}
       {saved.over_budget_bytes > 0 && (
@@ -186,7 +187,7 @@ function Form({ saved, ask }: { saved: Saved; ask: (q: Question) => void }) {
           {leftSentence(l, ago)}
         </Notice>
       ))}
-      <div className="actions">
+      <div className="row">
         <button
           type="button"
           className="btn"

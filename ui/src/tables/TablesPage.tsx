@@ -19,7 +19,7 @@ import './tables.css';
 import { told } from '../design/said';
 
 /** What a table is about to do, or did last. */
-function Next({ t, list, now }: { t: DerivedTable; list: DerivedTableList; now: number }) {
+export function Next({ t, list, now }: { t: DerivedTable; list: DerivedTableList; now: number }) {
   const claims = list.claims.filter((c) => c.dynamic_table === t.name);
   if (claims.length > 0)
     return (
@@ -41,7 +41,7 @@ function Next({ t, list, now }: { t: DerivedTable; list: DerivedTableList; now: 
     );
   }
   const due = Date.parse(t.next_refresh_due ?? '');
-  if (t.status !== 'ACTIVE') return <span className="muted">–</span>;
+  if (t.status !== 'ACTIVE') return <span className="muted">when it is resumed</span>;
   if (due > now) return <span title={dateTime(t.next_refresh_due)}>in {duration(Math.round((due - now) / 1000))}</span>;
   return <span className="muted">{t.kind === 'INGEST' ? 'when a run ends' : 'when its sources change'}</span>;
 }
