@@ -19,8 +19,12 @@ export function ByLoad({ run, s }: { run: RunDetail; s: Summary }) {
       <table className="table dense">
         <thead>
           <tr>
-            <th scope="col">From</th>
-            <th scope="col">To</th>
+            <th scope="col" className="num">
+              From
+            </th>
+            <th scope="col" className="num">
+              To
+            </th>
             <th scope="col">Load</th>
             <th scope="col" className="num">
               Operations
