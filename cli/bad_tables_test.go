@@ -336,7 +336,7 @@ func TestWhoAsksWhatIsBeingMade(t *testing.T) {
 	if said := ask("run_summary"); said != "" {
 		t.Errorf("a moment after the start: %s", said)
 	}
-	for name, definition := range map[string]string{"slow": "SELECT count(*) AS n FROM generate_series(1, 20000000) AS i",
+	for name, definition := range map[string]string{"slow": "SELECT count(*) AS n FROM generate_series(1, 5000000) AS i",
 		"wrong": "SELECT (1 / (random() * 0))::int AS n"} {
 		if _, err := s.make(name, definition); err != nil {
 			t.Fatal(err)

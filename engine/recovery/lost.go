@@ -99,11 +99,21 @@ func lastHeard(run engine.Run, last, told, now time.Time, parts []engine.Artifac
 	return last
 }
 
+// goesOn reports whether the load of a run may go on without the process that carried it: nodes end it when they hear
+// that it is over, or have heard of nobody for as long as they go on alone.
+func (s *Service) goesOn(ctx context.Context, runID string) (bool, error) {
+	rows, err := s.opts.Store.Workers(ctx, runID)
+	return slices.ContainsFunc(rows, func(w store.WorkerRow) bool {
+		return Worker{Status: w.Status, NodeID: w.NodeID}.Elsewhere()
+	}), err
+}
+
 // lost is what is known of the end of a run that lost its owner: why that was, as finish says it; when its load was
-// last seen, and when it was last heard of, which is its end; from when to when its record may be incomplete.
+// last seen, and when it was last heard of; its end, which is that unless its load may go on; from when to when its
+// record may be incomplete.
 type lost struct {
-	why                   string
-	last, heard, from, to time.Time
+	why                        string
+	last, heard, end, from, to time.Time
 }
 
 // endLost moves a live run to its terminal status, through the transitions that
@@ -138,7 +148,7 @@ func (s *Service) endLost(ctx context.Context, run engine.Run, epoch int64, l lo
 	processing := engine.PhaseProcessing
 	if _, err := s.opts.Store.Transition(ctx,
 		store.Transition{RunID: run.RunID, Epoch: epoch, From: []engine.Status{engine.StatusCancelling}, To: stop.Outcome(),
-			Phase: &processing, EndTime: l.heard}); err != nil {
+			Phase: &processing, EndTime: l.end}); err != nil {
 		return run, err
 	}
 	return s.opts.Store.Run(ctx, run.RunID)

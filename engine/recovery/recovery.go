@@ -252,7 +252,13 @@ func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclai
 			now = e.LostFrom
 		}
 		e.LostTo = now
-		l := lost{why: why, last: last, heard: lastHeard(run, last, told, now, record), from: e.LostFrom, to: now}
+		heard := lastHeard(run, last, told, now, record)
+		l := lost{why: why, last: last, heard: heard, end: heard, from: e.LostFrom, to: now}
+		if on, err := s.goesOn(ctx, run.RunID); err != nil {
+			return err
+		} else if on {
+			l.end = now
+		}
 		if run, err = s.endLost(ctx, run, epoch, l); err != nil {
 			return err
 		}

@@ -52,6 +52,7 @@ const (
 // AwaitMade asks, and asks again while what is asked reads a derived table that is being made, until that has taken too
 // long or ctx ends. The error is that of the last time, in the words of Unmade.
 func AwaitMade(ctx context.Context, state func(context.Context) (State, error), ask func() error) error {
+	made := ""
 	for waited := time.Duration(0); ; waited += lookMade {
 		err := ask()
 		if len(absent(err)) == 0 {
@@ -61,7 +62,10 @@ func AwaitMade(ctx context.Context, state func(context.Context) (State, error), 
 		if failed != nil {
 			return err
 		}
-		if waited >= madeWithin(err, s) {
+		switch t := named(err, s.Tables); {
+		case t != nil && !t.AsOf.IsZero() && t.Name != made:
+			made = t.Name // between the question and the look: it is asked once more, however long it has waited
+		case waited >= madeWithin(t, s):
 			return Unmade(err, s)
 		}
 		select {
@@ -72,15 +76,12 @@ func AwaitMade(ctx context.Context, state func(context.Context) (State, error), 
 	}
 }
 
-// madeWithin is how long it is worth waiting until a query does not meet an error any more, because the derived table
-// that it says is not there is being made; 0 when it is about none, or waiting is of no use.
-func madeWithin(err error, s State) time.Duration {
-	t := named(err, s.Tables)
+// madeWithin is how long it is worth waiting for a derived table that is being made; 0 when it is not being made, or
+// waiting is of no use.
+func madeWithin(t *Table, s State) time.Duration {
 	switch {
-	case t == nil:
+	case t == nil || !t.AsOf.IsZero():
 		return 0
-	case !t.AsOf.IsZero():
-		return lookMade // it was made since
 	case t.Status != Active || t.Error != "":
 		return 0
 	case !slices.ContainsFunc(s.Workers, func(w Worker) bool { return slices.Contains(w.Kinds, SQL) }):

@@ -86,6 +86,38 @@ func TestWhoAsksATableThatIsBeingMadeWaits(t *testing.T) {
 	}
 }
 
+// TestATableThatIsMadeBetweenTheQuestionAndTheLookIsAskedOnceMore: also where it has waited before, and for each of the
+// tables that a query reads.
+func TestATableThatIsMadeBetweenTheQuestionAndTheLookIsAskedOnceMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const a, b, waited = 15, 25, 30 // the looks at which the tables are made
+		looks := 0
+		state := func(context.Context) (refresh.State, error) {
+			looks++
+			tables := []refresh.Table{{Name: "a", Kind: refresh.SQL, Status: refresh.Active},
+				{Name: "b", Kind: refresh.SQL, Status: refresh.Active}}
+			for i, made := range []int{a, b} {
+				if looks >= made {
+					tables[i].AsOf = at(1)
+				}
+			}
+			return refresh.State{Tables: tables, Workers: []refresh.Worker{{Kinds: []refresh.Kind{refresh.SQL}}}}, nil
+		}
+		err := refresh.AwaitMade(t.Context(), state, func() error {
+			switch { // as of before the look
+			case looks < a:
+				return engine.InvalidField("sql", `relation "a" does not exist`, "")
+			case looks < b:
+				return engine.InvalidField("sql", `relation "b" does not exist`, "")
+			}
+			return nil
+		})
+		if err != nil || looks > waited {
+			t.Errorf("after %d looks: %v", looks, err)
+		}
+	})
+}
+
 // TestWhatAFirstRefreshWaitsForIsSaid: a moment is promised where somebody is free to begin it, and nowhere else.
 func TestWhatAFirstRefreshWaitsForIsSaid(t *testing.T) {
 	const moment = "in a moment"

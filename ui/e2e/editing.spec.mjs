@@ -158,3 +158,51 @@ test('a new template without any database', async (t) => {
   });
   assert.deepEqual(wrong, []);
 });
+
+test('a template of somebody else', async (t) => {
+  const { page, step, wrong } = await open(t);
+  await step('says whose it is before it is changed, and offers a copy', async () => {
+    const { templates } = await (await page.request.get(`${base}/api/templates`)).json();
+    const id = templates[0].template_id;
+    const access = { owner: 'ada', owner_id: 'a', restricted: false };
+    const changed = (what) => async (route) => {
+      const r = await route.fetch();
+      await route.fulfill({ json: { ...(await r.json()), ...what } });
+    };
+    await page.route('**/api/auth/me', changed({ user: { user_id: 'b', name: 'bob', role: 'operator' } }));
+    await page.goto(`${base}/templates/${id}`);
+    await page.getByRole('button', { name: 'Save', exact: true }).waitFor();
+    assert.equal(await page.getByText('This template is').count(), 0, 'what nobody owns every operator may change');
+    await page.route((u) => u.pathname === `/api/templates/${id}`, changed({ access }));
+    await page.reload();
+    await page.getByText('This template is ada’s.').waitFor();
+    await accessible(page, 'a template of somebody else');
+    await page.getByRole('link', { name: 'Duplicate' }).click();
+    await page.waitForURL(`${base}/templates/new?copy=${id}`);
+    await page.getByRole('heading', { name: 'New template' }).waitFor();
+    assert.equal(await page.getByText('This template is').count(), 0, 'the copy is of whoever makes it');
+  });
+  assert.deepEqual(wrong, []);
+});
+
+test('a connection that was tested before it was saved', async (t) => {
+  const { page, step, wrong } = await open(t);
+  await step('is tested as what it is saved as, too', async () => {
+    const tested = (id) => page.waitForRequest((r) => r.method() === 'POST' && id.test(new URL(r.url()).pathname));
+    await page.goto(`${base}/connections?new=postgres`);
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Name', { exact: true }).fill('tried');
+    await dialog.getByLabel('Host').fill('db.example.com');
+    await dialog.getByLabel('Database', { exact: true }).fill('app');
+    await dialog.getByLabel('User', { exact: true }).fill('bench');
+    const first = tested(/^\/api\/connections\/test$/);
+    await dialog.getByRole('button', { name: 'Test connection' }).click();
+    await first;
+    await dialog.getByText('It answers.').waitFor();
+    const again = tested(/^\/api\/connections\/[^/]+\/test$/);
+    await dialog.getByRole('button', { name: 'Save connection' }).click();
+    await again;
+    await dialog.waitFor({ state: 'detached' });
+  });
+  assert.deepEqual(wrong, []);
+});

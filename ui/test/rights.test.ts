@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { Problem, unconfirmed } from '../src/api/client';
 import type { Connection, Sketch } from '../src/api/types';
-import { accessInput, accessWords, draftOf, mayUse } from '../src/app/AccessFields';
+import { accessInput, accessWords, draftOf, mayChange, mayUse } from '../src/app/AccessFields';
 import { barred } from '../src/templates/relations';
 
 const refusal = (...fields: { field: string; message: string; hint: string }[]) =>
@@ -58,4 +58,16 @@ it('says in the form of a template which of its connections its user may not use
   expect(barred(on('prod'), connections, as('2', 'operator'))).toEqual([]);
   expect(barred(on('elsewhere'), connections, as('3', 'operator'))).toEqual([]);
   expect(barred(on('prod'), connections, as('3', 'viewer'))).toEqual([]);
+});
+
+it('says what a user may change', () => {
+  const as = (user_id: string, role: 'admin' | 'operator' | 'viewer') => ({ user_id, role });
+  const hers = { owner: 'ada', owner_id: '1', restricted: false, users: [{ user_id: '2', name: 'bob' }] };
+  expect(mayChange(hers, as('1', 'operator'))).toBe(true);
+  expect(mayChange(hers, as('1', 'viewer'))).toBe(false);
+  // Who may use it may not change it.
+  expect(mayChange(hers, as('2', 'operator'))).toBe(false);
+  expect(mayChange(hers, as('3', 'admin'))).toBe(true);
+  expect(mayChange({ restricted: false }, as('3', 'operator'))).toBe(true);
+  expect(mayChange({ restricted: true }, as('3', 'operator'))).toBe(false);
 });

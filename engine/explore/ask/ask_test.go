@@ -243,12 +243,18 @@ func TestAnArtifactThatIsBrokenOrGone(t *testing.T) {
 func TestANodeThatHandsNothingOut(t *testing.T) {
 	var mu sync.Mutex
 	// Opening a pipe to which nobody writes does not return. One with a writer would be opened, and refused at once: it
-	// has no size. Each has a name outside of the node, which removes what it is not asked for any more.
-	pipes, apart, writers := map[string]string{}, t.TempDir(), []*os.File{}
+	// has no size. Each has a name outside of the node, which removes what it is not asked for any more, and beside it:
+	// the folder of a test may be on another disk.
+	pipes, writers := map[string]string{}, []*os.File{}
+	apart, err := os.MkdirTemp("", "pipes")
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { // after the node has ended, which may open one until then
 		for _, f := range writers {
 			_ = f.Close()
 		}
+		_ = os.RemoveAll(apart)
 	})
 	c := newCluster(t, 40, "node-a", "node-b")
 	c.spy.announced = func() {

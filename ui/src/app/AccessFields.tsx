@@ -41,6 +41,12 @@ export function mayUse(a: Access, me: Pick<User, 'user_id' | 'role'>): boolean {
   return me.role === 'operator' && (!a.restricted || named);
 }
 
+/** Whether a user may change a thing, as the server judges it: its owner, admins, and operators what nobody owns. */
+export function mayChange(a: Access, me: Pick<User, 'user_id' | 'role'>): boolean {
+  if (me.role !== 'operator') return me.role === 'admin';
+  return a.owner_id ? a.owner_id === me.user_id : !a.restricted;
+}
+
 /** Fields by which the owner of a thing says who may use it. */
 export function AccessFields(props: {
   saved?: Access;

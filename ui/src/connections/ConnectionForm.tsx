@@ -82,6 +82,12 @@ export function ConnectionForm(props: {
         : api.post('/api/connections', { body });
     },
     onSuccess: async (c) => {
+      // What was tested here is known of the saved one, too, once that has answered.
+      if (test.data?.ok && c)
+        void api
+          .post('/api/connections/{id}/test', { path: { id: c.connection_id } })
+          .then(() => qc.invalidateQueries({ queryKey: ['connection-use'] }))
+          .catch(() => {}); // it was saved; its card has the button
       await qc.invalidateQueries({ queryKey: ['connections'] });
       toast(`Connection “${c?.name ?? name}” was saved.`, 'ok');
       props.onSaved?.({ name: c?.name ?? name.trim(), driver });

@@ -1,10 +1,11 @@
 import { useQuery, useQueryClient, type UseQueryResult } from '@tanstack/react-query';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { Link, useLocation, useSearch } from 'wouter';
+import { mayChange } from '../app/AccessFields';
 import { Writes } from '../app/Writes';
 import { api, asProblem, Problem } from '../api/client';
 import { harmless } from '../api/harmless';
-import { useConnections, useCreateRun, useMay, usePlugins, useTemplate } from '../api/queries';
+import { useConnections, useCreateRun, useMay, useMe, usePlugins, useTemplate } from '../api/queries';
 import type { Template } from '../api/types';
 import { usePageTitle, useParam } from '../app/location';
 import { ActionsMenu, Segments } from '../design/Controls';
@@ -258,6 +259,7 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
 
   const busy = saving || create.isPending;
   const may = useMay('operator');
+  const me = useMe().data;
   useKeys({
     s: () => may && !busy && (e.dirty || !id) && void onSave(),
     Enter: () => may && !busy && void onRun(true),
@@ -362,6 +364,17 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
             </span>
           )}
         </div>
+        {id && template && me && may && !mayChange(template.access, me) && (
+          <Notice>
+            <strong>
+              This template is {template.access.owner ? `${harmless(template.access.owner)}’s` : 'an admin’s'}.
+            </strong>{' '}
+            What you change can be saved in a copy of your own.{' '}
+            <Link href={`/templates/new?copy=${id}`} className="btn small">
+              Duplicate
+            </Link>
+          </Notice>
+        )}
         {restored && (
           <Notice>
             <strong>Your unsaved changes are back.</strong>{' '}
