@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -251,21 +252,24 @@ func TestBadFiles(t *testing.T) {
 	whole, err := os.ReadFile(good)
 	must(t, err)
 	edited := func(change func(name string, content []byte) []byte) []byte { return edited(t, whole, change) }
-	manifest := func(set map[string]any) []byte {
+	// anew is the backup with its manifest read into one of a type, changed and written again.
+	anew := func(m any, change func()) []byte {
 		return edited(func(name string, content []byte) []byte {
 			if name != "manifest.json" {
 				return content
 			}
-			var m map[string]any
-			must(t, json.Unmarshal(content, &m))
-			for k, v := range set {
-				m[k] = v
-			}
+			must(t, json.Unmarshal(content, m))
+			change()
 			text, err := json.Marshal(m)
 			must(t, err)
 			return text
 		})
 	}
+	manifest := func(set map[string]any) []byte {
+		var m map[string]any
+		return anew(&m, func() { maps.Copy(m, set) })
+	}
+	var tables, files backup.Manifest
 	r, err := zip.NewReader(bytes.NewReader(whole), int64(len(whole)))
 	must(t, err)
 	at, err := r.File[0].DataOffset()
@@ -301,28 +305,8 @@ func TestBadFiles(t *testing.T) {
 			}
 			return c
 		}), `the member "Key_sha256" is there twice`},
-		"a table twice": {edited(func(n string, c []byte) []byte {
-			var m backup.Manifest
-			if n != "manifest.json" {
-				return c
-			}
-			must(t, json.Unmarshal(c, &m))
-			m.Tables = append(m.Tables, m.Tables[0])
-			c, err := json.Marshal(m)
-			must(t, err)
-			return c
-		}), "twice"},
-		"a file twice": {edited(func(n string, c []byte) []byte {
-			var m backup.Manifest
-			if n != "manifest.json" {
-				return c
-			}
-			must(t, json.Unmarshal(c, &m))
-			m.Files = append(m.Files, m.Files[0])
-			c, err := json.Marshal(m)
-			must(t, err)
-			return c
-		}), "twice"},
+		"a table twice":  {anew(&tables, func() { tables.Tables = append(tables.Tables, tables.Tables[0]) }), "twice"},
+		"a file twice":   {anew(&files, func() { files.Files = append(files.Files, files.Files[0]) }), "twice"},
 		"an entry twice": {twice(t, whole, "tables/users"), `the entry "tables/users" is there twice`},
 		"foreign":        {manifest(map[string]any{"format": "other"}), "not a backup"},
 		"newer format":   {manifest(map[string]any{"format_version": 2}), "newer"},
