@@ -40,26 +40,6 @@ const (
 	maxOfCause = 25
 )
 
-// The causes of DEGRADED.
-const (
-	CauseGeneratorCPU     = "generator_cpu"
-	CauseGCPause          = "gc_pause"
-	CauseRecorderStall    = "recorder_stall"
-	CauseLostWorker       = "lost_worker"
-	CauseSnapshotGap      = "snapshot_gap"
-	CauseClockStep        = "clock_step"
-	CauseIncompleteRecord = "incomplete_record"
-	CauseScheduleLag      = "schedule_lag"
-	CausePoolWait         = "pool_wait"
-	CauseDropped          = "dropped"
-	CauseErrors           = "errors"
-	CauseFailing          = "failing"
-	CauseNothingMeasured  = "nothing_measured"
-	CauseFallback         = "fallback_warehouse"
-	CauseKindFailed       = "kind_failed"
-	CauseConnectionsShort = "connections_short"
-)
-
 // Validity judges whether a run's figures can be defended. It is a pure
 // function of the ticks it observed: it knows no clock.
 type Validity struct {

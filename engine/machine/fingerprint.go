@@ -7,8 +7,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-
-	"github.com/loadstone-db/loadstone/engine/load/poll"
 )
 
 // Fingerprint names this machine as a load generator: its processors and how many
@@ -18,7 +16,7 @@ var Fingerprint = sync.OnceValue(func() string {
 	e := Environment("")
 	id, _ := os.ReadFile("/etc/machine-id") // a container may have none
 	h := sha256.New()
-	fmt.Fprintf(h, "%s/%s\n%s\n%d of %d\n%d GB\n%s\n", e.OS, e.Arch, e.CPUModel, poll.Processors(), e.CPUs,
+	fmt.Fprintf(h, "%s/%s\n%s\n%d of %d\n%d GB\n%s\n", e.OS, e.Arch, e.CPUModel, Processors(), e.CPUs,
 		(e.MemoryBytes+1<<29)>>30, strings.TrimSpace(string(id)))
 	return hex.EncodeToString(h.Sum(nil)[:8])
 })

@@ -8,36 +8,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/trace"
 )
 
-// NodeState is what a node reads of itself when it is scraped.
-type NodeState struct {
-	// RunWorkers are alive and bear Connections of at most Capacity, 0 without a limit.
-	RunWorkers, Connections, Capacity int
-	// Servers hold a stream to the node.
-	Draining bool
-	Servers  int
-	// SpoolBytes lie in Parts that no server has acknowledged; FreeBytes are left on that disk, -1
-	// when that is not known.
-	Parts      int
-	SpoolBytes int64
-	// DiskBytes are in the spool altogether, of the BudgetBytes that may be; CacheBytes of them are segments that servers
-	// have brought.
-	DiskBytes, CacheBytes, BudgetBytes int64
-	FreeBytes                          int64
-}
-
-// Worker is the life of a run worker that has ended; times that never came are zero.
-type Worker struct {
-	RunID, WorkerID, NodeID string
-	// TraceParent is what its spans are part of.
-	TraceParent string
-	// Assigned to Ended: given to the node, ready, begun to bear load, told to stop, nothing in flight any more.
-	Assigned, Ready, Begun, Stopped, Drained, Ended time.Time
-	// Ahead is by how much the run's time is ahead of the node's clock.
-	Ahead time.Duration
-	// Failed says why it did not end well.
-	Failed string
-}
-
 // Node takes what happens on a node. It implements worker.Meter.
 type Node struct {
 	set
@@ -123,19 +93,19 @@ func (m *Node) Ended(w Worker) {
 			to = w.Ended
 		}
 		m.traces.Record(trace.Span{Name: name, Of: w.RunID, Below: key, Parent: m.traces.Below(w.TraceParent, w.RunID, key),
-			Begin: w.runs(from), End: w.runs(to), Fields: about})
+			Begin: runs(w, from), End: runs(w, to), Fields: about})
 	}
 	part("set-up", w.Assigned, earliest(w.Ready, w.Stopped))
 	part("wait for START", w.Ready, earliest(w.Begun, w.Stopped))
 	part("load", w.Begun, w.Stopped)
 	part("drain", w.Stopped, w.Drained)
 	part("finish record", w.Drained, w.Ended)
-	m.traces.Record(trace.Span{Name: "run worker", Of: w.RunID, Key: key, Parent: w.TraceParent, Begin: w.runs(w.Assigned),
-		End: w.runs(w.Ended), Failed: w.Failed, Fields: about})
+	m.traces.Record(trace.Span{Name: "run worker", Of: w.RunID, Key: key, Parent: w.TraceParent, Begin: runs(w, w.Assigned),
+		End: runs(w, w.Ended), Failed: w.Failed, Fields: about})
 }
 
 // runs is a time of the node's clock by that of the run: spans of several machines lie beside each other.
-func (w Worker) runs(t time.Time) time.Time { return t.Round(0).Add(w.Ahead) }
+func runs(w Worker, t time.Time) time.Time { return t.Round(0).Add(w.Ahead) }
 
 // earliest is the first of two times that came.
 func earliest(a, b time.Time) time.Time {

@@ -117,7 +117,7 @@ func newLive(s *Service, run engine.Run, clock *runclock.Clock, workers []*crew.
 	run.Owner = s.opts.Owner
 	l := &live{svc: s, runID: run.RunID, clock: clock, run: run, sc: run.Scenario, by: by, epoch: run.OwnerEpoch,
 		log:    s.opts.Log.With().Str("run_id", run.RunID).Logger(),
-		keeper: keeper.New(s.opts.Store, run.RunID, run.OwnerEpoch, s.opts.Log), spans: s.opts.Traces.Run(run),
+		keeper: keeper.New(s.opts.Store, run.RunID, run.OwnerEpoch, s.opts.Log), spans: trace.FollowRun(s.opts.Traces, run),
 		asked: make(chan request, 16), done: make(chan struct{}), figured: make(chan struct{}),
 		agg: aggregate.New(), validity: aggregate.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails),
 		rules: s.opts.Rules.Of(run), life: life,

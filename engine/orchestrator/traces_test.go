@@ -74,15 +74,15 @@ func TestARunIsATrace(t *testing.T) {
 // TestARunThatFailsIsATraceThatSaysWhy, also where nothing but its preparation has begun.
 func TestARunThatFailsIsATraceThatSaysWhy(t *testing.T) {
 	kept := tracetest.NewInMemoryExporter()
-	life := trace.New(sdk.NewTracerProvider(sdk.WithSyncer(kept)).Tracer("test"),
-		func(oteltrace.TraceID) bool { return true }).Run(engine.Run{RunID: "r", Status: engine.StatusRunning})
+	life := trace.FollowRun(trace.New(sdk.NewTracerProvider(sdk.WithSyncer(kept)).Tracer("test"),
+		func(oteltrace.TraceID) bool { return true }), engine.Run{RunID: "r", Status: engine.StatusRunning})
 	life.Sent(time.Now(), "n", engine.Event{Type: engine.EventStart}, errors.New("it has gone"))
 	spans := kept.GetSpans()
 	if len(spans) != 1 || spans[0].Status.Description != "it has gone" {
 		t.Fatalf("%+v", spans)
 	}
 	var none *trace.Tracer
-	off := none.Run(engine.Run{RunID: "r"})
+	off := trace.FollowRun(none, engine.Run{RunID: "r"})
 	off.Happened(time.Now(), nil, nil)
 	off.Sent(time.Now(), "n", engine.Event{Type: engine.EventStart}, nil)
 	if off != nil || none.Context("r", "k") != "" || none.Sampled("r") {

@@ -12,29 +12,13 @@ import (
 	"github.com/loadstone-db/loadstone/engine/workcoord"
 )
 
-// Node is a node that takes run workers.
-type Node struct {
-	ID string
-	// Capacity is the most connections of all runs together, 0 without a bound. Used are those
-	// that runs hold: more than the capacity when that has shrunk.
-	Capacity, Used int
-}
+// free is how many more connections a node takes; bounded is false where there is no limit.
+func free(n Node) (free int, bounded bool) { return max(n.Capacity-n.Used, 0), n.Capacity > 0 }
 
-// free is how many connections it takes besides; ok is false where there is no bound.
-func (n Node) free() (free int, bounded bool) { return max(n.Capacity-n.Used, 0), n.Capacity > 0 }
-
-func (n Node) takes(connections int) bool {
-	free, bounded := n.free()
-	return !bounded || connections <= free
-}
-
-// Work is what one run worker needs.
-type Work struct {
-	// ID names it within its run.
-	ID          string
-	Connections int
-	// Only is the one node that can carry it, empty where any can.
-	Only string
+// takes reports whether there is room for so many connections on a node.
+func takes(n Node, connections int) bool {
+	left, bounded := free(n)
+	return !bounded || connections <= left
 }
 
 // Total adds up what works need.
@@ -60,12 +44,6 @@ func Pool(works []Work) string {
 // are let by: as long as a node that comes back at all usually takes, and one that lost its server
 // may still bear load.
 const PassAfter = time.Minute
-
-// Held is what a run worker holds on a node.
-type Held struct {
-	RunID, WorkerID, NodeID string
-	Connections             int
-}
 
 // Loaded are the nodes with what is held on them, that of the run but left out.
 func Loaded(nodes []Node, held []Held, but string) []Node {
@@ -106,8 +84,8 @@ type place struct {
 func even(a, b *place) bool { return a.taken < b.taken }
 
 func tight(a, b *place) bool {
-	x, bounded := a.free()
-	y, other := b.free()
+	x, bounded := free(a.Node)
+	y, other := free(b.Node)
 	return bounded && (!other || x < y)
 }
 
@@ -122,7 +100,7 @@ func fill(nodes []Node, runID string, works []Work, better func(a, b *place) boo
 		affinity := runID + "/" + w.ID
 		for i := range places {
 			p := &places[i]
-			if w.Only != "" && w.Only != p.ID || !p.takes(w.Connections) {
+			if w.Only != "" && w.Only != p.ID || !takes(p.Node, w.Connections) {
 				continue
 			}
 			if best == nil || better(p, best) || !better(best, p) && prefers(p.ID, best.ID, affinity) {
@@ -163,9 +141,9 @@ func Free(nodes []Node, pool string) (r Room) {
 		if pool != "" && n.ID != pool {
 			continue
 		}
-		free, bounded := n.free()
+		left, bounded := free(n)
 		r.Nodes++
-		r.Connections += free
+		r.Connections += left
 		r.Unbounded = r.Unbounded || !bounded
 	}
 	return r
@@ -173,19 +151,19 @@ func Free(nodes []Node, pool string) (r Room) {
 
 // Words say what the works of a run wait for, behind so many other runs, on nodes with what is held on them.
 func Words(nodes []Node, works []Work, ahead int) string {
-	free := Free(nodes, Pool(works))
+	room := Free(nodes, Pool(works))
 	var b strings.Builder
 	fmt.Fprintf(&b, "waits for %d connections; ", Total(works))
 	switch {
-	case free.Nodes == 0:
+	case room.Nodes == 0:
 		b.WriteString("there is no node to carry them")
 	case ahead == 0 && Place(nodes, "", works) != nil:
 		b.WriteString("there is room, and a server starts it in a moment")
 	case !Ever(nodes, "", works):
 		fmt.Fprintf(&b, "they do not fit on %d %s, also when nothing else runs",
-			free.Nodes, plural(free.Nodes, "node", "nodes"))
+			room.Nodes, plural(room.Nodes, "node", "nodes"))
 	default:
-		fmt.Fprintf(&b, "%d are free on %d %s", free.Connections, free.Nodes, plural(free.Nodes, "node", "nodes"))
+		fmt.Fprintf(&b, "%d are free on %d %s", room.Connections, room.Nodes, plural(room.Nodes, "node", "nodes"))
 	}
 	if ahead > 0 {
 		fmt.Fprintf(&b, ", and %d %s before it", ahead, plural(ahead, "run waits", "runs wait"))

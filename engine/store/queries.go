@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/query"
@@ -18,25 +16,6 @@ type Queries interface {
 	// ErrConflict, too.
 	SaveQuery(ctx context.Context, q query.Saved) (query.Saved, error)
 	DeleteSavedQuery(ctx context.Context, name string) error
-}
-
-// ChangedMeanwhile is the ErrConflict about a thing that somebody else has saved since it was read.
-func ChangedMeanwhile(what, name, by string, at engine.Time, current int64) error {
-	if by == "" {
-		by = "somebody else"
-	}
-	return &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict,
-		Message: fmt.Sprintf("The %s %q was changed by %s at %s, after you had opened it.", what, name, by,
-			at.UTC().Format(time.DateTime)+" UTC"),
-		Hint:   "Load it again and repeat your change.",
-		Fields: []engine.FieldError{{Field: "version", Message: fmt.Sprintf("is no longer current: that is %d", current)}}}
-}
-
-// changedSince is the ErrConflict about what is no longer as it was seen, for what is compared and has no version.
-func changedSince(message, was string) error {
-	return &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict, Message: message,
-		Hint:   "Load it again and repeat your change.",
-		Fields: []engine.FieldError{{Field: "was", Message: was}}}
 }
 
 // Before is the name under which a query that is saved is known.

@@ -54,30 +54,6 @@ func NameTaken(what, name string) error {
 		Fields: []engine.FieldError{{Field: "name", Message: "is taken", Hint: "choose another name"}}}
 }
 
-// Store is the whole contract. Consumers declare the part they need.
-type Store interface {
-	Runs
-	Matrices
-	Templates
-	Connections
-	Plugins
-	Users
-	Audit
-	Nodes
-	RunWishes
-	Marks
-	Refreshes
-	Queries
-	RunViews
-	Handed
-	Grants
-	Settings
-	Retention
-	Rooms
-	// Ping proves that the store answers and that its schema is current.
-	Ping(ctx context.Context) error
-}
-
 // Page selects a part of a list. Limit ≤ 0 means 50; Cursor is opaque, "" the first page.
 type Page struct {
 	Limit  int

@@ -42,8 +42,8 @@ const (
 	spanEnrich    = "enrichment"
 )
 
-// Run begins to follow a run. It is nil where no spans are made.
-func (t *Tracer) Run(run engine.Run) *Life {
+// FollowRun begins to follow a run. It is nil where no spans are made.
+func FollowRun(t *Tracer, run engine.Run) *Life {
 	if t == nil {
 		return nil
 	}

@@ -7,6 +7,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/loadstone-db/loadstone/engine/machine"
 )
 
 // Poller waits for sockets, for a bell that others ring, and for a time. All but Ring
@@ -64,13 +66,13 @@ func (p *Poller) Close() {
 }
 
 // Hold takes a processor for the one who waits, if there is one.
-func (p *Poller) Hold() { p.holds = processors.lend() }
+func (p *Poller) Hold() { p.holds = machine.LendProcessor() }
 
 // Release gives back what Hold took.
 func (p *Poller) Release() {
 	if p.holds {
 		p.holds = false
-		processors.giveBack()
+		machine.ReturnProcessor()
 	}
 }
 

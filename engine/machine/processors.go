@@ -1,4 +1,4 @@
-package poll
+package machine
 
 import (
 	"os"
@@ -65,3 +65,10 @@ func (p *lentProcessors) giveBack() {
 // Processors is how many processors the process may use at once: GOMAXPROCS
 // without what event loops add while a load runs.
 func Processors() int { return processors.own() }
+
+// LendProcessor adds a scheduler processor for an event loop, or returns false when every own one has been matched.
+// ReturnProcessor ends it.
+func LendProcessor() bool { return processors.lend() }
+
+// ReturnProcessor ends a successful LendProcessor.
+func ReturnProcessor() { processors.giveBack() }
