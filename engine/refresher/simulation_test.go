@@ -264,7 +264,7 @@ func (p *process) refresh(ctx context.Context, c refresh.Claim, prove func(conte
 	if w.chance(0.1) {
 		long = 5 * time.Minute
 	}
-	if !pause(ctx, nil, w.upTo(long)) {
+	if !Pause(ctx, nil, w.upTo(long)) {
 		return r, context.Cause(ctx)
 	}
 	if w.chance(0.05) {

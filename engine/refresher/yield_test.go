@@ -49,7 +49,7 @@ func (b *beside) work(took time.Duration) Work {
 			b.most = max(b.most, b.working)
 		}
 		b.mu.Unlock()
-		pause(ctx, nil, took)
+		Pause(ctx, nil, took)
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.working--
@@ -97,7 +97,7 @@ func TestNothingIsRefreshedBesideARun(t *testing.T) {
 		b.set("a run is carried")
 		time.Sleep(10 * time.Minute)
 		b.mu.Lock()
-		if b.working > 0 || len(b.done) > 0 || b.disturbed > yieldEvery {
+		if b.working > 0 || len(b.done) > 0 || b.disturbed > YieldEvery {
 			t.Errorf("beside a run %d are refreshed and %v were, for %s at most", b.working, b.done, b.disturbed)
 		}
 		b.mu.Unlock()
@@ -191,7 +191,7 @@ func TestGiveWayReturnsWhenTheClaimsAreBack(t *testing.T) {
 			t.Errorf("with nothing in the way it waited for %s, and %d are claimed, want 2", waited, n)
 		}
 		b.set("a run is carried")
-		if waited, n := waits(time.Minute), claims(); waited > yieldEvery+gaveEvery || waited == 0 || n != 0 {
+		if waited, n := waits(time.Minute), claims(); waited > YieldEvery+GaveEvery || waited == 0 || n != 0 {
 			t.Errorf("it waited for %s, and %d are claimed, want none", waited, n)
 		}
 		isDeaf.Store(true)
@@ -231,7 +231,7 @@ func TestNothingIsClaimedAfterGiveWay(t *testing.T) {
 					if out.Load() {
 						t.Errorf("%s is refreshed beside what GiveWay was asked for after %v", c.Table, time.Duration(i)*slow/20)
 					}
-					pause(ctx, nil, time.Hour)
+					Pause(ctx, nil, time.Hour)
 					return refresh.Result{}, ctx.Err()
 				}})
 			defer r.Close()
@@ -275,7 +275,7 @@ func TestWhatIsAwayHoldsUpNothingElse(t *testing.T) {
 			w := Start(Options{Store: s, Workers: 1, Name: "w", Role: refresh.Server, Log: zerolog.Nop(), Work: func(
 				ctx context.Context, c refresh.Claim, prove func(context.Context) error) (refresh.Result, error) {
 				if c.Table == "runs" && away.Load() {
-					pause(ctx, nil, takes)
+					Pause(ctx, nil, takes)
 					return refresh.Result{}, fmt.Errorf("reading: %w", &engine.Error{Code: engine.CodeUnavailable,
 						Message: "The bucket is away."})
 				}
@@ -284,7 +284,7 @@ func TestWhatIsAwayHoldsUpNothingElse(t *testing.T) {
 				return r, err
 			}})
 			defer w.Close()
-			time.Sleep(30*time.Second + time.Duration(runs)*(takes+awayPause)*3)
+			time.Sleep(30*time.Second + time.Duration(runs)*(takes+AwayPause)*3)
 			state, err := s.RefreshState(t.Context(), 1)
 			if err != nil || b.finished() != 3 || len(state.Pending) != runs || state.Workers[0].Waits != "The bucket is away." {
 				t.Fatalf("%d runs: done are %v, %d wait, %+v, %v", runs, b.done, len(state.Pending), state.Workers, err)
@@ -295,7 +295,7 @@ func TestWhatIsAwayHoldsUpNothingElse(t *testing.T) {
 				}
 			}
 			away.Store(false)
-			time.Sleep(awayMost + 2*Poll)
+			time.Sleep(AwayMost + 2*Poll)
 			if state, err = s.RefreshState(t.Context(), 1); err != nil || len(state.Pending) != 0 || b.finished() != 3+runs ||
 				state.Workers[0].Waits != "" {
 				t.Errorf("%d runs, when it is back: %d wait, %d are done, %+v, %v", runs, len(state.Pending), b.finished(),

@@ -84,7 +84,7 @@ func TestAWishReachesEveryServer(t *testing.T) {
 		}
 		wish("a", member.WishDrain)
 		f.want(t, "drain a") // at once
-		time.Sleep(readEvery + time.Millisecond)
+		time.Sleep(ReadEvery + time.Millisecond)
 		synctest.Wait()
 		g.want(t, "drain a")
 		wish("a", member.WishRemove)
@@ -92,7 +92,7 @@ func TestAWishReachesEveryServer(t *testing.T) {
 		f.want(t, "resume a", "remove a", "admit before")
 		wish("local", member.WishDrain) // the server's own, and no other server's
 		f.want(t, "drain local")
-		time.Sleep(2 * readEvery)
+		time.Sleep(2 * ReadEvery)
 		synctest.Wait()
 		slices.Sort(g.said)
 		g.want(t, "admit before", "remove a", "resume a")
@@ -131,7 +131,7 @@ func TestEventsWaitForTheStore(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { r.Keep(ctx, &told{}) })
-		for i := range mostPending + 3 {
+		for i := range MostPending + 3 {
 			r.Watch(member.NodeEvent{NodeID: fmt.Sprint("n", i), Kind: member.NodeChangedState})
 			if i%1000 == 0 {
 				synctest.Wait() // between two attempts
@@ -140,16 +140,16 @@ func TestEventsWaitForTheStore(t *testing.T) {
 		s.mu.Lock()
 		s.err = nil
 		s.mu.Unlock()
-		time.Sleep(retryAfter + time.Second)
+		time.Sleep(RetryAfter + time.Second)
 		synctest.Wait()
 		r.Watch(member.NodeEvent{NodeID: "last", Kind: member.NodeChangedState})
 		cancel()
 		wg.Wait()
-		events, err := s.NodeEvents(t.Context(), store.NodeEventFilter{Limit: 2 * mostPending})
+		events, err := s.NodeEvents(t.Context(), store.NodeEventFilter{Limit: 2 * MostPending})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(events) != mostPending+1 || events[0].NodeID != "last" || events[mostPending].NodeID != "n3" {
+		if len(events) != MostPending+1 || events[0].NodeID != "last" || events[MostPending].NodeID != "n3" {
 			t.Errorf("%d events, from %s to %s", len(events), events[len(events)-1].NodeID, events[0].NodeID)
 		}
 	})
@@ -172,15 +172,15 @@ func TestAFleetThatIsToldSomethingMayTellOfIt(t *testing.T) {
 func TestOldEventsAreDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
-		if err := s.AppendNodeEvents(t.Context(), make([]member.NodeEvent, keepEvents+5)); err != nil {
+		if err := s.AppendNodeEvents(t.Context(), make([]member.NodeEvent, KeepEvents+5)); err != nil {
 			t.Fatal(err)
 		}
 		r := New(Options{Store: s, Log: zerolog.Nop()})
-		ctx, cancel := context.WithTimeout(t.Context(), pruneEvery+time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), PruneEvery+time.Second)
 		defer cancel()
 		r.Keep(ctx, &told{})
-		events, err := s.NodeEvents(t.Context(), store.NodeEventFilter{Limit: 2 * keepEvents})
-		if err != nil || len(events) != keepEvents {
+		events, err := s.NodeEvents(t.Context(), store.NodeEventFilter{Limit: 2 * KeepEvents})
+		if err != nil || len(events) != KeepEvents {
 			t.Errorf("%d events are left, %v", len(events), err)
 		}
 	})
@@ -313,7 +313,7 @@ func TestAnEventThatIsRefusedHoldsUpNoOther(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var wg sync.WaitGroup
 			wg.Go(func() { r.Keep(ctx, &told{}) })
-			time.Sleep(retryAfter + time.Second)
+			time.Sleep(RetryAfter + time.Second)
 			synctest.Wait()
 			cancel()
 			wg.Wait()
