@@ -10,7 +10,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/plaintext"
+	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 )
 
 // keeper has a server with something of each kind, which requests are about.
@@ -84,7 +84,7 @@ func spelled(text string) string {
 		switch {
 		case r == '\'':
 			b.WriteString("''")
-		case plaintext.Obeyed(r):
+		case textsafe.Obeyed(r):
 			fmt.Fprintf(&b, "' || chr(%d) || '", r)
 		default:
 			b.WriteRune(r)

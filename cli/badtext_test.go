@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
-	"github.com/loadstone-db/loadstone/engine/plaintext"
+	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 )
 
 // badTexts are what somebody may write into any field, as JSON writes it: some of it no JSON should say.
@@ -214,7 +214,7 @@ func unfit(a clitest.Answered) string {
 
 // obeyed is where a terminal or a page would obey a text, and line ends and tabs are not.
 func obeyed(text string) string {
-	i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && r != '\t' && plaintext.Obeyed(r) })
+	i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && r != '\t' && textsafe.Obeyed(r) })
 	if i < 0 {
 		return ""
 	}

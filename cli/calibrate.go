@@ -15,8 +15,8 @@ import (
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/host"
 	"github.com/loadstone-db/loadstone/engine/calibrate"
-	"github.com/loadstone-db/loadstone/engine/machine"
 	"github.com/loadstone-db/loadstone/engine/target/nullpg"
 	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
 )
@@ -56,7 +56,7 @@ func (c *calibrateCommand) Run(e *command.Env) error {
 	if err != nil {
 		return err
 	}
-	result.MachineFingerprint, result.LoadstoneVersion = machine.Fingerprint(), version
+	result.MachineFingerprint, result.LoadstoneVersion = host.Fingerprint(), version
 	path := filepath.Join(dir, certificate.File)
 	if err := certificate.Keep(path, result); err != nil {
 		return err

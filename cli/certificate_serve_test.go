@@ -14,7 +14,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/certificate"
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/machine"
+	"github.com/loadstone-db/loadstone/engine/base/host"
 	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
@@ -60,7 +60,7 @@ func TestAServerMeasuresItsMachineOnce(t *testing.T) {
 		}
 		made := certificate.Read(path, version)
 		if made.MaxQPS <= 0 || made.CostNs <= 0 || len(made.Percentiles) == 0 || !made.Automatic ||
-			made.LoadstoneVersion != version || made.MachineFingerprint != machine.Fingerprint() {
+			made.LoadstoneVersion != version || made.MachineFingerprint != host.Fingerprint() {
 			t.Fatalf("measured %+v", made)
 		}
 		var run engine.Run

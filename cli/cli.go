@@ -23,7 +23,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/sltfile"
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/plainjson"
+	"github.com/loadstone-db/loadstone/engine/base/jsonx"
 )
 
 // version is set by the linker.
@@ -164,7 +164,7 @@ func exitCode(stderr io.Writer, err error) int {
 	if errors.As(err, &user) && user.Code != engine.CodeInternal {
 		text = command.OfTheLine(user).Error()
 	}
-	_, _ = fmt.Fprintf(stderr, "loadstone: %s\n", terminal.Harmless(plainjson.WithoutGo(text, err)))
+	_, _ = fmt.Fprintf(stderr, "loadstone: %s\n", terminal.Harmless(jsonx.WithoutGo(text, err)))
 	return code
 }
 

@@ -14,7 +14,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/aggregate"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
@@ -114,7 +113,7 @@ func TestClocksThatStepUnderLoad(t *testing.T) {
 	}
 	// Twice the server's was set, with each way: ahead, and back.
 	for _, way := range []string{"forward by 3600.0 s", "back by 3600.0 s"} {
-		what := aggregate.CauseClockStep + ": the machine's clock was set " + way
+		what := engine.CauseClockStep + ": the machine's clock was set " + way
 		if n := strings.Count(strings.Join(said, "\n"), what); n != 2 {
 			t.Errorf("%d times it is said that the clock was set %s", n, way)
 		}

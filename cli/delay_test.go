@@ -13,7 +13,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/member"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 )
 
 const delayRate = 200
@@ -53,11 +53,11 @@ func nameOf(t *testing.T, n *clitest.RemoteNode) string {
 func (c *cluster) states(server int, id string, after time.Time) (states []string) {
 	for line := range bytes.Lines([]byte(c.servers[server].Out.String())) {
 		var l struct {
-			NodeID  string           `json:"node_id"`
-			State   member.NodeState `json:"state"`
-			Message string           `json:"message"`
-			Reason  string           `json:"reason"`
-			Time    time.Time        `json:"time"`
+			NodeID  string          `json:"node_id"`
+			State   nodes.NodeState `json:"state"`
+			Message string          `json:"message"`
+			Reason  string          `json:"reason"`
+			Time    time.Time       `json:"time"`
 		}
 		if json.Unmarshal(line, &l) == nil && l.Message == "a node's state has changed" && l.NodeID == id &&
 			l.Time.After(after) {
@@ -68,9 +68,9 @@ func (c *cluster) states(server int, id string, after time.Time) (states []strin
 }
 
 // seen is a node as a server shows it.
-func (c *cluster) seen(server int, id string) (n member.Node) {
+func (c *cluster) seen(server int, id string) (n nodes.InfoNode) {
 	c.t.Helper()
-	var list struct{ Nodes []member.Node }
+	var list struct{ Nodes []nodes.InfoNode }
 	c.ways[server].Do("GET", "/api/v1/nodes", nil, &list)
 	for _, n := range list.Nodes {
 		if n.NodeID == id {

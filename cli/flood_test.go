@@ -23,8 +23,8 @@ import (
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/control"
-	pb "github.com/loadstone-db/loadstone/engine/control/controlpb"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/cluster/rpc/pb"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
@@ -64,7 +64,7 @@ func TestANodeThatStopsReading(t *testing.T) {
 	time.Sleep(3 * time.Second)
 	at := time.Now()
 	d.road.stop(there)
-	bounded(t, "the server of a node that does not read", d.servers[0], control.ContactLimit+5*time.Second)
+	bounded(t, "the server of a node that does not read", d.servers[0], protocol.ContactLimit+5*time.Second)
 	d.road.read(there)
 	d.awaitNodes(0, 2)
 	if states := fmt.Sprint(d.states(0, nameOf(t, d.far), at)); !strings.Contains(states, "UNREACHABLE") {
@@ -77,7 +77,7 @@ func TestANodeThatStopsReading(t *testing.T) {
 	}
 	most := mostInASecond(due)
 	// Who does not read has no contact; others have its half later.
-	alone, from := 0, at.Add(control.ContactLimit+time.Second)
+	alone, from := 0, at.Add(protocol.ContactLimit+time.Second)
 	for _, ns := range due {
 		if begun := time.Unix(0, ns).Sub(from); begun >= 0 && begun < 3*time.Second {
 			alone++
@@ -133,7 +133,7 @@ func TestClientsThatStopReading(t *testing.T) {
 		a := part.Artifact()
 		_ = part.Close()
 		ask = append(ask, host+" /api/runs/"+first.RunID+"/executions?format=csv")
-		ask = append(ask, p.nodes[i%2].Address+" "+control.PartsPath+control.WorkIDOf(a))
+		ask = append(ask, p.nodes[i%2].Address+" "+protocol.PartsPath+protocol.WorkIDOf(a))
 	}
 	answered := map[string]int{}
 	for _, a := range ask {

@@ -19,7 +19,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
@@ -216,7 +216,7 @@ func TestNodesThatAreFrozenForReal(t *testing.T) {
 		t.Run(fmt.Sprint(seconds, " s"), func(t *testing.T) {
 			t.Parallel()
 			stopped := time.Duration(seconds) * time.Second
-			freezing(t, control.ContactLimit, stopped, func(b *between, _, goOn time.Time, runs []engine.RunDetail) {
+			freezing(t, protocol.ContactLimit, stopped, func(b *between, _, goOn time.Time, runs []engine.RunDetail) {
 				if all := b.said(goOn); seconds > 60 && len(all) > 0 {
 					t.Errorf("%d things were sent to the target after the stop: %s", len(all), all)
 				}

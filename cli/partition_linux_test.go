@@ -15,8 +15,8 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
-	"github.com/loadstone-db/loadstone/engine/member"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 // parted is two servers on one control store and two nodes in network namespaces of their own. Each
@@ -147,13 +147,13 @@ func (p *parted) id(t *testing.T, k int) string {
 }
 
 // became is when a server first saw a node in a state after a time.
-func (p *parted) became(server int, id string, state member.NodeState, after time.Time) (at time.Time) {
+func (p *parted) became(server int, id string, state nodes.NodeState, after time.Time) (at time.Time) {
 	p.t.Helper()
 	clitest.Until(p.t, 2*time.Minute, func() bool {
 		for line := range bytes.Lines([]byte(p.servers[server].Out.String())) {
 			var l struct {
 				NodeID  string `json:"node_id"`
-				State   member.NodeState
+				State   nodes.NodeState
 				Message string
 				Time    time.Time
 			}
@@ -194,7 +194,7 @@ func (p *parted) judgeParted(d engine.RunDetail, cutOff map[string]time.Time) {
 		first, last := time.Unix(0, slices.Min(w.began)), time.Unix(0, slices.Max(w.began))
 		p.t.Logf("%s issued %d from %s to %s", id, len(w.began), first.Format(time.TimeOnly), last.Format(time.TimeOnly))
 		// The clocks of both are one, and the node compares them to within a few ms.
-		if at, ok := cutOff[id]; ok && last.After(at.Add(control.ContactLimit+100*time.Millisecond)) {
+		if at, ok := cutOff[id]; ok && last.After(at.Add(protocol.ContactLimit+100*time.Millisecond)) {
 			p.t.Errorf("%s issued for %v without contact", id, last.Sub(at))
 		}
 	}
@@ -267,12 +267,12 @@ func TestPartitions(t *testing.T) {
 			p.cut(t, 1, 0, tt.percent, tt.there, tt.back)
 			cutOff := map[string]time.Time{}
 			if tt.percent == 100 {
-				seen := p.became(0, id, member.NodeUnreachable, at)
+				seen := p.became(0, id, nodes.NodeUnreachable, at)
 				t.Logf("noticed after %v", seen.Sub(at).Round(time.Millisecond))
 				if seen.Sub(at) > 4*time.Second {
 					t.Errorf("noticed after %v", seen.Sub(at))
 				}
-				if tt.lasts > control.ContactLimit {
+				if tt.lasts > protocol.ContactLimit {
 					for _, w := range workers {
 						cutOff[w] = at
 					}
@@ -282,7 +282,7 @@ func TestPartitions(t *testing.T) {
 			healed := time.Now()
 			p.heal(t, 1)
 			if tt.percent == 100 {
-				back := p.became(0, id, member.NodeActive, healed.Add(-time.Millisecond))
+				back := p.became(0, id, nodes.NodeActive, healed.Add(-time.Millisecond))
 				t.Logf("there again after %v", back.Sub(healed).Round(time.Millisecond))
 			}
 			d := p.ways[0].Settled(run.RunID, p.servers[0])
@@ -315,7 +315,7 @@ func TestAKilledNodeIsNoticedAtOnce(t *testing.T) {
 		}
 		<-p.nodes[1].Done
 		for s := range p.servers {
-			took := p.became(s, id, member.NodeUnreachable, at).Sub(at)
+			took := p.became(s, id, nodes.NodeUnreachable, at).Sub(at)
 			t.Logf("server %d noticed after %v", s, took.Round(time.Millisecond))
 			if took > 100*time.Millisecond {
 				t.Errorf("server %d noticed after %v", s, took)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/objects/s3test"
 )
@@ -141,7 +141,7 @@ func TestQueriesWriteNothing(t *testing.T) {
 		}
 		for _, l := range p.Data.Stats.Leaves {
 			for _, piece := range l.Pieces {
-				if piece.NodeID != "" && piece.NodeID != control.OwnNode {
+				if piece.NodeID != "" && piece.NodeID != protocol.OwnNode {
 					return "pushed down"
 				}
 			}

@@ -16,8 +16,8 @@ import (
 	"github.com/loadstone-db/loadstone/cli/handreport"
 	"github.com/loadstone-db/loadstone/cli/report"
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/jsonx"
 	reader "github.com/loadstone-db/loadstone/engine/inspect"
-	"github.com/loadstone-db/loadstone/engine/plainjson"
 )
 
 // remote runs the template on a server and follows it there.
@@ -113,7 +113,7 @@ func (c *client) send(ctx context.Context, method, path, media string, body io.R
 	if err != nil || out == nil {
 		return err
 	}
-	if err := plainjson.Read(text, out); err != nil {
+	if err := jsonx.Read(text, out); err != nil {
 		return &engine.Error{Code: engine.CodeUnavailable,
 			Message: fmt.Sprintf("The server %s answered %s with something else than was expected: %v.", c.base, path, err),
 			Hint:    "is this the address of a Loadstone server, of this version?", Cause: err}

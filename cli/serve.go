@@ -20,8 +20,8 @@ import (
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/cli/wiring/feeds"
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/intake"
-	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/template"
@@ -243,7 +243,7 @@ func (c *serveCommand) listen(s *wiring.Services, door *frontdoor.Door, provider
 }
 
 // takingWork counts the nodes that take new run workers.
-func takingWork(nodes []member.Node) (n int) {
+func takingWork(nodes []nodes.InfoNode) (n int) {
 	for _, v := range nodes {
 		if v.AcceptingWork {
 			n++

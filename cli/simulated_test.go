@@ -12,8 +12,8 @@ import (
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/report"
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/histogram"
 	"github.com/loadstone-db/loadstone/engine/compare"
-	"github.com/loadstone-db/loadstone/engine/histogram"
 )
 
 // ofStandIn is a summary with a cost, of a stand-in, an emulator or neither.

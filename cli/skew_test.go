@@ -11,7 +11,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/member"
+	clusternodes "github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
@@ -77,10 +77,10 @@ func TestVersionsApart(t *testing.T) {
 	session, _, _ := operatorOf(t, data, served).SignedIn()
 	const why = "the node is Loadstone v1.2.0 and the server v1.4.0, which are more than one minor version apart: " +
 		"upgrade the node to 1.4"
-	var list struct{ Nodes []member.Node }
-	states := func() (found map[string]member.Node) {
+	var list struct{ Nodes []clusternodes.InfoNode }
+	states := func() (found map[string]clusternodes.InfoNode) {
 		session.Do("GET", "/api/v1/nodes", nil, &list)
-		found = map[string]member.Node{}
+		found = map[string]clusternodes.InfoNode{}
 		for _, n := range list.Nodes {
 			found[n.Version] = n
 		}
@@ -91,7 +91,7 @@ func TestVersionsApart(t *testing.T) {
 			states()["v1.2.0"].Reason == why
 	},
 		func() string { text, _ := json.Marshal(list); return string(text) + served.Out.String() })
-	if n := states()["v1.2.0"]; n.State != member.NodeUnreachable || n.AcceptingWork {
+	if n := states()["v1.2.0"]; n.State != clusternodes.NodeUnreachable || n.AcceptingWork {
 		t.Errorf("%+v", n)
 	}
 	run := engine.Run{}

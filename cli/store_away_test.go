@@ -15,7 +15,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/aggregate"
 )
 
 const awayRate = 200
@@ -169,7 +168,7 @@ func (c awayCase) run(t *testing.T) {
 	}
 	clitest.Until(t, time.Minute, func() bool { return a.orphans() == 0 }, a.node.Out.String)
 	if gap := a.widest(run.RunID); gap > 5 && !strings.Contains(fmt.Sprint(d.Summary.ValidityDetail.Causes),
-		aggregate.CauseSnapshotGap) {
+		engine.CauseSnapshotGap) {
 		t.Errorf("for %.1f s the curve has no point, and nothing says so", gap)
 	} else {
 		t.Logf("the widest gap of the curve: %.1f s", gap)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/member"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
@@ -96,10 +96,10 @@ func TestTwoInstallationsWithOneNode(t *testing.T) {
 	}
 	first := run(0)
 	ways[0].AwaitLoad(first.RunID)
-	var seen []member.Node
+	var seen []nodes.InfoNode
 	clitest.Until(t, clitest.StartLimit, func() bool {
 		seen = nodesOf(ways[1])
-		return slices.ContainsFunc(seen, func(n member.Node) bool {
+		return slices.ContainsFunc(seen, func(n nodes.InfoNode) bool {
 			return strings.Contains(n.OutReason, "works for servers of another control store") &&
 				strings.Contains(n.OutReason, "data directory of its own")
 		})
@@ -130,12 +130,12 @@ func TestTwoInstallationsWithOneNode(t *testing.T) {
 }
 
 // nodesOf are the nodes as a server shows them.
-func nodesOf(c clitest.Caller) []member.Node {
-	var list struct{ Nodes []member.Node }
+func nodesOf(c clitest.Caller) []nodes.InfoNode {
+	var list struct{ Nodes []nodes.InfoNode }
 	c.Do("GET", "/api/v1/nodes", nil, &list)
 	return list.Nodes
 }
 
 func takesWork(c clitest.Caller) bool {
-	return slices.ContainsFunc(nodesOf(c), func(n member.Node) bool { return n.AcceptingWork })
+	return slices.ContainsFunc(nodesOf(c), func(n nodes.InfoNode) bool { return n.AcceptingWork })
 }

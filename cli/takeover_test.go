@@ -18,8 +18,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/aggregate"
-	"github.com/loadstone-db/loadstone/engine/member"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
@@ -120,7 +119,7 @@ func (c *cluster) reach(i int) { c.ways[i], _, _ = operatorOf(c.t, c.dirs[i], c.
 func (c *cluster) awaitNodes(i, n int) {
 	c.t.Helper()
 	clitest.Until(c.t, clitest.StartLimit, func() bool {
-		var list struct{ Nodes []member.Node }
+		var list struct{ Nodes []nodes.InfoNode }
 		c.ways[i].Do("GET", "/api/v1/nodes", nil, &list)
 		accepting := 0
 		for _, node := range list.Nodes {
@@ -208,7 +207,7 @@ func (c *cluster) judge(d engine.RunDetail, cause string) {
 	if s.Validity != engine.VerdictDegraded || !slices.Contains(causes, cause) {
 		c.t.Errorf("%s with %v, which do not say %s", s.Validity, causes, cause)
 	}
-	incomplete := slices.Contains(causes, aggregate.CauseIncompleteRecord)
+	incomplete := slices.Contains(causes, engine.CauseIncompleteRecord)
 	if a := s.Accounting; !incomplete && (!a.Balanced || a.Recorded != a.Started || a.Recorded == 0) {
 		c.t.Errorf("%s: the account %+v with %v", d.Status, a, causes)
 	}
@@ -242,7 +241,7 @@ func (c *cluster) succeeded(i, seconds int, after time.Duration) time.Duration {
 	c.serve(i)
 	d := c.ways[1-i].Settled(run.RunID, c.servers[1-i])
 	c.wentOn(d, seconds)
-	c.judge(d, aggregate.CauseSnapshotGap)
+	c.judge(d, engine.CauseSnapshotGap)
 	c.reach(i)
 	return took
 }
@@ -258,7 +257,7 @@ func (c *cluster) restarted(i, seconds int, after time.Duration) time.Duration {
 	c.reach(i)
 	d := c.ways[i].Settled(run.RunID, c.servers[i])
 	c.wentOn(d, seconds)
-	c.judge(d, aggregate.CauseSnapshotGap)
+	c.judge(d, engine.CauseSnapshotGap)
 	return took
 }
 
@@ -273,7 +272,7 @@ func (c *cluster) nodeKilled(i, seconds int, after time.Duration) time.Duration 
 	if d.Status != engine.StatusFailed {
 		c.t.Errorf("%s (%v)", d.Status, d.CancellationReason)
 	}
-	c.judge(d, aggregate.CauseLostWorker)
+	c.judge(d, engine.CauseLostWorker)
 	return time.Since(killed)
 }
 

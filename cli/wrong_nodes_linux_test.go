@@ -12,8 +12,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/aggregate"
-	"github.com/loadstone-db/loadstone/engine/member"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
@@ -41,9 +40,9 @@ func newPair(t *testing.T, dirs []string, others ...string) *pair {
 	return p
 }
 
-func (p *pair) list() []member.Node {
+func (p *pair) list() []nodes.InfoNode {
 	p.t.Helper()
-	var list struct{ Nodes []member.Node }
+	var list struct{ Nodes []nodes.InfoNode }
 	p.session.Do("GET", "/api/v1/nodes", nil, &list)
 	return list.Nodes
 }
@@ -98,7 +97,7 @@ func killedForGood(t *testing.T) {
 	found := false
 	for _, c := range d.Summary.ValidityDetail.Causes {
 		t.Logf("%s from %v to %v", c.Cause, c.From, c.To)
-		found = found || c.Cause == aggregate.CauseLostWorker && !c.From.IsZero() && c.To.After(c.From.Time)
+		found = found || c.Cause == engine.CauseLostWorker && !c.From.IsZero() && c.To.After(c.From.Time)
 	}
 	if d.Status != engine.StatusFailed || d.Summary.Validity != engine.VerdictDegraded || !found {
 		t.Errorf("%s, %s", d.Status, d.Summary.Validity)
@@ -133,7 +132,7 @@ func copied(t *testing.T) {
 	n := clitest.Node(t, twin, address)
 	clitest.Until(t, time.Minute, func() bool {
 		return strings.Contains(n.Out.String(), "another node with the same identity is connected at "+p.nodes[0].Address) &&
-			slices.ContainsFunc(p.list(), func(n member.Node) bool {
+			slices.ContainsFunc(p.list(), func(n nodes.InfoNode) bool {
 				return n.Address == address && !n.AcceptingWork && strings.Contains(n.Reason, "calls itself")
 			})
 	}, func() string { return fmt.Sprintf("%+v\n%s\n%s", p.list(), n.Out.String(), p.served.Out.String()) })

@@ -17,7 +17,7 @@ type KindCounts struct {
 }
 
 // HistogramData is a mergeable base-2 exponential histogram of nanoseconds (Prometheus native schema): bucket i covers
-// (2^((i-1)/2^Schema), 2^(i/2^Schema)]. Counts holds the buckets Offset, Offset+1 … See engine/histogram.
+// (2^((i-1)/2^Schema), 2^(i/2^Schema)]. Counts holds the buckets Offset, Offset+1 … See engine/base/histogram.
 type HistogramData struct {
 	Schema int     `json:"schema"`
 	Offset int     `json:"offset"`

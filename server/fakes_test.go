@@ -19,14 +19,14 @@ import (
 	"github.com/loadstone-db/loadstone/engine/admission"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/engine/store/fake"
 )
 
 // memory is the store in memory, as a test wants it: it counts what it is asked, can
 // be down, and tells every secret in clear, which the handlers must hide whatever a
 // store returns.
 type memory struct {
-	*memstore.Store
+	*fake.Store
 	mu          sync.Mutex
 	uses, pings int
 	hashes      [][32]byte // of the tokens that were made
@@ -37,7 +37,7 @@ type memory struct {
 }
 
 func newMemory() *memory {
-	return &memory{Store: memstore.New(slices.Collect(maps.Values(drivers()))...)}
+	return &memory{Store: fake.New(slices.Collect(maps.Values(drivers()))...)}
 }
 
 func (m *memory) Ping(ctx context.Context) error {

@@ -12,8 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/loadstone-db/loadstone/engine/admission"
-	"github.com/loadstone-db/loadstone/engine/fleet"
-	"github.com/loadstone-db/loadstone/engine/member"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/meter"
 	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
 	"github.com/loadstone-db/loadstone/engine/trace/otlp"
@@ -65,9 +64,9 @@ func compareNames(t *testing.T, where string, documented, exported []string) {
 // noNodes is a fleet without any.
 type noNodes struct{}
 
-func (noNodes) Nodes() []member.Node { return nil }
+func (noNodes) Nodes() []nodes.InfoNode { return nil }
 
-func (noNodes) Capacity() fleet.Capacity { return fleet.Capacity{} }
+func (noNodes) Capacity() nodes.Capacity { return nodes.Capacity{} }
 
 // TestTheTableOfMetricsIsWhatIsExported, on a server and on a node, both ways. No label
 // names what there is no end of.
@@ -84,7 +83,7 @@ func TestTheTableOfMetricsIsWhatIsExported(t *testing.T) {
 				return deliver.Counts{Lost: map[string]int64{deliver.LostRefused: 3}}
 			}}, func() (written, dropped int64) { return 0, 4 }),
 			meter.NewLive(func() (written, dropped int64) { return 5, 6 }),
-			meter.NewNodes(func() []member.Node { return nil }),
+			meter.NewNodes(func() []nodes.InfoNode { return nil }),
 			admission.New(admission.Options{Nodes: noNodes{}})}
 		o.Tables = noTables{}
 	})

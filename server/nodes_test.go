@@ -10,19 +10,18 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/member"
-	"github.com/loadstone-db/loadstone/engine/roster"
-	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/store/fake"
 	"github.com/loadstone-db/loadstone/server"
 )
 
 // machines are nodes as a fleet shows them, which do what they are told.
 type machines struct {
 	mu  sync.Mutex
-	all []member.Node
+	all []nodes.InfoNode
 }
 
-func (m *machines) become(id string, s member.NodeState, w member.NodeWish) {
+func (m *machines) become(id string, s nodes.NodeState, w nodes.NodeWish) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range m.all {
@@ -32,19 +31,19 @@ func (m *machines) become(id string, s member.NodeState, w member.NodeWish) {
 	}
 }
 
-func (m *machines) Nodes() []member.Node {
+func (m *machines) Nodes() []nodes.InfoNode {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.all)
 }
-func (m *machines) Drain(id string)  { m.become(id, member.NodeDraining, member.WishDrain) }
-func (m *machines) Resume(id string) { m.become(id, member.NodeActive, member.WishNone) }
-func (m *machines) Remove(id string) { m.become(id, member.NodeRemoved, member.WishRemove) }
-func (m *machines) Admit(id string)  { m.become(id, member.NodeUnreachable, member.WishNone) }
+func (m *machines) Drain(id string)  { m.become(id, nodes.NodeDraining, nodes.WishDrain) }
+func (m *machines) Resume(id string) { m.become(id, nodes.NodeActive, nodes.WishNone) }
+func (m *machines) Remove(id string) { m.become(id, nodes.NodeRemoved, nodes.WishRemove) }
+func (m *machines) Admit(id string)  { m.become(id, nodes.NodeUnreachable, nodes.WishNone) }
 
 // newRoster keeps the machines' history for as long as the test lasts.
-func newRoster(t *testing.T, m *machines) *roster.Roster {
-	r := roster.New(roster.Options{Store: memstore.New(), Server: "s1", Log: zerolog.Nop()})
+func newRoster(t *testing.T, m *machines) *nodes.Roster {
+	r := nodes.NewOperator(nodes.OperatorOptions{Store: fake.New(), Server: "s1", Log: zerolog.Nop()})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { r.Keep(ctx, m) })
@@ -54,20 +53,20 @@ func newRoster(t *testing.T, m *machines) *roster.Roster {
 
 type nodeList struct {
 	Server string
-	Nodes  []member.Node
+	Nodes  []nodes.InfoNode
 }
 
 type nodeEvents struct {
-	Events []member.NodeEvent
+	Events []nodes.NodeEvent
 	Before int64 `json:"next_before"`
 }
 
 // TestNodesAreListedDrainedAndRemoved through the API, and what became of them is told.
 func TestNodesAreListedDrainedAndRemoved(t *testing.T) {
 	rtt := 0.4
-	m := &machines{all: []member.Node{{NodeID: "local", Local: true, State: member.NodeActive},
-		{NodeID: "n-1", Address: "10.0.0.1:9090", State: member.NodeActive, Health: engine.HealthHealthy, Capacity: 64,
-			Used: 8, RTTMs: &rtt, Workers: []member.NodeRunWorker{{RunID: "r", WorkerID: "worker-0", Connections: 8}}}}}
+	m := &machines{all: []nodes.InfoNode{{NodeID: "local", Local: true, State: nodes.NodeActive},
+		{NodeID: "n-1", Address: "10.0.0.1:9090", State: nodes.NodeActive, Health: engine.HealthHealthy, Capacity: 64,
+			Used: 8, RTTMs: &rtt, Workers: []nodes.NodeRunWorker{{RunID: "r", WorkerID: "worker-0", Connections: 8}}}}}
 	r := newRoster(t, m)
 	b := start(t, func(o *server.Options) { o.Roster = r })
 	list := decode[nodeList](t, b.do("GET", "/api/v1/nodes", nil).want(t, 200))
@@ -76,13 +75,13 @@ func TestNodesAreListedDrainedAndRemoved(t *testing.T) {
 	}
 	for _, c := range []struct {
 		verb  string
-		state member.NodeState
-		wish  member.NodeWish
+		state nodes.NodeState
+		wish  nodes.NodeWish
 	}{
-		{"drain", member.NodeDraining, member.WishDrain}, {"drain", member.NodeDraining, member.WishDrain},
-		{"resume", member.NodeActive, member.WishNone}, {"remove", member.NodeRemoved, member.WishRemove},
+		{"drain", nodes.NodeDraining, nodes.WishDrain}, {"drain", nodes.NodeDraining, nodes.WishDrain},
+		{"resume", nodes.NodeActive, nodes.WishNone}, {"remove", nodes.NodeRemoved, nodes.WishRemove},
 	} {
-		n := decode[member.Node](t, b.do("POST", "/api/v1/nodes/n-1/"+c.verb, nil).want(t, 200))
+		n := decode[nodes.InfoNode](t, b.do("POST", "/api/v1/nodes/n-1/"+c.verb, nil).want(t, 200))
 		if n.State != c.state || n.Wish != c.wish {
 			t.Errorf("%s: %s, %q", c.verb, n.State, n.Wish)
 		}
@@ -91,7 +90,7 @@ func TestNodesAreListedDrainedAndRemoved(t *testing.T) {
 	b.do("POST", "/api/v1/nodes/local/remove", nil).want(t, 409)
 	b.do("POST", "/api/v1/nodes/nobody/drain", nil).want(t, 404)
 	b.do("GET", "/api/v1/nodes/nobody", nil).want(t, 404)
-	if n := decode[member.Node](t, b.do("GET", "/api/v1/nodes/n-1", nil).want(t, 200)); n.Address != "10.0.0.1:9090" {
+	if n := decode[nodes.InfoNode](t, b.do("GET", "/api/v1/nodes/n-1", nil).want(t, 200)); n.Address != "10.0.0.1:9090" {
 		t.Errorf("%+v", n)
 	}
 	var events nodeEvents
@@ -109,7 +108,7 @@ func TestNodesAreListedDrainedAndRemoved(t *testing.T) {
 
 // TestOnlyAnAdminDrainsNodes: reading is for everybody who may read.
 func TestOnlyAnAdminDrainsNodes(t *testing.T) {
-	r := newRoster(t, &machines{all: []member.Node{{NodeID: "n-1", State: member.NodeActive}}})
+	r := newRoster(t, &machines{all: []nodes.InfoNode{{NodeID: "n-1", State: nodes.NodeActive}}})
 	b := start(t, func(o *server.Options) { o.Roster = r })
 	for scope, codes := range map[string][2]int{"read": {200, 403}, "write": {200, 403}, "admin": {200, 200}} {
 		token, _ := b.mint(scope)

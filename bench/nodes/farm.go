@@ -11,8 +11,8 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/loadstone-db/loadstone/engine/control/controlrpc"
-	"github.com/loadstone-db/loadstone/engine/control/nodecert"
+	"github.com/loadstone-db/loadstone/engine/cluster/pki"
+	"github.com/loadstone-db/loadstone/engine/cluster/rpc"
 	"github.com/loadstone-db/loadstone/engine/worker"
 )
 
@@ -24,7 +24,7 @@ type farm struct {
 // farmed is one of them.
 type farmed struct {
 	id       string
-	listener *controlrpc.Listener
+	listener *rpc.Listener
 	way      *proxy // between servers and it, nil where they dial it straight
 	spool    string
 }
@@ -65,7 +65,7 @@ func (b *bench) joined(ctx context.Context, s *server, o farmOptions) (*farm, ti
 
 // farm starts nodes that join by a token. They end with the benchmark.
 func (b *bench) farm(ctx context.Context, o farmOptions) (*farm, error) {
-	token, err := nodecert.ParseToken(o.token)
+	token, err := pki.ParseToken(o.token)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (b *bench) farm(ctx context.Context, o farmOptions) (*farm, error) {
 		if err := os.MkdirAll(own, 0o700); err != nil {
 			return nil, err
 		}
-		identity, err := nodecert.OpenIdentity(nodecert.IdentityOptions{Dir: own, ID: n.id, Token: &token})
+		identity, err := pki.OpenIdentity(pki.IdentityOptions{Dir: own, ID: n.id, Token: &token})
 		if err != nil {
 			return nil, err
 		}
@@ -109,7 +109,7 @@ func (b *bench) farm(ctx context.Context, o farmOptions) (*farm, error) {
 		}
 		opts.Reserve, opts.Log = -1, zerolog.Nop()
 		host := opts.Plugins
-		if n.listener, err = controlrpc.Listen(serving, controlrpc.ListenOptions{Address: "127.0.0.1:0",
+		if n.listener, err = rpc.Listen(serving, rpc.ListenOptions{Address: "127.0.0.1:0",
 			Identity: identity, Log: zerolog.Nop(), Plugin: func(ctx context.Context, wasm []byte) error {
 				if r, ok := host.(registrar); ok {
 					return r.register(ctx, wasm)

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/loadstone-db/loadstone/bench/measure"
-	"github.com/loadstone-db/loadstone/engine/member"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 )
 
 // lost: how soon a server knows of a node that was killed, of a stream that was reset, and of a link
@@ -90,13 +90,13 @@ func lost(ctx context.Context, b *bench) error {
 // unreachable waits until the server has noticed that a node is gone, and says when it did.
 func (s *server) unreachable(ctx context.Context, id string, after time.Time) (at time.Time, err error) {
 	err = s.await(ctx, "that "+id+" is unreachable", func() (bool, error) {
-		var page struct{ Events []member.NodeEvent }
+		var page struct{ Events []nodes.NodeEvent }
 		if err := s.get(ctx, "/api/v1/node-events?limit=20&node_id="+id, &page); err != nil {
 			return false, err
 		}
 		for _, e := range page.Events {
 			// Times of the store are of whole microseconds, or less exact.
-			gone := e.To == member.NodeUnreachable || e.To == member.NodeProbing // a stream that stands is probed
+			gone := e.To == nodes.NodeUnreachable || e.To == nodes.NodeProbing // a stream that stands is probed
 			if gone && !e.At.Before(after.Truncate(time.Millisecond)) {
 				at = e.At.Time
 				return true, nil
@@ -162,7 +162,7 @@ func (b *bench) worker(ctx context.Context, s *server, name, token string) (*rem
 	return n, s.await(ctx, n.id+" as a node", func() (bool, error) {
 		all, err := s.nodes(ctx)
 		for _, v := range all {
-			if v.NodeID == n.id && v.State == member.NodeActive && v.RTTMs != nil {
+			if v.NodeID == n.id && v.State == nodes.NodeActive && v.RTTMs != nil {
 				return true, nil
 			}
 		}

@@ -20,7 +20,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/bench/measure"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/member"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 )
 
 // patience is how long anything is waited for that is not the figure itself.
@@ -226,8 +226,8 @@ func (s *server) active(ctx context.Context, want int) error {
 	})
 }
 
-func (s *server) nodes(ctx context.Context) ([]member.Node, error) {
-	var list struct{ Nodes []member.Node }
+func (s *server) nodes(ctx context.Context) ([]nodes.InfoNode, error) {
+	var list struct{ Nodes []nodes.InfoNode }
 	err := s.get(ctx, "/api/v1/nodes", &list)
 	return list.Nodes, err
 }

@@ -20,9 +20,9 @@ import (
 	"github.com/loadstone-db/loadstone/cli/report"
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/files"
+	"github.com/loadstone-db/loadstone/engine/base/host"
 	"github.com/loadstone-db/loadstone/engine/calibrate"
-	"github.com/loadstone-db/loadstone/engine/machine"
-	"github.com/loadstone-db/loadstone/engine/outfile"
 	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
 )
 
@@ -92,7 +92,7 @@ func Read(path, version string) *engine.Calibration {
 		return nil
 	}
 	var c engine.Calibration
-	if json.Unmarshal(text, &c) != nil || c.MachineFingerprint != machine.Fingerprint() ||
+	if json.Unmarshal(text, &c) != nil || c.MachineFingerprint != host.Fingerprint() ||
 		c.LoadstoneVersion != version {
 		return nil
 	}
@@ -101,7 +101,7 @@ func Read(path, version string) *engine.Calibration {
 
 // Keep writes a certificate to a file.
 func Keep(path string, made engine.Calibration) error {
-	return outfile.Write(path, func(w io.Writer) error { return report.JSON(w, made) })
+	return files.Write(path, func(w io.Writer) error { return report.JSON(w, made) })
 }
 
 // make measures, within the limit, unless there is a certificate already.
@@ -118,7 +118,7 @@ func (c *Certificate) make(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("measuring this machine as a load generator: %w", err)
 	}
-	made.MachineFingerprint, made.LoadstoneVersion, made.Automatic = machine.Fingerprint(), c.version, true
+	made.MachineFingerprint, made.LoadstoneVersion, made.Automatic = host.Fingerprint(), c.version, true
 	c.mu.Lock()
 	c.made = &made
 	c.mu.Unlock()

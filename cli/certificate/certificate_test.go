@@ -11,7 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/machine"
+	"github.com/loadstone-db/loadstone/engine/base/host"
 )
 
 const version = "a test's"
@@ -38,7 +38,7 @@ func TestTheCertificateIsMadeOnceForEachMachineAndVersion(t *testing.T) {
 		}
 		got := c.Current()
 		if got == nil || got.CostNs != 5000 || !got.Automatic || got.LoadstoneVersion != version ||
-			got.MachineFingerprint != machine.Fingerprint() {
+			got.MachineFingerprint != host.Fingerprint() {
 			t.Fatalf("got %+v", got)
 		}
 		if want := int32(1); before == nil && asked.Load() != want || before != nil && asked.Load() != 0 {

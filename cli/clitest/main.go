@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/cli/wiring"
-	"github.com/loadstone-db/loadstone/engine/lease"
+	"github.com/loadstone-db/loadstone/engine/cluster/lease"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest/precompiled"
 	"github.com/loadstone-db/loadstone/plugins/quarantine"

@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/outfile"
+	"github.com/loadstone-db/loadstone/engine/base/files"
 )
 
 // Claim checks, before the work begins, the files that its results shall go to;
@@ -18,14 +18,14 @@ func (e *Env) Claim(paths ...string) error {
 		if path == "" {
 			continue
 		}
-		if outfile.IsStdout(path, e.Stdout) || e.results != nil && outfile.IsStdout(path, e.results) {
+		if files.IsStdout(path, e.Stdout) || e.results != nil && files.IsStdout(path, e.results) {
 			if e.results != nil {
 				return twice("standard output")
 			}
 			e.results, e.Stdout = e.Stdout, e.Stderr
 			continue
 		}
-		if err := outfile.Check(path); err != nil {
+		if err := files.Check(path); err != nil {
 			return err
 		}
 		info, err := os.Stat(path)
@@ -68,9 +68,9 @@ func (e *Env) Write(path string, result func(io.Writer) error) error {
 	if path == "" {
 		return nil
 	}
-	if e.results != nil && outfile.IsStdout(path, e.results) {
+	if e.results != nil && files.IsStdout(path, e.results) {
 		return result(e.results)
 	}
 	defer context.AfterFunc(e.Ctx, e.Forget)()
-	return outfile.Write(path, result)
+	return files.Write(path, result)
 }

@@ -4,7 +4,7 @@ import (
 	"os"
 	"runtime/debug"
 
-	"github.com/loadstone-db/loadstone/engine/machine/usage"
+	"github.com/loadstone-db/loadstone/engine/base/host"
 )
 
 // Limit has the collector work harder before the process reaches the memory that its container, or the machine,
@@ -12,7 +12,7 @@ import (
 // collector does not count: plugins, the embedded Postgres, buffers of the system. GOMEMLIMIT in the environment is
 // what the user wants instead.
 func Limit() {
-	if limit := memoryLimit(os.Getenv("GOMEMLIMIT"), usage.Memory()); limit > 0 {
+	if limit := memoryLimit(os.Getenv("GOMEMLIMIT"), host.Memory()); limit > 0 {
 		debug.SetMemoryLimit(limit)
 	}
 }

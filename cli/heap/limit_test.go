@@ -5,7 +5,7 @@ import (
 	"runtime/debug"
 	"testing"
 
-	"github.com/loadstone-db/loadstone/engine/machine/usage"
+	"github.com/loadstone-db/loadstone/engine/base/host"
 )
 
 // TestTheMemoryLimitFollowsTheMachine, or its container; the user's own stands, and a tiny one is not taken.
@@ -26,7 +26,7 @@ func TestTheMemoryLimitFollowsTheMachine(t *testing.T) {
 	debug.SetMemoryLimit(math.MaxInt64)
 	t.Setenv("GOMEMLIMIT", "")
 	Limit()
-	if got, want := debug.SetMemoryLimit(-1), max(usage.Memory()/4*3, leastMemory); got != want {
+	if got, want := debug.SetMemoryLimit(-1), max(host.Memory()/4*3, leastMemory); got != want {
 		t.Errorf("the limit is %d, want %d", got, want)
 	}
 }

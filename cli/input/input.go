@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/plaintext"
-	"github.com/loadstone-db/loadstone/engine/schema"
+	"github.com/loadstone-db/loadstone/engine/base/schema"
+	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 )
 
 // Bounded reads a file that a user named, of at most so many bytes; what says
@@ -74,12 +74,12 @@ func missing(path string, unreadable error) error {
 	}
 	entries, err := os.ReadDir(folder)
 	if err != nil {
-		told.Hint = fmt.Sprintf("there is no folder %s", plaintext.OneLine(folder))
+		told.Hint = fmt.Sprintf("there is no folder %s", textsafe.OneLine(folder))
 		return told
 	}
 	var names, alike []string
 	for _, e := range entries {
-		if !e.IsDir() && plaintext.OneLine(e.Name()) == e.Name() {
+		if !e.IsDir() && textsafe.OneLine(e.Name()) == e.Name() {
 			names = append(names, e.Name())
 			if ext := filepath.Ext(path); ext != "" && filepath.Ext(e.Name()) == ext {
 				alike = append(alike, e.Name())

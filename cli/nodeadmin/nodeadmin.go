@@ -17,7 +17,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/member"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -28,9 +28,9 @@ const base = "/api/v1/nodes"
 
 // List is every node as one server sees it.
 type List struct {
-	Server string        `json:"server"`
-	At     engine.Time   `json:"at"`
-	Nodes  []member.Node `json:"nodes"`
+	Server string           `json:"server"`
+	At     engine.Time      `json:"at"`
+	Nodes  []nodes.InfoNode `json:"nodes"`
 }
 
 func (ask API) nodes(ctx context.Context) (l List, err error) {
@@ -104,7 +104,7 @@ func cell(s string) string {
 }
 
 // name is what an operator calls the node.
-func name(n member.Node) string {
+func name(n nodes.InfoNode) string {
 	if n.NodeID == "" {
 		return cell(n.Address)
 	}
@@ -112,7 +112,7 @@ func name(n member.Node) string {
 }
 
 // runs counts those of which the node carries a part.
-func runs(n member.Node) int {
+func runs(n nodes.InfoNode) int {
 	of := map[string]bool{}
 	for _, w := range n.Workers {
 		of[w.RunID] = true
@@ -121,7 +121,7 @@ func runs(n member.Node) int {
 }
 
 // connections are those that are given, of how many.
-func connections(n member.Node) string {
+func connections(n nodes.InfoNode) string {
 	switch {
 	case n.NodeID == "":
 		return none
@@ -132,7 +132,7 @@ func connections(n member.Node) string {
 }
 
 // clock is how far the node's is ahead of the server's, and how far that may be wrong.
-func clock(n member.Node) string {
+func clock(n nodes.InfoNode) string {
 	if n.ClockOffsetMs == nil {
 		return none
 	}
@@ -150,8 +150,8 @@ func clock(n member.Node) string {
 }
 
 // find is the node of that name, or at that address where one node alone is there.
-func (l List) find(called string) (member.Node, error) {
-	var at []member.Node
+func (l List) find(called string) (nodes.InfoNode, error) {
+	var at []nodes.InfoNode
 	for _, n := range l.Nodes {
 		if n.NodeID == called && called != "" {
 			return n, nil
@@ -175,17 +175,17 @@ func (l List) find(called string) (member.Node, error) {
 	}
 	if len(names) == 0 {
 		e.Hint = "it knows none yet: `loadstone node list` says why"
-		return member.Node{}, e
+		return nodes.InfoNode{}, e
 	}
 	e.Hint = "name one of " + strings.Join(names[:min(len(names), 8)], ", ")
 	if len(names) > 8 {
 		e.Hint += " …: `loadstone node list` shows all"
 	}
-	return member.Node{}, e
+	return nodes.InfoNode{}, e
 }
 
 // wish has the server do something with a node, and returns the node as it is then.
-func (ask API) wish(ctx context.Context, called, verb string) (n member.Node, err error) {
+func (ask API) wish(ctx context.Context, called, verb string) (n nodes.InfoNode, err error) {
 	l, err := ask.nodes(ctx)
 	if err != nil {
 		return n, err
@@ -238,7 +238,7 @@ func (ask API) await(e *command.Env, id string, limit time.Duration) error {
 	defer cancel()
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
-	var last member.Node
+	var last nodes.InfoNode
 	for {
 		l, err := ask.nodes(ctx)
 		switch {
@@ -267,7 +267,7 @@ func (ask API) await(e *command.Env, id string, limit time.Duration) error {
 }
 
 // load says what the node carries.
-func load(n member.Node) string {
+func load(n nodes.InfoNode) string {
 	switch r, w := runs(n), len(n.Workers); {
 	case w == 0:
 		return "nothing"
@@ -289,7 +289,7 @@ func (ask API) Resume(e *command.Env, called string) error {
 	if err != nil {
 		return err
 	}
-	for end := time.Now().Add(hearLimit); !n.AcceptingWork && n.State == member.NodeDraining && time.Now().Before(end); {
+	for end := time.Now().Add(hearLimit); !n.AcceptingWork && n.State == nodes.NodeDraining && time.Now().Before(end); {
 		select {
 		case <-time.After(lookEvery):
 		case <-e.Ctx.Done():

@@ -14,13 +14,13 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/member"
-	"github.com/loadstone-db/loadstone/engine/plaintext"
+	"github.com/loadstone-db/loadstone/engine/base/textsafe"
+	clusternodes "github.com/loadstone-db/loadstone/engine/cluster/nodes"
 )
 
 // server answers as one does; each look at its nodes lets work end.
 type server struct {
-	nodes []member.Node
+	nodes []clusternodes.InfoNode
 	asked []string
 	// ends is after how many looks the nodes carry nothing any more, 0 for never.
 	ends, looks int
@@ -46,7 +46,7 @@ func (s *server) do(_ context.Context, method, path string, _, out any) error {
 	}
 	for i, n := range s.nodes {
 		if n.NodeID == id {
-			s.nodes[i].AcceptingWork = verb == "resume" && n.State == member.NodeActive
+			s.nodes[i].AcceptingWork = verb == "resume" && n.State == clusternodes.NodeActive
 			return through(s.nodes[i], out)
 		}
 	}
@@ -63,14 +63,14 @@ func through(in, out any) error {
 
 func ms(v float64) *float64 { return &v }
 
-func fleet() []member.Node {
-	return []member.Node{
-		{NodeID: "local", Local: true, State: member.NodeActive, AcceptingWork: true, Capacity: 100, Used: 3, Version: "v1"},
-		{NodeID: "b", Address: "10.0.0.8:9090", State: member.NodeUnreachable, OutReason: "no\x1b[31m answer", Capacity: 0},
-		{NodeID: "a", Address: "10.0.0.7:9090", State: member.NodeActive, AcceptingWork: true, RTTMs: ms(0.25),
-			ClockOffsetMs: ms(-3), ClockErrorMs: ms(0.5), Workers: []member.NodeRunWorker{{RunID: "r1", WorkerID: "1"},
+func fleet() []clusternodes.InfoNode {
+	return []clusternodes.InfoNode{
+		{NodeID: "local", Local: true, State: clusternodes.NodeActive, AcceptingWork: true, Capacity: 100, Used: 3, Version: "v1"},
+		{NodeID: "b", Address: "10.0.0.8:9090", State: clusternodes.NodeUnreachable, OutReason: "no\x1b[31m answer", Capacity: 0},
+		{NodeID: "a", Address: "10.0.0.7:9090", State: clusternodes.NodeActive, AcceptingWork: true, RTTMs: ms(0.25),
+			ClockOffsetMs: ms(-3), ClockErrorMs: ms(0.5), Workers: []clusternodes.NodeRunWorker{{RunID: "r1", WorkerID: "1"},
 				{RunID: "r1", WorkerID: "2"}, {RunID: "r2", WorkerID: "1"}}},
-		{Address: "10.0.0.9:9090", State: member.NodeConnecting, OutReason: "nobody there"},
+		{Address: "10.0.0.9:9090", State: clusternodes.NodeConnecting, OutReason: "nobody there"},
 	}
 }
 
@@ -78,7 +78,7 @@ func fleet() []member.Node {
 func TestAClockIsNoMoreBehindThanItSays(t *testing.T) {
 	for offset, want := range map[float64]string{-0.04: "+0.0 ms", 0: "+0.0 ms", 0.04: "+0.0 ms", -0.06: "-0.1 ms",
 		2.5: "+2.5 ms"} {
-		if got := clock(member.Node{ClockOffsetMs: &offset}); got != want {
+		if got := clock(clusternodes.InfoNode{ClockOffsetMs: &offset}); got != want {
 			t.Errorf("%v: %q, want %q", offset, got, want)
 		}
 	}
@@ -115,13 +115,13 @@ func TestNodesAreListedForAPerson(t *testing.T) {
 // TestTextsOfNodesAreNotObeyed: neither by the terminal nor by the table, whatever a node calls itself and its version.
 func TestTextsOfNodesAreNotObeyed(t *testing.T) {
 	bad := "a\x1b]52;c;aGk=\x07\u009b31m\x7f\u202egnp\u200b\r\nb\tc" + strings.Repeat("x", 10_000)
-	s := &server{nodes: []member.Node{{NodeID: bad, Address: bad, Version: bad, State: member.NodeActive, OutReason: bad}}}
+	s := &server{nodes: []clusternodes.InfoNode{{NodeID: bad, Address: bad, Version: bad, State: clusternodes.NodeActive, OutReason: bad}}}
 	for _, asJSON := range []bool{false, true} {
 		var out bytes.Buffer
 		if err := API(s.do).List(t.Context(), &out, asJSON); err != nil {
 			t.Fatal(err)
 		}
-		if i := strings.IndexFunc(out.String(), func(r rune) bool { return r != '\n' && plaintext.Obeyed(r) }); i >= 0 {
+		if i := strings.IndexFunc(out.String(), func(r rune) bool { return r != '\n' && textsafe.Obeyed(r) }); i >= 0 {
 			t.Errorf("as JSON %v: it has %+q", asJSON, out.String()[max(0, i-20):i+4])
 		}
 		for n, line := range strings.Split(out.String(), "\n") {
@@ -191,7 +191,7 @@ func TestADrainShowsNamesAsTheyMayBeShown(t *testing.T) {
 			if err != nil {
 				text += err.Error()
 			}
-			if (err == nil) != (ends > 0) || strings.ContainsFunc(strings.ReplaceAll(text, "\n", ""), plaintext.Obeyed) ||
+			if (err == nil) != (ends > 0) || strings.ContainsFunc(strings.ReplaceAll(text, "\n", ""), textsafe.Obeyed) ||
 				!strings.Contains(text, "a[2Jb") {
 				t.Errorf("%q", text)
 			}
@@ -223,19 +223,19 @@ func TestAResumedNodeThatTakesNoWorkYetSaysWhy(t *testing.T) {
 func TestAResumeWaitsForTheNodesWord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := fleet()[2:3]
-		nodes[0].State, nodes[0].AcceptingWork, nodes[0].OutReason = member.NodeDraining, false, "its process is ending"
+		nodes[0].State, nodes[0].AcceptingWork, nodes[0].OutReason = clusternodes.NodeDraining, false, "its process is ending"
 		s := &server{nodes: nodes}
 		e, out, _ := env(t.Context())
 		ask := func(ctx context.Context, method, path string, in, answer any) error {
 			if s.looks == 3 {
-				nodes[0].State, nodes[0].AcceptingWork = member.NodeActive, true
+				nodes[0].State, nodes[0].AcceptingWork = clusternodes.NodeActive, true
 			}
 			return s.do(ctx, method, path, in, answer)
 		}
 		if err := API(ask).Resume(e, "a"); err != nil || out.String() != "a takes work again.\n" {
 			t.Errorf("%v: %s", err, out)
 		}
-		nodes[0].State, nodes[0].AcceptingWork = member.NodeDraining, false
+		nodes[0].State, nodes[0].AcceptingWork = clusternodes.NodeDraining, false
 		out.Reset()
 		begin := time.Now()
 		err := API(s.do).Resume(e, "a")

@@ -11,8 +11,8 @@ import (
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/input"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control/controlrpc"
-	"github.com/loadstone-db/loadstone/engine/control/nodecert"
+	"github.com/loadstone-db/loadstone/engine/cluster/pki"
+	"github.com/loadstone-db/loadstone/engine/cluster/rpc"
 )
 
 // identityFile is where nodecert keeps who the node is.
@@ -56,21 +56,21 @@ func (c *Command) join() string {
 
 // identity is who the node is to servers: as it has joined before, or joins with the token of
 // the flags. It is nil for a node that has neither.
-func (c *Command) identity(e *command.Env, dir, id string) (*nodecert.Identity, error) {
+func (c *Command) identity(e *command.Env, dir, id string) (*pki.Identity, error) {
 	text, err := input.SecretOf("--join", c.join(), c.JoinFile)
 	if err != nil {
 		return nil, err
 	}
-	o := nodecert.IdentityOptions{Dir: dir, ID: id, Refused: (&refusals{env: e}).note}
+	o := pki.IdentityOptions{Dir: dir, ID: id, Refused: (&refusals{env: e}).note}
 	if text != "" {
-		t, err := nodecert.ParseToken(text)
+		t, err := pki.ParseToken(text)
 		if err != nil {
 			return nil, engine.InvalidField("--join", err.Error(),
-				"copy all of what `loadstone node token` printed on a server: it begins with "+nodecert.TokenPrefix)
+				"copy all of what `loadstone node token` printed on a server: it begins with "+pki.TokenPrefix)
 		}
 		o.Token = &t
 	}
-	i, err := nodecert.OpenIdentity(o)
+	i, err := pki.OpenIdentity(o)
 	switch {
 	case err != nil:
 		return nil, &engine.Error{Code: engine.CodeInvalid, Cause: err,
@@ -117,8 +117,8 @@ func (r *refusals) note(err error) {
 	if again {
 		return
 	}
-	why := controlrpc.Refused(err)
-	if errors.Is(err, nodecert.ErrForeign) {
+	why := rpc.Refused(err)
+	if errors.Is(err, pki.ErrForeign) {
 		r.env.Log.Warn().Str("hint", why.Hint).Msg(why.Message)
 		return
 	}

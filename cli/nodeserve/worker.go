@@ -18,11 +18,11 @@ import (
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/cli/wiring/feeds"
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/budget"
-	"github.com/loadstone-db/loadstone/engine/control/controlrpc"
-	"github.com/loadstone-db/loadstone/engine/control/nodecert"
+	"github.com/loadstone-db/loadstone/engine/cluster/pki"
+	"github.com/loadstone-db/loadstone/engine/cluster/rpc"
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/engine/reach"
 	"github.com/loadstone-db/loadstone/engine/target"
 	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/engine/worker"
@@ -109,8 +109,8 @@ func (c *Command) Run(e *command.Env) error {
 		Meter: meters.Node, Queries: queries, Executions: streams.Executions, Log: e.Log})
 	fetched.want = node.WantPlugin
 	meters.Read = node.State
-	listener, err := controlrpc.Listen(e.Ctx,
-		controlrpc.ListenOptions{Address: c.Listen, Security: security, Identity: identity, Version: e.Version,
+	listener, err := rpc.Listen(e.Ctx,
+		rpc.ListenOptions{Address: c.Listen, Security: security, Identity: identity, Version: e.Version,
 			Store:   filepath.Join(dir, "node-store"),
 			Plugin:  func(ctx context.Context, wasm []byte) error { _, err := plugins.Register(ctx, wasm, false); return err },
 			Segment: cache().Put, Fragments: streams.Host,
@@ -156,7 +156,7 @@ func (c *Command) Run(e *command.Env) error {
 }
 
 // drain takes no new work, and waits for what is in flight. rest ends what need not end well.
-func (c *Command) drain(node *worker.Node, listener *controlrpc.Listener, rest func()) {
+func (c *Command) drain(node *worker.Node, listener *rpc.Listener, rest func()) {
 	node.Drain()
 	listener.Draining()
 	rest()
@@ -184,7 +184,7 @@ func (c *Command) folder() (string, error) {
 	return dir, nil
 }
 
-func allDrivers(p *reach.Policy) map[string]target.Driver {
+func allDrivers(p *egress.Policy) map[string]target.Driver {
 	drivers := map[string]target.Driver{}
 	for _, d := range []target.Driver{targetpostgres.NewDriverWithin(p), wiring.SnowflakeDriver(p)} {
 		drivers[d.Name()] = d
@@ -193,7 +193,7 @@ func allDrivers(p *reach.Policy) map[string]target.Driver {
 }
 
 func listenError(address string, err error) error {
-	if errors.Is(err, controlrpc.ErrPlain) {
+	if errors.Is(err, rpc.ErrPlain) {
 		return &engine.Error{Code: engine.CodeInvalid,
 			Message: fmt.Sprintf("The node would listen on %s without TLS, where others can read what targets' passwords are.",
 				address),
@@ -203,8 +203,8 @@ func listenError(address string, err error) error {
 	return command.NotListening("--listen", address, err)
 }
 
-func (c *Command) security() (controlrpc.Security, error) {
-	s := controlrpc.Security{Plain: c.Insecure}
+func (c *Command) security() (rpc.Security, error) {
+	s := rpc.Security{Plain: c.Insecure}
 	var err error
 	if s.Token, err = wiring.ReadToken(c.TokenFile); err != nil {
 		return s, err
@@ -247,7 +247,7 @@ func nodeID(dir string) (string, error) {
 	id := "node-" + uuid.NewString()[:8]
 	if name, err := os.Hostname(); err == nil {
 		// A host may have a name that a node may not.
-		if named := name + "-" + uuid.NewString()[:8]; nodecert.CheckID(named) == nil {
+		if named := name + "-" + uuid.NewString()[:8]; pki.CheckID(named) == nil {
 			id = named
 		}
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/input"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/plainjson"
+	"github.com/loadstone-db/loadstone/engine/base/jsonx"
 )
 
 // File is what run --out writes: the summary, and what a comparison needs.
@@ -39,10 +39,10 @@ func Read(path string) (File, error) {
 		return File{}, err
 	}
 	r := File{Summary: &engine.Summary{}}
-	if err := plainjson.Read(text, &r); err != nil {
+	if err := jsonx.Read(text, &r); err != nil {
 		return fail("is not a summary: %v", err)
 	}
-	if err := plainjson.Once(text, "tags"); err != nil {
+	if err := jsonx.Once(text, "tags"); err != nil {
 		return fail("is not a summary: %v", err)
 	}
 	if r.RunID == "" {

@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/loadstone-db/loadstone/engine/plaintext"
+	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 )
 
 // MostShown is what a person is shown of one text that others wrote: plugins, databases, templates.
@@ -17,11 +17,11 @@ const MostShown = 600
 func Shown(s string) string { return Shorten(OneLine(s), MostShown) }
 
 // OneLine is a plugin's text on one line, without what a terminal would obey.
-func OneLine(s string) string { return plaintext.OneLine(s) }
+func OneLine(s string) string { return textsafe.OneLine(s) }
 
 // Harmless is a text without what a terminal would obey but line ends and tabs:
 // sentences quote plugins, schemas and databases.
-func Harmless(s string) string { return plaintext.Lines(s) }
+func Harmless(s string) string { return textsafe.Lines(s) }
 
 // LinePrinter returns what writes lines of a table to w. Every text among its arguments
 // is made harmless and cut; those with tabs are rows that were put together from such.
@@ -65,7 +65,7 @@ func LogMessage(v any) string {
 }
 
 // Shorten cuts a text after so many characters.
-func Shorten(s string, most int) string { return plaintext.Shorten(s, most) }
+func Shorten(s string, most int) string { return textsafe.Shorten(s, most) }
 
 // JSON writes a document for a program, which somebody may look at: a terminal obeys nothing in it.
 func JSON(w io.Writer, v any) error {
@@ -76,6 +76,6 @@ func JSON(w io.Writer, v any) error {
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("writing JSON: %w", err)
 	}
-	_, err := w.Write(plaintext.JSON(out.Bytes()))
+	_, err := w.Write(textsafe.JSON(out.Bytes()))
 	return err
 }

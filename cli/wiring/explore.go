@@ -8,7 +8,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/explore"
 	"github.com/loadstone-db/loadstone/engine/explore/answer"
 	"github.com/loadstone-db/loadstone/engine/explore/ask"
@@ -60,7 +60,7 @@ func (s *Services) answers() func(worker.Disk) worker.Queries {
 		return nil
 	}
 	return func(d worker.Disk) worker.Queries {
-		return answer.New(answer.Options{NodeID: control.OwnNode, Evaluate: s.series, Disk: d, Meter: s.ownMeter, Log: s.Log})
+		return answer.New(answer.Options{NodeID: protocol.OwnNode, Evaluate: s.series, Disk: d, Meter: s.ownMeter, Log: s.Log})
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/meter"
 	"github.com/loadstone-db/loadstone/engine/worker"
 )
@@ -46,12 +46,12 @@ func (f SpoolFlags) Bytes() int64 {
 
 // openOwnNode starts the node in this process. It outlives ctx: runs are stopped by
 // Close, not by the signal that asks for it.
-func (s *Services) openOwnNode(ctx context.Context, flags NodeFlags, way *control.Memory,
+func (s *Services) openOwnNode(ctx context.Context, flags NodeFlags, way *protocol.Memory,
 	recordings worker.Recordings) {
 	s.ownMeter = meter.NewNode(s.traces.Tracer(), func() meter.NodeState { return s.own.State() })
 	// The flag's -1 is the default, and a node without a bound is none that a flag asks for.
 	node := worker.NewNode(worker.Options{
-		NodeID: control.OwnNode, Plugins: s.Plugins.ByHash(), Drivers: s.Drivers, Capacity: max(flags.LocalCapacity, 0),
+		NodeID: protocol.OwnNode, Plugins: s.Plugins.ByHash(), Drivers: s.Drivers, Capacity: max(flags.LocalCapacity, 0),
 		SpoolDir: filepath.Join(s.DataDir, "spool"), SpoolBytes: flags.Spool.Bytes(), Reserve: s.reserve,
 		Recordings: recordings, Meter: s.ownMeter, Queries: s.answers(), Executions: s.recorded, Log: s.Log,
 	})

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/reach"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/plugins/bundled"
@@ -39,7 +39,7 @@ func absent(ref string) error {
 }
 
 // SnowflakeDriver is one that opens nothing, and says why.
-func SnowflakeDriver(*reach.Policy) target.Driver { return noSnowflake{} }
+func SnowflakeDriver(*egress.Policy) target.Driver { return noSnowflake{} }
 
 // openSnowflake makes a driver that opens nothing, and says why.
 func (s *Services) openSnowflake() target.Driver { return noSnowflake{} }

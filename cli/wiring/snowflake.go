@@ -11,7 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/reach"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	targetsnowflake "github.com/loadstone-db/loadstone/engine/target/snowflake"
@@ -31,7 +31,7 @@ var standIns = []store.Connection{{Name: "snowsim", Driver: "snowflake", DSN: si
 func isStandIn(dsn string) bool { return dsn == simulatedDSN }
 
 // SnowflakeDriver is the driver without the stand-in of a server.
-func SnowflakeDriver(p *reach.Policy) target.Driver { return targetsnowflake.NewDriverWithin(p) }
+func SnowflakeDriver(p *egress.Policy) target.Driver { return targetsnowflake.NewDriverWithin(p) }
 
 // absent: nothing is missing in this build.
 func absent(string) error { return nil }

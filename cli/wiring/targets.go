@@ -1,6 +1,8 @@
 package wiring
 
-import "github.com/loadstone-db/loadstone/engine/reach"
+import (
+	"github.com/loadstone-db/loadstone/engine/base/egress"
+)
 
 // TargetFlags say what may be reached on the word of others than who runs the process.
 type TargetFlags struct {
@@ -8,4 +10,4 @@ type TargetFlags struct {
 }
 
 // Policy is what the flags say.
-func (f TargetFlags) Policy() (*reach.Policy, error) { return reach.Parse(f.AllowTargets) }
+func (f TargetFlags) Policy() (*egress.Policy, error) { return egress.Parse(f.AllowTargets) }

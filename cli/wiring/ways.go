@@ -12,23 +12,23 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
-	"github.com/loadstone-db/loadstone/engine/control/controlrpc"
-	"github.com/loadstone-db/loadstone/engine/discovery"
-	"github.com/loadstone-db/loadstone/engine/fleet"
-	"github.com/loadstone-db/loadstone/engine/membership"
+	"github.com/loadstone-db/loadstone/engine/cluster/discovery"
+	"github.com/loadstone-db/loadstone/engine/cluster/membership"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/cluster/rpc"
 )
 
 // way leads to a node of another process.
 type way interface {
-	control.Dialer
+	protocol.Dialer
 	Recheck()
 	Close() error
 }
 
 // ways makes them: by the servers' own authority, or as the operator's flags say.
 type ways struct {
-	security controlrpc.Security
+	security rpc.Security
 	// members is nil where the operator's certificates, token or leave to do without decide.
 	members *membership.Members
 	// store names the control store to nodes.
@@ -59,7 +59,7 @@ func (k *keptWay) Close() error {
 }
 
 // security is how the flags want nodes dialled; own means by the servers' own authority.
-func (f NodeFlags) security() (s controlrpc.Security, own bool, err error) {
+func (f NodeFlags) security() (s rpc.Security, own bool, err error) {
 	s.Plain = f.NodesInsecure
 	if s.Token, err = ReadToken(f.NodesTokenFile); err != nil {
 		return s, false, err
@@ -105,23 +105,23 @@ func (s *Services) openWays(flags NodeFlags) (*ways, error) {
 }
 
 // dial prepares the way to an address.
-func (w *ways) dial(address string) (control.Dialer, error) {
-	o := controlrpc.DialOptions{Address: address, Security: w.security, Version: w.version, Process: w.process,
+func (w *ways) dial(address string) (protocol.Dialer, error) {
+	o := rpc.DialOptions{Address: address, Security: w.security, Version: w.version, Process: w.process,
 		Store: w.store, Sessions: &w.sessions}
 	var made way
 	var err error
 	switch {
 	case w.members == nil:
-		made, err = controlrpc.NewDialer(o)
+		made, err = rpc.NewDialer(o)
 	case ofThisMachine(address):
 		// It may listen without TLS, as a node does that was given no token.
 		o.Trust = w.members
-		made, err = controlrpc.NewEither(o)
+		made, err = rpc.NewEither(o)
 	default:
 		o.Trust = w.members
-		made, err = controlrpc.NewDialer(o)
+		made, err = rpc.NewDialer(o)
 	}
-	if errors.Is(err, controlrpc.ErrPlain) {
+	if errors.Is(err, rpc.ErrPlain) {
 		return nil, &engine.Error{Code: engine.CodeInvalid,
 			Message: fmt.Sprintf("The node %s is not on this machine, and would be dialled without TLS.", address),
 			Hint: "Start it with --join and a token of loadstone node token, and leave --nodes-token-file out; or give " +
@@ -169,12 +169,12 @@ func (w *ways) close() error {
 }
 
 // openNodes prepares the ways to the nodes, the server's own among them, and what finds others.
-func (s *Services) openNodes(flags NodeFlags) ([]control.Dialer, *control.Memory, fleet.Source, error) {
+func (s *Services) openNodes(flags NodeFlags) ([]protocol.Dialer, *protocol.Memory, nodes.Source, error) {
 	w, err := s.openWays(flags)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	var fixed []control.Dialer
+	var fixed []protocol.Dialer
 	var places []discovery.Place
 	seen := map[string]bool{}
 	for _, text := range flags.Nodes {
@@ -206,7 +206,7 @@ func (s *Services) openNodes(flags NodeFlags) ([]control.Dialer, *control.Memory
 	if s.options.Serves {
 		places = append(places, s.catalog(seen))
 	}
-	var source fleet.Source
+	var source nodes.Source
 	if len(places) > 0 {
 		source = discovery.New(discovery.Options{Places: places, Dial: w.dial, Log: s.Log})
 	}
@@ -214,7 +214,7 @@ func (s *Services) openNodes(flags NodeFlags) ([]control.Dialer, *control.Memory
 	if flags.LocalCapacity == 0 && s.options.Serves {
 		return fixed, nil, source, nil
 	}
-	own := control.NewMemory()
+	own := protocol.NewMemory()
 	return append(fixed, own), own, source, nil
 }
 

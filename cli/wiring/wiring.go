@@ -22,19 +22,18 @@ import (
 	"github.com/loadstone-db/loadstone/cli/wiring/feeds"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/host"
+	"github.com/loadstone-db/loadstone/engine/cluster/membership"
+	clusternodes "github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/explore/node"
-	"github.com/loadstone-db/loadstone/engine/fleet"
-	"github.com/loadstone-db/loadstone/engine/machine/usage"
 	"github.com/loadstone-db/loadstone/engine/matrix"
-	"github.com/loadstone-db/loadstone/engine/membership"
 	"github.com/loadstone-db/loadstone/engine/meter"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/pricelist"
-	"github.com/loadstone-db/loadstone/engine/reach"
 	"github.com/loadstone-db/loadstone/engine/replay"
-	"github.com/loadstone-db/loadstone/engine/roster"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
 	"github.com/loadstone-db/loadstone/engine/tap"
@@ -44,7 +43,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/worker"
 	"github.com/loadstone-db/loadstone/plugins/approval"
 	"github.com/loadstone-db/loadstone/plugins/bundled"
-	"github.com/loadstone-db/loadstone/plugins/host"
+	pluginshost "github.com/loadstone-db/loadstone/plugins/host"
 	"github.com/loadstone-db/loadstone/plugins/library"
 	"github.com/loadstone-db/loadstone/plugins/quarantine"
 	"github.com/loadstone-db/loadstone/server/rights"
@@ -111,7 +110,7 @@ type Services struct {
 	Results *results.Results
 	// ResultsAt says where they are, without secrets.
 	ResultsAt string
-	host      *host.Host
+	host      *pluginshost.Host
 	// modules are the plugins that are not in the store, by hash.
 	modules map[string]func() ([]byte, error)
 	Plugins *library.Library
@@ -120,7 +119,7 @@ type Services struct {
 	Members  *membership.Members
 	Matrices *matrix.Service
 	// Roster is the nodes as operators see them.
-	Roster *roster.Roster
+	Roster *clusternodes.Roster
 	// own is the node in this process, nil without one.
 	own *worker.Node
 	// Meter takes what happens between the server and its nodes.
@@ -133,7 +132,7 @@ type Services struct {
 	// collectors are metrics of what this process has, and others may not.
 	collectors []prometheus.Collector
 	// reachable is what may be reached on others' word.
-	reachable *reach.Policy
+	reachable *egress.Policy
 	// traces sends spans; nil sends none.
 	traces  *otlp.Sender
 	Drivers map[string]target.Driver
@@ -175,7 +174,7 @@ func Open(ctx context.Context, o Options) (_ *Services, err error) {
 		return nil, err
 	}
 	s := &Services{DataDir: dir, reachable: allowed, options: o, Log: o.Log, Drivers: map[string]target.Driver{},
-		hub: &telemetry.Hub{Node: control.OwnNode}, recorded: &tap.Exchange{}}
+		hub: &telemetry.Hub{Node: protocol.OwnNode}, recorded: &tap.Exchange{}}
 	s.recorded.Listen("", s.hub.Taps()) // for as long as the process lives
 	s.reserve = flags.DiskReserve << 20
 	defer func() {
@@ -324,14 +323,14 @@ func (s *Services) openPlugins(ctx context.Context, flags StoreFlags) (err error
 // OpenHost opens a host with the bundled plugins and those of the flags; modules are all of
 // them by hash, for nodes that do not have them.
 func OpenHost(ctx context.Context, dataDir string, flags StoreFlags, log zerolog.Logger) (
-	_ *host.Host, modules map[string]func() ([]byte, error), err error) {
+	_ *pluginshost.Host, modules map[string]func() ([]byte, error), err error) {
 	cache := CompiledIn(dataDir)
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("making the plugin cache: %w", err)
 	}
-	h, err := host.New(ctx, host.Options{CacheDir: cache, Program: approval.Program(), Log: log,
-		PluginMemory:  bounded(flags.PluginMemory, usage.Memory()/8, 256),
-		PluginsMemory: bounded(flags.PluginsMemory, usage.Memory()/4, 512)})
+	h, err := pluginshost.New(ctx, pluginshost.Options{CacheDir: cache, Program: approval.Program(), Log: log,
+		PluginMemory:  bounded(flags.PluginMemory, host.Memory()/8, 256),
+		PluginsMemory: bounded(flags.PluginsMemory, host.Memory()/4, 512)})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -417,7 +416,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 		s.openOwnNode(ctx, nodes, own, recordings)
 	}
 	s.Meter = meter.NewServer(s.traces.Tracer())
-	s.Roster = roster.New(roster.Options{Store: s.Store, Server: s.owner, Log: s.Log})
+	s.Roster = clusternodes.NewOperator(clusternodes.OperatorOptions{Store: s.Store, Server: s.owner, Log: s.Log})
 	s.watched = &watchedStore{ControlStore: s.Store, streams: s.hub}
 	// Closed after the runs, whose end is told too.
 	if err := s.openOut(s.options.Out); err != nil {
@@ -443,7 +442,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 		Traces:      s.traces.Tracer(),
 		Rules: feeds.Rules(feeds.RuleOptions{Reach: s.reachable, Open: s.Store.OpenURL, Executions: s.recorded,
 			Account: s.hub.Spent(), Log: s.Log,
-			Fragments: func(id string) control.FragmentRunner { return s.Runs.Fleet().Fragments(id) }}),
+			Fragments: func(id string) protocol.FragmentRunner { return s.Runs.Fleet().Fragments(id) }}),
 	})
 	s.keepRoster(ctx)
 	if err := s.Runs.Open(ctx); err != nil {
@@ -501,14 +500,14 @@ func (s *Services) EnrichmentOf(ctx context.Context, runID string) (engine.Enric
 
 // reach says who reaches a database: the server's own sample database listens on a socket in its
 // data directory, and its stand-in opens in this process, under an address that is made up.
-func (s *Services) reach(dsn string) fleet.Reach {
+func (s *Services) reach(dsn string) clusternodes.Reach {
 	switch {
 	case isStandIn(dsn):
-		return fleet.ByServer
+		return clusternodes.ByServer
 	case s.Embedded != nil && dsn == s.Embedded.DSN(embedded.PlaygroundDatabase):
-		return fleet.ByMachine
+		return clusternodes.ByMachine
 	}
-	return fleet.ByAll
+	return clusternodes.ByAll
 }
 
 // Collectors are the metrics of the process.

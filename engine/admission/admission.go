@@ -13,10 +13,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
-	"github.com/loadstone-db/loadstone/engine/fleet"
-	"github.com/loadstone-db/loadstone/engine/member"
-	"github.com/loadstone-db/loadstone/engine/placement"
+	clusternodes "github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/placement"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -34,10 +33,10 @@ const (
 	at = "@"
 )
 
-// Nodes is what the doorman needs of engine/fleet.
+// Nodes is what the doorman needs of engine/cluster/nodes.
 type Nodes interface {
-	Nodes() []member.Node
-	Capacity() fleet.Capacity
+	Nodes() []clusternodes.InfoNode
+	Capacity() clusternodes.Capacity
 }
 
 // Options are what a doorman is made of.
@@ -85,17 +84,17 @@ func New(opts Options) *Doorman {
 
 // name is that of a node in the ledger.
 func (d *Doorman) name(node string) string {
-	if node == control.OwnNode {
+	if node == protocol.OwnNode {
 		return node + at + d.opts.Owner
 	}
 	return node
 }
 
 // nodes are those that take run workers now, by their names in the ledger.
-func (d *Doorman) nodes() (all []placement.Node) {
+func (d *Doorman) nodes() (all []engine.NodeCapacity) {
 	for _, n := range d.opts.Nodes.Nodes() {
 		if n.AcceptingWork && n.NodeID != "" {
-			all = append(all, placement.Node{ID: d.name(n.NodeID), Capacity: n.Capacity})
+			all = append(all, engine.NodeCapacity{ID: d.name(n.NodeID), Capacity: n.Capacity})
 		}
 	}
 	return all
@@ -105,7 +104,7 @@ func (d *Doorman) nodes() (all []placement.Node) {
 // node that alone can carry them, empty where any can.
 func (d *Doorman) Needs(sc engine.Scenario, shares []int, only string) *store.Admission {
 	if d.opts.Alone {
-		only = control.OwnNode
+		only = protocol.OwnNode
 	}
 	if only != "" {
 		only = d.name(only)
@@ -117,10 +116,10 @@ func (d *Doorman) Needs(sc engine.Scenario, shares []int, only string) *store.Ad
 	return &store.Admission{Nodes: d.nodes(), Works: works(shares, only)}
 }
 
-func works(shares []int, only string) []placement.Work {
-	all := make([]placement.Work, len(shares))
+func works(shares []int, only string) []engine.WorkerDemand {
+	all := make([]engine.WorkerDemand, len(shares))
 	for i, n := range shares {
-		all[i] = placement.Work{ID: scaling.WorkerID(i), Connections: n, Only: only}
+		all[i] = engine.WorkerDemand{ID: scaling.WorkerID(i), Connections: n, Only: only}
 	}
 	return all
 }
@@ -131,7 +130,7 @@ func (d *Doorman) Join(ctx context.Context, runID string, epoch int64, workerID 
 	if only != "" {
 		only = d.name(only)
 	}
-	a := &store.Admission{Nodes: d.nodes(), Works: []placement.Work{{ID: workerID, Connections: connections, Only: only}}}
+	a := &store.Admission{Nodes: d.nodes(), Works: []engine.WorkerDemand{{ID: workerID, Connections: connections, Only: only}}}
 	ctx, cancel := context.WithTimeout(ctx, joinLimit)
 	defer cancel()
 	if err := d.opts.Store.Reserve(ctx, runID, epoch, a); err != nil {
@@ -144,8 +143,8 @@ func (d *Doorman) Join(ctx context.Context, runID string, epoch int64, workerID 
 func (d *Doorman) Places(a *store.Admission) map[string]string {
 	on := make(map[string]string, len(a.On))
 	for id, node := range a.On {
-		if node == d.name(control.OwnNode) {
-			node = control.OwnNode
+		if node == d.name(protocol.OwnNode) {
+			node = protocol.OwnNode
 		}
 		on[id] = node
 	}
@@ -153,8 +152,8 @@ func (d *Doorman) Places(a *store.Admission) map[string]string {
 }
 
 // Held is what a run worker holds, as the ledger has it.
-func (d *Doorman) Held(workerID, node string, connections int) placement.Held {
-	return placement.Held{WorkerID: workerID, NodeID: d.name(node), Connections: connections}
+func (d *Doorman) Held(workerID, node string, connections int) engine.Reservation {
+	return engine.Reservation{WorkerID: workerID, NodeID: d.name(node), Connections: connections}
 }
 
 // Fits refuses a scenario that the nodes could not carry if they had nothing else, unless
@@ -247,7 +246,7 @@ func (d *Doorman) admit(ctx context.Context) error {
 			return err
 		}
 		if d.opts.Alone {
-			l.Waiting = slices.DeleteFunc(l.Waiting, func(w store.Waiting) bool { return w.Pool != d.name(control.OwnNode) })
+			l.Waiting = slices.DeleteFunc(l.Waiting, func(w store.Waiting) bool { return w.Pool != d.name(protocol.OwnNode) })
 		} else if !d.greeted {
 			// The nodes of a server that has just begun are being dialled: it has not seen any go.
 			if err := d.fit(ctx, ids(l.Waiting)); err != nil {
@@ -287,7 +286,7 @@ func (d *Doorman) admit(ctx context.Context) error {
 }
 
 // giveUp ends the runs that have waited long enough for nodes that did not come.
-func (d *Doorman) giveUp(ctx context.Context, l store.Ledger, nodes []placement.Node) {
+func (d *Doorman) giveUp(ctx context.Context, l store.Ledger, nodes []engine.NodeCapacity) {
 	d.despair(ctx, l, nodes)
 	if d.opts.WaitForNodes <= 0 {
 		return
@@ -351,7 +350,7 @@ func (d *Doorman) look(ctx context.Context) (store.Ledger, error) {
 }
 
 // known is the ledger as last read, and the nodes with what runs hold on them.
-func (d *Doorman) known() (store.Ledger, []placement.Node) {
+func (d *Doorman) known() (store.Ledger, []engine.NodeCapacity) {
 	d.mu.Lock()
 	l := d.ledger
 	d.mu.Unlock()
@@ -393,7 +392,7 @@ func (d *Doorman) Waiting(ctx context.Context, runID string) (*engine.Waiting, e
 }
 
 // said is what the one at i waits for.
-func said(all []store.Waiting, i int, nodes []placement.Node) *engine.Waiting {
+func said(all []store.Waiting, i int, nodes []engine.NodeCapacity) *engine.Waiting {
 	w := all[i]
 	ahead := 0
 	for _, other := range all[:i] {

@@ -14,18 +14,17 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
-	"github.com/loadstone-db/loadstone/engine/fleet"
-	"github.com/loadstone-db/loadstone/engine/member"
-	"github.com/loadstone-db/loadstone/engine/placement"
+	clusternodes "github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/placement"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/engine/store/fake"
 )
 
 // nodes are those that a server sees.
 type nodes struct {
 	mu     sync.Mutex
-	all    []member.Node
+	all    []clusternodes.InfoNode
 	coming int // are being dialled
 }
 
@@ -37,21 +36,21 @@ func (n *nodes) dialled(coming int) {
 	n.coming = coming
 }
 
-func (n *nodes) set(all ...member.Node) {
+func (n *nodes) set(all ...clusternodes.InfoNode) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.all = all
 }
 
-func (n *nodes) Nodes() []member.Node {
+func (n *nodes) Nodes() []clusternodes.InfoNode {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.all
 }
 
-func (n *nodes) Capacity() fleet.Capacity {
+func (n *nodes) Capacity() clusternodes.Capacity {
 	n.mu.Lock()
-	c := fleet.Capacity{None: true, Own: true, Coming: n.coming, Nodes: n.coming}
+	c := clusternodes.Capacity{None: true, Own: true, Coming: n.coming, Nodes: n.coming}
 	n.mu.Unlock()
 	for _, one := range n.Nodes() {
 		c.None = false
@@ -60,8 +59,8 @@ func (n *nodes) Capacity() fleet.Capacity {
 	return c
 }
 
-func node(id string, capacity int) member.Node {
-	return member.Node{NodeID: id, AcceptingWork: true, Capacity: capacity}
+func node(id string, capacity int) clusternodes.InfoNode {
+	return clusternodes.InfoNode{NodeID: id, AcceptingWork: true, Capacity: capacity}
 }
 
 func scenario(connections, workers int) engine.Scenario {
@@ -72,13 +71,13 @@ func scenario(connections, workers int) engine.Scenario {
 // world are two servers on one store that share nodes.
 type world struct {
 	t     *testing.T
-	store *memstore.Store
+	store *fake.Store
 	nodes *nodes
 	doors [2]*Doorman
 }
 
 func newWorld(t *testing.T, wait time.Duration) *world {
-	w := &world{t: t, store: memstore.New(), nodes: &nodes{}}
+	w := &world{t: t, store: fake.New(), nodes: &nodes{}}
 	for i := range w.doors {
 		owner := fmt.Sprint("server-", i)
 		w.doors[i] = New(Options{Store: w.store, Nodes: w.nodes, Owner: owner, WaitForNodes: wait, Log: zerolog.Nop(),
@@ -287,10 +286,10 @@ func TestARunThatNoNodesCanHoldIsRefused(t *testing.T) {
 // TestWhatOnlyTheOwnNodeCanCarryIsMeasuredByIt: room on other nodes, and nodes that will come, are no help to it.
 func TestWhatOnlyTheOwnNodeCanCarryIsMeasuredByIt(t *testing.T) {
 	w := newWorld(t, 10*time.Minute)
-	w.nodes.set(node(control.OwnNode, 16), node("a", 64))
+	w.nodes.set(node(protocol.OwnNode, 16), node("a", 64))
 	for connections, want := range map[int]string{16: "", 17: "17 connections do not fit on the server's own node, " +
 		"which alone reaches what this run needs and holds 16"} {
-		err := w.doors[0].Fits(scenario(connections, 1), control.OwnNode)
+		err := w.doors[0].Fits(scenario(connections, 1), protocol.OwnNode)
 		if want == "" && err != nil || want != "" && (!engine.HasCode(err, engine.CodeInvalid) ||
 			!strings.Contains(engine.Sentences(err), want)) {
 			t.Errorf("%d: %v", connections, err)
@@ -302,7 +301,7 @@ func TestWhatOnlyTheOwnNodeCanCarryIsMeasuredByIt(t *testing.T) {
 func TestServersOwnNodesAreToldApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 0)
-		w.nodes.set(node(control.OwnNode, 16))
+		w.nodes.set(node(protocol.OwnNode, 16))
 		w.ask(0, "r1", 16, 1)
 		w.ask(1, "r2", 16, 1)
 		w.is("r1", engine.StatusRunning)
@@ -447,7 +446,7 @@ func TestAProcessOfItsOwnRunStartsNobodyElses(t *testing.T) {
 		w.ask(0, "first", 8, 1)
 		w.ask(0, "second", 8, 1)
 		w.end("first")
-		w.nodes.set(node(control.OwnNode, 0))
+		w.nodes.set(node(protocol.OwnNode, 0))
 		alone := w.doors[1]
 		alone.opts.Alone = true
 		go alone.Keep(t.Context())

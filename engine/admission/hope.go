@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/placement"
+	"github.com/loadstone-db/loadstone/engine/cluster/placement"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -51,7 +51,7 @@ func (d *Doorman) hoped(runID string) bool {
 
 // despair ends the runs for which the nodes that were being dialled are not enough, or did not come. One for which
 // there are nodes waits from then on like any other.
-func (d *Doorman) despair(ctx context.Context, l store.Ledger, nodes []placement.Node) {
+func (d *Doorman) despair(ctx context.Context, l store.Ledger, nodes []engine.NodeCapacity) {
 	d.mu.Lock()
 	// A run that was let wait after the ledger was read is not in it yet, and one that has ended never is again.
 	maps.DeleteFunc(d.hopes, func(runID string, until time.Time) bool {
@@ -79,7 +79,7 @@ func (d *Doorman) despair(ctx context.Context, l store.Ledger, nodes []placement
 }
 
 // vain is why a run waited for nothing.
-func (d *Doorman) vain(w store.Waiting, nodes []placement.Node) string {
+func (d *Doorman) vain(w store.Waiting, nodes []engine.NodeCapacity) string {
 	var sc engine.Scenario
 	sc.Workload.ConcurrentConnections = placement.Total(w.Works)
 	if err := d.opts.Nodes.Capacity().Fits(sc); err != nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
-	"github.com/loadstone-db/loadstone/engine/placement"
+	"github.com/loadstone-db/loadstone/engine/cluster/placement"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -54,9 +54,9 @@ func (d *Doorman) Scaling(ctx context.Context) (Needs, error) {
 }
 
 // own reports whether a node is one of a server's own.
-func own(node string) bool { return strings.HasPrefix(node, control.OwnNode+at) }
+func own(node string) bool { return strings.HasPrefix(node, protocol.OwnNode+at) }
 
-func reckon(l store.Ledger, nodes []placement.Node, now time.Time) Needs {
+func reckon(l store.Ledger, nodes []engine.NodeCapacity, now time.Time) Needs {
 	s := Needs{At: engine.At(now), QueueDepth: len(l.Waiting), Nodes: []NodeRoom{}, Waiting: []WaitingInfo{}}
 	demand := placement.Demand{}
 	rooms := map[string]*NodeRoom{}

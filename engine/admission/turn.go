@@ -1,7 +1,8 @@
 package admission
 
 import (
-	"github.com/loadstone-db/loadstone/engine/placement"
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/cluster/placement"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -22,7 +23,7 @@ func passed(w store.Waiting) bool { return w.Unfit >= placement.PassAfter }
 
 // turn says whose turn it is. Of each pool that is the first for which there are nodes, or were a moment ago: it waits
 // for its room, however small those behind it are, so that what is large is not kept waiting for ever by what is small.
-func turn(waiting []store.Waiting, nodes []placement.Node) (t turns) {
+func turn(waiting []store.Waiting, nodes []engine.NodeCapacity) (t turns) {
 	blocked := map[string]bool{}
 	for _, w := range waiting {
 		stale := w.Unfit >= fitEvery

@@ -8,22 +8,23 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/loadstone-db/loadstone/engine/placement"
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/cluster/placement"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-func drawNodes(t *rapid.T, most int) []placement.Node {
-	nodes := make([]placement.Node, rapid.IntRange(0, most).Draw(t, "nodes"))
+func drawNodes(t *rapid.T, most int) []engine.NodeCapacity {
+	nodes := make([]engine.NodeCapacity, rapid.IntRange(0, most).Draw(t, "nodes"))
 	for i := range nodes {
-		nodes[i] = placement.Node{ID: fmt.Sprint("n", i), Capacity: rapid.IntRange(1, 16).Draw(t, "capacity"),
+		nodes[i] = engine.NodeCapacity{ID: fmt.Sprint("n", i), Capacity: rapid.IntRange(1, 16).Draw(t, "capacity"),
 			Used: rapid.IntRange(0, 16).Draw(t, "used")}
 	}
 	return nodes
 }
 
-func drawWorks(t *rapid.T) (all []placement.Work) {
+func drawWorks(t *rapid.T) (all []engine.WorkerDemand) {
 	for i := range rapid.IntRange(1, 3).Draw(t, "run workers") {
-		all = append(all, placement.Work{ID: fmt.Sprint("w", i), Connections: rapid.IntRange(1, 16).Draw(t, "connections")})
+		all = append(all, engine.WorkerDemand{ID: fmt.Sprint("w", i), Connections: rapid.IntRange(1, 16).Draw(t, "connections")})
 	}
 	return all
 }
@@ -72,18 +73,18 @@ func TestOnlyWhatNobodyCanCarryIsLetBy(t *testing.T) {
 
 // course is a queue of runs that take their time on nodes that come and go, in steps of a second.
 type course struct {
-	nodes   []placement.Node
+	nodes   []engine.NodeCapacity
 	away    map[string]bool
 	waiting []store.Waiting
-	held    []placement.Held
+	held    []engine.Reservation
 	ends    map[string]int
 	now     int
 	began   map[string]int
 }
 
 // seen are the nodes that are there.
-func (c *course) seen() []placement.Node {
-	return placement.Loaded(slices.DeleteFunc(slices.Clone(c.nodes), func(n placement.Node) bool { return c.away[n.ID] }),
+func (c *course) seen() []engine.NodeCapacity {
+	return placement.Loaded(slices.DeleteFunc(slices.Clone(c.nodes), func(n engine.NodeCapacity) bool { return c.away[n.ID] }),
 		c.held, "")
 }
 
@@ -92,7 +93,7 @@ func (c *course) step(lasts func(runID string) int) {
 	for i := range c.waiting {
 		c.waiting[i].Unfit += time.Second
 	}
-	c.held = slices.DeleteFunc(c.held, func(h placement.Held) bool { return c.ends[h.RunID] <= c.now })
+	c.held = slices.DeleteFunc(c.held, func(h engine.Reservation) bool { return c.ends[h.RunID] <= c.now })
 	for {
 		got := turn(c.waiting, c.seen())
 		for i := range c.waiting {
@@ -103,7 +104,7 @@ func (c *course) step(lasts func(runID string) int) {
 		for _, w := range got.start {
 			on := placement.Place(c.seen(), w.RunID, w.Works)
 			for _, one := range w.Works {
-				c.held = append(c.held, placement.Held{RunID: w.RunID, WorkerID: one.ID, NodeID: on[one.ID],
+				c.held = append(c.held, engine.Reservation{RunID: w.RunID, WorkerID: one.ID, NodeID: on[one.ID],
 					Connections: one.Connections})
 			}
 			c.ends[w.RunID], c.began[w.RunID] = c.now+lasts(w.RunID), c.now
@@ -121,14 +122,14 @@ func (c *course) step(lasts func(runID string) int) {
 func TestNobodyWaitsForEver(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const longest = 20
-		c := &course{nodes: []placement.Node{{ID: "a", Capacity: 8}, {ID: "b", Capacity: 8}}, away: map[string]bool{},
+		c := &course{nodes: []engine.NodeCapacity{{ID: "a", Capacity: 8}, {ID: "b", Capacity: 8}}, away: map[string]bool{},
 			ends: map[string]int{}, began: map[string]int{}}
 		lasts := func(string) int { return rapid.IntRange(1, longest).Draw(t, "seconds") }
 		back := rapid.IntRange(0, 100).Draw(t, "back")
 		c.away["b"] = back > 0
 		c.waiting = []store.Waiting{{RunID: "large",
-			Works: []placement.Work{{ID: "w0", Connections: 8}, {ID: "w1", Connections: 8}}}}
-		c.held = []placement.Held{{RunID: "before", NodeID: "a", Connections: rapid.IntRange(1, 8).Draw(t, "before")}}
+			Works: []engine.WorkerDemand{{ID: "w0", Connections: 8}, {ID: "w1", Connections: 8}}}}
+		c.held = []engine.Reservation{{RunID: "before", NodeID: "a", Connections: rapid.IntRange(1, 8).Draw(t, "before")}}
 		c.ends["before"] = lasts("before")
 		small, lastBegin, longestGap := 0, 0, 0
 		for c.now < back+longest+5 {
@@ -138,7 +139,7 @@ func TestNobodyWaitsForEver(t *testing.T) {
 			for range rapid.IntRange(1, 3).Draw(t, "small") {
 				small++
 				c.waiting = append(c.waiting, store.Waiting{RunID: fmt.Sprint("s", small),
-					Works: []placement.Work{{ID: "w0", Connections: rapid.IntRange(1, 8).Draw(t, "connections")}}})
+					Works: []engine.WorkerDemand{{ID: "w0", Connections: rapid.IntRange(1, 8).Draw(t, "connections")}}})
 			}
 			before := len(c.began)
 			c.step(lasts)

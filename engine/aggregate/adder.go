@@ -2,7 +2,7 @@ package aggregate
 
 import (
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/histogram"
+	"github.com/loadstone-db/loadstone/engine/base/histogram"
 )
 
 // buckets is how many buckets a histogram of the finest schema can have.

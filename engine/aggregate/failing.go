@@ -46,7 +46,7 @@ func (v *Validity) failures(at time.Time, snapshots []engine.WorkerSnapshot) {
 	if at.Sub(f.since) < failHold || f.failed < failCount {
 		return
 	}
-	v.mark(CauseFailing, "", f.since, at, 100*f.worst, func(worst float64, length time.Duration) string {
+	v.mark(engine.CauseFailing, "", f.since, at, 100*f.worst, func(worst float64, length time.Duration) string {
 		return fmt.Sprintf("over half of the operations failed for %.0f s, up to %.3g %% in a second: what was measured "+
 			"then says how fast errors come, and is in all figures", length.Seconds(), worst)
 	})

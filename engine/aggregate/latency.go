@@ -2,7 +2,7 @@ package aggregate
 
 import (
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/histogram"
+	"github.com/loadstone-db/loadstone/engine/base/histogram"
 )
 
 const nsPerMs = 1e6

@@ -32,7 +32,7 @@ func TestConnectionsShortDegrades(t *testing.T) {
 	}
 	verdict := v.Verdict()
 	if verdict.Verdict != engine.VerdictDegraded || len(verdict.Causes) != 1 ||
-		verdict.Causes[0].Cause != CauseConnectionsShort ||
+		verdict.Causes[0].Cause != engine.CauseConnectionsShort ||
 		!strings.Contains(verdict.Causes[0].Detail,
 			"up to 8 of 16 connections were not open, for 3 s: Opening a connection failed: too many connections for role") {
 		t.Errorf("%+v", verdict)

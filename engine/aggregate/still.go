@@ -93,7 +93,7 @@ func (v *Validity) StoodStill(from, to time.Time) bool {
 // still: see StoodStill.
 func (v *Validity) Unheard(from, to time.Time) bool {
 	return slices.ContainsFunc(v.causes, func(i *interval) bool {
-		return i.cause == CauseSnapshotGap && i.from.Before(to) && i.to.After(from)
+		return i.cause == engine.CauseSnapshotGap && i.from.Before(to) && i.to.After(from)
 	})
 }
 
@@ -107,7 +107,7 @@ func (v *Validity) stood(s *engine.WorkerSnapshot) {
 	}
 	from, to := s.Timestamp.Add(-still), s.Timestamp.Time
 	v.still.stood(s.NodeID, from, to)
-	v.mark(CauseSnapshotGap, s.WorkerID, from, to, 0, func(_ float64, length time.Duration) string {
+	v.mark(engine.CauseSnapshotGap, s.WorkerID, from, to, 0, func(_ float64, length time.Duration) string {
 		return fmt.Sprintf("%s: it stood still for %.0f s: its process was stopped, or the machine was", s.WorkerID,
 			length.Seconds())
 	})
@@ -123,7 +123,7 @@ func (v *Validity) stopped(at time.Time, n NodeSample) {
 	}
 	from := at.Add(-time.Second - still)
 	v.still.stood(n.NodeID, from, at)
-	v.mark(CauseSnapshotGap, n.NodeID, from, at, n.Resources.StoodStillMs, func(worst float64, _ time.Duration) string {
+	v.mark(engine.CauseSnapshotGap, n.NodeID, from, at, n.Resources.StoodStillMs, func(worst float64, _ time.Duration) string {
 		return fmt.Sprintf("%s: the process stood still for up to %.1f s: it was stopped, or the machine was, or had no "+
 			"processor for it", n.NodeID, worst/1e3)
 	})
@@ -139,7 +139,7 @@ func (v *Validity) faltered(at time.Time, node string, still time.Duration) {
 	if sum <= shortLimit {
 		return
 	}
-	v.mark(CauseSnapshotGap, node+" often", from, at, sum.Seconds(), func(worst float64, _ time.Duration) string {
+	v.mark(engine.CauseSnapshotGap, node+" often", from, at, sum.Seconds(), func(worst float64, _ time.Duration) string {
 		return fmt.Sprintf("%s: the process stood still again and again, up to %.1f s within %.0f s: it was stopped, or the "+
 			"machine was, or had no processor for it", node, worst, shortWithin.Seconds())
 	})

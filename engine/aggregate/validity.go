@@ -264,7 +264,7 @@ func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
 	v.last, v.looked = at, at
 	// The measurement may have ended while nobody looked.
 	if gap := at.Sub(last); !last.IsZero() && gap > snapshotGap {
-		v.mark(CauseSnapshotGap, "", last, at, gap.Seconds(), func(worst float64, _ time.Duration) string {
+		v.mark(engine.CauseSnapshotGap, "", last, at, gap.Seconds(), func(worst float64, _ time.Duration) string {
 			return fmt.Sprintf("the process stood still for up to %.0f s: it was stopped, or the machine was", worst)
 		})
 	}
@@ -292,7 +292,7 @@ func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
 			continue
 		}
 		if w.StalledMs > stallLimitMs {
-			v.mark(CauseRecorderStall, w.WorkerID, at.Add(-time.Second), at, w.StalledMs,
+			v.mark(engine.CauseRecorderStall, w.WorkerID, at.Add(-time.Second), at, w.StalledMs,
 				func(worst float64, _ time.Duration) string {
 					return fmt.Sprintf("%s: connections waited up to %.0f ms in a second for the recorder", w.WorkerID, worst)
 				})
@@ -300,14 +300,14 @@ func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
 		v.load(at, w)
 		v.pool(at, w)
 		if w.Missing > 0 {
-			v.mark(CauseConnectionsShort, w.WorkerID, at.Add(-time.Second), at, float64(w.Missing), missingWords(w))
+			v.mark(engine.CauseConnectionsShort, w.WorkerID, at.Add(-time.Second), at, float64(w.Missing), missingWords(w))
 		}
 		if heard := v.news[w.WorkerID].heard; !w.Newest.IsZero() && at.Sub(heard) > snapshotGap {
 			from := w.Newest
 			if from.After(heard) {
 				from = heard // it was told by the clock of a server that was ahead of this one
 			}
-			v.mark(CauseSnapshotGap, w.WorkerID, from, at, 0, func(_ float64, length time.Duration) string {
+			v.mark(engine.CauseSnapshotGap, w.WorkerID, from, at, 0, func(_ float64, length time.Duration) string {
 				return fmt.Sprintf("%s: no snapshot for %.0f s", w.WorkerID, length.Seconds())
 			})
 		}
@@ -328,7 +328,7 @@ func (v *Validity) Stepped(from, to time.Time, phase engine.Phase, step time.Dur
 	if step > 0 {
 		text += ", or the machine was paused"
 	}
-	v.mark(CauseClockStep, text, from, to, 0, func(float64, time.Duration) string {
+	v.mark(engine.CauseClockStep, text, from, to, 0, func(float64, time.Duration) string {
 		return text + "; the run's times, rates and latencies are told by the clock as it was at the run's start"
 	})
 }
@@ -355,21 +355,21 @@ func (o Outcome) judge(dropsKnown bool) (causes []engine.ValidityCause, notes []
 		switch {
 		case !o.Over || o.From.IsZero():
 		case o.Seen > 0:
-			add(CauseIncompleteRecord, "%d operations were counted while the run went on, and none of them is recorded: "+
+			add(engine.CauseIncompleteRecord, "%d operations were counted while the run went on, and none of them is recorded: "+
 				"there are no figures", o.Seen)
 		default:
-			add(CauseNothingMeasured, "no operation was begun in the measurement: there are no figures")
+			add(engine.CauseNothingMeasured, "no operation was begun in the measurement: there are no figures")
 		}
 	} else if share := float64(o.Errors) / float64(o.Operations); share > errorLimit &&
 		(!o.Search || o.Over && o.Errors >= o.Operations) {
-		add(CauseErrors,
+		add(engine.CauseErrors,
 			"%.3g %% of the operations failed: the figures say how fast errors come, not how fast the table works", share*100)
 	} else if share > errorNote {
 		notes = append(notes, fmt.Sprintf(
 			"%.3g %% of the operations failed; they are part of the latency and the throughput.", share*100))
 	}
 	if o.Over && !o.Search && !dropsKnown && float64(o.Dropped) > dropLimit*float64(o.Scheduled) {
-		add(CauseDropped, "%d of %d operations were due and never begun, because the run ended first: the slowest are not "+
+		add(engine.CauseDropped, "%d of %d operations were due and never begun, because the run ended first: the slowest are not "+
 			"in the figures", o.Dropped, o.Scheduled)
 	}
 	return causes, notes
@@ -384,7 +384,7 @@ func (v *Validity) node(at time.Time, n NodeSample) {
 			v.highCPU[n.NodeID] = since
 		}
 		if at.Sub(since) >= cpuHold {
-			v.mark(CauseGeneratorCPU, n.NodeID, since, at, r.CPUPercent, func(worst float64, length time.Duration) string {
+			v.mark(engine.CauseGeneratorCPU, n.NodeID, since, at, r.CPUPercent, func(worst float64, length time.Duration) string {
 				return fmt.Sprintf("%s: the generator used up to %.0f %% of its CPUs for %.0f s", n.NodeID, worst, length.Seconds())
 			})
 		}
@@ -394,7 +394,7 @@ func (v *Validity) node(at time.Time, n NodeSample) {
 	v.stopped(at, n)
 	v.crowd(n)
 	if r.GCPauseMaxMs > gcPauseLimitMs {
-		v.mark(CauseGCPause, n.NodeID, at.Add(-time.Second), at, r.GCPauseMaxMs, func(worst float64, _ time.Duration) string {
+		v.mark(engine.CauseGCPause, n.NodeID, at.Add(-time.Second), at, r.GCPauseMaxMs, func(worst float64, _ time.Duration) string {
 			return fmt.Sprintf("%s: the generator paused up to %.1f ms for garbage collection", n.NodeID, worst)
 		})
 	}
@@ -403,7 +403,7 @@ func (v *Validity) node(at time.Time, n NodeSample) {
 // load judges how a run worker kept its schedule.
 func (v *Validity) load(at time.Time, w WorkerSample) {
 	if w.LagP99Ms != nil && *w.LagP99Ms > lagLimitMs {
-		v.mark(CauseScheduleLag, w.WorkerID, at.Add(-time.Second), at, *w.LagP99Ms,
+		v.mark(engine.CauseScheduleLag, w.WorkerID, at.Add(-time.Second), at, *w.LagP99Ms,
 			func(worst float64, _ time.Duration) string {
 				return fmt.Sprintf("%s: the generator started operations late, the P99 of a second up to %.0f ms", w.WorkerID,
 					worst)
@@ -412,7 +412,7 @@ func (v *Validity) load(at time.Time, w WorkerSample) {
 	v.dropped += w.Dropped
 	v.scheduled += w.Scheduled
 	if w.Dropped > 0 {
-		v.mark(CauseDropped, w.WorkerID, at.Add(-time.Second), at, float64(w.Dropped),
+		v.mark(engine.CauseDropped, w.WorkerID, at.Add(-time.Second), at, float64(w.Dropped),
 			func(worst float64, length time.Duration) string {
 				return fmt.Sprintf("%s: operations were due and not begun, because max_in_flight were not finished: up to %.0f "+
 					"in a second, for %.0f s", w.WorkerID, worst, length.Seconds())
@@ -449,7 +449,7 @@ func (v *Validity) pool(at time.Time, w WorkerSample) {
 			p.since = at.Add(-time.Second)
 		}
 		if at.Sub(p.since) >= poolHold {
-			v.mark(CausePoolWait, w.WorkerID, p.since, at, p.worst, poolDetail(w.WorkerID))
+			v.mark(engine.CausePoolWait, w.WorkerID, p.since, at, p.worst, poolDetail(w.WorkerID))
 		}
 	}
 	v.waits[w.WorkerID] = p
@@ -472,8 +472,8 @@ func (v *Validity) shortOfConnections() (causes []engine.ValidityCause) {
 		return nil
 	}
 	for _, id := range slices.Sorted(maps.Keys(v.waits)) {
-		if p := v.waits[id]; 2*p.over > p.seconds && v.open[CausePoolWait+"\x00"+id] == nil {
-			causes = append(causes, engine.ValidityCause{Cause: CausePoolWait,
+		if p := v.waits[id]; 2*p.over > p.seconds && v.open[engine.CausePoolWait+"\x00"+id] == nil {
+			causes = append(causes, engine.ValidityCause{Cause: engine.CausePoolWait,
 				Detail: poolDetail(id)(p.worst, time.Duration(p.over)*time.Second), From: engine.At(o.From), To: engine.At(o.To)})
 		}
 	}
@@ -482,7 +482,7 @@ func (v *Validity) shortOfConnections() (causes []engine.ValidityCause) {
 
 // LostWorker records that a run worker was lost: nothing is known of it after its last heartbeat.
 func (v *Validity) LostWorker(workerID, why string, from, to time.Time) {
-	v.Add(CauseLostWorker, workerID+": "+why, from, to)
+	v.Add(engine.CauseLostWorker, workerID+": "+why, from, to)
 }
 
 // Verdict returns the verdict so far. The caller owns it.
@@ -497,10 +497,10 @@ func (v *Validity) Verdict() engine.Validity {
 	out.Notes, out.Seen = append(out.Notes, crowded...), append(out.Seen, crowded...)
 	drops := false
 	for _, i := range v.causes {
-		if i.cause == CauseDropped && !v.drops() || i.cause == CauseFailing && !v.outcome.failed() {
+		if i.cause == engine.CauseDropped && !v.drops() || i.cause == engine.CauseFailing && !v.outcome.failed() {
 			continue
 		}
-		drops = drops || i.cause == CauseDropped
+		drops = drops || i.cause == engine.CauseDropped
 		out.Causes = append(out.Causes,
 			engine.ValidityCause{Cause: i.cause, Detail: i.detail(i.worst, i.to.Sub(i.from)), From: engine.At(i.from),
 				To: engine.At(i.to)})
@@ -519,7 +519,7 @@ func (v *Validity) Verdict() engine.Validity {
 		out.Verdict = engine.VerdictDegraded
 	}
 	for _, cause := range slices.Sorted(maps.Keys(v.more)) {
-		if (cause != CauseDropped || v.drops()) && (cause != CauseFailing || v.outcome.failed()) {
+		if (cause != engine.CauseDropped || v.drops()) && (cause != engine.CauseFailing || v.outcome.failed()) {
 			out.Notes = append(out.Notes, fmt.Sprintf("%s was seen %d more times, which are not listed.", cause, v.more[cause]))
 		}
 	}

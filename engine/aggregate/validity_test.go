@@ -58,7 +58,7 @@ func TestAdjoiningIntervalsAreOneCause(t *testing.T) {
 	}
 	v.Observe(epoch.Add(time.Minute), engine.PhaseMeasurement, pause)
 	got := v.Verdict()
-	if len(got.Causes) != 2 || got.Causes[0].Cause != CauseGCPause || !got.Causes[0].To.Equal(epoch.Add(2*time.Second)) {
+	if len(got.Causes) != 2 || got.Causes[0].Cause != engine.CauseGCPause || !got.Causes[0].To.Equal(epoch.Add(2*time.Second)) {
 		t.Fatalf("%+v", got.Causes)
 	}
 }
@@ -75,7 +75,7 @@ func TestAProcessThatStoodStillForASecondIsNamed(t *testing.T) {
 		if degrades != (len(got.Causes) == 1) || degrades != v.StoodStill(epoch, epoch.Add(2*time.Second)) {
 			t.Fatalf("%v: %+v", still, got)
 		}
-		if degrades && (got.Causes[0].Cause != CauseSnapshotGap ||
+		if degrades && (got.Causes[0].Cause != engine.CauseSnapshotGap ||
 			!strings.Contains(got.Causes[0].Detail, "local: the process stood still for up to 1.9 s")) {
 			t.Errorf("%+v", got.Causes)
 		}
@@ -91,7 +91,7 @@ func TestAStoppedProcessIsNamed(t *testing.T) {
 	v.Observe(epoch, engine.PhaseMeasurement, &Second{})
 	v.Observe(epoch.Add(6*time.Second), engine.PhaseMeasurement, &Second{})
 	got := v.Verdict()
-	if len(got.Causes) != 1 || got.Causes[0].Cause != CauseSnapshotGap || !got.Causes[0].From.Equal(epoch) ||
+	if len(got.Causes) != 1 || got.Causes[0].Cause != engine.CauseSnapshotGap || !got.Causes[0].From.Equal(epoch) ||
 		!got.Causes[0].To.Equal(epoch.Add(6*time.Second)) {
 		t.Fatalf("%+v", got)
 	}
@@ -146,7 +146,7 @@ func TestAProcessThatIsStoppedAsTheMeasurementBegins(t *testing.T) {
 		if len(tc.want) == 0 && len(got) == 0 {
 			continue
 		}
-		if len(got) != 1 || len(tc.want) == 0 || got[0].Cause != CauseSnapshotGap || !got[0].From.Equal(at(tc.want[0])) ||
+		if len(got) != 1 || len(tc.want) == 0 || got[0].Cause != engine.CauseSnapshotGap || !got[0].From.Equal(at(tc.want[0])) ||
 			!got[0].To.Equal(at(tc.want[1])) {
 			t.Errorf("%s: %+v, want %v", name, got, tc.want)
 		}
@@ -161,11 +161,11 @@ func TestAnOpenLoopThatIsLateOrDropsIsDegraded(t *testing.T) {
 	}{
 		"in time": {[]WorkerSample{{LagP99Ms: late(9)}, {LagP99Ms: late(10)}}, nil},
 		"late": {[]WorkerSample{{LagP99Ms: late(1)}, {LagP99Ms: late(11)}, {LagP99Ms: late(30)}},
-			[]string{CauseScheduleLag}},
+			[]string{engine.CauseScheduleLag}},
 		"a thousandth lost": {[]WorkerSample{{Dropped: 2, Scheduled: 1000}, {Scheduled: 1000}}, nil},
-		"more lost":         {[]WorkerSample{{Dropped: 3, Scheduled: 1000}, {Scheduled: 1000}}, []string{CauseDropped}},
+		"more lost":         {[]WorkerSample{{Dropped: 3, Scheduled: 1000}, {Scheduled: 1000}}, []string{engine.CauseDropped}},
 		"both": {[]WorkerSample{{Dropped: 30, Scheduled: 1000, LagP99Ms: late(100)}},
-			[]string{CauseScheduleLag, CauseDropped}},
+			[]string{engine.CauseScheduleLag, engine.CauseDropped}},
 	} {
 		v := NewValidity()
 		for i, s := range tc.samples {
@@ -213,7 +213,7 @@ func TestTooFewConnectionsAreACause(t *testing.T) {
 			v.Observe(epoch.Add(time.Duration(i)*time.Second), engine.PhaseMeasurement, &Second{Workers: []WorkerSample{s}})
 		}
 		v.Observe(epoch.Add(time.Minute), engine.PhaseCooldown, &Second{})
-		v.causes = slices.DeleteFunc(v.causes, func(i *interval) bool { return i.cause == CauseSnapshotGap })
+		v.causes = slices.DeleteFunc(v.causes, func(i *interval) bool { return i.cause == engine.CauseSnapshotGap })
 		v.Outcome(Outcome{From: epoch, To: epoch.Add(time.Duration(len(tt.samples)) * time.Second), Operations: 1,
 			Over: true})
 		got := v.Clone().Verdict()
@@ -223,7 +223,7 @@ func TestTooFewConnectionsAreACause(t *testing.T) {
 			}
 			continue
 		}
-		if len(got.Causes) != 1 || got.Causes[0].Cause != CausePoolWait ||
+		if len(got.Causes) != 1 || got.Causes[0].Cause != engine.CausePoolWait ||
 			!strings.HasPrefix(got.Causes[0].Detail, "worker-3: ") ||
 			!got.Causes[0].From.Equal(epoch.Add(time.Duration(tt.from)*time.Second)) ||
 			!got.Causes[0].To.Equal(epoch.Add(time.Duration(tt.to)*time.Second)) {
@@ -248,7 +248,7 @@ func TestGapsStallsAndLostWorkersAreNamed(t *testing.T) {
 	v.Note("two runs at once")
 	v.Note("two runs at once")
 	got := v.Verdict()
-	want := map[string]bool{CauseSnapshotGap: true, CauseRecorderStall: true, CauseLostWorker: true}
+	want := map[string]bool{engine.CauseSnapshotGap: true, engine.CauseRecorderStall: true, engine.CauseLostWorker: true}
 	for _, c := range got.Causes {
 		delete(want, c.Cause)
 	}
@@ -271,7 +271,7 @@ func TestWhatComesLateIsNotMissing(t *testing.T) {
 		v.Observe(at, engine.PhaseMeasurement, &Second{Workers: []WorkerSample{far, gone}})
 	}
 	got := v.Clone().Verdict().Causes
-	if len(got) != 1 || got[0].Cause != CauseSnapshotGap || got[0].Detail != "gone: no snapshot for 24 s" ||
+	if len(got) != 1 || got[0].Cause != engine.CauseSnapshotGap || got[0].Detail != "gone: no snapshot for 24 s" ||
 		!got[0].From.Equal(epoch.Add(5*time.Second)) {
 		t.Errorf("%+v", got)
 	}
@@ -307,7 +307,7 @@ func TestAWorkerThatStoodStillIsNamedOnEveryEdge(t *testing.T) {
 			continue
 		}
 		from := epoch.Add(-time.Duration(tt.seconds * float64(time.Second)))
-		if len(got.Causes) != 1 || got.Causes[0].Cause != CauseSnapshotGap || !got.Causes[0].From.Equal(from) ||
+		if len(got.Causes) != 1 || got.Causes[0].Cause != engine.CauseSnapshotGap || !got.Causes[0].From.Equal(from) ||
 			!got.Causes[0].To.Equal(epoch) {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -333,18 +333,18 @@ func TestWhatTheOutcomeSays(t *testing.T) {
 		"few errors":   {Outcome{Operations: 1000, Errors: 10, Over: true}, nil, 0},
 		"some errors":  {Outcome{Operations: 1000, Errors: 11, Over: true}, nil, 1},
 		"half of them": {Outcome{Operations: 1000, Errors: 500}, nil, 1},
-		"most of them": {Outcome{Operations: 1000, Errors: 501}, []string{CauseErrors}, 0},
-		"a search of errors": {Outcome{Operations: 1000, Errors: 1000, Over: true, Search: true}, []string{CauseErrors},
+		"most of them": {Outcome{Operations: 1000, Errors: 501}, []string{engine.CauseErrors}, 0},
+		"a search of errors": {Outcome{Operations: 1000, Errors: 1000, Over: true, Search: true}, []string{engine.CauseErrors},
 			0},
 		"a search": {Outcome{Operations: 1000, Errors: 999, Dropped: 9, Scheduled: 9, Over: true,
 			Search: true}, nil, 1},
 		"nothing yet": {Outcome{}, nil, 0},
-		"nothing":     {Outcome{Over: true}, []string{CauseNothingMeasured}, 0},
+		"nothing":     {Outcome{Over: true}, []string{engine.CauseNothingMeasured}, 0},
 		// What was seen and is not recorded was begun all the same.
-		"nothing recorded": {Outcome{Seen: 12_000, Over: true}, []string{CauseIncompleteRecord}, 0},
+		"nothing recorded": {Outcome{Seen: 12_000, Over: true}, []string{engine.CauseIncompleteRecord}, 0},
 		"recorded":         {Outcome{Seen: 12_000, Operations: 900, Over: true}, nil, 0},
 		"dropped at the end": {Outcome{Operations: 1000, Scheduled: 1002, Dropped: 2, Over: true},
-			[]string{CauseDropped}, 0},
+			[]string{engine.CauseDropped}, 0},
 		"dropped, within the rule": {Outcome{Operations: 1000, Scheduled: 1001, Dropped: 1, Over: true}, nil, 0},
 	} {
 		tt.o.From, tt.o.To = epoch, end
@@ -451,7 +451,7 @@ func TestAClockThatWasSet(t *testing.T) {
 	v.Stepped(epoch, epoch.Add(time.Second), engine.PhaseMeasurement, time.Hour)
 	v.Stepped(epoch.Add(time.Second), epoch.Add(2*time.Second), engine.PhaseMeasurement, -time.Hour)
 	got := v.Verdict()
-	if len(got.Causes) != 2 || got.Causes[0].Cause != CauseClockStep ||
+	if len(got.Causes) != 2 || got.Causes[0].Cause != engine.CauseClockStep ||
 		!strings.Contains(got.Causes[0].Detail, "forward by 3600.0 s, or the machine was paused;") ||
 		!strings.Contains(got.Causes[1].Detail, "back by 3600.0 s; the run's") ||
 		!got.Causes[1].From.Equal(epoch.Add(time.Second)) {
@@ -486,7 +486,7 @@ func TestACauseThatComesOftenHidesNoOther(t *testing.T) {
 	v.LostWorker("w0", "did not respond for 10 s", at, at)
 	got := v.Verdict()
 	if got.Verdict != engine.VerdictDegraded || len(got.Causes) != maxOfCause+1 ||
-		got.Causes[maxOfCause].Cause != CauseLostWorker ||
+		got.Causes[maxOfCause].Cause != engine.CauseLostWorker ||
 		!slices.Equal(got.Notes, []string{"gc_pause was seen 15 more times, which are not listed."}) {
 		t.Errorf("%s, %d causes, %q", got.Verdict, len(got.Causes), got.Notes)
 	}

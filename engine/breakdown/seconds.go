@@ -6,9 +6,8 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/aggregate"
+	"github.com/loadstone-db/loadstone/engine/base/histogram"
 	"github.com/loadstone-db/loadstone/engine/compare"
-	"github.com/loadstone-db/loadstone/engine/histogram"
 	"github.com/loadstone-db/loadstone/engine/segment"
 )
 
@@ -35,7 +34,7 @@ func (b *bins) lose(start time.Time, s *engine.Summary) {
 	}
 	for _, c := range s.ValidityDetail.Causes {
 		// What is said of the whole measurement does not say where it is.
-		if c.Cause != aggregate.CauseIncompleteRecord || c.From.Sub(s.MeasuredFrom.Time) < edge/2 {
+		if c.Cause != engine.CauseIncompleteRecord || c.From.Sub(s.MeasuredFrom.Time) < edge/2 {
 			continue
 		}
 		from, to := c.From.Sub(start)-edge, c.To.Sub(start)+edge

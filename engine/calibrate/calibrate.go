@@ -18,9 +18,9 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/histogram"
+	"github.com/loadstone-db/loadstone/engine/base/histogram"
+	"github.com/loadstone-db/loadstone/engine/base/host"
 	"github.com/loadstone-db/loadstone/engine/load"
-	"github.com/loadstone-db/loadstone/engine/machine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
@@ -62,7 +62,7 @@ const (
 
 // Run measures for about three times Seconds.
 func Run(ctx context.Context, o Options) (engine.Calibration, error) {
-	c := engine.Calibration{At: engine.At(time.Now()), CPUs: machine.Processors(), Connections: o.Connections,
+	c := engine.Calibration{At: engine.At(time.Now()), CPUs: host.Processors(), Connections: o.Connections,
 		ScheduleRate: o.Rate}
 	if o.Warmup == 0 {
 		o.Warmup = time.Second

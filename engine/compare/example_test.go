@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/histogram"
 	"github.com/loadstone-db/loadstone/engine/compare"
-	"github.com/loadstone-db/loadstone/engine/histogram"
 )
 
 // measured is a run of a minute with 500 operations a second that take about so long.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/catalog"
 	"github.com/loadstone-db/loadstone/engine/catalog/life"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/statement"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -174,7 +174,7 @@ func (c *Coordinator) workers(contents catalog.Contents) (changed []catalog.Work
 		}
 	}
 	for _, w := range contents.Workers {
-		if w.State.There() && w.Host == control.OwnNode && named(there, w.Host) < 0 {
+		if w.State.There() && w.Host == protocol.OwnNode && named(there, w.Host) < 0 {
 			w.State = catalog.Unreachable
 			changed = append(changed, w)
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
-	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/journal"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/runlog"
@@ -35,8 +35,8 @@ type Worker struct {
 	Rate     *float64
 	Retiring bool
 	Losses   runlog.Losses
-	Node     fleet.Node
-	State    control.WorkerState
+	Node     nodes.Node
+	State    protocol.WorkerState
 	Heard    time.Time // last heartbeat, on the server's clock
 	// Dead is one that was given up, and Why says what became of it.
 	Dead bool
@@ -119,7 +119,7 @@ func (c *Crew) Worker(id string) *Worker { return c.byID[id] }
 
 // Speaks reports whether what a node says of a run worker counts: only the one that carries it
 // speaks for it, and for what it made. Of one that nobody knows to be anywhere, the first does.
-func (c *Crew) Speaks(from fleet.Node, workerID, resultID string) bool {
+func (c *Crew) Speaks(from nodes.Node, workerID, resultID string) bool {
 	w := c.byID[workerID]
 	switch {
 	case w == nil || resultID != "" && resultID != w.ResultID:
@@ -162,9 +162,9 @@ func (c *Crew) Joined() bool {
 }
 
 // Nodes are the nodes that host workers of the run.
-func (c *Crew) Nodes() []fleet.Node {
-	var found []fleet.Node
-	seen := map[fleet.Node]bool{}
+func (c *Crew) Nodes() []nodes.Node {
+	var found []nodes.Node
+	seen := map[nodes.Node]bool{}
 	for _, w := range c.Workers {
 		if w.Node != nil && !seen[w.Node] {
 			seen[w.Node] = true
@@ -175,16 +175,16 @@ func (c *Crew) Nodes() []fleet.Node {
 }
 
 // Hearing are those of all nodes that an event is for: one about a run worker is for its node alone.
-func (c *Crew) Hearing(e engine.Event, all []fleet.Node) []fleet.Node {
+func (c *Crew) Hearing(e engine.Event, all []nodes.Node) []nodes.Node {
 	if w := c.byID[e.Data.WorkerID]; e.Data.Scope == engine.ScopeWorker && w != nil && w.Node != nil {
-		return []fleet.Node{w.Node}
+		return []nodes.Node{w.Node}
 	}
 	return all
 }
 
 // Carriers are the ids of the run workers on each node, those without a node under nil.
-func (c *Crew) Carriers() map[fleet.Node][]string {
-	on := map[fleet.Node][]string{}
+func (c *Crew) Carriers() map[nodes.Node][]string {
+	on := map[nodes.Node][]string{}
 	for _, w := range c.Workers {
 		on[w.Node] = append(on[w.Node], w.ID)
 	}

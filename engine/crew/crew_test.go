@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
-	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 type named string
 
-func (n named) ID() string                { return string(n) }
-func (n named) Send(control.ToNode) error { return nil }
+func (n named) ID() string                 { return string(n) }
+func (n named) Send(protocol.ToNode) error { return nil }
 
 // TestNodesHearWhatIsForThem: with many nodes and as many run workers, telling all to all is their
 // square. What a node must have it still gets: all of what is for the run or a group, and the
@@ -21,17 +21,17 @@ func (n named) Send(control.ToNode) error { return nil }
 func TestNodesHearWhatIsForThem(t *testing.T) {
 	a, b := named("a"), named("b")
 	var c Crew
-	for id, n := range map[string]fleet.Node{"worker-0": a, "worker-1": b, "worker-2": a, "worker-3": nil} {
+	for id, n := range map[string]nodes.Node{"worker-0": a, "worker-1": b, "worker-2": a, "worker-3": nil} {
 		c.Enlist(&Worker{ID: id, Node: n})
 	}
-	all := []fleet.Node{a, b}
+	all := []nodes.Node{a, b}
 	for _, s := range []struct {
 		data engine.EventData
-		want []fleet.Node
+		want []nodes.Node
 	}{
 		{engine.EventData{Scope: engine.ScopeRun}, all},
 		{engine.EventData{Scope: engine.ScopeWorkerGroup, WorkerID: "worker-0"}, all},
-		{engine.EventData{Scope: engine.ScopeWorker, WorkerID: "worker-1"}, []fleet.Node{b}},
+		{engine.EventData{Scope: engine.ScopeWorker, WorkerID: "worker-1"}, []nodes.Node{b}},
 		{engine.EventData{Scope: engine.ScopeWorker, WorkerID: "worker-3"}, all},
 		{engine.EventData{Scope: engine.ScopeWorker, WorkerID: "another"}, all},
 	} {
@@ -39,7 +39,7 @@ func TestNodesHearWhatIsForThem(t *testing.T) {
 			t.Errorf("%+v is told to %v, not %v", s.data, got, s.want)
 		}
 	}
-	state := control.RunState{RunID: "r", Targets: map[string]engine.WorkerTarget{}}
+	state := protocol.RunState{RunID: "r", Targets: map[string]engine.WorkerTarget{}}
 	for i, w := range c.Workers {
 		state.Targets[w.ID] = engine.WorkerTarget{TargetConnections: i + 1}
 	}

@@ -22,7 +22,7 @@ type far struct {
 	cut               time.Time // from when nothing arrives, zero before
 }
 
-// told is what a server says: a target, or how everything stands; atMost as control.RunState says.
+// told is what a server says: a target, or how everything stands; atMost as protocol.RunState says.
 type told struct {
 	epoch, sequence   int64
 	connections, rate float64

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 // Entering are run workers whose row is on its way to the store. None is given to a node before it is there: should
@@ -33,7 +33,7 @@ type Entrance struct{ waiting []Entering }
 func (e *Entrance) Enter(now time.Time, in Entering) {
 	for _, w := range in.Workers {
 		w.Heard = now
-		w.State = control.WorkerState{WorkerID: w.ID, WorkerGroupID: w.Group, ResultID: w.ResultID,
+		w.State = protocol.WorkerState{WorkerID: w.ID, WorkerGroupID: w.Group, ResultID: w.ResultID,
 			Status: engine.WorkerStarting}
 	}
 	e.waiting = append(e.waiting, in)

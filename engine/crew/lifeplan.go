@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/scaling"
 )
@@ -13,8 +13,8 @@ import (
 func LifePlan(run engine.Run, workers []string) lifecycle.Plan {
 	w, sc := run.Scenario.Workload, run.Scenario
 	p := lifecycle.Plan{Workers: workers, Warmup: w.Warmup(), Duration: w.Duration(), Stages: w.Stages,
-		Elastic: sc.Scaling.Elastic(), StartLimit: control.StartLimit,
-		Drain: func(r engine.StopReason) time.Duration { return control.DrainOf(w, r) }}
+		Elastic: sc.Scaling.Elastic(), StartLimit: protocol.StartLimit,
+		Drain: func(r engine.StopReason) time.Duration { return protocol.DrainOf(w, r) }}
 	if w.Searches() {
 		p.Duration = sc.LongestSearch()
 		p.Search = lifecycle.NewSearch(sc.FindMax, w.Repeat,

@@ -3,7 +3,7 @@ package crew
 import (
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 const (
@@ -11,7 +11,7 @@ const (
 	// have heard them for longer than they may be silent.
 	grace = 10 * time.Second
 	// forgotten is from how long after its last word on a lost run worker bears nothing, whoever owned its run: far
-	// more than a lease and control.FreeAfter, because servers compare their clocks by what nodes tell of them.
+	// more than a lease and protocol.FreeAfter, because servers compare their clocks by what nodes tell of them.
 	forgotten = 3 * time.Minute
 )
 
@@ -28,7 +28,7 @@ func (c *Crew) Recall(now time.Time, shared bool) {
 	for _, w := range c.Workers {
 		switch {
 		case w.Dead && now.Sub(w.Heard) < forgotten:
-			c.Losses.Lost(w.ID, now.Add(control.FreeAfter))
+			c.Losses.Lost(w.ID, now.Add(protocol.FreeAfter))
 			w.given = w.bearsNone()
 		case !w.State.Status.Ended() && !w.gone() && w.Heard.Before(since):
 			w.Heard = since
@@ -37,7 +37,7 @@ func (c *Crew) Recall(now time.Time, shared bool) {
 }
 
 // gone reports whether it was in the process of the server before.
-func (w *Worker) gone() bool { return w.State.NodeID == control.OwnNode }
+func (w *Worker) gone() bool { return w.State.NodeID == protocol.OwnNode }
 
 // bearsNone reports whether it was told last to bear nothing.
 func (w *Worker) bearsNone() bool { return w.Connections == 0 && (w.Rate == nil || *w.Rate == 0) }

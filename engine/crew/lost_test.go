@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 // TestAnotherServerKnowsWhoMayStillBearLoad: of three run workers the server before has given up two, and others have
@@ -21,7 +21,7 @@ func TestAnotherServerKnowsWhoMayStillBearLoad(t *testing.T) {
 	}
 	for _, shared := range []bool{true, false} {
 		left := of("left", "n0", engine.WorkerRunning, 2, 55*time.Second)
-		own := of("own", control.OwnNode, engine.WorkerRunning, 2, 40*time.Second)
+		own := of("own", protocol.OwnNode, engine.WorkerRunning, 2, 40*time.Second)
 		lost := of("lost", "n1", engine.WorkerDead, 3, 65*time.Second)
 		given := of("given", "n2", engine.WorkerDead, 0, 70*time.Second)
 		long := of("long", "n3", engine.WorkerDead, 3, time.Hour)
@@ -38,17 +38,17 @@ func TestAnotherServerKnowsWhoMayStillBearLoad(t *testing.T) {
 			t.Errorf("shared %t: given up %v and %v after the new server has the run", shared, dead.Sub(now),
 				own.Heard.Add(DeadAfter).Sub(now))
 		}
-		for at := now; at.Before(now.Add(control.FreeAfter)); at = at.Add(time.Second) {
+		for at := now; at.Before(now.Add(protocol.FreeAfter)); at = at.Add(time.Second) {
 			connections, some := c.Freed(at)
 			if held, _ := c.Held(at); held != 3 || some || len(connections) > 0 || !c.Losses.Holds("given") ||
 				c.Losses.Holds("long") {
 				t.Fatalf("after %v %d connections are held, %v are free", at.Sub(now), held, connections)
 			}
 		}
-		if connections, some := c.Freed(now.Add(control.FreeAfter)); !slices.Equal(connections, []int{3}) || !some {
+		if connections, some := c.Freed(now.Add(protocol.FreeAfter)); !slices.Equal(connections, []int{3}) || !some {
 			t.Errorf("those of %v are free", connections)
 		}
-		if held, _ := c.Held(now.Add(control.FreeAfter)); held != 0 || lost.Connections != 0 {
+		if held, _ := c.Held(now.Add(protocol.FreeAfter)); held != 0 || lost.Connections != 0 {
 			t.Errorf("%d are held, %d are those of who is lost", held, lost.Connections)
 		}
 	}
@@ -67,7 +67,7 @@ func TestWhoIsLostWithoutAPartIsReplaced(t *testing.T) {
 	c.Enlist(before)
 	c.Enlist(bears)
 	c.Recall(now, true)
-	now = now.Add(control.FreeAfter)
+	now = now.Add(protocol.FreeAfter)
 	if connections, _ := c.Freed(now); !slices.Equal(connections, []int{2}) {
 		t.Fatalf("those of %v are to be replaced first", connections)
 	}
@@ -76,9 +76,9 @@ func TestWhoIsLostWithoutAPartIsReplaced(t *testing.T) {
 	for _, w := range []*Worker{joins, rated, leaves} {
 		c.Enlist(w)
 		w.Dead, w.State.Status = true, engine.WorkerDead
-		c.Losses.Lost(w.ID, now.Add(control.FreeAfter))
+		c.Losses.Lost(w.ID, now.Add(protocol.FreeAfter))
 	}
-	if connections, some := c.Freed(now.Add(control.FreeAfter)); !slices.Equal(connections, []int{0, 0}) || !some {
+	if connections, some := c.Freed(now.Add(protocol.FreeAfter)); !slices.Equal(connections, []int{0, 0}) || !some {
 		t.Errorf("those of %v are to be replaced; want the two without a part", connections)
 	}
 }

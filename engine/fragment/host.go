@@ -9,10 +9,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/rs/zerolog"
 
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
-// Host runs the fragments that are given to a node. It implements control.FragmentHost, and is safe for concurrent use.
+// Host runs the fragments that are given to a node. It implements protocol.FragmentHost, and is safe for concurrent use.
 type Host struct {
 	feeds   Feeds
 	log     zerolog.Logger
@@ -51,7 +51,7 @@ func NewHost(feeds Feeds, log zerolog.Logger) *Host {
 		leaves: &leaving{closed: make(chan struct{})}, longest: 5 * time.Second}
 }
 
-// Run implements control.FragmentHost.
+// Run implements protocol.FragmentHost.
 func (h *Host) Run(ctx context.Context, k Key, spec []byte, link Link) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -121,7 +121,7 @@ func (h *Host) changed(k Key, gone bool) {
 	}
 }
 
-// Stop implements control.FragmentHost.
+// Stop implements protocol.FragmentHost.
 func (h *Host) Stop(ctx context.Context, k Key) error {
 	h.mu.Lock()
 	old := h.held[k.QueryID]
@@ -138,11 +138,11 @@ func (h *Host) Stop(ctx context.Context, k Key) error {
 	}
 }
 
-// List implements control.FragmentHost.
-func (h *Host) List(process string, since int64) control.FragmentList {
+// List implements protocol.FragmentHost.
+func (h *Host) List(process string, since int64) protocol.FragmentList {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	l := control.FragmentList{Process: h.process, Sequence: h.sequence}
+	l := protocol.FragmentList{Process: h.process, Sequence: h.sequence}
 	if behind := h.sequence - since; process == h.process && behind >= 0 && behind <= int64(len(h.changes)) {
 		last := map[Key]bool{}
 		for _, c := range h.changes[int64(len(h.changes))-behind:] {

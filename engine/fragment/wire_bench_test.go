@@ -11,8 +11,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine/catalog"
-	"github.com/loadstone-db/loadstone/engine/control"
-	"github.com/loadstone-db/loadstone/engine/control/controlrpc"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/cluster/rpc"
 	"github.com/loadstone-db/loadstone/engine/fragment"
 	"github.com/loadstone-db/loadstone/engine/statement"
 	"github.com/loadstone-db/loadstone/engine/stream/column"
@@ -93,12 +93,12 @@ func over(b *testing.B, query string, here bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	host := fragment.NewHost(feeds{b.N}, zerolog.Nop())
-	listener, err := controlrpc.Listen(ctx, controlrpc.ListenOptions{Address: "127.0.0.1:0", Fragments: host,
+	listener, err := rpc.Listen(ctx, rpc.ListenOptions{Address: "127.0.0.1:0", Fragments: host,
 		Log: zerolog.Nop()})
 	must(b, err)
 	defer func() { _ = listener.Close() }()
 	go func() { _, _ = listener.Accept(ctx) }()
-	dialer, err := controlrpc.NewDialer(controlrpc.DialOptions{Address: listener.Addr().String(), Process: "p"})
+	dialer, err := rpc.NewDialer(rpc.DialOptions{Address: listener.Addr().String(), Process: "p"})
 	must(b, err)
 	defer func() { _ = dialer.Close() }()
 	end, err := dialer.Dial(ctx)
@@ -145,7 +145,7 @@ func over(b *testing.B, query string, here bool) {
 	reader := wire.NewReader(tail, [][2]int{{0, 0}})
 	doc, err := spec.Marshal()
 	must(b, err)
-	link, err := end.(control.FragmentRunner).RunFragment(ctx, spec.Key, doc)
+	link, err := end.(protocol.FragmentRunner).RunFragment(ctx, spec.Key, doc)
 	must(b, err)
 	defer func() { _ = link.Close() }()
 	w, err := link.Receive(ctx)

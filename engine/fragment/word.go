@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/loadstone-db/loadstone/engine/control"
-	"github.com/loadstone-db/loadstone/engine/plaintext"
+	"github.com/loadstone-db/loadstone/engine/base/textsafe"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/stream"
 )
 
@@ -21,16 +21,16 @@ const (
 )
 
 // Word is one of those that go over a link. The body is that of a Frame, or the JSON of a Report or an End.
-type Word = control.FragmentWord
+type Word = protocol.FragmentWord
 
 // Link is the way to a fragment, or to its owner.
-type Link = control.FragmentLink
+type Link = protocol.FragmentLink
 
 // Key names a fragment on its worker.
-type Key = control.FragmentKey
+type Key = protocol.FragmentKey
 
 // ErrLost says that a link has ended.
-var ErrLost = control.ErrFragmentLost
+var ErrLost = protocol.ErrFragmentLost
 
 // Ended is what a fragment came to.
 type Ended struct {
@@ -69,7 +69,7 @@ func EndedOf(w Word) (e Ended, err error) {
 	if err := json.Unmarshal(w.Body, &e); err != nil {
 		return e, fmt.Errorf("reading what a fragment came to: %w", err)
 	}
-	e.Failure = plaintext.Shorten(plaintext.Lines(e.Failure), mostFailure)
+	e.Failure = textsafe.Shorten(textsafe.Lines(e.Failure), mostFailure)
 	return e, nil
 }
 

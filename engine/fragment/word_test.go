@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 	"github.com/loadstone-db/loadstone/engine/fragment"
-	"github.com/loadstone-db/loadstone/engine/plaintext"
 )
 
 // TestWhatAFragmentCameToIsShown: its failure comes from a node, stands beside its query and goes to terminals.
@@ -19,7 +19,7 @@ func TestWhatAFragmentCameToIsShown(t *testing.T) {
 	}
 	e, err := fragment.EndedOf(fragment.Word{Kind: fragment.End, Body: body})
 	if err != nil || !e.Terminal || !strings.HasPrefix(e.Failure, "TypeError: [2Jname\nSELECT 1xxx") ||
-		len([]rune(e.Failure)) > 5000 || strings.ContainsFunc(strings.ReplaceAll(e.Failure, "\n", ""), plaintext.Obeyed) {
+		len([]rune(e.Failure)) > 5000 || strings.ContainsFunc(strings.ReplaceAll(e.Failure, "\n", ""), textsafe.Obeyed) {
 		t.Errorf("%.80q, %d bytes, %v", e.Failure, len(e.Failure), err)
 	}
 }

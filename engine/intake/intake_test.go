@@ -7,14 +7,14 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/intake"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/engine/store/fake"
 )
 
 // TestTheLogOfARunThatWasNotBegunSaysWhy, once, and a reason is louder than a wish.
 func TestTheLogOfARunThatWasNotBegunSaysWhy(t *testing.T) {
 	for stop, level := range map[engine.StopReason]engine.LogLevel{
 		engine.StopSetupFailure: engine.LogWarning, engine.StopUserRequested: engine.LogInfo} {
-		s := memstore.New()
+		s := fake.New()
 		if err := s.CreateRun(t.Context(), engine.Run{RunID: "r", ResultID: "r", WorkersExpected: 1}); err != nil {
 			t.Fatal(err)
 		}

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/clock"
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/engine/runclock"
 	"github.com/loadstone-db/loadstone/engine/runlog"
 )
 
@@ -19,7 +19,7 @@ import (
 type Journal struct {
 	RunID string
 	Begun time.Time
-	Clock *runclock.Clock
+	Clock *clock.Clock
 	Life  *lifecycle.Machine
 
 	Logbook runlog.Book

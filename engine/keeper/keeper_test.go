@@ -10,7 +10,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/engine/store/fake"
 )
 
 // lost is a store in which another server owns the run.
@@ -83,7 +83,7 @@ func TestResultsAreWrittenInTheOwnersEpoch(t *testing.T) {
 // late is a store that commits a transition only after its caller has seen an error, has looked whether it was
 // made, and has begun to make it again.
 type late struct {
-	*memstore.Store
+	*fake.Store
 	under []store.Transition
 	tried int
 }
@@ -106,7 +106,7 @@ func (l *late) Transition(ctx context.Context, t store.Transition) ([]engine.Eve
 // the ids of its events tells a second attempt that the first one was committed meanwhile.
 func TestAnEventIsStoredOnceHoweverLateItsCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &late{Store: memstore.New()}
+		s := &late{Store: fake.New()}
 		ctx := t.Context()
 		if err := s.CreateRun(ctx, engine.Run{RunID: "r"}); err != nil {
 			t.Fatal(err)

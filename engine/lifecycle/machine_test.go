@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"pgregory.net/rapid"
 )
 
@@ -108,8 +108,8 @@ func (l *life) change(a Change) {
 // fixed is a run of a workload that keeps its run workers.
 func fixed(w engine.Workload, workers ...string) *Machine {
 	return New(Plan{Workers: workers, Warmup: w.Warmup(), Duration: w.Duration(), Stages: w.Stages,
-		StartLimit: control.StartLimit,
-		Drain:      func(r engine.StopReason) time.Duration { return control.DrainOf(w, r) }})
+		StartLimit: protocol.StartLimit,
+		Drain:      func(r engine.StopReason) time.Duration { return protocol.DrainOf(w, r) }})
 }
 
 func phaseOrder(p engine.Phase) int {
@@ -173,7 +173,7 @@ func TestEveryRunEndsAndObeysTheContract(t *testing.T) {
 			l.happen(Prepared{})
 		}
 		for range 4 {
-			l.now = l.now.Add(control.StartLimit + control.DrainLimit + drainGrace)
+			l.now = l.now.Add(protocol.StartLimit + protocol.DrainLimit + drainGrace)
 			l.happen(Ticked{})
 		}
 		if !l.status.Terminal() || l.phase != engine.PhaseProcessing || l.finishes != 1 {
@@ -252,7 +252,7 @@ func TestTheCourseOfARun(t *testing.T) {
 		{"a worker that never leaves",
 			[]any{Prepared{}, ready("worker-0"), ready("worker-1"),
 				StopAsked{engine.StopUserRequested, "User requested cancellation", "me"}, gone("worker-0"),
-				control.DrainLimit + drainGrace}, "CANCELLED/PROCESSING", "User requested cancellation"},
+				protocol.DrainLimit + drainGrace}, "CANCELLED/PROCESSING", "User requested cancellation"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {

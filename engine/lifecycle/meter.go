@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/histogram"
 	"github.com/loadstone-db/loadstone/engine/findmax"
-	"github.com/loadstone-db/loadstone/engine/histogram"
 )
 
 // Meter adds up what the run workers measured in the step under way.

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 // keeping is a machine with what a store would keep of it.
@@ -87,8 +87,8 @@ func TestWhatIsStoredOfALifeIsThatLife(t *testing.T) {
 			w.Stages = append(w.Stages, engine.Stage{DurationSeconds: 2})
 		}
 		plan := Plan{Workers: ids, Warmup: w.Warmup(), Duration: w.Duration(), Stages: w.Stages,
-			Elastic: rapid.Bool().Draw(t, "elastic"), StartLimit: control.StartLimit,
-			Drain: func(r engine.StopReason) time.Duration { return control.DrainOf(w, r) }}
+			Elastic: rapid.Bool().Draw(t, "elastic"), StartLimit: protocol.StartLimit,
+			Drain: func(r engine.StopReason) time.Duration { return protocol.DrainOf(w, r) }}
 		k := &keeping{m: New(plan), now: begin, Stored: Stored{Workers: map[string]engine.WorkerStatus{},
 			Run: engine.Run{Status: engine.StatusRunning, Phase: engine.PhasePreparing, StartTime: engine.At(begin)}}}
 		k.happen(Begun{})
@@ -171,7 +171,7 @@ func TestASearchGoesOnAtItsStep(t *testing.T) {
 		QPSStabilityPct: 5, LatencyStabilityPct: 20, MaxErrorRatePct: 1}
 	plan := func() Plan {
 		return Plan{Workers: []string{"worker-0"}, Duration: time.Hour, StartLimit: time.Minute,
-			Drain:  control.DrainFor,
+			Drain:  protocol.DrainFor,
 			Search: NewSearch(find, 1, func(n int) string { return fmt.Sprint(n) })}
 	}
 	stored := Stored{Workers: map[string]engine.WorkerStatus{"worker-0": engine.WorkerRunning},

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/histogram"
+	"github.com/loadstone-db/loadstone/engine/base/histogram"
 	"github.com/loadstone-db/loadstone/engine/liveseries"
 	"github.com/loadstone-db/loadstone/engine/rollup"
 	"github.com/loadstone-db/loadstone/engine/store"

@@ -3,7 +3,7 @@ package load
 import (
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/runclock"
+	baseclock "github.com/loadstone-db/loadstone/engine/base/clock"
 )
 
 // clock is the run's time line in nanoseconds: monotonic, anchored to the wall once.
@@ -12,9 +12,9 @@ type clock struct {
 	wall int64
 }
 
-func newClock(run *runclock.Clock) clock {
+func newClock(run *baseclock.Clock) clock {
 	if run == nil {
-		run = runclock.New(nil)
+		run = baseclock.New(nil)
 	}
 	now := time.Now()
 	return clock{base: now, wall: run.Place(now).UnixNano()}

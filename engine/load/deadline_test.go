@@ -11,8 +11,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/clock"
 	"github.com/loadstone-db/loadstone/engine/load"
-	"github.com/loadstone-db/loadstone/engine/runclock"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/nullpg"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
@@ -64,7 +64,7 @@ func TestNothingIsIssuedPastTheDeadline(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer func() { _ = db.Close() }()
-				sink, clock := &begins{}, runclock.New(nil)
+				sink, clock := &begins{}, clock.New(nil)
 				cfg := load.Config{Plan: lookupPlan(), Stream: &lookups{rand.New(rand.NewPCG(1, 2)), 1000}, Database: db,
 					Sink: sink, Clock: clock, Log: zerolog.Nop(),
 					Workload: engine.Workload{IOEngine: io, ConcurrentConnections: 8}}

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/machine"
+	"github.com/loadstone-db/loadstone/engine/base/host"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
@@ -67,7 +67,7 @@ func (e *eventLoops) seat(home *eventLoop) *eventLoop {
 			least = l
 		}
 	}
-	for want := loopCount(max(e.expected, seated+1), machine.Processors()); len(e.made) < want && !e.failed; {
+	for want := loopCount(max(e.expected, seated+1), host.Processors()); len(e.made) < want && !e.failed; {
 		l, err := newEventLoop(e)
 		if err != nil {
 			e.g.cfg.Log.Warn().Err(err).Msg("no event loop could be made")

@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	baseclock "github.com/loadstone-db/loadstone/engine/base/clock"
 	"github.com/loadstone-db/loadstone/engine/binds"
 	"github.com/loadstone-db/loadstone/engine/executions"
 	"github.com/loadstone-db/loadstone/engine/load/record"
@@ -21,7 +22,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/load/schedule"
 	"github.com/loadstone-db/loadstone/engine/load/supply"
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/engine/runclock"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
@@ -39,7 +39,7 @@ type Config struct {
 	// Binds keeps parameters of executions that failed or were slow; nil keeps none.
 	Binds *binds.Keeper
 	// Clock is the run's time line, which records are on; nil means one of the group's own.
-	Clock *runclock.Clock
+	Clock *baseclock.Clock
 	Log   zerolog.Logger
 
 	// maxKept and maxBurst are the limits of the same name, less in tests.

@@ -7,7 +7,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/machine"
+	"github.com/loadstone-db/loadstone/engine/base/host"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/nullpg"
@@ -63,7 +63,7 @@ func TestAGroupThatGrowsGetsMoreLoops(t *testing.T) {
 		}
 	}
 	loops := e.loops()
-	if want := loopCount(most, machine.Processors()); len(loops) != want {
+	if want := loopCount(most, host.Processors()); len(loops) != want {
 		t.Fatalf("%d loops for %d connections, want %d", len(loops), most, want)
 	}
 	for i, l := range loops {

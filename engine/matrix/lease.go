@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/lease"
+	"github.com/loadstone-db/loadstone/engine/cluster/lease"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/loadstone-db/loadstone/engine/member"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/trace"
 )
 
@@ -41,7 +41,7 @@ func (m *Node) makeAnswers() {
 }
 
 // Answered implements answer.Meter.
-func (m *Node) Answered(w member.Work, traceParent string, took time.Duration, s member.Spent, failed string) {
+func (m *Node) Answered(w nodes.Work, traceParent string, took time.Duration, s nodes.Spent, failed string) {
 	outcome := "done"
 	switch {
 	case strings.HasPrefix(failed, "cancelled"):

@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/loadstone-db/loadstone/engine/member"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/trace"
 )
 
@@ -30,7 +30,7 @@ func observe(h prometheus.Observer, took time.Duration, runID string, traces *tr
 const longestID = 64
 
 // span is what has just ended on or with a node, after so long.
-func span(name string, w member.Work, took time.Duration) trace.Span {
+func span(name string, w nodes.Work, took time.Duration) trace.Span {
 	now := time.Now()
 	s := trace.Span{Name: name, Of: cmp.Or(w.RunID, w.QueryID), Begin: now.Add(-took), End: now}
 	for _, f := range []struct{ key, value string }{{"run_id", w.RunID}, {"worker_id", w.WorkerID},

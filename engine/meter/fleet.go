@@ -5,14 +5,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/loadstone-db/loadstone/engine/member"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 )
 
 // Nodes are gauges of what a server knows of its nodes, read when they are scraped.
-type Nodes struct{ read func() []member.Node }
+type Nodes struct{ read func() []nodes.InfoNode }
 
 // NewNodes returns them; read is called once for each scrape.
-func NewNodes(read func() []member.Node) Nodes { return Nodes{read} }
+func NewNodes(read func() []nodes.InfoNode) Nodes { return Nodes{read} }
 
 var (
 	statesDesc = prometheus.NewDesc("loadstone_nodes_by_state", "Nodes, by the state that the server sees them in.",
@@ -36,14 +36,14 @@ func (n Nodes) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (n Nodes) Collect(ch chan<- prometheus.Metric) {
-	states := map[member.NodeState]int{member.NodeConnecting: 0, member.NodeActive: 0, member.NodeDraining: 0,
-		member.NodeProbing: 0, member.NodeUnreachable: 0, member.NodeRemoved: 0}
+	states := map[nodes.NodeState]int{nodes.NodeConnecting: 0, nodes.NodeActive: 0, nodes.NodeDraining: 0,
+		nodes.NodeProbing: 0, nodes.NodeUnreachable: 0, nodes.NodeRemoved: 0}
 	var streams, capacity, used, silent int
 	var clock float64
 	for _, v := range n.read() {
 		states[v.State]++
 		used += v.Used
-		if v.State == member.NodeActive || v.State == member.NodeDraining {
+		if v.State == nodes.NodeActive || v.State == nodes.NodeDraining {
 			streams++
 		}
 		if v.AcceptingWork {
@@ -52,7 +52,7 @@ func (n Nodes) Collect(ch chan<- prometheus.Metric) {
 		if v.ClockOffsetMs != nil {
 			clock = max(clock, math.Abs(*v.ClockOffsetMs)/1000)
 		}
-		if v.State != member.NodeRemoved && v.Health != "HEALTHY" {
+		if v.State != nodes.NodeRemoved && v.Health != "HEALTHY" {
 			silent++
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/loadstone-db/loadstone/engine/member"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/trace"
 )
 
@@ -53,7 +53,7 @@ var (
 	long  = []float64{1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 14400, 86400}
 )
 
-// Server takes what happens between a server and its nodes. It implements fleet.Meter.
+// Server takes what happens between a server and its nodes. It implements nodes.Meter.
 type Server struct {
 	set
 	traces                                             *trace.Tracer
@@ -98,21 +98,21 @@ func NewServer(traces *trace.Tracer) *Server {
 // Ticked takes how long after its time the second of a run was aggregated and shown.
 func (m *Server) Ticked(runID string, after time.Duration) { observe(m.tick, after, runID, m.traces) }
 
-// RoundTrip implements fleet.Meter.
+// RoundTrip implements nodes.Meter.
 func (m *Server) RoundTrip(took time.Duration) { m.rtt.Observe(took.Seconds()) }
 
-// Connected implements fleet.Meter.
+// Connected implements nodes.Meter.
 func (m *Server) Connected(after time.Duration) {
 	if after > 0 {
 		m.reconnect.Observe(after.Seconds())
 	}
 }
 
-// Disconnected implements fleet.Meter.
+// Disconnected implements nodes.Meter.
 func (m *Server) Disconnected() { m.disconnects.Inc() }
 
-// Assigned implements fleet.Meter.
-func (m *Server) Assigned(w member.Work, preferred, again bool) (traceParent string) {
+// Assigned implements nodes.Meter.
+func (m *Server) Assigned(w nodes.Work, preferred, again bool) (traceParent string) {
 	if w.QueryID != "" {
 		m.workAssigned(preferred, again)
 		return m.traces.Context(w.QueryID, assignmentOf(w))
@@ -128,12 +128,12 @@ func (m *Server) Assigned(w member.Work, preferred, again bool) (traceParent str
 }
 
 // assignmentOf is the key of the span in which a run worker, or a work of a query, was given to a node.
-func assignmentOf(w member.Work) string {
+func assignmentOf(w nodes.Work) string {
 	return "assign " + cmp.Or(w.WorkerID, w.WorkID) + " " + w.NodeID
 }
 
-// Answered implements fleet.Meter.
-func (m *Server) Answered(w member.Work, accepted bool, after time.Duration) {
+// Answered implements nodes.Meter.
+func (m *Server) Answered(w nodes.Work, accepted bool, after time.Duration) {
 	assignment, yes, no := m.assignment, m.accepted, m.rejected
 	if w.QueryID != "" {
 		assignment, yes, no = m.works.assignment, m.works.accepted, m.works.rejected
@@ -150,8 +150,8 @@ func (m *Server) Answered(w member.Work, accepted bool, after time.Duration) {
 	m.traces.Record(s)
 }
 
-// FetchBegun implements fleet.Meter.
-func (m *Server) FetchBegun(w member.Work, after time.Duration) {
+// FetchBegun implements nodes.Meter.
+func (m *Server) FetchBegun(w nodes.Work, after time.Duration) {
 	ready := m.ready
 	if w.QueryID != "" {
 		ready = m.works.ready
@@ -160,8 +160,8 @@ func (m *Server) FetchBegun(w member.Work, after time.Duration) {
 	m.traces.Record(span("artifact waits", w, after))
 }
 
-// Fetched implements fleet.Meter.
-func (m *Server) Fetched(w member.Work, bytes int64, took time.Duration, failed, mismatch bool) {
+// Fetched implements nodes.Meter.
+func (m *Server) Fetched(w nodes.Work, bytes int64, took time.Duration, failed, mismatch bool) {
 	fetch, size, mismatches, failures := m.fetch, m.fetchedB, m.mismatches, m.failed
 	if w.QueryID != "" {
 		fetch, size, mismatches, failures = m.works.fetch, m.works.bytes, m.works.mismatches, m.works.failed

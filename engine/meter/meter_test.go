@@ -13,7 +13,7 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/member"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/engine/trace"
 )
@@ -59,7 +59,7 @@ func TestAnObservationNamesItsRun(t *testing.T) {
 	}{{nil, run, []string{"run_id=" + run}}, {traces, run, []string{"run_id=" + run, "trace_id=" + trace.ID(run)}},
 		{traces, strings.Repeat("x", 200), nil}, {traces, "", nil}} {
 		m := NewServer(c.traces)
-		m.Answered(member.Work{RunID: c.run, WorkerID: "worker-0", NodeID: "n"}, true, time.Millisecond)
+		m.Answered(nodes.Work{RunID: c.run, WorkerID: "worker-0", NodeID: "n"}, true, time.Millisecond)
 		if got := exemplars(t, m, "loadstone_work_assignment_seconds"); !slices.Equal(got, c.want) {
 			t.Errorf("the exemplar is %v, want %v", got, c.want)
 		}
@@ -74,7 +74,7 @@ func TestALifeOfARunWorkerIsSpansInTheTimeOfTheRun(t *testing.T) {
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	second := func(n int) time.Time { return at.Add(time.Hour + time.Duration(n)*time.Second) } // by the node's clock
 	parent := traces.Context("run-1", "assign worker-0 n")
-	w := Worker{RunID: "run-1", WorkerID: "worker-0", NodeID: "n", TraceParent: parent, Assigned: second(0),
+	w := EndedWorker{RunID: "run-1", WorkerID: "worker-0", NodeID: "n", TraceParent: parent, Assigned: second(0),
 		Ready: second(2), Begun: second(3), Stopped: second(13), Drained: second(14), Ended: second(15), Ahead: -time.Hour}
 	m.Ended(w)
 	took := map[string]time.Duration{}
@@ -94,7 +94,7 @@ func TestALifeOfARunWorkerIsSpansInTheTimeOfTheRun(t *testing.T) {
 		}
 	}
 	kept.Reset()
-	m.Ended(Worker{RunID: "run-1", WorkerID: "worker-1", NodeID: "n", Assigned: second(0), Stopped: second(1),
+	m.Ended(EndedWorker{RunID: "run-1", WorkerID: "worker-1", NodeID: "n", Assigned: second(0), Stopped: second(1),
 		Ended: second(2), Failed: "it could not connect"})
 	spans := kept.GetSpans()
 	if len(spans) != 3 || spans[2].Status.Description != "it could not connect" {
@@ -109,7 +109,7 @@ func TestWhatFailsIsCountedByItsReason(t *testing.T) {
 	m := NewServer(traces)
 	m.Queried("q-1", time.Second, &engine.Error{Code: engine.CodeInvalid, Message: "No such table."})
 	m.Queried("", time.Second, errors.New("a driver's"))
-	m.Fetched(member.Work{RunID: "run-1", WorkID: "w"}, 7, time.Second, true, true)
+	m.Fetched(nodes.Work{RunID: "run-1", WorkID: "w"}, 7, time.Second, true, true)
 	Refreshed(traces, refresh.Claim{Epoch: 3}, "run-1", time.Second, nil)
 	spans := kept.GetSpans()
 	if len(spans) != 4 || spans[0].Status.Description != "No such table." || spans[1].Status.Description == "" ||

@@ -74,7 +74,7 @@ func truth(b bool) float64 {
 func (m *Node) Deleted(reason string) { m.deleted.WithLabelValues(reason).Inc() }
 
 // Ended implements worker.Meter.
-func (m *Node) Ended(w Worker) {
+func (m *Node) Ended(w EndedWorker) {
 	observe(m.life, w.Ended.Sub(w.Assigned), w.RunID, m.traces)
 	if !w.Stopped.IsZero() {
 		observe(m.cancel, max(w.Ended.Sub(w.Stopped), 0), w.RunID, m.traces)
@@ -105,7 +105,7 @@ func (m *Node) Ended(w Worker) {
 }
 
 // runs is a time of the node's clock by that of the run: spans of several machines lie beside each other.
-func runs(w Worker, t time.Time) time.Time { return t.Round(0).Add(w.Ahead) }
+func runs(w EndedWorker, t time.Time) time.Time { return t.Round(0).Add(w.Ahead) }
 
 // earliest is the first of two times that came.
 func earliest(a, b time.Time) time.Time {

@@ -19,8 +19,8 @@ type NodeState struct {
 	FreeBytes                          int64
 }
 
-// Worker is the life of a run worker that has ended; times that never came are zero.
-type Worker struct {
+// EndedWorker is the life of a run worker that has ended; times that never came are zero.
+type EndedWorker struct {
 	RunID, WorkerID, NodeID string
 	// TraceParent is what its spans are part of.
 	TraceParent string

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/member"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/trace"
 )
 
@@ -70,8 +70,8 @@ func (m *Server) workAssigned(preferred, again bool) {
 	}
 }
 
-// Cancelled implements fleet.Meter.
-func (m *Server) Cancelled(w member.Work, after time.Duration) {
+// Cancelled implements nodes.Meter.
+func (m *Server) Cancelled(w nodes.Work, after time.Duration) {
 	m.works.cancel.Observe(after.Seconds())
 	m.traces.Record(span("cancel", w, after))
 }

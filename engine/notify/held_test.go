@@ -12,11 +12,11 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/histogram"
 	"github.com/loadstone-db/loadstone/engine/compare"
-	"github.com/loadstone-db/loadstone/engine/histogram"
 	"github.com/loadstone-db/loadstone/engine/notify"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/memstore/memsettings"
+	"github.com/loadstone-db/loadstone/engine/store/fake"
 )
 
 // timed are runs with how long their operations take, in ms: measured for a minute, or for 5 s where that is negative.
@@ -92,7 +92,7 @@ func TestHeldAgainstTheBaseline(t *testing.T) {
 	ear, room := httptest.NewServer(hooks), httptest.NewServer(chat)
 	defer ear.Close()
 	defer room.Close()
-	n := notify.Start(notify.Options{Settings: &memsettings.Settings{}, Runs: all, Baselines: took, Compare: took,
+	n := notify.Start(notify.Options{Settings: &fake.Settings{}, Runs: all, Baselines: took, Compare: took,
 		Log: zerolog.Nop(), Settle: 3 * time.Second})
 	t.Cleanup(n.Close)
 	if _, err := n.Save(t.Context(), 0, []notify.Given{

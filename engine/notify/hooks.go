@@ -16,9 +16,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 	"github.com/loadstone-db/loadstone/engine/compare"
 	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
-	"github.com/loadstone-db/loadstone/engine/plaintext"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -90,7 +90,7 @@ const mostSaid = 300
 // escaped is a text of others in a message: on one line, cut, without what a terminal or whoever lays it out would
 // obey, and without what calls people or links somewhere.
 func escaped(text string) string {
-	return markup.Replace(calls.ReplaceAllString(plaintext.Shorten(plaintext.OneLine(text), mostSaid), "@ $1"))
+	return markup.Replace(calls.ReplaceAllString(textsafe.Shorten(textsafe.OneLine(text), mostSaid), "@ $1"))
 }
 
 // sentence is a notice as a message.

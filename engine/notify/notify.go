@@ -19,9 +19,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/compare"
 	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
-	"github.com/loadstone-db/loadstone/engine/reach"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -100,7 +100,7 @@ type Options struct {
 	// Baselines and Compare hold runs against baselines; without them thresholds decide.
 	Baselines Baselines
 	Compare   Comparer
-	Reach     *reach.Policy
+	Reach     *egress.Policy
 	// URL is the address of the page.
 	URL   func() string
 	Agent string
@@ -366,7 +366,7 @@ func (n *Notifier) attempt(ctx context.Context, c *deliver.Client, h Hook, v Not
 		headers = append(headers, "X-Loadstone-Signature", Sign(h.Secret, at, body))
 	}
 	answer, err := c.Post(ctx, "", "application/json", body, headers...)
-	out := deliver.Outcome{Err: err, Again: err != nil && !errors.Is(err, reach.ErrRefused)}
+	out := deliver.Outcome{Err: err, Again: err != nil && !errors.Is(err, egress.ErrRefused)}
 	if err == nil {
 		if out.Err = answer.Err(); out.Err == nil {
 			out.Taken = 1

@@ -16,10 +16,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/notify"
-	"github.com/loadstone-db/loadstone/engine/reach"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/memstore/memsettings"
+	"github.com/loadstone-db/loadstone/engine/store/fake"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -80,9 +80,9 @@ func (h *heard) await(t *testing.T, n int) {
 	t.Fatalf("not told %d times", n)
 }
 
-func start(t *testing.T, r runs, p *reach.Policy) *notify.Notifier {
+func start(t *testing.T, r runs, p *egress.Policy) *notify.Notifier {
 	t.Helper()
-	n := notify.Start(notify.Options{Settings: &memsettings.Settings{}, Runs: r, Reach: p, Log: zerolog.Nop(),
+	n := notify.Start(notify.Options{Settings: &fake.Settings{}, Runs: r, Reach: p, Log: zerolog.Nop(),
 		URL: func() string { return "https://bench.example" }, Settle: 3 * time.Second})
 	t.Cleanup(n.Close)
 	return n
@@ -167,7 +167,7 @@ func TestWhoIsToldWhat(t *testing.T) {
 
 // TestHooksThatAreRefused: at once, with the field; what was there stays.
 func TestHooksThatAreRefused(t *testing.T) {
-	p, err := reach.Parse([]string{"10.0.0.0/8"})
+	p, err := egress.Parse([]string{"10.0.0.0/8"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestLateFiguresAreWaitedFor(t *testing.T) {
 	row := ended("slow", engine.StatusCompleted, &no, nil)
 	verdict, rate := engine.VerdictDegraded, 0.25
 	row.Verdict, row.Simulated, row.ErrorRate = &verdict, true, &rate
-	settings := &away{Settings: &memsettings.Settings{}}
+	settings := &away{Settings: &fake.Settings{}}
 	n := notify.Start(notify.Options{Settings: settings, Log: zerolog.Nop(), Settle: 700 * time.Millisecond,
 		Runs: late{runs{"slow": row}, time.Now().Add(2 * time.Second)}})
 	t.Cleanup(n.Close)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -42,8 +42,8 @@ func TestAPartThatIsAnnouncedAgainIsAcknowledgedAgain(t *testing.T) {
 		}
 		v.mu.Unlock()
 		written[0].Kind = "executions"
-		id := control.WorkIDOf(written[0])
-		v.say(control.WorkReady{WorkID: id, NodeID: "local", Artifact: written[0], ArtifactURL: control.PartsPath + id})
+		id := protocol.WorkIDOf(written[0])
+		v.say(protocol.WorkReady{WorkID: id, NodeID: "local", Artifact: written[0], ArtifactURL: protocol.PartsPath + id})
 		v.figures()
 		v.wait(time.Minute)
 		v.mu.Lock()

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 // dividing is a run in which a second run worker joins, and has some of the load of the first.
@@ -59,7 +59,7 @@ func TestAShareIsGivenOnceItsBearerHasHeard(t *testing.T) {
 					v.say(v.workers["worker-1"].report())
 					v.mu.Unlock()
 					given := 0
-					for end := time.Now().Add(control.FreeAfter + 30*time.Second); time.Now().
+					for end := time.Now().Add(protocol.FreeAfter + 30*time.Second); time.Now().
 						Before(end); v.wait(20 * time.Millisecond) {
 						_, connections, rate := v.offered()
 						if d.rate == 0 && connections > d.connections || rate > d.rate+1e-6 {

@@ -15,5 +15,5 @@
 // makes events, so it knows their sequence ids beforehand.
 //
 // What follows a run's end is engine/outcome's, and runs that lost the process that
-// carried them are engine/recovery's. The loop speaks to nodes through engine/fleet.
+// carried them are engine/recovery's. The loop speaks to nodes through engine/cluster/nodes.
 package orchestrator

@@ -9,7 +9,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/outcome"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -24,8 +24,8 @@ func (p *pressing) Grow(string, int64) error { return nil }
 func (p *pressing) Abandoned(string)         {}
 func (p *pressing) Finished(a engine.Artifact) {
 	if p.on.Load() {
-		id := control.WorkIDOf(a)
-		p.v.say(control.WorkReady{WorkID: id, Artifact: a, ArtifactURL: control.PartsPath + id, Pressing: true})
+		id := protocol.WorkIDOf(a)
+		p.v.say(protocol.WorkReady{WorkID: id, Artifact: a, ArtifactURL: protocol.PartsPath + id, Pressing: true})
 	}
 }
 

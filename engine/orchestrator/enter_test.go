@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/crew"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -37,7 +37,7 @@ func (m *memoryStore) rows(took time.Duration, away bool) {
 }
 
 // knows checks that the store has the row of a run worker that is given to the node. It needs mu.
-func (v *virtual) knows(a control.AssignRun) {
+func (v *virtual) knows(a protocol.AssignRun) {
 	rows, err := v.store.Results(context.Background(), a.RunID)
 	if err != nil || !slices.ContainsFunc(rows, func(r engine.RunResult) bool {
 		return r.WorkerID == a.WorkerID && r.ResultID == a.ResultID

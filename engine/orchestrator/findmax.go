@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/crew"
 	"github.com/loadstone-db/loadstone/engine/findmax"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
@@ -21,7 +21,7 @@ type searcher struct {
 	*live
 	// meter is the step under way, and what it has measured; step is what run workers know of it.
 	meter lifecycle.Meter
-	step  control.Step
+	step  protocol.Step
 	// load is what the run workers share in it.
 	load crew.Load
 	// held is a step that waits for run workers to join.
@@ -40,7 +40,7 @@ func (l *searcher) beginStep(a lifecycle.BeginStep) {
 		workers, stop = l.scale.retire(workers, int(a.Level))
 	}
 	l.search.meter.Begin(a.Number, a.Level, crew.IDsOf(workers))
-	l.search.step = control.Step{Number: a.Number, Settle: a.Settle, Length: a.Length}
+	l.search.step = protocol.Step{Number: a.Number, Settle: a.Settle, Length: a.Length}
 	load := crew.Load{Connections: int(a.Level)}
 	if l.sc.FindMax.Unit == engine.FindMaxRate {
 		load = crew.Load{Connections: l.scale.pool, Rate: &a.Level}

@@ -6,13 +6,13 @@ import (
 	"slices"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/base/host"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/crew"
 	"github.com/loadstone-db/loadstone/engine/enrichment"
-	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
-	"github.com/loadstone-db/loadstone/engine/machine"
 	"github.com/loadstone-db/loadstone/engine/outcome"
 )
 
@@ -23,8 +23,8 @@ type finisher struct {
 	shown outcome.Shown
 	// parts are finished ones that nodes hold, by work id; storing are those that are being stored for the figures.
 	// Who announces one of these again is among parts too: it has not heard that it is stored.
-	parts   map[string]fleet.Part
-	storing []fleet.Part
+	parts   map[string]nodes.Part
+	storing []nodes.Part
 	beside  outcome.Beside
 	// ends tell nodes that the ends of their run workers are known.
 	ends    []func()
@@ -46,7 +46,7 @@ func (l *finisher) saveStart() *keeper.Write {
 }
 
 func (l *finisher) environment() engine.Environment {
-	e := machine.Environment(l.svc.opts.Version)
+	e := host.Environment(l.svc.opts.Version)
 	if read := l.svc.opts.Calibration; read != nil {
 		e.Calibration = read()
 	}
@@ -123,9 +123,9 @@ func (l *finisher) saveCounts(e outcome.Evidence) {
 // keepEnd stores what a run worker has counted, and tells its node that the end is known:
 // until then the node says it again, also to a server that takes the run over. Of a run
 // that ends that is done for all together.
-func (l *finisher) keepEnd(w *crew.Worker, from fleet.Node, m control.WorkerState) {
+func (l *finisher) keepEnd(w *crew.Worker, from nodes.Node, m protocol.WorkerState) {
 	acknowledge := func() {
-		_ = from.Send(control.WorkerAck{RunID: m.RunID, WorkerID: m.WorkerID, ResultID: m.ResultID})
+		_ = from.Send(protocol.WorkerAck{RunID: m.RunID, WorkerID: m.WorkerID, ResultID: m.ResultID})
 	}
 	switch {
 	case m.Totals == nil || l.life.Status().Terminal():
@@ -146,7 +146,7 @@ func (l *finisher) take(ctx context.Context, o *outcome.Outcome) {
 	for _, text := range o.Problems {
 		l.note(engine.LogError, nil, "%s", text)
 	}
-	l.finisher.storing = slices.DeleteFunc(l.finisher.storing, func(p fleet.Part) bool {
+	l.finisher.storing = slices.DeleteFunc(l.finisher.storing, func(p nodes.Part) bool {
 		return slices.Contains(o.Stored, p.WorkID)
 	})
 	l.summary.Store(o.Summary)

@@ -15,12 +15,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/enrich"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/rule"
-	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/store/storetest"
 	"github.com/loadstone-db/loadstone/engine/target"
 	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/engine/worker"
@@ -102,7 +102,7 @@ func testLog() zerolog.Logger {
 // start runs a server until stop or kill, at the latest until the test ends.
 func (f *fixture) start() *fixture {
 	f.t.Helper()
-	link := control.NewMemory()
+	link := protocol.NewMemory()
 	drivers := map[string]target.Driver{f.driver.Name(): f.driver}
 	node := worker.NewNode(worker.Options{NodeID: "local", Plugins: f.plugins, Drivers: drivers,
 		SpoolDir: filepath.Join(f.dir, "spool"), Capacity: f.capacity, Log: testLog()})
@@ -111,7 +111,7 @@ func (f *fixture) start() *fixture {
 	go func() { served <- node.Listen(ctx, link) }()
 	svc := orchestrator.New(orchestrator.Options{Store: f.wrap(f.store), Results: f.results, Plugins: f.plugins,
 		Drivers: drivers,
-		Nodes:   []control.Dialer{link}, Log: testLog(), Version: "test", Scratch: filepath.Join(f.dir, "scratch"),
+		Nodes:   []protocol.Dialer{link}, Log: testLog(), Version: "test", Scratch: filepath.Join(f.dir, "scratch"),
 		Enrichment: f.enrichment, PollEvery: f.pollEvery, Clock: f.clock, MostLive: f.mostLive, Owner: f.owner,
 		Rules: f.rules})
 	if err := svc.Open(f.t.Context()); err != nil {
@@ -281,4 +281,4 @@ func (f *fixture) has(table string) bool {
 	return there
 }
 
-var _ store.Store = (*postgres.Store)(nil)
+var _ storetest.Store = (*postgres.Store)(nil)

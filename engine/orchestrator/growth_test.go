@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 // grows checks that the run has come to its rate, on five run workers or six that hold no more than their part.
@@ -32,14 +32,14 @@ func serveTen(connections int, _ float64) float64 { return 10 * float64(connecti
 func TestARunGrowsWhenRoomComes(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, v *virtual) {
 		v.served = serveTen
-		v.say(control.Hello{NodeID: "local", Session: "s", Capacity: 5})
+		v.say(protocol.Hello{NodeID: "local", Session: "s", Capacity: 5})
 		v.wait(time.Second)
 		v.start(overRate(engine.ScalingAuto, 0))
 		v.wait(2 * time.Minute)
 		if n := strings.Count(v.store.text(), "the nodes have no room for more connections; it is tried again"); n != 1 {
 			t.Fatalf("it was said %d times\n%s", n, v.store.text())
 		}
-		more := control.Hello{NodeID: "local", Session: "s", Capacity: 50}
+		more := protocol.Hello{NodeID: "local", Session: "s", Capacity: 50}
 		v.mu.Lock()
 		for _, w := range v.workers {
 			more.Workers = append(more.Workers, w.report())

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
-	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/registry"
 )
@@ -15,7 +15,7 @@ type hearing struct{ s *Service }
 
 // Hear hands a message to the loop of its run. A part of a run that is not live here is
 // kept for who finishes the run.
-func (h hearing) Hear(runID string, from fleet.Node, m control.FromNode) bool {
+func (h hearing) Hear(runID string, from nodes.Node, m protocol.FromNode) bool {
 	l := h.s.runs.Find(runID)
 	if l == nil {
 		h.s.recovery.Left(from, m)
@@ -55,13 +55,13 @@ const mostDisbelieved = 64
 
 // Owned are the runs that this server owns. Its own node ends with it; a node elsewhere
 // may have heard of another owner, once a lease has expired.
-func (h hearing) Owned(remote bool) []control.OwnedRun { return h.s.runs.Owned(remote) }
+func (h hearing) Owned(remote bool) []protocol.OwnedRun { return h.s.runs.Owned(remote) }
 
 // Stranger remembers a run worker of a run that nobody carries here.
-func (h hearing) Stranger(from fleet.Node, w control.WorkerState) { h.s.recovery.Stranger(from, w) }
+func (h hearing) Stranger(from nodes.Node, w protocol.WorkerState) { h.s.recovery.Stranger(from, w) }
 
 // Aside remembers a part that cannot be opened, for the log of its run.
-func (h hearing) Aside(p control.AsidePart) { h.s.recovery.Aside(p) }
+func (h hearing) Aside(p protocol.AsidePart) { h.s.recovery.Aside(p) }
 
 // carrier is the service as recovery sees it.
 type carrier struct {

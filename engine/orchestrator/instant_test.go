@@ -13,13 +13,13 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/load"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/engine/store/fake"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/worker"
 	"github.com/loadstone-db/loadstone/storage/results"
@@ -33,37 +33,37 @@ type farAway struct {
 	way   time.Duration
 	// stalls is how long the way stands still once START is under way.
 	stalls time.Duration
-	link   *control.Memory
+	link   *protocol.Memory
 
 	mu    sync.Mutex
 	begun time.Time
 }
 
-// Serve implements control.Listener.
-func (n *farAway) Serve(parts control.Parts) { n.link.Serve(parts) }
+// Serve implements protocol.Listener.
+func (n *farAway) Serve(parts protocol.Parts) { n.link.Serve(parts) }
 
-// Accept implements control.Listener.
-func (n *farAway) Accept(ctx context.Context) (control.NodeEnd, error) {
+// Accept implements protocol.Listener.
+func (n *farAway) Accept(ctx context.Context) (protocol.NodeEnd, error) {
 	end, err := n.link.Accept(ctx)
 	return slowEnd{end, n}, err
 }
 
 type slowEnd struct {
-	control.NodeEnd
+	protocol.NodeEnd
 	n *farAway
 }
 
-// Server implements control.Peer: the nodes of these tests have a way of their own to each server.
+// Server implements protocol.Peer: the nodes of these tests have a way of their own to each server.
 func (e slowEnd) Server() string { return e.n.name }
 
-func (e slowEnd) Receive(ctx context.Context) (control.ToNode, error) {
+func (e slowEnd) Receive(ctx context.Context) (protocol.ToNode, error) {
 	m, err := e.NodeEnd.Receive(ctx)
 	time.Sleep(e.n.way)
 	switch m := m.(type) {
-	case control.AssignRun:
+	case protocol.AssignRun:
 		m.Clock = nil // as another process gets it
 		return m, err
-	case control.RunEvent:
+	case protocol.RunEvent:
 		if m.Event.Type == engine.EventStart {
 			time.Sleep(e.n.stalls)
 		}
@@ -71,7 +71,7 @@ func (e slowEnd) Receive(ctx context.Context) (control.ToNode, error) {
 	return m, err
 }
 
-func (e slowEnd) Send(ctx context.Context, m control.FromNode) error {
+func (e slowEnd) Send(ctx context.Context, m protocol.FromNode) error {
 	time.Sleep(e.n.way)
 	return e.NodeEnd.Send(ctx, m)
 }
@@ -126,7 +126,7 @@ func (quietDatabase) Close() error                              { return nil }
 
 // lazyStore takes its time for a transition.
 type lazyStore struct {
-	*memstore.Store
+	*fake.Store
 	takes time.Duration
 }
 
@@ -144,9 +144,9 @@ func begins(t *testing.T, storeTakes time.Duration, nodes []*farAway) engine.Run
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var serving sync.WaitGroup
-	var dialers []control.Dialer
+	var dialers []protocol.Dialer
 	for _, n := range nodes {
-		n.link = control.NewMemory()
+		n.link = protocol.NewMemory()
 		dialers = append(dialers, n.link)
 		w := worker.NewNode(worker.Options{NodeID: n.name, Plugins: quietHost{}, SpoolDir: t.TempDir(), Reserve: -1,
 			Capacity: 10, Drivers: map[string]target.Driver{"postgres": quietDriver{}}, Log: zerolog.Nop(),
@@ -156,7 +156,7 @@ func begins(t *testing.T, storeTakes time.Duration, nodes []*farAway) engine.Run
 			}})
 		serving.Go(func() { _ = w.Listen(ctx, n) })
 	}
-	kept := lazyStore{memstore.New(), storeTakes}
+	kept := lazyStore{fake.New(), storeTakes}
 	svc := orchestrator.New(orchestrator.Options{Store: kept, Results: folder, Plugins: quietHost{},
 		Drivers: map[string]target.Driver{"postgres": quietDriver{}}, Nodes: dialers, Log: zerolog.Nop(), Version: "test",
 		Scratch: t.TempDir(), Plan: func(context.Context, prepare.Deps, engine.Scenario,

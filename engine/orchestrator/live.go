@@ -14,9 +14,10 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/base/clock"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/crew"
-	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/guardrail"
 	"github.com/loadstone-db/loadstone/engine/journal"
 	"github.com/loadstone-db/loadstone/engine/keeper"
@@ -24,7 +25,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/outcome"
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/rule"
-	"github.com/loadstone-db/loadstone/engine/runclock"
 	"github.com/loadstone-db/loadstone/engine/runlog"
 	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -37,13 +37,13 @@ import (
 type live struct {
 	svc    *Service
 	runID  string
-	clock  *runclock.Clock
+	clock  *clock.Clock
 	log    zerolog.Logger
 	keeper *keeper.Keeper
 	spans  *trace.Life
 	// inbox holds what the nodes say until the loop has time for it; linesLost counts the
 	// lines of the log that it had to drop.
-	inbox     *control.Mailbox[fromNode]
+	inbox     *protocol.Mailbox[fromNode]
 	linesLost atomic.Int64
 	asked     chan request
 	done      chan struct{} // closed when nothing is left to do
@@ -95,8 +95,8 @@ type live struct {
 }
 
 type fromNode struct {
-	node fleet.Node
-	m    control.FromNode
+	node nodes.Node
+	m    protocol.FromNode
 }
 
 // request is what the loop is to do for others; stored receives the end of its write.
@@ -111,7 +111,7 @@ type prepareResult struct {
 }
 
 // newLive is a run with the run workers that it begins with, or goes on with.
-func newLive(s *Service, run engine.Run, clock *runclock.Clock, workers []*crew.Worker, life *lifecycle.Machine,
+func newLive(s *Service, run engine.Run, clock *clock.Clock, workers []*crew.Worker, life *lifecycle.Machine,
 	by string,
 ) *live {
 	run.Owner = s.opts.Owner
@@ -122,9 +122,9 @@ func newLive(s *Service, run engine.Run, clock *runclock.Clock, workers []*crew.
 		agg: aggregate.New(), validity: aggregate.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails),
 		rules: s.opts.Rules.Of(run), life: life,
 		cancelPrepare: func() {}, prepareDone: make(chan prepareResult, 1), prepareStep: make(chan engine.PrepareProgress, 1)}
-	l.inbox = control.NewMailbox(func(f fromNode) (control.Policy, control.Subject) { return control.PolicyFromNode(f.m) },
+	l.inbox = protocol.NewMailbox(func(f fromNode) (protocol.Policy, protocol.Subject) { return protocol.PolicyFromNode(f.m) },
 		func(f fromNode) {
-			if _, ok := f.m.(control.Log); ok {
+			if _, ok := f.m.(protocol.Log); ok {
 				l.linesLost.Add(1)
 			}
 		})
@@ -138,7 +138,7 @@ func newLive(s *Service, run engine.Run, clock *runclock.Clock, workers []*crew.
 	l.scale = scaler{live: l, rooms: make(chan reservation), pool: run.Scenario.Workload.ConcurrentConnections}
 	l.sender, l.time = sender{live: l}, timekeeper{live: l}
 	l.poller = poller{live: l, polls: make(chan warehouse.Poll), stop: func() {}}
-	l.finisher = finisher{live: l, parts: map[string]fleet.Part{}, results: make(chan *outcome.Outcome, 1)}
+	l.finisher = finisher{live: l, parts: map[string]nodes.Part{}, results: make(chan *outcome.Outcome, 1)}
 	l.second = l.agg.Tick(engine.PhasePreparing, nil)
 	l.validity.Watch(clock.Now())
 	shown := run
@@ -304,8 +304,8 @@ func (l *live) release() {
 func (l *live) abandon() {
 	l.log.Error().Msg("another server has taken the run over; its workers in this process are stopped")
 	for _, w := range l.Workers {
-		if w.Node != nil && w.Node.ID() == control.OwnNode && !w.State.Status.Ended() {
-			_ = w.Node.Send(control.RunState{RunID: l.runID, Epoch: l.epoch, Status: engine.StatusCancelling,
+		if w.Node != nil && w.Node.ID() == protocol.OwnNode && !w.State.Status.Ended() {
+			_ = w.Node.Send(protocol.RunState{RunID: l.runID, Epoch: l.epoch, Status: engine.StatusCancelling,
 				StopReason: engine.StopWorkerFailure, LastSequence: l.sender.sequence})
 		}
 	}
@@ -396,8 +396,8 @@ func (l *live) place() {
 
 // receive takes one message of a node.
 func (l *live) receive(ctx context.Context, f fromNode) {
-	_, state := f.m.(control.WorkerState)
-	worker, result := control.About(f.m)
+	_, state := f.m.(protocol.WorkerState)
+	worker, result := protocol.About(f.m)
 	// What nobody here knows of is told to end, see report.
 	toEnd := state && l.Worker(worker) == nil
 	if !toEnd && !l.Speaks(f.node, worker, result) {
@@ -405,7 +405,7 @@ func (l *live) receive(ctx context.Context, f fromNode) {
 		return
 	}
 	switch m := f.m.(type) {
-	case control.Snapshot:
+	case protocol.Snapshot:
 		if w := l.Worker(m.WorkerID); w != nil && w.ResultID == m.ResultID {
 			w.Heard = l.clock.Now()
 			if l.agg.Add(&m.WorkerSnapshot) {
@@ -413,32 +413,32 @@ func (l *live) receive(ctx context.Context, f fromNode) {
 				l.search.add(ctx, &m.WorkerSnapshot)
 			}
 		}
-	case control.Log:
+	case protocol.Log:
 		l.Logbook.Add(m.LogEntry)
 		l.Logbook.Lost("the server", l.linesLost.Load())
-	case control.WorkReady:
-		p := fleet.Part{WorkReady: m, Node: f.node}
+	case protocol.WorkReady:
+		p := nodes.Part{WorkReady: m, Node: f.node}
 		l.finisher.parts[m.WorkID] = p
 		if m.Pressing {
 			l.finisher.beside.Keep(ctx, l.svc.routines.Go, l.svc.outcomes, l.keeper, l.log, p)
 		}
-	case control.RunRejected:
+	case protocol.RunRejected:
 		if w := l.Worker(m.WorkerID); w != nil {
 			w.State.Status, w.State.Err = engine.WorkerFailed, m.Err
 			l.scale.nextJoin = l.clock.Now().Add(scaling.JoinPause)
 			l.happen(ctx, lifecycle.WorkerChanged{ID: w.ID, Status: engine.WorkerFailed, Message: engine.Sentences(m.Err)})
 			l.scale.settle()
 		}
-	case control.WorkerState:
+	case protocol.WorkerState:
 		l.report(ctx, f.node, m)
 	}
 }
 
-func (l *live) report(ctx context.Context, from fleet.Node, m control.WorkerState) {
+func (l *live) report(ctx context.Context, from nodes.Node, m protocol.WorkerState) {
 	w := l.Worker(m.WorkerID)
 	if w == nil && !m.Status.Ended() && m.RunID == l.runID {
 		// Another server has let it join, and lost the run before it could say so. Nobody counts its load.
-		_ = from.Send(fleet.EndOf(l.runID, m.WorkerID, l.epoch))
+		_ = from.Send(nodes.EndOf(l.runID, m.WorkerID, l.epoch))
 	}
 	if w == nil || w.ResultID != m.ResultID {
 		return
@@ -455,13 +455,13 @@ func (l *live) report(ctx context.Context, from fleet.Node, m control.WorkerStat
 		// It was given up, and its load may have run on; what it counted still counts.
 		w.State.Totals = m.Totals
 		if !m.Status.Ended() {
-			_ = from.Send(fleet.EndOf(l.runID, w.ID, l.epoch)) // others have its load, or will; said until it has ended
+			_ = from.Send(nodes.EndOf(l.runID, w.ID, l.epoch)) // others have its load, or will; said until it has ended
 		}
 		return
 	}
 	if m.RecordEnded && !w.State.RecordEnded {
 		// Known before anything of the record is missing, and whether or not anything will be.
-		l.validity.Add(aggregate.CauseIncompleteRecord, fmt.Sprintf("The record of %s may not fit on %s, and its load ends",
+		l.validity.Add(engine.CauseIncompleteRecord, fmt.Sprintf("The record of %s may not fit on %s, and its load ends",
 			w.ID, m.NodeID), l.clock.Now(), l.clock.Now())
 	}
 	changed := w.State.Status != m.Status

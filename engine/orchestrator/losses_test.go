@@ -8,7 +8,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/crew"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -31,7 +31,7 @@ func (v *virtual) offered() (workers, connections int, rate float64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, w := range v.workers {
-		if w.status == engine.WorkerRunning && (w.cutAt.IsZero() || time.Since(w.cutAt) < control.ContactLimit+lastOps) {
+		if w.status == engine.WorkerRunning && (w.cutAt.IsZero() || time.Since(w.cutAt) < protocol.ContactLimit+lastOps) {
 			workers++
 			connections += w.connections
 			rate += w.rate

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/scaling"
 )
@@ -74,7 +74,7 @@ func TestARateThatIsMissedBringsRunWorkers(t *testing.T) {
 		}
 		// The part of a run worker that dies goes to others, once it must have stopped.
 		v.silence("worker-1", true)
-		v.wait(control.FreeAfter + 5*time.Second)
+		v.wait(protocol.FreeAfter + 5*time.Second)
 		sum := 0.0
 		for id, w := range v.workers {
 			if id != "worker-1" {
@@ -113,7 +113,7 @@ func TestWhyNoMoreRunWorkersAreAdded(t *testing.T) {
 				v.planned(func(p *prepare.Prepared) { p.Server.MaxConnections = scaling.SpareSessions + 6 })
 			}},
 		{"the nodes' room", engine.ScalingAuto, 0, ten, 4, "the nodes have no room for more connections", func(v *virtual) {
-			v.say(control.Hello{NodeID: "local", Session: "s", Capacity: 7}) // the fourth has one connection
+			v.say(protocol.Hello{NodeID: "local", Session: "s", Capacity: 7}) // the fourth has one connection
 			v.wait(time.Second)
 		}},
 	}

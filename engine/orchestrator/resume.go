@@ -5,16 +5,15 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/aggregate"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/base/clock"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/crew"
-	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/loadchange"
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/recovery"
-	"github.com/loadstone-db/loadstone/engine/runclock"
 	"github.com/loadstone-db/loadstone/engine/runlog"
 	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/timeline"
@@ -27,12 +26,12 @@ const awayWords = "no server carried the run: it was not watched, and seconds of
 // Resume goes on with a run that another process has carried, or says why it cannot.
 func (c carrier) Resume(r recovery.Resumed) (why string) {
 	s, run := c.s, r.Run
-	clock := runclock.New(s.opts.Clock)
+	clock := clock.New(s.opts.Clock)
 	workers := make([]*crew.Worker, len(r.Workers))
 	for i, w := range r.Workers {
 		workers[i] = &crew.Worker{ID: w.ID, Group: w.Group, ResultID: w.ResultID, Connections: w.Target.TargetConnections,
 			Rate: w.Target.TargetQPS, Retiring: w.Retiring, Heard: w.Heard, Why: w.Failure, Dead: w.Status == engine.WorkerDead,
-			State: control.WorkerState{WorkerID: w.ID, WorkerGroupID: w.Group, ResultID: w.ResultID, NodeID: w.NodeID,
+			State: protocol.WorkerState{WorkerID: w.ID, WorkerGroupID: w.Group, ResultID: w.ResultID, NodeID: w.NodeID,
 				Status: w.Status, Totals: w.Totals}}
 	}
 	life, why := lifecycle.Rehydrate(crew.LifePlan(run, crew.IDsOf(workers)), r.Stored)
@@ -74,11 +73,11 @@ func (c carrier) Resume(r recovery.Resumed) (why string) {
 // becomes the owner of what nodes carry, learns the run's time from them, and goes on.
 func (l *live) resume(ctx context.Context, r recovery.Resumed) {
 	var held []*crew.Worker
-	var carried []fleet.Carried
+	var carried []nodes.Carried
 	for i, w := range r.Workers {
 		if own := l.Workers[i]; w.Elsewhere() {
 			held = append(held, own)
-			carried = append(carried, fleet.Carried{Node: w.NodeID, AssignRun: control.AssignRun{RunID: l.runID,
+			carried = append(carried, nodes.Carried{Node: w.NodeID, AssignRun: protocol.AssignRun{RunID: l.runID,
 				ResultID: w.ResultID, WorkerID: w.ID, WorkerGroupID: w.Group, Epoch: l.epoch, Connections: own.Connections}})
 		}
 	}
@@ -89,14 +88,14 @@ func (l *live) resume(ctx context.Context, r recovery.Resumed) {
 	now := l.clock.Now()
 	l.noteWith(runlog.Details{"from": engine.At(r.Seen), "epoch": l.epoch}, engine.LogWarning, nil,
 		"%s; this one goes on with the run after %.1f s", r.Why, now.Sub(r.Seen).Seconds())
-	l.validity.Add(aggregate.CauseSnapshotGap, awayWords, r.Seen, now)
+	l.validity.Add(engine.CauseSnapshotGap, awayWords, r.Seen, now)
 	l.validity.Watch(now)
 	l.Recall(now, l.sc.Scaling.Elastic())
 	var lost []string
 	for i, w := range r.Workers {
-		if !w.Status.Ended() && w.NodeID == control.OwnNode {
+		if !w.Status.Ended() && w.NodeID == protocol.OwnNode {
 			// Should that server go on without its store, others have the load when it has noticed.
-			l.lose(l.Workers[i], "ended with the server that carried it", now.Add(control.FreeAfter))
+			l.lose(l.Workers[i], "ended with the server that carried it", now.Add(protocol.FreeAfter))
 			lost = append(lost, w.ID)
 		}
 	}
@@ -114,8 +113,8 @@ func (l *live) resume(ctx context.Context, r recovery.Resumed) {
 // learnTime has the loop go by the run's own time, of which the run workers tell. It returns what was said meanwhile.
 func (l *live) learnTime(ctx context.Context, held []*crew.Worker, seen time.Time) []fromNode {
 	line := timeline.Of(crew.IDsOf(held), scaling.First(l.sc), l.life.Phase() == engine.PhaseMeasurement)
-	said := timeline.Await(ctx, line, l.inbox, func(f fromNode) (control.WorkerState, bool) {
-		m, state := f.m.(control.WorkerState)
+	said := timeline.Await(ctx, line, l.inbox, func(f fromNode) (protocol.WorkerState, bool) {
+		m, state := f.m.(protocol.WorkerState)
 		return m, state && l.Speaks(f.node, m.WorkerID, m.ResultID)
 	})
 	ahead := line.Ahead(l.clock.Now(), l.svc.nodes.Now(), seen)

@@ -8,7 +8,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/crew"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
-	"github.com/loadstone-db/loadstone/engine/placement"
 	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -88,10 +87,10 @@ func (l *scaler) keepRoom() {
 	if !moves || !l.life.Placed() || l.life.Status().Terminal() {
 		return
 	}
-	var held []placement.Held
+	var held []engine.Reservation
 	for _, w := range l.Workers {
 		if w.State.Status.Ended() && !l.Losses.Holds(w.ID) {
-			held = append(held, placement.Held{WorkerID: w.ID})
+			held = append(held, engine.Reservation{WorkerID: w.ID})
 		} else if !w.State.Status.Ended() && w.Node != nil {
 			held = append(held, l.svc.doorman.Held(w.ID, w.State.NodeID, w.Connections))
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/rule"
 )
 
@@ -93,7 +93,7 @@ func TestRulesGoOnWithWhoGoesOn(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.rules = begun
-	link := control.NewMemory()
+	link := protocol.NewMemory()
 	f.outliving(link)
 	f.svc = f.server("a", link)
 	run := f.run(func(sc *engine.Scenario) {

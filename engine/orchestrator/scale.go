@@ -8,10 +8,10 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/placement"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/crew"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
-	"github.com/loadstone-db/loadstone/engine/placement"
 	"github.com/loadstone-db/loadstone/engine/scaling"
 )
 
@@ -49,10 +49,10 @@ func (l *scaler) assign(ctx context.Context, on map[string]string, workers ...*c
 	if l.scale.elastic() {
 		shares = 0 // each is told its own number of connections
 	}
-	assignments := make([]control.AssignRun, len(workers))
+	assignments := make([]protocol.AssignRun, len(workers))
 	for i, w := range workers {
 		w.Heard = l.clock.Now()
-		assignments[i] = control.AssignRun{RunID: l.runID, ResultID: w.ResultID, WorkerID: w.ID, WorkerGroupID: w.Group,
+		assignments[i] = protocol.AssignRun{RunID: l.runID, ResultID: w.ResultID, WorkerID: w.ID, WorkerGroupID: w.Group,
 			Epoch: l.epoch, RunName: l.run.RunName, Plan: l.plan.Plan, Workload: scaling.LoadWith(l.sc, l.plan.Params),
 			DSN: l.plan.DSN, KeySlot: w.Group, Connections: w.Connections, Workers: shares, Clock: l.clock}
 	}

@@ -4,13 +4,13 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/base/clock"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/crew"
-	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/runlog"
 	"github.com/loadstone-db/loadstone/engine/scaling"
-	"github.com/loadstone-db/loadstone/engine/startline"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -22,7 +22,7 @@ type sender struct {
 	lastStore *keeper.Write // the last transition queued
 	pending   []pendingPush
 	lastState time.Time
-	line      startline.Line
+	line      clock.Line
 }
 
 // pendingPush are events that wait for the store before they are sent.
@@ -140,8 +140,8 @@ func (l *sender) push(now time.Time) {
 
 // send gives an event to a node. One that cannot have it is told of in the run's log: it
 // follows the absolute state when it is back, and stops by itself when it is not.
-func (l *sender) send(n fleet.Node, e engine.Event) {
-	err := n.Send(control.RunEvent{Epoch: l.epoch, Event: e, AtMost: l.Doubted()})
+func (l *sender) send(n nodes.Node, e engine.Event) {
+	err := n.Send(protocol.RunEvent{Epoch: l.epoch, Event: e, AtMost: l.Doubted()})
 	l.spans.Sent(l.clock.Now(), n.ID(), e, err)
 	if err != nil {
 		l.noteWith(runlog.Details{"event": e.Type, "sequence_id": e.SequenceID, "node_id": n.ID()}, engine.LogWarning, nil,
@@ -161,12 +161,12 @@ func (l *sender) repeatState() {
 }
 
 // state is the absolute state of the run.
-func (l *sender) state() control.RunState {
+func (l *sender) state() protocol.RunState {
 	targets := make(map[string]engine.WorkerTarget, len(l.Workers))
 	for _, w := range l.Workers {
 		targets[w.ID] = w.Target()
 	}
-	return control.RunState{RunID: l.runID, Epoch: l.epoch, Status: l.life.Status(), Phase: l.life.Phase(),
+	return protocol.RunState{RunID: l.runID, Epoch: l.epoch, Status: l.life.Status(), Phase: l.life.Phase(),
 		Started:      l.life.Started(),
 		LastSequence: l.sender.sequence, Targets: targets, Step: l.search.step, StopReason: l.life.StopReason(),
 		DrainTimeout: l.life.Drain(l.life.StopReason()), StartAt: l.life.StartAt(), AtMost: l.Doubted()}
@@ -177,11 +177,11 @@ func (l *sender) startIn() time.Duration {
 	if l.life.Started() {
 		return 0
 	}
-	var ways []startline.Way
+	var ways []clock.Way
 	for _, n := range l.Nodes() {
 		ways = append(ways, l.svc.nodes.Way(n.ID()))
 	}
-	return startline.Ahead(ways, l.keeper.Took())
+	return clock.Ahead(ways, l.keeper.Took())
 }
 
 // whenStored closes done once everything decided so far is stored.

@@ -15,15 +15,14 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/admission"
 	"github.com/loadstone-db/loadstone/engine/broadcast"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/cost"
 	"github.com/loadstone-db/loadstone/engine/enrich"
 	"github.com/loadstone-db/loadstone/engine/enrichment"
-	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/inspect"
 	"github.com/loadstone-db/loadstone/engine/intake"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
-	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/outcome"
 	"github.com/loadstone-db/loadstone/engine/payload"
 	"github.com/loadstone-db/loadstone/engine/plugin"
@@ -71,19 +70,19 @@ type Options struct {
 	Drivers map[string]target.Driver
 	// Recordings are the runs that can be replayed; nil where there are none.
 	Recordings prepare.Recordings
-	Nodes      []control.Dialer
+	Nodes      []protocol.Dialer
 	// Source finds more of them while the service runs; nil finds none.
-	Source fleet.Source
+	Source nodes.Source
 	// Module reads a plugin that a node of another process wants; nil where there is none.
 	Module func(ctx context.Context, sha256 string) ([]byte, error)
 	// Segment is the fleet's.
 	Segment func(ctx context.Context, runID, name string) (io.ReadCloser, int64, error)
 	Log     zerolog.Logger
 	Version string
-	// Watch, Meter and Reach are the fleet's, as fleet.Options say; each may be nil.
-	Watch func(member.NodeEvent)
-	Meter fleet.Meter
-	Reach func(dsn string) fleet.Reach
+	// Watch, Meter and Reach are the fleet's, as nodes.Options say; each may be nil.
+	Watch func(nodes.NodeEvent)
+	Meter nodes.Meter
+	Reach func(dsn string) nodes.Reach
 	// Ticked takes how long after its time the second of a run was aggregated and shown; nil takes nothing.
 	Ticked func(runID string, after time.Duration)
 	// Traces makes the spans of runs; nil makes none.
@@ -120,7 +119,7 @@ type Options struct {
 	Plan func(context.Context, prepare.Deps, engine.Scenario, func(engine.PrepareProgress)) (*prepare.Prepared, error)
 	// Rules begins the rules of a run that this process carries from now on; nil begins none.
 	Rules rule.Begin
-	// Chance is that of fleet.Options.
+	// Chance is that of nodes.Options.
 	Chance func(time.Duration) time.Duration
 }
 
@@ -130,7 +129,7 @@ type Service struct {
 	*inspect.Reader
 	*intake.Desk
 	opts  Options
-	nodes *fleet.Fleet
+	nodes *nodes.Fleet
 
 	lifetime context.Context
 	end      context.CancelFunc
@@ -153,7 +152,7 @@ type Service struct {
 // New returns a service; nothing happens before Open.
 func New(opts Options) *Service {
 	s := &Service{opts: opts, runs: registry.New[*live](), traits: prepare.TraitsBy(opts.Drivers),
-		nodes: fleet.New(fleet.Options{Log: opts.Log, Dialers: opts.Nodes, Source: opts.Source,
+		nodes: nodes.New(nodes.Options{Log: opts.Log, Dialers: opts.Nodes, Source: opts.Source,
 			Module: opts.Module, Segment: opts.Segment, Version: opts.Version, Watch: opts.Watch, Meter: opts.Meter,
 			Reach: opts.Reach, Chance: opts.Chance, Clock: opts.Clock})}
 	if opts.Plan == nil {
@@ -209,7 +208,7 @@ func New(opts Options) *Service {
 func (s *Service) Doorman() *admission.Doorman { return s.doorman }
 
 // Fleet is the nodes that carry the service's runs.
-func (s *Service) Fleet() *fleet.Fleet { return s.nodes }
+func (s *Service) Fleet() *nodes.Fleet { return s.nodes }
 
 func (s *Service) deps() prepare.Deps {
 	return prepare.Deps{Plugins: s.opts.Plugins, Drivers: s.opts.Drivers, Connections: s.opts.Store,

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/base/clock"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/crew"
 	"github.com/loadstone-db/loadstone/engine/inspect"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
-	"github.com/loadstone-db/loadstone/engine/runclock"
 	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -46,7 +46,7 @@ func (s *Service) start(ctx context.Context, runID, by string, most int) (engine
 	}
 	room := s.doorman.Needs(run.Scenario, shares, only)
 	// The conditional update decides who starts; only the winner takes the run over.
-	clock := runclock.New(s.opts.Clock)
+	clock := clock.New(s.opts.Clock)
 	now := clock.Now().Truncate(time.Millisecond) // as it is told: seconds that are counted from there are these
 	preparing := engine.PhasePreparing
 	_, err = s.opts.Store.Transition(ctx,
@@ -98,7 +98,7 @@ func (s *Service) start(ctx context.Context, runID, by string, most int) (engine
 func (s *Service) fits(ctx context.Context, sc engine.Scenario) error {
 	only := s.only(ctx, sc)
 	if only == "" {
-		if err := s.nodes.Sendable(control.AssignRun{Workload: sc.Workload}); err != nil {
+		if err := s.nodes.Sendable(protocol.AssignRun{Workload: sc.Workload}); err != nil {
 			return err
 		}
 	}

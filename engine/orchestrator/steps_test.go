@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 // steps are the judged steps of the search.
@@ -30,7 +30,7 @@ func TestAStepIsJudgedWhenAllHaveMeasuredIt(t *testing.T) {
 		v.until("worker-1")
 		v.cutOff("worker-1")
 		silent := time.Now()
-		v.wait(control.FreeAfter + 5*time.Second)
+		v.wait(protocol.FreeAfter + 5*time.Second)
 		for _, s := range v.steps() {
 			if s.Level() > 4 && s.Outcome == engine.OutcomeStable && s.StepEndTime.After(silent.Add(time.Second)) {
 				t.Errorf("a step at %v held while the half of its load was not heard of\n%s", s.Level(), v.store.text())

@@ -12,14 +12,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/worker"
 )
 
 // outliving gives the fixture a node that outlives its servers, with a link for each.
-func (f *fixture) outliving(links ...*control.Memory) *worker.Node {
+func (f *fixture) outliving(links ...*protocol.Memory) *worker.Node {
 	node := worker.NewNode(worker.Options{NodeID: "elsewhere", Plugins: f.plugins,
 		Drivers:  map[string]target.Driver{f.driver.Name(): f.driver},
 		SpoolDir: filepath.Join(f.dir, "spool"), Log: testLog()})
@@ -37,10 +37,10 @@ func (f *fixture) outliving(links ...*control.Memory) *worker.Node {
 }
 
 // server is a server on the fixture's store whose node is at the end of a link.
-func (f *fixture) server(owner string, link control.Dialer) *orchestrator.Service {
+func (f *fixture) server(owner string, link protocol.Dialer) *orchestrator.Service {
 	f.t.Helper()
 	svc := orchestrator.New(orchestrator.Options{Store: f.wrap(f.store), Results: f.results, Plugins: f.plugins,
-		Drivers: map[string]target.Driver{f.driver.Name(): f.driver}, Nodes: []control.Dialer{link}, Log: testLog(),
+		Drivers: map[string]target.Driver{f.driver.Name(): f.driver}, Nodes: []protocol.Dialer{link}, Log: testLog(),
 		Version: "test", Scratch: filepath.Join(f.dir, "scratch"), Owner: owner, Rules: f.rules})
 	if err := svc.Open(f.t.Context()); err != nil {
 		f.t.Fatal(err)
@@ -88,7 +88,7 @@ func steady(sc *engine.Scenario) {
 func TestARestartedServerGoesOnWithWhatNodesCarry(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	link := control.NewMemory()
+	link := protocol.NewMemory()
 	f.outliving(link)
 	f.svc = f.server("a", link)
 	run := f.run(steady)
@@ -116,7 +116,7 @@ func TestARestartedServerGoesOnWithWhatNodesCarry(t *testing.T) {
 func TestTheSurvivorTakesARunOver(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	links := []*control.Memory{control.NewMemory(), control.NewMemory()}
+	links := []*protocol.Memory{protocol.NewMemory(), protocol.NewMemory()}
 	f.outliving(links...)
 	f.svc = f.server("a", links[0])
 	survivor := f.server("b", links[1])
@@ -180,7 +180,7 @@ func stopper(t *testing.T, at *orchestrator.Service, runID string) (engine.Run, 
 func TestAnyServerStopsARun(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	links := []*control.Memory{control.NewMemory(), control.NewMemory()}
+	links := []*protocol.Memory{protocol.NewMemory(), protocol.NewMemory()}
 	f.outliving(links...)
 	f.svc = f.server("a", links[0])
 	other := f.server("b", links[1])
@@ -209,7 +209,7 @@ func TestAnyServerStopsARun(t *testing.T) {
 func TestWhoTakesARunOverHonoursItsStop(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	links := []*control.Memory{control.NewMemory(), control.NewMemory()}
+	links := []*protocol.Memory{protocol.NewMemory(), protocol.NewMemory()}
 	f.outliving(links...)
 	f.svc = f.server("a", links[0])
 	survivor := f.server("b", links[1])

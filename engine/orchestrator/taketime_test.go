@@ -12,11 +12,11 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/load"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/prepare"
-	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/engine/store/fake"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/worker"
 	"github.com/loadstone-db/loadstone/storage/results"
@@ -84,12 +84,12 @@ func succeed(t *testing.T, ahead, behind, storeTakes, warmup, after time.Duratio
 			return l, nil
 		}})
 	var serving sync.WaitGroup
-	kept := lazyStore{memstore.New(), storeTakes}
+	kept := lazyStore{fake.New(), storeTakes}
 	server := func(owner string, ahead time.Duration, with ...func(*orchestrator.Options)) *orchestrator.Service {
-		n := &farAway{name: owner, way: 2 * time.Millisecond, link: control.NewMemory()}
+		n := &farAway{name: owner, way: 2 * time.Millisecond, link: protocol.NewMemory()}
 		serving.Go(func() { _ = node.Listen(ctx, n) })
 		opts := orchestrator.Options{Store: kept, Results: folder, Plugins: quietHost{}, Owner: owner,
-			Drivers: map[string]target.Driver{"postgres": quietDriver{}}, Nodes: []control.Dialer{n.link}, Log: zerolog.Nop(),
+			Drivers: map[string]target.Driver{"postgres": quietDriver{}}, Nodes: []protocol.Dialer{n.link}, Log: zerolog.Nop(),
 			Version: "test", Scratch: t.TempDir(), Clock: func() time.Time { return time.Now().Add(ahead) },
 			Plan: func(context.Context, prepare.Deps, engine.Scenario,
 				func(engine.PrepareProgress)) (*prepare.Prepared, error) {

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/engine/store/fake"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/targettest"
 	"github.com/loadstone-db/loadstone/engine/worker"
@@ -65,15 +65,15 @@ func TestAThirdDriverNeedsNoEditOfTheCore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	link := control.NewMemory()
+	link := protocol.NewMemory()
 	node := worker.NewNode(worker.Options{NodeID: "local", Plugins: host, Drivers: drivers,
 		SpoolDir: filepath.Join(dir, "spool"), Log: testLog()})
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- node.Listen(ctx, link) }()
-	svc := orchestrator.New(orchestrator.Options{Store: memstore.New(driver), Results: folder, Plugins: host,
+	svc := orchestrator.New(orchestrator.Options{Store: fake.New(driver), Results: folder, Plugins: host,
 		Drivers: drivers,
-		Nodes:   []control.Dialer{link}, Log: testLog(), Version: "test", Scratch: filepath.Join(dir, "scratch")})
+		Nodes:   []protocol.Dialer{link}, Log: testLog(), Version: "test", Scratch: filepath.Join(dir, "scratch")})
 	if err := svc.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}

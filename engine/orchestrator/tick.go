@@ -7,7 +7,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/crew"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -22,7 +22,7 @@ func (l *live) everySecond(ctx context.Context) {
 		l.time.judge(now)
 		l.scale.giveUp(ctx, now)
 		l.judgeHealth(ctx, now)
-		if now.Sub(l.sender.lastState) >= control.StateInterval {
+		if now.Sub(l.sender.lastState) >= protocol.StateInterval {
 			l.sender.lastState = now
 			l.sender.repeatState()
 		}
@@ -51,7 +51,7 @@ func (l *live) judgeHealth(ctx context.Context, now time.Time) {
 	var lost []string
 	for _, w := range l.Workers {
 		if !w.State.Status.Ended() && now.Sub(w.Heard) > crew.DeadAfter {
-			l.lose(w, fmt.Sprintf("did not respond for %.0f s", now.Sub(w.Heard).Seconds()), w.Heard.Add(control.FreeAfter))
+			l.lose(w, fmt.Sprintf("did not respond for %.0f s", now.Sub(w.Heard).Seconds()), w.Heard.Add(protocol.FreeAfter))
 			lost = append(lost, w.ID)
 		}
 	}

@@ -17,12 +17,12 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/control"
-	"github.com/loadstone-db/loadstone/engine/histogram"
+	"github.com/loadstone-db/loadstone/engine/base/histogram"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/engine/store/fake"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/storage/results"
 )
@@ -34,7 +34,7 @@ type virtual struct {
 	t     *testing.T
 	store *memoryStore
 	svc   *Service
-	link  control.NodeEnd
+	link  protocol.NodeEnd
 	// linked is closed when link is there.
 	linked chan struct{}
 	dir    string
@@ -46,7 +46,7 @@ type virtual struct {
 	// quota is asked by the writers; nil is no bound.
 	quota artifact.Quota
 	// acked are the parts that the server has acknowledged.
-	acked []control.ArtifactAck
+	acked []protocol.ArtifactAck
 	// slow is a worker that stays STARTING.
 	slow string
 	// refuses: the node takes no run worker; refused is when it did not.
@@ -58,12 +58,12 @@ type virtual struct {
 
 // virtualWorker reports once a second, unless it is silent.
 type virtualWorker struct {
-	a           control.AssignRun
+	a           protocol.AssignRun
 	status      engine.WorkerStatus
 	phase       engine.Phase
 	connections int
 	rate        float64
-	step        control.Step
+	step        protocol.Step
 	begun       time.Time // of the step
 	over        bool
 	silent      bool
@@ -83,14 +83,14 @@ type virtualWorker struct {
 // inVirtualTime runs a test with a server of one node.
 func inVirtualTime(t *testing.T, test func(t *testing.T, v *virtual), with ...func(*Options)) {
 	synctest.Test(t, func(t *testing.T) {
-		link := control.NewMemory()
+		link := protocol.NewMemory()
 		folder, err := results.Open(filepath.Join(t.TempDir(), "results"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		v := &virtual{t: t, store: newMemoryStore(), linked: make(chan struct{}), dir: t.TempDir(),
 			workers: map[string]*virtualWorker{}}
-		opts := Options{Store: v.store, Results: folder, Nodes: []control.Dialer{link}, Log: zerolog.Nop(),
+		opts := Options{Store: v.store, Results: folder, Nodes: []protocol.Dialer{link}, Log: zerolog.Nop(),
 			Version: "test", Scratch: t.TempDir()}
 		for _, change := range with {
 			change(&opts)
@@ -135,11 +135,11 @@ func inVirtualTime(t *testing.T, test func(t *testing.T, v *virtual), with ...fu
 	})
 }
 
-func (v *virtual) say(m control.FromNode) { _ = v.link.Send(context.Background(), m) }
+func (v *virtual) say(m protocol.FromNode) { _ = v.link.Send(context.Background(), m) }
 
 // listen does what the server says.
 func (v *virtual) listen(ctx context.Context) {
-	v.say(control.Hello{NodeID: "local", Session: "s"})
+	v.say(protocol.Hello{NodeID: "local", Session: "s"})
 	for {
 		m, err := v.link.Receive(ctx)
 		if err != nil {
@@ -147,13 +147,13 @@ func (v *virtual) listen(ctx context.Context) {
 		}
 		v.mu.Lock()
 		switch m := m.(type) {
-		case control.Ping:
-			v.say(control.Pong(m))
-		case control.AssignRun:
+		case protocol.Ping:
+			v.say(protocol.Pong(m))
+		case protocol.AssignRun:
 			v.knows(m)
 			if v.refuses {
 				v.refused = append(v.refused, time.Now())
-				v.say(control.RunRejected{RunID: m.RunID, WorkerID: m.WorkerID, NodeID: "local",
+				v.say(protocol.RunRejected{RunID: m.RunID, WorkerID: m.WorkerID, NodeID: "local",
 					Err: &engine.Error{Code: engine.CodeUnavailable, Message: "The node has no memory for it."}})
 				break
 			}
@@ -168,19 +168,19 @@ func (v *virtual) listen(ctx context.Context) {
 			}
 			v.workers[m.WorkerID] = w
 			v.say(w.report())
-		case control.ArtifactAck:
+		case protocol.ArtifactAck:
 			v.acked = append(v.acked, m)
 			if err := os.Remove(filepath.Join(v.dir, m.WorkerID, m.Name)); err != nil && !os.IsNotExist(err) {
 				v.t.Error(err)
 			}
-		case control.RunEvent:
+		case protocol.RunEvent:
 			for _, id := range slices.Sorted(maps.Keys(v.workers)) {
 				if w := v.workers[id]; m.Event.For(id, w.a.WorkerGroupID) {
 					w.follow(m.Event.SequenceID)
 					v.apply(w, m.Event)
 				}
 			}
-		case control.RunState:
+		case protocol.RunState:
 			for id, w := range v.workers {
 				if !w.cutAt.IsZero() {
 					continue
@@ -219,7 +219,7 @@ func (v *virtual) apply(w *virtualWorker, e engine.Event) {
 			w.rate = *q
 		}
 		if e.Data.StepNumber > w.step.Number {
-			w.step, w.begun, w.over = control.Step{Number: e.Data.StepNumber, Settle: seconds64(e.Data.SettleSeconds),
+			w.step, w.begun, w.over = protocol.Step{Number: e.Data.StepNumber, Settle: seconds64(e.Data.SettleSeconds),
 				Length: seconds64(e.Data.StepSeconds)}, time.Now(), false
 		}
 	case engine.EventStop:
@@ -243,8 +243,8 @@ func (v *virtual) leave(w *virtualWorker) {
 	}
 	for _, a := range parts {
 		a.Kind = "executions"
-		id := control.WorkIDOf(a)
-		v.say(control.WorkReady{WorkID: id, NodeID: "local", Artifact: a, ArtifactURL: control.PartsPath + id})
+		id := protocol.WorkIDOf(a)
+		v.say(protocol.WorkReady{WorkID: id, NodeID: "local", Artifact: a, ArtifactURL: protocol.PartsPath + id})
 	}
 	r := w.report()
 	r.Totals = &engine.Totals{Accounting: engine.Accounting{Scheduled: w.started, Started: w.started,
@@ -259,8 +259,8 @@ func (w *virtualWorker) follow(sequence int64) {
 	}
 }
 
-func (w *virtualWorker) report() control.WorkerState {
-	return control.WorkerState{LastSequence: w.sequence, RunID: w.a.RunID, ResultID: w.a.ResultID, WorkerID: w.a.WorkerID,
+func (w *virtualWorker) report() protocol.WorkerState {
+	return protocol.WorkerState{LastSequence: w.sequence, RunID: w.a.RunID, ResultID: w.a.ResultID, WorkerID: w.a.WorkerID,
 		WorkerGroupID: w.a.WorkerGroupID, NodeID: "local",
 		Status: w.status, Phase: w.phase, OpenConnections: w.connections, WantConnections: w.connections, At: time.Now()}
 }
@@ -338,7 +338,7 @@ func (v *virtual) second(w *virtualWorker, connections int, rate float64) {
 		s.Step, s.StepOver = w.step.Number, since >= w.step.Settle+w.step.Length
 		w.over = s.StepOver
 	}
-	v.say(control.Snapshot{WorkerSnapshot: s})
+	v.say(protocol.Snapshot{WorkerSnapshot: s})
 }
 
 // silence makes a worker be heard no more, or heard again.
@@ -398,7 +398,7 @@ func (v *virtual) figures() *engine.Summary {
 // memoryStore is the store in memory, which can be away, and notes the states of a
 // search second by second.
 type memoryStore struct {
-	*memstore.Store
+	*fake.Store
 
 	mu   sync.Mutex
 	gone bool
@@ -408,7 +408,7 @@ type memoryStore struct {
 	states   []engine.FindMaxState
 }
 
-func newMemoryStore() *memoryStore { return &memoryStore{Store: memstore.New()} }
+func newMemoryStore() *memoryStore { return &memoryStore{Store: fake.New()} }
 
 // away makes the store take no seconds, or again.
 func (m *memoryStore) away(yes bool) {

@@ -12,7 +12,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/aggregate"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
 	"github.com/loadstone-db/loadstone/snowsim"
@@ -131,7 +130,7 @@ func TestAFallbackWarehouseDegradesTheRun(t *testing.T) {
 		sum := f.wait(run.RunID)
 		said := fmt.Sprint(sum.ValidityDetail.Notes)
 		for _, cause := range sum.ValidityDetail.Causes {
-			if cause.Cause == aggregate.CauseFallback {
+			if cause.Cause == engine.CauseFallback {
 				said += cause.Detail
 			}
 		}

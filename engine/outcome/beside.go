@@ -9,7 +9,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/keeper"
 )
 
@@ -33,7 +33,7 @@ const besidePause = 5 * time.Second
 // Keep stores a part in a goroutine that run starts, however often that takes, until End or ctx's;
 // a part that is being stored already is left to whoever is at it.
 func (e *Beside) Keep(ctx context.Context, run func(func()), s *Service, k *keeper.Keeper, log zerolog.Logger,
-	p fleet.Part) {
+	p nodes.Part) {
 	before, tried, ok := e.begin(p.WorkID)
 	if !ok {
 		return
@@ -56,7 +56,7 @@ func (e *Beside) Keep(ctx context.Context, run func(func()), s *Service, k *keep
 }
 
 // try is one attempt; it reports whether there should be another one.
-func (e *Beside) try(ctx context.Context, s *Service, k *keeper.Keeper, log zerolog.Logger, p fleet.Part) bool {
+func (e *Beside) try(ctx context.Context, s *Service, k *keeper.Keeper, log zerolog.Logger, p nodes.Part) bool {
 	e.turn.Lock()
 	defer e.turn.Unlock()
 	if e.ended() || ctx.Err() != nil {
@@ -73,7 +73,7 @@ func (e *Beside) try(ctx context.Context, s *Service, k *keeper.Keeper, log zero
 
 // End ends it: nothing more is begun. It returns those of the parts, by work id, that are
 // not stored, in their order: they are for Process.
-func (e *Beside) End(parts map[string]fleet.Part) (left []fleet.Part) {
+func (e *Beside) End(parts map[string]nodes.Part) (left []nodes.Part) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.over = true

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/aggregate"
 )
 
 // judgeFallback says whether a second warehouse may have answered for the run's. The
@@ -39,7 +38,7 @@ func (s *Service) judgeFallback(ctx context.Context, e Evidence, f *engine.Figur
 			house.Name, house.FallbackWarehouse, s.opts.InteractiveLimit.Seconds()))
 		return
 	}
-	e.Validity.Add(aggregate.CauseFallback,
+	e.Validity.Add(engine.CauseFallback,
 		fmt.Sprintf("two warehouses were measured: what took %.0f s on %s was executed again on its fallback warehouse "+
 			"%s, and the longest execution took %.1f s",
 			s.opts.InteractiveLimit.Seconds(), house.Name, house.FallbackWarehouse, longest.Max/1000), e.Run.WarmupEndTime.Time,

@@ -158,7 +158,7 @@ func TestRemarksOnFigures(t *testing.T) {
 			Resources: engine.Resources{StoodStillMs: 1100}}}})
 	}
 	missing := func(v *aggregate.Validity, at time.Time) {
-		v.Add(aggregate.CauseSnapshotGap, "another server went on", at.Add(-time.Second), at)
+		v.Add(engine.CauseSnapshotGap, "another server went on", at.Add(-time.Second), at)
 	}
 	for name, tt := range map[string]struct {
 		note func(*aggregate.Validity, time.Time)

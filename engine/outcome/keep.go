@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -16,13 +16,13 @@ const fetchedAtOnce = 8
 
 // Keep stores and indexes one part, then acknowledges it: the node deletes its own after
 // that. Repeating it is harmless.
-func (s *Service) Keep(ctx context.Context, k *keeper.Keeper, p fleet.Part) error {
-	return s.keepAll(ctx, k, []fleet.Part{p})[0]
+func (s *Service) Keep(ctx context.Context, k *keeper.Keeper, p nodes.Part) error {
+	return s.keepAll(ctx, k, []nodes.Part{p})[0]
 }
 
 // keepAll is Keep of several parts: some are fetched while others are, and they are indexed and acknowledged in their
 // order. It returns what became of each.
-func (s *Service) keepAll(ctx context.Context, k *keeper.Keeper, parts []fleet.Part) []error {
+func (s *Service) keepAll(ctx context.Context, k *keeper.Keeper, parts []nodes.Part) []error {
 	errs := make([]error, len(parts))
 	stored, indexed := make([]chan error, len(parts)), make(chan *keeper.Write, len(parts))
 	for i := range stored {

@@ -15,9 +15,9 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/control"
-	"github.com/loadstone-db/loadstone/engine/control/controltest"
-	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocoltest"
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -50,7 +50,7 @@ type kept struct {
 }
 
 func (k kept) Put(_ context.Context, _ engine.Artifact, from artifact.Source) error {
-	if _, ok := from.(fleet.Part); !ok {
+	if _, ok := from.(nodes.Part); !ok {
 		return errors.New("the source is not the part of the node")
 	}
 	return k.s.step("stored")
@@ -59,8 +59,8 @@ func (k kept) Put(_ context.Context, _ engine.Artifact, from artifact.Source) er
 func (s *steps) SaveArtifact(context.Context, int64, engine.Artifact) error { return s.step("indexed") }
 func (s *steps) ID() string                                                 { return "node" }
 
-func (s *steps) Send(m control.ToNode) error {
-	if _, ok := m.(control.ArtifactAck); ok {
+func (s *steps) Send(m protocol.ToNode) error {
+	if _, ok := m.(protocol.ArtifactAck); ok {
 		return s.step("acknowledged")
 	}
 	return nil
@@ -80,7 +80,7 @@ func TestNothingIsAcknowledgedBeforeItIsSafe(t *testing.T) {
 		var wait sync.WaitGroup
 		wait.Go(func() { k.Run(ctx) })
 		svc := New(Options{Store: s, Results: kept{s: s}, Log: zerolog.Nop()})
-		part := fleet.Part{WorkReady: controltest.Announced([]byte("x")), Node: s}
+		part := nodes.Part{WorkReady: protocoltest.Announced([]byte("x")), Node: s}
 		if err := svc.Keep(ctx, k, part); (err == nil) != (fail == "") {
 			t.Errorf("failing %q: %v", fail, err)
 		}
@@ -105,7 +105,7 @@ func TestAPartOfDeletedExecutionsIsAcknowledged(t *testing.T) {
 	var wait sync.WaitGroup
 	wait.Go(func() { k.Run(ctx) })
 	svc := New(Options{Store: s, Results: kept{s: s}, Log: zerolog.Nop()})
-	part := fleet.Part{WorkReady: controltest.Announced([]byte("x")), Node: s}
+	part := nodes.Part{WorkReady: protocoltest.Announced([]byte("x")), Node: s}
 	if err := svc.Keep(ctx, k, part); err != nil || !slices.Equal(s.done, []string{"stored", "indexed", "acknowledged"}) {
 		t.Errorf("%v, %v", s.done, err)
 	}
@@ -163,10 +163,10 @@ func (o *inOrder) SaveArtifact(_ context.Context, _ int64, a engine.Artifact) er
 
 func (o *inOrder) ID() string { return "node" }
 
-func (o *inOrder) Send(m control.ToNode) error {
+func (o *inOrder) Send(m protocol.ToNode) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if a, ok := m.(control.ArtifactAck); ok {
+	if a, ok := m.(protocol.ArtifactAck); ok {
 		o.acknowledged = append(o.acknowledged, a.Name)
 	}
 	return nil
@@ -182,10 +182,10 @@ func TestPartsAreFetchedBesideEachOther(t *testing.T) {
 		var wait sync.WaitGroup
 		wait.Go(func() { k.Run(ctx) })
 		svc := New(Options{Store: o, Results: c, Log: zerolog.Nop()})
-		var parts []fleet.Part
+		var parts []nodes.Part
 		var want []string
 		for i := range 24 {
-			p := fleet.Part{WorkReady: controltest.Announced([]byte("x")), Node: o}
+			p := nodes.Part{WorkReady: protocoltest.Announced([]byte("x")), Node: o}
 			p.Artifact.Name = fmt.Sprintf("part-%02d", i)
 			parts = append(parts, p)
 			if p.Artifact.Name != c.bad {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
-	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/loadchange"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -39,7 +39,7 @@ type Evidence struct {
 	Environment engine.Environment
 	Workers     []Worker
 	// Parts are those that nodes still hold.
-	Parts    []fleet.Part
+	Parts    []nodes.Part
 	Validity *aggregate.Validity
 	Search   *engine.FindMaxResult // nil without a search
 	// MeasureAt is when the run workers were told to measure; zero when only the store remembers.
@@ -123,7 +123,7 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Outcome {
 		if from.IsZero() {
 			from = e.Run.StartTime.Time
 		}
-		v.Add(aggregate.CauseIncompleteRecord, text, from, to)
+		v.Add(engine.CauseIncompleteRecord, text, from, to)
 	}
 	for i, err := range s.keepAll(ctx, e.Keeper, e.Parts) {
 		p := e.Parts[i]
@@ -164,7 +164,7 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Outcome {
 		v.Remark(RecordElsewhere)
 	}
 	if !e.LostTo.IsZero() && !e.Run.WarmupStartTime.IsZero() {
-		v.Add(aggregate.CauseIncompleteRecord, ServerWasDown, e.LostFrom, e.LostTo)
+		v.Add(engine.CauseIncompleteRecord, ServerWasDown, e.LostFrom, e.LostTo)
 	}
 	end := e.Run.MeasurementEndTime.Time
 	if end.IsZero() {

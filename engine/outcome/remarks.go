@@ -123,7 +123,7 @@ func doubt(v *aggregate.Validity, f *engine.Figures, from, to time.Time) {
 		if len(f.Errors.Top) > 0 {
 			text += "; the most frequent error of the run: " + f.Errors.Top[0].Message
 		}
-		v.Add(aggregate.CauseKindFailed, text, from, to)
+		v.Add(engine.CauseKindFailed, text, from, to)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/histogram"
 	"github.com/loadstone-db/loadstone/engine/explore/metric"
-	"github.com/loadstone-db/loadstone/engine/histogram"
 	"github.com/loadstone-db/loadstone/engine/rollup"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/plaintext"
+	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
@@ -121,7 +121,7 @@ func refusal(info plugin.Info, f plugin.Refusal) error {
 func readable(notes []string) []string {
 	notes = notes[:min(len(notes), maxNotes)]
 	for i, note := range notes {
-		notes[i] = plaintext.OneLine(strings.ToValidUTF8(note[:min(len(note), maxNote)], ""))
+		notes[i] = textsafe.OneLine(strings.ToValidUTF8(note[:min(len(note), maxNote)], ""))
 	}
 	return notes
 }

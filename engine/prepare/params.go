@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/plainjson"
+	"github.com/loadstone-db/loadstone/engine/base/jsonx"
+	"github.com/loadstone-db/loadstone/engine/base/schema"
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/engine/schema"
 )
 
 const paramsField = "workload.params"
@@ -26,7 +26,7 @@ func parameters(m plugin.Manifest, params json.RawMessage, field string) (json.R
 		dec.UseNumber()
 		var value any
 		if err := dec.Decode(&value); err != nil {
-			return nil, engine.InvalidField(field, "is not a JSON document: "+plainjson.InWords(err).Error(), "")
+			return nil, engine.InvalidField(field, "is not a JSON document: "+jsonx.InWords(err).Error(), "")
 		}
 		object, ok := value.(map[string]any)
 		if !ok {

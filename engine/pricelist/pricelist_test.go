@@ -14,7 +14,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cost"
 	"github.com/loadstone-db/loadstone/engine/pricelist"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/engine/store/fake"
 )
 
 func TestPricesFollowTheFile(t *testing.T) {
@@ -66,7 +66,7 @@ func TestPricesFollowTheFile(t *testing.T) {
 // TestASavedListComesBeforeTheFile of the data directory, and after the one that the command line names; another server
 // sees it. Of two that edit it the second is told.
 func TestASavedListComesBeforeTheFile(t *testing.T) {
-	ctx, dir, kept := t.Context(), t.TempDir(), memstore.New()
+	ctx, dir, kept := t.Context(), t.TempDir(), fake.New()
 	list := func(price string) string {
 		return strings.Replace(string(cost.Embedded()), "credit_price: 3.00", "credit_price: "+price, 1)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
-	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/outcome"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -26,9 +26,9 @@ func (l *looked) Run(context.Context, string) (engine.Run, error) {
 	return engine.Run{}, store.ErrUnavailable
 }
 
-func partNamed(id string) fleet.Part {
-	return fleet.Part{Node: named("n"),
-		WorkReady: control.WorkReady{WorkID: id, Artifact: engine.Artifact{RunID: "r", Name: id}}}
+func partNamed(id string) nodes.Part {
+	return nodes.Part{Node: named("n"),
+		WorkReady: protocol.WorkReady{WorkID: id, Artifact: engine.Artifact{RunID: "r", Name: id}}}
 }
 
 // TestPartsThatComeWhileARunIsFinishedAreTakenIn: they come too late for what is done, and were forgotten until
@@ -54,7 +54,7 @@ func TestAPartThatCouldNotBeStoredIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := &looked{}
 		s := New(Options{Store: seen, Live: &alone{}, Log: zerolog.Nop()})
-		parts := []fleet.Part{partNamed("whole"), partNamed("damaged")}
+		parts := []nodes.Part{partNamed("whole"), partNamed("damaged")}
 		pause := againAfter
 		for range mostAgain {
 			s.spoilt("r", parts, &outcome.Outcome{Stored: []string{"whole"}})

@@ -6,23 +6,23 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
-	"github.com/loadstone-db/loadstone/engine/control/controltest"
-	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocoltest"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/engine/store/fake"
 )
 
 // named is a node of that name.
 type named string
 
-func (n named) ID() string              { return string(n) }
-func (named) Send(control.ToNode) error { return nil }
+func (n named) ID() string               { return string(n) }
+func (named) Send(protocol.ToNode) error { return nil }
 
 // TestPartsAreTakenOfTheNodesThatMadeThemOnly, also when nobody carries their run any more: the first that
 // is stored under a name keeps the others out.
 func TestPartsAreTakenOfTheNodesThatMadeThemOnly(t *testing.T) {
-	s := memstore.New()
+	s := fake.New()
 	run := engine.Run{RunID: "r", ResultID: "r", RunName: "left", Status: engine.StatusPrepared,
 		Phase: engine.PhasePreparing, WorkersExpected: 2}
 	if err := s.CreateRun(t.Context(), run); err != nil {
@@ -38,12 +38,12 @@ func TestPartsAreTakenOfTheNodesThatMadeThemOnly(t *testing.T) {
 	}
 	live := &alone{}
 	r := New(Options{Store: s, Owner: "a", Log: zerolog.Nop(), Lifetime: t.Context(), Live: live, Nodes: live})
-	announced := func(worker, result string, on fleet.Node) {
-		p := controltest.Announced([]byte("x"))
+	announced := func(worker, result string, on nodes.Node) {
+		p := protocoltest.Announced([]byte("x"))
 		p.Artifact.RunID, p.Artifact.WorkerID, p.Artifact.ResultID = "r", worker, result
 		p.Artifact.Name = result + ".parquet"
-		p.WorkID = control.WorkIDOf(p.Artifact)
-		r.Keep(fleet.Part{WorkReady: p, Node: on})
+		p.WorkID = protocol.WorkIDOf(p.Artifact)
+		r.Keep(nodes.Part{WorkReady: p, Node: on})
 	}
 	announced("worker-0", "test-0", named("b")) // first, and again and again
 	announced("worker-0", "test-0", named("a"))

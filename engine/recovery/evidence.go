@@ -4,9 +4,8 @@ import (
 	"context"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/aggregate"
+	"github.com/loadstone-db/loadstone/engine/base/host"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
-	"github.com/loadstone-db/loadstone/engine/machine"
 	"github.com/loadstone-db/loadstone/engine/outcome"
 )
 
@@ -23,7 +22,7 @@ func (s *Service) remember(ctx context.Context, e *found) error {
 	if err != nil {
 		return err
 	}
-	e.Environment = machine.Environment(s.opts.Version)
+	e.Environment = host.Environment(s.opts.Version)
 	if e.Run.Scenario.Workload.Searches() {
 		state, err := s.opts.Store.FindMax(ctx, e.Run.RunID)
 		if err != nil {
@@ -86,9 +85,9 @@ func (s *Service) remember(ctx context.Context, e *found) error {
 // judgedAgain reports whether processing finds a stored cause again, if it still holds.
 func judgedAgain(c engine.ValidityCause) bool {
 	switch c.Cause {
-	case aggregate.CauseErrors, aggregate.CauseNothingMeasured, aggregate.CauseKindFailed:
+	case engine.CauseErrors, engine.CauseNothingMeasured, engine.CauseKindFailed:
 		return true
-	case aggregate.CauseIncompleteRecord:
+	case engine.CauseIncompleteRecord:
 		return c.Detail != outcome.ServerWasDown
 	}
 	return false

@@ -13,14 +13,14 @@ import (
 	"github.com/loadstone-db/loadstone/engine/enrichment"
 	"github.com/loadstone-db/loadstone/engine/outcome"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/engine/store/fake"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/storage/results"
 )
 
 // between calls a function before a run is read, and one before its last step.
 type between struct {
-	*memstore.Store
+	*fake.Store
 	read, last func()
 }
 
@@ -46,7 +46,7 @@ func leftRunning(t *testing.T, s *between) (r *Service, run engine.Run, wait fun
 	ctx, cancel := context.WithCancel(t.Context())
 	var routines sync.WaitGroup
 	t.Cleanup(func() { cancel(); routines.Wait() })
-	s.Store = memstore.New()
+	s.Store = fake.New()
 	if err := s.CreateRun(ctx, engine.Run{RunID: "r", ResultID: "r", Status: engine.StatusPrepared,
 		Phase: engine.PhasePreparing, WorkersExpected: 1}); err != nil {
 		t.Fatal(err)

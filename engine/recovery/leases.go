@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/cluster/lease"
 	"github.com/loadstone-db/loadstone/engine/keeper"
-	"github.com/loadstone-db/loadstone/engine/lease"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 

@@ -14,11 +14,11 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/enrichment"
 	"github.com/loadstone-db/loadstone/engine/outcome"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/engine/store/fake"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/storage/results"
 )
@@ -36,7 +36,7 @@ func (*alone) Resume(Resumed) string { return "nobody does here" }
 
 func (*alone) Now() time.Time { return time.Now() }
 
-func (*alone) Ask(context.Context, control.RunState) {}
+func (*alone) Ask(context.Context, protocol.RunState) {}
 
 func (*alone) SetBack(engine.Run, *engine.Plan) string { return "" }
 
@@ -72,7 +72,7 @@ func TestARunOfAnEarlierProcessIsEnded(t *testing.T) {
 		if took := run.EndTime.Sub(run.StartTime.Time); took > time.Minute {
 			t.Errorf("it is said to have taken %v", took)
 		}
-		if most := run.EndTime.Add(control.FreeAfter).Format(engine.TimeLayout); !strings.Contains(
+		if most := run.EndTime.Add(protocol.FreeAfter).Format(engine.TimeLayout); !strings.Contains(
 			*run.CancellationReason, "to "+most+" are not recorded") {
 			t.Errorf("%s, want up to %s", *run.CancellationReason, most)
 		}
@@ -89,7 +89,7 @@ func endedAfter(t *testing.T, began *store.Transition, away time.Duration) (engi
 	var routines sync.WaitGroup
 	defer routines.Wait()
 	defer cancel()
-	s := memstore.New()
+	s := fake.New()
 	folder, err := results.Open(filepath.Join(t.TempDir(), "results"))
 	if err != nil {
 		t.Fatal(err)
@@ -164,7 +164,7 @@ func TestARunThatNobodyCarriesLosesItsLease(t *testing.T) {
 		var routines sync.WaitGroup
 		defer routines.Wait()
 		defer cancel()
-		s := memstore.New()
+		s := fake.New()
 		folder, err := results.Open(filepath.Join(t.TempDir(), "results"))
 		if err != nil {
 			t.Fatal(err)
@@ -201,7 +201,7 @@ func TestARunThatNobodyCarriesLosesItsLease(t *testing.T) {
 
 // faltering cannot read runs a few times.
 type faltering struct {
-	*memstore.Store
+	*fake.Store
 	mu   sync.Mutex
 	fail int
 }
@@ -222,7 +222,7 @@ func TestWhatCouldNotBeFinishedIsTriedAgain(t *testing.T) {
 	var routines sync.WaitGroup
 	defer routines.Wait()
 	defer cancel()
-	s := &faltering{Store: memstore.New()}
+	s := &faltering{Store: fake.New()}
 	if err := s.CreateRun(ctx, engine.Run{RunID: "r", ResultID: "r", Status: engine.StatusPrepared,
 		Phase: engine.PhasePreparing, WorkersExpected: 1}); err != nil {
 		t.Fatal(err)

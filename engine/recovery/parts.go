@@ -11,8 +11,8 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
-	"github.com/loadstone-db/loadstone/engine/control"
-	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/outcome"
 	"github.com/loadstone-db/loadstone/engine/runlog"
@@ -22,7 +22,7 @@ import (
 // sweepSpool lets nodes delete parts whose run was deleted, and takes in those of
 // runs that had ended without them: their folder was full, or could not be written.
 func (s *Service) sweepSpool(ctx context.Context) error {
-	left := map[string][]fleet.Part{}
+	left := map[string][]nodes.Part{}
 	s.mu.Lock()
 	for id := range s.parts {
 		left[id] = s.parts.of(id)
@@ -33,7 +33,7 @@ func (s *Service) sweepSpool(ctx context.Context) error {
 
 // sweepPostponed is sweepSpool for the runs that another server held when it was looked at last.
 func (s *Service) sweepPostponed(ctx context.Context) error {
-	left := map[string][]fleet.Part{}
+	left := map[string][]nodes.Part{}
 	s.mu.Lock()
 	for id := range s.postponed {
 		switch {
@@ -62,7 +62,7 @@ func (s *Service) postpone(run engine.Run, parts int) {
 	}
 }
 
-func (s *Service) sweep(ctx context.Context, left map[string][]fleet.Part) error {
+func (s *Service) sweep(ctx context.Context, left map[string][]nodes.Part) error {
 	for _, id := range slices.Sorted(maps.Keys(left)) {
 		all := left[id]
 		parts := all
@@ -113,7 +113,7 @@ func (s *Service) sweep(ctx context.Context, left map[string][]fleet.Part) error
 }
 
 // done forgets parts of a run for good, and the run unless more of it have come meanwhile.
-func (s *Service) done(run string, parts []fleet.Part) {
+func (s *Service) done(run string, parts []nodes.Part) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.parts.drop(run, parts)
@@ -123,7 +123,7 @@ func (s *Service) done(run string, parts []fleet.Part) {
 }
 
 // missing are the parts that no server has stored. Of the others their nodes had not heard it.
-func (s *Service) missing(ctx context.Context, runID string, parts []fleet.Part) ([]fleet.Part, error) {
+func (s *Service) missing(ctx context.Context, runID string, parts []nodes.Part) ([]nodes.Part, error) {
 	stored, err := s.opts.Store.Artifacts(ctx, runID)
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (s *Service) missing(ctx context.Context, runID string, parts []fleet.Part)
 	for _, a := range stored {
 		sums[a.Name] = a.SHA256
 	}
-	var left []fleet.Part
+	var left []nodes.Part
 	for _, p := range parts {
 		if sums[p.Artifact.Name] == p.Artifact.SHA256 {
 			p.Acknowledge()
@@ -145,7 +145,7 @@ func (s *Service) missing(ctx context.Context, runID string, parts []fleet.Part)
 
 // believed are the parts that come from the nodes which carried their run workers, as far as the store
 // knows: another one speaks for nobody's record.
-func (s *Service) believed(ctx context.Context, runID string, parts []fleet.Part) ([]fleet.Part, error) {
+func (s *Service) believed(ctx context.Context, runID string, parts []nodes.Part) ([]nodes.Part, error) {
 	if len(parts) == 0 {
 		return nil, nil
 	}
@@ -157,7 +157,7 @@ func (s *Service) believed(ctx context.Context, runID string, parts []fleet.Part
 	for _, row := range rows {
 		known[row.WorkerID] = row
 	}
-	var own []fleet.Part
+	var own []nodes.Part
 	for _, p := range parts {
 		row, ok := known[p.Artifact.WorkerID]
 		// Before the first second of a run is stored nobody is known to carry anything.
@@ -186,8 +186,8 @@ type retry struct {
 }
 
 // spoilt keeps the parts that were not stored, for another try: they may have been damaged on their way.
-func (s *Service) spoilt(runID string, parts []fleet.Part, o *outcome.Outcome) {
-	left := slices.DeleteFunc(slices.Clone(parts), func(p fleet.Part) bool {
+func (s *Service) spoilt(runID string, parts []nodes.Part, o *outcome.Outcome) {
+	left := slices.DeleteFunc(slices.Clone(parts), func(p nodes.Part) bool {
 		return slices.Contains(o.Stored, p.WorkID)
 	})
 	s.mu.Lock()
@@ -207,7 +207,7 @@ func (s *Service) spoilt(runID string, parts []fleet.Part, o *outcome.Outcome) {
 }
 
 // takeIn stores parts of a run that is over, and has its results computed anew.
-func (s *Service) takeIn(ctx context.Context, run engine.Run, parts []fleet.Part) error {
+func (s *Service) takeIn(ctx context.Context, run engine.Run, parts []nodes.Part) error {
 	e := found{Evidence: outcome.Evidence{Run: run, Parts: parts, Validity: aggregate.NewValidity()}}
 	if err := s.remember(ctx, &e); err != nil {
 		return err
@@ -216,7 +216,7 @@ func (s *Service) takeIn(ctx context.Context, run engine.Run, parts []fleet.Part
 	if err != nil {
 		return err
 	}
-	s.opts.Nodes.Ask(ctx, control.RunState{RunID: run.RunID, Epoch: epoch, Status: run.Status, StopReason: run.StopReason,
+	s.opts.Nodes.Ask(ctx, protocol.RunState{RunID: run.RunID, Epoch: epoch, Status: run.Status, StopReason: run.StopReason,
 		LastSequence: math.MaxInt64})
 	e.Keeper = keeper.New(s.opts.Store, run.RunID, epoch, s.opts.Log)
 	s.opts.Log.Warn().Str("run_id", run.RunID).Int("parts", len(parts)).Msg("parts that a run has left are taken in")

@@ -16,9 +16,9 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/enrichment"
-	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/outcome"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -65,7 +65,7 @@ type Live interface {
 type Nodes interface {
 	// Ask tells all nodes how a run stands in a new epoch, and waits, for a few seconds at
 	// most, until they have said what they hold.
-	Ask(ctx context.Context, state control.RunState)
+	Ask(ctx context.Context, state protocol.RunState)
 	// Now is the time that nodes compare theirs with.
 	Now() time.Time
 }
@@ -83,7 +83,7 @@ type Service struct {
 	// postponed are runs with parts that another server held when it was looked at last.
 	postponed map[string]bool
 	// aside are parts that a node keeps and cannot open, by run.
-	aside map[string][]control.AsidePart
+	aside map[string][]protocol.AsidePart
 	// again are runs with parts that could not be taken in.
 	again map[string]retry
 	// left are runs that may be this owner's and could not be finished, with the reason of their end.
@@ -98,26 +98,26 @@ func New(o Options) *Service {
 		o.Clock = time.Now
 	}
 	return &Service{opts: o, finishing: map[string]bool{}, parts: pile{},
-		postponed: map[string]bool{}, aside: map[string][]control.AsidePart{}, strangers: map[stranger]held{},
+		postponed: map[string]bool{}, aside: map[string][]protocol.AsidePart{}, strangers: map[stranger]held{},
 		left: map[string]string{}, again: map[string]retry{}}
 }
 
 // pile is parts by run. One is announced again until it is acknowledged, and counts once for each
 // node that says that it has it.
-type pile map[string]map[onNode]fleet.Part
+type pile map[string]map[onNode]nodes.Part
 
 type onNode struct{ workID, nodeID string }
 
-func (h pile) add(p fleet.Part) {
+func (h pile) add(p nodes.Part) {
 	run := p.Artifact.RunID
 	if h[run] == nil {
-		h[run] = map[onNode]fleet.Part{}
+		h[run] = map[onNode]nodes.Part{}
 	}
 	h[run][onNode{p.WorkID, p.Node.ID()}] = p
 }
 
 // drop forgets these parts of a run: what came since they were looked at stays.
-func (h pile) drop(run string, parts []fleet.Part) {
+func (h pile) drop(run string, parts []nodes.Part) {
 	for _, p := range parts {
 		delete(h[run], onNode{p.WorkID, p.Node.ID()})
 	}
@@ -127,15 +127,15 @@ func (h pile) drop(run string, parts []fleet.Part) {
 }
 
 // of are those of a run, by their work ids.
-func (h pile) of(run string) []fleet.Part {
-	return slices.SortedFunc(maps.Values(h[run]), func(a, b fleet.Part) int {
+func (h pile) of(run string) []nodes.Part {
+	return slices.SortedFunc(maps.Values(h[run]), func(a, b nodes.Part) int {
 		return cmp.Or(strings.Compare(a.WorkID, b.WorkID), strings.Compare(a.Node.ID(), b.Node.ID()))
 	})
 }
 
 // Keep remembers a part of a run that this process does not carry. It is taken in with
 // the run, or looked at with the leases.
-func (s *Service) Keep(p fleet.Part) {
+func (s *Service) Keep(p nodes.Part) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.parts.add(p)
@@ -145,11 +145,11 @@ func (s *Service) Keep(p fleet.Part) {
 }
 
 // Left takes what a node says of a run that this process does not carry: parts, and how run workers ended.
-func (s *Service) Left(from fleet.Node, m control.FromNode) {
+func (s *Service) Left(from nodes.Node, m protocol.FromNode) {
 	switch m := m.(type) {
-	case control.WorkReady:
-		s.Keep(fleet.Part{WorkReady: m, Node: from})
-	case control.WorkerState:
+	case protocol.WorkReady:
+		s.Keep(nodes.Part{WorkReady: m, Node: from})
+	case protocol.WorkerState:
 		if m.Status.Ended() {
 			s.Stranger(from, m)
 		}
@@ -157,7 +157,7 @@ func (s *Service) Left(from fleet.Node, m control.FromNode) {
 }
 
 // Aside remembers a part that its node cannot open, for the log of its run.
-func (s *Service) Aside(p control.AsidePart) {
+func (s *Service) Aside(p protocol.AsidePart) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !slices.Contains(s.aside[p.RunID], p) {
@@ -229,8 +229,8 @@ func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclai
 		}
 		s.opts.Log.Info().Str("run_id", run.RunID).Str("why", unable).Msg("a run cannot be gone on with, and is ended")
 	}
-	s.opts.Nodes.Ask(ctx, control.RunState{RunID: run.RunID, Epoch: epoch, Status: engine.StatusCancelling,
-		StopReason: engine.StopWorkerFailure, LastSequence: math.MaxInt64, DrainTimeout: control.CancelLimit})
+	s.opts.Nodes.Ask(ctx, protocol.RunState{RunID: run.RunID, Epoch: epoch, Status: engine.StatusCancelling,
+		StopReason: engine.StopWorkerFailure, LastSequence: math.MaxInt64, DrainTimeout: protocol.CancelLimit})
 	e := found{Evidence: outcome.Evidence{Validity: aggregate.NewValidity()}}
 	now := s.opts.Clock()
 	if run.Status.Live() {
@@ -243,7 +243,7 @@ func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclai
 			return err
 		}
 		// The load of a run does not go on for longer without its server, however long that was away.
-		if most := last.Add(control.FreeAfter); now.After(most) {
+		if most := last.Add(protocol.FreeAfter); now.After(most) {
 			now = most
 		}
 		e.LostFrom = recordEnds(run, last, record)

@@ -12,8 +12,8 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
-	"github.com/loadstone-db/loadstone/engine/control"
-	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -53,7 +53,7 @@ type Worker struct {
 
 // Elsewhere reports whether the worker may be alive in another process than the server's.
 func (w Worker) Elsewhere() bool {
-	return !w.Status.Ended() && w.NodeID != "" && w.NodeID != control.OwnNode
+	return !w.Status.Ended() && w.NodeID != "" && w.NodeID != protocol.OwnNode
 }
 
 // resume has the process go on with a run of which nodes carry something, or says why it cannot.
@@ -134,13 +134,13 @@ func workersOf(e found, rows []store.WorkerRow, events []engine.Event) []Worker 
 type stranger struct{ runID, workerID string }
 
 type held struct {
-	on    fleet.Node
-	state control.WorkerState
+	on    nodes.Node
+	state protocol.WorkerState
 }
 
 // Stranger remembers a run worker that a node holds of a run that this process does not
 // carry. It is looked at with the leases: its server may take it up, or nobody.
-func (s *Service) Stranger(from fleet.Node, w control.WorkerState) {
+func (s *Service) Stranger(from nodes.Node, w protocol.WorkerState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.strangers[stranger{w.RunID, w.WorkerID}] = held{from, w}
@@ -160,7 +160,7 @@ func (s *Service) timeOf(run engine.Run, now, last time.Time) (ahead time.Durati
 	first := scaling.First(run.Scenario)
 	s.mu.Lock()
 	var ids []string
-	var states []control.WorkerState
+	var states []protocol.WorkerState
 	for k, w := range s.strangers {
 		if k.runID != run.RunID {
 			continue
@@ -216,11 +216,11 @@ func (s *Service) judgeStrangers(ctx context.Context) error {
 			switch {
 			case !over: // it is carried here now, and no stranger
 			case w.state.Status.Ended():
-				_ = w.on.Send(control.WorkerAck{RunID: runID, WorkerID: k.workerID, ResultID: w.state.ResultID})
+				_ = w.on.Send(protocol.WorkerAck{RunID: runID, WorkerID: k.workerID, ResultID: w.state.ResultID})
 			default:
 				s.opts.Log.Warn().Str("run_id", runID).Str("worker_id", k.workerID).Str("node_id", w.on.ID()).
 					Msg("a node holds a run worker that nobody asks about any more; it is ended")
-				_ = w.on.Send(fleet.EndOf(runID, k.workerID, run.OwnerEpoch))
+				_ = w.on.Send(nodes.EndOf(runID, k.workerID, run.OwnerEpoch))
 			}
 			s.mu.Lock()
 			if s.strangers[k] == w {

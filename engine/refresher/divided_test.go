@@ -1,4 +1,4 @@
-package refresher
+package refresher_test
 
 import (
 	"fmt"

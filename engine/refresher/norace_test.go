@@ -1,5 +1,5 @@
 //go:build !race
 
-package refresher
+package refresher_test
 
 const raceEnabled = false

@@ -1,4 +1,4 @@
-package refresher
+package refresher_test
 
 import (
 	"context"
@@ -17,8 +17,9 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/refresher"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/engine/store/fake"
 )
 
 // world is several servers on one store, in virtual time, with faults by a seed: servers die and are replaced, stand
@@ -26,7 +27,7 @@ import (
 // does, and watches what must never be.
 type world struct {
 	t     *testing.T
-	store *memstore.Store
+	store *fake.Store
 	// broken takes a guard away: "fence", "expiry" or "division".
 	broken string
 	// pauses are how many times a process is still to stand still for 130 s in the middle of a refresh.
@@ -70,7 +71,7 @@ func (w *world) upTo(d time.Duration) time.Duration {
 
 // process is one server as the world sees it: what stands between it and the store.
 type process struct {
-	*memstore.Store
+	*fake.Store
 	w *world
 
 	mu     sync.Mutex
@@ -264,7 +265,7 @@ func (p *process) refresh(ctx context.Context, c refresh.Claim, prove func(conte
 	if w.chance(0.1) {
 		long = 5 * time.Minute
 	}
-	if !Pause(ctx, nil, w.upTo(long)) {
+	if !refresher.Pause(ctx, nil, w.upTo(long)) {
 		return r, context.Cause(ctx)
 	}
 	if w.chance(0.05) {
@@ -353,10 +354,10 @@ func (w *world) run(runs int) {
 		}
 	}
 	var processes []*process
-	var servers, buried []*Refresher
-	begin := func() (*process, *Refresher) {
+	var servers, buried []*refresher.Refresher
+	begin := func() (*process, *refresher.Refresher) {
 		p := &process{Store: w.store, w: w}
-		return p, Start(Options{Store: p, Work: p.refresh, Workers: 2, Name: fmt.Sprintf("s%d", len(buried)+len(servers)),
+		return p, refresher.Start(refresher.Options{Store: p, Work: p.refresh, Workers: 2, Name: fmt.Sprintf("s%d", len(buried)+len(servers)),
 			Log: zerolog.Nop()})
 	}
 	for range 3 {
@@ -425,7 +426,7 @@ func (w *world) end(id string) {
 // simulate lives one seed and returns what must never have been.
 func simulate(t *testing.T, seed uint64, broken string, pauses int) (w *world) {
 	synctest.Test(t, func(t *testing.T) {
-		w = &world{t: t, store: memstore.New(), broken: broken, rand: rand.New(rand.NewPCG(seed, 15)),
+		w = &world{t: t, store: fake.New(), broken: broken, rand: rand.New(rand.NewPCG(seed, 15)),
 			fences: map[refresh.Task]int64{}, began: map[refresh.Task]int64{}, live: map[refresh.Task]refresh.Claim{},
 			content: map[refresh.Task]int{}, pauses: pauses}
 		w.run(12)

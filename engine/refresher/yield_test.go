@@ -1,4 +1,4 @@
-package refresher
+package refresher_test
 
 import (
 	"context"
@@ -13,7 +13,8 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/refresh"
-	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/engine/refresher"
+	"github.com/loadstone-db/loadstone/engine/store/fake"
 )
 
 // beside is a process on whose machine runs are carried, and what was refreshed while they were.
@@ -41,7 +42,7 @@ func (b *beside) set(why string) {
 }
 
 // work takes so long, unless it is ended.
-func (b *beside) work(took time.Duration) Work {
+func (b *beside) work(took time.Duration) refresher.Work {
 	return func(ctx context.Context, c refresh.Claim, _ func(context.Context) error) (refresh.Result, error) {
 		b.mu.Lock()
 		b.working++
@@ -49,7 +50,7 @@ func (b *beside) work(took time.Duration) Work {
 			b.most = max(b.most, b.working)
 		}
 		b.mu.Unlock()
-		Pause(ctx, nil, took)
+		refresher.Pause(ctx, nil, took)
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.working--
@@ -64,12 +65,12 @@ func (b *beside) work(took time.Duration) Work {
 	}
 }
 
-func (b *beside) start(s *memstore.Store, name string, took time.Duration, busy func() string) *Refresher {
-	return Start(Options{Store: s, Work: b.work(took), Workers: 2, Name: name, Busy: busy, Role: refresh.Server,
+func (b *beside) start(s *fake.Store, name string, took time.Duration, busy func() string) *refresher.Refresher {
+	return refresher.Start(refresher.Options{Store: s, Work: b.work(took), Workers: 2, Name: name, Busy: busy, Role: refresh.Server,
 		Log: zerolog.Nop()})
 }
 
-func (b *beside) tables(t *testing.T, s *memstore.Store, n int) {
+func (b *beside) tables(t *testing.T, s *fake.Store, n int) {
 	t.Helper()
 	for i := range n {
 		if _, err := s.CreateDynamicTable(t.Context(), refresh.Table{Name: fmt.Sprint("t", i), Kind: refresh.SQL,
@@ -89,7 +90,7 @@ func (b *beside) finished() int {
 // and all of it is done when the run is over. What has waited for too long is done in spite of the run, one at a time.
 func TestNothingIsRefreshedBesideARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, b := memstore.New(), &beside{}
+		s, b := fake.New(), &beside{}
 		b.tables(t, s, 4)
 		r := b.start(s, "server", time.Minute, b.busy)
 		defer r.Close()
@@ -97,7 +98,7 @@ func TestNothingIsRefreshedBesideARun(t *testing.T) {
 		b.set("a run is carried")
 		time.Sleep(10 * time.Minute)
 		b.mu.Lock()
-		if b.working > 0 || len(b.done) > 0 || b.disturbed > YieldEvery {
+		if b.working > 0 || len(b.done) > 0 || b.disturbed > refresher.YieldEvery {
 			t.Errorf("beside a run %d are refreshed and %v were, for %s at most", b.working, b.done, b.disturbed)
 		}
 		b.mu.Unlock()
@@ -125,7 +126,7 @@ func TestNothingIsRefreshedBesideARun(t *testing.T) {
 // TestWhatGivesWayIsDoneElsewhere: after the run, and by another worker at once where there is one.
 func TestWhatGivesWayIsDoneElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, b := memstore.New(), &beside{}
+		s, b := fake.New(), &beside{}
 		b.tables(t, s, 2)
 		r := b.start(s, "server", 20*time.Second, b.busy)
 		defer r.Close()
@@ -160,11 +161,11 @@ func TestWhatGivesWayIsDoneElsewhere(t *testing.T) {
 // nothing, a refresh that is deaf to its end is left alone, and so is one that is done in spite of what is in the way.
 func TestGiveWayReturnsWhenTheClaimsAreBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, b := memstore.New(), &beside{}
+		s, b := fake.New(), &beside{}
 		b.tables(t, s, 2)
 		deaf := make(chan struct{})
 		var isDeaf atomic.Bool
-		r := Start(Options{Store: s, Workers: 2, Name: "server", Busy: b.busy, Role: refresh.Server, Log: zerolog.Nop(),
+		r := refresher.Start(refresher.Options{Store: s, Workers: 2, Name: "server", Busy: b.busy, Role: refresh.Server, Log: zerolog.Nop(),
 			Work: func(ctx context.Context, c refresh.Claim, p func(context.Context) error) (refresh.Result, error) {
 				if isDeaf.Load() {
 					<-deaf
@@ -191,7 +192,7 @@ func TestGiveWayReturnsWhenTheClaimsAreBack(t *testing.T) {
 			t.Errorf("with nothing in the way it waited for %s, and %d are claimed, want 2", waited, n)
 		}
 		b.set("a run is carried")
-		if waited, n := waits(time.Minute), claims(); waited > YieldEvery+GaveEvery || waited == 0 || n != 0 {
+		if waited, n := waits(time.Minute), claims(); waited > refresher.YieldEvery+refresher.GaveEvery || waited == 0 || n != 0 {
 			t.Errorf("it waited for %s, and %d are claimed, want none", waited, n)
 		}
 		isDeaf.Store(true)
@@ -203,7 +204,7 @@ func TestGiveWayReturnsWhenTheClaimsAreBack(t *testing.T) {
 		}
 		close(deaf)
 		isDeaf.Store(false)
-		time.Sleep(Starved + time.Minute)
+		time.Sleep(refresher.Starved + time.Minute)
 		if waited, n := waits(time.Minute), claims(); waited > 0 || n != 1 {
 			t.Errorf("it waited %s for a refresh that has waited for too long itself; %d are claimed, want 1", waited, n)
 		}
@@ -216,10 +217,10 @@ func TestNothingIsClaimedAfterGiveWay(t *testing.T) {
 	const slow, offsets = 200 * time.Millisecond, 60
 	for i := range offsets {
 		synctest.Test(t, func(t *testing.T) {
-			s, b := memstore.New(), &beside{}
+			s, b := fake.New(), &beside{}
 			b.tables(t, s, 1)
 			var out atomic.Bool // GiveWay has returned
-			r := Start(Options{Store: s, Workers: 1, Name: "server", Role: refresh.Server, Log: zerolog.Nop(),
+			r := refresher.Start(refresher.Options{Store: s, Workers: 1, Name: "server", Role: refresh.Server, Log: zerolog.Nop(),
 				Busy: func() string {
 					why := b.busy()
 					if why == "" {
@@ -231,7 +232,7 @@ func TestNothingIsClaimedAfterGiveWay(t *testing.T) {
 					if out.Load() {
 						t.Errorf("%s is refreshed beside what GiveWay was asked for after %v", c.Table, time.Duration(i)*slow/20)
 					}
-					Pause(ctx, nil, time.Hour)
+					refresher.Pause(ctx, nil, time.Hour)
 					return refresh.Result{}, ctx.Err()
 				}})
 			defer r.Close()
@@ -255,7 +256,7 @@ func TestNothingIsClaimedAfterGiveWay(t *testing.T) {
 func TestWhatIsAwayHoldsUpNothingElse(t *testing.T) {
 	for runs, takes := range map[int]time.Duration{1: 0, 300: 0, 50: 3 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			s, b := memstore.New(), &beside{}
+			s, b := fake.New(), &beside{}
 			table := refresh.Table{Name: "runs", Kind: refresh.Ingest, TargetLagSeconds: 60, Mode: refresh.Incremental,
 				Priority: 10}
 			if _, err := s.CreateDynamicTable(t.Context(), table); err != nil {
@@ -272,10 +273,10 @@ func TestWhatIsAwayHoldsUpNothingElse(t *testing.T) {
 			b.tables(t, s, 3)
 			var away atomic.Bool
 			away.Store(true)
-			w := Start(Options{Store: s, Workers: 1, Name: "w", Role: refresh.Server, Log: zerolog.Nop(), Work: func(
+			w := refresher.Start(refresher.Options{Store: s, Workers: 1, Name: "w", Role: refresh.Server, Log: zerolog.Nop(), Work: func(
 				ctx context.Context, c refresh.Claim, prove func(context.Context) error) (refresh.Result, error) {
 				if c.Table == "runs" && away.Load() {
-					Pause(ctx, nil, takes)
+					refresher.Pause(ctx, nil, takes)
 					return refresh.Result{}, fmt.Errorf("reading: %w", &engine.Error{Code: engine.CodeUnavailable,
 						Message: "The bucket is away."})
 				}
@@ -284,7 +285,7 @@ func TestWhatIsAwayHoldsUpNothingElse(t *testing.T) {
 				return r, err
 			}})
 			defer w.Close()
-			time.Sleep(30*time.Second + time.Duration(runs)*(takes+AwayPause)*3)
+			time.Sleep(30*time.Second + time.Duration(runs)*(takes+refresher.AwayPause)*3)
 			state, err := s.RefreshState(t.Context(), 1)
 			if err != nil || b.finished() != 3 || len(state.Pending) != runs || state.Workers[0].Waits != "The bucket is away." {
 				t.Fatalf("%d runs: done are %v, %d wait, %+v, %v", runs, b.done, len(state.Pending), state.Workers, err)
@@ -295,7 +296,7 @@ func TestWhatIsAwayHoldsUpNothingElse(t *testing.T) {
 				}
 			}
 			away.Store(false)
-			time.Sleep(AwayMost + 2*Poll)
+			time.Sleep(refresher.AwayMost + 2*refresher.Poll)
 			if state, err = s.RefreshState(t.Context(), 1); err != nil || len(state.Pending) != 0 || b.finished() != 3+runs ||
 				state.Workers[0].Waits != "" {
 				t.Errorf("%d runs, when it is back: %d wait, %d are done, %+v, %v", runs, len(state.Pending), b.finished(),
@@ -308,11 +309,11 @@ func TestWhatIsAwayHoldsUpNothingElse(t *testing.T) {
 // TestWhoHasEndedIsNoWorker: one that ends says so, one that has died is forgotten by itself.
 func TestWhoHasEndedIsNoWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, b := memstore.New(), &beside{}
+		s, b := fake.New(), &beside{}
 		p := &process{Store: s, w: &world{healed: true}}
-		ended, dead := b.start(s, "ended", time.Second, nil), Start(Options{Store: p, Work: b.work(time.Second), Workers: 1,
+		ended, dead := b.start(s, "ended", time.Second, nil), refresher.Start(refresher.Options{Store: p, Work: b.work(time.Second), Workers: 1,
 			Name: "dead", Role: refresh.Node, Kinds: []refresh.Kind{refresh.SQL}, Log: zerolog.Nop()})
-		looks := Start(Options{Store: s, Work: b.work(time.Second), Name: "looks", Log: zerolog.Nop()})
+		looks := refresher.Start(refresher.Options{Store: s, Work: b.work(time.Second), Name: "looks", Log: zerolog.Nop()})
 		defer looks.Close()
 		workers := func(when string, want int) {
 			t.Helper()
@@ -328,7 +329,7 @@ func TestWhoHasEndedIsNoWorker(t *testing.T) {
 		p.mu.Lock()
 		p.dead = true
 		p.mu.Unlock()
-		time.Sleep(refresh.Present + 2*Poll)
+		time.Sleep(refresh.Present + 2*refresher.Poll)
 		workers("one has died", 0)
 		dead.Close()
 	})

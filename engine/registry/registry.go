@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/inspect"
 )
 
@@ -190,12 +190,12 @@ func (r *Registry[R]) Held() []string {
 }
 
 // Owned are the runs that this process owns, leased: those whose lease has not expired.
-func (r *Registry[R]) Owned(leased bool) (runs []control.OwnedRun) {
+func (r *Registry[R]) Owned(leased bool) (runs []protocol.OwnedRun) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for id, l := range r.carried {
 		if epoch, ok := l.Owned(leased); ok {
-			runs = append(runs, control.OwnedRun{RunID: id, Epoch: epoch})
+			runs = append(runs, protocol.OwnedRun{RunID: id, Epoch: epoch})
 		}
 	}
 	return runs

@@ -13,11 +13,11 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/engine/store/fake"
 )
 
 // deaf is a store that tells nothing.
-type deaf struct{ *memstore.Store }
+type deaf struct{ *fake.Store }
 
 func (deaf) HearRunWishes(context.Context, func()) error { return errors.New("connection refused") }
 
@@ -51,13 +51,13 @@ func (c *carrier) did() []store.RunWish {
 
 // inVirtualTime gives a test a store with the run r, and servers.
 func inVirtualTime(t *testing.T,
-	test func(t *testing.T, kept *memstore.Store, serve func(name string, s store.RunWishes) (*Relay, *carrier))) {
+	test func(t *testing.T, kept *fake.Store, serve func(name string, s store.RunWishes) (*Relay, *carrier))) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var serving sync.WaitGroup
 		defer serving.Wait()
 		defer cancel()
-		kept := memstore.New()
+		kept := fake.New()
 		run := engine.Run{RunID: "r", ResultID: "r", Status: engine.StatusPrepared, Phase: engine.PhasePreparing}
 		if err := kept.CreateRun(ctx, run); err != nil {
 			t.Fatal(err)
@@ -75,14 +75,14 @@ func inVirtualTime(t *testing.T,
 // TestWhoCarriesARunHearsAtOnceWhatIsWantedOfIt, and when nothing is told after at most two seconds.
 func TestWhoCarriesARunHearsAtOnceWhatIsWantedOfIt(t *testing.T) {
 	for name, c := range map[string]struct {
-		of     func(s *memstore.Store) store.RunWishes
+		of     func(s *fake.Store) store.RunWishes
 		within time.Duration
 	}{
-		"told":     {func(s *memstore.Store) store.RunWishes { return s }, 15 * time.Millisecond},
-		"not told": {func(s *memstore.Store) store.RunWishes { return deaf{s} }, lookEvery + 2*mostLook},
+		"told":     {func(s *fake.Store) store.RunWishes { return s }, 15 * time.Millisecond},
+		"not told": {func(s *fake.Store) store.RunWishes { return deaf{s} }, lookEvery + 2*mostLook},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inVirtualTime(t, func(t *testing.T, kept *memstore.Store, serve func(string, store.RunWishes) (*Relay, *carrier)) {
+			inVirtualTime(t, func(t *testing.T, kept *fake.Store, serve func(string, store.RunWishes) (*Relay, *carrier)) {
 				_, owner := serve("owner", c.of(kept))
 				owner.carries.Store(true)
 				asked, _ := serve("asked", c.of(kept))
@@ -113,7 +113,7 @@ func TestWhoCarriesARunHearsAtOnceWhatIsWantedOfIt(t *testing.T) {
 
 // TestWhatNobodyAnswersIsNotedForWhoTakesTheRunOver.
 func TestWhatNobodyAnswersIsNotedForWhoTakesTheRunOver(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, kept *memstore.Store, serve func(string, store.RunWishes) (*Relay, *carrier)) {
+	inVirtualTime(t, func(t *testing.T, kept *fake.Store, serve func(string, store.RunWishes) (*Relay, *carrier)) {
 		r, survivor := serve("survivor", kept)
 		begin := time.Now()
 		err := r.Ask(t.Context(), "r", store.WishStop, "ada")
@@ -145,7 +145,7 @@ func TestWhatNobodyAnswersIsNotedForWhoTakesTheRunOver(t *testing.T) {
 
 // TestAWishOfARunThatIsDeletedIsNotWaitedFor.
 func TestAWishOfARunThatIsDeletedIsNotWaitedFor(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, kept *memstore.Store, serve func(string, store.RunWishes) (*Relay, *carrier)) {
+	inVirtualTime(t, func(t *testing.T, kept *fake.Store, serve func(string, store.RunWishes) (*Relay, *carrier)) {
 		r, _ := serve("asked", kept)
 		if err := r.Ask(t.Context(), "nobody", store.WishStop, "ada"); !errors.Is(err, store.ErrNotFound) {
 			t.Error(err)

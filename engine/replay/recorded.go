@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/jsonx"
+	"github.com/loadstone-db/loadstone/engine/base/schema"
 	"github.com/loadstone-db/loadstone/engine/executions"
-	"github.com/loadstone-db/loadstone/engine/plainjson"
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/engine/schema"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -208,7 +208,7 @@ func (r *Recordings) params(ctx context.Context, plan *engine.Plan, raw json.Raw
 	}
 	doc := map[string]any{}
 	if len(raw) > 0 {
-		if err := plainjson.Read(raw, &doc); err != nil {
+		if err := jsonx.Read(raw, &doc); err != nil {
 			return nil, fmt.Errorf("reading the parameters of the recorded run: %w", err)
 		}
 	}

@@ -19,7 +19,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/retention"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/engine/store/fake"
+	"github.com/loadstone-db/loadstone/engine/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -139,7 +140,7 @@ func (f *files) gone() string {
 	return strings.Join(f.removed, ", ")
 }
 
-func ended(t *testing.T, s store.Store, id string, at time.Time, bytes int64) {
+func ended(t *testing.T, s storetest.Store, id string, at time.Time, bytes int64) {
 	t.Helper()
 	ctx := t.Context()
 	if err := s.CreateRun(ctx, engine.Run{RunID: id, ResultID: id, RunName: id}); err != nil {
@@ -160,7 +161,7 @@ func ended(t *testing.T, s store.Store, id string, at time.Time, bytes int64) {
 // TestKeeper lets old runs and executions go, tells the audit log, and goes on where it could not remove files.
 func TestKeeper(t *testing.T) {
 	ctx := t.Context()
-	s, f := memstore.New(), &files{}
+	s, f := fake.New(), &files{}
 	ended(t, s, "old", now.Add(-50*day), 5)
 	ended(t, s, "middle", now.Add(-20*day), 7)
 	ended(t, s, "new", now.Add(-day), 9)
@@ -231,7 +232,7 @@ func TestKeeper(t *testing.T) {
 // TestABudgetThatCannotBeKeptIsTold also where nothing can go: once in the log, and until it is kept again.
 func TestABudgetThatCannotBeKeptIsTold(t *testing.T) {
 	ctx := t.Context()
-	s := memstore.New()
+	s := fake.New()
 	var log bytes.Buffer
 	ended(t, s, "pinned", now.Add(-50*day), 5e9)
 	if _, err := s.SaveRunNote(ctx, store.RunNote{RunID: "pinned", Text: "keep", UpdatedBy: "ada"}); err != nil {
@@ -293,7 +294,7 @@ func TestABudgetThatCannotBeKeptIsTold(t *testing.T) {
 // TestKeeperStopsWhenRulesChange: what an admin has decided meanwhile counts for the next run.
 func TestKeeperStopsWhenRulesChange(t *testing.T) {
 	ctx := t.Context()
-	s := memstore.New()
+	s := fake.New()
 	for i := range 3 {
 		ended(t, s, fmt.Sprint("r", i), now.Add(-50*day), 1)
 	}
@@ -330,7 +331,7 @@ func TestKeeperStopsWhenRulesChange(t *testing.T) {
 // TestAWrongClockDeletesNothing: ages are judged by the store, which a server with a clock of next year may ask.
 func TestAWrongClockDeletesNothing(t *testing.T) {
 	ctx := t.Context()
-	s, f := memstore.New(), &files{}
+	s, f := fake.New(), &files{}
 	ended(t, s, "new", now.Add(-day), 9)
 	k := retention.New(retention.Options{Store: s, Files: f, Owner: "a",
 		Now: func() time.Time { return time.Now().Add(365 * day) }})
@@ -358,7 +359,7 @@ func TestAWrongClockDeletesNothing(t *testing.T) {
 // TestABrokenPassIsEnded: a server that ended in the middle leaves none that seems to go on.
 func TestABrokenPassIsEnded(t *testing.T) {
 	ctx := t.Context()
-	s := memstore.New()
+	s := fake.New()
 	_, err := s.SaveSetting(ctx, store.Setting{Name: "retention.pass", UpdatedBy: "gone",
 		Value: []byte(`{"started_at":"2026-01-01T00:00:00.000Z","ended_at":null,"planned":10,"done":4}`)})
 	if err != nil {
@@ -376,7 +377,7 @@ func TestABrokenPassIsEnded(t *testing.T) {
 // TestAnotherServersChangeIsSeen within seconds: who is not at turn asks again soon.
 func TestAnotherServersChangeIsSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, f := memstore.New(), &files{}
+		s, f := fake.New(), &files{}
 		ended(t, s, "old", time.Now().Add(-50*day), 5)
 		if _, err := s.TakeTurn(t.Context(), "retention", "b", time.Minute); err != nil {
 			t.Fatal(err)
@@ -414,7 +415,7 @@ func (c *calls) Place() (place, label string, err error)             { return "p
 // file that cannot be removed holds up no other, and is told.
 func TestOnlyWhoReachesFilesClearsThem(t *testing.T) {
 	ctx := t.Context()
-	s := memstore.New()
+	s := fake.New()
 	own, other := &files{stuck: "all of r1"}, &files{place: "other ", none: true}
 	a := retention.New(retention.Options{Store: s, Files: own, Owner: "a"})
 	b := retention.New(retention.Options{Store: s, Files: other, Owner: "b"})
@@ -469,7 +470,7 @@ func TestOnlyWhoReachesFilesClearsThem(t *testing.T) {
 
 // TestKeeperLooksByItself: saved rules count at once, and Close ends it.
 func TestKeeperLooksByItself(t *testing.T) {
-	s, f := memstore.New(), &files{}
+	s, f := fake.New(), &files{}
 	ended(t, s, "old", now.Add(-50*day), 5)
 	k := retention.New(retention.Options{Store: s, Files: f, Owner: "a", Every: time.Hour})
 	k.Start()

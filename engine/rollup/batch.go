@@ -3,7 +3,7 @@ package rollup
 import (
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/histogram"
+	"github.com/loadstone-db/loadstone/engine/base/histogram"
 )
 
 // Texts is a column of texts: for each row an index of Values, −1 for null.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/fragment"
 	"github.com/loadstone-db/loadstone/engine/rule"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -22,7 +22,7 @@ import (
 
 // farNode is a node that runs fragments, or does not.
 type farNode struct {
-	control.ServerEnd // which nobody asks for
+	protocol.ServerEnd // which nobody asks for
 
 	mu sync.Mutex
 	// why it refuses; nil where it does not. hangs has it not answer at all.
@@ -33,7 +33,7 @@ type farNode struct {
 	ends  int64 // that of its links
 }
 
-func (n *farNode) RunFragment(ctx context.Context, _ control.FragmentKey, _ []byte) (control.FragmentLink, error) {
+func (n *farNode) RunFragment(ctx context.Context, _ protocol.FragmentKey, _ []byte) (protocol.FragmentLink, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.asked++
@@ -52,9 +52,9 @@ func (n *farNode) RunFragment(ctx context.Context, _ control.FragmentKey, _ []by
 	return l, nil
 }
 
-func (*farNode) StopFragment(context.Context, control.FragmentKey) error { return nil }
-func (*farNode) ListFragments(context.Context, string, int64) (control.FragmentList, error) {
-	return control.FragmentList{}, nil
+func (*farNode) StopFragment(context.Context, protocol.FragmentKey) error { return nil }
+func (*farNode) ListFragments(context.Context, string, int64) (protocol.FragmentList, error) {
+	return protocol.FragmentList{}, nil
 }
 
 // is has it refuse from now on, and lose what it runs, or be as it should.
@@ -124,7 +124,7 @@ func onFarWith(t *testing.T, n *farNode, off time.Duration, when string, e *tap.
 	seconds func(n int, there bool) engine.RuleState) {
 	o := beside(e, "r")
 	o.Account = &telemetry.Account{}
-	o.Nodes = func(id string) control.FragmentRunner {
+	o.Nodes = func(id string) protocol.FragmentRunner {
 		if id != "far" {
 			t.Errorf("it asks for the node %s", id)
 		}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/catalog"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/fragment"
 	"github.com/loadstone-db/loadstone/engine/statement"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -259,7 +259,7 @@ func (a *attempt) lastWords(ctx context.Context) {
 func (a *attempt) begin(ctx context.Context, node string) (*head, error) {
 	ctx, cancel := context.WithTimeout(ctx, lacksFor)
 	defer cancel()
-	var runner control.FragmentRunner
+	var runner protocol.FragmentRunner
 	if runner = a.o.Nodes(node); runner == nil {
 		return nil, &lostError{node: node, why: "there is no stream to it"}
 	}

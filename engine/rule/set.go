@@ -11,7 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/statement"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/stream"
@@ -34,7 +34,7 @@ type Options struct {
 	Executions *tap.Exchange
 	Account    *telemetry.Account
 	// Nodes leads to nodes that tell a rule what run workers record there; nil leads to none, and such a rule fails.
-	Nodes func(id string) control.FragmentRunner
+	Nodes func(id string) protocol.FragmentRunner
 	// Now is the clock that tells quiet sources, and when a rule gave its rows; nil means time.Now.
 	Now func() time.Time
 	Log zerolog.Logger

@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 // Target is a run worker with the target that it is told.
@@ -25,7 +25,7 @@ type Change struct {
 	At     time.Time
 	Ramp   time.Duration
 	StepID string
-	Step   control.Step
+	Step   protocol.Step
 }
 
 // Events are the events of a change, one explicit one for each run worker. A

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 // TestATargetEventHasEveryFieldOfTheContract: the shape is the one that the source document gives.
@@ -14,7 +14,7 @@ func TestATargetEventHasEveryFieldOfTheContract(t *testing.T) {
 	rate := 250.0
 	at := time.Date(2026, 1, 23, 10, 15, 30, 0, time.UTC)
 	about := Change{Reason: engine.TargetStepAdvance, At: at, Ramp: 5 * time.Second, StepID: StepID("r", 3),
-		Step: control.Step{Number: 3}}
+		Step: protocol.Step{Number: 3}}
 	worker := Target{WorkerID: "worker-3", Group: 3,
 		WorkerTarget: engine.WorkerTarget{TargetConnections: 42, TargetQPS: &rate}}
 	fields := func(a Change) map[string]any {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/scaling"
 )
 
@@ -190,7 +190,7 @@ func (m *model) within(run string, unit engine.FindMaxUnit, from, to time.Time) 
 
 // assigned checks that the store knows a run worker that is about to be given to a node (invariant 1: nobody else can
 // have its name and its slot).
-func (m *model) assigned(a control.AssignRun) {
+func (m *model) assigned(a protocol.AssignRun) {
 	rows, err := m.sim.store.Results(context.Background(), a.RunID)
 	for _, r := range rows {
 		if err == nil && r.WorkerID == a.WorkerID && r.ResultID == a.ResultID {

@@ -10,7 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 // machineClock is that of a machine: off by up to an hour, faster or slower than others, and set now and then.
@@ -114,7 +114,7 @@ func (c *machineClock) set(s *simulation, name string) {
 // timed holds the time that a run worker says against what it is, to within the error that it states (invariant 10).
 // The time of a run is that of the server that began it. One that may have been told the time of a later owner is not
 // held to it.
-func (p *process) timed(m control.WorkerState) {
+func (p *process) timed(m protocol.WorkerState) {
 	if m.Status != engine.WorkerRunning {
 		return
 	}

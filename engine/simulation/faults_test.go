@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -118,7 +118,7 @@ func (s *simulation) fault() {
 // shares has a server end when it has told run workers of new shares, and the store go away meanwhile: who follows it
 // knows of the old ones.
 func (s *simulation) shares(srv *server, m any) {
-	e, ok := m.(control.RunEvent)
+	e, ok := m.(protocol.RunEvent)
 	if !s.abrupt || s.storeAway || s.calm.Load() || !ok || e.Event.Data.Reason != engine.TargetRedistribute {
 		return
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/histogram"
+	"github.com/loadstone-db/loadstone/engine/base/histogram"
 	"github.com/loadstone-db/loadstone/engine/load"
 	"github.com/loadstone-db/loadstone/engine/worker"
 )

@@ -239,7 +239,7 @@ func (m *model) account(run engine.Run) {
 		return
 	}
 	for _, c := range parent.Validity.Causes {
-		if (c.Cause == aggregate.CauseIncompleteRecord || c.Cause == aggregate.CauseLostWorker) && !c.To.Before(c.From.Time) {
+		if (c.Cause == engine.CauseIncompleteRecord || c.Cause == engine.CauseLostWorker) && !c.To.Before(c.From.Time) {
 			m.sim.w.note("%s is marked: %s, %s", run.RunID, c.Cause, c.Detail)
 			m.sim.marked++
 			return

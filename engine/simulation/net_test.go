@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 // window is how many messages of one direction may be under way before the sender waits.
@@ -19,7 +19,7 @@ const window = 256
 // errRefused is what a dial meets where nobody listens.
 var errRefused = errors.New("connection refused")
 
-// wire is the way from a server to a node. It implements control.Dialer.
+// wire is the way from a server to a node. It implements protocol.Dialer.
 type wire struct {
 	w    *world
 	srv  *server
@@ -46,12 +46,12 @@ func (l *wire) delay() time.Duration {
 func (l *wire) cut() bool { return l.cutDown || l.cutUp }
 
 type dialled struct {
-	end control.ServerEnd
+	end protocol.ServerEnd
 	err error
 }
 
-// Dial implements control.Dialer.
-func (l *wire) Dial(ctx context.Context) (control.ServerEnd, error) {
+// Dial implements protocol.Dialer.
+func (l *wire) Dial(ctx context.Context) (protocol.ServerEnd, error) {
 	reply := make(chan dialled, 1)
 	l.w.hand("dial "+l.name(), func() { l.dial(ctx, reply) })
 	select {
@@ -64,14 +64,14 @@ func (l *wire) Dial(ctx context.Context) (control.ServerEnd, error) {
 
 func (l *wire) dial(ctx context.Context, reply chan dialled) {
 	if l.srv.dead.Load() {
-		reply <- dialled{err: control.ErrClosed}
+		reply <- dialled{err: protocol.ErrClosed}
 		return
 	}
 	l.w.after(l.delay()+l.delay(), func() {
 		switch {
 		case ctx.Err() != nil:
 		case l.srv.dead.Load():
-			reply <- dialled{err: control.ErrClosed}
+			reply <- dialled{err: protocol.ErrClosed}
 		case l.cut() || l.node.frozen.Load():
 			l.node.unanswered = append(l.node.unanswered, func() { l.dial(ctx, reply) })
 		case l.node.process == nil:
@@ -122,7 +122,7 @@ func (s *stream) broken(server, node time.Duration) {
 }
 
 // repeats has a snapshot arrive once more now and then, before or after others.
-func (s *stream) repeats(m control.Snapshot) {
+func (s *stream) repeats(m protocol.Snapshot) {
 	w := s.wire.w
 	about, what := describe(m)
 	w.hand("repeat "+s.up.name+" "+about, func() {
@@ -193,11 +193,11 @@ func (l *lane) healed() {
 
 // enter waits until there is room for one more message.
 func (l *lane) enter(ctx context.Context, from *side) error {
-	limit := time.NewTimer(control.SendLimit)
+	limit := time.NewTimer(protocol.SendLimit)
 	defer limit.Stop()
 	for {
 		if from.closed() {
-			return control.ErrClosed
+			return protocol.ErrClosed
 		}
 		l.mu.Lock()
 		if l.flight < window {
@@ -214,9 +214,9 @@ func (l *lane) enter(ctx context.Context, from *side) error {
 		case <-freed:
 		case <-from.over:
 		case <-limit.C:
-			return control.ErrStalled
+			return protocol.ErrStalled
 		case <-ctx.Done():
-			return errors.Join(control.ErrStalled, ctx.Err())
+			return errors.Join(protocol.ErrStalled, ctx.Err())
 		}
 	}
 }
@@ -287,7 +287,7 @@ func (s *side) put(m any) {
 func (s *side) receive(ctx context.Context) (any, error) {
 	for {
 		if s.closed() {
-			return nil, control.ErrClosed
+			return nil, protocol.ErrClosed
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -311,51 +311,51 @@ func (s *side) receive(ctx context.Context) (any, error) {
 // serverEnd is the server's end of a stream to another process.
 type serverEnd struct{ s *stream }
 
-var _ control.Remote = serverEnd{}
+var _ protocol.Remote = serverEnd{}
 
-func (e serverEnd) Send(ctx context.Context, m control.ToNode) error {
+func (e serverEnd) Send(ctx context.Context, m protocol.ToNode) error {
 	if e.s.wire.node.sim.without == withoutStop {
-		if ev, ok := m.(control.RunEvent); ok && ev.Event.Type == engine.EventStop {
+		if ev, ok := m.(protocol.RunEvent); ok && ev.Event.Type == engine.EventStop {
 			return nil
 		}
-		if st, ok := m.(control.RunState); ok && st.Status != engine.StatusRunning {
+		if st, ok := m.(protocol.RunState); ok && st.Status != engine.StatusRunning {
 			return nil
 		}
 	}
 	if e.s.wire.node.sim.without == withoutSteps {
 		switch t := m.(type) {
-		case control.RunEvent:
+		case protocol.RunEvent:
 			if t.Event.Data.StepNumber > 0 {
 				t.Event.Data.TargetConnections, t.Event.Data.TargetQPS = nil, nil
 				m = t
 			}
-		case control.RunState:
+		case protocol.RunState:
 			t.Targets = nil
 			m = t
 		}
 	}
 	if e.s.wire.node.sim.without == withoutBounds {
 		switch t := m.(type) {
-		case control.RunEvent:
+		case protocol.RunEvent:
 			t.AtMost = false
 			m = t
-		case control.RunState:
+		case protocol.RunState:
 			t.AtMost = false
 			m = t
 		}
 	}
 	if e.s.wire.node.sim.without == withoutTargets {
 		switch t := m.(type) {
-		case control.RunEvent:
+		case protocol.RunEvent:
 			if t.Event.Type == engine.EventSetWorkerTarget && t.Event.Data.Reason != string(engine.TargetInitial) {
 				return nil
 			}
-		case control.RunState:
+		case protocol.RunState:
 			t.Targets = nil
 			m = t
 		}
 	}
-	if a, ok := m.(control.AssignRun); ok {
+	if a, ok := m.(protocol.AssignRun); ok {
 		if !e.s.wire.srv.dead.Load() {
 			e.s.wire.node.sim.model.assigned(a)
 		}
@@ -364,29 +364,29 @@ func (e serverEnd) Send(ctx context.Context, m control.ToNode) error {
 		}
 		m = a
 	}
-	if a, ok := m.(control.StatusAck); ok {
+	if a, ok := m.(protocol.StatusAck); ok {
 		a.Received, a.Sent = travelled(a.Received), travelled(a.Sent)
 		if e.s.wire.node.sim.without == withoutClocks {
 			a.Received, a.Sent = time.Time{}, time.Time{}
 		}
 		m = a
 	}
-	if t, ok := m.(control.RunState); ok {
+	if t, ok := m.(protocol.RunState); ok {
 		t.StartAt = travelled(t.StartAt)
 		m = t
 	}
-	if a, ok := m.(control.ArtifactAck); ok && !e.s.wire.srv.dead.Load() {
+	if a, ok := m.(protocol.ArtifactAck); ok && !e.s.wire.srv.dead.Load() {
 		e.s.wire.srv.acknowledges(a.RunID, a.Name)
 	}
 	return e.s.down.send(ctx, e.s.server, m)
 }
 
-func (e serverEnd) Receive(ctx context.Context) (control.FromNode, error) {
+func (e serverEnd) Receive(ctx context.Context) (protocol.FromNode, error) {
 	m, err := e.s.server.receive(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return m.(control.FromNode), nil
+	return m.(protocol.FromNode), nil
 }
 
 // Close tells the other side, after what is under way.
@@ -404,13 +404,13 @@ func (e serverEnd) Close() error {
 func (e serverEnd) PutPlugin(context.Context, string, []byte) error { return nil }
 
 // OpenPart asks the node for a part, beside the stream.
-func (e serverEnd) OpenPart(ctx context.Context, p control.WorkReady) (io.ReadCloser, error) {
+func (e serverEnd) OpenPart(ctx context.Context, p protocol.WorkReady) (io.ReadCloser, error) {
 	type opened struct {
 		r   io.ReadCloser
 		err error
 	}
 	if e.s.wire.srv.dead.Load() {
-		return nil, control.ErrClosed
+		return nil, protocol.ErrClosed
 	}
 	reply := make(chan opened, 1)
 	l := e.s.wire
@@ -433,7 +433,7 @@ func (e serverEnd) OpenPart(ctx context.Context, p control.WorkReady) (io.ReadCl
 func travelled(t time.Time) time.Time { return t.Round(0) }
 
 // said is what a run worker says as another process reads it.
-func said(w control.WorkerState) control.WorkerState {
+func said(w protocol.WorkerState) protocol.WorkerState {
 	w.At, w.BeganAt, w.MeasuresSince = travelled(w.At), travelled(w.BeganAt), travelled(w.MeasuresSince)
 	return w
 }
@@ -441,45 +441,45 @@ func said(w control.WorkerState) control.WorkerState {
 // nodeEnd is the node's end.
 type nodeEnd struct{ s *stream }
 
-var _ control.Peer = nodeEnd{}
+var _ protocol.Peer = nodeEnd{}
 
 func (e nodeEnd) Server() string { return e.s.wire.srv.name }
 
-func (e nodeEnd) Send(ctx context.Context, m control.FromNode) error {
+func (e nodeEnd) Send(ctx context.Context, m protocol.FromNode) error {
 	n := e.s.wire.node
 	if err := n.awake(ctx); err != nil {
 		return err
 	}
-	if st, ok := m.(control.WorkerState); ok && n.sim.without == withoutHearing {
+	if st, ok := m.(protocol.WorkerState); ok && n.sim.without == withoutHearing {
 		st.LastSequence = 1 << 40
 		m = st
 	}
 	e.s.process.said(m)
 	switch t := m.(type) {
-	case control.WorkerState:
+	case protocol.WorkerState:
 		t = said(t)
 		e.s.process.timed(t)
 		m = t
-	case control.Hello:
+	case protocol.Hello:
 		t.Workers = slices.Clone(t.Workers)
 		for i, w := range t.Workers {
 			t.Workers[i] = said(w)
 		}
 		m = t
 	}
-	if snap, ok := m.(control.Snapshot); ok {
+	if snap, ok := m.(protocol.Snapshot); ok {
 		e.s.repeats(snap)
 	}
 	return e.s.up.send(ctx, e.s.node, m)
 }
 
-func (e nodeEnd) Receive(ctx context.Context) (control.ToNode, error) {
+func (e nodeEnd) Receive(ctx context.Context) (protocol.ToNode, error) {
 	m, err := e.s.node.receive(ctx)
 	if err != nil {
 		return nil, err
 	}
 	e.s.process.heard(m)
-	return m.(control.ToNode), nil
+	return m.(protocol.ToNode), nil
 }
 
 func (e nodeEnd) Close() error {
@@ -492,20 +492,20 @@ func (e nodeEnd) Close() error {
 	return nil
 }
 
-// accepts are the streams that wait for their node. It implements control.Listener.
+// accepts are the streams that wait for their node. It implements protocol.Listener.
 type accepts struct {
 	*side
 	mu    sync.Mutex
-	parts control.Parts
+	parts protocol.Parts
 }
 
-func (a *accepts) Serve(parts control.Parts) {
+func (a *accepts) Serve(parts protocol.Parts) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.parts = parts
 }
 
-func (a *accepts) Accept(ctx context.Context) (control.NodeEnd, error) {
+func (a *accepts) Accept(ctx context.Context) (protocol.NodeEnd, error) {
 	m, err := a.receive(ctx)
 	if err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ import (
 
 	wired "github.com/loadstone-db/loadstone/cli/wiring/feeds"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/load"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -208,20 +208,20 @@ func (p *process) heard(m any) {
 		return true
 	}
 	switch m := m.(type) {
-	case control.AssignRun:
+	case protocol.AssignRun:
 		epoch(m.RunID, m.Epoch)
-	case control.RunEvent:
+	case protocol.RunEvent:
 		epoch(m.Event.RunID, m.Epoch)
-	case control.RunState:
+	case protocol.RunState:
 		epoch(m.RunID, m.Epoch)
-	case control.StatusAck:
+	case protocol.StatusAck:
 		at, known := p.sent[m.Sequence]
 		for _, run := range m.Runs {
 			if epoch(run.RunID, run.Epoch) && known && at.After(p.contact[run.RunID]) {
 				p.contact[run.RunID] = at
 			}
 		}
-	case control.ArtifactAck:
+	case protocol.ArtifactAck:
 		delete(p.announced, m.RunID+"/"+m.WorkerID+"/"+m.Name)
 	}
 }
@@ -234,7 +234,7 @@ func (p *process) licensed(run string) time.Time {
 	if !known {
 		return time.Time{}
 	}
-	return at.Add(control.ContactLimit)
+	return at.Add(protocol.ContactLimit)
 }
 
 // together is since when the process can have been told how a run stands, and the time of the last
@@ -254,11 +254,11 @@ func (p *process) said(m any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch m := m.(type) {
-	case control.Status:
+	case protocol.Status:
 		p.sent[m.Sequence] = m.At
-	case control.WorkReady:
+	case protocol.WorkReady:
 		p.announce(m)
-	case control.Hello:
+	case protocol.Hello:
 		for _, part := range m.Parts {
 			p.announce(part)
 		}
@@ -266,7 +266,7 @@ func (p *process) said(m any) {
 }
 
 // announce needs mu.
-func (p *process) announce(m control.WorkReady) {
+func (p *process) announce(m protocol.WorkReady) {
 	if p.announced[m.WorkID] != "" || p.dead.Load() {
 		return
 	}
@@ -299,7 +299,7 @@ func (p *process) keeps() {
 }
 
 // part opens a part for the server, sometimes damaged.
-func (l *wire) part(m control.WorkReady) (io.ReadCloser, error) {
+func (l *wire) part(m protocol.WorkReady) (io.ReadCloser, error) {
 	p := l.node.process
 	if p == nil || l.cut() || l.node.frozen.Load() || l.srv.dead.Load() {
 		return nil, errors.New("reading the part: the node does not answer")

@@ -6,13 +6,13 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 // boots gives a server a node in its own process: it lives and ends with it, and its disk is that of the server's
 // machine, which the next server of the same owner finds.
 func (s *simulation) boots(srv *server) {
-	n := &node{w: s.w, sim: s, name: control.OwnNode, folder: "own-" + srv.name, capacity: s.ownCapacity,
+	n := &node{w: s.w, sim: s, name: protocol.OwnNode, folder: "own-" + srv.name, capacity: s.ownCapacity,
 		clock: srv.clock, own: srv, disk: s.ownDisks[srv.owner]}
 	if n.disk == "" {
 		n.disk = filepath.Join(s.dir, n.folder+"-0")
@@ -22,16 +22,16 @@ func (s *simulation) boots(srv *server) {
 	srv.wires = append(srv.wires, &wire{w: s.w, srv: srv, node: n})
 }
 
-// ownEnd is the server's end of a stream to its own node, which is no control.Remote.
+// ownEnd is the server's end of a stream to its own node, which is no protocol.Remote.
 type ownEnd struct{ e serverEnd }
 
-func (o ownEnd) Send(ctx context.Context, m control.ToNode) error { return o.e.Send(ctx, m) }
+func (o ownEnd) Send(ctx context.Context, m protocol.ToNode) error { return o.e.Send(ctx, m) }
 
-func (o ownEnd) Receive(ctx context.Context) (control.FromNode, error) { return o.e.Receive(ctx) }
+func (o ownEnd) Receive(ctx context.Context) (protocol.FromNode, error) { return o.e.Receive(ctx) }
 
 func (o ownEnd) Close() error { return o.e.Close() }
 
-func (o ownEnd) OpenPart(ctx context.Context, p control.WorkReady) (io.ReadCloser, error) {
+func (o ownEnd) OpenPart(ctx context.Context, p protocol.WorkReady) (io.ReadCloser, error) {
 	return o.e.OpenPart(ctx, p)
 }
 

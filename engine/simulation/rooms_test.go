@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/placement"
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -46,7 +46,7 @@ func (s controlStore) Reserve(ctx context.Context, runID string, epoch int64, a 
 	return err
 }
 
-func (s controlStore) Hold(ctx context.Context, runID string, epoch int64, held []placement.Held) error {
+func (s controlStore) Hold(ctx context.Context, runID string, epoch int64, held []engine.Reservation) error {
 	held = slices.Clone(held)
 	_, err := call(s, ctx, "Hold "+runID, runID, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.Store.Hold(ctx, runID, epoch, held)

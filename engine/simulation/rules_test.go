@@ -11,7 +11,7 @@ import (
 
 	wired "github.com/loadstone-db/loadstone/cli/wiring/feeds"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/fragment"
 	"github.com/loadstone-db/loadstone/engine/rule"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -64,7 +64,7 @@ func (srv *server) rules() rule.Begin {
 }
 
 // fragments leads to a node, whether it is there or not.
-func (srv *server) fragments(id string) control.FragmentRunner {
+func (srv *server) fragments(id string) protocol.FragmentRunner {
 	for _, l := range srv.wires {
 		if l.node.name == id && l.node.own == nil {
 			return ruleWay{wire: l}
@@ -75,16 +75,16 @@ func (srv *server) fragments(id string) control.FragmentRunner {
 
 // ruleWay gives a node its part of a rule.
 type ruleWay struct {
-	control.ServerEnd // which nobody asks for
-	wire              *wire
+	protocol.ServerEnd // which nobody asks for
+	wire               *wire
 }
 
 // wordTakes is how long a word between a rule and a node takes. It is not by chance: how many there are depends on the
 // scheduler.
 const wordTakes = 3 * time.Millisecond
 
-// RunFragment implements control.FragmentRunner.
-func (r ruleWay) RunFragment(ctx context.Context, k control.FragmentKey, text []byte) (control.FragmentLink, error) {
+// RunFragment implements protocol.FragmentRunner.
+func (r ruleWay) RunFragment(ctx context.Context, k protocol.FragmentKey, text []byte) (protocol.FragmentLink, error) {
 	l, w := r.wire, r.wire.w
 	spec, err := fragment.Unmarshal(text)
 	if err != nil {
@@ -92,7 +92,7 @@ func (r ruleWay) RunFragment(ctx context.Context, k control.FragmentKey, text []
 	}
 	about := fmt.Sprintf("rule %s %d", spec.Query.Name, k.Attempt)
 	type answer struct {
-		link control.FragmentLink
+		link protocol.FragmentLink
 		err  error
 	}
 	replies := make(chan answer, 1)
@@ -132,9 +132,9 @@ func (r ruleWay) RunFragment(ctx context.Context, k control.FragmentKey, text []
 }
 
 // StopFragment and ListFragments are a catalog's.
-func (ruleWay) StopFragment(context.Context, control.FragmentKey) error { return nil }
-func (ruleWay) ListFragments(context.Context, string, int64) (control.FragmentList, error) {
-	return control.FragmentList{}, nil
+func (ruleWay) StopFragment(context.Context, protocol.FragmentKey) error { return nil }
+func (ruleWay) ListFragments(context.Context, string, int64) (protocol.FragmentList, error) {
+	return protocol.FragmentList{}, nil
 }
 
 // streamsOf is the part of a node's process that works out what rules read there; those of a server's own node are told

@@ -15,12 +15,12 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/scaling"
-	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/engine/store/fake"
 	"github.com/loadstone-db/loadstone/engine/tap"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/storage/results"
@@ -63,7 +63,7 @@ type simulation struct {
 	seed    uint64
 	without without
 	dir     string
-	store   *memstore.Store
+	store   *fake.Store
 	results *results.Results
 	model   *model
 	nodes   []*node
@@ -142,7 +142,7 @@ func simulate(t *testing.T, seed uint64, missing without) (wrong []string, trace
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	synctest.Test(t, func(t *testing.T) {
-		s := &simulation{t: t, w: newWorld(seed), seed: seed, without: missing, dir: dir, store: memstore.New(),
+		s := &simulation{t: t, w: newWorld(seed), seed: seed, without: missing, dir: dir, store: fake.New(),
 			runs: map[string]engine.Scenario{}, ambiguous: 100, lateCommits: 100, locked: map[string][]func(){},
 			ownDisks: map[string]string{}, clocks: map[string]*machineClock{}, each: map[string]float64{},
 			knee: map[string]int{}, rulesSeen: map[engine.RuleStatus]int{}}
@@ -328,7 +328,7 @@ func (s *simulation) boot(owner string) {
 	}
 	srv := &server{sim: s, name: fmt.Sprintf("%s%d", owner, len(s.servers)), owner: owner, opened: make(chan struct{}),
 		closed: make(chan struct{}), clock: s.clockOf(owner), recorded: &tap.Exchange{}}
-	var dialers []control.Dialer
+	var dialers []protocol.Dialer
 	for _, n := range s.nodes {
 		l := &wire{w: s.w, srv: srv, node: n}
 		if s.without == withoutHearing {

@@ -9,7 +9,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/engine/store/fake"
 	"github.com/loadstone-db/loadstone/storage/results"
 )
 
@@ -17,7 +17,7 @@ import (
 // store is away, and now and then they are committed and their answer is lost. It holds the
 // invariants of epochs and terminal states against each write.
 type controlStore struct {
-	*memstore.Store
+	*fake.Store
 	srv *server
 }
 

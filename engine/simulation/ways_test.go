@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/fragment"
 )
 
@@ -31,7 +31,7 @@ type wayEnd struct {
 	w      *way
 	other  *wayEnd
 	name   string
-	in     chan control.FragmentWord
+	in     chan protocol.FragmentWord
 	closed chan struct{}
 	once   sync.Once
 	last   time.Time // when the last word to this end arrives
@@ -41,7 +41,7 @@ func openWay(in *world, from, to, about string) *way {
 	w := &way{w: in, from: from, to: to, about: about}
 	w.delay = func() time.Duration { return in.between(100*time.Microsecond, 30*time.Millisecond) }
 	end := func(name string) *wayEnd {
-		return &wayEnd{w: w, name: name, in: make(chan control.FragmentWord, 10_000), closed: make(chan struct{})}
+		return &wayEnd{w: w, name: name, in: make(chan protocol.FragmentWord, 10_000), closed: make(chan struct{})}
 	}
 	w.owner, w.worker = end("owner"), end("worker")
 	w.owner.other, w.worker.other = w.worker, w.owner
@@ -65,8 +65,8 @@ func (w *way) lost() bool {
 // silence is after how long an end gives up a way on which it hears nothing.
 const silence = 12 * time.Second
 
-// Send implements control.FragmentLink: it returns when the word has come.
-func (e *wayEnd) Send(ctx context.Context, word control.FragmentWord) error {
+// Send implements protocol.FragmentLink: it returns when the word has come.
+func (e *wayEnd) Send(ctx context.Context, word protocol.FragmentWord) error {
 	if isClosed(e.closed) {
 		return fragment.ErrLost
 	}
@@ -99,8 +99,8 @@ func (e *wayEnd) Send(ctx context.Context, word control.FragmentWord) error {
 	}
 }
 
-// Receive implements control.FragmentLink.
-func (e *wayEnd) Receive(ctx context.Context) (control.FragmentWord, error) {
+// Receive implements protocol.FragmentLink.
+func (e *wayEnd) Receive(ctx context.Context) (protocol.FragmentWord, error) {
 	select {
 	case w := <-e.in:
 		return w, nil
@@ -110,13 +110,13 @@ func (e *wayEnd) Receive(ctx context.Context) (control.FragmentWord, error) {
 	case w := <-e.in:
 		return w, nil
 	case <-e.closed:
-		return control.FragmentWord{}, fragment.ErrLost
+		return protocol.FragmentWord{}, fragment.ErrLost
 	case <-ctx.Done():
-		return control.FragmentWord{}, ctx.Err()
+		return protocol.FragmentWord{}, ctx.Err()
 	}
 }
 
-// Close implements control.FragmentLink. The other end hears of it a moment later, if it can.
+// Close implements protocol.FragmentLink. The other end hears of it a moment later, if it can.
 func (e *wayEnd) Close() error {
 	e.lose()
 	w := e.w.w

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 // engineResources are those that a node tells of itself.
@@ -18,7 +18,7 @@ var engineResources = engine.Resources{CPUPercent: 5}
 func describe(m any) (about, what string) {
 	of := func(run, worker string) string { return "2 " + run + " " + worker }
 	switch m := m.(type) {
-	case control.Hello:
+	case protocol.Hello:
 		for _, w := range m.Workers {
 			what += fmt.Sprintf(" %s/%s=%s", w.RunID, w.WorkerID, w.Status)
 		}
@@ -26,43 +26,43 @@ func describe(m any) (about, what string) {
 			what += " " + p.WorkID
 		}
 		return "0", "Hello" + what
-	case control.Status:
+	case protocol.Status:
 		return "1 Status", fmt.Sprintf("Status accepting=%t", m.AcceptingWork)
-	case control.Pong:
+	case protocol.Pong:
 		return "1 Pong", fmt.Sprintf("Pong %d", m.Seq)
-	case control.RunAccepted:
+	case protocol.RunAccepted:
 		return "1 Run", "RunAccepted " + m.WorkerID
-	case control.RunRejected:
+	case protocol.RunRejected:
 		return "1 Run", "RunRejected " + m.WorkerID
-	case control.WorkerState:
+	case protocol.WorkerState:
 		what = fmt.Sprintf("WorkerState %s %s %s event=%d", m.WorkerID, m.Status, m.Phase, m.LastSequence)
 		if m.Totals != nil {
 			what += fmt.Sprintf(" started=%d", m.Totals.Started)
 		}
 		return of(m.RunID, m.WorkerID), what
-	case control.Snapshot:
+	case protocol.Snapshot:
 		return of(m.RunID, m.WorkerID),
 			fmt.Sprintf("Snapshot %s tick=%d %s started=%d", m.WorkerID, m.Tick, m.Phase, m.Started)
-	case control.Log:
+	case protocol.Log:
 		return of(m.RunID, m.WorkerID), "Log " + m.Message
-	case control.WorkReady:
+	case protocol.WorkReady:
 		return of(m.Artifact.RunID, m.Artifact.WorkerID), fmt.Sprintf("WorkReady %s rows=%d salvaged=%t", m.WorkID,
 			m.Artifact.RowCount, m.Salvaged)
-	case control.Ping:
+	case protocol.Ping:
 		return "1 Ping", fmt.Sprintf("Ping %d", m.Seq)
-	case control.StatusAck:
+	case protocol.StatusAck:
 		owned := make([]string, len(m.Runs))
 		for i, r := range m.Runs {
 			owned[i] = fmt.Sprintf(" %s@%d", r.RunID, r.Epoch)
 		}
 		slices.Sort(owned)
 		return "1 StatusAck", "StatusAck" + strings.Join(owned, "")
-	case control.AssignRun:
+	case protocol.AssignRun:
 		return of(m.RunID, ""), fmt.Sprintf("AssignRun %s@%d of %d", m.WorkerID, m.Epoch, m.Workers)
-	case control.RunEvent:
+	case protocol.RunEvent:
 		return of(m.Event.RunID, ""), fmt.Sprintf("RunEvent %d@%d %s %s %s", m.Event.SequenceID, m.Epoch, m.Event.Type,
 			m.Event.Data.Phase, m.Event.Data.Reason)
-	case control.RunState:
+	case protocol.RunState:
 		var targets string
 		for _, id := range slices.Sorted(maps.Keys(m.Targets)) {
 			if q := m.Targets[id].TargetQPS; q != nil {
@@ -70,9 +70,9 @@ func describe(m any) (about, what string) {
 			}
 		}
 		return of(m.RunID, ""), fmt.Sprintf("RunState %d@%d %s %s%s", m.LastSequence, m.Epoch, m.Status, m.Phase, targets)
-	case control.ArtifactAck:
+	case protocol.ArtifactAck:
 		return "3 " + m.RunID + " " + m.WorkerID, "ArtifactAck " + m.WorkerID + " " + m.Name
-	case control.WorkerAck:
+	case protocol.WorkerAck:
 		return "3 " + m.RunID + " " + m.WorkerID, "WorkerAck " + m.WorkerID
 	}
 	return "4", fmt.Sprintf("%T", m)

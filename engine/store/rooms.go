@@ -5,13 +5,12 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/placement"
 )
 
 // Admission is what run workers need, and where they may be.
 type Admission struct {
-	Nodes []placement.Node
-	Works []placement.Work
+	Nodes []engine.NodeCapacity
+	Works []engine.WorkerDemand
 	// On is the node of each run worker; the store fills it in.
 	On map[string]string
 }
@@ -23,7 +22,7 @@ type Waiting struct {
 	// Pool is the one node that can carry the run, empty where any can. Those of a pool are
 	// started in the order in which they came.
 	Pool  string
-	Works []placement.Work
+	Works []engine.WorkerDemand
 	By    string
 	Since engine.Time // the store fills it in
 	// Unfit is how long no server has said that there are nodes that could carry it; the store fills it in.
@@ -32,7 +31,7 @@ type Waiting struct {
 
 // Ledger is what runs hold on the nodes, and who waits for it, the longest first.
 type Ledger struct {
-	Held    []placement.Held
+	Held    []engine.Reservation
 	Waiting []Waiting
 }
 
@@ -52,5 +51,5 @@ type Rooms interface {
 	Reserve(ctx context.Context, runID string, epoch int64, a *Admission) error
 	// Hold writes what run workers of a run hold, whether or not there is room for it; one
 	// without a node holds nothing any more. Repeating it is harmless.
-	Hold(ctx context.Context, runID string, epoch int64, held []placement.Held) error
+	Hold(ctx context.Context, runID string, epoch int64, held []engine.Reservation) error
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/plaintext"
+	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 )
 
 // RunView is a list of runs that a user keeps under a name.
@@ -57,7 +57,7 @@ var viewed = []string{"status", "search", "template", "range", "tag", "sort", "c
 func CheckRunView(v RunView) error {
 	n := len([]rune(v.Name))
 	if n == 0 || n > longestViewName || strings.TrimSpace(v.Name) != v.Name || CleanText(v.Name) != v.Name ||
-		strings.ContainsFunc(v.Name, plaintext.Obeyed) {
+		strings.ContainsFunc(v.Name, textsafe.Obeyed) {
 		return engine.InvalidField("name", "cannot be used", fmt.Sprintf(
 			"choose 1 to %d characters that are seen, without a space at either end", longestViewName))
 	}
@@ -70,7 +70,7 @@ func CheckRunView(v RunView) error {
 	}
 	for part := range parts {
 		if !slices.Contains(viewed, part) {
-			return engine.InvalidField("query", fmt.Sprintf("has %q", plaintext.Shorten(plaintext.OneLine(part), 40)),
+			return engine.InvalidField("query", fmt.Sprintf("has %q", textsafe.Shorten(textsafe.OneLine(part), 40)),
 				"a view keeps "+strings.Join(viewed, ", "))
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/schema"
+	"github.com/loadstone-db/loadstone/engine/base/schema"
 )
 
 // Limits of a template document. They bound what a hostile file can cost: aliases

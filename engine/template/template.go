@@ -15,8 +15,8 @@ import (
 	"sync"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/plainjson"
-	"github.com/loadstone-db/loadstone/engine/schema"
+	"github.com/loadstone-db/loadstone/engine/base/jsonx"
+	"github.com/loadstone-db/loadstone/engine/base/schema"
 	"github.com/loadstone-db/loadstone/engine/threshold"
 )
 
@@ -74,9 +74,9 @@ func (d *document) scenario() (engine.Scenario, error) {
 func misread(err error) engine.FieldError {
 	var mistyped *json.UnmarshalTypeError
 	if errors.As(err, &mistyped) && mistyped.Field != "" {
-		return engine.FieldError{Field: mistyped.Field, Message: "cannot be used: " + plainjson.InWords(err).Error()}
+		return engine.FieldError{Field: mistyped.Field, Message: "cannot be used: " + jsonx.InWords(err).Error()}
 	}
-	return engine.FieldError{Field: "(document)", Message: "cannot be used: " + plainjson.InWords(err).Error()}
+	return engine.FieldError{Field: "(document)", Message: "cannot be used: " + jsonx.InWords(err).Error()}
 }
 
 // inOrder sorts a list by lines; what has none comes last.

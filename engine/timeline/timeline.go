@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 const (
@@ -46,7 +46,7 @@ func Of(workers []string, first int, measuring bool) *Line {
 }
 
 // Hears takes what a run worker says; others than those that are waited for say nothing.
-func (l *Line) Hears(w control.WorkerState) {
+func (l *Line) Hears(w protocol.WorkerState) {
 	if !l.waits[w.WorkerID] {
 		return
 	}
@@ -81,7 +81,7 @@ const learnLimit = 3 * time.Second
 
 // Await takes messages until all that are waited for have said what they know, some seconds at most. It
 // gives what hears makes of each message to the line, and returns the messages: nobody else has seen them.
-func Await[M any](ctx context.Context, l *Line, inbox *control.Mailbox[M], hears func(M) (control.WorkerState, bool),
+func Await[M any](ctx context.Context, l *Line, inbox *protocol.Mailbox[M], hears func(M) (protocol.WorkerState, bool),
 ) (said []M) {
 	ctx, cancel := context.WithTimeout(ctx, learnLimit)
 	defer cancel()

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 // TestTheBestComparisonOfTheClocksCounts: of what several run workers say of the clocks the most exact one
@@ -14,16 +14,16 @@ import (
 func TestTheBestComparisonOfTheClocksCounts(t *testing.T) {
 	at := time.Unix(1_790_000_000, 0)
 	l := Of([]string{"worker-0", "worker-1"}, 2, true)
-	l.Hears(control.WorkerState{WorkerID: "worker-7", LineAhead: time.Hour, LineError: 1, MeasuresSince: at})
-	l.Hears(control.WorkerState{WorkerID: "worker-0", LineAhead: 2 * time.Second, LineError: 30 * time.Millisecond,
+	l.Hears(protocol.WorkerState{WorkerID: "worker-7", LineAhead: time.Hour, LineError: 1, MeasuresSince: at})
+	l.Hears(protocol.WorkerState{WorkerID: "worker-0", LineAhead: 2 * time.Second, LineError: 30 * time.Millisecond,
 		BeganAt: at, MeasuresSince: at.Add(50 * time.Millisecond)})
 	// The clocks are not compared yet, or it has not heard of the measurement: it will say more.
-	l.Hears(control.WorkerState{WorkerID: "worker-1", MeasuresSince: at})
-	l.Hears(control.WorkerState{WorkerID: "worker-1", LineAhead: 1990 * time.Millisecond, LineError: 2 * time.Millisecond})
+	l.Hears(protocol.WorkerState{WorkerID: "worker-1", MeasuresSince: at})
+	l.Hears(protocol.WorkerState{WorkerID: "worker-1", LineAhead: 1990 * time.Millisecond, LineError: 2 * time.Millisecond})
 	if len(l.waits) != 1 || !l.Measured().Equal(at.Add(50*time.Millisecond)) {
 		t.Errorf("waits for %v, measured since %v", l.waits, l.Measured())
 	}
-	l.Hears(control.WorkerState{WorkerID: "worker-1", LineAhead: 1900 * time.Millisecond, LineError: 40 * time.Millisecond,
+	l.Hears(protocol.WorkerState{WorkerID: "worker-1", LineAhead: 1900 * time.Millisecond, LineError: 40 * time.Millisecond,
 		BeganAt: at.Add(time.Millisecond), MeasuresSince: at.Add(3 * time.Second)})
 	now := time.Unix(1_800_000_000, 0)
 	got := l.Ahead(now, now.Add(time.Minute), now)
@@ -52,7 +52,7 @@ func TestWhatNobodyKnowsOfTheTimeIsSaid(t *testing.T) {
 	if got := l.Words(0); !strings.HasPrefix(got, "No node has said") {
 		t.Error(got)
 	}
-	l.Hears(control.WorkerState{WorkerID: "worker-0", Status: engine.WorkerRunning, LineError: time.Millisecond})
+	l.Hears(protocol.WorkerState{WorkerID: "worker-0", Status: engine.WorkerRunning, LineError: time.Millisecond})
 	if got := l.Words(0); len(l.waits) != 0 || got != "" {
 		t.Errorf("%v, %s", l.waits, got)
 	}
@@ -62,17 +62,17 @@ func TestWhatNobodyKnowsOfTheTimeIsSaid(t *testing.T) {
 func TestWhoHasJoinedTellsNothingOfTheBeginning(t *testing.T) {
 	at := time.Unix(1_790_000_000, 0)
 	l := Of([]string{"worker-1", "worker-2", "worker-3"}, 2, true)
-	l.Hears(control.WorkerState{WorkerID: "worker-2", WorkerGroupID: 2, Status: engine.WorkerRunning,
+	l.Hears(protocol.WorkerState{WorkerID: "worker-2", WorkerGroupID: 2, Status: engine.WorkerRunning,
 		LineAhead: time.Second, LineError: time.Millisecond,
 		BeganAt: at.Add(time.Minute), MeasuresSince: at.Add(time.Minute)})
-	l.Hears(control.WorkerState{WorkerID: "worker-3", WorkerGroupID: 3, Status: engine.WorkerReady,
+	l.Hears(protocol.WorkerState{WorkerID: "worker-3", WorkerGroupID: 3, Status: engine.WorkerReady,
 		LineError: 2 * time.Millisecond})
 	if len(l.waits) != 1 || !l.Began().IsZero() || !l.Measured().IsZero() || l.Ahead(at, at, at) != time.Second ||
 		strings.Contains(l.Words(0), "worker-2") {
 		t.Errorf("waits for %v, began %v, measured since %v, %v ahead: %s", l.waits, l.Began(), l.Measured(),
 			l.Ahead(at, at, at), l.Words(0))
 	}
-	l.Hears(control.WorkerState{WorkerID: "worker-1", WorkerGroupID: 1, Status: engine.WorkerRunning,
+	l.Hears(protocol.WorkerState{WorkerID: "worker-1", WorkerGroupID: 1, Status: engine.WorkerRunning,
 		LineError: time.Millisecond, BeganAt: at, MeasuresSince: at.Add(time.Second)})
 	if len(l.waits) != 0 || !l.Began().Equal(at) || !l.Measured().Equal(at.Add(time.Second)) {
 		t.Errorf("waits for %v, began %v, measured since %v", l.waits, l.Began(), l.Measured())

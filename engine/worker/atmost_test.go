@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 // targetOf is an event of an epoch that tells a run worker what to bear.
-func targetOf(epoch, sequence int64, connections int, rate float64, atMost bool) control.RunEvent {
+func targetOf(epoch, sequence int64, connections int, rate float64, atMost bool) protocol.RunEvent {
 	e := event(sequence, engine.EventSetWorkerTarget, engine.EventData{Scope: engine.ScopeWorker, WorkerID: "worker-0",
 		TargetConnections: &connections, TargetQPS: &rate, RampSeconds: 5})
 	e.Epoch, e.AtMost = epoch, atMost
@@ -43,7 +43,7 @@ func TestWhoTakesARunOverGivesNobodyMore(t *testing.T) {
 		synctest.Wait()
 		said = len(s.load.said())
 		has("its first owner", 3, 2)
-		state := control.RunState{RunID: runID, Epoch: 4, Status: engine.StatusRunning, Phase: engine.PhaseWarmup,
+		state := protocol.RunState{RunID: runID, Epoch: 4, Status: engine.StatusRunning, Phase: engine.PhaseWarmup,
 			Started: true, LastSequence: 1, AtMost: true,
 			Targets: map[string]engine.WorkerTarget{"worker-0": bearing(4, 9)}}
 		s.send(targetOf(4, 2, 9, 9, true))

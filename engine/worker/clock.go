@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/control"
-	"github.com/loadstone-db/loadstone/engine/runclock"
+	"github.com/loadstone-db/loadstone/engine/base/clock"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 const (
@@ -36,7 +36,7 @@ func newClocks() *clocks { return &clocks{first: make(chan struct{})} }
 
 // take takes an acknowledgement in: the Status left at sent and the acknowledgement came at
 // back, both by the node's clock. It reports whether that was the first to say something.
-func (c *clocks) take(sent, back time.Time, ack control.StatusAck) (first bool) {
+func (c *clocks) take(sent, back time.Time, ack protocol.StatusAck) (first bool) {
 	if ack.Received.IsZero() || ack.Sent.IsZero() {
 		return false
 	}
@@ -76,7 +76,7 @@ func (c *clocks) best(now time.Time) (ahead, wrong time.Duration) {
 // timeLine is the run's: the server's own in its process, and elsewhere the node's, set by
 // the server's clock as it is when the load is opened. It does not follow what is measured
 // later: that is how wrong it is.
-func (w *runWorker) timeLine(ctx context.Context) *runclock.Clock {
+func (w *runWorker) timeLine(ctx context.Context) *clock.Clock {
 	if w.a.Clock != nil {
 		return w.a.Clock
 	}
@@ -120,13 +120,13 @@ func (n *Node) lineAhead(runID string, at time.Time) (ahead, wrong time.Duration
 
 // end is how a run worker has ended, and the line of its run.
 type end struct {
-	control.WorkerState
-	line *runclock.Clock
+	protocol.WorkerState
+	line *clock.Clock
 }
 
 // again is an end as it is said now: it stays what it was, and the line is compared with the clock of who owns the
 // run now. That of the owner in whose time it ended may be any other.
-func (n *Node) again(e end) control.WorkerState {
+func (n *Node) again(e end) protocol.WorkerState {
 	s := e.WorkerState
 	s.LineAhead, s.LineError = n.lineAhead(s.RunID, e.line.Now())
 	return s

@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/base/clock"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/load"
-	"github.com/loadstone-db/loadstone/engine/runclock"
 )
 
 // TestTheServersClockIsKnownToWithinTheErrorThatIsStated, whatever the way there and back
@@ -37,7 +37,7 @@ func TestTheServersClockIsKnownToWithinTheErrorThatIsStated(t *testing.T) {
 			there := sent.Add(way("there"))
 			left := there.Add(way("held"))
 			back := left.Add(way("back"))
-			c.take(sent, back, control.StatusAck{Received: server(there), Sent: server(left)})
+			c.take(sent, back, protocol.StatusAck{Received: server(there), Sent: server(left)})
 			now = back.Add(way("until the next") * 10)
 			got, wrong := c.best(now)
 			if off := (got - server(now).Sub(now)).Abs(); wrong <= 0 || off > wrong+2 {
@@ -50,8 +50,8 @@ func TestTheServersClockIsKnownToWithinTheErrorThatIsStated(t *testing.T) {
 // TestTimesThatCannotBeAreNone: an acknowledgement of a former version, and one that took less than no time.
 func TestTimesThatCannotBeAreNone(t *testing.T) {
 	c, at := newClocks(), time.Unix(1_790_000_000, 0)
-	c.take(at, at.Add(time.Millisecond), control.StatusAck{})
-	c.take(at, at.Add(time.Millisecond), control.StatusAck{Received: at, Sent: at.Add(time.Second)})
+	c.take(at, at.Add(time.Millisecond), protocol.StatusAck{})
+	c.take(at, at.Add(time.Millisecond), protocol.StatusAck{Received: at, Sent: at.Add(time.Second)})
 	if ahead, wrong := c.best(at); ahead != 0 || wrong != 0 {
 		t.Errorf("%v ahead, to within %v", ahead, wrong)
 	}
@@ -61,7 +61,7 @@ func TestTimesThatCannotBeAreNone(t *testing.T) {
 // clock of the node an hour off, and the worker says how wrong it may be.
 func TestRecordsAreInTheTimeOfTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var line *runclock.Clock // once the load is open
+		var line *clock.Clock // once the load is open
 		fake := newFakeLoad()
 		open := func(_ context.Context, cfg load.Config, _ int, _ func(int, int)) (Load, error) {
 			line, fake.sink = cfg.Clock, cfg.Sink

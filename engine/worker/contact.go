@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 // mostStatuses bounds how many are remembered until they are acknowledged: more than a node
@@ -64,16 +64,16 @@ func (n *Node) reportTo(s *session) {
 	if wrong > 0 {
 		ahead -= n.clock.Offset() // the page shows the machine's clock as it is set now
 	}
-	s.out.Put(control.Status{ClockOffset: ahead, ClockError: wrong,
+	s.out.Put(protocol.Status{ClockOffset: ahead, ClockError: wrong,
 		Sequence: n.statuses.next(now, line), NodeID: n.opts.NodeID, Alive: true,
 		AcceptingWork: !draining, Draining: draining, Resources: *n.resources.Load(), At: now})
 }
 
 // acknowledgedStatus hands an acknowledgement to the run workers that it is about.
-func (n *Node) acknowledgedStatus(s *session, ack control.StatusAck) {
+func (n *Node) acknowledgedStatus(s *session, ack protocol.StatusAck) {
 	for _, run := range ack.Runs {
 		if len(n.of(run.RunID)) > 0 {
-			n.told(s, run.RunID, run.Epoch, control.StatusAck{Sequence: ack.Sequence, Runs: []control.OwnedRun{run}})
+			n.told(s, run.RunID, run.Epoch, protocol.StatusAck{Sequence: ack.Sequence, Runs: []protocol.OwnedRun{run}})
 		}
 	}
 }
@@ -96,7 +96,7 @@ func (w *runWorker) hears(epoch int64) bool {
 
 // touched takes the owner's acknowledgement of a Status of the node: contact as it was when
 // that was sent, and no later.
-func (w *runWorker) touched(ack control.StatusAck) {
+func (w *runWorker) touched(ack protocol.StatusAck) {
 	sent, known := w.node.statuses.at(ack.Sequence)
 	if !known || !w.hears(ack.Runs[0].Epoch) || w.touchedOnce && !sent.at.After(w.contact) {
 		return

@@ -7,15 +7,15 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 // contact is when the worker's deadline says that there was contact last.
-func (s *server) contact() time.Time { return s.load.deadline().Add(-control.ContactLimit) }
+func (s *server) contact() time.Time { return s.load.deadline().Add(-protocol.ContactLimit) }
 
 // lastStatus is the newest Status that the server has heard.
-func (s *server) lastStatus() control.Status {
-	all := messages[control.Status](s)
+func (s *server) lastStatus() protocol.Status {
+	all := messages[protocol.Status](s)
 	return all[len(all)-1]
 }
 
@@ -36,35 +36,35 @@ func running(t *testing.T) (*server, time.Time) {
 // TestContactIsWhatTheOwnerAcknowledged: whatever else a node hears, a worker stops by
 // itself a minute after its node sent the last Status that the run's owner acknowledged.
 func TestContactIsWhatTheOwnerAcknowledged(t *testing.T) {
-	owned := func(epoch int64) []control.OwnedRun { return []control.OwnedRun{{RunID: runID, Epoch: epoch}} }
+	owned := func(epoch int64) []protocol.OwnedRun { return []protocol.OwnedRun{{RunID: runID, Epoch: epoch}} }
 	for name, say := range map[string]func(s *server, second int){
 		"nothing": func(*server, int) {},
-		"pings":   func(s *server, i int) { s.send(control.Ping{Seq: int64(i)}) },
+		"pings":   func(s *server, i int) { s.send(protocol.Ping{Seq: int64(i)}) },
 		"events and states": func(s *server, i int) {
 			s.send(measure(int64(2*i + 2)))
-			s.send(control.RunState{RunID: runID, Epoch: 3, Status: engine.StatusRunning, Phase: engine.PhaseMeasurement,
+			s.send(protocol.RunState{RunID: runID, Epoch: 3, Status: engine.StatusRunning, Phase: engine.PhaseMeasurement,
 				Started: true, LastSequence: int64(2*i + 3)})
 		},
 		"acknowledgements of a former owner": func(s *server, _ int) {
-			s.send(control.StatusAck{Sequence: s.lastStatus().Sequence, Runs: owned(2)})
+			s.send(protocol.StatusAck{Sequence: s.lastStatus().Sequence, Runs: owned(2)})
 		},
 		"acknowledgements that do not name the run": func(s *server, _ int) {
-			s.send(control.StatusAck{Sequence: s.lastStatus().Sequence,
-				Runs: []control.OwnedRun{{RunID: "another", Epoch: 9}}})
+			s.send(protocol.StatusAck{Sequence: s.lastStatus().Sequence,
+				Runs: []protocol.OwnedRun{{RunID: "another", Epoch: 9}}})
 		},
 		"an old Status acknowledged again": func(s *server, _ int) {
-			s.send(control.StatusAck{Sequence: messages[control.Status](s)[2].Sequence, Runs: owned(3)})
+			s.send(protocol.StatusAck{Sequence: messages[protocol.Status](s)[2].Sequence, Runs: owned(3)})
 		},
 		"a Status that was never sent": func(s *server, _ int) {
-			s.send(control.StatusAck{Sequence: s.lastStatus().Sequence + 1000, Runs: owned(3)},
-				control.StatusAck{Runs: owned(3)}, control.StatusAck{Sequence: -5, Runs: owned(3)})
+			s.send(protocol.StatusAck{Sequence: s.lastStatus().Sequence + 1000, Runs: owned(3)},
+				protocol.StatusAck{Runs: owned(3)}, protocol.StatusAck{Sequence: -5, Runs: owned(3)})
 		},
 		"another assignment of the same worker": func(s *server, _ int) { s.send(assign()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, contact := running(t)
-				deadline := contact.Add(control.ContactLimit)
+				deadline := contact.Add(protocol.ContactLimit)
 				for i := 0; time.Now().Before(deadline.Add(-2 * time.Second)); i++ {
 					say(s, i)
 					time.Sleep(time.Second)
@@ -110,7 +110,7 @@ func TestContactCountsFromWhenTheStatusWasSent(t *testing.T) {
 func TestContactThatComesTooLateIsNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, contact := running(t)
-		deadline := contact.Add(control.ContactLimit)
+		deadline := contact.Add(protocol.ContactLimit)
 		time.Sleep(time.Until(deadline) - time.Second)
 		synctest.Wait()
 		m := s.lastStatus()
@@ -142,7 +142,7 @@ func TestALaterOwnerKeepsContactAndAFormerOneDoesNot(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		s.acknowledge(t.Context(), s.lastStatus(), 3)
-		s.send(stop(9), control.RunState{RunID: runID, Epoch: 3, Status: engine.StatusCancelling,
+		s.send(stop(9), protocol.RunState{RunID: runID, Epoch: 3, Status: engine.StatusCancelling,
 			StopReason: engine.StopWorkerFailure, LastSequence: 9})
 		synctest.Wait()
 		if !s.contact().Equal(later.At) || s.last().Status != engine.WorkerRunning {
@@ -187,7 +187,7 @@ func TestAWorkerThatIsNeverAcknowledgedLeaves(t *testing.T) {
 		s := connect(t, t.TempDir(), newFakeLoad(), nil)
 		s.silence()
 		s.send(assign(), start(1))
-		time.Sleep(control.ContactLimit + 2*time.Second)
+		time.Sleep(protocol.ContactLimit + 2*time.Second)
 		synctest.Wait()
 		if got := s.last(); got.Status != engine.WorkerFailed || !strings.Contains(got.Err.Message, "stopped by itself") {
 			t.Fatalf("%+v", got)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 // Drain has the node take no new work; what it has goes on to its end.
@@ -36,10 +36,10 @@ func (n *Node) Idle(ctx context.Context) {
 }
 
 // unsent takes note of a message that can never be sent.
-func (n *Node) unsent(m control.FromNode, err error) {
-	n.opts.Log.Error().Err(err).Str("run_id", control.RunOf(m)).Type("message", m).
+func (n *Node) unsent(m protocol.FromNode, err error) {
+	n.opts.Log.Error().Err(err).Str("run_id", protocol.RunOf(m)).Type("message", m).
 		Msg("a message cannot be sent to a server")
 }
 
 // WantPlugin asks the server for a plugin.
-func (n *Node) WantPlugin(sha256 string) { n.out.Put(control.PluginWanted{SHA256: sha256}) }
+func (n *Node) WantPlugin(sha256 string) { n.out.Put(protocol.PluginWanted{SHA256: sha256}) }

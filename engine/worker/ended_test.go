@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/meter"
 )
 
@@ -16,7 +16,7 @@ type slowEnd struct{}
 
 func (slowEnd) Deleted(string) {}
 
-func (slowEnd) Ended(meter.Worker) { time.Sleep(time.Second) }
+func (slowEnd) Ended(meter.EndedWorker) { time.Sleep(time.Second) }
 
 // TestAnEndThatIsAcknowledgedAtOnceIsForgotten: a node that drains would wait for it until its limit.
 func TestAnEndThatIsAcknowledgedAtOnceIsForgotten(t *testing.T) {
@@ -30,12 +30,12 @@ func TestAnEndThatIsAcknowledgedAtOnceIsForgotten(t *testing.T) {
 		if end := s.last(); !end.Status.Ended() {
 			t.Fatalf("%+v", end)
 		}
-		s.send(control.WorkerAck{RunID: runID, WorkerID: "worker-0", ResultID: "another"})
+		s.send(protocol.WorkerAck{RunID: runID, WorkerID: "worker-0", ResultID: "another"})
 		synctest.Wait()
 		if len(s.node.held) != 1 {
 			t.Fatal("it has left before it is acknowledged")
 		}
-		s.send(control.WorkerAck{RunID: runID, WorkerID: "worker-0", ResultID: "test-1"})
+		s.send(protocol.WorkerAck{RunID: runID, WorkerID: "worker-0", ResultID: "test-1"})
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -63,9 +63,9 @@ func TestAnEndTellsOfTheClockOfWhoOwnsTheRun(t *testing.T) {
 					t.Fatalf("%s, ahead by %v to within %v", ended.Status, ended.LineAhead, ended.LineError)
 				}
 				heir := s.anotherMute("heir", 4, mute)
-				heir.send(control.RunState{RunID: runID, Epoch: 4, Status: engine.StatusRunning})
+				heir.send(protocol.RunState{RunID: runID, Epoch: 4, Status: engine.StatusRunning})
 				synctest.Wait()
-				hellos := messages[control.Hello](heir)
+				hellos := messages[protocol.Hello](heir)
 				said := hellos[len(hellos)-1].Workers[0]
 				if mute {
 					if said.LineAhead != 0 || said.LineError != 0 {

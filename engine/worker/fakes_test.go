@@ -12,7 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/load"
 	"github.com/loadstone-db/loadstone/engine/load/record"
 	"github.com/loadstone-db/loadstone/engine/plugin"
@@ -134,12 +134,12 @@ func (fakeDatabase) Close() error { return nil }
 // server is the other end of a node in a test.
 type server struct {
 	t    *testing.T
-	link control.ServerEnd
+	link protocol.ServerEnd
 	node *Node
 	load *fakeLoad
 
 	mu     sync.Mutex
-	heard  []control.FromNode
+	heard  []protocol.FromNode
 	ahead  time.Duration // of the node's clock
 	mute   bool          // what the node reports is not acknowledged
 	cancel context.CancelFunc
@@ -147,11 +147,11 @@ type server struct {
 }
 
 // acknowledge answers a Status as the owner of the run does.
-func (s *server) acknowledge(ctx context.Context, m control.Status, epoch int64) {
+func (s *server) acknowledge(ctx context.Context, m protocol.Status, epoch int64) {
 	s.mu.Lock()
 	now := time.Now().Add(s.ahead)
 	s.mu.Unlock()
-	_ = s.link.Send(ctx, control.StatusAck{Sequence: m.Sequence, Runs: []control.OwnedRun{{RunID: runID, Epoch: epoch}},
+	_ = s.link.Send(ctx, protocol.StatusAck{Sequence: m.Sequence, Runs: []protocol.OwnedRun{{RunID: runID, Epoch: epoch}},
 		Received: now, Sent: now})
 }
 
@@ -178,8 +178,8 @@ func connectAhead(t *testing.T, spool string, fake *fakeLoad, open OpenLoad, ahe
 		}
 	}
 	s := &server{t: t, load: fake, ahead: ahead, served: make(chan error, 1)}
-	var end control.NodeEnd
-	s.link, end = control.Pipe(nil)
+	var end protocol.NodeEnd
+	s.link, end = protocol.Pipe(nil)
 	s.node = NewNode(Options{NodeID: "n", Plugins: fakeHost{}, Drivers: map[string]target.Driver{"fake": fakeDriver{}},
 		SpoolDir: spool, Log: zerolog.Nop(), OpenLoad: open})
 	var ctx context.Context
@@ -195,7 +195,7 @@ func connectAhead(t *testing.T, spool string, fake *fakeLoad, open OpenLoad, ahe
 			s.heard = append(s.heard, m)
 			mute := s.mute
 			s.mu.Unlock()
-			if m, ok := m.(control.Status); ok && !mute {
+			if m, ok := m.(protocol.Status); ok && !mute {
 				s.acknowledge(ctx, m, 3)
 			}
 		}
@@ -211,7 +211,7 @@ func (s *server) end() {
 	_ = s.link.Close()
 }
 
-func (s *server) send(messages ...control.ToNode) {
+func (s *server) send(messages ...protocol.ToNode) {
 	for _, m := range messages {
 		if err := s.link.Send(context.Background(), m); err != nil {
 			s.t.Fatal(err)
@@ -220,7 +220,7 @@ func (s *server) send(messages ...control.ToNode) {
 }
 
 // messages are those of one type, oldest first.
-func messages[M control.FromNode](s *server) (found []M) {
+func messages[M protocol.FromNode](s *server) (found []M) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range s.heard {
@@ -232,22 +232,22 @@ func messages[M control.FromNode](s *server) (found []M) {
 }
 
 // last is the newest state of the run worker.
-func (s *server) last() control.WorkerState {
-	states := messages[control.WorkerState](s)
+func (s *server) last() protocol.WorkerState {
+	states := messages[protocol.WorkerState](s)
 	if len(states) == 0 {
-		return control.WorkerState{}
+		return protocol.WorkerState{}
 	}
 	return states[len(states)-1]
 }
 
 const runID = "run-1"
 
-func assign() control.AssignRun {
-	return control.AssignRun{RunID: runID, ResultID: "test-1", WorkerID: "worker-0", Epoch: 3,
+func assign() protocol.AssignRun {
+	return protocol.AssignRun{RunID: runID, ResultID: "test-1", WorkerID: "worker-0", Epoch: 3,
 		Plan:     &engine.Plan{Driver: "fake", KeySlots: 4},
 		Workload: engine.Workload{Seed: 1, Params: json.RawMessage("{}")}, Connections: 2}
 }
 
-func event(seq int64, kind engine.EventType, data engine.EventData) control.RunEvent {
-	return control.RunEvent{Epoch: 3, Event: engine.Event{RunID: runID, Type: kind, SequenceID: seq, Data: data}}
+func event(seq int64, kind engine.EventType, data engine.EventData) protocol.RunEvent {
+	return protocol.RunEvent{Epoch: 3, Event: engine.Event{RunID: runID, Type: kind, SequenceID: seq, Data: data}}
 }

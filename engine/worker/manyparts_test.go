@@ -11,7 +11,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/budget"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 // TestPartsThatAreGoneAreForgotten, with their folder when nothing of their run worker waits.
@@ -32,7 +32,7 @@ func TestPartsThatAreGoneAreForgotten(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(folder, part(i).Name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		key := control.WorkIDOf(part(i))
+		key := protocol.WorkIDOf(part(i))
 		n.disk.apply(budget.Grow{Key: key, Kind: budget.Record, Run: "run", Bytes: 1})
 		n.disk.apply(budget.Finished{Key: key})
 		n.ready([]engine.Artifact{part(i)}, folder, false)
@@ -50,7 +50,7 @@ func TestPartsThatAreGoneAreForgotten(t *testing.T) {
 			t.Errorf("after %d parts: %v", i, err)
 		}
 		a := part(i)
-		n.acknowledged(control.ArtifactAck{RunID: a.RunID, WorkerID: a.WorkerID, Name: a.Name, SHA256: a.SHA256})
+		n.acknowledged(protocol.ArtifactAck{RunID: a.RunID, WorkerID: a.WorkerID, Name: a.Name, SHA256: a.SHA256})
 		if _, err := os.Stat(filepath.Join(folder, a.Name+artifact.Stored)); err == nil {
 			t.Errorf("%s is still there", a.Name)
 		}

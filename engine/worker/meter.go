@@ -12,7 +12,7 @@ import (
 // Meter takes measurements of run workers and returns at once.
 type Meter interface {
 	// Ended is the end of a run worker.
-	Ended(meter.Worker)
+	Ended(meter.EndedWorker)
 	// Deleted is a file of the spool that was deleted for that reason.
 	Deleted(reason string)
 }
@@ -23,7 +23,7 @@ func (n *Node) measure(w *runWorker, began time.Time) {
 		return
 	}
 	now := time.Now()
-	m := meter.Worker{RunID: w.a.RunID, WorkerID: w.a.WorkerID, NodeID: n.opts.NodeID, TraceParent: w.a.TraceParent,
+	m := meter.EndedWorker{RunID: w.a.RunID, WorkerID: w.a.WorkerID, NodeID: n.opts.NodeID, TraceParent: w.a.TraceParent,
 		Assigned: began, Ready: w.readyAt, Begun: w.begunAt, Stopped: w.stoppedAt, Drained: w.drainedAt, Ended: now,
 		Ahead: w.ownersTime().Sub(now.Round(0))}
 	if w.err != nil {

@@ -15,12 +15,12 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/clock"
+	"github.com/loadstone-db/loadstone/engine/base/host"
 	"github.com/loadstone-db/loadstone/engine/budget"
-	"github.com/loadstone-db/loadstone/engine/compat"
-	"github.com/loadstone-db/loadstone/engine/control"
-	"github.com/loadstone-db/loadstone/engine/machine/usage"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/cluster/version"
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/engine/runclock"
 	"github.com/loadstone-db/loadstone/engine/tap"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
@@ -51,7 +51,7 @@ type Options struct {
 	Meter Meter
 	// Recordings opens the runs that a replay takes its operations from; nil where there are none.
 	Recordings Recordings
-	// ContactLimit is how long a run worker bears load without contact; 0 is control.ContactLimit,
+	// ContactLimit is how long a run worker bears load without contact; 0 is protocol.ContactLimit,
 	// which is the most.
 	ContactLimit time.Duration
 	// Queries makes what carries out the work of queries, on the disk of the node; nil: it takes none.
@@ -72,7 +72,7 @@ type Node struct {
 	opts    Options
 	session string
 	out     *outbox
-	clock   *runclock.Clock
+	clock   *clock.Clock
 	disk    *spool
 	queries Queries
 	// statuses are those that wait for their acknowledgement.
@@ -103,7 +103,7 @@ type Node struct {
 	// waits counts the parts of each run worker.
 	waits map[workerKey]int
 	// aside are those that cannot be opened.
-	aside []control.AsidePart
+	aside []protocol.AsidePart
 	// draining: the process is ending; drainAsked: an operator wants the node to rest.
 	draining, drainAsked bool
 }
@@ -112,7 +112,7 @@ type workerKey struct{ runID, workerID string }
 
 // heldPart is a part that no server has acknowledged, with its file.
 type heldPart struct {
-	control.WorkReady
+	protocol.WorkReady
 	path string
 }
 
@@ -123,17 +123,17 @@ func NewNode(opts Options) *Node {
 	}
 	watch := func(context.Context) {}
 	if opts.Sample == nil {
-		sampler := usage.New()
+		sampler := host.New()
 		opts.Sample, watch = sampler.Sample, sampler.Watch
 	}
-	if opts.ContactLimit <= 0 || opts.ContactLimit > control.ContactLimit {
-		opts.ContactLimit = control.ContactLimit
+	if opts.ContactLimit <= 0 || opts.ContactLimit > protocol.ContactLimit {
+		opts.ContactLimit = protocol.ContactLimit
 	}
 	if opts.Capacity == 0 {
-		opts.Capacity = capacityOf(usage.CPUs(), usage.Memory())
+		opts.Capacity = capacityOf(host.CPUs(), host.Memory())
 	}
 	n := &Node{opts: opts, watch: watch, session: uuid.NewString(), out: newOutbox(),
-		clock: runclock.New(opts.Clock),
+		clock: clock.New(opts.Clock),
 		held:  map[workerKey]*runWorker{}, ended: map[workerKey]end{}, parts: map[string]heldPart{}}
 	n.stored, n.early, n.waits = map[string]bool{}, map[string]bool{}, map[workerKey]int{}
 	n.disk = newSpool(opts.SpoolDir, spoolBytes(opts.SpoolDir, opts.SpoolBytes), max(opts.KeepStored, 0), opts.Log,
@@ -170,10 +170,10 @@ func capacityOf(cores float64, memory int64) int {
 
 // Listen holds the sessions that come, of several servers at a time, until ctx ends or
 // nothing is listened to any more. The node closes then, as Serve says.
-func (n *Node) Listen(ctx context.Context, sessions control.Listener) error {
+func (n *Node) Listen(ctx context.Context, sessions protocol.Listener) error {
 	defer n.Close()
 	sessions.Serve(n.Part)
-	if b, ok := sessions.(control.Belongs); ok {
+	if b, ok := sessions.(protocol.Belongs); ok {
 		b.Ask(n.holds)
 	}
 	var serving sync.WaitGroup
@@ -181,7 +181,7 @@ func (n *Node) Listen(ctx context.Context, sessions control.Listener) error {
 	for {
 		link, err := sessions.Accept(ctx)
 		if err != nil {
-			if ctx.Err() != nil || errors.Is(err, control.ErrClosed) {
+			if ctx.Err() != nil || errors.Is(err, protocol.ErrClosed) {
 				return nil
 			}
 			return err
@@ -200,12 +200,12 @@ func (n *Node) Listen(ctx context.Context, sessions control.Listener) error {
 // the watchdog ends them or a session of their server, or of one that takes them over,
 // begins. It returns nil too when ctx ends; the node then closes: its run workers stop, and
 // what they recorded stays in the spool.
-func (n *Node) Serve(ctx context.Context, link control.NodeEnd) error {
+func (n *Node) Serve(ctx context.Context, link protocol.NodeEnd) error {
 	n.salvage.Do(n.salvageSpool)
 	ending, cancel := context.WithCancel(ctx)
 	defer cancel()
 	server := ""
-	if p, ok := link.(control.Peer); ok {
+	if p, ok := link.(protocol.Peer); ok {
 		server = p.Server()
 	}
 	s := n.out.open(server)
@@ -231,7 +231,7 @@ func (n *Node) Serve(ctx context.Context, link control.NodeEnd) error {
 		n.Close()
 		return nil
 	}
-	if errors.Is(err, control.ErrClosed) {
+	if errors.Is(err, protocol.ErrClosed) {
 		return nil
 	}
 	return err
@@ -245,10 +245,10 @@ func (n *Node) Close() {
 }
 
 // hello says what the node is, and all that it holds, whoever owns it.
-func (n *Node) hello() control.Hello {
+func (n *Node) hello() protocol.Hello {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	h := control.Hello{NodeID: n.opts.NodeID, Version: n.opts.Version, Protocol: compat.Protocol, Session: n.session,
+	h := protocol.Hello{NodeID: n.opts.NodeID, Version: n.opts.Version, Protocol: version.Protocol, Session: n.session,
 		Queries: n.queries != nil, Capacity: max(n.opts.Capacity, 0)}
 	for _, w := range n.held {
 		h.Workers = append(h.Workers, w.report())
@@ -260,10 +260,10 @@ func (n *Node) hello() control.Hello {
 		h.Parts = append(h.Parts, p.WorkReady)
 	}
 	h.Aside = slices.Clone(n.aside)
-	slices.SortFunc(h.Workers, func(a, b control.WorkerState) int {
+	slices.SortFunc(h.Workers, func(a, b protocol.WorkerState) int {
 		return cmp.Or(strings.Compare(a.RunID, b.RunID), strings.Compare(a.WorkerID, b.WorkerID))
 	})
-	slices.SortFunc(h.Parts, func(a, b control.WorkReady) int { return strings.Compare(a.WorkID, b.WorkID) })
+	slices.SortFunc(h.Parts, func(a, b protocol.WorkReady) int { return strings.Compare(a.WorkID, b.WorkID) })
 	return h
 }
 
@@ -277,7 +277,7 @@ func (n *Node) holds() bool {
 
 // beat samples telemetry and reports the node's own state each second.
 func (n *Node) beat(ctx context.Context) {
-	ticker := time.NewTicker(control.HeartbeatInterval)
+	ticker := time.NewTicker(protocol.HeartbeatInterval)
 	defer ticker.Stop()
 	var beside sync.WaitGroup
 	defer beside.Wait()
@@ -295,21 +295,21 @@ func (n *Node) beat(ctx context.Context) {
 	}
 }
 
-func (n *Node) receive(ctx context.Context, s *session, q QuerySession, link control.NodeEnd) error {
+func (n *Node) receive(ctx context.Context, s *session, q QuerySession, link protocol.NodeEnd) error {
 	for {
 		m, err := link.Receive(ctx)
 		if err != nil {
 			return err
 		}
 		switch m := m.(type) {
-		case control.AssignRun:
+		case protocol.AssignRun:
 			n.assign(s, m)
 			n.report() // the worker begins when this is acknowledged
-		case control.RunEvent:
+		case protocol.RunEvent:
 			n.told(s, m.Event.RunID, m.Epoch, m)
-		case control.RunState:
+		case protocol.RunState:
 			n.told(s, m.RunID, m.Epoch, m)
-		case control.StatusAck:
+		case protocol.StatusAck:
 			if sent, known := n.statuses.at(m.Sequence); known {
 				if s.clocks.take(sent.line, n.clock.Now(), m) {
 					n.reportTo(s) // what nobody knew before
@@ -317,18 +317,18 @@ func (n *Node) receive(ctx context.Context, s *session, q QuerySession, link con
 				}
 			}
 			n.acknowledgedStatus(s, m)
-		case control.AssignWork:
+		case protocol.AssignWork:
 			n.assignWork(s, q, m)
-		case control.CancelWork:
+		case protocol.CancelWork:
 			q.Hear(m)
-		case control.ArtifactAck:
+		case protocol.ArtifactAck:
 			if q.Hear(m) {
 				continue
 			}
 			if !n.out.elsewhere(s, m.RunID) {
 				n.acknowledged(m)
 			}
-		case control.WorkerAck:
+		case protocol.WorkerAck:
 			n.mu.Lock()
 			if key := (workerKey{m.RunID, m.WorkerID}); !n.out.elsewhere(s, m.RunID) {
 				if n.ended[key].ResultID == m.ResultID {
@@ -339,19 +339,19 @@ func (n *Node) receive(ctx context.Context, s *session, q QuerySession, link con
 				}
 			}
 			n.mu.Unlock()
-		case control.Drain:
+		case protocol.Drain:
 			n.mu.Lock()
 			n.drainAsked = !m.Over
 			n.mu.Unlock()
-		case control.Ping:
-			s.out.Put(control.Pong(m))
+		case protocol.Ping:
+			s.out.Put(protocol.Pong(m))
 		}
 	}
 }
 
 // told passes on what a server says about a run, if it is its owner. A server that has
 // just become it hears how the run stands here.
-func (n *Node) told(s *session, runID string, epoch int64, m control.ToNode) {
+func (n *Node) told(s *session, runID string, epoch int64, m protocol.ToNode) {
 	counts, fresh := n.out.heed(s, runID, epoch, time.Now())
 	if !counts {
 		return
@@ -376,19 +376,19 @@ func (n *Node) of(runID string) []*runWorker {
 	return found
 }
 
-func (n *Node) assign(s *session, a control.AssignRun) {
+func (n *Node) assign(s *session, a protocol.AssignRun) {
 	if counts, _ := n.out.heed(s, a.RunID, a.Epoch, time.Now()); !counts {
 		return // whoever owns the run now knows of it, or not
 	}
 	reject := func(message, hint string) {
-		n.out.Put(control.RunRejected{RunID: a.RunID, WorkerID: a.WorkerID, NodeID: n.opts.NodeID,
+		n.out.Put(protocol.RunRejected{RunID: a.RunID, WorkerID: a.WorkerID, NodeID: n.opts.NodeID,
 			Err: &engine.Error{Code: engine.CodeUnavailable, Message: message, Hint: hint}})
 	}
 	key := workerKey{a.RunID, a.WorkerID}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if _, here := n.held[key]; here {
-		n.out.Put(control.RunAccepted{RunID: a.RunID, WorkerID: a.WorkerID, NodeID: n.opts.NodeID})
+		n.out.Put(protocol.RunAccepted{RunID: a.RunID, WorkerID: a.WorkerID, NodeID: n.opts.NodeID})
 		return
 	}
 	if n.draining || n.drainAsked || n.lifetime.Err() != nil {
@@ -408,7 +408,7 @@ func (n *Node) assign(s *session, a control.AssignRun) {
 	}
 	w := newRunWorker(n, s.clocks, a)
 	n.held[key] = w
-	n.out.Put(control.RunAccepted{RunID: a.RunID, WorkerID: a.WorkerID, NodeID: n.opts.NodeID})
+	n.out.Put(protocol.RunAccepted{RunID: a.RunID, WorkerID: a.WorkerID, NodeID: n.opts.NodeID})
 	n.workers.Go(func() {
 		began := time.Now()
 		w.run(n.lifetime)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/load"
 	"github.com/loadstone-db/loadstone/engine/load/schedule"
 	"github.com/loadstone-db/loadstone/engine/plugin"
@@ -94,7 +94,7 @@ func (w *runWorker) open(ctx context.Context) (_ *resources, err error) {
 }
 
 // shareOf is the part of the run's load that the worker takes.
-func shareOf(a control.AssignRun) schedule.Share {
+func shareOf(a protocol.AssignRun) schedule.Share {
 	if a.Workers <= 0 {
 		return schedule.Share{}
 	}

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 // outbox brings what the node says to the servers: what is about a run to the one that
@@ -14,7 +14,7 @@ import (
 // messages wait for it, or for the server that takes the run over. It counts the lines of
 // the runs' logs that it had to drop.
 type outbox struct {
-	away *control.Mailbox[control.FromNode] // for owners without a session
+	away *protocol.Mailbox[protocol.FromNode] // for owners without a session
 
 	mu       sync.Mutex
 	sessions []*session
@@ -36,7 +36,7 @@ const mostClocks = 32
 // session is the conversation with one server, until its stream ends.
 type session struct {
 	server string // names the server's process
-	out    *control.Mailbox[control.FromNode]
+	out    *protocol.Mailbox[protocol.FromNode]
 	// clocks compares its clock with the node's.
 	clocks *clocks
 }
@@ -62,24 +62,24 @@ func newOutbox() *outbox {
 	return o
 }
 
-func (o *outbox) mailbox() *control.Mailbox[control.FromNode] {
-	return control.NewMailbox(control.PolicyFromNode, func(m control.FromNode) {
-		if line, ok := m.(control.Log); ok {
+func (o *outbox) mailbox() *protocol.Mailbox[protocol.FromNode] {
+	return protocol.NewMailbox(protocol.PolicyFromNode, func(m protocol.FromNode) {
+		if line, ok := m.(protocol.Log); ok {
 			o.lines[line.RunID]++ // Put holds mu
 		}
 	})
 }
 
 // Put gives a message to whom it is for; it never waits.
-func (o *outbox) Put(m control.FromNode) {
+func (o *outbox) Put(m protocol.FromNode) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.put(m)
 }
 
 // put needs mu.
-func (o *outbox) put(m control.FromNode) {
-	runID := control.RunOf(m)
+func (o *outbox) put(m protocol.FromNode) {
+	runID := protocol.RunOf(m)
 	if runID == "" {
 		for _, s := range o.sessions {
 			s.out.Put(m)
@@ -152,7 +152,7 @@ func (o *outbox) close(s *session) {
 			w.at = nil
 		}
 	}
-	for _, m := range s.out.Sift(func(m control.FromNode) bool { return control.RunOf(m) != "" }) {
+	for _, m := range s.out.Sift(func(m protocol.FromNode) bool { return protocol.RunOf(m) != "" }) {
 		o.put(m)
 	}
 }
@@ -167,15 +167,15 @@ func (o *outbox) hand(runID string, w *owner, s *session) {
 	if before == s.out {
 		return
 	}
-	for _, m := range before.Sift(func(m control.FromNode) bool { return control.RunOf(m) == runID }) {
+	for _, m := range before.Sift(func(m protocol.FromNode) bool { return protocol.RunOf(m) == runID }) {
 		s.out.Put(uncompared(m))
 	}
 }
 
 // uncompared is a message that another server may hear than the one for which it was made: it says nothing of the
 // clock of that one, which who takes a run over would take for its own.
-func uncompared(m control.FromNode) control.FromNode {
-	if w, ok := m.(control.WorkerState); ok {
+func uncompared(m protocol.FromNode) protocol.FromNode {
+	if w, ok := m.(protocol.WorkerState); ok {
 		w.LineAhead, w.LineError = 0, 0
 		return w
 	}

@@ -5,21 +5,21 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 // TestDroppedLinesAreCountedByRun: a full outbox drops the oldest lines, and says how many of which run.
 func TestDroppedLinesAreCountedByRun(t *testing.T) {
 	o := newOutbox()
-	line := func(run string) { o.Put(control.Log{LogEntry: engine.LogEntry{RunID: run}}) }
+	line := func(run string) { o.Put(protocol.Log{LogEntry: engine.LogEntry{RunID: run}}) }
 	for range 3 {
 		line("a")
 	}
-	for range control.MostWaiting {
+	for range protocol.MostWaiting {
 		line("b")
 	}
-	for range control.MostWaiting + 10 {
-		o.Put(control.Snapshot{}) // are bounded for themselves
+	for range protocol.MostWaiting + 10 {
+		o.Put(protocol.Snapshot{}) // are bounded for themselves
 	}
 	o.dropLines("c", 5)
 	if a, b, c := o.linesDropped("a"), o.linesDropped("b"), o.linesDropped("c"); a != 3 || b != 0 || c != 5 {
@@ -33,7 +33,7 @@ func TestWhatIsHandedOnSaysNothingOfAClock(t *testing.T) {
 		o, now := newOutbox(), time.Now()
 		former := o.open("former")
 		o.heed(former, "r", 1, now)
-		o.Put(control.WorkerState{RunID: "r", WorkerID: "worker-0", LineAhead: time.Hour, LineError: time.Millisecond,
+		o.Put(protocol.WorkerState{RunID: "r", WorkerID: "worker-0", LineAhead: time.Hour, LineError: time.Millisecond,
 			ClockError: time.Second})
 		if ends {
 			o.close(former)
@@ -41,7 +41,7 @@ func TestWhatIsHandedOnSaysNothingOfAClock(t *testing.T) {
 		heir := o.open("heir")
 		o.heed(heir, "r", 2, now)
 		m, ok := heir.out.Take()
-		w, state := m.(control.WorkerState)
+		w, state := m.(protocol.WorkerState)
 		if !ok || !state || w.LineAhead != 0 || w.LineError != 0 || w.ClockError != time.Second {
 			t.Errorf("%s: %+v", name, m)
 		}

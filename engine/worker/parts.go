@@ -10,7 +10,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/budget"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 // ready announces finished parts and keeps them until they are acknowledged. Those that
@@ -54,16 +54,16 @@ func (n *Node) readyEarly(a engine.Artifact) {
 	}
 }
 
-func (n *Node) announcement(a engine.Artifact) control.WorkReady {
+func (n *Node) announcement(a engine.Artifact) protocol.WorkReady {
 	if a.Kind == "" {
 		a.Kind = artifact.KindExecutions
 	}
-	id := control.WorkIDOf(a)
-	return control.WorkReady{WorkID: id, NodeID: n.opts.NodeID, Artifact: a, ArtifactURL: control.PartsPath + id}
+	id := protocol.WorkIDOf(a)
+	return protocol.WorkReady{WorkID: id, NodeID: n.opts.NodeID, Artifact: a, ArtifactURL: protocol.PartsPath + id}
 }
 
 // keep remembers a part until it is acknowledged. It needs mu.
-func (n *Node) keep(p control.WorkReady, path string) {
+func (n *Node) keep(p protocol.WorkReady, path string) {
 	if _, known := n.parts[p.WorkID]; !known {
 		n.waits[workerKey{p.Artifact.RunID, p.Artifact.WorkerID}]++
 	}
@@ -80,7 +80,7 @@ func (n *Node) letGo(p heldPart) {
 }
 
 // acknowledged lets go of a part that a server has. It stays on the disk for a while.
-func (n *Node) acknowledged(ack control.ArtifactAck) {
+func (n *Node) acknowledged(ack protocol.ArtifactAck) {
 	id := ack.RunID + "/" + ack.WorkerID + "/" + ack.Name
 	n.mu.Lock()
 	p, ok := n.parts[id]
@@ -191,7 +191,7 @@ func (n *Node) salvageSpool() {
 					Msg("a part of an earlier process cannot be opened; it was moved aside and is tried again at the next start")
 				n.disk.apply(budget.Found{Key: run + "/" + worker + "/" + p.Name, Kind: budget.Record, Run: run,
 					Bytes: sizeOf(filepath.Join(dir, p.Name))})
-				n.aside = append(n.aside, control.AsidePart{RunID: run, WorkerID: worker, Name: p.Name, Reason: p.Err.Error()})
+				n.aside = append(n.aside, protocol.AsidePart{RunID: run, WorkerID: worker, Name: p.Name, Reason: p.Err.Error()})
 			}
 		case err != nil:
 			n.opts.Log.Warn().Err(err).Str("folder", dir).Msg("parts of an earlier process cannot be read")

@@ -4,13 +4,13 @@ import (
 	"os"
 
 	"github.com/loadstone-db/loadstone/engine/budget"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 // Queries carries out the work of queries on a node.
 type Queries interface {
 	// Serve begins a session with a server. say gives it a message, and never waits.
-	Serve(say func(control.FromNode)) QuerySession
+	Serve(say func(protocol.FromNode)) QuerySession
 	// Open opens what a work came to, by its work id; what is not there is os.ErrNotExist.
 	Open(workID string) (*os.File, error)
 	// Held is how many works are carried out, or wait until their server has what they came to.
@@ -22,7 +22,7 @@ type Queries interface {
 // QuerySession is the work that one stream has given.
 type QuerySession interface {
 	// Hear takes what the server says, and reports whether it is about the work of queries.
-	Hear(m control.ToNode) bool
+	Hear(m protocol.ToNode) bool
 	// Close ends all work of the session at once.
 	Close()
 }
@@ -39,21 +39,21 @@ func (d Disk) Apply(h budget.Happening) (refused bool) { return d.spool.apply(h)
 // noQueries is a session of a node that takes no work of queries.
 type noQueries struct{}
 
-func (noQueries) Hear(control.ToNode) bool { return false }
-func (noQueries) Close()                   {}
+func (noQueries) Hear(protocol.ToNode) bool { return false }
+func (noQueries) Close()                    {}
 
 // serveQueries begins the work of queries of a session.
 func (n *Node) serveQueries(s *session) QuerySession {
 	if n.queries == nil {
 		return noQueries{}
 	}
-	return n.queries.Serve(func(m control.FromNode) { s.out.Put(m) })
+	return n.queries.Serve(func(m protocol.FromNode) { s.out.Put(m) })
 }
 
 // assignWork passes work of a query on, unless the node takes none.
-func (n *Node) assignWork(s *session, q QuerySession, m control.AssignWork) {
+func (n *Node) assignWork(s *session, q QuerySession, m protocol.AssignWork) {
 	if !n.Ready() {
-		s.out.Put(control.WorkRejected{WorkKey: m.WorkKey, Reason: "the node is draining"})
+		s.out.Put(protocol.WorkRejected{WorkKey: m.WorkKey, Reason: "the node is draining"})
 		return
 	}
 	q.Hear(m)

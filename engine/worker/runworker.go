@@ -12,10 +12,10 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/base/clock"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/load"
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/engine/runclock"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
@@ -27,14 +27,14 @@ const failedDrain = 5 * time.Second
 // hears events, and is heard, all the time.
 type runWorker struct {
 	node *Node
-	a    control.AssignRun
+	a    protocol.AssignRun
 	// server compares the clocks of the server that has assigned it; line is the run's time line.
 	server *clocks
-	line   atomic.Pointer[runclock.Clock]
-	inbox  *control.Mailbox[control.ToNode]
+	line   atomic.Pointer[clock.Clock]
+	inbox  *protocol.Mailbox[protocol.ToNode]
 
 	mu    sync.Mutex
-	state control.WorkerState
+	state protocol.WorkerState
 	ahead time.Duration // what line is ahead of the node's clock, by the server's
 
 	// What follows belongs to the loop.
@@ -101,22 +101,22 @@ type closeDone struct {
 	err   error
 }
 
-func newRunWorker(n *Node, server *clocks, a control.AssignRun) *runWorker {
-	w := &runWorker{node: n, server: server, a: a, inbox: control.NewMailbox(control.PolicyToNode, nil),
-		target: a.Connections, drain: control.DrainLimit, epoch: a.Epoch, contact: time.Now(),
+func newRunWorker(n *Node, server *clocks, a protocol.AssignRun) *runWorker {
+	w := &runWorker{node: n, server: server, a: a, inbox: protocol.NewMailbox(protocol.PolicyToNode, nil),
+		target: a.Connections, drain: protocol.DrainLimit, epoch: a.Epoch, contact: time.Now(),
 		setup: make(chan setupDone, 1), drained: make(chan error, 1), closed: make(chan closeDone, 1)}
 	// Until the load is opened the node's own is good enough.
 	if w.line.Store(a.Clock); a.Clock == nil {
 		w.line.Store(n.clock)
 	}
-	w.state = control.WorkerState{RunID: a.RunID, ResultID: a.ResultID, WorkerID: a.WorkerID, Epoch: a.Epoch,
+	w.state = protocol.WorkerState{RunID: a.RunID, ResultID: a.ResultID, WorkerID: a.WorkerID, Epoch: a.Epoch,
 		WorkerGroupID: a.WorkerGroupID,
 		NodeID:        n.opts.NodeID, Status: engine.WorkerStarting, WantConnections: a.Connections}
 	return w
 }
 
 // report returns the current state.
-func (w *runWorker) report() control.WorkerState {
+func (w *runWorker) report() protocol.WorkerState {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.state
@@ -126,7 +126,7 @@ func (w *runWorker) report() control.WorkerState {
 	return s
 }
 
-func (w *runWorker) change(f func(*control.WorkerState)) {
+func (w *runWorker) change(f func(*protocol.WorkerState)) {
 	w.mu.Lock()
 	f(&w.state)
 	w.mu.Unlock()
@@ -147,7 +147,7 @@ func (w *runWorker) log(level engine.LogLevel, format string, args ...any) {
 func (w *runWorker) logWith(about map[string]any, level engine.LogLevel, message string) {
 	about["node_id"] = w.node.opts.NodeID
 	text, _ := json.Marshal(about) // names and numbers
-	w.node.out.Put(control.Log{LogEntry: engine.LogEntry{RunID: w.a.RunID, ResultID: w.a.ResultID, WorkerID: w.a.WorkerID,
+	w.node.out.Put(protocol.Log{LogEntry: engine.LogEntry{RunID: w.a.RunID, ResultID: w.a.ResultID, WorkerID: w.a.WorkerID,
 		Level:   level,
 		Message: message, Details: text, Timestamp: engine.At(w.line.Load().Now())}})
 }
@@ -168,12 +168,12 @@ func (w *runWorker) run(ctx context.Context) {
 	var setupCtx context.Context
 	setupCtx, w.cancelSetup = context.WithCancel(ctx)
 	defer w.cancelSetup()
-	w.change(func(*control.WorkerState) {})
+	w.change(func(*protocol.WorkerState) {})
 	go func() {
 		res, err := w.open(setupCtx)
 		w.setup <- setupDone{res, err} // room: a worker opens once
 	}()
-	w.ticker = time.NewTicker(control.FirstBeat(w.a.WorkerGroupID))
+	w.ticker = time.NewTicker(protocol.FirstBeat(w.a.WorkerGroupID))
 	defer w.ticker.Stop()
 	var inBeat sync.Once
 	defer w.step.halt()
@@ -228,7 +228,7 @@ func (w *runWorker) run(ctx context.Context) {
 		case <-w.step.due():
 			w.stepDue(w.line.Load().Now())
 		case <-w.ticker.C:
-			inBeat.Do(func() { w.ticker.Reset(control.HeartbeatInterval) })
+			inBeat.Do(func() { w.ticker.Reset(protocol.HeartbeatInterval) })
 			w.beat()
 		}
 	}
@@ -251,7 +251,7 @@ func (w *runWorker) ready(s setupDone) bool {
 		return true
 	}
 	w.readyAt = time.Now()
-	w.change(func(st *control.WorkerState) {
+	w.change(func(st *protocol.WorkerState) {
 		st.Status = engine.WorkerReady
 		st.OpenConnections = w.a.Connections
 	})
@@ -260,23 +260,23 @@ func (w *runWorker) ready(s setupDone) bool {
 	return true
 }
 
-func (w *runWorker) handle(m control.ToNode) {
+func (w *runWorker) handle(m protocol.ToNode) {
 	switch m := m.(type) {
-	case control.RunEvent:
+	case protocol.RunEvent:
 		if w.hears(m.Epoch) {
 			w.apply(m)
 		}
-	case control.RunState:
+	case protocol.RunState:
 		if w.hears(m.Epoch) {
 			w.heal(m)
 		}
-	case control.StatusAck:
+	case protocol.StatusAck:
 		w.touched(m)
 	}
 }
 
 // apply follows one event, at most once and in order.
-func (w *runWorker) apply(m control.RunEvent) {
+func (w *runWorker) apply(m protocol.RunEvent) {
 	e := m.Event
 	mine := e.For(w.a.WorkerID, w.a.WorkerGroupID)
 	// The end of another run worker that nobody asks about is behind all events: it says nothing of them.
@@ -308,7 +308,7 @@ func (w *runWorker) apply(m control.RunEvent) {
 		}
 		w.node.out.Put(w.report()) // others may have more once this one has less
 	case engine.EventStop:
-		limit := control.DrainLimit
+		limit := protocol.DrainLimit
 		if s := e.Data.DrainTimeoutSeconds; s > 0 {
 			limit = time.Duration(s * float64(time.Second))
 		}
@@ -318,7 +318,7 @@ func (w *runWorker) apply(m control.RunEvent) {
 }
 
 // heal follows the absolute state, which says no less than the events up to its sequence.
-func (w *runWorker) heal(s control.RunState) {
+func (w *runWorker) heal(s protocol.RunState) {
 	if s.LastSequence < w.sequence {
 		return
 	}
@@ -328,7 +328,7 @@ func (w *runWorker) heal(s control.RunState) {
 		s.Status == engine.StatusCancelling {
 		limit := s.DrainTimeout
 		if limit <= 0 {
-			limit = control.DrainLimit
+			limit = protocol.DrainLimit
 		}
 		w.givenUp = w.givenUp || s.StopReason != engine.StopDurationElapsed
 		w.stop(limit)
@@ -440,7 +440,7 @@ func (w *runWorker) begin() {
 	w.begunAt = time.Now()
 	w.beginStep(w.line.Load().Now())
 	at, late := w.began()
-	w.change(func(s *control.WorkerState) { s.Status, s.BeganAt, s.BeganLate = engine.WorkerRunning, at, late })
+	w.change(func(s *protocol.WorkerState) { s.Status, s.BeganAt, s.BeganLate = engine.WorkerRunning, at, late })
 }
 
 // follows reports whether the worker follows the stages of its workload by
@@ -484,7 +484,7 @@ func (w *runWorker) stop(limit time.Duration) {
 	w.cancelSetup()
 	if w.load == nil {
 		// ready follows as soon as connecting has given up.
-		w.change(func(s *control.WorkerState) { s.Status = engine.WorkerDraining })
+		w.change(func(s *protocol.WorkerState) { s.Status = engine.WorkerDraining })
 		return
 	}
 	w.beginDrain()
@@ -495,7 +495,7 @@ func (w *runWorker) beginDrain() {
 	if w.givenUp {
 		w.load.DropQueued()
 	}
-	w.change(func(s *control.WorkerState) { s.Status = engine.WorkerDraining })
+	w.change(func(s *protocol.WorkerState) { s.Status = engine.WorkerDraining })
 	var ctx context.Context
 	ctx, w.cut = context.WithTimeout(context.Background(), w.drain)
 	go func() {
@@ -530,9 +530,9 @@ func (w *runWorker) loadFailed(err error) {
 // beat is the heartbeat, the snapshot, and the watchdog.
 func (w *runWorker) beat() {
 	w.watch()
-	if w.status() == engine.WorkerReady && !w.started && time.Since(w.readyAt) > control.StartLimit {
+	if w.status() == engine.WorkerReady && !w.started && time.Since(w.readyAt) > protocol.StartLimit {
 		w.fail(&engine.Error{Code: engine.CodeUnavailable,
-			Message: fmt.Sprintf("%s was ready, and heard no START for %.0f s.", w.a.WorkerID, control.StartLimit.Seconds())})
+			Message: fmt.Sprintf("%s was ready, and heard no START for %.0f s.", w.a.WorkerID, protocol.StartLimit.Seconds())})
 	}
 	if why := w.node.disk.pressedBy(w.a.RunID); why != nil && !w.stopping {
 		w.mu.Lock()
@@ -558,7 +558,7 @@ func (w *runWorker) collect() {
 	w.step.tag(&s)
 	now := w.line.Load().Now()
 	s.Timestamp, s.PhaseSeconds = engine.At(now), now.Sub(w.entered).Seconds()
-	w.node.out.Put(control.Snapshot{WorkerSnapshot: s})
+	w.node.out.Put(protocol.Snapshot{WorkerSnapshot: s})
 }
 
 // finish announces the parts and the final state, in this order.
@@ -579,7 +579,7 @@ func (w *runWorker) finish(c closeDone) {
 	} else {
 		tidy(w.node.spool(w.a.RunID, w.a.WorkerID))
 	}
-	w.change(func(s *control.WorkerState) {
+	w.change(func(s *protocol.WorkerState) {
 		s.Status = engine.WorkerCompleted
 		if w.err != nil {
 			s.Status, s.Err = engine.WorkerFailed, w.err

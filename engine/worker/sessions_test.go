@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 // peer is a node's end of a stream to a server with a name.
 type peer struct {
-	control.NodeEnd
+	protocol.NodeEnd
 	name string
 }
 
@@ -27,8 +27,8 @@ func (s *server) another(name string, epoch int64) *server { return s.anotherMut
 // anotherMute is another that acknowledges nothing while it is mute.
 func (s *server) anotherMute(name string, epoch int64, mute bool) *server {
 	o := &server{t: s.t, node: s.node, load: s.load, mute: mute, served: make(chan error, 1)}
-	var end control.NodeEnd
-	o.link, end = control.Pipe(nil)
+	var end protocol.NodeEnd
+	o.link, end = protocol.Pipe(nil)
 	var ctx context.Context
 	ctx, o.cancel = context.WithCancel(context.Background())
 	go func() { o.served <- s.node.Serve(context.Background(), peer{end, name}) }()
@@ -42,7 +42,7 @@ func (s *server) anotherMute(name string, epoch int64, mute bool) *server {
 			o.heard = append(o.heard, m)
 			mute := o.mute
 			o.mu.Unlock()
-			if m, ok := m.(control.Status); ok && !mute {
+			if m, ok := m.(protocol.Status); ok && !mute {
 				o.acknowledge(ctx, m, epoch)
 			}
 		}
@@ -62,13 +62,13 @@ func (s *server) kill() {
 }
 
 // inEpoch is a message about the run in another epoch than that of its assignment.
-func inEpoch(epoch int64, m control.RunEvent) control.RunEvent {
+func inEpoch(epoch int64, m protocol.RunEvent) protocol.RunEvent {
 	m.Epoch = epoch
 	return m
 }
 
-func under(epoch, sequence int64) control.RunState {
-	return control.RunState{RunID: runID, Epoch: epoch, Status: engine.StatusRunning, Phase: engine.PhaseMeasurement,
+func under(epoch, sequence int64) protocol.RunState {
+	return protocol.RunState{RunID: runID, Epoch: epoch, Status: engine.StatusRunning, Phase: engine.PhaseMeasurement,
 		Started: true, LastSequence: sequence}
 }
 
@@ -84,25 +84,25 @@ func TestAnotherServerTakesARunOver(t *testing.T) {
 		a.send(assign(), start(9))
 		time.Sleep(3500 * time.Millisecond)
 		synctest.Wait()
-		if n, m := len(messages[control.Snapshot](a)), len(messages[control.Snapshot](b)); n != 3 || m != 0 {
+		if n, m := len(messages[protocol.Snapshot](a)), len(messages[protocol.Snapshot](b)); n != 3 || m != 0 {
 			t.Fatalf("the owner heard %d snapshots, the other server %d", n, m)
 		}
-		if len(messages[control.Status](b)) == 0 {
+		if len(messages[protocol.Status](b)) == 0 {
 			t.Error("a server that owns nothing does not hear how the node is")
 		}
 		// The events of the one before may have been numbered beyond what was stored.
 		b.send(under(4, 5))
 		synctest.Wait()
-		hellos := messages[control.Hello](b)
+		hellos := messages[protocol.Hello](b)
 		if len(hellos) != 2 || len(hellos[1].Workers) != 1 || hellos[1].Workers[0].Status != engine.WorkerRunning {
 			t.Fatalf("the new owner heard %+v", hellos)
 		}
-		a.send(event(10, engine.EventStop, engine.EventData{Scope: engine.ScopeRun}), control.RunState{RunID: runID, Epoch: 3,
+		a.send(event(10, engine.EventStop, engine.EventData{Scope: engine.ScopeRun}), protocol.RunState{RunID: runID, Epoch: 3,
 			Status: engine.StatusCancelling, LastSequence: 99})
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		// One more is of the end of the warm-up, which the new owner has told it of.
-		if n, m := len(messages[control.Snapshot](a)), len(messages[control.Snapshot](b)); n != 3 || m != 4 {
+		if n, m := len(messages[protocol.Snapshot](a)), len(messages[protocol.Snapshot](b)); n != 3 || m != 4 {
 			t.Errorf("the old owner heard %d snapshots, the new one %d", n, m)
 		}
 		if got := b.last().Status; got != engine.WorkerRunning {
@@ -110,14 +110,14 @@ func TestAnotherServerTakesARunOver(t *testing.T) {
 		}
 		b.send(inEpoch(4, event(6, engine.EventStop, engine.EventData{Scope: engine.ScopeRun})))
 		synctest.Wait()
-		if got := b.last(); got.Status != engine.WorkerCompleted || len(messages[control.WorkReady](b)) != 1 {
+		if got := b.last(); got.Status != engine.WorkerCompleted || len(messages[protocol.WorkReady](b)) != 1 {
 			t.Fatalf("%+v", got)
 		}
 		// Nor does its receipt for what it has not got.
-		ready := messages[control.WorkReady](b)[0]
-		ack := control.ArtifactAck{RunID: runID, WorkerID: ready.Artifact.WorkerID, Name: ready.Artifact.Name,
+		ready := messages[protocol.WorkReady](b)[0]
+		ack := protocol.ArtifactAck{RunID: runID, WorkerID: ready.Artifact.WorkerID, Name: ready.Artifact.Name,
 			SHA256: ready.Artifact.SHA256}
-		end := control.WorkerAck{RunID: runID, WorkerID: "worker-0", ResultID: "test-1"}
+		end := protocol.WorkerAck{RunID: runID, WorkerID: "worker-0", ResultID: "test-1"}
 		a.send(ack, end)
 		synctest.Wait()
 		if h := a.node.hello(); len(h.Parts) != 1 || len(h.Workers) != 1 {
@@ -145,13 +145,13 @@ func TestWhatAServerMissedWaitsForWhoTakesItsRunOver(t *testing.T) {
 		first.kill()
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
-		if n := len(messages[control.Snapshot](other)); n != 0 {
+		if n := len(messages[protocol.Snapshot](other)); n != 0 {
 			t.Fatalf("%d snapshots went to a server that does not own the run", n)
 		}
 		other.send(under(4, 1))
 		synctest.Wait()
 		var ticks []int64
-		for _, s := range slices.Concat(messages[control.Snapshot](first), messages[control.Snapshot](other)) {
+		for _, s := range slices.Concat(messages[protocol.Snapshot](first), messages[protocol.Snapshot](other)) {
 			ticks = append(ticks, s.Tick)
 		}
 		want := make([]int64, len(ticks))
@@ -167,7 +167,7 @@ func TestWhatAServerMissedWaitsForWhoTakesItsRunOver(t *testing.T) {
 		back := a.another("other", 4)
 		time.Sleep(1500 * time.Millisecond)
 		synctest.Wait()
-		if n := len(messages[control.Snapshot](back)); n < 3 {
+		if n := len(messages[protocol.Snapshot](back)); n < 3 {
 			t.Errorf("%d snapshots after it came back", n)
 		}
 		back.kill()

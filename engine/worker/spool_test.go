@@ -17,7 +17,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/budget"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 // onDisk is what the files below a folder take.
@@ -85,7 +85,7 @@ func TestARecordLargerThanItsSpool(t *testing.T) {
 	var mu sync.Mutex // parts are announced by who writes, and by who makes a part durable
 	fetched, bytes := int64(0), int64(0)
 	s = newSpool(dir, spoolMB, 0, zerolog.Nop(), func(a engine.Artifact) {
-		id := control.WorkIDOf(a)
+		id := protocol.WorkIDOf(a)
 		path := filepath.Join(dir, id)
 		if size, sum, err := artifact.Checksum(path); err != nil || size != a.SizeBytes || sum != a.SHA256 {
 			t.Errorf("%s: %d bytes, %v", id, size, err)
@@ -114,7 +114,7 @@ func TestARecordLargerThanItsSpool(t *testing.T) {
 	}
 	left, sizes := int64(0), int64(0)
 	for _, a := range parts {
-		if _, err := os.Stat(filepath.Join(dir, control.WorkIDOf(a))); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, protocol.WorkIDOf(a))); err == nil {
 			left, sizes = left+a.RowCount, sizes+a.SizeBytes
 		}
 	}
@@ -158,7 +158,7 @@ func TestARunIsMarkedBeforeItsRecordEnds(t *testing.T) {
 	}
 	rows := int64(0)
 	for _, a := range parts {
-		p, err := artifact.OpenPart(filepath.Join(dir, control.WorkIDOf(a)))
+		p, err := artifact.OpenPart(filepath.Join(dir, protocol.WorkIDOf(a)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +187,7 @@ func TestALoadEndsWhenItsRecordMayNotFit(t *testing.T) {
 		s.node.disk.apply(budget.Grow{Key: "run-1/worker-1/x.parquet", Kind: budget.Record, Run: runID, Bytes: all / 10 * 9})
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		got, parts := s.last(), messages[control.WorkReady](s)
+		got, parts := s.last(), messages[protocol.WorkReady](s)
 		if got.Status != engine.WorkerFailed || got.Err == nil ||
 			!strings.Contains(got.Err.Message, "Recording has stopped") ||
 			!strings.Contains(got.Err.Hint, "--spool-budget") {
@@ -196,9 +196,9 @@ func TestALoadEndsWhenItsRecordMayNotFit(t *testing.T) {
 		if len(parts) != 1 || parts[0].Artifact.RowCount != 10 {
 			t.Errorf("parts %+v", parts)
 		}
-		marked := slices.IndexFunc(messages[control.WorkerState](s),
-			func(m control.WorkerState) bool { return m.RecordEnded })
-		if marked < 0 || messages[control.WorkerState](s)[marked].Status.Ended() {
+		marked := slices.IndexFunc(messages[protocol.WorkerState](s),
+			func(m protocol.WorkerState) bool { return m.RecordEnded })
+		if marked < 0 || messages[protocol.WorkerState](s)[marked].Status.Ended() {
 			t.Error("the server was not told before the end")
 		}
 		s.end()
@@ -220,8 +220,8 @@ func TestAStoredPartStaysForAWhile(t *testing.T) {
 			s.send(stop(2))
 			time.Sleep(time.Second)
 			synctest.Wait()
-			part := messages[control.WorkReady](s)[0]
-			s.send(control.ArtifactAck{RunID: runID, WorkerID: "worker-0", Name: part.Artifact.Name,
+			part := messages[protocol.WorkReady](s)[0]
+			s.send(protocol.ArtifactAck{RunID: runID, WorkerID: "worker-0", Name: part.Artifact.Name,
 				SHA256: part.Artifact.SHA256})
 			there := func() bool {
 				f, err := s.node.Part(part.WorkID)
@@ -254,7 +254,7 @@ func TestAStoredPartStaysForAWhile(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := connect(t, spool+"-killed", newFakeLoad(), nil)
 			synctest.Wait()
-			if h := messages[control.Hello](s)[0]; len(h.Parts) != 0 {
+			if h := messages[protocol.Hello](s)[0]; len(h.Parts) != 0 {
 				t.Errorf("the next process announces %+v", h.Parts)
 			}
 			s.end()
@@ -285,16 +285,16 @@ func TestAPartIsAnnouncedEarlyOnce(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		early := messages[control.WorkReady](s)
+		early := messages[protocol.WorkReady](s)
 		if len(early) != 1 || !early[0].Pressing || early[0].Artifact.RowCount != 200 {
 			t.Fatalf("%+v", early)
 		}
-		s.send(control.ArtifactAck{RunID: runID, WorkerID: "worker-0", Name: early[0].Artifact.Name,
+		s.send(protocol.ArtifactAck{RunID: runID, WorkerID: "worker-0", Name: early[0].Artifact.Name,
 			SHA256: early[0].Artifact.SHA256})
 		s.send(stop(2))
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		all := messages[control.WorkReady](s)
+		all := messages[protocol.WorkReady](s)
 		if len(all) != 2 || all[1].WorkID == all[0].WorkID || all[1].Artifact.RowCount != 10 || s.last().Parts != 2 {
 			t.Errorf("%+v, %+v", all, s.last())
 		}

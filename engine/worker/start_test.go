@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 // begunAt waits until the load has begun, and returns when.
@@ -25,7 +25,7 @@ func (s *server) begunAt(within time.Duration) time.Time {
 	return time.Time{}
 }
 
-func startAt(seq int64, at time.Time) control.RunEvent {
+func startAt(seq int64, at time.Time) protocol.RunEvent {
 	e := start(seq)
 	t := engine.At(at)
 	e.Event.Data.EffectiveAt = &t
@@ -37,12 +37,12 @@ func startAt(seq int64, at time.Time) control.RunEvent {
 func TestTheLoadBeginsAtTheInstantThatSTARTNames(t *testing.T) {
 	for name, c := range map[string]struct {
 		ahead time.Duration // the server's clock of the node's
-		by    func(at time.Time) control.ToNode
+		by    func(at time.Time) protocol.ToNode
 	}{
-		"an hour behind, by the event": {time.Hour, func(at time.Time) control.ToNode { return startAt(1, at) }},
-		"an hour ahead, by the event":  {-time.Hour, func(at time.Time) control.ToNode { return startAt(1, at) }},
-		"an hour behind, by the state": {time.Hour, func(at time.Time) control.ToNode {
-			return control.RunState{RunID: runID, Epoch: 3, Status: engine.StatusRunning, Phase: engine.PhaseWarmup,
+		"an hour behind, by the event": {time.Hour, func(at time.Time) protocol.ToNode { return startAt(1, at) }},
+		"an hour ahead, by the event":  {-time.Hour, func(at time.Time) protocol.ToNode { return startAt(1, at) }},
+		"an hour behind, by the state": {time.Hour, func(at time.Time) protocol.ToNode {
+			return protocol.RunState{RunID: runID, Epoch: 3, Status: engine.StatusRunning, Phase: engine.PhaseWarmup,
 				Started: true, LastSequence: 1, StartAt: at}
 		}},
 	} {
@@ -120,12 +120,12 @@ func TestWhoHearsOfSTARTTooLateSaysHowLate(t *testing.T) {
 			t.Errorf("%s, %v late", w.Status, w.BeganLate)
 		}
 		said := false
-		for _, l := range messages[control.Log](s) {
+		for _, l := range messages[protocol.Log](s) {
 			said = said || strings.Contains(l.Message, "worker-0 began 140 ms after the instant") &&
 				l.Level == engine.LogWarning
 		}
 		if !said {
-			t.Errorf("%+v", messages[control.Log](s))
+			t.Errorf("%+v", messages[protocol.Log](s))
 		}
 		s.end()
 	})
@@ -135,7 +135,7 @@ func TestWhoHearsOfSTARTTooLateSaysHowLate(t *testing.T) {
 func TestWhoJoinsLaterIsNotLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := connect(t, t.TempDir(), newFakeLoad(), nil)
-		s.send(assign(), control.RunState{RunID: runID, Epoch: 3, Status: engine.StatusRunning,
+		s.send(assign(), protocol.RunState{RunID: runID, Epoch: 3, Status: engine.StatusRunning,
 			Phase: engine.PhaseWarmup, Started: true, LastSequence: 1, StartAt: time.Now().Add(-time.Minute)})
 		time.Sleep(2 * time.Second)
 		synctest.Wait()

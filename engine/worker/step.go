@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
 // openLimit is how long a step waits beyond its settling time for connections
@@ -18,7 +18,7 @@ const openPoll = 50 * time.Millisecond
 // stepping is the step of a search that a run worker is in. The worker cuts its
 // ticks at the step's borders, so that a tick lies in one step as a whole or in none.
 type stepping struct {
-	control.Step
+	protocol.Step
 	begun, settled time.Time // zero until it is so
 	over           bool
 	missing        int // connections that were not open when it was settled
@@ -53,14 +53,14 @@ func (s *stepping) tag(snap *engine.WorkerSnapshot) {
 }
 
 // stepOf reads the step of an event.
-func stepOf(d engine.EventData) control.Step {
+func stepOf(d engine.EventData) protocol.Step {
 	length := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
-	return control.Step{Number: d.StepNumber, Settle: length(d.SettleSeconds), Length: length(d.StepSeconds)}
+	return protocol.Step{Number: d.StepNumber, Settle: length(d.SettleSeconds), Length: length(d.StepSeconds)}
 }
 
 // enterStep begins a step that the worker is not in yet. What waits for a
 // connection from the step before is dropped: it would be measured in the wrong one.
-func (w *runWorker) enterStep(s control.Step) {
+func (w *runWorker) enterStep(s protocol.Step) {
 	if s.Number <= w.step.Number || w.stopping {
 		return
 	}
@@ -104,7 +104,7 @@ func (w *runWorker) stepDue(now time.Time) {
 	}
 	w.collect()
 	s.settled, s.missing = now, max(target-open, 0)
-	w.ticker.Reset(control.HeartbeatInterval)
+	w.ticker.Reset(protocol.HeartbeatInterval)
 	s.timer.Reset(s.Length)
 }
 

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
 
-func stepEvent(seq int64, number, connections int) control.RunEvent {
+func stepEvent(seq int64, number, connections int) protocol.RunEvent {
 	return event(seq, engine.EventSetWorkerTarget,
 		engine.EventData{Scope: engine.ScopeWorker, WorkerID: "worker-0", TargetConnections: &connections,
 			StepNumber: number, SettleSeconds: 0.5, StepSeconds: 2.5})
@@ -24,15 +24,15 @@ func TestTicksAreCutAtTheBordersOfAStep(t *testing.T) {
 		synctest.Wait()
 		s.send(start(1), measure(2), stepEvent(3, 1, 5), stepEvent(3, 1, 9))
 		time.Sleep(10 * time.Second)
-		s.send(control.RunState{RunID: runID, Epoch: 3, Status: engine.StatusRunning, Phase: engine.PhaseMeasurement,
+		s.send(protocol.RunState{RunID: runID, Epoch: 3, Status: engine.StatusRunning, Phase: engine.PhaseMeasurement,
 			Started: true, LastSequence: 4,
-			Step: control.Step{Number: 2, Settle: 500 * time.Millisecond, Length: 2 * time.Second}})
+			Step: protocol.Step{Number: 2, Settle: 500 * time.Millisecond, Length: 2 * time.Second}})
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		begun := map[int]time.Time{}
 		ended := map[int]time.Time{}
 		before := time.Time{}
-		for _, shot := range messages[control.Snapshot](s) {
+		for _, shot := range messages[protocol.Snapshot](s) {
 			if n := shot.Step; n > 0 {
 				if begun[n].IsZero() {
 					begun[n] = before // where the tick before ended

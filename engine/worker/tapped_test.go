@@ -12,8 +12,8 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/base/clock"
 	"github.com/loadstone-db/loadstone/engine/load"
-	"github.com/loadstone-db/loadstone/engine/runclock"
 	"github.com/loadstone-db/loadstone/engine/tap"
 )
 
@@ -117,7 +117,7 @@ func TestTimeOfATapIsThatOfTheRun(t *testing.T) {
 	n := NewNode(Options{NodeID: "n", SpoolDir: t.TempDir(), Executions: to})
 	defer n.Close()
 	a := assign()
-	a.Clock = runclock.New(func() time.Time { return time.Now().Add(time.Hour) })
+	a.Clock = clock.New(func() time.Time { return time.Now().Add(time.Hour) })
 	w := newRunWorker(n, &clocks{}, a)
 	r := &resources{load: newFakeLoad(), writer: &artifact.Writer{}}
 	if w.sink(r) != r.tapped {

@@ -14,18 +14,18 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/load"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 )
 
-func start(seq int64) control.RunEvent {
+func start(seq int64) protocol.RunEvent {
 	return event(seq, engine.EventStart, engine.EventData{Phase: engine.PhaseWarmup})
 }
-func measure(seq int64) control.RunEvent {
+func measure(seq int64) protocol.RunEvent {
 	return event(seq, engine.EventSetPhase, engine.EventData{Phase: engine.PhaseMeasurement})
 }
-func stop(seq int64) control.RunEvent {
+func stop(seq int64) protocol.RunEvent {
 	return event(seq, engine.EventStop, engine.EventData{Reason: "user_requested", DrainTimeoutSeconds: 30})
 }
 
@@ -57,7 +57,7 @@ func TestEventsApplyAtMostOnceInOrderAndInScope(t *testing.T) {
 		}
 		time.Sleep(2500 * time.Millisecond)
 		synctest.Wait()
-		shots := messages[control.Snapshot](s)
+		shots := messages[protocol.Snapshot](s)
 		if len(shots) != 3 || shots[0].Tick != 1 || shots[0].Phase != engine.PhaseWarmup || shots[2].Tick != 3 ||
 			shots[2].Phase != engine.PhaseMeasurement || shots[2].Started != 7 {
 			t.Fatalf("%d snapshots: %+v", len(shots), shots)
@@ -65,7 +65,7 @@ func TestEventsApplyAtMostOnceInOrderAndInScope(t *testing.T) {
 		if got := s.last(); got.Status != engine.WorkerRunning || got.LastSequence != 7 {
 			t.Fatalf("%+v", got)
 		}
-		s.send(control.RunEvent{Epoch: 2, Event: stop(8).Event}) // of a former owner
+		s.send(protocol.RunEvent{Epoch: 2, Event: stop(8).Event}) // of a former owner
 		synctest.Wait()
 		if got := s.last().Status; got != engine.WorkerRunning {
 			t.Fatalf("an old epoch stopped the worker: %s", got)
@@ -91,14 +91,14 @@ func TestTheEndOfTheWarmUpIsReported(t *testing.T) {
 		now := time.Now()
 		s.send(measure(2))
 		synctest.Wait()
-		shots := messages[control.Snapshot](s)
+		shots := messages[protocol.Snapshot](s)
 		last := shots[len(shots)-1]
 		if last.Phase != engine.PhaseWarmup || !last.Timestamp.Equal(engine.At(now).Time) || last.Scheduled != 1 {
 			t.Fatalf("%d snapshots, the last is %+v", len(shots), last)
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		shots = messages[control.Snapshot](s)
+		shots = messages[protocol.Snapshot](s)
 		if next := shots[len(shots)-1]; next.Phase != engine.PhaseMeasurement || next.Tick != last.Tick+1 ||
 			next.Scheduled != 2 {
 			t.Fatalf("then %+v", next)
@@ -113,7 +113,7 @@ func TestTheAbsoluteStateHealsLostEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := connect(t, t.TempDir(), newFakeLoad(), nil)
 		s.send(assign())
-		state := control.RunState{RunID: runID, Epoch: 3, Status: engine.StatusRunning, Phase: engine.PhaseMeasurement,
+		state := protocol.RunState{RunID: runID, Epoch: 3, Status: engine.StatusRunning, Phase: engine.PhaseMeasurement,
 			Started: true, LastSequence: 4,
 			Targets: map[string]engine.WorkerTarget{"worker-0": {TargetConnections: 3}}}
 		s.send(state, state, measure(3))
@@ -235,11 +235,11 @@ func TestACancelledDrainEndsSooner(t *testing.T) {
 		synctest.Wait()
 		s.send(event(2, engine.EventStop,
 			engine.EventData{Reason: "duration_elapsed",
-				DrainTimeoutSeconds: control.DrainFor(engine.StopDurationElapsed).Seconds()}))
+				DrainTimeoutSeconds: protocol.DrainFor(engine.StopDurationElapsed).Seconds()}))
 		time.Sleep(20 * time.Second)
 		s.send(event(3, engine.EventStop,
 			engine.EventData{Reason: "user_requested",
-				DrainTimeoutSeconds: control.DrainFor(engine.StopUserRequested).Seconds()}))
+				DrainTimeoutSeconds: protocol.DrainFor(engine.StopUserRequested).Seconds()}))
 		time.Sleep(6 * time.Second)
 		synctest.Wait()
 		calls := l.said()
@@ -273,7 +273,7 @@ func TestAFailedLoadFailsTheWorkerAndKeepsItsRecord(t *testing.T) {
 // Parts are announced before the end, kept until acknowledged, and found by the next process.
 func TestPartsOutliveTheirProcessUntilAcknowledged(t *testing.T) {
 	spool := t.TempDir()
-	var part control.WorkReady
+	var part protocol.WorkReady
 	synctest.Test(t, func(t *testing.T) {
 		l := newFakeLoad()
 		l.records = 10
@@ -283,7 +283,7 @@ func TestPartsOutliveTheirProcessUntilAcknowledged(t *testing.T) {
 		s.send(stop(2))
 		time.Sleep(time.Second)
 		synctest.Wait()
-		parts := messages[control.WorkReady](s)
+		parts := messages[protocol.WorkReady](s)
 		if len(parts) != 1 || parts[0].Artifact.RowCount != 10 || parts[0].Artifact.ResultID != "test-1" ||
 			s.last().Status != engine.WorkerCompleted || s.last().Parts != 1 {
 			t.Fatalf("%+v, %+v", parts, s.last())
@@ -295,17 +295,17 @@ func TestPartsOutliveTheirProcessUntilAcknowledged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := connect(t, spool, newFakeLoad(), nil)
 		synctest.Wait()
-		hello := messages[control.Hello](s)[0]
+		hello := messages[protocol.Hello](s)[0]
 		if len(hello.Parts) != 1 || hello.Parts[0].WorkID != part.WorkID || !hello.Parts[0].Salvaged ||
 			hello.Parts[0].Artifact.SHA256 != part.Artifact.SHA256 {
 			t.Fatalf("%+v", hello)
 		}
-		s.send(control.ArtifactAck{RunID: runID, WorkerID: "worker-0", Name: part.Artifact.Name, SHA256: "another"})
+		s.send(protocol.ArtifactAck{RunID: runID, WorkerID: "worker-0", Name: part.Artifact.Name, SHA256: "another"})
 		synctest.Wait()
 		if _, err := os.Stat(path); err != nil {
 			t.Fatalf("a wrong checksum deleted the part: %v", err)
 		}
-		s.send(control.ArtifactAck{RunID: runID, WorkerID: "worker-0", Name: part.Artifact.Name,
+		s.send(protocol.ArtifactAck{RunID: runID, WorkerID: "worker-0", Name: part.Artifact.Name,
 			SHA256: part.Artifact.SHA256})
 		synctest.Wait()
 		s.end()
@@ -318,23 +318,23 @@ func TestPartsOutliveTheirProcessUntilAcknowledged(t *testing.T) {
 func TestADrainingNodeTakesNothingNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := connect(t, t.TempDir(), newFakeLoad(), nil)
-		s.send(control.Drain{}, assign())
+		s.send(protocol.Drain{}, assign())
 		synctest.Wait()
-		if got := messages[control.RunRejected](s); len(got) != 1 || got[0].Err == nil {
+		if got := messages[protocol.RunRejected](s); len(got) != 1 || got[0].Err == nil {
 			t.Fatalf("%+v", got)
 		}
 		// The operator takes it back; a process that is ending takes nothing, whatever it is told.
-		s.send(control.Drain{Over: true}, assign())
+		s.send(protocol.Drain{Over: true}, assign())
 		synctest.Wait()
-		if got := messages[control.RunAccepted](s); len(got) != 1 {
+		if got := messages[protocol.RunAccepted](s); len(got) != 1 {
 			t.Errorf("accepted after it was resumed: %+v", got)
 		}
 		s.node.Drain()
 		other := assign()
 		other.WorkerID = "worker-1"
-		s.send(control.Drain{Over: true}, other)
+		s.send(protocol.Drain{Over: true}, other)
 		synctest.Wait()
-		if got := messages[control.RunRejected](s); len(got) != 2 {
+		if got := messages[protocol.RunRejected](s); len(got) != 2 {
 			t.Errorf("rejected while the process is ending: %+v", got)
 		}
 		s.end()

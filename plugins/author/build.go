@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/outfile"
+	"github.com/loadstone-db/loadstone/engine/base/files"
 )
 
 // Build builds the project in the folder dir and returns the path of the module,
@@ -57,7 +57,7 @@ func Build(ctx context.Context, dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading what was built: %w", err)
 	}
-	return out, outfile.Write(out, func(w io.Writer) error { _, err := w.Write(built); return err })
+	return out, files.Write(out, func(w io.Writer) error { _, err := w.Write(built); return err })
 }
 
 // missing says what a build needs and how to get it.

@@ -3,7 +3,7 @@ package manifest
 import (
 	"fmt"
 
-	"github.com/loadstone-db/loadstone/engine/plainjson"
+	"github.com/loadstone-db/loadstone/engine/base/jsonx"
 )
 
 // The most values that a document of a guest may hold. Go's form of a document is
@@ -26,10 +26,10 @@ func Unmarshal(doc []byte, into any, most int) error {
 	if n := values(doc, most); n > most {
 		return fmt.Errorf("it holds more than %d values", most)
 	}
-	if err := plainjson.Read(doc, into); err != nil {
+	if err := jsonx.Read(doc, into); err != nil {
 		return err
 	}
-	return plainjson.Once(doc, "parameters")
+	return jsonx.Once(doc, "parameters")
 }
 
 // values counts what begins a value in a list or an object, up to one above most;

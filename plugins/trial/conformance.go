@@ -18,9 +18,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/plainjson"
+	"github.com/loadstone-db/loadstone/engine/base/jsonx"
+	"github.com/loadstone-db/loadstone/engine/base/schema"
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/engine/schema"
 	"github.com/loadstone-db/loadstone/plugins/host"
 	"github.com/loadstone-db/loadstone/plugins/sample"
 	"github.com/loadstone-db/loadstone/sdk/abi"
@@ -146,7 +146,7 @@ func parameterChecks(r *Report, params json.RawMessage) (full json.RawMessage, c
 		dec := json.NewDecoder(bytes.NewReader(params))
 		dec.UseNumber()
 		if err := dec.Decode(&doc); err != nil {
-			return nil, r.add("parameters", fmt.Errorf("the parameters given are not a JSON object: %w", plainjson.InWords(err)),
+			return nil, r.add("parameters", fmt.Errorf("the parameters given are not a JSON object: %w", jsonx.InWords(err)),
 				"")
 		}
 	}

@@ -6,30 +6,29 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/member"
-	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/server/problem"
 )
 
 // Nodes is the roster as the API needs it.
 type Nodes interface {
 	Server() string
-	Nodes() []member.Node
-	Node(id string) (member.Node, error)
-	Events(ctx context.Context, f store.NodeEventFilter) ([]member.NodeEvent, error)
-	Wish(ctx context.Context, id string, wish member.NodeWish, by string) (member.Node, error)
+	Nodes() []nodes.InfoNode
+	Node(id string) (nodes.InfoNode, error)
+	Events(ctx context.Context, f nodes.NodeEventFilter) ([]nodes.NodeEvent, error)
+	Wish(ctx context.Context, id string, wish nodes.NodeWish, by string) (nodes.InfoNode, error)
 }
 
 // NodeList is every node that the server knows.
 type NodeList struct {
-	Server string        `json:"server" doc:"The server that answers: several may share the nodes, each over its own streams."`
-	At     engine.Time   `json:"at"`
-	Nodes  []member.Node `json:"nodes" nullable:"false"`
+	Server string           `json:"server" doc:"The server that answers: several may share the nodes, each over its own streams."`
+	At     engine.Time      `json:"at"`
+	Nodes  []nodes.InfoNode `json:"nodes" nullable:"false"`
 }
 
 // NodeEventList is one page of the nodes' history, newest first.
 type NodeEventList struct {
-	Events []member.NodeEvent `json:"events" nullable:"false"`
+	Events []nodes.NodeEvent `json:"events" nullable:"false"`
 	// Before asks for the page after this one.
 	Before int64 `json:"next_before,omitempty" doc:"Ask with before= this for older ones; absent on the last page."`
 }
@@ -57,27 +56,27 @@ func (a *API) registerNodes() {
 			nil
 	})
 	handle(a, op(http.MethodGet, base+"/{id}", "get-node", tagNodes, "Read a node", http.StatusNotFound),
-		func(_ context.Context, in *nodeInput) (*body[member.Node], error) {
+		func(_ context.Context, in *nodeInput) (*body[nodes.InfoNode], error) {
 			if !wellFormedID(in.ID) {
 				return nil, problem.NotFound("node", in.ID)
 			}
 			n, err := a.Nodes.Node(in.ID)
-			return &body[member.Node]{n}, err
+			return &body[nodes.InfoNode]{n}, err
 		})
 	for _, act := range []struct {
 		verb, what, doc string
-		wish            member.NodeWish
+		wish            nodes.NodeWish
 	}{
 		{"drain", "Drain a node", "It ends what it has and takes nothing new, also after it or the server has restarted, " +
-			"until it is resumed.", member.WishDrain},
-		{"resume", "Let a node take work again", "Takes back that it was drained or removed.", member.WishNone},
+			"until it is resumed.", nodes.WishDrain},
+		{"resume", "Let a node take work again", "Takes back that it was drained or removed.", nodes.WishNone},
 		{"remove", "Remove a node", "It is not let in any more, and its run workers count as lost when they must have " +
-			"stopped by themselves. Drain it first to lose none.", member.WishRemove},
+			"stopped by themselves. Drain it first to lose none.", nodes.WishRemove},
 	} {
 		o := op(http.MethodPost, base+"/{id}/"+act.verb, act.verb+"-node", tagNodes, act.what, http.StatusNotFound,
 			http.StatusConflict)
 		o.Description = "Only an admin may: a session, or a token of the scope admin. " + act.doc
-		handle(a, o, func(ctx context.Context, in *nodeInput) (*body[member.Node], error) {
+		handle(a, o, func(ctx context.Context, in *nodeInput) (*body[nodes.InfoNode], error) {
 			return a.wishNode(ctx, in.ID, act.verb, act.wish)
 		})
 	}
@@ -86,9 +85,9 @@ func (a *API) registerNodes() {
 	events.Description = "Kept in the control store: all servers answer the same. The newest 10 000 are kept."
 	handle(a, events, func(ctx context.Context, in *nodeEventsInput) (*body[NodeEventList], error) {
 		if in.NodeID != "" && !wellFormedID(in.NodeID) {
-			return &body[NodeEventList]{NodeEventList{Events: []member.NodeEvent{}}}, nil
+			return &body[NodeEventList]{NodeEventList{Events: []nodes.NodeEvent{}}}, nil
 		}
-		list, err := a.Nodes.Events(ctx, store.NodeEventFilter{NodeID: in.NodeID, Before: in.Before, Limit: in.Limit})
+		list, err := a.Nodes.Events(ctx, nodes.NodeEventFilter{NodeID: in.NodeID, Before: in.Before, Limit: in.Limit})
 		if err != nil {
 			return nil, err
 		}
@@ -100,7 +99,7 @@ func (a *API) registerNodes() {
 	})
 }
 
-func (a *API) wishNode(ctx context.Context, id, verb string, wish member.NodeWish) (*body[member.Node], error) {
+func (a *API) wishNode(ctx context.Context, id, verb string, wish nodes.NodeWish) (*body[nodes.InfoNode], error) {
 	if err := a.admin(ctx, verb+" a node"); err != nil {
 		return nil, err
 	}
@@ -113,5 +112,5 @@ func (a *API) wishNode(ctx context.Context, id, verb string, wish member.NodeWis
 		return nil, err
 	}
 	a.trail.Note(ctx, user.UserID, "node."+verb, id, n.Address)
-	return &body[member.Node]{n}, nil
+	return &body[nodes.InfoNode]{n}, nil
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/engine/store/fake"
 	"github.com/loadstone-db/loadstone/server/auth"
 )
 
 // watched is a server whose only user asks for statuses by their address, or for a panic.
 func watched(t *testing.T) (ask func(path string), lines func(outcome string) []store.AuditEntry) {
 	t.Helper()
-	s := memstore.New()
+	s := fake.New()
 	w := NewWatcher(New(t.Context(), s, zerolog.Nop()), func(_, path string) (string, string) { return "start-run", path },
 		func(string) bool { return false })
 	app := fiber.New()

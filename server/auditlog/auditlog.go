@@ -15,8 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/plaintext"
-	"github.com/loadstone-db/loadstone/engine/sheet"
+	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/api"
 )
@@ -116,7 +115,7 @@ func Register(a *api.API) {
 			Truncated: strconv.FormatBool(more)}
 		if in.Format == "json" {
 			out.Body, err = json.Marshal(entries)
-			out.Body = plaintext.JSON(out.Body)
+			out.Body = textsafe.JSON(out.Body)
 			return out, err
 		}
 		out.Type, out.Disposition = "text/csv; charset=utf-8", `attachment; filename="`+name+`.csv"`
@@ -192,7 +191,7 @@ func CSV(entries []store.AuditEntry) ([]byte, error) {
 		row := []string{strconv.FormatInt(e.AuditID, 10), e.At.UTC().Format(time.RFC3339Nano), e.UserName, e.UserID,
 			e.Address, e.TokenName, e.TokenID, e.Action, e.Object, e.Detail, e.Outcome}
 		for i := 2; i < len(row); i++ {
-			row[i] = sheet.Text(row[i])
+			row[i] = textsafe.Text(row[i])
 		}
 		err = w.Write(row)
 	}

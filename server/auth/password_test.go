@@ -9,7 +9,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/engine/store/fake"
 )
 
 func TestPasswords(t *testing.T) {
@@ -83,7 +83,7 @@ func TestASignInBesideAnotherPassword(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			db := memstore.New()
+			db := fake.New()
 			u, err := db.CreateUser(t.Context(), "ada", store.RoleViewer)
 			if err != nil {
 				t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/net/idna"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/reach"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 )
 
 // ACME says of whom certificates are asked, and for which names.
@@ -45,10 +45,10 @@ func OpenACME(o ACME) (*autocert.Manager, error) {
 		return nil, engine.InvalidField("--tls-acme-directory", fmt.Sprintf("%q is no address of https", o.Directory),
 			"write https://…, or leave it out for Let's Encrypt")
 	}
-	if reach.Named(at.Hostname()) {
-		return nil, reach.InvalidFlag("--tls-acme-directory", at.Hostname())
+	if egress.Named(at.Hostname()) {
+		return nil, egress.InvalidFlag("--tls-acme-directory", at.Hostname())
 	}
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: reach.Always().Dial,
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: egress.Always().Dial,
 		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, IdleConnTimeout: acmeTimeout}
 	if o.CA != nil {
 		pool := x509.NewCertPool()

@@ -6,8 +6,7 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/reach"
-	"github.com/loadstone-db/loadstone/engine/reach/reachtest"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/server/front"
 )
 
@@ -24,8 +23,8 @@ func TestADirectoryThatLeadsToTheLink(t *testing.T) {
 		!strings.Contains(err.Error(), "--tls-acme-directory") {
 		t.Errorf("an address: %v", err)
 	}
-	reachtest.Lead(t, reachtest.Metadata)
-	if err := open("https://acme.example/dir"); !errors.Is(err, reach.ErrRefused) {
+	egress.Lead(t, egress.Metadata)
+	if err := open("https://acme.example/dir"); !errors.Is(err, egress.ErrRefused) {
 		t.Errorf("a name: %v", err)
 	}
 }

@@ -14,7 +14,8 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/engine/store/fake"
+	"github.com/loadstone-db/loadstone/engine/store/storetest"
 	"github.com/loadstone-db/loadstone/server/handout"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
@@ -26,7 +27,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
 
 // stored answers with what a store has of a run.
-type stored struct{ store.Store }
+type stored struct{ storetest.Store }
 
 func (s stored) Detail(ctx context.Context, id string) (engine.RunDetail, error) {
 	run, err := s.Run(ctx, id)
@@ -43,7 +44,7 @@ func (s stored) Detail(ctx context.Context, id string) (engine.RunDetail, error)
 }
 
 // anHour makes a run of an hour with 100 million executions: noisy seconds with their distributions, of four workers.
-func anHour(t testing.TB, s store.Store) stored {
+func anHour(t testing.TB, s storetest.Store) stored {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
@@ -110,7 +111,7 @@ func TestTheReportOfAnHourIsSmall(t *testing.T) {
 	if _, err := fs.Stat(ui.Dist(), "report/report.js"); err != nil {
 		t.Skip("the page is not built: make ui builds it")
 	}
-	s := anHour(t, memstore.New())
+	s := anHour(t, fake.New())
 	begin := time.Now()
 	r, err := handout.New(s, s, ui.Dist(), "1.2.3").Report(t.Context(), "hour")
 	if err != nil {

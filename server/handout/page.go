@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/plaintext"
+	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 )
 
 // page is the script and the styles of every report, as the build of the page left them.
@@ -108,7 +108,7 @@ func plain(text string) string {
 		runes = append(runes[:longest], '…')
 	}
 	for i, r := range runes {
-		if plaintext.Obeyed(r) {
+		if textsafe.Obeyed(r) {
 			runes[i] = '\uFFFD'
 		}
 	}

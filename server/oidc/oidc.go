@@ -27,8 +27,8 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/plaintext"
-	"github.com/loadstone-db/loadstone/engine/reach"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -57,8 +57,8 @@ func (o Options) Check() error {
 	case err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil ||
 		u.Scheme != "https" && u.Scheme != "http":
 		return engine.InvalidField("--oidc-issuer", "is not the address of a provider", "https://login.example.com/realm")
-	case reach.Named(u.Hostname()):
-		return reach.InvalidFlag("--oidc-issuer", u.Hostname())
+	case egress.Named(u.Hostname()):
+		return egress.InvalidFlag("--oidc-issuer", u.Hostname())
 	case !private(u):
 		return engine.InvalidField("--oidc-issuer", "is plain HTTP", "use https: who is between could sign in as anybody")
 	case o.ClientID == "":
@@ -113,7 +113,7 @@ func newClient(o Options) *client {
 	}
 	return &client{opts: o, seal: newSealer(key), used: map[string]time.Time{},
 		http: &http.Client{Timeout: 10 * time.Second, CheckRedirect: follow, Transport: bounded{&http.Transport{
-			Proxy: http.ProxyFromEnvironment, DialContext: reach.Always().Dial, TLSHandshakeTimeout: 10 * time.Second,
+			Proxy: http.ProxyFromEnvironment, DialContext: egress.Always().Dial, TLSHandshakeTimeout: 10 * time.Second,
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
 			IdleConnTimeout: 90 * time.Second}}}}
 }
@@ -309,7 +309,7 @@ func (c *client) verified(ctx context.Context, p *oidc.Provider, t *oauth2.Token
 	}
 	// The standard has 255 characters of ASCII; what is obeyed rather than shown could not be stored or told apart.
 	const longest = 255
-	if len(id.Subject) > longest || strings.ContainsFunc(id.Subject, plaintext.Obeyed) {
+	if len(id.Subject) > longest || strings.ContainsFunc(id.Subject, textsafe.Obeyed) {
 		return who, refused("the ID token names somebody by what is no subject", nil)
 	}
 	if id.Subject == "" || id.IssuedAt.After(time.Now().Add(5*time.Minute)) {

@@ -11,8 +11,7 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/reach"
-	"github.com/loadstone-db/loadstone/engine/reach/reachtest"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -28,9 +27,9 @@ func TestAProviderThatLeadsToTheLink(t *testing.T) {
 			t.Errorf("%s: %v", issuer, err)
 		}
 	}
-	reachtest.Lead(t, reachtest.Metadata)
+	egress.Lead(t, egress.Metadata)
 	_, _, err := newClient(options("https://login.example")).begin(t.Context(), "", "")
-	if !errors.Is(err, reach.ErrRefused) || !engine.HasCode(err, engine.CodeUnavailable) {
+	if !errors.Is(err, egress.ErrRefused) || !engine.HasCode(err, engine.CodeUnavailable) {
 		t.Errorf("a name: %v", err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/loadstone-db/loadstone/engine/plainjson"
-	"github.com/loadstone-db/loadstone/engine/plaintext"
+	"github.com/loadstone-db/loadstone/engine/base/jsonx"
+	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 	"github.com/loadstone-db/loadstone/server/problem"
 )
 
@@ -17,7 +17,7 @@ import (
 type printable struct{ io.Writer }
 
 func (p printable) Write(document []byte) (int, error) {
-	if _, err := p.Writer.Write(plaintext.JSON(document)); err != nil {
+	if _, err := p.Writer.Write(textsafe.JSON(document)); err != nil {
 		return 0, err //nolint:wrapcheck // a writer's
 	}
 	return len(document), nil
@@ -30,7 +30,7 @@ var JSON = huma.Format{
 		enc.SetEscapeHTML(false)
 		return enc.Encode(v)
 	},
-	Unmarshal: plainjson.Read,
+	Unmarshal: jsonx.Read,
 }
 
 // Refusals describes the answers of an operation that are problems.

@@ -6,8 +6,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/compare"
-	"github.com/loadstone-db/loadstone/engine/member"
 )
 
 // enumerations are the types of the engine that have a few values each. The page's
@@ -18,10 +18,10 @@ var enumerations = []enumeration{
 		engine.PhaseProcessing, engine.PhaseNone), // none: nothing is left to do
 	values(engine.WorkerStarting, engine.WorkerReady, engine.WorkerRunning, engine.WorkerDraining,
 		engine.WorkerCompleted, engine.WorkerFailed, engine.WorkerDead),
-	values(member.NodeConnecting, member.NodeActive, member.NodeDraining, member.NodeProbing, member.NodeUnreachable,
-		member.NodeRemoved),
-	values(member.WishNone, member.WishDrain, member.WishRemove),
-	values(member.NodeChangedState, member.NodeWished, member.NodeRefused),
+	values(nodes.NodeConnecting, nodes.NodeActive, nodes.NodeDraining, nodes.NodeProbing, nodes.NodeUnreachable,
+		nodes.NodeRemoved),
+	values(nodes.WishNone, nodes.WishDrain, nodes.WishRemove),
+	values(nodes.NodeChangedState, nodes.NodeWished, nodes.NodeRefused),
 	values(engine.HealthHealthy, engine.HealthStale, engine.HealthDead),
 	values(engine.LogInfo, engine.LogWarning, engine.LogError, engine.LogCritical),
 	values(engine.VerdictValid, engine.VerdictDegraded, engine.VerdictNone),

@@ -14,7 +14,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/plaintext"
+	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -314,7 +314,7 @@ func Write(c *fiber.Ctx, err error) error {
 	}
 	c.Set(fiber.HeaderContentType, media)
 	c.Set(fiber.HeaderCacheControl, "no-store")
-	return c.Status(p.Status).Send(plaintext.JSON(body))
+	return c.Status(p.Status).Send(textsafe.JSON(body))
 }
 
 // Prometheus is under which the API of Prometheus is found, whose clients read errors in its form alone.

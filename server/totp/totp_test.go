@@ -15,7 +15,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/engine/store/fake"
 )
 
 var ada = store.User{UserID: "1", Name: "ada"}
@@ -59,7 +59,7 @@ type phone struct {
 func enrolled(t *testing.T) (*phone, []string) {
 	t.Helper()
 	p := &phone{at: time.Unix(1_800_000_000, 0)}
-	p.Keeper = &Keeper{Settings: memstore.New(), Now: func() time.Time { return p.at }}
+	p.Keeper = &Keeper{Settings: fake.New(), Now: func() time.Time { return p.at }}
 	if err := p.Check(t.Context(), ada, ""); err != nil {
 		t.Fatalf("who has none is asked: %v", err)
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/plainjson"
+	"github.com/loadstone-db/loadstone/engine/base/jsonx"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/sql"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
@@ -100,7 +100,7 @@ func (b *Backup) check(path string) error {
 // once refuses a backup that holds something twice: which of both is restored, and which was looked at, need not be the
 // same.
 func (b *Backup) once(manifest []byte) error {
-	if err := plainjson.Once(manifest); err != nil {
+	if err := jsonx.Once(manifest); err != nil {
 		return fmt.Errorf("in its manifest, %w", err)
 	}
 	entries, tables, files := map[string]bool{}, map[string]bool{}, map[string]bool{}

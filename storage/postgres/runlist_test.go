@@ -5,14 +5,14 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/engine/store/fake"
 )
 
 // TestRunsOfAConnection are those that name it, in both stores: not those of a longer name, nor of a connection that is
 // spelled out.
 func TestRunsOfAConnection(t *testing.T) {
 	onPostgres, _ := open(t)
-	for name, s := range map[string]store.Runs{"Postgres": onPostgres, "memory": memstore.New()} {
+	for name, s := range map[string]store.Runs{"Postgres": onPostgres, "memory": fake.New()} {
 		for id, ref := range map[string]engine.ConnectionRef{"a": {Name: "shop"}, "b": {Name: "shop 2"},
 			"c": {Driver: "postgres", DSN: "host=shop"}, "d": {Name: "shop"}} {
 			if err := s.CreateRun(t.Context(), engine.Run{RunID: name + id,

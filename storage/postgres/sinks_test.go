@@ -6,11 +6,11 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/catalog/keep"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/storetest/sinkstest"
+	"github.com/loadstone-db/loadstone/engine/store/storetest"
 )
 
 func TestSinksHoldTheirConnections(t *testing.T) {
-	sinkstest.Run(t, func(t *testing.T) (store.Connections, keep.Keeper) {
+	storetest.SinkstestRun(t, func(t *testing.T) (store.Connections, keep.Keeper) {
 		s, _ := open(t)
 		return s, s.Streams()
 	})
@@ -23,7 +23,7 @@ func TestAConnectionGoesWhileItsSinkIsMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sinkstest.WantGone(t, "gone", "late", sinkstest.Make(t.Context(), s.Streams(), "late", c, func() {
+	storetest.WantGone(t, "gone", "late", storetest.Make(t.Context(), s.Streams(), "late", c, func() {
 		// The change may be made again.
 		if err := s.DeleteConnection(t.Context(), c.ConnectionID, 0); err != nil && !errors.Is(err, store.ErrNotFound) {
 			t.Error(err)

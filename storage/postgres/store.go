@@ -17,6 +17,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/store/storetest"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres/auditrows"
@@ -43,7 +44,7 @@ type (
 	expiringRuns = retentionrows.Kept
 )
 
-// Store implements store.Store. It is safe for concurrent use.
+// Store implements storetest.Store. It is safe for concurrent use.
 type Store struct {
 	// probe has the one connection of Ping, so that calls which wait for theirs do not make the store look dead.
 	pool, probe *pgxpool.Pool
@@ -65,7 +66,7 @@ type Store struct {
 	secrets target.Secrets
 }
 
-var _ store.Store = (*Store)(nil)
+var _ storetest.Store = (*Store)(nil)
 
 const (
 	// defaultTimeout bounds calls whose context has no deadline.

@@ -7,14 +7,14 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/engine/store/fake"
 )
 
 // TestWaitsForWorkersAreKnown: a table knows how long its refresh has waited for a worker; when the next one does not
 // wait, that fades.
 func TestWaitsForWorkersAreKnown(t *testing.T) {
 	s, _ := open(t)
-	for name, s := range map[string]store.Refreshes{"Postgres": s, "memory": memstore.New()} {
+	for name, s := range map[string]store.Refreshes{"Postgres": s, "memory": fake.New()} {
 		ctx := t.Context()
 		if _, err := s.CreateDynamicTable(ctx, refresh.Table{Name: "a", Kind: refresh.SQL, Definition: "SELECT",
 			TargetLagSeconds: 60, Mode: refresh.Auto}); err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/sheet"
+	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 )
 
 const csvHeader = "run_id,test_id,worker_id,connection_id,seq,step,phase,warmup,kind,statement_id,due_at,started_at," +
@@ -95,7 +95,7 @@ func (r *rows) quote() {
 
 // csvText writes a text as a field.
 func csvText(v string) string {
-	v = sheet.Text(v)
+	v = textsafe.Text(v)
 	if strings.ContainsAny(v, ",;\"\r\n\t") || strings.TrimSpace(v) != v {
 		return `"` + strings.ReplaceAll(v, `"`, `""`) + `"`
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/histogram"
+	"github.com/loadstone-db/loadstone/engine/base/histogram"
 )
 
 // liveAgainstExact records executions of several run workers twice: into

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/catalog"
 	"github.com/loadstone-db/loadstone/engine/coordinator"
-	"github.com/loadstone-db/loadstone/engine/reach"
 	"github.com/loadstone-db/loadstone/engine/stream/column"
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
 	"github.com/loadstone-db/loadstone/engine/stream/outlet"
@@ -22,7 +22,7 @@ type Feeds struct {
 	// Hub is what the product tells.
 	Hub *telemetry.Hub
 	// Reach is what may be reached on the word of who writes statements.
-	Reach *reach.Policy
+	Reach *egress.Policy
 	// Stop stops runs.
 	Stop outlet.StopRun
 	// Printed are rows that were printed.
@@ -73,7 +73,7 @@ func (f *Feeds) Sink(ctx context.Context, q catalog.Query, s catalog.Sink, colum
 
 // unusable marks errors that stay.
 func unusable(err error) error {
-	if errors.Is(err, feed.ErrPath) || errors.Is(err, outlet.ErrSealed) || errors.Is(err, reach.ErrRefused) {
+	if errors.Is(err, feed.ErrPath) || errors.Is(err, outlet.ErrSealed) || errors.Is(err, egress.ErrRefused) {
 		return fmt.Errorf("%w: %w", coordinator.ErrUnusable, err)
 	}
 	return err

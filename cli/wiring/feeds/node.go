@@ -8,9 +8,9 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/catalog"
 	"github.com/loadstone-db/loadstone/engine/fragment"
-	"github.com/loadstone-db/loadstone/engine/reach"
 	"github.com/loadstone-db/loadstone/engine/stream/column"
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
 	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
@@ -22,7 +22,7 @@ type NodeOptions struct {
 	// ID is the node's name.
 	ID      string
 	DataDir string
-	Reach   *reach.Policy
+	Reach   *egress.Policy
 	// Out takes what is printed there.
 	Out io.Writer
 	Log zerolog.Logger

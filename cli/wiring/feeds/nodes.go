@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/coordinator"
 	"github.com/loadstone-db/loadstone/engine/fragment"
 )
 
 // Nodes leads to the nodes that run fragments.
-type Nodes func(id string) control.FragmentRunner
+type Nodes func(id string) protocol.FragmentRunner
 
 // runner implements coordinator.Runner over the streams to nodes.
 type runner struct {
@@ -30,7 +30,7 @@ type list struct {
 
 var _ coordinator.Runner = (*runner)(nil)
 
-func (r *runner) node(host string) (control.FragmentRunner, error) {
+func (r *runner) node(host string) (protocol.FragmentRunner, error) {
 	if n := r.nodes(host); n != nil {
 		return n, nil
 	}

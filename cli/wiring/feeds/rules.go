@@ -6,8 +6,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
-	"github.com/loadstone-db/loadstone/engine/reach"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/rule"
 	"github.com/loadstone-db/loadstone/engine/stream/column"
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
@@ -18,7 +18,7 @@ import (
 
 // RuleOptions are what the rules of runs are made of.
 type RuleOptions struct {
-	Reach *reach.Policy
+	Reach *egress.Policy
 	// Open returns the address of a rule whose address is sealed.
 	Open func(context.Context, engine.Rule) (string, error)
 	// Executions are those of run workers of this process, Account is what reading them takes of it.
@@ -40,7 +40,7 @@ func Rules(o RuleOptions) rule.Begin {
 	}
 	return func(run engine.Run) *rule.Set {
 		return rule.Start(run.Scenario.Rules, run.Rules,
-			rule.Options{Webhook: webhook, RunID: run.RunID, Node: control.OwnNode, Executions: o.Executions,
+			rule.Options{Webhook: webhook, RunID: run.RunID, Node: protocol.OwnNode, Executions: o.Executions,
 				Account: o.Account, Nodes: o.Fragments, Log: o.Log.With().Str("run_id", run.RunID).Logger()})
 	}
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/catalog"
 	"github.com/loadstone-db/loadstone/engine/catalog/keep"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/coordinator"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
-	"github.com/loadstone-db/loadstone/engine/member"
-	"github.com/loadstone-db/loadstone/engine/reach"
 	"github.com/loadstone-db/loadstone/engine/statement"
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
 	"github.com/loadstone-db/loadstone/engine/stream/outlet"
@@ -37,12 +37,12 @@ type Options struct {
 	Owner string
 	// Hub is what the product tells.
 	Hub   *telemetry.Hub
-	Reach *reach.Policy
+	Reach *egress.Policy
 	// Connections are those that sinks name, and Reader reads their connection strings.
 	Connections Connections
 	Reader      Reader
 	// Nodes are those of the cluster.
-	Nodes func() []member.Node
+	Nodes func() []nodes.InfoNode
 	// Fragments leads to those that run fragments.
 	Fragments Nodes
 	Runs      Runs
@@ -106,14 +106,14 @@ const slots = 16
 func (o Options) workers() []catalog.Worker {
 	list := []catalog.Worker{}
 	for _, n := range o.Nodes() {
-		if n.NodeID == "" || n.NodeID == control.OwnNode {
+		if n.NodeID == "" || n.NodeID == protocol.OwnNode {
 			continue
 		}
 		w := catalog.Worker{Host: n.NodeID, Slots: slots, State: catalog.Unreachable}
 		switch n.State {
-		case member.NodeActive, member.NodeProbing:
+		case nodes.NodeActive, nodes.NodeProbing:
 			w.State = catalog.Active
-		case member.NodeDraining:
+		case nodes.NodeDraining:
 			w.State = catalog.Draining
 		}
 		list = append(list, w)
@@ -123,7 +123,7 @@ func (o Options) workers() []catalog.Worker {
 
 // bears reports whether a node has a run worker of this server.
 func (o Options) bears(host string) bool {
-	return slices.ContainsFunc(o.Nodes(), func(n member.Node) bool {
+	return slices.ContainsFunc(o.Nodes(), func(n nodes.InfoNode) bool {
 		return statement.Same(n.NodeID, host) && len(n.Workers) > 0
 	})
 }

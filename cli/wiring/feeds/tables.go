@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/catalog"
 	"github.com/loadstone-db/loadstone/engine/coordinator"
-	"github.com/loadstone-db/loadstone/engine/reach"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/stream/column"
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
@@ -72,7 +72,7 @@ func (t tables) dial(id, application string, may func(context.Context, store.Con
 			config.RuntimeParams["application_name"] = application
 		}
 		conn, err := pgconn.ConnectConfig(ctx, &config.Config)
-		if errors.Is(err, reach.ErrRefused) {
+		if errors.Is(err, egress.ErrRefused) {
 			err = fmt.Errorf("%w: %w", postgres.ErrRefused, err)
 		}
 		return conn, err

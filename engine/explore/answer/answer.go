@@ -24,10 +24,10 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/budget"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/explore/leaf"
 	"github.com/loadstone-db/loadstone/engine/explore/node"
-	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/worker"
 )
 
@@ -42,7 +42,7 @@ type Disk interface {
 type Meter interface {
 	// Answered is a work that has ended, so long after it was given; failed says why it came to nothing, "" when it did
 	// not.
-	Answered(w member.Work, traceParent string, took time.Duration, s member.Spent, failed string)
+	Answered(w nodes.Work, traceParent string, took time.Duration, s nodes.Spent, failed string)
 }
 
 // Options are what a node answers with.
@@ -121,15 +121,15 @@ func (a *Answers) Gone(keys []string) {
 // Session is the work that one stream has given.
 type Session struct {
 	a      *Answers
-	say    func(control.FromNode)
+	say    func(protocol.FromNode)
 	ctx    context.Context //nolint:containedctx // of the stream
 	cancel context.CancelFunc
 	all    sync.WaitGroup
 
 	mu    sync.Mutex
-	works map[control.WorkKey]*work
+	works map[protocol.WorkKey]*work
 	// ending are works that were cancelled, and have not ended, by how often.
-	ending map[control.WorkKey]int
+	ending map[protocol.WorkKey]int
 }
 
 // work is one work of a session, until the server has what it came to.
@@ -141,8 +141,8 @@ type work struct {
 }
 
 // Serve implements worker.Queries. say gives its server a message, and never waits.
-func (a *Answers) Serve(say func(control.FromNode)) worker.QuerySession {
-	s := &Session{a: a, say: say, works: map[control.WorkKey]*work{}, ending: map[control.WorkKey]int{}}
+func (a *Answers) Serve(say func(protocol.FromNode)) worker.QuerySession {
+	s := &Session{a: a, say: say, works: map[protocol.WorkKey]*work{}, ending: map[protocol.WorkKey]int{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if a.o.Cache != nil {
 		a.o.Cache.join(s)
@@ -171,14 +171,14 @@ func (s *Session) Close() {
 }
 
 // Hear takes what the server says about the work of queries, and reports whether it is about that.
-func (s *Session) Hear(m control.ToNode) bool {
+func (s *Session) Hear(m protocol.ToNode) bool {
 	switch m := m.(type) {
-	case control.AssignWork:
+	case protocol.AssignWork:
 		s.begin(m)
-	case control.CancelWork:
+	case protocol.CancelWork:
 		s.cancelled(m.WorkKey)
-	case control.ArtifactAck:
-		k := control.WorkKey{QueryID: m.RunID, LeafID: m.WorkerID, WorkID: strings.TrimSuffix(m.Name, ".parquet")}
+	case protocol.ArtifactAck:
+		k := protocol.WorkKey{QueryID: m.RunID, LeafID: m.WorkerID, WorkID: strings.TrimSuffix(m.Name, ".parquet")}
 		w := s.take(k)
 		if w == nil {
 			return false
@@ -192,7 +192,7 @@ func (s *Session) Hear(m control.ToNode) bool {
 	return true
 }
 
-func (s *Session) take(k control.WorkKey) *work {
+func (s *Session) take(k protocol.WorkKey) *work {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := s.works[k]
@@ -204,18 +204,18 @@ func (s *Session) take(k control.WorkKey) *work {
 }
 
 // cancelled answers that a work is cancelled, also of one that is not there (any more).
-func (s *Session) cancelled(k control.WorkKey) {
+func (s *Session) cancelled(k protocol.WorkKey) {
 	s.end(k)
 	s.mu.Lock()
 	ends := s.ending[k] > 0
 	s.mu.Unlock()
 	if !ends {
-		s.say(control.WorkFailed{WorkKey: k, Cancelled: true, Reason: "cancelled"})
+		s.say(protocol.WorkFailed{WorkKey: k, Cancelled: true, Reason: "cancelled"})
 	} // else whoever carries it out says so when it has ended
 }
 
 // end ends a work that nobody waits for any more.
-func (s *Session) end(k control.WorkKey) {
+func (s *Session) end(k protocol.WorkKey) {
 	w := s.take(k)
 	if w == nil {
 		return
@@ -246,7 +246,7 @@ func (a *Answers) drop(w *work) {
 }
 
 // begin accepts a work, and carries it out beside others.
-func (s *Session) begin(m control.AssignWork) {
+func (s *Session) begin(m protocol.AssignWork) {
 	s.end(m.WorkKey) // an earlier attempt of the same
 	ctx, cancel := context.WithCancel(s.ctx)
 	w := &work{cancel: cancel}
@@ -262,7 +262,7 @@ func (s *Session) begin(m control.AssignWork) {
 		return
 	}
 	s.a.hold(1)
-	s.say(control.WorkAccepted{WorkKey: m.WorkKey})
+	s.say(protocol.WorkAccepted{WorkKey: m.WorkKey})
 	begun := time.Now()
 	go func() {
 		defer s.all.Done()
@@ -272,10 +272,10 @@ func (s *Session) begin(m control.AssignWork) {
 }
 
 // carryOut does a work, and tells the server what came of it.
-func (s *Session) carryOut(ctx context.Context, w *work, m control.AssignWork, begun time.Time) {
+func (s *Session) carryOut(ctx context.Context, w *work, m protocol.AssignWork, begun time.Time) {
 	log := s.a.o.Log.With().Str("query_id", m.QueryID).Str("work_id", m.WorkID).Int("attempt", m.Attempt).Logger()
 	spent, ready, err := s.answer(ctx, w, m)
-	about := member.Work{QueryID: m.QueryID, LeafID: m.LeafID, WorkID: m.WorkID, NodeID: s.a.o.NodeID}
+	about := nodes.Work{QueryID: m.QueryID, LeafID: m.LeafID, WorkID: m.WorkID, NodeID: s.a.o.NodeID}
 	took := time.Since(begun)
 	if err == nil {
 		s.mu.Lock()
@@ -314,7 +314,7 @@ func (s *Session) carryOut(ctx context.Context, w *work, m control.AssignWork, b
 	s.a.hold(-1)
 	if ctx.Err() != nil {
 		log.Debug().Dur("took_ms", took).Msg("a work of a query was cancelled")
-		s.say(control.WorkFailed{WorkKey: m.WorkKey, Cancelled: true, Reason: "cancelled"})
+		s.say(protocol.WorkFailed{WorkKey: m.WorkKey, Cancelled: true, Reason: "cancelled"})
 		return
 	}
 	log.Warn().Err(err).Dur("took_ms", took).Msg("a work of a query has failed")
@@ -322,8 +322,8 @@ func (s *Session) carryOut(ctx context.Context, w *work, m control.AssignWork, b
 }
 
 // failureOf tells what would fail on any node from what may work on another.
-func failureOf(k control.WorkKey, err error) control.WorkFailed {
-	f := control.WorkFailed{WorkKey: k, Reason: err.Error(), Code: "execution", Final: true}
+func failureOf(k protocol.WorkKey, err error) protocol.WorkFailed {
+	f := protocol.WorkFailed{WorkKey: k, Reason: err.Error(), Code: "execution", Final: true}
 	var (
 		read    *node.ReadError
 		room    roomError
@@ -344,12 +344,12 @@ type roomError struct{ error }
 var errRoom = roomError{errors.New("the node's disk has no room within its budget")}
 
 // answer evaluates, and keeps what that came to.
-func (s *Session) answer(ctx context.Context, w *work, m control.AssignWork) (member.Spent, control.WorkReady, error) {
+func (s *Session) answer(ctx context.Context, w *work, m protocol.AssignWork) (nodes.Spent, protocol.WorkReady, error) {
 	var task leaf.Task
 	var segments []node.Segment
-	var ready control.WorkReady
+	var ready protocol.WorkReady
 	if err := errors.Join(json.Unmarshal(m.Task, &task), json.Unmarshal(m.Segments, &segments)); err != nil {
-		return member.Spent{}, ready, err
+		return nodes.Spent{}, ready, err
 	}
 	var file bytes.Buffer
 	a, count, err := s.a.o.Evaluate.Evaluate(context.WithValue(ctx, sessionKey{}, s), task, segments, &file)
@@ -361,7 +361,7 @@ func (s *Session) answer(ctx context.Context, w *work, m control.AssignWork) (me
 	made.ArtifactID, made.SizeBytes, made.SHA256 = uuid.NewString(), int64(file.Len()), hex.EncodeToString(sum[:])
 	made.RowCount, made.SchemaVersion, made.CreatedAt = int64(count), leaf.Version, engine.At(time.Now())
 	made.MinTime, made.MaxTime = engine.At(time.UnixMilli(task.Grid.Start)), engine.At(time.UnixMilli(task.Grid.End))
-	id := control.WorkIDOf(made)
+	id := protocol.WorkIDOf(made)
 	key := leafFile(made.ArtifactID)
 	if err := s.a.keep(key, id, file.Bytes()); err != nil {
 		return a.Spent, ready, err
@@ -369,8 +369,8 @@ func (s *Session) answer(ctx context.Context, w *work, m control.AssignWork) (me
 	s.mu.Lock()
 	w.id, w.file = id, key
 	s.mu.Unlock()
-	return a.Spent, control.WorkReady{WorkID: id, NodeID: s.a.o.NodeID, Artifact: made,
-		ArtifactURL: control.PartsPath + id}, nil
+	return a.Spent, protocol.WorkReady{WorkID: id, NodeID: s.a.o.NodeID, Artifact: made,
+		ArtifactURL: protocol.PartsPath + id}, nil
 }
 
 func leafFile(id string) string { return leafPrefix + id + suffix }

@@ -9,7 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine/budget"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/explore/leaf"
 	"github.com/loadstone-db/loadstone/engine/explore/node"
 	"github.com/loadstone-db/loadstone/engine/explore/series"
@@ -46,27 +46,27 @@ func TestEveryCancellationIsAnswered(t *testing.T) {
 	}
 	a := New(Options{Disk: folder(t.TempDir()), Log: zerolog.Nop(),
 		Evaluate: node.New(read, leaf.DefaultOptions(), 1<<20)})
-	said := make(chan control.FromNode, 10)
-	s := a.Serve(func(m control.FromNode) { said <- m })
+	said := make(chan protocol.FromNode, 10)
+	s := a.Serve(func(m protocol.FromNode) { said <- m })
 	defer s.Close()
-	k := control.WorkKey{QueryID: "q", LeafID: "0", WorkID: "0-1"}
+	k := protocol.WorkKey{QueryID: "q", LeafID: "0", WorkID: "0-1"}
 	hears := func() {
 		t.Helper()
-		if m, ok := (<-said).(control.WorkFailed); !ok || !m.Cancelled || m.WorkKey != k {
+		if m, ok := (<-said).(protocol.WorkFailed); !ok || !m.Cancelled || m.WorkKey != k {
 			t.Fatalf("%+v", m)
 		}
 	}
-	s.Hear(control.CancelWork{WorkKey: k})
+	s.Hear(protocol.CancelWork{WorkKey: k})
 	hears()
-	s.Hear(control.AssignWork{WorkKey: k, Task: []byte("{}"), Segments: []byte(`[{"run_id":"r"}]`)})
-	if m, ok := (<-said).(control.WorkAccepted); !ok {
+	s.Hear(protocol.AssignWork{WorkKey: k, Task: []byte("{}"), Segments: []byte(`[{"run_id":"r"}]`)})
+	if m, ok := (<-said).(protocol.WorkAccepted); !ok {
 		t.Fatalf("%+v", m)
 	}
 	<-reading
-	s.Hear(control.CancelWork{WorkKey: k})
-	s.Hear(control.CancelWork{WorkKey: k})
+	s.Hear(protocol.CancelWork{WorkKey: k})
+	s.Hear(protocol.CancelWork{WorkKey: k})
 	hears()
 	close(let)
-	s.Hear(control.CancelWork{WorkKey: k})
+	s.Hear(protocol.CancelWork{WorkKey: k})
 	hears()
 }

@@ -17,7 +17,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/budget"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/explore/node"
 	"github.com/loadstone-db/loadstone/engine/explore/series"
 	"github.com/loadstone-db/loadstone/engine/segment"
@@ -185,7 +185,7 @@ var errLate = fmt.Errorf("no server has brought it, or another before it, within
 // fetch asks servers for a segment until it is there. It returns its size.
 func (c *Cache) fetch(ctx context.Context, s node.Segment) (bytes int64, err error) {
 	f := fetch{asker: ctx.Value(sessionKey{}), begun: time.Now(),
-		wanted: control.SegmentWanted{RunID: s.RunID, Name: s.Name, SHA256: s.SHA256}}
+		wanted: protocol.SegmentWanted{RunID: s.RunID, Name: s.Name, SHA256: s.SHA256}}
 	for range segmentTries {
 		// Of who stands still nothing more is expected; another server may bring it.
 		if bytes, err = c.await(ctx, &f); !errors.Is(err, errStandstill) {
@@ -197,7 +197,7 @@ func (c *Cache) fetch(ctx context.Context, s node.Segment) (bytes int64, err err
 
 // fetch is what one who waits asks for.
 type fetch struct {
-	wanted control.SegmentWanted
+	wanted protocol.SegmentWanted
 	// asker is the session for whose work it is wanted, if any; asked counts the servers that were asked.
 	asker any
 	asked int
@@ -267,7 +267,7 @@ func (c *Cache) ask(w *wait, f *fetch) bool {
 }
 
 // Put takes a segment that a server brings; one that nobody waits for, or that another server brings, is
-// control.ErrUnwanted. What has begun goes on while something comes, for as long as the server lets it; a segment of
+// protocol.ErrUnwanted. What has begun goes on while something comes, for as long as the server lets it; a segment of
 // which nothing comes for a while is given up, and who waits asks another server.
 func (c *Cache) Put(ctx context.Context, sum string, bytes int64, content io.Reader) error {
 	if !hash(sum) {
@@ -279,7 +279,7 @@ func (c *Cache) Put(ctx context.Context, sum string, bytes int64, content io.Rea
 	w := c.waits[sum]
 	if w == nil || w.comes {
 		c.mu.Unlock()
-		return control.ErrUnwanted
+		return protocol.ErrUnwanted
 	}
 	w.comes = true
 	c.mu.Unlock()

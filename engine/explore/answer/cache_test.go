@@ -13,7 +13,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/explore/exploretest"
 	"github.com/loadstone-db/loadstone/engine/explore/leaf"
 	"github.com/loadstone-db/loadstone/engine/explore/node"
@@ -25,12 +25,12 @@ type stuck struct{ call context.Context }
 func (s stuck) Read([]byte) (int, error) { <-s.call.Done(); return 0, s.call.Err() }
 
 // asked is a cache with a session, and what that was asked for.
-func asked(t *testing.T) (*Cache, chan control.SegmentWanted) {
+func asked(t *testing.T) (*Cache, chan protocol.SegmentWanted) {
 	t.Helper()
 	c := NewCache(folder(t.TempDir()), zerolog.Nop())
 	a := New(Options{Cache: c, Disk: c.disk, Log: zerolog.Nop(), Evaluate: node.New(c.Read, leaf.DefaultOptions(), 1)})
-	all := make(chan control.SegmentWanted, 100)
-	s := a.Serve(func(m control.FromNode) { all <- m.(control.SegmentWanted) })
+	all := make(chan protocol.SegmentWanted, 100)
+	s := a.Serve(func(m protocol.FromNode) { all <- m.(protocol.SegmentWanted) })
 	t.Cleanup(s.Close)
 	return c, all
 }
@@ -74,8 +74,8 @@ func TestASegmentOfWhichNothingComes(t *testing.T) {
 		if len(c.waits) > 0 {
 			t.Errorf("a wait has stayed")
 		}
-		other := make(chan control.SegmentWanted, 100)
-		c.join(&Session{say: func(m control.FromNode) { other <- m.(control.SegmentWanted) }})
+		other := make(chan protocol.SegmentWanted, 100)
+		c.join(&Session{say: func(m protocol.FromNode) { other <- m.(protocol.SegmentWanted) }})
 		go func() { _, _, err := c.Read(t.Context(), s); read <- err }()
 		<-wanted
 		if err := put(c, s.SHA256, s.Bytes, half); !errors.Is(err, errStandstill) {
@@ -117,7 +117,7 @@ func TestNobodyWaitsForASegment(t *testing.T) {
 		if err := <-done; !errors.Is(err, context.Canceled) || len(c.waits) > 0 {
 			t.Errorf("%v, %d waits", err, len(c.waits))
 		}
-		if err := put(c, s.SHA256, 1, nothing); !errors.Is(err, control.ErrUnwanted) {
+		if err := put(c, s.SHA256, 1, nothing); !errors.Is(err, protocol.ErrUnwanted) {
 			t.Errorf("nobody waits, and the server hears %v", err)
 		}
 		// Nobody brings it at all.
@@ -142,7 +142,7 @@ func TestNobodyWaitsForASegment(t *testing.T) {
 			})
 		}()
 		synctest.Wait()
-		if err := put(c, s.SHA256, 1, nothing); !errors.Is(err, control.ErrUnwanted) {
+		if err := put(c, s.SHA256, 1, nothing); !errors.Is(err, protocol.ErrUnwanted) {
 			t.Errorf("it is on its way, and the second server hears %v", err)
 		}
 		cancel()

@@ -26,11 +26,11 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/explore"
 	"github.com/loadstone-db/loadstone/engine/explore/leaf"
 	"github.com/loadstone-db/loadstone/engine/explore/node"
-	"github.com/loadstone-db/loadstone/engine/fleet"
 )
 
 // groups is into how many the segments of a leaf are divided at most.
@@ -45,12 +45,12 @@ const (
 	lookEvery = 100 * time.Millisecond
 )
 
-// Nodes does the work. *fleet.Fleet implements it.
+// Nodes does the work. *nodes.Fleet implements it.
 type Nodes interface {
-	Query(queryID string, a fleet.Asker, works ...fleet.QueryWork)
-	Fetched(k control.WorkKey, checksum string) (counts bool)
-	FetchFailed(k control.WorkKey, checksum, reason string, gone bool)
-	Late(k control.WorkKey)
+	Query(queryID string, a nodes.Asker, works ...nodes.QueryWork)
+	Fetched(k protocol.WorkKey, checksum string) (counts bool)
+	FetchFailed(k protocol.WorkKey, checksum, reason string, gone bool)
+	Late(k protocol.WorkKey)
 	Forget(queryID string)
 	// Stranded reports whether some work of the query waits while no node takes any.
 	Stranded(queryID string) bool
@@ -74,7 +74,7 @@ type Leaves struct {
 
 // event is something that became of a work.
 type event struct {
-	key control.WorkKey
+	key protocol.WorkKey
 	at  time.Time
 	// Of an assignment.
 	node      string
@@ -82,14 +82,14 @@ type event struct {
 	preferred bool
 	// part is what the work came to, as its node announces it; nil where this process did it. fetched: answer was read
 	// of that, or err says why not.
-	part      *fleet.Part
+	part      *nodes.Part
 	fetched   bool
 	announced time.Time
 	answer    *leaf.Answer
 	bytes     int
 	err       error
 	// gaveUp: there will be nothing.
-	gaveUp *control.WorkFailed
+	gaveUp *protocol.WorkFailed
 }
 
 // query is one that goes on.
@@ -97,8 +97,8 @@ type query struct {
 	Leaves
 	r      *explore.Request
 	log    zerolog.Logger
-	events *control.Mailbox[event]
-	works  map[control.WorkKey]*work
+	events *protocol.Mailbox[event]
+	works  map[protocol.WorkKey]*work
 	// own are those that this process does.
 	own  []ownWork
 	left int
@@ -133,29 +133,29 @@ type attempt struct {
 	at        time.Time
 }
 
-// Assigned implements fleet.Asker.
-func (q *query) Assigned(k control.WorkKey, nodeID string, attempt int, preferred bool) {
+// Assigned implements nodes.Asker.
+func (q *query) Assigned(k protocol.WorkKey, nodeID string, attempt int, preferred bool) {
 	q.events.Put(event{key: k, node: nodeID, attempt: attempt, preferred: preferred, at: time.Now()})
 }
 
-// Ready implements fleet.Asker.
-func (q *query) Ready(k control.WorkKey, p fleet.Part) {
+// Ready implements nodes.Asker.
+func (q *query) Ready(k protocol.WorkKey, p nodes.Part) {
 	q.events.Put(event{key: k, part: &p, at: time.Now()})
 }
 
-// GaveUp implements fleet.Asker.
-func (q *query) GaveUp(k control.WorkKey, f control.WorkFailed) {
+// GaveUp implements nodes.Asker.
+func (q *query) GaveUp(k protocol.WorkKey, f protocol.WorkFailed) {
 	q.events.Put(event{key: k, gaveUp: &f, at: time.Now()})
 }
 
 // Evaluate implements explore.Leaves.
 func (l Leaves) Evaluate(ctx context.Context, r *explore.Request, fn func(explore.Piece, leaf.Answer) error) (
 	err error) {
-	q := &query{Leaves: l, r: r, works: map[control.WorkKey]*work{},
+	q := &query{Leaves: l, r: r, works: map[protocol.WorkKey]*work{},
 		log:     l.Log.With().Str("query_id", r.QueryID).Logger(),
 		fetches: map[string]slots{}, evaluations: make(slots, atOnce),
-		events: control.NewMailbox(func(event) (control.Policy, control.Subject) {
-			return control.MustArrive, control.Subject{}
+		events: protocol.NewMailbox(func(event) (protocol.Policy, protocol.Subject) {
+			return protocol.MustArrive, protocol.Subject{}
 		}, nil)}
 	var first time.Duration
 	if l.Meter != nil {
@@ -189,7 +189,7 @@ func (l Leaves) Evaluate(ctx context.Context, r *explore.Request, fn func(explor
 }
 
 // divide makes works of the leaves, and returns those for nodes.
-func (q *query) divide(ctx context.Context) ([]fleet.QueryWork, error) {
+func (q *query) divide(ctx context.Context) ([]nodes.QueryWork, error) {
 	plan := q.r.Plan
 	if len(plan.Leaves) == 0 {
 		return nil, nil
@@ -202,14 +202,14 @@ func (q *query) divide(ctx context.Context) ([]fleet.QueryWork, error) {
 	if err != nil {
 		return nil, err
 	}
-	var works []fleet.QueryWork
+	var works []nodes.QueryWork
 	for i, l := range plan.Leaves {
 		task, err := json.Marshal(q.r.Tasks[i])
 		if err != nil {
 			return nil, fmt.Errorf("writing a leaf: %w", err)
 		}
 		for _, g := range grouped(explore.Matching(segments, l)) {
-			key := control.WorkKey{QueryID: q.r.QueryID, LeafID: strconv.Itoa(i), WorkID: strconv.Itoa(i) + "-" + g.name}
+			key := protocol.WorkKey{QueryID: q.r.QueryID, LeafID: strconv.Itoa(i), WorkID: strconv.Itoa(i) + "-" + g.name}
 			q.works[key] = &work{leaf: i, own: g.live}
 			if g.live {
 				q.own = append(q.own, ownWork{key, q.r.Tasks[i], g.segments})
@@ -219,8 +219,8 @@ func (q *query) divide(ctx context.Context) ([]fleet.QueryWork, error) {
 			if err != nil {
 				return nil, fmt.Errorf("writing segments: %w", err)
 			}
-			works = append(works, fleet.QueryWork{Affinity: g.affinity,
-				AssignWork: control.AssignWork{WorkKey: key, Task: task, Segments: text}})
+			works = append(works, nodes.QueryWork{Affinity: g.affinity,
+				AssignWork: protocol.AssignWork{WorkKey: key, Task: task, Segments: text}})
 		}
 	}
 	return works, nil
@@ -320,12 +320,12 @@ func (q *query) fetched(w *work, e event, fn func(explore.Piece, leaf.Answer) er
 		if err := q.comesTo(w, int64(e.bytes)); err != nil {
 			return err
 		}
-		return q.done(w, e, control.OwnNode, fn)
+		return q.done(w, e, protocol.OwnNode, fn)
 	}
 	sum := e.part.Artifact.SHA256
 	if e.err != nil {
 		log := q.log.With().Str("work_id", e.key.WorkID).Str("node_id", e.part.NodeID).Logger()
-		gone := errors.Is(e.err, os.ErrNotExist) || errors.Is(e.err, control.ErrAnnounced)
+		gone := errors.Is(e.err, os.ErrNotExist) || errors.Is(e.err, protocol.ErrAnnounced)
 		log.Warn().Err(e.err).Bool("again", gone).Msg("what a work of a query came to could not be fetched")
 		q.Nodes.FetchFailed(e.key, sum, e.err.Error(), gone)
 		return nil
@@ -380,10 +380,10 @@ func (q *query) fetch(ctx context.Context, from slots, e event) {
 	}
 }
 
-func read(ctx context.Context, p *fleet.Part) (a leaf.Answer, n int, err error) {
+func read(ctx context.Context, p *nodes.Part) (a leaf.Answer, n int, err error) {
 	size := p.Artifact.SizeBytes
 	if size < 0 || size > mostAnswer {
-		return a, 0, fmt.Errorf("%w: %d bytes", control.ErrAnnounced, size)
+		return a, 0, fmt.Errorf("%w: %d bytes", protocol.ErrAnnounced, size)
 	}
 	content, err := p.Open(ctx)
 	if err != nil {
@@ -393,19 +393,19 @@ func read(ctx context.Context, p *fleet.Part) (a leaf.Answer, n int, err error) 
 	_, err = io.ReadFull(content, b)
 	if err == nil {
 		if n, _ := content.Read(b[size : size+1]); n > 0 {
-			err = control.ErrAnnounced
+			err = protocol.ErrAnnounced
 		}
 	} else if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = fmt.Errorf("%w: it ends before its end", control.ErrAnnounced)
+		err = fmt.Errorf("%w: it ends before its end", protocol.ErrAnnounced)
 	}
 	if err = errors.Join(err, content.Close()); err != nil {
 		return a, 0, err
 	}
 	if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != p.Artifact.SHA256 {
-		return a, 0, fmt.Errorf("%w: another checksum", control.ErrAnnounced)
+		return a, 0, fmt.Errorf("%w: another checksum", protocol.ErrAnnounced)
 	}
 	if a, err = leaf.Read(bytes.NewReader(b), size); err != nil {
-		return a, 0, fmt.Errorf("%w: %w", control.ErrAnnounced, err)
+		return a, 0, fmt.Errorf("%w: %w", protocol.ErrAnnounced, err)
 	}
 	return a, len(b), nil
 }
@@ -445,7 +445,7 @@ func (q *query) look(now time.Time) error {
 }
 
 // failureOf is what a node says of a work that has failed for good, as an error of the query.
-func failureOf(f control.WorkFailed) error {
+func failureOf(f protocol.WorkFailed) error {
 	switch f.Code {
 	case "timeout":
 		return promql.ErrQueryTimeout(f.Reason)

@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/explore/exploretest"
 	"github.com/loadstone-db/loadstone/engine/explore/leaf"
 	"github.com/loadstone-db/loadstone/engine/explore/node"
@@ -26,7 +26,7 @@ import (
 // and the rest over what they came to by the unchanged engine, matched at the same instants (the second, the fifth and
 // the sixth): expressions from a generator come to what one engine with all series says.
 func TestNodesAnswerAsOneEngineWould(t *testing.T) {
-	c := newCluster(t, 6, control.OwnNode, "node-a", "node-b")
+	c := newCluster(t, 6, protocol.OwnNode, "node-a", "node-b")
 	busy := map[string]int{}
 	points := 0
 	for seed := range 40 {
@@ -306,7 +306,7 @@ func TestANodeThatHandsNothingOut(t *testing.T) {
 // TestACancelledQueryEndsOnItsNodes: at once, and 100 of them leave nothing: no goroutine (the test's main holds that
 // at its end), no file, nothing on the fleet. 1 000 with LOADSTONE_SOAK.
 func TestACancelledQueryEndsOnItsNodes(t *testing.T) {
-	c := newCluster(t, 6, control.OwnNode, "node-a", "node-b")
+	c := newCluster(t, 6, protocol.OwnNode, "node-a", "node-b")
 	q, r := c.ask(t.Context(), sumByRun)
 	if r.Err != nil {
 		t.Fatal(r.Err)
@@ -400,11 +400,11 @@ func TestRunsThatGoOn(t *testing.T) {
 	segments := map[string]int{}
 	for _, p := range q.Pieces() {
 		segments[p.NodeID] += p.Segments
-		if p.Attempt != 1 || !p.Preferred || p.Bytes == 0 || p.NodeID == control.OwnNode && p.TransferMs != 0 {
+		if p.Attempt != 1 || !p.Preferred || p.Bytes == 0 || p.NodeID == protocol.OwnNode && p.TransferMs != 0 {
 			t.Errorf("the piece %+v", p)
 		}
 	}
-	if segments[control.OwnNode] != 3 || segments["node-a"] != 3 {
+	if segments[protocol.OwnNode] != 3 || segments["node-a"] != 3 {
 		t.Errorf("segments by node: %v", segments)
 	}
 	// What cannot be read is said at once.

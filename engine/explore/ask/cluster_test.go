@@ -13,15 +13,15 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
-	"github.com/loadstone-db/loadstone/engine/control"
-	"github.com/loadstone-db/loadstone/engine/control/controlrpc"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/cluster/rpc"
 	"github.com/loadstone-db/loadstone/engine/explore"
 	"github.com/loadstone-db/loadstone/engine/explore/answer"
 	"github.com/loadstone-db/loadstone/engine/explore/exploretest"
 	"github.com/loadstone-db/loadstone/engine/explore/leaf"
 	"github.com/loadstone-db/loadstone/engine/explore/node"
 	"github.com/loadstone-db/loadstone/engine/explore/series"
-	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/worker"
 )
 
@@ -30,19 +30,19 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // nobody takes what nodes say of runs: there are none.
 type nobody struct{}
 
-func (nobody) Hear(string, fleet.Node, control.FromNode) bool { return false }
-func (nobody) Stranger(fleet.Node, control.WorkerState)       {}
-func (nobody) Owned(bool) []control.OwnedRun                  { return nil }
-func (nobody) Aside(control.AsidePart)                        {}
+func (nobody) Hear(string, nodes.Node, protocol.FromNode) bool { return false }
+func (nobody) Stranger(nodes.Node, protocol.WorkerState)       {}
+func (nobody) Owned(bool) []protocol.OwnedRun                  { return nil }
+func (nobody) Aside(protocol.AsidePart)                        {}
 
 // cluster is a server with nodes behind gRPC and HTTP on loopback, and with one in its own process.
 type cluster struct {
 	*testing.T
 	catalog exploretest.Catalog
 	sets    series.Sets
-	fleet   *fleet.Fleet
+	fleet   *nodes.Fleet
 	nodes   []*member
-	dialers []control.Dialer
+	dialers []protocol.Dialer
 	spy     *spy
 	ours    *explore.Telemetry
 	theirs  *promql.Engine
@@ -97,9 +97,9 @@ func (m *member) holding() (let func()) {
 
 // spy sees the work that is handed out.
 type spy struct {
-	*fleet.Fleet
+	*nodes.Fleet
 	mu    sync.Mutex
-	works []fleet.QueryWork
+	works []nodes.QueryWork
 	// refused is why what was announced could not be fetched, each time.
 	refused []string
 	// announced is called when a node has announced what a work came to, before that is fetched; nil is not.
@@ -110,11 +110,11 @@ type spy struct {
 
 // listening is an Asker whose announcements are seen.
 type listening struct {
-	fleet.Asker
+	nodes.Asker
 	spy *spy
 }
 
-func (l listening) Ready(k control.WorkKey, p fleet.Part) {
+func (l listening) Ready(k protocol.WorkKey, p nodes.Part) {
 	if l.spy.announced != nil {
 		l.spy.announced()
 	}
@@ -124,14 +124,14 @@ func (l listening) Ready(k control.WorkKey, p fleet.Part) {
 	l.Asker.Ready(k, p)
 }
 
-func (s *spy) FetchFailed(k control.WorkKey, checksum, reason string, gone bool) {
+func (s *spy) FetchFailed(k protocol.WorkKey, checksum, reason string, gone bool) {
 	s.mu.Lock()
 	s.refused = append(s.refused, reason)
 	s.mu.Unlock()
 	s.Fleet.FetchFailed(k, checksum, reason, gone)
 }
 
-func (s *spy) Query(id string, a fleet.Asker, works ...fleet.QueryWork) {
+func (s *spy) Query(id string, a nodes.Asker, works ...nodes.QueryWork) {
 	s.mu.Lock()
 	s.works = append(s.works, works...)
 	s.mu.Unlock()
@@ -159,19 +159,19 @@ func (c *cluster) newNode(id string) *member {
 		Log: zerolog.Nop(), Queries: func(d worker.Disk) worker.Queries {
 			cache = answer.NewCache(d, zerolog.Nop())
 			read := cache.Read
-			if id == control.OwnNode {
+			if id == protocol.OwnNode {
 				cache, read = nil, c.catalog.Read
 			}
 			m.answers = answer.New(answer.Options{NodeID: id, Cache: cache, Disk: d, Log: zerolog.Nop(),
 				Evaluate: node.New(m.read(read), leaf.DefaultOptions(), 256<<20)})
 			return m.answers
 		}})
-	var l control.Listener
+	var l protocol.Listener
 	var closing func()
-	if id == control.OwnNode {
-		l, closing = control.NewMemory(), func() {}
+	if id == protocol.OwnNode {
+		l, closing = protocol.NewMemory(), func() {}
 	} else {
-		remote, err := controlrpc.Listen(c.Context(), controlrpc.ListenOptions{Address: "127.0.0.1:0", Log: zerolog.Nop(),
+		remote, err := rpc.Listen(c.Context(), rpc.ListenOptions{Address: "127.0.0.1:0", Log: zerolog.Nop(),
 			Version: "test", Segment: cache.Put})
 		if err != nil {
 			c.Fatal(err)
@@ -184,11 +184,11 @@ func (c *cluster) newNode(id string) *member {
 	m.stop = sync.OnceFunc(func() { closing(); cancel(); <-served })
 	c.nodes = append(c.nodes, m)
 	c.Cleanup(m.stop)
-	var d control.Dialer
-	if mem, ok := l.(*control.Memory); ok {
+	var d protocol.Dialer
+	if mem, ok := l.(*protocol.Memory); ok {
 		d = mem
 	} else {
-		dialer, err := controlrpc.NewDialer(controlrpc.DialOptions{Address: l.(*controlrpc.Listener).Addr().String(),
+		dialer, err := rpc.NewDialer(rpc.DialOptions{Address: l.(*rpc.Listener).Addr().String(),
 			Process: "server", Version: "test"})
 		if err != nil {
 			c.Fatal(err)
@@ -227,7 +227,7 @@ func newClusterOf(t *testing.T, made []exploretest.Run, ids ...string) *cluster 
 	for _, id := range ids {
 		c.newNode(id)
 	}
-	c.fleet = fleet.New(fleet.Options{Log: zerolog.Nop(), Version: "test", Dialers: c.dialers,
+	c.fleet = nodes.New(nodes.Options{Log: zerolog.Nop(), Version: "test", Dialers: c.dialers,
 		Segment: c.catalog.Content})
 	life, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/explore/leaf"
 	"github.com/loadstone-db/loadstone/engine/explore/node"
 )
@@ -51,7 +51,7 @@ func (q *query) comesTo(w *work, size int64) error {
 
 // ownWork is a work that this process does.
 type ownWork struct {
-	key      control.WorkKey
+	key      protocol.WorkKey
 	task     leaf.Task
 	segments []node.Segment
 }
@@ -62,7 +62,7 @@ func (q *query) evaluate(ctx context.Context, w ownWork) {
 		return
 	}
 	defer q.evaluations.free()
-	q.Assigned(w.key, control.OwnNode, 1, true)
+	q.Assigned(w.key, protocol.OwnNode, 1, true)
 	var file bytes.Buffer
 	e := event{key: w.key, fetched: true, answer: &leaf.Answer{}}
 	_, _, e.err = q.Own.Evaluate(ctx, w.task, w.segments, &file)
@@ -71,7 +71,7 @@ func (q *query) evaluate(ctx context.Context, w ownWork) {
 	}
 	var read *node.ReadError
 	if errors.As(e.err, &read) {
-		e.err = failureOf(control.WorkFailed{Code: "unavailable", Reason: read.Error()})
+		e.err = failureOf(protocol.WorkFailed{Code: "unavailable", Reason: read.Error()})
 	}
 	e.at = time.Now()
 	e.announced = e.at // nothing is transferred

@@ -14,9 +14,9 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/explore/plan"
 	"github.com/loadstone-db/loadstone/engine/explore/series"
-	"github.com/loadstone-db/loadstone/engine/member"
 )
 
 // Task is a leaf as it is handed out.
@@ -90,7 +90,7 @@ type Answer struct {
 	// Samples is how many were read.
 	Samples int64
 	// Spent is what it took.
-	Spent member.Spent
+	Spent nodes.Spent
 }
 
 // Evaluate evaluates a task with an engine over the series of q, and hands the answer to fn, which does not keep it:

@@ -16,9 +16,9 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/explore/leaf"
 	"github.com/loadstone-db/loadstone/engine/explore/series"
-	"github.com/loadstone-db/loadstone/engine/member"
 )
 
 // Segment says where the series of a run are.
@@ -82,7 +82,7 @@ func New(read Read, o leaf.Options, most int64) *Node {
 func (n *Node) Evaluate(ctx context.Context, t leaf.Task, segments []Segment, to io.Writer) (a leaf.Answer,
 	count int, err error) {
 	sets := make(series.Sets, len(segments))
-	st := member.Spent{Segments: len(segments)}
+	st := nodes.Spent{Segments: len(segments)}
 	begin := time.Now()
 	var hits sync.Mutex
 	g, reading := errgroup.WithContext(ctx)

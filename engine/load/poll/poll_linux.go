@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/loadstone-db/loadstone/engine/machine"
+	"github.com/loadstone-db/loadstone/engine/base/host"
 )
 
 // Poller waits for sockets, for a bell that others ring, and for a time. All but Ring
@@ -66,13 +66,13 @@ func (p *Poller) Close() {
 }
 
 // Hold takes a processor for the one who waits, if there is one.
-func (p *Poller) Hold() { p.holds = machine.LendProcessor() }
+func (p *Poller) Hold() { p.holds = host.LendProcessor() }
 
 // Release gives back what Hold took.
 func (p *Poller) Release() {
 	if p.holds {
 		p.holds = false
-		machine.ReturnProcessor()
+		host.ReturnProcessor()
 	}
 }
 

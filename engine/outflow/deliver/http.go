@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/plaintext"
-	"github.com/loadstone-db/loadstone/engine/reach"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 )
 
 // Endpoint is where things are delivered, and who delivers them.
@@ -29,7 +29,7 @@ type Endpoint struct {
 	// CA is a file with the authorities that the endpoint's certificate may be of, "" for the system's.
 	CA []byte
 	// Reach judges the addresses that are dialled; nil refuses only those that always are.
-	Reach *reach.Policy
+	Reach *egress.Policy
 	// Agent is what this program calls itself.
 	Agent string
 }
@@ -55,8 +55,8 @@ func NewClient(e Endpoint) (*Client, error) {
 	if err != nil || at.Hostname() == "" || at.Scheme != "http" && at.Scheme != "https" {
 		return nil, engine.InvalidField(e.Flag, "is no address", "write http://HOST/PATH or https://HOST/PATH")
 	}
-	if host := strings.ToLower(at.Hostname()); reach.Named(host) {
-		return nil, reach.InvalidFlag(e.Flag, host)
+	if host := strings.ToLower(at.Hostname()); egress.Named(host) {
+		return nil, egress.InvalidFlag(e.Flag, host)
 	}
 	c := &Client{at: at, headers: http.Header{}}
 	secrets := []string{e.Token, e.Password}
@@ -207,7 +207,7 @@ func (c *Client) Post(ctx context.Context, path, contentType string, body []byte
 // Brief is a text of somebody else's as it may stand in a log.
 func (c *Client) Brief(text string) string {
 	const most = 200
-	text = strings.Join(strings.Fields(plaintext.OneLine(c.hide.Replace(text))), " ")
+	text = strings.Join(strings.Fields(textsafe.OneLine(c.hide.Replace(text))), " ")
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + " …"
 	}

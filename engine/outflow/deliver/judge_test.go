@@ -6,7 +6,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/loadstone-db/loadstone/engine/reach"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 )
 
 // TestANameThatLeadsToARefusedAddress: what a name has led to is judged when it is dialled, by the list too.
@@ -14,7 +14,7 @@ func TestANameThatLeadsToARefusedAddress(t *testing.T) {
 	called := false
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called = true }))
 	defer s.Close()
-	list, err := reach.Parse([]string{"10.0.0.0/8"})
+	list, err := egress.Parse([]string{"10.0.0.0/8"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func TestANameThatLeadsToARefusedAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := c.Post(t.Context(), "", "text/plain", nil); !errors.Is(err, reach.ErrRefused) || called {
+	if _, err := c.Post(t.Context(), "", "text/plain", nil); !errors.Is(err, egress.ErrRefused) || called {
 		t.Errorf("%v, called: %v", err, called)
 	}
 	// The dialler that the client has, whatever a name resolves to.
@@ -32,7 +32,7 @@ func TestANameThatLeadsToARefusedAddress(t *testing.T) {
 	}
 	defer c.Close()
 	transport, _ := c.http.Transport.(*http.Transport)
-	if _, err := transport.DialContext(t.Context(), "tcp", "169.254.169.254:1"); !errors.Is(err, reach.ErrRefused) {
+	if _, err := transport.DialContext(t.Context(), "tcp", "169.254.169.254:1"); !errors.Is(err, egress.ErrRefused) {
 		t.Error(err)
 	}
 }

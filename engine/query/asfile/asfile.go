@@ -13,9 +13,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/plaintext"
+	"github.com/loadstone-db/loadstone/engine/base/textsafe"
 	"github.com/loadstone-db/loadstone/engine/query"
-	"github.com/loadstone-db/loadstone/engine/sheet"
 )
 
 // Write writes an answer in a format: csv, json (an object for each row, a line each) or parquet.
@@ -53,14 +52,14 @@ func writeCSV(out io.Writer, a query.Answer) error {
 	w := csv.NewWriter(out)
 	record := make([]string, len(a.Columns))
 	for i, c := range a.Columns {
-		record[i] = sheet.Text(c.Name)
+		record[i] = textsafe.Text(c.Name)
 	}
 	errs := w.Write(record)
 	for _, row := range a.Rows {
 		for i, v := range row {
 			record[i], _ = Text(v)
 			if _, number := v.(json.Number); !number {
-				record[i] = sheet.Text(record[i])
+				record[i] = textsafe.Text(record[i])
 			}
 		}
 		errs = errors.Join(errs, w.Write(record))
@@ -83,7 +82,7 @@ func writeJSON(out io.Writer, a query.Answer) error {
 				return err
 			}
 			_, _ = fmt.Fprintf(w, "%s%s:%s", map[bool]string{true: "{", false: ","}[i == 0],
-				plaintext.JSON(name), plaintext.JSON(value))
+				textsafe.JSON(name), textsafe.JSON(value))
 		}
 		_, _ = w.WriteString("}\n")
 	}

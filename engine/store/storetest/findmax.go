@@ -9,7 +9,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-func findMax(t *testing.T, s store.Store) {
+func findMax(t *testing.T, s Store) {
 	ctx := t.Context()
 	create(t, s, "r1")
 	if state, err := s.FindMax(ctx, "r1"); err != nil || state != nil {

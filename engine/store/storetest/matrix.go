@@ -9,7 +9,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-func matrices(t *testing.T, s store.Store) {
+func matrices(t *testing.T, s Store) {
 	ctx := t.Context()
 	must(t, s.CreateMatrix(ctx, engine.MatrixRun{MatrixID: "m1", Name: "tables", TemplateID: "gone",
 		Labels: []string{"a", "b"}, StopOnFailure: true, CreatedBy: "anna"}))
@@ -100,7 +100,7 @@ func matrices(t *testing.T, s store.Store) {
 }
 
 // matrixLeases holds that a matrix is one owner's at a time, and that its owner learns what became of it.
-func matrixLeases(t *testing.T, s store.Store) {
+func matrixLeases(t *testing.T, s Store) {
 	ctx := t.Context()
 	prepared, live := []engine.Status{engine.StatusPrepared},
 		[]engine.Status{engine.StatusRunning, engine.StatusCancelling}

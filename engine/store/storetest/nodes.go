@@ -8,35 +8,34 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/member"
-	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 )
 
-func nodeWishes(t *testing.T, s store.Store) {
+func nodeWishes(t *testing.T, s Store) {
 	ctx := t.Context()
-	must(t, s.SetNodeWish(ctx, "a", member.WishDrain, "ada"))
-	must(t, s.SetNodeWish(ctx, "b", member.WishRemove, "ada"))
-	must(t, s.SetNodeWish(ctx, "a", member.WishRemove, "bob"))
-	must(t, s.SetNodeWish(ctx, "b", member.WishNone, "bob"))
-	must(t, s.SetNodeWish(ctx, "nobody", member.WishNone, "bob"))
+	must(t, s.SetNodeWish(ctx, "a", nodes.WishDrain, "ada"))
+	must(t, s.SetNodeWish(ctx, "b", nodes.WishRemove, "ada"))
+	must(t, s.SetNodeWish(ctx, "a", nodes.WishRemove, "bob"))
+	must(t, s.SetNodeWish(ctx, "b", nodes.WishNone, "bob"))
+	must(t, s.SetNodeWish(ctx, "nobody", nodes.WishNone, "bob"))
 	wishes, err := s.NodeWishes(ctx)
 	must(t, err)
-	if !maps.Equal(wishes, map[string]member.NodeWish{"a": member.WishRemove}) {
+	if !maps.Equal(wishes, map[string]nodes.NodeWish{"a": nodes.WishRemove}) {
 		t.Errorf("wishes %v", wishes)
 	}
-	if err := s.SetNodeWish(ctx, "", member.WishDrain, "ada"); err == nil {
+	if err := s.SetNodeWish(ctx, "", nodes.WishDrain, "ada"); err == nil {
 		t.Error("something was wanted of a node without a name")
 	}
 }
 
-func nodeEvents(t *testing.T, s store.Store) {
+func nodeEvents(t *testing.T, s Store) {
 	ctx := t.Context()
 	at := engine.At(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC))
-	first := member.NodeEvent{At: at, NodeID: "a", Server: "s1", Kind: member.NodeChangedState, To: member.NodeActive,
+	first := nodes.NodeEvent{At: at, NodeID: "a", Server: "s1", Kind: nodes.NodeChangedState, To: nodes.NodeActive,
 		Reason: "it has\x00 introduced itself"}
-	second := member.NodeEvent{NodeID: "b", Server: "s2", Kind: member.NodeWished, Reason: "drain", By: "ada"}
-	must(t, s.AppendNodeEvents(ctx, []member.NodeEvent{first, second}))
-	list, err := s.NodeEvents(ctx, store.NodeEventFilter{})
+	second := nodes.NodeEvent{NodeID: "b", Server: "s2", Kind: nodes.NodeWished, Reason: "drain", By: "ada"}
+	must(t, s.AppendNodeEvents(ctx, []nodes.NodeEvent{first, second}))
+	list, err := s.NodeEvents(ctx, nodes.NodeEventFilter{})
 	must(t, err)
 	if len(list) != 2 || list[0].NodeID != "b" || list[0].At.IsZero() || list[0].Seq <= list[1].Seq {
 		t.Fatalf("events %+v", list)
@@ -45,27 +44,27 @@ func nodeEvents(t *testing.T, s store.Store) {
 	if list[1] != first {
 		t.Errorf("event %+v, want %+v", list[1], first)
 	}
-	older, err := s.NodeEvents(ctx, store.NodeEventFilter{Before: list[0].Seq})
+	older, err := s.NodeEvents(ctx, nodes.NodeEventFilter{Before: list[0].Seq})
 	must(t, err)
-	of, err := s.NodeEvents(ctx, store.NodeEventFilter{NodeID: "b"})
+	of, err := s.NodeEvents(ctx, nodes.NodeEventFilter{NodeID: "b"})
 	must(t, err)
 	if len(older) != 1 || older[0].NodeID != "a" || len(of) != 1 || of[0].By != "ada" {
 		t.Errorf("older %+v, of b %+v", older, of)
 	}
-	if all, err := s.NodeEvents(ctx, store.NodeEventFilter{Before: math.MaxInt64 - 1}); err != nil || len(all) != 2 {
+	if all, err := s.NodeEvents(ctx, nodes.NodeEventFilter{Before: math.MaxInt64 - 1}); err != nil || len(all) != 2 {
 		t.Errorf("before the largest number there is: %+v, %v", all, err)
 	}
 	for i := range 10 {
-		must(t, s.AppendNodeEvents(ctx, []member.NodeEvent{{NodeID: fmt.Sprint(i), Kind: member.NodeRefused}}))
+		must(t, s.AppendNodeEvents(ctx, []nodes.NodeEvent{{NodeID: fmt.Sprint(i), Kind: nodes.NodeRefused}}))
 	}
 	must(t, s.PruneNodeEvents(ctx, 3))
-	left, err := s.NodeEvents(ctx, store.NodeEventFilter{Limit: 100})
+	left, err := s.NodeEvents(ctx, nodes.NodeEventFilter{Limit: 100})
 	must(t, err)
 	if len(left) != 3 || left[0].NodeID != "9" || left[2].NodeID != "7" {
 		t.Errorf("left %+v", left)
 	}
 	must(t, s.PruneNodeEvents(ctx, 3))
-	two, err := s.NodeEvents(ctx, store.NodeEventFilter{Limit: 2})
+	two, err := s.NodeEvents(ctx, nodes.NodeEventFilter{Limit: 2})
 	must(t, err)
 	if len(two) != 2 {
 		t.Errorf("limit 2 gave %d", len(two))

@@ -43,7 +43,7 @@ func second(n int) store.Tick {
 	return t
 }
 
-func tick(t *testing.T, s store.Store) {
+func tick(t *testing.T, s Store) {
 	ctx := t.Context()
 	create(t, s, "r1")
 	_, err := s.Transition(ctx, store.Transition{RunID: "r1", To: engine.StatusRunning, StartTime: noon})
@@ -84,7 +84,7 @@ func tick(t *testing.T, s store.Store) {
 	}
 }
 
-func tickIsIdempotent(t *testing.T, s store.Store) {
+func tickIsIdempotent(t *testing.T, s Store) {
 	ctx := t.Context()
 	create(t, s, "r1")
 	first := second(1)
@@ -110,7 +110,7 @@ func tickIsIdempotent(t *testing.T, s store.Store) {
 }
 
 // tickOddText proves that what a target says cannot stop the recording.
-func tickOddText(t *testing.T, s store.Store) {
+func tickOddText(t *testing.T, s Store) {
 	ctx := t.Context()
 	create(t, s, "r1")
 	one := second(1)
@@ -135,7 +135,7 @@ func tickOddText(t *testing.T, s store.Store) {
 	}
 }
 
-func logs(t *testing.T, s store.Store) {
+func logs(t *testing.T, s Store) {
 	ctx := t.Context()
 	create(t, s, "r1")
 	levels := []engine.LogLevel{engine.LogInfo, engine.LogWarning, engine.LogError, engine.LogCritical}
@@ -157,7 +157,7 @@ func logs(t *testing.T, s store.Store) {
 	same(t, "errors and worse", bad, []engine.LogEntry{want[2], want[3], want[6], want[7]})
 }
 
-func results(t *testing.T, s store.Store) {
+func results(t *testing.T, s Store) {
 	ctx := t.Context()
 	create(t, s, "r1")
 	passed, children := false, []engine.RunResult(nil)
@@ -212,7 +212,7 @@ func results(t *testing.T, s store.Store) {
 	}
 }
 
-func enrichment(t *testing.T, s store.Store) {
+func enrichment(t *testing.T, s Store) {
 	ctx := t.Context()
 	none := engine.PhaseNone
 	for _, id := range []string{"done", "pending", "running", "live"} {
@@ -257,7 +257,7 @@ func enrichment(t *testing.T, s store.Store) {
 	same(t, "runs that await aggregates", ids, []string{"done"})
 }
 
-func warehouse(t *testing.T, s store.Store) {
+func warehouse(t *testing.T, s Store) {
 	ctx := t.Context()
 	create(t, s, "r1")
 	epoch, err := s.TakeOver(ctx, "r1")
@@ -296,7 +296,7 @@ func warehouse(t *testing.T, s store.Store) {
 	warehouseSlots(t, s, epoch)
 }
 
-func artifacts(t *testing.T, s store.Store) {
+func artifacts(t *testing.T, s Store) {
 	ctx := t.Context()
 	create(t, s, "r1")
 	a := engine.Artifact{ArtifactID: "a1", RunID: "r1", ResultID: "c1", WorkerID: "worker-0", Kind: "executions",
@@ -327,7 +327,7 @@ func artifacts(t *testing.T, s store.Store) {
 	same(t, "artifacts of the owner", list, []engine.Artifact{a, late})
 }
 
-func liveRuns(t *testing.T, s store.Store) {
+func liveRuns(t *testing.T, s Store) {
 	ctx := t.Context()
 	none := engine.PhaseNone
 	processing := engine.PhaseProcessing
@@ -354,7 +354,7 @@ func liveRuns(t *testing.T, s store.Store) {
 	}
 }
 
-func deleteRun(t *testing.T, s store.Store) {
+func deleteRun(t *testing.T, s Store) {
 	ctx := t.Context()
 	create(t, s, "r1")
 	move(t, s, "r1", engine.StatusRunning)
@@ -387,7 +387,7 @@ func deleteRun(t *testing.T, s store.Store) {
 }
 
 // warehouseChanges continues polls at every one of which a cluster was started.
-func warehouseChanges(t *testing.T, s store.Store, polls []engine.WarehousePoint) {
+func warehouseChanges(t *testing.T, s Store, polls []engine.WarehousePoint) {
 	ctx := t.Context()
 	create(t, s, "r2")
 	epoch, err := s.TakeOver(ctx, "r2")
@@ -419,7 +419,7 @@ func warehouseChanges(t *testing.T, s store.Store, polls []engine.WarehousePoint
 
 // warehouseSlots: the polls of r1 at 0, 5 and 10 s, of which 0, 1 and 2 queries waited,
 // in slots of five seconds. The run lasts 31 s, and so has gaps at its end.
-func warehouseSlots(t *testing.T, s store.Store, epoch int64) {
+func warehouseSlots(t *testing.T, s Store, epoch int64) {
 	ctx := t.Context()
 	_, err := s.Transition(ctx, store.Transition{RunID: "r1", Epoch: epoch, StartTime: noon,
 		EndTime: noon.Add(31 * time.Second)})

@@ -13,7 +13,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/storetest/workerstest"
 )
 
 func sqlTable(name string, sources ...string) refresh.Table {
@@ -27,14 +26,14 @@ func ingestTable(name string) refresh.Table {
 		PartitionBy: refresh.ByRun, Bundled: true}
 }
 
-func makeTable(t testing.TB, s store.Store, table refresh.Table) refresh.Table {
+func makeTable(t testing.TB, s Store, table refresh.Table) refresh.Table {
 	t.Helper()
 	made, err := s.CreateDynamicTable(t.Context(), table)
 	must(t, err)
 	return made
 }
 
-func refreshState(t testing.TB, s store.Store) (refresh.State, map[string]refresh.Table) {
+func refreshState(t testing.TB, s Store) (refresh.State, map[string]refresh.Table) {
 	t.Helper()
 	state, err := s.RefreshState(t.Context(), 100)
 	must(t, err)
@@ -46,7 +45,7 @@ func refreshState(t testing.TB, s store.Store) (refresh.State, map[string]refres
 }
 
 // enqueue puts tasks into the queue, due now.
-func enqueue(t testing.TB, s store.Store, tasks ...refresh.Task) {
+func enqueue(t testing.TB, s Store, tasks ...refresh.Task) {
 	t.Helper()
 	state, _ := refreshState(t, s)
 	var plan refresh.Schedule
@@ -56,7 +55,7 @@ func enqueue(t testing.TB, s store.Store, tasks ...refresh.Task) {
 	must(t, s.ScheduleRefreshes(t.Context(), plan))
 }
 
-func claimOne(t testing.TB, s store.Store, worker string) refresh.Claim {
+func claimOne(t testing.TB, s Store, worker string) refresh.Claim {
 	t.Helper()
 	claims, err := s.ClaimRefreshes(t.Context(), worker, refresh.Life, 1)
 	must(t, err)
@@ -66,7 +65,7 @@ func claimOne(t testing.TB, s store.Store, worker string) refresh.Claim {
 	return claims[0]
 }
 
-func dynamicTables(t *testing.T, s store.Store) {
+func dynamicTables(t *testing.T, s Store) {
 	ctx := t.Context()
 	runs := makeTable(t, s, ingestTable("runs"))
 	if runs.Version != 1 || runs.Status != refresh.Active || runs.CreatedAt.IsZero() || len(runs.Sources) != 0 {
@@ -130,7 +129,7 @@ func dynamicTables(t *testing.T, s store.Store) {
 	}
 }
 
-func refreshClaims(t *testing.T, s store.Store) {
+func refreshClaims(t *testing.T, s Store) {
 	ctx := t.Context()
 	for _, name := range []string{"a", "b", "c"} {
 		makeTable(t, s, sqlTable(name))
@@ -187,7 +186,7 @@ func refreshClaims(t *testing.T, s store.Store) {
 	}
 }
 
-func refreshExpiry(t *testing.T, s store.Store) {
+func refreshExpiry(t *testing.T, s Store) {
 	ctx := t.Context()
 	makeTable(t, s, sqlTable("a"))
 	enqueue(t, s, refresh.Task{Table: "a"})
@@ -215,7 +214,7 @@ func refreshExpiry(t *testing.T, s store.Store) {
 	must(t, s.ReleaseRefresh(ctx, next, refresh.Result{}))
 }
 
-func refreshResults(t *testing.T, s store.Store) {
+func refreshResults(t *testing.T, s Store) {
 	ctx := t.Context()
 	makeTable(t, s, sqlTable("a"))
 	makeTable(t, s, sqlTable("b", "a"))
@@ -279,7 +278,7 @@ func refreshResults(t *testing.T, s store.Store) {
 	}
 }
 
-func refreshFailures(t *testing.T, s store.Store) {
+func refreshFailures(t *testing.T, s Store) {
 	ctx := t.Context()
 	makeTable(t, s, sqlTable("a"))
 	for n := 1; n <= refresh.Failures; n++ {
@@ -292,7 +291,7 @@ func refreshFailures(t *testing.T, s store.Store) {
 			t.Fatalf("after failure %d: %+v", n, a)
 		}
 		if n == refresh.Failures {
-			if a.Status != refresh.Failed || len(state.Pending) != 0 || workerstest.Failed(t, s) != 1 {
+			if a.Status != refresh.Failed || len(state.Pending) != 0 || Failed(t, s) != 1 {
 				t.Errorf("after %d failures: %+v, %+v", n, a, state.Pending)
 			}
 			continue
@@ -323,7 +322,7 @@ func refreshFailures(t *testing.T, s store.Store) {
 	wantError(t, s.SetDynamicTableStatus(ctx, "nowhere", refresh.Active), store.ErrNotFound)
 }
 
-func refreshRuns(t *testing.T, s store.Store) {
+func refreshRuns(t *testing.T, s Store) {
 	ctx := t.Context()
 	makeTable(t, s, ingestTable("runs"))
 	makeTable(t, s, sqlTable("daily", "runs"))
@@ -332,7 +331,7 @@ func refreshRuns(t *testing.T, s store.Store) {
 	stale := func(want ...string) {
 		t.Helper()
 		state, _ := refreshState(t, s)
-		if behind := workerstest.Behind(t, s, "runs"); !slices.Equal(state.Runs["runs"], want) || behind != (len(want) > 0) {
+		if behind := Behind(t, s, "runs"); !slices.Equal(state.Runs["runs"], want) || behind != (len(want) > 0) {
 			t.Fatalf("runs to take in: %v (%v), want %v", state.Runs["runs"], behind, want)
 		}
 	}
@@ -386,7 +385,7 @@ func refreshRuns(t *testing.T, s store.Store) {
 	stale()
 }
 
-func refreshRace(t *testing.T, s store.Store) {
+func refreshRace(t *testing.T, s Store) {
 	const tasks, workers = 120, 12
 	makeTable(t, s, ingestTable("runs"))
 	var all []refresh.Task
@@ -440,7 +439,7 @@ func refreshRace(t *testing.T, s store.Store) {
 	}
 }
 
-func awaitRefreshes(t *testing.T, s store.Store) {
+func awaitRefreshes(t *testing.T, s Store) {
 	makeTable(t, s, sqlTable("a"))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

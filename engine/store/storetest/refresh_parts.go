@@ -10,7 +10,7 @@ import (
 
 // refreshParts: a table is refreshed in parts that are claimed by themselves. It is due again when the last is done,
 // and one that fails for good fails the table.
-func refreshParts(t *testing.T, s store.Store) {
+func refreshParts(t *testing.T, s Store) {
 	ctx := t.Context()
 	makeTable(t, s, sqlTable("a"))
 	makeTable(t, s, sqlTable("b", "a"))
@@ -58,7 +58,7 @@ func refreshParts(t *testing.T, s store.Store) {
 }
 
 // refreshFailedPart: the part that fails is tried again, alone, and the table waits for it.
-func refreshFailedPart(t *testing.T, s store.Store) {
+func refreshFailedPart(t *testing.T, s Store) {
 	ctx := t.Context()
 	must(t, s.RequestRefresh(ctx, "a"))
 	must(t, s.ReleaseRefresh(ctx, claimOne(t, s, "w"), refresh.Result{Parts: []string{"1", "2"}, Anew: true}))

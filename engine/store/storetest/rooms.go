@@ -8,18 +8,18 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/placement"
+	"github.com/loadstone-db/loadstone/engine/cluster/placement"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-func works(connections ...int) (all []placement.Work) {
+func works(connections ...int) (all []engine.WorkerDemand) {
 	for i, n := range connections {
-		all = append(all, placement.Work{ID: fmt.Sprint("worker-", i), Connections: n})
+		all = append(all, engine.WorkerDemand{ID: fmt.Sprint("worker-", i), Connections: n})
 	}
 	return all
 }
 
-func createAll(t testing.TB, s store.Store, ids ...string) {
+func createAll(t testing.TB, s Store, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
 		create(t, s, id)
@@ -27,7 +27,7 @@ func createAll(t testing.TB, s store.Store, ids ...string) {
 }
 
 // starting starts a run if there is room for it.
-func starting(t testing.TB, s store.Store, runID string, a *store.Admission) error {
+func starting(t testing.TB, s Store, runID string, a *store.Admission) error {
 	t.Helper()
 	_, err := s.Transition(t.Context(), store.Transition{RunID: runID, From: []engine.Status{engine.StatusPrepared},
 		To: engine.StatusRunning, Owner: "a", Room: a})
@@ -35,7 +35,7 @@ func starting(t testing.TB, s store.Store, runID string, a *store.Admission) err
 }
 
 // ending brings a run that is RUNNING to its end.
-func ending(t testing.TB, s store.Store, runID string) {
+func ending(t testing.TB, s Store, runID string) {
 	t.Helper()
 	for _, to := range []engine.Status{engine.StatusCancelling, engine.StatusFailed} {
 		_, err := s.Transition(t.Context(), store.Transition{RunID: runID, To: to})
@@ -43,7 +43,7 @@ func ending(t testing.TB, s store.Store, runID string) {
 	}
 }
 
-func used(t testing.TB, s store.Store) map[string]int {
+func used(t testing.TB, s Store) map[string]int {
 	t.Helper()
 	l, err := s.Ledger(t.Context())
 	must(t, err)
@@ -54,7 +54,7 @@ func used(t testing.TB, s store.Store) map[string]int {
 	return on
 }
 
-func waits(t testing.TB, s store.Store) (ids []string) {
+func waits(t testing.TB, s Store) (ids []string) {
 	t.Helper()
 	l, err := s.Ledger(t.Context())
 	must(t, err)
@@ -65,9 +65,9 @@ func waits(t testing.TB, s store.Store) (ids []string) {
 }
 
 // placements: room is taken with the start and given back with the end, whoever writes it.
-func placements(t *testing.T, s store.Store) {
+func placements(t *testing.T, s Store) {
 	createAll(t, s, "r1", "r2")
-	nodes := []placement.Node{{ID: "a", Capacity: 32}, {ID: "b", Capacity: 32}}
+	nodes := []engine.NodeCapacity{{ID: "a", Capacity: 32}, {ID: "b", Capacity: 32}}
 	first := &store.Admission{Nodes: nodes, Works: works(20, 20)}
 	must(t, starting(t, s, "r1", first))
 	if len(first.On) != 2 || first.On["worker-0"] == first.On["worker-1"] {
@@ -91,14 +91,14 @@ func placements(t *testing.T, s store.Store) {
 }
 
 // placementRace: many servers that place at once overfill no node, and place none in part.
-func placementRace(t *testing.T, s store.Store) {
+func placementRace(t *testing.T, s Store) {
 	const placers = 64
 	ids := make([]string, placers)
 	for i := range ids {
 		ids[i] = fmt.Sprint("run-", i)
 	}
 	createAll(t, s, ids...)
-	nodes := []placement.Node{{ID: "a", Capacity: 50}, {ID: "b", Capacity: 41}, {ID: "c", Capacity: 7}}
+	nodes := []engine.NodeCapacity{{ID: "a", Capacity: 50}, {ID: "b", Capacity: 41}, {ID: "c", Capacity: 7}}
 	var all sync.WaitGroup
 	errs := make([]error, placers)
 	for i, id := range ids {
@@ -146,12 +146,12 @@ func placementRace(t *testing.T, s store.Store) {
 }
 
 // queueing: runs of a pool start in the order in which they came.
-func queueing(t *testing.T, s store.Store) {
+func queueing(t *testing.T, s Store) {
 	ctx := t.Context()
 	createAll(t, s, "r1", "r2", "r3", "r4")
-	small := []placement.Node{{ID: "a", Capacity: 10}}
-	large := []placement.Node{{ID: "a", Capacity: 100}}
-	wait := func(id string, w ...placement.Work) error {
+	small := []engine.NodeCapacity{{ID: "a", Capacity: 10}}
+	large := []engine.NodeCapacity{{ID: "a", Capacity: 100}}
+	wait := func(id string, w ...engine.WorkerDemand) error {
 		return s.Enqueue(ctx, store.Waiting{RunID: id, Pool: placement.Pool(w), Works: w, By: "ada"})
 	}
 	must(t, wait("r1", works(20)...))
@@ -167,7 +167,7 @@ func queueing(t *testing.T, s store.Store) {
 	// There is room for the second, but not before the first; a run of another pool waits for none of them.
 	wantError(t, starting(t, s, "r2", &store.Admission{Nodes: small, Works: works(5, 3)}), store.ErrNoRoom)
 	wantError(t, starting(t, s, "r3", &store.Admission{Nodes: large, Works: works(1)}), store.ErrNoRoom)
-	own := []placement.Work{{ID: "worker-0", Connections: 5, Only: "a"}}
+	own := []engine.WorkerDemand{{ID: "worker-0", Connections: 5, Only: "a"}}
 	must(t, starting(t, s, "r4", &store.Admission{Nodes: small, Works: own}))
 	must(t, starting(t, s, "r1", &store.Admission{Nodes: large, Works: works(20)}))
 	if got := waits(t, s); !slices.Equal(got, []string{"r2"}) {
@@ -187,10 +187,10 @@ func queueing(t *testing.T, s store.Store) {
 }
 
 // roomOfARun: its owner changes what a live run holds; who owned it before changes nothing.
-func roomOfARun(t *testing.T, s store.Store) {
+func roomOfARun(t *testing.T, s Store) {
 	ctx := t.Context()
 	createAll(t, s, "r1", "r2")
-	nodes := []placement.Node{{ID: "a", Capacity: 10}, {ID: "b", Capacity: 10}}
+	nodes := []engine.NodeCapacity{{ID: "a", Capacity: 10}, {ID: "b", Capacity: 10}}
 	must(t, starting(t, s, "r1", &store.Admission{Nodes: nodes, Works: works(6)}))
 	must(t, starting(t, s, "r2", &store.Admission{Nodes: nodes, Works: works(6)}))
 	old, err := s.TakeOver(ctx, "r1")
@@ -198,31 +198,31 @@ func roomOfARun(t *testing.T, s store.Store) {
 	epoch, err := s.TakeOver(ctx, "r1")
 	must(t, err)
 	join := func() *store.Admission {
-		return &store.Admission{Nodes: nodes, Works: []placement.Work{{ID: "worker-1", Connections: 4}}}
+		return &store.Admission{Nodes: nodes, Works: []engine.WorkerDemand{{ID: "worker-1", Connections: 4}}}
 	}
 	wantError(t, s.Reserve(ctx, "r1", old, join()), store.ErrFenced)
-	wantError(t, s.Hold(ctx, "r1", old, []placement.Held{{WorkerID: "worker-0"}}), store.ErrFenced)
+	wantError(t, s.Hold(ctx, "r1", old, []engine.Reservation{{WorkerID: "worker-0"}}), store.ErrFenced)
 	must(t, s.Reserve(ctx, "r1", epoch, join()))
-	third := &store.Admission{Nodes: nodes, Works: []placement.Work{{ID: "worker-2", Connections: 4},
+	third := &store.Admission{Nodes: nodes, Works: []engine.WorkerDemand{{ID: "worker-2", Connections: 4},
 		{ID: "worker-3", Connections: 1}}}
 	wantError(t, s.Reserve(ctx, "r1", epoch, third), store.ErrNoRoom)
 	if on := used(t, s); on["a"]+on["b"] != 16 {
 		t.Errorf("held %v", on)
 	}
 	// A run worker that moves needs no second place.
-	move := &store.Admission{Nodes: nodes, Works: []placement.Work{{ID: "worker-1", Connections: 4}}}
+	move := &store.Admission{Nodes: nodes, Works: []engine.WorkerDemand{{ID: "worker-1", Connections: 4}}}
 	must(t, s.Reserve(ctx, "r1", epoch, move))
-	must(t, s.Hold(ctx, "r1", epoch, []placement.Held{{WorkerID: "worker-0"},
+	must(t, s.Hold(ctx, "r1", epoch, []engine.Reservation{{WorkerID: "worker-0"},
 		{WorkerID: "worker-1", NodeID: move.On["worker-1"], Connections: 12}}))
 	l, err := s.Ledger(ctx)
 	must(t, err)
-	if len(l.Held) != 2 || l.Held[0] != (placement.Held{RunID: "r1", WorkerID: "worker-1", NodeID: move.On["worker-1"],
+	if len(l.Held) != 2 || l.Held[0] != (engine.Reservation{RunID: "r1", WorkerID: "worker-1", NodeID: move.On["worker-1"],
 		Connections: 12}) {
 		t.Errorf("%+v", l.Held)
 	}
 	ending(t, s, "r1")
 	wantError(t, s.Reserve(ctx, "r1", epoch, join()), store.ErrConflict)
-	wantError(t, s.Hold(ctx, "r1", epoch, []placement.Held{{WorkerID: "w", NodeID: "a"}}), store.ErrConflict)
+	wantError(t, s.Hold(ctx, "r1", epoch, []engine.Reservation{{WorkerID: "w", NodeID: "a"}}), store.ErrConflict)
 	if on := used(t, s); on["a"]+on["b"] != 6 {
 		t.Errorf("held %v", on)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-func runWishes(t *testing.T, s store.Store) {
+func runWishes(t *testing.T, s Store) {
 	ctx := t.Context()
 	must(t, s.CreateRun(ctx, newRun("r1")))
 	must(t, s.CreateRun(ctx, newRun("r2")))

@@ -1,4 +1,4 @@
-// Package storetest is the conformance suite of store.Store: what every
+// Package storetest is the conformance suite of Store: what every
 // implementation must do, whatever it keeps its rows in.
 package storetest
 
@@ -14,26 +14,15 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/store/storetest/handedtest"
-	"github.com/loadstone-db/loadstone/engine/store/storetest/markstest"
-	"github.com/loadstone-db/loadstone/engine/store/storetest/queriestest"
-	"github.com/loadstone-db/loadstone/engine/store/storetest/queuetest"
-	"github.com/loadstone-db/loadstone/engine/store/storetest/retentiontest"
-	"github.com/loadstone-db/loadstone/engine/store/storetest/rightstest"
-	"github.com/loadstone-db/loadstone/engine/store/storetest/rulestest"
-	"github.com/loadstone-db/loadstone/engine/store/storetest/settingstest"
-	"github.com/loadstone-db/loadstone/engine/store/storetest/userstest"
-	"github.com/loadstone-db/loadstone/engine/store/storetest/viewstest"
-	"github.com/loadstone-db/loadstone/engine/store/storetest/workerstest"
 )
 
 // Run tests a store. open returns an empty store and closes it when its test ends.
-func Run(t *testing.T, open func(t *testing.T) store.Store) {
+func Run(t *testing.T, open func(t *testing.T) Store) {
 	for _, c := range []struct {
 		name string
-		test func(t *testing.T, s store.Store)
+		test func(t *testing.T, s Store)
 	}{
-		{"Ping", func(t *testing.T, s store.Store) { must(t, s.Ping(t.Context())) }},
+		{"Ping", func(t *testing.T, s Store) { must(t, s.Ping(t.Context())) }},
 		{"RunRoundTrip", runRoundTrip},
 		{"RunTwice", runTwice},
 		{"MissingRun", missingRun},
@@ -50,7 +39,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Tick", tick},
 		{"TickIsIdempotent", tickIsIdempotent},
 		{"TickOddText", tickOddText},
-		{"Logs", logs}, {"Handed", handedtest.Handed}, {"SortedRuns", handedtest.SortedRuns},
+		{"Logs", logs}, {"Handed", Handed}, {"SortedRuns", SortedRuns},
 		{"Series", series}, {"Pages", pages}, {"Results", results},
 		{"Artifacts", artifacts}, {"Enrichment", enrichment}, {"Warehouse", warehouse}, {"FindMax", findMax},
 		{"Matrices", matrices}, {"MatrixLeases", matrixLeases},
@@ -58,26 +47,26 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"ListRuns", listRuns}, {"ListRunsPages", listRunsPages},
 		{"Templates", templates},
 		{"TemplateSecrets", templateSecrets},
-		{"Rules", rulestest.Rules},
+		{"Rules", Rules},
 		{"Connections", connections},
 		{"BuiltinConnections", builtins},
 		{"ConnectionInUse", connectionInUse},
 		{"Plugins", plugins},
 		{"UploadedPlugins", uploadedPlugins}, {"PluginLimits", pluginLimits},
-		{"Admin", admin}, {"Tokens", tokens}, {"Users", userstest.Users}, {"WaysIn", userstest.Ways},
-		{"LastAdmin", userstest.LastAdmin}, {"Roles", userstest.Roles}, {"External", userstest.External},
-		{"Access", rightstest.Access}, {"Grants", rightstest.Grants},
-		{"Audit", rightstest.Audit}, {"AuditKept", rightstest.AuditKept}, {"Unbegun", rightstest.Unbegun},
-		{"Marks", markstest.Marks}, {"RunWishes", runWishes}, {"NodeWishes", nodeWishes}, {"NodeEvents", nodeEvents},
+		{"Admin", admin}, {"Tokens", tokens}, {"Users", Users}, {"WaysIn", Ways},
+		{"LastAdmin", LastAdmin}, {"Roles", Roles}, {"External", External},
+		{"Access", Access}, {"Grants", Grants},
+		{"Audit", Audit}, {"AuditKept", AuditKept}, {"Unbegun", Unbegun},
+		{"Marks", Marks}, {"RunWishes", runWishes}, {"NodeWishes", nodeWishes}, {"NodeEvents", nodeEvents},
 		{"DynamicTables", dynamicTables}, {"RefreshClaims", refreshClaims}, {"RefreshExpiry", refreshExpiry},
 		{"RefreshResults", refreshResults}, {"RefreshFailures", refreshFailures}, {"RefreshRuns", refreshRuns},
 		{"RefreshRace", refreshRace}, {"RefreshParts", refreshParts}, {"AwaitRefreshes", awaitRefreshes},
-		{"SavedQueries", queriestest.Queries}, {"Views", viewstest.Views}, {"ViewsBound", viewstest.ViewsBound},
-		{"ViewsOfTheGone", viewstest.ViewsOfTheGone},
-		{"Settings", settingstest.Settings},
-		{"Retention", retentiontest.Retention}, {"QueueFit", queuetest.Fit},
+		{"SavedQueries", Queries}, {"Views", Views}, {"ViewsBound", ViewsBound},
+		{"ViewsOfTheGone", ViewsOfTheGone},
+		{"Settings", Settings},
+		{"Retention", Retention}, {"QueueFit", Fit},
 		{"Placement", placements}, {"PlacementRace", placementRace}, {"Queue", queueing}, {"RoomOfARun", roomOfARun},
-		{"Copies", copies}, {"RefreshWorkers", workerstest.Workers}, {"RefreshLoad", workerstest.Load},
+		{"Copies", copies}, {"RefreshWorkers", Workers}, {"RefreshLoad", Load},
 		{"Cancelled", cancelled},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
@@ -145,7 +134,7 @@ func newRun(id string) engine.Run {
 	}
 }
 
-func create(t testing.TB, s store.Store, id string) engine.Run {
+func create(t testing.TB, s Store, id string) engine.Run {
 	t.Helper()
 	run := newRun(id)
 	must(t, s.CreateRun(context.Background(), run))
@@ -153,7 +142,7 @@ func create(t testing.TB, s store.Store, id string) engine.Run {
 }
 
 // move makes unguarded transitions along a path.
-func move(t testing.TB, s store.Store, id string, path ...engine.Status) {
+func move(t testing.TB, s Store, id string, path ...engine.Status) {
 	t.Helper()
 	for _, to := range path {
 		_, err := s.Transition(context.Background(), store.Transition{RunID: id, To: to})
@@ -161,7 +150,7 @@ func move(t testing.TB, s store.Store, id string, path ...engine.Status) {
 	}
 }
 
-func runRoundTrip(t *testing.T, s store.Store) {
+func runRoundTrip(t *testing.T, s Store) {
 	ctx := t.Context()
 	want := create(t, s, "r1")
 	got, err := s.Run(ctx, "r1")
@@ -184,12 +173,12 @@ func runRoundTrip(t *testing.T, s store.Store) {
 	}
 }
 
-func runTwice(t *testing.T, s store.Store) {
+func runTwice(t *testing.T, s Store) {
 	run := create(t, s, "r1")
 	wantError(t, s.CreateRun(t.Context(), run), store.ErrConflict)
 }
 
-func missingRun(t *testing.T, s store.Store) {
+func missingRun(t *testing.T, s Store) {
 	ctx := t.Context()
 	_, err := s.Run(ctx, "none")
 	wantError(t, err, store.ErrNotFound)
@@ -215,7 +204,7 @@ func missingRun(t *testing.T, s store.Store) {
 }
 
 // cancelled proves that a call obeys its context.
-func cancelled(t *testing.T, s store.Store) {
+func cancelled(t *testing.T, s Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := s.ListTemplates(ctx); !errors.Is(err, context.Canceled) {
@@ -224,7 +213,7 @@ func cancelled(t *testing.T, s store.Store) {
 }
 
 // copies: what a caller changes of what it gave or got changes nothing that is stored.
-func copies(t *testing.T, s store.Store) {
+func copies(t *testing.T, s Store) {
 	ctx := t.Context()
 	rate := 1.0
 	given := newRun("r1")
@@ -271,7 +260,7 @@ func ids(list store.RunList) []string {
 	return out
 }
 
-func listRuns(t *testing.T, s store.Store) {
+func listRuns(t *testing.T, s Store) {
 	ctx := t.Context()
 	template, err := s.CreateTemplate(ctx, store.Template{Name: "t1", Config: newRun("x").Scenario})
 	must(t, err)
@@ -322,7 +311,7 @@ func listRuns(t *testing.T, s store.Store) {
 	}
 }
 
-func listRunsPages(t *testing.T, s store.Store) {
+func listRunsPages(t *testing.T, s Store) {
 	ctx := t.Context()
 	// Runs of the same instant must not be lost between pages.
 	for i := range 7 {

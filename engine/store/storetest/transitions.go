@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func life(t *testing.T, s store.Store) {
+func life(t *testing.T, s Store) {
 	ctx := t.Context()
 	create(t, s, "r1")
 	epoch, err := s.TakeOver(ctx, "r1")
@@ -81,7 +81,7 @@ func life(t *testing.T, s store.Store) {
 }
 
 // targetsMerge: a transition changes the targets that it names and no other.
-func targetsMerge(t *testing.T, s store.Store) {
+func targetsMerge(t *testing.T, s Store) {
 	ctx := t.Context()
 	create(t, s, "r1")
 	rate := 12.5
@@ -113,7 +113,7 @@ func targetsMerge(t *testing.T, s store.Store) {
 	}
 }
 
-func transitionConflict(t *testing.T, s store.Store) {
+func transitionConflict(t *testing.T, s Store) {
 	ctx := t.Context()
 	create(t, s, "r1")
 	_, err := s.Transition(ctx, store.Transition{RunID: "r1", From: []engine.Status{engine.StatusRunning},
@@ -127,7 +127,7 @@ func transitionConflict(t *testing.T, s store.Store) {
 	}
 }
 
-func transitionForbidden(t *testing.T, s store.Store) {
+func transitionForbidden(t *testing.T, s Store) {
 	ctx := t.Context()
 	create(t, s, "r1")
 	// From allows it, the life of a run does not.
@@ -142,7 +142,7 @@ func transitionForbidden(t *testing.T, s store.Store) {
 }
 
 // transitionRace proves that of two contradicting transitions exactly one wins.
-func transitionRace(t *testing.T, s store.Store) {
+func transitionRace(t *testing.T, s Store) {
 	ctx := t.Context()
 	for round := range 10 {
 		id := fmt.Sprintf("r%d", round)
@@ -175,7 +175,7 @@ func transitionRace(t *testing.T, s store.Store) {
 }
 
 // transitionProperty compares random sequences of transitions with engine.Status.
-func transitionProperty(t *testing.T, s store.Store) {
+func transitionProperty(t *testing.T, s Store) {
 	runs := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++
@@ -214,7 +214,7 @@ func transitionProperty(t *testing.T, s store.Store) {
 	})
 }
 
-func fencing(t *testing.T, s store.Store) {
+func fencing(t *testing.T, s Store) {
 	ctx := t.Context()
 	create(t, s, "r1")
 	old, err := s.TakeOver(ctx, "r1")
@@ -244,7 +244,7 @@ func fencing(t *testing.T, s store.Store) {
 	must(t, err)
 }
 
-func eventsUnderConcurrency(t *testing.T, s store.Store) {
+func eventsUnderConcurrency(t *testing.T, s Store) {
 	ctx := t.Context()
 	create(t, s, "r1")
 	var wait sync.WaitGroup
@@ -271,7 +271,7 @@ func eventsUnderConcurrency(t *testing.T, s store.Store) {
 	}
 }
 
-func eventsAreChecked(t *testing.T, s store.Store) {
+func eventsAreChecked(t *testing.T, s Store) {
 	create(t, s, "r1")
 	for name, e := range map[string]engine.Event{
 		"unknown type":           {Type: "PAUSE"},
@@ -292,7 +292,7 @@ func eventsAreChecked(t *testing.T, s store.Store) {
 }
 
 // leases holds that only what is expired, or one's own, can be claimed.
-func leases(t *testing.T, s store.Store) {
+func leases(t *testing.T, s Store) {
 	ctx := t.Context()
 	create(t, s, "r1")
 	// A row that nobody has claimed has the lease of its last change.

@@ -10,7 +10,7 @@ import (
 )
 
 // series reads a run whole, in part, and in fewer points than it has seconds.
-func series(t *testing.T, s store.Store) {
+func series(t *testing.T, s Store) {
 	ctx := t.Context()
 	create(t, s, "r1")
 	_, err := s.Transition(ctx, store.Transition{RunID: "r1", To: engine.StatusRunning, StartTime: noon})
@@ -91,7 +91,7 @@ func series(t *testing.T, s store.Store) {
 }
 
 // pages reads events and artifacts in parts, results in short, and lists without what is large.
-func pages(t *testing.T, s store.Store) {
+func pages(t *testing.T, s Store) {
 	ctx := t.Context()
 	run := engine.Run{RunID: "r1", RunName: "a", Scenario: engine.Scenario{Name: "a", Tags: map[string]string{"k": "v"},
 		Workload: engine.Workload{Plugin: "replay", Params: []byte(`{"a": 1}`), Feed: &engine.Feed{CSV: "large"},

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
-	"github.com/loadstone-db/loadstone/engine/histogram"
+	"github.com/loadstone-db/loadstone/engine/base/histogram"
 	"github.com/loadstone-db/loadstone/engine/stream/column"
 )
 

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/loadstone-db/loadstone/engine/reach"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/stream/column"
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
 )
@@ -64,7 +64,7 @@ func TestAWebhookTellsWhatItPosted(t *testing.T) {
 		w.WriteHeader(int(status.Load()))
 	}))
 	defer s.Close()
-	policy, err := reach.Parse([]string{"127.0.0.1"})
+	policy, err := egress.Parse([]string{"127.0.0.1"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,15 +16,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/reach"
-	"github.com/loadstone-db/loadstone/engine/reach/reachtest"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/statement"
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
 )
 
-func allowed(t *testing.T, list ...string) *reach.Policy {
+func allowed(t *testing.T, list ...string) *egress.Policy {
 	t.Helper()
-	p, err := reach.Parse(list)
+	p, err := egress.Parse(list)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +31,7 @@ func allowed(t *testing.T, list ...string) *reach.Policy {
 }
 
 // opened is a sink that posts to an address, which is tried for so long.
-func opened(t *testing.T, to string, p *reach.Policy, patience time.Duration, tell Tell) *webhook {
+func opened(t *testing.T, to string, p *egress.Policy, patience time.Duration, tell Tell) *webhook {
 	t.Helper()
 	sink, err := Webhook(t.Context(), feed.Config{"SINK.URL": to}, alertColumns, p, tell)
 	if err != nil {
@@ -253,7 +252,7 @@ func TestANameThatLeadsWhereNobodyIsSent(t *testing.T) {
 	reached := false
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
 	defer s.Close()
-	reachtest.Lead(t, netip.MustParseAddr("127.0.0.1"))
+	egress.Lead(t, netip.MustParseAddr("127.0.0.1"))
 	at, err := url.Parse(s.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -261,7 +260,7 @@ func TestANameThatLeadsWhereNobodyIsSent(t *testing.T) {
 	to := "http://hooks.example.com:" + at.Port() + "/canary"
 	w := opened(t, to, allowed(t, "10.0.0.0/8"), time.Minute, nil)
 	begun := time.Now()
-	if err := w.Write(alertRows("r")); !errors.Is(err, reach.ErrRefused) || reached || time.Since(begun) > 5*time.Second ||
+	if err := w.Write(alertRows("r")); !errors.Is(err, egress.ErrRefused) || reached || time.Since(begun) > 5*time.Second ||
 		strings.Contains(err.Error(), "canary") {
 		t.Errorf("%v after %v, reached %t", err, time.Since(begun), reached)
 	}

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
-	"github.com/loadstone-db/loadstone/engine/reach"
 	"github.com/loadstone-db/loadstone/engine/statement"
 	"github.com/loadstone-db/loadstone/engine/stream/column"
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
@@ -47,7 +47,7 @@ var ErrSealed = errors.New("the address of the sink is sealed with another key: 
 // Webhook returns a sink that posts each batch of rows as lines of JSON; what the policy refuses is not reached. For a
 // minute it is tried again where the address does not answer, or asks for it by its status; who writes waits meanwhile,
 // and alerts that are Again tell why. Close, and the end of ctx, end a Write that waits.
-func Webhook(ctx context.Context, c feed.Config, columns []column.Column, policy *reach.Policy,
+func Webhook(ctx context.Context, c feed.Config, columns []column.Column, policy *egress.Policy,
 	tell Tell) (feed.Sink, error) {
 	w := &webhook{columns: columns, tell: tell, patience: patientFor}
 	url := c.Text("SINK.URL")
@@ -114,7 +114,7 @@ func (w *webhook) write(b *column.Batch, a Alert) error {
 func (w *webhook) post(name string) (again bool, after time.Duration, err error) {
 	answer, err := w.client.Post(w.ctx, "", "application/x-ndjson", w.rows.Bytes(), deliveryHeader, name)
 	if err != nil {
-		return !errors.Is(err, reach.ErrRefused), 0, fmt.Errorf("%s: %w", w.client.To(), err)
+		return !errors.Is(err, egress.ErrRefused), 0, fmt.Errorf("%s: %w", w.client.To(), err)
 	}
 	if err = answer.Err(); err != nil {
 		again, after = answer.Again()

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/machine"
+	"github.com/loadstone-db/loadstone/engine/base/host"
 )
 
 // share is the part of the processors that all queries over executions of a process may take together. A run that has
@@ -52,7 +52,7 @@ func (b *bucket) take(d time.Duration, rate float64, now time.Time) time.Duratio
 }
 
 // rate is how much of a processor all may take. Schedulers that event loops have been lent are no processors.
-func (a *Account) rate() float64 { return share * float64(machine.Processors()) }
+func (a *Account) rate() float64 { return share * float64(host.Processors()) }
 
 // take counts what a query has taken, and returns for how long it has to wait: only who has taken more than an equal
 // part waits, and only while all together have taken more than there is.

@@ -21,7 +21,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/reach"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres/dsn"
 )
@@ -38,7 +38,7 @@ const (
 func NewDriver() target.Driver { return driver{} }
 
 // NewDriverWithin is NewDriver, which connects where the policy lets it.
-func NewDriverWithin(p *reach.Policy) target.Driver { return driver{dsn.Reader{Reach: p}} }
+func NewDriverWithin(p *egress.Policy) target.Driver { return driver{dsn.Reader{Reach: p}} }
 
 // Strict is how a server treats connection strings, which come from others than the
 // person who runs it.
@@ -46,7 +46,7 @@ type Strict = dsn.Strict
 
 // NewStrictDriver returns the driver named "postgres" for a server. It connects where the policy lets it; nil lets it
 // connect everywhere.
-func NewStrictDriver(s Strict, p *reach.Policy) target.Driver {
+func NewStrictDriver(s Strict, p *egress.Policy) target.Driver {
 	return driver{dsn.Reader{Strict: &s, Reach: p}}
 }
 

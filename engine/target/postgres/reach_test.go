@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/reach"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
 )
@@ -71,7 +71,7 @@ func TestOnlyWhatMayBeReached(t *testing.T) {
 		for i, rule := range c.list {
 			c.list[i] = strings.ReplaceAll(rule, "PORT", port)
 		}
-		p, err := reach.Parse(c.list)
+		p, err := egress.Parse(c.list)
 		if err != nil {
 			t.Fatal(err)
 		}

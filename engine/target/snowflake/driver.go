@@ -16,7 +16,7 @@ import (
 	sf "github.com/snowflakedb/gosnowflake/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/reach"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake/dsn"
 )
@@ -37,14 +37,14 @@ const (
 func NewDriver() target.Driver { return snowflakeDriver{} }
 
 // NewDriverWithin is NewDriver, which connects where the policy lets it.
-func NewDriverWithin(p *reach.Policy) target.Driver { return snowflakeDriver{reach: p} }
+func NewDriverWithin(p *egress.Policy) target.Driver { return snowflakeDriver{reach: p} }
 
 type snowflakeDriver struct {
 	dsn.Reader
 	// report, if any, is told every host that is asked for something.
 	report func(host string)
 	// reach judges the addresses that are dialled; nil judges none.
-	reach *reach.Policy
+	reach *egress.Policy
 }
 
 func (snowflakeDriver) Name() string { return "snowflake" }

@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/reach"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
 )
 
 // TestOnlyWhatMayBeReached: an account outside of the list is refused in words, and soon.
 func TestOnlyWhatMayBeReached(t *testing.T) {
-	p, err := reach.Parse([]string{"10.0.0.0/8"})
+	p, err := egress.Parse([]string{"10.0.0.0/8"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/reach"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake/dsn"
 )
 
@@ -75,7 +75,7 @@ type transport struct {
 // dialTimeout bounds TCP and TLS each.
 const dialTimeout = 10 * time.Second
 
-func newTransport(s *dsn.Settings, p *reach.Policy) *transport {
+func newTransport(s *dsn.Settings, p *egress.Policy) *transport {
 	t := &transport{account: net.JoinHostPort(s.Host, strconv.Itoa(s.Port)), scheme: "https"}
 	if s.Plain {
 		t.scheme = "http"
@@ -199,7 +199,7 @@ func (c *closing) Close() error {
 
 // lost reports whether a request may have reached the account and its answer did not reach us.
 func lost(err error) bool {
-	if errors.Is(err, reach.ErrRefused) {
+	if errors.Is(err, egress.ErrRefused) {
 		return false
 	}
 	var status *statusError

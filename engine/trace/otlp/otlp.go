@@ -27,7 +27,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/reach"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/trace"
 )
 
@@ -141,8 +141,8 @@ func exporter(ctx context.Context, flag, at string) (sdk.SpanExporter, error) {
 		return nil, engine.InvalidField("--otlp-endpoint", fmt.Sprintf("%q is no address of a collector", hidden(u)),
 			"write http://HOST:4318 or https://HOST (OTLP over HTTP), or http://HOST:4317 (gRPC)")
 	}
-	if reach.Named(u.Hostname()) {
-		return nil, reach.InvalidFlag("--otlp-endpoint", u.Hostname())
+	if egress.Named(u.Hostname()) {
+		return nil, egress.InvalidFlag("--otlp-endpoint", u.Hostname())
 	}
 	security, err := security()
 	if err != nil {
@@ -161,13 +161,13 @@ func exporter(ctx context.Context, flag, at string) (sdk.SpanExporter, error) {
 		if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u}); err == nil && proxy == nil {
 			options = append(options, otlptracegrpc.WithDialOption(grpc.WithContextDialer(
 				func(ctx context.Context, address string) (net.Conn, error) {
-					return reach.Always().Dial(ctx, "tcp", address)
+					return egress.Always().Dial(ctx, "tcp", address)
 				})))
 		}
 		return otlptracegrpc.New(ctx, options...)
 	case "", "http/protobuf":
 		client := &http.Client{Timeout: attempt(), Transport: &http.Transport{Proxy: http.ProxyFromEnvironment,
-			DialContext: reach.Always().Dial, TLSClientConfig: security, TLSHandshakeTimeout: attemptLimit,
+			DialContext: egress.Always().Dial, TLSClientConfig: security, TLSHandshakeTimeout: attemptLimit,
 			ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second}}
 		options := []otlptracehttp.Option{otlptracehttp.WithHTTPClient(client),
 			otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: retryFirst,

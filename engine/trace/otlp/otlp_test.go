@@ -22,7 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/reach/reachtest"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/trace"
 	"github.com/loadstone-db/loadstone/engine/trace/otlptest"
 )
@@ -185,7 +185,7 @@ func TestACollectorThatLeadsToTheLink(t *testing.T) {
 		engine.CodeInvalid) || !strings.Contains(engine.Sentences(err), "nobody is spoken with") {
 		t.Errorf("an address: %v", err)
 	}
-	reachtest.Lead(t, reachtest.Metadata)
+	egress.Lead(t, egress.Metadata)
 	for _, at := range []string{"http://collector.example:4318", "http://collector.example:4317"} {
 		exporter, err := exporter(t.Context(), at, at)
 		if err != nil {

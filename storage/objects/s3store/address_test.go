@@ -12,8 +12,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/reach"
-	"github.com/loadstone-db/loadstone/engine/reach/reachtest"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/storage/objects/objectstest"
 	"github.com/loadstone-db/loadstone/storage/objects/s3test"
 )
@@ -192,8 +191,8 @@ func TestAnEndpointThatLeadsToTheLink(t *testing.T) {
 		!strings.Contains(err.Error(), "nobody is spoken with") {
 		t.Errorf("an address: %v", err)
 	}
-	reachtest.Lead(t, reachtest.Metadata)
-	if err := open("http://s3.example"); !errors.Is(err, reach.ErrRefused) {
+	egress.Lead(t, egress.Metadata)
+	if err := open("http://s3.example"); !errors.Is(err, egress.ErrRefused) {
 		t.Errorf("a name: %v", err)
 	} else if e := engine.AsError(err); !strings.Contains(e.Message, "address of the link") {
 		t.Errorf("in words: %s", e.Message)

@@ -29,7 +29,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/reach"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/storage/objects"
 )
 
@@ -92,8 +92,8 @@ func Open(ctx context.Context, address Address, opts Options) (*Store, error) {
 	if opts.Room == nil {
 		opts.Room = func() error { return nil }
 	}
-	if e, err := url.Parse(address.Endpoint); err == nil && reach.Named(e.Hostname()) {
-		return nil, reach.InvalidFlag("--results", e.Hostname())
+	if e, err := url.Parse(address.Endpoint); err == nil && egress.Named(e.Hostname()) {
+		return nil, egress.InvalidFlag("--results", e.Hostname())
 	}
 	s := &Store{address: address, opts: opts, known: map[string]*info{}}
 	cfg, err := s.configure(ctx)
@@ -102,7 +102,7 @@ func Open(ctx context.Context, address Address, opts Options) (*Store, error) {
 	}
 	s.client = s3.NewFromConfig(cfg, func(o *s3.Options) {
 		// What keys are asked for is another matter: machines have theirs at such an address.
-		o.HTTPClient, o.UsePathStyle = s.transport(reach.Always().Dial), !address.HostStyle
+		o.HTTPClient, o.UsePathStyle = s.transport(egress.Always().Dial), !address.HostStyle
 		if address.Endpoint != "" {
 			o.BaseEndpoint = aws.String(address.Endpoint)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/placement"
+	"github.com/loadstone-db/loadstone/engine/cluster/placement"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
@@ -85,15 +85,15 @@ func take(ctx context.Context, tx pgx.Tx, runID string, a *store.Admission) erro
 	if a.On = placement.Place(placement.Loaded(a.Nodes, held, ""), runID, a.Works); a.On == nil {
 		return store.ErrNoRoom
 	}
-	took := make([]placement.Held, len(a.Works))
+	took := make([]engine.Reservation, len(a.Works))
 	for i, w := range a.Works {
-		took[i] = placement.Held{WorkerID: w.ID, NodeID: a.On[w.ID], Connections: w.Connections}
+		took[i] = engine.Reservation{WorkerID: w.ID, NodeID: a.On[w.ID], Connections: w.Connections}
 	}
 	return write(ctx, tx, runID, took)
 }
 
 // write keeps what run workers hold; one without a node holds nothing any more.
-func write(ctx context.Context, tx pgx.Tx, runID string, held []placement.Held) error {
+func write(ctx context.Context, tx pgx.Tx, runID string, held []engine.Reservation) error {
 	var batch pgx.Batch
 	for _, h := range held {
 		if h.NodeID == "" {
@@ -111,13 +111,13 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-func heldRows(ctx context.Context, q querier) ([]placement.Held, error) {
+func heldRows(ctx context.Context, q querier) ([]engine.Reservation, error) {
 	rows, err := q.Query(ctx,
 		"SELECT run_id, worker_id, node_id, connections FROM run_rooms ORDER BY run_id, worker_id")
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[placement.Held])
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[engine.Reservation])
 }
 
 // Enqueue implements store.Rooms.
@@ -183,7 +183,7 @@ func (b Book) Reserve(ctx context.Context, runID string, epoch int64, a *store.A
 		if err := fence(ctx, tx, runID, epoch); err != nil {
 			return err
 		}
-		before := make([]placement.Held, len(a.Works))
+		before := make([]engine.Reservation, len(a.Works))
 		for i, w := range a.Works {
 			before[i].WorkerID = w.ID
 		}
@@ -196,7 +196,7 @@ func (b Book) Reserve(ctx context.Context, runID string, epoch int64, a *store.A
 }
 
 // Hold implements store.Rooms.
-func (b Book) Hold(ctx context.Context, runID string, epoch int64, held []placement.Held) error {
+func (b Book) Hold(ctx context.Context, runID string, epoch int64, held []engine.Reservation) error {
 	err := pgx.BeginFunc(ctx, b.Rooms, func(tx pgx.Tx) error {
 		if err := fence(ctx, tx, runID, epoch); err != nil {
 			return err

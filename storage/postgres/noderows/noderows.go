@@ -9,19 +9,19 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/member"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-// Rows implements store.Nodes. Its calls last as long as their context and the pool allow.
+// Rows implements nodes.Nodes. Its calls last as long as their context and the pool allow.
 type Rows struct{ Pool *pgxpool.Pool }
 
-var _ store.Nodes = Rows{}
+var _ nodes.Nodes = Rows{}
 
-// SetNodeWish implements store.Nodes.
-func (r Rows) SetNodeWish(ctx context.Context, nodeID string, wish member.NodeWish, by string) (err error) {
-	if wish == member.WishNone {
+// SetNodeWish implements nodes.Nodes.
+func (r Rows) SetNodeWish(ctx context.Context, nodeID string, wish nodes.NodeWish, by string) (err error) {
+	if wish == nodes.WishNone {
 		_, err = r.Pool.Exec(ctx, "DELETE FROM node_wishes WHERE node_id = $1", nodeID)
 	} else {
 		_, err = r.Pool.Exec(ctx, `INSERT INTO node_wishes (node_id, wish, asked_by) VALUES ($1, $2, $3)
@@ -31,23 +31,23 @@ func (r Rows) SetNodeWish(ctx context.Context, nodeID string, wish member.NodeWi
 	return dberr.Failed("writing what is wanted of a node", err)
 }
 
-// NodeWishes implements store.Nodes.
-func (r Rows) NodeWishes(ctx context.Context) (map[string]member.NodeWish, error) {
+// NodeWishes implements nodes.Nodes.
+func (r Rows) NodeWishes(ctx context.Context) (map[string]nodes.NodeWish, error) {
 	rows, err := r.Pool.Query(ctx, "SELECT node_id, wish FROM node_wishes")
 	if err != nil {
 		return nil, dberr.Failed("reading what is wanted of nodes", err)
 	}
-	wishes := map[string]member.NodeWish{}
+	wishes := map[string]nodes.NodeWish{}
 	var id, wish string
 	_, err = pgx.ForEachRow(rows, []any{&id, &wish}, func() error {
-		wishes[id] = member.NodeWish(wish)
+		wishes[id] = nodes.NodeWish(wish)
 		return nil
 	})
 	return wishes, dberr.Failed("reading what is wanted of nodes", err)
 }
 
-// AppendNodeEvents implements store.Nodes.
-func (r Rows) AppendNodeEvents(ctx context.Context, events []member.NodeEvent) error {
+// AppendNodeEvents implements nodes.Nodes.
+func (r Rows) AppendNodeEvents(ctx context.Context, events []nodes.NodeEvent) error {
 	err := pgx.BeginFunc(ctx, r.Pool, func(tx pgx.Tx) error {
 		var batch pgx.Batch
 		for _, e := range events {
@@ -65,8 +65,8 @@ func (r Rows) AppendNodeEvents(ctx context.Context, events []member.NodeEvent) e
 	return dberr.Failed("writing events of nodes", err)
 }
 
-// NodeEvents implements store.Nodes.
-func (r Rows) NodeEvents(ctx context.Context, f store.NodeEventFilter) ([]member.NodeEvent, error) {
+// NodeEvents implements nodes.Nodes.
+func (r Rows) NodeEvents(ctx context.Context, f nodes.NodeEventFilter) ([]nodes.NodeEvent, error) {
 	limit := f.Limit
 	if limit <= 0 {
 		limit = 50
@@ -77,7 +77,7 @@ func (r Rows) NodeEvents(ctx context.Context, f store.NodeEventFilter) ([]member
 	if err != nil {
 		return nil, dberr.Failed("reading events of nodes", err)
 	}
-	events, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e member.NodeEvent, err error) {
+	events, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e nodes.NodeEvent, err error) {
 		err = row.Scan(&e.Seq, &e.At.Time, &e.NodeID, &e.Server, &e.Kind, &e.From, &e.To, &e.Reason, &e.By)
 		e.At = engine.At(e.At.Time)
 		return e, err
@@ -85,7 +85,7 @@ func (r Rows) NodeEvents(ctx context.Context, f store.NodeEventFilter) ([]member
 	return events, dberr.Failed("reading events of nodes", err)
 }
 
-// PruneNodeEvents implements store.Nodes.
+// PruneNodeEvents implements nodes.Nodes.
 func (r Rows) PruneNodeEvents(ctx context.Context, keep int) error {
 	_, err := r.Pool.Exec(ctx, `DELETE FROM node_events
 		WHERE seq <= (SELECT seq FROM node_events ORDER BY seq DESC OFFSET $1 LIMIT 1)`, keep)

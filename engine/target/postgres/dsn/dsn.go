@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/reach"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
@@ -70,7 +70,7 @@ type Reader struct {
 	// Strict is what a server does not let them say; nil lets them say all.
 	Strict *Strict
 	// Reach judges the addresses that are dialled; nil judges none.
-	Reach *reach.Policy
+	Reach *egress.Policy
 }
 
 // Redact implements target.SecretKeeper. The text is kept as it was written if

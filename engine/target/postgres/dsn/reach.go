@@ -7,12 +7,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/loadstone-db/loadstone/engine/reach"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
 )
 
 // within has every connection dialled where the policy lets it. The driver resolves names by itself, and dials
 // addresses: which name has led to one is kept, for lists that have names.
-func within(c *pgx.ConnConfig, p *reach.Policy) {
+func within(c *pgx.ConnConfig, p *egress.Policy) {
 	var names sync.Map // by address
 	lookUp := c.LookupFunc
 	c.LookupFunc = func(ctx context.Context, host string) ([]string, error) {

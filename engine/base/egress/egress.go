@@ -1,0 +1,213 @@
+// Package egress says which addresses this process may speak with on somebody else's word: databases under test, and
+// systems that things are sent to. It looks at the address that is dialled, after names were resolved, so that a name
+// that leads elsewhere a moment later leads nowhere; a redirect is dialled, and so looked at, like any other.
+package egress
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// Policy is what may be reached. The zero policy is everything but what is always refused: addresses of the link, and
+// those where clouds tell a machine its own keys.
+type Policy struct{ rules []rule }
+
+// Always returns the policy for what whoever starts the process has named, by a flag or in the environment: no list is
+// asked, and what is refused always is refused here too, whatever a name or a redirect leads to.
+func Always() *Policy { return nil }
+
+// rule allows a range of addresses or a name, on one port or, with 0, on all.
+type rule struct {
+	prefix netip.Prefix // not valid for a name
+	name   string       // with a leading dot: all names below
+	port   uint16
+}
+
+// Flag names the option of a policy.
+const Flag = "--allow-targets"
+
+// Parse reads an allow-list: ranges and addresses (10.0.0.0/8, 10.0.0.7, [fd00::7]:5432), and names
+// (db.example.com:5432, .example.com). An empty list is the zero policy.
+func Parse(list []string) (*Policy, error) {
+	p := &Policy{}
+	for _, text := range list {
+		r, ok := parse(strings.ToLower(strings.TrimSpace(text)))
+		if !ok {
+			return nil, engine.InvalidField(Flag, fmt.Sprintf("has %q, which is no address, range or name", text),
+				"write 10.0.0.0/8, 10.0.0.7:5432, [fd00::7]:5432, db.example.com:5432, or .example.com for all names below")
+		}
+		p.rules = append(p.rules, r)
+	}
+	return p, nil
+}
+
+func parse(text string) (r rule, ok bool) {
+	if prefix, err := netip.ParsePrefix(text); err == nil {
+		return rule{prefix: plain(prefix)}, true
+	}
+	host := text
+	if name, port, err := net.SplitHostPort(text); err == nil {
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || n == 0 {
+			return r, false
+		}
+		host, r.port = name, uint16(n)
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "*"), ".")
+	if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil && ip.Zone() == "" {
+		r.prefix = plain(netip.PrefixFrom(ip, ip.BitLen()))
+		return r, true
+	}
+	// Labels of letters, digits, hyphens and underscores; what looks like an address is none that can be read.
+	if host == "" || host == "." || strings.Trim(host, "0123456789.") == "" ||
+		strings.Trim(host, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" || strings.Contains(host, "..") {
+		return r, false
+	}
+	r.name = host
+	return r, true
+}
+
+// plain is a range of IPv4 that was written as one of IPv6.
+func plain(p netip.Prefix) netip.Prefix {
+	if p.Addr().Is4In6() && p.Bits() >= 96 {
+		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+	}
+	return p.Masked()
+}
+
+// metadataHosts are names under which clouds tell a machine its own keys.
+var metadataHosts = map[string]bool{"metadata": true, "metadata.google.internal": true, "metadata.goog": true,
+	"instance-data": true, "instance-data.ec2.internal": true}
+
+// metadata are such addresses that are not of the link, and NAT64 of networks' own, where the place of the IPv4 address
+// is theirs to choose.
+var metadata = []netip.Prefix{netip.MustParsePrefix("fd00:ec2::/32"), netip.MustParsePrefix("fd20:ce::/64"),
+	netip.MustParsePrefix("100.100.100.200/32"), netip.MustParsePrefix("192.0.0.192/32"),
+	netip.MustParsePrefix("168.63.129.16/32"), netip.MustParsePrefix("64:ff9b:1::/48")}
+
+// within are ranges of IPv6 that lead to an IPv4 address, which begins at a byte of theirs: NAT64, what is compatible,
+// and 6to4.
+var within = []struct {
+	prefix netip.Prefix
+	at     int
+}{{netip.MustParsePrefix("64:ff9b::/96"), 12}, {netip.MustParsePrefix("::/96"), 12},
+	{netip.MustParsePrefix("2002::/16"), 2}}
+
+// Never reports whether nobody is spoken with at an address, whatever a list says.
+func Never(ip netip.Addr) bool {
+	ip = ip.Unmap().WithZone("")
+	if ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() ||
+		slices.ContainsFunc(metadata, func(p netip.Prefix) bool { return p.Contains(ip) }) {
+		return true
+	}
+	for _, w := range within {
+		if ip.Is6() && !ip.IsLoopback() && w.prefix.Contains(ip) {
+			b := ip.As16()
+			return Never(netip.AddrFrom4([4]byte(b[w.at : w.at+4])))
+		}
+	}
+	return false
+}
+
+// Named reports whether a host as it is written is refused before anything is looked up: a name of a cloud's metadata,
+// or an address that is always refused.
+func Named(host string) bool {
+	host = strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
+	ip, err := netip.ParseAddr(host)
+	return metadataHosts[host] || err == nil && Never(ip)
+}
+
+// InvalidFlag is the error for a flag whose value leads to such a host.
+func InvalidFlag(flag, host string) error {
+	return engine.InvalidField(flag, fmt.Sprintf("leads to %s, where nobody is spoken with", host),
+		"addresses of the link and those where clouds tell a machine its keys are refused")
+}
+
+// Check judges an address that is about to be dialled, and the name that has led to it, which may be the address.
+// A nil policy is the zero one.
+func (p *Policy) Check(name string, at netip.AddrPort) error {
+	ip := at.Addr().Unmap().WithZone("")
+	if Never(ip) || Named(name) {
+		return &engine.Error{Code: engine.CodeTarget,
+			Message: fmt.Sprintf("%s is an address of the link, or one where a cloud tells a machine its own keys: nobody is "+
+				"spoken with there.", shown(name, ip)), Hint: "Name the host that the system has in your network.",
+			Cause: ErrRefused}
+	}
+	if p == nil || len(p.rules) == 0 {
+		return nil
+	}
+	name = strings.TrimSuffix(strings.ToLower(name), ".")
+	for _, r := range p.rules {
+		if (r.port == 0 || r.port == at.Port()) && r.has(name, ip) {
+			return nil
+		}
+	}
+	return &engine.Error{Code: engine.CodeTarget,
+		Message: fmt.Sprintf("%s, port %d, is not among the addresses that this server may reach.", shown(name, ip),
+			at.Port()),
+		Hint: "Whoever runs the server names it with " + Flag + " (LOADSTONE_ALLOW_TARGETS).", Cause: ErrRefused}
+}
+
+// ErrRefused is the cause of every refusal.
+var ErrRefused = refusal{}
+
+type refusal struct{}
+
+func (refusal) Error() string { return "the address may not be reached" }
+
+func (r rule) has(name string, ip netip.Addr) bool {
+	switch {
+	case r.prefix.IsValid():
+		return r.prefix.Contains(ip)
+	case strings.HasPrefix(r.name, "."):
+		return strings.HasSuffix(name, r.name)
+	}
+	return name == r.name
+}
+
+func shown(name string, ip netip.Addr) string {
+	if name == "" || name == ip.String() {
+		return ip.String()
+	}
+	return fmt.Sprintf("%s (%s)", name, ip)
+}
+
+// Dial connects to host:port as net.Dialer does, where the policy lets it. Only TCP is judged: a socket of this machine
+// is the business of who names it.
+func (p *Policy) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = ""
+	}
+	return p.DialNamed(ctx, network, address, host)
+}
+
+// DialNamed is Dial for an address that a name was resolved to before.
+func (p *Policy) DialNamed(ctx context.Context, network, address, name string) (net.Conn, error) {
+	d := net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
+	d.ControlContext = func(_ context.Context, network, address string, _ syscall.RawConn) error {
+		if !strings.HasPrefix(network, "tcp") {
+			return nil
+		}
+		at, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return fmt.Errorf("reading the address %s: %w", address, err)
+		}
+		return p.Check(name, at)
+	}
+	return d.DialContext(ctx, network, address) //nolint:wrapcheck // it is the dialer
+}
+
+const (
+	dialTimeout = 10 * time.Second
+	keepAlive   = 30 * time.Second
+)

@@ -1,0 +1,13 @@
+//go:build !unix
+
+package files
+
+import (
+	"io/fs"
+	"os"
+)
+
+// single cannot be told here: files are written in place.
+func single(fs.FileInfo) bool { return false }
+
+func adopt(f *os.File, old fs.FileInfo) error { return f.Chmod(old.Mode().Perm()) }

@@ -1,0 +1,32 @@
+package host
+
+import "testing"
+
+// TestProcessorsAreLent: at most as many as the process has, and what was lent is returned.
+func TestProcessorsAreLent(t *testing.T) {
+	const own = 3
+	procs := own
+	p := lentProcessors{restore: func() {}, procs: func(n int) int {
+		before := procs
+		if n > 0 {
+			procs = n
+		}
+		return before
+	}}
+	n := 0
+	for p.lend() {
+		n++
+		if procs != own+n || p.own() != own {
+			t.Errorf("%d processors, %d own, with %d lent", procs, p.own(), n)
+		}
+	}
+	if n != own {
+		t.Errorf("%d were lent beside %d", n, own)
+	}
+	for range n {
+		p.giveBack()
+	}
+	if procs != own || p.own() != own {
+		t.Errorf("%d processors afterwards", procs)
+	}
+}

@@ -1,0 +1,178 @@
+package discovery
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+)
+
+// Every is how often is looked.
+const Every = 3 * time.Second
+
+// lookLimit is how long one look may take.
+const lookLimit = 5 * time.Second
+
+// Place is where addresses of nodes are found.
+type Place interface {
+	// String names the place, in logs.
+	String() string
+	// Addresses are host:port of the nodes that are there now.
+	Addresses(ctx context.Context) ([]string, error)
+	// Certain is true where an address that is gone was taken out by somebody: its stream ends at once.
+	Certain() bool
+}
+
+// Options say where is looked, and what is done with what is found.
+type Options struct {
+	Places []Place
+	// Dial prepares the way to an address.
+	Dial func(address string) (protocol.Dialer, error)
+	// Every is how often is looked; 0 means Every.
+	Every time.Duration
+	Log   zerolog.Logger
+}
+
+// Discovery implements nodes.Source.
+type Discovery struct {
+	opts Options
+	// found are the addresses of each place, as they were the last time it could be looked at.
+	found [][]string
+	// failure is the last error of each place, which is logged once.
+	failure []string
+	// held are the addresses that are dialled; refused those that cannot be.
+	held, refused map[string]bool
+}
+
+// New prepares to look.
+func New(o Options) *Discovery {
+	if o.Every == 0 {
+		o.Every = Every
+	}
+	return &Discovery{opts: o, found: make([][]string, len(o.Places)), failure: make([]string, len(o.Places)),
+		held: map[string]bool{}, refused: map[string]bool{}}
+}
+
+// Follow implements nodes.Source. It is not called while Look is.
+func (d *Discovery) Follow(ctx context.Context, w nodes.Ways) {
+	ticker := time.NewTicker(d.opts.Every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		case <-w.Lost():
+		}
+		d.Look(ctx, w)
+	}
+}
+
+// Look implements nodes.Source.
+func (d *Discovery) Look(ctx context.Context, w nodes.Ways) {
+	limited, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	// All at once: one that does not answer takes no time from the others.
+	all, failed := make([][]string, len(d.opts.Places)), make([]error, len(d.opts.Places))
+	var looking sync.WaitGroup
+	for i, p := range d.opts.Places {
+		looking.Go(func() { all[i], failed[i] = p.Addresses(limited) })
+	}
+	looking.Wait()
+	if ctx.Err() != nil {
+		return
+	}
+	certain := map[string]bool{} // what somebody has taken out
+	for i, p := range d.opts.Places {
+		addresses, err := all[i], failed[i]
+		d.note(i, err)
+		if err != nil {
+			continue
+		}
+		if p.Certain() {
+			for _, a := range d.found[i] {
+				certain[a] = certain[a] || !slices.Contains(addresses, a)
+			}
+		}
+		d.found[i] = addresses
+	}
+	there := map[string]bool{}
+	for _, addresses := range d.found {
+		for _, a := range addresses {
+			there[a] = true
+		}
+	}
+	for a := range there {
+		d.add(w, a)
+	}
+	for a := range d.held {
+		if there[a] {
+			continue
+		}
+		delete(d.held, a)
+		d.opts.Log.Info().Str("address", a).Msg("a node's address is gone")
+		if certain[a] {
+			w.Remove(a)
+		} else {
+			w.Retire(a)
+		}
+	}
+}
+
+func (d *Discovery) add(w nodes.Ways, address string) {
+	err := w.Add(address, func() (protocol.Dialer, error) { return d.opts.Dial(address) })
+	switch {
+	case err != nil && !d.refused[address]:
+		d.refused[address] = true
+		d.opts.Log.Error().Err(err).Str("address", address).Msg("a node that was found cannot be dialled")
+	case err == nil && !d.held[address]:
+		d.held[address] = true
+		delete(d.refused, address)
+		d.opts.Log.Info().Str("address", address).Msg("a node's address was found")
+	}
+}
+
+// note logs what keeps a place from being looked at, once.
+func (d *Discovery) note(place int, err error) {
+	name := d.opts.Places[place].String()
+	if err == nil {
+		if d.failure[place] != "" {
+			d.opts.Log.Info().Str("place", name).Msg("nodes are looked for again")
+		}
+		d.failure[place] = ""
+		return
+	}
+	if d.failure[place] == "" {
+		d.opts.Log.Warn().Err(err).Str("place", name).Msg("nodes cannot be looked for; those that are known stay")
+	}
+	d.failure[place] = err.Error()
+}
+
+// Catalog is the place where operators write addresses.
+type Catalog func(ctx context.Context) ([]string, error)
+
+// String implements Place.
+func (Catalog) String() string { return "catalog" }
+
+// Certain implements Place.
+func (Catalog) Certain() bool { return true }
+
+// Addresses implements Place.
+func (c Catalog) Addresses(ctx context.Context) ([]string, error) { return c(ctx) }
+
+// Scheme begins the name of a place in DNS.
+const Scheme = "dns://"
+
+// IsDNS reports whether a text names a place in DNS.
+func IsDNS(text string) bool { return strings.HasPrefix(text, Scheme) }
+
+// ErrName says what a name in DNS looks like.
+var ErrName = fmt.Errorf("write dns:///name:port for addresses, dns:///_service._tcp.name for SRV records, " +
+	"or dns://server:53/name:port to ask a name server")

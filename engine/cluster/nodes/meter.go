@@ -1,0 +1,105 @@
+package nodes
+
+import (
+	"errors"
+	"io"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/cluster/assignment"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+)
+
+// Meter takes measurements of what happens between the server and its nodes. Its methods
+// return at once.
+type Meter interface {
+	// RoundTrip is how long a node took to answer a heartbeat.
+	RoundTrip(took time.Duration)
+	// Connected is a stream that was opened, anew after it had been broken for so long, or
+	// for the first time (0).
+	Connected(after time.Duration)
+	// Disconnected is a stream that has broken.
+	Disconnected()
+	// Assigned is a work that was given to a node: to the one that its affinity prefers or
+	// to another, and for the first time or again. It returns what the node's spans are part of, empty where
+	// none are made.
+	Assigned(w Work, preferred, again bool) (traceParent string)
+	// Answered is a node's answer, so long after it was given a work.
+	Answered(w Work, accepted bool, after time.Duration)
+	// Cancelled is the end of a work on a node, so long after the node was told to end it.
+	Cancelled(w Work, after time.Duration)
+	// FetchBegun is the beginning of a fetch, so long after its artifact was announced.
+	FetchBegun(w Work, after time.Duration)
+	// Fetched is its end; mismatch: it is not what was announced.
+	Fetched(w Work, bytes int64, took time.Duration, failed, mismatch bool)
+}
+
+// unmeasured takes no measurement.
+type unmeasured struct{}
+
+func (unmeasured) RoundTrip(time.Duration)            {}
+func (unmeasured) Connected(time.Duration)            {}
+func (unmeasured) Disconnected()                      {}
+func (unmeasured) Assigned(Work, bool, bool) string   { return "" }
+func (unmeasured) Answered(Work, bool, time.Duration) {}
+func (unmeasured) Cancelled(Work, time.Duration)      {}
+func (unmeasured) FetchBegun(Work, time.Duration)     {}
+
+func (unmeasured) Fetched(Work, int64, time.Duration, bool, bool) {}
+
+// measure takes what a happening says of time. It needs mu.
+func (f *Fleet) measure(h assignment.Happening) {
+	switch h := h.(type) {
+	case assignment.Answered:
+		if n, ok := f.coord.Node(h.Node); ok {
+			f.opts.Meter.RoundTrip(n.RTT)
+		}
+	case assignment.Reported:
+		f.note(h.Node)
+	case assignment.StreamLost:
+		f.note(h.Node)
+	case assignment.Accepted:
+		f.answered(h.Node, h.Key, true)
+	case assignment.Rejected:
+		f.answered(h.Node, h.Key, false)
+	}
+}
+
+func (f *Fleet) answered(node string, key assignment.Key, accepted bool) {
+	if at, ok := f.asked[key]; ok {
+		delete(f.asked, key)
+		f.opts.Meter.Answered(workOn(node, key), accepted, time.Since(at))
+	}
+}
+
+func workOn(node string, key assignment.Key) Work {
+	if ofQuery(key) {
+		return Work{QueryID: key.Query, LeafID: key.Leaf, WorkID: key.Work, NodeID: node}
+	}
+	return Work{RunID: key.Query, WorkerID: key.Work, NodeID: node}
+}
+
+// measured is a part that is being read, measured from its opening to its closing.
+type measured struct {
+	io.ReadCloser
+	meter Meter
+	about Work
+	begin time.Time
+	bytes int64
+	err   error
+}
+
+// Read implements io.Reader.
+func (m *measured) Read(p []byte) (int, error) {
+	n, err := m.ReadCloser.Read(p)
+	m.bytes += int64(n)
+	if err != nil && !errors.Is(err, io.EOF) {
+		m.err = err
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (m *measured) Close() error {
+	m.meter.Fetched(m.about, m.bytes, time.Since(m.begin), m.err != nil, errors.Is(m.err, protocol.ErrAnnounced))
+	return m.ReadCloser.Close()
+}

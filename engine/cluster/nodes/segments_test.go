@@ -1,0 +1,279 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/cluster/rpc"
+)
+
+// content is a segment of so many bytes.
+func content(bytes int64) func(context.Context, string, string) (io.ReadCloser, int64, error) {
+	return func(context.Context, string, string) (io.ReadCloser, int64, error) {
+		return io.NopCloser(io.LimitReader(zeros{}, bytes)), bytes, nil
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// brings tells whether a segment is on its way to the node, or waits for its turn.
+func (n *node) brings() int {
+	n.segments.mu.Lock()
+	defer n.segments.mu.Unlock()
+	return len(n.segments.known)
+}
+
+// TestANodeThatStopsReadingASegment, over gRPC: what was on its way is given up after a while, on both sides; so it is
+// when the stream ends.
+func TestANodeThatStopsReadingASegment(t *testing.T) {
+	const gaveUp = "1"
+	began, ended := make(chan struct{}, 2), make(chan struct{}, 2)
+	l, err := rpc.Listen(t.Context(), rpc.ListenOptions{Address: "127.0.0.1:0", Log: zerolog.Nop(),
+		Segment: func(ctx context.Context, sum string, _ int64, content io.Reader) error {
+			if _, err := content.Read(make([]byte, 10)); err != nil {
+				return err
+			}
+			if sum == gaveUp {
+				return errors.New("it stood still")
+			}
+			began <- struct{}{}
+			<-ctx.Done() // it reads nothing more
+			ended <- struct{}{}
+			return ctx.Err()
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	d, err := rpc.NewDialer(rpc.DialOptions{Address: l.Addr().String(), Process: "server"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	var accepting sync.WaitGroup
+	accepting.Go(func() {
+		if end, err := l.Accept(t.Context()); err == nil {
+			t.Cleanup(func() { _ = end.Close() })
+		}
+	})
+	end, err := d.Dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepting.Wait()
+	defer func() { _ = end.Close() }()
+	const large = 1 << 20
+	err = end.(protocol.SegmentTaker).PutSegment(t.Context(), gaveUp, large, io.LimitReader(zeros{}, large))
+	if !errors.Is(err, protocol.ErrGivenUp) || !strings.HasSuffix(err.Error(), ": it stood still") {
+		t.Errorf("the node has given it up, and the server hears %v", err)
+	}
+	for name, c := range map[string]struct {
+		begin time.Duration
+		stops bool
+	}{"time is up": {50 * time.Millisecond, false}, "the stream ends": {time.Hour, true}} {
+		f := New(Options{Log: zerolog.Nop(), Segment: content(large), SegmentBegin: c.begin})
+		n := newNode(f, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		n.wanted(ctx, end, protocol.SegmentWanted{RunID: "r", Name: "s", SHA256: strings.Repeat("0", 64)})
+		<-began
+		if c.stops {
+			cancel()
+		}
+		select {
+		case <-ended:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: it is still on its way", name)
+		}
+		for begin := time.Now(); n.brings() > 0; time.Sleep(time.Millisecond) {
+			if time.Since(begin) > 10*time.Second {
+				t.Fatalf("%s: the server still sends it", name)
+			}
+		}
+		cancel()
+	}
+}
+
+// taker is a node that takes segments when it is let.
+type taker struct {
+	protocol.ServerEnd
+	let          chan error
+	mu           sync.Mutex
+	now, most, n int
+	refused      []string
+	onRefusal    func(sum string)
+	asked        bool
+}
+
+func (e *taker) PutSegment(ctx context.Context, _ string, _ int64, r io.Reader) error {
+	e.mu.Lock()
+	e.n++
+	e.now++
+	e.most = max(e.most, e.now)
+	e.mu.Unlock()
+	defer func() { e.mu.Lock(); e.now--; e.mu.Unlock() }()
+	select {
+	case err := <-e.let:
+		_, _ = io.Copy(io.Discard, r)
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (e *taker) RefuseSegment(_ context.Context, sum, reason string) error {
+	if e.onRefusal != nil {
+		e.onRefusal(sum)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.refused = append(e.refused, sum+": "+reason)
+	return nil
+}
+
+// Receive asks for a segment, and ends a minute later.
+func (e *taker) Receive(context.Context) (protocol.FromNode, error) {
+	if e.asked {
+		time.Sleep(time.Minute)
+		return nil, protocol.ErrClosed
+	}
+	e.asked = true
+	return protocol.SegmentWanted{}, nil
+}
+
+// TestSegmentsOfAStreamThatEnded are not sent any longer.
+func TestSegmentsOfAStreamThatEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(New(Options{Log: zerolog.Nop(), Segment: content(1 << 30)}), nil)
+		n.session = "s"
+		end := &taker{}
+		if err := n.listen(t.Context(), end); !errors.Is(err, protocol.ErrClosed) {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if end.n != 1 || n.brings() != 0 || len(end.refused) != 0 {
+			t.Errorf("%d were begun, %d go on, %q", end.n, n.brings(), end.refused)
+		}
+	})
+}
+
+// TestSegmentsAreBroughtAFewAtATime: each once, however often it is asked for, and no more than there are places for.
+func TestSegmentsAreBroughtAFewAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(New(Options{Log: zerolog.Nop(), Segment: content(10)}), nil)
+		end := &taker{let: make(chan error)}
+		ask := func(i int) { n.wanted(t.Context(), end, protocol.SegmentWanted{SHA256: strconv.Itoa(i)}) }
+		for range 3 {
+			for i := range 10 {
+				ask(i)
+			}
+		}
+		synctest.Wait()
+		if end.n != segmentsAtOnce || n.brings() != 10 {
+			t.Errorf("%d are brought, %d in all", end.n, n.brings())
+		}
+		for i := range 10 {
+			if i == 3 {
+				end.let <- errors.New("no room")
+				continue
+			}
+			end.let <- nil
+		}
+		synctest.Wait()
+		if end.n != 10 || end.most != segmentsAtOnce || n.brings() != 0 || len(end.refused) != 1 ||
+			!strings.HasSuffix(end.refused[0], ": no room") {
+			t.Errorf("%d were brought, %d at once, %d are left; refused were %q", end.n, end.most, n.brings(), end.refused)
+		}
+		for i := range 2 * segmentsWaiting {
+			ask(i)
+		}
+		if n.brings() != segmentsAtOnce+segmentsWaiting {
+			t.Errorf("%d segments wait", n.brings())
+		}
+		// Whoever never answers is left after a while; what is not wanted any more is not refused.
+		time.Sleep(time.Duration(segmentsWaiting) * time.Minute)
+		synctest.Wait()
+		if n.brings() != 0 {
+			t.Errorf("%d segments still wait", n.brings())
+		}
+		end.refused = nil
+		for _, err := range []error{protocol.ErrUnwanted, fmt.Errorf("%w: it stood still", protocol.ErrGivenUp)} {
+			ask(1)
+			end.let <- err
+			synctest.Wait()
+			if len(end.refused) > 0 || n.brings() != 0 {
+				t.Errorf("%v: %q", err, end.refused)
+			}
+		}
+	})
+}
+
+// TestAWantThatNobodyRepeats leaves its place, and its segment is not opened; one that is repeated keeps it.
+func TestAWantThatNobodyRepeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var opened atomic.Int32
+		n := newNode(New(Options{Log: zerolog.Nop(), Segment: func(ctx context.Context, run, name string) (io.ReadCloser,
+			int64, error) {
+			opened.Add(1)
+			return content(10)(ctx, run, name)
+		}}), nil)
+		end := &taker{let: make(chan error)}
+		ask := func(i int) { n.wanted(t.Context(), end, protocol.SegmentWanted{SHA256: strconv.Itoa(i)}) }
+		for i := range segmentsAtOnce {
+			ask(i)
+		}
+		synctest.Wait()
+		for i := range 10 {
+			ask(segmentsAtOnce + i)
+		}
+		for range 9 { // 27 s, within what a segment may take
+			time.Sleep(3 * time.Second)
+			ask(segmentsAtOnce)
+		}
+		synctest.Wait()
+		if n.brings() != segmentsAtOnce+1 || opened.Load() != segmentsAtOnce {
+			t.Errorf("%d are known, %d were opened", n.brings(), opened.Load())
+		}
+		for range segmentsAtOnce + 1 {
+			end.let <- nil
+		}
+		synctest.Wait()
+		if n.brings() != 0 || opened.Load() != segmentsAtOnce+1 {
+			t.Errorf("%d are known, %d were opened", n.brings(), opened.Load())
+		}
+	})
+}
+
+// TestARefusedSegmentIsWantedAgain at once by whoever hears that: it is brought again, and known while it is.
+func TestARefusedSegmentIsWantedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(New(Options{Log: zerolog.Nop(), Segment: content(10)}), nil)
+		end := &taker{let: make(chan error)}
+		ask := func(sum string) { n.wanted(t.Context(), end, protocol.SegmentWanted{SHA256: sum}) }
+		end.onRefusal = ask
+		ask("1")
+		end.let <- errors.New("it cannot be read")
+		synctest.Wait()
+		if end.n != 2 || n.brings() != 1 || len(end.refused) != 1 {
+			t.Errorf("begun %d times, %d known, %q", end.n, n.brings(), end.refused)
+		}
+		end.let <- nil
+		synctest.Wait()
+		if n.brings() != 0 {
+			t.Error("it has stayed")
+		}
+	})
+}

@@ -1,0 +1,108 @@
+// Package version says which versions of a server and a node work together: those that are at most
+// one minor version apart. It is pure. Both sides say who they are when a stream begins, and the
+// server decides; a node decides about a server that is too old to.
+package version
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+)
+
+// Protocol is the number of the messages between servers and nodes as this program speaks them. It is
+// raised with what an older end would misunderstand, once in a minor version at most; what an older
+// end may ignore raises nothing.
+const Protocol = 1
+
+// Build is who speaks.
+type Build struct {
+	// Version is the program's: v1.2.3 or 1.2.3, with or without more behind it. Anything else, as of a
+	// program that was built between versions, is told by its protocol alone.
+	Version string
+	// Protocol is the number of its messages, 0 of a program that says none: the first.
+	Protocol int
+}
+
+// SkewError says that a server and a node are too far apart. It is an error for operators.
+type SkewError struct {
+	Server, Node Build
+	// Older is which of them is to be upgraded.
+	Older string
+}
+
+// Error names both versions and the cure.
+func (s *SkewError) Error() string {
+	cure := "upgrade the " + s.Older
+	if v, ok := released(s.newer().Version); ok && s.Server.Version != s.Node.Version {
+		cure += " to " + v.text()
+	}
+	return fmt.Sprintf("the node is Loadstone %s and the server %s, which are more than one minor version apart: %s",
+		s.Node.text(), s.Server.text(), cure)
+}
+
+func (s *SkewError) newer() Build {
+	if s.Older == "node" {
+		return s.Server
+	}
+	return s.Node
+}
+
+func (b Build) text() string {
+	version := b.Version
+	switch {
+	case version == "":
+		version = "of an unknown version"
+	case len(version) > longest:
+		version = version[:longest] + "…" // whoever says it may say anything
+	}
+	if _, ok := released(b.Version); !ok || b.protocol() != Protocol {
+		return fmt.Sprintf("%s (protocol %d)", version, b.protocol())
+	}
+	return version
+}
+
+const longest = 64
+
+func (b Build) protocol() int { return max(b.Protocol, 1) }
+
+// Check returns a *SkewError when a server and a node do not work together, else nil.
+func Check(server, node Build) error {
+	apart := server.protocol() - node.protocol()
+	if -1 <= apart && apart <= 1 {
+		s, known := released(server.Version)
+		n, alsoKnown := released(node.Version)
+		switch {
+		case !known || !alsoKnown:
+			return nil
+		case s.major != n.major:
+			apart = s.major - n.major
+		case s.minor-n.minor < -1 || s.minor-n.minor > 1:
+			apart = s.minor - n.minor
+		default:
+			return nil
+		}
+	}
+	older := "server"
+	if apart > 0 {
+		older = "node"
+	}
+	return &SkewError{Server: server, Node: node, Older: older}
+}
+
+type number struct{ major, minor int }
+
+func (n number) text() string { return fmt.Sprintf("%d.%d", n.major, n.minor) }
+
+// tag is a version, and what git describe puts behind one.
+var tag = regexp.MustCompile(`^v?(\d{1,6})\.(\d{1,6})(\.\d+)?([-+].*)?$`)
+
+// released reads a version; false for what is none, as the name of a commit.
+func released(version string) (n number, ok bool) {
+	parts := tag.FindStringSubmatch(version)
+	if parts == nil {
+		return number{}, false
+	}
+	n.major, _ = strconv.Atoi(parts[1])
+	n.minor, _ = strconv.Atoi(parts[2])
+	return n, true
+}

@@ -1,0 +1,197 @@
+// Package fake is a control store in memory: it implements the whole of
+// engine/store, for tests and for what need not outlive its process. It passes
+// the same conformance suite as the store on Postgres and does nothing besides.
+//
+// Documents (scenarios, figures, states) are kept as JSON and read anew by each
+// call, so that nothing a caller changes afterwards changes what is stored.
+package fake
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/store/storetest"
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+// Store implements storetest.Store. It is safe for concurrent use.
+type Store struct {
+	*Queue
+	Saved
+	MemhandedKept
+	*expiring
+	Settings
+	Users
+	Log
+	Grants
+	Beside
+	*memMarks
+	secrets target.Secrets
+
+	mu          sync.Mutex
+	runs        map[string]*run
+	matrices    map[string]*matrixRow
+	templates   map[string]*templateRow
+	connections map[string]*connection
+	plugins     map[string]*pluginRow
+	wishes      map[string]nodes.NodeWish
+	nodeEvents  []nodes.NodeEvent
+	// runWishes are in the order of their numbers; noted is closed with the next one.
+	runWishes []store.RunWish
+	noted     chan struct{}
+	// sealed are the connection strings in clear, by what stands for them in documents.
+	sealed map[string]string
+	// created numbers rows in the order in which they were made.
+	created int64
+}
+
+var _ storetest.Store = (*Store)(nil)
+
+// New returns an empty store. The drivers tell the secrets of the connections
+// that are saved from what may be shown; a connection of a driver that is not
+// among them is not shown at all.
+func New(drivers ...target.Driver) *Store {
+	known := map[string]target.Driver{}
+	for _, d := range drivers {
+		known[d.Name()] = d
+	}
+	s := &Store{secrets: target.SecretsOf(known), runs: map[string]*run{}, matrices: map[string]*matrixRow{},
+		templates: map[string]*templateRow{}, connections: map[string]*connection{}, plugins: map[string]*pluginRow{},
+		sealed: map[string]string{},
+		wishes: map[string]nodes.NodeWish{}, noted: make(chan struct{})}
+	s.Queue = NewMemrefresh(s.ended)
+	s.memMarks = &memMarks{There: s.there}
+	s.MemhandedKept.Run, s.MemhandedKept.Template, s.GrantedRun, s.GrantedMatrix = s.Run, s.Template, s.Run, s.Matrix
+	s.expiring, s.Left = &expiring{Rest: s}, s.EndSharesOf
+	return s
+}
+
+// memMarks and expiring are types of other packages by names of their own.
+type (
+	memMarks = Rows
+	expiring = Kept
+)
+
+func (s *Store) there(runID string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.runs[runID] != nil
+}
+
+// ended are the runs that are over, with when they changed last.
+func (s *Store) ended() (over map[string]time.Time, there func(string) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	over, all := map[string]time.Time{}, map[string]bool{}
+	for id, r := range s.runs {
+		all[id] = true
+		if r.row.Phase == engine.PhaseNone && r.row.Status.Terminal() {
+			over[id] = r.row.UpdatedAt.Time
+			if p := r.results[id]; p.UpdatedAt.After(over[id]) {
+				over[id] = p.UpdatedAt.Time
+			}
+		}
+	}
+	return over, func(id string) bool { return all[id] }
+}
+
+// begin locks the store, unless the context is over. The caller unlocks it.
+func (s *Store) begin(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("asking the control store: %w", err)
+	}
+	s.mu.Lock()
+	return nil
+}
+
+// Ping implements storetest.Store.
+func (s *Store) Ping(ctx context.Context) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	s.mu.Unlock()
+	return nil
+}
+
+// next numbers a new row.
+func (s *Store) next() int64 {
+	s.created++
+	return s.created
+}
+
+func newID() string { return uuid.NewString() }
+
+// now is exact to a microsecond, as a time that comes back from a database.
+func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+
+// orNow is the time, or now when it is zero.
+func orNow(t engine.Time) engine.Time {
+	if t.IsZero() {
+		return engine.At(now())
+	}
+	return engine.At(t.Truncate(time.Microsecond))
+}
+
+// document is v as it is stored.
+func document(what string, v any) ([]byte, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, &engine.Error{Code: engine.CodeInvalid, Cause: err,
+			Message: fmt.Sprintf("The %s cannot be stored: %v.", what, err)}
+	}
+	return store.CleanJSON(text), nil
+}
+
+// read returns what document has stored, the zero value for nil.
+func read[T any](what string, text []byte) (v T, err error) {
+	if text == nil {
+		return v, nil
+	}
+	if err := json.Unmarshal(text, &v); err != nil {
+		return v, fmt.Errorf("reading stored %s: %w", what, err)
+	}
+	return v, nil
+}
+
+// sorted returns the values of a map in an order.
+func sorted[K comparable, V any](m map[K]V, less func(a, b V) int) []V {
+	out := make([]V, 0, len(m))
+	for _, v := range m {
+		out = append(out, v)
+	}
+	slices.SortFunc(out, less)
+	return out
+}
+
+func earlier(a, b engine.Time) int { return a.Compare(b.Time) }
+
+// newest orders by age, newest first; rows of the same moment by their id.
+func newest(a, b engine.Time, idA, idB string) int {
+	return cmp.Or(earlier(b, a), cmp.Compare(idB, idA))
+}
+
+// notFound is a user-facing store.ErrNotFound.
+func notFound(what, name string) error {
+	return &engine.Error{Code: engine.CodeNotFound, Cause: store.ErrNotFound,
+		Message: fmt.Sprintf("There is no %s %q.", what, name)}
+}
+
+// conflict is a user-facing store.ErrConflict.
+func conflict(message, hint string) error {
+	return &engine.Error{Code: engine.CodeConflict, Cause: store.ErrConflict, Message: message, Hint: hint}
+}
+
+// unnamed refuses an empty key.
+func unnamed(what string) error {
+	return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("A %s needs a name or an id.", what)}
+}

@@ -1,0 +1,92 @@
+// This part keeps the queries that users save in memory, a part of the store there.
+
+package fake
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/query"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// Saved implements store.Queries. Its zero value has none. It is safe for concurrent use.
+type Saved struct {
+	mu     sync.Mutex
+	byName map[string]query.Saved
+}
+
+var _ store.Queries = (*Saved)(nil)
+
+// SavedQueries implements store.Queries.
+func (s *Saved) SavedQueries(ctx context.Context) ([]query.Saved, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("asking the control store: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Values(s.byName), func(a, b query.Saved) int { return cmp.Compare(a.Name, b.Name) }), nil
+}
+
+// SaveQuery implements store.Queries.
+func (s *Saved) SaveQuery(ctx context.Context, q query.Saved) (query.Saved, error) {
+	if err := ctx.Err(); err != nil {
+		return q, fmt.Errorf("asking the control store: %w", err)
+	}
+	if err := store.CheckQuery(q); err != nil {
+		return q, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := store.Before(q)
+	there, known := s.byName[before]
+	_, taken := s.byName[q.Name]
+	switch {
+	case !known && q.Version != 0:
+		return q, memqueriesMissing(before)
+	case known && q.Version == 0:
+		return q, store.NameTaken("saved query", q.Name)
+	case known && q.Version != there.Version:
+		return q, store.ChangedMeanwhile("saved query", before, there.UpdatedBy, there.UpdatedAt, there.Version)
+	case taken && before != q.Name:
+		return q, store.NameTaken("saved query", q.Name)
+	}
+	now := engine.At(time.Now().UTC().Truncate(time.Microsecond))
+	q.Version, q.UpdatedAt, q.CreatedAt = there.Version+1, now, there.CreatedAt
+	q.UpdatedBy, q.Chart = store.CleanText(q.UpdatedBy), store.CleanText(q.Chart)
+	if q.CreatedBy = there.CreatedBy; !known {
+		q.CreatedAt, q.CreatedBy = now, q.UpdatedBy
+	}
+	if s.byName == nil {
+		s.byName = map[string]query.Saved{}
+	}
+	q.Was = ""
+	delete(s.byName, before)
+	s.byName[q.Name] = q
+	return q, nil
+}
+
+func memqueriesMissing(name string) error {
+	return &engine.Error{Code: engine.CodeNotFound, Cause: store.ErrNotFound,
+		Message: fmt.Sprintf("There is no saved query %q.", name)}
+}
+
+// DeleteSavedQuery implements store.Queries.
+func (s *Saved) DeleteSavedQuery(ctx context.Context, name string) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("asking the control store: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.byName[name]; !known {
+		return memqueriesMissing(name)
+	}
+	delete(s.byName, name)
+	return nil
+}

@@ -1,0 +1,223 @@
+package fake
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/histogram"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// pointRow is a second of a run with its time, which the document rounds.
+type pointRow struct {
+	at  engine.Time
+	doc []byte
+}
+
+// beat names a second of a run worker.
+type beat struct {
+	worker string
+	tick   int64
+}
+
+type workerPoint struct {
+	store.WorkerPoint
+	group int
+	tick  int64
+}
+
+// SaveTick implements store.Runs.
+func (s *Store) SaveTick(ctx context.Context, t store.Tick) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	r, err := s.fenced(t.RunID, t.Epoch)
+	if err != nil {
+		return err
+	}
+	var point, search []byte
+	if t.Point != nil {
+		if point, err = document("point", t.Point); err != nil {
+			return err
+		}
+	}
+	if t.FindMax != nil {
+		if search, err = searchState(*t.FindMax); err != nil {
+			return err
+		}
+	}
+	if err := checkLevels(t.Logs); err != nil {
+		return err
+	}
+	row := &r.row
+	row.TotalOps, row.ErrorCount, row.CurrentQPS = t.TotalOps, t.ErrorCount, t.CurrentQPS
+	row.WorkersRegistered, row.WorkersActive, row.WorkersCompleted = t.WorkersRegistered, t.WorkersActive,
+		t.WorkersCompleted
+	r.touch()
+	r.hold()
+	for _, w := range t.Workers {
+		r.heard(w)
+	}
+	for i := range t.Snapshots {
+		r.snapshot(&t.Snapshots[i])
+	}
+	if point != nil {
+		at := engine.At(t.Point.Timestamp.Truncate(time.Microsecond))
+		if _, there := r.points[at.UnixMicro()]; !there {
+			r.points[at.UnixMicro()] = pointRow{at, point}
+		}
+	}
+	for _, l := range t.Logs {
+		r.log(l)
+	}
+	if t.Rules != nil {
+		r.row.Rules = slices.Clone(t.Rules)
+	}
+	if search != nil {
+		r.search = search
+	}
+	return nil
+}
+
+// heard keeps a heartbeat; a late one does not turn it back.
+func (r *run) heard(w store.WorkerRow) {
+	w.RunID, w.Error = r.row.RunID, store.CleanText(w.Error)
+	w.LastHeartbeat = orNow(engine.At(w.LastHeartbeat)).Time
+	if old, there := r.workers[w.WorkerID]; !there || !w.LastHeartbeat.Before(old.LastHeartbeat) {
+		r.workers[w.WorkerID] = w
+	}
+}
+
+// snapshot keeps a second of a run worker; the same one again is ignored.
+func (r *run) snapshot(w *engine.WorkerSnapshot) {
+	key := beat{w.WorkerID, w.Tick}
+	if _, there := r.beats[key]; there {
+		return
+	}
+	p := workerPoint{group: w.WorkerGroupID, tick: w.Tick, WorkerPoint: store.WorkerPoint{
+		Timestamp: engine.At(w.Timestamp.Truncate(time.Microsecond)), WorkerID: w.WorkerID, Phase: w.Phase,
+		ElapsedSeconds: w.PhaseSeconds,
+		TotalQueries:   w.Started, ErrorCount: w.Failed, ActiveConnections: w.ActiveConnections,
+		TargetConnections: w.TargetConnections}}
+	if !r.row.StartTime.IsZero() {
+		p.ElapsedSeconds = max(p.Timestamp.Sub(r.row.StartTime.Time).Seconds(), 0)
+	}
+	if w.TickSeconds > 0 {
+		p.QPS = float64(w.TickStarted) / w.TickSeconds
+	}
+	if w.TickLatency != nil {
+		h := histogram.New()
+		// A histogram that does not add up leaves the percentiles out.
+		if err := h.MergeData(histogram.Unpack(w.TickLatency)); err == nil && h.Count() > 0 {
+			for q, to := range map[float64]**float64{0.5: &p.P50LatencyMs, 0.95: &p.P95LatencyMs, 0.99: &p.P99LatencyMs} {
+				ms := h.Quantile(q) / 1e6
+				*to = &ms
+			}
+		}
+	}
+	r.beats[key] = p
+}
+
+var levels = []engine.LogLevel{engine.LogInfo, engine.LogWarning, engine.LogError, engine.LogCritical}
+
+func checkLevels(lines []engine.LogEntry) error {
+	for _, l := range lines {
+		if !slices.Contains(levels, l.Level) {
+			return &engine.Error{Code: engine.CodeInvalid,
+				Message: "The control store refused a line of the log without a known level."}
+		}
+	}
+	return nil
+}
+
+// say adds lines behind those that the run has.
+func (r *run) say(lines []engine.LogEntry) {
+	var last int64
+	for seq := range r.logs {
+		last = max(last, seq)
+	}
+	for i, l := range lines {
+		l.Seq = last + 1 + int64(i)
+		r.log(l)
+	}
+}
+
+// log keeps a line; the same number again is ignored.
+func (r *run) log(l engine.LogEntry) {
+	if _, there := r.logs[l.Seq]; there {
+		return
+	}
+	l.RunID, l.Message, l.Timestamp = r.row.RunID, store.CleanText(l.Message), orNow(l.Timestamp)
+	if len(l.Details) > 0 {
+		l.Details = bytes.Clone(store.CleanDetails(l.Details))
+	}
+	r.logs[l.Seq] = l
+}
+
+const (
+	defaultLogs = 500
+	maxLogs     = 10_000
+)
+
+// Logs implements store.Runs. level "" means all levels, another one exactly
+// that level and those above it; limit ≤ 0 means 500 and more than 10 000 is 10 000.
+func (s *Store) Logs(ctx context.Context, runID string, afterSeq int64, level engine.LogLevel,
+	limit int) ([]engine.LogEntry, error) {
+	if limit <= 0 {
+		limit = defaultLogs
+	}
+	return of(ctx, s, runID, func(r *run) ([]engine.LogEntry, error) {
+		var out []engine.LogEntry
+		for _, l := range sorted(r.logs, func(a, b engine.LogEntry) int { return cmp.Compare(a.Seq, b.Seq) }) {
+			if l.Seq > afterSeq && slices.Index(levels, l.Level) >= slices.Index(levels, level) {
+				l.Details = bytes.Clone(l.Details)
+				out = append(out, l)
+			}
+		}
+		return first(min(limit, maxLogs), out), nil
+	})
+}
+
+// Points implements store.Runs.
+func (s *Store) Points(ctx context.Context, runID string) ([]engine.Point, error) {
+	return of(ctx, s, runID, (*run).series)
+}
+
+// series are all seconds of the run, oldest first.
+func (r *run) series() ([]engine.Point, error) {
+	var out []engine.Point
+	for _, row := range sorted(r.points, func(a, b pointRow) int { return earlier(a.at, b.at) }) {
+		p, err := read[engine.Point]("point", row.doc)
+		if err != nil {
+			return nil, err
+		}
+		p.Timestamp = row.at
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// WorkerPoints implements store.Runs.
+func (s *Store) WorkerPoints(ctx context.Context, runID, workerID string) ([]store.WorkerPoint, error) {
+	return of(ctx, s, runID, func(r *run) ([]store.WorkerPoint, error) {
+		var out []store.WorkerPoint
+		for _, p := range r.workerSeries(workerID) {
+			out = append(out, p.WorkerPoint)
+		}
+		return out, nil
+	})
+}
+
+func (r *run) workerSeries(workerID string) []workerPoint {
+	all := sorted(r.beats, func(a, b workerPoint) int {
+		return cmp.Or(earlier(a.Timestamp, b.Timestamp), cmp.Compare(a.group, b.group),
+			strings.Compare(a.WorkerID, b.WorkerID), cmp.Compare(a.tick, b.tick))
+	})
+	return slices.DeleteFunc(all, func(p workerPoint) bool { return workerID != "" && p.WorkerID != workerID })
+}

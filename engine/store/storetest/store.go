@@ -1,0 +1,32 @@
+package storetest
+
+import (
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+import "context"
+
+// Store is the whole contract. Consumers declare the part they need.
+type Store interface {
+	store.Runs
+	store.Matrices
+	store.Templates
+	store.Connections
+	store.Plugins
+	store.Users
+	store.Audit
+	nodes.Nodes
+	store.RunWishes
+	store.Marks
+	store.Refreshes
+	store.Queries
+	store.RunViews
+	store.Handed
+	store.Grants
+	store.Settings
+	store.Retention
+	store.Rooms
+	// Ping proves that the store answers and that its schema is current.
+	Ping(ctx context.Context) error
+}
