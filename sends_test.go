@@ -17,7 +17,7 @@ import (
 // managers are the packages whose goroutines look after others: nodes, runs, streams, subscribers.
 // One of them that waits for who has gone away holds up all that it looks after. What is below a
 // folder belongs to it.
-var managers = []string{"engine/artifact", "engine/broadcast", "engine/cluster/protocol", "engine/cluster/discovery", "engine/cluster/nodes",
+var managers = []string{"engine/results/record", "engine/broadcast", "engine/cluster/protocol", "engine/cluster/discovery", "engine/cluster/nodes",
 	"engine/keeper", "engine/cluster/nodes", "engine/cluster/membership", "engine/orchestrator", "engine/outcome", "engine/recovery",
 	"engine/cluster/nodes", "engine/warehouse", "engine/cluster/assignment", "engine/worker", "server/gate", "server/live",
 	"cli/nodeserve", "cli/wiring"}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/binds"
+	"github.com/loadstone-db/loadstone/engine/results/params"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
@@ -31,7 +31,7 @@ scaling: {mode: FIXED, worker_count: %d, per_worker_capacity: 2}
 `
 
 // atMost holds that of each error of a statement no more is kept than one may keep, and returns who kept something.
-func atMost(t *testing.T, kept []binds.KeptExecution) (workers map[string]int) {
+func atMost(t *testing.T, kept []params.KeptExecution) (workers map[string]int) {
 	t.Helper()
 	workers = map[string]int{}
 	counts := map[string]int{}
@@ -40,9 +40,9 @@ func atMost(t *testing.T, kept []binds.KeptExecution) (workers map[string]int) {
 		counts[e.Why+" "+e.StatementID+" "+e.ErrorCode+" "+string(e.Phase)]++
 	}
 	for what, n := range counts {
-		most := binds.SlowestOf
-		if strings.HasPrefix(what, binds.Failed) {
-			most = binds.FirstOf
+		most := params.SlowestOf
+		if strings.HasPrefix(what, params.Failed) {
+			most = params.FirstOf
 		}
 		if n > most {
 			t.Errorf("%d are kept of %s", n, what)
@@ -90,7 +90,7 @@ func TestParametersOfAFloodOnSeveralNodes(t *testing.T) {
 	}
 	kept := s.Binds("POST", d.RunID, "").Executions
 	atMost(t, kept)
-	if failed := s.Binds("GET", d.RunID, "why=failed&statement=fails"); failed.Total != binds.FirstOf+binds.FirstWarm {
+	if failed := s.Binds("GET", d.RunID, "why=failed&statement=fails"); failed.Total != params.FirstOf+params.FirstWarm {
 		t.Errorf("%d are told of one error", failed.Total)
 	}
 	for _, e := range kept {
@@ -214,7 +214,7 @@ workload:
 	atMost(t, kept)
 	said := map[string]string{}
 	for _, e := range kept {
-		if textOf(e, "word") != "Ann Smith-4711" || e.Why == binds.Failed && e.StatementID == "divides" &&
+		if textOf(e, "word") != "Ann Smith-4711" || e.Why == params.Failed && e.StatementID == "divides" &&
 			textOf(e, "by") != "0" {
 			t.Errorf("%+v", e)
 		}

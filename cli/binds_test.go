@@ -14,8 +14,8 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/binds"
+	"github.com/loadstone-db/loadstone/engine/results/params"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	apibinds "github.com/loadstone-db/loadstone/server/binds"
 )
 
@@ -40,7 +40,7 @@ scaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 2}
 `
 
 // textOf is a parameter of the only statement of an execution; "?" where it is masked.
-func textOf(e binds.KeptExecution, name string) string {
+func textOf(e params.KeptExecution, name string) string {
 	for _, v := range e.Calls[0].Values {
 		if v.Name == name && v.Text != nil {
 			return *v.Text
@@ -56,7 +56,7 @@ func bindsFiles(t *testing.T, dir string) (all []byte, n int) {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // it was removed meanwhile
 		}
-		if err != nil || !strings.HasPrefix(d.Name(), artifact.BindsPrefix) {
+		if err != nil || !strings.HasPrefix(d.Name(), record.BindsPrefix) {
 			return err
 		}
 		text, err := os.ReadFile(path)
@@ -89,7 +89,7 @@ func TestParametersOfFailedAndSlowExecutions(t *testing.T) {
 	}
 	plain := run("binds: plain")
 	seen := s.Binds("GET", plain.RunID, "")
-	if seen.Mode != binds.Plain || seen.Values || len(seen.Executions) == 0 {
+	if seen.Mode != params.Plain || seen.Values || len(seen.Executions) == 0 {
 		t.Fatalf("%+v", seen)
 	}
 	for _, e := range seen.Executions {
@@ -100,7 +100,7 @@ func TestParametersOfFailedAndSlowExecutions(t *testing.T) {
 		}
 	}
 	failed := s.Binds("POST", plain.RunID, "why=failed&statement=divides&error_code=22012").Executions
-	if len(failed) != binds.FirstOf+binds.FirstWarm {
+	if len(failed) != params.FirstOf+params.FirstWarm {
 		t.Errorf("%d of one error are kept", len(failed))
 	}
 	for _, e := range failed {
@@ -110,7 +110,7 @@ func TestParametersOfFailedAndSlowExecutions(t *testing.T) {
 		}
 	}
 	slow := s.Binds("POST", plain.RunID, "why=slow&statement=sleeps").Executions
-	if len(slow) != binds.SlowestOf || !slices.IsSortedFunc(slow, func(a, b binds.KeptExecution) int {
+	if len(slow) != params.SlowestOf || !slices.IsSortedFunc(slow, func(a, b params.KeptExecution) int {
 		return -int(a.ServiceMs - b.ServiceMs)
 	}) {
 		t.Errorf("%d are kept of the slowest", len(slow))
@@ -147,7 +147,7 @@ func TestParametersOfFailedAndSlowExecutions(t *testing.T) {
 
 	masked := run("seed: 2") // nothing said of binds
 	kept := s.Binds("GET", masked.RunID, "why=failed&statement=divides").Executions
-	if v := kept[0].Calls[0].Values; !slices.ContainsFunc(v, func(v binds.KeptValue) bool {
+	if v := kept[0].Calls[0].Values; !slices.ContainsFunc(v, func(v params.KeptValue) bool {
 		return v.Name == "word" && v.Type == "text" && v.Length == int64(len("<b>Ann</b> Smith-4711")) && v.Text == nil
 	}) {
 		t.Errorf("%+v", v)
@@ -159,7 +159,7 @@ func TestParametersOfFailedAndSlowExecutions(t *testing.T) {
 		t.Errorf("%d %s", status, body)
 	}
 	none := run("binds: none")
-	if kept := s.Binds("GET", none.RunID, ""); kept.Mode != binds.None || len(kept.Executions) != 0 {
+	if kept := s.Binds("GET", none.RunID, ""); kept.Mode != params.None || len(kept.Executions) != 0 {
 		t.Errorf("%+v", kept)
 	}
 

@@ -16,9 +16,9 @@ import (
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/host"
-	"github.com/loadstone-db/loadstone/engine/calibrate"
 	"github.com/loadstone-db/loadstone/engine/target/nullpg"
-	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
+	"github.com/loadstone-db/loadstone/engine/target/postgres"
+	"github.com/loadstone-db/loadstone/engine/worker/calibrate"
 )
 
 // calibrateCommand measures this machine as a load generator, longer than the
@@ -49,7 +49,7 @@ func (c *calibrateCommand) Run(e *command.Env) error {
 		return err
 	}
 	result, err := calibrate.Run(e.Ctx,
-		calibrate.Options{Driver: targetpostgres.NewDriver(), Start: certificate.StartTarget, Connections: c.Connections,
+		calibrate.Options{Driver: postgres.NewDriver(), Start: certificate.StartTarget, Connections: c.Connections,
 			Rate: c.Rate, Seconds: c.Seconds,
 			CPU: certificate.ProcessCPU, SpoolDir: dir, Log: e.Log,
 			Progress: func(text string) { _, _ = fmt.Fprintln(e.Stderr, text) }})

@@ -17,7 +17,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/report"
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/compare"
+	"github.com/loadstone-db/loadstone/engine/results/compare"
 )
 
 // compareCommand compares runs. Its exit code is a gate: 0 not worse, 3 worse,

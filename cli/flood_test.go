@@ -22,9 +22,9 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/cluster/rpc/pb"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
@@ -126,7 +126,7 @@ func TestClientsThatStopReading(t *testing.T) {
 	}
 	host := strings.TrimPrefix(p.session.Base, "http://")
 	for i := range 64 {
-		part, err := artifact.OpenPart(names[i%len(names)])
+		part, err := record.OpenPart(names[i%len(names)])
 		if err != nil {
 			t.Fatal(err)
 		}

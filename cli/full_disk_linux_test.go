@@ -13,7 +13,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
@@ -75,7 +75,7 @@ func (s *stranger) leave() {
 
 func freeOf(t *testing.T, dir string) int64 {
 	t.Helper()
-	free, _, ok := artifact.Space(dir)
+	free, _, ok := record.Space(dir)
 	if !ok {
 		t.Fatal("the free space is not known")
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
@@ -75,16 +75,16 @@ func TestAKilledServersRunKeepsItsFigures(t *testing.T) {
 	parts, _ := filepath.Glob(filepath.Join(dir, "results", run.RunID, "executions-*.parquet"))
 	ended := map[string][]int64{}
 	for _, path := range parts {
-		p, err := artifact.OpenPart(path)
+		p, err := record.OpenPart(path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for g := range p.RowGroups() {
-			due, err := p.Int64s(g, artifact.ColDueAt, nil)
+			due, err := p.Int64s(g, record.ColDueAt, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			took, err := p.Doubles(g, artifact.ColAppElapsedMs, nil)
+			took, err := p.Doubles(g, record.ColAppElapsedMs, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

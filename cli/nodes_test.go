@@ -11,7 +11,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/trace/otlptest"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
@@ -35,7 +35,7 @@ func rows(t *testing.T, dir, runID string) (n int64) {
 	t.Helper()
 	parts, _ := filepath.Glob(filepath.Join(dir, "results", runID, "executions-*.parquet"))
 	for _, path := range parts {
-		p, err := artifact.OpenPart(path)
+		p, err := record.OpenPart(path)
 		if err != nil {
 			t.Fatal(err)
 		}

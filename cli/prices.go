@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/loadstone-db/loadstone/cli/command"
-	"github.com/loadstone-db/loadstone/engine/cost"
+	"github.com/loadstone-db/loadstone/engine/results/cost"
 )
 
 // pricesCommand prints the price list that comes with Loadstone.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
 // issued are the operations of a run: when they were due and when they began, in ns, by run worker.
@@ -23,7 +23,7 @@ func recorded(t *testing.T, runID, results string, nodes ...*clitest.RemoteNode)
 		parts = append(parts, left...)
 	}
 	for _, path := range parts {
-		part, err := artifact.OpenPart(path)
+		part, err := record.OpenPart(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,8 +34,8 @@ func recorded(t *testing.T, runID, results string, nodes ...*clitest.RemoteNode)
 		for g := range part.RowGroups() {
 			for _, c := range []struct {
 				into *[]int64
-				col  artifact.Column
-			}{{&all[id].due, artifact.ColDueAt}, {&all[id].began, artifact.ColStartedAt}} {
+				col  record.Column
+			}{{&all[id].due, record.ColDueAt}, {&all[id].began, record.ColStartedAt}} {
 				values, err := part.Int64s(g, c.col, nil)
 				if err != nil {
 					t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/objects/objectstest"
 	"github.com/loadstone-db/loadstone/storage/objects/s3store"
@@ -149,7 +149,7 @@ func sameInAFolder(t *testing.T, session clitest.Caller, runID string, kept *s3s
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		if strings.HasPrefix(name, artifact.BindsPrefix) {
+		if strings.HasPrefix(name, record.BindsPrefix) {
 			continue // parameters are told by a route of their own
 		}
 		content := objectstest.Read(t, kept, runID, name)
@@ -158,10 +158,10 @@ func sameInAFolder(t *testing.T, session clitest.Caller, runID string, kept *s3s
 			t.Errorf("the download of %s: %d, %d bytes of %d", name, code, len(sent), len(content))
 		}
 		a, path := objectstest.File(t, runID, name, content)
-		if _, err := artifact.OpenPart(path); err != nil {
+		if _, err := record.OpenPart(path); err != nil {
 			t.Fatal(err)
 		}
-		if err := folder.Put(t.Context(), a, artifact.LocalFile(path)); err != nil {
+		if err := folder.Put(t.Context(), a, record.LocalFile(path)); err != nil {
 			t.Fatal(err)
 		}
 	}

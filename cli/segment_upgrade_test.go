@@ -20,8 +20,8 @@ import (
 	"github.com/parquet-go/parquet-go/compress/zstd"
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
-	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/segment"
+	"github.com/loadstone-db/loadstone/engine/results/record"
+	"github.com/loadstone-db/loadstone/engine/results/segment"
 	"github.com/loadstone-db/loadstone/storage/objects/s3test"
 )
 
@@ -59,7 +59,7 @@ type version1 struct {
 // older is what an earlier program would have written in place of a segment: no load, and no credits.
 func older(t *testing.T, path, runID string) []byte {
 	t.Helper()
-	f, err := artifact.OpenFile(path)
+	f, err := record.OpenFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/report"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/histogram"
-	"github.com/loadstone-db/loadstone/engine/compare"
+	"github.com/loadstone-db/loadstone/engine/results/compare"
 )
 
 // ofStandIn is a summary with a cost, of a stand-in, an emulator or neither.

@@ -364,7 +364,7 @@ type LivePercentile struct {
 }
 
 // Calibration is what the generator was measured to cost and to err by, on a
-// target that does nothing. See engine/calibrate.
+// target that does nothing. See engine/worker/calibrate.
 type Calibration struct {
 	At Time `json:"at"`
 	// MachineFingerprint and LoadstoneVersion are what it was measured for; it holds for nothing else.

@@ -187,7 +187,7 @@ type Workload struct {
 	IOEngine IOEngine `json:"io_engine"`
 	Retry    *Retry   `json:"retry,omitempty"`
 	Stop     *Stop    `json:"stop,omitempty"`
-	// Binds says what is kept of the parameters of failed and slow executions; see engine/binds.
+	// Binds says what is kept of the parameters of failed and slow executions; see engine/results/params.
 	Binds string `json:"binds,omitempty"`
 	// IsolationLevel is IsolationDefault (or empty), or one in the words of the SQL standard, in lower case.
 	IsolationLevel string   `json:"isolation_level,omitempty"`

@@ -31,8 +31,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/notify"
 	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
-	"github.com/loadstone-db/loadstone/engine/pricelist"
-	"github.com/loadstone-db/loadstone/engine/retention"
+	"github.com/loadstone-db/loadstone/engine/results/cost"
+	"github.com/loadstone-db/loadstone/engine/results/retention"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/server/api"
@@ -109,7 +109,7 @@ type Options struct {
 	// Retention deletes runs by themselves; nil where nothing does. It needs Settings.
 	Retention *retention.Keeper
 	// Prices is the price list; nil where costs are reckoned with the one that is built in.
-	Prices *pricelist.Source
+	Prices *cost.Source
 	// NodeAccess decides who is a node; nil where nodes cannot join.
 	NodeAccess nodeaccess.Gatekeeper
 	// Preflight plans a run; PreflightSample is a value of the type it answers, for the API document.

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/binds"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/results/params"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server"
 	apibinds "github.com/loadstone-db/loadstone/server/binds"
@@ -31,7 +31,7 @@ func withBinds(t *testing.T, mode string) (*bench, string) {
 	s["workload"].(map[string]any)["binds"] = mode
 	run := decode[engine.Run](t, b.do("POST", "/api/runs", map[string]any{"scenario": s}).want(t, 201))
 	for _, w := range []string{"worker-0", "worker-1"} {
-		k := binds.New(mode, []engine.Statement{{ID: "lookup"}, {ID: "insert"}}, 2)
+		k := params.New(mode, []engine.Statement{{ID: "lookup"}, {ID: "insert"}}, 2)
 		batch := &plugin.Batch{Data: []byte(keptName), Args: []plugin.Value{
 			{Type: engine.TypeText, Len: uint32(len(keptName))}, {Type: engine.TypeI64, I: 4711}, {}}}
 		for i := range 30 {
@@ -43,12 +43,12 @@ func withBinds(t *testing.T, mode string) (*bench, string) {
 		}
 		dir := t.TempDir()
 		all, _ := k.Kept(w)
-		of := binds.Of{RunID: run.RunID, ResultID: w, WorkerID: w, Name: binds.Free(dir, w)}
-		a, err := binds.Write(dir, of, all, 5, true)
+		of := params.Of{RunID: run.RunID, ResultID: w, WorkerID: w, Name: params.Free(dir, w)}
+		a, err := params.Write(dir, of, all, 5, true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := kept.Put(context.Background(), a, artifact.LocalFile(filepath.Join(dir, a.Name))); err != nil {
+		if err := kept.Put(context.Background(), a, record.LocalFile(filepath.Join(dir, a.Name))); err != nil {
 			t.Fatal(err)
 		}
 		if err := b.store.SaveArtifact(context.Background(), 0, a); err != nil {
@@ -60,13 +60,13 @@ func withBinds(t *testing.T, mode string) (*bench, string) {
 
 // TestValuesAreShownToWhoMayAndAsks: nobody else sees one, by no address, and each look is noted.
 func TestValuesAreShownToWhoMayAndAsks(t *testing.T) {
-	b, id := withBinds(t, binds.Plain)
+	b, id := withBinds(t, params.Plain)
 	path := "/api/v1/runs/" + id + "/binds"
 	_, viewer := b.join("vera", store.RoleViewer)
 	_, operator := b.join("otto", store.RoleOperator)
 	for _, who := range [][]string{viewer, operator, nil} {
 		a := b.do("GET", path, nil, who...)
-		if masked := read[apibinds.KeptBinds](t, a); masked.Total != 60 || masked.Values || masked.Mode != binds.Plain {
+		if masked := read[apibinds.KeptBinds](t, a); masked.Total != 60 || masked.Values || masked.Mode != params.Plain {
 			t.Errorf("%d are told, values %v of %s", masked.Total, masked.Values, masked.Mode)
 		}
 		if text := string(a.body); strings.Contains(text, "Smith") || strings.Contains(text, "4711") {
@@ -113,7 +113,7 @@ func (a answer) artifacts(t *testing.T) []engine.Artifact {
 
 // TestParametersAreFiltered: by each word that there is, and what is no such word is refused.
 func TestParametersAreFiltered(t *testing.T) {
-	b, id := withBinds(t, binds.Masked)
+	b, id := withBinds(t, params.Masked)
 	path := "/api/v1/runs/" + id + "/binds"
 	for query, want := range map[string]int{"": 60, "why=failed": 20, "why=slow": 40, "statement=insert": 30,
 		"error_class=constraint": 20, "error_code=23505&statement=lookup": 10, "error_code=1": 0, "inside=yes": 0,

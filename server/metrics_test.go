@@ -16,6 +16,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/meter"
 	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
 	"github.com/loadstone-db/loadstone/engine/trace/otlp"
+	"github.com/loadstone-db/loadstone/engine/worker"
 	"github.com/loadstone-db/loadstone/server"
 )
 
@@ -107,7 +108,7 @@ func TestTheTableOfMetricsIsWhatIsExported(t *testing.T) {
 	if !strings.Contains(text, `loadstone_nodes_by_state{state="UNREACHABLE"} 0`) {
 		t.Error("a state without nodes has no figure")
 	}
-	node := meter.NewNode(nil, func() meter.NodeState { return meter.NodeState{RunWorkers: 3} })
+	node := meter.NewNode(nil, func() worker.NodeState { return worker.NodeState{RunWorkers: 3} })
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(node, traces, meter.NewRefreshes(noTables{}.Load))
 	families, err := registry.Gather()

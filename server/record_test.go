@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/executions"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server"
 	"github.com/loadstone-db/loadstone/storage/results"
@@ -28,7 +28,7 @@ func withRecord(t *testing.T) (*bench, string) {
 	b := start(t, func(o *server.Options) { o.Files = kept })
 	run := b.createRun("recorded")
 	dir := t.TempDir()
-	w, err := artifact.NewWriter(artifact.WriterOptions{Dir: dir, RunID: run.RunID, ResultID: "w", WorkerID: "worker-0",
+	w, err := record.NewWriter(record.WriterOptions{Dir: dir, RunID: run.RunID, ResultID: "w", WorkerID: "worker-0",
 		Statements: []engine.Statement{{ID: "lookup"}}, Errors: func(uint32) engine.ExecutionError {
 			return engine.ExecutionError{Class: engine.ErrClassConstraint, Code: "23505",
 				Message: "Key (id)=(42) already exists, <b>"}
@@ -52,7 +52,7 @@ func withRecord(t *testing.T) (*bench, string) {
 		t.Fatal(err)
 	}
 	for _, a := range parts {
-		if err := kept.Put(context.Background(), a, artifact.LocalFile(filepath.Join(dir, a.Name))); err != nil {
+		if err := kept.Put(context.Background(), a, record.LocalFile(filepath.Join(dir, a.Name))); err != nil {
 			t.Fatal(err)
 		}
 		if err := b.store.SaveArtifact(context.Background(), 0, a); err != nil {

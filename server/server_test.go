@@ -17,10 +17,10 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/notify"
-	"github.com/loadstone-db/loadstone/engine/pricelist"
-	"github.com/loadstone-db/loadstone/engine/retention"
+	"github.com/loadstone-db/loadstone/engine/results/cost"
+	"github.com/loadstone-db/loadstone/engine/results/retention"
 	"github.com/loadstone-db/loadstone/engine/target"
-	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
+	"github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
 	"github.com/loadstone-db/loadstone/server"
 	"github.com/loadstone-db/loadstone/server/auth"
@@ -73,7 +73,7 @@ type bench struct {
 
 // drivers are those of a server.
 func drivers() map[string]target.Driver {
-	return map[string]target.Driver{"postgres": targetpostgres.NewStrictDriver(targetpostgres.Strict{}, nil),
+	return map[string]target.Driver{"postgres": postgres.NewStrictDriver(postgres.Strict{}, nil),
 		"snowflake": snowflake.NewDriver()}
 }
 
@@ -100,7 +100,7 @@ func start(t *testing.T, change ...func(*server.Options)) *bench {
 	told := notify.Start(notify.Options{Settings: m, Log: zerolog.Nop()})
 	t.Cleanup(told.Close)
 	opts.Notices, opts.Settings = told, m
-	list, err := pricelist.Open("", t.TempDir(), zerolog.Nop())
+	list, err := cost.Open("", t.TempDir(), zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,12 +15,12 @@ import (
 	"github.com/loadstone-db/loadstone/bench/measure"
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/load"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/nullpg"
-	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
+	"github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/engine/worker"
+	"github.com/loadstone-db/loadstone/engine/worker/load"
 )
 
 // moments are when the loads of a run were begun and stopped, on this machine's clock.
@@ -91,7 +91,7 @@ func (b *bench) real(ctx context.Context, n int, m *moments) (farmOptions, error
 	}
 	b.onClose(func() { _ = host.Close(context.WithoutCancel(ctx)) })
 	return farmOptions{nodes: n, node: worker.Options{Plugins: host, Capacity: 64,
-		Drivers: map[string]target.Driver{"postgres": toNull{targetpostgres.NewDriver(), null.DSN()}},
+		Drivers: map[string]target.Driver{"postgres": toNull{postgres.NewDriver(), null.DSN()}},
 		OpenLoad: func(ctx context.Context, cfg load.Config, connections int, progress func(open, want int)) (worker.Load,
 			error) {
 			g, err := load.Open(ctx, cfg, connections, progress)
@@ -177,9 +177,9 @@ func start(ctx context.Context, b *bench) error {
 
 // lastIssue is when the last operation in the parts of a run was issued.
 func lastIssue(dir string) (last time.Time, err error) {
-	err = eachPart(dir, func(p *artifact.Part) error {
+	err = eachPart(dir, func(p *record.Part) error {
 		for g := range p.RowGroups() {
-			times, err := p.Int64s(g, artifact.ColStartedAt, nil)
+			times, err := p.Int64s(g, record.ColStartedAt, nil)
 			if err != nil {
 				return err
 			}
@@ -195,7 +195,7 @@ func lastIssue(dir string) (last time.Time, err error) {
 }
 
 // eachPart reads the parts of a run, which has some.
-func eachPart(dir string, read func(*artifact.Part) error) error {
+func eachPart(dir string, read func(*record.Part) error) error {
 	paths, err := filepath.Glob(filepath.Join(dir, "executions-*.parquet"))
 	if err == nil && len(paths) == 0 {
 		err = fmt.Errorf("no parts in %s", dir)
@@ -204,7 +204,7 @@ func eachPart(dir string, read func(*artifact.Part) error) error {
 		return err
 	}
 	for _, path := range paths {
-		p, err := artifact.OpenPart(path)
+		p, err := record.OpenPart(path)
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/bench/measure"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/storage/embedded"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
@@ -167,9 +167,9 @@ func taken(ctx context.Context, pg *embedded.Postgres, runID string, owner *serv
 // longestGap is the longest time in which a run worker issued nothing, by its record.
 func longestGap(dir string) (longest time.Duration, err error) {
 	issued := map[string][]int64{}
-	err = eachPart(dir, func(p *artifact.Part) error {
+	err = eachPart(dir, func(p *record.Part) error {
 		for g := range p.RowGroups() {
-			times, err := p.Int64s(g, artifact.ColStartedAt, nil)
+			times, err := p.Int64s(g, record.ColStartedAt, nil)
 			if err != nil {
 				return err
 			}

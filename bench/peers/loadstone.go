@@ -15,7 +15,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/bench/measure"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
 // template is what Loadstone runs: pgbench's own script on pgbench's own tables.
@@ -114,13 +114,13 @@ func measured(dir string) (from, to time.Time, err error) {
 	}
 	first := int64(math.MaxInt64)
 	for _, path := range paths {
-		p, err := artifact.OpenPart(path)
+		p, err := record.OpenPart(path)
 		if err != nil {
 			return from, to, err
 		}
 		for g := range p.RowGroups() {
-			due, err1 := p.Int64s(g, artifact.ColDueAt, nil)
-			warmup, err2 := p.Bools(g, artifact.ColWarmup, nil)
+			due, err1 := p.Int64s(g, record.ColDueAt, nil)
+			warmup, err2 := p.Bools(g, record.ColWarmup, nil)
 			if err := errors.Join(err1, err2); err != nil {
 				_ = p.Close() // only read
 				return from, to, err

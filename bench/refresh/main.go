@@ -33,11 +33,11 @@ import (
 
 	"github.com/loadstone-db/loadstone/bench/measure"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/ingest"
 	"github.com/loadstone-db/loadstone/engine/refresh"
-	"github.com/loadstone-db/loadstone/engine/rollup"
-	"github.com/loadstone-db/loadstone/engine/segment"
+	"github.com/loadstone-db/loadstone/engine/results/record"
+	"github.com/loadstone-db/loadstone/engine/results/rollup"
+	"github.com/loadstone-db/loadstone/engine/results/segment"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/derived"
 	"github.com/loadstone-db/loadstone/storage/embedded"
@@ -170,7 +170,7 @@ func (b *bench) record(ctx context.Context, spool string) error {
 		group.Go(func() error {
 			worker := fmt.Sprintf("0198c1f0-0000-7000-8000-%012d", number)
 			dir := filepath.Join(spool, worker)
-			w, err := artifact.NewWriter(artifact.WriterOptions{Dir: dir, RunID: runID, ResultID: runID, WorkerID: worker,
+			w, err := record.NewWriter(record.WriterOptions{Dir: dir, RunID: runID, ResultID: runID, WorkerID: worker,
 				Statements: statements, PartAge: time.Hour, Errors: func(uint32) engine.ExecutionError {
 					return engine.ExecutionError{Class: "TIMEOUT", Code: "57014", Message: "canceling statement due to user request"}
 				}})
@@ -185,7 +185,7 @@ func (b *bench) record(ctx context.Context, spool string) error {
 				return err
 			}
 			for _, a := range parts {
-				if err := b.results.Put(ctx, a, artifact.LocalFile(filepath.Join(dir, a.Name))); err != nil {
+				if err := b.results.Put(ctx, a, record.LocalFile(filepath.Join(dir, a.Name))); err != nil {
 					return err
 				}
 			}
@@ -209,7 +209,7 @@ func (b *bench) record(ctx context.Context, spool string) error {
 
 // fill writes executions of 32 connections, as a collector finds them: a chunk of one connection after that of
 // another.
-func fill(w *artifact.Writer, n int, seed uint64) error {
+func fill(w *record.Writer, n int, seed uint64) error {
 	const connections, chunk = 32, 64
 	rng := rand.New(rand.NewPCG(seed, 7))
 	gap := int64(time.Second) / (perSec / workers) * connections

@@ -22,8 +22,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/files"
 	"github.com/loadstone-db/loadstone/engine/base/host"
-	"github.com/loadstone-db/loadstone/engine/calibrate"
-	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
+	"github.com/loadstone-db/loadstone/engine/target/postgres"
+	"github.com/loadstone-db/loadstone/engine/worker/calibrate"
 )
 
 // The certificate that is made by itself: three short parts, within certificateLimit in all.
@@ -62,7 +62,7 @@ type Certificate struct {
 func Open(dir, version string, log zerolog.Logger) *Certificate {
 	return &Certificate{dir: dir, version: version, log: log,
 		measure: func(ctx context.Context, dir string) (engine.Calibration, error) {
-			return calibrate.Run(ctx, calibrate.Options{Driver: targetpostgres.NewDriver(), Start: StartTarget,
+			return calibrate.Run(ctx, calibrate.Options{Driver: postgres.NewDriver(), Start: StartTarget,
 				Connections: connections, Rate: rate,
 				Seconds: seconds, Warmup: warmup, CPU: ProcessCPU, SpoolDir: dir, Log: zerolog.Nop()})
 		}}

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/calibrate"
+	"github.com/loadstone-db/loadstone/engine/worker/calibrate"
 )
 
 // StartTarget runs a null target in a process of its own, so that its work

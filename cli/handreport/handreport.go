@@ -12,7 +12,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/breakdown"
+	"github.com/loadstone-db/loadstone/engine/results/compare"
 	"github.com/loadstone-db/loadstone/server/handout"
 	"github.com/loadstone-db/loadstone/ui"
 )
@@ -75,7 +75,7 @@ func made(e *command.Env, flags wiring.StoreFlags, make1 func(*handout.Maker) (h
 	}
 	defer done()
 	maker := handout.New(s.Runs, s.Store, ui.Dist(), e.Version)
-	maker.Kinds = &breakdown.Reader{Runs: s.Runs, Segments: s.Results}
+	maker.Kinds = &compare.Reader{Runs: s.Runs, Segments: s.Results}
 	return make1(maker)
 }
 

@@ -19,13 +19,13 @@ import (
 	"github.com/loadstone-db/loadstone/cli/wiring/feeds"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
-	"github.com/loadstone-db/loadstone/engine/budget"
 	"github.com/loadstone-db/loadstone/engine/cluster/pki"
 	"github.com/loadstone-db/loadstone/engine/cluster/rpc"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
-	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
+	"github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/engine/worker"
+	"github.com/loadstone-db/loadstone/engine/worker/diskbudget"
 	"github.com/loadstone-db/loadstone/plugins/host"
 	"github.com/loadstone-db/loadstone/storage/embedded"
 )
@@ -105,7 +105,7 @@ func (c *Command) Run(e *command.Env) error {
 	queries, cache := wiring.NodeAnswers(id, meters.Node, e.Log)
 	node := worker.NewNode(worker.Options{NodeID: id, Version: e.Version, Plugins: fetched, Drivers: drivers,
 		Capacity: c.Capacity, ContactLimit: c.ContactLimit,
-		SpoolDir: filepath.Join(dir, "spool"), SpoolBytes: c.Spool.Bytes(), KeepStored: budget.AcknowledgedFor,
+		SpoolDir: filepath.Join(dir, "spool"), SpoolBytes: c.Spool.Bytes(), KeepStored: diskbudget.AcknowledgedFor,
 		Meter: meters.Node, Queries: queries, Executions: streams.Executions, Log: e.Log})
 	fetched.want = node.WantPlugin
 	meters.Read = node.State
@@ -186,7 +186,7 @@ func (c *Command) folder() (string, error) {
 
 func allDrivers(p *egress.Policy) map[string]target.Driver {
 	drivers := map[string]target.Driver{}
-	for _, d := range []target.Driver{targetpostgres.NewDriverWithin(p), wiring.SnowflakeDriver(p)} {
+	for _, d := range []target.Driver{postgres.NewDriverWithin(p), wiring.SnowflakeDriver(p)} {
 		drivers[d.Name()] = d
 	}
 	return drivers

@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/loadstone-db/loadstone/cli/terminal"
-	"github.com/loadstone-db/loadstone/engine/compare"
+	"github.com/loadstone-db/loadstone/engine/results/compare"
 )
 
 // Comparison writes a comparison for a person.

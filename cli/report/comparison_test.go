@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loadstone-db/loadstone/engine/compare"
+	"github.com/loadstone-db/loadstone/engine/results/compare"
 )
 
 // TestAComparisonSpeaksAsASummaryDoes: figures have the digits and units that the summary of a run gives them.

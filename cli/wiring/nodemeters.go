@@ -18,13 +18,14 @@ import (
 	"github.com/loadstone-db/loadstone/engine/meter"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/engine/trace/otlp"
+	"github.com/loadstone-db/loadstone/engine/worker"
 )
 
 // NodeMeters are the metrics of a node, and the address where they are read.
 type NodeMeters struct {
 	*meter.Node
 	// Read is the node's state; it is set when there is a node.
-	Read    func() meter.NodeState
+	Read    func() worker.NodeState
 	version string
 	traces  *otlp.Sender
 	// load is what a node that refreshes tables knows of the queue; nil at others.
@@ -53,7 +54,7 @@ func (m *NodeMeters) queue(ctx context.Context) (refresh.Load, error) {
 // NewNodeMeters returns them, all 0, for a program of that version that sends spans of what they measure, if not nil.
 func NewNodeMeters(version string, traces *otlp.Sender) *NodeMeters {
 	m := &NodeMeters{version: version, traces: traces}
-	m.Node = meter.NewNode(traces.Tracer(), func() meter.NodeState { return m.Read() })
+	m.Node = meter.NewNode(traces.Tracer(), func() worker.NodeState { return m.Read() })
 	return m
 }
 

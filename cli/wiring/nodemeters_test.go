@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loadstone-db/loadstone/engine/meter"
+	"github.com/loadstone-db/loadstone/engine/worker"
 )
 
 // TestANodeSaysWhetherItIsReady: it lives while it drains, and takes nothing new.
 func TestANodeSaysWhetherItIsReady(t *testing.T) {
 	m := NewNodeMeters("1.2.3", nil)
-	m.Read = func() meter.NodeState { return meter.NodeState{RunWorkers: 2, SpoolBytes: 7} }
+	m.Read = func() worker.NodeState { return worker.NodeState{RunWorkers: 2, SpoolBytes: 7} }
 	takes := true
 	h := m.handler(func() bool { return takes })
 	get := func(path string) (int, string) {

@@ -48,7 +48,7 @@ func (f SpoolFlags) Bytes() int64 {
 // Close, not by the signal that asks for it.
 func (s *Services) openOwnNode(ctx context.Context, flags NodeFlags, way *protocol.Memory,
 	recordings worker.Recordings) {
-	s.ownMeter = meter.NewNode(s.traces.Tracer(), func() meter.NodeState { return s.own.State() })
+	s.ownMeter = meter.NewNode(s.traces.Tracer(), func() worker.NodeState { return s.own.State() })
 	// The flag's -1 is the default, and a node without a bound is none that a flag asks for.
 	node := worker.NewNode(worker.Options{
 		NodeID: protocol.OwnNode, Plugins: s.Plugins.ByHash(), Drivers: s.Drivers, Capacity: max(flags.LocalCapacity, 0),

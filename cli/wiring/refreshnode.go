@@ -9,12 +9,12 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/enrichment"
 	"github.com/loadstone-db/loadstone/engine/inspect"
-	"github.com/loadstone-db/loadstone/engine/pricelist"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/engine/refresher"
+	"github.com/loadstone-db/loadstone/engine/results/cost"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/worker"
 	"github.com/loadstone-db/loadstone/storage/objects/s3store"
@@ -38,7 +38,7 @@ type RefreshNode struct {
 	flags         RefreshNodeFlags
 	url           string
 	owner, reader string
-	prices        *pricelist.Source
+	prices        *cost.Source
 	options       RefreshNodeOptions
 	cancel        context.CancelFunc
 	ended         chan struct{}
@@ -78,7 +78,7 @@ func OpenRefreshNode(f RefreshNodeFlags, o RefreshNodeOptions) (*RefreshNode, er
 		return nil, nil
 	}
 	r := &RefreshNode{flags: f, url: url, owner: owner, reader: reader, options: o, ended: make(chan struct{})}
-	if r.prices, err = pricelist.Open(f.Prices, o.DataDir, o.Log); err != nil {
+	if r.prices, err = cost.Open(f.Prices, o.DataDir, o.Log); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -180,7 +180,7 @@ func (r *RefreshNode) record(ctx context.Context) (*results.Results, error) {
 	dir := r.options.DataDir
 	kept, err := s3store.Open(ctx, address, s3store.Options{Log: r.options.Log,
 		CacheDir: filepath.Join(dir, "results-cache"), CacheBytes: defaultResultsCache << 20,
-		Room: func() error { return artifact.Room(dir, artifact.Reserve(dir, 0), "Nothing is cached") }})
+		Room: func() error { return record.Room(dir, record.Reserve(dir, 0), "Nothing is cached") }})
 	if err != nil {
 		return nil, fmt.Errorf("opening the record of runs: %w", err)
 	}

@@ -3,12 +3,12 @@ package wiring
 import (
 	"context"
 
-	"github.com/loadstone-db/loadstone/engine/pricelist"
-	"github.com/loadstone-db/loadstone/engine/retention"
+	"github.com/loadstone-db/loadstone/engine/results/cost"
+	"github.com/loadstone-db/loadstone/engine/results/retention"
 )
 
 // Prices is the price list that costs are reckoned with.
-func (s *Services) Prices() *pricelist.Source { return s.prices }
+func (s *Services) Prices() *cost.Source { return s.prices }
 
 // OpenRetention begins to delete the runs that admins have decided to let go of.
 func (s *Services) OpenRetention() *retention.Keeper {

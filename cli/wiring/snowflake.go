@@ -14,7 +14,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
-	targetsnowflake "github.com/loadstone-db/loadstone/engine/target/snowflake"
+	"github.com/loadstone-db/loadstone/engine/target/snowflake"
 	"github.com/loadstone-db/loadstone/snowsim"
 	"github.com/loadstone-db/loadstone/storage/embedded"
 )
@@ -31,16 +31,16 @@ var standIns = []store.Connection{{Name: "snowsim", Driver: "snowflake", DSN: si
 func isStandIn(dsn string) bool { return dsn == simulatedDSN }
 
 // SnowflakeDriver is the driver without the stand-in of a server.
-func SnowflakeDriver(p *egress.Policy) target.Driver { return targetsnowflake.NewDriverWithin(p) }
+func SnowflakeDriver(p *egress.Policy) target.Driver { return snowflake.NewDriverWithin(p) }
 
 // absent: nothing is missing in this build.
 func absent(string) error { return nil }
 
 // openSnowflake makes the Snowflake driver, with the stand-in where there is a Postgres for it.
 func (s *Services) openSnowflake() target.Driver {
-	d := &simulatedDriver{Driver: targetsnowflake.NewDriver(), own: targetsnowflake.NewDriver(), log: s.Log}
+	d := &simulatedDriver{Driver: snowflake.NewDriver(), own: snowflake.NewDriver(), log: s.Log}
 	if s.options.Serves {
-		d.Driver = targetsnowflake.NewDriverWithin(s.reachable)
+		d.Driver = snowflake.NewDriverWithin(s.reachable)
 	}
 	if s.Embedded != nil {
 		d.options = snowsim.Options{Postgres: s.Embedded.DSN(embedded.SnowsimDatabase),

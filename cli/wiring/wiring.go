@@ -21,7 +21,6 @@ import (
 	"github.com/loadstone-db/loadstone/cli/input"
 	"github.com/loadstone-db/loadstone/cli/wiring/feeds"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/base/host"
 	"github.com/loadstone-db/loadstone/engine/cluster/membership"
@@ -32,15 +31,16 @@ import (
 	"github.com/loadstone-db/loadstone/engine/meter"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/engine/pricelist"
-	"github.com/loadstone-db/loadstone/engine/replay"
+	"github.com/loadstone-db/loadstone/engine/results/cost"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
-	"github.com/loadstone-db/loadstone/engine/tap"
 	"github.com/loadstone-db/loadstone/engine/target"
-	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
+	"github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/engine/trace/otlp"
 	"github.com/loadstone-db/loadstone/engine/worker"
+	"github.com/loadstone-db/loadstone/engine/worker/replay"
 	"github.com/loadstone-db/loadstone/plugins/approval"
 	"github.com/loadstone-db/loadstone/plugins/bundled"
 	pluginshost "github.com/loadstone-db/loadstone/plugins/host"
@@ -49,7 +49,7 @@ import (
 	"github.com/loadstone-db/loadstone/server/rights"
 	"github.com/loadstone-db/loadstone/storage/embedded"
 	"github.com/loadstone-db/loadstone/storage/keyring"
-	"github.com/loadstone-db/loadstone/storage/postgres"
+	storagepostgres "github.com/loadstone-db/loadstone/storage/postgres"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 	"github.com/loadstone-db/loadstone/storage/results"
 )
@@ -94,17 +94,17 @@ type Options struct {
 // Services are the parts of one process, wired together.
 type Services struct {
 	DataDir string
-	// reserve is what recording leaves free, in bytes, as artifact.Reserve takes it.
+	// reserve is what recording leaves free, in bytes, as record.Reserve takes it.
 	reserve int64
 	// owner names the data directory in the leases of its runs.
 	owner    string
 	options  Options
 	Embedded *embedded.Postgres // nil with an external control store
-	Store    *postgres.Store
+	Store    *storagepostgres.Store
 	// hub has the continuous queries that read what the product tells.
 	hub *telemetry.Hub
 	// recorded tells that, and rules of runs, what run workers of this process record.
-	recorded *tap.Exchange
+	recorded *executions.Exchange
 	// watched is the same for the orchestrator.
 	watched *watchedStore
 	Results *results.Results
@@ -138,7 +138,7 @@ type Services struct {
 	Drivers map[string]target.Driver
 	// relational reads connection strings of Postgres as its driver does.
 	relational feeds.Reader
-	prices     *pricelist.Source
+	prices     *cost.Source
 	// Certificate is the generator's accuracy on this machine.
 	Certificate *certificate.Certificate
 	closers     []func(context.Context) error
@@ -174,7 +174,7 @@ func Open(ctx context.Context, o Options) (_ *Services, err error) {
 		return nil, err
 	}
 	s := &Services{DataDir: dir, reachable: allowed, options: o, Log: o.Log, Drivers: map[string]target.Driver{},
-		hub: &telemetry.Hub{Node: protocol.OwnNode}, recorded: &tap.Exchange{}}
+		hub: &telemetry.Hub{Node: protocol.OwnNode}, recorded: &executions.Exchange{}}
 	s.recorded.Listen("", s.hub.Taps()) // for as long as the process lives
 	s.reserve = flags.DiskReserve << 20
 	defer func() {
@@ -189,7 +189,7 @@ func Open(ctx context.Context, o Options) (_ *Services, err error) {
 		}
 	}()
 	s.Certificate = certificate.Open(dir, o.Version, o.Log)
-	if s.prices, err = pricelist.Open(flags.Prices, dir, o.Log); err != nil {
+	if s.prices, err = cost.Open(flags.Prices, dir, o.Log); err != nil {
 		return nil, err
 	}
 	keys, err := keyring.Open(filepath.Join(dir, "loadstone.key"))
@@ -256,7 +256,7 @@ func (s *Services) openStore(ctx context.Context, url string, keys *keyring.Keyr
 		}
 	}
 	s.openDrivers()
-	s.Store, err = postgres.Open(ctx, url, keys, slices.Collect(maps.Values(s.Drivers))...)
+	s.Store, err = storagepostgres.Open(ctx, url, keys, slices.Collect(maps.Values(s.Drivers))...)
 	if err != nil {
 		return err
 	}
@@ -284,13 +284,13 @@ func (s *Services) checkSchema(ctx context.Context, url string) error {
 
 // openDrivers makes the drivers. On a server others than its operator write connection strings.
 func (s *Services) openDrivers() {
-	strict := targetpostgres.Strict{Open: []string{embedded.PlaygroundDatabase}}
+	strict := postgres.Strict{Open: []string{embedded.PlaygroundDatabase}}
 	if s.Embedded != nil {
 		strict.Socket = s.Embedded.SocketDir()
 	}
-	relational := targetpostgres.NewDriver()
+	relational := postgres.NewDriver()
 	if s.options.Serves {
-		relational = targetpostgres.NewStrictDriver(strict, s.reachable)
+		relational = postgres.NewStrictDriver(strict, s.reachable)
 	}
 	s.relational, _ = relational.(feeds.Reader)
 	for _, driver := range []target.Driver{relational, s.openSnowflake()} {
@@ -468,7 +468,7 @@ func (s *Services) may(ctx context.Context, runID string) error {
 
 // room is an error while the data directory's disk is down to the reserve.
 func (s *Services) room(stopped string) error {
-	return artifact.Room(s.DataDir, artifact.Reserve(s.DataDir, s.reserve), stopped)
+	return record.Room(s.DataDir, record.Reserve(s.DataDir, s.reserve), stopped)
 }
 
 // ControlStore says where the control store is: embedded or external.

@@ -1,6 +1,6 @@
 // Package enrichment carries the enrichments of runs: at most one for a run,
 // some at a time, asked for again, stopped, and gone on with after a restart.
-// What it asks, and how the answer is joined with the record, is engine/enrich's.
+// What it asks, and how the answer is joined with the record, is engine/results/enrich's.
 package enrichment
 
 import (
@@ -17,13 +17,13 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/enrich"
-	"github.com/loadstone-db/loadstone/engine/executions"
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/payload"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/prepare"
+	"github.com/loadstone-db/loadstone/engine/results/enrich"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
@@ -56,7 +56,7 @@ type Under struct {
 // Options are what a service is made of; all of them are needed.
 type Options struct {
 	Store   store.Runs
-	Results store.Results
+	Results record.Results
 	Policy  enrich.Policy
 	// Scratch is a folder for files under construction.
 	Scratch string
@@ -239,7 +239,7 @@ func (s *Service) enrichRun(ctx context.Context, run engine.Run, plan *engine.Pl
 		Dir:  dir,
 		Room: func() error { return s.opts.Room("The enrichment has stopped") },
 		Keep: func(ctx context.Context, a engine.Artifact, path string) error {
-			if err := s.opts.Results.Put(ctx, a, artifact.LocalFile(path)); err != nil {
+			if err := s.opts.Results.Put(ctx, a, record.LocalFile(path)); err != nil {
 				return err
 			}
 			_ = os.Remove(path) // what stays goes with its folder

@@ -27,12 +27,12 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/executions"
 	"github.com/loadstone-db/loadstone/engine/export/tables"
 	"github.com/loadstone-db/loadstone/engine/export/views"
 	"github.com/loadstone-db/loadstone/engine/refresh"
-	"github.com/loadstone-db/loadstone/engine/rollup"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
+	"github.com/loadstone-db/loadstone/engine/results/record"
+	"github.com/loadstone-db/loadstone/engine/results/rollup"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
@@ -206,7 +206,7 @@ func (e *Export) run(ctx context.Context, c refresh.Claim, prove func(context.Co
 	var problems []string
 	total := 0
 	for _, a := range artifacts {
-		if a.Kind != artifact.KindExecutions {
+		if a.Kind != record.KindExecutions {
 			continue
 		}
 		total++

@@ -16,10 +16,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/export"
 	"github.com/loadstone-db/loadstone/engine/refresh"
-	"github.com/loadstone-db/loadstone/engine/rollup"
+	resultsrecord "github.com/loadstone-db/loadstone/engine/results/record"
+	"github.com/loadstone-db/loadstone/engine/results/rollup"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
@@ -54,7 +54,7 @@ func (r *record) Artifacts(context.Context, string) (all []engine.Artifact, err 
 	for name := range r.parts {
 		sum := sha256.Sum256([]byte(r.content(name)))
 		all = append(all, engine.Artifact{RunID: "r", Name: name, SHA256: hex.EncodeToString(sum[:]),
-			Kind: artifact.KindExecutions})
+			Kind: resultsrecord.KindExecutions})
 	}
 	return append(all, engine.Artifact{RunID: "r", Name: "other", Kind: "enrichment"}), nil
 }

@@ -25,12 +25,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/cost"
-	"github.com/loadstone-db/loadstone/engine/executions"
 	"github.com/loadstone-db/loadstone/engine/refresh"
-	"github.com/loadstone-db/loadstone/engine/rollup"
-	"github.com/loadstone-db/loadstone/engine/segment"
+	"github.com/loadstone-db/loadstone/engine/results/cost"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
+	"github.com/loadstone-db/loadstone/engine/results/record"
+	"github.com/loadstone-db/loadstone/engine/results/rollup"
+	"github.com/loadstone-db/loadstone/engine/results/segment"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -315,7 +315,7 @@ func (in *Ingest) parts(ctx context.Context, r *rollup.Run) (good []string, sums
 	if err != nil {
 		return nil, nil, fmt.Errorf("listing the parts of run %s: %w", r.Run.RunID, err)
 	}
-	artifacts = slices.DeleteFunc(artifacts, func(a engine.Artifact) bool { return a.Kind != artifact.KindExecutions })
+	artifacts = slices.DeleteFunc(artifacts, func(a engine.Artifact) bool { return a.Kind != record.KindExecutions })
 	// The fingerprint must not depend on the order in which a store lists them.
 	slices.SortFunc(artifacts, func(a, b engine.Artifact) int { return strings.Compare(a.Name, b.Name) })
 	problems := make([]string, len(artifacts))

@@ -16,11 +16,11 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/ingest"
 	"github.com/loadstone-db/loadstone/engine/refresh"
-	"github.com/loadstone-db/loadstone/engine/rollup"
-	"github.com/loadstone-db/loadstone/engine/segment"
+	"github.com/loadstone-db/loadstone/engine/results/record"
+	"github.com/loadstone-db/loadstone/engine/results/rollup"
+	"github.com/loadstone-db/loadstone/engine/results/segment"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -72,7 +72,7 @@ func (w *world) Artifacts(context.Context, string) ([]engine.Artifact, error) {
 		w.expired, w.parts, w.sums = engine.At(time.Now()), nil, nil
 	}
 	for name, sum := range w.sums {
-		list = append(list, engine.Artifact{RunID: "r", Name: name, SHA256: sum, Kind: artifact.KindExecutions})
+		list = append(list, engine.Artifact{RunID: "r", Name: name, SHA256: sum, Kind: record.KindExecutions})
 	}
 	return list, nil
 }

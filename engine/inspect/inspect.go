@@ -8,15 +8,16 @@ import (
 	"fmt"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/cost"
 	"github.com/loadstone-db/loadstone/engine/enrichment"
+	"github.com/loadstone-db/loadstone/engine/results/cost"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
 // Options are what a reader is made of; all of them are needed.
 type Options struct {
 	Store       store.Runs
-	Results     store.Results
+	Results     record.Results
 	Enrichments *enrichment.Service
 	// Prices is the price list that costs are reckoned with.
 	Prices func() cost.Prices

@@ -16,6 +16,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/engine/trace"
+	"github.com/loadstone-db/loadstone/engine/worker"
 )
 
 // tracer keeps its spans.
@@ -70,11 +71,11 @@ func TestAnObservationNamesItsRun(t *testing.T) {
 // came has none, and they hang below what the server has sent.
 func TestALifeOfARunWorkerIsSpansInTheTimeOfTheRun(t *testing.T) {
 	kept, traces := tracer()
-	m := NewNode(traces, func() NodeState { return NodeState{} })
+	m := NewNode(traces, func() worker.NodeState { return worker.NodeState{} })
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	second := func(n int) time.Time { return at.Add(time.Hour + time.Duration(n)*time.Second) } // by the node's clock
 	parent := traces.Context("run-1", "assign worker-0 n")
-	w := EndedWorker{RunID: "run-1", WorkerID: "worker-0", NodeID: "n", TraceParent: parent, Assigned: second(0),
+	w := worker.EndedWorker{RunID: "run-1", WorkerID: "worker-0", NodeID: "n", TraceParent: parent, Assigned: second(0),
 		Ready: second(2), Begun: second(3), Stopped: second(13), Drained: second(14), Ended: second(15), Ahead: -time.Hour}
 	m.Ended(w)
 	took := map[string]time.Duration{}
@@ -94,13 +95,13 @@ func TestALifeOfARunWorkerIsSpansInTheTimeOfTheRun(t *testing.T) {
 		}
 	}
 	kept.Reset()
-	m.Ended(EndedWorker{RunID: "run-1", WorkerID: "worker-1", NodeID: "n", Assigned: second(0), Stopped: second(1),
+	m.Ended(worker.EndedWorker{RunID: "run-1", WorkerID: "worker-1", NodeID: "n", Assigned: second(0), Stopped: second(1),
 		Ended: second(2), Failed: "it could not connect"})
 	spans := kept.GetSpans()
 	if len(spans) != 3 || spans[2].Status.Description != "it could not connect" {
 		t.Errorf("%d spans of one that never was ready: %+v", len(spans), spans)
 	}
-	NewNode(nil, func() NodeState { return NodeState{} }).Ended(w) // nothing is made, and nothing fails
+	NewNode(nil, func() worker.NodeState { return worker.NodeState{} }).Ended(w) // nothing is made, and nothing fails
 }
 
 // TestWhatFailsIsCountedByItsReason, and says so in its span; the taking in of a run is part of the run's trace.

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/loadstone-db/loadstone/engine/trace"
+	"github.com/loadstone-db/loadstone/engine/worker"
 )
 
 // Node takes what happens on a node. It implements worker.Meter.
@@ -19,7 +20,7 @@ type Node struct {
 
 // NewNode returns the metrics of a node, which reads its state anew for each figure; traces makes spans, nil makes
 // none.
-func NewNode(traces *trace.Tracer, read func() NodeState) *Node {
+func NewNode(traces *trace.Tracer, read func() worker.NodeState) *Node {
 	m := &Node{traces: traces}
 	m.life = m.histogram("loadstone_node_run_worker_seconds", "Lives of run workers, from their assignment to their end.",
 		long...)
@@ -33,30 +34,30 @@ func NewNode(traces *trace.Tracer, read func() NodeState) *Node {
 	m.makeAnswers()
 	for _, g := range []struct {
 		name, help string
-		of         func(NodeState) float64
+		of         func(worker.NodeState) float64
 	}{
 		{"loadstone_node_run_workers", "Run workers on the node.",
-			func(s NodeState) float64 { return float64(s.RunWorkers) }},
+			func(s worker.NodeState) float64 { return float64(s.RunWorkers) }},
 		{"loadstone_node_connections", "Connections that its run workers were given.",
-			func(s NodeState) float64 { return float64(s.Connections) }},
+			func(s worker.NodeState) float64 { return float64(s.Connections) }},
 		{"loadstone_node_capacity_connections", "Most connections of all runs together; 0 is no limit.",
-			func(s NodeState) float64 { return float64(s.Capacity) }},
+			func(s worker.NodeState) float64 { return float64(s.Capacity) }},
 		{"loadstone_node_draining", "1 while the node takes no new work.",
-			func(s NodeState) float64 { return truth(s.Draining) }},
+			func(s worker.NodeState) float64 { return truth(s.Draining) }},
 		{"loadstone_node_control_streams", "Servers that hold a stream to the node.",
-			func(s NodeState) float64 { return float64(s.Servers) }},
+			func(s worker.NodeState) float64 { return float64(s.Servers) }},
 		{"loadstone_node_artifacts_waiting", "Artifacts that no server has acknowledged.",
-			func(s NodeState) float64 { return float64(s.Parts) }},
+			func(s worker.NodeState) float64 { return float64(s.Parts) }},
 		{"loadstone_node_spool_bytes", "Bytes of artifacts that no server has acknowledged.",
-			func(s NodeState) float64 { return float64(s.SpoolBytes) }},
+			func(s worker.NodeState) float64 { return float64(s.SpoolBytes) }},
 		{"loadstone_node_spool_used_bytes", "Bytes of all files of the spool: being written, waiting, and kept for a while.",
-			func(s NodeState) float64 { return float64(s.DiskBytes) }},
+			func(s worker.NodeState) float64 { return float64(s.DiskBytes) }},
 		{"loadstone_node_promql_cache_bytes", "Bytes of segments that servers have brought and that are kept on disk.",
-			func(s NodeState) float64 { return float64(s.CacheBytes) }},
+			func(s worker.NodeState) float64 { return float64(s.CacheBytes) }},
 		{"loadstone_node_spool_budget_bytes", "Most bytes that the spool may hold.",
-			func(s NodeState) float64 { return float64(s.BudgetBytes) }},
+			func(s worker.NodeState) float64 { return float64(s.BudgetBytes) }},
 		{"loadstone_node_disk_free_bytes", "Free space of the spool's disk; -1 when unknown.",
-			func(s NodeState) float64 { return float64(s.FreeBytes) }},
+			func(s worker.NodeState) float64 { return float64(s.FreeBytes) }},
 	} {
 		m.gauge(g.name, g.help, func() float64 { return g.of(read()) })
 	}
@@ -74,7 +75,7 @@ func truth(b bool) float64 {
 func (m *Node) Deleted(reason string) { m.deleted.WithLabelValues(reason).Inc() }
 
 // Ended implements worker.Meter.
-func (m *Node) Ended(w EndedWorker) {
+func (m *Node) Ended(w worker.EndedWorker) {
 	observe(m.life, w.Ended.Sub(w.Assigned), w.RunID, m.traces)
 	if !w.Stopped.IsZero() {
 		observe(m.cancel, max(w.Ended.Sub(w.Stopped), 0), w.RunID, m.traces)
@@ -105,7 +106,7 @@ func (m *Node) Ended(w EndedWorker) {
 }
 
 // runs is a time of the node's clock by that of the run: spans of several machines lie beside each other.
-func runs(w EndedWorker, t time.Time) time.Time { return t.Round(0).Add(w.Ahead) }
+func runs(w worker.EndedWorker, t time.Time) time.Time { return t.Round(0).Add(w.Ahead) }
 
 // earliest is the first of two times that came.
 func earliest(a, b time.Time) time.Time {

@@ -6,18 +6,17 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
-	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
 // reluctant are results that take their time for each part.
 type reluctant struct {
-	store.Results
+	record.Results
 	each time.Duration
 }
 
-func (r reluctant) Put(ctx context.Context, a engine.Artifact, from artifact.Source) error {
+func (r reluctant) Put(ctx context.Context, a engine.Artifact, from record.Source) error {
 	time.Sleep(r.each)
 	return r.Results.Put(ctx, a, from)
 }

@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/outcome"
-	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
 // pressing is the quota of a node that has every part announced as soon as it is finished.
@@ -31,11 +30,11 @@ func (p *pressing) Finished(a engine.Artifact) {
 
 // fullFor refuses parts a number of times.
 type fullFor struct {
-	store.Results
+	record.Results
 	left atomic.Int32
 }
 
-func (f *fullFor) Put(ctx context.Context, a engine.Artifact, from artifact.Source) error {
+func (f *fullFor) Put(ctx context.Context, a engine.Artifact, from record.Source) error {
 	if f.left.Add(-1) >= 0 {
 		return errors.New("the disk is full")
 	}

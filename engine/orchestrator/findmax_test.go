@@ -11,7 +11,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/nullpg"
-	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
+	"github.com/loadstone-db/loadstone/engine/target/postgres"
 )
 
 // knee is a driver whose tables are those of a real database, and whose load
@@ -57,7 +57,7 @@ func (f *fixture) model(servers int, latency time.Duration) *nullpg.Server {
 		f.t.Fatal(err)
 	}
 	f.t.Cleanup(func() { _ = s.Close() })
-	f.driver = knee{targetpostgres.NewDriver(), s.DSN()}
+	f.driver = knee{postgres.NewDriver(), s.DSN()}
 	return s
 }
 

@@ -16,19 +16,19 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
-	"github.com/loadstone-db/loadstone/engine/enrich"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/results/enrich"
 	"github.com/loadstone-db/loadstone/engine/rule"
 	"github.com/loadstone-db/loadstone/engine/store/storetest"
 	"github.com/loadstone-db/loadstone/engine/target"
-	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
+	"github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/engine/worker"
 	"github.com/loadstone-db/loadstone/plugins/host"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
-	"github.com/loadstone-db/loadstone/storage/postgres"
+	storagepostgres "github.com/loadstone-db/loadstone/storage/postgres"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 	"github.com/loadstone-db/loadstone/storage/results"
 )
@@ -52,7 +52,7 @@ type fixture struct {
 	control string // DSN of the control store
 	target  string // DSN of the target
 	dir     string
-	store   *postgres.Store
+	store   *storagepostgres.Store
 	results *results.Results
 	// used by start; a test may replace them before
 	plugins plugin.Host
@@ -76,13 +76,13 @@ func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	server := pgtest.Start(t)
 	f := &fixture{t: t, control: server.NewFilled(t, schema.Apply), target: server.NewDatabase(t), dir: t.TempDir(),
-		plugins: plugins(t), driver: targetpostgres.NewDriver(),
+		plugins: plugins(t), driver: postgres.NewDriver(),
 		wrap: func(s orchestrator.ControlStore) orchestrator.ControlStore { return s }}
 	keys, err := keyring.Open(filepath.Join(f.dir, "key"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.store, err = postgres.Open(t.Context(), f.control, keys, targetpostgres.NewDriver()); err != nil {
+	if f.store, err = storagepostgres.Open(t.Context(), f.control, keys, postgres.NewDriver()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(f.store.Close)
@@ -281,4 +281,4 @@ func (f *fixture) has(table string) bool {
 	return there
 }
 
-var _ storetest.Store = (*postgres.Store)(nil)
+var _ storetest.Store = (*storagepostgres.Store)(nil)

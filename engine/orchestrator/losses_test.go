@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/crew"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -183,7 +183,7 @@ func TestARunWorkerThatNobodyKnowsIsStopped(t *testing.T) {
 		v.mu.Lock()
 		a := v.workers["worker-1"].a
 		a.WorkerID, a.ResultID, a.WorkerGroupID = "worker-9", "another", 9
-		w, err := artifact.NewWriter(artifact.WriterOptions{Dir: filepath.Join(v.dir, a.WorkerID), RunID: a.RunID,
+		w, err := record.NewWriter(record.WriterOptions{Dir: filepath.Join(v.dir, a.WorkerID), RunID: a.RunID,
 			ResultID: a.ResultID, WorkerID: a.WorkerID, Statements: a.Plan.Statements})
 		if err != nil {
 			t.Fatal(err)

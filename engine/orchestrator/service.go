@@ -17,8 +17,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/broadcast"
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
-	"github.com/loadstone-db/loadstone/engine/cost"
-	"github.com/loadstone-db/loadstone/engine/enrich"
 	"github.com/loadstone-db/loadstone/engine/enrichment"
 	"github.com/loadstone-db/loadstone/engine/inspect"
 	"github.com/loadstone-db/loadstone/engine/intake"
@@ -30,6 +28,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/recovery"
 	"github.com/loadstone-db/loadstone/engine/registry"
 	"github.com/loadstone-db/loadstone/engine/relay"
+	"github.com/loadstone-db/loadstone/engine/results/cost"
+	"github.com/loadstone-db/loadstone/engine/results/enrich"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/rule"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -65,7 +66,7 @@ type ControlStore interface {
 // Options are what a service is made of. Nodes lead to the nodes that carry its runs.
 type Options struct {
 	Store   ControlStore
-	Results store.Results
+	Results record.Results
 	Plugins plugin.Host
 	Drivers map[string]target.Driver
 	// Recordings are the runs that can be replayed; nil where there are none.

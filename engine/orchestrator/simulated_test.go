@@ -6,7 +6,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/target"
-	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
+	"github.com/loadstone-db/loadstone/engine/target/postgres"
 )
 
 // standIn is Postgres that says of itself that it models another database.
@@ -30,7 +30,7 @@ func (d modelled) Check(ctx context.Context) (target.ServerInfo, error) {
 func TestSimulatedIsSaidWhereverFiguresAre(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.driver = standIn{targetpostgres.NewDriver()}
+	f.driver = standIn{postgres.NewDriver()}
 	f.start()
 	run := f.run(func(sc *engine.Scenario) { sc.Workload.DurationSeconds, sc.Workload.WarmupSeconds = 0.5, 0 })
 	if p := f.until(run.RunID, phase(engine.PhaseMeasurement)); !p.Simulated {

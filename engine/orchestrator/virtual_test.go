@@ -16,10 +16,10 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/base/histogram"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/prepare"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/store/fake"
@@ -44,7 +44,7 @@ type virtual struct {
 	// served is what the target serves in a second by so many connections in all; nil: what is asked for.
 	served func(connections int, rate float64) float64
 	// quota is asked by the writers; nil is no bound.
-	quota artifact.Quota
+	quota record.Quota
 	// acked are the parts that the server has acknowledged.
 	acked []protocol.ArtifactAck
 	// slow is a worker that stays STARTING.
@@ -77,7 +77,7 @@ type virtualWorker struct {
 	lostConnections int64
 	started         int64
 	rest            float64 // of an operation, for the next second
-	writer          *artifact.Writer
+	writer          *record.Writer
 }
 
 // inVirtualTime runs a test with a server of one node.
@@ -158,7 +158,7 @@ func (v *virtual) listen(ctx context.Context) {
 				break
 			}
 			w := &virtualWorker{a: m, connections: m.Connections, status: engine.WorkerReady, phase: engine.PhasePreparing}
-			w.writer, err = artifact.NewWriter(artifact.WriterOptions{Dir: filepath.Join(v.dir, m.WorkerID), RunID: m.RunID,
+			w.writer, err = record.NewWriter(record.WriterOptions{Dir: filepath.Join(v.dir, m.WorkerID), RunID: m.RunID,
 				ResultID: m.ResultID, WorkerID: m.WorkerID, Statements: m.Plan.Statements, Quota: v.quota})
 			if err != nil {
 				v.t.Error(err)

@@ -14,11 +14,11 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocoltest"
 	"github.com/loadstone-db/loadstone/engine/keeper"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -45,11 +45,11 @@ func (s *steps) step(name string) error {
 
 // kept are the results.
 type kept struct {
-	store.Results
+	record.Results
 	s *steps
 }
 
-func (k kept) Put(_ context.Context, _ engine.Artifact, from artifact.Source) error {
+func (k kept) Put(_ context.Context, _ engine.Artifact, from record.Source) error {
 	if _, ok := from.(nodes.Part); !ok {
 		return errors.New("the source is not the part of the node")
 	}
@@ -116,13 +116,13 @@ func TestAPartOfDeletedExecutionsIsAcknowledged(t *testing.T) {
 
 // crowd are results that take as long as the slowest of those that are put at once, and count them.
 type crowd struct {
-	store.Results
+	record.Results
 	mu        sync.Mutex
 	now, most int
 	bad       string
 }
 
-func (c *crowd) Put(ctx context.Context, a engine.Artifact, _ artifact.Source) error {
+func (c *crowd) Put(ctx context.Context, a engine.Artifact, _ record.Source) error {
 	c.mu.Lock()
 	c.now++
 	c.most = max(c.most, c.now)

@@ -13,6 +13,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/loadchange"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
@@ -74,7 +75,7 @@ type Outcome struct {
 // Options are what a service is made of; all of them are needed but the last.
 type Options struct {
 	Store   store.Runs
-	Results store.Results
+	Results record.Results
 	Log     zerolog.Logger
 	// Traits are those of the database that a run with this plan had.
 	Traits func(*engine.Plan) target.Traits

@@ -10,8 +10,8 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/histogram"
-	"github.com/loadstone-db/loadstone/engine/explore/metric"
-	"github.com/loadstone-db/loadstone/engine/rollup"
+	"github.com/loadstone-db/loadstone/engine/results/metric"
+	"github.com/loadstone-db/loadstone/engine/results/rollup"
 )
 
 // The metrics of live runs.

@@ -2,8 +2,8 @@ package outflow
 
 import (
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/explore/metric"
-	"github.com/loadstone-db/loadstone/engine/rollup"
+	"github.com/loadstone-db/loadstone/engine/results/metric"
+	"github.com/loadstone-db/loadstone/engine/results/rollup"
 )
 
 // loaded is what a run worker reported in a second.

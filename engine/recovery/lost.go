@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	resultsrecord "github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -36,7 +36,7 @@ func (s *Service) record(ctx context.Context, runID string) ([]engine.Artifact, 
 	if err != nil {
 		return nil, fmt.Errorf("looking for the record of run %s: %w", runID, err)
 	}
-	record := slices.DeleteFunc(stored, func(a engine.Artifact) bool { return a.Kind != artifact.KindExecutions })
+	record := slices.DeleteFunc(stored, func(a engine.Artifact) bool { return a.Kind != resultsrecord.KindExecutions })
 	s.mu.Lock()
 	parts := s.parts.of(runID)
 	s.mu.Unlock()
@@ -44,7 +44,7 @@ func (s *Service) record(ctx context.Context, runID string) ([]engine.Artifact, 
 		return nil, err
 	}
 	for _, p := range parts {
-		if p.Artifact.Kind != artifact.KindBinds {
+		if p.Artifact.Kind != resultsrecord.KindBinds {
 			record = append(record, p.Artifact)
 		}
 	}

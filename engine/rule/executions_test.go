@@ -8,27 +8,27 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
 	"github.com/loadstone-db/loadstone/engine/rule"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/stream/column"
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
 	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
-	"github.com/loadstone-db/loadstone/engine/tap"
 )
 
 // worker is a run worker of this process that has recorded something.
 type worker struct {
-	tap tap.Tap
+	tap executions.Tap
 	mu  sync.Mutex
 	has []engine.Execution
 }
 
 // opened is a run worker whose executions an exchange tells.
-func opened(e *tap.Exchange, run, name string) *worker {
+func opened(e *executions.Exchange, run, name string) *worker {
 	w := &worker{}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.tap = e.Open(tap.Of{RunID: run, WorkerID: name, NodeID: "local", Now: time.Now,
+	w.tap = e.Open(executions.Of{RunID: run, WorkerID: name, NodeID: "local", Now: time.Now,
 		Statements: []engine.Statement{{ID: "find"}}, CatchUp: func() bool {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -49,7 +49,7 @@ func (w *worker) record(n int, took time.Duration) {
 }
 
 // beside are the options of a rule beside run workers.
-func beside(e *tap.Exchange, run string) rule.Options {
+func beside(e *executions.Exchange, run string) rule.Options {
 	return rule.Options{RunID: run, Node: "local", Executions: e, Account: &telemetry.Account{}}
 }
 
@@ -59,7 +59,7 @@ const slow = "SELECT runId, QUANTILE(latencyMs, 0.99) AS p99, COUNT(*) AS n FROM
 // TestARuleOverExecutionsSeesItsRunAlone: of two runs at once in one process the slow one is stopped, with the row as
 // its reason; also by run workers that were there before the rule. A listener to all runs has the executions of both.
 func TestARuleOverExecutionsSeesItsRunAlone(t *testing.T) {
-	e, all := &tap.Exchange{}, &telemetry.Hub{Node: "local"}
+	e, all := &executions.Exchange{}, &telemetry.Hub{Node: "local"}
 	e.Listen("", all.Taps())
 	early := opened(e, "slow", "w0")
 	defer early.tap.Close()
@@ -98,7 +98,7 @@ func TestARuleOverExecutionsSeesItsRunAlone(t *testing.T) {
 
 // TestRulesThatEndedHearNothing: when the rules of a run are over its run workers tell nobody any more.
 func TestRulesThatEndedHearNothing(t *testing.T) {
-	e := &tap.Exchange{}
+	e := &executions.Exchange{}
 	s := rule.Start([]engine.Rule{{Name: "all", When: "SELECT runId FROM executions WHERE rows > 5", Do: engine.RuleStop}},
 		nil, beside(e, "r"))
 	w := opened(e, "r", "w0")
@@ -124,7 +124,7 @@ func TestRulesThatEndedHearNothing(t *testing.T) {
 
 // TestRulesOverRunWorkersElsewhereSaySo: rules that would not have all executions of their run fail and say what to do.
 func TestRulesOverRunWorkersElsewhereSaySo(t *testing.T) {
-	s := rule.Start([]engine.Rule{{Name: "slow", When: slow, Do: engine.RuleStop}}, nil, beside(&tap.Exchange{}, "r"))
+	s := rule.Start([]engine.Rule{{Name: "slow", When: slow, Do: engine.RuleStop}}, nil, beside(&executions.Exchange{}, "r"))
 	defer s.End(false)
 	here := store.WorkerRow{RunID: "r", WorkerID: "w0", NodeID: "local", Status: engine.WorkerRunning,
 		LastHeartbeat: time.Now()}

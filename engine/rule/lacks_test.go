@@ -13,11 +13,11 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/fragment"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
 	"github.com/loadstone-db/loadstone/engine/rule"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
 	"github.com/loadstone-db/loadstone/engine/stream/wire"
-	"github.com/loadstone-db/loadstone/engine/tap"
 )
 
 // farNode is a node that runs fragments, or does not.
@@ -116,11 +116,11 @@ func (l *farLink) Receive(ctx context.Context) (fragment.Word, error) {
 // onFar has the rule slow over a node, and lets seconds pass in which the run has a run worker there, or not. The clock
 // of the run is off by so much.
 func onFar(t *testing.T, n *farNode, off time.Duration) (*rule.Set, func(n int, there bool) engine.RuleState) {
-	return onFarWith(t, n, off, slow, &tap.Exchange{})
+	return onFarWith(t, n, off, slow, &executions.Exchange{})
 }
 
 // onFarWith is onFar with a rule over what an exchange tells.
-func onFarWith(t *testing.T, n *farNode, off time.Duration, when string, e *tap.Exchange) (s *rule.Set,
+func onFarWith(t *testing.T, n *farNode, off time.Duration, when string, e *executions.Exchange) (s *rule.Set,
 	seconds func(n int, there bool) engine.RuleState) {
 	o := beside(e, "r")
 	o.Account = &telemetry.Account{}
@@ -257,7 +257,7 @@ func TestARuleHasReadWhatItsNodesHaveRead(t *testing.T) {
 // that the run goes on.
 func TestWhatHasTriggeredStaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, e := &farNode{}, &tap.Exchange{}
+		n, e := &farNode{}, &executions.Exchange{}
 		s, seconds := onFarWith(t, n, 0, "SELECT runId FROM executions WHERE latencyMs > 200", e)
 		defer s.End(false)
 		w := opened(e, "r", "w0")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
 	"github.com/loadstone-db/loadstone/engine/statement"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/stream"
@@ -20,7 +21,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/stream/outlet"
 	"github.com/loadstone-db/loadstone/engine/stream/plan"
 	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
-	"github.com/loadstone-db/loadstone/engine/tap"
 )
 
 // Options say what rules reach.
@@ -31,7 +31,7 @@ type Options struct {
 	RunID, Node string
 	// Executions tells what run workers of this process record; without it rules read none of them. Account is what
 	// queries over executions take in this process.
-	Executions *tap.Exchange
+	Executions *executions.Exchange
 	Account    *telemetry.Account
 	// Nodes leads to nodes that tell a rule what run workers record there; nil leads to none, and such a rule fails.
 	Nodes func(id string) protocol.FragmentRunner

@@ -9,12 +9,12 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/histogram"
-	"github.com/loadstone-db/loadstone/engine/load"
 	"github.com/loadstone-db/loadstone/engine/worker"
+	"github.com/loadstone-db/loadstone/engine/worker/load"
 )
 
 // played is the load of a run worker: it issues operations at its rate, each of which takes a
-// while, records them, and follows the rules that engine/load follows.
+// while, records them, and follows the rules that engine/worker/load follows.
 type played struct {
 	p           *process
 	cfg         load.Config

@@ -23,10 +23,10 @@ import (
 	wired "github.com/loadstone-db/loadstone/cli/wiring/feeds"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
-	"github.com/loadstone-db/loadstone/engine/load"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/worker"
+	"github.com/loadstone-db/loadstone/engine/worker/load"
 )
 
 // node is a machine with a disk, and the process that runs on it.

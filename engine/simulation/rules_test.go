@@ -13,10 +13,10 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/fragment"
+	resultsexecutions "github.com/loadstone-db/loadstone/engine/results/executions"
 	"github.com/loadstone-db/loadstone/engine/rule"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
-	"github.com/loadstone-db/loadstone/engine/tap"
 )
 
 // Rules of runs over what run workers record, on all nodes of a run.
@@ -139,7 +139,7 @@ func (ruleWay) ListFragments(context.Context, string, int64) (protocol.FragmentL
 
 // streamsOf is the part of a node's process that works out what rules read there; those of a server's own node are told
 // in its process.
-func (p *process) streamsOf(n *node) tap.Taps {
+func (p *process) streamsOf(n *node) resultsexecutions.Taps {
 	if n.own != nil {
 		return n.own.recorded
 	}

@@ -19,9 +19,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/prepare"
+	resultsexecutions "github.com/loadstone-db/loadstone/engine/results/executions"
 	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/store/fake"
-	"github.com/loadstone-db/loadstone/engine/tap"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/storage/results"
 )
@@ -123,7 +123,7 @@ type server struct {
 	opened chan struct{}
 	closed chan struct{}
 	// recorded is what run workers in its process record.
-	recorded *tap.Exchange
+	recorded *resultsexecutions.Exchange
 	// own is the node in its process, nil where there is none; both go by the clock of their machine.
 	own   *node
 	clock *machineClock
@@ -327,7 +327,7 @@ func (s *simulation) boot(owner string) {
 		return
 	}
 	srv := &server{sim: s, name: fmt.Sprintf("%s%d", owner, len(s.servers)), owner: owner, opened: make(chan struct{}),
-		closed: make(chan struct{}), clock: s.clockOf(owner), recorded: &tap.Exchange{}}
+		closed: make(chan struct{}), clock: s.clockOf(owner), recorded: &resultsexecutions.Exchange{}}
 	var dialers []protocol.Dialer
 	for _, n := range s.nodes {
 		l := &wire{w: s.w, srv: srv, node: n}

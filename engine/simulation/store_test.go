@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/store/fake"
 	"github.com/loadstone-db/loadstone/storage/results"
@@ -377,7 +377,7 @@ type keptResults struct {
 	srv *server
 }
 
-func (r keptResults) Put(ctx context.Context, a engine.Artifact, from artifact.Source) error {
+func (r keptResults) Put(ctx context.Context, a engine.Artifact, from record.Source) error {
 	if r.srv.dead.Load() {
 		return store.ErrUnavailable
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/binds"
+	"github.com/loadstone-db/loadstone/engine/results/params"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
 // bindsEvery is how often what was kept of parameters is written while there is load, if there is more of it: a
@@ -21,10 +21,10 @@ const bindsEvery = 10 * time.Second
 // record that figures are computed from: where they cannot be written the run goes on, and its log says so. A nil
 // one keeps nothing.
 type bindsFile struct {
-	keeper *binds.Keeper
-	of     binds.Of
+	keeper *params.Keeper
+	of     params.Of
 	dir    string
-	quota  artifact.Quota
+	quota  record.Quota
 	log    zerolog.Logger
 	say    func(level engine.LogLevel, format string, args ...any)
 
@@ -34,17 +34,17 @@ type bindsFile struct {
 
 // bindsFile returns the file of the worker, nil where its template has nothing kept.
 func (w *runWorker) bindsFile(dir string) *bindsFile {
-	keeper := binds.New(w.a.Workload.Binds, w.a.Plan.Statements, w.a.Workers)
+	keeper := params.New(w.a.Workload.Binds, w.a.Plan.Statements, w.a.Workers)
 	if keeper == nil {
 		return nil
 	}
-	return &bindsFile{keeper: keeper, dir: dir, of: binds.Of{RunID: w.a.RunID, ResultID: w.a.ResultID,
-		WorkerID: w.a.WorkerID, Name: binds.Free(dir, w.a.WorkerID)}, quota: runQuota{w.node.disk, w.a.RunID, w.a.WorkerID},
+	return &bindsFile{keeper: keeper, dir: dir, of: params.Of{RunID: w.a.RunID, ResultID: w.a.ResultID,
+		WorkerID: w.a.WorkerID, Name: params.Free(dir, w.a.WorkerID)}, quota: runQuota{w.node.disk, w.a.RunID, w.a.WorkerID},
 		log: w.node.opts.Log, say: w.log}
 }
 
 // keep is what the load keeps parameters with.
-func (f *bindsFile) keep() *binds.Keeper {
+func (f *bindsFile) keep() *params.Keeper {
 	if f == nil {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (f *bindsFile) begin() {
 					continue
 				}
 				kept, left := f.keeper.Kept(f.of.WorkerID)
-				if _, err := binds.Write(f.dir, f.of, kept, left, false); err != nil {
+				if _, err := params.Write(f.dir, f.of, kept, left, false); err != nil {
 					f.log.Warn().Err(err).Str("run_id", f.of.RunID).Str("worker_id", f.of.WorkerID).
 						Msg("parameters of executions cannot be written; they are tried again")
 				}
@@ -94,7 +94,7 @@ func (f *bindsFile) finish() (a engine.Artifact, ok bool) {
 	if len(kept) == 0 {
 		return a, false
 	}
-	a, err := binds.Write(f.dir, f.of, kept, left, true)
+	a, err := params.Write(f.dir, f.of, kept, left, true)
 	if err == nil {
 		err = f.quota.Grow(a.Name, a.SizeBytes)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
-	"github.com/loadstone-db/loadstone/engine/meter"
 )
 
 // slowEnd lets a second pass between the last word of a run worker and its end.
@@ -16,7 +15,7 @@ type slowEnd struct{}
 
 func (slowEnd) Deleted(string) {}
 
-func (slowEnd) Ended(meter.EndedWorker) { time.Sleep(time.Second) }
+func (slowEnd) Ended(EndedWorker) { time.Sleep(time.Second) }
 
 // TestAnEndThatIsAcknowledgedAtOnceIsForgotten: a node that drains would wait for it until its limit.
 func TestAnEndThatIsAcknowledgedAtOnceIsForgotten(t *testing.T) {

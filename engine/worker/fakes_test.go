@@ -13,10 +13,10 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
-	"github.com/loadstone-db/loadstone/engine/load"
-	"github.com/loadstone-db/loadstone/engine/load/record"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/engine/worker/load"
+	"github.com/loadstone-db/loadstone/engine/worker/load/record"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/engine/replay"
+	"github.com/loadstone-db/loadstone/engine/worker/replay"
 )
 
 // Recordings opens the operations of recorded runs: share number share of of, in

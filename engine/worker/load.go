@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/load"
+	"github.com/loadstone-db/loadstone/engine/worker/load"
 )
 
-// Load is the load of one run worker: what a node needs of engine/load.
+// Load is the load of one run worker: what a node needs of engine/worker/load.
 type Load interface {
 	Start(phase engine.Phase)
 	SetPhase(phase engine.Phase)

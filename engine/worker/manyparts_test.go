@@ -9,9 +9,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/budget"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/results/record"
+	"github.com/loadstone-db/loadstone/engine/worker/diskbudget"
 )
 
 // TestPartsThatAreGoneAreForgotten, with their folder when nothing of their run worker waits.
@@ -33,8 +33,8 @@ func TestPartsThatAreGoneAreForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		key := protocol.WorkIDOf(part(i))
-		n.disk.apply(budget.Grow{Key: key, Kind: budget.Record, Run: "run", Bytes: 1})
-		n.disk.apply(budget.Finished{Key: key})
+		n.disk.apply(diskbudget.Grow{Key: key, Kind: diskbudget.Record, Run: "run", Bytes: 1})
+		n.disk.apply(diskbudget.Finished{Key: key})
 		n.ready([]engine.Artifact{part(i)}, folder, false)
 	}
 	// What the run worker has counted, which a later process tells with its parts.
@@ -51,7 +51,7 @@ func TestPartsThatAreGoneAreForgotten(t *testing.T) {
 		}
 		a := part(i)
 		n.acknowledged(protocol.ArtifactAck{RunID: a.RunID, WorkerID: a.WorkerID, Name: a.Name, SHA256: a.SHA256})
-		if _, err := os.Stat(filepath.Join(folder, a.Name+artifact.Stored)); err == nil {
+		if _, err := os.Stat(filepath.Join(folder, a.Name+record.Stored)); err == nil {
 			t.Errorf("%s is still there", a.Name)
 		}
 	}

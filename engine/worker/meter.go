@@ -5,14 +5,13 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/meter"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
 // Meter takes measurements of run workers and returns at once.
 type Meter interface {
 	// Ended is the end of a run worker.
-	Ended(meter.EndedWorker)
+	Ended(EndedWorker)
 	// Deleted is a file of the spool that was deleted for that reason.
 	Deleted(reason string)
 }
@@ -23,7 +22,7 @@ func (n *Node) measure(w *runWorker, began time.Time) {
 		return
 	}
 	now := time.Now()
-	m := meter.EndedWorker{RunID: w.a.RunID, WorkerID: w.a.WorkerID, NodeID: n.opts.NodeID, TraceParent: w.a.TraceParent,
+	m := EndedWorker{RunID: w.a.RunID, WorkerID: w.a.WorkerID, NodeID: n.opts.NodeID, TraceParent: w.a.TraceParent,
 		Assigned: began, Ready: w.readyAt, Begun: w.begunAt, Stopped: w.stoppedAt, Drained: w.drainedAt, Ended: now,
 		Ahead: w.ownersTime().Sub(now.Round(0))}
 	if w.err != nil {
@@ -33,9 +32,9 @@ func (n *Node) measure(w *runWorker, began time.Time) {
 }
 
 // State is what the node is and has now, for its metrics.
-func (n *Node) State() meter.NodeState {
-	s := meter.NodeState{Capacity: max(n.opts.Capacity, 0), Servers: n.out.servers(), FreeBytes: -1}
-	if free, _, ok := artifact.Space(filepath.Dir(n.opts.SpoolDir)); ok {
+func (n *Node) State() NodeState {
+	s := NodeState{Capacity: max(n.opts.Capacity, 0), Servers: n.out.servers(), FreeBytes: -1}
+	if free, _, ok := record.Space(filepath.Dir(n.opts.SpoolDir)); ok {
 		s.FreeBytes = free
 	}
 	s.DiskBytes, s.CacheBytes, s.BudgetBytes = n.disk.state()

@@ -17,12 +17,12 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/clock"
 	"github.com/loadstone-db/loadstone/engine/base/host"
-	"github.com/loadstone-db/loadstone/engine/budget"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/cluster/version"
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/engine/tap"
+	resultsexecutions "github.com/loadstone-db/loadstone/engine/results/executions"
 	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/engine/worker/diskbudget"
 )
 
 // Options configure a node.
@@ -38,10 +38,10 @@ type Options struct {
 	// SpoolBytes is the budget of the spool; 0 is half of what its disk has free, less than 0 none.
 	SpoolBytes int64
 	// KeepStored is how long the node keeps a part that a server has acknowledged, for one that asks
-	// again: budget.AcknowledgedFor, or 0 where nobody else could.
+	// again: diskbudget.AcknowledgedFor, or 0 where nobody else could.
 	KeepStored time.Duration
 	// Reserve is how many bytes of the spool's disk recording leaves free; 0 is the
-	// default of artifact.Reserve, less than 0 none.
+	// default of record.Reserve, less than 0 none.
 	Reserve int64
 	// Capacity bounds the connections of all run workers together; 0 means what the
 	// machine's cores and memory suggest, less than 0 no bound.
@@ -57,10 +57,10 @@ type Options struct {
 	// Queries makes what carries out the work of queries, on the disk of the node; nil: it takes none.
 	Queries func(Disk) Queries
 	// Executions are told what run workers record, while they go on; nil where nobody is.
-	Executions tap.Taps
+	Executions resultsexecutions.Taps
 	// Clock reads the machine's clock, with its monotonic reading; nil means time.Now.
 	Clock func() time.Time
-	// OpenLoad opens the load of a run worker; nil means engine/load.
+	// OpenLoad opens the load of a run worker; nil means engine/worker/load.
 	OpenLoad OpenLoad
 	// Sample measures the process and its host over the time since the call before; nil means this one.
 	Sample func() engine.Resources
@@ -285,7 +285,7 @@ func (n *Node) beat(ctx context.Context) {
 	for {
 		r := n.opts.Sample()
 		n.resources.Store(&r)
-		n.disk.apply(budget.Passed{})
+		n.disk.apply(diskbudget.Passed{})
 		n.report()
 		select {
 		case <-ctx.Done():

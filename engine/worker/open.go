@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
-	"github.com/loadstone-db/loadstone/engine/load"
-	"github.com/loadstone-db/loadstone/engine/load/schedule"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/engine/worker/load"
+	"github.com/loadstone-db/loadstone/engine/worker/load/arrival"
 )
 
 // open makes everything that load needs: the plugin's stream, the recorder, the connections.
@@ -58,11 +58,11 @@ func (w *runWorker) open(ctx context.Context) (_ *resources, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the target: %w", err)
 	}
-	r.writer, err = artifact.NewWriter(artifact.WriterOptions{Dir: r.dir, RunID: w.a.RunID, ResultID: w.a.ResultID,
+	r.writer, err = record.NewWriter(record.WriterOptions{Dir: r.dir, RunID: w.a.RunID, ResultID: w.a.ResultID,
 		WorkerID:   w.a.WorkerID,
 		Statements: w.a.Plan.Statements, Errors: func(id uint32) engine.ExecutionError { return r.load.Error(id) },
 		OpenLoop: w.a.Workload.LoadMode == engine.LoadQPS,
-		Reserve:  artifact.Reserve(opts.SpoolDir, opts.Reserve),
+		Reserve:  record.Reserve(opts.SpoolDir, opts.Reserve),
 		Quota:    runQuota{w.node.disk, w.a.RunID, w.a.WorkerID}})
 	if err != nil {
 		return nil, fmt.Errorf("opening the recorder: %w", err)
@@ -94,11 +94,11 @@ func (w *runWorker) open(ctx context.Context) (_ *resources, err error) {
 }
 
 // shareOf is the part of the run's load that the worker takes.
-func shareOf(a protocol.AssignRun) schedule.Share {
+func shareOf(a protocol.AssignRun) arrival.Share {
 	if a.Workers <= 0 {
-		return schedule.Share{}
+		return arrival.Share{}
 	}
-	return schedule.Share{Index: a.WorkerGroupID, Of: a.Workers}
+	return arrival.Share{Index: a.WorkerGroupID, Of: a.Workers}
 }
 
 // close releases everything and returns the finished parts. The first error of

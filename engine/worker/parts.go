@@ -8,9 +8,9 @@ import (
 	"slices"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/budget"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/results/record"
+	"github.com/loadstone-db/loadstone/engine/worker/diskbudget"
 )
 
 // ready announces finished parts and keeps them until they are acknowledged. Those that
@@ -21,7 +21,7 @@ func (n *Node) ready(parts []engine.Artifact, dir string, salvaged bool) {
 		p.Salvaged = salvaged
 		if salvaged {
 			p.Totals = keptCounts(dir, a.ResultID)
-			n.disk.apply(budget.Found{Key: p.WorkID, Kind: budget.Record, Run: a.RunID, Bytes: a.SizeBytes})
+			n.disk.apply(diskbudget.Found{Key: p.WorkID, Kind: diskbudget.Record, Run: a.RunID, Bytes: a.SizeBytes})
 		}
 		n.mu.Lock()
 		if n.early[p.WorkID] {
@@ -34,7 +34,7 @@ func (n *Node) ready(parts []engine.Artifact, dir string, salvaged bool) {
 		if !salvaged {
 			n.out.Put(p)
 		}
-		n.disk.apply(budget.Announced{Key: p.WorkID})
+		n.disk.apply(diskbudget.Announced{Key: p.WorkID})
 	}
 }
 
@@ -56,7 +56,7 @@ func (n *Node) readyEarly(a engine.Artifact) {
 
 func (n *Node) announcement(a engine.Artifact) protocol.WorkReady {
 	if a.Kind == "" {
-		a.Kind = artifact.KindExecutions
+		a.Kind = record.KindExecutions
 	}
 	id := protocol.WorkIDOf(a)
 	return protocol.WorkReady{WorkID: id, NodeID: n.opts.NodeID, Artifact: a, ArtifactURL: protocol.PartsPath + id}
@@ -92,13 +92,13 @@ func (n *Node) acknowledged(ack protocol.ArtifactAck) {
 	n.stored[id] = true
 	// Under this name another process does not announce it again. Who opens the part finds it
 	// under one of the two, because mu is held.
-	if err := os.Rename(p.path, p.path+artifact.Stored); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Rename(p.path, p.path+record.Stored); err != nil && !errors.Is(err, os.ErrNotExist) {
 		n.opts.Log.Warn().Err(err).Str("run_id", ack.RunID).Str("part", ack.Name).
 			Msg("an acknowledged part cannot be renamed")
 	}
 	n.mu.Unlock()
-	n.disk.apply(budget.Acknowledged{Key: id})
-	n.disk.apply(budget.Passed{}) // where nobody asks again it goes at once
+	n.disk.apply(diskbudget.Acknowledged{Key: id})
+	n.disk.apply(diskbudget.Passed{}) // where nobody asks again it goes at once
 }
 
 // gone forgets files that are not on the disk any more, and removes the folders that are empty then.
@@ -132,8 +132,8 @@ func (n *Node) dropStored() {
 	ids := slices.Collect(maps.Keys(n.stored))
 	n.mu.Unlock()
 	for _, id := range ids {
-		_ = os.Remove(n.path(id) + artifact.Stored) // what stays is removed by the next process
-		n.disk.apply(budget.Gone{Key: id})
+		_ = os.Remove(n.path(id) + record.Stored) // what stays is removed by the next process
+		n.disk.apply(diskbudget.Gone{Key: id})
 	}
 	n.gone(ids)
 }
@@ -146,7 +146,7 @@ func (n *Node) Part(workID string) (*os.File, error) {
 	p, ok := n.parts[workID]
 	stored := n.stored[workID]
 	if stored {
-		p.path = n.path(workID) + artifact.Stored
+		p.path = n.path(workID) + record.Stored
 	}
 	if !ok && !stored {
 		if n.queries != nil {
@@ -181,15 +181,15 @@ func (n *Node) salvageSpool() {
 		return
 	}
 	for _, dir := range dirs {
-		parts, err := artifact.Salvage(dir)
-		var kept *artifact.AsideError
+		parts, err := record.Salvage(dir)
+		var kept *record.AsideError
 		switch {
 		case errors.As(err, &kept):
 			run, worker := filepath.Base(filepath.Dir(dir)), filepath.Base(dir)
 			for _, p := range kept.Parts {
 				n.opts.Log.Error().Err(p.Err).Str("run_id", run).Str("worker_id", worker).Str("path", filepath.Join(dir, p.Name)).
 					Msg("a part of an earlier process cannot be opened; it was moved aside and is tried again at the next start")
-				n.disk.apply(budget.Found{Key: run + "/" + worker + "/" + p.Name, Kind: budget.Record, Run: run,
+				n.disk.apply(diskbudget.Found{Key: run + "/" + worker + "/" + p.Name, Kind: diskbudget.Record, Run: run,
 					Bytes: sizeOf(filepath.Join(dir, p.Name))})
 				n.aside = append(n.aside, protocol.AsidePart{RunID: run, WorkerID: worker, Name: p.Name, Reason: p.Err.Error()})
 			}

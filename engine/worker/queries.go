@@ -3,8 +3,8 @@ package worker
 import (
 	"os"
 
-	"github.com/loadstone-db/loadstone/engine/budget"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/worker/diskbudget"
 )
 
 // Queries carries out the work of queries on a node.
@@ -34,7 +34,7 @@ type Disk struct{ spool *spool }
 func (d Disk) Dir() string { return d.spool.dir }
 
 // Apply tells the budget what happens to a file, and reports whether a write was refused.
-func (d Disk) Apply(h budget.Happening) (refused bool) { return d.spool.apply(h) }
+func (d Disk) Apply(h diskbudget.Happening) (refused bool) { return d.spool.apply(h) }
 
 // noQueries is a session of a node that takes no work of queries.
 type noQueries struct{}

@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/base/clock"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
-	"github.com/loadstone-db/loadstone/engine/load"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/engine/worker/load"
 )
 
 // failedDrain bounds the drain after a failure: the run is lost anyway.
@@ -84,7 +84,7 @@ type runWorker struct {
 type resources struct {
 	stream   plugin.Stream
 	database target.Database
-	writer   *artifact.Writer
+	writer   *record.Writer
 	tapped   *tapped // nil where executions are told to nobody
 	binds    *bindsFile
 	load     Load

@@ -11,11 +11,11 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/budget"
+	"github.com/loadstone-db/loadstone/engine/results/record"
+	"github.com/loadstone-db/loadstone/engine/worker/diskbudget"
 )
 
-// spool keeps the files of a node within their budget: it asks engine/budget, and does
+// spool keeps the files of a node within their budget: it asks engine/worker/diskbudget, and does
 // on the disk what that decides. A file's key is its path in the folder, which is the work
 // id of a part.
 type spool struct {
@@ -31,7 +31,7 @@ type spool struct {
 	deleted func(reason string)
 
 	mu sync.Mutex
-	b  *budget.Budget
+	b  *diskbudget.Budget
 	// made are finished parts that no server has been told of.
 	made map[string]engine.Artifact
 	// pressed are runs whose record may not fit, with what their workers end with.
@@ -50,7 +50,7 @@ func spoolBytes(dir string, bytes int64) int64 {
 		return 1 << 60
 	}
 	if bytes == 0 {
-		free, _, ok := artifact.Space(existing(dir))
+		free, _, ok := record.Space(existing(dir))
 		if !ok {
 			return 10 << 30
 		}
@@ -72,25 +72,25 @@ func existing(dir string) string {
 // newSpool returns the spool in a folder. What a server has stays for acknowledged.
 func newSpool(dir string, bytes int64, acknowledged time.Duration, log zerolog.Logger,
 	announce func(engine.Artifact), gone func([]string)) *spool {
-	p := budget.PolicyFor(bytes)
+	p := diskbudget.PolicyFor(bytes)
 	p.Acknowledged = acknowledged
-	return &spool{dir: dir, log: log, announce: announce, gone: gone, remove: os.Remove, b: budget.New(p),
+	return &spool{dir: dir, log: log, announce: announce, gone: gone, remove: os.Remove, b: diskbudget.New(p),
 		made: map[string]engine.Artifact{}, pressed: map[string]*engine.Error{}, stay: map[string]bool{}}
 }
 
 // apply tells the budget what has happened and does what follows. It reports whether a
 // write was refused.
-func (s *spool) apply(h budget.Happening) (refused bool) {
+func (s *spool) apply(h diskbudget.Happening) (refused bool) {
 	s.mu.Lock()
 	d := doing{spool: s}
-	if h, ok := h.(budget.Announced); ok {
+	if h, ok := h.(diskbudget.Announced); ok {
 		delete(s.made, h.Key)
 	}
 	d.apply(h)
-	if g, ok := h.(budget.Grow); ok && !d.granted {
-		d.apply(budget.Withdrawn{Key: g.Key}) // a file that should have gone could not be removed
+	if g, ok := h.(diskbudget.Grow); ok && !d.granted {
+		d.apply(diskbudget.Withdrawn{Key: g.Key}) // a file that should have gone could not be removed
 	}
-	if _, ok := h.(budget.Passed); ok {
+	if _, ok := h.(diskbudget.Passed); ok {
 		for key := range s.stay {
 			d.drop(key)
 		}
@@ -120,26 +120,26 @@ type doing struct {
 	gone     []string
 }
 
-func (d *doing) apply(h budget.Happening) {
+func (d *doing) apply(h diskbudget.Happening) {
 	for _, a := range d.b.Apply(time.Now(), h) {
 		switch a := a.(type) {
-		case budget.Granted:
+		case diskbudget.Granted:
 			d.granted = true
-		case budget.Delete:
+		case diskbudget.Delete:
 			d.log.Debug().Str("work_id", a.Key).Str("reason", string(a.Why)).Msg("a file of the spool goes")
 			d.drop(a.Key)
 			if d.deleted != nil {
 				d.deleted(string(a.Why))
 			}
-		case budget.Announce:
+		case diskbudget.Announce:
 			if made, ok := d.made[a.Key]; ok { // else what an announcement before it led to has done it
 				delete(d.made, a.Key)
 				d.announce = append(d.announce, made)
-				d.apply(budget.Announced(a))
+				d.apply(diskbudget.Announced(a))
 			}
-		case budget.Redo:
+		case diskbudget.Redo:
 			d.log.Warn().Str("work_id", a.Key).Msg("an artifact that nobody has fetched goes; its work is to be redone")
-		case budget.Degrade:
+		case diskbudget.Degrade:
 			used, all := d.b.Used()>>20, d.b.Policy().Budget>>20
 			d.log.Error().Str("run_id", a.Run).Int64("used_mb", used).Int64("budget_mb", all).
 				Msg("the record of a run is written faster than it is fetched; its load ends")
@@ -153,7 +153,7 @@ func (d *doing) apply(h budget.Happening) {
 // drop takes a file off the disk.
 func (d *doing) drop(key string) {
 	path := filepath.Join(d.dir, filepath.FromSlash(key))
-	for _, path := range []string{path, path + artifact.Stored} {
+	for _, path := range []string{path, path + record.Stored} {
 		if err := d.remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			if !d.stay[key] {
 				d.log.Warn().Err(err).Str("work_id", key).Msg("a file of the spool cannot be removed; it is tried again")
@@ -165,7 +165,7 @@ func (d *doing) drop(key string) {
 	delete(d.stay, key)
 	delete(d.made, key)
 	d.gone = append(d.gone, key)
-	d.apply(budget.Gone{Key: key})
+	d.apply(diskbudget.Gone{Key: key})
 }
 
 // full is the error of a write for which there is no room.
@@ -188,7 +188,7 @@ func (s *spool) pressedBy(run string) *engine.Error {
 
 // ended forgets a run of which the node carries nothing any more.
 func (s *spool) ended(run string) {
-	s.apply(budget.Ended{Run: run})
+	s.apply(diskbudget.Ended{Run: run})
 	s.mu.Lock()
 	delete(s.pressed, run)
 	s.mu.Unlock()
@@ -200,26 +200,26 @@ type runQuota struct {
 	run, worker string
 }
 
-var _ artifact.Quota = runQuota{}
+var _ record.Quota = runQuota{}
 
 func (q runQuota) key(name string) string { return q.run + "/" + q.worker + "/" + name }
 
-// Grow implements artifact.Quota.
+// Grow implements record.Quota.
 func (q runQuota) Grow(name string, bytes int64) error {
-	if q.apply(budget.Grow{Key: q.key(name), Kind: budget.Record, Run: q.run, Bytes: bytes}) {
+	if q.apply(diskbudget.Grow{Key: q.key(name), Kind: diskbudget.Record, Run: q.run, Bytes: bytes}) {
 		return q.full(q.run)
 	}
 	return nil
 }
 
-// Finished implements artifact.Quota.
+// Finished implements record.Quota.
 func (q runQuota) Finished(a engine.Artifact) {
 	key := q.key(a.Name)
 	q.mu.Lock()
 	q.made[key] = a
 	q.mu.Unlock()
-	q.apply(budget.Finished{Key: key, Bytes: a.SizeBytes})
+	q.apply(diskbudget.Finished{Key: key, Bytes: a.SizeBytes})
 }
 
-// Abandoned implements artifact.Quota.
-func (q runQuota) Abandoned(name string) { q.apply(budget.Gone{Key: q.key(name)}) }
+// Abandoned implements record.Quota.
+func (q runQuota) Abandoned(name string) { q.apply(diskbudget.Gone{Key: q.key(name)}) }

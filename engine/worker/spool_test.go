@@ -15,9 +15,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/budget"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/results/record"
+	"github.com/loadstone-db/loadstone/engine/worker/diskbudget"
 )
 
 // onDisk is what the files below a folder take.
@@ -43,9 +43,9 @@ func onDisk(t *testing.T, dir string) (bytes int64) {
 }
 
 // recorder writes the executions of a run worker into a spool, in parts of so many rows.
-func recorder(t *testing.T, s *spool, rows int64) *artifact.Writer {
+func recorder(t *testing.T, s *spool, rows int64) *record.Writer {
 	t.Helper()
-	w, err := artifact.NewWriter(artifact.WriterOptions{Dir: filepath.Join(s.dir, runID, "worker-0"), RunID: runID,
+	w, err := record.NewWriter(record.WriterOptions{Dir: filepath.Join(s.dir, runID, "worker-0"), RunID: runID,
 		ResultID: "test-1", WorkerID: "worker-0", PartRows: rows, Quota: runQuota{s, runID, "worker-0"}})
 	if err != nil {
 		t.Fatal(err)
@@ -67,10 +67,10 @@ func executions(from, n int) []engine.Execution {
 const spoolMB = 3 << 20
 
 // replace gives an empty spool other rules.
-func (s *spool) replace(p budget.Policy) {
+func (s *spool) replace(p diskbudget.Policy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.b = budget.New(p)
+	s.b = diskbudget.New(p)
 }
 
 // TestARecordLargerThanItsSpool: a run writes many times what the spool may take, while a server
@@ -87,17 +87,17 @@ func TestARecordLargerThanItsSpool(t *testing.T) {
 	s = newSpool(dir, spoolMB, 0, zerolog.Nop(), func(a engine.Artifact) {
 		id := protocol.WorkIDOf(a)
 		path := filepath.Join(dir, id)
-		if size, sum, err := artifact.Checksum(path); err != nil || size != a.SizeBytes || sum != a.SHA256 {
+		if size, sum, err := record.Checksum(path); err != nil || size != a.SizeBytes || sum != a.SHA256 {
 			t.Errorf("%s: %d bytes, %v", id, size, err)
 		}
 		mu.Lock()
 		fetched, bytes = fetched+a.RowCount, bytes+a.SizeBytes
 		mu.Unlock()
-		if err := os.Rename(path, path+artifact.Stored); err != nil {
+		if err := os.Rename(path, path+record.Stored); err != nil {
 			t.Error(err)
 		}
-		s.apply(budget.Acknowledged{Key: id})
-		s.apply(budget.Passed{})
+		s.apply(diskbudget.Acknowledged{Key: id})
+		s.apply(diskbudget.Passed{})
 	}, func([]string) {})
 	w := recorder(t, s, 60_000)
 	const rows = 1_200_000
@@ -158,7 +158,7 @@ func TestARunIsMarkedBeforeItsRecordEnds(t *testing.T) {
 	}
 	rows := int64(0)
 	for _, a := range parts {
-		p, err := artifact.OpenPart(filepath.Join(dir, protocol.WorkIDOf(a)))
+		p, err := record.OpenPart(filepath.Join(dir, protocol.WorkIDOf(a)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +184,7 @@ func TestALoadEndsWhenItsRecordMayNotFit(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond)
 		synctest.Wait()
 		_, all := s.node.disk.used()
-		s.node.disk.apply(budget.Grow{Key: "run-1/worker-1/x.parquet", Kind: budget.Record, Run: runID, Bytes: all / 10 * 9})
+		s.node.disk.apply(diskbudget.Grow{Key: "run-1/worker-1/x.parquet", Kind: diskbudget.Record, Run: runID, Bytes: all / 10 * 9})
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		got, parts := s.last(), messages[protocol.WorkReady](s)
@@ -213,7 +213,7 @@ func TestAStoredPartStaysForAWhile(t *testing.T) {
 			l := newFakeLoad()
 			l.records = 10
 			s := connect(t, spool, l, nil)
-			p := budget.PolicyFor(1 << 30)
+			p := diskbudget.PolicyFor(1 << 30)
 			s.node.disk.replace(p)
 			s.send(assign(), start(1))
 			synctest.Wait()
@@ -232,7 +232,7 @@ func TestAStoredPartStaysForAWhile(t *testing.T) {
 				}
 				return err == nil
 			}
-			time.Sleep(budget.AcknowledgedFor - 2*time.Second)
+			time.Sleep(diskbudget.AcknowledgedFor - 2*time.Second)
 			synctest.Wait()
 			if !there() || onDisk(t, spool) == 0 {
 				t.Error("it has gone before its time")
@@ -272,10 +272,10 @@ func TestAPartIsAnnouncedEarlyOnce(t *testing.T) {
 		l := newFakeLoad()
 		l.records = 10
 		s := connect(t, spool, l, nil)
-		s.node.disk.replace(budget.Policy{Budget: 1 << 30, Low: 0, High: 1 << 30, Acknowledged: time.Hour})
+		s.node.disk.replace(diskbudget.Policy{Budget: 1 << 30, Low: 0, High: 1 << 30, Acknowledged: time.Hour})
 		s.send(assign(), start(1))
 		synctest.Wait()
-		w := l.sink.(*artifact.Writer)
+		w := l.sink.(*record.Writer)
 		if err := w.Write(executions(0, 100)); err != nil {
 			t.Fatal(err)
 		}
@@ -307,9 +307,9 @@ func TestAFileThatCannotBeRemovedCounts(t *testing.T) {
 	s := newSpool(t.TempDir(), 1000, 0, zerolog.Nop(), func(engine.Artifact) {}, func([]string) {})
 	broken := errors.New("the disk is read-only")
 	s.remove = func(string) error { return broken }
-	s.apply(budget.Found{Key: "r/w/a.parquet", Kind: budget.Record, Bytes: 900})
-	s.apply(budget.Acknowledged{Key: "r/w/a.parquet"})
-	grow := budget.Grow{Key: "r/w/b.parquet", Kind: budget.Record, Run: "r", Bytes: 200}
+	s.apply(diskbudget.Found{Key: "r/w/a.parquet", Kind: diskbudget.Record, Bytes: 900})
+	s.apply(diskbudget.Acknowledged{Key: "r/w/a.parquet"})
+	grow := diskbudget.Grow{Key: "r/w/b.parquet", Kind: diskbudget.Record, Run: "r", Bytes: 200}
 	if !s.apply(grow) {
 		t.Error("there was room beside a file that is still there")
 	}
@@ -317,7 +317,7 @@ func TestAFileThatCannotBeRemovedCounts(t *testing.T) {
 		t.Errorf("%d bytes are counted", used)
 	}
 	s.remove = os.Remove
-	s.apply(budget.Passed{})
+	s.apply(diskbudget.Passed{})
 	if used, _ := s.used(); used != 0 || s.apply(grow) {
 		t.Errorf("%d bytes are counted after it could be removed", used)
 	}

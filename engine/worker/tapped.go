@@ -4,14 +4,14 @@ import (
 	"sync/atomic"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/load/record"
-	"github.com/loadstone-db/loadstone/engine/tap"
+	resultsexecutions "github.com/loadstone-db/loadstone/engine/results/executions"
+	"github.com/loadstone-db/loadstone/engine/worker/load/record"
 )
 
 // tapped is a recorder that tells what it has recorded to who is told of executions.
 type tapped struct {
 	record.Sink
-	tap atomic.Pointer[tap.Tap] // nil until there is load
+	tap atomic.Pointer[resultsexecutions.Tap] // nil until there is load
 }
 
 // Write implements record.Sink. What could not be recorded is not told.
@@ -37,7 +37,7 @@ func (w *runWorker) tell(r *resources) {
 	if r.tapped == nil {
 		return
 	}
-	of := tap.Of{RunID: w.a.RunID, WorkerID: w.a.WorkerID, NodeID: w.node.opts.NodeID, Statements: w.a.Plan.Statements,
+	of := resultsexecutions.Of{RunID: w.a.RunID, WorkerID: w.a.WorkerID, NodeID: w.node.opts.NodeID, Statements: w.a.Plan.Statements,
 		Error: r.load.Error, CatchUp: func() bool { return false }, Now: w.line.Load().Now}
 	if l, is := r.load.(interface{ CatchUp() bool }); is {
 		of.CatchUp = l.CatchUp

@@ -11,16 +11,16 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/base/clock"
-	"github.com/loadstone-db/loadstone/engine/load"
-	"github.com/loadstone-db/loadstone/engine/tap"
+	resultsexecutions "github.com/loadstone-db/loadstone/engine/results/executions"
+	"github.com/loadstone-db/loadstone/engine/results/record"
+	"github.com/loadstone-db/loadstone/engine/worker/load"
 )
 
 // listening is told of executions, and keeps what it was told, in order.
 type listening struct {
 	mu   sync.Mutex
-	of   []tap.Of
+	of   []resultsexecutions.Of
 	said []string
 }
 
@@ -36,8 +36,8 @@ func (l *listening) all() []string {
 	return append([]string(nil), l.said...)
 }
 
-// Open implements tap.Taps.
-func (l *listening) Open(of tap.Of) tap.Tap {
+// Open implements executions.Taps.
+func (l *listening) Open(of resultsexecutions.Of) resultsexecutions.Tap {
 	l.say("open %s", of.WorkerID)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,10 +45,10 @@ func (l *listening) Open(of tap.Of) tap.Tap {
 	return l
 }
 
-// Write implements tap.Tap.
+// Write implements executions.Tap.
 func (l *listening) Write(recs []engine.Execution) { l.say("write %d", len(recs)) }
 
-// Close implements tap.Tap.
+// Close implements executions.Tap.
 func (l *listening) Close() { l.say("close") }
 
 // known is a load that knows its errors and catches up.
@@ -119,7 +119,7 @@ func TestTimeOfATapIsThatOfTheRun(t *testing.T) {
 	a := assign()
 	a.Clock = clock.New(func() time.Time { return time.Now().Add(time.Hour) })
 	w := newRunWorker(n, &clocks{}, a)
-	r := &resources{load: newFakeLoad(), writer: &artifact.Writer{}}
+	r := &resources{load: newFakeLoad(), writer: &record.Writer{}}
 	if w.sink(r) != r.tapped {
 		t.Error("the load does not record to what tells it")
 	}
@@ -152,7 +152,7 @@ func TestWithoutAListenerNothingStandsBetween(t *testing.T) {
 	n := NewNode(Options{NodeID: "n", SpoolDir: t.TempDir()})
 	defer n.Close()
 	w := newRunWorker(n, &clocks{}, assign())
-	r := &resources{load: newFakeLoad(), writer: &artifact.Writer{}}
+	r := &resources{load: newFakeLoad(), writer: &record.Writer{}}
 	if sink := w.sink(r); sink != r.writer || r.tapped != nil {
 		t.Errorf("%T stands between", sink)
 	}
@@ -175,7 +175,7 @@ func TestWhatCouldNotBeRecordedIsNotTold(t *testing.T) {
 	if err := tp.Write(recs); err != nil || len(to.all()) != 0 {
 		t.Errorf("before there is anybody: %v", err)
 	}
-	at := to.Open(tap.Of{})
+	at := to.Open(resultsexecutions.Of{})
 	tp.tap.Store(&at)
 	d.err = full
 	if err := tp.Write(recs); !errors.Is(err, full) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/engine/replay"
+	"github.com/loadstone-db/loadstone/engine/worker/replay"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest"
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/executions"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/server/problem"
 	"github.com/loadstone-db/loadstone/server/transfer"
 )
@@ -66,7 +66,7 @@ func (a *API) executions(c *fiber.Ctx) error {
 	var parts []engine.Artifact
 	for _, p := range all {
 		// Parameters have an address of their own, which asks who may see their values.
-		if p.Kind != artifact.KindBinds && (part == "" || p.Name == part) {
+		if p.Kind != record.KindBinds && (part == "" || p.Name == part) {
 			parts = append(parts, p)
 		}
 	}

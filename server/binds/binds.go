@@ -9,25 +9,25 @@ import (
 	"slices"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/binds"
-	"github.com/loadstone-db/loadstone/engine/executions"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
+	"github.com/loadstone-db/loadstone/engine/results/params"
 	"github.com/loadstone-db/loadstone/server/api"
 )
 
 // Reader is what reads the files of a run in which parameters are kept.
 type Reader interface {
 	// Binds reads what was kept, and how many executions there was no room for.
-	Binds(ctx context.Context, runID string, parts []engine.Artifact) (kept []binds.KeptExecution, left int64,
+	Binds(ctx context.Context, runID string, parts []engine.Artifact) (kept []params.KeptExecution, left int64,
 		err error)
 }
 
 // KeptBinds is what was kept of the parameters of a run.
 type KeptBinds struct {
-	Mode       string                `json:"mode" enum:"masked,plain,none" doc:"What the run's template had kept."`
-	Values     bool                  `json:"values_shown" doc:"Whether the values are in the answer."`
-	Executions []binds.KeptExecution `json:"executions" nullable:"false" doc:"Those that failed, the first ones of each error of a statement, by time; then the slowest of each statement, the slowest first."`
-	Total      int                   `json:"total_count" doc:"How many there are that are like what was asked for; 200 at most are told."`
-	LeftOut    int64                 `json:"left_out" doc:"How many that failed or were slow, of the whole run, there was no room for: run workers keep 8 MiB together, and each tells 400 errors of statements apart."`
+	Mode       string                 `json:"mode" enum:"masked,plain,none" doc:"What the run's template had kept."`
+	Values     bool                   `json:"values_shown" doc:"Whether the values are in the answer."`
+	Executions []params.KeptExecution `json:"executions" nullable:"false" doc:"Those that failed, the first ones of each error of a statement, by time; then the slowest of each statement, the slowest first."`
+	Total      int                    `json:"total_count" doc:"How many there are that are like what was asked for; 200 at most are told."`
+	LeftOut    int64                  `json:"left_out" doc:"How many that failed or were slow, of the whole run, there was no room for: run workers keep 8 MiB together, and each tells 400 errors of statements apart."`
 }
 
 // mostTold bounds an answer.
@@ -78,7 +78,7 @@ func Register(a *api.API) {
 		if err := a.MayUse(ctx, run.Scenario); err != nil {
 			return nil, err
 		}
-		if run.Scenario.Workload.Binds != binds.Plain {
+		if run.Scenario.Workload.Binds != params.Plain {
 			return nil, &engine.Error{Code: engine.CodeConflict, Message: "The values of this run were not kept.",
 				Hint: "Set workload.binds: plain in the template, and run it again."}
 		}
@@ -94,7 +94,7 @@ func Register(a *api.API) {
 
 func explained(kept KeptBinds, run engine.RunDetail) KeptBinds {
 	if run.Plan != nil {
-		binds.Explain(kept.Executions, run.Plan.Statements)
+		params.Explain(kept.Executions, run.Plan.Statements)
 	}
 	return kept
 }
@@ -113,7 +113,7 @@ func read(ctx context.Context, a *api.API, reader Reader, in *input) (run engine
 	}
 	kept.Mode = run.Scenario.Workload.Binds
 	if kept.Mode == "" {
-		kept.Mode = binds.None // a run from before there were any
+		kept.Mode = params.None // a run from before there were any
 	}
 	parts, err := a.Store.Artifacts(ctx, in.ID)
 	if err != nil {
@@ -123,13 +123,13 @@ func read(ctx context.Context, a *api.API, reader Reader, in *input) (run engine
 	if err != nil {
 		return run, kept, err
 	}
-	all = slices.DeleteFunc(binds.Merge(all), func(e binds.KeptExecution) bool { return !in.wants(&e) })
+	all = slices.DeleteFunc(params.Merge(all), func(e params.KeptExecution) bool { return !in.wants(&e) })
 	kept.Total, kept.LeftOut = len(all), left
-	kept.Executions = append([]binds.KeptExecution{}, all[:min(len(all), mostTold)]...)
+	kept.Executions = append([]params.KeptExecution{}, all[:min(len(all), mostTold)]...)
 	return run, kept, nil
 }
 
-func (in *input) wants(e *binds.KeptExecution) bool {
+func (in *input) wants(e *params.KeptExecution) bool {
 	like := func(wanted, have string) bool { return wanted == "" || wanted == have }
 	return like(in.Why, e.Why) && like(in.Statement, e.StatementID) && like(in.Class, e.ErrorClass) &&
 		like(in.Code, e.ErrorCode) && like(in.Worker, e.WorkerID) &&

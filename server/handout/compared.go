@@ -11,8 +11,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/breakdown"
-	"github.com/loadstone-db/loadstone/engine/compare"
+	"github.com/loadstone-db/loadstone/engine/results/compare"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/api"
 )
@@ -40,8 +39,8 @@ type comparedRun struct {
 	ResolutionSeconds float64          `json:"resolution_seconds"`
 	Points            []engine.Point   `json:"points"`
 	// Against is null for the first run, Parts also where runs were not taken in yet.
-	Against *compare.Comparison       `json:"against"`
-	Parts   *breakdown.PartComparison `json:"parts"`
+	Against *compare.Comparison     `json:"against"`
+	Parts   *compare.PartComparison `json:"parts"`
 }
 
 // Compared makes the report of a comparison: the runs after the first, each held against the first. All of them are

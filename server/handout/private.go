@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/executions"
 	"github.com/loadstone-db/loadstone/engine/loadchange"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
 )
 
 // private leaves of a run what may be shown to anybody: a report leaves the server for good, and those who get it may

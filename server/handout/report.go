@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/breakdown"
+	"github.com/loadstone-db/loadstone/engine/results/compare"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -41,7 +41,7 @@ type Maker struct {
 	Store   Store
 	Version string
 	// Kinds reads the kinds of runs over time; nil where nobody keeps them.
-	Kinds *breakdown.Reader
+	Kinds *compare.Reader
 	page  func() (*page, error)
 }
 
@@ -77,9 +77,9 @@ type content struct {
 	Points            []engine.Point      `json:"points"`
 	Workers           []store.WorkerPoint `json:"worker_points"`
 	// Kinds are null where the run was not taken in yet.
-	Kinds     *breakdown.KindCurves `json:"kinds"`
-	Logs      []engine.LogEntry     `json:"logs"`
-	Warehouse *warehouse            `json:"warehouse"`
+	Kinds     *compare.KindCurves `json:"kinds"`
+	Logs      []engine.LogEntry   `json:"logs"`
+	Warehouse *warehouse          `json:"warehouse"`
 }
 
 type warehouse struct {
@@ -189,7 +189,7 @@ func (m *Maker) collect(ctx context.Context, d engine.RunDetail, room room) (*co
 }
 
 // kinds are those of a run over time, nil where it was not taken in, or measured nothing.
-func (m *Maker) kinds(ctx context.Context, runID string, most int) (*breakdown.KindCurves, error) {
+func (m *Maker) kinds(ctx context.Context, runID string, most int) (*compare.KindCurves, error) {
 	if m.Kinds == nil {
 		return nil, nil
 	}

@@ -6,8 +6,7 @@ import (
 	"net/http"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/breakdown"
-	"github.com/loadstone-db/loadstone/engine/compare"
+	"github.com/loadstone-db/loadstone/engine/results/compare"
 	"github.com/loadstone-db/loadstone/server/api"
 )
 
@@ -25,12 +24,12 @@ type compareInput struct {
 type body[T any] struct{ Body T }
 
 // Reader is what reads the kinds and statements of runs of an API; nil where it has no segments.
-func Reader(a *api.API) *breakdown.Reader {
-	segments, ok := a.Files.(breakdown.Segments)
+func Reader(a *api.API) *compare.Reader {
+	segments, ok := a.Files.(compare.Segments)
 	if !ok {
 		return nil
 	}
-	return &breakdown.Reader{Runs: a.Runs, Segments: segments}
+	return &compare.Reader{Runs: a.Runs, Segments: segments}
 }
 
 // Register adds the routes.
@@ -44,7 +43,7 @@ func Register(a *api.API) {
 		"Rate, errors and latencies of each kind over time", http.StatusNotFound, http.StatusConflict,
 		http.StatusTooManyRequests)
 	kinds.Description = "Of a run that is over, from its series: some seconds after its end."
-	api.Handle(a, kinds, api.Heavily(a, func(ctx context.Context, in *kindsInput) (*body[breakdown.KindCurves], error) {
+	api.Handle(a, kinds, api.Heavily(a, func(ctx context.Context, in *kindsInput) (*body[compare.KindCurves], error) {
 		if reader == nil {
 			return nil, none()
 		}
@@ -52,13 +51,13 @@ func Register(a *api.API) {
 		if err != nil {
 			return nil, api.Named(err, "run", in.ID)
 		}
-		return &body[breakdown.KindCurves]{c}, nil
+		return &body[compare.KindCurves]{c}, nil
 	}))
 	parts := api.Op(http.MethodGet, "/api/v1/compare/parts", "compare-parts", "Runs",
 		"Compare the kinds and the statements of runs", http.StatusNotFound, http.StatusConflict,
 		http.StatusTooManyRequests)
 	parts.Description = "Each kind and each statement on its own, as `/api/compare` compares runs as a whole."
-	api.Handle(a, parts, api.Heavily(a, func(ctx context.Context, in *compareInput) (*body[breakdown.PartComparison],
+	api.Handle(a, parts, api.Heavily(a, func(ctx context.Context, in *compareInput) (*body[compare.PartComparison],
 		error) {
 		if reader == nil {
 			return nil, none()
@@ -69,6 +68,6 @@ func Register(a *api.API) {
 		if err != nil {
 			return nil, err
 		}
-		return &body[breakdown.PartComparison]{c}, nil
+		return &body[compare.PartComparison]{c}, nil
 	}))
 }

@@ -7,8 +7,7 @@ import (
 	"net/http"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/cost"
-	"github.com/loadstone-db/loadstone/engine/pricelist"
+	"github.com/loadstone-db/loadstone/engine/results/cost"
 	"github.com/loadstone-db/loadstone/server/api"
 )
 
@@ -21,7 +20,7 @@ const (
 type PriceList struct {
 	Text        string           `json:"text" doc:"The list, YAML."`
 	BuiltIn     string           `json:"built_in" doc:"The list that comes with Loadstone."`
-	From        pricelist.From   `json:"from" enum:"flag,saved,file,built_in" doc:"flag is the file that --prices names, saved what was saved here, file prices.yaml of the data directory."`
+	From        cost.From        `json:"from" enum:"flag,saved,file,built_in" doc:"flag is the file that --prices names, saved what was saved here, file prices.yaml of the data directory."`
 	File        string           `json:"file" doc:"Its path on the server; empty of one that is in no file."`
 	Version     int64            `json:"version" doc:"Of what was saved, 0 before anything was."`
 	UpdatedBy   string           `json:"updated_by"`
@@ -49,7 +48,7 @@ type GivenPrices struct {
 type body[T any] struct{ Body T }
 
 // Register adds the routes.
-func Register(a *api.API, s *pricelist.Source) {
+func Register(a *api.API, s *cost.Source) {
 	read := api.Op(http.MethodGet, path, "get-prices", tag, "Read the price list that costs are reckoned with")
 	api.Handle(a, read, func(ctx context.Context, _ *struct{}) (*body[PriceList], error) {
 		return &body[PriceList]{of(s.Current(ctx))}, nil
@@ -67,7 +66,7 @@ func Register(a *api.API, s *pricelist.Source) {
 			return nil, err
 		}
 		said := "what was saved is taken away"
-		if l.From == pricelist.FromSaved {
+		if l.From == cost.FromSaved {
 			said = fmt.Sprintf("a credit costs %g %s", l.Prices.CreditPrice, l.Prices.Currency)
 		}
 		a.Note(ctx, "prices.save", path, said)
@@ -75,7 +74,7 @@ func Register(a *api.API, s *pricelist.Source) {
 	})
 }
 
-func of(l pricelist.List) PriceList {
+func of(l cost.List) PriceList {
 	out := PriceList{Text: l.Text, BuiltIn: string(cost.Embedded()), From: l.From, File: l.File, Version: l.Version,
 		UpdatedBy: l.UpdatedBy, Problem: l.Problem, Currency: l.Prices.Currency, CreditPrice: l.Prices.CreditPrice,
 		Warehouses: []WarehousePrice{}}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"github.com/loadstone-db/loadstone/engine/explore/metric"
+	"github.com/loadstone-db/loadstone/engine/results/metric"
 )
 
 // TestTheDashboardNamesWhatRunsHave: a panel of a metric that does not exist stays empty for ever. That its queries

@@ -23,8 +23,8 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/explore"
-	"github.com/loadstone-db/loadstone/engine/explore/metric"
 	"github.com/loadstone-db/loadstone/engine/explore/plan"
+	"github.com/loadstone-db/loadstone/engine/results/metric"
 	"github.com/loadstone-db/loadstone/server/gone"
 	"github.com/loadstone-db/loadstone/server/problem"
 	"github.com/loadstone-db/loadstone/server/transfer"

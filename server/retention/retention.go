@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/loadstone-db/loadstone/engine/retention"
+	"github.com/loadstone-db/loadstone/engine/results/retention"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/api"
 )

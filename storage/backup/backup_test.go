@@ -19,11 +19,11 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
-	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
+	"github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/storage/backup"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
-	"github.com/loadstone-db/loadstone/storage/postgres"
+	storagepostgres "github.com/loadstone-db/loadstone/storage/postgres"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 	"github.com/loadstone-db/loadstone/storage/results"
 )
@@ -37,11 +37,11 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func open(t testing.TB, dsn, key string) *postgres.Store {
+func open(t testing.TB, dsn, key string) *storagepostgres.Store {
 	t.Helper()
 	keys, err := keyring.Open(key)
 	must(t, err)
-	s, err := postgres.Open(t.Context(), dsn, keys, targetpostgres.NewDriver())
+	s, err := storagepostgres.Open(t.Context(), dsn, keys, postgres.NewDriver())
 	must(t, err)
 	return s
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/base/jsonx"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/sql"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
@@ -152,7 +152,7 @@ func (b *Backup) verify(path, name, want string) error {
 
 // Taker keeps the files of runs.
 type Taker interface {
-	Put(ctx context.Context, a engine.Artifact, from artifact.Source) error
+	Put(ctx context.Context, a engine.Artifact, from record.Source) error
 }
 
 // Restore puts the backup into the control store at dsn, all of it or nothing; to takes the parts of runs, nil leaves
@@ -377,7 +377,7 @@ type inZip struct {
 	name string
 }
 
-// Open implements artifact.Source.
+// Open implements record.Source.
 func (z inZip) Open(context.Context) (io.ReadCloser, error) { return z.b.zip.Open(z.name) }
 
 func (b *Backup) files(ctx context.Context, to Taker) error {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/rollup"
+	"github.com/loadstone-db/loadstone/engine/results/rollup"
 )
 
 // A stream are executions as COPY reads them in its binary form. Encoding goes ahead of the connection by some buffers.

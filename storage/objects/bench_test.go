@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/storage/objects"
 	"github.com/loadstone-db/loadstone/storage/objects/objectstest"
 )
@@ -27,7 +27,7 @@ func BenchmarkPut(b *testing.B) {
 			a, path := bigFile(b, megabytes)
 			b.SetBytes(a.SizeBytes)
 			for b.Loop() {
-				if err := f.Put(b.Context(), a, artifact.LocalFile(path)); err != nil {
+				if err := f.Put(b.Context(), a, record.LocalFile(path)); err != nil {
 					b.Fatal(err)
 				}
 				b.StopTimer()
@@ -44,7 +44,7 @@ func BenchmarkSum(b *testing.B) {
 	a, path := bigFile(b, 64)
 	b.SetBytes(a.SizeBytes)
 	for b.Loop() {
-		if _, _, err := artifact.Checksum(path); err != nil {
+		if _, _, err := record.Checksum(path); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -35,7 +35,7 @@ func storeAndDie(step string) {
 		path := os.Getenv("LOADSTONE_TEST_FILE")
 		var size int64
 		var sum string
-		if size, sum, err = artifact.Checksum(path); err == nil {
+		if size, sum, err = record.Checksum(path); err == nil {
 			f.fault = func(at string) error {
 				if at == step {
 					_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -44,7 +44,7 @@ func storeAndDie(step string) {
 				return nil
 			}
 			err = f.Put(context.Background(), engine.Artifact{RunID: "run", Name: "part.parquet", SizeBytes: size, SHA256: sum},
-				artifact.LocalFile(path))
+				record.LocalFile(path))
 		}
 	}
 	fmt.Println("not killed:", err)
@@ -104,7 +104,7 @@ func TestAServerKilledAtAnyStepOfStoring(t *testing.T) {
 				t.Errorf("stored: %v", stored)
 			}
 			for range 2 {
-				if err := f.Put(t.Context(), a, artifact.LocalFile(path)); err != nil {
+				if err := f.Put(t.Context(), a, record.LocalFile(path)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -136,7 +136,7 @@ func TestADiskThatIsFullAtAnyStepOfStoring(t *testing.T) {
 			}
 			return nil
 		}
-		err = f.Put(t.Context(), a, artifact.LocalFile(path))
+		err = f.Put(t.Context(), a, record.LocalFile(path))
 		if asked != 1 || !engine.HasCode(err, engine.CodeUnavailable) || !strings.Contains(err.Error(), "The disk is full") {
 			t.Errorf("%s: asked %d times: %v", step, asked, err)
 		}
@@ -148,7 +148,7 @@ func TestADiskThatIsFullAtAnyStepOfStoring(t *testing.T) {
 			t.Errorf("%s: the source has changed: %v", step, err)
 		}
 		f.fault = nil
-		if err := f.Put(t.Context(), a, artifact.LocalFile(path)); err != nil || !f.whole(t, a) {
+		if err := f.Put(t.Context(), a, record.LocalFile(path)); err != nil || !f.whole(t, a) {
 			t.Errorf("%s, with room again: %v", step, err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"sort"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -58,7 +58,7 @@ func (f *Folder) partPath(runID, name string) (string, error) {
 
 // Put implements Store: written and made durable under a name of no meaning, then given
 // its own, which the folder then remembers.
-func (f *Folder) Put(ctx context.Context, a engine.Artifact, from artifact.Source) error {
+func (f *Folder) Put(ctx context.Context, a engine.Artifact, from record.Source) error {
 	final, err := f.partPath(a.RunID, a.Name)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (f *Folder) Put(ctx context.Context, a engine.Artifact, from artifact.Sourc
 	defer in.discard()
 	if err := f.publish(in, final); !errors.Is(err, fs.ErrExist) {
 		if err != nil {
-			return artifact.DiskError(f.dir, err)
+			return record.DiskError(f.dir, err)
 		}
 		return f.at("done")
 	}
@@ -98,8 +98,8 @@ func already(a engine.Artifact, final string) (bool, error) {
 		return false, fmt.Errorf("storing part %s: another file has that name: %w", a.Name, store.ErrConflict)
 	}
 	// Who stored it may have ended before its name was durable.
-	if err := artifact.SyncDir(filepath.Dir(final)); err != nil {
-		return false, artifact.DiskError(filepath.Dir(final), err)
+	if err := record.SyncDir(filepath.Dir(final)); err != nil {
+		return false, record.DiskError(filepath.Dir(final), err)
 	}
 	return true, nil
 }
@@ -113,7 +113,7 @@ func matches(path string, a engine.Artifact) (bool, error) {
 	if !st.Mode().IsRegular() || st.Size() != a.SizeBytes {
 		return false, nil
 	}
-	_, sum, err := artifact.Checksum(path)
+	_, sum, err := record.Checksum(path)
 	return sum == a.SHA256, err
 }
 
@@ -125,7 +125,7 @@ func (f *Folder) publish(in *incoming, final string) error {
 	if err := os.MkdirAll(filepath.Dir(final), 0o750); err != nil {
 		return err
 	}
-	if err := artifact.SyncDir(f.dir); err != nil {
+	if err := record.SyncDir(f.dir); err != nil {
 		return err
 	}
 	if err := f.at("name"); err != nil {
@@ -137,7 +137,7 @@ func (f *Folder) publish(in *incoming, final string) error {
 	if err := f.at("sync the folder"); err != nil {
 		return err
 	}
-	return artifact.SyncDir(filepath.Dir(final))
+	return record.SyncDir(filepath.Dir(final))
 }
 
 // Open implements Store.
@@ -153,7 +153,7 @@ func (f *Folder) Open(_ context.Context, runID, name string) (File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening part %s: %w", name, err)
 	}
-	opened, err := artifact.OpenFile(path)
+	opened, err := record.OpenFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("opening part %s: %w", name, err)
 	}
@@ -194,7 +194,7 @@ func (f *Folder) Remove(_ context.Context, runID, name string) error {
 	} else if err != nil {
 		return fmt.Errorf("removing part %s: %w", name, err)
 	}
-	if err := artifact.SyncDir(filepath.Dir(path)); err != nil {
+	if err := record.SyncDir(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("removing part %s: %w", name, err)
 	}
 	return nil
@@ -209,7 +209,7 @@ func (f *Folder) Delete(_ context.Context, runID string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("deleting results: %w", err)
 	}
-	if err := artifact.SyncDir(f.dir); err != nil {
+	if err := record.SyncDir(f.dir); err != nil {
 		return fmt.Errorf("deleting results: %w", err)
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -28,7 +28,7 @@ func someFile(t *testing.T, content string) (engine.Artifact, string) {
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	size, sum, err := artifact.Checksum(path)
+	size, sum, err := record.Checksum(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestWhatAKilledWriterLeftIsSwept(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, path := someFile(t, "content")
-	in, err := f.receive(t.Context(), a, artifact.LocalFile(path))
+	in, err := f.receive(t.Context(), a, record.LocalFile(path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestALinkInAFolderIsNotFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, path := someFile(t, "content")
-	if err := f.Put(context.Background(), a, artifact.LocalFile(path)); err != nil {
+	if err := f.Put(context.Background(), a, record.LocalFile(path)); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink("/etc/hostname", filepath.Join(f.dir, "run", "link.parquet")); err != nil {

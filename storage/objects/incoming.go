@@ -11,7 +11,7 @@ import (
 	"syscall"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
 // incomingDir is where files are written before they have a name; no run is called so.
@@ -22,16 +22,16 @@ const incomingDir = ".incoming"
 type incoming struct{ file *os.File }
 
 // receive writes what the source gives, checked and durable.
-func (f *Folder) receive(ctx context.Context, a engine.Artifact, from artifact.Source) (in *incoming, err error) {
+func (f *Folder) receive(ctx context.Context, a engine.Artifact, from record.Source) (in *incoming, err error) {
 	dir := filepath.Join(f.dir, incomingDir)
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return nil, artifact.DiskError(f.dir, err)
+		return nil, record.DiskError(f.dir, err)
 	}
 	if err := f.at("create"); err != nil {
-		return nil, artifact.DiskError(f.dir, err)
+		return nil, record.DiskError(f.dir, err)
 	}
 	if in, err = begin(dir); err != nil {
-		return nil, artifact.DiskError(f.dir, err)
+		return nil, record.DiskError(f.dir, err)
 	}
 	defer func() {
 		if err != nil {
@@ -49,7 +49,7 @@ func (f *Folder) receive(ctx context.Context, a engine.Artifact, from artifact.S
 		failed = in.file.Sync()
 	}
 	if failed != nil {
-		return in, artifact.DiskError(f.dir, failed)
+		return in, record.DiskError(f.dir, failed)
 	}
 	return in, nil
 }

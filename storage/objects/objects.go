@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
 // ErrChecksum says that a source is not the artifact it claims to be: its size or
@@ -31,7 +31,7 @@ type Store interface {
 	// it was. Repeating it is harmless, also when the source is gone already. What is not what
 	// a says is refused with ErrChecksum, after no more than one byte too many; another
 	// content under a name that is taken with store.ErrConflict.
-	Put(ctx context.Context, a engine.Artifact, from artifact.Source) error
+	Put(ctx context.Context, a engine.Artifact, from record.Source) error
 	// Open opens a file for reading; without one the error is store.ErrNotFound. Its reads end with ctx.
 	Open(ctx context.Context, runID, name string) (File, error)
 	// Names lists the files of a run, sorted; none for a run that has none.
@@ -49,11 +49,11 @@ type Store interface {
 
 // File is a stored file, open for reading at offsets. It never changes. What was
 // damaged since it was stored is an error where the store can know.
-type File = artifact.File
+type File = record.File
 
 // CheckRun refuses what is no run id.
 func CheckRun(runID string) error {
-	if !artifact.ValidName(runID) {
+	if !record.ValidName(runID) {
 		return engine.InvalidField("run_id", fmt.Sprintf("%q is not a run id", runID),
 			"Use the id that the list of runs shows.")
 	}
@@ -73,14 +73,14 @@ func CheckNames(runID, name string) error {
 }
 
 // IsPart reports whether a part can have that name.
-func IsPart(name string) bool { return artifact.ValidName(name) && strings.HasSuffix(name, ".parquet") }
+func IsPart(name string) bool { return record.ValidName(name) && strings.HasSuffix(name, ".parquet") }
 
 // copyBuffer is how much is read, summed and written at a time.
 const copyBuffer = 256 << 10
 
 // Receive writes what from gives to w, and makes sure that it is a. An error of the
 // source, or ErrChecksum, comes as err; one of w, such as a full disk, as failed.
-func Receive(ctx context.Context, a engine.Artifact, from artifact.Source, w io.Writer) (failed, err error) {
+func Receive(ctx context.Context, a engine.Artifact, from record.Source, w io.Writer) (failed, err error) {
 	r, err := from.Open(ctx)
 	if err != nil {
 		return nil, err

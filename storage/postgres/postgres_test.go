@@ -9,18 +9,18 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine/store/storetest"
-	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
+	"github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
-	"github.com/loadstone-db/loadstone/storage/postgres"
+	storagepostgres "github.com/loadstone-db/loadstone/storage/postgres"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
 
 // open returns a store on a fresh database, and the database's DSN.
-func open(t testing.TB) (*postgres.Store, string) {
+func open(t testing.TB) (*storagepostgres.Store, string) {
 	t.Helper()
 	dsn := pgtest.Start(t).NewFilled(t, schema.Apply)
 	t.Setenv(keyring.KeyEnv, "")
@@ -28,7 +28,7 @@ func open(t testing.TB) (*postgres.Store, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := postgres.Open(t.Context(), dsn, keys, targetpostgres.NewDriver(), snowflake.NewDriver())
+	s, err := storagepostgres.Open(t.Context(), dsn, keys, postgres.NewDriver(), snowflake.NewDriver())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
 var benchRows = flag.Int("executions", 1_000_000, "executions of BenchmarkFigures")
@@ -43,7 +43,7 @@ func recorded(b *testing.B) *Results {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, worker := range []string{"worker-0", "worker-1"} {
 		dir := b.TempDir()
-		w, err := artifact.NewWriter(artifact.WriterOptions{Dir: dir, RunID: "run", ResultID: worker, WorkerID: worker,
+		w, err := record.NewWriter(record.WriterOptions{Dir: dir, RunID: "run", ResultID: worker, WorkerID: worker,
 			Statements: statements, Errors: func(id uint32) engine.ExecutionError { return dictionary[id] }})
 		if err != nil {
 			b.Fatal(err)
@@ -71,7 +71,7 @@ func recorded(b *testing.B) *Results {
 			b.Fatal(err)
 		}
 		for _, a := range parts {
-			if err := f.Put(context.Background(), a, artifact.LocalFile(filepath.Join(dir, a.Name))); err != nil {
+			if err := f.Put(context.Background(), a, record.LocalFile(filepath.Join(dir, a.Name))); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/binds"
+	"github.com/loadstone-db/loadstone/engine/results/params"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
 // mostBinds is how many executions are read of one run: far more than its run workers may keep.
@@ -14,10 +14,10 @@ const mostBinds = 200_000
 
 // Binds reads what these parts of a run hold of the parameters of single executions, of all run workers one after
 // another, and how many executions these had no room for.
-func (f *Results) Binds(ctx context.Context, runID string, parts []engine.Artifact) (all []binds.KeptExecution,
+func (f *Results) Binds(ctx context.Context, runID string, parts []engine.Artifact) (all []params.KeptExecution,
 	left int64, err error) {
 	for _, a := range parts {
-		if a.Kind != artifact.KindBinds {
+		if a.Kind != record.KindBinds {
 			continue
 		}
 		kept, without, err := f.bindsOf(ctx, runID, a.Name)
@@ -32,11 +32,11 @@ func (f *Results) Binds(ctx context.Context, runID string, parts []engine.Artifa
 	return all, left, nil
 }
 
-func (f *Results) bindsOf(ctx context.Context, runID, name string) ([]binds.KeptExecution, int64, error) {
+func (f *Results) bindsOf(ctx context.Context, runID, name string) ([]params.KeptExecution, int64, error) {
 	file, err := f.objects.Open(ctx, runID, name)
 	if err != nil {
 		return nil, 0, fmt.Errorf("opening parameters %s: %w", name, err)
 	}
 	defer func() { _ = file.Close() }() // only read
-	return binds.Read(file, name)
+	return params.Read(file, name)
 }

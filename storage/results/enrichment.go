@@ -8,12 +8,11 @@ import (
 	"strconv"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
-// QueryRows implements store.Results.
-func (f *Results) QueryRows(ctx context.Context, runID string, fn func(*store.QueryRows) error) error {
+// QueryRows implements record.Results.
+func (f *Results) QueryRows(ctx context.Context, runID string, fn func(*record.QueryRows) error) error {
 	parts, err := f.executionParts(ctx, runID)
 	if err != nil {
 		return err
@@ -29,12 +28,12 @@ func (f *Results) QueryRows(ctx context.Context, runID string, fn func(*store.Qu
 
 // queryReader holds the column buffers.
 type queryReader struct {
-	rows      store.QueryRows
+	rows      record.QueryRows
 	lag, wait []float64
 	kinds     []int32
 }
 
-func (r *queryReader) part(ctx context.Context, at part, fn func(*store.QueryRows) error) error {
+func (r *queryReader) part(ctx context.Context, at part, fn func(*record.QueryRows) error) error {
 	p, err := at.open(ctx)
 	if err != nil {
 		return err
@@ -54,25 +53,25 @@ func (r *queryReader) part(ctx context.Context, at part, fn func(*store.QueryRow
 	return nil
 }
 
-func (r *queryReader) group(p *artifact.Part, g int) (err error) {
+func (r *queryReader) group(p *record.Part, g int) (err error) {
 	q := &r.rows
 	if q.IDs, err = p.QueryIDs(g, q.IDs); err != nil {
 		return err
 	}
-	if q.Warmup, err = p.Bools(g, artifact.ColWarmup, q.Warmup); err != nil {
+	if q.Warmup, err = p.Bools(g, record.ColWarmup, q.Warmup); err != nil {
 		return err
 	}
-	if q.ServiceMs, err = p.Doubles(g, artifact.ColAppElapsedMs, q.ServiceMs); err != nil {
+	if q.ServiceMs, err = p.Doubles(g, record.ColAppElapsedMs, q.ServiceMs); err != nil {
 		return err
 	}
-	if r.lag, err = p.Doubles(g, artifact.ColScheduleLagMs, r.lag); err != nil {
+	if r.lag, err = p.Doubles(g, record.ColScheduleLagMs, r.lag); err != nil {
 		return err
 	}
-	if r.wait, err = p.Doubles(g, artifact.ColPoolWaitMs, r.wait); err != nil {
+	if r.wait, err = p.Doubles(g, record.ColPoolWaitMs, r.wait); err != nil {
 		return err
 	}
 	var names []string
-	if r.kinds, names, err = p.Strings(g, artifact.ColKind, r.kinds); err != nil {
+	if r.kinds, names, err = p.Strings(g, record.ColKind, r.kinds); err != nil {
 		return err
 	}
 	known := make([]engine.Kind, len(names))
@@ -100,7 +99,7 @@ func (f *Results) enrichmentParts(ctx context.Context, runID string) ([]int, err
 	}
 	var numbers []int
 	for _, name := range names {
-		if n, ok := artifact.EnrichmentNumber(name); ok {
+		if n, ok := record.EnrichmentNumber(name); ok {
 			numbers = append(numbers, n)
 		}
 	}
@@ -108,7 +107,7 @@ func (f *Results) enrichmentParts(ctx context.Context, runID string) ([]int, err
 	return numbers, nil
 }
 
-// Enriched implements store.Results.
+// Enriched implements record.Results.
 func (f *Results) Enriched(ctx context.Context, runID string, fn func(*engine.EnrichedExecution) error) (last int,
 	err error) {
 	numbers, err := f.enrichmentParts(ctx, runID)
@@ -119,12 +118,12 @@ func (f *Results) Enriched(ctx context.Context, runID string, fn func(*engine.En
 		if err := ctx.Err(); err != nil {
 			return last, err
 		}
-		name := artifact.EnrichmentName(n)
+		name := record.EnrichmentName(n)
 		file, err := f.objects.Open(ctx, runID, name)
 		if err != nil {
 			return last, fmt.Errorf("opening enrichment %s: %w", name, err)
 		}
-		err = artifact.ReadEnrichment(file, name, fn)
+		err = record.ReadEnrichment(file, name, fn)
 		_ = file.Close() // only read
 		if err != nil {
 			return last, err

@@ -10,14 +10,13 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
 // enriched stores a part for the given executions.
 func enriched(t *testing.T, f *Results, number int, recs []engine.Execution) {
 	t.Helper()
-	w, err := artifact.NewEnrichmentWriter(t.TempDir(), "run", number)
+	w, err := record.NewEnrichmentWriter(t.TempDir(), "run", number)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +32,7 @@ func enriched(t *testing.T, f *Results, number int, recs []engine.Execution) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Put(t.Context(), a, artifact.LocalFile(path)); err != nil {
+	if err := f.Put(t.Context(), a, record.LocalFile(path)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -49,7 +48,7 @@ func TestEnrichmentBesideTheExecutions(t *testing.T) {
 	}
 	put(t, f, "worker-0", recs[:2000], recs[2000:])
 	n := 0
-	err := f.QueryRows(t.Context(), "run", func(q *store.QueryRows) error {
+	err := f.QueryRows(t.Context(), "run", func(q *record.QueryRows) error {
 		for i, id := range q.IDs {
 			r := recs[n]
 			if id != r.QueryID || q.Kinds[i] != r.Kind || q.Warmup[i] != r.Warmup ||
@@ -119,7 +118,7 @@ func TestADamagedEnrichmentIsRefused(t *testing.T) {
 	recs := someExecutions(10)
 	put(t, f, "worker-0", recs)
 	enriched(t, f, 1, []engine.Execution{{QueryID: engine.QueryID{1}}})
-	path := f.Where("run") + "/" + artifact.EnrichmentName(1)
+	path := f.Where("run") + "/" + record.EnrichmentName(1)
 	if err := os.Truncate(path, 700); err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/replay"
+	"github.com/loadstone-db/loadstone/engine/worker/replay"
 )
 
 // Executions implements replay.Executions.

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
 // Figures is FiguresIn where only the executions tell when was measured.
@@ -19,7 +19,7 @@ func (f *Results) Figures(ctx context.Context, runID, workerID string) (*engine.
 	return f.FiguresIn(ctx, runID, workerID, engine.Window{})
 }
 
-// FiguresIn implements store.Results. A run without parts has zero figures.
+// FiguresIn implements record.Results. A run without parts has zero figures.
 //
 // Where the window has no end, the measurement starts when the first execution outside the
 // warm-up was due (which in a closed loop is when it started) and ends when the last
@@ -32,7 +32,7 @@ func (f *Results) FiguresIn(ctx context.Context, runID, workerID string, w engin
 	return s.parent(ctx)
 }
 
-// FiguresByWorker implements store.Results. A run worker without parts has zero figures.
+// FiguresByWorker implements record.Results. A run worker without parts has zero figures.
 func (f *Results) FiguresByWorker(ctx context.Context, runID string, workerIDs []string,
 	w engine.Window) (run *engine.Figures, workers []*engine.Figures, err error) {
 	s, err := f.scan(ctx, runID, "", w)
@@ -212,24 +212,24 @@ func (r *reader) readPart(ctx context.Context, workers map[string]*sums, at part
 }
 
 // read adds one row group to the sums.
-func (r *reader) read(s *sums, p *artifact.Part, part, g int) (err error) {
-	if r.elapsed, err = p.Doubles(g, artifact.ColAppElapsedMs, r.elapsed); err != nil {
+func (r *reader) read(s *sums, p *record.Part, part, g int) (err error) {
+	if r.elapsed, err = p.Doubles(g, record.ColAppElapsedMs, r.elapsed); err != nil {
 		return err
 	}
-	if r.due, err = p.Int64s(g, artifact.ColDueAt, r.due); err != nil {
+	if r.due, err = p.Int64s(g, record.ColDueAt, r.due); err != nil {
 		return err
 	}
-	if r.rows, err = p.Int32s(g, artifact.ColRows, r.rows); err != nil {
+	if r.rows, err = p.Int32s(g, record.ColRows, r.rows); err != nil {
 		return err
 	}
-	if r.warmup, err = p.Bools(g, artifact.ColWarmup, r.warmup); err != nil {
+	if r.warmup, err = p.Bools(g, record.ColWarmup, r.warmup); err != nil {
 		return err
 	}
-	if r.success, err = p.Bools(g, artifact.ColSuccess, r.success); err != nil {
+	if r.success, err = p.Bools(g, record.ColSuccess, r.success); err != nil {
 		return err
 	}
 	var names []string
-	if r.kind, names, err = p.Strings(g, artifact.ColKind, r.kind); err != nil {
+	if r.kind, names, err = p.Strings(g, record.ColKind, r.kind); err != nil {
 		return err
 	}
 	kinds := make([]engine.Kind, len(names))
@@ -240,16 +240,16 @@ func (r *reader) read(s *sums, p *artifact.Part, part, g int) (err error) {
 	}
 
 	var ids []string
-	if r.statement, ids, err = p.Strings(g, artifact.ColStatementID, r.statement); err != nil {
+	if r.statement, ids, err = p.Strings(g, record.ColStatementID, r.statement); err != nil {
 		return err
 	}
-	if r.position, err = p.Int32s(g, artifact.ColPosition, r.position); err != nil {
+	if r.position, err = p.Int32s(g, record.ColPosition, r.position); err != nil {
 		return err
 	}
-	if r.retries, err = p.Int32s(g, artifact.ColRetries, r.retries); err != nil {
+	if r.retries, err = p.Int32s(g, record.ColRetries, r.retries); err != nil {
 		return err
 	}
-	if r.rolledBack, err = p.Bools(g, artifact.ColRolledBack, r.rolledBack); err != nil {
+	if r.rolledBack, err = p.Bools(g, record.ColRolledBack, r.rolledBack); err != nil {
 		return err
 	}
 
@@ -313,8 +313,8 @@ func (r *reader) read(s *sums, p *artifact.Part, part, g int) (err error) {
 func nanoseconds(ms float64) int64 { return int64(math.Round(ms * 1e6)) }
 
 // readSplit adds the parts of the latencies of a row group, whose elapsed times are read.
-func (r *reader) readSplit(s *sums, p *artifact.Part, part, g int) (err error) {
-	if r.decode, err = p.Int64s(g, artifact.ColDecodeNs, r.decode); err != nil {
+func (r *reader) readSplit(s *sums, p *record.Part, part, g int) (err error) {
+	if r.decode, err = p.Int64s(g, record.ColDecodeNs, r.decode); err != nil {
 		return err
 	}
 	decode := r.decode[:len(r.elapsed)]
@@ -328,10 +328,10 @@ func (r *reader) readSplit(s *sums, p *artifact.Part, part, g int) (err error) {
 		}
 		return nil
 	}
-	if r.lag, err = p.Doubles(g, artifact.ColScheduleLagMs, r.lag); err != nil {
+	if r.lag, err = p.Doubles(g, record.ColScheduleLagMs, r.lag); err != nil {
 		return err
 	}
-	if r.wait, err = p.Doubles(g, artifact.ColPoolWaitMs, r.wait); err != nil {
+	if r.wait, err = p.Doubles(g, record.ColPoolWaitMs, r.wait); err != nil {
 		return err
 	}
 	n := len(r.elapsed)
@@ -353,10 +353,10 @@ func (r *reader) readSplit(s *sums, p *artifact.Part, part, g int) (err error) {
 	return nil
 }
 
-var errorColumns = [3]artifact.Column{artifact.ColErrorClass, artifact.ColErrorCode, artifact.ColErrorMessage}
+var errorColumns = [3]record.Column{record.ColErrorClass, record.ColErrorCode, record.ColErrorMessage}
 
 // countErrors groups the failures of the measurement in a row group.
-func (r *reader) countErrors(s *sums, p *artifact.Part, group int) (err error) {
+func (r *reader) countErrors(s *sums, p *record.Part, group int) (err error) {
 	var values [3][]string
 	for i, col := range errorColumns {
 		if r.texts[i], values[i], err = p.Strings(group, col, r.texts[i]); err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/binds"
-	"github.com/loadstone-db/loadstone/engine/executions"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
+	"github.com/loadstone-db/loadstone/engine/results/params"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/storage/objects/s3store"
 	"github.com/loadstone-db/loadstone/storage/objects/s3test"
 )
@@ -69,14 +69,14 @@ func TestBindsOnS3(t *testing.T) {
 	}
 	dir, value := t.TempDir(), "Ann"
 	for _, worker := range []string{"worker-0", "worker-1"} {
-		a, err := binds.Write(dir, binds.Of{RunID: "run", ResultID: worker, WorkerID: worker, Name: binds.Free(dir, worker)},
-			[]binds.KeptExecution{{Why: binds.Failed, WorkerID: worker, StatementID: "s",
-				Calls: []binds.KeptCall{{StatementID: "s",
-					Values: []binds.KeptValue{{Type: "text", Length: 3, Text: &value}}}}}}, 3, true)
+		a, err := params.Write(dir, params.Of{RunID: "run", ResultID: worker, WorkerID: worker, Name: params.Free(dir, worker)},
+			[]params.KeptExecution{{Why: params.Failed, WorkerID: worker, StatementID: "s",
+				Calls: []params.KeptCall{{StatementID: "s",
+					Values: []params.KeptValue{{Type: "text", Length: 3, Text: &value}}}}}}, 3, true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.Put(t.Context(), a, artifact.LocalFile(filepath.Join(dir, a.Name))); err != nil {
+		if err := f.Put(t.Context(), a, record.LocalFile(filepath.Join(dir, a.Name))); err != nil {
 			t.Fatal(err)
 		}
 		parts = append(parts, a)

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/executions"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
 const findBegin = int64(1_790_000_000_000_000_000)
@@ -41,7 +41,7 @@ func aRun(t testing.TB, f *Results, workers, each int, later time.Duration) (all
 	for n := range workers {
 		worker := fmt.Sprintf("worker-%d", n)
 		dir := t.TempDir()
-		w, err := artifact.NewWriter(artifact.WriterOptions{Dir: dir, RunID: "run", ResultID: worker, WorkerID: worker,
+		w, err := record.NewWriter(record.WriterOptions{Dir: dir, RunID: "run", ResultID: worker, WorkerID: worker,
 			PartRows: 50_000, Statements: statements, Errors: func(id uint32) engine.ExecutionError { return dictionary[id] }})
 		if err != nil {
 			t.Fatal(err)
@@ -71,8 +71,8 @@ func aRun(t testing.TB, f *Results, workers, each int, later time.Duration) (all
 			t.Fatal(err)
 		}
 		for _, a := range done {
-			a.Kind = artifact.KindExecutions
-			if err := f.Put(context.Background(), a, artifact.LocalFile(filepath.Join(dir, a.Name))); err != nil {
+			a.Kind = record.KindExecutions
+			if err := f.Put(context.Background(), a, record.LocalFile(filepath.Join(dir, a.Name))); err != nil {
 				t.Fatal(err)
 			}
 			parts = append(parts, a)

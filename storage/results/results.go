@@ -11,20 +11,19 @@ import (
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/executions"
-	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/storage/objects"
 	"github.com/loadstone-db/loadstone/storage/results/lookup"
 )
 
-// Results implements store.Results on an object store. Its methods are safe for
+// Results implements record.Results on an object store. Its methods are safe for
 // concurrent use, except Delete beside another method on the same run.
 type Results struct {
 	objects objects.Store
 }
 
-var _ store.Results = (*Results)(nil)
+var _ record.Results = (*Results)(nil)
 
 // Open returns the results that are kept in a folder, which is made when absent.
 func Open(dir string) (*Results, error) {
@@ -38,13 +37,13 @@ func Open(dir string) (*Results, error) {
 // New returns the results that the store keeps.
 func New(kept objects.Store) *Results { return &Results{objects: kept} }
 
-// Put implements store.Results. A file that is not what a says is refused with
+// Put implements record.Results. A file that is not what a says is refused with
 // objects.ErrChecksum; another file under the name of a stored part with store.ErrConflict.
-func (f *Results) Put(ctx context.Context, a engine.Artifact, from artifact.Source) error {
+func (f *Results) Put(ctx context.Context, a engine.Artifact, from record.Source) error {
 	return f.objects.Put(ctx, a, from)
 }
 
-// Delete implements store.Results. A run without results is no error.
+// Delete implements record.Results. A run without results is no error.
 func (f *Results) Delete(ctx context.Context, runID string) error {
 	return f.objects.Delete(ctx, runID)
 }
@@ -66,7 +65,7 @@ const executionsPrefix = "executions-"
 
 // ofExecutions tells the files that tell of single executions.
 func ofExecutions(name string) bool {
-	return strings.HasPrefix(name, executionsPrefix) || strings.HasPrefix(name, artifact.BindsPrefix)
+	return strings.HasPrefix(name, executionsPrefix) || strings.HasPrefix(name, record.BindsPrefix)
 }
 
 // Place names where the parts of all runs are, the same for all servers that share it, and says to people what it is.
@@ -81,7 +80,7 @@ func (f *Results) HasExecutions(ctx context.Context, runID string) (bool, error)
 // Where says to people where the parts of a run are.
 func (f *Results) Where(runID string) string { return f.objects.Where(runID) }
 
-// Open implements store.Results. A part that is not there is store.ErrNotFound.
+// Open implements record.Results. A part that is not there is store.ErrNotFound.
 func (f *Results) Open(ctx context.Context, runID, name string) (io.ReadSeekCloser, int64, error) {
 	file, err := f.objects.Open(ctx, runID, name)
 	if err != nil {
@@ -113,12 +112,12 @@ type part struct {
 	runID, name string
 }
 
-func (p part) open(ctx context.Context) (*artifact.Part, error) {
+func (p part) open(ctx context.Context) (*record.Part, error) {
 	file, err := p.objects.Open(ctx, p.runID, p.name)
 	if err != nil {
 		return nil, fmt.Errorf("opening part %s: %w", p.name, err)
 	}
-	return artifact.ReadPart(file, p.name)
+	return record.ReadPart(file, p.name)
 }
 
 // executionParts lists the parts that hold executions, by name.

@@ -12,7 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -41,7 +41,7 @@ func spoolLoop(t testing.TB, openLoop bool, worker string, recs ...[]engine.Exec
 		t.Fatal(err)
 	}
 	for _, part := range recs {
-		w, err := artifact.NewWriter(artifact.WriterOptions{Dir: dir, RunID: "run", ResultID: "run-" + worker,
+		w, err := record.NewWriter(record.WriterOptions{Dir: dir, RunID: "run", ResultID: "run-" + worker,
 			WorkerID:   worker,
 			Statements: statements, Errors: func(id uint32) engine.ExecutionError { return dictionary[id] }, OpenLoop: openLoop})
 		if err != nil {
@@ -68,7 +68,7 @@ func putOf(t testing.TB, f *Results, openLoop bool, worker string, recs ...[]eng
 	t.Helper()
 	dir, parts := spoolLoop(t, openLoop, worker, recs...)
 	for _, a := range parts {
-		if err := f.Put(context.Background(), a, artifact.LocalFile(filepath.Join(dir, a.Name))); err != nil {
+		if err := f.Put(context.Background(), a, record.LocalFile(filepath.Join(dir, a.Name))); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/rollup"
+	"github.com/loadstone-db/loadstone/engine/results/record"
+	"github.com/loadstone-db/loadstone/engine/results/rollup"
 )
 
 // RollUp adds the executions of a stored part to the seconds of its run. On an error some may have been added.
@@ -30,7 +30,7 @@ func (f *Results) RollUp(ctx context.Context, runID, name string, into *rollup.S
 
 // batchReader reads row group after row group into the same memory.
 type batchReader struct {
-	p       *artifact.Part
+	p       *record.Part
 	batch   rollup.Batch
 	elapsed []float64
 }
@@ -41,35 +41,35 @@ func (r *batchReader) read(group int) (err error) {
 }
 
 // readBatch reads the columns that seconds are made of; elapsed is memory for milliseconds, and comes back with them.
-func readBatch(p *artifact.Part, group int, b *rollup.Batch, elapsed []float64) (_ []float64, err error) {
+func readBatch(p *record.Part, group int, b *rollup.Batch, elapsed []float64) (_ []float64, err error) {
 	for _, c := range [...]struct {
-		col  artifact.Column
+		col  record.Column
 		into *rollup.Texts
-	}{{artifact.ColWorkerID, &b.Worker}, {artifact.ColKind, &b.Kind}, {artifact.ColStatementID, &b.Statement},
-		{artifact.ColErrorClass, &b.Class}, {artifact.ColErrorCode, &b.Code}} {
+	}{{record.ColWorkerID, &b.Worker}, {record.ColKind, &b.Kind}, {record.ColStatementID, &b.Statement},
+		{record.ColErrorClass, &b.Class}, {record.ColErrorCode, &b.Code}} {
 		if c.into.Index, c.into.Values, err = p.Strings(group, c.col, c.into.Index); err != nil {
 			return nil, err
 		}
 	}
-	if b.Rows, err = p.Int32s(group, artifact.ColRows, b.Rows); err != nil {
+	if b.Rows, err = p.Int32s(group, record.ColRows, b.Rows); err != nil {
 		return nil, err
 	}
-	if b.Position, err = p.Int32s(group, artifact.ColPosition, b.Position); err != nil {
+	if b.Position, err = p.Int32s(group, record.ColPosition, b.Position); err != nil {
 		return nil, err
 	}
-	if b.DueNs, err = p.Int64s(group, artifact.ColDueAt, b.DueNs); err != nil {
+	if b.DueNs, err = p.Int64s(group, record.ColDueAt, b.DueNs); err != nil {
 		return nil, err
 	}
-	if elapsed, err = p.Doubles(group, artifact.ColAppElapsedMs, elapsed); err != nil {
+	if elapsed, err = p.Doubles(group, record.ColAppElapsedMs, elapsed); err != nil {
 		return nil, err
 	}
 	b.ElapsedNs = b.ElapsedNs[:0]
 	for _, ms := range elapsed {
 		b.ElapsedNs = append(b.ElapsedNs, nanoseconds(ms))
 	}
-	if b.Warmup, err = p.Bools(group, artifact.ColWarmup, b.Warmup); err != nil {
+	if b.Warmup, err = p.Bools(group, record.ColWarmup, b.Warmup); err != nil {
 		return nil, err
 	}
-	b.Success, err = p.Bools(group, artifact.ColSuccess, b.Success)
+	b.Success, err = p.Bools(group, record.ColSuccess, b.Success)
 	return elapsed, err
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
 // text is a text column of a row group.
@@ -37,43 +37,43 @@ type rows struct {
 
 // slowColumns are those that slow needs, replayColumns those of what is replayed.
 var (
-	slowColumns = []artifact.Column{artifact.ColWorkerID, artifact.ColConnectionID, artifact.ColSeq, artifact.ColKind,
-		artifact.ColStatementID, artifact.ColStartedAt, artifact.ColAppElapsedMs, artifact.ColRows, artifact.ColSuccess,
-		artifact.ColErrorClass, artifact.ColErrorMessage, artifact.ColServerQueryID}
-	replayColumns = []artifact.Column{artifact.ColWorkerID, artifact.ColStatementID, artifact.ColKind, artifact.ColDueAt,
-		artifact.ColConnectionID, artifact.ColSeq, artifact.ColPosition}
+	slowColumns = []record.Column{record.ColWorkerID, record.ColConnectionID, record.ColSeq, record.ColKind,
+		record.ColStatementID, record.ColStartedAt, record.ColAppElapsedMs, record.ColRows, record.ColSuccess,
+		record.ColErrorClass, record.ColErrorMessage, record.ColServerQueryID}
+	replayColumns = []record.Column{record.ColWorkerID, record.ColStatementID, record.ColKind, record.ColDueAt,
+		record.ColConnectionID, record.ColSeq, record.ColPosition}
 )
 
 // readRows reads these columns of a row group, all without any; the others are left empty.
-func readRows(p *artifact.Part, group int, only ...artifact.Column) (*rows, error) {
+func readRows(p *record.Part, group int, only ...record.Column) (*rows, error) {
 	r := &rows{n: p.Rows(group)}
 	return r, errors.Join(
-		columns(only, map[artifact.Column]*text{
-			artifact.ColRunID: &r.run, artifact.ColResultID: &r.result, artifact.ColWorkerID: &r.worker,
-			artifact.ColPhase: &r.phase, artifact.ColKind: &r.kind, artifact.ColStatementID: &r.statement,
-			artifact.ColErrorClass: &r.class, artifact.ColErrorCode: &r.code, artifact.ColErrorMessage: &r.message,
-			artifact.ColServerQueryID: &r.queryID,
-		}, func(col artifact.Column) (t text, err error) {
+		columns(only, map[record.Column]*text{
+			record.ColRunID: &r.run, record.ColResultID: &r.result, record.ColWorkerID: &r.worker,
+			record.ColPhase: &r.phase, record.ColKind: &r.kind, record.ColStatementID: &r.statement,
+			record.ColErrorClass: &r.class, record.ColErrorCode: &r.code, record.ColErrorMessage: &r.message,
+			record.ColServerQueryID: &r.queryID,
+		}, func(col record.Column) (t text, err error) {
 			t.indexes, t.values, err = p.Strings(group, col, nil)
 			return t, err
 		}),
-		columns(only, map[artifact.Column]*[]int32{
-			artifact.ColConnectionID: &r.connection, artifact.ColSeq: &r.seq, artifact.ColStep: &r.step,
-			artifact.ColRows: &r.rows, artifact.ColRetries: &r.retries, artifact.ColPosition: &r.position,
-		}, func(col artifact.Column) ([]int32, error) { return p.Int32s(group, col, nil) }),
-		columns(only, map[artifact.Column]*[]int64{artifact.ColDueAt: &r.due, artifact.ColStartedAt: &r.started,
-			artifact.ColDecodeNs: &r.decode,
-		}, func(col artifact.Column) ([]int64, error) { return p.Int64s(group, col, nil) }),
-		columns(only, map[artifact.Column]*[]float64{artifact.ColAppElapsedMs: &r.elapsed,
-			artifact.ColScheduleLagMs: &r.lag, artifact.ColPoolWaitMs: &r.wait,
-		}, func(col artifact.Column) ([]float64, error) { return p.Doubles(group, col, nil) }),
-		columns(only, map[artifact.Column]*[]bool{artifact.ColWarmup: &r.warmup, artifact.ColSuccess: &r.success,
-			artifact.ColRolledBack: &r.rolledBack,
-		}, func(col artifact.Column) ([]bool, error) { return p.Bools(group, col, nil) }))
+		columns(only, map[record.Column]*[]int32{
+			record.ColConnectionID: &r.connection, record.ColSeq: &r.seq, record.ColStep: &r.step,
+			record.ColRows: &r.rows, record.ColRetries: &r.retries, record.ColPosition: &r.position,
+		}, func(col record.Column) ([]int32, error) { return p.Int32s(group, col, nil) }),
+		columns(only, map[record.Column]*[]int64{record.ColDueAt: &r.due, record.ColStartedAt: &r.started,
+			record.ColDecodeNs: &r.decode,
+		}, func(col record.Column) ([]int64, error) { return p.Int64s(group, col, nil) }),
+		columns(only, map[record.Column]*[]float64{record.ColAppElapsedMs: &r.elapsed,
+			record.ColScheduleLagMs: &r.lag, record.ColPoolWaitMs: &r.wait,
+		}, func(col record.Column) ([]float64, error) { return p.Doubles(group, col, nil) }),
+		columns(only, map[record.Column]*[]bool{record.ColWarmup: &r.warmup, record.ColSuccess: &r.success,
+			record.ColRolledBack: &r.rolledBack,
+		}, func(col record.Column) ([]bool, error) { return p.Bools(group, col, nil) }))
 }
 
 // columns reads those of one type that are wanted.
-func columns[T any](only []artifact.Column, into map[artifact.Column]*T, read func(artifact.Column) (T, error)) error {
+func columns[T any](only []record.Column, into map[record.Column]*T, read func(record.Column) (T, error)) error {
 	for col, v := range into {
 		if len(only) > 0 && !slices.Contains(only, col) {
 			continue

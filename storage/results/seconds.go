@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/base/histogram"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
 // Seconds is SecondsIn where only the executions tell when was measured.
@@ -17,7 +17,7 @@ func (f *Results) Seconds(ctx context.Context, runID string) ([]engine.MeasuredS
 	return f.SecondsIn(ctx, runID, engine.Window{})
 }
 
-// SecondsIn implements store.Results. Executions count in the second in which they
+// SecondsIn implements record.Results. Executions count in the second in which they
 // ended; those that ended after the window are in none.
 func (f *Results) SecondsIn(ctx context.Context, runID string, w engine.Window) ([]engine.MeasuredSecond, error) {
 	parts, err := f.executionParts(ctx, runID)
@@ -127,19 +127,19 @@ func (t *timeline) read(ctx context.Context, at part, pass func([]int64, []float
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if t.due, err = p.Int64s(g, artifact.ColDueAt, t.due); err != nil {
+		if t.due, err = p.Int64s(g, record.ColDueAt, t.due); err != nil {
 			return err
 		}
-		if t.elapsed, err = p.Doubles(g, artifact.ColAppElapsedMs, t.elapsed); err != nil {
+		if t.elapsed, err = p.Doubles(g, record.ColAppElapsedMs, t.elapsed); err != nil {
 			return err
 		}
-		if t.position, err = p.Int32s(g, artifact.ColPosition, t.position); err != nil {
+		if t.position, err = p.Int32s(g, record.ColPosition, t.position); err != nil {
 			return err
 		}
-		if t.warmup, err = p.Bools(g, artifact.ColWarmup, t.warmup); err != nil {
+		if t.warmup, err = p.Bools(g, record.ColWarmup, t.warmup); err != nil {
 			return err
 		}
-		if t.success, err = p.Bools(g, artifact.ColSuccess, t.success); err != nil {
+		if t.success, err = p.Bools(g, record.ColSuccess, t.success); err != nil {
 			return err
 		}
 		n := 0

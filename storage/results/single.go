@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/rollup"
+	"github.com/loadstone-db/loadstone/engine/results/record"
+	"github.com/loadstone-db/loadstone/engine/results/rollup"
 )
 
 // ReadExecutions calls fn with all rows of a stored part, some thousands at a time. They are valid until fn returns.
@@ -30,39 +30,39 @@ func (f *Results) ReadExecutions(ctx context.Context, runID, name string, fn fun
 	return nil
 }
 
-func readSingle(p *artifact.Part, group int, e *rollup.Executions) (err error) {
+func readSingle(p *record.Part, group int, e *rollup.Executions) (err error) {
 	if e.ElapsedMs, err = readBatch(p, group, &e.Batch, e.ElapsedMs); err != nil {
 		return err
 	}
 	for _, c := range [...]struct {
-		col  artifact.Column
+		col  record.Column
 		into *[]int32
-	}{{artifact.ColConnectionID, &e.Connection}, {artifact.ColSeq, &e.Seq}, {artifact.ColStep, &e.Step},
-		{artifact.ColRetries, &e.Retries}} {
+	}{{record.ColConnectionID, &e.Connection}, {record.ColSeq, &e.Seq}, {record.ColStep, &e.Step},
+		{record.ColRetries, &e.Retries}} {
 		if *c.into, err = p.Int32s(group, c.col, *c.into); err != nil {
 			return err
 		}
 	}
 	for _, c := range [...]struct {
-		col  artifact.Column
+		col  record.Column
 		into *rollup.Texts
-	}{{artifact.ColErrorMessage, &e.Message}, {artifact.ColServerQueryID, &e.QueryID}} {
+	}{{record.ColErrorMessage, &e.Message}, {record.ColServerQueryID, &e.QueryID}} {
 		if c.into.Index, c.into.Values, err = p.Strings(group, c.col, c.into.Index); err != nil {
 			return err
 		}
 	}
-	if e.StartedNs, err = p.Int64s(group, artifact.ColStartedAt, e.StartedNs); err != nil {
+	if e.StartedNs, err = p.Int64s(group, record.ColStartedAt, e.StartedNs); err != nil {
 		return err
 	}
-	if e.DecodeNs, err = p.Int64s(group, artifact.ColDecodeNs, e.DecodeNs); err != nil {
+	if e.DecodeNs, err = p.Int64s(group, record.ColDecodeNs, e.DecodeNs); err != nil {
 		return err
 	}
-	if e.LagMs, err = p.Doubles(group, artifact.ColScheduleLagMs, e.LagMs); err != nil {
+	if e.LagMs, err = p.Doubles(group, record.ColScheduleLagMs, e.LagMs); err != nil {
 		return err
 	}
-	if e.WaitMs, err = p.Doubles(group, artifact.ColPoolWaitMs, e.WaitMs); err != nil {
+	if e.WaitMs, err = p.Doubles(group, record.ColPoolWaitMs, e.WaitMs); err != nil {
 		return err
 	}
-	e.RolledBack, err = p.Bools(group, artifact.ColRolledBack, e.RolledBack)
+	e.RolledBack, err = p.Bools(group, record.ColRolledBack, e.RolledBack)
 	return err
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
 // window says which executions count in a rate, and over which time.
@@ -125,15 +125,15 @@ func coverage(ctx context.Context, of []part, workers []string, w window) ([]int
 
 // ended is from when to when executions of a part ended. When they began says
 // less: one may have taken long.
-func ended(p *artifact.Part) (span interval, err error) {
+func ended(p *record.Part) (span interval, err error) {
 	span = interval{math.MaxInt64, math.MinInt64}
 	var due []int64
 	var elapsed []float64
 	for g := range p.RowGroups() {
-		if due, err = p.Int64s(g, artifact.ColDueAt, due); err != nil {
+		if due, err = p.Int64s(g, record.ColDueAt, due); err != nil {
 			return span, err
 		}
-		if elapsed, err = p.Doubles(g, artifact.ColAppElapsedMs, elapsed); err != nil {
+		if elapsed, err = p.Doubles(g, record.ColAppElapsedMs, elapsed); err != nil {
 			return span, err
 		}
 		for i, at := range due {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
 const testBase = int64(1_790_000_000_000_000_000)
@@ -143,7 +143,7 @@ func TestRatesOfALostRecordAreOverWhatItCovers(t *testing.T) {
 			f := open(t)
 			dir, parts := spoolOf(t, c.keep)
 			for _, a := range parts {
-				if err := f.Put(context.Background(), a, artifact.LocalFile(filepath.Join(dir, a.Name))); err != nil {
+				if err := f.Put(context.Background(), a, record.LocalFile(filepath.Join(dir, a.Name))); err != nil {
 					t.Fatal(err)
 				}
 			}

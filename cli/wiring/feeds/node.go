@@ -11,10 +11,10 @@ import (
 	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/catalog"
 	"github.com/loadstone-db/loadstone/engine/fragment"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
 	"github.com/loadstone-db/loadstone/engine/stream/column"
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
 	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
-	"github.com/loadstone-db/loadstone/engine/tap"
 )
 
 // NodeOptions are what the streams of a node are made of.
@@ -32,9 +32,9 @@ type NodeOptions struct {
 type Node struct {
 	Host *fragment.Host
 	// Executions are told what run workers of the node record.
-	Executions tap.Taps
+	Executions executions.Taps
 	hub        *telemetry.Hub
-	recorded   *tap.Exchange
+	recorded   *executions.Exchange
 	folder     *feed.Folder
 	once       sync.Once
 	o          NodeOptions
@@ -50,7 +50,7 @@ func OpenNode(o NodeOptions) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{hub: &telemetry.Hub{Node: o.ID}, recorded: &tap.Exchange{}, folder: folder, o: o,
+	n := &Node{hub: &telemetry.Hub{Node: o.ID}, recorded: &executions.Exchange{}, folder: folder, o: o,
 		runs: map[string]*ofRun{}}
 	n.recorded.Listen("", n.hub.Taps()) // for as long as the process lives
 	n.Executions = n.recorded

@@ -8,12 +8,12 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
 	"github.com/loadstone-db/loadstone/engine/rule"
 	"github.com/loadstone-db/loadstone/engine/stream/column"
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
 	"github.com/loadstone-db/loadstone/engine/stream/outlet"
 	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
-	"github.com/loadstone-db/loadstone/engine/tap"
 )
 
 // RuleOptions are what the rules of runs are made of.
@@ -22,7 +22,7 @@ type RuleOptions struct {
 	// Open returns the address of a rule whose address is sealed.
 	Open func(context.Context, engine.Rule) (string, error)
 	// Executions are those of run workers of this process, Account is what reading them takes of it.
-	Executions *tap.Exchange
+	Executions *executions.Exchange
 	Account    *telemetry.Account
 	// Fragments leads to the nodes of the cluster.
 	Fragments Nodes

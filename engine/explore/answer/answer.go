@@ -23,19 +23,19 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/budget"
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/explore/leaf"
 	"github.com/loadstone-db/loadstone/engine/explore/node"
 	"github.com/loadstone-db/loadstone/engine/worker"
+	"github.com/loadstone-db/loadstone/engine/worker/diskbudget"
 )
 
 // Disk is where a node keeps files, under its budget. A file's key is its name in the folder.
 type Disk interface {
 	Dir() string
 	// Apply tells the budget what happens to a file, and reports whether a write was refused.
-	Apply(h budget.Happening) (refused bool)
+	Apply(h diskbudget.Happening) (refused bool)
 }
 
 // Meter takes measurements, and returns at once.
@@ -184,7 +184,7 @@ func (s *Session) Hear(m protocol.ToNode) bool {
 			return false
 		}
 		// It stays on the disk for a while, for a server that asks again, or goes now.
-		s.a.o.Disk.Apply(budget.Acknowledged{Key: w.file})
+		s.a.o.Disk.Apply(diskbudget.Acknowledged{Key: w.file})
 		s.a.hold(-1)
 	default:
 		return false
@@ -242,7 +242,7 @@ func (a *Answers) drop(w *work) {
 	delete(a.keys, w.file)
 	a.mu.Unlock()
 	_ = os.Remove(filepath.Join(a.o.Disk.Dir(), w.file)) // what stays goes with the next process
-	a.o.Disk.Apply(budget.Gone{Key: w.file})
+	a.o.Disk.Apply(diskbudget.Gone{Key: w.file})
 }
 
 // begin accepts a work, and carries it out beside others.
@@ -301,7 +301,7 @@ func (s *Session) carryOut(ctx context.Context, w *work, m protocol.AssignWork, 
 		log.Debug().Int("segments", spent.Segments).Int("fetched", spent.Fetched).Int64("bytes", ready.Artifact.SizeBytes).
 			Dur("took_ms", took).Msg("a work of a query is done")
 		s.say(ready)
-		s.a.o.Disk.Apply(budget.Announced{Key: w.file})
+		s.a.o.Disk.Apply(diskbudget.Announced{Key: w.file})
 		return
 	}
 	s.mu.Lock()
@@ -384,7 +384,7 @@ const (
 // keep writes a file. It need not survive a crash of the machine.
 func (a *Answers) keep(key, id string, content []byte) error {
 	d := a.o.Disk
-	if d.Apply(budget.Grow{Key: key, Kind: budget.Work, Bytes: int64(len(content))}) {
+	if d.Apply(diskbudget.Grow{Key: key, Kind: diskbudget.Work, Bytes: int64(len(content))}) {
 		return errRoom
 	}
 	path := filepath.Join(d.Dir(), key)
@@ -396,12 +396,12 @@ func (a *Answers) keep(key, id string, content []byte) error {
 	}
 	if err != nil {
 		_ = os.Remove(path)
-		d.Apply(budget.Gone{Key: key})
+		d.Apply(diskbudget.Gone{Key: key})
 		return roomError{err}
 	}
 	a.mu.Lock()
 	a.made[id], a.keys[key] = key, id
 	a.mu.Unlock()
-	d.Apply(budget.Finished{Key: key, Bytes: int64(len(content))})
+	d.Apply(diskbudget.Finished{Key: key, Bytes: int64(len(content))})
 	return nil
 }

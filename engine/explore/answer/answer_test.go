@@ -8,18 +8,18 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/loadstone-db/loadstone/engine/budget"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/explore/leaf"
 	"github.com/loadstone-db/loadstone/engine/explore/node"
 	"github.com/loadstone-db/loadstone/engine/explore/series"
+	"github.com/loadstone-db/loadstone/engine/worker/diskbudget"
 )
 
 // folder is a disk without a budget.
 type folder string
 
-func (f folder) Dir() string               { return string(f) }
-func (folder) Apply(budget.Happening) bool { return false }
+func (f folder) Dir() string                   { return string(f) }
+func (folder) Apply(diskbudget.Happening) bool { return false }
 
 // TestWhatAnEarlierProcessMade goes when the next one begins, with a cache or without; other files stay.
 func TestWhatAnEarlierProcessMade(t *testing.T) {

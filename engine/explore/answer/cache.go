@@ -15,12 +15,12 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/budget"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 	"github.com/loadstone-db/loadstone/engine/explore/node"
 	"github.com/loadstone-db/loadstone/engine/explore/series"
-	"github.com/loadstone-db/loadstone/engine/segment"
+	"github.com/loadstone-db/loadstone/engine/results/record"
+	"github.com/loadstone-db/loadstone/engine/results/segment"
+	"github.com/loadstone-db/loadstone/engine/worker/diskbudget"
 )
 
 // How long who waits for a segment does so while servers bring nothing, neither it nor another before it; how often one
@@ -95,7 +95,7 @@ func (c *Cache) find() {
 		switch {
 		case err != nil || !info.Mode().IsRegular():
 		case strings.HasPrefix(name, segmentPrefix) && strings.HasSuffix(name, suffix):
-			c.disk.Apply(budget.Found{Key: name, Kind: budget.Cache, Bytes: info.Size()})
+			c.disk.Apply(diskbudget.Found{Key: name, Kind: diskbudget.Cache, Bytes: info.Size()})
 			c.mu.Lock()
 			c.known[strings.TrimSuffix(strings.TrimPrefix(name, segmentPrefix), suffix)] = info.Size()
 			c.mu.Unlock()
@@ -122,7 +122,7 @@ func (c *Cache) Read(ctx context.Context, s node.Segment) (set *series.Set, fetc
 				Dur("took_ms", time.Since(begin)).Msg("a segment was brought")
 		}
 		key := segmentFile(s.SHA256)
-		c.disk.Apply(budget.Used{Key: key})
+		c.disk.Apply(diskbudget.Used{Key: key})
 		if set, err = c.open(key, s); err == nil {
 			return set, fetched, nil
 		}
@@ -134,7 +134,7 @@ func (c *Cache) Read(ctx context.Context, s node.Segment) (set *series.Set, fetc
 }
 
 func (c *Cache) open(key string, s node.Segment) (*series.Set, error) {
-	f, err := artifact.OpenFile(filepath.Join(c.disk.Dir(), key))
+	f, err := record.OpenFile(filepath.Join(c.disk.Dir(), key))
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (c *Cache) drop(sum string) {
 	delete(c.known, sum)
 	c.mu.Unlock()
 	_ = os.Remove(filepath.Join(c.disk.Dir(), segmentFile(sum)))
-	c.disk.Apply(budget.Gone{Key: segmentFile(sum)})
+	c.disk.Apply(diskbudget.Gone{Key: segmentFile(sum)})
 }
 
 // gone forgets segments that the budget has deleted.
@@ -331,7 +331,7 @@ func (m moving) Read(p []byte) (int, error) {
 // store writes a segment to the disk.
 func (c *Cache) store(sum string, bytes int64, content io.Reader) (err error) {
 	key := segmentFile(sum)
-	if c.disk.Apply(budget.Grow{Key: key, Kind: budget.Cache, Bytes: bytes}) {
+	if c.disk.Apply(diskbudget.Grow{Key: key, Kind: diskbudget.Cache, Bytes: bytes}) {
 		return errRoom
 	}
 	path := filepath.Join(c.disk.Dir(), key)
@@ -339,7 +339,7 @@ func (c *Cache) store(sum string, bytes int64, content io.Reader) (err error) {
 	defer func() {
 		if err != nil {
 			_ = os.Remove(partial)
-			c.disk.Apply(budget.Gone{Key: key})
+			c.disk.Apply(diskbudget.Gone{Key: key})
 		}
 	}()
 	if err := os.MkdirAll(c.disk.Dir(), 0o700); err != nil {
@@ -356,6 +356,6 @@ func (c *Cache) store(sum string, bytes int64, content io.Reader) (err error) {
 	if err := os.Rename(partial, path); err != nil {
 		return roomError{err}
 	}
-	c.disk.Apply(budget.Finished{Key: key, Bytes: bytes})
+	c.disk.Apply(diskbudget.Finished{Key: key, Bytes: bytes})
 	return nil
 }

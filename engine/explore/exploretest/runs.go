@@ -17,8 +17,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/explore/node"
 	"github.com/loadstone-db/loadstone/engine/explore/series"
-	"github.com/loadstone-db/loadstone/engine/rollup"
-	"github.com/loadstone-db/loadstone/engine/segment"
+	"github.com/loadstone-db/loadstone/engine/results/rollup"
+	"github.com/loadstone-db/loadstone/engine/results/segment"
 )
 
 // Noon is when the first of the Runs starts.

@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
-	"github.com/loadstone-db/loadstone/engine/explore/native"
-	"github.com/loadstone-db/loadstone/engine/segment"
+	"github.com/loadstone-db/loadstone/engine/results/metric"
+	"github.com/loadstone-db/loadstone/engine/results/segment"
 )
 
 // histograms are what was added to one in each second in which there was something. Of the buckets between the lowest
@@ -81,7 +81,7 @@ type histogramIterator struct {
 	counts []float64
 	total  float64
 	sumNs  int64
-	scale  native.Scale
+	scale  metric.Scale
 	edges  *Edges
 }
 
@@ -95,7 +95,7 @@ func newHistogramIterator(o *one) *histogramIterator {
 			it.counts = make([]float64, h.last-h.first+1)
 		}
 	}
-	it.scale = native.ScaleOf(h.schema)
+	it.scale = metric.ScaleOf(h.schema)
 	return it
 }
 
@@ -174,7 +174,7 @@ func (it *histogramIterator) AtFloatHistogram(h *histogram.FloatHistogram) (int6
 	}
 	it.catchUp()
 	h.Count, h.Sum = it.total, float64(it.sumNs)/1e9
-	native.Fill(h, it.scale, it.of.hist.first, it.counts)
+	metric.Fill(h, it.scale, it.of.hist.first, it.counts)
 	return it.AtT(), h
 }
 

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/loadstone-db/loadstone/engine/segment"
+	"github.com/loadstone-db/loadstone/engine/results/segment"
 )
 
 func filled(counts []int64) (all []segment.Bucket) {

@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
-	"github.com/loadstone-db/loadstone/engine/explore/metric"
-	"github.com/loadstone-db/loadstone/engine/rollup"
+	"github.com/loadstone-db/loadstone/engine/results/metric"
+	"github.com/loadstone-db/loadstone/engine/results/rollup"
 )
 
 // load is what a run worker reported.

@@ -19,7 +19,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
-	"github.com/loadstone-db/loadstone/engine/segment"
+	"github.com/loadstone-db/loadstone/engine/results/segment"
 )
 
 // Set are the series of one run. It is not changed after it was read.

@@ -17,10 +17,9 @@ import (
 	resource "go.opentelemetry.io/proto/otlp/resource/v1"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/loadstone-db/loadstone/engine/explore/metric"
-	"github.com/loadstone-db/loadstone/engine/explore/native"
 	"github.com/loadstone-db/loadstone/engine/outflow"
 	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
+	"github.com/loadstone-db/loadstone/engine/results/metric"
 )
 
 // Sender sends points to a collector. It implements outflow.Sink.
@@ -155,7 +154,7 @@ func add(m *metrics.Metric, p *outflow.Point, about []*common.KeyValue) {
 // numbers of which none ever falls and which add up. A bucket i here is i-1 there.
 func fill(d *metrics.ExponentialHistogramDataPoint, l *outflow.Latency) {
 	sum := float64(l.SumNs) / 1e9
-	scale := native.ScaleOf(l.Schema)
+	scale := metric.ScaleOf(l.Schema)
 	d.Scale, d.Count, d.Sum = l.Schema, uint64(l.Count), &sum
 	if len(l.Counts) == 0 {
 		return

@@ -8,9 +8,8 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/loadstone-db/loadstone/engine/explore/metric"
-	"github.com/loadstone-db/loadstone/engine/explore/native"
 	"github.com/loadstone-db/loadstone/engine/outflow"
+	"github.com/loadstone-db/loadstone/engine/results/metric"
 )
 
 // The numbers of fields, as the two messages have them.
@@ -150,7 +149,7 @@ func (e *encoder) histogram(p *outflow.Point, first bool) {
 	if p.Stale {
 		h.Count, h.Sum = 0, stale
 	} else {
-		native.Fill(h, native.ScaleOf(l.Schema), l.Offset, l.Counts)
+		metric.Fill(h, metric.ScaleOf(l.Schema), l.Offset, l.Counts)
 	}
 	b := double(e.part[:0], histogramCount, h.Count)
 	b = double(b, histogramSum, h.Sum)

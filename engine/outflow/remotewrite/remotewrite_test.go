@@ -16,9 +16,9 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
-	"github.com/loadstone-db/loadstone/engine/explore/metric"
 	"github.com/loadstone-db/loadstone/engine/outflow"
 	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
+	"github.com/loadstone-db/loadstone/engine/results/metric"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

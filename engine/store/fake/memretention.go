@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -90,7 +90,7 @@ func (k *Kept) ended(ctx context.Context, r engine.Run, keepTags []string) (e st
 	e = store.EndedRun{RunID: r.RunID, RunName: r.RunName, EndedAt: endOf(r)}
 	parts, err := k.Rest.Artifacts(ctx, r.RunID)
 	for _, p := range parts {
-		if artifact.OfExecutions(p.Kind) {
+		if record.OfExecutions(p.Kind) {
 			e.Parts, e.Bytes = e.Parts+1, e.Bytes+p.SizeBytes
 		}
 	}

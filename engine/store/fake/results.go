@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -210,7 +210,7 @@ func (s *Store) SaveArtifact(ctx context.Context, epoch int64, a engine.Artifact
 	if err != nil {
 		return err
 	}
-	if artifact.OfExecutions(a.Kind) && !r.row.ExecutionsDeletedAt.IsZero() {
+	if record.OfExecutions(a.Kind) && !r.row.ExecutionsDeletedAt.IsZero() {
 		s.Leave(a.RunID, false, 0)
 		return fmt.Errorf("saving artifact %s: %w", a.Name, store.ErrExecutionsDeleted)
 	}
@@ -230,7 +230,7 @@ func (s *Store) ForgetExecutions(runID, by string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r := s.runs[runID]; r != nil {
-		maps.DeleteFunc(r.artifacts, func(_ string, a engine.Artifact) bool { return artifact.OfExecutions(a.Kind) })
+		maps.DeleteFunc(r.artifacts, func(_ string, a engine.Artifact) bool { return record.OfExecutions(a.Kind) })
 		r.row.ExecutionsDeletedAt, r.row.ExecutionsDeletedBy = engine.At(now()), by
 	}
 }

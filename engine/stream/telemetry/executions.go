@@ -6,10 +6,9 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/executions"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
 	"github.com/loadstone-db/loadstone/engine/stream/column"
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
-	"github.com/loadstone-db/loadstone/engine/tap"
 )
 
 // aBatch is how many executions are given out at once, if so many come.
@@ -47,7 +46,7 @@ const (
 // follower turns the executions of a run worker into rows.
 type follower struct {
 	hub   *Hub
-	of    tap.Of
+	of    executions.Of
 	kinds [engine.NumKinds][]byte
 	// statements and transactions are names by the number of a statement: its own, and that of a transaction that it
 	// begins.
@@ -68,7 +67,7 @@ type failure struct{ class, code, message []byte }
 var phases = [2][]byte{[]byte(engine.PhaseMeasurement), []byte(engine.PhaseWarmup)}
 
 // follow begins with a run worker.
-func (h *Hub) follow(of tap.Of) *follower {
+func (h *Hub) follow(of executions.Of) *follower {
 	f := &follower{hub: h, of: of, failures: map[uint32]failure{}, statistics: map[statistic]*figures{}}
 	for k := range f.kinds {
 		f.kinds[k] = []byte(engine.Kind(k).String())
@@ -82,18 +81,18 @@ func (h *Hub) follow(of tap.Of) *follower {
 }
 
 // Taps are told what run workers of this process record.
-func (h *Hub) Taps() tap.Taps { return taps{h} }
+func (h *Hub) Taps() executions.Taps { return taps{h} }
 
 type taps struct{ hub *Hub }
 
-// Open implements tap.Taps.
-func (t taps) Open(of tap.Of) tap.Tap {
+// Open implements executions.Taps.
+func (t taps) Open(of executions.Of) executions.Tap {
 	f := t.hub.follow(of)
 	t.hub.rows.join(f)
 	return f
 }
 
-// Write implements tap.Tap.
+// Write implements executions.Tap.
 func (f *follower) Write(recs []engine.Execution) {
 	rows, statistics := f.hub.Wanted(feed.Executions), f.hub.Wanted(feed.StatementStatistics)
 	if !rows && !statistics {
@@ -238,7 +237,7 @@ func (f *follower) failure(id uint32) failure {
 	return known
 }
 
-// Close implements tap.Tap.
+// Close implements executions.Tap.
 func (f *follower) Close() {
 	f.mu.Lock()
 	if f.generation == f.hub.rows.generation.Load() && f.hub.Wanted(feed.Executions) {

@@ -13,12 +13,12 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/histogram"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
 	"github.com/loadstone-db/loadstone/engine/statement"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/stream/column"
 	"github.com/loadstone-db/loadstone/engine/stream/feed"
 	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
-	"github.com/loadstone-db/loadstone/engine/tap"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,7 +28,7 @@ type recorder struct {
 	mu    sync.Mutex
 	held  []engine.Execution
 	stuck bool
-	tap   tap.Tap
+	tap   executions.Tap
 }
 
 func (r *recorder) record(recs ...engine.Execution) {
@@ -57,7 +57,7 @@ func followAt(h *telemetry.Hub, worker string, now func() time.Time) *recorder {
 	r := &recorder{}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tap = h.Taps().Open(tap.Of{RunID: "r", WorkerID: worker, NodeID: "local", Statements: statements, Now: now,
+	r.tap = h.Taps().Open(executions.Of{RunID: "r", WorkerID: worker, NodeID: "local", Statements: statements, Now: now,
 		CatchUp: r.catchUp, Error: func(uint32) engine.ExecutionError {
 			return engine.ExecutionError{Class: engine.ErrClassConstraint, Code: "23505", Message: "duplicate key 'secret'"}
 		}})

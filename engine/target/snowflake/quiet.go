@@ -9,7 +9,7 @@ import (
 	"github.com/snowflakedb/gosnowflake/v2/sflog"
 
 	// Its init function has to come before gosnowflake's.
-	_ "github.com/loadstone-db/loadstone/engine/target/snowflake/internal/switches"
+	_ "github.com/loadstone-db/loadstone/engine/target/snowflake/internal/noinit"
 )
 
 // silent is gosnowflake's logger: it says nothing. Errors come back as errors,

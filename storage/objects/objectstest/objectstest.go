@@ -18,7 +18,7 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/objects"
 )
@@ -55,7 +55,7 @@ func File(t testing.TB, runID, name string, content []byte) (engine.Artifact, st
 func Put(t testing.TB, s objects.Store, runID, name string, content []byte) engine.Artifact {
 	t.Helper()
 	a, path := File(t, runID, name, content)
-	if err := s.Put(t.Context(), a, artifact.LocalFile(path)); err != nil {
+	if err := s.Put(t.Context(), a, record.LocalFile(path)); err != nil {
 		t.Fatalf("storing %d bytes: %v", len(content), err)
 	}
 	return a
@@ -102,7 +102,7 @@ func stored(t *testing.T, s objects.Store) {
 	for i, size := range Sizes {
 		content := Content(size, uint64(i))
 		a, path := File(t, "run", "executions-"+string(rune('a'+i))+".parquet", content)
-		if err := s.Put(t.Context(), a, artifact.LocalFile(path)); err != nil {
+		if err := s.Put(t.Context(), a, record.LocalFile(path)); err != nil {
 			t.Fatalf("%d bytes: %v", size, err)
 		}
 		if left, err := os.ReadFile(path); err != nil || !bytes.Equal(left, content) {
@@ -176,17 +176,17 @@ func repeating(t *testing.T, s objects.Store) {
 	for _, size := range Sizes {
 		content := Content(size, 1)
 		a, path := File(t, "run", "a"+string(rune('a'+size%26))+".parquet", content)
-		if err := s.Put(t.Context(), a, artifact.LocalFile(path)); err != nil {
+		if err := s.Put(t.Context(), a, record.LocalFile(path)); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Put(t.Context(), a, artifact.LocalFile(path)); err != nil {
+		if err := s.Put(t.Context(), a, record.LocalFile(path)); err != nil {
 			t.Fatalf("when the source is gone: %v", err)
 		}
 		again, path := File(t, "run", a.Name, content)
-		if err := s.Put(t.Context(), again, artifact.LocalFile(path)); err != nil {
+		if err := s.Put(t.Context(), again, record.LocalFile(path)); err != nil {
 			t.Fatalf("the same content: %v", err)
 		}
 		if !bytes.Equal(Read(t, s, "run", a.Name), content) {
@@ -203,7 +203,7 @@ func refused(t *testing.T, s objects.Store) {
 		longer.SizeBytes++
 		shorter.SizeBytes--
 		for _, a := range []engine.Artifact{wrong, longer, shorter} {
-			if err := s.Put(t.Context(), a, artifact.LocalFile(path)); !errors.Is(err, objects.ErrChecksum) {
+			if err := s.Put(t.Context(), a, record.LocalFile(path)); !errors.Is(err, objects.ErrChecksum) {
 				t.Errorf("%d bytes as another: %v", size, err)
 			}
 			if _, err := os.Stat(path); err != nil {
@@ -226,7 +226,7 @@ func conflict(t *testing.T, s objects.Store) {
 		Put(t, s, "run", name, first)
 		for _, other := range [][]byte{Content(size, 4), Content(size+1, 3)} {
 			a, path := File(t, "run", name, other)
-			if err := s.Put(t.Context(), a, artifact.LocalFile(path)); !errors.Is(err, store.ErrConflict) {
+			if err := s.Put(t.Context(), a, record.LocalFile(path)); !errors.Is(err, store.ErrConflict) {
 				t.Errorf("%d bytes over %d: %v", len(other), size, err)
 			}
 			if _, err := os.Stat(path); err != nil {
@@ -251,7 +251,7 @@ type Stream struct {
 	Read           int64
 }
 
-// Open implements artifact.Source.
+// Open implements record.Source.
 func (s *Stream) Open(context.Context) (io.ReadCloser, error) {
 	s.Opened++
 	return &streamReader{s: s, rest: s.Content}, nil
@@ -338,7 +338,7 @@ func race(t *testing.T, s objects.Store) {
 		var group sync.WaitGroup
 		for i, content := range contents {
 			a, path := File(t, "run", name, content)
-			group.Go(func() { failed[i] = s.Put(t.Context(), a, artifact.LocalFile(path)) })
+			group.Go(func() { failed[i] = s.Put(t.Context(), a, record.LocalFile(path)) })
 		}
 		group.Wait()
 		got := Read(t, s, "run", name)
@@ -358,7 +358,7 @@ func many(t *testing.T, s objects.Store) {
 		name := "part-" + string(rune('a'+i)) + ".parquet"
 		a, path := File(t, "run", name, Content(1000+i, uint64(i)))
 		group.Go(func() {
-			if err := s.Put(t.Context(), a, artifact.LocalFile(path)); err != nil {
+			if err := s.Put(t.Context(), a, record.LocalFile(path)); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		})
@@ -457,7 +457,7 @@ func climbing(t *testing.T, s objects.Store) {
 			t.Errorf("open %q: %v", bad, err)
 		}
 		a, path := File(t, bad[0], bad[1], []byte("x"))
-		if err := s.Put(t.Context(), a, artifact.LocalFile(path)); !engine.HasCode(err, engine.CodeInvalid) {
+		if err := s.Put(t.Context(), a, record.LocalFile(path)); !engine.HasCode(err, engine.CodeInvalid) {
 			t.Errorf("put %q: %v", bad, err)
 		}
 	}
@@ -481,7 +481,7 @@ func ended(t *testing.T, s objects.Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	a, path := File(t, "run", "a.parquet", Content(Sizes[len(Sizes)-1], 9))
-	if err := s.Put(ctx, a, artifact.LocalFile(path)); !errors.Is(err, context.Canceled) {
+	if err := s.Put(ctx, a, record.LocalFile(path)); !errors.Is(err, context.Canceled) {
 		t.Errorf("put: %v", err)
 	}
 	if _, err := os.Stat(path); err != nil {
@@ -500,7 +500,7 @@ func absent(t *testing.T, s objects.Store) {
 		t.Errorf("open: %v", err)
 	}
 	a := engine.Artifact{RunID: "run", Name: "a.parquet", SizeBytes: 1, SHA256: strings.Repeat("0", 64)}
-	missing := artifact.LocalFile(filepath.Join(t.TempDir(), "absent"))
+	missing := record.LocalFile(filepath.Join(t.TempDir(), "absent"))
 	if err := s.Put(t.Context(), a, missing); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that is not there: %v", err)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/storage/objects/objectstest"
 	"github.com/loadstone-db/loadstone/storage/objects/s3test"
 )
@@ -142,7 +142,7 @@ func TestAServerWithoutConditionalWritesIsUsed(t *testing.T) {
 			}
 			objectstest.Put(t, s, "run", "part.parquet", []byte("first"))
 			a, path := objectstest.File(t, "run", "part.parquet", []byte("second"))
-			if err := s.Put(context.Background(), a, artifact.LocalFile(path)); err == nil {
+			if err := s.Put(context.Background(), a, record.LocalFile(path)); err == nil {
 				t.Error("it was overwritten")
 			}
 			if got := string(objectstest.Read(t, s, "run", "part.parquet")); got != "first" {

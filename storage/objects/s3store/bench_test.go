@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/storage/objects"
 	"github.com/loadstone-db/loadstone/storage/objects/objectstest"
 	"github.com/loadstone-db/loadstone/storage/objects/s3test"
@@ -26,7 +26,7 @@ func BenchmarkTransfer(b *testing.B) {
 		for name, s := range stores {
 			a, path := objectstest.File(b, "run", "part.parquet", content)
 			begin := time.Now()
-			if err := s.Put(b.Context(), a, artifact.LocalFile(path)); err != nil {
+			if err := s.Put(b.Context(), a, record.LocalFile(path)); err != nil {
 				b.Fatal(err)
 			}
 			stored[name] += time.Since(begin)

@@ -16,7 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/storage/objects"
 )
 
@@ -172,7 +172,7 @@ func write(path string, b []byte) error {
 		err = os.Rename(path+".tmp", path)
 	}
 	if err != nil {
-		return errors.Join(artifact.DiskError(filepath.Dir(path), err), os.Remove(path+".tmp"))
+		return errors.Join(record.DiskError(filepath.Dir(path), err), os.Remove(path+".tmp"))
 	}
 	return nil
 }

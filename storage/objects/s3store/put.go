@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/objects"
 )
@@ -31,7 +31,7 @@ import (
 var errTaken = errors.New("the name is taken")
 
 // Put implements objects.Store.
-func (s *Store) Put(ctx context.Context, a engine.Artifact, from artifact.Source) error {
+func (s *Store) Put(ctx context.Context, a engine.Artifact, from record.Source) error {
 	if err := objects.CheckNames(a.RunID, a.Name); err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (s *Store) Put(ctx context.Context, a engine.Artifact, from artifact.Source
 
 // local is what the source gives as a file of this machine: a part goes up in pieces, some of
 // them more than once, and a node gives it from its beginning to its end.
-func (s *Store) local(ctx context.Context, a engine.Artifact, from artifact.Source) (*os.File, error) {
+func (s *Store) local(ctx context.Context, a engine.Artifact, from record.Source) (*os.File, error) {
 	r, err := from.Open(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("storing part %s: %w", a.Name, err)
@@ -93,12 +93,12 @@ func (s *Store) local(ctx context.Context, a engine.Artifact, from artifact.Sour
 	dir := s.opts.CacheDir
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		_ = r.Close()
-		return nil, artifact.DiskError(dir, err)
+		return nil, record.DiskError(dir, err)
 	}
 	f, err := os.CreateTemp(dir, "incoming-*")
 	if err != nil {
 		_ = r.Close()
-		return nil, artifact.DiskError(dir, err)
+		return nil, record.DiskError(dir, err)
 	}
 	_ = os.Remove(f.Name()) // so that a killed process leaves nothing
 	failed, err := objects.Receive(ctx, a, opened{r}, f)
@@ -106,7 +106,7 @@ func (s *Store) local(ctx context.Context, a engine.Artifact, from artifact.Sour
 	case err != nil:
 		err = fmt.Errorf("storing part %s: %w", a.Name, err)
 	case failed != nil:
-		err = artifact.DiskError(dir, failed)
+		err = record.DiskError(dir, failed)
 	default:
 		return f, nil
 	}

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/objects"
 	"github.com/loadstone-db/loadstone/storage/objects/objectstest"
@@ -112,7 +112,7 @@ func TestAnUploadThatStoppedGoesOn(t *testing.T) {
 		content := objectstest.Content(17*megabyte, 1) // four parts
 		a, path := objectstest.File(t, "run", "part.parquet", content)
 		proxy.Set(s3test.After(2, isPart, s3test.Overloaded))
-		if err := first.Put(t.Context(), a, artifact.LocalFile(path)); !engine.HasCode(err, engine.CodeUnavailable) {
+		if err := first.Put(t.Context(), a, record.LocalFile(path)); !engine.HasCode(err, engine.CodeUnavailable) {
 			t.Fatalf("an upload that cannot go on: %v", err)
 		}
 		if names, err := first.Names(t.Context(), "run"); err != nil || len(names) != 0 {
@@ -126,7 +126,7 @@ func TestAnUploadThatStoppedGoesOn(t *testing.T) {
 			}
 			return false
 		})
-		if err := second.Put(t.Context(), a, artifact.LocalFile(path)); err != nil {
+		if err := second.Put(t.Context(), a, record.LocalFile(path)); err != nil {
 			t.Fatal(err)
 		}
 		if sent < 1 || sent > 3 {
@@ -158,7 +158,7 @@ func TestAnUploadOfSomethingElseIsNotGoneOnWith(t *testing.T) {
 			for _, left := range lefts {
 				a, path := objectstest.File(t, "run", "part.parquet", left)
 				proxy.Set(s3test.After(0, *stopped, s3test.Overloaded))
-				if err := s.Put(t.Context(), a, artifact.LocalFile(path)); err == nil {
+				if err := s.Put(t.Context(), a, record.LocalFile(path)); err == nil {
 					t.Fatal("it was completed")
 				}
 			}
@@ -183,7 +183,7 @@ func TestAbandonedUploadsAreRemoved(t *testing.T) {
 	s := at(t, proxy.Server, "some", options(t))
 	proxy.Set(s3test.After(1, isPart, s3test.Overloaded))
 	a, path := objectstest.File(t, "run", "part.parquet", objectstest.Content(12*megabyte, 1))
-	if err := s.Put(t.Context(), a, artifact.LocalFile(path)); err == nil {
+	if err := s.Put(t.Context(), a, record.LocalFile(path)); err == nil {
 		t.Fatal("it was stored")
 	}
 	proxy.Set(nil)
@@ -227,7 +227,7 @@ func TestAnS3ThatDoesNotAnswerIsToldInWords(t *testing.T) {
 			proxy.Set(c.fault)
 			before := proxy.Requests.Load()
 			a, path := objectstest.File(t, "run", "part.parquet", []byte("content"))
-			err = s.Put(t.Context(), a, artifact.LocalFile(path))
+			err = s.Put(t.Context(), a, record.LocalFile(path))
 			e := engine.AsError(err)
 			if e.Code != engine.CodeUnavailable || !strings.Contains(e.Message, c.says) || e.Hint == "" ||
 				!strings.Contains(e.Message, "s3://results") || !strings.Contains(e.Message, "part.parquet") {
@@ -242,7 +242,7 @@ func TestAnS3ThatDoesNotAnswerIsToldInWords(t *testing.T) {
 			}
 			// The next one does not wait as long.
 			before = proxy.Requests.Load()
-			if err := s.Put(t.Context(), a, artifact.LocalFile(path)); err == nil || proxy.Requests.Load()-before > 2 {
+			if err := s.Put(t.Context(), a, record.LocalFile(path)); err == nil || proxy.Requests.Load()-before > 2 {
 				t.Errorf("%d requests while nobody answers: %v", proxy.Requests.Load()-before, err)
 			}
 			if silent {
@@ -257,7 +257,7 @@ func TestAnS3ThatDoesNotAnswerIsToldInWords(t *testing.T) {
 			}
 			// It is back: everything goes on.
 			proxy.Set(nil)
-			if err := s.Put(t.Context(), a, artifact.LocalFile(path)); err != nil {
+			if err := s.Put(t.Context(), a, record.LocalFile(path)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -285,7 +285,7 @@ func TestAWriterThatIsAtItIsWaitedFor(t *testing.T) {
 	}
 	proxy.Set(s3test.Busy)
 	a, path := objectstest.File(t, "run", "part.parquet", []byte("content"))
-	if err := s.Put(t.Context(), a, artifact.LocalFile(path)); !engine.HasCode(err, engine.CodeUnavailable) {
+	if err := s.Put(t.Context(), a, record.LocalFile(path)); !engine.HasCode(err, engine.CodeUnavailable) {
 		t.Errorf("a name that is never free: %v", err)
 	}
 }

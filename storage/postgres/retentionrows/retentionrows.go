@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/postgres/auditrows"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
@@ -52,7 +52,7 @@ func Hold(ctx context.Context, tx pgx.Tx, s engine.Scenario) error {
 
 // Late reports whether a part is one of executions that were deleted; it is a leftover then.
 func Late(ctx context.Context, tx pgx.Tx, a engine.Artifact) (late bool, err error) {
-	if !artifact.OfExecutions(a.Kind) {
+	if !record.OfExecutions(a.Kind) {
 		return false, nil
 	}
 	err = tx.QueryRow(ctx, "SELECT executions_deleted_at IS NOT NULL FROM run_status WHERE run_id = $1 FOR KEY SHARE",
@@ -83,7 +83,7 @@ func (k Kept) EndedRuns(ctx context.Context, keepTags []string) ([]store.EndedRu
 			coalesce(a.parts, 0), coalesce(a.bytes, 0)
 		FROM run_status r LEFT JOIN (SELECT run_id, count(*) AS parts, sum(artifact_size_bytes)::bigint AS bytes
 			FROM query_execution_artifacts WHERE kind = ANY ($2) GROUP BY run_id) a ON a.run_id = r.run_id
-		WHERE `+over+` ORDER BY `+ended+`, r.run_id`, tags(keepTags), artifact.KindsOfExecutions())
+		WHERE `+over+` ORDER BY `+ended+`, r.run_id`, tags(keepTags), record.KindsOfExecutions())
 	if err != nil {
 		return nil, now, dberr.Failed("listing runs that are over", err)
 	}
@@ -136,7 +136,7 @@ func (k Kept) Expire(ctx context.Context, e store.Expiry) error {
 		} else {
 			_, err = tx.Exec(ctx, `WITH parts AS (DELETE FROM query_execution_artifacts WHERE run_id = $1 AND kind = ANY ($3))
 				UPDATE run_status SET executions_deleted_at = clock_timestamp(), executions_deleted_by = $2 WHERE run_id = $1`,
-				e.RunID, store.CleanText(e.By), artifact.KindsOfExecutions())
+				e.RunID, store.CleanText(e.By), record.KindsOfExecutions())
 		}
 		if err == nil && e.Line.Action != "" {
 			err = auditrows.Append(ctx, tx, e.Line)

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/executions"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 )
 
 // conditions are a query as columns know it.
@@ -25,7 +25,7 @@ type conditions struct {
 
 // oneOf are the values of a text column that are wanted.
 type oneOf struct {
-	col    artifact.Column
+	col    record.Column
 	values []string
 }
 
@@ -48,8 +48,8 @@ func wanted(q *executions.Query) conditions {
 	for _, k := range q.Kinds {
 		kinds = append(kinds, k.String())
 	}
-	for _, t := range []oneOf{{artifact.ColErrorClass, q.Classes}, {artifact.ColErrorCode, q.Codes},
-		{artifact.ColErrorMessage, q.Messages}, {artifact.ColKind, kinds}, {artifact.ColStatementID, q.Statements}} {
+	for _, t := range []oneOf{{record.ColErrorClass, q.Classes}, {record.ColErrorCode, q.Codes},
+		{record.ColErrorMessage, q.Messages}, {record.ColKind, kinds}, {record.ColStatementID, q.Statements}} {
 		if len(t.values) > 0 {
 			c.texts = append(c.texts, t)
 		}
@@ -80,7 +80,7 @@ func (c *conditions) passOver(a engine.Artifact) bool {
 }
 
 // within reports whether a row group can hold what is wanted.
-func (c *conditions) within(b artifact.Bounds) bool {
+func (c *conditions) within(b record.Bounds) bool {
 	return b.EndFrom() < c.until && b.EndTo() >= c.from && b.ElapsedTo > c.over && b.ElapsedFrom <= c.upto &&
 		(!c.failed || !b.NoErrors)
 }
@@ -98,7 +98,7 @@ type looker struct {
 }
 
 // choose finds the rows of a row group that are wanted. A column is read while there are rows left.
-func (r *looker) choose(p *artifact.Part, group int, c *conditions) (err error) {
+func (r *looker) choose(p *record.Part, group int, c *conditions) (err error) {
 	r.n = p.Rows(group)
 	r.rows = slices.Grow(r.rows[:0], r.n)
 	for i := range r.n {
@@ -109,7 +109,7 @@ func (r *looker) choose(p *artifact.Part, group int, c *conditions) (err error) 
 			return err
 		}
 	}
-	if r.elapsed, err = p.Doubles(group, artifact.ColAppElapsedMs, r.elapsed); err != nil {
+	if r.elapsed, err = p.Doubles(group, record.ColAppElapsedMs, r.elapsed); err != nil {
 		return err
 	}
 	if c.over >= 0 || !math.IsInf(c.upto, 1) {
@@ -118,7 +118,7 @@ func (r *looker) choose(p *artifact.Part, group int, c *conditions) (err error) 
 		}
 	}
 	if c.needTime {
-		if r.due, err = p.Int64s(group, artifact.ColDueAt, r.due); err != nil {
+		if r.due, err = p.Int64s(group, record.ColDueAt, r.due); err != nil {
 			return err
 		}
 		r.keep(func(i int32) bool {
@@ -127,9 +127,9 @@ func (r *looker) choose(p *artifact.Part, group int, c *conditions) (err error) 
 		})
 	}
 	for _, b := range []struct {
-		col  artifact.Column
+		col  record.Column
 		want *bool
-	}{{artifact.ColSuccess, c.success}, {artifact.ColWarmup, c.warmup}, {artifact.ColRolledBack, yes(c.rolledBack)}} {
+	}{{record.ColSuccess, c.success}, {record.ColWarmup, c.warmup}, {record.ColRolledBack, yes(c.rolledBack)}} {
 		if b.want == nil || len(r.rows) == 0 {
 			continue
 		}
@@ -141,7 +141,7 @@ func (r *looker) choose(p *artifact.Part, group int, c *conditions) (err error) 
 	if c.inside || len(r.rows) == 0 {
 		return nil
 	}
-	if r.numbers, err = p.Int32s(group, artifact.ColPosition, r.numbers); err != nil {
+	if r.numbers, err = p.Int32s(group, record.ColPosition, r.numbers); err != nil {
 		return err
 	}
 	r.keep(func(i int32) bool { return r.numbers[i] == 0 })
@@ -167,7 +167,7 @@ func (r *looker) keep(wanted func(row int32) bool) {
 	r.rows = r.rows[:n]
 }
 
-func (r *looker) text(p *artifact.Part, group int, t oneOf) error {
+func (r *looker) text(p *record.Part, group int, t oneOf) error {
 	indexes, values, err := p.Strings(group, t.col, r.indexes)
 	if err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/executions"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/storage/objects"
 )
 
@@ -27,7 +27,7 @@ func Failures(ctx context.Context, kept objects.Store, runID string,
 	work.SetLimit(findReaders)
 	var mu sync.Mutex
 	for _, a := range parts {
-		if a.Kind != artifact.KindExecutions {
+		if a.Kind != record.KindExecutions {
 			continue
 		}
 		work.Go(func() error {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/executions"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/storage/objects"
 )
 
@@ -56,7 +56,7 @@ func Find(ctx context.Context, kept objects.Store, runID string, parts []engine.
 
 func recordOf(parts []engine.Artifact) (r executions.RecordRead) {
 	for _, a := range parts {
-		if a.Kind == artifact.KindExecutions {
+		if a.Kind == record.KindExecutions {
 			r.PartsCount++
 			r.ExecutionsCount += a.RowCount
 		}
@@ -75,7 +75,7 @@ type opener struct {
 
 type opened struct {
 	once sync.Once
-	p    *artifact.Part
+	p    *record.Part
 	err  error
 }
 
@@ -83,7 +83,7 @@ type opened struct {
 const mostOpen = 256
 
 // with calls fn with an open part.
-func (o *opener) with(ctx context.Context, name string, fn func(*artifact.Part) error) error {
+func (o *opener) with(ctx context.Context, name string, fn func(*record.Part) error) error {
 	if o.many {
 		p, err := openPart(ctx, o.kept, o.runID, name)
 		if err != nil {
@@ -158,7 +158,7 @@ func (s *search) list(ctx context.Context, parts []engine.Artifact) error {
 	work.SetLimit(findReaders)
 	var mu sync.Mutex
 	for _, a := range parts {
-		if a.Kind != artifact.KindExecutions || s.wanted.passOver(a) {
+		if a.Kind != record.KindExecutions || s.wanted.passOver(a) {
 			continue
 		}
 		work.Go(func() error {
@@ -166,7 +166,7 @@ func (s *search) list(ctx context.Context, parts []engine.Artifact) error {
 				return err
 			}
 			var groups []rowGroup
-			err := s.open.with(ctx, a.Name, func(p *artifact.Part) error {
+			err := s.open.with(ctx, a.Name, func(p *record.Part) error {
 				for g := range p.RowGroups() {
 					b := p.Bounds(g)
 					if best, worst := s.valuesOf(b); s.wanted.within(b) && (s.q.After == nil || worst >= s.q.After.Value) {
@@ -191,7 +191,7 @@ func (s *search) list(ctx context.Context, parts []engine.Artifact) error {
 }
 
 // valuesOf is between which values the rows of the group are.
-func (s *search) valuesOf(b artifact.Bounds) (best, worst int64) {
+func (s *search) valuesOf(b record.Bounds) (best, worst int64) {
 	best, worst = b.EndFrom(), b.EndTo()
 	if s.q.Sort == executions.ByLatency {
 		best, worst = nanoseconds(b.ElapsedFrom), int64(math.MaxInt64)
@@ -252,7 +252,7 @@ func (s *search) look(ctx context.Context, at rowGroup, r *looker) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	err := s.open.with(ctx, at.part, func(p *artifact.Part) error { return r.choose(p, at.group, &s.wanted) })
+	err := s.open.with(ctx, at.part, func(p *record.Part) error { return r.choose(p, at.group, &s.wanted) })
 	if err != nil {
 		return err
 	}
@@ -318,7 +318,7 @@ func (s *search) whole(ctx context.Context, found []executions.Place) ([]executi
 				r = &group{}
 			}
 			defer memory.Put(r)
-			return s.open.with(ctx, key.part, func(p *artifact.Part) error {
+			return s.open.with(ctx, key.part, func(p *record.Part) error {
 				if err := r.readAll(p, key.group); err != nil {
 					return err
 				}

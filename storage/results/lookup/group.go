@@ -5,16 +5,16 @@ import (
 	"fmt"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/storage/objects"
 )
 
-func openPart(ctx context.Context, kept objects.Store, runID, name string) (*artifact.Part, error) {
+func openPart(ctx context.Context, kept objects.Store, runID, name string) (*record.Part, error) {
 	file, err := kept.Open(ctx, runID, name)
 	if err != nil {
 		return nil, fmt.Errorf("opening part %s: %w", name, err)
 	}
-	return artifact.ReadPart(file, name)
+	return record.ReadPart(file, name)
 }
 
 // text is a text column of a row group.
@@ -42,68 +42,68 @@ type group struct {
 }
 
 // readTold reads the columns that tell what failed.
-func (g *group) readTold(p *artifact.Part, at int) (err error) {
+func (g *group) readTold(p *record.Part, at int) (err error) {
 	g.n = p.Rows(at)
 	for _, c := range [...]struct {
-		col  artifact.Column
+		col  record.Column
 		into *text
-	}{{artifact.ColWorkerID, &g.worker}, {artifact.ColKind, &g.kind}, {artifact.ColStatementID, &g.statement},
-		{artifact.ColErrorClass, &g.class}, {artifact.ColErrorCode, &g.code}, {artifact.ColErrorMessage, &g.message}} {
+	}{{record.ColWorkerID, &g.worker}, {record.ColKind, &g.kind}, {record.ColStatementID, &g.statement},
+		{record.ColErrorClass, &g.class}, {record.ColErrorCode, &g.code}, {record.ColErrorMessage, &g.message}} {
 		if c.into.indexes, c.into.values, err = p.Strings(at, c.col, c.into.indexes); err != nil {
 			return err
 		}
 	}
-	if g.position, err = p.Int32s(at, artifact.ColPosition, g.position); err != nil {
+	if g.position, err = p.Int32s(at, record.ColPosition, g.position); err != nil {
 		return err
 	}
-	if g.due, err = p.Int64s(at, artifact.ColDueAt, g.due); err != nil {
+	if g.due, err = p.Int64s(at, record.ColDueAt, g.due); err != nil {
 		return err
 	}
-	if g.elapsed, err = p.Doubles(at, artifact.ColAppElapsedMs, g.elapsed); err != nil {
+	if g.elapsed, err = p.Doubles(at, record.ColAppElapsedMs, g.elapsed); err != nil {
 		return err
 	}
-	g.warmup, err = p.Bools(at, artifact.ColWarmup, g.warmup)
+	g.warmup, err = p.Bools(at, record.ColWarmup, g.warmup)
 	return err
 }
 
 // readAll reads all columns that are shown.
-func (g *group) readAll(p *artifact.Part, at int) (err error) {
+func (g *group) readAll(p *record.Part, at int) (err error) {
 	if err = g.readTold(p, at); err != nil {
 		return err
 	}
 	for _, t := range [...]struct {
-		col  artifact.Column
+		col  record.Column
 		into *text
-	}{{artifact.ColPhase, &g.phase}, {artifact.ColServerQueryID, &g.id}} {
+	}{{record.ColPhase, &g.phase}, {record.ColServerQueryID, &g.id}} {
 		if t.into.indexes, t.into.values, err = p.Strings(at, t.col, t.into.indexes); err != nil {
 			return err
 		}
 	}
 	for _, c := range [...]struct {
-		col  artifact.Column
+		col  record.Column
 		into *[]int32
-	}{{artifact.ColConnectionID, &g.connection}, {artifact.ColSeq, &g.seq}, {artifact.ColStep, &g.step},
-		{artifact.ColRows, &g.rows}, {artifact.ColRetries, &g.retries}} {
+	}{{record.ColConnectionID, &g.connection}, {record.ColSeq, &g.seq}, {record.ColStep, &g.step},
+		{record.ColRows, &g.rows}, {record.ColRetries, &g.retries}} {
 		if *c.into, err = p.Int32s(at, c.col, *c.into); err != nil {
 			return err
 		}
 	}
-	if g.started, err = p.Int64s(at, artifact.ColStartedAt, g.started); err != nil {
+	if g.started, err = p.Int64s(at, record.ColStartedAt, g.started); err != nil {
 		return err
 	}
-	if g.decode, err = p.Int64s(at, artifact.ColDecodeNs, g.decode); err != nil {
+	if g.decode, err = p.Int64s(at, record.ColDecodeNs, g.decode); err != nil {
 		return err
 	}
-	if g.lag, err = p.Doubles(at, artifact.ColScheduleLagMs, g.lag); err != nil {
+	if g.lag, err = p.Doubles(at, record.ColScheduleLagMs, g.lag); err != nil {
 		return err
 	}
-	if g.wait, err = p.Doubles(at, artifact.ColPoolWaitMs, g.wait); err != nil {
+	if g.wait, err = p.Doubles(at, record.ColPoolWaitMs, g.wait); err != nil {
 		return err
 	}
-	if g.success, err = p.Bools(at, artifact.ColSuccess, g.success); err != nil {
+	if g.success, err = p.Bools(at, record.ColSuccess, g.success); err != nil {
 		return err
 	}
-	g.rolledBack, err = p.Bools(at, artifact.ColRolledBack, g.rolledBack)
+	g.rolledBack, err = p.Bools(at, record.ColRolledBack, g.rolledBack)
 	return err
 }
 
@@ -116,4 +116,4 @@ func kindOf(name string) engine.Kind {
 	return kind
 }
 
-func nanoseconds(ms float64) int64 { return artifact.Nanoseconds(ms) }
+func nanoseconds(ms float64) int64 { return record.Nanoseconds(ms) }

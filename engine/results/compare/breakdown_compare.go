@@ -1,0 +1,165 @@
+package compare
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/results/segment"
+)
+
+const (
+	// mostSeconds is in how many pieces the runs of a comparison are looked at together.
+	mostSeconds = 600
+	// mostParts is how many kinds, and how many statements, are compared: the most frequent ones.
+	mostParts = 40
+	// manyParts are so many that a difference by chance is to be expected among their figures.
+	manyParts = 4
+)
+
+// PartComparison compares the kinds and the statements of two sides.
+type PartComparison struct {
+	Kinds      []ComparedPart `json:"kinds" nullable:"false"`
+	Statements []ComparedPart `json:"statements" nullable:"false"`
+	// Notes are reasons for care, in sentences.
+	Notes []string `json:"notes" nullable:"false"`
+}
+
+// ComparedPart is a part of both sides.
+type ComparedPart struct {
+	Part
+	// A and B are how many operations each side had of it in its measurement.
+	A int64 `json:"a_operations"`
+	B int64 `json:"b_operations"`
+	// Verdict is unclear, and Metrics are empty, where one side had none.
+	Verdict Verdict  `json:"verdict"`
+	Metrics []Metric `json:"metrics" nullable:"false"`
+}
+
+// read is a run with its parts.
+type read struct {
+	run              engine.RunDetail
+	kinds, statement *statementSeconds
+	bins             *bins
+}
+
+// Compare compares what the runs of side b have of each kind and of each statement with those of side a.
+func (r *Reader) Compare(ctx context.Context, a, b []string, o Options) (PartComparison, error) {
+	c := PartComparison{Kinds: []ComparedPart{}, Statements: []ComparedPart{}, Notes: []string{}}
+	var sides [2][]read
+	for side, ids := range [2][]string{a, b} {
+		if len(ids) == 0 {
+			return c, engine.InvalidField([]string{"a", "b"}[side], "names no run",
+				"give one run id, or several with commas between")
+		}
+		for _, id := range ids {
+			one, err := r.parts(ctx, id, mostSeconds/(len(a)+len(b)))
+			if err != nil {
+				return c, err
+			}
+			sides[side] = append(sides[side], one)
+		}
+	}
+	var err error
+	if c.Kinds, err = compared(ctx, sides, func(x read) *statementSeconds { return x.kinds }, o); err != nil {
+		return c, err
+	}
+	if c.Statements, err = compared(ctx, sides, func(x read) *statementSeconds { return x.statement }, o); err != nil {
+		return c, err
+	}
+	if n := len(c.Kinds) + len(c.Statements); n >= manyParts {
+		c.Notes = append(c.Notes, fmt.Sprintf("%d kinds and statements are compared here in 6 figures each. At 99 %% "+
+			"confidence, about one figure of a hundred differs by chance: believe what several figures say.", n))
+	}
+	return c, nil
+}
+
+func (r *Reader) parts(ctx context.Context, id string, most int) (one read, err error) {
+	if one.run, err = r.ended(ctx, id); err != nil {
+		return one, err
+	}
+	from := one.run.Summary.MeasuredFrom.Time
+	if one.kinds, one.bins, err = r.read(ctx, one.run, segment.KindSeconds, from, most, false); err != nil {
+		return one, err
+	}
+	one.statement, _, err = r.read(ctx, one.run, segment.StatementSeconds, from, most, false)
+	return one, err
+}
+
+// compared compares the parts that either side has, the most frequent first.
+func compared(ctx context.Context, sides [2][]read, of func(read) *statementSeconds, o Options) ([]ComparedPart, error) {
+	all := &statementSeconds{parts: map[Part][]second{}, total: map[Part]int64{}}
+	counts := map[Part]*[2]int64{}
+	for side, runs := range sides {
+		for _, run := range runs {
+			for p, n := range of(run).total {
+				if counts[p] == nil {
+					counts[p] = &[2]int64{}
+				}
+				counts[p][side] += n
+				all.total[p] += n
+				all.parts[p] = nil
+			}
+		}
+	}
+	order := all.order()
+	out := make([]ComparedPart, 0, len(order))
+	for _, p := range order[:min(len(order), mostParts)] {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		one := ComparedPart{Part: p, A: counts[p][0], B: counts[p][1], Verdict: Unclear, Metrics: []Metric{}}
+		if one.A > 0 && one.B > 0 {
+			c, err := Runs(statementMeasured(sides[0], of, p), statementMeasured(sides[1], of, p), o)
+			if err != nil {
+				return nil, fmt.Errorf("comparing %s %s: %w", p.Kind, p.StatementID, err)
+			}
+			one.Verdict, one.Metrics = c.Verdict, c.Metrics
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// statementMeasured is a part of the runs of a side, those among them that had it.
+func statementMeasured(side []read, of func(read) *statementSeconds, p Part) []Measured {
+	var out []Measured
+	for _, run := range side {
+		s := of(run)
+		if s.total[p] == 0 {
+			continue
+		}
+		m := Measured{Seconds: s.measured(p, run.bins)}
+		m.Summary.RunID = run.run.RunID
+		m.Summary.CoveredSeconds = run.run.Summary.CoveredSeconds
+		exact(&m.Summary.Figures, run.run.Summary, p)
+		out = append(out, m)
+	}
+	return out
+}
+
+// exact puts the figures of a part into a summary, as the page of its run shows them.
+func exact(f *engine.Figures, s *engine.Summary, p Part) {
+	put := func(count, errors int64, qps float64, l *engine.LatencyMs) {
+		if count == 0 {
+			return
+		}
+		f.Operations, f.QPS, f.LatencyMs = count, qps, l
+		f.Errors.Count, f.Errors.Rate = errors, float64(errors)/float64(count)
+	}
+	if p.StatementID == "" {
+		if k := s.ByKind[p.Kind]; k != nil {
+			put(k.Count, k.Errors, k.QPS, k.LatencyMs)
+		}
+		return
+	}
+	i := slices.IndexFunc(s.ByStatement, func(x engine.StatementFigures) bool {
+		return x.StatementID == p.StatementID && x.Kind == p.Kind && x.InTransaction == p.InTransaction
+	})
+	if i >= 0 {
+		x := s.ByStatement[i]
+		put(x.Count, x.Errors, x.QPS, &engine.LatencyMs{Avg: x.LatencyMs.Avg, P50: x.LatencyMs.P50, P95: x.LatencyMs.P95,
+			P99: x.LatencyMs.P99, Max: x.LatencyMs.Max})
+	}
+}
