@@ -11,8 +11,8 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/outbound/otlptest"
 	"github.com/loadstone-db/loadstone/engine/results/record"
-	"github.com/loadstone-db/loadstone/engine/trace/otlptest"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/notify"
+	"github.com/loadstone-db/loadstone/engine/outbound/notify"
 )
 
 // TestRunsAreTold: a run whose threshold does not hold, on the real program, to a webhook.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
-	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 )
 
 // TestAServerThatIsToldToEndGivesItsRefreshBack: of two servers one is in the middle of a refresh and gets SIGTERM. The

@@ -21,7 +21,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/report"
 	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/template"
+	"github.com/loadstone-db/loadstone/engine/plan/template"
 )
 
 type runCommand struct {

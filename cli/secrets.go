@@ -8,7 +8,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/frontdoor"
 	"github.com/loadstone-db/loadstone/cli/input"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/template"
+	"github.com/loadstone-db/loadstone/engine/plan/template"
 )
 
 // tokenFlags name the token for a server. Arguments can be read by every user of

@@ -22,10 +22,10 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/intake"
-	"github.com/loadstone-db/loadstone/engine/prepare"
+	"github.com/loadstone-db/loadstone/engine/plan/dryrun"
+	"github.com/loadstone-db/loadstone/engine/plan/prepare"
+	"github.com/loadstone-db/loadstone/engine/plan/template"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/template"
-	"github.com/loadstone-db/loadstone/engine/tryout"
 	"github.com/loadstone-db/loadstone/server"
 	"github.com/loadstone-db/loadstone/server/oidc"
 	"github.com/loadstone-db/loadstone/ui"
@@ -205,7 +205,7 @@ func (c *serveCommand) listen(s *wiring.Services, door *frontdoor.Door, provider
 			return s.Runs.Preflight(ctx, scenario)
 		},
 		PreflightSample: intake.Preflight{},
-		Workbench: &tryout.Bench{Deps: prepare.Deps{Plugins: s.Plugins, Drivers: s.Drivers,
+		Workbench: &dryrun.Bench{Deps: prepare.Deps{Plugins: s.Plugins, Drivers: s.Drivers,
 			Connections: s.Store}},
 		UI:           ui.Dist(),
 		Version:      version,

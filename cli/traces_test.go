@@ -9,8 +9,8 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/trace"
-	"github.com/loadstone-db/loadstone/engine/trace/otlptest"
+	"github.com/loadstone-db/loadstone/engine/outbound/otlptest"
+	"github.com/loadstone-db/loadstone/engine/outbound/trace"
 )
 
 // told looks whether the lines of a log about runs name their traces.

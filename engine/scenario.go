@@ -7,7 +7,7 @@ import (
 )
 
 // Scenario is the authoritative configuration of a run (scenario_config), and
-// the content of a template. engine/template reads, checks and completes it;
+// the content of a template. engine/plan/template reads, checks and completes it;
 // code elsewhere may rely on a Scenario being valid and complete.
 type Scenario struct {
 	TemplateID   string `json:"template_id,omitempty"`

@@ -29,8 +29,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/notify"
-	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
+	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
+	"github.com/loadstone-db/loadstone/engine/outbound/notify"
 	"github.com/loadstone-db/loadstone/engine/results/cost"
 	"github.com/loadstone-db/loadstone/engine/results/retention"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -101,7 +101,7 @@ type Options struct {
 	// Scaling says how many nodes the demand wants; nil where nobody asks.
 	Scaling demand.Runs
 	// Out are the systems that what happens to runs is sent to.
-	Out []deliver.Named
+	Out []delivery.Named
 	// Notices tell how runs ended; nil tells nobody.
 	Notices *notify.Notifier
 	// Settings are what admins decide; needed with Notices.

@@ -13,7 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/meter"
+	outboundmetrics "github.com/loadstone-db/loadstone/engine/outbound/metrics"
 )
 
 // metrics has a registry of its own; nothing is registered for the process.
@@ -52,7 +52,7 @@ func newMetrics(s *Server) *metrics {
 	build.Set(1)
 	m.registry.MustRegister(build)
 	if s.opts.Tables != nil {
-		m.registry.MustRegister(meter.NewRefreshes(s.opts.Tables.Load))
+		m.registry.MustRegister(outboundmetrics.NewRefreshes(s.opts.Tables.Load))
 	}
 	for _, c := range s.opts.Collectors {
 		if err := m.registry.Register(c); err != nil {

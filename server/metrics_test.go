@@ -13,9 +13,9 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/admission"
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
-	"github.com/loadstone-db/loadstone/engine/meter"
-	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
-	"github.com/loadstone-db/loadstone/engine/trace/otlp"
+	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
+	"github.com/loadstone-db/loadstone/engine/outbound/metrics"
+	"github.com/loadstone-db/loadstone/engine/outbound/otlp"
 	"github.com/loadstone-db/loadstone/engine/worker"
 	"github.com/loadstone-db/loadstone/server"
 )
@@ -78,13 +78,13 @@ func TestTheTableOfMetricsIsWhatIsExported(t *testing.T) {
 	}
 	defer traces.Close(t.Context())
 	b := start(t, func(o *server.Options) {
-		o.Collectors = []prometheus.Collector{meter.NewServer(nil), traces,
-			meter.NewCache(func() meter.CacheState { return meter.CacheState{} }),
-			meter.NewOut(map[string]func() deliver.Counts{"otlp": func() deliver.Counts {
-				return deliver.Counts{Lost: map[string]int64{deliver.LostRefused: 3}}
+		o.Collectors = []prometheus.Collector{metrics.NewServer(nil), traces,
+			metrics.NewCache(func() metrics.CacheState { return metrics.CacheState{} }),
+			metrics.NewOut(map[string]func() delivery.Counts{"otlp": func() delivery.Counts {
+				return delivery.Counts{Lost: map[string]int64{delivery.LostRefused: 3}}
 			}}, func() (written, dropped int64) { return 0, 4 }),
-			meter.NewLive(func() (written, dropped int64) { return 5, 6 }),
-			meter.NewNodes(func() []nodes.InfoNode { return nil }),
+			metrics.NewLive(func() (written, dropped int64) { return 5, 6 }),
+			metrics.NewNodes(func() []nodes.InfoNode { return nil }),
 			admission.New(admission.Options{Nodes: noNodes{}})}
 		o.Tables = noTables{}
 	})
@@ -108,9 +108,9 @@ func TestTheTableOfMetricsIsWhatIsExported(t *testing.T) {
 	if !strings.Contains(text, `loadstone_nodes_by_state{state="UNREACHABLE"} 0`) {
 		t.Error("a state without nodes has no figure")
 	}
-	node := meter.NewNode(nil, func() worker.NodeState { return worker.NodeState{RunWorkers: 3} })
+	node := metrics.NewNode(nil, func() worker.NodeState { return worker.NodeState{RunWorkers: 3} })
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(node, traces, meter.NewRefreshes(noTables{}.Load))
+	registry.MustRegister(node, traces, metrics.NewRefreshes(noTables{}.Load))
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"github.com/loadstone-db/loadstone/engine/explore"
+	"github.com/loadstone-db/loadstone/engine/analytics/promql"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server"
 	"github.com/loadstone-db/loadstone/server/auth"
@@ -212,11 +212,11 @@ func (noTelemetry) Series(context.Context, [][]*labels.Matcher, time.Time, time.
 
 func (noTelemetry) Parser() parser.Parser { return parser.NewParser(parser.Options{}) }
 
-func (noTelemetry) Instant(context.Context, string, time.Time) (*explore.Query, error) {
+func (noTelemetry) Instant(context.Context, string, time.Time) (*promql.PromQLQuery, error) {
 	return nil, errors.New("no query")
 }
 
-func (noTelemetry) Range(context.Context, string, time.Time, time.Time, time.Duration) (*explore.Query, error) {
+func (noTelemetry) Range(context.Context, string, time.Time, time.Time, time.Duration) (*promql.PromQLQuery, error) {
 	return nil, errors.New("no query")
 }
 

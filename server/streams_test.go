@@ -7,35 +7,34 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/catalog"
-	"github.com/loadstone-db/loadstone/engine/catalog/keep/memstore"
-	"github.com/loadstone-db/loadstone/engine/coordinator"
-	"github.com/loadstone-db/loadstone/engine/stream/column"
-	"github.com/loadstone-db/loadstone/engine/stream/feed"
-	"github.com/loadstone-db/loadstone/engine/stream/outlet"
-	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/catalogtest"
+	"github.com/loadstone-db/loadstone/engine/stream/connector"
+	"github.com/loadstone-db/loadstone/engine/stream/coordinator"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
+	"github.com/loadstone-db/loadstone/engine/stream/system"
 )
 
 // streaming is a coordinator over memory; what its queries read stays quiet.
 type streaming struct {
 	*coordinator.Coordinator
-	hub telemetry.Hub
+	hub system.Hub
 }
 
-func (s *streaming) Source(_ context.Context, p catalog.PhysicalSource, columns []column.Column) (feed.Source, error) {
+func (s *streaming) Source(_ context.Context, p catalog.PhysicalSource, columns []column.Column) (connector.Source, error) {
 	return s.hub.Open(p.Config.Text("SOURCE.STREAM"), columns), nil
 }
 
-func (s *streaming) Sink(context.Context, catalog.Query, catalog.Sink, []column.Column) (feed.Sink, error) {
+func (s *streaming) Sink(context.Context, catalog.Query, catalog.Sink, []column.Column) (connector.Sink, error) {
 	return nothing{}, nil
 }
 
-func (s *streaming) Alerts() []outlet.Alert {
-	return []outlet.Alert{{Query: "q", Type: feed.Guardrail, RunID: "r", Row: "p99 250", Rows: 1}}
+func (s *streaming) Alerts() []connector.Alert {
+	return []connector.Alert{{Query: "q", Type: connector.Guardrail, RunID: "r", Row: "p99 250", Rows: 1}}
 }
 
-func (s *streaming) Trouble(int64) (outlet.Trouble, bool) {
-	return outlet.Trouble{Since: time.Unix(1, 0), Attempts: 3, Message: "nobody answers"}, true
+func (s *streaming) Trouble(int64) (connector.Trouble, bool) {
+	return connector.Trouble{Since: time.Unix(1, 0), Attempts: 3, Message: "nobody answers"}, true
 }
 
 func (s *streaming) Output(int64) []string { return []string{"1,2"} }
@@ -48,8 +47,8 @@ func (nothing) Close() error              { return nil }
 func newStreaming(t *testing.T) *streaming {
 	s := &streaming{}
 	var err error
-	if s.Coordinator, err = coordinator.Open(t.Context(), coordinator.Options{Keeper: &memstore.Keeper{}, Feeds: s,
-		Owner: "test", Sources: telemetry.Sources}); err != nil {
+	if s.Coordinator, err = coordinator.Open(t.Context(), coordinator.Options{Keeper: &catalogtest.Keeper{}, Feeds: s,
+		Owner: "test", Sources: system.Sources}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close(context.Background()) })

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
-	"github.com/loadstone-db/loadstone/engine/query"
-	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/analytics/query"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
+	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server"
 	"github.com/loadstone-db/loadstone/server/auth"
@@ -96,13 +96,13 @@ func (noTables) RemoveReader(context.Context, string) error { return nil }
 
 // TestWhoMayDoWhatWithTables: a token that only reads may query, and changes nothing; logins are made by admins.
 func TestWhoMayDoWhatWithTables(t *testing.T) {
-	failing := func() deliver.Counts {
-		return deliver.Counts{Sent: 7, Retries: 1, Lost: map[string]int64{deliver.LostRefused: 3}, Failing: true,
+	failing := func() delivery.Counts {
+		return delivery.Counts{Sent: 7, Retries: 1, Lost: map[string]int64{delivery.LostRefused: 3}, Failing: true,
 			LastError: "it says <no>"}
 	}
 	b := start(t, func(o *server.Options) {
 		o.Tables, o.Scaling = noTables{}, demand{}
-		o.Out = []deliver.Named{{Name: "otlp", To: "http://c/v1/metrics", Counts: failing}}
+		o.Out = []delivery.Named{{Name: "otlp", To: "http://c/v1/metrics", Counts: failing}}
 	})
 	tokens := map[string]string{}
 	for _, scope := range []string{auth.ScopeRead, auth.ScopeWrite, auth.ScopeAdmin} {

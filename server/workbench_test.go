@@ -6,26 +6,26 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/tryout"
+	"github.com/loadstone-db/loadstone/engine/plan/dryrun"
 	"github.com/loadstone-db/loadstone/server/auth"
 )
 
 // trials remembers what it was asked.
 type trials struct{ asked []string }
 
-func (b *trials) Try(_ context.Context, sc engine.Scenario, statement string) (tryout.StatementTrial, error) {
+func (b *trials) Try(_ context.Context, sc engine.Scenario, statement string) (dryrun.StatementTrial, error) {
 	b.asked = append(b.asked, sc.Name+"/"+statement)
-	return tryout.StatementTrial{OK: true, Statement: statement}, nil
+	return dryrun.StatementTrial{OK: true, Statement: statement}, nil
 }
 
-func (b *trials) Samples(_ context.Context, binds []json.RawMessage) ([]tryout.GeneratorSample, error) {
+func (b *trials) Samples(_ context.Context, binds []json.RawMessage) ([]dryrun.GeneratorSample, error) {
 	b.asked = append(b.asked, string(binds[0]))
-	return []tryout.GeneratorSample{{Name: "x", Values: []*string{}}}, nil
+	return []dryrun.GeneratorSample{{Name: "x", Values: []*string{}}}, nil
 }
 
-func (b *trials) Catalog(_ context.Context, ref engine.ConnectionRef) (tryout.RelationCatalog, error) {
+func (b *trials) Catalog(_ context.Context, ref engine.ConnectionRef) (dryrun.RelationCatalog, error) {
 	b.asked = append(b.asked, ref.Name)
-	return tryout.RelationCatalog{Relations: []tryout.CatalogRelation{}}, nil
+	return dryrun.RelationCatalog{Relations: []dryrun.CatalogRelation{}}, nil
 }
 
 // TestStatementsAreTriedByThoseWhoMay: a reader may not, production has to be confirmed, unknown fields are refused.

@@ -16,9 +16,8 @@ import (
 
 	"github.com/loadstone-db/loadstone/bench/measure"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/ingest"
-	"github.com/loadstone-db/loadstone/engine/refresh"
-	"github.com/loadstone-db/loadstone/engine/refresher"
+	"github.com/loadstone-db/loadstone/engine/analytics/ingest"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 	"github.com/loadstone-db/loadstone/engine/results/rollup"
 	"github.com/loadstone-db/loadstone/storage/derived"
 	"github.com/loadstone-db/loadstone/storage/embedded"
@@ -115,7 +114,7 @@ func makeTables(ctx context.Context, q refreshrows.Queue, tables int) error {
 
 // server is a refresher with connections of its own.
 type server struct {
-	keeper *refresher.Refresher
+	keeper *refresh.Refresher
 	pool   *pgxpool.Pool
 	db     *derived.Database
 }
@@ -143,7 +142,7 @@ func newServer(ctx context.Context, control, owner, reader string, refreshed *at
 		refreshed.Add(1)
 		return result, err
 	}
-	s.keeper = refresher.Start(refresher.Options{Store: q, Work: work, Workers: 1, Name: fmt.Sprintf("server-%p", s),
+	s.keeper = refresh.Start(refresh.Options{Store: q, Work: work, Workers: 1, Name: fmt.Sprintf("server-%p", s),
 		Log: zerolog.New(os.Stderr).Level(zerolog.WarnLevel)})
 	return s, nil
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/fasthttp/websocket"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/trace"
-	"github.com/loadstone-db/loadstone/engine/trace/otlptest"
+	"github.com/loadstone-db/loadstone/engine/outbound/otlptest"
+	"github.com/loadstone-db/loadstone/engine/outbound/trace"
 )
 
 // Caller speaks to a server with a header of its own.

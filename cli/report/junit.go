@@ -8,7 +8,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/matrix"
-	"github.com/loadstone-db/loadstone/engine/threshold"
+	"github.com/loadstone-db/loadstone/engine/plan/threshold"
 )
 
 type junitSuite struct {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/threshold"
+	"github.com/loadstone-db/loadstone/engine/plan/threshold"
 )
 
 // JSON writes a result for a program.

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/loadstone-db/loadstone/cli/command"
-	"github.com/loadstone-db/loadstone/engine/slt"
+	"github.com/loadstone-db/loadstone/engine/stream/slt"
 )
 
 // Command runs test files.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/terminal"
-	"github.com/loadstone-db/loadstone/engine/query"
+	"github.com/loadstone-db/loadstone/engine/analytics/query"
 )
 
 // Do sends a request to a server, and reads its JSON answer into out.

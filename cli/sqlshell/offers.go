@@ -8,14 +8,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/stream/feed"
+	"github.com/loadstone-db/loadstone/engine/stream/connector"
 )
 
 var keywords = append(strings.Fields(`SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT AS AND OR NOT NULL IN BETWEEN LIKE CASE
 WHEN THEN ELSE END JOIN LEFT ON WITH DISTINCT COUNT( SUM( AVG( MIN( MAX( STDDEV( QUANTILE( LAG( OVER PARTITION CREATE DROP
 SHOW GET EXPLAIN LOGICAL PHYSICAL SOURCE SOURCES SINK SINKS QUERY QUERIES WORKER WORKERS FOR TYPE SET INTO WINDOW TUMBLING(
 SLIDING( SIZE ADVANCE LATENESS SEC MINUTE HOUR GRACEFUL FORCEFUL TIMESTAMP TEXT INT64 UINT64 FLOAT64 BOOLEAN`),
-	feed.Words()...)
+	connector.Words()...)
 
 // names are what a server has to be written about.
 type names struct {

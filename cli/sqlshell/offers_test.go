@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loadstone-db/loadstone/engine/stream/feed"
+	"github.com/loadstone-db/loadstone/engine/stream/connector"
 )
 
 // TestWhatSinksNeedIsOffered: POSTGRES, METRIC and their settings were not completed, because the shell had a list of
@@ -26,7 +26,7 @@ func TestWhatSinksNeedIsOffered(t *testing.T) {
 			t.Errorf("%s is completed to %q, want %q", typed, common, want)
 		}
 	}
-	words := feed.Words()
+	words := connector.Words()
 	page, err := os.ReadFile("../../ui/src/streams/language.ts")
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/sqlshell"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/query"
+	"github.com/loadstone-db/loadstone/engine/analytics/query"
 )
 
 // person is somebody at a terminal.

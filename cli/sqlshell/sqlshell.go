@@ -13,8 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/loadstone-db/loadstone/cli/terminal"
-	"github.com/loadstone-db/loadstone/engine/query"
-	"github.com/loadstone-db/loadstone/engine/query/asfile"
+	"github.com/loadstone-db/loadstone/engine/analytics/query"
 	"github.com/loadstone-db/loadstone/sdk/sqltext"
 )
 
@@ -86,11 +85,11 @@ func Write(w io.Writer, format string, a query.Answer) error {
 		return writeTable(w, a)
 	}
 	if !terminal.Is(w) {
-		return asfile.Write(w, format, a)
+		return query.Write(w, format, a)
 	}
 	// What is in the results is not for the terminal to obey, other than in a file.
 	var text bytes.Buffer
-	if err := asfile.Write(&text, format, a); err != nil {
+	if err := query.Write(&text, format, a); err != nil {
 		return err
 	}
 	_, err := io.WriteString(w, terminal.Harmless(text.String()))
@@ -117,7 +116,7 @@ func writeTable(out io.Writer, a query.Answer) error {
 	for _, row := range a.Rows {
 		var cells []string
 		for _, v := range row {
-			s, _ := asfile.Text(v)
+			s, _ := query.Text(v)
 			cells = append(cells, cell(s))
 		}
 		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))

@@ -11,7 +11,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/loadstone-db/loadstone/cli/sqlshell"
-	"github.com/loadstone-db/loadstone/engine/query"
+	"github.com/loadstone-db/loadstone/engine/analytics/query"
 )
 
 var answer = query.Answer{Columns: []query.Column{{Name: "a name", Type: "text"}, {Name: "n", Type: "int8"},

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/query"
-	"github.com/loadstone-db/loadstone/engine/statement"
+	"github.com/loadstone-db/loadstone/engine/analytics/query"
+	streamsql "github.com/loadstone-db/loadstone/engine/stream/sql"
 	"github.com/loadstone-db/loadstone/sdk/sqltext"
 )
 
@@ -111,7 +111,7 @@ func shown(sql string, err error) error {
 	}
 	line := []rune(lines[f.Line-1])
 	at += len(string(line[:min(len(line), f.Column-1)]))
-	place.Message, place.Hint, place.Fields = statement.Errorf(statement.Kind(kind), sql, at, e.Hint, "%s",
+	place.Message, place.Hint, place.Fields = streamsql.Errorf(streamsql.Kind(kind), sql, at, e.Hint, "%s",
 		f.Message).Error(), "", nil
 	return &place
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/catalog/watch"
+	"github.com/loadstone-db/loadstone/engine/stream/watch"
 )
 
 // watches reports whether a text is a WATCH.

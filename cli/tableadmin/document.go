@@ -18,7 +18,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/sqlshell"
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 )
 
 // maxDocument is the most bytes of a file of tables.

@@ -17,8 +17,8 @@ import (
 	"github.com/loadstone-db/loadstone/cli/sqlshell"
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/query"
-	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/analytics/query"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 )
 
 // Commands are those of loadstone table.

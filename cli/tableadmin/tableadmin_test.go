@@ -17,7 +17,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/sqlshell"
 	"github.com/loadstone-db/loadstone/cli/tableadmin"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 )
 
 // server is the API as far as the commands ask it, with one table of each name that was made.

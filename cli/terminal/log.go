@@ -7,7 +7,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/trace"
+	"github.com/loadstone-db/loadstone/engine/outbound/trace"
 )
 
 // stampAsEngine makes the times of all loggers those of the engine. Once: others read it from then on.

@@ -9,12 +9,12 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/input"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/export"
-	"github.com/loadstone-db/loadstone/engine/ingest"
-	"github.com/loadstone-db/loadstone/engine/meter"
-	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/analytics/ingest"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
+	"github.com/loadstone-db/loadstone/engine/analytics/snowflakeexport"
+	"github.com/loadstone-db/loadstone/engine/outbound/metrics"
+	"github.com/loadstone-db/loadstone/engine/outbound/trace"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/trace"
 	"github.com/loadstone-db/loadstone/engine/worker"
 	"github.com/loadstone-db/loadstone/storage/derived"
 	"github.com/loadstone-db/loadstone/storage/postgres"
@@ -100,16 +100,16 @@ func (c *crew) work(ctx context.Context, claim refresh.Claim, prove func(context
 	begin := time.Now()
 	result, err := c.refresh(ctx, claim, prove)
 	run := ""
-	if claim.Table == ingest.Table || claim.Table == export.Table {
+	if claim.Table == ingest.Table || claim.Table == snowflakeexport.Table {
 		run = claim.Subtask
 	}
-	meter.Refreshed(c.traces, claim, run, time.Since(begin), err)
+	metrics.Refreshed(c.traces, claim, run, time.Since(begin), err)
 	return result, err
 }
 
 func (c *crew) refresh(ctx context.Context, claim refresh.Claim, prove func(context.Context) error) (refresh.Result,
 	error) {
-	if claim.Table == export.Table {
+	if claim.Table == snowflakeexport.Table {
 		if c.export == nil {
 			// Others have one: to them it is left.
 			return refresh.Result{}, fmt.Errorf("this process has no --results-connection: %w", store.ErrUnavailable)

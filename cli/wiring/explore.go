@@ -8,14 +8,10 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/analytics/promql"
+	"github.com/loadstone-db/loadstone/engine/analytics/promql/series"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
-	"github.com/loadstone-db/loadstone/engine/explore"
-	"github.com/loadstone-db/loadstone/engine/explore/answer"
-	"github.com/loadstone-db/loadstone/engine/explore/ask"
-	"github.com/loadstone-db/loadstone/engine/explore/leaf"
-	"github.com/loadstone-db/loadstone/engine/explore/node"
-	"github.com/loadstone-db/loadstone/engine/explore/series"
-	"github.com/loadstone-db/loadstone/engine/meter"
+	"github.com/loadstone-db/loadstone/engine/outbound/metrics"
 	"github.com/loadstone-db/loadstone/engine/results/segment"
 	"github.com/loadstone-db/loadstone/engine/worker"
 )
@@ -25,11 +21,11 @@ const seriesInMemory = 256 << 20
 
 // openSeries prepares to read the series of runs in this process.
 func (s *Services) openSeries() {
-	s.series = node.New(s.readSeries, leaf.DefaultOptions(), seriesInMemory)
+	s.series = promql.NewEvaluator(s.readSeries, promql.DefaultOptions(), seriesInMemory)
 }
 
 // readSeries reads those of a run: of one that was taken in from its segment, of another from the results database.
-func (s *Services) readSeries(ctx context.Context, g node.Segment) (*series.Set, int64, error) {
+func (s *Services) readSeries(ctx context.Context, g promql.Segment) (*series.Set, int64, error) {
 	if !g.Live {
 		file, err := s.Results.OpenSegment(ctx, g.RunID, g.Name)
 		if err != nil {
@@ -60,33 +56,33 @@ func (s *Services) answers() func(worker.Disk) worker.Queries {
 		return nil
 	}
 	return func(d worker.Disk) worker.Queries {
-		return answer.New(answer.Options{NodeID: protocol.OwnNode, Evaluate: s.series, Disk: d, Meter: s.ownMeter, Log: s.Log})
+		return promql.New(promql.Options{NodeID: protocol.OwnNode, Evaluate: s.series, Disk: d, Meter: s.ownMeter, Log: s.Log})
 	}
 }
 
 // NodeAnswers has a node of another process take the work of queries: over segments that servers bring, in cache.
-func NodeAnswers(id string, m *meter.Node, log zerolog.Logger) (queries func(worker.Disk) worker.Queries,
-	cache func() *answer.Cache) {
-	var c *answer.Cache
+func NodeAnswers(id string, m *metrics.Node, log zerolog.Logger) (queries func(worker.Disk) worker.Queries,
+	cache func() *promql.Cache) {
+	var c *promql.Cache
 	return func(d worker.Disk) worker.Queries {
-		c = answer.NewCache(d, log)
-		return answer.New(answer.Options{NodeID: id, Cache: c, Disk: d, Meter: m, Log: log,
-			Evaluate: node.New(c.Read, leaf.DefaultOptions(), seriesInMemory)})
-	}, func() *answer.Cache { return c }
+		c = promql.NewCache(d, log)
+		return promql.New(promql.Options{NodeID: id, Cache: c, Disk: d, Meter: m, Log: log,
+			Evaluate: promql.NewEvaluator(c.Read, promql.DefaultOptions(), seriesInMemory)})
+	}, func() *promql.Cache { return c }
 }
 
 // Telemetry returns what answers PromQL over the runs that were taken in, and those that go on.
-func (t *Tables) Telemetry() *explore.Telemetry {
-	asking := ask.Leaves{Catalog: segments{t}, Nodes: t.s.Runs.Fleet(), Own: t.s.series, Meter: t.s.Meter,
+func (t *Tables) Telemetry() *promql.Telemetry {
+	asking := promql.Leaves{Catalog: segments{t}, Nodes: t.s.Runs.Fleet(), Own: t.s.series, Meter: t.s.Meter,
 		Log: t.s.Log}
-	return explore.NewTelemetry(segments{t}, asking, t.s.series, leaf.DefaultOptions())
+	return promql.NewTelemetry(segments{t}, asking, t.s.series, promql.DefaultOptions())
 }
 
 // segments are those that the results database names.
 type segments struct{ tables *Tables }
 
-// Segments implements explore.Catalog.
-func (s segments) Segments(ctx context.Context, from, to int64) ([]node.Segment, error) {
+// Segments implements promql.Catalog.
+func (s segments) Segments(ctx context.Context, from, to int64) ([]promql.Segment, error) {
 	db, err := s.tables.Database(ctx)
 	if err != nil {
 		return nil, err
@@ -97,9 +93,9 @@ func (s segments) Segments(ctx context.Context, from, to int64) ([]node.Segment,
 	if err != nil {
 		return nil, err
 	}
-	all := make([]node.Segment, len(found))
+	all := make([]promql.Segment, len(found))
 	for i, s := range found {
-		all[i] = node.Segment{RunID: s.RunID, Name: s.Name, Live: s.Live, SHA256: s.SHA256, Bytes: s.SizeBytes,
+		all[i] = promql.Segment{RunID: s.RunID, Name: s.Name, Live: s.Live, SHA256: s.SHA256, Bytes: s.SizeBytes,
 			From: s.StartedAt.Add(-late).UnixMilli(), To: s.EndedAt.Add(late).UnixMilli(),
 			Labels: labels.FromStrings("run", s.RunID, "run_name", s.RunName, "template", s.Template,
 				"table_type", s.Adapter, "target", s.Connection, "table", s.Table)}

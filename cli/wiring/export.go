@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/export"
-	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
+	"github.com/loadstone-db/loadstone/engine/analytics/snowflakeexport"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/storage/derived"
@@ -16,20 +16,20 @@ import (
 
 // exportTable is what says of finished runs whether they are in the account of --results-connection.
 func exportTable() refresh.Table {
-	return refresh.Table{Name: export.Table, Kind: refresh.Ingest, Bundled: true, TargetLagSeconds: 60,
+	return refresh.Table{Name: snowflakeexport.Table, Kind: refresh.Ingest, Bundled: true, TargetLagSeconds: 60,
 		Mode: refresh.Incremental, PartitionBy: refresh.ByRun, Priority: 1, CreatedBy: "loadstone",
 		Description: "The single executions of every finished run, in QUERY_EXECUTIONS of the results connection."}
 }
 
 // openExport has finished runs taken to the account of a stored connection, or no longer.
 func (t *Tables) openExport(ctx context.Context, known []refresh.Table, connection string) error {
-	there := slices.ContainsFunc(known, func(k refresh.Table) bool { return k.Name == export.Table && k.Bundled })
+	there := slices.ContainsFunc(known, func(k refresh.Table) bool { return k.Name == snowflakeexport.Table && k.Bundled })
 	if connection == "" {
 		if !there {
 			return nil
 		}
 		// What is in the account stays. Runs are compared with it when there is a connection again.
-		if err := t.s.Store.DropDynamicTable(ctx, export.Table); err != nil && !errors.Is(err, store.ErrNotFound) {
+		if err := t.s.Store.DropDynamicTable(ctx, snowflakeexport.Table); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return fmt.Errorf("leaving the results connection: %w", err)
 		}
 		return nil
@@ -42,7 +42,7 @@ func (t *Tables) openExport(ctx context.Context, known []refresh.Table, connecti
 			return r, err
 		}
 		defer func() { _ = account.Close() }() // nothing of it is open
-		stager, ok := account.(export.Account)
+		stager, ok := account.(snowflakeexport.Account)
 		if !ok {
 			return r, &engine.Error{Code: engine.CodeInvalid,
 				Message: fmt.Sprintf("The results connection %q is not one of Snowflake.", connection),
@@ -53,7 +53,7 @@ func (t *Tables) openExport(ctx context.Context, known []refresh.Table, connecti
 			return r, err
 		}
 		b := &book{db: db, connection: connection, tables: t}
-		e := &export.Export{Store: s.Store, Record: s.Results, Detail: s.Runs.Detail, Account: stager, Book: b,
+		e := &snowflakeexport.Export{Store: s.Store, Record: s.Results, Detail: s.Runs.Detail, Account: stager, Book: b,
 			Raise: s.Store.RaiseRefreshEpochs}
 		r, err = e.Run(ctx, c, prove)
 		if err == nil && b.whole && t.owed.CompareAndSwap(true, false) {
@@ -75,7 +75,7 @@ func (t *Tables) openExport(ctx context.Context, known []refresh.Table, connecti
 // exportAgain has runs taken to the account once more of which something is owed there: an earlier version took them
 // without what views show, or a table of somebody else's was in the way. What is there of them is not sent again.
 func (t *Tables) exportAgain(ctx context.Context, db *derived.Database, connection string, but ...string) error {
-	taken, err := t.s.Store.TakenIn(ctx, export.Table)
+	taken, err := t.s.Store.TakenIn(ctx, snowflakeexport.Table)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (t *Tables) exportAgain(ctx context.Context, db *derived.Database, connecti
 	if len(owed) == 0 {
 		return nil
 	}
-	n, err := t.s.Store.TakeInAgain(ctx, export.Table, owed)
+	n, err := t.s.Store.TakeInAgain(ctx, snowflakeexport.Table, owed)
 	if err == nil && n > 0 {
 		t.s.Log.Info().Int64("runs", n).Str("connection", connection).
 			Msg("runs are taken to the results connection again, for what is missing of them there")
@@ -103,8 +103,8 @@ type book struct {
 	whole      bool
 }
 
-// NoteExport implements export.Book.
-func (b *book) NoteExport(ctx context.Context, c refresh.Claim, s export.Standing) error {
+// NoteExport implements snowflakeexport.Book.
+func (b *book) NoteExport(ctx context.Context, c refresh.Claim, s snowflakeexport.Standing) error {
 	if s.Problem != "" {
 		b.tables.s.Log.Warn().Str("run_id", c.Subtask).Str("connection", b.connection).Str("problem", s.Problem).
 			Msg("not all of a run is in the results connection")

@@ -7,25 +7,24 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/ingest"
-	"github.com/loadstone-db/loadstone/engine/liveseries"
-	"github.com/loadstone-db/loadstone/engine/meter"
-	"github.com/loadstone-db/loadstone/engine/notify"
+	"github.com/loadstone-db/loadstone/engine/analytics/ingest"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
+	"github.com/loadstone-db/loadstone/engine/outbound/metrics"
+	"github.com/loadstone-db/loadstone/engine/outbound/notify"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
+	"github.com/loadstone-db/loadstone/engine/stream/system"
 )
 
 // watchedStore is the control store of the orchestrator: what it has taken of a run goes on to the live series, and out
 // of the server, once there is any of that.
 type watchedStore struct {
 	orchestrator.ControlStore
-	series atomic.Pointer[liveseries.Series]
+	series atomic.Pointer[ingest.Series]
 	out    atomic.Pointer[out]
 	// notices are told of runs that have ended.
 	notices atomic.Pointer[notify.Notifier]
 	// streams has the queries that read what runs tell.
-	streams *telemetry.Hub
+	streams *system.Hub
 }
 
 // SaveTick implements store.Runs.
@@ -67,10 +66,10 @@ func (w *watchedStore) Transition(ctx context.Context, t store.Transition) ([]en
 
 // openLive begins to bring the seconds of live runs into the results database.
 func (t *Tables) openLive() {
-	series := liveseries.Start(liveseries.Options{Run: t.s.Store.Run, Log: t.s.Log, PerHour: t.s.perHour,
-		Target: func(ctx context.Context) (liveseries.Target, error) { return t.Database(ctx) }})
+	series := ingest.Start(ingest.Options{Run: t.s.Store.Run, Log: t.s.Log, PerHour: t.s.perHour,
+		Target: func(ctx context.Context) (ingest.LiveTarget, error) { return t.Database(ctx) }})
 	t.s.watched.series.Store(series)
-	t.s.collectors = append(t.s.collectors, meter.NewLive(series.Counts))
+	t.s.collectors = append(t.s.collectors, metrics.NewLive(series.Counts))
 	t.s.onClose(func(context.Context) error { series.Close(); return nil })
 }
 

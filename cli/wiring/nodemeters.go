@@ -15,15 +15,15 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/cli/command"
-	"github.com/loadstone-db/loadstone/engine/meter"
-	"github.com/loadstone-db/loadstone/engine/refresh"
-	"github.com/loadstone-db/loadstone/engine/trace/otlp"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
+	"github.com/loadstone-db/loadstone/engine/outbound/metrics"
+	"github.com/loadstone-db/loadstone/engine/outbound/otlp"
 	"github.com/loadstone-db/loadstone/engine/worker"
 )
 
 // NodeMeters are the metrics of a node, and the address where they are read.
 type NodeMeters struct {
-	*meter.Node
+	*metrics.Node
 	// Read is the node's state; it is set when there is a node.
 	Read    func() worker.NodeState
 	version string
@@ -54,7 +54,7 @@ func (m *NodeMeters) queue(ctx context.Context) (refresh.Load, error) {
 // NewNodeMeters returns them, all 0, for a program of that version that sends spans of what they measure, if not nil.
 func NewNodeMeters(version string, traces *otlp.Sender) *NodeMeters {
 	m := &NodeMeters{version: version, traces: traces}
-	m.Node = meter.NewNode(traces.Tracer(), func() worker.NodeState { return m.Read() })
+	m.Node = metrics.NewNode(traces.Tracer(), func() worker.NodeState { return m.Read() })
 	return m
 }
 
@@ -65,7 +65,7 @@ func (m *NodeMeters) handler(ready func() bool) http.Handler {
 		Help: "Always 1; the version is a label.", ConstLabels: prometheus.Labels{"version": m.version}})
 	build.Set(1)
 	registry.MustRegister(collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.Node, meter.NewRefreshes(m.queue), build)
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.Node, metrics.NewRefreshes(m.queue), build)
 	if m.traces != nil {
 		registry.MustRegister(m.traces)
 	}

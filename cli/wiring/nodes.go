@@ -12,7 +12,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
-	"github.com/loadstone-db/loadstone/engine/meter"
+	"github.com/loadstone-db/loadstone/engine/outbound/metrics"
 	"github.com/loadstone-db/loadstone/engine/worker"
 )
 
@@ -48,7 +48,7 @@ func (f SpoolFlags) Bytes() int64 {
 // Close, not by the signal that asks for it.
 func (s *Services) openOwnNode(ctx context.Context, flags NodeFlags, way *protocol.Memory,
 	recordings worker.Recordings) {
-	s.ownMeter = meter.NewNode(s.traces.Tracer(), func() worker.NodeState { return s.own.State() })
+	s.ownMeter = metrics.NewNode(s.traces.Tracer(), func() worker.NodeState { return s.own.State() })
 	// The flag's -1 is the default, and a node without a bound is none that a flag asks for.
 	node := worker.NewNode(worker.Options{
 		NodeID: protocol.OwnNode, Plugins: s.Plugins.ByHash(), Drivers: s.Drivers, Capacity: max(flags.LocalCapacity, 0),

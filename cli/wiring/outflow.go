@@ -14,13 +14,13 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/input"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/liveseries"
-	"github.com/loadstone-db/loadstone/engine/meter"
-	"github.com/loadstone-db/loadstone/engine/outflow"
-	"github.com/loadstone-db/loadstone/engine/outflow/annotate"
-	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
-	"github.com/loadstone-db/loadstone/engine/outflow/otlpmetrics"
-	"github.com/loadstone-db/loadstone/engine/outflow/remotewrite"
+	"github.com/loadstone-db/loadstone/engine/analytics/ingest"
+	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
+	"github.com/loadstone-db/loadstone/engine/outbound/grafana"
+	"github.com/loadstone-db/loadstone/engine/outbound/metricpush"
+	"github.com/loadstone-db/loadstone/engine/outbound/metrics"
+	"github.com/loadstone-db/loadstone/engine/outbound/otlp"
+	"github.com/loadstone-db/loadstone/engine/outbound/remotewrite"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -45,30 +45,30 @@ const outLimit = 5 * time.Second
 
 // out is what leaves this server.
 type out struct {
-	feed   *outflow.Feed      // nil where no metrics are sent
-	series *liveseries.Series // that makes them
-	marks  *annotate.Marker   // nil where nothing is marked
+	feed   *metricpush.Feed // nil where no metrics are sent
+	series *ingest.Series   // that makes them
+	marks  *grafana.Marker  // nil where nothing is marked
 	closes []func(context.Context)
-	counts map[string]func() deliver.Counts
+	counts map[string]func() delivery.Counts
 	// outlets are the same in their order.
-	outlets []deliver.Named
+	outlets []delivery.Named
 }
 
 // outlet has an end and a count.
 type outlet interface {
 	To() string
 	Close(context.Context)
-	Counts() deliver.Counts
+	Counts() delivery.Counts
 }
 
 func (o *out) add(name string, l outlet, log zerolog.Logger) {
 	o.closes, o.counts[name] = append(o.closes, l.Close), l.Counts
-	o.outlets = append(o.outlets, deliver.Named{Name: name, To: l.To(), Counts: l.Counts})
+	o.outlets = append(o.outlets, delivery.Named{Name: name, To: l.To(), Counts: l.Counts})
 	log.Info().Str("kind", name).Str("destination", l.To()).Msg("what happens to runs is sent to another system too")
 }
 
 // Out are the systems that what happens to runs is sent to.
-func (s *Services) Out() []deliver.Named {
+func (s *Services) Out() []delivery.Named {
 	if o := s.watched.out.Load(); o != nil {
 		return o.outlets
 	}
@@ -77,7 +77,7 @@ func (s *Services) Out() []deliver.Named {
 
 // openOut begins to send what happens to runs, where anybody is named to send it to.
 func (s *Services) openOut(f OutFlags) (err error) {
-	o := &out{counts: map[string]func() deliver.Counts{}}
+	o := &out{counts: map[string]func() delivery.Counts{}}
 	defer func() {
 		if err != nil {
 			o.close()
@@ -88,12 +88,12 @@ func (s *Services) openOut(f OutFlags) (err error) {
 		return err
 	}
 	if f.GrafanaURL != "" {
-		e := deliver.Endpoint{Flag: "--grafana-url", URL: f.GrafanaURL, Agent: "Loadstone/" + s.options.Version,
+		e := delivery.Endpoint{Flag: "--grafana-url", URL: f.GrafanaURL, Agent: "Loadstone/" + s.options.Version,
 			Reach: s.reachable}
 		if e.Token, err = input.SecretOf("--grafana-token", f.GrafanaToken, f.GrafanaTokenFile); err != nil {
 			return err
 		}
-		if o.marks, err = annotate.Open(e, s.Store.Run, s.Log); err != nil {
+		if o.marks, err = grafana.Open(e, s.Store.Run, s.Log); err != nil {
 			return err
 		}
 		o.add("grafana", o.marks, s.Log)
@@ -102,17 +102,17 @@ func (s *Services) openOut(f OutFlags) (err error) {
 		return nil
 	}
 	if len(sinks) > 0 {
-		o.feed = outflow.Start(sinks...)
-		o.series = liveseries.Start(liveseries.Options{Run: s.Store.Run, Log: s.Log, PerHour: s.perHour,
-			Target: func(context.Context) (liveseries.Target, error) { return o.feed, nil }})
+		o.feed = metricpush.Start(sinks...)
+		o.series = ingest.Start(ingest.Options{Run: s.Store.Run, Log: s.Log, PerHour: s.perHour,
+			Target: func(context.Context) (ingest.LiveTarget, error) { return o.feed, nil }})
 	}
 	s.watched.out.Store(o)
-	s.collectors = append(s.collectors, meter.NewOut(o.counts, o.series.Counts))
+	s.collectors = append(s.collectors, metrics.NewOut(o.counts, o.series.Counts))
 	s.onClose(func(context.Context) error { o.close(); return nil })
 	return nil
 }
 
-func (s *Services) openSinks(f OutFlags, o *out) (sinks []outflow.Sink, err error) {
+func (s *Services) openSinks(f OutFlags, o *out) (sinks []metricpush.Sink, err error) {
 	if len(f.RemoteWrite) > 0 {
 		endpoint, err := f.endpoint(s.options.Version)
 		endpoint.Reach = s.reachable
@@ -134,7 +134,7 @@ func (s *Services) openSinks(f OutFlags, o *out) (sinks []outflow.Sink, err erro
 		}
 	}
 	if f.OTLPMetrics != "" {
-		e := deliver.Endpoint{Flag: "--otlp-metrics", URL: f.OTLPMetrics, Agent: "Loadstone/" + s.options.Version,
+		e := delivery.Endpoint{Flag: "--otlp-metrics", URL: f.OTLPMetrics, Agent: "Loadstone/" + s.options.Version,
 			Reach: s.reachable}
 		if e.Headers, err = otlpHeaders(otlpVariable("HEADERS")); err != nil {
 			return nil, err
@@ -144,7 +144,7 @@ func (s *Services) openSinks(f OutFlags, o *out) (sinks []outflow.Sink, err erro
 				return nil, err
 			}
 		}
-		sender, err := otlpmetrics.Open(e, s.owner, s.options.Version, s.Log)
+		sender, err := otlp.OpenMetric(e, s.owner, s.options.Version, s.Log)
 		if err != nil {
 			return nil, err
 		}
@@ -210,13 +210,13 @@ func (o *out) transition(t store.Transition) {
 		return
 	}
 	if t.To == engine.StatusRunning && !t.StartTime.IsZero() {
-		o.marks.Happened(t.RunID, annotate.Started)
+		o.marks.Happened(t.RunID, grafana.Started)
 	}
 	if !t.WarmupEndTime.IsZero() {
-		o.marks.Happened(t.RunID, annotate.WarmedUp)
+		o.marks.Happened(t.RunID, grafana.WarmedUp)
 	}
 	if t.To.Terminal() {
-		o.marks.Happened(t.RunID, annotate.Ended)
+		o.marks.Happened(t.RunID, grafana.Ended)
 	}
 }
 
@@ -237,8 +237,8 @@ func (o *out) close() {
 
 const remoteWriteFlag = "--remote-write"
 
-func (f OutFlags) endpoint(version string) (deliver.Endpoint, error) {
-	e := deliver.Endpoint{Flag: remoteWriteFlag, User: f.RemoteWriteUser, Agent: "Loadstone/" + version}
+func (f OutFlags) endpoint(version string) (delivery.Endpoint, error) {
+	e := delivery.Endpoint{Flag: remoteWriteFlag, User: f.RemoteWriteUser, Agent: "Loadstone/" + version}
 	var err error
 	if e.Token, err = input.SecretOf("--remote-write-token", f.RemoteWriteToken, f.RemoteWriteTokenFile); err != nil {
 		return e, err

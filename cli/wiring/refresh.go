@@ -9,10 +9,9 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/ingest"
-	"github.com/loadstone-db/loadstone/engine/query"
-	"github.com/loadstone-db/loadstone/engine/refresh"
-	"github.com/loadstone-db/loadstone/engine/refresher"
+	"github.com/loadstone-db/loadstone/engine/analytics/ingest"
+	"github.com/loadstone-db/loadstone/engine/analytics/query"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/derived"
 )
@@ -71,7 +70,7 @@ func (s *Services) OpenTables(ctx context.Context, flags RefreshFlags) (*Tables,
 	t.openLive()
 	t.renewSegments()
 	s.tables.Store(t)
-	keeper := refresher.Start(refresher.Options{Store: s.Store, Work: t.crew.work, Workers: flags.RefreshWorkers,
+	keeper := refresh.Start(refresh.Options{Store: s.Store, Work: t.crew.work, Workers: flags.RefreshWorkers,
 		Name: s.owner, Role: refresh.Server, Host: hostname(), Busy: Undisturbed(s.own), Log: s.Log})
 	s.onClose(func(context.Context) error { keeper.Close(); return nil })
 	if s.own != nil {
@@ -232,7 +231,7 @@ func (t *Tables) Preview(ctx context.Context, table refresh.Table) (p query.Prev
 		return err
 	})
 	if err == nil && slices.Contains(p.Sources, table.Name) {
-		err = store.ReadsItself(table.Name)
+		err = refresh.ReadsItself(table.Name)
 	}
 	return p, err
 }

@@ -9,10 +9,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 	"github.com/loadstone-db/loadstone/engine/enrichment"
 	"github.com/loadstone-db/loadstone/engine/inspect"
-	"github.com/loadstone-db/loadstone/engine/refresh"
-	"github.com/loadstone-db/loadstone/engine/refresher"
 	"github.com/loadstone-db/loadstone/engine/results/cost"
 	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -145,7 +144,7 @@ func (r *RefreshNode) run(ctx context.Context) error {
 		c.ingest = newIngest(store, record, r.flags.Ingest, r.runs(store, record).Detail)
 	}
 	cancel()
-	keeper := refresher.Start(refresher.Options{Store: store, Work: c.work, Workers: r.flags.RefreshWorkers, Kinds: kinds,
+	keeper := refresh.Start(refresh.Options{Store: store, Work: c.work, Workers: r.flags.RefreshWorkers, Kinds: kinds,
 		Name: r.options.Name, Role: refresh.Node, Host: hostname(), Busy: r.busy, Log: r.options.Log})
 	r.options.Node.Beside(keeper.GiveWay)
 	r.options.Meters.Refreshes(store.RefreshLoad)

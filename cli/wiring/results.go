@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/meter"
+	"github.com/loadstone-db/loadstone/engine/outbound/metrics"
 	"github.com/loadstone-db/loadstone/storage/objects/s3store"
 	"github.com/loadstone-db/loadstone/storage/results"
 )
@@ -48,6 +48,6 @@ func (s *Services) openResults(ctx context.Context, flags StoreFlags) (err error
 		return err
 	}
 	s.Results, s.ResultsAt = results.New(kept), kept.String()
-	s.collectors = append(s.collectors, meter.NewCache(func() meter.CacheState { return meter.CacheState(kept.Cache()) }))
+	s.collectors = append(s.collectors, metrics.NewCache(func() metrics.CacheState { return metrics.CacheState(kept.Cache()) }))
 	return nil
 }

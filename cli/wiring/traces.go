@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/cli/command"
-	"github.com/loadstone-db/loadstone/engine/trace/otlp"
+	"github.com/loadstone-db/loadstone/engine/outbound/otlp"
 )
 
 // TraceFlags say where spans are sent.

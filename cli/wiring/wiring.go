@@ -21,24 +21,24 @@ import (
 	"github.com/loadstone-db/loadstone/cli/input"
 	"github.com/loadstone-db/loadstone/cli/wiring/feeds"
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/analytics/promql"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
 	"github.com/loadstone-db/loadstone/engine/base/host"
 	"github.com/loadstone-db/loadstone/engine/cluster/membership"
 	clusternodes "github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
-	"github.com/loadstone-db/loadstone/engine/explore/node"
 	"github.com/loadstone-db/loadstone/engine/matrix"
-	"github.com/loadstone-db/loadstone/engine/meter"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
+	"github.com/loadstone-db/loadstone/engine/outbound/metrics"
+	"github.com/loadstone-db/loadstone/engine/outbound/otlp"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/results/cost"
 	"github.com/loadstone-db/loadstone/engine/results/executions"
 	"github.com/loadstone-db/loadstone/engine/results/record"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
+	"github.com/loadstone-db/loadstone/engine/stream/system"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
-	"github.com/loadstone-db/loadstone/engine/trace/otlp"
 	"github.com/loadstone-db/loadstone/engine/worker"
 	"github.com/loadstone-db/loadstone/engine/worker/replay"
 	"github.com/loadstone-db/loadstone/plugins/approval"
@@ -102,7 +102,7 @@ type Services struct {
 	Embedded *embedded.Postgres // nil with an external control store
 	Store    *storagepostgres.Store
 	// hub has the continuous queries that read what the product tells.
-	hub *telemetry.Hub
+	hub *system.Hub
 	// recorded tells that, and rules of runs, what run workers of this process record.
 	recorded *executions.Exchange
 	// watched is the same for the orchestrator.
@@ -123,11 +123,11 @@ type Services struct {
 	// own is the node in this process, nil without one.
 	own *worker.Node
 	// Meter takes what happens between the server and its nodes.
-	Meter *meter.Server
+	Meter *metrics.Server
 	// ownMeter takes what happens on that node, nil without one.
-	ownMeter *meter.Node
+	ownMeter *metrics.Node
 	// series reads those of runs in this process, from tables once they are open.
-	series *node.Node
+	series *promql.Node
 	tables atomic.Pointer[Tables]
 	// collectors are metrics of what this process has, and others may not.
 	collectors []prometheus.Collector
@@ -174,7 +174,7 @@ func Open(ctx context.Context, o Options) (_ *Services, err error) {
 		return nil, err
 	}
 	s := &Services{DataDir: dir, reachable: allowed, options: o, Log: o.Log, Drivers: map[string]target.Driver{},
-		hub: &telemetry.Hub{Node: protocol.OwnNode}, recorded: &executions.Exchange{}}
+		hub: &system.Hub{Node: protocol.OwnNode}, recorded: &executions.Exchange{}}
 	s.recorded.Listen("", s.hub.Taps()) // for as long as the process lives
 	s.reserve = flags.DiskReserve << 20
 	defer func() {
@@ -415,7 +415,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 	if own != nil {
 		s.openOwnNode(ctx, nodes, own, recordings)
 	}
-	s.Meter = meter.NewServer(s.traces.Tracer())
+	s.Meter = metrics.NewServer(s.traces.Tracer())
 	s.Roster = clusternodes.NewOperator(clusternodes.OperatorOptions{Store: s.Store, Server: s.owner, Log: s.Log})
 	s.watched = &watchedStore{ControlStore: s.Store, streams: s.hub}
 	// Closed after the runs, whose end is told too.
@@ -512,7 +512,7 @@ func (s *Services) reach(dsn string) clusternodes.Reach {
 
 // Collectors are the metrics of the process.
 func (s *Services) Collectors() []prometheus.Collector {
-	all := append([]prometheus.Collector{s.Meter, meter.NewNodes(s.Roster.Nodes), s.Runs.Doorman()}, s.collectors...)
+	all := append([]prometheus.Collector{s.Meter, metrics.NewNodes(s.Roster.Nodes), s.Runs.Doorman()}, s.collectors...)
 	if s.ownMeter != nil {
 		all = append(all, s.ownMeter)
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/results/enrich"
-	"github.com/loadstone-db/loadstone/engine/rule"
 	"github.com/loadstone-db/loadstone/engine/store/storetest"
+	"github.com/loadstone-db/loadstone/engine/stream/rules"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/engine/worker"
@@ -64,7 +64,7 @@ type fixture struct {
 	capacity   int
 	pollEvery  time.Duration
 	clock      func() time.Time
-	rules      rule.Begin
+	rules      rules.Begin
 	wrap       func(orchestrator.ControlStore) orchestrator.ControlStore
 
 	svc  *orchestrator.Service

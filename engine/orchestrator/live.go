@@ -22,13 +22,13 @@ import (
 	"github.com/loadstone-db/loadstone/engine/journal"
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
+	"github.com/loadstone-db/loadstone/engine/outbound/trace"
 	"github.com/loadstone-db/loadstone/engine/outcome"
-	"github.com/loadstone-db/loadstone/engine/prepare"
-	"github.com/loadstone-db/loadstone/engine/rule"
+	"github.com/loadstone-db/loadstone/engine/plan/prepare"
 	"github.com/loadstone-db/loadstone/engine/runlog"
 	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/trace"
+	"github.com/loadstone-db/loadstone/engine/stream/rules"
 	"github.com/loadstone-db/loadstone/engine/warehouse"
 )
 
@@ -81,7 +81,7 @@ type live struct {
 	// judgedSoFar is how many causes and notes have been stored.
 	judgedSoFar int
 	guard       *guardrail.Watch
-	rules       *rule.Set
+	rules       *rules.Set
 	second      *aggregate.Second
 
 	// disbelieved are the nodes that spoke for run workers of others.

@@ -8,12 +8,12 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
-	"github.com/loadstone-db/loadstone/engine/rule"
+	"github.com/loadstone-db/loadstone/engine/stream/rules"
 )
 
 // begun begins rules as a server does, and says of which runs.
-func begun(run engine.Run) *rule.Set {
-	return rule.Start(run.Scenario.Rules, run.Rules, rule.Options{})
+func begun(run engine.Run) *rules.Set {
+	return rules.Start(run.Scenario.Rules, run.Rules, rules.Options{})
 }
 
 const working = "SELECT runId, recordsProcessed FROM worker_statistics WHERE phase = 'MEASUREMENT' AND " +

@@ -21,20 +21,20 @@ import (
 	"github.com/loadstone-db/loadstone/engine/inspect"
 	"github.com/loadstone-db/loadstone/engine/intake"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
+	"github.com/loadstone-db/loadstone/engine/outbound/trace"
 	"github.com/loadstone-db/loadstone/engine/outcome"
 	"github.com/loadstone-db/loadstone/engine/payload"
+	"github.com/loadstone-db/loadstone/engine/plan/prepare"
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/recovery"
 	"github.com/loadstone-db/loadstone/engine/registry"
 	"github.com/loadstone-db/loadstone/engine/relay"
 	"github.com/loadstone-db/loadstone/engine/results/cost"
 	"github.com/loadstone-db/loadstone/engine/results/enrich"
 	"github.com/loadstone-db/loadstone/engine/results/record"
-	"github.com/loadstone-db/loadstone/engine/rule"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/stream/rules"
 	"github.com/loadstone-db/loadstone/engine/target"
-	"github.com/loadstone-db/loadstone/engine/trace"
 	"github.com/loadstone-db/loadstone/engine/warehouse"
 )
 
@@ -119,7 +119,7 @@ type Options struct {
 	// Plan prepares the target of a run; nil means prepare.Plan.
 	Plan func(context.Context, prepare.Deps, engine.Scenario, func(engine.PrepareProgress)) (*prepare.Prepared, error)
 	// Rules begins the rules of a run that this process carries from now on; nil begins none.
-	Rules rule.Begin
+	Rules rules.Begin
 	// Chance is that of nodes.Options.
 	Chance func(time.Duration) time.Duration
 }

@@ -11,7 +11,7 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/trace"
+	"github.com/loadstone-db/loadstone/engine/outbound/trace"
 )
 
 // traced keeps the spans of a service.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
+	"github.com/loadstone-db/loadstone/engine/plan/threshold"
 	"github.com/loadstone-db/loadstone/engine/results/compare"
-	"github.com/loadstone-db/loadstone/engine/threshold"
 )
 
 // The shares from which on something is remarked.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/threshold"
+	"github.com/loadstone-db/loadstone/engine/plan/threshold"
 )
 
 func (s *Service) parentResult(e Evidence, f *engine.Figures) engine.RunResult {

@@ -10,9 +10,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/outcome"
 	"github.com/loadstone-db/loadstone/engine/payload"
-	"github.com/loadstone-db/loadstone/engine/rule"
 	"github.com/loadstone-db/loadstone/engine/runlog"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/stream/rules"
 )
 
 // lastLog is the number of the last line of a run's log. Who goes on from a lower one has lines that
@@ -107,7 +107,7 @@ func (s *Service) conclude(e found, why string, epoch int64) {
 	}
 	tick := &store.Tick{RunID: e.Run.RunID, Epoch: epoch, Logs: logs, TotalOps: e.Run.TotalOps,
 		ErrorCount: e.Run.ErrorCount, WorkersRegistered: e.Run.WorkersRegistered, WorkersCompleted: e.Run.WorkersCompleted,
-		Rules: rule.Left(e.Run.Rules)}
+		Rules: rules.Left(e.Run.Rules)}
 	if tick.Rules != nil {
 		e.Run.Rules = tick.Rules
 	}

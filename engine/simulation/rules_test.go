@@ -12,11 +12,11 @@ import (
 	wired "github.com/loadstone-db/loadstone/cli/wiring/feeds"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
-	"github.com/loadstone-db/loadstone/engine/fragment"
 	resultsexecutions "github.com/loadstone-db/loadstone/engine/results/executions"
-	"github.com/loadstone-db/loadstone/engine/rule"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
+	"github.com/loadstone-db/loadstone/engine/stream/fragment"
+	"github.com/loadstone-db/loadstone/engine/stream/rules"
+	"github.com/loadstone-db/loadstone/engine/stream/system"
 )
 
 // Rules of runs over what run workers record, on all nodes of a run.
@@ -52,10 +52,10 @@ func (s *simulation) ruled(id string, sc *engine.Scenario) {
 }
 
 // rules are those of a server's runs, over what its own node records and the ways to the others.
-func (srv *server) rules() rule.Begin {
-	begin := wired.Rules(wired.RuleOptions{Executions: srv.recorded, Account: &telemetry.Account{},
+func (srv *server) rules() rules.Begin {
+	begin := wired.Rules(wired.RuleOptions{Executions: srv.recorded, Account: &system.Account{},
 		Fragments: srv.fragments, Log: zerolog.Nop()})
-	return func(run engine.Run) *rule.Set {
+	return func(run engine.Run) *rules.Set {
 		if srv.sim.without == withoutHeirs && run.OwnerEpoch > 1 {
 			return nil
 		}
@@ -227,7 +227,7 @@ func (m *model) fired(run engine.Run) {
 		case r.Name != ruleFires && r.Out > 0:
 			m.sim.w.violated(11, "the rule %s of %s gave %d rows: %s", r.Name, run.RunID, r.Out, r.Row)
 		case r.Status == engine.RuleFailed && !strings.HasPrefix(r.Failure, "PlacementError: ") &&
-			!strings.HasPrefix(r.Failure, "what carried the run was gone") && !strings.HasPrefix(r.Failure, rule.Unread):
+			!strings.HasPrefix(r.Failure, "what carried the run was gone") && !strings.HasPrefix(r.Failure, rules.Unread):
 			m.sim.w.violated(11, "the rule %s of %s failed: %s", r.Name, run.RunID, r.Failure)
 		case r.Status == engine.RuleTriggered && run.Status == engine.StatusCompleted:
 			m.sim.w.violated(11, "the rule %s of %s triggered, and the run is COMPLETED", r.Name, run.RunID)

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/catalog"
-	"github.com/loadstone-db/loadstone/engine/statement"
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
 
 // The rules that can be taken out of the world of streams, one at a time.
@@ -110,7 +110,7 @@ func (s *streaming) damages(change func(*catalog.Catalog) error, stale catalog.C
 		case lacksGroups:
 			err = nil
 		case lacksReferences:
-			if kindOf(err) == statement.ReferencedQueryExists {
+			if kindOf(err) == sql.ReferencedQueryExists {
 				of.Sinks, err = nil, nil
 			}
 		case lacksIDs:

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/catalog"
-	"github.com/loadstone-db/loadstone/engine/statement"
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	streamsql "github.com/loadstone-db/loadstone/engine/stream/sql"
 )
 
 // request is what a client asks, with what it has to give, step by step, by a catalog of plain maps.
@@ -20,14 +20,14 @@ type request struct {
 	steps []step
 	// outcome is how often it was carried out, and how that ended.
 	committed int
-	kind      statement.Kind
+	kind      streamsql.Kind
 	answered  bool
 }
 
 // step is a statement.
 type step struct {
 	sql string
-	do  func(b *book) statement.Kind
+	do  func(b *book) streamsql.Kind
 }
 
 // requested is the key of the request in the context of a call.
@@ -116,7 +116,7 @@ func (b *book) sources(logical string) (ids []string) {
 }
 
 // place returns where the fragments of a query are, or why there are none.
-func (b *book) place(logical, sink string) (hosts []string, refused statement.Kind) {
+func (b *book) place(logical, sink string) (hosts []string, refused streamsql.Kind) {
 	hosts = []string{b.sinks[sink]}
 	for _, id := range b.sources(logical) {
 		for key, of := range b.physical {
@@ -134,9 +134,9 @@ func (b *book) place(logical, sink string) (hosts []string, refused statement.Ki
 	for _, h := range hosts {
 		switch {
 		case !b.up[h]:
-			return nil, statement.PlacementError
+			return nil, streamsql.PlacementError
 		case b.free[h] < 1:
-			return nil, statement.InsufficientCapacity
+			return nil, streamsql.InsufficientCapacity
 		}
 	}
 	return hosts, fine
@@ -162,12 +162,12 @@ func (b *book) names() string {
 	return strings.Join(all, " ")
 }
 
-const fine = statement.Kind("")
+const fine = streamsql.Kind("")
 
 func createLogical(name string) step {
-	return step{"CREATE LOGICAL SOURCE " + name + "(ts TIMESTAMP, n INT64)", func(b *book) statement.Kind {
+	return step{"CREATE LOGICAL SOURCE " + name + "(ts TIMESTAMP, n INT64)", func(b *book) streamsql.Kind {
 		if b.logical[name] {
-			return statement.AlreadyExists
+			return streamsql.AlreadyExists
 		}
 		b.logical[name] = true
 		return fine
@@ -180,14 +180,14 @@ func createPhysical(logical, kind, on string) step {
 		config = "'f.csv' AS SOURCE.FILE_PATH, 'CSV' AS PARSER.TYPE"
 	}
 	return step{"CREATE PHYSICAL SOURCE FOR " + logical + " TYPE " + kind + placed(on) + " SET(" + config + ")",
-		func(b *book) statement.Kind {
+		func(b *book) streamsql.Kind {
 			switch {
 			case !b.logical[logical]:
-				return statement.LogicalSourceDoesNotExistForPhysical
+				return streamsql.LogicalSourceDoesNotExistForPhysical
 			case on != "" && !b.has(on):
-				return statement.WorkerDoesNotExistForPhysical
+				return streamsql.WorkerDoesNotExistForPhysical
 			case b.physical[logical+" "+kind+" "+on] != "":
-				return statement.AlreadyExists
+				return streamsql.AlreadyExists
 			}
 			b.lastID++
 			b.physical[logical+" "+kind+" "+on] = fmt.Sprint(b.lastID)
@@ -209,12 +209,12 @@ func (b *book) has(worker string) bool {
 }
 
 func createSink(name, on string) step {
-	return step{"CREATE SINK " + name + " TYPE PRINT" + placed(on), func(b *book) statement.Kind {
+	return step{"CREATE SINK " + name + " TYPE PRINT" + placed(on), func(b *book) streamsql.Kind {
 		switch {
 		case b.sinks[name] != "":
-			return statement.AlreadyExists
+			return streamsql.AlreadyExists
 		case on != "" && !b.has(on):
-			return statement.WorkerDoesNotExistForSink
+			return streamsql.WorkerDoesNotExistForSink
 		}
 		b.sinks[name] = cmp.Or(on, "server")
 		return fine
@@ -227,19 +227,19 @@ func createQuery(name, logical, sink string) step {
 		column = "seq"
 	}
 	sql := "CREATE QUERY " + name + " AS SELECT " + column + " FROM " + logical + " INTO " + sink
-	return step{sql, func(b *book) statement.Kind {
+	return step{sql, func(b *book) streamsql.Kind {
 		there, taken := b.queries[name]
 		switch {
 		case taken && there.dropped && !there.final:
-			return statement.NameLocked
+			return streamsql.NameLocked
 		case taken:
-			return statement.AlreadyExists
+			return streamsql.AlreadyExists
 		case b.sinks[sink] == "":
-			return statement.SinkDoesNotExistForQuery
+			return streamsql.SinkDoesNotExistForQuery
 		case !b.logical[logical]:
-			return statement.BinderError
+			return streamsql.BinderError
 		case len(b.sources(logical)) == 0:
-			return statement.PlacementError
+			return streamsql.PlacementError
 		}
 		hosts, refused := b.place(logical, sink)
 		if refused != fine {
@@ -255,9 +255,9 @@ func createQuery(name, logical, sink string) step {
 }
 
 func dropLogical(name string) step {
-	return step{"DROP LOGICAL SOURCE " + name, func(b *book) statement.Kind {
+	return step{"DROP LOGICAL SOURCE " + name, func(b *book) streamsql.Kind {
 		if len(b.sources(name)) > 0 {
-			return statement.ReferencedPhysicalSourceExists
+			return streamsql.ReferencedPhysicalSourceExists
 		}
 		delete(b.logical, name)
 		return fine
@@ -265,14 +265,14 @@ func dropLogical(name string) step {
 }
 
 func dropPhysical(id string) step {
-	return step{"DROP PHYSICAL SOURCE " + id, func(b *book) statement.Kind {
+	return step{"DROP PHYSICAL SOURCE " + id, func(b *book) streamsql.Kind {
 		for key, there := range b.physical {
 			if there != id {
 				continue
 			}
 			for _, q := range b.queries {
 				if slices.Contains(strings.Fields(q.sources), id) {
-					return statement.ReferencedQueryExists
+					return streamsql.ReferencedQueryExists
 				}
 			}
 			delete(b.physical, key)
@@ -282,10 +282,10 @@ func dropPhysical(id string) step {
 }
 
 func dropSink(name string) step {
-	return step{"DROP SINK " + name, func(b *book) statement.Kind {
+	return step{"DROP SINK " + name, func(b *book) streamsql.Kind {
 		for _, q := range b.queries {
 			if q.sink == name {
-				return statement.ReferencedQueryExists
+				return streamsql.ReferencedQueryExists
 			}
 		}
 		delete(b.sinks, name)
@@ -294,7 +294,7 @@ func dropSink(name string) step {
 }
 
 func dropQuery(name, mode string) step {
-	return step{"DROP QUERY " + name + mode, func(b *book) statement.Kind {
+	return step{"DROP QUERY " + name + mode, func(b *book) streamsql.Kind {
 		if q, there := b.queries[name]; there && q.final {
 			delete(b.queries, name)
 		} else if there {
@@ -314,14 +314,14 @@ func createWorker(host, peer string) step {
 	if peer != "" {
 		set = " SET(1 AS NUM_SLOTS, ('" + peer + "') AS PEERS)"
 	}
-	return step{"CREATE WORKER " + host + set, func(b *book) statement.Kind {
+	return step{"CREATE WORKER " + host + set, func(b *book) streamsql.Kind {
 		switch {
 		case b.has(host):
-			return statement.AlreadyExists
+			return streamsql.AlreadyExists
 		case host == peer:
-			return statement.InvalidTopology
+			return streamsql.InvalidTopology
 		case peer != "" && !b.has(peer):
-			return statement.DoesNotExist
+			return streamsql.DoesNotExist
 		}
 		b.up[host], b.free[host], b.peers[host] = false, 1, peer
 		b.workers = append(b.workers, host)
@@ -330,25 +330,25 @@ func createWorker(host, peer string) step {
 }
 
 func dropWorker(host string) step {
-	return step{"DROP WORKER " + host, func(b *book) statement.Kind {
+	return step{"DROP WORKER " + host, func(b *book) streamsql.Kind {
 		for key := range b.physical {
 			if strings.HasSuffix(key, " "+host) {
-				return statement.ReferencedSourceExists
+				return streamsql.ReferencedSourceExists
 			}
 		}
 		for _, at := range b.sinks {
 			if at == host {
-				return statement.ReferencedSinkExists
+				return streamsql.ReferencedSinkExists
 			}
 		}
 		for _, q := range b.queries {
 			if slices.Contains(strings.Fields(q.hosts), host) {
-				return statement.ReferencedQueryExists
+				return streamsql.ReferencedQueryExists
 			}
 		}
 		for _, to := range b.peers {
 			if to == host {
-				return statement.InvalidTopology
+				return streamsql.InvalidTopology
 			}
 		}
 		delete(b.up, host)
@@ -494,8 +494,8 @@ func (s *streaming) holds(r *request, before, after catalog.Contents, err error)
 	}
 }
 
-func kindOf(err error) statement.Kind {
-	var e *statement.Error
+func kindOf(err error) streamsql.Kind {
+	var e *streamsql.Error
 	if errors.As(err, &e) {
 		return e.Kind
 	}

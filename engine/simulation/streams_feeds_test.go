@@ -9,11 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/catalog"
-	"github.com/loadstone-db/loadstone/engine/coordinator"
-	"github.com/loadstone-db/loadstone/engine/fragment"
-	"github.com/loadstone-db/loadstone/engine/stream/column"
-	"github.com/loadstone-db/loadstone/engine/stream/feed"
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/connector"
+	"github.com/loadstone-db/loadstone/engine/stream/coordinator"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
+	"github.com/loadstone-db/loadstone/engine/stream/fragment"
 )
 
 // feeds are what queries read and write in one process.
@@ -77,7 +77,7 @@ type rowSource struct {
 var errGone = errors.New("connection reset by peer")
 
 // Source implements coordinator.Feeds.
-func (f feeds) Source(ctx context.Context, p catalog.PhysicalSource, columns []column.Column) (feed.Source, error) {
+func (f feeds) Source(ctx context.Context, p catalog.PhysicalSource, columns []column.Column) (connector.Source, error) {
 	s := f.at.world()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +110,7 @@ func (s *streaming) instance(ctx context.Context, at home, query, epoch int64) *
 	return i
 }
 
-// Read implements feed.Source.
+// Read implements connector.Source.
 func (r *rowSource) Read(b *column.Batch) error {
 	select {
 	case <-r.closed:
@@ -144,10 +144,10 @@ func (r *rowSource) Read(b *column.Batch) error {
 	}
 }
 
-// Malformed implements feed.Source.
+// Malformed implements connector.Source.
 func (r *rowSource) Malformed() int64 { return 0 }
 
-// Close implements feed.Source.
+// Close implements connector.Source.
 func (r *rowSource) Close() error {
 	s := r.at.world()
 	s.mu.Lock()
@@ -162,10 +162,10 @@ func (r *rowSource) Close() error {
 }
 
 // Sink implements coordinator.Feeds. It opens when the loop says so, or does not.
-func (f feeds) Sink(ctx context.Context, q catalog.Query, _ catalog.Sink, _ []column.Column) (feed.Sink, error) {
+func (f feeds) Sink(ctx context.Context, q catalog.Query, _ catalog.Sink, _ []column.Column) (connector.Sink, error) {
 	l, s := f.at, f.at.world()
 	type answer struct {
-		sink feed.Sink
+		sink connector.Sink
 		err  error
 	}
 	reply := make(chan answer, 1)
@@ -192,7 +192,7 @@ func (f feeds) Sink(ctx context.Context, q catalog.Query, _ catalog.Sink, _ []co
 }
 
 // open begins the life of an instance.
-func (s *streaming) open(ctx context.Context, l home, q catalog.Query) (feed.Sink, error) {
+func (s *streaming) open(ctx context.Context, l home, q catalog.Query) (connector.Sink, error) {
 	switch cursed := q.ID % 10; {
 	case l.gone():
 		return nil, errRefused
@@ -215,7 +215,7 @@ func (s *streaming) open(ctx context.Context, l home, q catalog.Query) (feed.Sin
 // sink is that of an instance.
 type sink struct{ i *instance }
 
-// Write implements feed.Sink.
+// Write implements connector.Sink.
 func (k sink) Write(b *column.Batch) error {
 	i, s := k.i, k.i.at.world()
 	if i.at.gone() {
@@ -232,7 +232,7 @@ func (k sink) Write(b *column.Batch) error {
 	return nil
 }
 
-// Close implements feed.Sink.
+// Close implements connector.Sink.
 func (k sink) Close() error {
 	i, s := k.i, k.i.at.world()
 	s.mu.Lock()

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loadstone-db/loadstone/engine/catalog"
-	"github.com/loadstone-db/loadstone/engine/coordinator"
-	"github.com/loadstone-db/loadstone/engine/statement"
-	"github.com/loadstone-db/loadstone/engine/stream/column"
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/coordinator"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
+	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
 
 // state is the catalog after a commit.
@@ -61,7 +61,7 @@ func (s *streaming) created(q catalog.Query, c catalog.Contents) {
 	}
 	for _, f := range q.Fragments {
 		for _, w := range c.Workers {
-			if statement.Same(w.Host, f.Host) && w.State != catalog.Active {
+			if sql.Same(w.Host, f.Host) && w.State != catalog.Active {
 				s.broke("reachable", "the query %d is placed on %s, which is %s", q.ID, w.Host, w.State)
 			}
 		}

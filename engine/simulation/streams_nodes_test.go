@@ -8,9 +8,9 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/loadstone-db/loadstone/engine/catalog"
-	"github.com/loadstone-db/loadstone/engine/coordinator"
-	"github.com/loadstone-db/loadstone/engine/fragment"
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/coordinator"
+	"github.com/loadstone-db/loadstone/engine/stream/fragment"
 )
 
 // workerLife is one life of a node's process: the product's host of fragments. What it reads and writes, and the ways

@@ -8,19 +8,18 @@ import (
 	"slices"
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/catalog"
-	"github.com/loadstone-db/loadstone/engine/catalog/keep"
-	"github.com/loadstone-db/loadstone/engine/catalog/keep/memstore"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/catalogtest"
 )
 
 // catalogStore is the catalog as one server reaches it. Each commit is held against the properties.
 type catalogStore struct {
-	*memstore.Keeper
+	*catalogtest.Keeper
 	l *carrier
 }
 
-var _ keep.Keeper = catalogStore{}
+var _ catalog.Keeper = catalogStore{}
 
 // commit is a write that has been carried out; late says that it may still be given up.
 type kept[T any] struct {
@@ -120,7 +119,7 @@ func (s *streaming) unlocked(do func()) {
 	do()
 }
 
-// CatalogContents implements keep.Keeper.
+// CatalogContents implements catalog.Keeper.
 func (k catalogStore) CatalogContents(ctx context.Context) (catalog.Contents, error) {
 	return reach(k, ctx, "CatalogContents"+named(ctx), false, func() (catalog.Contents, error) {
 		c, err := k.Keeper.CatalogContents(ctx)
@@ -142,7 +141,7 @@ func (k catalogStore) wrote(do func() error) error {
 	return err
 }
 
-// ChangeCatalog implements keep.Keeper. A transaction that has met another one is made again.
+// ChangeCatalog implements catalog.Keeper. A transaction that has met another one is made again.
 func (k catalogStore) ChangeCatalog(ctx context.Context, needs catalog.Needs,
 	change func(*catalog.Catalog) error) error {
 	s := k.l.of
@@ -171,7 +170,7 @@ func (k catalogStore) ChangeCatalog(ctx context.Context, needs catalog.Needs,
 	return err
 }
 
-// ClaimQueries implements keep.Keeper.
+// ClaimQueries implements catalog.Keeper.
 func (k catalogStore) ClaimQueries(ctx context.Context, owner string, lease time.Duration) (int, error) {
 	n, err := reach(k, ctx, "ClaimQueries", true, func() (n int, err error) {
 		err = k.wrote(func() error {
@@ -186,7 +185,7 @@ func (k catalogStore) ClaimQueries(ctx context.Context, owner string, lease time
 	return n, err
 }
 
-// AdvanceQuery implements keep.Keeper.
+// AdvanceQuery implements catalog.Keeper.
 func (k catalogStore) AdvanceQuery(ctx context.Context, q catalog.Query) error {
 	s := k.l.of
 	name := fmt.Sprintf("AdvanceQuery %d@%d to %s", q.ID, q.Epoch, q.State)
@@ -220,7 +219,7 @@ func (k catalogStore) AdvanceQuery(ctx context.Context, q catalog.Query) error {
 	return err
 }
 
-// SetWorkers implements keep.Keeper.
+// SetWorkers implements catalog.Keeper.
 func (k catalogStore) SetWorkers(ctx context.Context, workers []catalog.Worker) error {
 	name := "SetWorkers"
 	for _, w := range workers {
@@ -232,7 +231,7 @@ func (k catalogStore) SetWorkers(ctx context.Context, workers []catalog.Worker) 
 	return err
 }
 
-// HearCatalog implements keep.Keeper. Who is cut off hears nothing; what changed meanwhile is not repeated.
+// HearCatalog implements catalog.Keeper. Who is cut off hears nothing; what changed meanwhile is not repeated.
 func (k catalogStore) HearCatalog(ctx context.Context, heard func()) error {
 	l, s := k.l, k.l.of
 	err := k.Keeper.HearCatalog(ctx, func() {

@@ -13,12 +13,12 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/loadstone-db/loadstone/engine/catalog"
-	"github.com/loadstone-db/loadstone/engine/catalog/keep/memstore"
-	"github.com/loadstone-db/loadstone/engine/coordinator"
-	"github.com/loadstone-db/loadstone/engine/statement"
-	"github.com/loadstone-db/loadstone/engine/stream/feed"
-	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/catalogtest"
+	"github.com/loadstone-db/loadstone/engine/stream/connector"
+	"github.com/loadstone-db/loadstone/engine/stream/coordinator"
+	"github.com/loadstone-db/loadstone/engine/stream/sql"
+	"github.com/loadstone-db/loadstone/engine/stream/system"
 )
 
 // streaming is one world of catalog, reconcilers and fragments. What servers carry out is the product's: statements,
@@ -28,7 +28,7 @@ type streaming struct {
 	t       testing.TB
 	w       *world
 	without lacking
-	keeper  *memstore.Keeper
+	keeper  *catalogtest.Keeper
 	lives   []*carrier
 	slots   int64
 	calm    atomic.Bool
@@ -107,7 +107,7 @@ type carrier struct {
 func liveStreams(t *testing.T, seed uint64, missing lacking) (wrong []string, trace []byte) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &streaming{t: t, w: newWorld(seed), without: missing, keeper: &memstore.Keeper{}, ambiguous: never,
+		s := &streaming{t: t, w: newWorld(seed), without: missing, keeper: &catalogtest.Keeper{}, ambiguous: never,
 			lateCommits: never, meets: 4, refuses: never, broken: never, breaks: never,
 			hosts: map[string]*workerLife{}, down: map[int64]bool{}, draining: map[string]bool{},
 			opening: map[context.Context][]*rowSource{}, been: map[int64]bool{}, ran: map[ranIn]bool{},
@@ -231,18 +231,18 @@ func (s *streaming) sources() string {
 	if !s.wide {
 		return ""
 	}
-	parsed, err := statement.Parse(telemetry.Sources)
+	parsed, err := sql.Parse(system.Sources)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	var list []string
 	for _, p := range parsed {
 		switch st := p.Statement.(type) {
-		case *statement.CreateLogicalSource:
+		case *sql.CreateLogicalSource:
 			if st.Name.Text == executions {
 				list = append(list, p.Text)
 			}
-		case *statement.CreatePhysicalSource:
+		case *sql.CreatePhysicalSource:
 			if st.Logical.Text == executions {
 				list = append(list, p.Text)
 			}
@@ -252,7 +252,7 @@ func (s *streaming) sources() string {
 }
 
 // executions is the stream that every node tells of itself.
-const executions = feed.Executions
+const executions = connector.Executions
 
 // reboot starts a server unless one of its name lives.
 func (s *streaming) reboot(owner string) {

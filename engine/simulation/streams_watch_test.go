@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/catalog/watch"
+	"github.com/loadstone-db/loadstone/engine/stream/watch"
 )
 
 // watcher follows a table, is slow now and then, is cut off, and goes on where it was.

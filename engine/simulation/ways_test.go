@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
-	"github.com/loadstone-db/loadstone/engine/fragment"
+	"github.com/loadstone-db/loadstone/engine/stream/fragment"
 )
 
 // way is a link between an owner and a fragment. Words take a while, come in order, or are lost with the way.

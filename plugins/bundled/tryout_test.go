@@ -8,24 +8,24 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/prepare"
+	"github.com/loadstone-db/loadstone/engine/plan/dryrun"
+	"github.com/loadstone-db/loadstone/engine/plan/prepare"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
-	"github.com/loadstone-db/loadstone/engine/tryout"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest"
 )
 
 // trials is a table of accounts and a bench to try statements on.
-func trials(t *testing.T) (*bench, *tryout.Bench) {
+func trials(t *testing.T) (*bench, *dryrun.Bench) {
 	t.Helper()
 	b := newBench(t, hosttest.Bundled(t))
 	b.exec("CREATE TABLE accounts (id int8 PRIMARY KEY, balance numeric(12,2), owner text)",
 		"INSERT INTO accounts SELECT i, i * 1.5, 'owner ' || i FROM generate_series(1, 100) i", "ANALYZE accounts")
-	return b, &tryout.Bench{Deps: prepare.Deps{Plugins: b.host,
+	return b, &dryrun.Bench{Deps: prepare.Deps{Plugins: b.host,
 		Drivers: map[string]target.Driver{"postgres": postgres.NewDriver()}, Connections: inline{}}}
 }
 
-func (b *bench) try(bench *tryout.Bench, statements, id string) tryout.StatementTrial {
+func (b *bench) try(bench *dryrun.Bench, statements, id string) dryrun.StatementTrial {
 	b.Helper()
 	sc := engine.Scenario{Name: "test",
 		Workload: engine.Workload{Plugin: "sql", Params: json.RawMessage(`{"statements": [` + statements + `]}`), Seed: 7,
@@ -202,7 +202,7 @@ func TestTheTablesOfAConnection(t *testing.T) {
 	if err != nil || len(c.Relations) != 2 || c.Relations[0].Name != "accounts" {
 		t.Fatalf("%+v, %v", c, err)
 	}
-	want := [][]tryout.CatalogColumn{
+	want := [][]dryrun.CatalogColumn{
 		{{Name: "id", Type: "bigint", Key: true}, {Name: "balance", Type: "numeric(12,2)"}, {Name: "owner", Type: "text"}},
 		{{Name: "id", Type: "bigint", Generated: "always"}, {Name: "n", Type: "integer", Generated: "default"},
 			{Name: "state", Type: "mood", Values: []string{"calm", "it's odd"}}, {Name: "c", Type: "character varying(5)"},

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plan/template"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/template"
 )
 
 // hideScenario removes what must not leave the server from a scenario.

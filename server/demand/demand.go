@@ -7,8 +7,8 @@ import (
 	"net/http"
 
 	"github.com/loadstone-db/loadstone/engine/admission"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 	"github.com/loadstone-db/loadstone/engine/inspect"
-	"github.com/loadstone-db/loadstone/engine/refresh"
 	"github.com/loadstone-db/loadstone/server/api"
 )
 

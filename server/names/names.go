@@ -9,9 +9,9 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/schema"
+	"github.com/loadstone-db/loadstone/engine/plan/template"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/template"
 )
 
 // Here is what names can stand for. A list that is nil is not known, and no name is judged by it.

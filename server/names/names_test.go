@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plan/template"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/template"
 	"github.com/loadstone-db/loadstone/server/names"
 )
 

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/loadstone-db/loadstone/engine/notify"
+	"github.com/loadstone-db/loadstone/engine/outbound/notify"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/auth"

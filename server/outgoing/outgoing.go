@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/outflow/deliver"
+	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
 	"github.com/loadstone-db/loadstone/server/api"
 )
 
@@ -32,7 +32,7 @@ type Destinations struct {
 type body struct{ Body Destinations }
 
 // Register adds the route.
-func Register(a *api.API, outlets []deliver.Named) {
+func Register(a *api.API, outlets []delivery.Named) {
 	o := api.Op(http.MethodGet, "/api/v1/out", "list-destinations", "Runs", "Read what became of what is sent elsewhere")
 	o.Description = "What this server has sent of its own live runs with --remote-write, --otlp-metrics and " +
 		"--grafana-url. Other servers send what is of theirs."

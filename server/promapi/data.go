@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"github.com/loadstone-db/loadstone/engine/explore"
+	analyticspromql "github.com/loadstone-db/loadstone/engine/analytics/promql"
 )
 
 // point is a sample in Prometheus' form.
@@ -100,8 +100,8 @@ type stats struct {
 	Samples struct {
 		TotalQueryableSamples int64 `json:"totalQueryableSamples"`
 	} `json:"samples"`
-	Stages explore.Stages `json:"stages"`
-	Leaves []leafStats    `json:"leaves"`
+	Stages analyticspromql.Stages `json:"stages"`
+	Leaves []leafStats            `json:"leaves"`
 }
 
 // leafStats is a part of the expression that was evaluated beside the series, in pieces.
@@ -110,14 +110,14 @@ type leafStats struct {
 	// Function is the range function that nodes evaluate, "" where they read a selector alone.
 	Function string `json:"function"`
 	// Instants is how many it is evaluated at.
-	Instants int64           `json:"instants"`
-	Pieces   []explore.Piece `json:"pieces"`
+	Instants int64                   `json:"instants"`
+	Pieces   []analyticspromql.Piece `json:"pieces"`
 }
 
-func leavesOf(q *explore.Query) []leafStats {
+func leavesOf(q *analyticspromql.PromQLQuery) []leafStats {
 	all := []leafStats{}
 	for _, l := range q.Leaves() {
-		s := leafStats{Expr: strings.TrimSpace(l.Expr), Function: l.Func, Instants: l.Grid.Steps(), Pieces: []explore.Piece{}}
+		s := leafStats{Expr: strings.TrimSpace(l.Expr), Function: l.Func, Instants: l.Grid.Steps(), Pieces: []analyticspromql.Piece{}}
 		if l.Raw {
 			s.Instants = 1
 		}
@@ -126,7 +126,7 @@ func leavesOf(q *explore.Query) []leafStats {
 	return all
 }
 
-func statsOf(q *explore.Query, took time.Duration) *stats {
+func statsOf(q *analyticspromql.PromQLQuery, took time.Duration) *stats {
 	s := &stats{QueryID: q.ID(), Stages: q.Stages(), Leaves: leavesOf(q)}
 	s.Timings.ExecTotalTime = took.Seconds()
 	for _, p := range q.Pieces() {

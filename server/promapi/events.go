@@ -9,7 +9,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/loadstone-db/loadstone/engine/explore"
+	"github.com/loadstone-db/loadstone/engine/analytics/promql"
 )
 
 // partialEvery is how often a query that goes on is answered with what it comes to so far.
@@ -18,7 +18,7 @@ const partialEvery = 250 * time.Millisecond
 // progress is a piece of a query that is done.
 type progress struct {
 	Done int `json:"done"`
-	explore.Piece
+	promql.Piece
 }
 
 // events answers a query, at an instant or, where it has a step, over a range, as server-sent events: plan, progress of
@@ -52,7 +52,7 @@ func (h handlers) events(c *fiber.Ctx) error {
 	})
 }
 
-func (h handlers) stream(ctx context.Context, query *explore.Query, w io.Writer) error {
+func (h handlers) stream(ctx context.Context, query *promql.PromQLQuery, w io.Writer) error {
 	defer query.Close()
 	send := func(event string, data any) error {
 		b, err := json.Marshal(data)
@@ -74,7 +74,7 @@ func (h handlers) stream(ctx context.Context, query *explore.Query, w io.Writer)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	query.Heard = func(p explore.Piece) {
+	query.Heard = func(p promql.Piece) {
 		done++
 		err := send("progress", progress{done, p})
 		if err == nil && done < p.Of && (done == 1 || time.Since(last) >= partialEvery) {

@@ -22,8 +22,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/explore"
-	"github.com/loadstone-db/loadstone/engine/explore/plan"
+	analyticspromql "github.com/loadstone-db/loadstone/engine/analytics/promql"
 	"github.com/loadstone-db/loadstone/engine/results/metric"
 	"github.com/loadstone-db/loadstone/server/gone"
 	"github.com/loadstone-db/loadstone/server/problem"
@@ -36,8 +35,8 @@ const Prefix = problem.Prometheus
 // Telemetry is what is asked.
 type Telemetry interface {
 	// Instant and Range prepare a query; their errors are about its text.
-	Instant(ctx context.Context, text string, at time.Time) (*explore.Query, error)
-	Range(ctx context.Context, text string, start, end time.Time, step time.Duration) (*explore.Query, error)
+	Instant(ctx context.Context, text string, at time.Time) (*analyticspromql.PromQLQuery, error)
+	Range(ctx context.Context, text string, start, end time.Time, step time.Duration) (*analyticspromql.PromQLQuery, error)
 	// Series are the labels of up to most series that any of the selectors selects between two times.
 	Series(ctx context.Context, selectors [][]*labels.Matcher, from, to time.Time, most int) ([]labels.Labels, error)
 	Parser() parser.Parser
@@ -227,7 +226,7 @@ func within(c *fiber.Ctx, ctx context.Context) (context.Context, func(), error) 
 }
 
 // prepared makes a query of what was asked for.
-type prepared func(context.Context) (*explore.Query, error)
+type prepared func(context.Context) (*analyticspromql.PromQLQuery, error)
 
 func (h handlers) instant(c *fiber.Ctx) error {
 	prepare, err := h.atInstant(c)
@@ -251,7 +250,7 @@ func (h handlers) atInstant(c *fiber.Ctx) (prepared, error) {
 		return nil, err
 	}
 	q, err := text(c)
-	return func(ctx context.Context) (*explore.Query, error) { return h.t.Instant(ctx, q, at) }, err
+	return func(ctx context.Context) (*analyticspromql.PromQLQuery, error) { return h.t.Instant(ctx, q, at) }, err
 }
 
 func (h handlers) overRange(c *fiber.Ctx) (prepared, error) {
@@ -276,7 +275,9 @@ func (h handlers) overRange(c *fiber.Ctx) (prepared, error) {
 			"Try decreasing the query resolution (?step=XX)", mostSteps)}
 	}
 	q, err := text(c)
-	return func(ctx context.Context) (*explore.Query, error) { return h.t.Range(ctx, q, start, end, step) }, err
+	return func(ctx context.Context) (*analyticspromql.PromQLQuery, error) {
+		return h.t.Range(ctx, q, start, end, step)
+	}, err
 }
 
 func (h handlers) ask(c *fiber.Ctx, prepare prepared) error {
@@ -342,7 +343,7 @@ func (h handlers) find(c *fiber.Ctx, wanted bool) ([]labels.Labels, error) {
 		return nil, err
 	}
 	found, err := h.t.Series(c.UserContext(), selectors, from, to, mostSeries)
-	if errors.Is(err, explore.ErrTooManySeries) {
+	if errors.Is(err, analyticspromql.ErrTooManySeries) {
 		err = &failure{"execution", fmt.Errorf("more series match than the %d that are looked through; name a run, or "+
 			"a shorter time", mostSeries)}
 	}
@@ -457,7 +458,7 @@ func (h handlers) expression(c *fiber.Ctx) (parser.Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	expr, err := plan.Parse(h.t.Parser(), q)
+	expr, err := analyticspromql.Parse(h.t.Parser(), q)
 	if err != nil {
 		return nil, bad("query", "%w", err)
 	}

@@ -20,10 +20,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/explore"
-	"github.com/loadstone-db/loadstone/engine/explore/exploretest"
-	"github.com/loadstone-db/loadstone/engine/explore/leaf"
-	"github.com/loadstone-db/loadstone/engine/explore/node"
+	"github.com/loadstone-db/loadstone/engine/analytics/promql"
+	"github.com/loadstone-db/loadstone/engine/analytics/promqltest"
 	"github.com/loadstone-db/loadstone/engine/results/rollup"
 	"github.com/loadstone-db/loadstone/engine/results/segment"
 	"github.com/loadstone-db/loadstone/server/promapi"
@@ -32,37 +30,37 @@ import (
 
 // catalog has the segments of runs in memory; err is what it answers, where it is not nil.
 type catalog struct {
-	exploretest.Catalog
+	promqltest.Catalog
 	err error
 }
 
-func (c catalog) Segments(ctx context.Context, from, to int64) ([]node.Segment, error) {
+func (c catalog) Segments(ctx context.Context, from, to int64) ([]promql.Segment, error) {
 	all, _ := c.Catalog.Segments(ctx, from, to)
 	return all, c.err
 }
 
 // twoRuns are made once.
-var twoRuns = sync.OnceValues(func() ([]exploretest.Run, error) { return exploretest.Runs(2) })
+var twoRuns = sync.OnceValues(func() ([]promqltest.Run, error) { return promqltest.Runs(2) })
 
-func app(t *testing.T, change func(*catalog, *leaf.Options)) *fiber.App {
+func app(t *testing.T, change func(*catalog, *promql.ShardOptions)) *fiber.App {
 	t.Helper()
 	runs, err := twoRuns()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, o := catalog{Catalog: runs}, leaf.DefaultOptions()
+	c, o := catalog{Catalog: runs}, promql.DefaultOptions()
 	if change != nil {
 		change(&c, &o)
 	}
 	app := fiber.New(fiber.Config{DisableStartupMessage: true, BodyLimit: 4 << 20, ReadBufferSize: 1 << 20})
-	promapi.Register(app, local(c, node.New(c.Read, o, 64<<20), o), "1.2.3",
+	promapi.Register(app, local(c, promql.NewEvaluator(c.Read, o, 64<<20), o), "1.2.3",
 		transfer.Downloads{Life: t.Context()})
 	return app
 }
 
 // local answers without nodes.
-func local(c explore.Catalog, n *node.Node, o leaf.Options) *explore.Telemetry {
-	return explore.NewTelemetry(c, exploretest.Local{Catalog: c, Node: n}, n, o)
+func local(c promql.Catalog, n *promql.Node, o promql.ShardOptions) *promql.Telemetry {
+	return promql.NewTelemetry(c, promqltest.Local{Catalog: c, Node: n}, n, o)
 }
 
 // ask calls an address with parameters, in the address and in a form, and holds that both are answered the same.
@@ -183,12 +181,12 @@ func TestHistogramsAndStats(t *testing.T) {
 			} `json:"result"`
 			Stats struct {
 				QueryID string `json:"query_id"`
-				Stages  explore.Stages
+				Stages  promql.Stages
 				Samples struct{ TotalQueryableSamples int }
 				Leaves  []struct {
 					Expr     string
 					Instants int
-					Pieces   []explore.Piece
+					Pieces   []promql.Piece
 				}
 			} `json:"stats"`
 		} `json:"data"`
@@ -210,7 +208,7 @@ func TestHistogramsAndStats(t *testing.T) {
 
 // TestWhatIsRefused: each with Prometheus' status and kind, and a sentence that names what is wrong.
 func TestWhatIsRefused(t *testing.T) {
-	app := app(t, func(_ *catalog, o *leaf.Options) { o.MaxSamples = 5000 })
+	app := app(t, func(_ *catalog, o *promql.ShardOptions) { o.MaxSamples = 5000 })
 	ranged := func(pairs ...string) url.Values {
 		q := of("query", "1", "start", "0", "end", "60", "step", "1")
 		for i := 0; i < len(pairs); i += 2 {
@@ -278,7 +276,7 @@ func TestWhatIsRefused(t *testing.T) {
 
 // TestASourceThatFails: what the catalog says is answered as unavailable, a timeout as one.
 func TestASourceThatFails(t *testing.T) {
-	away := app(t, func(c *catalog, _ *leaf.Options) {
+	away := app(t, func(c *catalog, _ *promql.ShardOptions) {
 		c.err = &engine.Error{Code: engine.CodeUnavailable, Message: "The results database is away."}
 	})
 	for _, path := range []string{"/query", "/series", "/labels"} {
@@ -298,7 +296,7 @@ func TestASourceThatFails(t *testing.T) {
 func TestManyStrangeValues(t *testing.T) {
 	const n = 10_000
 	value := func(i int) string { return fmt.Sprintf("%d \"ä\n\\ 漢😀\u202e'{}`", i) }
-	noon := exploretest.Noon
+	noon := promqltest.Noon
 	r := &rollup.Run{Run: engine.Run{RunID: "many", StartTime: engine.At(noon)}, Seconds: rollup.New(noon)}
 	for i := range n {
 		rollup.At(r.Seconds.Workers, rollup.OfWorker{Worker: value(i)}).Operations = int64(i)
@@ -307,8 +305,8 @@ func TestManyStrangeValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	app := app(t, func(c *catalog, _ *leaf.Options) {
-		c.Catalog = exploretest.Catalog{{Content: content, Segment: node.Segment{RunID: "many", Name: "many",
+	app := app(t, func(c *catalog, _ *promql.ShardOptions) {
+		c.Catalog = promqltest.Catalog{{Content: content, Segment: promql.Segment{RunID: "many", Name: "many",
 			From: noon.UnixMilli(), To: noon.Add(time.Minute).UnixMilli(), Labels: labels.FromStrings("run", "many")}}}
 	})
 	at := fmt.Sprint(noon.Add(time.Second).Unix())

@@ -14,9 +14,8 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/loadstone-db/loadstone/engine/explore/exploretest"
-	"github.com/loadstone-db/loadstone/engine/explore/leaf"
-	"github.com/loadstone-db/loadstone/engine/explore/node"
+	"github.com/loadstone-db/loadstone/engine/analytics/promql"
+	"github.com/loadstone-db/loadstone/engine/analytics/promqltest"
 	"github.com/loadstone-db/loadstone/server/promapi"
 	"github.com/loadstone-db/loadstone/server/transfer"
 )
@@ -29,9 +28,9 @@ func TestClientsThatReadAByteASecond(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, o := catalog{Catalog: runs}, leaf.DefaultOptions()
+	c, o := catalog{Catalog: runs}, promql.DefaultOptions()
 	app := fiber.New(fiber.Config{DisableStartupMessage: true, WriteTimeout: 3 * time.Second})
-	promapi.Register(app, local(c, node.New(c.Read, o, 64<<20), o), "1", transfer.Downloads{Life: t.Context()})
+	promapi.Register(app, local(c, promql.NewEvaluator(c.Read, o, 64<<20), o), "1", transfer.Downloads{Life: t.Context()})
 	base := listen(t, app)
 	address, err := url.Parse(base)
 	if err != nil {
@@ -42,7 +41,7 @@ func TestClientsThatReadAByteASecond(t *testing.T) {
 		large = append(large, fmt.Sprintf(`label_replace({__name__=~"loadstone_.+",__name__!~".*_seconds"},"x","%d","","")`, i))
 	}
 	q := url.Values{"query": {strings.Join(large, " or ")}, "step": {"0.05"},
-		"start": {fmt.Sprint(exploretest.Noon.Unix())}, "end": {fmt.Sprint(exploretest.Noon.Unix() + 400)}}.Encode()
+		"start": {fmt.Sprint(promqltest.Noon.Unix())}, "end": {fmt.Sprint(promqltest.Noon.Unix() + 400)}}.Encode()
 	get := func(path string) (size int64) {
 		t.Helper()
 		res, err := http.Get(base + path)

@@ -16,8 +16,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/loadstone-db/loadstone/engine/explore/leaf"
-	"github.com/loadstone-db/loadstone/engine/explore/node"
+	"github.com/loadstone-db/loadstone/engine/analytics/promql"
 	"github.com/loadstone-db/loadstone/server/promapi"
 	"github.com/loadstone-db/loadstone/server/transfer"
 )
@@ -45,7 +44,7 @@ type held struct {
 	let          chan struct{}
 }
 
-func (h held) Segments(ctx context.Context, from, to int64) ([]node.Segment, error) {
+func (h held) Segments(ctx context.Context, from, to int64) ([]promql.Segment, error) {
 	h.begun <- struct{}{}
 	select {
 	case <-ctx.Done():
@@ -59,9 +58,9 @@ func (h held) Segments(ctx context.Context, from, to int64) ([]node.Segment, err
 func holding(t *testing.T) (held, string) {
 	t.Helper()
 	h := held{begun: make(chan struct{}, 1000), ended: make(chan struct{}, 1000), let: make(chan struct{})}
-	o := leaf.DefaultOptions()
+	o := promql.DefaultOptions()
 	app := fiber.New(fiber.Config{DisableStartupMessage: true})
-	promapi.Register(app, local(h, node.New(h.Read, o, 1<<20), o), "1",
+	promapi.Register(app, local(h, promql.NewEvaluator(h.Read, o, 1<<20), o), "1",
 		transfer.Downloads{Life: t.Context()})
 	return h, listen(t, app)
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/catalog"
-	"github.com/loadstone-db/loadstone/engine/catalog/watch"
-	"github.com/loadstone-db/loadstone/engine/coordinator"
-	"github.com/loadstone-db/loadstone/engine/stream/outlet"
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/connector"
+	"github.com/loadstone-db/loadstone/engine/stream/coordinator"
+	"github.com/loadstone-db/loadstone/engine/stream/watch"
 	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/rights"
 	"github.com/loadstone-db/loadstone/server/transfer"
@@ -26,9 +26,9 @@ type Coordinator interface {
 	Live() map[int64]coordinator.Live
 	Output(id int64) []string
 	// Alerts are the newest first.
-	Alerts() []outlet.Alert
+	Alerts() []connector.Alert
 	// Trouble is what the sink of a query waits for, if anything.
-	Trouble(id int64) (outlet.Trouble, bool)
+	Trouble(id int64) (connector.Trouble, bool)
 }
 
 type body[T any] struct{ Body T }

@@ -10,8 +10,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/loadstone-db/loadstone/engine/catalog/watch"
-	"github.com/loadstone-db/loadstone/engine/coordinator"
+	"github.com/loadstone-db/loadstone/engine/stream/coordinator"
+	"github.com/loadstone-db/loadstone/engine/stream/watch"
 	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/gone"
 	"github.com/loadstone-db/loadstone/server/problem"

@@ -8,9 +8,8 @@ import (
 	"sync"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/query"
-	"github.com/loadstone-db/loadstone/engine/query/asfile"
-	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/analytics/query"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/api"
 )
@@ -203,7 +202,7 @@ func export(ctx context.Context, t Tables, e QueryExport) (*file, error) {
 		return nil, err
 	}
 	var out bytes.Buffer
-	if err := asfile.Write(&out, e.Format, answer); err != nil {
+	if err := query.Write(&out, e.Format, answer); err != nil {
 		return nil, err
 	}
 	f := &file{ContentType: media[e.Format], Disposition: `attachment; filename="query.` + e.Format + `"`,

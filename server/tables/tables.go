@@ -9,9 +9,8 @@ import (
 	"slices"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/query"
-	"github.com/loadstone-db/loadstone/engine/refresh"
-	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/analytics/query"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/problem"
 )
@@ -39,7 +38,7 @@ type Tables interface {
 	// password with renew, and is engine.CodeConflict without.
 	AddReader(ctx context.Context, name string, renew bool) (dsn string, err error)
 	RemoveReader(ctx context.Context, name string) error
-	store.Queries
+	query.Queries
 }
 
 // The nouns of the engine by the names that they have in the document.

@@ -10,16 +10,16 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/tryout"
+	"github.com/loadstone-db/loadstone/engine/plan/dryrun"
 	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/rights"
 )
 
 // Bench tries statements.
 type Bench interface {
-	Try(ctx context.Context, sc engine.Scenario, statement string) (tryout.StatementTrial, error)
-	Samples(ctx context.Context, binds []json.RawMessage) ([]tryout.GeneratorSample, error)
-	Catalog(ctx context.Context, ref engine.ConnectionRef) (tryout.RelationCatalog, error)
+	Try(ctx context.Context, sc engine.Scenario, statement string) (dryrun.StatementTrial, error)
+	Samples(ctx context.Context, binds []json.RawMessage) ([]dryrun.GeneratorSample, error)
+	Catalog(ctx context.Context, ref engine.ConnectionRef) (dryrun.RelationCatalog, error)
 }
 
 type tryInput struct {
@@ -39,7 +39,7 @@ type samplesInput struct {
 
 // SampleList is what generators make.
 type SampleList struct {
-	Samples []tryout.GeneratorSample `json:"samples" nullable:"false"`
+	Samples []dryrun.GeneratorSample `json:"samples" nullable:"false"`
 }
 
 type catalogInput struct {
@@ -59,7 +59,7 @@ func Register(a *api.API, b Bench) {
 		http.StatusTooManyRequests)
 	try.Description = "Nothing is written: a statement that reads is executed in a transaction that cannot write, for " +
 		"5 s at most; one that writes is only explained. What is wrong is told in the answer."
-	api.Handle(a, try, api.Heavily(a, func(ctx context.Context, in *tryInput) (*body[tryout.StatementTrial], error) {
+	api.Handle(a, try, api.Heavily(a, func(ctx context.Context, in *tryInput) (*body[dryrun.StatementTrial], error) {
 		s, err := a.Resolve(ctx, in.Body.ScenarioInput)
 		if err != nil {
 			return nil, err
@@ -71,7 +71,7 @@ func Register(a *api.API, b Bench) {
 		if err != nil {
 			return nil, err
 		}
-		return &body[tryout.StatementTrial]{t}, nil
+		return &body[dryrun.StatementTrial]{t}, nil
 	}))
 	api.Handle(a, op("/api/statements/samples", "sample-generators", "Values that generators make, without a database",
 		http.StatusTooManyRequests),
@@ -88,7 +88,7 @@ func Register(a *api.API, b Bench) {
 		}))
 	api.Handle(a, op("/api/statements/catalog", "list-relations", "The tables and columns that a connection's user sees",
 		http.StatusNotFound, http.StatusTooManyRequests),
-		api.Heavily(a, func(ctx context.Context, in *catalogInput) (*body[tryout.RelationCatalog], error) {
+		api.Heavily(a, func(ctx context.Context, in *catalogInput) (*body[dryrun.RelationCatalog], error) {
 			ref := engine.ConnectionRef{Name: in.Body.Connection}
 			s := engine.Scenario{Target: engine.Target{Connection: ref}}
 			if err := a.MayUse(ctx, s); err != nil {
@@ -98,7 +98,7 @@ func Register(a *api.API, b Bench) {
 			if err != nil {
 				return nil, err
 			}
-			return &body[tryout.RelationCatalog]{c}, nil
+			return &body[dryrun.RelationCatalog]{c}, nil
 		}))
 }
 

@@ -12,42 +12,42 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/catalog"
-	"github.com/loadstone-db/loadstone/engine/coordinator"
-	"github.com/loadstone-db/loadstone/engine/statement"
-	"github.com/loadstone-db/loadstone/engine/stream/column"
-	"github.com/loadstone-db/loadstone/engine/stream/feed"
-	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/connector"
+	"github.com/loadstone-db/loadstone/engine/stream/coordinator"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
+	"github.com/loadstone-db/loadstone/engine/stream/sql"
+	"github.com/loadstone-db/loadstone/engine/stream/system"
 	"github.com/loadstone-db/loadstone/storage/backup"
 	"github.com/loadstone-db/loadstone/storage/postgres"
 )
 
 // feeds know which queries have had their sinks opened. One whose sink is named bad is never started.
 type feeds struct {
-	hub    telemetry.Hub
+	hub    system.Hub
 	mu     sync.Mutex
 	opened []string
 }
 
-func (f *feeds) Source(_ context.Context, s catalog.PhysicalSource, columns []column.Column) (feed.Source, error) {
+func (f *feeds) Source(_ context.Context, s catalog.PhysicalSource, columns []column.Column) (connector.Source, error) {
 	return f.hub.Open(s.Config.Text("SOURCE.STREAM"), columns), nil
 }
 
-func (f *feeds) Sink(_ context.Context, q catalog.Query, s catalog.Sink, columns []column.Column) (feed.Sink, error) {
+func (f *feeds) Sink(_ context.Context, q catalog.Query, s catalog.Sink, columns []column.Column) (connector.Sink, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.opened = append(f.opened, q.Name)
 	if s.Name == "bad" {
 		return nil, coordinator.ErrUnusable
 	}
-	return feed.OpenSink(feed.Print, feed.Config{"SINK.INPUT_FORMAT": "CSV"}, columns, nil, new(strings.Builder))
+	return connector.OpenSink(connector.Print, connector.Config{"SINK.INPUT_FORMAT": "CSV"}, columns, nil, new(strings.Builder))
 }
 
 // looksAfter is a server's share in continuous queries.
 func looksAfter(t *testing.T, s *postgres.Store, f *feeds) *coordinator.Coordinator {
 	t.Helper()
 	c, err := coordinator.Open(t.Context(), coordinator.Options{Keeper: s.Streams(), Feeds: f, Owner: "server-1",
-		Sources: telemetry.Sources})
+		Sources: system.Sources})
 	must(t, err)
 	return c
 }
@@ -115,9 +115,9 @@ func TestContinuousQueriesRest(t *testing.T) {
 	if q := until(t, c, "wrong", catalog.Failed); q.Failure != failure {
 		t.Errorf("the one that had failed: %+v", q)
 	}
-	var refused *statement.Error
+	var refused *sql.Error
 	if _, err := c.Execute(t.Context(), slow, catalog.Author{Name: "ada"}); !errors.As(err, &refused) ||
-		refused.Kind != statement.AlreadyExists || !strings.Contains(refused.Hint, "DROP it first") {
+		refused.Kind != sql.AlreadyExists || !strings.Contains(refused.Hint, "DROP it first") {
 		t.Errorf("its name is taken: %v", err)
 	}
 	execute(t, c, "DROP QUERY slow; "+slow)

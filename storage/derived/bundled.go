@@ -4,8 +4,8 @@ import (
 	"embed"
 	"strings"
 
-	"github.com/loadstone-db/loadstone/engine/ingest"
-	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/analytics/ingest"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 )
 
 //go:embed bundled/*.sql

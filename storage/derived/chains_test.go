@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 )
 
 // TestATableOfTablesLacksNoRun: a table that reads another one and is refreshed before that one has a new run has the

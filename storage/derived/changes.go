@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/ingest"
-	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/analytics/ingest"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 )
 
 // changes are the runs that a table does not have as they are now, and the partitions that are made anew for it: these

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 )
 
 // LimitRows lowers how many rows a definition may return, for one test.

@@ -5,13 +5,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/loadstone-db/loadstone/engine/export"
-	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
+	"github.com/loadstone-db/loadstone/engine/analytics/snowflakeexport"
 )
 
 // NoteExport notes what of the run of a claim is in the account of a connection, for readers of rollup.exports. What an
 // attempt that failed does not know stays as it was.
-func (d *Database) NoteExport(ctx context.Context, c refresh.Claim, connection string, s export.Standing) error {
+func (d *Database) NoteExport(ctx context.Context, c refresh.Claim, connection string, s snowflakeexport.Standing) error {
 	if err := d.Begin(ctx, c); err != nil {
 		return err
 	}

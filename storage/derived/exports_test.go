@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/loadstone-db/loadstone/engine/export"
+	"github.com/loadstone-db/loadstone/engine/analytics/snowflakeexport"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -23,18 +23,18 @@ func TestReadersSeeWhatIsInAnAccount(t *testing.T) {
 	}
 	for _, step := range []struct {
 		epoch int64
-		s     export.Standing
+		s     snowflakeexport.Standing
 		lost  bool
 		want  string
 	}{
-		{2, export.Standing{Failed: true, Problem: "away"}, false, "r sf  FAILED 0 {} away"},
-		{3, export.Standing{Place: "D.S", Executions: 7, Views: []string{"V"}}, false, "r sf D.S DONE 7 {V} "},
-		{4, export.Standing{Failed: true, Problem: "away"}, false, "r sf D.S FAILED 7 {V} away"},
-		{3, export.Standing{Place: "D.S", Executions: 9}, true, "r sf D.S FAILED 7 {V} away"},
-		{5, export.Standing{Gone: true}, false, ""},
-		{4, export.Standing{Place: "D.S"}, true, ""},
+		{2, snowflakeexport.Standing{Failed: true, Problem: "away"}, false, "r sf  FAILED 0 {} away"},
+		{3, snowflakeexport.Standing{Place: "D.S", Executions: 7, Views: []string{"V"}}, false, "r sf D.S DONE 7 {V} "},
+		{4, snowflakeexport.Standing{Failed: true, Problem: "away"}, false, "r sf D.S FAILED 7 {V} away"},
+		{3, snowflakeexport.Standing{Place: "D.S", Executions: 9}, true, "r sf D.S FAILED 7 {V} away"},
+		{5, snowflakeexport.Standing{Gone: true}, false, ""},
+		{4, snowflakeexport.Standing{Place: "D.S"}, true, ""},
 	} {
-		err := d.NoteExport(t.Context(), claim(export.Table, "r", step.epoch), "sf", step.s)
+		err := d.NoteExport(t.Context(), claim(snowflakeexport.Table, "r", step.epoch), "sf", step.s)
 		if errors.Is(err, store.ErrClaimLost) != step.lost || err != nil && !step.lost {
 			t.Errorf("epoch %d: %v", step.epoch, err)
 		}
@@ -48,14 +48,14 @@ func TestReadersSeeWhatIsInAnAccount(t *testing.T) {
 func TestWhatIsOwedToAnAccount(t *testing.T) {
 	d, _, _ := open(t)
 	for i, step := range []struct {
-		s    export.Standing
+		s    snowflakeexport.Standing
 		want bool
 	}{
-		{export.Standing{Place: "D.S"}, false}, {export.Standing{Place: "D.S", Whole: true}, true},
-		{export.Standing{Whole: true, Failed: true}, false}, {export.Standing{Place: "D.S", Whole: true}, true},
-		{export.Standing{Gone: true}, false},
+		{snowflakeexport.Standing{Place: "D.S"}, false}, {snowflakeexport.Standing{Place: "D.S", Whole: true}, true},
+		{snowflakeexport.Standing{Whole: true, Failed: true}, false}, {snowflakeexport.Standing{Place: "D.S", Whole: true}, true},
+		{snowflakeexport.Standing{Gone: true}, false},
 	} {
-		if err := d.NoteExport(t.Context(), claim(export.Table, "r", int64(i+1)), "sf", step.s); err != nil {
+		if err := d.NoteExport(t.Context(), claim(snowflakeexport.Table, "r", int64(i+1)), "sf", step.s); err != nil {
 			t.Fatal(err)
 		}
 		for connection, want := range map[string]bool{"sf": step.want, "other": false} {
@@ -78,7 +78,7 @@ func TestThePageOfARunIsAnswered(t *testing.T) {
 	if _, _, err := d.PutRun(t.Context(), c, run, held); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.NoteExport(t.Context(), claim(export.Table, "r", 2), "sf", export.Standing{Place: "D.S", Executions: 7,
+	if err := d.NoteExport(t.Context(), claim(snowflakeexport.Table, "r", 2), "sf", snowflakeexport.Standing{Place: "D.S", Executions: 7,
 		Views: []string{"V"}, Problem: "no right"}); err != nil {
 		t.Fatal(err)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/explore/leaf"
-	"github.com/loadstone-db/loadstone/engine/explore/series"
-	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/analytics/promql"
+	"github.com/loadstone-db/loadstone/engine/analytics/promql/series"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 	"github.com/loadstone-db/loadstone/engine/results/rollup"
 	"github.com/loadstone-db/loadstone/engine/results/segment"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -259,7 +259,7 @@ func TestLiveSecondsAreSeriesOfPromQL(t *testing.T) {
 			`loadstone_node_memory_bytes{node="node-a"}`:                           1 << 40,
 			`count(loadstone_warehouse_credits_total) * 7`:                         7,
 		} {
-			q, err := leaf.DefaultOptions().Engine(5*time.Minute).NewInstantQuery(t.Context(), series.Sets{set}, nil, query,
+			q, err := promql.DefaultOptions().Engine(5*time.Minute).NewInstantQuery(t.Context(), series.Sets{set}, nil, query,
 				last)
 			if err != nil {
 				t.Fatal(err)

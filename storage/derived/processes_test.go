@@ -22,8 +22,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/refresh"
-	"github.com/loadstone-db/loadstone/engine/refresher"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 	"github.com/loadstone-db/loadstone/storage/derived"
 	"github.com/loadstone-db/loadstone/storage/embedded"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
@@ -79,7 +78,7 @@ func worker() {
 		return err
 	})
 	q := refreshrows.Queue{Pool: pool}
-	keeper := refresher.Start(refresher.Options{Store: q, Workers: 1, Role: refresh.Server,
+	keeper := refresh.Start(refresh.Options{Store: q, Workers: 1, Role: refresh.Server,
 		Name: fmt.Sprintf("process-%d", os.Getpid()),
 		Log:  zerolog.New(os.Stdout), Work: func(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (
 			refresh.Result, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 )
 
 // Materialize refreshes an SQL table: the rows of its definition, read by the reader, replace those that are there,

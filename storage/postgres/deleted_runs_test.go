@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 )
 
 // TestADeletedRunIsLookedForInTheResults: also one that was never taken in: its seconds may be there, from while it

@@ -3,7 +3,7 @@ package postgres_test
 import (
 	"testing"
 
-	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 )
 
 // TestADivisionIsAsOfWhenItWasMade: what has changed since is not in its parts, however late they are claimed; and of

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/loadstone-db/loadstone/engine/catalog/keep"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/store/storetest"
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
 )
 
 func TestSinksHoldTheirConnections(t *testing.T) {
-	storetest.SinkstestRun(t, func(t *testing.T) (store.Connections, keep.Keeper) {
+	storetest.SinkstestRun(t, func(t *testing.T) (store.Connections, catalog.Keeper) {
 		s, _ := open(t)
 		return s, s.Streams()
 	})

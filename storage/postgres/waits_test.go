@@ -5,8 +5,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/refresh"
-	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 	"github.com/loadstone-db/loadstone/engine/store/fake"
 )
 
@@ -14,7 +13,7 @@ import (
 // wait, that fades.
 func TestWaitsForWorkersAreKnown(t *testing.T) {
 	s, _ := open(t)
-	for name, s := range map[string]store.Refreshes{"Postgres": s, "memory": fake.New()} {
+	for name, s := range map[string]refresh.Refreshes{"Postgres": s, "memory": fake.New()} {
 		ctx := t.Context()
 		if _, err := s.CreateDynamicTable(ctx, refresh.Table{Name: "a", Kind: refresh.SQL, Definition: "SELECT",
 			TargetLagSeconds: 60, Mode: refresh.Auto}); err != nil {

@@ -9,12 +9,12 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine/base/egress"
-	"github.com/loadstone-db/loadstone/engine/catalog"
-	"github.com/loadstone-db/loadstone/engine/fragment"
 	"github.com/loadstone-db/loadstone/engine/results/executions"
-	"github.com/loadstone-db/loadstone/engine/stream/column"
-	"github.com/loadstone-db/loadstone/engine/stream/feed"
-	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/connector"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
+	"github.com/loadstone-db/loadstone/engine/stream/fragment"
+	"github.com/loadstone-db/loadstone/engine/stream/system"
 )
 
 // NodeOptions are what the streams of a node are made of.
@@ -33,9 +33,9 @@ type Node struct {
 	Host *fragment.Host
 	// Executions are told what run workers of the node record.
 	Executions executions.Taps
-	hub        *telemetry.Hub
+	hub        *system.Hub
 	recorded   *executions.Exchange
-	folder     *feed.Folder
+	folder     *connector.Folder
 	once       sync.Once
 	o          NodeOptions
 
@@ -50,7 +50,7 @@ func OpenNode(o NodeOptions) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{hub: &telemetry.Hub{Node: o.ID}, recorded: &executions.Exchange{}, folder: folder, o: o,
+	n := &Node{hub: &system.Hub{Node: o.ID}, recorded: &executions.Exchange{}, folder: folder, o: o,
 		runs: map[string]*ofRun{}}
 	n.recorded.Listen("", n.hub.Taps()) // for as long as the process lives
 	n.Executions = n.recorded
@@ -60,7 +60,7 @@ func OpenNode(o NodeOptions) (*Node, error) {
 }
 
 // Source implements fragment.Feeds.
-func (n *Node) Source(ctx context.Context, s catalog.PhysicalSource, columns []column.Column) (feed.Source, error) {
+func (n *Node) Source(ctx context.Context, s catalog.PhysicalSource, columns []column.Column) (connector.Source, error) {
 	if run := s.Config.Text("SOURCE.RUN_ID"); run != "" {
 		return n.sourceOf(ctx, run, s, columns)
 	}
@@ -68,11 +68,11 @@ func (n *Node) Source(ctx context.Context, s catalog.PhysicalSource, columns []c
 }
 
 // Sink implements fragment.Feeds: files and what is printed. The others are a server's.
-func (n *Node) Sink(_ context.Context, _ catalog.Query, s catalog.Sink, columns []column.Column) (feed.Sink, error) {
-	if s.Type != feed.File && s.Type != feed.Print {
+func (n *Node) Sink(_ context.Context, _ catalog.Query, s catalog.Sink, columns []column.Column) (connector.Sink, error) {
+	if s.Type != connector.File && s.Type != connector.Print {
 		return nil, fmt.Errorf("%w: a node has no sinks of the type %s", fragment.ErrUnusable, s.Type)
 	}
-	sink, err := feed.OpenSink(s.Type, s.Config, columns, n.folder, n.o.Out)
+	sink, err := connector.OpenSink(s.Type, s.Config, columns, n.folder, n.o.Out)
 	return sink, unusable(err)
 }
 

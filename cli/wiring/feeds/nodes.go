@@ -6,8 +6,8 @@ import (
 	"sync"
 
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
-	"github.com/loadstone-db/loadstone/engine/coordinator"
-	"github.com/loadstone-db/loadstone/engine/fragment"
+	"github.com/loadstone-db/loadstone/engine/stream/coordinator"
+	"github.com/loadstone-db/loadstone/engine/stream/fragment"
 )
 
 // Nodes leads to the nodes that run fragments.

@@ -6,33 +6,33 @@ import (
 	"sync"
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/catalog"
-	"github.com/loadstone-db/loadstone/engine/stream/column"
-	"github.com/loadstone-db/loadstone/engine/stream/feed"
-	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/connector"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
+	"github.com/loadstone-db/loadstone/engine/stream/system"
 )
 
 // ofRun is what a node records of one run, while its rules read it.
 type ofRun struct {
-	hub     *telemetry.Hub
+	hub     *system.Hub
 	leave   func()
 	readers int
 }
 
 // sourceOf opens what the node records of a run. Rules of the run share it; queries over all runs have another.
 func (n *Node) sourceOf(ctx context.Context, run string, s catalog.PhysicalSource,
-	columns []column.Column) (feed.Source, error) {
+	columns []column.Column) (connector.Source, error) {
 	n.mu.Lock()
 	of := n.runs[run]
 	if of == nil {
-		of = &ofRun{hub: &telemetry.Hub{Node: n.o.ID, Account: n.hub.Spent()}}
+		of = &ofRun{hub: &system.Hub{Node: n.o.ID, Account: n.hub.Spent()}}
 		of.leave = n.recorded.Listen(run, of.hub.Taps())
 		n.runs[run] = of
 	}
 	of.readers++
 	n.mu.Unlock()
 	source, err := (&Feeds{Hub: of.hub}).Source(ctx, s, columns)
-	part, is := source.(feed.Partial)
+	part, is := source.(connector.Partial)
 	if err == nil && !is {
 		err = errors.New("rules read only what run workers record")
 	}
@@ -41,7 +41,7 @@ func (n *Node) sourceOf(ctx context.Context, run string, s catalog.PhysicalSourc
 		return nil, err
 	}
 	read := &sourceOfRun{Partial: part, closed: sync.OnceFunc(func() { n.closed(run) })}
-	if m, is := source.(feed.Metered); is {
+	if m, is := source.(connector.Metered); is {
 		return &meteredOfRun{read, m.Took}, nil
 	}
 	return read, nil
@@ -60,11 +60,11 @@ func (n *Node) closed(run string) {
 
 // sourceOfRun ends the hub of its run with the last that reads it.
 type sourceOfRun struct {
-	feed.Partial
+	connector.Partial
 	closed func()
 }
 
-// Close implements feed.Source.
+// Close implements connector.Source.
 func (s *sourceOfRun) Close() error {
 	err := s.Partial.Close()
 	s.closed()
@@ -76,5 +76,5 @@ type meteredOfRun struct {
 	took func(time.Duration) (time.Duration, error)
 }
 
-// Took implements feed.Metered.
+// Took implements connector.Metered.
 func (s *meteredOfRun) Took(d time.Duration) (time.Duration, error) { return s.took(d) }

@@ -12,16 +12,14 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
-	"github.com/loadstone-db/loadstone/engine/catalog"
-	"github.com/loadstone-db/loadstone/engine/catalog/keep"
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
-	"github.com/loadstone-db/loadstone/engine/coordinator"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
-	"github.com/loadstone-db/loadstone/engine/statement"
-	"github.com/loadstone-db/loadstone/engine/stream/feed"
-	"github.com/loadstone-db/loadstone/engine/stream/outlet"
-	"github.com/loadstone-db/loadstone/engine/stream/telemetry"
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/connector"
+	"github.com/loadstone-db/loadstone/engine/stream/coordinator"
+	"github.com/loadstone-db/loadstone/engine/stream/sql"
+	"github.com/loadstone-db/loadstone/engine/stream/system"
 )
 
 // Runs are what a rule can stop.
@@ -32,11 +30,11 @@ type Runs interface {
 // Options are what the streams of a server are made of.
 type Options struct {
 	DataDir string
-	Keeper  keep.Keeper
+	Keeper  catalog.Keeper
 	// Owner names the server.
 	Owner string
 	// Hub is what the product tells.
-	Hub   *telemetry.Hub
+	Hub   *system.Hub
 	Reach *egress.Policy
 	// Connections are those that sinks name, and Reader reads their connection strings.
 	Connections Connections
@@ -64,7 +62,7 @@ func Open(ctx context.Context, o Options) (*Streams, error) {
 	reached := tables{o.Connections, o.Reader}
 	f := &Feeds{Folder: folder, Hub: o.Hub, Reach: o.Reach, Stop: o.stop, tables: reached}
 	c, err := coordinator.Open(ctx, coordinator.Options{Keeper: o.Keeper, Feeds: f, Runner: &runner{nodes: o.Fragments},
-		Tables: reached, Owner: o.Owner, Workers: o.workers, Bears: o.bears, Sources: telemetry.Sources, Log: o.Log})
+		Tables: reached, Owner: o.Owner, Workers: o.workers, Bears: o.bears, Sources: system.Sources, Log: o.Log})
 	if err != nil {
 		return nil, errors.Join(err, folder.Close())
 	}
@@ -73,25 +71,25 @@ func Open(ctx context.Context, o Options) (*Streams, error) {
 }
 
 // openFolder opens the folder of files, and makes it.
-func openFolder(dataDir string) (*feed.Folder, error) {
+func openFolder(dataDir string) (*connector.Folder, error) {
 	name := filepath.Join(dataDir, "streams")
 	if err := os.MkdirAll(name, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of streams: %w", err)
 	}
-	return feed.OpenFolder(name)
+	return connector.OpenFolder(name)
 }
 
 // Metrics are what queries of this server tell as gauges.
-func (s *Streams) Metrics() *outlet.Metrics { return &s.feeds.Metrics }
+func (s *Streams) Metrics() *connector.Metrics { return &s.feeds.Metrics }
 
 // Output returns the last rows of a query whose sink is of the type PRINT.
 func (s *Streams) Output(id int64) []string { return s.feeds.Printed.Rows(id) }
 
 // Alerts are the last ones that queries of this server gave, the newest first.
-func (s *Streams) Alerts() []outlet.Alert { return s.feeds.Alerts.List() }
+func (s *Streams) Alerts() []connector.Alert { return s.feeds.Alerts.List() }
 
 // Trouble is what the sink of a query of this server waits for, if anything.
-func (s *Streams) Trouble(id int64) (outlet.Trouble, bool) { return s.feeds.Troubles.Get(id) }
+func (s *Streams) Trouble(id int64) (connector.Trouble, bool) { return s.feeds.Troubles.Get(id) }
 
 // Close ends all queries; the catalog stays as it is.
 func (s *Streams) Close(ctx context.Context) error {
@@ -124,7 +122,7 @@ func (o Options) workers() []catalog.Worker {
 // bears reports whether a node has a run worker of this server.
 func (o Options) bears(host string) bool {
 	return slices.ContainsFunc(o.Nodes(), func(n nodes.InfoNode) bool {
-		return statement.Same(n.NodeID, host) && len(n.Workers) > 0
+		return sql.Same(n.NodeID, host) && len(n.Workers) > 0
 	})
 }
 
@@ -132,7 +130,7 @@ func (o Options) bears(host string) bool {
 func (o Options) stop(ctx context.Context, runID, sentence string) error {
 	_, err := o.Runs.StopAs(ctx, runID, lifecycle.StopAsked{Reason: engine.StopGuardrail, Sentence: sentence, By: "rule"})
 	if engine.HasCode(err, engine.CodeConflict) {
-		return outlet.ErrEnded
+		return connector.ErrEnded
 	}
 	return err
 }

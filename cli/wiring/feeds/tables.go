@@ -11,13 +11,12 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/egress"
-	"github.com/loadstone-db/loadstone/engine/catalog"
-	"github.com/loadstone-db/loadstone/engine/coordinator"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/stream/column"
-	"github.com/loadstone-db/loadstone/engine/stream/feed"
-	"github.com/loadstone-db/loadstone/engine/stream/outlet/postgres"
-	"github.com/loadstone-db/loadstone/engine/stream/outlet/relation"
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/connector"
+	"github.com/loadstone-db/loadstone/engine/stream/connector/postgres"
+	"github.com/loadstone-db/loadstone/engine/stream/coordinator"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
 	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/server/rights"
 )
@@ -80,14 +79,14 @@ func (t tables) dial(id, application string, may func(context.Context, store.Con
 }
 
 // Describe implements coordinator.Tables. Who asks was judged.
-func (t tables) Describe(ctx context.Context, connectionID, schema, name string) (relation.Table, error) {
+func (t tables) Describe(ctx context.Context, connectionID, schema, name string) (postgres.Table, error) {
 	return postgres.Describe(ctx, t.dial(connectionID, "loadstone",
 		func(context.Context, store.Connection) error { return nil }), schema, name)
 }
 
 // open opens the sink of a query, whose creator is judged again whenever it connects.
 func (t tables) open(ctx context.Context, q catalog.Query, s catalog.Sink, columns []column.Column,
-	tried func(error)) (feed.Sink, error) {
+	tried func(error)) (connector.Sink, error) {
 	if t.connections == nil {
 		return nil, fmt.Errorf("%w: this process has no saved connections", coordinator.ErrUnusable)
 	}

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plan/template"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
-	"github.com/loadstone-db/loadstone/engine/template"
 )
 
 // connection is a saved connection; its DSN is as it may be shown.

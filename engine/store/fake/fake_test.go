@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/catalog/keep"
-	memkeep "github.com/loadstone-db/loadstone/engine/catalog/keep/memstore"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/store/fake"
 	"github.com/loadstone-db/loadstone/engine/store/storetest"
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/catalogtest"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
 )
@@ -21,9 +21,9 @@ func TestStore(t *testing.T) {
 
 // TestSinksHoldTheirConnections: with a catalog in memory beside the store.
 func TestSinksHoldTheirConnections(t *testing.T) {
-	storetest.SinkstestRun(t, func(*testing.T) (store.Connections, keep.Keeper) {
+	storetest.SinkstestRun(t, func(*testing.T) (store.Connections, catalog.Keeper) {
 		s := fake.New(postgres.NewDriver())
-		k := &memkeep.Keeper{Connections: s}
+		k := &catalogtest.Keeper{Connections: s}
 		s.BesideCatalog(k)
 		return s, k
 	})

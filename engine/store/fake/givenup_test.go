@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 )
 
 // TestARunThatIsGivenUp: a run that fails too often is not tried again by itself, and the table is behind since it

@@ -12,19 +12,19 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/query"
+	"github.com/loadstone-db/loadstone/engine/analytics/query"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// Saved implements store.Queries. Its zero value has none. It is safe for concurrent use.
+// Saved implements query.Queries. Its zero value has none. It is safe for concurrent use.
 type Saved struct {
 	mu     sync.Mutex
 	byName map[string]query.Saved
 }
 
-var _ store.Queries = (*Saved)(nil)
+var _ query.Queries = (*Saved)(nil)
 
-// SavedQueries implements store.Queries.
+// SavedQueries implements query.Queries.
 func (s *Saved) SavedQueries(ctx context.Context) ([]query.Saved, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("asking the control store: %w", err)
@@ -34,17 +34,17 @@ func (s *Saved) SavedQueries(ctx context.Context) ([]query.Saved, error) {
 	return slices.SortedFunc(maps.Values(s.byName), func(a, b query.Saved) int { return cmp.Compare(a.Name, b.Name) }), nil
 }
 
-// SaveQuery implements store.Queries.
+// SaveQuery implements query.Queries.
 func (s *Saved) SaveQuery(ctx context.Context, q query.Saved) (query.Saved, error) {
 	if err := ctx.Err(); err != nil {
 		return q, fmt.Errorf("asking the control store: %w", err)
 	}
-	if err := store.CheckQuery(q); err != nil {
+	if err := query.CheckQuery(q); err != nil {
 		return q, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := store.Before(q)
+	before := query.Before(q)
 	there, known := s.byName[before]
 	_, taken := s.byName[q.Name]
 	switch {
@@ -77,7 +77,7 @@ func memqueriesMissing(name string) error {
 		Message: fmt.Sprintf("There is no saved query %q.", name)}
 }
 
-// DeleteSavedQuery implements store.Queries.
+// DeleteSavedQuery implements query.Queries.
 func (s *Saved) DeleteSavedQuery(ctx context.Context, name string) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("asking the control store: %w", err)

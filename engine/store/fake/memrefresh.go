@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// Queue implements store.Refreshes. It is safe for concurrent use.
+// Queue implements refresh.Refreshes. It is safe for concurrent use.
 type Queue struct {
 	// runs are those that are over, by id, with when they changed last, and all that there are.
 	runs func() (over map[string]time.Time, all func(id string) bool)
@@ -34,7 +34,7 @@ type Queue struct {
 	changed chan struct{}
 }
 
-var _ store.Refreshes = (*Queue)(nil)
+var _ refresh.Refreshes = (*Queue)(nil)
 
 type subtask struct {
 	asOf     time.Time
@@ -105,11 +105,11 @@ func (s *Queue) sources() map[string][]string {
 func (s *Queue) reads(t refresh.Table) error {
 	for _, source := range t.Sources {
 		if s.tables[source] == nil && source != t.Name {
-			return store.UnknownSource(t.Name)
+			return refresh.UnknownSource(t.Name)
 		}
 	}
 	if circle(t.Name, t.Sources, s.sources()) != nil {
-		return store.ReadsItself(t.Name)
+		return refresh.ReadsItself(t.Name)
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ func (s *Queue) table(name string) (*refresh.Table, error) {
 		Message: fmt.Sprintf("There is no derived table %q.", name)}
 }
 
-// CreateDynamicTable implements store.Refreshes.
+// CreateDynamicTable implements refresh.Refreshes.
 func (s *Queue) CreateDynamicTable(ctx context.Context, t refresh.Table) (refresh.Table, error) {
 	if err := refresh.Check(t); err != nil {
 		return t, err
@@ -147,7 +147,7 @@ func (s *Queue) CreateDynamicTable(ctx context.Context, t refresh.Table) (refres
 	return shownTable(t), nil
 }
 
-// DynamicTable implements store.Refreshes.
+// DynamicTable implements refresh.Refreshes.
 func (s *Queue) DynamicTable(ctx context.Context, name string) (refresh.Table, error) {
 	if err := s.begin(ctx); err != nil {
 		return refresh.Table{}, err
@@ -188,7 +188,7 @@ func shownTable(t refresh.Table) refresh.Table {
 	return t
 }
 
-// UpdateDynamicTable implements store.Refreshes.
+// UpdateDynamicTable implements refresh.Refreshes.
 func (s *Queue) UpdateDynamicTable(ctx context.Context, t refresh.Table) (refresh.Table, error) {
 	if err := refresh.Check(t); err != nil {
 		return t, err
@@ -221,7 +221,7 @@ func (s *Queue) UpdateDynamicTable(ctx context.Context, t refresh.Table) (refres
 	return shownTable(*old), nil
 }
 
-// DropDynamicTable implements store.Refreshes.
+// DropDynamicTable implements refresh.Refreshes.
 func (s *Queue) DropDynamicTable(ctx context.Context, name string) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -231,7 +231,7 @@ func (s *Queue) DropDynamicTable(ctx context.Context, name string) error {
 		return err
 	}
 	if readers := s.readers(name); len(readers) > 0 {
-		return store.ReadBy(name, readers)
+		return refresh.ReadBy(name, readers)
 	}
 	delete(s.tables, name)
 	of := func(task refresh.Task) bool { return task.Table == name }
@@ -254,7 +254,7 @@ func (s *Queue) readers(name string) []string {
 	return readers
 }
 
-// SetDynamicTableStatus implements store.Refreshes.
+// SetDynamicTableStatus implements refresh.Refreshes.
 func (s *Queue) SetDynamicTableStatus(ctx context.Context, name string, status refresh.Status) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -279,7 +279,7 @@ func (s *Queue) SetDynamicTableStatus(ctx context.Context, name string, status r
 	return nil
 }
 
-// RequestRefresh implements store.Refreshes.
+// RequestRefresh implements refresh.Refreshes.
 func (s *Queue) RequestRefresh(ctx context.Context, name string) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -290,7 +290,7 @@ func (s *Queue) RequestRefresh(ctx context.Context, name string) error {
 		return err
 	}
 	if t.Kind != refresh.SQL || t.Status != refresh.Active {
-		return store.NotRefreshable(*t)
+		return refresh.NotRefreshable(*t)
 	}
 	at := memrefreshNow()
 	// A claim whose worker has died is nobody's.
@@ -310,7 +310,7 @@ func (s *Queue) RequestRefresh(ctx context.Context, name string) error {
 	return nil
 }
 
-// RefreshState implements store.Refreshes.
+// RefreshState implements refresh.Refreshes.
 func (s *Queue) RefreshState(ctx context.Context, runs int) (refresh.State, error) {
 	over, there := s.runs() // the store's lock is never taken under the queue's
 	if err := s.begin(ctx); err != nil {
@@ -372,7 +372,7 @@ func (s *Queue) staleRuns(table string, over map[string]time.Time, there func(st
 	return stale, since
 }
 
-// ScheduleRefreshes implements store.Refreshes.
+// ScheduleRefreshes implements refresh.Refreshes.
 func (s *Queue) ScheduleRefreshes(ctx context.Context, plan refresh.Schedule) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -395,7 +395,7 @@ func (s *Queue) ScheduleRefreshes(ctx context.Context, plan refresh.Schedule) er
 	return nil
 }
 
-// ClaimRefreshes implements store.Refreshes.
+// ClaimRefreshes implements refresh.Refreshes.
 func (s *Queue) ClaimRefreshes(ctx context.Context, worker string, life time.Duration, most int,
 	kinds ...refresh.Kind) ([]refresh.Claim, error) {
 	if err := s.begin(ctx); err != nil {
@@ -434,7 +434,7 @@ func (s *Queue) held(c refresh.Claim) (refresh.Claim, error) {
 	return kept, nil
 }
 
-// RenewRefresh implements store.Refreshes.
+// RenewRefresh implements refresh.Refreshes.
 func (s *Queue) RenewRefresh(ctx context.Context, c refresh.Claim, life time.Duration) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -450,7 +450,7 @@ func (s *Queue) RenewRefresh(ctx context.Context, c refresh.Claim, life time.Dur
 	return nil
 }
 
-// AbandonRefresh implements store.Refreshes.
+// AbandonRefresh implements refresh.Refreshes.
 func (s *Queue) AbandonRefresh(ctx context.Context, c refresh.Claim, after time.Duration) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -467,7 +467,7 @@ func (s *Queue) AbandonRefresh(ctx context.Context, c refresh.Claim, after time.
 	return nil
 }
 
-// SweepRefreshes implements store.Refreshes.
+// SweepRefreshes implements refresh.Refreshes.
 func (s *Queue) SweepRefreshes(ctx context.Context) (int, error) {
 	if err := s.begin(ctx); err != nil {
 		return 0, err
@@ -478,7 +478,7 @@ func (s *Queue) SweepRefreshes(ctx context.Context) (int, error) {
 	return before - len(s.claims), nil
 }
 
-// RefreshHistory implements store.Refreshes.
+// RefreshHistory implements refresh.Refreshes.
 func (s *Queue) RefreshHistory(ctx context.Context, name string, limit int) ([]refresh.Record, error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, err
@@ -493,7 +493,7 @@ func (s *Queue) RefreshHistory(ctx context.Context, name string, limit int) ([]r
 	return found, nil
 }
 
-// PruneRefreshHistory implements store.Refreshes.
+// PruneRefreshHistory implements refresh.Refreshes.
 func (s *Queue) PruneRefreshHistory(ctx context.Context, keep int) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -510,7 +510,7 @@ func (s *Queue) PruneRefreshHistory(ctx context.Context, keep int) error {
 	return nil
 }
 
-// AwaitRefreshes implements store.Refreshes.
+// AwaitRefreshes implements refresh.Refreshes.
 func (s *Queue) AwaitRefreshes(ctx context.Context, told func()) error {
 	for {
 		if err := s.begin(ctx); err != nil {

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// ReleaseRefreshes implements store.Refreshes.
+// ReleaseRefreshes implements refresh.Refreshes.
 func (s *Queue) ReleaseRefreshes(ctx context.Context, ended []refresh.Ended) (lost []refresh.Claim, err error) {
 	for _, e := range ended {
 		err := s.ReleaseRefresh(ctx, e.Claim, e.Result)
@@ -24,7 +24,7 @@ func (s *Queue) ReleaseRefreshes(ctx context.Context, ended []refresh.Ended) (lo
 	return lost, nil
 }
 
-// ReleaseRefresh implements store.Refreshes.
+// ReleaseRefresh implements refresh.Refreshes.
 func (s *Queue) ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.Result) error {
 	if err := s.begin(ctx); err != nil {
 		return err

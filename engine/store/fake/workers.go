@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 )
 
-// NoteRefreshWorker implements store.Refreshes.
+// NoteRefreshWorker implements refresh.Refreshes.
 func (s *Queue) NoteRefreshWorker(ctx context.Context, w refresh.Worker) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -21,7 +21,7 @@ func (s *Queue) NoteRefreshWorker(ctx context.Context, w refresh.Worker) error {
 	return nil
 }
 
-// ForgetRefreshWorker implements store.Refreshes.
+// ForgetRefreshWorker implements refresh.Refreshes.
 func (s *Queue) ForgetRefreshWorker(ctx context.Context, name string) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (s *Queue) present() (all []refresh.Worker) {
 	return all
 }
 
-// RefreshLoad implements store.Refreshes.
+// RefreshLoad implements refresh.Refreshes.
 func (s *Queue) RefreshLoad(ctx context.Context) (l refresh.Load, err error) {
 	over, there := s.runs()
 	if err := s.begin(ctx); err != nil {

@@ -11,18 +11,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/catalog"
-	"github.com/loadstone-db/loadstone/engine/catalog/keep"
-	"github.com/loadstone-db/loadstone/engine/statement"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/stream/outlet/relation"
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/connector/postgres"
+	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
 
 // SinkstestRun tests a store with the catalog beside it; open returns both, empty.
-func SinkstestRun(t *testing.T, open func(t *testing.T) (store.Connections, keep.Keeper)) {
+func SinkstestRun(t *testing.T, open func(t *testing.T) (store.Connections, catalog.Keeper)) {
 	for _, c := range []struct {
 		name string
-		test func(*testing.T, store.Connections, keep.Keeper)
+		test func(*testing.T, store.Connections, catalog.Keeper)
 	}{{"Held", held}, {"Gone", gone}, {"AtOnce", atOnce}} {
 		t.Run(c.name, func(t *testing.T) {
 			s, k := open(t)
@@ -33,43 +32,43 @@ func SinkstestRun(t *testing.T, open func(t *testing.T) (store.Connections, keep
 
 // Make creates a sink that writes to a connection, which was judged before; meanwhile may happen before the change is
 // kept.
-func Make(ctx context.Context, k keep.Keeper, name string, to store.Connection, meanwhile func()) error {
+func Make(ctx context.Context, k catalog.Keeper, name string, to store.Connection, meanwhile func()) error {
 	text := "CREATE SINK " + name + " TYPE POSTGRES SET('" + to.Name + "' AS SINK.CONNECTION, 't' AS SINK.TABLE)"
-	parsed, err := statement.Parse(text)
+	parsed, err := sql.Parse(text)
 	if err != nil {
 		return err
 	}
 	by := catalog.Author{Name: "ada",
 		Connections: []catalog.Judged{{Named: to.Name, There: true, ID: to.ConnectionID, Name: to.Name, Driver: to.Driver}},
 		Tables: []catalog.Looked{{ConnectionID: to.ConnectionID, Name: "t",
-			Table: relation.Table{Schema: "public", Name: "t"}}}}
+			Table: postgres.Table{Schema: "public", Name: "t"}}}}
 	return k.ChangeCatalog(ctx, catalog.NeedsOf(parsed), func(c *catalog.Catalog) error {
 		c.As(by, time.Now())
 		c.Within(catalog.Server, 5)
 		meanwhile()
-		return c.CreateSink(text, parsed[0].Statement.(*statement.CreateSink))
+		return c.CreateSink(text, parsed[0].Statement.(*sql.CreateSink))
 	})
 }
 
 // WantGone checks that a sink was refused since its connection is not there any more.
 func WantGone(t *testing.T, name, sink string, err error) {
 	t.Helper()
-	var refused *statement.Error
-	if !errors.As(err, &refused) || refused.Kind != statement.InvalidConfig ||
+	var refused *sql.Error
+	if !errors.As(err, &refused) || refused.Kind != sql.InvalidConfig ||
 		!strings.Contains(refused.Message, "the connection "+name+" of the sink "+sink+" is not there any more") {
 		t.Errorf("a sink of a connection that is gone: %v", err)
 	}
 }
 
-func drop(t *testing.T, k keep.Keeper, name string) {
+func drop(t *testing.T, k catalog.Keeper, name string) {
 	t.Helper()
 	text := "DROP SINK " + name
-	parsed, err := statement.Parse(text)
+	parsed, err := sql.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := k.ChangeCatalog(t.Context(), catalog.NeedsOf(parsed), func(c *catalog.Catalog) error {
-		_, err := c.Drop(text, parsed[0].Statement.(*statement.Drop))
+		_, err := c.Drop(text, parsed[0].Statement.(*sql.Drop))
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -89,7 +88,7 @@ func nothing() {}
 
 // held: a connection to which a sink writes is not deleted, under whatever name, and the sinks are named; it can be
 // changed, and deleted when they are dropped. Sinks of other connections hold theirs alone.
-func held(t *testing.T, s store.Connections, k keep.Keeper) {
+func held(t *testing.T, s store.Connections, k catalog.Keeper) {
 	ctx := t.Context()
 	shop, other := saved(t, s, "shop"), saved(t, s, "other")
 	for name, to := range map[string]store.Connection{"b": shop, "a": shop, "c": other} {
@@ -127,7 +126,7 @@ func held(t *testing.T, s store.Connections, k keep.Keeper) {
 }
 
 // gone: a sink is not made for a connection that was deleted after it was judged, and nothing of it is kept.
-func gone(t *testing.T, s store.Connections, k keep.Keeper) {
+func gone(t *testing.T, s store.Connections, k catalog.Keeper) {
 	ctx := t.Context()
 	c := saved(t, s, "gone")
 	if err := s.DeleteConnection(ctx, c.ConnectionID, 0); err != nil {
@@ -141,7 +140,7 @@ func gone(t *testing.T, s store.Connections, k keep.Keeper) {
 }
 
 // atOnce: of the making of a sink and the deletion of its connection one succeeds.
-func atOnce(t *testing.T, s store.Connections, k keep.Keeper) {
+func atOnce(t *testing.T, s store.Connections, k catalog.Keeper) {
 	ctx := t.Context()
 	both := 0
 	for i := range 30 {

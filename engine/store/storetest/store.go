@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"github.com/loadstone-db/loadstone/engine/analytics/query"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -19,8 +21,8 @@ type Store interface {
 	nodes.Nodes
 	store.RunWishes
 	store.Marks
-	store.Refreshes
-	store.Queries
+	refresh.Refreshes
+	query.Queries
 	store.RunViews
 	store.Handed
 	store.Grants

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 )
 
 func workerstestMust(t testing.TB, err error) {

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/statement"
-	"github.com/loadstone-db/loadstone/engine/stream/aggregate"
-	"github.com/loadstone-db/loadstone/engine/stream/column"
-	"github.com/loadstone-db/loadstone/engine/stream/expression"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/aggregate"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/expression"
+	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
 
 // Limits of windows.
@@ -27,8 +27,8 @@ type binder struct {
 	plan    *Plan
 }
 
-// Bind checks a SELECT. source is the text that it was parsed from. The error is a *statement.Error.
-func Bind(source string, s *statement.Select, schemas Schemas) (*Plan, error) {
+// Bind checks a SELECT. source is the text that it was parsed from. The error is a *sql.Error.
+func Bind(source string, s *sql.Select, schemas Schemas) (*Plan, error) {
 	b := &binder{source: source, schemas: schemas, plan: &Plan{Faults: &expression.Faults{}, Drop: s.DropOnOverflow}}
 	root, err := b.query(s)
 	if err != nil {
@@ -40,12 +40,12 @@ func Bind(source string, s *statement.Select, schemas Schemas) (*Plan, error) {
 }
 
 func (b *binder) errorf(at int, hint, format string, args ...any) error {
-	return statement.Errorf(statement.BinderError, b.source, at, hint, format, args...)
+	return sql.Errorf(sql.BinderError, b.source, at, hint, format, args...)
 }
 
 // impossible is the error of a query that says what it means, and that no plan carries out within bounds.
 func (b *binder) impossible(at int, hint, format string, args ...any) error {
-	return statement.Errorf(statement.OptimizerError, b.source, at, hint, format, args...)
+	return sql.Errorf(sql.OptimizerError, b.source, at, hint, format, args...)
 }
 
 func (b *binder) scope(columns []column.Column) expression.Scope {
@@ -58,7 +58,7 @@ type input struct {
 	cols []column.Column
 }
 
-func (b *binder) table(t statement.Table) (input, error) {
+func (b *binder) table(t sql.Table) (input, error) {
 	if t.Query != nil {
 		n, err := b.query(t.Query)
 		if err != nil {
@@ -68,7 +68,7 @@ func (b *binder) table(t statement.Table) (input, error) {
 	}
 	cols, ok := b.schemas.Schema(t.Name.Text)
 	if !ok {
-		hint := statement.Suggest(t.Name.Text, b.schemas.Names()...)
+		hint := sql.Suggest(t.Name.Text, b.schemas.Names()...)
 		if hint == "" {
 			hint = "CREATE LOGICAL SOURCE makes one"
 		}
@@ -92,7 +92,7 @@ func renamed(cols []column.Column, table string) []column.Column {
 }
 
 // query binds a SELECT and its subqueries, from the inside out.
-func (b *binder) query(s *statement.Select) (Node, error) {
+func (b *binder) query(s *sql.Select) (Node, error) {
 	in, err := b.table(s.From)
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (b *binder) query(s *statement.Select) (Node, error) {
 		if err != nil {
 			return nil, err
 		}
-		in.node = &Filter{In: in.node, Condition: c, text: statement.Text(s.Where)}
+		in.node = &Filter{In: in.node, Condition: c, text: sql.Text(s.Where)}
 	}
 	items, err := b.expand(s, in.cols)
 	if err != nil {
@@ -129,40 +129,40 @@ func (b *binder) query(s *statement.Select) (Node, error) {
 		if err != nil {
 			return nil, err
 		}
-		in.node = &Filter{In: in.node, Condition: c, text: "HAVING " + statement.Text(s.Having)}
+		in.node = &Filter{In: in.node, Condition: c, text: "HAVING " + sql.Text(s.Having)}
 	}
 	return b.project(in, items)
 }
 
 // item is an expression of the select list with its name, and its text as it was written.
 type item struct {
-	x    statement.Expr
+	x    sql.Expr
 	name string
 	text string
 }
 
 // expand resolves * and names what has no name.
-func (b *binder) expand(s *statement.Select, cols []column.Column) ([]item, error) {
+func (b *binder) expand(s *sql.Select, cols []column.Column) ([]item, error) {
 	var items []item
 	for _, i := range s.Items {
 		if i.Expr != nil {
 			name := i.Alias.Text
-			if c, ok := i.Expr.(*statement.Column); ok && name == "" {
+			if c, ok := i.Expr.(*sql.Column); ok && name == "" {
 				name = c.Name.Text
 			}
 			if name == "" {
 				name = fmt.Sprintf("column_%d", len(items)+1)
 			}
-			items = append(items, item{i.Expr, name, statement.Text(i.Expr)})
+			items = append(items, item{i.Expr, name, sql.Text(i.Expr)})
 			continue
 		}
 		before := len(items)
 		for _, c := range cols {
-			if i.Table.Text == "" || statement.Same(c.Table, i.Table.Text) {
-				column := &statement.Column{Table: statement.Name{Text: c.Table, At: i.At},
-					Name: statement.Name{Text: c.Name, At: i.At}}
+			if i.Table.Text == "" || sql.Same(c.Table, i.Table.Text) {
+				column := &sql.Column{Table: sql.Name{Text: c.Table, At: i.At},
+					Name: sql.Name{Text: c.Name, At: i.At}}
 				if c.Table == "" {
-					column.Table = statement.Name{}
+					column.Table = sql.Name{}
 				}
 				items = append(items, item{column, c.Name, c.Name})
 			}
@@ -185,12 +185,12 @@ func (b *binder) project(in input, items []item) (Node, error) {
 			return nil, err
 		}
 		for _, c := range n.cols {
-			if statement.Same(c.Name, it.name) {
+			if sql.Same(c.Name, it.name) {
 				return nil, b.errorf(it.x.Pos(), "name one of them with AS", "two columns are named %s", it.name)
 			}
 		}
 		from := -1
-		if c, ok := it.x.(*statement.Column); ok {
+		if c, ok := it.x.(*sql.Column); ok {
 			if from, err = scope.Find(c); err != nil {
 				return nil, err
 			}
@@ -201,7 +201,7 @@ func (b *binder) project(in input, items []item) (Node, error) {
 		n.Items, n.From = append(n.Items, x), append(n.From, from)
 		n.cols = append(n.cols, column.Column{Name: it.name, Type: x.Type})
 		text := it.text
-		if !statement.Same(strings.Trim(text, "`"), it.name) {
+		if !sql.Same(strings.Trim(text, "`"), it.name) {
 			text += " AS " + it.name
 		}
 		texts = append(texts, text)
@@ -211,19 +211,19 @@ func (b *binder) project(in input, items []item) (Node, error) {
 }
 
 // alias puts the expressions of the select list in place of their names, where no column has that name.
-func alias(x statement.Expr, items []item, cols []column.Column) statement.Expr {
-	to, err := statement.Rewrite(x, func(e statement.Expr) (statement.Expr, error) {
-		c, ok := e.(*statement.Column)
+func alias(x sql.Expr, items []item, cols []column.Column) sql.Expr {
+	to, err := sql.Rewrite(x, func(e sql.Expr) (sql.Expr, error) {
+		c, ok := e.(*sql.Column)
 		if !ok {
 			return nil, nil
 		}
 		for _, col := range cols {
-			if statement.Same(col.Name, c.Name.Text) {
+			if sql.Same(col.Name, c.Name.Text) {
 				return e, nil
 			}
 		}
 		for _, i := range items {
-			if c.Table.Text == "" && statement.Same(i.name, c.Name.Text) {
+			if c.Table.Text == "" && sql.Same(i.name, c.Name.Text) {
 				return i.x, nil
 			}
 		}
@@ -236,31 +236,31 @@ func alias(x statement.Expr, items []item, cols []column.Column) statement.Expr 
 }
 
 // internal is a column that only the plan names.
-func internal(prefix string, i, at int) *statement.Column {
-	return &statement.Column{Name: statement.Name{Text: fmt.Sprintf("$%s%d", prefix, i), At: at}}
+func internal(prefix string, i, at int) *sql.Column {
+	return &sql.Column{Name: sql.Name{Text: fmt.Sprintf("$%s%d", prefix, i), At: at}}
 }
 
 // lags adds a step for LAG … OVER in the select list and HAVING, if there is any. What is written twice is kept once.
-func (b *binder) lags(in input, items []item, having statement.Expr) (input, []item, statement.Expr, error) {
+func (b *binder) lags(in input, items []item, having sql.Expr) (input, []item, sql.Expr, error) {
 	n := &Lag{In: in.node}
 	var texts, keys []string
 	cols := append([]column.Column(nil), in.cols...)
 	scope := b.scope(in.cols)
-	lag := func(e statement.Expr) (statement.Expr, error) {
-		c, ok := e.(*statement.Call)
-		if !ok || !statement.Same(c.Name.Text, "LAG") {
+	lag := func(e sql.Expr) (sql.Expr, error) {
+		c, ok := e.(*sql.Call)
+		if !ok || !sql.Same(c.Name.Text, "LAG") {
 			return nil, nil
 		}
 		if c.Over == nil {
 			return nil, b.errorf(c.Name.At, "LAG(x) OVER (PARTITION BY worker)", "LAG needs OVER")
 		}
-		key := statement.Key(c)
+		key := sql.Key(c)
 		if i := slices.Index(keys, key); i >= 0 {
 			return internal("lag", i, c.Name.At), nil
 		}
 		v := LagValue{Offset: 1}
 		if len(c.Args) == 2 {
-			l, ok := c.Args[1].(*statement.Literal)
+			l, ok := c.Args[1].(*sql.Literal)
 			offset, whole := int64(0), false
 			if ok {
 				offset, whole = l.Value.(int64)
@@ -286,18 +286,18 @@ func (b *binder) lags(in input, items []item, having statement.Expr) (input, []i
 		to := internal("lag", len(n.Values), c.Name.At)
 		n.Values, keys = append(n.Values, v), append(keys, key)
 		cols = append(cols, column.Column{Name: to.Name.Text, Type: v.X.Type})
-		texts = append(texts, statement.Text(c))
+		texts = append(texts, sql.Text(c))
 		return to, nil
 	}
 	var changed []item
 	for _, i := range items {
-		x, err := statement.Rewrite(i.x, lag)
+		x, err := sql.Rewrite(i.x, lag)
 		if err != nil {
 			return in, nil, nil, err
 		}
 		changed = append(changed, item{x, i.name, i.text})
 	}
-	filter, err := statement.Rewrite(having, lag)
+	filter, err := sql.Rewrite(having, lag)
 	if err != nil {
 		return in, nil, nil, err
 	}
@@ -309,16 +309,16 @@ func (b *binder) lags(in input, items []item, having statement.Expr) (input, []i
 }
 
 // aggregates reports whether one of the expressions adds rows up.
-func aggregates(items []item, having statement.Expr) bool {
+func aggregates(items []item, having sql.Expr) bool {
 	found := false
-	look := func(e statement.Expr) (statement.Expr, error) {
-		c, ok := e.(*statement.Call)
+	look := func(e sql.Expr) (sql.Expr, error) {
+		c, ok := e.(*sql.Call)
 		found = found || ok && c.Over == nil && aggregate.Is(c.Name.Text)
 		return nil, nil
 	}
 	for _, i := range items {
-		_, _ = statement.Rewrite(i.x, look)
+		_, _ = sql.Rewrite(i.x, look)
 	}
-	_, _ = statement.Rewrite(having, look)
+	_, _ = sql.Rewrite(having, look)
 	return found
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/loadstone-db/loadstone/engine/stream/column"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
 )
 
 // Head is the part of a plan that can run where a source is, apart from the rest: what needs no memory of other rows,

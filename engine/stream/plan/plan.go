@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/loadstone-db/loadstone/engine/statement"
-	"github.com/loadstone-db/loadstone/engine/stream/aggregate"
-	"github.com/loadstone-db/loadstone/engine/stream/column"
-	"github.com/loadstone-db/loadstone/engine/stream/expression"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/aggregate"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/expression"
+	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
 
 // Schemas are the sources that a query can name.
@@ -198,17 +198,17 @@ func (p *Plan) Into(source string, at int, sink string, schema []column.Column) 
 		return nil
 	}
 	if len(schema) != len(p.Columns) {
-		return statement.Errorf(statement.BinderError, source, at, "", "the sink %s has %d columns, the query gives %d",
+		return sql.Errorf(sql.BinderError, source, at, "", "the sink %s has %d columns, the query gives %d",
 			sink, len(schema), len(p.Columns))
 	}
 	n := &Project{In: p.Root, cols: schema, text: "into " + sink}
 	scope := expression.Scope{Source: source, Columns: p.Columns, Faults: p.Faults}
 	for i, c := range schema {
-		column := &statement.Column{Name: statement.Name{Text: fmt.Sprintf("$%d", i), At: at}}
+		column := &sql.Column{Name: sql.Name{Text: fmt.Sprintf("$%d", i), At: at}}
 		scope.Columns[i].Name = column.Name.Text
 		x, err := expression.As(column, c.Type, scope)
 		if err != nil {
-			return statement.Errorf(statement.BinderError, source, at, "cast it in the query",
+			return sql.Errorf(sql.BinderError, source, at, "cast it in the query",
 				"the column %s of the sink %s is %s, the query gives %s", c.Name, sink, c.Type, p.Columns[i].Type)
 		}
 		n.Items, n.From = append(n.Items, x), append(n.From, i)

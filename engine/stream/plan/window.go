@@ -6,16 +6,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/loadstone-db/loadstone/engine/statement"
-	"github.com/loadstone-db/loadstone/engine/stream/aggregate"
-	"github.com/loadstone-db/loadstone/engine/stream/column"
-	"github.com/loadstone-db/loadstone/engine/stream/expression"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/aggregate"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/expression"
+	"github.com/loadstone-db/loadstone/engine/stream/sql"
 )
 
 // adder collects what an aggregate has to compute while expressions are rewritten to name its columns.
 type adder struct {
 	*binder
-	s     *statement.Select
+	s     *sql.Select
 	in    input
 	items []item
 	node  *Aggregate
@@ -24,8 +24,8 @@ type adder struct {
 }
 
 // aggregate binds GROUP BY, WINDOW and the aggregates of the select list and HAVING.
-func (b *binder) aggregate(s *statement.Select, in input, items []item, filter statement.Expr) (input, []item,
-	statement.Expr, error) {
+func (b *binder) aggregate(s *sql.Select, in input, items []item, filter sql.Expr) (input, []item,
+	sql.Expr, error) {
 	a := &adder{binder: b, s: s, in: in, items: items, node: &Aggregate{In: in.node}}
 	if s.Window == nil {
 		return in, nil, nil, b.errorf(s.At, "add WINDOW TUMBLING(ts, SIZE 5 SECONDS)",
@@ -46,25 +46,25 @@ func (b *binder) aggregate(s *statement.Select, in input, items []item, filter s
 		if x.Type.Kind == column.Unknown {
 			return in, nil, nil, b.errorf(g.Pos(), "", "NULL is no group")
 		}
-		n.Groups, a.keys = append(n.Groups, x), append(a.keys, statement.Key(g))
-		a.groups = append(a.groups, statement.Text(g))
+		n.Groups, a.keys = append(n.Groups, x), append(a.keys, sql.Key(g))
+		a.groups = append(a.groups, sql.Text(g))
 		n.cols = append(n.cols, column.Column{Name: internal("group", i, 0).Name.Text, Type: x.Type})
 	}
 	var to []item
 	for _, i := range items {
-		x, err := statement.Rewrite(i.x, a.rewrite)
+		x, err := sql.Rewrite(i.x, a.rewrite)
 		if err != nil {
 			return in, nil, nil, err
 		}
 		to = append(to, item{x, i.name, i.text})
 	}
-	var having statement.Expr
+	var having sql.Expr
 	if filter != nil {
-		x, err := statement.Rewrite(filter, a.named)
+		x, err := sql.Rewrite(filter, a.named)
 		if err != nil {
 			return in, nil, nil, err
 		}
-		if having, err = statement.Rewrite(alias(x, items, in.cols), a.rewrite); err != nil {
+		if having, err = sql.Rewrite(alias(x, items, in.cols), a.rewrite); err != nil {
 			return in, nil, nil, err
 		}
 	}
@@ -78,19 +78,19 @@ func (b *binder) aggregate(s *statement.Select, in input, items []item, filter s
 // named puts an aggregate of the select list in place of its name in HAVING, also where a column of the rows has that
 // name: AVG(x) AS x … HAVING x > 9 means the average. What is grouped by stays the group, and inside of an aggregate a
 // name is that of a column.
-func (a *adder) named(e statement.Expr) (statement.Expr, error) {
+func (a *adder) named(e sql.Expr) (sql.Expr, error) {
 	switch e := e.(type) {
-	case *statement.Call:
+	case *sql.Call:
 		if e.Over == nil && aggregate.Is(e.Name.Text) {
 			return e, nil
 		}
-	case *statement.Column:
-		if e.Table.Text != "" || slices.Contains(a.keys, statement.Key(e)) ||
-			slices.ContainsFunc(a.s.Group, func(g statement.Expr) bool { return a.sameColumn(e, g) }) {
+	case *sql.Column:
+		if e.Table.Text != "" || slices.Contains(a.keys, sql.Key(e)) ||
+			slices.ContainsFunc(a.s.Group, func(g sql.Expr) bool { return a.sameColumn(e, g) }) {
 			return e, nil
 		}
 		for _, i := range a.items {
-			if statement.Same(i.name, e.Name.Text) && aggregates([]item{i}, nil) {
+			if sql.Same(i.name, e.Name.Text) && aggregates([]item{i}, nil) {
 				return i.x, nil
 			}
 		}
@@ -100,32 +100,32 @@ func (a *adder) named(e statement.Expr) (statement.Expr, error) {
 
 // rewrite names the columns of the aggregate: groups, results, start and end. A column that is none of these stands for
 // its value in the last row of the window.
-func (a *adder) rewrite(e statement.Expr) (statement.Expr, error) {
-	key := statement.Key(e)
+func (a *adder) rewrite(e sql.Expr) (sql.Expr, error) {
+	key := sql.Key(e)
 	for i, k := range a.keys {
 		if k == key || a.sameColumn(e, a.s.Group[i]) {
 			return internal("group", i, e.Pos()), nil
 		}
 	}
 	switch e := e.(type) {
-	case *statement.Call:
+	case *sql.Call:
 		if e.Over == nil && aggregate.Is(e.Name.Text) {
 			return a.add(e)
 		}
-	case *statement.Column:
-		if c := e.Name.Text; e.Table.Text == "" && (statement.Same(c, "start") || statement.Same(c, "end")) {
+	case *sql.Column:
+		if c := e.Name.Text; e.Table.Text == "" && (sql.Same(c, "start") || sql.Same(c, "end")) {
 			return e, nil // the window's own, also where rows have such columns
 		}
-		return a.add(&statement.Call{Name: statement.Name{Text: "LAST", At: e.Pos()}, Args: []statement.Expr{e}})
+		return a.add(&sql.Call{Name: sql.Name{Text: "LAST", At: e.Pos()}, Args: []sql.Expr{e}})
 	}
 	return nil, nil
 }
 
 // sameColumn reports whether both are the same column, one with the name of its table and one without.
-func (a *adder) sameColumn(x, y statement.Expr) bool {
-	l, ok := x.(*statement.Column)
-	r, too := y.(*statement.Column)
-	if !ok || !too || !statement.Same(l.Name.Text, r.Name.Text) {
+func (a *adder) sameColumn(x, y sql.Expr) bool {
+	l, ok := x.(*sql.Column)
+	r, too := y.(*sql.Column)
+	if !ok || !too || !sql.Same(l.Name.Text, r.Name.Text) {
 		return false
 	}
 	scope := a.scope(a.in.cols)
@@ -138,7 +138,7 @@ func (a *adder) sameColumn(x, y statement.Expr) bool {
 }
 
 // add returns the column of an aggregate, which is computed once however often it is named.
-func (a *adder) add(c *statement.Call) (statement.Expr, error) {
+func (a *adder) add(c *sql.Call) (sql.Expr, error) {
 	name := strings.ToUpper(c.Name.Text)
 	var arg *expression.Expr
 	q, most := 0.0, 1
@@ -162,7 +162,7 @@ func (a *adder) add(c *statement.Call) (statement.Expr, error) {
 		t = arg.Type
 	}
 	if name == "QUANTILE" {
-		l, ok := c.Args[1].(*statement.Literal)
+		l, ok := c.Args[1].(*sql.Literal)
 		q = -1
 		if ok {
 			switch v := l.Value.(type) {
@@ -177,14 +177,14 @@ func (a *adder) add(c *statement.Call) (statement.Expr, error) {
 	if err != nil {
 		return nil, a.errorf(c.Name.At, "", "%v", err)
 	}
-	key := statement.Key(c)
+	key := sql.Key(c)
 	if i := slices.Index(a.known, key); i >= 0 {
 		return internal("result", i, c.Name.At), nil
 	}
 	to := internal("result", len(a.texts), c.Name.At)
 	n := a.node
 	n.Functions, n.Args = append(n.Functions, f), append(n.Args, arg)
-	a.known, a.texts = append(a.known, key), append(a.texts, statement.Text(c))
+	a.known, a.texts = append(a.known, key), append(a.texts, sql.Text(c))
 	n.cols = append(n.cols, column.Column{Name: to.Name.Text, Type: f.Result})
 	return to, nil
 }
@@ -194,7 +194,7 @@ func (a *adder) window() error {
 	w := a.s.Window
 	if a.s.Join != nil {
 		j := joinOf(a.in.node)
-		x, err := expression.Bind(&statement.Column{Name: statement.Name{Text: "start", At: w.At}},
+		x, err := expression.Bind(&sql.Column{Name: sql.Name{Text: "start", At: w.At}},
 			a.scope([]column.Column{a.in.cols[0]}))
 		if err != nil {
 			return err
@@ -238,7 +238,7 @@ func joinOf(n Node) *Join {
 var times = []string{"timestamp", "ts", "time", "start"}
 
 // timeColumn returns the column of a window's time: the one it names, or the only one that can be.
-func (b *binder) timeColumn(w *statement.Window, cols []column.Column, must bool) (*statement.Column, int, error) {
+func (b *binder) timeColumn(w *sql.Window, cols []column.Column, must bool) (*sql.Column, int, error) {
 	if w.Time != nil {
 		i, err := b.scope(cols).Find(w.Time)
 		if err == nil || must {
@@ -253,7 +253,7 @@ func (b *binder) timeColumn(w *statement.Window, cols []column.Column, must bool
 	}
 	for k := len(times) - 1; k >= 0 && only != 1; k-- {
 		for i, c := range cols {
-			if statement.Same(c.Name, times[k]) && (c.Type.Kind == column.Timestamp || c.Type.Kind == column.Int) {
+			if sql.Same(c.Name, times[k]) && (c.Type.Kind == column.Timestamp || c.Type.Kind == column.Int) {
 				found = i
 			}
 		}
@@ -262,13 +262,13 @@ func (b *binder) timeColumn(w *statement.Window, cols []column.Column, must bool
 		return nil, 0, b.errorf(w.At, "write TUMBLING(ts, SIZE …) with the column", "which column is the time of rows?")
 	}
 	c := cols[found]
-	return &statement.Column{Table: statement.Name{Text: c.Table, At: w.At},
-		Name: statement.Name{Text: c.Name, At: w.At}}, found, nil
+	return &sql.Column{Table: sql.Name{Text: c.Table, At: w.At},
+		Name: sql.Name{Text: c.Name, At: w.At}}, found, nil
 }
 
 func isTimeName(name string) bool {
 	for _, t := range times {
-		if statement.Same(t, name) {
+		if sql.Same(t, name) {
 			return true
 		}
 	}
@@ -276,7 +276,7 @@ func isTimeName(name string) bool {
 }
 
 // measure checks a window and turns its durations into units of its time.
-func (b *binder) measure(w *statement.Window, t column.Type) (Window, error) {
+func (b *binder) measure(w *sql.Window, t column.Type) (Window, error) {
 	unit := time.Microsecond
 	switch {
 	case t.Kind == column.Int:
@@ -336,7 +336,7 @@ func trace(n Node, i int) bool {
 }
 
 // join binds INNER JOIN in a window.
-func (b *binder) join(s *statement.Select, left input) (input, error) {
+func (b *binder) join(s *sql.Select, left input) (input, error) {
 	right, err := b.table(s.Join.Table)
 	if err != nil {
 		return left, err
@@ -346,7 +346,7 @@ func (b *binder) join(s *statement.Select, left input) (input, error) {
 		return left, b.errorf(s.Join.At, "add WINDOW TUMBLING(ts, SIZE 5 SECONDS)",
 			"streams have no end: rows are joined within a window")
 	}
-	n := &Join{Left: left.node, Right: right.node, text: statement.Text(s.Join.On)}
+	n := &Join{Left: left.node, Right: right.node, text: sql.Text(s.Join.On)}
 	li, err := b.joinTime(w, left, right, &n.LeftTime)
 	if err != nil {
 		return left, err
@@ -367,14 +367,14 @@ func (b *binder) join(s *statement.Select, left input) (input, error) {
 	t = shown(t)
 	n.cols = append([]column.Column{{Name: "start", Type: t}, {Name: "end", Type: t}}, left.cols...)
 	n.cols = append(n.cols, right.cols...)
-	var rest statement.Expr
+	var rest sql.Expr
 	for _, c := range conjuncts(s.Join.On) {
 		if l, r := b.equality(c, left, right); l != nil {
 			n.LeftKeys, n.RightKeys = append(n.LeftKeys, l), append(n.RightKeys, r)
 		} else if rest == nil {
 			rest = c
 		} else {
-			rest = &statement.Binary{Op: "AND", L: rest, R: c, At: c.Pos()}
+			rest = &sql.Binary{Op: "AND", L: rest, R: c, At: c.Pos()}
 		}
 	}
 	if rest != nil {
@@ -390,7 +390,7 @@ func (b *binder) join(s *statement.Select, left input) (input, error) {
 }
 
 // joinTime binds the time of one side; a column that only the other side has is the other's.
-func (b *binder) joinTime(w *statement.Window, side, other input, to **expression.Expr) (int, error) {
+func (b *binder) joinTime(w *sql.Window, side, other input, to **expression.Expr) (int, error) {
 	must := false
 	if w.Time != nil {
 		_, here := b.scope(side.cols).Find(w.Time)
@@ -406,16 +406,16 @@ func (b *binder) joinTime(w *statement.Window, side, other input, to **expressio
 }
 
 // conjuncts are the parts of a AND b AND c.
-func conjuncts(e statement.Expr) []statement.Expr {
-	if a, ok := e.(*statement.Binary); ok && a.Op == "AND" {
+func conjuncts(e sql.Expr) []sql.Expr {
+	if a, ok := e.(*sql.Binary); ok && a.Op == "AND" {
 		return append(conjuncts(a.L), conjuncts(a.R)...)
 	}
-	return []statement.Expr{e}
+	return []sql.Expr{e}
 }
 
 // equality binds l = r where each side of it needs one side of the join only, both of one type.
-func (b *binder) equality(e statement.Expr, left, right input) (l, r *expression.Expr) {
-	c, ok := e.(*statement.Binary)
+func (b *binder) equality(e sql.Expr, left, right input) (l, r *expression.Expr) {
+	c, ok := e.(*sql.Binary)
 	if !ok || c.Op != "=" {
 		return nil, nil
 	}
@@ -423,7 +423,7 @@ func (b *binder) equality(e statement.Expr, left, right input) (l, r *expression
 	if _, err := expression.Bind(e, both); err != nil {
 		return nil, nil // said by whoever binds the whole
 	}
-	for _, order := range [][2]statement.Expr{{c.L, c.R}, {c.R, c.L}} {
+	for _, order := range [][2]sql.Expr{{c.L, c.R}, {c.R, c.L}} {
 		x, err := expression.Bind(order[0], b.scope(left.cols))
 		if err != nil {
 			continue

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/loadstone-db/loadstone/engine/plan/template"
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/engine/template"
 	"github.com/loadstone-db/loadstone/plugins/trial"
 	"github.com/loadstone-db/loadstone/sdk/sdktest"
 )

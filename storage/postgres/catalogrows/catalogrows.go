@@ -14,13 +14,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/loadstone-db/loadstone/engine/catalog"
-	"github.com/loadstone-db/loadstone/engine/catalog/keep"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-// Rows implements keep.Keeper. Its calls last as long as their context and the pool allow.
+// Rows implements catalog.Keeper. Its calls last as long as their context and the pool allow.
 type Rows struct {
 	Streams *pgxpool.Pool
 	keys    Sealer
@@ -28,7 +27,7 @@ type Rows struct {
 	turn chan struct{}
 }
 
-var _ keep.Keeper = (*Rows)(nil)
+var _ catalog.Keeper = (*Rows)(nil)
 
 // Sealer keeps the secrets of settings.
 type Sealer interface {
@@ -47,7 +46,7 @@ const channel = "loadstone_catalog"
 // tries is how often a change is tried that meets others.
 const tries = 20
 
-// CatalogContents implements keep.Keeper.
+// CatalogContents implements catalog.Keeper.
 func (r *Rows) CatalogContents(ctx context.Context) (c catalog.Contents, err error) {
 	err = pgx.BeginTxFunc(ctx, r.Streams, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
 		func(tx pgx.Tx) error {
@@ -57,7 +56,7 @@ func (r *Rows) CatalogContents(ctx context.Context) (c catalog.Contents, err err
 	return c, dberr.Failed("reading the catalog of streams", err)
 }
 
-// ChangeCatalog implements keep.Keeper.
+// ChangeCatalog implements catalog.Keeper.
 func (r *Rows) ChangeCatalog(ctx context.Context, needs catalog.Needs,
 	change func(*catalog.Catalog) error) error {
 	select {
@@ -115,7 +114,7 @@ func (r *Rows) again(ctx context.Context, f func(tx pgx.Tx) error) error {
 	}
 }
 
-// ClaimQueries implements keep.Keeper.
+// ClaimQueries implements catalog.Keeper.
 func (r *Rows) ClaimQueries(ctx context.Context, owner string, lease time.Duration) (n int, err error) {
 	err = r.again(ctx, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `INSERT INTO query_owners (owner, lease_until) VALUES ($1, clock_timestamp() + $2)
@@ -136,7 +135,7 @@ func (r *Rows) ClaimQueries(ctx context.Context, owner string, lease time.Durati
 	return n, dberr.Failed("claiming queries", err)
 }
 
-// AdvanceQuery implements keep.Keeper.
+// AdvanceQuery implements catalog.Keeper.
 func (r *Rows) AdvanceQuery(ctx context.Context, q catalog.Query) error {
 	err := r.again(ctx, func(tx pgx.Tx) error {
 		var tag pgconn.CommandTag
@@ -187,7 +186,7 @@ func orNull(t time.Time) *time.Time {
 	return &t
 }
 
-// SetWorkers implements keep.Keeper.
+// SetWorkers implements catalog.Keeper.
 func (r *Rows) SetWorkers(ctx context.Context, workers []catalog.Worker) error {
 	err := r.again(ctx, func(tx pgx.Tx) error {
 		changed := int64(0)
@@ -212,7 +211,7 @@ func (r *Rows) SetWorkers(ctx context.Context, workers []catalog.Worker) error {
 // quiet is how long nothing may be heard until the connection is asked whether it is there.
 const quiet = 30 * time.Second
 
-// HearCatalog implements keep.Keeper, on a connection of its own.
+// HearCatalog implements catalog.Keeper, on a connection of its own.
 func (r *Rows) HearCatalog(ctx context.Context, heard func()) error {
 	const what = "listening to the catalog of streams"
 	conn, err := pgx.ConnectConfig(ctx, r.Streams.Config().ConnConfig.Copy())

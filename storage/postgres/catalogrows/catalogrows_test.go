@@ -8,10 +8,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/loadstone-db/loadstone/engine/catalog"
-	"github.com/loadstone-db/loadstone/engine/catalog/keep"
-	"github.com/loadstone-db/loadstone/engine/catalog/keep/keeptest"
-	"github.com/loadstone-db/loadstone/engine/statement"
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/catalogtest"
+	"github.com/loadstone-db/loadstone/engine/stream/sql"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres/catalogrows"
@@ -48,7 +47,7 @@ func TestAnAddressIsSealed(t *testing.T) {
 	const address = "https://hooks.example.com/services/T0/canary"
 	pool := open(t)
 	rows := catalogrows.New(pool, keys(t))
-	if err := keeptest.Apply(t.Context(), rows, "CREATE SINK w TYPE WEBHOOK SET('"+address+"' AS SINK.URL)"); err != nil {
+	if err := catalogtest.Apply(t.Context(), rows, "CREATE SINK w TYPE WEBHOOK SET('"+address+"' AS SINK.URL)"); err != nil {
 		t.Fatal(err)
 	}
 	read := func(r *catalogrows.Rows) catalog.Contents {
@@ -61,7 +60,7 @@ func TestAnAddressIsSealed(t *testing.T) {
 	if got := read(rows).Sinks[0].Config.Text("SINK.URL"); got != address {
 		t.Errorf("the address is read as %q", got)
 	}
-	shown, err := catalog.Of(read(rows)).Get("", &statement.Get{Entity: statement.Sink})
+	shown, err := catalog.Of(read(rows)).Get("", &sql.Get{Entity: sql.Sink})
 	if text := fmt.Sprint(shown); err != nil || strings.Contains(text, "canary") ||
 		!strings.Contains(text, `SINK.URL="https://hooks.example.com/…"`) {
 		t.Errorf("GET SINKS shows %s, %v", text, err)
@@ -75,20 +74,20 @@ func TestAnAddressIsSealed(t *testing.T) {
 	if got := read(other).Sinks[0].Config.Text("SINK.URL"); got != "" {
 		t.Errorf("with another key the address is %q", got)
 	}
-	if err := keeptest.Apply(t.Context(), other, "DROP SINK w"); err != nil {
+	if err := catalogtest.Apply(t.Context(), other, "DROP SINK w"); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestPostgres(t *testing.T) {
-	keeptest.Run(t, func(t *testing.T) keep.Keeper { return catalogrows.New(open(t), keys(t)) })
+	catalogtest.Run(t, func(t *testing.T) catalog.Keeper { return catalogrows.New(open(t), keys(t)) })
 }
 
 // TestTheDatabaseHoldsReferences: constraints stand behind what is checked before.
 func TestTheDatabaseHoldsReferences(t *testing.T) {
 	pool := open(t)
 	rows := catalogrows.New(pool, keys(t))
-	err := keeptest.Apply(t.Context(), rows, `CREATE LOGICAL SOURCE a(x INT64);
+	err := catalogtest.Apply(t.Context(), rows, `CREATE LOGICAL SOURCE a(x INT64);
 		CREATE PHYSICAL SOURCE FOR a TYPE FILE SET('a' AS SOURCE.FILE_PATH, 'CSV' AS PARSER.TYPE); CREATE SINK s TYPE PRINT;
 		CREATE QUERY q AS SELECT x FROM a INTO s`)
 	if err != nil {

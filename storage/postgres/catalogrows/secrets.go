@@ -3,8 +3,8 @@ package catalogrows
 import (
 	"maps"
 
-	"github.com/loadstone-db/loadstone/engine/catalog"
-	"github.com/loadstone-db/loadstone/engine/stream/feed"
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/connector"
 )
 
 // sealedIn is the key of a setting that is sealed: {"SINK.URL": {"sealed": "…"}}.
@@ -14,10 +14,10 @@ const sealedIn = "sealed"
 func bound(sink, path string) string { return "sink:" + sink + ":" + path }
 
 // sealed is the configuration of a sink as it is kept.
-func (r *Rows) sealed(s catalog.Sink) feed.Config {
+func (r *Rows) sealed(s catalog.Sink) connector.Config {
 	kept := maps.Clone(s.Config)
 	for path, v := range kept {
-		if text, is := v.(string); is && feed.Secret(path) {
+		if text, is := v.(string); is && connector.Secret(path) {
 			kept[path] = map[string]string{sealedIn: r.keys.Seal([]byte(text), bound(s.Name, path))}
 		}
 	}

@@ -9,15 +9,15 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/query"
+	"github.com/loadstone-db/loadstone/engine/analytics/query"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-// Saved implements store.Queries. Its calls last as long as their context and the pool allow.
+// Saved implements query.Queries. Its calls last as long as their context and the pool allow.
 type Saved struct{ Pool *pgxpool.Pool }
 
-var _ store.Queries = Saved{}
+var _ query.Queries = Saved{}
 
 const columns = "query_name, statement, chart, version, created_by, updated_by, created_at, updated_at"
 
@@ -27,7 +27,7 @@ func scan(row pgx.CollectableRow) (q query.Saved, err error) {
 	return q, err
 }
 
-// SavedQueries implements store.Queries.
+// SavedQueries implements query.Queries.
 func (s Saved) SavedQueries(ctx context.Context) ([]query.Saved, error) {
 	rows, err := s.Pool.Query(ctx, "SELECT "+columns+` FROM saved_queries ORDER BY query_name COLLATE "C"`)
 	if err != nil {
@@ -37,12 +37,12 @@ func (s Saved) SavedQueries(ctx context.Context) ([]query.Saved, error) {
 	return list, dberr.Failed("listing saved queries", err)
 }
 
-// SaveQuery implements store.Queries.
+// SaveQuery implements query.Queries.
 func (s Saved) SaveQuery(ctx context.Context, q query.Saved) (query.Saved, error) {
-	if err := store.CheckQuery(q); err != nil {
+	if err := query.CheckQuery(q); err != nil {
 		return q, err
 	}
-	before := store.Before(q)
+	before := query.Before(q)
 	values := []any{q.Name, q.SQL, store.CleanText(q.Chart), store.CleanText(q.UpdatedBy), q.Version}
 	statement := `INSERT INTO saved_queries (query_name, statement, chart, created_by, updated_by)
 		SELECT $1, $2, $3, $4, $4 WHERE $5 = 0 ON CONFLICT DO NOTHING RETURNING ` + columns
@@ -76,7 +76,7 @@ func (s Saved) SaveQuery(ctx context.Context, q query.Saved) (query.Saved, error
 	return q, store.ChangedMeanwhile("saved query", before, there.UpdatedBy, there.UpdatedAt, there.Version)
 }
 
-// DeleteSavedQuery implements store.Queries.
+// DeleteSavedQuery implements query.Queries.
 func (s Saved) DeleteSavedQuery(ctx context.Context, name string) error {
 	tag, err := s.Pool.Exec(ctx, "DELETE FROM saved_queries WHERE query_name = $1", name)
 	if err == nil && tag.RowsAffected() == 0 {

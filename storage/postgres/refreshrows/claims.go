@@ -13,12 +13,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-// RefreshState implements store.Refreshes. It reads one snapshot, so that what it says fits together.
+// RefreshState implements refresh.Refreshes. It reads one snapshot, so that what it says fits together.
 func (q Queue) RefreshState(ctx context.Context, runs int) (s refresh.State, err error) {
 	s.Runs = map[string][]string{}
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
@@ -112,7 +112,7 @@ func (q Queue) TakeInAgain(ctx context.Context, table string, runs []string) (n 
 	return tag.RowsAffected(), dberr.Failed("having runs taken in again", err)
 }
 
-// ScheduleRefreshes implements store.Refreshes.
+// ScheduleRefreshes implements refresh.Refreshes.
 func (q Queue) ScheduleRefreshes(ctx context.Context, s refresh.Schedule) error {
 	if len(s.Enqueue)+len(s.Due) == 0 {
 		return nil
@@ -166,7 +166,7 @@ func claim(row pgx.CollectableRow) (c refresh.Claim, err error) {
 	return c, err
 }
 
-// ClaimRefreshes implements store.Refreshes. Where Postgres has ended it for a deadlock with another claimer, nothing
+// ClaimRefreshes implements refresh.Refreshes. Where Postgres has ended it for a deadlock with another claimer, nothing
 // is claimed, and it is tried again.
 func (q Queue) ClaimRefreshes(ctx context.Context, worker string, life time.Duration, most int, kinds ...refresh.Kind) (
 	claims []refresh.Claim, err error) {
@@ -213,7 +213,7 @@ func (q Queue) RaiseRefreshEpochs(ctx context.Context, above int64) (raised bool
 	return tag.RowsAffected() > 0, dberr.Failed("raising the epochs of claims", err)
 }
 
-// RenewRefresh implements store.Refreshes.
+// RenewRefresh implements refresh.Refreshes.
 func (q Queue) RenewRefresh(ctx context.Context, c refresh.Claim, life time.Duration) error {
 	tag, err := q.Pool.Exec(ctx, `UPDATE refresh_claims SET heartbeat_at = n.now, expires_at = n.now + make_interval(secs => $4)
 		FROM (SELECT clock_timestamp() AS now) n
@@ -229,7 +229,7 @@ func lostClaim(c refresh.Claim) error {
 	return fmt.Errorf("refreshing %s %s at epoch %d: %w", c.Table, c.Subtask, c.Epoch, store.ErrClaimLost)
 }
 
-// ReleaseRefresh implements store.Refreshes.
+// ReleaseRefresh implements refresh.Refreshes.
 func (q Queue) ReleaseRefresh(ctx context.Context, c refresh.Claim, r refresh.Result) error {
 	if len(r.Parts) > 0 {
 		return q.divide(ctx, c, r)
@@ -263,7 +263,7 @@ func (q Queue) release(ctx context.Context, c refresh.Claim, r refresh.Result) e
 	return dberr.Failed("releasing the claim on a refresh", err)
 }
 
-// ReleaseRefreshes implements store.Refreshes. The claims end in the order of their tasks, so that two that end several
+// ReleaseRefreshes implements refresh.Refreshes. The claims end in the order of their tasks, so that two that end several
 // at once seldom wait for each other.
 func (q Queue) ReleaseRefreshes(ctx context.Context, ended []refresh.Ended) (lost []refresh.Claim, err error) {
 	if len(ended) == 1 {
@@ -310,7 +310,7 @@ func (q Queue) ReleaseRefreshes(ctx context.Context, ended []refresh.Ended) (los
 	return lost, dberr.Failed("releasing claims on refreshes", err)
 }
 
-// AbandonRefresh implements store.Refreshes.
+// AbandonRefresh implements refresh.Refreshes.
 func (q Queue) AbandonRefresh(ctx context.Context, c refresh.Claim, after time.Duration) error {
 	if after <= 0 {
 		_, err := q.Pool.Exec(ctx, `WITH gone AS (DELETE FROM refresh_claims WHERE dynamic_table = $1 AND subtask = $2
@@ -327,7 +327,7 @@ func (q Queue) AbandonRefresh(ctx context.Context, c refresh.Claim, after time.D
 	return dberr.Failed("giving the claim on a refresh back", q.Pool.SendBatch(ctx, &batch).Close())
 }
 
-// SweepRefreshes implements store.Refreshes. It moves the bounds of the queue, too, from where claimers look.
+// SweepRefreshes implements refresh.Refreshes. It moves the bounds of the queue, too, from where claimers look.
 func (q Queue) SweepRefreshes(ctx context.Context) (int, error) {
 	tag, err := q.Pool.Exec(ctx, "DELETE FROM refresh_claims WHERE expires_at <= clock_timestamp()")
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
-// Queue implements store.Refreshes. Its calls last as long as their context and the pool allow.
+// Queue implements refresh.Refreshes. Its calls last as long as their context and the pool allow.
 type Queue struct {
 	Pool *pgxpool.Pool
 	// Turns bounds how many calls about several entries are under way; nil does not.
@@ -50,7 +50,7 @@ func (t Turns) take(ctx context.Context, entries int) (back func(), err error) {
 	}
 }
 
-var _ store.Refreshes = Queue{}
+var _ refresh.Refreshes = Queue{}
 
 // columns are those of a table, in the order of fields.
 const columns = `t.name, t.kind, t.definition, t.description, t.bundled, t.target_lag_seconds, t.refresh_mode, t.partition_by,
@@ -98,7 +98,7 @@ func read(ctx context.Context, q interface {
 	return t, dberr.Reading("derived table", name, err)
 }
 
-// CreateDynamicTable implements store.Refreshes.
+// CreateDynamicTable implements refresh.Refreshes.
 func (q Queue) CreateDynamicTable(ctx context.Context, t refresh.Table) (made refresh.Table, err error) {
 	if err := refresh.Check(t); err != nil {
 		return made, err
@@ -125,7 +125,7 @@ func (q Queue) CreateDynamicTable(ctx context.Context, t refresh.Table) (made re
 	return made, err
 }
 
-// DynamicTable implements store.Refreshes.
+// DynamicTable implements refresh.Refreshes.
 func (q Queue) DynamicTable(ctx context.Context, name string) (refresh.Table, error) {
 	return read(ctx, q.Pool, name)
 }
@@ -141,14 +141,14 @@ func sources(ctx context.Context, tx pgx.Tx, t refresh.Table) error {
 	switch {
 	case !errors.As(err, &refused):
 	case refused.Code == "23503":
-		return store.UnknownSource(t.Name)
+		return refresh.UnknownSource(t.Name)
 	case refused.Code == "LS005" || refused.Code == "23514":
-		return store.ReadsItself(t.Name)
+		return refresh.ReadsItself(t.Name)
 	}
 	return dberr.Failed("saving what a derived table reads", err)
 }
 
-// UpdateDynamicTable implements store.Refreshes.
+// UpdateDynamicTable implements refresh.Refreshes.
 func (q Queue) UpdateDynamicTable(ctx context.Context, t refresh.Table) (made refresh.Table, err error) {
 	if err := refresh.Check(t); err != nil {
 		return made, err
@@ -179,7 +179,7 @@ func (q Queue) UpdateDynamicTable(ctx context.Context, t refresh.Table) (made re
 	return made, err
 }
 
-// DropDynamicTable implements store.Refreshes.
+// DropDynamicTable implements refresh.Refreshes.
 func (q Queue) DropDynamicTable(ctx context.Context, name string) error {
 	var readers []string
 	err := q.Pool.QueryRow(ctx, `SELECT ARRAY(SELECT dynamic_table FROM dynamic_table_sources WHERE source = $1
@@ -188,7 +188,7 @@ func (q Queue) DropDynamicTable(ctx context.Context, name string) error {
 		return dberr.Failed("looking who reads a derived table", err)
 	}
 	if len(readers) > 0 {
-		return store.ReadBy(name, readers)
+		return refresh.ReadBy(name, readers)
 	}
 	tag, err := q.Pool.Exec(ctx, "DELETE FROM dynamic_tables WHERE name = $1", name)
 	if err == nil && tag.RowsAffected() == 0 {
@@ -197,7 +197,7 @@ func (q Queue) DropDynamicTable(ctx context.Context, name string) error {
 	return dberr.Failed("dropping a derived table", err)
 }
 
-// SetDynamicTableStatus implements store.Refreshes.
+// SetDynamicTableStatus implements refresh.Refreshes.
 func (q Queue) SetDynamicTableStatus(ctx context.Context, name string, status refresh.Status) error {
 	err := pgx.BeginFunc(ctx, q.Pool, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `UPDATE dynamic_tables SET status = $2, failures = 0,
@@ -220,7 +220,7 @@ func (q Queue) SetDynamicTableStatus(ctx context.Context, name string, status re
 	return dberr.Reading("derived table", name, err)
 }
 
-// RequestRefresh implements store.Refreshes.
+// RequestRefresh implements refresh.Refreshes.
 func (q Queue) RequestRefresh(ctx context.Context, name string) error {
 	tag, err := q.Pool.Exec(ctx, `WITH asked AS (SELECT t.name,
 			EXISTS (SELECT FROM refresh_claims c WHERE c.dynamic_table = t.name AND c.subtask = ''
@@ -239,10 +239,10 @@ func (q Queue) RequestRefresh(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return store.NotRefreshable(t)
+	return refresh.NotRefreshable(t)
 }
 
-// RefreshHistory implements store.Refreshes.
+// RefreshHistory implements refresh.Refreshes.
 func (q Queue) RefreshHistory(ctx context.Context, name string, limit int) ([]refresh.Record, error) {
 	rows, err := q.Pool.Query(ctx,
 		`SELECT seq, dynamic_table, subtask, worker_id, epoch, started_at, ended_at, refresh_mode,
@@ -261,7 +261,7 @@ func (q Queue) RefreshHistory(ctx context.Context, name string, limit int) ([]re
 	return records, dberr.Failed("reading the history of a derived table", err)
 }
 
-// PruneRefreshHistory implements store.Refreshes.
+// PruneRefreshHistory implements refresh.Refreshes.
 func (q Queue) PruneRefreshHistory(ctx context.Context, keep int) error {
 	_, err := q.Pool.Exec(ctx, `DELETE FROM refresh_history h USING dynamic_tables t WHERE h.dynamic_table = t.name AND h.seq <=
 		(SELECT o.seq FROM refresh_history o WHERE o.dynamic_table = t.name ORDER BY o.seq DESC OFFSET $1 LIMIT 1)`, keep)
@@ -273,7 +273,7 @@ func (q Queue) PruneRefreshHistory(ctx context.Context, keep int) error {
 	return dberr.Failed("forgetting workers that are gone", err)
 }
 
-// AwaitRefreshes implements store.Refreshes, on a connection of its own, so that none is taken that others wait for.
+// AwaitRefreshes implements refresh.Refreshes, on a connection of its own, so that none is taken that others wait for.
 func (q Queue) AwaitRefreshes(ctx context.Context, told func()) error {
 	conn, err := pgx.ConnectConfig(ctx, q.Pool.Config().ConnConfig)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/refresh"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
@@ -20,7 +20,7 @@ func worker(row pgx.CollectableRow) (w refresh.Worker, err error) {
 	return w, err
 }
 
-// NoteRefreshWorker implements store.Refreshes.
+// NoteRefreshWorker implements refresh.Refreshes.
 func (q Queue) NoteRefreshWorker(ctx context.Context, w refresh.Worker) error {
 	_, err := q.Pool.Exec(ctx, `INSERT INTO refresh_workers (worker_id, role, host, kinds, slots, waits_for, seen_at)
 		VALUES ($1, $2, $3, $4, $5, $6, clock_timestamp())
@@ -31,13 +31,13 @@ func (q Queue) NoteRefreshWorker(ctx context.Context, w refresh.Worker) error {
 	return dberr.Failed("saying that a worker is there", err)
 }
 
-// ForgetRefreshWorker implements store.Refreshes.
+// ForgetRefreshWorker implements refresh.Refreshes.
 func (q Queue) ForgetRefreshWorker(ctx context.Context, name string) error {
 	_, err := q.Pool.Exec(ctx, "DELETE FROM refresh_workers WHERE worker_id = $1", name)
 	return dberr.Failed("saying that a worker has ended", err)
 }
 
-// RefreshLoad implements store.Refreshes. The newest lines of the history are read from its end.
+// RefreshLoad implements refresh.Refreshes. The newest lines of the history are read from its end.
 func (q Queue) RefreshLoad(ctx context.Context) (l refresh.Load, err error) {
 	err = q.Pool.QueryRow(ctx, `SELECT count(*) FILTER (WHERE c.epoch IS NOT NULL OR p.next_refresh_due <= n.now),
 			coalesce(greatest(max(extract(epoch FROM n.now - p.next_refresh_due)) FILTER (WHERE c.epoch IS NULL), 0), 0),

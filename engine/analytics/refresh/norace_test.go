@@ -1,0 +1,5 @@
+//go:build !race
+
+package refresh_test
+
+const raceEnabled = false

@@ -1,0 +1,5 @@
+//go:build race
+
+package refresh
+
+const raceEnabled = true

@@ -1,0 +1,530 @@
+// Package snowflakeexport takes the single executions of finished runs into a Snowflake account: each part of the record as
+// Parquet files on a stage, and from there with COPY INTO the table QUERY_EXECUTIONS.
+//
+// A part is known by its run and its SHA-256. Its rows come with the line in LOADSTONE_PARTS that says so, in one
+// transaction, so that a part that was taken in is not taken in again, and one that was taken in by half is not there.
+// Who comes with a higher epoch of the claim writes it into LOADSTONE_RUNS; every transaction holds that row, and
+// one of a lower epoch changes nothing.
+//
+// What else is known of the run follows, in TEST_RESULTS and WAREHOUSE_POLL_SNAPSHOTS, and views show the runs that
+// are there as a whole (package views).
+package snowflakeexport
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
+	"github.com/loadstone-db/loadstone/engine/results/record"
+	"github.com/loadstone-db/loadstone/engine/results/rollup"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+// Table is the derived table of kind INGEST that says what of it is there.
+const Table = "exported_executions"
+
+// mostRows are in one file on the stage: some 30 MB.
+const mostRows = 500_000
+
+// Store is what is known of runs.
+type Store interface {
+	Artifacts(ctx context.Context, runID string) ([]engine.Artifact, error)
+	Warehouse(ctx context.Context, runID string) ([]engine.WarehousePoint, error)
+}
+
+// Record reads the parts of runs.
+type Record interface {
+	Open(ctx context.Context, runID, name string) (io.ReadSeekCloser, int64, error)
+	ReadExecutions(ctx context.Context, runID, name string, fn func(*rollup.Executions) error) error
+}
+
+// Account is a database that takes files in through a stage.
+type Account interface {
+	TablesAccount
+	target.Stager
+}
+
+// Standing is what of a run is in the account, as far as its last attempt came.
+type Standing struct {
+	// Place is the schema in which it is.
+	Place      string
+	Executions int64
+	Views      []string
+	// Problem says in sentences what is missing, and why; Failed that the attempt came to nothing.
+	Problem string
+	// Whole: nothing is owed, what is known of the run besides is there, too, or was left out because parts are damaged.
+	Whole  bool
+	Failed bool
+	Gone   bool
+}
+
+// Book is where readers find what is in the account. A note of a lower epoch than that of the last one is refused.
+type Book interface {
+	NoteExport(ctx context.Context, c refresh.Claim, s Standing) error
+}
+
+// Export takes runs out.
+type Export struct {
+	Store  Store
+	Record Record
+	Detail func(ctx context.Context, runID string) (engine.RunDetail, error)
+	// Account is asked for each run: it may have been changed.
+	Account Account
+	// Book may be nil.
+	Book Book
+	// Raise has later claims get epochs above one that the account has seen, and reports whether they were not above it
+	// before: a control store that was made anew or restored counts from less, and what it claims would write nothing.
+	Raise func(ctx context.Context, above int64) (raised bool, err error)
+
+	made   atomic.Bool
+	tables Made
+	views  ViewsMade
+}
+
+// row is an execution as it is in a file; columns are found by their names.
+type row struct {
+	RunID         string  `parquet:"RUN_ID,dict"`
+	Part          string  `parquet:"PART,dict"`
+	Seq           int64   `parquet:"SEQ"`
+	DueAt         int64   `parquet:"DUE_AT,timestamp(microsecond)"`
+	StartedAt     int64   `parquet:"STARTED_AT,timestamp(microsecond)"`
+	ElapsedMs     float64 `parquet:"APP_ELAPSED_MS"`
+	LagMs         float64 `parquet:"SCHEDULE_LAG_MS"`
+	WaitMs        float64 `parquet:"POOL_WAIT_MS"`
+	DecodeNs      int64   `parquet:"DECODE_NS"`
+	Connection    int64   `parquet:"CONNECTION_ID"`
+	Step          int32   `parquet:"STEP"`
+	Rows          int64   `parquet:"ROW_COUNT"`
+	Retries       int32   `parquet:"RETRIES"`
+	Position      int32   `parquet:"STATEMENT_POSITION"`
+	Warmup        bool    `parquet:"WARMUP"`
+	Success       bool    `parquet:"SUCCESS"`
+	RolledBack    bool    `parquet:"ROLLED_BACK"`
+	Worker        string  `parquet:"WORKER_ID,dict"`
+	Kind          string  `parquet:"QUERY_KIND,dict"`
+	Statement     string  `parquet:"STATEMENT_ID,dict"`
+	ErrorClass    *string `parquet:"ERROR_CLASS,optional,dict"`
+	ErrorCode     *string `parquet:"ERROR_CODE,optional,dict"`
+	ErrorMessage  *string `parquet:"ERROR_MESSAGE,optional,dict"`
+	ServerQueryID *string `parquet:"SERVER_QUERY_ID,optional"`
+}
+
+// Run takes out the run of a claim, or removes it from the account when it is gone, and notes what came of it.
+func (e *Export) Run(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (refresh.Result, error) {
+	r, err := e.run(ctx, c, prove)
+	if gone, ok := errors.AsType[executions.DeletedError](err); ok {
+		r, err = refresh.Result{Mode: refresh.Incremental, Unchanged: true,
+			Note: gone.Sentence + " What was taken there before stays."}, nil
+	}
+	err = e.told(err)
+	if e.Book == nil || ctx.Err() != nil || errors.Is(err, store.ErrClaimLost) {
+		return r, err
+	}
+	s := Standing{Gone: r.Gone, Problem: r.Note, Views: e.views.Views, Whole: e.tables.Problem == ""}
+	if err == nil && !s.Gone {
+		err = e.told(e.count(ctx, c.Subtask, &s))
+	}
+	if err != nil {
+		s.Failed, s.Problem = true, engine.Sentences(err)
+	}
+	return r, errors.Join(err, e.Book.NoteExport(ctx, c, s))
+}
+
+// told is an error of the account in words for people. One that is away is no fault of the run, which is tried again
+// until it is there.
+func (e *Export) told(err error) error {
+	var worded *engine.Error
+	if err == nil || errors.As(err, &worded) || store.Passing(err) || errors.Is(err, store.ErrClaimLost) {
+		return err
+	}
+	said := e.Account.Classify(err)
+	switch {
+	case said.Class == engine.ErrClassConnection || said.Class == engine.ErrClassThrottled:
+		return &engine.Error{Code: engine.CodeUnavailable, Cause: err,
+			Message: "The results connection cannot be reached: " + Sentence(said.Message)}
+	case said.Code != "":
+		return &engine.Error{Code: engine.CodeTarget, Cause: err,
+			Message: "The account of the results connection says: " + Sentence(said.Message)}
+	}
+	return err
+}
+
+// count reads where the run is, and how much of it.
+func (e *Export) count(ctx context.Context, runID string, s *Standing) error {
+	rs, err := e.Account.Query(ctx, `SELECT CURRENT_DATABASE(), CURRENT_SCHEMA(), COALESCE(SUM(ROW_COUNT), 0)
+		FROM LOADSTONE_PARTS WHERE RUN_ID = ?`, runID)
+	if err != nil {
+		return fmt.Errorf("counting what is there of run %s: %w", runID, err)
+	}
+	s.Place = Quoted(rs.Rows[0][0]) + "." + Quoted(rs.Rows[0][1])
+	s.Executions, err = number(rs.Rows[0][2])
+	return err
+}
+
+func (e *Export) run(ctx context.Context, c refresh.Claim, prove func(context.Context) error) (r refresh.Result,
+	err error) {
+	if err := e.begin(ctx, c); err != nil {
+		return r, err
+	}
+	detail, err := e.Detail(ctx, c.Subtask)
+	if errors.Is(err, store.ErrNotFound) || engine.HasCode(err, engine.CodeNotFound) {
+		return refresh.Result{Gone: true, Note: "The run was deleted."}, e.drop(ctx, c, prove)
+	}
+	if err != nil {
+		return r, fmt.Errorf("reading run %s: %w", c.Subtask, err)
+	}
+	if gone := executions.Deleted(detail.Run); gone != "" {
+		return r, executions.DeletedError{Sentence: gone}
+	}
+	prove = executions.StillThere(prove, c.Subtask, e.Detail)
+	artifacts, err := e.Store.Artifacts(ctx, c.Subtask)
+	if err != nil {
+		return r, fmt.Errorf("listing the parts of run %s: %w", c.Subtask, err)
+	}
+	known, err := e.known(ctx, c.Subtask)
+	if err != nil {
+		return r, err
+	}
+	r.Mode, r.Unchanged = refresh.Incremental, true
+	var problems []string
+	total := 0
+	for _, a := range artifacts {
+		if a.Kind != record.KindExecutions {
+			continue
+		}
+		total++
+		there := known[a.Name]
+		delete(known, a.Name)
+		if there == a.SHA256 {
+			continue
+		}
+		rows, size, problem, err := e.part(ctx, c, a, detail.StartTime.UnixNano(), prove)
+		if err != nil {
+			return r, err
+		}
+		if problem != "" {
+			problems = append(problems, problem)
+			continue
+		}
+		r.Rows, r.Bytes, r.Unchanged = r.Rows+rows, r.Bytes+size, false
+	}
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		if err := e.forget(ctx, c, name, prove); err != nil {
+			return r, err
+		}
+		r.Unchanged = false
+	}
+	write := e.describe
+	if len(problems) > 0 {
+		write = e.conceal
+		r.Note = fmt.Sprintf("%d of %d parts could not be read, and views do not show the run: %s", len(problems), total,
+			strings.Join(problems, " "))
+	}
+	changed, err := write(ctx, c, detail, prove)
+	if err != nil {
+		return r, err
+	}
+	r.Unchanged = r.Unchanged && !changed
+	r.Note = strings.Join(slices.DeleteFunc([]string{r.Note, e.tables.Problem, e.views.Problem},
+		func(text string) bool { return text == "" }), " ")
+	return r, nil
+}
+
+// begin makes the tables and views, and notes the epoch of a claim: lower ones write nothing from now on.
+func (e *Export) begin(ctx context.Context, c refresh.Claim) error {
+	if !e.made.Load() {
+		var err error
+		if e.tables, err = Make(ctx, e.Account); err != nil {
+			return fmt.Errorf("making the tables of the results connection: %w", err)
+		}
+		if e.views, err = ViewsMake(ctx, e.Account, e.tables); err != nil {
+			return fmt.Errorf("making the views of the results connection: %w", err)
+		}
+		e.made.Store(true)
+	}
+	seen := int64(-1)
+	err := e.Account.Together(ctx, func(t target.Together) error {
+		epoch, err := epochOf(ctx, t, c.Subtask)
+		seen = epoch
+		switch {
+		case err != nil:
+			return err
+		case epoch > c.Epoch:
+			return lost(c)
+		case epoch < 0:
+			return t.Exec(ctx, "INSERT INTO LOADSTONE_RUNS (RUN_ID, EPOCH) VALUES (?, ?)", c.Subtask, c.Epoch)
+		}
+		return t.Exec(ctx, "UPDATE LOADSTONE_RUNS SET EPOCH = ? WHERE RUN_ID = ? AND EPOCH < ?", c.Epoch, c.Subtask, c.Epoch)
+	})
+	if !errors.Is(err, store.ErrClaimLost) {
+		return err
+	}
+	switch raised, raising := e.Raise(ctx, seen); {
+	case raising != nil:
+		return raising
+	case raised:
+		return &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf(
+			"The account has seen epoch %d of this run, and the control store, made anew or restored, was not so far.", seen),
+			Hint: "its epochs are above that now, and the run is taken to the account when it is claimed again"}
+	}
+	return err
+}
+
+func lost(c refresh.Claim) error {
+	return fmt.Errorf("writing %s %s at epoch %d: %w", c.Table, c.Subtask, c.Epoch, store.ErrClaimLost)
+}
+
+// epochOf is the highest epoch that has begun with a run, -1 before the first.
+func epochOf(ctx context.Context, t target.Together, runID string) (int64, error) {
+	rs, err := t.Query(ctx, "SELECT MAX(EPOCH) FROM LOADSTONE_RUNS WHERE RUN_ID = ?", runID)
+	if err != nil {
+		return 0, err
+	}
+	if len(rs.Rows) == 0 || rs.Rows[0][0] == nil {
+		return -1, nil
+	}
+	return number(rs.Rows[0][0])
+}
+
+func number(v any) (int64, error) {
+	n, err := strconv.ParseFloat(fmt.Sprint(v), 64)
+	if err != nil {
+		return 0, fmt.Errorf("the account answers %q for a number: %w", fmt.Sprint(v), err)
+	}
+	return int64(n), nil
+}
+
+// together runs f in a transaction that holds the run for the claim's epoch; prove is called before its end.
+func (e *Export) together(ctx context.Context, c refresh.Claim, prove func(context.Context) error,
+	f func(target.Together) error) error {
+	return e.Account.Together(ctx, func(t target.Together) error {
+		// The change of nothing locks the row until the end.
+		if err := t.Exec(ctx, "UPDATE LOADSTONE_RUNS SET EPOCH = EPOCH WHERE RUN_ID = ?", c.Subtask); err != nil {
+			return err
+		}
+		epoch, err := epochOf(ctx, t, c.Subtask)
+		if err == nil && epoch != c.Epoch {
+			err = lost(c)
+		}
+		if err == nil {
+			err = f(t)
+		}
+		if err == nil && prove != nil {
+			err = prove(ctx)
+		}
+		return err
+	})
+}
+
+// known are the parts that are there of a run, with their checksums.
+func (e *Export) known(ctx context.Context, runID string) (map[string]string, error) {
+	rs, err := e.Account.Query(ctx, "SELECT PART, SHA256 FROM LOADSTONE_PARTS WHERE RUN_ID = ?", runID)
+	if err != nil {
+		return nil, fmt.Errorf("looking which parts are there: %w", err)
+	}
+	known := map[string]string{}
+	for _, r := range rs.Rows {
+		known[fmt.Sprint(r[0])] = fmt.Sprint(r[1])
+	}
+	return known, nil
+}
+
+// folder is where the files of a run are on the stage.
+func folder(runID string) string {
+	sum := sha256.Sum256([]byte(runID))
+	return "loadstone/" + hex.EncodeToString(sum[:16])
+}
+
+func wipe(ctx context.Context, t target.Together, runID, part string) error {
+	for _, table := range []string{Executions, Parts} {
+		sql, args := "DELETE FROM "+table+" WHERE RUN_ID = ?", []any{runID}
+		if part != "" {
+			sql, args = sql+" AND PART = ?", append(args, part)
+		}
+		if err := t.Exec(ctx, sql, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Export) drop(ctx context.Context, c refresh.Claim, prove func(context.Context) error) error {
+	err := e.together(ctx, c, prove, func(t target.Together) error {
+		if err := e.wipeFacts(ctx, t, c.Subtask); err != nil {
+			return err
+		}
+		return wipe(ctx, t, c.Subtask, "")
+	})
+	if err == nil {
+		err = e.Account.Exec(ctx, "REMOVE '@~/"+folder(c.Subtask)+"'")
+	}
+	if err != nil {
+		return fmt.Errorf("removing run %s from the results connection: %w", c.Subtask, err)
+	}
+	return nil
+}
+
+func (e *Export) forget(ctx context.Context, c refresh.Claim, part string, prove func(context.Context) error) error {
+	return e.together(ctx, c, prove, func(t target.Together) error { return wipe(ctx, t, c.Subtask, part) })
+}
+
+// part takes one part of a run out that started at startNs: its files first, which count once they are copied.
+func (e *Export) part(ctx context.Context, c refresh.Claim, a engine.Artifact, startNs int64,
+	prove func(context.Context) error) (rows, size int64, problem string, err error) {
+	if problem, err = e.check(ctx, a); err != nil || problem != "" {
+		return 0, 0, problem, err
+	}
+	at := folder(c.Subtask) + "/" + strconv.FormatInt(c.Epoch, 10)
+	var files []string
+	f := newFile()
+	flush := func() error {
+		if f.rows == 0 {
+			return nil
+		}
+		content, err := f.end()
+		if err != nil {
+			return err
+		}
+		name := fmt.Sprintf("%.16s-%d.parquet", a.SHA256, len(files))
+		files, size = append(files, "'"+name+"'"), size+int64(len(content))
+		f = newFile()
+		return e.Account.Put(ctx, at+"/"+name, content)
+	}
+	var sending error
+	err = e.Record.ReadExecutions(ctx, c.Subtask, a.Name, func(x *rollup.Executions) error {
+		if sending = f.add(c.Subtask, a.Name, startNs, x); sending == nil && f.rows >= mostRows {
+			sending = flush()
+		}
+		rows += int64(len(x.DueNs))
+		return sending
+	})
+	switch {
+	case err != nil && sending == nil && ctx.Err() == nil && !store.Passing(err):
+		return 0, 0, a.Name + " is damaged.", nil
+	case err != nil:
+		return 0, 0, "", fmt.Errorf("taking out part %s of run %s: %w", a.Name, c.Subtask, err)
+	}
+	if err = flush(); err == nil {
+		err = e.copy(ctx, c, a, at, files, rows, prove)
+	}
+	if err == nil {
+		// What a worker that ended has left goes, too.
+		err = e.Account.Exec(ctx, "REMOVE '@~/"+at+"'")
+	}
+	if err != nil {
+		return 0, 0, "", fmt.Errorf("taking out part %s of run %s: %w", a.Name, c.Subtask, err)
+	}
+	return rows, size, "", nil
+}
+
+func (e *Export) copy(ctx context.Context, c refresh.Claim, a engine.Artifact, at string, files []string, rows int64,
+	prove func(context.Context) error) error {
+	return e.together(ctx, c, prove, func(t target.Together) error {
+		if err := wipe(ctx, t, c.Subtask, a.Name); err != nil {
+			return err
+		}
+		if len(files) > 0 {
+			// FORCE: a file of that name may have been loaded by a transaction that was undone, or cleared since.
+			if err := t.Exec(ctx, "COPY INTO QUERY_EXECUTIONS FROM '@~/"+at+"' FILES = ("+strings.Join(files, ", ")+
+				") FILE_FORMAT = (TYPE = PARQUET) MATCH_BY_COLUMN_NAME = CASE_INSENSITIVE ON_ERROR = ABORT_STATEMENT FORCE = TRUE",
+			); err != nil {
+				return err
+			}
+		}
+		rs, err := t.Query(ctx, "SELECT COUNT(*) FROM QUERY_EXECUTIONS WHERE RUN_ID = ? AND PART = ?", c.Subtask, a.Name)
+		if err != nil {
+			return err
+		}
+		if n, err := number(rs.Rows[0][0]); err != nil || n != rows {
+			return errors.Join(err, fmt.Errorf("%d of %d executions were copied", n, rows))
+		}
+		return t.Exec(ctx, "INSERT INTO LOADSTONE_PARTS (RUN_ID, PART, SHA256, ROW_COUNT) VALUES (?, ?, ?, ?)", c.Subtask,
+			a.Name, a.SHA256, rows)
+	})
+}
+
+// check says what is wrong with a stored part, "" when it is the one that was recorded.
+func (e *Export) check(ctx context.Context, a engine.Artifact) (problem string, err error) {
+	file, _, err := e.Record.Open(ctx, a.RunID, a.Name)
+	if errors.Is(err, store.ErrNotFound) {
+		return a.Name + " is not there.", nil
+	}
+	if errors.Is(err, store.ErrDamaged) {
+		return engine.AsError(err).Message, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading part %s of run %s: %w", a.Name, a.RunID, err)
+	}
+	defer func() { _ = file.Close() }() // only read
+	sum := sha256.New()
+	_, err = io.Copy(sum, file)
+	if errors.Is(err, store.ErrDamaged) {
+		return engine.AsError(err).Message, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading part %s of run %s: %w", a.Name, a.RunID, err)
+	}
+	if hex.EncodeToString(sum.Sum(nil)) != a.SHA256 {
+		return a.Name + " is not what was recorded: its SHA-256 is another.", nil
+	}
+	return "", nil
+}
+
+// file is one that is being written.
+type file struct {
+	buffer bytes.Buffer
+	w      *parquet.GenericWriter[row]
+	rows   int
+}
+
+func newFile() *file {
+	f := &file{}
+	f.w = parquet.NewGenericWriter[row](&f.buffer, parquet.Compression(&parquet.Zstd))
+	return f
+}
+
+func (f *file) add(runID, part string, startNs int64, x *rollup.Executions) error {
+	rows := make([]row, len(x.DueNs))
+	for i := range rows {
+		rows[i] = row{RunID: runID, Part: part, Seq: int64(x.Seq[i]), DueAt: x.DueMicro(i, startNs),
+			StartedAt: x.StartedNs[i] / 1000, ElapsedMs: x.ElapsedMs[i], LagMs: x.LagMs[i], WaitMs: x.WaitMs[i],
+			DecodeNs: x.DecodeNs[i], Connection: int64(x.Connection[i]), Step: x.Step[i], Rows: int64(x.Rows[i]),
+			Retries: x.Retries[i], Position: x.Position[i], Warmup: x.Warmup[i], Success: x.Success[i],
+			RolledBack: x.RolledBack[i], Worker: x.Worker.At(i), Kind: x.Kind.At(i), Statement: x.Statement.At(i),
+			ErrorClass: orNull(&x.Class, i), ErrorCode: orNull(&x.Code, i), ErrorMessage: orNull(&x.Message, i),
+			ServerQueryID: orNull(&x.QueryID, i)}
+	}
+	f.rows += len(rows)
+	_, err := f.w.Write(rows)
+	return err
+}
+
+func orNull(t *rollup.Texts, i int) *string {
+	if t.Index[i] < 0 {
+		return nil
+	}
+	text := strings.ToValidUTF8(t.At(i), "\uFFFD")
+	return &text
+}
+
+func (f *file) end() ([]byte, error) {
+	if err := f.w.Close(); err != nil {
+		return nil, fmt.Errorf("writing Parquet: %w", err)
+	}
+	return f.buffer.Bytes(), nil
+}

@@ -1,4 +1,0 @@
-package explore
-
-// Together is what a selector that is wanted on several grids reads.
-var Together = together

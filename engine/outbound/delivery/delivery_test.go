@@ -1,0 +1,259 @@
+package delivery_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type thing int
+
+func (thing) Bytes() int { return 10 }
+
+// TestTheOldestGiveWay: a queue holds as many things, and bytes, as it may; who puts something never waits.
+func TestTheOldestGiveWay(t *testing.T) {
+	for name, l := range map[string]delivery.Limits{"things": {Most: 5, Bytes: 1000, AtOnce: 2},
+		"bytes": {Most: 1000, Bytes: 50, AtOnce: 2}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var got []thing
+				open := make(chan struct{})
+				q := delivery.Open("there", l, func(_ context.Context, things []thing, _ int) delivery.Outcome {
+					<-open
+					got = append(got, things...)
+					return delivery.Outcome{}
+				}, zerolog.Nop())
+				begun := time.Now()
+				q.Put(0)
+				synctest.Wait() // it is on its way
+				for i := 1; i <= 9; i++ {
+					q.Put(thing(i))
+				}
+				if c := q.Counts(); c.Waiting != 5 || c.Bytes != 50 || c.Lost[delivery.LostQueueFull] != 5 {
+					t.Errorf("%+v", c)
+				}
+				if time.Since(begun) != 0 {
+					t.Errorf("waited for %s", time.Since(begun))
+				}
+				close(open)
+				q.Close(t.Context())
+				if !slices.Equal(got, []thing{0, 6, 7, 8, 9}) {
+					t.Error(got)
+				}
+			})
+		})
+	}
+}
+
+// TestPausesGrow: attempts are made after growing pauses that have some chance in them, and not before the time that
+// the other side has named.
+func TestPausesGrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var at []time.Duration
+		begun := time.Now()
+		q := delivery.Open("there", delivery.Limits{Most: 10, Bytes: 1000, AtOnce: 5, First: time.Second,
+			Longest: 8 * time.Second}, func(_ context.Context, _ []thing, attempt int) delivery.Outcome {
+			at = append(at, time.Since(begun))
+			begun = time.Now()
+			if attempt == 6 {
+				return delivery.Outcome{Again: true, After: time.Minute, Err: errors.New("later")}
+			}
+			return delivery.Outcome{Again: attempt < 7, Err: errorOf(attempt < 7)}
+		}, zerolog.Nop())
+		q.Put(1)
+		q.Close(t.Context())
+		for i, d := range at[1:] {
+			whole := min(time.Second<<i, 8*time.Second)
+			if i == 6 {
+				whole = time.Minute
+			}
+			if d < whole/2 || d > whole+time.Millisecond {
+				t.Errorf("pause %d was %s, of %s", i, d, whole)
+			}
+		}
+		if c := q.Counts(); len(at) != 8 || c.Sent != 1 || c.Retries != 7 {
+			t.Errorf("%v, %+v", at, c)
+		}
+	})
+}
+
+func errorOf(failed bool) error {
+	if failed {
+		return errors.New("no")
+	}
+	return nil
+}
+
+// TestAnEndDoesNotWait: what another side does not take is lost when the time is up, and counted.
+func TestAnEndDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := delivery.Open("there", delivery.Limits{Most: 10, Bytes: 1000, AtOnce: 1, First: time.Second, Longest: time.Hour},
+			func(ctx context.Context, _ []thing, _ int) delivery.Outcome {
+				<-ctx.Done()
+				return delivery.Outcome{Again: true, Err: ctx.Err()}
+			}, zerolog.Nop())
+		q.Put(1, 2, 3)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		begun := time.Now()
+		q.Close(ctx)
+		q.Put(4)
+		if took := time.Since(begun); took > 6*time.Second {
+			t.Errorf("took %s", took)
+		}
+		if c := q.Counts(); c.Lost[delivery.LostEnd] != 4 || c.Sent != 0 || c.Bytes != 0 {
+			t.Errorf("%+v", c)
+		}
+	})
+}
+
+// TestWhatIsRefusedFails: a delivery that another side does not want, or does not take for long, is told by its reason,
+// and deliveries fail until one arrives.
+func TestWhatIsRefusedFails(t *testing.T) {
+	for why, again := range map[string]bool{delivery.LostRefused: false, delivery.LostGivenUp: true} {
+		synctest.Test(t, func(t *testing.T) {
+			q := delivery.Open("there", delivery.Limits{Most: 10, Bytes: 1000, AtOnce: 1, First: time.Second,
+				Longest: time.Second, Patience: time.Minute}, func(_ context.Context, things []thing, _ int) delivery.Outcome {
+				if things[0] == 2 {
+					return delivery.Outcome{}
+				}
+				return delivery.Outcome{Again: again, Err: errors.New("no")}
+			}, zerolog.Nop())
+			q.Put(1)
+			time.Sleep(2 * time.Minute)
+			if c := q.Counts(); !c.Failing || c.Lost[why] != 1 || c.LastError == "" || c.LastErrorAt.IsZero() {
+				t.Errorf("%s: %+v", why, c)
+			}
+			q.Put(2)
+			q.Close(t.Context())
+			if c := q.Counts(); c.Failing || c.Sent != 1 {
+				t.Errorf("%s: %+v", why, c)
+			}
+		})
+	}
+}
+
+func TestEndpointsThatAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		e    delivery.Endpoint
+		says string
+	}{
+		{delivery.Endpoint{URL: "ftp://x/y"}, "no address"},
+		{delivery.Endpoint{URL: "http://"}, "no address"},
+		{delivery.Endpoint{URL: "https://user:secret-word@%zz"}, "no address"},
+		{delivery.Endpoint{URL: "http://169.254.169.254/latest"}, "nobody is spoken with"},
+		{delivery.Endpoint{URL: "http://[fe80::1%25eth0]/"}, "nobody is spoken with"},
+		{delivery.Endpoint{URL: "http://[::ffff:169.254.1.1]/"}, "nobody is spoken with"},
+		{delivery.Endpoint{URL: "http://[fd00:ec2::254]/"}, "nobody is spoken with"},
+		{delivery.Endpoint{URL: "http://0.0.0.0:9/"}, "nobody is spoken with"},
+		{delivery.Endpoint{URL: "http://METADATA.google.internal/"}, "nobody is spoken with"},
+		{delivery.Endpoint{URL: "http://u:secret-word@h/", Token: "x"}, "another way"},
+		{delivery.Endpoint{URL: "http://h/", Token: "x", User: "u"}, "give one"},
+		{delivery.Endpoint{URL: "http://h/", Token: "secret-word\nHost: y"}, "one line"},
+		{delivery.Endpoint{URL: "http://h/", CA: []byte("no certificate")}, "authorities"},
+	} {
+		c.e.Flag = "--remote-write"
+		_, err := delivery.NewClient(c.e)
+		if !engine.HasCode(err, engine.CodeInvalid) || !strings.Contains(err.Error(), c.says) ||
+			strings.Contains(fmt.Sprintf("%+v", err), "secret-word") {
+			t.Errorf("%s: %v, want %q", c.e.URL, err, c.says)
+		}
+	}
+}
+
+// TestWhatIsSentAndWhatIsNotSaid: who signs in does so in a header alone, elsewhere nothing is sent, and no error
+// names a secret.
+func TestWhatIsSentAndWhatIsNotSaid(t *testing.T) {
+	var elsewhere atomic.Int64
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+	defer other.Close()
+	var got *http.Request
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r
+		w.Header().Set("Location", other.URL)
+		w.WriteHeader(http.StatusTemporaryRedirect)
+		_, _ = w.Write(bytes.Repeat([]byte("pass-word and qu-ery "), 10_000))
+	}))
+	defer s.Close()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	at := strings.Replace(s.URL, "https://", "https://me:pass-word@", 1) + "/push/to-ken?key=qu-ery"
+	c, err := delivery.NewClient(delivery.Endpoint{URL: at, CA: ca, Headers: map[string]string{"X-Scope-OrgID": "team"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	a, err := c.Post(t.Context(), "", "text/plain", []byte("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, password, _ := got.BasicAuth()
+	if user != "me" || password != "pass-word" || got.Header.Get("X-Scope-OrgID") != "team" ||
+		got.URL.RawQuery != "key=qu-ery" {
+		t.Errorf("%s %v", got.URL, got.Header)
+	}
+	again, _ := a.Again()
+	if a.OK() || again || elsewhere.Load() != 0 {
+		t.Errorf("a redirect is followed, or tried again: %+v", a)
+	}
+	if text := c.To() + a.Err().Error() + a.Text; strings.Contains(text, "pass-word") ||
+		strings.Contains(text, "qu-ery") || strings.Contains(text, "to-ken") ||
+		len(a.Text) > 300 {
+		t.Errorf("says %s", text)
+	}
+	// Without its authority.
+	c, err = delivery.NewClient(delivery.Endpoint{URL: at})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Post(t.Context(), "", "text/plain", nil); err == nil || !strings.Contains(err.Error(), "certificate") ||
+		strings.Contains(err.Error(), "pass-word") || strings.Contains(err.Error(), "qu-ery") {
+		t.Errorf("another's certificate: %v", err)
+	}
+}
+
+func TestWhenToComeAgain(t *testing.T) {
+	soon := time.Now().Add(90 * time.Second).UTC().Format(http.TimeFormat)
+	for _, c := range []struct {
+		status int
+		header string
+		again  bool
+		after  time.Duration
+	}{{429, "7", true, 7 * time.Second}, {503, soon, true, 90 * time.Second}, {500, "-5", true, 0}, {500, "x", true, 0},
+		{502, "99999999999999999999", true, 0}, {408, "", true, 0}, {400, "7", false, 0}, {301, "", false, 0}} {
+		a := delivery.Answer{Status: c.status, Header: http.Header{"Retry-After": {c.header}}}
+		again, after := a.Again()
+		if again != c.again || (after-c.after).Abs() > 5*time.Second {
+			t.Errorf("%d %q: %t, %s", c.status, c.header, again, after)
+		}
+	}
+}
+
+// TestAnAnswerIsShownAsText: neither a terminal nor a page obeys what an endpoint says.
+func TestAnAnswerIsShownAsText(t *testing.T) {
+	c, err := delivery.NewClient(delivery.Endpoint{Flag: "url", URL: "http://127.0.0.1:1/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Brief("\x1b]0;owned\x07\x1b[2J\u202egnp\x00\r\nno"); got != "]0;owned[2Jgnp no" {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,154 @@
+// Package grafana marks runs in Grafana: their start, and their phases and themselves as regions once they are over.
+// What is marked follows from the run alone, so that a server that takes a run over marks it once.
+package grafana
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
+)
+
+// limits: annotations are few, and one that is an hour late still says when it was.
+var limits = delivery.Limits{Most: 1000, Bytes: 1 << 20, AtOnce: 1, First: time.Second, Longest: time.Minute,
+	Patience: time.Hour}
+
+// readLimit bounds how long the control store may take to say what a run is.
+const readLimit = 5 * time.Second
+
+// Annotation is what Grafana takes.
+type Annotation struct {
+	Time    int64    `json:"time"`
+	TimeEnd int64    `json:"timeEnd,omitempty"`
+	Tags    []string `json:"tags"`
+	Text    string   `json:"text"`
+}
+
+// Bytes implements delivery.Thing.
+func (a Annotation) Bytes() int { return 100 + len(a.Text) }
+
+// Moment is something that has happened to a run.
+type Moment int
+
+// The moments that are marked.
+const (
+	Started Moment = iota
+	WarmedUp
+	Ended
+)
+
+// Marker marks runs.
+type Marker struct {
+	delivery.Outlet[Annotation]
+	run    func(context.Context, string) (engine.Run, error)
+	log    zerolog.Logger
+	happen chan happened
+	once   sync.Once
+	ended  chan struct{}
+}
+
+type happened struct {
+	run string
+	is  Moment
+}
+
+// Open begins to mark runs in the Grafana of an endpoint.
+func Open(e delivery.Endpoint, run func(context.Context, string) (engine.Run, error), log zerolog.Logger) (*Marker,
+	error) {
+	client, err := delivery.NewClient(e)
+	if err != nil {
+		return nil, err
+	}
+	m := &Marker{run: run, log: log, happen: make(chan happened, 256), ended: make(chan struct{})}
+	m.Outlet = delivery.OpenOutlet(client, limits, m.send, log)
+	go m.read()
+	return m, nil
+}
+
+// Happened takes a moment of a run, once the control store has it. It does not wait.
+func (m *Marker) Happened(runID string, is Moment) {
+	select {
+	case m.happen <- happened{runID, is}:
+	default:
+		m.Lose(delivery.LostQueueFull, 1, nil)
+	}
+}
+
+// Close marks what has happened, for as long as ctx allows. Nothing may happen any more.
+func (m *Marker) Close(ctx context.Context) {
+	m.once.Do(func() { close(m.happen) })
+	<-m.ended
+	m.Outlet.Close(ctx)
+}
+
+func (m *Marker) read() {
+	defer close(m.ended)
+	for h := range m.happen {
+		ctx, cancel := context.WithTimeout(context.Background(), readLimit)
+		run, err := m.run(ctx, h.run)
+		cancel()
+		if err != nil {
+			m.Lose(delivery.LostRefused, 1, fmt.Errorf("reading the run that is to be marked: %w", err))
+			continue
+		}
+		m.Put(Of(run, h.is)...)
+	}
+}
+
+// Of are the annotations of a moment of a run.
+func Of(run engine.Run, is Moment) []Annotation {
+	tags := []string{"loadstone", "run:" + run.RunID}
+	if name := run.Scenario.TemplateName; name != "" {
+		tags = append(tags, "template:"+name)
+	}
+	region := func(what string, from, to engine.Time, text string) Annotation {
+		return Annotation{Time: from.UnixMilli(), TimeEnd: to.UnixMilli(), Tags: append(tags[:len(tags):len(tags)], what),
+			Text: text}
+	}
+	name := run.RunName
+	switch is {
+	case Started:
+		return []Annotation{{Time: run.StartTime.UnixMilli(), Tags: append(tags, "start"),
+			Text: fmt.Sprintf("Run %s has started", name)}}
+	case WarmedUp:
+		if run.WarmupStartTime.IsZero() || !run.WarmupEndTime.After(run.WarmupStartTime.Time) {
+			return nil
+		}
+		return []Annotation{region("warmup", run.WarmupStartTime, run.WarmupEndTime, fmt.Sprintf("Warmup of run %s", name))}
+	}
+	if run.StartTime.IsZero() || run.EndTime.IsZero() {
+		return nil // it was ended before it had started
+	}
+	var all []Annotation
+	if measured := run.WarmupEndTime; !measured.IsZero() {
+		end := run.MeasurementEndTime
+		if end.IsZero() {
+			end = run.EndTime
+		}
+		all = append(all, region("measurement", measured, end, fmt.Sprintf("Measurement of run %s", name)))
+	}
+	text := fmt.Sprintf("Run %s is %s", name, run.Status)
+	if run.StopReason != "" {
+		text += ": " + string(run.StopReason)
+	}
+	return append(all, region("run", run.StartTime, run.EndTime, text))
+}
+
+func (m *Marker) send(ctx context.Context, all []Annotation, _ int) delivery.Outcome {
+	body, err := json.Marshal(all[0])
+	if err != nil {
+		return delivery.Outcome{Err: fmt.Errorf("writing an annotation: %w", err)}
+	}
+	answer, err := m.Client.Post(ctx, "api/annotations", "application/json", body)
+	if err != nil {
+		return delivery.Outcome{Again: true, Err: err}
+	}
+	again, after := answer.Again()
+	return delivery.Outcome{Again: again, After: after, Err: answer.Err()}
+}

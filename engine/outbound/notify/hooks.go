@@ -1,0 +1,289 @@
+package notify
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/textsafe"
+	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
+	"github.com/loadstone-db/loadstone/engine/results/compare"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// The kinds of hooks.
+const (
+	Webhook = "webhook"
+	Slack   = "slack"
+)
+
+// Setting names the setting that has the hooks.
+const Setting = "notifications"
+
+// MostHooks is how many hooks there can be.
+const MostHooks = 50
+
+// Hook is whom is told, and what.
+type Hook struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	Kind string `json:"kind"`
+	// Address is scheme, host and port of URL: the rest can be a secret.
+	Address string  `json:"address"`
+	Events  []Event `json:"events"`
+	// TemplateID and Tags bound what is told to runs of a template, and to those that have all of these tags.
+	TemplateID string            `json:"template_id,omitempty"`
+	Tags       map[string]string `json:"tags,omitempty"`
+	Signed     bool              `json:"signed"`
+
+	// URL and Secret are kept sealed.
+	URL    string `json:"-"`
+	Secret string `json:"-"`
+}
+
+// hidden is what is sealed of a hook.
+type hidden struct {
+	URL    string `json:"url"`
+	Secret string `json:"secret,omitempty"`
+}
+
+func (h Hook) same(o Hook) bool {
+	return h.URL == o.URL && h.Secret == o.Secret && h.Kind == o.Kind && h.Name == o.Name
+}
+
+// Wants reports whether a hook is told of an event of a run.
+func (h Hook) Wants(e Event, run engine.Run) bool {
+	if !slices.Contains(h.Events, e) || h.TemplateID != "" && h.TemplateID != run.Scenario.TemplateID {
+		return false
+	}
+	for name, value := range h.Tags {
+		if has, ok := run.Scenario.Tags[name]; !ok || has != value {
+			return false
+		}
+	}
+	return true
+}
+
+// words are the events in a message.
+var words = map[Event]string{Finished: "has finished", Regressed: "has finished", Failed: "has failed"}
+
+// markup is what Slack's markup takes for text instead. What speaks as Slack does may know Markdown's links, too.
+var markup = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "](", "] (")
+
+// calls are the words by which whoever is in a room is called, in what speaks as Slack does.
+var calls = regexp.MustCompile(`(?i)@(channel|here|all|everyone)\b`)
+
+// mostSaid is how many characters a message has of one text of others.
+const mostSaid = 300
+
+// escaped is a text of others in a message: on one line, cut, without what a terminal or whoever lays it out would
+// obey, and without what calls people or links somewhere.
+func escaped(text string) string {
+	return markup.Replace(calls.ReplaceAllString(textsafe.Shorten(textsafe.OneLine(text), mostSaid), "@ $1"))
+}
+
+// sentence is a notice as a message.
+func (h Hook) sentence(v Notice) string {
+	if v.Event == Test {
+		return escaped(v.RunName)
+	}
+	text := fmt.Sprintf("Run %s %s", escaped(v.RunName), words[v.Event])
+	if v.Held != nil {
+		text += map[compare.Verdict]string{compare.Worse: "; it is worse than its baseline",
+			compare.Better: "; it is better than its baseline", compare.Same: "; it is as its baseline"}[v.Held.Verdict]
+	}
+	if v.Passed != nil && !*v.Passed && v.Event != Failed {
+		text += "; its thresholds do not hold"
+	}
+	if v.Reason != "" {
+		text += ": " + strings.TrimSuffix(escaped(v.Reason), ".")
+	}
+	text += "."
+	if v.Held != nil {
+		for _, worse := range v.Held.Worse {
+			text += " " + escaped(worse)
+		}
+	}
+	if v.QPS != nil {
+		text += fmt.Sprintf(" %s operations/s", strconv.FormatFloat(*v.QPS, 'f', 1, 64))
+	}
+	if v.P95Ms != nil {
+		text += fmt.Sprintf(", p95 %s ms", strconv.FormatFloat(*v.P95Ms, 'f', 2, 64))
+	}
+	if v.Validity != "" {
+		s := engine.Summary{Validity: v.Validity, Simulated: v.Simulated, Emulated: v.Emulated}
+		text += ". Validity: " + s.VerdictText() + "."
+	}
+	if v.URL != "" {
+		text += " <" + v.URL + ">"
+	}
+	return text
+}
+
+// List are the hooks with the version of the setting.
+type List struct {
+	Hooks   []Hook
+	Version int64
+}
+
+// Read returns the hooks, with what is sealed of them.
+func Read(ctx context.Context, s store.Settings) (List, error) {
+	set, err := s.Setting(ctx, Setting)
+	if err != nil || set.Version == 0 {
+		return List{}, err
+	}
+	l := List{Version: set.Version}
+	if err := json.Unmarshal(set.Value, &l.Hooks); err != nil {
+		return l, fmt.Errorf("reading the hooks: %w", err)
+	}
+	secrets := map[string]hidden{}
+	if len(set.Secret) > 0 {
+		if err := json.Unmarshal(set.Secret, &secrets); err != nil {
+			return l, fmt.Errorf("reading the addresses of the hooks: %w", err)
+		}
+	}
+	for i := range l.Hooks {
+		l.Hooks[i].URL, l.Hooks[i].Secret = secrets[l.Hooks[i].ID].URL, secrets[l.Hooks[i].ID].Secret
+	}
+	return l, nil
+}
+
+func (n *Notifier) current(ctx context.Context) ([]Hook, error) {
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	l, err := Read(ctx, n.o.Settings)
+	return l.Hooks, err
+}
+
+// Given is a hook as an admin writes it. A URL or secret that is nil stays as it is, an empty secret is taken away.
+type Given struct {
+	Hook
+	NewURL, NewSecret *string
+}
+
+// Save replaces the hooks, by somebody. A refused address is said at once.
+func (n *Notifier) Save(ctx context.Context, version int64, given []Given, by string) (List, error) {
+	if len(given) > MostHooks {
+		return List{}, engine.InvalidField("hooks", fmt.Sprintf("has %d", len(given)),
+			fmt.Sprintf("at most %d", MostHooks))
+	}
+	before, err := Read(ctx, n.o.Settings)
+	if err != nil {
+		return List{}, err
+	}
+	known := map[string]Hook{}
+	for _, h := range before.Hooks {
+		known[h.ID] = h
+	}
+	l := List{Hooks: []Hook{}}
+	secrets := map[string]hidden{}
+	for i, g := range given {
+		h, err := n.checked(ctx, fmt.Sprintf("hooks[%d].", i), g, known)
+		if err != nil {
+			return List{}, err
+		}
+		if _, twice := secrets[h.ID]; twice {
+			return List{}, engine.InvalidField(fmt.Sprintf("hooks[%d].id", i), "is there twice", "leave it out for a new one")
+		}
+		l.Hooks, secrets[h.ID] = append(l.Hooks, h), hidden{h.URL, h.Secret}
+	}
+	value, err := json.Marshal(l.Hooks)
+	if err != nil {
+		return List{}, fmt.Errorf("writing the hooks: %w", err)
+	}
+	sealed, err := json.Marshal(secrets)
+	if err != nil {
+		return List{}, fmt.Errorf("writing the addresses of the hooks: %w", err)
+	}
+	saved, err := n.o.Settings.SaveSetting(ctx, store.Setting{Name: Setting, Value: value, Secret: sealed,
+		Version: version, UpdatedBy: by})
+	l.Version = saved.Version
+	return l, err
+}
+
+func (n *Notifier) checked(ctx context.Context, field string, g Given, known map[string]Hook) (Hook, error) {
+	h := g.Hook
+	old, there := known[h.ID]
+	switch {
+	case h.ID != "" && !there:
+		return h, engine.InvalidField(field+"id", "is not known", "leave it out for a new one")
+	case h.ID == "":
+		h.ID = uuid.NewString()
+	}
+	h.Name = strings.TrimSpace(h.Name)
+	if len([]rune(h.Name)) == 0 || len([]rune(h.Name)) > 100 || store.CleanText(h.Name) != h.Name {
+		return h, engine.InvalidField(field+"name", "cannot be used", "choose 1 to 100 characters")
+	}
+	if h.Kind != Webhook && h.Kind != Slack {
+		return h, engine.InvalidField(field+"kind", fmt.Sprintf("is %q", h.Kind), "webhook or slack")
+	}
+	if len(h.Events) == 0 {
+		return h, engine.InvalidField(field+"events", "is empty", "finished, failed or regressed")
+	}
+	for _, e := range h.Events {
+		if e != Finished && e != Failed && e != Regressed {
+			return h, engine.InvalidField(field+"events", fmt.Sprintf("has %q", e), "finished, failed or regressed")
+		}
+	}
+	h.Tags = maps.Clone(h.Tags)
+	h.URL, h.Secret = old.URL, old.Secret
+	if g.NewSecret != nil {
+		h.Secret = *g.NewSecret
+	}
+	if g.NewURL != nil {
+		h.URL = *g.NewURL
+	}
+	if h.URL == "" {
+		return h, engine.InvalidField(field+"url", "is missing", "write https://HOST/PATH")
+	}
+	h.Signed = h.Secret != ""
+	if g.NewURL == nil {
+		h.Address = old.Address
+		return h, nil
+	}
+	c, err := delivery.NewClient(delivery.Endpoint{Flag: field + "url", URL: h.URL})
+	if err != nil {
+		return h, err
+	}
+	h.Address = c.To()
+	c.Close()
+	return h, n.reachable(ctx, field+"url", h.URL)
+}
+
+// reachable refuses what leads to addresses that may not be reached. A name that cannot be looked up now is no reason.
+func (n *Notifier) reachable(ctx context.Context, field, text string) error {
+	u, err := url.Parse(text)
+	if err != nil {
+		return engine.InvalidField(field, "is no address", "write https://HOST/PATH")
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return engine.InvalidField(field, "has no port that there is", "write https://HOST/PATH")
+	}
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
+	if err != nil {
+		return nil //nolint:nilerr // a name that is not known now may be known when there is something to say
+	}
+	for _, ip := range found {
+		if err := n.o.Reach.Check(u.Hostname(), netip.AddrPortFrom(ip, uint16(number))); err != nil {
+			e := engine.AsError(err)
+			return engine.InvalidField(field, "may not be reached: "+strings.TrimSuffix(e.Message, "."), e.Hint)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,447 @@
+// Package notify tells other systems how runs ended: a webhook with a signature, or a message as Slack takes it. What
+// is to be told waits in a queue beside all else; a run never waits for it.
+package notify
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
+	"github.com/loadstone-db/loadstone/engine/results/compare"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// Event is what has become of a run.
+type Event string
+
+// The events.
+const (
+	Finished  Event = "finished"  // it has completed, and has not regressed
+	Regressed Event = "regressed" // it has completed, worse than its baseline; without one, a threshold does not hold
+	Failed    Event = "failed"    // it has not completed, and nobody has cancelled it
+	Test      Event = "test"      // somebody tries the hook
+)
+
+// Notice is what is told; the body of a webhook.
+type Notice struct {
+	DeliveryID   string            `json:"delivery_id"`
+	Event        Event             `json:"event"`
+	RunID        string            `json:"run_id"`
+	RunName      string            `json:"run_name"`
+	TemplateID   string            `json:"template_id,omitempty"`
+	TemplateName string            `json:"template_name,omitempty"`
+	Status       engine.Status     `json:"status,omitempty"`
+	StopReason   engine.StopReason `json:"stop_reason,omitempty"`
+	Reason       string            `json:"reason,omitempty"` // why a run has failed, in words
+	Validity     engine.Verdict    `json:"validity,omitempty"`
+	// Simulated and Emulated: the figures are those of a stand-in.
+	Simulated bool              `json:"simulated"`
+	Emulated  bool              `json:"emulated"`
+	Passed    *bool             `json:"passed"`
+	QPS       *float64          `json:"qps"`
+	P95Ms     *float64          `json:"p95_ms"`
+	ErrorRate *float64          `json:"error_rate"`
+	Held      *Held             `json:"held_against,omitempty"`
+	Tags      map[string]string `json:"tags,omitempty"`
+	StartTime engine.Time       `json:"start_time"`
+	EndTime   engine.Time       `json:"end_time"`
+	URL       string            `json:"url,omitempty"`
+}
+
+// Bytes implements delivery.Thing.
+func (n Notice) Bytes() int { return 1000 + len(n.RunName) + len(n.Reason) }
+
+// EventOf says what has become of a run that has ended; ok is false for one that nobody is told of. Held against a
+// baseline, a run has regressed if it is worse; else, with held nil, if a threshold does not hold.
+func EventOf(run engine.Run, row store.RunRow, held *Held) (event Event, ok bool) {
+	switch {
+	case run.Status == engine.StatusCancelled:
+		return "", false
+	case run.Status == engine.StatusFailed:
+		return Failed, true
+	case held == nil && undecided(run, row):
+		return "", false
+	case held != nil && held.Verdict == compare.Worse, held == nil && row.Passed != nil && !*row.Passed:
+		return Regressed, run.Status == engine.StatusCompleted
+	}
+	return Finished, run.Status == engine.StatusCompleted
+}
+
+// undecided reports whether a run has completed, and nobody knows yet how.
+func undecided(run engine.Run, row store.RunRow) bool {
+	return run.Status == engine.StatusCompleted && row.Passed == nil
+}
+
+// Runs is what is asked about runs.
+type Runs interface {
+	Run(ctx context.Context, runID string) (engine.Run, error)
+	// Row is the run as the list shows it, once its figures are there.
+	Row(ctx context.Context, run engine.Run) (row store.RunRow, settled bool, err error)
+}
+
+// Options are what a Notifier is made of.
+type Options struct {
+	Settings store.Settings
+	Runs     Runs
+	// Baselines and Compare hold runs against baselines; without them thresholds decide.
+	Baselines Baselines
+	Compare   Comparer
+	Reach     *egress.Policy
+	// URL is the address of the page.
+	URL   func() string
+	Agent string
+	Log   zerolog.Logger
+	// Settle is how long the figures of a run are waited for once it has ended (2 minutes), and Patience how long those
+	// without which nobody knows what has become of it are (an hour).
+	Settle, Patience time.Duration
+}
+
+// Notifier tells. It is safe for concurrent use.
+type Notifier struct {
+	o     Options
+	life  context.Context
+	end   context.CancelFunc
+	ended chan string // runs that have ended
+	done  chan struct{}
+
+	comparing sync.Mutex
+
+	mu     sync.Mutex
+	queues map[string]*outlet
+	log    []Delivery
+}
+
+// outlet is a hook with its queue.
+type outlet struct {
+	hook  Hook
+	queue *delivery.Queue[Notice]
+	close func()
+}
+
+// Delivery is what became of an attempt to tell.
+type Delivery struct {
+	DeliveryID string      `json:"delivery_id"`
+	At         engine.Time `json:"at"`
+	HookID     string      `json:"hook_id"`
+	HookName   string      `json:"hook_name"`
+	Event      Event       `json:"event"`
+	RunID      string      `json:"run_id,omitempty"`
+	Attempt    int         `json:"attempt" doc:"The first is 1."`
+	Arrived    bool        `json:"arrived"`
+	Error      string      `json:"error,omitempty"`
+}
+
+const (
+	mostDeliveries = 200
+	mostEnded      = 256
+	settleFor      = 2 * time.Minute
+	lookEvery      = 500 * time.Millisecond
+	lookLate       = 10 * time.Second // when they are late
+	readLimit      = 5 * time.Second
+)
+
+// limits of one hook: what was not told for an hour is given up.
+var limits = delivery.Limits{Most: 200, Bytes: 1 << 20, AtOnce: 1, First: time.Second, Longest: time.Minute,
+	Patience: time.Hour}
+
+// Start begins to tell of runs that end.
+func Start(o Options) *Notifier {
+	if o.Settle <= 0 {
+		o.Settle = settleFor
+	}
+	if o.Patience <= 0 {
+		o.Patience = limits.Patience
+	}
+	n := &Notifier{o: o, ended: make(chan string, mostEnded), done: make(chan struct{}), queues: map[string]*outlet{}}
+	n.life, n.end = context.WithCancel(context.Background())
+	go n.work()
+	return n
+}
+
+// Ended takes a run that has ended. It does not wait. A nil Notifier tells nobody.
+func (n *Notifier) Ended(runID string) {
+	if n == nil {
+		return
+	}
+	select {
+	case n.ended <- runID:
+	default:
+		n.o.Log.Warn().Str("run_id", runID).Msg("too many runs have ended at once: nobody is told of this one")
+	}
+}
+
+// Close ends it: what waits is lost.
+func (n *Notifier) Close() {
+	n.end()
+	<-n.done
+	n.mu.Lock()
+	queues := n.queues
+	n.queues = map[string]*outlet{}
+	n.mu.Unlock()
+	// A delivery that ends meanwhile is noted, under the same lock.
+	for _, q := range queues {
+		q.close()
+	}
+}
+
+func (n *Notifier) work() {
+	defer close(n.done)
+	var each sync.WaitGroup
+	defer each.Wait()
+	for {
+		select {
+		case <-n.life.Done():
+			return
+		case id := <-n.ended:
+			each.Go(func() {
+				if err := n.tell(id); err != nil && n.life.Err() == nil {
+					n.o.Log.Warn().Err(err).Str("run_id", id).Msg("nobody could be told of a run that has ended")
+				}
+			})
+		}
+	}
+}
+
+// tell puts a run into the queues of the hooks that want it.
+func (n *Notifier) tell(runID string) error {
+	hooks, err := n.hooks()
+	if err != nil || len(hooks) == 0 {
+		return err
+	}
+	run, row, err := n.settled(runID)
+	if err != nil {
+		return err
+	}
+	var held *Held
+	if slices.ContainsFunc(hooks, func(h Hook) bool { return h.Wants(Finished, run) || h.Wants(Regressed, run) }) {
+		held = n.held(run)
+	}
+	event, ok := EventOf(run, row, held)
+	if !ok {
+		return nil
+	}
+	for _, h := range hooks {
+		if h.Wants(event, run) {
+			if err := n.put(h, n.notice(event, run, row, held)); err != nil {
+				n.note(Delivery{HookID: h.ID, HookName: h.Name, Event: event, RunID: runID, Error: err.Error()})
+			}
+		}
+	}
+	return nil
+}
+
+// hooks are those of now, as soon as the store says.
+func (n *Notifier) hooks() ([]Hook, error) {
+	for end := time.Now().Add(n.o.Settle); ; {
+		hooks, err := n.current(n.life)
+		if err == nil || time.Now().After(end) || !n.rest(lookEvery) {
+			return hooks, err
+		}
+	}
+}
+
+// rest waits; false when the Notifier ends.
+func (n *Notifier) rest(d time.Duration) bool {
+	select {
+	case <-n.life.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// settled waits for the figures of a run, for a while; of one of which they alone say what has become of it, longer.
+func (n *Notifier) settled(runID string) (run engine.Run, row store.RunRow, err error) {
+	begin := time.Now()
+	for every := lookEvery; ; {
+		ctx, cancel := context.WithTimeout(n.life, readLimit)
+		done := false
+		if run, err = n.o.Runs.Run(ctx, runID); err == nil {
+			row, done, err = n.o.Runs.Row(ctx, run)
+		}
+		cancel()
+		waited := time.Since(begin)
+		switch {
+		case err == nil && done || errors.Is(err, store.ErrNotFound):
+			return run, row, err
+		case waited > n.o.Patience && err == nil:
+			return run, row, errors.New("its figures have not come")
+		case waited > n.o.Patience:
+			return run, row, err
+		case waited > n.o.Settle && err == nil && !undecided(run, row):
+			return run, row, nil
+		case waited > n.o.Settle:
+			every = min(2*every, lookLate)
+		}
+		if !n.rest(every) {
+			return run, row, n.life.Err()
+		}
+	}
+}
+
+func (n *Notifier) notice(event Event, run engine.Run, row store.RunRow, held *Held) Notice {
+	v := Notice{DeliveryID: uuid.NewString(), Event: event, RunID: run.RunID, RunName: run.RunName,
+		Simulated: row.Simulated, Emulated: row.Emulated,
+		TemplateID: run.Scenario.TemplateID, TemplateName: run.Scenario.TemplateName, Status: run.Status,
+		StopReason: run.StopReason, Passed: row.Passed, QPS: row.QPS, P95Ms: row.P95Ms, ErrorRate: row.ErrorRate,
+		Held: held, Tags: run.Scenario.Tags, StartTime: run.StartTime, EndTime: run.EndTime}
+	if run.Status == engine.StatusFailed && run.CancellationReason != nil {
+		v.Reason = *run.CancellationReason
+	}
+	switch {
+	case row.Verdict == nil:
+	case *row.Verdict == engine.VerdictNone: // a rate of 0 would be a figure
+		v.QPS, v.P95Ms, v.ErrorRate = nil, nil, nil
+	default:
+		v.Validity = *row.Verdict
+	}
+	if n.o.URL != nil {
+		v.URL = n.o.URL() + "/runs/" + run.RunID
+	}
+	return v
+}
+
+// put adds a notice to the queue of its hook, which is opened when it is needed, and anew when the hook has changed.
+func (n *Notifier) put(h Hook, v Notice) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.life.Err() != nil {
+		return n.life.Err()
+	}
+	q := n.queues[h.ID]
+	if q != nil && !q.hook.same(h) {
+		go q.close() // what waits goes where it was to go, as far as it arrives at once
+		q = nil
+	}
+	if q == nil {
+		client, err := n.client(h)
+		if err != nil {
+			return err
+		}
+		q = &outlet{hook: h}
+		q.queue = delivery.Open(client.To(), limits, func(ctx context.Context, vs []Notice, attempt int) delivery.Outcome {
+			return n.attempt(ctx, client, h, vs[0], attempt+1)
+		}, n.o.Log)
+		queue := q.queue
+		q.close = sync.OnceFunc(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			queue.Close(ctx)
+			client.Close()
+		})
+		n.queues[h.ID] = q
+	}
+	q.queue.Put(v)
+	return nil
+}
+
+func (n *Notifier) client(h Hook) (*delivery.Client, error) {
+	return delivery.NewClient(delivery.Endpoint{Flag: "url", URL: h.URL, Agent: n.o.Agent, Reach: n.o.Reach})
+}
+
+// attempt tells once; number counts the attempts of a notice from 1 on.
+func (n *Notifier) attempt(ctx context.Context, c *delivery.Client, h Hook, v Notice, number int) delivery.Outcome {
+	body, err := h.body(v)
+	if err != nil {
+		return delivery.Outcome{Err: err}
+	}
+	at := strconv.FormatInt(time.Now().Unix(), 10)
+	headers := []string{"X-Loadstone-Event", string(v.Event), "X-Loadstone-Delivery", v.DeliveryID,
+		"X-Loadstone-Timestamp", at}
+	if h.Secret != "" {
+		headers = append(headers, "X-Loadstone-Signature", Sign(h.Secret, at, body))
+	}
+	answer, err := c.Post(ctx, "", "application/json", body, headers...)
+	out := delivery.Outcome{Err: err, Again: err != nil && !errors.Is(err, egress.ErrRefused)}
+	if err == nil {
+		if out.Err = answer.Err(); out.Err == nil {
+			out.Taken = 1
+		} else {
+			out.Again, out.After = answer.Again()
+		}
+	}
+	d := Delivery{DeliveryID: v.DeliveryID, HookID: h.ID, HookName: h.Name, Event: v.Event, RunID: v.RunID,
+		Attempt: number, Arrived: out.Err == nil}
+	if out.Err != nil {
+		d.Error = c.Brief(out.Err.Error())
+	}
+	n.note(d)
+	return out
+}
+
+// Sign is the signature of a body: who has the secret computes the same of the timestamp, a dot, and the body.
+func Sign(secret, timestamp string, body []byte) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(timestamp + "."))
+	mac.Write(body)
+	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+// Try tells a hook that somebody tries it, once and now, and says what came of it.
+func (n *Notifier) Try(ctx context.Context, hookID string) (Delivery, error) {
+	hooks, err := n.current(ctx)
+	if err != nil {
+		return Delivery{}, err
+	}
+	i := slices.IndexFunc(hooks, func(h Hook) bool { return h.ID == hookID })
+	if i < 0 {
+		return Delivery{}, store.ErrNotFound
+	}
+	c, err := n.client(hooks[i])
+	if err != nil {
+		return Delivery{}, err
+	}
+	defer c.Close()
+	v := Notice{DeliveryID: uuid.NewString(), Event: Test, RunName: "A test of the notification " + hooks[i].Name}
+	if n.o.URL != nil {
+		v.URL = n.o.URL() + "/settings"
+	}
+	n.attempt(ctx, c, hooks[i], v, 1)
+	for _, d := range n.Deliveries() {
+		if d.DeliveryID == v.DeliveryID {
+			return d, nil
+		}
+	}
+	return Delivery{}, fmt.Errorf("telling %s: nothing is known of it", hooks[i].Name)
+}
+
+func (n *Notifier) note(d Delivery) {
+	d.At = engine.At(time.Now())
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.log) == mostDeliveries {
+		n.log = slices.Delete(n.log, 0, 1)
+	}
+	n.log = append(n.log, d)
+}
+
+// Deliveries are the last attempts of this server, the newest first.
+func (n *Notifier) Deliveries() []Delivery {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := slices.Clone(n.log)
+	slices.Reverse(all)
+	return all
+}
+
+// body is what a hook is sent.
+func (h Hook) body(v Notice) ([]byte, error) {
+	if h.Kind != Slack {
+		return json.Marshal(v) //nolint:wrapcheck // it always marshals
+	}
+	return json.Marshal(map[string]string{"text": h.sentence(v)}) //nolint:wrapcheck // it always marshals
+}

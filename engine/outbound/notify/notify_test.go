@@ -1,0 +1,291 @@
+package notify_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/outbound/notify"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/store/fake"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// runs are those that have ended, with what is known of them.
+type runs map[string]store.RunRow
+
+func (r runs) Run(_ context.Context, id string) (engine.Run, error) {
+	row, ok := r[id]
+	if !ok {
+		return engine.Run{}, store.ErrNotFound
+	}
+	return row.Run, nil
+}
+
+func (r runs) Row(_ context.Context, run engine.Run) (store.RunRow, bool, error) {
+	return r[run.RunID], true, nil
+}
+
+func ended(id string, status engine.Status, passed *bool, tags map[string]string) store.RunRow {
+	row := store.RunRow{Passed: passed}
+	row.RunID, row.RunName, row.Status = id, "look <up> & more", status
+	row.Scenario.TemplateID, row.Scenario.Tags = "t-"+id, tags
+	return row
+}
+
+// heard is what a receiver was told.
+type heard struct {
+	mu     sync.Mutex
+	bodies [][]byte
+	heads  []http.Header
+	refuse int // so many requests are answered 503 first
+}
+
+func (h *heard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.refuse > 0 {
+		h.refuse--
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	h.bodies, h.heads = append(h.bodies, body), append(h.heads, r.Header.Clone())
+}
+
+func (h *heard) await(t *testing.T, n int) {
+	t.Helper()
+	for range 200 {
+		h.mu.Lock()
+		got := len(h.bodies)
+		h.mu.Unlock()
+		if got >= n {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("not told %d times", n)
+}
+
+func start(t *testing.T, r runs, p *egress.Policy) *notify.Notifier {
+	t.Helper()
+	n := notify.Start(notify.Options{Settings: &fake.Settings{}, Runs: r, Reach: p, Log: zerolog.Nop(),
+		URL: func() string { return "https://bench.example" }, Settle: 3 * time.Second})
+	t.Cleanup(n.Close)
+	return n
+}
+
+func hook(name, kind, url, secret string, events ...notify.Event) notify.Given {
+	return notify.Given{Hook: notify.Hook{Name: name, Kind: kind, Events: events}, NewURL: &url, NewSecret: &secret}
+}
+
+// TestWhoIsToldWhat: by event, template and tag; signed; again after a refusal; nobody of a run that was cancelled.
+func TestWhoIsToldWhat(t *testing.T) {
+	yes, no := true, false
+	all := runs{"good": ended("good", engine.StatusCompleted, &yes, map[string]string{"team": "a"}),
+		"slow": ended("slow", engine.StatusCompleted, &no, nil), "bad": ended("bad", engine.StatusFailed, nil, nil),
+		"cancelled": ended("cancelled", engine.StatusCancelled, nil, nil)}
+	everything, team, slack := &heard{refuse: 1}, &heard{}, &heard{}
+	var urls []string
+	for _, h := range []*heard{everything, team, slack} {
+		s := httptest.NewServer(h)
+		defer s.Close()
+		urls = append(urls, s.URL+"/to-ken")
+	}
+	n := start(t, all, nil)
+	teams := hook("team", notify.Webhook, urls[1], "", notify.Finished, notify.Regressed, notify.Failed)
+	teams.Tags = map[string]string{"team": "a"}
+	l, err := n.Save(t.Context(), 0, []notify.Given{
+		hook("everything", notify.Webhook, urls[0], "word", notify.Finished, notify.Regressed, notify.Failed), teams,
+		hook("chat", notify.Slack, urls[2], "", notify.Regressed)}, "ada")
+	if err != nil || strings.Contains(l.Hooks[0].Address, "to-ken") || !l.Hooks[0].Signed || l.Hooks[1].Signed {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	if text, _ := json.Marshal(l); strings.Contains(string(text), "to-ken") || strings.Contains(string(text), "word") {
+		t.Errorf("a secret is shown: %s", text)
+	}
+	for _, id := range []string{"cancelled", "none", "good", "slow", "bad"} {
+		n.Ended(id)
+	}
+	everything.await(t, 3)
+	team.await(t, 1)
+	slack.await(t, 1)
+	events := map[string]notify.Event{}
+	for i, body := range everything.bodies {
+		var v notify.Notice
+		if err := json.Unmarshal(body, &v); err != nil {
+			t.Fatal(err)
+		}
+		events[v.RunID] = v.Event
+		head := everything.heads[i]
+		if got := head.Get("X-Loadstone-Signature"); got != notify.Sign("word", head.Get("X-Loadstone-Timestamp"), body) ||
+			head.Get("X-Loadstone-Event") != string(v.Event) || v.URL != "https://bench.example/runs/"+v.RunID {
+			t.Errorf("%s: %v", body, head)
+		}
+	}
+	if events["good"] != notify.Finished || events["slow"] != notify.Regressed || events["bad"] != notify.Failed {
+		t.Errorf("events %v", events)
+	}
+	if len(team.bodies) != 1 || len(slack.bodies) != 1 || team.heads[0].Get("X-Loadstone-Signature") != "" {
+		t.Errorf("%d and %d", len(team.bodies), len(slack.bodies))
+	}
+	var message struct{ Text string }
+	if err := json.Unmarshal(slack.bodies[0], &message); err != nil ||
+		!strings.Contains(message.Text, "look &lt;up&gt; &amp; more") {
+		t.Errorf("%s, %v", slack.bodies[0], err)
+	}
+	refused := 0
+	for _, d := range n.Deliveries() {
+		if !d.Arrived {
+			refused++
+			if d.Error == "" || strings.Contains(d.Error, "to-ken") {
+				t.Errorf("%+v", d)
+			}
+		}
+	}
+	if refused != 1 {
+		t.Errorf("%d refusals in the log: %+v", refused, n.Deliveries())
+	}
+	if d, err := n.Try(t.Context(), l.Hooks[2].ID); err != nil || !d.Arrived {
+		t.Errorf("a test: %+v, %v", d, err)
+	}
+	slack.await(t, 2)
+}
+
+// TestHooksThatAreRefused: at once, with the field; what was there stays.
+func TestHooksThatAreRefused(t *testing.T) {
+	p, err := egress.Parse([]string{"10.0.0.0/8"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := start(t, runs{}, p)
+	for _, c := range []struct {
+		g     notify.Given
+		field string
+	}{
+		{hook("x", notify.Webhook, "http://169.254.169.254/latest", "", notify.Failed), "hooks[0].url"},
+		{hook("x", notify.Webhook, "http://127.0.0.1:9/", "", notify.Failed), "hooks[0].url"},
+		{hook("x", notify.Webhook, "ftp://10.0.0.1/", "", notify.Failed), "hooks[0].url"},
+		{hook("x", notify.Webhook, "", "", notify.Failed), "hooks[0].url"},
+		{hook("", notify.Webhook, "http://10.0.0.1/", "", notify.Failed), "hooks[0].name"},
+		{hook("x", "mail", "http://10.0.0.1/", "", notify.Failed), "hooks[0].kind"},
+		{hook("x", notify.Webhook, "http://10.0.0.1/", ""), "hooks[0].events"},
+		{hook("x", notify.Webhook, "http://10.0.0.1/", "", notify.Test), "hooks[0].events"},
+		{notify.Given{Hook: notify.Hook{ID: "none", Name: "x", Kind: notify.Webhook}}, "hooks[0].id"},
+	} {
+		_, err := n.Save(t.Context(), 0, []notify.Given{c.g}, "ada")
+		if e := engine.AsError(err); e == nil || len(e.Fields) != 1 || e.Fields[0].Field != c.field {
+			t.Errorf("%+v: %v, want %s", c.g, err, c.field)
+		}
+	}
+	l, err := n.Save(t.Context(), 0, []notify.Given{hook("x", notify.Webhook, "http://10.0.0.1/", "word",
+		notify.Failed)}, "ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Save(t.Context(), 0, nil, "eve"); !engine.HasCode(err, engine.CodeConflict) {
+		t.Errorf("the second save: %v", err)
+	}
+	// Address and secret stay where they are not given.
+	kept := notify.Given{Hook: l.Hooks[0]}
+	kept.Name = "y"
+	if l, err = n.Save(t.Context(), l.Version, []notify.Given{kept}, "ada"); err != nil || l.Hooks[0].Name != "y" ||
+		l.Hooks[0].URL != "http://10.0.0.1/" || l.Hooks[0].Secret != "word" || !l.Hooks[0].Signed {
+		t.Errorf("%+v, %v", l, err)
+	}
+}
+
+// TestARunDoesNotWait: for a receiver that never answers, and for one that is told too much.
+func TestARunDoesNotWait(t *testing.T) {
+	hold := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hold }))
+	defer s.Close()
+	defer close(hold)
+	yes := true
+	n := start(t, runs{"good": ended("good", engine.StatusCompleted, &yes, nil)}, nil)
+	if _, err := n.Save(t.Context(), 0, []notify.Given{hook("x", notify.Webhook, s.URL, "", notify.Finished)},
+		"ada"); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	for range 5000 {
+		n.Ended("good")
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("a run has waited %s", took)
+	}
+	n.Close()
+}
+
+// late are runs whose figures come after a while.
+type late struct {
+	runs
+	from time.Time
+}
+
+func (l late) Row(ctx context.Context, run engine.Run) (store.RunRow, bool, error) {
+	if time.Now().Before(l.from) {
+		return store.RunRow{Run: run}, false, nil
+	}
+	return l.runs.Row(ctx, run)
+}
+
+// away are settings that cannot be read at first.
+type away struct {
+	store.Settings
+	fails atomic.Int64
+}
+
+func (a *away) Setting(ctx context.Context, name string) (store.Setting, error) {
+	if a.fails.Add(-1) >= 0 {
+		return store.Setting{}, store.ErrUnavailable
+	}
+	return a.Settings.Setting(ctx, name)
+}
+
+// TestLateFiguresAreWaitedFor: a run is not told as finished before anybody knows whether it has regressed, and a store
+// that is away for a moment is asked again. The message names validity and stand-in.
+func TestLateFiguresAreWaitedFor(t *testing.T) {
+	no := false
+	row := ended("slow", engine.StatusCompleted, &no, nil)
+	verdict, rate := engine.VerdictDegraded, 0.25
+	row.Verdict, row.Simulated, row.ErrorRate = &verdict, true, &rate
+	settings := &away{Settings: &fake.Settings{}}
+	n := notify.Start(notify.Options{Settings: settings, Log: zerolog.Nop(), Settle: 700 * time.Millisecond,
+		Runs: late{runs{"slow": row}, time.Now().Add(2 * time.Second)}})
+	t.Cleanup(n.Close)
+	hooked, chat := &heard{}, &heard{}
+	first, second := httptest.NewServer(hooked), httptest.NewServer(chat)
+	defer first.Close()
+	defer second.Close()
+	if _, err := n.Save(t.Context(), 0, []notify.Given{
+		hook("x", notify.Webhook, first.URL, "", notify.Finished, notify.Regressed),
+		hook("y", notify.Slack, second.URL, "", notify.Finished, notify.Regressed)}, "ada"); err != nil {
+		t.Fatal(err)
+	}
+	settings.fails.Store(1)
+	n.Ended("slow")
+	hooked.await(t, 1)
+	chat.await(t, 1)
+	var v notify.Notice
+	if err := json.Unmarshal(hooked.bodies[0], &v); err != nil || v.Event != notify.Regressed || !v.Simulated ||
+		v.Emulated || v.ErrorRate == nil || *v.ErrorRate != rate {
+		t.Errorf("%s, %v", hooked.bodies[0], err)
+	}
+	if !strings.Contains(string(chat.bodies[0]), "DEGRADED (simulated)") {
+		t.Errorf("%s", chat.bodies[0])
+	}
+}

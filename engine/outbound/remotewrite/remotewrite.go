@@ -1,0 +1,126 @@
+// Package remotewrite sends the metrics of live runs as Prometheus' remote-write says: version 2.0, and 1.0 where the
+// receiver does not know the second. Latencies are native histograms.
+//
+// https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/
+package remotewrite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/klauspost/compress/snappy"
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
+	"github.com/loadstone-db/loadstone/engine/outbound/metricpush"
+)
+
+// Writer sends points to a receiver. It implements metricpush.Sink.
+type Writer struct {
+	delivery.Outlet[metricpush.Point]
+	log zerolog.Logger
+
+	// The sending goroutine's: the receiver knows the second version, or only the first.
+	second, first bool
+	encoder       *encoder
+	packed        []byte
+}
+
+// Open begins to send to an endpoint. It does not wait for it.
+func Open(e delivery.Endpoint, log zerolog.Logger) (*Writer, error) {
+	return open(e, delivery.SampleLimits, log)
+}
+
+func open(e delivery.Endpoint, l delivery.Limits, log zerolog.Logger) (*Writer, error) {
+	client, err := delivery.NewClient(e)
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{log: log, encoder: newEncoder()}
+	w.Outlet = delivery.OpenOutlet(client, l, w.send, log)
+	return w, nil
+}
+
+const (
+	typeFirst    = "application/x-protobuf"
+	typeSecond   = typeFirst + ";proto=io.prometheus.write.v2.Request"
+	version      = "X-Prometheus-Remote-Write-Version"
+	samplesWrote = "X-Prometheus-Remote-Write-Samples-Written"
+	histsWrote   = "X-Prometheus-Remote-Write-Histograms-Written"
+)
+
+func (w *Writer) send(ctx context.Context, points []metricpush.Point, attempt int) delivery.Outcome {
+	answer, err := w.post(ctx, points, attempt, w.first)
+	if err != nil {
+		return delivery.Outcome{Again: true, Err: err}
+	}
+	wrote, says := written(answer.Header)
+	if !w.first && !w.second && !says && unknown(answer) {
+		// One who knows the first version only says so (415), finds nothing in the message (400), or takes it for an
+		// empty one of its own and does not say how much of it was written.
+		answered, err := w.post(ctx, points, attempt, true)
+		if err != nil {
+			return delivery.Outcome{Again: true, Err: err}
+		}
+		if again, _ := answered.Again(); answered.OK() || !again && answer.Status != http.StatusBadRequest {
+			w.first = true
+			w.log.Info().Str("destination", w.To()).Int("status", answer.Status).
+				Msg("the receiver does not know the second version of remote-write: it gets the first")
+		}
+		answer = answered
+		wrote, says = written(answer.Header)
+	}
+	w.second = w.second || says && !w.first
+	return judge(answer, wrote, says, len(points))
+}
+
+// unknown reports whether an answer may be of one who does not know the second version.
+func unknown(a *delivery.Answer) bool {
+	return a.OK() || a.Status == http.StatusUnsupportedMediaType || a.Status == http.StatusBadRequest
+}
+
+// judge says what an answer means for the points. A part of a request may have been written, also where the answer is
+// an error: what is sent again is the same then, and is written once.
+func judge(a *delivery.Answer, wrote int, says bool, points int) delivery.Outcome {
+	if again, after := a.Again(); again {
+		return delivery.Outcome{Again: true, After: after, Err: a.Err()}
+	}
+	switch {
+	case !a.OK():
+		return delivery.Outcome{Taken: wrote, Err: a.Err()}
+	case says && wrote < points:
+		return delivery.Outcome{Taken: wrote, Err: fmt.Errorf("the receiver has written %d of %d samples", wrote, points)}
+	}
+	return delivery.Outcome{Taken: points}
+}
+
+// written is how much of a request was written, says whether the answer says so.
+func written(h http.Header) (n int, says bool) {
+	for _, name := range []string{samplesWrote, histsWrote} {
+		if v, err := strconv.Atoi(h.Get(name)); err == nil && v >= 0 {
+			n, says = n+v, true
+		}
+	}
+	return n, says
+}
+
+func (w *Writer) post(ctx context.Context, points []metricpush.Point, attempt int, first bool) (*delivery.Answer, error) {
+	message := w.encoder.encode(points, first)
+	w.packed = snappy.Encode(w.packed[:cap(w.packed)], message)
+	kind, number := typeSecond, "2.0.0"
+	if first {
+		kind, number = typeFirst, "0.1.0"
+	}
+	headers := []string{"Content-Encoding", "snappy", version, number}
+	if attempt > 0 {
+		headers = append(headers, "Retry-Attempt", strconv.Itoa(attempt))
+	}
+	answer, err := w.Client.Post(ctx, "", kind, w.packed, headers...)
+	if err != nil && ctx.Err() != nil {
+		return nil, errors.Join(ctx.Err(), err)
+	}
+	return answer, err
+}

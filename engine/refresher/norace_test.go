@@ -1,5 +1,0 @@
-//go:build !race
-
-package refresher_test
-
-const raceEnabled = false

@@ -1,5 +1,0 @@
-//go:build race
-
-package refresher
-
-const raceEnabled = true

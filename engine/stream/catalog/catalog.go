@@ -1,0 +1,444 @@
+// Package catalog knows the entities of streams: workers, logical and physical sources, sinks and queries. What is
+// in it has been validated: names, schemas, settings and references; a query has been bound. Nothing is updated in
+// place, and nothing is dropped that something else refers to.
+//
+// A Catalog is a value in memory, for one goroutine. A group of statements is all or nothing: it is applied to a Clone.
+package catalog
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/stream/connector"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
+	"github.com/loadstone-db/loadstone/engine/stream/sql"
+	"github.com/loadstone-db/loadstone/engine/stream/system"
+)
+
+// Server is the worker that stands for the process of the server that owns a query.
+const Server = "server"
+
+// Worker is a place where sources are read and queries run.
+type Worker struct {
+	Host               string
+	GRPCPort, DataPort int64
+	Slots              int64
+	Peers              []string
+	State              WorkerState
+}
+
+// LogicalSource is a schema that queries name.
+type LogicalSource struct {
+	Name    string
+	Columns []column.Column
+}
+
+// PhysicalSource is where rows of a logical source come from.
+type PhysicalSource struct {
+	ID        int64
+	Logical   string
+	Placement string // empty: at the server
+	Type      string
+	Config    connector.Config
+}
+
+// Sink is where rows of queries go.
+type Sink struct {
+	Name      string
+	Columns   []column.Column // none: those of the query
+	Placement string
+	Type      string
+	Config    connector.Config
+}
+
+// Catalog holds all entities. The zero value is empty.
+type Catalog struct {
+	workers  []Worker
+	logical  []LogicalSource
+	physical []PhysicalSource
+	sinks    []Sink
+	queries  []Query
+	lastID   int64
+	lastName int64
+	// by and at are who changes it, and when.
+	by Author
+	at time.Time
+	// unconfirmed: a statement writes to a production connection that was not confirmed.
+	unconfirmed bool
+	// host is where fragments run that are placed on no worker; empty: queries have no fragments.
+	host string
+	// taken are slots of queries that are not in queries.
+	taken map[string]int64
+}
+
+// Contents are all entities, and the numbers that were given out last.
+type Contents struct {
+	Workers                   []Worker
+	Logical                   []LogicalSource
+	Physical                  []PhysicalSource
+	Sinks                     []Sink
+	Queries                   []Query
+	LastSourceID, LastQueryID int64
+	// Taken are the slots of workers that queries take which were not read.
+	Taken map[string]int64
+}
+
+// Of returns a catalog with contents that were taken from one. They are not changed in place.
+func Of(c Contents) *Catalog {
+	return &Catalog{workers: slices.Clip(c.Workers), logical: slices.Clip(c.Logical), physical: slices.Clip(c.Physical),
+		sinks: slices.Clip(c.Sinks), queries: slices.Clip(c.Queries), lastID: c.LastSourceID, lastName: c.LastQueryID,
+		taken: c.Taken}
+}
+
+// Contents returns all that is in it.
+func (c *Catalog) Contents() Contents {
+	return Contents{c.workers, c.logical, c.physical, c.sinks, c.queries, c.lastID, c.lastName, c.taken}
+}
+
+// As says who changes the catalog from now on, and when; queries keep it.
+func (c *Catalog) As(by Author, at time.Time) { c.by, c.at = by, at }
+
+// Clone returns a catalog that changes apart from this one.
+func (c *Catalog) Clone() *Catalog {
+	to := *c
+	to.workers, to.logical, to.physical = slices.Clone(c.workers), slices.Clone(c.logical), slices.Clone(c.physical)
+	to.sinks, to.queries = slices.Clone(c.sinks), slices.Clone(c.queries)
+	return &to
+}
+
+// find returns the index of what has a name.
+func find[T any](list []T, name func(T) string, wanted string) int {
+	return slices.IndexFunc(list, func(t T) bool { return sql.Same(name(t), wanted) })
+}
+
+func (c *Catalog) worker(host string) int {
+	return find(c.workers, func(w Worker) string { return w.Host }, host)
+}
+
+func (c *Catalog) sink(name string) int {
+	return find(c.sinks, func(s Sink) string { return s.Name }, name)
+}
+
+func (c *Catalog) logicalSource(name string) int {
+	return find(c.logical, func(s LogicalSource) string { return s.Name }, name)
+}
+
+func (c *Catalog) query(name string) int {
+	return find(c.queries, func(q Query) string { return q.Name }, name)
+}
+
+// Schema returns the columns of a logical source.
+func (c *Catalog) Schema(name string) ([]column.Column, bool) {
+	i := c.logicalSource(name)
+	if i < 0 {
+		return nil, false
+	}
+	return c.logical[i].Columns, true
+}
+
+// Names are those of all logical sources.
+func (c *Catalog) Names() []string {
+	var names []string
+	for _, s := range c.logical {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// Physical returns the physical sources of a logical one.
+func (c *Catalog) Physical(logical string) []PhysicalSource {
+	var list []PhysicalSource
+	for _, p := range c.physical {
+		if sql.Same(p.Logical, logical) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// Sink returns a sink by name.
+func (c *Catalog) Sink(name string) (Sink, bool) {
+	if i := c.sink(name); i >= 0 {
+		return c.sinks[i], true
+	}
+	return Sink{}, false
+}
+
+func exists(source string, name sql.Name, what string) error {
+	return sql.Errorf(sql.AlreadyExists, source, name.At, "DROP it first, or choose another name",
+		"there is a %s named %s already", what, name.Text)
+}
+
+// CreateLogicalSource adds a schema.
+func (c *Catalog) CreateLogicalSource(source string, s *sql.CreateLogicalSource) error {
+	if c.logicalSource(s.Name.Text) >= 0 {
+		return exists(source, s.Name, "logical source")
+	}
+	if len(s.Columns) == 0 {
+		return sql.Errorf(sql.EmptySchema, source, s.Name.At, "write name TYPE for each column",
+			"the source %s has no columns", s.Name.Text)
+	}
+	columns, err := schema(source, s.Columns)
+	if err != nil {
+		return err
+	}
+	c.logical = append(c.logical, LogicalSource{s.Name.Text, columns})
+	return nil
+}
+
+// mostColumns is how many columns a schema has at most.
+const mostColumns = 1000
+
+// schema checks columns; the error is an InvalidSchema.
+func schema(source string, definitions []sql.ColumnDefinition) ([]column.Column, error) {
+	if len(definitions) > mostColumns {
+		return nil, sql.Errorf(sql.InvalidSchema, source, definitions[0].Name.At, "",
+			"a schema has at most %d columns", mostColumns)
+	}
+	var columns []column.Column
+	for _, d := range definitions {
+		t, err := column.Named(d.Type.Name.Text, d.Type.Args)
+		if err != nil {
+			hint := sql.Suggest(d.Type.Name.Text, column.Shown...)
+			if hint == "" {
+				hint = "there are " + strings.Join(column.Shown, ", ")
+			}
+			return nil, sql.Errorf(sql.InvalidSchema, source, d.Type.Name.At, hint, "%v", err)
+		}
+		if find(columns, func(c column.Column) string { return c.Name }, d.Name.Text) >= 0 {
+			return nil, sql.Errorf(sql.InvalidSchema, source, d.Name.At, "names differ by more than case",
+				"two columns are named %s", d.Name.Text)
+		}
+		columns = append(columns, column.Column{Name: d.Name.Text, Type: t, NotNull: d.NotNull})
+	}
+	return columns, nil
+}
+
+// kindOf checks a type of source or sink.
+func kindOf(kind sql.Kind, source string, name sql.Name, all []string) (string, error) {
+	k := strings.ToUpper(name.Text)
+	if slices.Contains(all, k) {
+		return k, nil
+	}
+	hint := sql.Suggest(name.Text, all...)
+	if hint == "" {
+		hint = "there are " + strings.Join(all, ", ")
+	}
+	return "", sql.Errorf(kind, source, name.At, hint, "there is no type %s", name.Text)
+}
+
+// CreatePhysicalSource adds where rows come from, and returns its id.
+func (c *Catalog) CreatePhysicalSource(source string, s *sql.CreatePhysicalSource) (int64, error) {
+	if c.logicalSource(s.Logical.Text) < 0 {
+		return 0, sql.Errorf(sql.LogicalSourceDoesNotExistForPhysical, source, s.Logical.At,
+			sql.Suggest(s.Logical.Text, c.Names()...), "there is no logical source %s", s.Logical.Text)
+	}
+	kind, err := kindOf(sql.SourceTypeDoesNotExist, source, s.Type, connector.SourceTypes)
+	if err != nil {
+		return 0, err
+	}
+	if s.Placement.Text != "" && c.worker(s.Placement.Text) < 0 {
+		return 0, sql.Errorf(sql.WorkerDoesNotExistForPhysical, source, s.Placement.At,
+			sql.Suggest(s.Placement.Text, c.hosts()...), "there is no worker %s", s.Placement.Text)
+	}
+	for _, p := range c.physical {
+		if sql.Same(p.Logical, s.Logical.Text) && sql.Same(p.Placement, s.Placement.Text) && p.Type == kind {
+			return 0, sql.Errorf(sql.AlreadyExists, source, s.Type.At,
+				"DROP it first, or place this one ON another worker",
+				"the source %s has a physical source of the type %s there already, with the id %d", p.Logical, kind, p.ID)
+		}
+	}
+	config, err := connector.SourceConfig(kind, source, s.Type.At, s.Settings)
+	if err != nil {
+		return 0, err
+	}
+	logical := c.logical[c.logicalSource(s.Logical.Text)]
+	if stream := config.Text("SOURCE.STREAM"); kind == connector.System {
+		if want, fits := system.Fits(stream, logical.Columns); !fits {
+			return 0, sql.Errorf(sql.InvalidConfig, source, s.Logical.At, "its columns are "+want,
+				"%s has other columns than the stream %s", logical.Name, stream)
+		}
+	}
+	c.lastID++
+	c.physical = append(c.physical, PhysicalSource{c.lastID, logical.Name,
+		s.Placement.Text, kind, config})
+	return c.lastID, nil
+}
+
+// CreateSink adds where rows go.
+func (c *Catalog) CreateSink(source string, s *sql.CreateSink) error {
+	if c.sink(s.Name.Text) >= 0 {
+		return exists(source, s.Name, "sink")
+	}
+	kind, err := kindOf(sql.SinkTypeDoesNotExist, source, s.Type, connector.SinkTypes)
+	if err != nil {
+		return err
+	}
+	if s.Placement.Text != "" && c.worker(s.Placement.Text) < 0 {
+		return sql.Errorf(sql.WorkerDoesNotExistForSink, source, s.Placement.At,
+			sql.Suggest(s.Placement.Text, c.hosts()...), "there is no worker %s", s.Placement.Text)
+	}
+	columns, err := schema(source, s.Columns)
+	if err != nil {
+		return err
+	}
+	config, err := connector.SinkConfig(kind, source, s.Type.At, s.Settings)
+	if err != nil {
+		return err
+	}
+	n := Sink{s.Name.Text, columns, s.Placement.Text, kind, config}
+	if kind == connector.Postgres {
+		if err := c.toTable(source, s, &n); err != nil {
+			return err
+		}
+	}
+	c.sinks = append(c.sinks, n)
+	return nil
+}
+
+func (c *Catalog) hosts() []string {
+	var list []string
+	for _, w := range c.workers {
+		list = append(list, w.Host)
+	}
+	return list
+}
+
+// CreateWorker adds a worker.
+func (c *Catalog) CreateWorker(source string, s *sql.CreateWorker) error {
+	if c.worker(s.Host.Text) >= 0 {
+		return exists(source, s.Host, "worker")
+	}
+	if strings.ContainsAny(s.Host.Text, " /\\:@\t\n") {
+		return sql.Errorf(sql.InvalidAddress, source, s.Host.At, "the ports are GRPC_PORT and DATA_PORT",
+			"%s is no host name", s.Host.Text)
+	}
+	w := Worker{Host: s.Host.Text, Slots: 1, State: Active}
+	if c.host != "" {
+		w.State = Unreachable // until its node is there
+	}
+	numbers := map[string]*int64{"GRPC_PORT": &w.GRPCPort, "DATA_PORT": &w.DataPort, "NUM_SLOTS": &w.Slots}
+	for _, set := range s.Settings {
+		if set.Path == "PEERS" {
+			if err := c.peers(source, &w, set); err != nil {
+				return err
+			}
+			continue
+		}
+		to, ok := numbers[set.Path]
+		if !ok {
+			return sql.Errorf(sql.InvalidConfig, source, set.At,
+				sql.Suggest(set.Path, "GRPC_PORT", "DATA_PORT", "NUM_SLOTS", "PEERS"), "a worker has no setting %s", set.Path)
+		}
+		n, whole := set.Value.(int64)
+		if port := set.Path != "NUM_SLOTS"; !whole || n < 1 || port && n > 65535 || n > 1_000_000 {
+			kind, what := sql.InvalidConfig, "1 to 1000000"
+			if port {
+				kind, what = sql.InvalidAddress, "a port, 1 to 65535"
+			}
+			return sql.Errorf(kind, source, set.At, "", "%s is %s", set.Path, what)
+		}
+		*to = n
+	}
+	c.workers = append(c.workers, w)
+	return nil
+}
+
+// peers are the workers that this one sends rows to. They are there already, so that no way leads in a circle.
+func (c *Catalog) peers(source string, w *Worker, set sql.Setting) error {
+	list, ok := set.Value.([]any)
+	if !ok {
+		list = []any{set.Value}
+	}
+	for _, p := range list {
+		host, ok := p.(string)
+		switch {
+		case !ok:
+			return sql.Errorf(sql.InvalidConfig, source, set.At, "('w1', 'w2') AS PEERS", "PEERS are hosts")
+		case sql.Same(host, w.Host):
+			return sql.Errorf(sql.InvalidTopology, source, set.At, "", "a worker is no peer of its own")
+		case c.worker(host) < 0:
+			return sql.Errorf(sql.DoesNotExist, source, set.At, "CREATE the peer first",
+				"there is no worker %s", host)
+		case slices.ContainsFunc(w.Peers, func(p string) bool { return sql.Same(p, host) }):
+			return sql.Errorf(sql.InvalidTopology, source, set.At, "name it once",
+				"the peer %s is given twice", host)
+		}
+		w.Peers = append(w.Peers, host)
+	}
+	return nil
+}
+
+// Drop takes an entity out that nothing refers to, and returns whether it was there.
+func (c *Catalog) Drop(source string, d *sql.Drop) (bool, error) {
+	name := d.Name.Text
+	used := func(kind sql.Kind, what string) error {
+		return sql.Errorf(kind, source, d.Name.At, "DROP it first", "%s is used by %s", name, what)
+	}
+	switch d.Entity {
+	case sql.LogicalSource:
+		if list := c.Physical(name); len(list) > 0 {
+			return true, used(sql.ReferencedPhysicalSourceExists, fmt.Sprintf("the physical source %d", list[0].ID))
+		}
+		return remove(&c.logical, c.logicalSource(name)), nil
+	case sql.PhysicalSource:
+		i := slices.IndexFunc(c.physical, func(p PhysicalSource) bool { return fmt.Sprint(p.ID) == name })
+		for _, q := range c.queries {
+			if i >= 0 && slices.Contains(q.Sources, c.physical[i].ID) {
+				return true, used(sql.ReferencedQueryExists, "the query "+q.Name)
+			}
+		}
+		return remove(&c.physical, i), nil
+	case sql.Sink:
+		for _, q := range c.queries {
+			if sql.Same(q.Sink, name) {
+				return true, used(sql.ReferencedQueryExists, "the query "+q.Name)
+			}
+		}
+		return remove(&c.sinks, c.sink(name)), nil
+	case sql.Query:
+		return c.dropQuery(d), nil
+	}
+	for _, p := range c.physical {
+		if sql.Same(p.Placement, name) {
+			return true, used(sql.ReferencedSourceExists, fmt.Sprintf("the physical source %d", p.ID))
+		}
+	}
+	for _, s := range c.sinks {
+		if sql.Same(s.Placement, name) {
+			return true, used(sql.ReferencedSinkExists, "the sink "+s.Name)
+		}
+	}
+	for _, q := range c.queries {
+		if slices.ContainsFunc(q.Fragments, func(f Fragment) bool { return sql.Same(f.Host, name) }) {
+			return true, used(sql.ReferencedQueryExists, "the query "+q.Name)
+		}
+	}
+	for _, w := range c.workers {
+		if slices.ContainsFunc(w.Peers, func(p string) bool { return sql.Same(p, name) }) {
+			return true, used(sql.InvalidTopology, "the worker "+w.Host+", which sends rows to it")
+		}
+	}
+	return remove(&c.workers, c.worker(name)), nil
+}
+
+// remove takes one out; the list may be shared with a clone, and is made anew.
+func remove[T any](list *[]T, i int) bool {
+	if i < 0 {
+		return false
+	}
+	*list = slices.Concat((*list)[:i], (*list)[i+1:])
+	return true
+}
+
+// config is a configuration as text, sorted, without its secrets.
+func config(c connector.Config) string {
+	var parts []string
+	for _, path := range slices.Sorted(maps.Keys(c)) {
+		parts = append(parts, fmt.Sprintf("%s=%q", path, connector.Shown(path, c[path])))
+	}
+	return strings.Join(parts, " ")
+}

@@ -1,0 +1,446 @@
+// Package catalogtest is the conformance suite of keep.Keeper.
+package catalogtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/sql"
+	"github.com/loadstone-db/loadstone/engine/stream/system"
+)
+
+// host is the worker on which queries of the suite run, with so many slots.
+const (
+	host  = "server"
+	slots = 5
+)
+
+const infrastructure = `CREATE WORKER sink SET(9001 AS GRPC_PORT, 4 AS NUM_SLOTS);
+	CREATE WORKER edge SET('sink' AS PEERS);
+	CREATE LOGICAL SOURCE a(ts TIMESTAMP NOT NULL, x DECIMAL(10, 2), Name TEXT);
+	CREATE PHYSICAL SOURCE FOR a TYPE TCP SET('localhost' AS SOURCE.SOCKET_HOST, 5000 AS SOURCE.SOCKET_PORT,
+		'JSON' AS PARSER.TYPE, true AS PARSER.HEADER);
+	CREATE PHYSICAL SOURCE FOR a TYPE FILE ON edge SET('a.csv' AS SOURCE.FILE_PATH, 'CSV' AS PARSER.TYPE);
+	DROP PHYSICAL SOURCE 2;
+	CREATE SINK s(x FLOAT64) TYPE FILE SET('s.csv' AS SINK.FILE_PATH, true AS SINK.APPEND)`
+
+// Apply carries statements out over a keeper, as one group.
+func Apply(ctx context.Context, k catalog.Keeper, text string) error {
+	parsed, err := sql.Parse(text)
+	if err != nil {
+		return err
+	}
+	return k.ChangeCatalog(ctx, catalog.NeedsOf(parsed), func(c *catalog.Catalog) error {
+		c.As(catalog.Author{Name: "ada", UserID: "u1"}, time.Date(2030, 1, 2, 3, 4, 5, 678000, time.UTC))
+		c.Within(host, slots)
+		for _, p := range parsed {
+			var err error
+			switch st := p.Statement.(type) {
+			case *sql.CreateWorker:
+				err = c.CreateWorker(text, st)
+			case *sql.CreateLogicalSource:
+				err = c.CreateLogicalSource(text, st)
+			case *sql.CreatePhysicalSource:
+				_, err = c.CreatePhysicalSource(text, st)
+			case *sql.CreateSink:
+				err = c.CreateSink(text, st)
+			case *sql.CreateQuery:
+				_, _, err = c.CreateQuery(text, st)
+			case *sql.Drop:
+				_, err = c.Drop(text, st)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Run runs the suite; open returns an empty keeper.
+func Run(t *testing.T, open func(t *testing.T) catalog.Keeper) {
+	for name, test := range map[string]func(*testing.T, catalog.Keeper){
+		"what is kept is read": kept, "all or nothing": atomic, "owners": owners, "life": life, "slots": capacity,
+		"spread": spread, "needs": needs, "workers": workers, "hearing": hearing,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, open(t)) })
+	}
+}
+
+func contents(t *testing.T, k catalog.Keeper) catalog.Contents {
+	t.Helper()
+	c, err := k.CatalogContents(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func kept(t *testing.T, k catalog.Keeper) {
+	var want catalog.Contents
+	must(t, Apply(t.Context(), k, infrastructure))
+	must(t, Apply(t.Context(), k, "CREATE QUERY q AS SELECT x FROM a INTO s"))
+	must(t, k.ChangeCatalog(t.Context(), catalog.Needs{All: true}, func(c *catalog.Catalog) error {
+		want = c.Contents()
+		return nil
+	}))
+	got := contents(t, k)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("read\n%+v\nnot\n%+v", got, want)
+	}
+	if len(got.Workers) != 3 || len(got.Physical) != 1 || got.Physical[0].ID != 1 || got.LastSourceID != 2 {
+		t.Errorf("%+v", got)
+	}
+	p := got.Physical[0].Config
+	if p.Whole("SOURCE.SOCKET_PORT") != 5000 || !p.Is("PARSER.HEADER") || p.Text("PARSER.TUPLE_DELIMITER") != "\n" {
+		t.Errorf("settings %v", p)
+	}
+	if c := got.Logical[0].Columns; len(c) != 3 || !c[0].NotNull || c[1].Type.String() != "DECIMAL(10, 2)" ||
+		c[2].Name != "Name" {
+		t.Errorf("columns %+v", c)
+	}
+	q := got.Queries[0]
+	if q.Name != "q" || q.State != catalog.Pending || q.Desired != catalog.Running || q.CreatedBy != "ada" ||
+		q.Epoch != 0 || len(q.Fragments) != 1 || !strings.Contains(q.Fragments[0].Plan, "Scan a") ||
+		len(q.Sources) != 1 || q.Sink != "s" || q.CreatedAt.Year() != 2030 {
+		t.Errorf("query %+v", q)
+	}
+	// What is made anew under its name is another one.
+	must(t, Apply(t.Context(), k, `CREATE SINK z TYPE PRINT`))
+	must(t, Apply(t.Context(), k, `DROP SINK z; CREATE SINK z(y INT64) TYPE PRINT`))
+	for _, s := range contents(t, k).Sinks {
+		if s.Name == "z" && len(s.Columns) != 1 {
+			t.Errorf("the old sink is there: %+v", s)
+		}
+	}
+	for _, refused := range []string{"DROP LOGICAL SOURCE a", "DROP PHYSICAL SOURCE 1", "DROP SINK s",
+		"DROP WORKER sink"} {
+		if err := Apply(t.Context(), k, refused); err == nil {
+			t.Errorf("%s was done", refused)
+		}
+	}
+}
+
+func atomic(t *testing.T, k catalog.Keeper) {
+	must(t, Apply(t.Context(), k, infrastructure))
+	before := contents(t, k)
+	if err := Apply(t.Context(), k, "CREATE SINK b TYPE PRINT; CREATE SINK B TYPE PRINT"); err == nil {
+		t.Error("two sinks have one name")
+	}
+	if after := contents(t, k); !reflect.DeepEqual(before, after) {
+		t.Errorf("half of a group is kept: %+v", after)
+	}
+	// Of two groups that conflict one is accepted, at whatever moment they meet.
+	for round := range 5 {
+		var group sync.WaitGroup
+		errs := make([]error, 4)
+		for i := range errs {
+			group.Go(func() {
+				errs[i] = Apply(t.Context(), k,
+					fmt.Sprintf("CREATE SINK mine%d_%d TYPE PRINT; CREATE SINK one%d TYPE PRINT", round, i, round))
+			})
+		}
+		group.Wait()
+		accepted := 0
+		for _, err := range errs {
+			var e *sql.Error
+			switch {
+			case err == nil:
+				accepted++
+			case !errors.As(err, &e) || e.Kind != sql.AlreadyExists:
+				t.Errorf("the other group is refused with %v", err)
+			}
+		}
+		if accepted != 1 {
+			t.Errorf("%d groups were accepted", accepted)
+		}
+	}
+	if n := len(contents(t, k).Sinks); n != 11 {
+		t.Errorf("there are %d sinks", n)
+	}
+}
+
+const lease = time.Minute
+
+func owners(t *testing.T, k catalog.Keeper) {
+	must(t, Apply(t.Context(), k, infrastructure+"; CREATE QUERY q AS SELECT x FROM a INTO s"))
+	if n, err := k.ClaimQueries(t.Context(), "one", 30*time.Millisecond); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	old := contents(t, k).Queries[0]
+	if old.Owner != "one" || old.Epoch != 1 {
+		t.Fatalf("%+v", old)
+	}
+	if n, err := k.ClaimQueries(t.Context(), "one", lease); n != 0 || err != nil {
+		t.Error("its own query is claimed again", n, err)
+	}
+	if n, err := k.ClaimQueries(t.Context(), "two", lease); n != 0 || err != nil {
+		t.Error("another's query is claimed", n, err)
+	}
+	if _, err := k.ClaimQueries(t.Context(), "one", -time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := k.ClaimQueries(t.Context(), "two", lease); n != 1 || err != nil {
+		t.Fatal("a query that nobody looks after is not claimed", n, err)
+	}
+	old.State = catalog.Deploying
+	if err := k.AdvanceQuery(t.Context(), old); !errors.Is(err, store.ErrFenced) {
+		t.Errorf("its former owner moves it: %v", err)
+	}
+	if q := contents(t, k).Queries[0]; q.State != catalog.Pending || q.Epoch != 2 || q.Owner != "two" {
+		t.Errorf("%+v", q)
+	}
+}
+
+func life(t *testing.T, k catalog.Keeper) {
+	must(t, Apply(t.Context(), k, infrastructure+"; CREATE QUERY q AS SELECT x FROM a INTO s"))
+	if _, err := k.ClaimQueries(t.Context(), "one", lease); err != nil {
+		t.Fatal(err)
+	}
+	q := contents(t, k).Queries[0]
+	q.State, q.Since, q.Failure = catalog.Deploying, time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC), "it is slow"
+	q.Fragments[0].State, q.Fragments[0].Attempts, q.Fragments[0].Failure = catalog.FragmentFailed, 3, "refused"
+	q.Fragments[0].RetryAt = q.Since.Add(time.Second)
+	must(t, k.AdvanceQuery(t.Context(), q))
+	// Who has not seen that may not decide by what was there before, nor take it away.
+	for _, state := range []catalog.State{catalog.Failed, catalog.Deploying, catalog.Stopped} {
+		late := q
+		if late.State = state; !errors.Is(k.AdvanceQuery(t.Context(), late), store.ErrFenced) {
+			t.Errorf("an old revision becomes %s", state)
+		}
+	}
+	q.Revision++
+	if got := contents(t, k).Queries[0]; !reflect.DeepEqual(got, q) {
+		t.Errorf("read\n%+v\nnot\n%+v", got, q)
+	}
+	// The name is taken until the query is gone, whoever drops it; what it refers to stays as long.
+	must(t, Apply(t.Context(), k, "DROP QUERY q GRACEFUL"))
+	if got := contents(t, k).Queries[0]; got.Desired != catalog.Stopped || !got.Graceful {
+		t.Errorf("%+v", got)
+	}
+	var e *sql.Error
+	err := Apply(t.Context(), k, "CREATE QUERY Q AS SELECT x FROM a INTO s")
+	if !errors.As(err, &e) || e.Kind != sql.NameLocked {
+		t.Errorf("the name is given out: %v", err)
+	}
+	if err := Apply(t.Context(), k, "DROP SINK s"); !errors.As(err, &e) || e.Kind != sql.ReferencedQueryExists {
+		t.Errorf("the sink is dropped: %v", err)
+	}
+	if err := k.AdvanceQuery(t.Context(), q); !errors.Is(err, store.ErrFenced) {
+		t.Errorf("its owner moves it without having seen that it was dropped: %v", err)
+	}
+	q.Revision++
+	q.State = catalog.Stopped
+	must(t, k.AdvanceQuery(t.Context(), q))
+	if err := k.AdvanceQuery(t.Context(), q); !errors.Is(err, store.ErrFenced) {
+		t.Errorf("what is gone is moved: %v", err)
+	}
+	must(t, Apply(t.Context(), k, "CREATE QUERY q AS SELECT x FROM a INTO s"))
+	if got := contents(t, k).Queries; len(got) != 1 || got[0].ID != q.ID+1 || got[0].Epoch != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// spread: nodes come and go, and so do fragments of a query that reads what each of them tells of itself; others stay
+// as they are.
+func spread(t *testing.T, k catalog.Keeper) {
+	must(t, Apply(t.Context(), k, infrastructure+"; CREATE QUERY fixed AS SELECT x FROM a INTO s"))
+	must(t, Apply(t.Context(), k, system.Sources))
+	must(t, Apply(t.Context(), k, "CREATE SINK out TYPE PRINT; CREATE QUERY wide AS SELECT COUNT(*) AS n FROM executions "+
+		"WINDOW TUMBLING(timestamp, SIZE 1 SEC) INTO out"))
+	if _, err := k.ClaimQueries(t.Context(), "one", lease); err != nil {
+		t.Fatal(err)
+	}
+	active, draining := map[string]bool{"server": true}, map[string]bool{}
+	spreads := func(owner string, want ...string) {
+		t.Helper()
+		before := contents(t, k)
+		must(t, k.ChangeCatalog(t.Context(), catalog.Needs{All: true}, func(c *catalog.Catalog) error {
+			c.Spread(owner, func(host string) bool { return active[host] },
+				func(host string) bool { return !draining[host] })
+			return nil
+		}))
+		after := contents(t, k)
+		if !reflect.DeepEqual(before.Queries[0], after.Queries[0]) {
+			t.Errorf("another query has changed: %+v", after.Queries[0])
+		}
+		var got []string
+		for _, f := range after.Queries[1].Fragments {
+			got = append(got, fmt.Sprint(f.Host, f.Attempts))
+			if tail := strings.Contains(f.Plan, "Merge partial aggregates"); tail != (f.Host == "server" && len(want) > 1) {
+				t.Errorf("%s does %s", f.Host, f.Plan)
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("it has the fragments %v, not %v", got, want)
+		}
+	}
+	spreads("one", "server0")
+	must(t, k.SetWorkers(t.Context(), []catalog.Worker{{Host: "n1", Slots: 2, State: catalog.Active},
+		{Host: "n2", Slots: 2, State: catalog.Active}}))
+	active["n1"] = true
+	spreads("two", "server0") // which is not its owner
+	active["n2"], draining["n2"] = true, true
+	spreads("one", "n10", "server0")
+	delete(active, "n2")
+	draining["n1"] = true
+	spreads("one", "n10", "server0") // it has it already
+	clear(draining)
+	q := contents(t, k).Queries[1]
+	for i := range q.Fragments {
+		q.Fragments[i].Attempts = int64(3 - i) // those of n1 are 3
+	}
+	must(t, k.AdvanceQuery(t.Context(), q))
+	active["n1"], active["n2"] = false, true
+	spreads("one", "n23", "server3") // no attempt is earlier than one that was
+	// One without a slot gets none.
+	must(t, k.SetWorkers(t.Context(), []catalog.Worker{{Host: "n3", Slots: 1, State: catalog.Active}}))
+	must(t, Apply(t.Context(), k, "CREATE PHYSICAL SOURCE FOR a TYPE FILE ON n3 SET('a.csv' AS SOURCE.FILE_PATH, "+
+		"'CSV' AS PARSER.TYPE); CREATE QUERY there AS SELECT x FROM a INTO s"))
+	active["n3"] = true
+	spreads("one", "n23", "server3")
+	must(t, Apply(t.Context(), k, "DROP QUERY wide"))
+	active["n2"] = false
+	spreads("one", "n23", "server3") // until each is known to be gone
+}
+
+// capacity: many at once never take more slots than there are.
+func capacity(t *testing.T, k catalog.Keeper) {
+	must(t, Apply(t.Context(), k, infrastructure))
+	var group sync.WaitGroup
+	errs := make([]error, 2*slots)
+	for i := range errs {
+		group.Go(func() {
+			errs[i] = Apply(t.Context(), k, fmt.Sprintf("CREATE QUERY q%d AS SELECT x FROM a INTO s", i))
+		})
+	}
+	group.Wait()
+	accepted := 0
+	for _, err := range errs {
+		var e *sql.Error
+		switch {
+		case err == nil:
+			accepted++
+		case !errors.As(err, &e) || e.Kind != sql.InsufficientCapacity:
+			t.Errorf("refused with %v", err)
+		}
+	}
+	if n := len(contents(t, k).Queries); accepted != slots || n != slots {
+		t.Errorf("%d queries were accepted, %d are there, for %d slots", accepted, n, slots)
+	}
+	// One that waits for its next attempt keeps its slot, and one that has ended before the others, with which it would
+	// begin anew; one that has been given up has none.
+	if _, err := k.ClaimQueries(t.Context(), "one", lease); err != nil {
+		t.Fatal(err)
+	}
+	q := contents(t, k).Queries[0]
+	for _, is := range []struct {
+		state    catalog.State
+		fragment catalog.FragmentState
+		full     bool
+	}{{catalog.Deploying, catalog.FragmentFailed, true}, {catalog.Running, catalog.FragmentTerminated, true},
+		{catalog.Terminating, catalog.FragmentFailed, false}} {
+		q.State, q.Fragments[0].State = is.state, is.fragment
+		must(t, k.AdvanceQuery(t.Context(), q))
+		q.Revision++
+		var e *sql.Error
+		err := Apply(t.Context(), k, "CREATE QUERY one_more AS SELECT x FROM a INTO s")
+		full := errors.As(err, &e) && e.Kind == sql.InsufficientCapacity
+		if full != is.full {
+			t.Errorf("%s, its fragment %s, and another query gives %v", is.state, is.fragment, err)
+		}
+	}
+}
+
+// needs: a change that names one query, or none, knows which names and slots the others take.
+func needs(t *testing.T, k catalog.Keeper) {
+	must(t, Apply(t.Context(), k, infrastructure+"; CREATE QUERY `Query-2` AS SELECT x FROM a INTO s"))
+	must(t, Apply(t.Context(), k, "SELECT x FROM a INTO s; SELECT x FROM a INTO s"))
+	must(t, Apply(t.Context(), k, "CREATE QUERY mine AS SELECT x FROM a INTO s"))
+	var e *sql.Error
+	err := Apply(t.Context(), k, "CREATE QUERY MINE AS SELECT x FROM a INTO s")
+	if !errors.As(err, &e) || e.Kind != sql.AlreadyExists {
+		t.Errorf("a name is given out twice: %v", err)
+	}
+	must(t, Apply(t.Context(), k, "DROP QUERY Mine"))
+	for _, q := range contents(t, k).Queries {
+		if (q.Desired == catalog.Stopped) != (q.Name == "mine") {
+			t.Errorf("%+v", q)
+		}
+	}
+	for _, refused := range []string{"DROP SINK s", "DROP PHYSICAL SOURCE 1", "DROP WORKER server"} {
+		if err := Apply(t.Context(), k, refused); !errors.As(err, &e) || e.Kind != sql.ReferencedQueryExists {
+			t.Errorf("%s: %v", refused, err)
+		}
+	}
+	must(t, Apply(t.Context(), k, "SELECT x FROM a INTO s"))
+	if err := Apply(t.Context(), k, "SELECT x FROM a INTO s"); !errors.As(err, &e) ||
+		e.Kind != sql.InsufficientCapacity {
+		t.Errorf("there are more queries than slots: %v", err)
+	}
+	names := map[string]bool{}
+	for _, q := range contents(t, k).Queries {
+		names[strings.ToLower(q.Name)] = true
+	}
+	if len(names) != slots {
+		t.Errorf("names %v", names)
+	}
+}
+
+func workers(t *testing.T, k catalog.Keeper) {
+	must(t, Apply(t.Context(), k, infrastructure))
+	must(t, k.SetWorkers(t.Context(), []catalog.Worker{{Host: "new", Slots: 3, State: catalog.Active},
+		{Host: "Edge", Slots: 9, State: catalog.Unreachable}}))
+	states := map[string]string{}
+	for _, w := range contents(t, k).Workers {
+		states[w.Host] = fmt.Sprint(w.State, w.Slots, w.Peers)
+	}
+	if want := map[string]string{"server": "ACTIVE5 []", "sink": "UNREACHABLE4 []", "edge": "UNREACHABLE1 [sink]",
+		"new": "ACTIVE3 []"}; !reflect.DeepEqual(states, want) {
+		t.Errorf("%v", states)
+	}
+}
+
+func hearing(t *testing.T, k catalog.Keeper) {
+	ctx, cancel := context.WithCancel(t.Context())
+	heard, done := make(chan struct{}, 100), make(chan error, 1)
+	go func() { done <- k.HearCatalog(ctx, func() { heard <- struct{}{} }) }()
+	wait := func(what string) {
+		select {
+		case <-heard:
+		case <-time.After(20 * time.Second):
+			t.Error("nothing was heard of " + what)
+		}
+	}
+	wait("the beginning")
+	must(t, Apply(t.Context(), k, infrastructure))
+	wait("a change")
+	must(t, Apply(t.Context(), k, "CREATE QUERY q AS SELECT x FROM a INTO s"))
+	wait("a query")
+	if _, err := k.ClaimQueries(t.Context(), "one", lease); err != nil {
+		t.Fatal(err)
+	}
+	wait("a claim")
+	must(t, k.AdvanceQuery(t.Context(), contents(t, k).Queries[0]))
+	wait("a state")
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
+	}
+}

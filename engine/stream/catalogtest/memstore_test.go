@@ -1,0 +1,12 @@
+package catalogtest_test
+
+import (
+	"testing"
+
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/catalogtest"
+)
+
+func TestMemory(t *testing.T) {
+	catalogtest.Run(t, func(*testing.T) catalog.Keeper { return &catalogtest.Keeper{} })
+}

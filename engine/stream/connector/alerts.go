@@ -1,0 +1,99 @@
+package connector
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
+	"github.com/loadstone-db/loadstone/engine/stream/sql"
+)
+
+// Alert is what a query had somebody told: a run was stopped, or rows were posted.
+type Alert struct {
+	At      time.Time
+	QueryID int64
+	Query   string
+	Type    string // that of the sink
+	// RunID is the run that was stopped.
+	RunID string
+	// Row is the first of so many rows, in words.
+	Row  string
+	Rows int
+	// Failure is why nobody could be told.
+	Failure string
+	// Again says that it is tried again: nobody has been told yet.
+	Again bool
+}
+
+// Tell takes alerts; nil is nobody.
+type Tell func(Alert)
+
+// keptAlerts is how many alerts are kept to be looked at.
+const keptAlerts = 200
+
+// Alerts keeps the last alerts. The zero value is empty; it is safe for concurrent use.
+type Alerts struct {
+	mu   sync.Mutex
+	list []Alert
+}
+
+// Of returns what takes the alerts of a query. One that is tried again is not kept: another one follows.
+func (a *Alerts) Of(id int64, query, sink string) Tell {
+	return func(one Alert) {
+		if one.Again {
+			return
+		}
+		one.At, one.QueryID, one.Query, one.Type = time.Now().UTC(), id, query, sink
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.list = append(a.list, one); len(a.list) > keptAlerts {
+			a.list = slices.Clone(a.list[len(a.list)-keptAlerts:])
+		}
+	}
+}
+
+// List are the alerts that are kept, the newest first.
+func (a *Alerts) List() []Alert {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	list := slices.Clone(a.list)
+	slices.Reverse(list)
+	return list
+}
+
+// tell tells of an attempt.
+func (t Tell) tell(a Alert, err error) {
+	if t == nil {
+		return
+	}
+	var known *sql.Error
+	if errors.As(err, &known) {
+		err = errors.New(known.Message)
+	}
+	if err != nil {
+		a.Failure = err.Error()
+	}
+	t(a)
+}
+
+// longest is how much of a value is told.
+const longest = 100
+
+// InWords is a row as text: names and values, long ones cut.
+func InWords(columns []column.Column, b *column.Batch, i int) string {
+	var parts []string
+	for c := range b.Cols {
+		v := "NULL"
+		if !b.Cols[c].Null[i] {
+			v = string(b.Cols[c].AppendValue(nil, i))
+		}
+		if r := []rune(v); len(r) > longest {
+			v = string(r[:longest-1]) + "…"
+		}
+		parts = append(parts, columns[c].Name+" "+v)
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,273 @@
+package connector
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
+)
+
+// maxLine is how long a row may be as text, in bytes.
+const maxLine = 1 << 20
+
+// fullBatch is how many bytes of rows a batch takes until it is passed on, though it has fewer rows than it may: a
+// vector holds no more than column.MostText of texts, and several batches are under way.
+const fullBatch = 4 << 20
+
+// lines divides what is read. A line that is too long is left out, without being kept, and told of as soon as it is.
+type lines struct {
+	r          io.Reader
+	delimiter  byte
+	buffer     []byte
+	begin, end int
+	long       bool // inside of a line that is too long, and was told of
+	failed     error
+}
+
+var errLeft = errors.New("a line is too long, or ends within")
+
+// next returns a line, or errLeft for one that is left out, or what the reader returned. A line is valid until the next
+// call.
+func (l *lines) next() ([]byte, error) {
+	if l.buffer == nil {
+		l.buffer = make([]byte, 64<<10)
+	}
+	searched := l.begin
+	for {
+		if n := bytes.IndexByte(l.buffer[searched:l.end], l.delimiter); n >= 0 {
+			line := l.buffer[l.begin : searched+n]
+			l.begin = searched + n + 1
+			if l.long {
+				l.long, searched = false, l.begin
+				continue
+			}
+			return line, nil
+		}
+		if l.long {
+			l.begin = l.end
+		}
+		if l.failed != nil {
+			return l.rest()
+		}
+		if l.begin > 0 {
+			copy(l.buffer, l.buffer[l.begin:l.end])
+			l.begin, l.end = 0, l.end-l.begin
+		}
+		searched = l.end
+		if l.end == len(l.buffer) {
+			if len(l.buffer) >= maxLine {
+				if l.begin, l.end, searched = 0, 0, 0; !l.long {
+					l.long = true
+					return nil, errLeft
+				}
+			} else {
+				l.buffer = append(l.buffer, make([]byte, len(l.buffer))...)
+			}
+		}
+		n, err := l.r.Read(l.buffer[l.end:])
+		l.end += n
+		if err != nil && !errors.Is(err, errQuiet) {
+			l.failed = err
+		} else if err != nil && n == 0 {
+			return nil, err
+		}
+	}
+}
+
+// rest is what stands behind the last delimiter, if anything.
+func (l *lines) rest() ([]byte, error) {
+	line := l.buffer[l.begin:l.end]
+	l.begin = l.end
+	if l.long {
+		return nil, l.failed
+	}
+	switch {
+	case len(line) == 0:
+		return nil, l.failed
+	case errors.Is(l.failed, io.EOF):
+		return line, nil
+	}
+	return nil, errLeft // a connection was torn within it
+}
+
+// errQuiet is returned by readers that have nothing for the moment.
+var errQuiet = errors.New("nothing came")
+
+// rows reads rows of a schema from lines.
+type rows struct {
+	lines
+	columns   []column.Column
+	json      bool
+	field     byte
+	skip      bool // the next line is a header
+	batch     int
+	malformed atomic.Int64
+	scratch   []byte
+	// alike are the names of the members of an object by what they are without case.
+	alike map[string]string
+	// within is how long a row waits for others to fill its batch, 0 for as long as it takes.
+	within time.Duration
+}
+
+func newRows(r io.Reader, columns []column.Column, c Config) *rows {
+	return &rows{lines: lines{r: r, delimiter: c.Text("PARSER.TUPLE_DELIMITER")[0]}, columns: columns,
+		json: strings.EqualFold(c.Text("PARSER.TYPE"), "JSON"), field: c.Text("PARSER.FIELD_DELIMITER")[0],
+		skip: c.Is("PARSER.HEADER"), batch: int(c.Whole("SOURCE.BATCH_ROWS")), alike: map[string]string{}}
+}
+
+// Read fills a batch, or returns what there is once its first row has waited for long. It returns an error, io.EOF at
+// the end, only when there are no rows.
+func (s *rows) Read(b *column.Batch) error {
+	b.Reset(s.columns)
+	var first time.Time
+	for size := 0; b.N < s.batch && size < fullBatch; {
+		if s.within > 0 && b.N > 0 && time.Since(first) >= s.within {
+			return nil
+		}
+		line, err := s.next()
+		switch {
+		case errors.Is(err, errLeft):
+			s.malformed.Add(1)
+			continue
+		case err != nil && b.N > 0:
+			return nil
+		case err != nil:
+			return err
+		}
+		line = bytes.TrimSuffix(line, []byte("\r"))
+		if s.skip {
+			s.skip = false
+			continue
+		}
+		if len(bytes.TrimSpace(line)) == 0 && !s.lone(line) {
+			continue
+		}
+		var ok bool
+		if s.json {
+			ok = s.object(b, line)
+		} else {
+			ok = s.record(b, line)
+		}
+		if !ok {
+			s.malformed.Add(1)
+			for i := range b.Cols {
+				b.Cols[i].Truncate(b.N)
+			}
+			continue
+		}
+		size += len(line)
+		if b.N++; b.N == 1 && s.within > 0 {
+			first = time.Now()
+		}
+	}
+	return nil
+}
+
+// lone reports whether an empty line is a row: that of CSV whose only column is NULL.
+func (s *rows) lone(line []byte) bool {
+	return len(line) == 0 && !s.json && len(s.columns) == 1 && !s.columns[0].NotNull
+}
+
+// Malformed is how many rows were left out, since they did not fit the schema.
+func (s *rows) Malformed() int64 { return s.malformed.Load() }
+
+// value appends a value as text; what is nothing is NULL.
+func (s *rows) value(b *column.Batch, i int, v []byte, null bool) bool {
+	if null {
+		b.Cols[i].AppendNull()
+		return !s.columns[i].NotNull
+	}
+	return b.Cols[i].AppendParsed(v) == nil
+}
+
+// record reads a line of CSV. A field without quotes that is empty is NULL.
+func (s *rows) record(b *column.Batch, line []byte) bool {
+	for i := range s.columns {
+		field, rest, quoted, ok := s.cut(line)
+		if !ok || (rest == nil) != (i == len(s.columns)-1) {
+			return false
+		}
+		if !s.value(b, i, field, len(field) == 0 && !quoted) {
+			return false
+		}
+		line = rest
+	}
+	return true
+}
+
+// cut returns the first field; rest is nil behind the last one.
+func (s *rows) cut(line []byte) (field, rest []byte, quoted, ok bool) {
+	if len(line) == 0 || line[0] != '"' {
+		n := bytes.IndexByte(line, s.field)
+		if n < 0 {
+			return line, nil, false, true
+		}
+		return line[:n], line[n+1:], false, true
+	}
+	s.scratch = s.scratch[:0]
+	for i := 1; i < len(line); i++ {
+		if line[i] != '"' {
+			s.scratch = append(s.scratch, line[i])
+			continue
+		}
+		switch {
+		case i+1 == len(line):
+			return s.scratch, nil, true, true
+		case line[i+1] == '"':
+			s.scratch = append(s.scratch, '"')
+			i++
+		case line[i+1] == s.field:
+			return s.scratch, line[i+2:], true, true
+		default:
+			return nil, nil, true, false
+		}
+	}
+	return nil, nil, true, false
+}
+
+// nearly is the member whose name is that of a column but for case. Of several it is the first in order, so that a row
+// has the same values whenever it is read.
+func (s *rows) nearly(members map[string]json.RawMessage, name string) (json.RawMessage, bool) {
+	if len(s.alike) == 0 {
+		for member := range members {
+			folded := strings.ToLower(member)
+			if first, there := s.alike[folded]; !there || member < first {
+				s.alike[folded] = member
+			}
+		}
+	}
+	member, there := s.alike[strings.ToLower(name)]
+	return members[member], there
+}
+
+// object reads a line of JSON by the names of its members. Members that no column has are left out.
+func (s *rows) object(b *column.Batch, line []byte) bool {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(line, &members) != nil || members == nil {
+		return false
+	}
+	clear(s.alike)
+	for i, c := range s.columns {
+		raw, ok := members[c.Name]
+		if !ok {
+			raw, ok = s.nearly(members, c.Name)
+		}
+		null := !ok || string(raw) == "null"
+		if !null && raw[0] == '"' {
+			var text string
+			if json.Unmarshal(raw, &text) != nil {
+				return false
+			}
+			raw = json.RawMessage(text)
+		}
+		if !s.value(b, i, raw, null) {
+			return false
+		}
+	}
+	return true
+}

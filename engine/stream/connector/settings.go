@@ -1,0 +1,264 @@
+// Package connector brings rows into streams and out of them: files and sockets, CSV and lines of JSON. What comes in is not
+// trusted: lines are bounded, rows that do not fit their schema are left out and counted, and files lie in one folder,
+// without links.
+package connector
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/loadstone-db/loadstone/engine/stream/sql"
+)
+
+// setting is one that a type of source or sink has.
+type setting struct {
+	path     string
+	standard any // nil: it has to be given
+	// check returns what is wrong with a value, or nothing. The value has the type of the standard; text where that
+	// is nil.
+	check func(v any) string
+}
+
+// Types of sources and sinks.
+const (
+	File  = "FILE"
+	TCP   = "TCP"
+	Print = "PRINT"
+	// System is what the product tells about itself.
+	System = "SYSTEM"
+	// Webhook posts rows to an address; Guardrail stops the run that a row names.
+	Webhook   = "WEBHOOK"
+	Guardrail = "GUARDRAIL"
+	// Metric tells the newest rows as gauges of the server.
+	Metric = "METRIC"
+	// Postgres writes rows into a table of a saved connection.
+	Postgres = "POSTGRES"
+)
+
+// The streams of the product.
+const (
+	WorkerStatistics = "worker_statistics"
+	WorkerResources  = "worker_resources"
+	Heartbeats       = "heartbeats"
+	Warehouse        = "warehouse"
+	RunEvents        = "run_events"
+	// KindStatistics and StatementStatistics are WorkerStatistics by kind and by statement.
+	KindStatistics      = "kind_statistics"
+	StatementStatistics = "statement_statistics"
+	// Executions are all single ones.
+	Executions = "executions"
+)
+
+// Streams are all of them.
+var Streams = [...]string{WorkerStatistics, WorkerResources, Heartbeats, Warehouse, RunEvents, KindStatistics,
+	StatementStatistics, Executions}
+
+// OnNodes reports whether each node tells a stream of itself. The others are told where the server of a run has them.
+func OnNodes(stream string) bool { return stream == Executions || stream == StatementStatistics }
+
+// SourceTypes and SinkTypes are all that there are.
+var (
+	SourceTypes = []string{File, TCP, System}
+	SinkTypes   = []string{File, Print, Postgres, Webhook, Guardrail, Metric}
+)
+
+// Words are the types of sources and sinks and the paths of their settings, each once and in the order of the alphabet:
+// what an editor of statements offers.
+func Words() []string {
+	words := slices.Concat(SourceTypes, SinkTypes)
+	for _, of := range settings {
+		for _, s := range of {
+			words = append(words, s.path)
+		}
+	}
+	slices.Sort(words)
+	return slices.Compact(words)
+}
+
+func notEmpty(v any) string {
+	if s := v.(string); s == "" || len(s) > 4096 {
+		return "is a text of 1 to 4096 bytes"
+	}
+	return ""
+}
+
+func inFolder(v any) string {
+	if why := notEmpty(v); why != "" {
+		return why
+	}
+	return astray(v.(string))
+}
+
+func format(v any) string {
+	if s := strings.ToUpper(v.(string)); s != "CSV" && s != "JSON" {
+		return "is CSV or JSON"
+	}
+	return ""
+}
+
+func oneByte(v any) string {
+	if s := v.(string); len(s) != 1 || s == `"` {
+		return "is one byte, and no quote"
+	}
+	return ""
+}
+
+func aStream(v any) string {
+	if !slices.Contains(Streams[:], v.(string)) {
+		return "is one of " + strings.Join(Streams[:], ", ")
+	}
+	return ""
+}
+
+func address(v any) string {
+	at, err := url.Parse(v.(string))
+	if err != nil || at.Hostname() == "" || at.Scheme != "http" && at.Scheme != "https" || at.User != nil {
+		return "is http://HOST/PATH or https://HOST/PATH"
+	}
+	return ""
+}
+
+// metricName is the end of a metric's name.
+func metricName(v any) string {
+	if s := v.(string); s == "" || len(s) > 100 || s[0] < 'a' || s[0] > 'z' ||
+		strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+		return "begins with a small letter and has 1 to 100 small letters, digits and _"
+	}
+	return ""
+}
+
+// IsAddress reports whether rows can be posted to an address, as far as its spelling says.
+func IsAddress(text string) bool { return address(text) == "" }
+
+// Origin is the scheme and the host of an address, which may be shown to whoever reads: what follows them may be a
+// secret.
+func Origin(address string) string {
+	at, err := url.Parse(address)
+	if err != nil || at.Host == "" {
+		return ""
+	}
+	return at.Scheme + "://" + at.Host
+}
+
+// Secret reports whether the setting of a path is kept sealed and shown to nobody.
+func Secret(path string) bool { return path == "SINK.URL" }
+
+// Shown is a setting as it is shown to readers.
+func Shown(path string, value any) string {
+	text := fmt.Sprint(value)
+	if Secret(path) {
+		return Origin(text) + "/…"
+	}
+	return text
+}
+
+func between(least, most int64) func(any) string {
+	return func(v any) string {
+		if n := v.(int64); n < least || n > most {
+			return fmt.Sprintf("is between %d and %d", least, most)
+		}
+		return ""
+	}
+}
+
+func anyValue(any) string { return "" }
+
+var parser = []setting{
+	{path: "PARSER.TYPE", check: format},
+	{path: "PARSER.TUPLE_DELIMITER", standard: "\n", check: oneByte},
+	{path: "PARSER.FIELD_DELIMITER", standard: ",", check: oneByte},
+	{path: "PARSER.HEADER", standard: false, check: anyValue},
+	{path: "SOURCE.BATCH_ROWS", standard: int64(1024), check: between(1, 65536)},
+}
+
+var settings = map[string][]setting{
+	"source " + File: append([]setting{{path: "SOURCE.FILE_PATH", check: inFolder}}, parser...),
+	"source " + TCP: append([]setting{{path: "SOURCE.SOCKET_HOST", check: notEmpty},
+		{path: "SOURCE.SOCKET_PORT", standard: int64(0), check: between(1, 65535)}}, parser...),
+	"source " + System: {{path: "SOURCE.STREAM", check: aStream}},
+	"sink " + File: {{path: "SINK.FILE_PATH", check: inFolder},
+		{path: "SINK.INPUT_FORMAT", standard: "CSV", check: format}, {path: "SINK.APPEND", standard: false, check: anyValue}},
+	"sink " + Print:   {{path: "SINK.INPUT_FORMAT", standard: "CSV", check: format}},
+	"sink " + Webhook: {{path: "SINK.URL", check: address}},
+	"sink " + Postgres: {{path: "SINK.CONNECTION", check: notEmpty}, {path: "SINK.TABLE", check: notEmpty},
+		{path: "SINK.SCHEMA", standard: "", check: anyValue}},
+	"sink " + Guardrail: {{path: "SINK.RUN_ID", standard: "", check: anyValue}},
+	"sink " + Metric: {{path: "SINK.METRIC", check: metricName}, {path: "SINK.SERIES", standard: int64(1000),
+		check: between(1, 10_000)}},
+}
+
+// Config is what a source or sink was made with, all settings by their path.
+type Config map[string]any
+
+// Text is a setting that is a text.
+func (c Config) Text(path string) string { s, _ := c[path].(string); return s }
+
+// Whole is a setting that is a whole number.
+func (c Config) Whole(path string) int64 { n, _ := c[path].(int64); return n }
+
+// Is is a setting that is true or false.
+func (c Config) Is(path string) bool { b, _ := c[path].(bool); return b }
+
+// SourceConfig checks the settings of a source; the error is an InvalidConfig.
+func SourceConfig(kind, source string, at int, given []sql.Setting) (Config, error) {
+	return config("source "+kind, source, at, given)
+}
+
+// SinkConfig checks the settings of a sink; the error is an InvalidConfig.
+func SinkConfig(kind, source string, at int, given []sql.Setting) (Config, error) {
+	return config("sink "+kind, source, at, given)
+}
+
+func config(kind, source string, at int, given []sql.Setting) (Config, error) {
+	wrong := func(at int, hint, format string, args ...any) error {
+		return sql.Errorf(sql.InvalidConfig, source, at, hint, format, args...)
+	}
+	known := settings[kind]
+	var paths []string
+	for _, s := range known {
+		paths = append(paths, s.path)
+	}
+	c := Config{}
+	for _, g := range given {
+		i := slices.Index(paths, g.Path)
+		if i < 0 {
+			hint := sql.Suggest(g.Path, paths...)
+			if hint == "" {
+				hint = "there are " + strings.Join(paths, ", ")
+			}
+			return nil, wrong(g.At, hint, "a %s has no setting %s", kind, g.Path)
+		}
+		if _, twice := c[g.Path]; twice {
+			return nil, wrong(g.At, "", "%s is given twice", g.Path)
+		}
+		s := known[i]
+		want := s.standard
+		if want == nil {
+			want = ""
+		}
+		if fmt.Sprintf("%T", g.Value) != fmt.Sprintf("%T", want) {
+			kinds := map[string]string{"string": "a text", "int64": "a whole number", "bool": "TRUE or FALSE"}
+			return nil, wrong(g.At, "", "%s is %s", g.Path, kinds[fmt.Sprintf("%T", want)])
+		}
+		if what := s.check(g.Value); what != "" {
+			return nil, wrong(g.At, "", "%s %s", g.Path, what)
+		}
+		c[g.Path] = g.Value
+	}
+	for _, s := range known {
+		if _, ok := c[s.path]; ok {
+			continue
+		}
+		if s.standard == nil || s.check(s.standard) != "" {
+			return nil, wrong(at, "SET('…' AS "+s.path+")", "a %s needs the setting %s", kind, s.path)
+		}
+		c[s.path] = s.standard
+	}
+	const row, field = "PARSER.TUPLE_DELIMITER", "PARSER.FIELD_DELIMITER"
+	if one, is := c[row]; is && one == c[field] && !strings.EqualFold(c.Text("PARSER.TYPE"), "JSON") {
+		return nil, wrong(at, "", "%s and %s are the same", row, field)
+	}
+	return c, nil
+}

@@ -1,0 +1,129 @@
+package connector
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/base/egress"
+	"github.com/loadstone-db/loadstone/engine/outbound/delivery"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
+	"github.com/loadstone-db/loadstone/engine/stream/sql"
+)
+
+const (
+	// patientFor is how long rows are tried again that an address does not take; the last attempt may take longer.
+	patientFor = time.Minute
+	// firstPause and longestPause are how far attempts are apart, unless the address says a longer time.
+	firstPause   = 500 * time.Millisecond
+	longestPause = 10 * time.Second
+)
+
+// deliveryHeader names rows that are posted: it is the same for each attempt, so that who has taken them, and whose
+// answer has not arrived, knows them again.
+const deliveryHeader = "X-Loadstone-Delivery"
+
+// webhook posts rows as lines of JSON.
+type webhook struct {
+	client   *delivery.Client
+	columns  []column.Column
+	tell     Tell
+	rows     bytes.Buffer
+	lines    Sink
+	ctx      context.Context
+	end      context.CancelFunc
+	once     sync.Once
+	patience time.Duration
+}
+
+// ErrSealed is an address that was kept with a key that this server does not have.
+var ErrSealed = errors.New("the address of the sink is sealed with another key: DROP the sink and make it anew")
+
+// SinkWebhook returns a sink that posts each batch of rows as lines of JSON; what the policy refuses is not reached. For a
+// minute it is tried again where the address does not answer, or asks for it by its status; who writes waits meanwhile,
+// and alerts that are Again tell why. Close, and the end of ctx, end a Write that waits.
+func SinkWebhook(ctx context.Context, c Config, columns []column.Column, policy *egress.Policy,
+	tell Tell) (Sink, error) {
+	w := &webhook{columns: columns, tell: tell, patience: patientFor}
+	url := c.Text("SINK.URL")
+	if url == "" {
+		return nil, ErrSealed
+	}
+	var err error
+	if w.client, err = delivery.NewClient(delivery.Endpoint{Flag: "SINK.URL", URL: url, Reach: policy}); err != nil {
+		e := sql.Errorf(sql.InvalidConfig, "", -1, "name another address",
+			"rows can not be posted to the address: %v", err)
+		e.Cause = err
+		return nil, e
+	}
+	w.ctx, w.end = context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, w.end)
+	w.lines, err = OpenSink(Print, Config{"SINK.INPUT_FORMAT": "JSON"}, columns, nil, &w.rows)
+	return w, err
+}
+
+// Write implements Sink.
+func (w *webhook) Write(b *column.Batch) error {
+	if b.N == 0 {
+		return nil
+	}
+	a := Alert{Rows: b.N, Row: InWords(w.columns, b, 0)}
+	err := w.write(b, a)
+	w.tell.tell(a, err)
+	return err
+}
+
+func (w *webhook) write(b *column.Batch, a Alert) error {
+	w.rows.Reset()
+	if err := w.lines.Write(b); err != nil {
+		return err
+	}
+	begun, pause, name := time.Now(), firstPause, rand.Text()
+	for n := 1; ; n++ {
+		again, after, err := w.post(name)
+		if err == nil {
+			return nil
+		}
+		left := w.patience - time.Since(begun)
+		if !again || left <= 0 || w.ctx.Err() != nil {
+			tried := ""
+			if n > 1 {
+				tried = fmt.Sprintf(" for %s, in %d attempts", time.Since(begun).Round(time.Second), n)
+			}
+			e := sql.Errorf(sql.NetworkError, "", -1, "put that right, then DROP the query and CREATE it again",
+				"%d rows could not be posted%s: %v", b.N, tried, err)
+			e.Cause = err
+			return e
+		}
+		a.Again = true
+		w.tell.tell(a, err)
+		select {
+		case <-time.After(min(max(pause, after), left)):
+		case <-w.ctx.Done():
+		}
+		pause = min(2*pause, longestPause)
+	}
+}
+
+// post makes one attempt. again says that another one may succeed, after so long where the address says that.
+func (w *webhook) post(name string) (again bool, after time.Duration, err error) {
+	answer, err := w.client.Post(w.ctx, "", "application/x-ndjson", w.rows.Bytes(), deliveryHeader, name)
+	if err != nil {
+		return !errors.Is(err, egress.ErrRefused), 0, fmt.Errorf("%s: %w", w.client.To(), err)
+	}
+	if err = answer.Err(); err != nil {
+		again, after = answer.Again()
+		return again, after, fmt.Errorf("%s: %w", w.client.To(), err)
+	}
+	return false, 0, nil
+}
+
+// Close implements Sink.
+func (w *webhook) Close() error {
+	w.once.Do(func() { w.end(); w.client.Close() })
+	return nil
+}

@@ -1,0 +1,295 @@
+// Package coordinator carries statements out over the catalog of streams, and brings continuous queries to the state
+// that is desired of them. A statement is accepted when it has been planned and kept, before anything is opened; a
+// reconciler then compares what the catalog wants with what runs, and does what is missing. It is woken when the
+// catalog changes, and looks by itself besides; it may be ended at any step, and goes on from what the catalog says.
+//
+// One server owns a query at a time, by a lease and an epoch. Its fragments run in the owner's process and on workers
+// of other processes, to which a Runner leads; rows between them go through the owner.
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/connector/postgres"
+	"github.com/loadstone-db/loadstone/engine/stream/fragment"
+	"github.com/loadstone-db/loadstone/engine/stream/sql"
+)
+
+// Server is the worker that stands for the servers' own process.
+const Server = catalog.Server
+
+// Slots is how many fragments run in it.
+const Slots = 2000
+
+// Feeds open what queries read and write in this process.
+type Feeds = fragment.Feeds
+
+// ErrUnusable says that a source or sink can not be opened, however often it is tried.
+var ErrUnusable = fragment.ErrUnusable
+
+// Options are what a coordinator is made of.
+type Options struct {
+	Keeper catalog.Keeper
+	Feeds  Feeds
+	// Runner leads to the workers of other processes; nil where there are none.
+	Runner Runner
+	// Owner names this server.
+	Owner string
+	// Tables looks at tables of saved connections; nil where there are none.
+	Tables Tables
+	// Workers are the nodes of the cluster; nil where there are none.
+	Workers func() []catalog.Worker
+	// Bears says whether a worker that drains still bears load, of which it tells; nil where none does.
+	Bears func(host string) bool
+	// Sources are statements that are carried out once at the start, where what they create is not there.
+	Sources string
+	// Now is the machine's clock, time.Now where it is not set.
+	Now func() time.Time
+	// Lease is for how long queries are this server's without a word of it (15 s).
+	Lease time.Duration
+	Log   zerolog.Logger
+}
+
+// Coordinator is safe for concurrent use.
+type Coordinator struct {
+	o    Options
+	stop context.CancelFunc
+	wake chan struct{}
+	done sync.WaitGroup
+
+	watching *watching
+	// told are the workers as the loop has told the catalog of them last.
+	told Told
+
+	mu sync.Mutex
+	// running are the deployments of queries, by id.
+	running map[int64]*deployment
+	// ended is what became of the rows of queries that ran here and have ended, until they are dropped.
+	ended map[int64]Live
+	// stays are since when queries are in their states, as far as this server has seen it.
+	stays map[int64]stay
+	// renewed is when the lease was; term counts how often what runs here was ended since it could not be.
+	renewed time.Time
+	term    int64
+	// renewing holds a token while a lease follows one that was over.
+	renewing chan struct{}
+}
+
+// defaultLease bounds for how long queries stand still when a server is gone.
+const defaultLease = 15 * time.Second
+
+// Open begins to look after queries. Close ends it.
+func Open(ctx context.Context, o Options) (*Coordinator, error) {
+	if o.Lease == 0 {
+		o.Lease = defaultLease
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	c := &Coordinator{o: o, wake: make(chan struct{}, 1), watching: newWatching(), told: Told{},
+		running: map[int64]*deployment{}, ended: map[int64]Live{}, stays: map[int64]stay{},
+		renewing: make(chan struct{}, 1)}
+	if err := c.prepare(ctx); err != nil {
+		return nil, err
+	}
+	living, stop := context.WithCancel(context.WithoutCancel(ctx))
+	c.stop = stop
+	if o.Runner == nil {
+		c.o.Runner = nobody{}
+	} else {
+		c.done.Go(func() { c.sweeping(living) })
+	}
+	c.done.Go(func() { c.loop(living) })
+	c.done.Go(func() { c.listen(living) })
+	c.done.Go(func() { c.hold(living) })
+	return c, nil
+}
+
+// prepare adds the worker that stands for the server, and the sources of the product.
+func (c *Coordinator) prepare(ctx context.Context) error {
+	contents, err := c.o.Keeper.CatalogContents(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the catalog of streams: %w", err)
+	}
+	parsed, err := sql.Parse(c.o.Sources)
+	if err != nil {
+		return fmt.Errorf("reading the sources of the product: %w", err)
+	}
+	lacking := catalog.Of(contents).Lacking(parsed)
+	if len(lacking) == 0 && len(contents.Workers) > 0 {
+		return nil
+	}
+	err = c.o.Keeper.ChangeCatalog(ctx, catalog.Needs{}, func(to *catalog.Catalog) error {
+		to.Within(Server, Slots)
+		for _, p := range to.Lacking(parsed) {
+			if _, err := apply(to, c.o.Sources, p); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("adding the sources of the product: %w", err)
+	}
+	return nil
+}
+
+// Close ends all fragments that run here; the catalog stays as it is, and whoever opens it next goes on.
+func (c *Coordinator) Close(context.Context) error {
+	c.stop()
+	c.done.Wait()
+	c.abandon()
+	return nil
+}
+
+// Result is what a statement gave.
+type Result struct {
+	Statement string `json:"statement"`
+	// Done says what was done, in words; empty of statements that show something.
+	Done    string     `json:"done,omitempty"`
+	Columns []string   `json:"columns" nullable:"false"`
+	Rows    [][]string `json:"rows" nullable:"false"`
+}
+
+// Tables looks at a table of a connection, by its id. A *postgres.MisfitError says that rows can not be written there.
+type Tables interface {
+	Describe(ctx context.Context, connectionID, schema, name string) (postgres.Table, error)
+}
+
+// Execute carries statements out as one group: all of them, or none and the error, which is a *sql.Error. A
+// query is accepted when it has been planned; by is kept with it. A *catalog.UnjudgedError asks for a connection to be
+// judged for the author, and the statements again; catalog.ErrUnconfirmed for the production connections that were
+// judged to be confirmed.
+func (c *Coordinator) Execute(ctx context.Context, text string, by catalog.Author) ([]Result, error) {
+	by.Tables = slices.Clone(by.Tables)
+	for {
+		results, err := c.execute(ctx, text, by)
+		var unread *catalog.UnreadError
+		if !errors.As(err, &unread) {
+			return results, err
+		}
+		if c.o.Tables == nil {
+			return nil, fmt.Errorf("carrying out statements: %w", err)
+		}
+		table, err := c.o.Tables.Describe(ctx, unread.ConnectionID, unread.Schema, unread.Name)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		by.Tables = append(by.Tables, catalog.Looked{ConnectionID: unread.ConnectionID, Schema: unread.Schema,
+			Name: unread.Name, Table: table, Err: err})
+	}
+}
+
+// execute is Execute with what is known so far.
+func (c *Coordinator) execute(ctx context.Context, text string, by catalog.Author) ([]Result, error) {
+	parsed, err := sql.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	if len(parsed) == 0 {
+		return nil, sql.Errorf(sql.ParserError, text, len(text), "", "there is no statement")
+	}
+	var results []Result
+	all := func(to *catalog.Catalog) error {
+		results = nil // it may be asked again
+		to.As(by, c.o.Now().UTC().Truncate(time.Microsecond))
+		to.Within(Server, Slots)
+		for _, p := range parsed {
+			r, err := apply(to, text, p)
+			if err != nil {
+				return err
+			}
+			results = append(results, r)
+		}
+		return to.Confirmed()
+	}
+	if reads(parsed) {
+		contents, err := c.o.Keeper.CatalogContents(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("reading the catalog of streams: %w", err)
+		}
+		if err := all(catalog.Of(contents)); err != nil {
+			return nil, err
+		}
+		return results, nil
+	}
+	if err := c.o.Keeper.ChangeCatalog(ctx, catalog.NeedsOf(parsed), all); err != nil {
+		return nil, err
+	}
+	c.poke()
+	return results, nil
+}
+
+// reads reports whether statements change nothing.
+func reads(parsed []sql.Parsed) bool {
+	for _, p := range parsed {
+		switch p.Statement.(type) {
+		case *sql.Get, *sql.Explain:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// apply carries out one statement.
+func apply(to *catalog.Catalog, text string, p sql.Parsed) (r Result, err error) {
+	r = Result{Statement: p.Text, Columns: []string{}, Rows: [][]string{}}
+	switch st := p.Statement.(type) {
+	case *sql.CreateWorker:
+		r.Done = "created the worker " + st.Host.Text
+		err = to.CreateWorker(text, st)
+	case *sql.CreateLogicalSource:
+		r.Done = "created the logical source " + st.Name.Text
+		err = to.CreateLogicalSource(text, st)
+	case *sql.CreatePhysicalSource:
+		var id int64
+		id, err = to.CreatePhysicalSource(text, st)
+		r.Done = fmt.Sprintf("created the physical source %d", id)
+		r.Columns, r.Rows = []string{"id"}, [][]string{{fmt.Sprint(id)}}
+	case *sql.CreateSink:
+		r.Done = "created the sink " + st.Name.Text
+		err = to.CreateSink(text, st)
+	case *sql.CreateQuery:
+		var name string
+		name, _, err = to.CreateQuery(text, st)
+		r.Done = "accepted the query " + name
+		r.Columns, r.Rows = []string{"name"}, [][]string{{name}}
+	case *sql.Drop:
+		var there bool
+		there, err = to.Drop(text, st)
+		what := strings.ToLower(string(st.Entity)) + " " + st.Name.Text
+		if r.Done = "there is no " + what; there {
+			r.Done = "dropped the " + what
+		}
+	case *sql.Get:
+		var l catalog.Listing
+		l, err = to.Get(text, st)
+		r.Columns, r.Rows = l.Columns, append(r.Rows, l.Rows...)
+	case *sql.Explain:
+		var lines []string
+		lines, err = to.Explain(text, st.Query)
+		r.Columns = []string{"plan"}
+		for _, l := range lines {
+			r.Rows = append(r.Rows, []string{l})
+		}
+	default:
+		err = sql.Errorf(sql.BinderError, text, p.At, "",
+			"WATCH is a request of its own: GET /api/v1/streams/watch")
+	}
+	return r, err
+}
+
+// Contents is the catalog as it is now.
+func (c *Coordinator) Contents(ctx context.Context) (catalog.Contents, error) {
+	return c.o.Keeper.CatalogContents(ctx)
+}

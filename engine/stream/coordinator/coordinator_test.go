@@ -1,0 +1,326 @@
+package coordinator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/catalogtest"
+	"github.com/loadstone-db/loadstone/engine/stream/connector"
+	"github.com/loadstone-db/loadstone/engine/stream/coordinator"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
+	"github.com/loadstone-db/loadstone/engine/stream/sql"
+	"github.com/loadstone-db/loadstone/engine/stream/system"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// pipes are feeds whose sources and sinks tests hold in their hands.
+type pipes struct {
+	hub system.Hub
+	mu  sync.Mutex
+	// refuse is what opening a sink gives.
+	refuse error
+	// late keeps sinks from opening until it is closed.
+	late   chan struct{}
+	opened int
+	open   int
+	rows   []string
+}
+
+func (p *pipes) Source(_ context.Context, s catalog.PhysicalSource, columns []column.Column) (connector.Source, error) {
+	return p.hub.Open(s.Config.Text("SOURCE.STREAM"), columns), nil
+}
+
+func (p *pipes) Sink(ctx context.Context, _ catalog.Query, _ catalog.Sink, columns []column.Column) (connector.Sink, error) {
+	p.mu.Lock()
+	late := p.late
+	p.opened++
+	refuse := p.refuse
+	p.mu.Unlock()
+	if late != nil {
+		select {
+		case <-late:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if refuse != nil {
+		return nil, refuse
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open++
+	s := &sink{of: p}
+	var err error
+	s.Sink, err = connector.OpenSink(connector.Print, connector.Config{"SINK.INPUT_FORMAT": "CSV"}, columns, nil, taker{p})
+	return s, err
+}
+
+type sink struct {
+	connector.Sink
+	of *pipes
+}
+
+// taker keeps what is written.
+type taker struct{ of *pipes }
+
+func (w taker) Write(text []byte) (int, error) {
+	w.of.mu.Lock()
+	defer w.of.mu.Unlock()
+	w.of.rows = append(w.of.rows, strings.Fields(string(text))...)
+	return len(text), nil
+}
+
+func (s *sink) Close() error {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	s.of.open--
+	return nil
+}
+
+func (p *pipes) counts() (opened, open int, rows []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.opened, p.open, slices.Clone(p.rows)
+}
+
+func begin(t *testing.T, k catalog.Keeper, p *pipes, owner string) *coordinator.Coordinator {
+	t.Helper()
+	c, err := coordinator.Open(t.Context(), coordinator.Options{Keeper: k, Feeds: p, Owner: owner,
+		Sources: system.Sources, Lease: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	return c
+}
+
+func execute(t *testing.T, c *coordinator.Coordinator, sql string) {
+	t.Helper()
+	if _, err := c.Execute(t.Context(), sql, catalog.Author{Name: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits until a query is in a state; "" is gone.
+func eventually(t *testing.T, k *catalogtest.Keeper, name string, want catalog.State) catalog.Query {
+	t.Helper()
+	var last catalog.Query
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		contents, err := k.CatalogContents(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = catalog.Query{}
+		for _, q := range contents.Queries {
+			if q.Name == name {
+				last = q
+			}
+		}
+		if last.State == want {
+			return last
+		}
+	}
+	t.Fatalf("%s is %q, not %q: %+v", name, last.State, want, last)
+	return last
+}
+
+const sinks = "CREATE SINK s TYPE PRINT; CREATE QUERY q AS SELECT runId, event FROM run_events INTO s"
+
+func tell(p *pipes, event string) {
+	p.hub.Tell(connector.RunEvents, func(b *column.Batch) {
+		for i := range b.Cols {
+			switch i {
+			case 0:
+				b.Cols[i].AppendInt(time.Now().UnixMicro())
+			case 2:
+				b.Cols[i].AppendText([]byte(event))
+			default:
+				b.Cols[i].AppendText([]byte("r"))
+			}
+		}
+		b.N++
+	})
+}
+
+// TestFromCreateToDrop: a query runs, its rows reach the sink, and it is gone when it is dropped.
+func TestFromCreateToDrop(t *testing.T) {
+	for _, mode := range []string{"", " GRACEFUL"} {
+		k, p := &catalogtest.Keeper{}, &pipes{}
+		c := begin(t, k, p, "one")
+		execute(t, c, sinks)
+		eventually(t, k, "q", catalog.Running)
+		tell(p, "START")
+		execute(t, c, "DROP QUERY q"+mode)
+		eventually(t, k, "q", "")
+		_, open, rows := p.counts()
+		if open != 0 || mode != "" && !reflect.DeepEqual(rows, []string{"r,START"}) {
+			t.Errorf("%q: %d sinks are open, rows %q", mode, open, rows)
+		}
+		if p.hub.Wanted(connector.RunEvents) {
+			t.Error("it is read on")
+		}
+		// Its name is free again, and it runs again.
+		execute(t, c, "CREATE QUERY q AS SELECT runId FROM run_events INTO s")
+		if q := eventually(t, k, "q", catalog.Running); q.ID != 2 {
+			t.Errorf("%+v", q)
+		}
+	}
+}
+
+// TestAcceptedBeforeAnythingIsOpened: a client does not wait for what a query reads and writes.
+func TestAcceptedBeforeAnythingIsOpened(t *testing.T) {
+	k, p := &catalogtest.Keeper{}, &pipes{late: make(chan struct{})}
+	c := begin(t, k, p, "one")
+	execute(t, c, sinks)
+	eventually(t, k, "q", catalog.Deploying)
+	// Dropped while it is deployed, it is cancelled.
+	execute(t, c, "DROP QUERY q")
+	eventually(t, k, "q", "")
+	if _, open, _ := p.counts(); open != 0 {
+		t.Errorf("%d sinks are open", open)
+	}
+}
+
+// TestErrorsThatStay: the query FAILED, says why, and is kept until it is dropped.
+func TestErrorsThatStay(t *testing.T) {
+	k, p := &catalogtest.Keeper{}, &pipes{refuse: fmt.Errorf("%w: there is no such folder", coordinator.ErrUnusable)}
+	c := begin(t, k, p, "one")
+	execute(t, c, sinks)
+	if q := eventually(t, k, "q", catalog.Failed); !strings.Contains(q.Failure, "no such folder") {
+		t.Errorf("%+v", q)
+	}
+	if opened, _, _ := p.counts(); opened != 1 {
+		t.Errorf("it was tried %d times", opened)
+	}
+	if p.hub.Wanted(connector.RunEvents) {
+		t.Error("its source is open")
+	}
+	_, err := c.Execute(t.Context(), "CREATE QUERY q AS SELECT runId FROM run_events INTO s", catalog.Author{})
+	var e *sql.Error
+	if !errors.As(err, &e) || e.Kind != sql.AlreadyExists {
+		t.Errorf("%v", err)
+	}
+	execute(t, c, "DROP QUERY q")
+	eventually(t, k, "q", "")
+}
+
+// TestErrorsThatPass: what cannot be reached is tried again until it can.
+func TestErrorsThatPass(t *testing.T) {
+	k, p := &catalogtest.Keeper{}, &pipes{refuse: errors.New("connection refused")}
+	c := begin(t, k, p, "one")
+	execute(t, c, sinks)
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if opened, _, _ := p.counts(); opened >= 2 {
+			break
+		} else if time.Now().After(end) {
+			t.Fatalf("it was tried %d times", opened)
+		}
+	}
+	p.mu.Lock()
+	p.refuse = nil
+	p.mu.Unlock()
+	if q := eventually(t, k, "q", catalog.Running); q.Fragments[0].Attempts < 3 {
+		t.Errorf("%+v", q.Fragments)
+	}
+}
+
+// TestASlowQueryFails: who tells rows does not wait for who reads them.
+func TestASlowQueryFails(t *testing.T) {
+	k, p := &catalogtest.Keeper{}, &pipes{}
+	c := begin(t, k, p, "one")
+	execute(t, c, sinks)
+	eventually(t, k, "q", catalog.Running)
+	p.mu.Lock() // the sink takes nothing now
+	for range 2000 {
+		tell(p, "START")
+	}
+	p.mu.Unlock()
+	if q := eventually(t, k, "q", catalog.Failed); !strings.Contains(q.Failure, "Overloaded") {
+		t.Errorf("%+v", q)
+	}
+}
+
+// TestAnotherServerGoesOn: when a server is gone its queries run at another, once.
+func TestAnotherServerGoesOn(t *testing.T) {
+	k, one, two := &catalogtest.Keeper{}, &pipes{}, &pipes{}
+	first := begin(t, k, one, "one")
+	execute(t, first, sinks)
+	eventually(t, k, "q", catalog.Running)
+	begin(t, k, two, "two")
+	if opened, _, _ := two.counts(); opened != 0 {
+		t.Error("it runs twice")
+	}
+	if err := first.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, open, _ := one.counts(); open != 0 {
+		t.Error("it runs where the server has ended")
+	}
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if _, open, _ := two.counts(); open == 1 {
+			break
+		} else if time.Now().After(end) {
+			t.Fatal("nobody goes on")
+		}
+	}
+	if q := eventually(t, k, "q", catalog.Running); q.Owner != "two" || q.Epoch != 2 {
+		t.Errorf("%+v", q)
+	}
+}
+
+// TestQuietCatalog: once everything is as it is desired, nothing is written.
+func TestQuietCatalog(t *testing.T) {
+	k, p := &catalogtest.Keeper{}, &pipes{}
+	c := begin(t, k, p, "one")
+	execute(t, c, sinks)
+	eventually(t, k, "q", catalog.Running)
+	time.Sleep(100 * time.Millisecond)
+	before := k.Written()
+	time.Sleep(1500 * time.Millisecond)
+	if after := k.Written(); after != before {
+		t.Errorf("it was written %d times", after-before)
+	}
+}
+
+// TestACrashAtAnyStep: whichever write is the last one before a server ends, the next server brings things to what is
+// desired.
+func TestACrashAtAnyStep(t *testing.T) {
+	for last := range 8 {
+		k, p := &catalogtest.Keeper{}, &pipes{}
+		c := begin(t, k, p, "one")
+		left := last
+		k.Fail(func(call string) error {
+			if left--; left < 0 {
+				return errors.New("the process has ended before " + call)
+			}
+			return nil
+		})
+		accepted, err := c.Execute(t.Context(), sinks, catalog.Author{})
+		time.Sleep(20 * time.Millisecond)
+		_, dropping := c.Execute(t.Context(), "DROP QUERY q", catalog.Author{})
+		time.Sleep(20 * time.Millisecond)
+		_ = c.Close(context.Background())
+		k.Fail(nil)
+		next := begin(t, k, p, "one")
+		want := catalog.Running
+		if err != nil || dropping == nil {
+			want = ""
+		}
+		eventually(t, k, "q", want)
+		if _, open, _ := p.counts(); want == "" && open != 0 || open > 1 {
+			t.Errorf("after %d writes (accepted %v) %d sinks are open", last, accepted != nil, open)
+		}
+		_ = next.Close(context.Background())
+	}
+}

@@ -1,0 +1,82 @@
+package coordinator_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/catalogtest"
+	"github.com/loadstone-db/loadstone/engine/stream/sql"
+)
+
+// TestADrainingNodeTakesNothingNew: what is there goes on, and begins anew there when it has to; a new query is
+// refused, until the node is resumed.
+func TestADrainingNodeTakesNothingNew(t *testing.T) {
+	k, p, nodes := &catalogtest.Keeper{}, &pipes{}, newCluster(t, "a", "b")
+	c := beginOver(t, k, p, nodes)
+	is := func(host string, state catalog.WorkerState) {
+		t.Helper()
+		within(t, host+" is "+string(state), func() bool {
+			all, _ := c.Contents(t.Context())
+			for _, w := range all.Workers {
+				if w.Host == host {
+					return w.State == state
+				}
+			}
+			return false
+		})
+	}
+	is("a", catalog.Active)
+	is("b", catalog.Active)
+	execute(t, c, overNodes)
+	eventually(t, k, "q", catalog.Running)
+	nodes.drain("b", true, true)
+	is("b", catalog.Draining)
+	const again = "CREATE QUERY r AS SELECT runId FROM e INTO s"
+	_, err := c.Execute(context.Background(), again, catalog.Author{})
+	var known *sql.Error
+	if !errors.As(err, &known) || known.Kind != sql.PlacementError ||
+		!strings.Contains(known.Message, "b is DRAINING") || !strings.Contains(known.Hint, "node resume") {
+		t.Errorf("%v", err)
+	}
+	time.Sleep(300 * time.Millisecond)
+	if q := eventually(t, k, "q", catalog.Running); q.Fragments[1].Attempts != 1 {
+		t.Errorf("%+v", q.Fragments)
+	}
+	nodes.cut("a", true)
+	eventually(t, k, "q", catalog.Deploying)
+	nodes.cut("a", false)
+	if q := eventually(t, k, "q", catalog.Running); q.Fragments[1].Attempts < 2 || nodes.hosts["b"].Len() != 1 {
+		t.Errorf("%+v", q.Fragments)
+	}
+	nodes.drain("b", false, false)
+	is("b", catalog.Active)
+	execute(t, c, again)
+	eventually(t, k, "r", catalog.Running)
+	execute(t, c, "DROP QUERY q; DROP QUERY r")
+	eventually(t, k, "q", "")
+	eventually(t, k, "r", "")
+}
+
+// TestADrainingNodeTellsWhileItBearsLoad: a query over what nodes tell of themselves comes to one that drains as long
+// as that has load, of which the query would otherwise not know, and to no idle one.
+func TestADrainingNodeTellsWhileItBearsLoad(t *testing.T) {
+	k, p, nodes := &catalogtest.Keeper{}, &pipes{}, newCluster(t, "a", "b", "c")
+	nodes.drain("b", true, true)
+	nodes.drain("c", true, false)
+	c := beginOver(t, k, p, nodes)
+	within(t, "the nodes are workers", func() bool { all, _ := c.Contents(t.Context()); return len(all.Workers) == 4 })
+	execute(t, c, "CREATE SINK s TYPE PRINT; CREATE QUERY q AS SELECT runId FROM executions INTO s")
+	within(t, "it has a fragment on the node with load", func() bool {
+		q := eventually(t, k, "q", catalog.Running)
+		return len(q.Fragments) == 3 && nodes.hosts["b"].Len() == 1
+	})
+	if n := nodes.hosts["c"].Len(); n != 0 {
+		t.Errorf("%d fragments came to an idle node that drains", n)
+	}
+	execute(t, c, "DROP QUERY q")
+	eventually(t, k, "q", "")
+}

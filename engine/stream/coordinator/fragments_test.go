@@ -1,0 +1,393 @@
+package coordinator_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/catalogtest"
+	"github.com/loadstone-db/loadstone/engine/stream/coordinator"
+	"github.com/loadstone-db/loadstone/engine/stream/fragment"
+	"github.com/loadstone-db/loadstone/engine/stream/system"
+)
+
+// cluster is a Runner to nodes of this process, which can be cut off.
+type cluster struct {
+	mu    sync.Mutex
+	hosts map[string]*fragment.Host
+	feeds map[string]*pipes
+	links map[string][]fragment.Link
+	away  map[string]bool
+	// drains are nodes that drain, bears those with load.
+	drains, bears map[string]bool
+	done          sync.WaitGroup
+}
+
+func newCluster(t *testing.T, hosts ...string) *cluster {
+	c := &cluster{hosts: map[string]*fragment.Host{}, feeds: map[string]*pipes{}, links: map[string][]fragment.Link{},
+		away: map[string]bool{}, drains: map[string]bool{}, bears: map[string]bool{}}
+	for _, h := range hosts {
+		c.feeds[h] = &pipes{}
+		c.hosts[h] = fragment.NewHost(c.feeds[h], zerolog.Nop())
+	}
+	t.Cleanup(func() {
+		for _, h := range c.hosts {
+			h.Close("the test is over")
+		}
+		c.done.Wait()
+	})
+	return c
+}
+
+var errAway = errors.New("the node is cut off")
+
+func (c *cluster) host(name string) (*fragment.Host, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.away[name] || c.hosts[name] == nil {
+		return nil, errAway
+	}
+	return c.hosts[name], nil
+}
+
+// cut has a node not be reached any more; what it runs goes on, as long as nobody tells it.
+func (c *cluster) cut(name string, away bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.away[name] = away
+}
+
+func (c *cluster) Start(_ context.Context, host string, s fragment.Spec) (fragment.Link, error) {
+	h, err := c.host(host)
+	if err != nil {
+		return nil, err
+	}
+	text, err := s.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	owner, worker := fragment.Pipe()
+	c.done.Go(func() { h.Run(context.Background(), s.Key, text, worker); _ = worker.Close() })
+	return &cutLink{owner, c, host}, nil
+}
+
+// cutLink is lost while its node is cut off, and its node does not know.
+type cutLink struct {
+	fragment.Link
+	of   *cluster
+	host string
+}
+
+func (l *cutLink) lost() bool { _, err := l.of.host(l.host); return err != nil }
+
+func (l *cutLink) Send(ctx context.Context, w fragment.Word) error {
+	if l.lost() {
+		return fragment.ErrLost
+	}
+	return l.Link.Send(ctx, w)
+}
+
+func (l *cutLink) Receive(ctx context.Context) (fragment.Word, error) {
+	for {
+		waiting, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+		w, err := l.Link.Receive(waiting)
+		cancel()
+		switch {
+		case l.lost():
+			return fragment.Word{}, fragment.ErrLost
+		case err == nil || ctx.Err() != nil || errors.Is(err, fragment.ErrLost):
+			return w, err
+		}
+	}
+}
+
+func (l *cutLink) Close() error {
+	if l.lost() {
+		return nil
+	}
+	return l.Link.Close()
+}
+
+func (c *cluster) Stop(ctx context.Context, host string, k fragment.Key) error {
+	h, err := c.host(host)
+	if err != nil {
+		return err
+	}
+	return h.Stop(ctx, k)
+}
+
+func (c *cluster) Status(_ context.Context, host string) ([]fragment.Key, error) {
+	h, err := c.host(host)
+	if err != nil {
+		return nil, err
+	}
+	return h.List("", 0).Running, nil
+}
+
+// workers are the nodes, as the cluster sees them.
+func (c *cluster) workers() (list []catalog.Worker) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for h := range c.hosts {
+		w := catalog.Worker{Host: h, Slots: 4, State: catalog.Active}
+		if c.drains[h] {
+			w.State = catalog.Draining
+		}
+		if c.away[h] {
+			w.State = catalog.Unreachable
+		}
+		list = append(list, w)
+	}
+	return list
+}
+
+func (c *cluster) loaded(host string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bears[host]
+}
+
+// drain has a node drain, or not any more, with load or without.
+func (c *cluster) drain(name string, drains, bears bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.drains[name], c.bears[name] = drains, bears
+}
+
+func beginOver(t *testing.T, k *catalogtest.Keeper, p *pipes, nodes *cluster) *coordinator.Coordinator {
+	t.Helper()
+	c, err := coordinator.Open(t.Context(), coordinator.Options{Keeper: k, Feeds: p, Owner: "one", Runner: nodes,
+		Workers: nodes.workers, Bears: nodes.loaded, Sources: system.Sources, Lease: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	return c
+}
+
+// overNodes is a query whose source is read on two nodes, and written at the server.
+const overNodes = "CREATE LOGICAL SOURCE e(timestamp TIMESTAMP, runId TEXT, event TEXT, status TEXT, phase TEXT, " +
+	"reason TEXT);" +
+	"CREATE PHYSICAL SOURCE FOR e TYPE SYSTEM ON a SET('run_events' AS SOURCE.STREAM);" +
+	"CREATE PHYSICAL SOURCE FOR e TYPE SYSTEM ON b SET('run_events' AS SOURCE.STREAM);" +
+	"CREATE SINK s TYPE PRINT; CREATE QUERY q AS SELECT runId, event FROM e WHERE event <> 'no' INTO s"
+
+func within(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("not within 20 s: " + what)
+		}
+	}
+}
+
+// held is how many fragments run on nodes.
+func (c *cluster) held() (n int) {
+	for _, h := range c.hosts {
+		n += h.Len()
+	}
+	return n
+}
+
+// TestFragmentsRunOnNodes: rows of both reach the sink, a slot is taken on each, and a drop leaves nothing.
+func TestFragmentsRunOnNodes(t *testing.T) {
+	k, p, nodes := &catalogtest.Keeper{}, &pipes{}, newCluster(t, "a", "b")
+	c := beginOver(t, k, p, nodes)
+	within(t, "the nodes are workers", func() bool { all, _ := c.Contents(t.Context()); return len(all.Workers) == 3 })
+	execute(t, c, overNodes)
+	eventually(t, k, "q", catalog.Running)
+	all, err := c.Contents(t.Context())
+	if used := catalog.Of(all); err != nil || used.Used("a") != 1 || used.Used("b") != 1 || used.Used("server") != 1 {
+		t.Errorf("%+v %v", all.Queries, err)
+	}
+	tell(nodes.feeds["a"], "START")
+	tell(nodes.feeds["a"], "no")
+	tell(nodes.feeds["b"], "STOP")
+	within(t, "both rows", func() bool {
+		_, _, rows := p.counts()
+		return len(rows) == 2 && strings.Contains(strings.Join(rows, " "), "r,STOP")
+	})
+	within(t, "what each fragment did", func() bool {
+		l := c.Live()[1]
+		a, s := l.Fragments["a"], l.Fragments["server"]
+		return l.In == 3 && l.Out == 2 && a.Out == 1 && a.In == 2 && s.In == 2
+	})
+	execute(t, c, "DROP QUERY q")
+	eventually(t, k, "q", "")
+	if n := nodes.held(); n != 0 {
+		t.Errorf("%d fragments run on", n)
+	}
+}
+
+// TestAllFragmentsOrNone: while one of the nodes cannot open its source nothing is read on the other one; dropped then,
+// the query is cancelled.
+func TestAllFragmentsOrNone(t *testing.T) {
+	k, p, nodes := &catalogtest.Keeper{}, &pipes{late: make(chan struct{})}, newCluster(t, "a", "b")
+	c := beginOver(t, k, p, nodes)
+	within(t, "the nodes are workers", func() bool { all, _ := c.Contents(t.Context()); return len(all.Workers) == 3 })
+	execute(t, c, overNodes)
+	within(t, "the heads are ready", func() bool { return nodes.held() == 2 })
+	tell(nodes.feeds["a"], "START")
+	time.Sleep(100 * time.Millisecond)
+	if q := eventually(t, k, "q", catalog.Deploying); q.State == catalog.Running {
+		t.Error("it runs without its sink")
+	}
+	execute(t, c, "DROP QUERY q")
+	eventually(t, k, "q", "")
+	if _, open, rows := p.counts(); nodes.held() != 0 || open != 0 || len(rows) > 0 {
+		t.Errorf("%d fragments and %d sinks, rows %q", nodes.held(), open, rows)
+	}
+}
+
+// TestANodeThatIsCutOff: the others end, the query waits, and is one again when the node is back; the fragment that it
+// ran meanwhile, without anybody knowing, does not give a row.
+func TestANodeThatIsCutOff(t *testing.T) {
+	k, p, nodes := &catalogtest.Keeper{}, &pipes{}, newCluster(t, "a", "b")
+	c := beginOver(t, k, p, nodes)
+	within(t, "the nodes are workers", func() bool { all, _ := c.Contents(t.Context()); return len(all.Workers) == 3 })
+	execute(t, c, overNodes)
+	eventually(t, k, "q", catalog.Running)
+	nodes.cut("b", true)
+	q := eventually(t, k, "q", catalog.Deploying)
+	within(t, "the others have ended", func() bool {
+		_, open, _ := p.counts()
+		return open == 0 && nodes.hosts["a"].Len() == 0
+	})
+	if nodes.hosts["b"].Len() != 1 {
+		t.Error("the node that is cut off knows that it is")
+	}
+	within(t, "it says why", func() bool {
+		q = eventually(t, k, "q", catalog.Deploying)
+		return strings.Contains(q.Failure, " b ")
+	})
+	nodes.cut("b", false)
+	eventually(t, k, "q", catalog.Running)
+	tell(nodes.feeds["b"], "BACK")
+	within(t, "its row, once", func() bool { _, _, rows := p.counts(); return len(rows) == 1 })
+	// Dropped while the node is away, its name is taken until that says that nothing runs.
+	nodes.cut("b", true)
+	eventually(t, k, "q", catalog.Deploying)
+	execute(t, c, "DROP QUERY q")
+	eventually(t, k, "q", catalog.StoppingStuck)
+	nodes.cut("b", false)
+	eventually(t, k, "q", "")
+	if n := nodes.held(); n != 0 {
+		t.Errorf("%d fragments run on", n)
+	}
+}
+
+// TestZombies: a fragment that the catalog does not know, or knows in a later epoch, is stopped; one of this epoch is
+// not.
+func TestZombies(t *testing.T) {
+	k, p, nodes := &catalogtest.Keeper{}, &pipes{}, newCluster(t, "a", "b")
+	c := beginOver(t, k, p, nodes)
+	within(t, "the nodes are workers", func() bool { all, _ := c.Contents(t.Context()); return len(all.Workers) == 3 })
+	execute(t, c, overNodes)
+	q := eventually(t, k, "q", catalog.Running)
+	all, err := c.Contents(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.ID, q.Epoch = 0, 7 // of a query that has gone
+	s, err := fragment.New(all, q, "a", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link, err := nodes.Start(t.Context(), "a", s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w, err := link.Receive(t.Context()); err != nil || w.Kind != fragment.Ready {
+		t.Fatalf("%v %v", w.Kind, err)
+	}
+	w, err := link.Receive(t.Context())
+	if err != nil || w.Kind != fragment.End {
+		t.Fatalf("%v %v", w.Kind, err)
+	}
+	within(t, "two fragments are left", func() bool { return nodes.held() == 2 })
+	if q := eventually(t, k, "q", catalog.Running); q.Fragments[0].Attempts != 1 {
+		t.Errorf("%+v", q)
+	}
+}
+
+// TestALaterFragmentEndsAnEarlierOne, and an earlier one is refused.
+func TestALaterFragmentEndsAnEarlierOne(t *testing.T) {
+	k, p, nodes := &catalogtest.Keeper{}, &pipes{}, newCluster(t, "a", "b")
+	c := beginOver(t, k, p, nodes)
+	within(t, "the nodes are workers", func() bool { all, _ := c.Contents(t.Context()); return len(all.Workers) == 3 })
+	execute(t, c, overNodes)
+	q := eventually(t, k, "q", catalog.Running)
+	all, err := c.Contents(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Epoch--
+	old, err := fragment.New(all, q, "a", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link, err := nodes.Start(t.Context(), "a", old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := link.Receive(t.Context())
+	if err != nil || w.Kind != fragment.End {
+		t.Fatalf("%v %v", w.Kind, err)
+	}
+	if e, err := fragment.EndedOf(w); err != nil || !strings.Contains(e.Failure, "a later fragment") || e.Terminal {
+		t.Errorf("%+v %v", e, err)
+	}
+	// Of another version: it plans otherwise.
+	q.Epoch += 5
+	other, err := fragment.New(all, q, "b", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.QueryID, other.Query.ID, other.Shape = 99, 99, "another"
+	if link, err = nodes.Start(t.Context(), "b", other); err != nil {
+		t.Fatal(err)
+	}
+	if w, err = link.Receive(t.Context()); err != nil || w.Kind != fragment.End {
+		t.Fatalf("%v %v", w.Kind, err)
+	}
+	e, err := fragment.EndedOf(w)
+	if err != nil || !strings.Contains(e.Failure, "plans this query otherwise") || !e.Terminal {
+		t.Errorf("%+v %v", e, err)
+	}
+}
+
+// TestAServerWithoutAWayToANode leaves its state to those that have one, and what runs there alone.
+func TestAServerWithoutAWayToANode(t *testing.T) {
+	k, p, nodes := &catalogtest.Keeper{}, &pipes{}, newCluster(t, "a", "b")
+	c := beginOver(t, k, p, nodes)
+	within(t, "the nodes are workers", func() bool { all, _ := c.Contents(t.Context()); return len(all.Workers) == 3 })
+	execute(t, c, overNodes)
+	eventually(t, k, "q", catalog.Running)
+	other, err := coordinator.Open(t.Context(), coordinator.Options{Keeper: k, Feeds: &pipes{}, Owner: "two",
+		Runner: newCluster(t), Workers: func() []catalog.Worker { return nil }, Sources: system.Sources,
+		Lease: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Close(context.Background()) }()
+	execute(t, other, "CREATE SINK more TYPE PRINT") // it looks
+	time.Sleep(time.Second)
+	all, err := c.Contents(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range all.Workers {
+		if w.State != catalog.Active {
+			t.Errorf("%+v", w)
+		}
+	}
+	if q := eventually(t, k, "q", catalog.Running); q.Fragments[0].Attempts != 1 || q.Owner != "one" {
+		t.Errorf("%+v", q)
+	}
+}

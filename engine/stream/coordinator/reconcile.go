@@ -1,0 +1,426 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	"github.com/loadstone-db/loadstone/engine/stream/lifecycle"
+	"github.com/loadstone-db/loadstone/engine/stream/sql"
+)
+
+const (
+	// lookEvery is how often the catalog is looked at though nothing was heard.
+	lookEvery = 5 * time.Second
+	// apart is how far looks are apart at least: many changes at once are one.
+	apart = 50 * time.Millisecond
+	// soon is how long a query waits that is on its way to another state.
+	soon = 500 * time.Millisecond
+	// lookWithin bounds one look.
+	lookWithin = 30 * time.Second
+	// atOnce is how many queries are moved at a time.
+	atOnce = 4
+)
+
+// poke has the reconciler look.
+func (c *Coordinator) poke() {
+	select {
+	case c.wake <- struct{}{}:
+	default: // it is going to look
+	}
+}
+
+// listen hears of changes that other servers have made.
+func (c *Coordinator) listen(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := c.o.Keeper.HearCatalog(ctx, func() { c.poke(); c.watching.told() })
+		if ctx.Err() == nil {
+			c.o.Log.Warn().Err(err).Msg("the catalog of streams cannot be listened to; it is looked at every few seconds")
+		}
+		select {
+		case <-time.After(lookEvery):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// loop looks whenever something has changed, and every few seconds besides.
+func (c *Coordinator) loop(ctx context.Context) {
+	failing := false
+	for next := time.Duration(0); ; {
+		timer := time.NewTimer(next)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-c.wake:
+			timer.Stop()
+		case <-timer.C:
+		}
+		looking, cancel := context.WithTimeout(ctx, lookWithin)
+		unsettled, err := c.look(looking)
+		cancel()
+		if next = lookEvery; unsettled {
+			next = soon
+		}
+		if err != nil && ctx.Err() == nil {
+			if !failing {
+				c.o.Log.Warn().Err(err).Msg("continuous queries cannot be looked after while their catalog is away")
+			}
+		}
+		failing = err != nil
+		select {
+		case <-time.After(apart):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// abandon ends all that runs here, and waits for it.
+func (c *Coordinator) abandon() {
+	c.mu.Lock()
+	running := c.running
+	c.running = map[int64]*deployment{}
+	c.term++
+	c.mu.Unlock()
+	for _, d := range running {
+		d.fail()
+	}
+	for _, d := range running {
+		<-d.done
+	}
+}
+
+// look compares once, and reports whether a query is on its way to another state.
+func (c *Coordinator) look(ctx context.Context) (unsettled bool, err error) {
+	if err := c.settle(ctx); err != nil {
+		return true, err
+	}
+	term, holds := c.holding()
+	contents, err := c.o.Keeper.CatalogContents(ctx)
+	if err != nil {
+		return true, err
+	}
+	if changed := c.told.Due(c.workers(contents), time.Now()); len(changed) > 0 {
+		if err := c.o.Keeper.SetWorkers(ctx, changed); err != nil {
+			return true, err
+		}
+		c.told.Tell(changed, time.Now())
+		if contents, err = c.o.Keeper.CatalogContents(ctx); err != nil {
+			return true, err
+		}
+	}
+	if !holds || slices.ContainsFunc(contents.Queries, func(q catalog.Query) bool { return q.Owner == "" }) {
+		n, err := c.claim(ctx)
+		if err != nil {
+			return true, err
+		}
+		if n > 0 || !holds {
+			term, _ = c.holding()
+			if contents, err = c.o.Keeper.CatalogContents(ctx); err != nil {
+				return true, err
+			}
+		}
+	}
+	active := c.reaches(contents)
+	if contents, err = c.spread(ctx, contents, active); err != nil {
+		return true, err
+	}
+	c.forget(contents)
+	turns := make(chan catalog.Query)
+	var mu sync.Mutex
+	var working sync.WaitGroup
+	for range atOnce {
+		working.Go(func() {
+			for q := range turns {
+				open, failed := c.move(ctx, q, contents, term, active)
+				mu.Lock()
+				unsettled = unsettled || open
+				err = errors.Join(err, failed)
+				mu.Unlock()
+			}
+		})
+	}
+	for _, q := range contents.Queries {
+		if q.Owner == c.o.Owner {
+			turns <- q
+		}
+	}
+	close(turns)
+	working.Wait()
+	return unsettled, err
+}
+
+// workers are those of the cluster that the catalog has in another state, or not at all. Of those that this server does
+// not know another one may tell. What was the server's own node once is a worker no more.
+func (c *Coordinator) workers(contents catalog.Contents) (changed []catalog.Worker) {
+	if c.o.Workers == nil {
+		return nil
+	}
+	there := c.o.Workers()
+	c.told.See(there)
+	named := func(list []catalog.Worker, host string) int {
+		return slices.IndexFunc(list, func(w catalog.Worker) bool { return sql.Same(w.Host, host) })
+	}
+	for _, w := range there {
+		if i := named(contents.Workers, w.Host); i < 0 || contents.Workers[i].State != w.State {
+			changed = append(changed, w)
+		}
+	}
+	for _, w := range contents.Workers {
+		if w.State.There() && w.Host == protocol.OwnNode && named(there, w.Host) < 0 {
+			w.State = catalog.Unreachable
+			changed = append(changed, w)
+		}
+	}
+	return changed
+}
+
+// reaches says which workers are there for this server: its fragments go over its own streams, whatever another server
+// sees.
+func (c *Coordinator) reaches(contents catalog.Contents) func(host string) bool {
+	there := contents.Workers
+	if c.o.Workers != nil {
+		there = append(c.o.Workers(), catalog.Worker{Host: Server, State: catalog.Active})
+	}
+	return func(host string) bool {
+		return slices.ContainsFunc(there, func(w catalog.Worker) bool {
+			return sql.Same(w.Host, host) && w.State.There()
+		})
+	}
+}
+
+// sweeping sweeps every few seconds, beside what is looked at: a worker that does not answer holds nothing up.
+func (c *Coordinator) sweeping(ctx context.Context) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if contents, err := c.o.Keeper.CatalogContents(ctx); err == nil {
+			c.sweep(ctx, contents)
+		}
+	}
+}
+
+// sweep ends fragments on the workers of other processes that the catalog does not know: zombies. Any server may do it;
+// what is of a later epoch than the catalog had when it was read is left alone.
+func (c *Coordinator) sweep(ctx context.Context, contents catalog.Contents) {
+	known := map[int64]catalog.Query{}
+	for _, q := range contents.Queries {
+		known[q.ID] = q
+	}
+	var asking sync.WaitGroup
+	for _, w := range contents.Workers {
+		if !w.State.There() || sql.Same(w.Host, Server) {
+			continue
+		}
+		asking.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, endWithin)
+			defer cancel()
+			held, err := c.o.Runner.Status(ctx, w.Host)
+			if err != nil {
+				return // it is asked again
+			}
+			for _, k := range held {
+				of, there := known[k.QueryID]
+				has := slices.ContainsFunc(of.Fragments, func(f catalog.Fragment) bool { return sql.Same(f.Host, w.Host) })
+				if there && k.Epoch >= of.Epoch && !of.State.Final() && (has || k.Epoch > of.Epoch) ||
+					!there && k.QueryID > contents.LastQueryID {
+					continue
+				}
+				err := c.o.Runner.Stop(ctx, w.Host, k)
+				c.o.Log.Warn().Err(err).Str("worker", w.Host).Int64("query_id", k.QueryID).Int64("epoch", k.Epoch).
+					Msg("a worker ran a fragment that the catalog does not know; it was told to stop")
+			}
+		})
+	}
+	asking.Wait()
+}
+
+// forget ends what runs here though it is not this server's: zombies.
+func (c *Coordinator) forget(contents catalog.Contents) {
+	epochs := map[int64]int64{}
+	for _, q := range contents.Queries {
+		if q.Owner == c.o.Owner {
+			epochs[q.ID] = q.Epoch
+		}
+	}
+	c.mu.Lock()
+	for id := range c.stays {
+		if _, mine := epochs[id]; !mine {
+			delete(c.stays, id)
+		}
+	}
+	for id := range c.ended {
+		if !slices.ContainsFunc(contents.Queries, func(q catalog.Query) bool { return q.ID == id }) {
+			delete(c.ended, id)
+		}
+	}
+	var gone []*deployment
+	for id, d := range c.running {
+		if epoch, mine := epochs[id]; !mine || epoch != d.key.Epoch {
+			gone = append(gone, d)
+			delete(c.running, id)
+		}
+	}
+	c.mu.Unlock()
+	for _, d := range gone {
+		d.fail()
+	}
+	for _, d := range gone {
+		<-d.done
+	}
+}
+
+// observe returns a query with its fragments as they are known to be. What does not run in this process, in the epoch
+// of its owner, does not run in another server's; where it is on a node, a start ends it first.
+func observe(q catalog.Query, d *deployment) catalog.Query {
+	q.Fragments = slices.Clone(q.Fragments)
+	for i := range q.Fragments {
+		f := &q.Fragments[i]
+		switch {
+		case f.State.Final() && d == nil || f.State == catalog.FragmentRegistered:
+		case d != nil:
+			*f = d.observe(*f)
+		default: // it is wanted: see adopt
+			f.State = catalog.FragmentRegistered
+		}
+	}
+	return q
+}
+
+// adopt returns the deployment of a query. One that is to end, and whose fragments may be on nodes since this server or
+// another one has given them to these, gets one that ends them.
+func (c *Coordinator) adopt(q catalog.Query) *deployment {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ends := q.Desired == catalog.Stopped || q.State == catalog.Terminating
+	if d := c.running[q.ID]; d != nil || !ends || q.State.Final() {
+		return d
+	}
+	c.running[q.ID] = shell(c.o, q, c.poke)
+	return c.running[q.ID]
+}
+
+// move brings one query nearer to what is desired of it.
+func (c *Coordinator) move(ctx context.Context, kept catalog.Query, contents catalog.Contents, term int64,
+	active func(string) bool) (unsettled bool, err error) {
+	here := c.adopt(kept)
+	if here != nil {
+		for _, f := range kept.Fragments {
+			if !sql.Same(f.Host, Server) && !active(f.Host) {
+				here.lose(f.Host, "is UNREACHABLE")
+			}
+		}
+		if why := here.fit(kept, catalog.Of(contents)); why != "" {
+			c.o.Log.Info().Str("query", kept.Name).Int64("query_id", kept.ID).Msg("a continuous query begins anew: " + why)
+		}
+	}
+	q := observe(kept, here)
+	var do []lifecycle.Action
+	now := c.o.Now().UTC().Truncate(time.Microsecond)
+	since := c.stay(kept, now)
+	q.Since = since
+	for {
+		next, actions := lifecycle.Decide(q, active, now)
+		same := reflect.DeepEqual(next, q)
+		if q = next; same || len(actions) > 0 || q.State == catalog.Stopped {
+			do = actions
+			break
+		}
+	}
+	if q.Since.Equal(since) {
+		q.Since = kept.Since
+	}
+	if !reflect.DeepEqual(q, kept) {
+		if err := c.o.Keeper.AdvanceQuery(ctx, q); err != nil {
+			if errors.Is(err, store.ErrFenced) {
+				c.poke() // it is another server's, or something else by now: the next look says
+				return true, nil
+			}
+			return true, err
+		}
+		if q.State != kept.State {
+			c.o.Log.Info().Str("query", q.Name).Int64("query_id", q.ID).Str("state", string(q.State)).Str("failure", q.Failure).
+				Msg("a continuous query has another state")
+		}
+	}
+	for _, a := range do {
+		c.tell(a, q, contents, term)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if q.State.Final() {
+		c.keepCounts(q.ID)
+		delete(c.running, q.ID) // it has ended, and that is kept
+	} else if d := c.running[q.ID]; d != nil && d == here && failedHere(d, q) {
+		c.keepCounts(q.ID)
+		delete(c.running, q.ID)
+	}
+	return !q.State.Final() && q.State != catalog.Running, nil
+}
+
+// stay is how long a query is in its state, as its owner has seen it.
+type stay struct {
+	state catalog.State
+	epoch int64
+	kept  time.Time
+	since time.Time
+}
+
+// stay returns since when a query is in its state, by the clock of this server: who wrote that down may have had
+// another one. Of one that is taken over it counts from then.
+func (c *Coordinator) stay(q catalog.Query, now time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, there := c.stays[q.ID]
+	if !there || s.state != q.State || s.epoch != q.Epoch || !s.kept.Equal(q.Since) {
+		s = stay{q.State, q.Epoch, q.Since, now}
+		c.stays[q.ID] = s
+	}
+	return s.since
+}
+
+// failedHere reports whether an attempt has ended here, and its query is going to be started again.
+func failedHere(d *deployment, q catalog.Query) bool {
+	return isClosed(d.done) && q.Desired == catalog.Running && q.State == catalog.Deploying
+}
+
+func isClosed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// tell carries an action out. Nothing is started that another server may have started since the catalog was read.
+func (c *Coordinator) tell(a lifecycle.Action, q catalog.Query, contents catalog.Contents, term int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.running[q.ID]
+	switch {
+	case a.Do == lifecycle.Start && (c.term != term || !c.holds()):
+	case a.Do == lifecycle.Start && (d == nil || isClosed(d.done)):
+		// All fragments begin together: what is told to one of them is told to all.
+		c.running[q.ID] = deploy(c.o, q, contents, c.poke)
+	case a.Do == lifecycle.Start || d == nil:
+	case isClosed(d.done):
+		d.confirm(a.Host)
+	case a.Do == lifecycle.Stop:
+		d.fail()
+	case a.Do == lifecycle.Drain:
+		d.drain()
+	}
+}

@@ -1,0 +1,256 @@
+package aggregate
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
+	"github.com/loadstone-db/loadstone/engine/stream/exec/expression"
+)
+
+// grown is s with n values at least; new ones are zero.
+func grown[T any](s []T, n int) []T {
+	s = column.Roomier(s, n-len(s))
+	for len(s) < n {
+		var zero T
+		s = append(s, zero)
+	}
+	return s
+}
+
+type count struct{ n []int64 }
+
+func (s *count) Grow(n int) { s.n = grown(s.n, n) }
+func (s *count) Reset()     { s.n = s.n[:0] }
+func (s *count) Size() int  { return 8 }
+
+func (s *count) Add(r Rows) {
+	if r.Arg == nil {
+		for _, g := range r.Groups {
+			s.n[g]++
+		}
+		return
+	}
+	null := r.Arg.Null[r.From:]
+	for i, g := range r.Groups {
+		if !null[i] {
+			s.n[g]++
+		}
+	}
+}
+
+func (s *count) Merge(group int, o State, other int) { s.n[group] += o.(*count).n[other] }
+
+func (s *count) Append(to *column.Vec, group int) { to.AppendInt(s.n[group]) }
+
+// wide is a whole number of 128 bits and how many were added: the sum does not depend on the order.
+type wide struct {
+	hi int64
+	lo uint64
+	n  int64
+}
+
+func (w *wide) add(hi int64, lo uint64) {
+	var carry uint64
+	w.lo, carry = bits.Add64(w.lo, lo, 0)
+	w.hi += hi + int64(carry)
+}
+
+func (w *wide) float() float64 { return float64(w.hi)*(1<<64) + float64(w.lo) }
+
+// sumInt is SUM and AVG of integers and decimals.
+type sumInt struct {
+	sums    []wide
+	average bool
+	scale   float64
+	faults  *expression.Faults
+}
+
+func (s *sumInt) Grow(n int) { s.sums = grown(s.sums, n) }
+func (s *sumInt) Reset()     { s.sums = s.sums[:0] }
+func (s *sumInt) Size() int  { return 24 }
+
+func (s *sumInt) Add(r Rows) {
+	null, values := r.Arg.Null[r.From:], r.Arg.Ints[r.From:]
+	for i, g := range r.Groups {
+		if !null[i] {
+			w := &s.sums[g]
+			w.add(values[i]>>63, uint64(values[i]))
+			w.n++
+		}
+	}
+}
+
+func (s *sumInt) Merge(group int, o State, other int) {
+	from := o.(*sumInt).sums[other]
+	s.sums[group].add(from.hi, from.lo)
+	s.sums[group].n += from.n
+}
+
+func (s *sumInt) Append(to *column.Vec, group int) {
+	w := s.sums[group]
+	switch {
+	case w.n == 0:
+		to.AppendNull()
+	case s.average && w.hi == int64(w.lo)>>63:
+		to.AppendFloat(float64(int64(w.lo)) / float64(w.n) / s.scale)
+	case s.average:
+		to.AppendFloat(w.float() / float64(w.n) / s.scale)
+	case w.hi != int64(w.lo)>>63 || !to.Type.Holds(int64(w.lo)):
+		s.faults.Overflow++
+		to.AppendNull()
+	default:
+		to.AppendInt(int64(w.lo))
+	}
+}
+
+// exact is a sum of floats with what rounding lost (Neumaier).
+type exact struct {
+	sum, lost float64
+	n         int64
+	infinite  bool // a value was
+}
+
+func (e *exact) add(x float64) {
+	t := e.sum + x
+	if math.Abs(e.sum) >= math.Abs(x) {
+		e.lost += (e.sum - t) + x
+	} else {
+		e.lost += (x - t) + e.sum
+	}
+	e.sum = t
+	e.infinite = e.infinite || x-x != 0
+}
+
+func (e *exact) value() float64 {
+	if e.sum-e.sum != 0 {
+		return e.sum
+	}
+	return e.sum + e.lost
+}
+
+// sumFloat is SUM and AVG of floats.
+type sumFloat struct {
+	sums    []exact
+	average bool
+	faults  *expression.Faults
+}
+
+func (s *sumFloat) Grow(n int) { s.sums = grown(s.sums, n) }
+func (s *sumFloat) Reset()     { s.sums = s.sums[:0] }
+func (s *sumFloat) Size() int  { return 32 }
+
+func (s *sumFloat) Add(r Rows) {
+	null, values := r.Arg.Null[r.From:], r.Arg.Floats[r.From:]
+	for i, g := range r.Groups {
+		if !null[i] {
+			e := &s.sums[g]
+			e.add(values[i])
+			e.n++
+		}
+	}
+}
+
+func (s *sumFloat) Merge(group int, o State, other int) {
+	to, from := &s.sums[group], &o.(*sumFloat).sums[other]
+	to.add(from.sum)
+	if from.lost-from.lost == 0 {
+		to.add(from.lost)
+	}
+	to.n += from.n
+	to.infinite = to.infinite || from.infinite
+}
+
+func (s *sumFloat) Append(to *column.Vec, group int) {
+	e := &s.sums[group]
+	v := e.value()
+	switch {
+	case e.n == 0:
+		to.AppendNull()
+	case v-v != 0 && !e.infinite:
+		s.faults.Overflow++
+		to.AppendNull()
+	case s.average:
+		to.AppendFloat(v / float64(e.n))
+	default:
+		to.AppendFloat(v)
+	}
+}
+
+// moments are Welford's: how many, their mean, and the sum of squared distances from it.
+type moments struct{ n, mean, m2 float64 }
+
+// deviation is STDDEV, of a sample: NULL of less than two values. Of finite values whose squares have no room it is
+// NULL, and counted as an overflow, where Postgres refuses.
+type deviation struct {
+	groups []moments
+	ints   bool
+	scale  float64
+	faults *expression.Faults
+}
+
+func (s *deviation) Grow(n int) { s.groups = grown(s.groups, n) }
+func (s *deviation) Reset()     { s.groups = s.groups[:0] }
+func (s *deviation) Size() int  { return 24 }
+
+func (s *deviation) Add(r Rows) {
+	null := r.Arg.Null[r.From:]
+	for i, g := range r.Groups {
+		if null[i] {
+			continue
+		}
+		var x float64
+		if s.ints {
+			x = float64(r.Arg.Ints[r.From+i]) / s.scale
+		} else {
+			x = r.Arg.Floats[r.From+i]
+		}
+		m := &s.groups[g]
+		m.n++
+		d := x - m.mean
+		m.mean = middle(m.mean, x, d, 1/m.n)
+		m.m2 += d * (x - m.mean)
+	}
+}
+
+// middle is a + d·part, where d is b - a: that it is infinite, or no number, says that one of them is.
+func middle(a, b, d, part float64) float64 {
+	if math.IsInf(d, 0) && !math.IsInf(a, 0) && !math.IsInf(b, 0) {
+		return a*(1-part) + b*part
+	}
+	return a + d*part
+}
+
+func (s *deviation) Merge(group int, o State, other int) {
+	to, from := &s.groups[group], o.(*deviation).groups[other]
+	switch {
+	case from.n == 0:
+		return
+	case to.n == 0:
+		*to = from // squares of great means have no room
+		return
+	}
+	n := to.n + from.n
+	d := from.mean - to.mean
+	to.mean = middle(to.mean, from.mean, d, from.n/n)
+	if d != 0 {
+		to.m2 += d * (d * (to.n * from.n / n))
+	}
+	to.m2 += from.m2
+	to.n = n
+}
+
+func (s *deviation) Append(to *column.Vec, group int) {
+	m := s.groups[group]
+	if m.n < 2 {
+		to.AppendNull()
+		return
+	}
+	v := math.Sqrt(max(m.m2, 0) / (m.n - 1))
+	if v-v != 0 && m.mean-m.mean == 0 {
+		s.faults.Overflow++
+		to.AppendNull()
+		return
+	}
+	to.AppendFloat(v)
+}

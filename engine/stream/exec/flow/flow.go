@@ -1,0 +1,252 @@
+// Package flow runs a plan over batches: operators that push rows to the next one, from the scans to the outlet. It
+// has no goroutine, no clock and no I/O; one goroutine at a time pushes.
+//
+// Time is that of the rows. Each origin, a physical source or an operator below, has the latest time that was seen of
+// it; the watermark of a window is the earliest of its origins' times, less the lateness that the query allows. A
+// window is given out once the watermark has reached its end. Rows all of whose windows were given out are late: they
+// are counted, and nothing is changed that was given out. The watermark moves behind a batch, so that within one no
+// row is late; a batch that is marked says itself how far its origin has come. Rows a day and more ahead of the
+// machine's clock are left out and counted: one of them would make all others late.
+//
+// State is bounded: a query that holds more than its limit fails, and says with what.
+package flow
+
+import (
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/stream/exec/column"
+	"github.com/loadstone-db/loadstone/engine/stream/plan"
+	"github.com/loadstone-db/loadstone/engine/stream/sql"
+)
+
+// Options say how a query is run.
+type Options struct {
+	// Origins is how many physical sources each scan has, those that are read elsewhere among them.
+	Origins []int
+	// StateBytes is how much memory windows, joins and LAG may take; 0 is DefaultState.
+	StateBytes int
+	// Now is the machine's clock.
+	Now func() time.Time
+	// Out is given the results; a batch is valid until it returns.
+	Out func(*column.Batch) error
+	// Ended, if it is set, is asked now and then while a batch takes long: one row may close a million windows, or meet a
+	// million others in a join. Its error ends that.
+	Ended func() error
+	// Heads, if it is set, is given what the heads of the plan come to, in place of the tail; Out is not used then.
+	Heads Outlet
+}
+
+// DefaultState is how much memory the state of a query may take.
+const DefaultState = 64 << 20
+
+// Counts are what became of rows.
+type Counts struct {
+	In, Out int64
+	// Received are rows and groups that came from heads elsewhere; they are not of In.
+	Received int64
+	// Late came when all their windows had been given out, Ahead are of the future, Timeless have no time.
+	Late, Ahead, Timeless int64
+	// Results that are NULL since they could not be computed.
+	DivisionByZero, Overflow, Cast int64
+	// State is how many bytes the query holds now.
+	State int
+	// Latest is the latest time of a row, in microseconds since 1970; 0 where rows have no time, or none came.
+	Latest int64
+}
+
+// Query is a plan that runs.
+type Query struct {
+	o     Options
+	plan  *plan.Plan
+	scans []*scan
+	// names of origins are counted up.
+	origins int
+	counts  Counts
+	state   int
+	// inlets are where the tail takes what heads elsewhere come to, by scan; tops are their last steps.
+	inlets []inlet
+	tops   map[plan.Node]int
+	// partials are the aggregates that heads add up in part.
+	partials []*partial
+}
+
+// operator takes what the one before it pushes.
+type operator interface {
+	// push takes rows of an origin.
+	push(from int, b *column.Batch) error
+	// advance says that an origin has come to a time.
+	advance(from int, t int64) error
+	// pause says that an origin is quiet, and not to be waited for until it has a row again.
+	pause(from int) error
+	// end says that an origin has no more rows.
+	end(from int) error
+}
+
+// New returns a query that has seen no row.
+func New(p *plan.Plan, o Options) *Query {
+	if o.StateBytes == 0 {
+		o.StateBytes = DefaultState
+	}
+	if o.Ended == nil {
+		o.Ended = func() error { return nil }
+	}
+	q := &Query{o: o, plan: p, scans: make([]*scan, len(p.Scans)), inlets: make([]inlet, len(p.Scans)),
+		tops: map[plan.Node]int{}}
+	for i, h := range p.Heads() {
+		q.tops[h.Top] = i
+		q.inlets[i].columns = h.Top.Columns()
+		if o.Heads != nil {
+			q.head(i, h)
+		}
+	}
+	if o.Heads == nil {
+		q.build(p.Root, &outlet{q})
+	}
+	return q
+}
+
+// build makes the operators below next, and returns the origins that will push to it.
+func (q *Query) build(n plan.Node, next operator) []int {
+	if scan, is := q.tops[n]; is && q.o.Heads == nil {
+		q.inlets[scan].next = next
+	}
+	switch n := n.(type) {
+	case *plan.Filter:
+		return q.build(n.In, &filter{next: next, condition: n.Condition})
+	case *plan.Project:
+		return q.build(n.In, newProject(n, next))
+	case *plan.Lag:
+		return q.build(n.In, newLag(q, n, next))
+	case *plan.Aggregate:
+		a := newAggregator(q, n, next)
+		a.clock.follow(q.build(n.In, a))
+		return []int{a.name}
+	case *plan.Join:
+		j := newJoiner(q, n, next)
+		j.sides[0].follow(q.build(n.Left, j.sides[0]))
+		j.sides[1].follow(q.build(n.Right, j.sides[1]))
+		return []int{j.name}
+	}
+	s, _ := plan.ScanOf(n)
+	to := &scan{q: q, next: next, first: q.origins, n: q.o.Origins[s.Index], time: s.Time}
+	q.origins += to.n
+	q.scans[s.Index] = to
+	var names []int
+	for i := range to.n {
+		names = append(names, to.first+i)
+	}
+	return names
+}
+
+// name is a new origin.
+func (q *Query) name() int {
+	q.origins++
+	return q.origins - 1
+}
+
+// Push takes rows of a physical source of a scan. The batch is the caller's again when it returns.
+func (q *Query) Push(scan, origin int, b *column.Batch) error {
+	q.counts.In += int64(b.N)
+	return q.scans[scan].take(origin, b)
+}
+
+// End says that a physical source has no more rows.
+func (q *Query) End(scan, origin int) error {
+	s := q.scans[scan]
+	return s.next.end(s.first + origin)
+}
+
+// Pause says that a physical source is quiet: windows do not wait for it until it has a row again.
+func (q *Query) Pause(scan, origin int) error {
+	s := q.scans[scan]
+	return s.next.pause(s.first + origin)
+}
+
+// Counts returns what became of rows so far.
+func (q *Query) Counts() Counts {
+	c := q.counts
+	f := q.plan.Faults
+	c.DivisionByZero, c.Overflow, c.Cast, c.State = f.DivisionByZero, f.Overflow, f.Cast, q.state
+	return c
+}
+
+// hold adds to the state, or takes from it; more than the limit is the query's end.
+func (q *Query) hold(bytes int, what string) error {
+	q.state += bytes
+	if bytes <= 0 || q.state <= q.o.StateBytes {
+		return nil
+	}
+	return sql.Errorf(sql.StateLimit, "", -1,
+		"group by what has fewer values, make windows smaller, or let fewer rows through",
+		"the query would hold more than %d MiB: %s", q.o.StateBytes>>20, what)
+}
+
+type scan struct {
+	q     *Query
+	next  operator
+	first int
+	n     int
+	time  int
+}
+
+func (s *scan) take(origin int, b *column.Batch) error {
+	if b.N > 0 {
+		if err := s.next.push(s.first+origin, b); err != nil {
+			return err
+		}
+	}
+	if s.time < 0 {
+		return nil
+	}
+	v := &b.Cols[s.time]
+	bounds := s.q.bounds(v.Type)
+	t, ok := bounds.latest(v)
+	if ok {
+		s.q.counts.Latest = max(s.q.counts.Latest, t*bounds.scale)
+	}
+	if b.Marked {
+		// Rounded down, for a time in milliseconds.
+		t, ok = floor(b.Mark, bounds.scale)/bounds.scale, true
+	}
+	if !ok {
+		return nil
+	}
+	return s.next.advance(s.first+origin, t)
+}
+
+// bounds are between which times of rows are taken.
+type bounds struct {
+	least, most, ahead int64
+	scale              int64 // microseconds of one
+}
+
+// ahead is how far ahead of the machine's clock the time of a row may be.
+const ahead = 24 * time.Hour
+
+func (q *Query) bounds(t column.Type) bounds {
+	scale := int64(1)
+	if t.Kind == column.Int {
+		scale = 1000
+	}
+	return bounds{column.MinTime / scale, column.MaxTime / scale, q.o.Now().Add(ahead).UnixMicro() / scale, scale}
+}
+
+// latest is the latest time of a column that is taken.
+func (b bounds) latest(v *column.Vec) (latest int64, ok bool) {
+	for i, t := range v.Ints {
+		if !v.Null[i] && t >= b.least && t <= b.ahead && (!ok || t > latest) {
+			latest, ok = t, true
+		}
+	}
+	return latest, ok
+}
+
+type outlet struct{ q *Query }
+
+func (o *outlet) push(_ int, b *column.Batch) error {
+	o.q.counts.Out += int64(b.N)
+	return o.q.o.Out(b)
+}
+func (o *outlet) advance(int, int64) error { return nil }
+func (o *outlet) pause(int) error          { return nil }
+func (o *outlet) end(int) error            { return nil }

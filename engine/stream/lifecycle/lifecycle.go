@@ -1,0 +1,236 @@
+// Package lifecycle decides what becomes of a continuous query: what it is now, what is wanted of it, what its fragments are
+// known to be and which workers are there go in; its next state, and what fragments are told, come out. It is pure, and
+// level-triggered: it may be asked at any time, as often as one likes, by whoever owns the query, after any crash.
+//
+//	PENDING ─▶ DEPLOYING ─▶ RUNNING ─▶ TERMINATED          all sources ended
+//	   │         │   ▲          │
+//	   │         │   └──────────┤                          a fragment was lost
+//	   │         ├──────────────┴▶ TERMINATING ─▶ FAILED   an error that another attempt does not cure
+//	   ▼         ▼              ▼
+//	  STOPPED ◀─ STOPPING ◀──▶ STOPPING_STUCK              not wanted any more; a worker does not answer
+//
+// A query runs on all its workers or on none: one that cannot be started stops the others. Its name is taken until each
+// fragment is known to be gone.
+package lifecycle
+
+import (
+	"slices"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+)
+
+// The bounds of a query's life.
+const (
+	// DeployWithin is how long a query may be DEPLOYING on workers that are there; then it fails.
+	DeployWithin = 2 * time.Minute
+	// StuckAfter is how long a query may be STOPPING until it is called stuck.
+	StuckAfter = 30 * time.Second
+	// firstWait and longestWait are between attempts to start a fragment.
+	firstWait   = 500 * time.Millisecond
+	longestWait = 15 * time.Second
+)
+
+// Verb is what a fragment is told. Telling it twice is harmless.
+type Verb string
+
+// What fragments are told. Drain has sources stop, and rows on their way reach the sink.
+const (
+	Start Verb = "START"
+	Stop  Verb = "STOP"
+	Drain Verb = "DRAIN"
+)
+
+// Action is a word to the fragment on a host.
+type Action struct {
+	Host string
+	Do   Verb
+}
+
+// Decide returns the query as it is next, and what its fragments are told then. active says whether a worker is there.
+// What it returns for the same query a second time is the same query, and at most the same words. Since, of the query,
+// is by the clock of who asks.
+func Decide(q catalog.Query, active func(host string) bool, now time.Time) (catalog.Query, []Action) {
+	q.Fragments = slices.Clone(q.Fragments)
+	if q.Desired == catalog.Stopped {
+		return stopped(q, active, now)
+	}
+	switch q.State {
+	case catalog.Pending:
+		return become(q, catalog.Deploying, now), nil
+	case catalog.Deploying:
+		return deploy(q, active, now)
+	case catalog.Running:
+		return watch(q, now), nil
+	case catalog.Terminating:
+		unsent(&q)
+		if all(q, catalog.FragmentState.Final) {
+			return become(q, catalog.Failed, now), nil
+		}
+		return rest(q, active, Stop)
+	}
+	return q, nil
+}
+
+// become changes the state, unless it is that.
+func become(q catalog.Query, s catalog.State, now time.Time) catalog.Query {
+	if q.State != s {
+		q.State, q.Since = s, now
+	}
+	return q
+}
+
+func all(q catalog.Query, is func(catalog.FragmentState) bool) bool {
+	return !slices.ContainsFunc(q.Fragments, func(f catalog.Fragment) bool { return !is(f.State) })
+}
+
+// fails ends the query for good.
+func fails(q catalog.Query, why string, now time.Time) catalog.Query {
+	q.Failure = why
+	return become(q, catalog.Terminating, now)
+}
+
+// broken is the error of a fragment that another attempt does not cure.
+func broken(q catalog.Query) (why string, is bool) {
+	for _, f := range q.Fragments {
+		if f.State == catalog.FragmentFailed && f.Terminal {
+			return f.Failure, true
+		}
+	}
+	return "", false
+}
+
+// deploy starts what does not run, until all do.
+func deploy(q catalog.Query, active func(string) bool, now time.Time) (catalog.Query, []Action) {
+	if why, is := broken(q); is {
+		return fails(q, why, now), nil
+	}
+	// One whose sources have ended already has run.
+	runs := func(s catalog.FragmentState) bool {
+		return s == catalog.FragmentRunning || s == catalog.FragmentTerminated
+	}
+	if all(q, runs) {
+		q.Failure = ""
+		return become(q, catalog.Running, now), nil
+	}
+	// All of them begin, or none.
+	there, due := true, true
+	for _, f := range q.Fragments {
+		if f.State == catalog.FragmentFailed && f.Failure != "" && there {
+			q.Failure = "it is tried again on " + f.Host + ": " + f.Failure
+		}
+		if !active(f.Host) {
+			there = false // the membership of the cluster sorts that out first
+			q.Failure = "the worker " + f.Host + " is UNREACHABLE"
+		}
+		// Of one that was told already it is not known whether the word came. Nobody waits longer than the longest wait:
+		// who has said until when had another clock.
+		due = due && (runs(f.State) || f.State == catalog.FragmentStarted || !now.Before(f.RetryAt) ||
+			f.RetryAt.Sub(now) > longestWait)
+	}
+	var do []Action
+	for i := range q.Fragments {
+		f := &q.Fragments[i]
+		if runs(f.State) || !there || !due {
+			continue
+		}
+		do = append(do, Action{f.Host, Start})
+		if f.State != catalog.FragmentStarted {
+			f.State, f.RetryAt = catalog.FragmentStarted, now.Add(Wait(f.Attempts))
+			f.Attempts++
+		}
+	}
+	switch {
+	case !there:
+		// The time in which nobody can be started is not the query's. It need not be written at every look.
+		if now.Sub(q.Since) > DeployWithin/2 {
+			q.Since = now
+		}
+	case now.Sub(q.Since) > DeployWithin:
+		why := "it was not deployed within " + DeployWithin.String()
+		for _, f := range q.Fragments {
+			if f.Failure != "" {
+				why += ": " + f.Failure
+				break
+			}
+		}
+		return fails(q, why, now), nil
+	}
+	return q, do
+}
+
+// Wait is how long after its n-th failure a fragment is started again.
+func Wait(n int64) time.Duration {
+	if n > 10 {
+		return longestWait
+	}
+	return min(firstWait<<n, longestWait)
+}
+
+// watch looks whether all fragments run on.
+func watch(q catalog.Query, now time.Time) catalog.Query {
+	if why, is := broken(q); is {
+		return fails(q, why, now)
+	}
+	if all(q, func(s catalog.FragmentState) bool { return s == catalog.FragmentTerminated }) {
+		return become(q, catalog.Terminated, now)
+	}
+	if !all(q, func(s catalog.FragmentState) bool {
+		return s == catalog.FragmentRunning || s == catalog.FragmentTerminated
+	}) {
+		return become(q, catalog.Deploying, now)
+	}
+	return q
+}
+
+// stopped brings a query to its end that is not wanted any more.
+func stopped(q catalog.Query, active func(string) bool, now time.Time) (catalog.Query, []Action) {
+	unsent(&q)
+	if q.State.Final() || all(q, catalog.FragmentState.Final) {
+		return become(q, catalog.Stopped, now), nil
+	}
+	verb := Stop
+	if q.Graceful {
+		verb = Drain
+	}
+	away := slices.ContainsFunc(q.Fragments, func(f catalog.Fragment) bool { return !f.State.Final() && !active(f.Host) })
+	switch q.State {
+	case catalog.Stopping:
+		// Rows that are on their way may take longer.
+		if away || !q.Graceful && now.Sub(q.Since) > StuckAfter {
+			q = become(q, catalog.StoppingStuck, now)
+		}
+	case catalog.StoppingStuck:
+		if !away && now.Sub(q.Since) > StuckAfter {
+			q = become(q, catalog.Stopping, now)
+		}
+	default:
+		q = become(q, catalog.Stopping, now)
+	}
+	return rest(q, active, verb)
+}
+
+// unsent notes that fragments which were never sent are nowhere. Of one that was, in an earlier attempt, that is not
+// known until its worker has said so.
+func unsent(q *catalog.Query) {
+	for i := range q.Fragments {
+		switch f := &q.Fragments[i]; {
+		case f.State != catalog.FragmentRegistered:
+		case f.Attempts > 0:
+			f.State = catalog.FragmentStarted
+		default:
+			f.State = catalog.FragmentStopped
+		}
+	}
+}
+
+// rest tells the same to all fragments that are not gone and whose workers are there.
+func rest(q catalog.Query, active func(string) bool, verb Verb) (catalog.Query, []Action) {
+	var do []Action
+	for _, f := range q.Fragments {
+		if !f.State.Final() && active(f.Host) {
+			do = append(do, Action{f.Host, verb})
+		}
+	}
+	return q, do
+}

@@ -1,0 +1,184 @@
+package watch_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/loadstone-db/loadstone/engine/stream/catalog"
+	streamsql "github.com/loadstone-db/loadstone/engine/stream/sql"
+	"github.com/loadstone-db/loadstone/engine/stream/watch"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func sinks(names ...string) map[string][]catalog.Row {
+	c := catalog.Contents{}
+	for _, n := range names {
+		name, kind, _ := strings.Cut(n, ":")
+		c.Sinks = append(c.Sinks, catalog.Sink{Name: name, Type: kind})
+	}
+	return catalog.Of(c).Rows()
+}
+
+func told(events []watch.Event) string {
+	var parts []string
+	for _, e := range events {
+		text := string(e.Kind)
+		for _, r := range e.Rows {
+			text += " " + string(r)
+		}
+		if e.Position != "" {
+			text += " @" + e.Position
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// TestChanges: what comes into the answer, changes in it and leaves it, also by the condition; what the answer does not
+// show is no change.
+func TestChanges(t *testing.T) {
+	v, err := watch.Parse("WATCH SELECT type, UPPER(name) AS n FROM Sinks WHERE type <> 'FILE'")
+	must(t, err)
+	if fmt.Sprint(v.Columns) != "[type n]" || v.Table != "sinks" && v.Table != "Sinks" {
+		t.Errorf("%+v", v)
+	}
+	was := watch.Answer{}
+	for i, step := range []struct {
+		now  []string
+		want string
+	}{
+		{[]string{"a:PRINT", "b:FILE"}, `CREATE {"n":"A","type":"PRINT"} @0`},
+		{[]string{"a:PRINT", "b:FILE"}, ``},
+		{[]string{"a:WEBHOOK", "b:PRINT"}, `UPDATE {"n":"A","type":"WEBHOOK"}; CREATE {"n":"B","type":"PRINT"} @2`},
+		{[]string{"a:FILE", "b:PRINT"}, `DROP {"n":"A","type":"WEBHOOK"} @3`},
+		{nil, `DROP {"n":"B","type":"PRINT"} @4`},
+	} {
+		now, err := v.Of(sinks(step.now...)["sinks"])
+		must(t, err)
+		if got := told(watch.Changes(was, now, fmt.Sprint(i))); got != step.want {
+			t.Errorf("step %d tells %s, not %s", i, got, step.want)
+		}
+		was = now
+	}
+}
+
+func TestEveryTableCanBeWatched(t *testing.T) {
+	c := catalog.Contents{Workers: []catalog.Worker{{Host: "w", Slots: 2}},
+		Queries: []catalog.Query{{ID: 1, Name: "q", Fragments: []catalog.Fragment{{Host: "w"}}}},
+		Logical: []catalog.LogicalSource{{Name: "l"}}, Physical: []catalog.PhysicalSource{{ID: 1}},
+		Sinks: []catalog.Sink{{Name: "s"}}}
+	rows := catalog.Of(c).Rows()
+	for table := range catalog.Tables {
+		v, err := watch.Parse("WATCH SELECT * FROM " + table)
+		must(t, err)
+		a, err := v.Of(rows[table])
+		must(t, err)
+		if len(a) != 1 || len(v.Columns) != len(catalog.Tables[table]) || strings.Contains(fmt.Sprint(a), "key") {
+			t.Errorf("%s shows %v", table, a)
+		}
+	}
+}
+
+func TestWhatCannotBeWatched(t *testing.T) {
+	for sql, kind := range map[string]streamsql.Kind{
+		"WATCH SELECT x FROM nowhere":                                       streamsql.BinderError,
+		"WATCH SELECT x FROM queries":                                       streamsql.BinderError,
+		"WATCH SELECT COUNT(*) AS n FROM queries":                           streamsql.BinderError,
+		"WATCH SELECT name FROM queries WINDOW TUMBLING(since, SIZE 1 SEC)": streamsql.BinderError,
+		"WATCH SELECT name FROM (SELECT name FROM queries)":                 streamsql.BinderError,
+		"WATCH SELECT name FROM queries; WATCH SELECT name FROM sinks":      streamsql.BinderError,
+		"SHOW QUERIES":                          streamsql.BinderError,
+		"":                                      streamsql.BinderError,
+		"WATCH SELECT name FROM queries INTO s": streamsql.ParserError,
+		"WATCH name FROM queries":               streamsql.ParserError,
+		"WATCH SELECT name FROM queries WHERE name": streamsql.BinderError,
+	} {
+		_, err := watch.Parse(sql)
+		var e *streamsql.Error
+		if !errors.As(err, &e) || e.Kind != kind || e.Line == 0 {
+			t.Errorf("%q: %v", sql, err)
+		}
+	}
+}
+
+// TestWhatWasIsKnown: rows of an earlier moment are what they were, until they are forgotten.
+func TestWhatWasIsKnown(t *testing.T) {
+	h := watch.History{}
+	moments := map[int64]map[string]string{}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 500 {
+		var names []string
+		was := map[string]string{}
+		for i := range 6 {
+			if kind := random.IntN(4); kind > 0 {
+				names = append(names, fmt.Sprintf("s%d:%d", i, kind))
+				was[fmt.Sprintf("s%d", i)] = fmt.Sprint(kind)
+			}
+		}
+		before := h.Moment
+		if changed := h.Note(sinks(names...)); changed != (h.Moment == before+1) {
+			t.Fatal("a change has no moment of its own")
+		}
+		moments[h.Moment] = was
+	}
+	for moment, want := range moments {
+		rows, known := h.Rows("sinks", moment)
+		got := map[string]string{}
+		for _, r := range rows {
+			got[r.Key] = r.Values[3].(string)
+		}
+		if !known || fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Fatalf("at %d it was %v, not %v", moment, got, want)
+		}
+	}
+	for range 60 {
+		var many []string
+		for i := range 500 {
+			many = append(many, fmt.Sprintf("m%d:%d", i, h.Moment))
+		}
+		h.Note(sinks(many...))
+	}
+	if _, known := h.Rows("sinks", 1); known {
+		t.Error("everything is remembered")
+	}
+	if _, known := h.Rows("sinks", h.Moment); !known {
+		t.Error("now is not known")
+	}
+	if _, known := h.Rows("sinks", h.Moment+1); known {
+		t.Error("the future is known")
+	}
+}
+
+// TestTheDesignsOwnExample: WATCH as the design writes it, whose workers have an id and a capacity.
+func TestTheDesignsOwnExample(t *testing.T) {
+	v, err := watch.Parse("WATCH SELECT id, state, capacity FROM workers WHERE state = 'ACTIVE';")
+	must(t, err)
+	c := catalog.Contents{Workers: []catalog.Worker{{Host: "w1", State: catalog.Active, Slots: 4},
+		{Host: "w2", State: catalog.Unreachable, Slots: 8}}}
+	a, err := v.Of(catalog.Of(c).Rows()["workers"])
+	must(t, err)
+	if got := told([]watch.Event{v.All(a, "0")}); got != `SNAPSHOT {"capacity":4,"id":"w1","state":"ACTIVE"} @0` {
+		t.Error(got)
+	}
+}
+
+// TestNoRowIsComparedWithAnother: rows of a table have no order, so that what was before one says nothing.
+func TestNoRowIsComparedWithAnother(t *testing.T) {
+	for _, sql := range []string{"WATCH SELECT LAG(name) OVER () AS before FROM queries",
+		"WATCH SELECT name, 'x' || LAG(name) OVER (PARTITION BY state) AS before FROM queries"} {
+		_, err := watch.Parse(sql)
+		var e *streamsql.Error
+		if !errors.As(err, &e) || e.Kind != streamsql.BinderError || e.Line != 1 {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+}
