@@ -17,9 +17,9 @@ import (
 // managers are the packages whose goroutines look after others: nodes, runs, streams, subscribers.
 // One of them that waits for who has gone away holds up all that it looks after. What is below a
 // folder belongs to it.
-var managers = []string{"engine/results/record", "engine/broadcast", "engine/cluster/protocol", "engine/cluster/discovery", "engine/cluster/nodes",
-	"engine/keeper", "engine/cluster/nodes", "engine/cluster/membership", "engine/orchestrator", "engine/outcome", "engine/recovery",
-	"engine/cluster/nodes", "engine/warehouse", "engine/cluster/assignment", "engine/worker", "server/gate", "server/live",
+var managers = []string{"engine/results/record", "engine/run", "engine/cluster/protocol", "engine/cluster/discovery", "engine/cluster/nodes",
+	"engine/run/writer", "engine/cluster/nodes", "engine/cluster/membership", "engine/run", "engine/run/finalize", "engine/run/recovery",
+	"engine/cluster/nodes", "engine/run", "engine/cluster/assignment", "engine/worker", "server/gate", "server/live",
 	"cli/nodeserve", "cli/wiring"}
 
 // room begins the comment on the line of a send, or on the one above, that says why the channel

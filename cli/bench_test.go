@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/rs/zerolog"
 
-	"github.com/loadstone-db/loadstone/engine/orchestrator"
+	enginerun "github.com/loadstone-db/loadstone/engine/run"
 	"github.com/loadstone-db/loadstone/plugins/host"
 	"github.com/loadstone-db/loadstone/plugins/library"
 	"github.com/loadstone-db/loadstone/server"
@@ -106,7 +106,7 @@ func BenchmarkLargestRun(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	runs := orchestrator.New(orchestrator.Options{Store: db, Results: folder, Plugins: h, Log: zerolog.Nop()})
+	runs := enginerun.New(enginerun.Options{Store: db, Results: folder, Plugins: h, Log: zerolog.Nop()})
 	srv, err := server.New(server.Options{Addr: "127.0.0.1:0", Runs: runs, Store: db, Files: folder, Plugins: lib,
 		Log: zerolog.Nop()})
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/matrix"
+	"github.com/loadstone-db/loadstone/engine/run/matrix"
 )
 
 // judge maps a result onto the exit code.

@@ -17,7 +17,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/report"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/base/jsonx"
-	reader "github.com/loadstone-db/loadstone/engine/inspect"
+	"github.com/loadstone-db/loadstone/engine/run/query"
 )
 
 // remote runs the template on a server and follows it there.
@@ -186,7 +186,7 @@ func neverBegun(d engine.RunDetail) error {
 	if !d.Status.Terminal() || d.Phase != engine.PhaseNone || d.Summary != nil || !d.StartTime.IsZero() {
 		return nil
 	}
-	return &command.Error{Code: command.ExitFailed, Err: reader.NeverBegun(d.Run)}
+	return &command.Error{Code: command.ExitFailed, Err: query.NeverBegun(d.Run)}
 }
 
 // follow polls the run until its figures are there. A server that is away for

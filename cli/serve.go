@@ -21,10 +21,10 @@ import (
 	"github.com/loadstone-db/loadstone/cli/wiring/feeds"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
-	"github.com/loadstone-db/loadstone/engine/intake"
 	"github.com/loadstone-db/loadstone/engine/plan/dryrun"
 	"github.com/loadstone-db/loadstone/engine/plan/prepare"
 	"github.com/loadstone-db/loadstone/engine/plan/template"
+	enginerun "github.com/loadstone-db/loadstone/engine/run"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server"
 	"github.com/loadstone-db/loadstone/server/oidc"
@@ -204,7 +204,7 @@ func (c *serveCommand) listen(s *wiring.Services, door *frontdoor.Door, provider
 		Preflight: func(ctx context.Context, scenario engine.Scenario) (any, error) {
 			return s.Runs.Preflight(ctx, scenario)
 		},
-		PreflightSample: intake.Preflight{},
+		PreflightSample: enginerun.Preflight{},
 		Workbench: &dryrun.Bench{Deps: prepare.Deps{Plugins: s.Plugins, Drivers: s.Drivers,
 			Connections: s.Store}},
 		UI:           ui.Dist(),

@@ -324,7 +324,7 @@ func TestRoundsOfKills(t *testing.T) {
 // run; when that has been killed the asker says so, and does it when it has taken the run over.
 func TestAnyServerProcessStopsARun(t *testing.T) {
 	if os.Getenv("LOADSTONE_SOAK") == "" {
-		t.Skip("three processes for what engine/orchestrator tests in one: only in the soak")
+		t.Skip("three processes for what engine/run tests in one: only in the soak")
 	}
 	t.Parallel()
 	clitest.ShortLeases.Store(t.Name(), "8s")

@@ -9,7 +9,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/clitest"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/admission"
+	"github.com/loadstone-db/loadstone/engine/run/admission"
 )
 
 // request is a run of so many connections, spread over run workers of four.
@@ -49,7 +49,7 @@ func (c *cluster) needs(i int) (n admission.Needs) {
 // after the other wait, are stopped, and are started by the server that is left.
 func TestRunsWaitForRoomOnNodesOfTwoServers(t *testing.T) {
 	if os.Getenv("LOADSTONE_SOAK") == "" {
-		t.Skip("three processes for what engine/admission tests in one: only in the soak")
+		t.Skip("three processes for what engine/run/admission tests in one: only in the soak")
 	}
 	t.Parallel()
 	clitest.ShortLeases.Store(t.Name(), "8s")

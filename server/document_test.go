@@ -7,7 +7,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/loadstone-db/loadstone/engine/intake"
+	"github.com/loadstone-db/loadstone/engine/run"
 	"github.com/loadstone-db/loadstone/server"
 	"github.com/loadstone-db/loadstone/server/oidc"
 )
@@ -19,7 +19,7 @@ var updateDocument = flag.Bool("update", false, "write docs/openapi.json anew")
 func TestTheDocumentInTheDocsIsTheServers(t *testing.T) {
 	const path = "../docs/openapi.json"
 	b := start(t, func(o *server.Options) {
-		o.PreflightSample, o.Version, o.Matrices = intake.Preflight{}, "unreleased", &lineup{}
+		o.PreflightSample, o.Version, o.Matrices = run.Preflight{}, "unreleased", &lineup{}
 		o.Tables, o.OIDC = noTables{}, &oidc.Options{Issuer: "https://login.example"}
 		o.NodeAccess, o.Scaling = &gatekeeper{}, demand{}
 	})

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/matrix"
+	"github.com/loadstone-db/loadstone/engine/run/matrix"
 )
 
 // TestASearchSaysHowOftenItsAnswerHeld: "confirmed" says less than how many of the steps at that level held.

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/matrix"
 	"github.com/loadstone-db/loadstone/engine/plan/threshold"
+	"github.com/loadstone-db/loadstone/engine/run/matrix"
 )
 
 type junitSuite struct {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/matrix"
+	"github.com/loadstone-db/loadstone/engine/run/matrix"
 )
 
 // Matrix writes the result for a person: a table, then what failed.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/matrix"
 	"github.com/loadstone-db/loadstone/engine/results/compare"
+	"github.com/loadstone-db/loadstone/engine/run/matrix"
 )
 
 func TestSimulatedIsInTheTerminalAndInJUnit(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/ingest"
-	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/outbound/metrics"
 	"github.com/loadstone-db/loadstone/engine/outbound/notify"
+	"github.com/loadstone-db/loadstone/engine/run"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/stream/system"
 )
@@ -18,7 +18,7 @@ import (
 // watchedStore is the control store of the orchestrator: what it has taken of a run goes on to the live series, and out
 // of the server, once there is any of that.
 type watchedStore struct {
-	orchestrator.ControlStore
+	run.ControlStore
 	series atomic.Pointer[ingest.Series]
 	out    atomic.Pointer[out]
 	// notices are told of runs that have ended.

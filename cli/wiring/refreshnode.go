@@ -10,10 +10,10 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
-	"github.com/loadstone-db/loadstone/engine/enrichment"
-	"github.com/loadstone-db/loadstone/engine/inspect"
 	"github.com/loadstone-db/loadstone/engine/results/cost"
 	"github.com/loadstone-db/loadstone/engine/results/record"
+	"github.com/loadstone-db/loadstone/engine/run/enrichment"
+	"github.com/loadstone-db/loadstone/engine/run/query"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/worker"
 	"github.com/loadstone-db/loadstone/storage/objects/s3store"
@@ -187,9 +187,9 @@ func (r *RefreshNode) record(ctx context.Context) (*results.Results, error) {
 }
 
 // runs reads runs that are over; nothing is live here.
-func (r *RefreshNode) runs(store *postgres.Store, record *results.Results) *inspect.Reader {
+func (r *RefreshNode) runs(store *postgres.Store, record *results.Results) *query.Reader {
 	r.prices.Keep(store)
-	return inspect.New(inspect.Options{Store: store, Results: record, Prices: r.prices.Prices,
+	return query.New(query.Options{Store: store, Results: record, Prices: r.prices.Prices,
 		Enrichments: enrichment.New(enrichment.Options{Store: store, Results: record,
 			Traits: func(*engine.Plan) target.Traits { return target.Traits{} }}),
 		Waiting: func(context.Context, string) (*engine.Waiting, error) { return nil, nil },

@@ -27,14 +27,14 @@ import (
 	"github.com/loadstone-db/loadstone/engine/cluster/membership"
 	clusternodes "github.com/loadstone-db/loadstone/engine/cluster/nodes"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
-	"github.com/loadstone-db/loadstone/engine/matrix"
-	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/outbound/metrics"
 	"github.com/loadstone-db/loadstone/engine/outbound/otlp"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/results/cost"
 	"github.com/loadstone-db/loadstone/engine/results/executions"
 	"github.com/loadstone-db/loadstone/engine/results/record"
+	"github.com/loadstone-db/loadstone/engine/run"
+	"github.com/loadstone-db/loadstone/engine/run/matrix"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/stream/system"
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -114,7 +114,7 @@ type Services struct {
 	// modules are the plugins that are not in the store, by hash.
 	modules map[string]func() ([]byte, error)
 	Plugins *library.Library
-	Runs    *orchestrator.Service
+	Runs    *run.Service
 	// Members decide who is a node.
 	Members  *membership.Members
 	Matrices *matrix.Service
@@ -422,7 +422,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 	if err := s.openOut(s.options.Out); err != nil {
 		return err
 	}
-	s.Runs = orchestrator.New(orchestrator.Options{
+	s.Runs = run.New(run.Options{
 		Store: s.watched, Results: s.Results, Plugins: s.Plugins, Drivers: s.Drivers,
 		Recordings: recordings, Nodes: fixed, Source: source, Module: s.module,
 		Segment: s.Results.SegmentContent, Log: s.Log, Version: s.options.Version,

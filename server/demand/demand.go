@@ -6,9 +6,9 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/loadstone-db/loadstone/engine/admission"
 	"github.com/loadstone-db/loadstone/engine/analytics/refresh"
-	"github.com/loadstone-db/loadstone/engine/inspect"
+	"github.com/loadstone-db/loadstone/engine/run/admission"
+	"github.com/loadstone-db/loadstone/engine/run/query"
 	"github.com/loadstone-db/loadstone/server/api"
 )
 
@@ -41,13 +41,13 @@ func Register(a *api.API, runs Runs, refreshes Refreshes) {
 	api.Handle(a, o, func(ctx context.Context, _ *struct{}) (*body, error) {
 		needs, err := runs.Scaling(ctx)
 		if err != nil {
-			return nil, inspect.StoreError(err)
+			return nil, query.StoreError(err)
 		}
 		all := Needs{Needs: needs}
 		if refreshes != nil {
 			l, err := refreshes.Load(ctx)
 			if err != nil {
-				return nil, inspect.StoreError(err)
+				return nil, query.StoreError(err)
 			}
 			all.PendingRefreshes, all.RefreshBacklog, all.RefreshP95 = l.Due, l.OldestSeconds, l.P95Seconds
 		}

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/loadchange"
 	"github.com/loadstone-db/loadstone/engine/results/executions"
+	"github.com/loadstone-db/loadstone/engine/run/scaling"
 )
 
 // private leaves of a run what may be shown to anybody: a report leaves the server for good, and those who get it may
@@ -155,7 +155,7 @@ func logs(list []engine.LogEntry) []engine.LogEntry {
 	list = slices.Clone(list)
 	for i := range list {
 		l := &list[i]
-		words := loadchange.WithoutWho(l.Message)
+		words := scaling.WithoutWho(l.Message)
 		own := l.Level == engine.LogInfo || words != l.Message // its numbers are of the load, and no values
 		l.Details, l.Message = nil, starter.ReplaceAllString(words, "The run was started")
 		if own {
@@ -170,7 +170,7 @@ func logs(list []engine.LogEntry) []engine.LogEntry {
 func all(texts []string) []string {
 	texts = slices.Clone(texts)
 	for i := range texts {
-		texts[i] = executions.MaskQuoted(loadchange.WithoutWho(texts[i]))
+		texts[i] = executions.MaskQuoted(scaling.WithoutWho(texts[i]))
 	}
 	return texts
 }

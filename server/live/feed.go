@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/payload"
+	"github.com/loadstone-db/loadstone/engine/run/live"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -136,7 +136,7 @@ func (f *feed) run() {
 			case err != nil:
 				f.hub.opts.Log.Warn().Err(err).Str("run_id", f.runID).Msg("could not read a run that is being watched")
 			default:
-				f.publish(payload.Resting(&detail, time.Now()))
+				f.publish(live.Resting(&detail, time.Now()))
 				if over(&detail) {
 					f.finish()
 					return

@@ -6,13 +6,13 @@ import (
 	"net/http"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/loadchange"
+	"github.com/loadstone-db/loadstone/engine/run/scaling"
 	"github.com/loadstone-db/loadstone/server/api"
 )
 
 // Changer is what can change the load of runs.
 type Changer interface {
-	ChangeLoad(ctx context.Context, runID, by string, to loadchange.Asked) (engine.Event, error)
+	ChangeLoad(ctx context.Context, runID, by string, to scaling.Asked) (engine.Event, error)
 }
 
 // LoadInput is the load that a run is to have; exactly one field is given.
@@ -36,7 +36,7 @@ func load(a *api.API) {
 		if changer == nil {
 			return nil, &engine.Error{Code: engine.CodeUnsupported, Message: "This server does not change loads."}
 		}
-		e, err := changer.ChangeLoad(ctx, in.ID, a.Caller(ctx), loadchange.Asked(in.Body))
+		e, err := changer.ChangeLoad(ctx, in.ID, a.Caller(ctx), scaling.Asked(in.Body))
 		if err != nil {
 			return nil, missing(err, in.ID, "")
 		}

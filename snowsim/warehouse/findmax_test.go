@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/findmax"
+	"github.com/loadstone-db/loadstone/engine/run/findmax"
 )
 
 // closedLoop keeps a number of connections busy for a while, on virtual time,

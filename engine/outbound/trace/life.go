@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/lifecycle"
+	"github.com/loadstone-db/loadstone/engine/run/lifecycle"
 )
 
 // Life is the spans of one run as its owner sees it: it hears what happens, and what is decided. A nil *Life hears

@@ -1,0 +1,410 @@
+// Package admission lets runs in where the nodes have room for them: it says what a run needs,
+// refuses what can never fit, keeps those that must wait in their order, and starts them when
+// room comes. Every server does so for all runs; who starts one is decided by the control store.
+package admission
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	clusternodes "github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/placement"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/run/scaling"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+const (
+	// lookEvery is how soon a server sees that there is room for a run that waits. It falls
+	// together with no other round of a server.
+	lookEvery = 1009 * time.Millisecond
+	// storeLimit is how long the store may take for one call.
+	storeLimit = 10 * time.Second
+	// joinLimit is how long the ledger may take while a run waits to grow.
+	joinLimit = 2 * time.Second
+	// at stands between the name of a server's own node and the server: all servers' own nodes
+	// have the same name.
+	at = "@"
+)
+
+// Nodes is what the doorman needs of engine/cluster/nodes.
+type Nodes interface {
+	Nodes() []clusternodes.InfoNode
+	Capacity() clusternodes.Capacity
+}
+
+// Options are what a doorman is made of.
+type Options struct {
+	Store store.Rooms
+	Nodes Nodes
+	// Owner names this server.
+	Owner string
+	// Start starts a run that waits, by who asked for it.
+	Start func(ctx context.Context, runID, by string) error
+	// May is an error with CodeForbidden when a run that has waited is not for whoever asked for it any more; it is
+	// ended then. Another error leaves it waiting. nil lets all begin.
+	May func(ctx context.Context, runID string) error
+	// GiveUp ends a run that waits, with the reason: it has for too long, or may not begin.
+	GiveUp func(ctx context.Context, runID, why string) error
+	// WaitForNodes is how long a run may wait that is larger than all nodes together, because
+	// nodes come when they are wanted; 0 refuses such runs.
+	WaitForNodes time.Duration
+	// Alone: the process has its own node only and ends after runs of its own. These wait for nobody else's, and it
+	// starts nobody else's.
+	Alone bool
+	Log   zerolog.Logger
+}
+
+// Doorman lets runs in. Its methods are safe for concurrent use.
+type Doorman struct {
+	opts Options
+	// wake has it look before its time.
+	wake chan struct{}
+
+	mu     sync.Mutex
+	ledger store.Ledger // as last read
+	// opened is when the nodes had had their first time to introduce themselves. hopes are the runs that were let wait
+	// since then for nodes that are being dialled, and until when.
+	opened time.Time
+	hopes  map[string]time.Time
+	// greeted: what was waiting when this server came has been given its time anew. Keep's alone.
+	greeted bool
+}
+
+// New makes a doorman; nothing is started before Keep.
+func New(opts Options) *Doorman {
+	return &Doorman{opts: opts, wake: make(chan struct{}, 1), hopes: map[string]time.Time{}}
+}
+
+// name is that of a node in the ledger.
+func (d *Doorman) name(node string) string {
+	if node == protocol.OwnNode {
+		return node + at + d.opts.Owner
+	}
+	return node
+}
+
+// nodes are those that take run workers now, by their names in the ledger.
+func (d *Doorman) nodes() (all []engine.NodeCapacity) {
+	for _, n := range d.opts.Nodes.Nodes() {
+		if n.AcceptingWork && n.NodeID != "" {
+			all = append(all, engine.NodeCapacity{ID: d.name(n.NodeID), Capacity: n.Capacity})
+		}
+	}
+	return all
+}
+
+// Needs is what the run workers of a run need at first, and where they may be. only is the
+// node that alone can carry them, empty where any can.
+func (d *Doorman) Needs(sc engine.Scenario, shares []int, only string) *store.Admission {
+	if d.opts.Alone {
+		only = protocol.OwnNode
+	}
+	if only != "" {
+		only = d.name(only)
+	}
+	if !sc.Scaling.Elastic() && !sc.Workload.Searches() {
+		// Its stages are followed by the run workers that it begins with.
+		shares = engine.Spread(max(placement.Total(works(shares, "")), sc.PeakConnections(0)), len(shares))
+	}
+	return &store.Admission{Nodes: d.nodes(), Works: works(shares, only)}
+}
+
+func works(shares []int, only string) []engine.WorkerDemand {
+	all := make([]engine.WorkerDemand, len(shares))
+	for i, n := range shares {
+		all[i] = engine.WorkerDemand{ID: scaling.WorkerID(i), Connections: n, Only: only}
+	}
+	return all
+}
+
+// Join reserves room for a run worker that joins a live run, and says on which node it is.
+func (d *Doorman) Join(ctx context.Context, runID string, epoch int64, workerID string, connections int,
+	only string) (on map[string]string, err error) {
+	if only != "" {
+		only = d.name(only)
+	}
+	a := &store.Admission{Nodes: d.nodes(), Works: []engine.WorkerDemand{{ID: workerID, Connections: connections, Only: only}}}
+	ctx, cancel := context.WithTimeout(ctx, joinLimit)
+	defer cancel()
+	if err := d.opts.Store.Reserve(ctx, runID, epoch, a); err != nil {
+		return nil, err
+	}
+	return d.Places(a), nil
+}
+
+// Places are the nodes of an admission, by run worker, as the fleet names them.
+func (d *Doorman) Places(a *store.Admission) map[string]string {
+	on := make(map[string]string, len(a.On))
+	for id, node := range a.On {
+		if node == d.name(protocol.OwnNode) {
+			node = protocol.OwnNode
+		}
+		on[id] = node
+	}
+	return on
+}
+
+// Held is what a run worker holds, as the ledger has it.
+func (d *Doorman) Held(workerID, node string, connections int) engine.Reservation {
+	return engine.Reservation{WorkerID: workerID, NodeID: d.name(node), Connections: connections}
+}
+
+// Fits refuses a scenario that the nodes could not carry if they had nothing else, unless
+// nodes come when they are wanted. only is the node that alone can carry it, empty where any can.
+func (d *Doorman) Fits(sc engine.Scenario, only string) error {
+	err := d.opts.Nodes.Capacity().Fits(sc)
+	switch {
+	case err == nil:
+		err = d.ever(sc, only)
+	case engine.HasCode(err, engine.CodeUnsupported):
+		return err
+	}
+	if d.opts.WaitForNodes > 0 && only == "" || d.hoping() {
+		return nil
+	}
+	return err
+}
+
+// ever refuses a scenario whose run workers no node can hold as they are cut.
+func (d *Doorman) ever(sc engine.Scenario, only string) error {
+	shares, err := scaling.Shares(sc)
+	if err != nil {
+		return err
+	}
+	a := d.Needs(sc, shares, only)
+	if placement.Ever(a.Nodes, "", a.Works) {
+		return nil
+	}
+	room := placement.Free(a.Nodes, placement.Pool(a.Works))
+	if only != "" {
+		return engine.InvalidField("workload.concurrent_connections",
+			fmt.Sprintf("%d connections do not fit on the server's own node, which alone reaches what this run needs "+
+				"and holds %d", placement.Total(a.Works), room.Connections),
+			"lower them, or let the node hold more (--local-capacity)")
+	}
+	largest := 0
+	for _, n := range a.Nodes {
+		largest = max(largest, n.Capacity)
+	}
+	return engine.InvalidField("workload.concurrent_connections",
+		fmt.Sprintf("%d connections of %d run worker(s) do not fit on the nodes, which hold %d together and %d each at most",
+			placement.Total(a.Works), len(a.Works), room.Connections, largest),
+		"share them between more run workers (scaling.worker_count), lower them, or add a node")
+}
+
+// Wait lets a run wait for room.
+func (d *Doorman) Wait(ctx context.Context, runID, by string, a *store.Admission) error {
+	d.hope(runID, a)
+	err := d.opts.Store.Enqueue(ctx, store.Waiting{RunID: runID, Pool: placement.Pool(a.Works), Works: a.Works, By: by})
+	d.Look()
+	return err
+}
+
+// Look has the doorman look at once: room may have come.
+func (d *Doorman) Look() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Keep starts runs that wait when there is room for them, until ctx ends.
+func (d *Doorman) Keep(ctx context.Context) {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	d.mu.Lock()
+	d.opened = time.Now()
+	d.mu.Unlock()
+	silent := false
+	for {
+		err := d.admit(ctx)
+		if err != nil && ctx.Err() == nil && !silent {
+			d.opts.Log.Warn().Err(err).Msg("what runs hold on the nodes cannot be read; it is read again and again")
+		}
+		silent = err != nil
+		select {
+		case <-ticker.C:
+		case <-d.wake:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// admit starts those for which there is room, the first of each pool first.
+func (d *Doorman) admit(ctx context.Context) error {
+	for {
+		l, err := d.look(ctx)
+		if err != nil {
+			return err
+		}
+		if d.opts.Alone {
+			l.Waiting = slices.DeleteFunc(l.Waiting, func(w store.Waiting) bool { return w.Pool != d.name(protocol.OwnNode) })
+		} else if !d.greeted {
+			// The nodes of a server that has just begun are being dialled: it has not seen any go.
+			if err := d.fit(ctx, ids(l.Waiting)); err != nil {
+				return err
+			}
+			for i := range l.Waiting {
+				l.Waiting[i].Unfit = 0
+			}
+		}
+		d.greeted = true
+		if len(l.Waiting) == 0 {
+			return nil
+		}
+		nodes := placement.Loaded(d.nodes(), l.Held, "")
+		d.giveUp(ctx, l, nodes)
+		t := turn(l.Waiting, nodes)
+		if err := d.fit(ctx, t.fit); err != nil {
+			return err
+		}
+		started := false
+		for _, w := range t.start {
+			may, ended := d.may(ctx, w.RunID)
+			if started = started || ended; !may {
+				continue
+			}
+			if err := d.opts.Start(ctx, w.RunID, w.By); err != nil {
+				// Another server was faster, or it is tried again.
+				d.opts.Log.Debug().Err(err).Str("run_id", w.RunID).Msg("a run that waits was not started")
+				continue
+			}
+			started = true
+		}
+		if !started {
+			return nil
+		}
+	}
+}
+
+// giveUp ends the runs that have waited long enough for nodes that did not come.
+func (d *Doorman) giveUp(ctx context.Context, l store.Ledger, nodes []engine.NodeCapacity) {
+	d.despair(ctx, l, nodes)
+	if d.opts.WaitForNodes <= 0 {
+		return
+	}
+	for _, w := range l.Waiting {
+		if w.Unfit < d.opts.WaitForNodes || placement.Ever(nodes, w.RunID, w.Works) {
+			continue
+		}
+		why := fmt.Sprintf("No nodes came in %s: the run %s", d.opts.WaitForNodes,
+			placement.Words(nodes, w.Works, 0))
+		if err := d.opts.GiveUp(ctx, w.RunID, why); err != nil {
+			d.opts.Log.Warn().Err(err).Str("run_id", w.RunID).Msg("a run that waits for nodes could not be ended")
+		}
+	}
+}
+
+// may tells whether a run that has waited may begin still. ended tells that it may not, and is over.
+func (d *Doorman) may(ctx context.Context, runID string) (may, ended bool) {
+	if d.opts.May == nil {
+		return true, false
+	}
+	err := d.opts.May(ctx, runID)
+	switch {
+	case err == nil:
+		return true, false
+	case !engine.HasCode(err, engine.CodeForbidden):
+		d.opts.Log.Warn().Err(err).Str("run_id", runID).Msg("whether a run that waits may begin is not known; it waits on")
+		return false, false
+	}
+	why := engine.AsError(err).Message
+	if err := d.opts.GiveUp(ctx, runID, why); err != nil {
+		d.opts.Log.Warn().Err(err).Str("run_id", runID).Msg("a run that may not begin could not be ended")
+		return false, false
+	}
+	d.opts.Log.Info().Str("run_id", runID).Str("reason", why).Msg("a run that waited may not begin any more")
+	return false, true
+}
+
+// fit says that there are nodes for these runs.
+func (d *Doorman) fit(ctx context.Context, runIDs []string) error {
+	if len(runIDs) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeLimit)
+	defer cancel()
+	return d.opts.Store.Fit(ctx, runIDs)
+}
+
+// look reads the ledger.
+func (d *Doorman) look(ctx context.Context) (store.Ledger, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeLimit)
+	defer cancel()
+	l, err := d.opts.Store.Ledger(ctx)
+	if err != nil {
+		return l, fmt.Errorf("reading what runs hold: %w", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ledger = l
+	return l, nil
+}
+
+// known is the ledger as last read, and the nodes with what runs hold on them.
+func (d *Doorman) known() (store.Ledger, []engine.NodeCapacity) {
+	d.mu.Lock()
+	l := d.ledger
+	d.mu.Unlock()
+	return l, placement.Loaded(d.nodes(), l.Held, "")
+}
+
+// Free is what was free on the nodes when the ledger was last read.
+func (d *Doorman) Free() placement.Room {
+	_, nodes := d.known()
+	return placement.Free(nodes, "")
+}
+
+// WaitingOf counts the runs of a user that wait, one of them left out.
+func (d *Doorman) WaitingOf(by, but string) (n int) {
+	l, _ := d.known()
+	for _, w := range l.Waiting {
+		if w.By == by && w.RunID != but {
+			n++
+		}
+	}
+	return n
+}
+
+// Waiting says what a run waits for, nil when it does not.
+func (d *Doorman) Waiting(ctx context.Context, runID string) (*engine.Waiting, error) {
+	l, err := d.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(l.Waiting, func(w store.Waiting) bool { return w.RunID == runID })
+	if i < 0 {
+		return nil, nil
+	}
+	s := said(l.Waiting, i, placement.Loaded(d.nodes(), l.Held, ""))
+	if d.hoped(runID) {
+		s.Reason += dialled
+	}
+	return s, nil
+}
+
+// said is what the one at i waits for.
+func said(all []store.Waiting, i int, nodes []engine.NodeCapacity) *engine.Waiting {
+	w := all[i]
+	ahead := 0
+	for _, other := range all[:i] {
+		if other.Pool == w.Pool && !passed(other) {
+			ahead++
+		}
+	}
+	free := placement.Free(nodes, w.Pool)
+	s := &engine.Waiting{Since: w.Since, Position: ahead + 1, Connections: placement.Total(w.Works),
+		FreeConnections: free.Connections, Nodes: free.Nodes, Reason: placement.Words(nodes, w.Works, ahead)}
+	if passed(w) && !placement.Ever(nodes, w.RunID, w.Works) {
+		s.Reason += "; runs behind it are let by until nodes for it come"
+	}
+	return s
+}

@@ -1,0 +1,499 @@
+// Package enrichment carries the enrichments of runs: at most one for a run,
+// some at a time, asked for again, stopped, and gone on with after a restart.
+// What it asks, and how the answer is joined with the record, is engine/results/enrich's.
+package enrichment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plan/prepare"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/results/enrich"
+	"github.com/loadstone-db/loadstone/engine/results/executions"
+	"github.com/loadstone-db/loadstone/engine/results/record"
+	"github.com/loadstone-db/loadstone/engine/run/live"
+	"github.com/loadstone-db/loadstone/engine/run/writer"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+const (
+	// enrichMargin is added before and after a run when its history is asked for:
+	// clocks drift, and a history may round.
+	enrichMargin = time.Minute
+	// enrichShares bounds what is under way at a time. Each run holds 32 bytes for
+	// every execution, and takes a share for every executionsPerShare begun, all
+	// shares at most. Most of the time of an enrichment goes by between two questions, so that small ones share.
+	enrichShares       = 16
+	executionsPerShare = 500_000
+	// askLimit bounds one conversation with an adapter beside the load.
+	askLimit = 30 * time.Second
+)
+
+// Under is the enrichment of one run under way. A run has one at most.
+type Under struct {
+	cancel context.CancelFunc
+	// stopped: a user asked for its end, which is not the end of the process.
+	stopped atomic.Bool
+	state   atomic.Pointer[engine.Enrichment]
+	// done is closed when the last state is stored, or the process ends.
+	done chan struct{}
+	// interrupted is set before done when the next process goes on with it.
+	interrupted bool
+}
+
+// Options are what a service is made of; all of them are needed.
+type Options struct {
+	Store   store.Runs
+	Results record.Results
+	Policy  enrich.Policy
+	// Scratch is a folder for files under construction.
+	Scratch string
+	// Room is an error while the disk has no space for more than the control store.
+	Room func(stopped string) error
+	Log  zerolog.Logger
+	// Lifetime ends with the process, Go runs what the process waits for at its end.
+	Lifetime context.Context //nolint:containedctx // enrichments outlive the calls that begin them
+	Go       func(func())
+	Deps     func() prepare.Deps
+	// Traits are those of the database that a run with this plan had.
+	Traits func(*engine.Plan) target.Traits
+	// Known is an error for a run that there is not, Detail everything about one.
+	Known  func(ctx context.Context, runID string) error
+	Detail func(ctx context.Context, runID string) (engine.RunDetail, error)
+	// Claim takes a run for this server, store.ErrHeld while another one has it.
+	Claim func(ctx context.Context, runID string) error
+	// Heard gives a context in which what an adapter says goes to the log of the run.
+	Heard func(ctx context.Context, runID string) context.Context
+	// Changed shows a run whose enrichment has changed after its end.
+	Changed func(d *engine.RunDetail)
+}
+
+// Service carries the enrichments of this process. Its methods are safe for concurrent use.
+type Service struct {
+	opts Options
+	// room bounds how much those under way hold at a time.
+	room *semaphore.Weighted
+
+	mu       sync.Mutex
+	closing  bool
+	under    map[string]*Under
+	awaiting map[string]bool // runs whose account aggregates are asked for again
+}
+
+// New returns a service without any enrichment under way.
+func New(o Options) *Service {
+	return &Service{opts: o, room: semaphore.NewWeighted(enrichShares), under: map[string]*Under{},
+		awaiting: map[string]bool{}}
+}
+
+// Keeps reports whether a run with this plan may have a history to be joined with.
+func (s *Service) Keeps(plan *engine.Plan) bool { return s.opts.Traits(plan).History }
+
+// Skipped is the enrichment of a run whose target keeps no history of single queries,
+// nil for a run that may be enriched.
+func (s *Service) Skipped(plan *engine.Plan) *engine.Enrichment {
+	if s.Keeps(plan) {
+		return nil
+	}
+	e := s.skipped(plan)
+	return &e
+}
+
+func (s *Service) skipped(plan *engine.Plan) engine.Enrichment {
+	reason := "The run was not prepared, so there is nothing to join with a history."
+	if plan != nil {
+		reason = s.opts.Traits(plan).Title + " keeps no history of single queries; the recorded executions are the source."
+	}
+	return engine.Enrichment{Status: engine.EnrichmentSkipped, Reason: reason}
+}
+
+// Close interrupts what is under way; the next process goes on with it.
+func (s *Service) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closing = true
+	for _, e := range s.under {
+		e.cancel()
+	}
+}
+
+// Runs are the ids of the runs that this process has in its hands.
+func (s *Service) Runs() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ids := make([]string, 0, len(s.under)+len(s.awaiting))
+	for id := range s.under {
+		ids = append(ids, id)
+	}
+	for id := range s.awaiting {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// State is the enrichment as it goes.
+func (e *Under) State() engine.Enrichment { return *e.state.Load() }
+
+// Done is closed when the last state is stored, or the process ends.
+func (e *Under) Done() <-chan struct{} { return e.done }
+
+// Interrupted reports, once it is done, whether the next process goes on with it.
+func (e *Under) Interrupted() bool { return e.interrupted }
+
+// Begin starts the enrichment of a terminal run, or returns the one that is under way.
+func (s *Service) Begin(run engine.Run, plan *engine.Plan) *Under {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.under[run.RunID]; e != nil {
+		return e
+	}
+	ctx, cancel := context.WithCancel(s.opts.Lifetime)
+	e := &Under{cancel: cancel, done: make(chan struct{})}
+	e.state.Store(&engine.Enrichment{Status: engine.EnrichmentPending, Reason: "It begins in a moment."})
+	s.under[run.RunID] = e
+	if s.closing {
+		cancel() // the next process goes on with it
+	}
+	s.opts.Go(func() {
+		defer cancel()
+		s.runEnrichment(ctx, run, plan, e)
+		s.mu.Lock()
+		delete(s.under, run.RunID)
+		s.mu.Unlock()
+		close(e.done)
+	})
+	return e
+}
+
+// runEnrichment is the life of one enrichment, up to its stored end.
+func (s *Service) runEnrichment(ctx context.Context, run engine.Run, plan *engine.Plan, e *Under) {
+	log := s.opts.Log.With().Str("run_id", run.RunID).Logger()
+	if s.saveEnrichment(ctx, run.RunID, *e.state.Load()) != nil {
+		e.interrupted = true
+		return
+	}
+	var got engine.Enrichment
+	shares := min(1+s.figuresOf(ctx, run.RunID).executions/executionsPerShare, enrichShares)
+	if err := s.room.Acquire(ctx, shares); err == nil {
+		got, err = s.enrichRun(ctx, run, plan, e)
+		s.room.Release(shares)
+		if err != nil && ctx.Err() == nil {
+			log.Error().Err(err).Msg("the enrichment of a run failed")
+			got.Status, got.Reason, got.Retryable = engine.EnrichmentFailed, engine.AsError(err).Message, true
+			got.EndedAt, got.NextPollAt = engine.At(time.Now()), engine.Time{}
+		}
+	} else {
+		got = *e.state.Load()
+	}
+	if ctx.Err() != nil {
+		if !e.stopped.Load() {
+			e.interrupted = true
+			return
+		}
+		got.Status, got.Reason, got.Retryable = engine.EnrichmentPartial, "It was stopped by a user.", true
+		got.EndedAt, got.NextPollAt = engine.At(time.Now()), engine.Time{}
+	}
+	e.state.Store(&got)
+	if s.saveEnrichment(s.opts.Lifetime, run.RunID, got) != nil {
+		e.interrupted = true
+		return
+	}
+	if got.Aggregate != nil && !got.Aggregate.NextPollAt.IsZero() {
+		s.awaitAggregates(run.RunID, got.Aggregate.NextPollAt.Time)
+	}
+	log.Info().Str("status", string(got.Status)).Int64("matched", got.Matched).Int64("executions", got.Executions).
+		Int("polls", got.Polls).Msg("enrichment ended")
+}
+
+// saveEnrichment stores the state, however long the store stays away; the error is ctx's end.
+func (s *Service) saveEnrichment(ctx context.Context, runID string, state engine.Enrichment) error {
+	return writer.Retry(ctx, func() error {
+		tctx, cancel := context.WithTimeout(ctx, writer.StoreLimit)
+		defer cancel()
+		return s.opts.Store.SaveResult(tctx, engine.RunResult{ResultID: runID, RunID: runID, Enrichment: &state})
+	})
+}
+
+// enrichRun asks the history, and the aggregates where there are any.
+func (s *Service) enrichRun(ctx context.Context, run engine.Run, plan *engine.Plan, e *Under) (engine.Enrichment,
+	error) {
+	source := &historySource{svc: s, run: run, plan: plan}
+	defer source.close()
+	dir := filepath.Join(s.opts.Scratch, "enrichment-"+run.RunID)
+	defer func() { _ = os.RemoveAll(dir) }() // what was kept is not there any more
+	from, to := executed(run)
+	got, err := enrich.Run(ctx, enrich.Job{RunID: run.RunID, From: from, To: to, Policy: s.opts.Policy,
+		Connect: source.open, Results: s.opts.Results,
+		Dir:  dir,
+		Room: func() error { return s.opts.Room("The enrichment has stopped") },
+		Keep: func(ctx context.Context, a engine.Artifact, path string) error {
+			if err := s.opts.Results.Put(ctx, a, record.LocalFile(path)); err != nil {
+				return err
+			}
+			_ = os.Remove(path) // what stays goes with its folder
+			return writer.Retry(ctx, func() error {
+				tctx, cancel := context.WithTimeout(ctx, writer.StoreLimit)
+				defer cancel()
+				return s.opts.Store.SaveArtifact(tctx, 0, a)
+			})
+		},
+		Progress:  func(p engine.Enrichment) { e.state.Store(&p) },
+		Permanent: source.permanent})
+	if source.attached != nil && source.enrich.Note != "" {
+		got.Notes = append(got.Notes, source.enrich.Note)
+	}
+	if err != nil || source.attached == nil {
+		return got, err
+	}
+	if source.enrich.Aggregate != "" {
+		got.Aggregate = s.aggregates(ctx, run, plan, source, from, to, 0)
+		got.Retryable = got.Retryable || got.Aggregate.Status != engine.EnrichmentCompleted
+	}
+	return got, nil
+}
+
+// executed is the interval in which a run's executions ended.
+func executed(run engine.Run) (from, to time.Time) {
+	from = run.WarmupStartTime.Time
+	if from.IsZero() {
+		from = run.StartTime.Time
+	}
+	return from.Add(-enrichMargin), ended(run).Add(enrichMargin)
+}
+
+// ended is when a run's last execution ended, at the latest.
+func ended(run engine.Run) time.Time {
+	if run.EndTime.IsZero() {
+		return time.Now()
+	}
+	return run.EndTime.Time
+}
+
+// aggregates asks for them once: they come long after a run, and are asked for again.
+func (s *Service) aggregates(ctx context.Context, run engine.Run, plan *engine.Plan, source *historySource, from,
+	to time.Time, polls int) *engine.AggregateEnrichment {
+	job := enrich.AggregateJob{RunID: run.RunID, From: from, To: to, Ended: ended(run), Now: time.Now(),
+		Plan: source.enrich, Database: source.attached.Database(), Statements: plan.Statements,
+		Polls: polls, Permanent: source.permanent}
+	known := s.figuresOf(ctx, run.RunID)
+	job.Client, job.Expected = known.byStatement, known.executions
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	return enrich.Aggregate(ctx, job)
+}
+
+// runFigures are what an enrichment asks of a run's figures.
+type runFigures struct {
+	byStatement []engine.StatementFigures
+	executions  int64 // begun, statements in transactions too
+}
+
+func (s *Service) figuresOf(ctx context.Context, runID string) (f runFigures) {
+	ctx, cancel := context.WithTimeout(ctx, writer.StoreLimit)
+	defer cancel()
+	rows, err := s.opts.Store.Results(ctx, runID)
+	if err != nil {
+		return f
+	}
+	for _, r := range rows {
+		if r.ResultID == runID && r.Figures != nil {
+			a := r.Figures.Accounting
+			f = runFigures{r.Figures.ByStatement, a.Started + a.Statements}
+		}
+	}
+	return f
+}
+
+// historySource opens the history of a run's target when it is needed.
+type historySource struct {
+	svc      *Service
+	run      engine.Run
+	plan     *engine.Plan
+	attached *prepare.Attached
+	enrich   plugin.EnrichPlan
+}
+
+func (h *historySource) open(ctx context.Context) (enrich.History, error) {
+	ctx = h.svc.opts.Heard(ctx, h.run.RunID)
+	a, err := prepare.Attach(ctx, h.svc.opts.Deps(), h.run.Scenario, h.plan, "enrichment")
+	if err != nil {
+		return nil, err
+	}
+	from, to := executed(h.run)
+	actx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	answer, err := a.Ask(actx, plugin.AdapterRequest{Op: plugin.OpEnrich, RunID: h.run.RunID,
+		TableName: h.run.Scenario.Target.TableName, Warehouse: h.run.Scenario.Target.Warehouse,
+		From: from.UTC().Format(time.RFC3339Nano), To: to.UTC().Format(time.RFC3339Nano), NowMs: time.Now().UnixMilli()})
+	switch {
+	case errors.Is(err, plugin.ErrFailed):
+		err = &enrich.SkipError{Reason: fmt.Sprintf("The adapter %s knows no history of single queries; the recorded "+
+			"executions are the source.", a.Adapter())}
+	case err != nil:
+	case answer.Enrich == nil:
+		err = &engine.Error{Code: engine.CodePlugin,
+			Message: fmt.Sprintf("The adapter %s did not say how its history is read.", a.Adapter())}
+	case answer.Enrich.Skip != "":
+		err = &enrich.SkipError{Reason: answer.Enrich.Skip}
+	case answer.Enrich.Page == "":
+		err = &engine.Error{Code: engine.CodePlugin,
+			Message: fmt.Sprintf("The adapter %s did not say how its history is read.", a.Adapter())}
+	}
+	if err == nil {
+		err = prepare.ReadOnly(a.Dialect(), answer.Enrich.Page, answer.Enrich.Aggregate)
+	}
+	if err != nil {
+		a.Close()
+		return nil, err
+	}
+	h.attached, h.enrich = a, *answer.Enrich
+	return enrich.NewHistory(a.Database(), *answer.Enrich), nil
+}
+
+// permanent says which errors of a history stay.
+func (h *historySource) permanent(err error) (string, bool) {
+	var e *engine.Error
+	if errors.As(err, &e) {
+		return engine.Sentences(err), e.Code == engine.CodePlugin || e.Code == engine.CodeInvalid
+	}
+	if h.attached == nil {
+		return err.Error(), false
+	}
+	c := h.attached.Database().Classify(err)
+	text := c.Message
+	if text == "" {
+		text = err.Error()
+	}
+	return text, c.Class == engine.ErrClassAuth || c.Class == engine.ErrClassSyntax
+}
+
+func (h *historySource) close() {
+	if h.attached != nil {
+		h.attached.Close()
+	}
+}
+
+// Retry asks the history of a finished run again, in the background.
+// What was found before is kept.
+func (s *Service) Retry(ctx context.Context, runID, by string) (engine.Enrichment, error) {
+	s.mu.Lock()
+	closing, under := s.closing, s.under[runID]
+	s.mu.Unlock()
+	if closing {
+		return engine.Enrichment{}, &engine.Error{Code: engine.CodeUnavailable, Message: "The server is shutting down."}
+	}
+	if under != nil {
+		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict,
+			Message: "The enrichment of this run is under way.", Hint: "wait for its end"}
+	}
+	d, err := s.opts.Detail(ctx, runID)
+	if err != nil {
+		return engine.Enrichment{}, err
+	}
+	switch {
+	case !d.Status.Terminal() || d.Summary == nil:
+		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict,
+			Message: fmt.Sprintf("The run is %s and has no figures yet.", d.Status),
+			Hint:    "its enrichment begins by itself when it has"}
+	case executions.Deleted(d.Run) != "":
+		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: executions.Deleted(d.Run)}
+	case !s.Keeps(d.Plan):
+		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: s.skipped(d.Plan).Reason}
+	}
+	e := s.Begin(d.Run, d.Plan)
+	s.opts.Log.Info().Str("run_id", runID).Str("by", by).Msg("enrichment asked for again")
+	return *e.state.Load(), nil
+}
+
+// Stop ends the enrichment of a run; what was found is kept.
+func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Enrichment, error) {
+	e := s.Of(runID)
+	if e == nil {
+		if err := s.opts.Known(ctx, runID); err != nil {
+			return engine.Enrichment{}, err
+		}
+		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict,
+			Message: "No enrichment of this run is under way."}
+	}
+	e.stopped.Store(true)
+	e.cancel()
+	s.opts.Log.Info().Str("run_id", runID).Str("by", by).Msg("enrichment stopped")
+	select {
+	case <-e.done:
+	case <-ctx.Done():
+	}
+	return *e.state.Load(), nil
+}
+
+// Of is the enrichment of a run that is under way, or nil.
+func (s *Service) Of(runID string) *Under {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.under[runID]
+}
+
+// State is the state of a run's enrichment: as it goes, else as it was stored.
+func (s *Service) State(runID string, stored *engine.Enrichment, plan *engine.Plan) engine.Enrichment {
+	if e := s.Of(runID); e != nil {
+		return *e.state.Load()
+	}
+	switch {
+	case stored != nil:
+		return *stored
+	case plan == nil:
+		return live.NotEnriched()
+	case s.Keeps(plan):
+		return engine.Enrichment{Status: engine.EnrichmentPending, Reason: "The history is asked when the run has ended."}
+	}
+	return s.skipped(plan)
+}
+
+// Stored is a run's enrichment as it was stored, nil when there is none or it cannot be read.
+func (s *Service) Stored(runID string) *engine.Enrichment {
+	ctx, cancel := context.WithTimeout(s.opts.Lifetime, writer.StoreLimit)
+	defer cancel()
+	rows, err := s.opts.Store.Results(ctx, runID)
+	if err != nil || len(rows) == 0 {
+		return nil
+	}
+	return rows[0].Enrichment
+}
+
+// Resume goes on with those that an earlier process was asked for again.
+func (s *Service) Resume(ctx context.Context) error {
+	ids, err := s.opts.Store.Enriching(ctx)
+	if err != nil {
+		return fmt.Errorf("looking for enrichments: %w", err)
+	}
+	for _, id := range ids {
+		d, err := s.opts.Detail(ctx, id)
+		if err != nil {
+			return err
+		}
+		// A run that is still processed goes on with it by itself.
+		if d.Phase != engine.PhaseNone || !s.Keeps(d.Plan) {
+			continue
+		}
+		switch err := s.opts.Claim(ctx, id); {
+		case errors.Is(err, store.ErrHeld):
+			// Its owner goes on with it.
+		case err != nil:
+			return fmt.Errorf("claiming run %s: %w", id, err)
+		default:
+			s.Begin(d.Run, d.Plan)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package finalize
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// judgeFallback says whether a second warehouse may have answered for the run's. The
+// client cannot see that: only how long it took tells.
+func (s *Service) judgeFallback(ctx context.Context, e Evidence, f *engine.Figures) {
+	if !s.opts.Traits(e.Plan).Warehouses {
+		return
+	}
+	points, err := s.opts.Store.WarehouseChanges(ctx, e.Run.RunID)
+	if err != nil {
+		s.opts.Log.Warn().Err(err).Str("run_id", e.Run.RunID).Msg(
+			"whether a fallback warehouse took part is not known: the polls cannot be read")
+		return
+	}
+	var house engine.WarehousePoint
+	for _, p := range points {
+		if p.FallbackWarehouse != "" {
+			house = p
+		}
+	}
+	if house.FallbackWarehouse == "" {
+		return
+	}
+	longest := f.ServiceMs
+	if longest == nil {
+		longest = f.LatencyMs
+	}
+	if longest == nil || longest.Max < engine.Milliseconds(s.opts.InteractiveLimit) {
+		e.Validity.Note(fmt.Sprintf("The warehouse %s has the fallback warehouse %s, which took no part: nothing took as "+
+			"long as %.0f s.",
+			house.Name, house.FallbackWarehouse, s.opts.InteractiveLimit.Seconds()))
+		return
+	}
+	e.Validity.Add(engine.CauseFallback,
+		fmt.Sprintf("two warehouses were measured: what took %.0f s on %s was executed again on its fallback warehouse "+
+			"%s, and the longest execution took %.1f s",
+			s.opts.InteractiveLimit.Seconds(), house.Name, house.FallbackWarehouse, longest.Max/1000), e.Run.WarmupEndTime.Time,
+		e.Run.EndTime.Time)
+}

@@ -1,0 +1,275 @@
+package finalize
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/run/live"
+)
+
+func TestTheWindowIsThatOfTheMeasurement(t *testing.T) {
+	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	at := func(seconds float64) time.Time { return begin.Add(time.Duration(seconds * float64(time.Second))) }
+	for name, c := range map[string]struct {
+		reason   engine.StopReason
+		stopped  float64
+		told     float64 // when the run workers were, 0: nobody remembers
+		search   bool
+		from, to float64
+	}{
+		"its time is up":            {engine.StopDurationElapsed, 60.3, 0.25, false, 0.25, 60.25},
+		"after a restart":           {engine.StopDurationElapsed, 60.3, 0, false, 0.3, 60.3},
+		"a user stopped it":         {engine.StopUserRequested, 3, 0.25, false, 0.25, 3},
+		"a user, after a restart":   {engine.StopUserRequested, 3, 0, false, 0, 3},
+		"the workload ended before": {engine.StopDurationElapsed, 3, 0.25, false, -1, -1},
+		"a search found its answer": {engine.StopDurationElapsed, 3, 0.25, true, 0.25, 3},
+	} {
+		r := engine.Run{StopReason: c.reason, WarmupEndTime: engine.At(begin), MeasurementEndTime: engine.At(at(c.stopped))}
+		r.Scenario.Workload.DurationSeconds = 60
+		if c.search {
+			r.Scenario.Workload.LoadMode = engine.LoadFindMax
+		}
+		e := Evidence{Run: r}
+		if c.told > 0 {
+			e.MeasureAt = at(c.told)
+		}
+		w := e.window()
+		if c.from < 0 {
+			if !w.From.IsZero() || !w.To.IsZero() {
+				t.Errorf("%s: %+v", name, w)
+			}
+		} else if !w.From.Equal(at(c.from)) || !w.To.Equal(at(c.to)) {
+			t.Errorf("%s: from %v to %v", name, w.From.Sub(begin), w.To.Sub(begin))
+		}
+	}
+	if w := (Evidence{Run: engine.Run{StopReason: engine.StopUserRequested, WarmupEndTime: engine.At(begin)}}).
+		window(); !w.To.IsZero() {
+		t.Errorf("stopped in the warm-up: %+v", w)
+	}
+}
+
+// Where the number of connections changes on purpose, the record is told how many there were at most.
+func TestTheWindowKnowsTheMostConnections(t *testing.T) {
+	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, c := range map[string]struct {
+		w      engine.Workload
+		search *engine.FindMaxResult
+		most   int
+		varies bool
+	}{
+		"constant": {engine.Workload{ConcurrentConnections: 7, DurationSeconds: 10}, nil, 7, false},
+		"stages": {engine.Workload{ConcurrentConnections: 2, DurationSeconds: 20,
+			Stages: []engine.Stage{{DurationSeconds: 10, Connections: new(40), Ramp: engine.RampLinear},
+				{DurationSeconds: 10, Connections: new(5), Ramp: engine.RampStep}}}, nil, 40, true},
+		"a search": {engine.Workload{LoadMode: engine.LoadFindMax, DurationSeconds: 20},
+			&engine.FindMaxResult{History: []engine.FindMaxStep{{TotalTargetConnections: 4}, {TotalTargetConnections: 64},
+				{TotalTargetConnections: 32}}}, 64, true},
+	} {
+		w := Evidence{Search: c.search,
+			Run: engine.Run{StopReason: engine.StopUserRequested, WarmupEndTime: engine.At(begin),
+				MeasurementEndTime: engine.At(begin.Add(time.Minute)),
+				Scenario:           engine.Scenario{Workload: c.w}}}.window()
+		if w.Connections != c.most || w.Varies != c.varies {
+			t.Errorf("%s: %+v", name, w)
+		}
+	}
+}
+
+// A user who changed the load has changed the pace: a second without an answer at the new one is no stall for that.
+func TestTheWindowKnowsOfAChangedLoad(t *testing.T) {
+	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	at := func(second int, to engine.EventData) engine.Event {
+		return engine.Event{Type: engine.EventLoadChanged, Data: to,
+			CreatedAt: engine.At(begin.Add(time.Duration(second) * time.Second))}
+	}
+	connections := func(n int) engine.EventData { return engine.EventData{TargetConnections: &n} }
+	rate := 7.0
+	for name, c := range map[string]struct {
+		changes []engine.Event
+		most    int
+		varies  bool
+	}{
+		"fewer":            {[]engine.Event{at(20, connections(1))}, 7, true},
+		"more, then fewer": {[]engine.Event{at(20, connections(50)), at(30, connections(1))}, 50, true},
+		"in the warm-up":   {[]engine.Event{at(-2, connections(3))}, 3, false},
+		"after the end":    {[]engine.Event{at(61, connections(30))}, 7, false},
+		"the rate":         {[]engine.Event{at(20, engine.EventData{TargetQPS: &rate})}, 7, true},
+	} {
+		w := Evidence{changes: c.changes, MeasureAt: begin,
+			Run: engine.Run{StopReason: engine.StopUserRequested, WarmupEndTime: engine.At(begin),
+				MeasurementEndTime: engine.At(begin.Add(time.Minute)), Scenario: engine.Scenario{
+					Workload: engine.Workload{ConcurrentConnections: 7, DurationSeconds: 60}}}}.window()
+		if w.Connections != c.most || w.Varies != c.varies {
+			t.Errorf("%s: %+v", name, w)
+		}
+	}
+}
+
+func TestRemarksOnFigures(t *testing.T) {
+	covered, none := 5.0, 0.0
+	for name, c := range map[string]struct {
+		f    engine.Figures
+		want string // part of the only note; empty: no note
+	}{
+		"nothing to say": {engine.Figures{Operations: 1000, DurationSeconds: 10, FinishedLate: 16, DrainSeconds: 0.01},
+			""},
+		"a long drain": {engine.Figures{Operations: 1000, DurationSeconds: 10, FinishedLate: 1, DrainSeconds: 0.6},
+			"1 operations (0.1 %) ended after the measurement"},
+		"many in a short one": {engine.Figures{Operations: 1000, DurationSeconds: 10, FinishedLate: 51, DrainSeconds: 0.1},
+			"51 operations (5.1 %)"},
+		"a record with holes": {engine.Figures{Operations: 1000, DurationSeconds: 5, CoveredSeconds: &covered},
+			"rates are taken over the 5 s"},
+		"a record of nothing": {engine.Figures{Operations: 1000, CoveredSeconds: &none}, "there are no rates"},
+		"lookups find nothing": {byKind(engine.KindPointLookup, engine.KindFigures{Count: 100, NoRows: 6}),
+			"6 % of the operations of kind POINT_LOOKUP"},
+		"a few find nothing": {byKind(engine.KindPointLookup, engine.KindFigures{Count: 100, NoRows: 5}), ""},
+		"inserts that do none": {byKind(engine.KindInsert, engine.KindFigures{Count: 100, NoRows: 100}),
+			"100 % of the operations of kind INSERT succeeded and inserted no row"},
+		"a few inserts":      {byKind(engine.KindInsert, engine.KindFigures{Count: 100, NoRows: 5}), ""},
+		"nobody counts rows": {byKind(engine.KindGenericSQL, engine.KindFigures{Count: 100, NoRows: 100}), ""},
+		"a stall": {engine.Figures{Operations: 1000, DurationSeconds: 10, LatencyMs: &engine.LatencyMs{},
+			Stalls: []engine.Stall{{Seconds: 1.4, MissedOperations: 7000}}},
+			"no operation was answered for 1.4 s on any connection (timeouts are no answers), where about 7000"},
+		"a stall of an open loop": {engine.Figures{Operations: 1000, DurationSeconds: 10, ServiceMs: &engine.LatencyMs{},
+			Stalls: []engine.Stall{{Seconds: 1.4}}}, ""},
+	} {
+		v := live.NewValidity()
+		remark(v, &c.f)
+		notes := v.Verdict().Notes
+		if c.want == "" && len(notes) != 0 || c.want != "" && (len(notes) != 1 || !strings.Contains(notes[0], c.want)) {
+			t.Errorf("%s: %q", name, notes)
+		}
+	}
+	v := live.NewValidity()
+	remark(v, &engine.Figures{Operations: 300_000, DurationSeconds: 60, LatencyMs: &engine.LatencyMs{P99: 3},
+		Stalls:   []engine.Stall{{Seconds: 1.4, MissedOperations: 7000}},
+		Omission: &engine.Omission{StalledSeconds: 1.4, MissedOperations: 7000, P99Ms: 800}})
+	if notes := v.Verdict().Notes; len(notes) != 2 ||
+		!strings.Contains(notes[1], "the P99 would be 800 ms or more instead of 3 ms") {
+		t.Errorf("%q", notes)
+	}
+	// A target is not blamed for what the generator did not do.
+	from := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	stood := func(v *live.Validity, at time.Time) {
+		v.Observe(at, engine.PhaseMeasurement, &live.Second{Nodes: []live.NodeSample{{NodeID: "local",
+			Resources: engine.Resources{StoodStillMs: 1100}}}})
+	}
+	missing := func(v *live.Validity, at time.Time) {
+		v.Add(engine.CauseSnapshotGap, "another server went on", at.Add(-time.Second), at)
+	}
+	for name, tt := range map[string]struct {
+		note func(*live.Validity, time.Time)
+		at   time.Time
+		want string
+		own  bool // nothing is known of the target: there is no estimate of what it has hidden
+	}{
+		"it stood still": {stood, from.Add(2 * time.Second), "expected: Loadstone itself stood still", true},
+		"it stood still later": {stood, from.Add(6 * time.Second),
+			"expected: the target did not answer, or connections were lost.", false},
+		"nobody was heard of": {missing, from.Add(2 * time.Second),
+			"expected: the target did not answer, or connections were lost, or Loadstone itself did not run", false},
+		"nobody was heard of later": {missing, from.Add(6 * time.Second),
+			"expected: the target did not answer, or connections were lost.", false},
+	} {
+		v := live.NewValidity()
+		tt.note(v, tt.at)
+		remark(v, &engine.Figures{Operations: 1000, DurationSeconds: 10, LatencyMs: &engine.LatencyMs{},
+			Stalls:   []engine.Stall{{From: engine.At(from), Seconds: 1.4, MissedOperations: 7000}},
+			Omission: &engine.Omission{StalledSeconds: 1.4, MissedOperations: 7000, P99Ms: 800}})
+		estimates := 1
+		if tt.own {
+			estimates = 0
+		}
+		if notes := v.Verdict().Notes; len(notes) != 1+estimates || !strings.Contains(notes[0], tt.want) {
+			t.Errorf("%s: %q", name, notes)
+		}
+	}
+	// The stall went on in the drain: what waited there is slower than what would have come.
+	for p99, want := range map[float64]string{12: "the P99 would be 1874 ms or more instead of 12 ms (estimated",
+		6920: ""} {
+		v := live.NewValidity()
+		remark(v, &engine.Figures{Operations: 2589, DurationSeconds: 5, LatencyMs: &engine.LatencyMs{P99: p99, P999: 6924},
+			Omission: &engine.Omission{StalledSeconds: 1.92, MissedOperations: 1613, P99Ms: 1874, P999Ms: 6917}})
+		if notes := strings.Join(v.Verdict().Notes, "|"); !strings.Contains(notes, want) ||
+			strings.Contains(notes, "P99.9") || want == "" && notes != "" {
+			t.Errorf("%g: %q", p99, notes)
+		}
+	}
+}
+
+// TestOwnReadsThatFindNothingAreRemarkedOn: a SELECT of the user's own is of no kind that is expected to meet a row,
+// and one with wrong parameters, which finds nothing and is fast, was VALID without a word.
+func TestOwnReadsThatFindNothingAreRemarkedOn(t *testing.T) {
+	plan := []engine.Statement{{ID: "find"}, {ID: "call", Writes: true}}
+	for name, c := range map[string]struct {
+		id           string
+		kind         engine.Kind
+		errors, rows int64
+		says         bool
+	}{
+		"nothing was found": {"find", engine.KindGenericSQL, 3, 0, true},
+		"a row was":         {"find", engine.KindGenericSQL, 0, 1, false},
+		"too few to say":    {"find", engine.KindGenericSQL, 20, 0, false},
+		"it writes":         {"call", engine.KindGenericSQL, 0, 0, false},
+		"its kind says so":  {"find", engine.KindPointLookup, 0, 0, false},
+	} {
+		v := live.NewValidity()
+		remarkStatements(v, &engine.Figures{ByStatement: []engine.StatementFigures{{StatementID: c.id, Kind: c.kind,
+			Count: 30, Errors: c.errors, Rows: c.rows}}}, plan)
+		notes := v.Verdict().Notes
+		if c.says != (len(notes) == 1) || c.says && !strings.Contains(notes[0], "None of the 27 executions of find") {
+			t.Errorf("%s: %q", name, notes)
+		}
+	}
+}
+
+// A kind of which all operations failed is doubted, and one that was tried a few times only remarked on.
+func TestAKindThatFailedAFewTimesIsRemarkedOn(t *testing.T) {
+	for n, want := range map[int64]string{1: "The only operation of kind DELETE failed: too few",
+		3: "All 3 operations of kind DELETE failed: too few", 5: ""} {
+		v := live.NewValidity()
+		doubt(v, &engine.Figures{Operations: 1000, Errors: engine.ErrorFigures{Count: n},
+			ByKind: map[engine.Kind]*engine.KindFigures{engine.KindDelete: {Count: n, Errors: n}}}, time.Unix(0, 0),
+			time.Unix(10, 0))
+		verdict := v.Verdict()
+		notes := strings.Join(verdict.Notes, "|")
+		if (verdict.Verdict == engine.VerdictDegraded) != (want == "") || want == "" && notes != "" ||
+			!strings.HasPrefix(notes, want) {
+			t.Errorf("%d failed: %+v", n, verdict)
+		}
+	}
+}
+
+func byKind(k engine.Kind, f engine.KindFigures) engine.Figures {
+	return engine.Figures{Operations: f.Count, DurationSeconds: 10, ByKind: map[engine.Kind]*engine.KindFigures{k: &f}}
+}
+
+// What was noted while a run went on survives a process that did not see it; what
+// follows from the figures is made anew.
+func TestNotesSurviveARecovery(t *testing.T) {
+	v := live.NewValidity()
+	v.Note("The target is on the same machine as the load generator.")
+	v.Remark("it follows from the figures")
+	verdict := v.Verdict()
+	if !slices.Contains(verdict.Notes, "it follows from the figures") ||
+		!slices.Equal(verdict.Seen, []string{"The target is on the same machine as the load generator."}) {
+		t.Errorf("%+v", verdict)
+	}
+}
+
+func TestAnAccountWithoutTheCountsOfAWorkerSaysOnlyThat(t *testing.T) {
+	f := &engine.Figures{Accounting: engine.Accounting{Recorded: 15872, Warmup: 1507}}
+	account(f, engine.Totals{}, false)
+	if a := f.Accounting; a.Balanced || !slices.Equal(a.Problems, []string{untold}) || a.Recorded != 15872 {
+		t.Errorf("the account is %+v", a)
+	}
+	told := engine.Totals{Accounting: engine.Accounting{Scheduled: 3, Started: 3, Succeeded: 3}}
+	f = &engine.Figures{Accounting: engine.Accounting{Recorded: 2}}
+	account(f, told, true)
+	if a := f.Accounting; a.Balanced || len(a.Problems) != 1 || a.Problems[0] == untold {
+		t.Errorf("the account of told counts is %+v", a)
+	}
+}

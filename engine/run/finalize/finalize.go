@@ -1,0 +1,222 @@
+package finalize
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/results/record"
+	"github.com/loadstone-db/loadstone/engine/run/live"
+	"github.com/loadstone-db/loadstone/engine/run/scaling"
+	"github.com/loadstone-db/loadstone/engine/run/writer"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+// Worker is a run worker as its results are computed.
+type Worker struct {
+	ID string
+	// ResultID names its row of the results.
+	ResultID string
+	Group    int
+	// Failure is why it ended, empty when it did what it was told.
+	Failure string
+	// Totals are nil when the worker's process ended without telling them.
+	Totals *engine.Totals
+	// Beginning is nil when its load did not begin, or nobody knows.
+	Beginning *engine.Beginning
+}
+
+// Evidence is everything that the results of a run are computed from.
+type Evidence struct {
+	Run         engine.Run
+	Keeper      *writer.Keeper
+	Plan        *engine.Plan
+	Environment engine.Environment
+	Workers     []Worker
+	// Parts are those that nodes still hold.
+	Parts    []nodes.Part
+	Validity *live.Validity
+	Search   *engine.FindMaxResult // nil without a search
+	// MeasureAt is when the run workers were told to measure; zero when only the store remembers.
+	MeasureAt time.Time
+	// LostFrom and LostTo enclose the time of which no record exists, when the process was killed.
+	LostFrom, LostTo time.Time
+	// Shown are the percentiles of the measurement as they were shown last.
+	Shown Shown
+	// Elsewhere: another server carried the run, in whose data directory its record lies.
+	Elsewhere bool
+	// changes are the run's events that change its load.
+	changes []engine.Event
+}
+
+// RecordElsewhere says that the record of a run is not within reach.
+const RecordElsewhere = "The record of the run lies in the data directory of the server that carried it. It is " +
+	"taken in, and the figures are computed again, when that server is started there."
+
+// ServerWasDown is the detail of the cause when the record ends before the run.
+const ServerWasDown = "The server was down: executions after the last complete part are not recorded"
+
+// Outcome is what processing gave.
+type Outcome struct {
+	// Summary is nil when the process ended before it was there.
+	Summary *engine.Summary
+	// Problems are sentences for the run's log.
+	Problems []string
+	// Stored are the work ids of the parts that are safe.
+	Stored []string
+}
+
+// Options are what a service is made of; all of them are needed but the last.
+type Options struct {
+	Store   store.Runs
+	Results record.Results
+	Log     zerolog.Logger
+	// Traits are those of the database that a run with this plan had.
+	Traits func(*engine.Plan) target.Traits
+	// Skipped is the enrichment of a run whose target keeps no history; nil for other runs.
+	Skipped func(*engine.Plan) *engine.Enrichment
+	// InteractiveLimit is how long an interactive warehouse executes a statement; what takes
+	// longer is executed again on its fallback warehouse, if it has one. Zero means 5 s.
+	InteractiveLimit time.Duration
+}
+
+// Service computes what runs gave. It keeps nothing of one.
+type Service struct{ opts Options }
+
+// New returns a service.
+func New(o Options) *Service {
+	if o.InteractiveLimit == 0 {
+		o.InteractiveLimit = 5 * time.Second
+	}
+	return &Service{opts: o}
+}
+
+// changes are what users changed of a run's load while it went on; none where that cannot be read.
+func (s *Service) changes(ctx context.Context, runID string) []engine.Event {
+	events, err := s.opts.Store.Events(ctx, runID, 0, engine.EventLoadChanged)
+	if err != nil {
+		s.opts.Log.Warn().Err(err).Str("run_id", runID).
+			Msg("the events cannot be read: changes of the load are not in the figures")
+	}
+	return events
+}
+
+// meanRate is what the schedule asked for on average, with what users changed while the run went on.
+func (e Evidence) meanRate(f *engine.Figures) float64 {
+	return scaling.MeanRate(e.Run.Scenario.Workload, e.changes, f.MeasuredFrom.Time, f.MeasuredTo.Time)
+}
+
+// Process stores the parts, computes the exact figures and saves the results.
+// It returns an outcome without summary only when ctx ends before.
+func (s *Service) Process(ctx context.Context, e Evidence) *Outcome {
+	o := &Outcome{}
+	v := e.Validity
+	incomplete := func(format string, args ...any) {
+		text := fmt.Sprintf(format, args...)
+		o.Problems = append(o.Problems, text)
+		from, to := e.Run.WarmupEndTime.Time, e.Run.EndTime.Time
+		if from.IsZero() {
+			from = e.Run.StartTime.Time
+		}
+		v.Add(engine.CauseIncompleteRecord, text, from, to)
+	}
+	for i, err := range s.keepAll(ctx, e.Keeper, e.Parts) {
+		p := e.Parts[i]
+		if err != nil {
+			if ctx.Err() != nil {
+				return o
+			}
+			s.opts.Log.Error().Err(err).Str("run_id", e.Run.RunID).Str("part", p.Artifact.Name).
+				Msg("a part of the record cannot be stored")
+			incomplete("The part %s of the record could not be stored: %s", p.Artifact.Name, engine.AsError(err).Message)
+			continue
+		}
+		o.Stored = append(o.Stored, p.WorkID)
+	}
+	totals, known := e.totals()
+	e.changes = s.changes(ctx, e.Run.RunID)
+	parent, workers, err := s.figures(ctx, e)
+	if err != nil {
+		if ctx.Err() != nil {
+			return o
+		}
+		s.opts.Log.Error().Err(err).Str("run_id", e.Run.RunID).Msg("the figures cannot be computed")
+		incomplete("The figures could not be computed: %s", engine.AsError(err).Message)
+		none := 0.0
+		parent = &engine.Figures{ByKind: map[engine.Kind]*engine.KindFigures{}, CoveredSeconds: &none}
+		workers = make([]*engine.Figures, len(e.Workers))
+		account(parent, totals, known)
+	}
+	parent.LivePercentiles = e.Shown.against(parent)
+	if rate := e.meanRate(parent); rate > 0 && parent.Operations > 0 {
+		parent.TargetQPS = &rate
+	}
+	parent.ByLoad = s.byLoad(ctx, e, parent)
+	if !parent.Accounting.Balanced {
+		incomplete("The accounting does not add up: %s", strings.Join(parent.Accounting.Problems, "; "))
+	}
+	if e.Elsewhere {
+		v.Remark(RecordElsewhere)
+	}
+	if !e.LostTo.IsZero() && !e.Run.WarmupStartTime.IsZero() {
+		v.Add(engine.CauseIncompleteRecord, ServerWasDown, e.LostFrom, e.LostTo)
+	}
+	end := e.Run.MeasurementEndTime.Time
+	if end.IsZero() {
+		end = e.Run.EndTime.Time
+	}
+	scheduled, dropped := parent.Accounting.Measured()
+	seen := int64(0)
+	if !e.LostTo.IsZero() || !parent.Accounting.Balanced {
+		seen = e.Run.TotalOps
+	}
+	v.Outcome(live.Outcome{From: e.Run.WarmupEndTime.Time, To: end, Operations: parent.Operations,
+		Errors: parent.Errors.Count, Seen: seen,
+		Scheduled: scheduled, Dropped: dropped, Over: true, Search: e.Run.Scenario.Workload.Searches()})
+	s.judgeFallback(ctx, e, parent)
+	remark(v, parent)
+	remarkExtent(v, parent, e.Run.Scenario.Workload)
+	if e.Plan != nil {
+		remarkStatements(v, parent, e.Plan.Statements)
+	}
+	if e.Search == nil {
+		doubt(v, parent, e.Run.WarmupEndTime.Time, end)
+	}
+	if e.Run.WarmupEndTime.IsZero() {
+		v.Unmeasured()
+	}
+	if err := s.saveResults(ctx, e, parent, workers); err != nil {
+		if ctx.Err() != nil {
+			return o
+		}
+		o.Problems = append(o.Problems, "The results could not be stored: "+engine.AsError(err).Message)
+	}
+	o.Summary = Summarize(e.Run, s.parentResult(e, parent))
+	return o
+}
+
+// untold is the problem of an account in which counts are missing; the page knows it by these words.
+const untold = "a run worker ended without telling its counts"
+
+// account completes the identity with what the workers counted and checks it.
+func account(f *engine.Figures, t engine.Totals, known bool) {
+	a := &f.Accounting
+	counted := t.Accounting
+	counted.Recorded, counted.Warmup, counted.Statements = a.Recorded, a.Warmup, a.Statements
+	*a = counted
+	if known {
+		held := t.Connections
+		f.Connections, f.KeysReplaced = &held, t.KeysReplaced
+	}
+	a.Check()
+	if !known {
+		// What was told is not all: that it does not add up says nothing.
+		a.Balanced, a.Problems = false, []string{untold}
+	}
+}

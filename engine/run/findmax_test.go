@@ -1,0 +1,304 @@
+package run_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/engine/target/nullpg"
+	"github.com/loadstone-db/loadstone/engine/target/postgres"
+)
+
+// knee is a driver whose tables are those of a real database, and whose load
+// goes to a queueing model with a known limit.
+type knee struct {
+	target.Driver
+	model string
+}
+
+type kneeDatabase struct {
+	target.Database
+	load target.Database
+}
+
+func (k knee) Open(cfg target.Config) (target.Database, error) {
+	real, err := k.Driver.Open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	cfg.DSN = k.model
+	load, err := k.Driver.Open(cfg)
+	return kneeDatabase{real, load}, errors.Join(err)
+}
+
+func (d kneeDatabase) Connect(ctx context.Context, s []engine.Statement) (target.Conn, error) {
+	// The model answers every statement with one number.
+	s = slices.Clone(s)
+	for i := range s {
+		s[i].Columns = nil
+	}
+	return d.load.Connect(ctx, s)
+}
+
+func (d kneeDatabase) Classify(err error) engine.ExecutionError { return d.load.Classify(err) }
+
+func (d kneeDatabase) Close() error { return errors.Join(d.Database.Close(), d.load.Close()) }
+
+// model starts a target that serves so many executions at once, each for that long.
+func (f *fixture) model(servers int, latency time.Duration) *nullpg.Server {
+	f.t.Helper()
+	s, err := nullpg.Listen(f.t.Context(), "127.0.0.1:0", nullpg.Options{Latency: latency, Servers: servers})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { _ = s.Close() })
+	f.driver = knee{postgres.NewDriver(), s.DSN()}
+	return s
+}
+
+// searching makes a scenario a search with steps of a second.
+func searching(sc *engine.Scenario) {
+	sc.Workload.LoadMode = engine.LoadFindMax
+	sc.Workload.Params = json.RawMessage(`{"weights": {"POINT_LOOKUP": 100}}`)
+	sc.Workload.ConcurrentConnections = 2
+	sc.Workload.WarmupSeconds = 0.3
+	sc.Scaling = engine.Scaling{Mode: engine.ScalingFixed, WorkerCount: 2, PerWorkerCapacity: 40}
+	// Throughput decides: a busy machine adds to the latency, and not to that.
+	most, p95 := 60, 2000.0
+	sc.FindMax = engine.FindMax{Enabled: true, Unit: engine.FindMaxConnections, StartConcurrency: 2,
+		ConcurrencyIncrement: 4, MaxConcurrency: &most,
+		StepDurationSeconds: 1, MaxDurationSeconds: 120, QPSStabilityPct: 5, LatencyStabilityPct: 60, MaxErrorRatePct: 1,
+		SLO: &engine.SLO{P95Ms: &p95}}
+}
+
+// TestASearchFindsTheKnee: a target that serves 8 at once for 50 ms each gives
+// 160/s from 8 connections on; more bring latency only.
+func TestASearchFindsTheKnee(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.model(8, 50*time.Millisecond)
+	f.start()
+	run := f.run(func(sc *engine.Scenario) {
+		searching(sc)
+		sc.Thresholds = []string{"max_connections >= 5", "max_qps > 60"}
+	})
+	live := f.until(run.RunID, func(p *engine.Payload) bool { return p.FindMax != nil && len(p.FindMax.Steps) >= 2 })
+	if s := live.FindMax; s.Unit != engine.FindMaxConnections || s.CurrentStep < 2 || s.UpperBound != 60 ||
+		s.BaselineP95Ms == nil || s.Result != nil || live.Timing.ExpectedSecondsTotal != 0 {
+		t.Errorf("live state %+v", s)
+	}
+	sum := f.wait(run.RunID)
+	r := sum.FindMax
+	if sum.Status != engine.StatusCompleted || r == nil || !r.Found || r.MaxConnections == nil {
+		t.Fatalf("%s, %+v\n%s", sum.Status, r, f.logs(run.RunID))
+	}
+	if n := *r.MaxConnections; n < 4 || n > 30 { // seconds on a busy machine are rough
+		t.Errorf("found %d connections, the knee is at 8\n%s", n, f.logs(run.RunID))
+	}
+	if len(r.History) != r.Steps || r.Steps < 3 {
+		t.Errorf("%d steps, %d in the history", r.Steps, len(r.History))
+	}
+	for i, step := range r.History {
+		if step.StepDurationSeconds < 0.9 || step.TotalQueries == 0 || step.P95LatencyMs == nil || step.StepNumber != i+1 {
+			t.Errorf("step %+v", step)
+		}
+		if i > 0 {
+			// The step before ended with the decision; only its event stood before this one.
+			if gap := step.StepStartTime.Sub(r.History[i-1].StepEndTime.Time); gap < 0 || gap > time.Second {
+				t.Errorf("step %d began %v after the decision", step.StepNumber, gap)
+			}
+		}
+	}
+	if !sum.Accounting.Balanced || !sum.Passed {
+		t.Errorf("passed %v, accounting %+v, thresholds %+v", sum.Passed, sum.Accounting, sum.Thresholds)
+	}
+	d := f.settled(run.RunID)
+	state, err := f.store.FindMax(t.Context(), run.RunID)
+	if err != nil || state == nil || len(state.Steps) != r.Steps || state.Result == nil ||
+		state.Status != engine.StageDone {
+		t.Errorf("stored state %+v, %v", state, err)
+	}
+	steps := 0
+	for _, e := range d.Events {
+		if e.Type == engine.EventSetWorkerTarget && e.Data.WorkerID == "worker-0" &&
+			e.Data.Reason == engine.TargetStepAdvance {
+			steps++
+		}
+	}
+	if steps != r.Steps {
+		t.Errorf("%d events for %d steps", steps, r.Steps)
+	}
+}
+
+// TestASearchOverTheRate: the same target drains 160/s.
+func TestASearchOverTheRate(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.model(8, 50*time.Millisecond)
+	f.start()
+	start, more := 40.0, 50.0
+	run := f.run(func(sc *engine.Scenario) {
+		searching(sc)
+		sc.Workload.ConcurrentConnections = 32
+		sc.Workload.MaxInFlight = 10_000
+		sc.Workload.Arrival = engine.ArrivalConstant
+		sc.FindMax.Unit, sc.FindMax.MaxConcurrency = engine.FindMaxRate, nil
+		sc.FindMax.StartRate, sc.FindMax.RateIncrement = &start, &more
+	})
+	sum := f.wait(run.RunID)
+	r := sum.FindMax
+	if sum.Status != engine.StatusCompleted || r == nil || r.MaxQPSTarget == nil {
+		t.Fatalf("%s, %+v\n%s", sum.Status, r, f.logs(run.RunID))
+	}
+	if q := *r.MaxQPSTarget; q < 60 || q > 190 {
+		t.Errorf("found %.0f/s, the target drains 160/s\n%s", q, f.logs(run.RunID))
+	}
+	if !sum.Accounting.Balanced {
+		t.Errorf("accounting %+v", sum.Accounting)
+	}
+}
+
+// TestARepeatedSearch: two searches in one run, on a target that holds whatever they try.
+func TestARepeatedSearch(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.model(64, 2*time.Millisecond)
+	f.start()
+	run := f.run(func(sc *engine.Scenario) {
+		searching(sc)
+		most := 6
+		sc.Workload.Repeat = 2
+		sc.FindMax.MaxConcurrency, sc.FindMax.StepDurationSeconds = &most, 0.5
+	})
+	live := f.until(run.RunID, func(p *engine.Payload) bool { return p.FindMax != nil && len(p.FindMax.Repetitions) == 1 })
+	if s := live.FindMax; s.Repetition != 2 || s.Repeat != 2 || s.Repetitions[0].Level == nil {
+		t.Errorf("live state %+v", s)
+	}
+	r := f.wait(run.RunID).FindMax
+	if r == nil || r.Spread == nil || r.Spread.Finished != 2 || r.Spread.Found != 2 || len(r.Repetitions) != 2 {
+		t.Fatalf("%+v\n%s", r, f.logs(run.RunID))
+	}
+	f.settled(run.RunID)
+	state, err := f.store.FindMax(t.Context(), run.RunID)
+	if err != nil || len(state.Steps) != r.Steps || state.Steps[0].Repetition != 1 ||
+		state.Steps[r.Steps-1].Repetition != 2 || state.Steps[r.Steps-1].StepNumber != r.Steps {
+		t.Errorf("stored %+v, %v", state, err)
+	}
+	if second := r.Repetitions[0].Steps; r.History[second].Repetition != 2 ||
+		r.History[second].TotalTargetConnections != 2 {
+		t.Errorf("the second search begins with %+v", r.History[second])
+	}
+}
+
+// TestASearchThatIsStopped answers with what is known by then.
+func TestASearchThatIsStopped(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).start()
+	run := f.run(searching)
+	f.until(run.RunID, func(p *engine.Payload) bool { return p.FindMax != nil && len(p.FindMax.Steps) >= 2 })
+	if _, err := f.svc.Stop(t.Context(), run.RunID, "tester"); err != nil {
+		t.Fatal(err)
+	}
+	sum := f.wait(run.RunID)
+	if r := sum.FindMax; sum.Status != engine.StatusCancelled || r == nil || r.Confirmed || r.Steps < 2 ||
+		r.Reason == "" || !sum.Accounting.Balanced {
+		t.Errorf("%s %+v\n%s", sum.Status, r, f.logs(run.RunID))
+	}
+}
+
+// TestASearchWhoseTargetDies fails as every run does, with what is known by then.
+func TestASearchWhoseTargetDies(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	s := f.model(8, 50*time.Millisecond)
+	f.start()
+	run := f.run(searching)
+	f.until(run.RunID, func(p *engine.Payload) bool { return p.FindMax != nil && len(p.FindMax.Steps) >= 1 })
+	_ = s.Close()
+	sum := f.wait(run.RunID)
+	if r := sum.FindMax; sum.Status != engine.StatusFailed || r == nil || r.Confirmed || r.Steps < 1 {
+		t.Errorf("%s %+v\n%s", sum.Status, r, f.logs(run.RunID))
+	}
+}
+
+// TestASearchWithoutAnAnswer: an objective that no level meets.
+func TestASearchWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.model(8, 50*time.Millisecond)
+	f.start()
+	run := f.run(func(sc *engine.Scenario) {
+		searching(sc)
+		p99 := 0.001
+		sc.FindMax.SLO = &engine.SLO{P99Ms: &p99}
+	})
+	sum := f.wait(run.RunID)
+	if r := sum.FindMax; sum.Status != engine.StatusCompleted || r == nil || r.Found ||
+		r.Limit != engine.OutcomeDegraded || r.Reason == "" {
+		t.Errorf("%s %+v\n%s", sum.Status, r, f.logs(run.RunID))
+	}
+}
+
+// TestASearchWithWorkersThatComeAndGo: at 4 connections each, the climb needs
+// more run workers and the way back fewer; no record is lost or repeated.
+func TestASearchWithWorkersThatComeAndGo(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.model(8, 50*time.Millisecond)
+	f.start()
+	run := f.run(func(sc *engine.Scenario) {
+		searching(sc)
+		sc.Scaling = engine.Scaling{Mode: engine.ScalingAuto, WorkerCount: 1, PerWorkerCapacity: 4}
+	})
+	sum := f.wait(run.RunID)
+	r := sum.FindMax
+	if sum.Status != engine.StatusCompleted || r == nil || !r.Found || *r.MaxConnections < 4 {
+		t.Fatalf("%s, %+v\n%s", sum.Status, r, f.logs(run.RunID))
+	}
+	if !sum.Accounting.Balanced {
+		t.Errorf("accounting %+v", sum.Accounting)
+	}
+	d := f.settled(run.RunID)
+	if len(d.Workers) < 3 {
+		t.Errorf("%d run workers\n%s", len(d.Workers), f.logs(run.RunID))
+	}
+	var recorded int64
+	for _, w := range d.Workers {
+		if w.Figures == nil || !w.Figures.Accounting.Balanced || w.FailureReason != "" {
+			t.Errorf("%s: %+v, %s", w.WorkerID, w.Figures, w.FailureReason)
+			continue
+		}
+		recorded += w.Figures.Accounting.Recorded
+	}
+	if recorded != sum.Accounting.Recorded {
+		t.Errorf("the run workers recorded %d, the run %d", recorded, sum.Accounting.Recorded)
+	}
+	retired := 0
+	for _, e := range d.Events {
+		if e.Type == engine.EventStop && e.Data.Scope == engine.ScopeWorker {
+			retired++
+		}
+	}
+	if retired == 0 {
+		t.Errorf("nobody retired\n%s", f.logs(run.RunID))
+	}
+}
+
+// TestAutomaticScaling places as many run workers as the connections need.
+func TestAutomaticScaling(t *testing.T) {
+	f := newFixture(t).start()
+	run := f.run(func(sc *engine.Scenario) {
+		sc.Workload.ConcurrentConnections = 5
+		sc.Scaling = engine.Scaling{Mode: engine.ScalingBounded, WorkerCount: 1, PerWorkerCapacity: 2, MinWorkers: 1,
+			MaxWorkers: 4}
+	})
+	sum := f.wait(run.RunID)
+	if d := f.settled(run.RunID); sum.Status != engine.StatusCompleted || len(d.Workers) != 3 || !sum.Accounting.Balanced {
+		t.Errorf("%s with %d run workers, %+v", sum.Status, len(d.Workers), sum.Accounting)
+	}
+}

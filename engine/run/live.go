@@ -1,0 +1,523 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/clock"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/outbound/trace"
+	"github.com/loadstone-db/loadstone/engine/plan/prepare"
+	"github.com/loadstone-db/loadstone/engine/run/finalize"
+	"github.com/loadstone-db/loadstone/engine/run/guardrail"
+	"github.com/loadstone-db/loadstone/engine/run/lifecycle"
+	runlive "github.com/loadstone-db/loadstone/engine/run/live"
+	"github.com/loadstone-db/loadstone/engine/run/runlog"
+	"github.com/loadstone-db/loadstone/engine/run/scaling"
+	"github.com/loadstone-db/loadstone/engine/run/writer"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/stream/rules"
+)
+
+// live is a run with its loop. Fields below the line belong to the loop; its subjects
+// (search, scale, …) are parts of it that have state of their own.
+type live struct {
+	svc    *Service
+	runID  string
+	clock  *clock.Clock
+	log    zerolog.Logger
+	keeper *writer.Keeper
+	spans  *trace.Life
+	// inbox holds what the nodes say until the loop has time for it; linesLost counts the
+	// lines of the log that it had to drop.
+	inbox     *protocol.Mailbox[fromNode]
+	linesLost atomic.Int64
+	asked     chan request
+	done      chan struct{} // closed when nothing is left to do
+	// figured is closed when the figures are there while the enrichment goes on.
+	figured chan struct{}
+
+	by string // who started it
+
+	payload atomic.Pointer[engine.Payload]
+	summary atomic.Pointer[engine.Summary]
+	shown   atomic.Pointer[engine.Run]
+	// plugins holds what plugins have said, until the loop writes it down.
+	plugins runlog.Plugins
+
+	// ----
+
+	// begin is the first thing that the loop does.
+	begin func(ctx context.Context)
+
+	runlog.Journal
+	Crew
+	search   searcher
+	scale    scaler
+	sender   sender
+	poller   poller
+	finisher finisher
+	time     timekeeper
+
+	run      engine.Run
+	sc       engine.Scenario
+	epoch    int64
+	life     *lifecycle.Machine
+	agg      *runlive.Aggregator
+	validity *runlive.Validity
+	// judgedSoFar is how many causes and notes have been stored.
+	judgedSoFar int
+	guard       *guardrail.Watch
+	rules       *rules.Set
+	second      *runlive.Second
+
+	// disbelieved are the nodes that spoke for run workers of others.
+	disbelieved   map[string]bool
+	plan          *prepare.Prepared
+	progress      *engine.PrepareProgress
+	cancelPrepare context.CancelFunc
+	prepareDone   chan prepareResult
+	prepareStep   chan engine.PrepareProgress
+	preparedAt    time.Time
+}
+
+type fromNode struct {
+	node nodes.Node
+	m    protocol.FromNode
+}
+
+// request is what the loop is to do for others; stored receives the end of its write.
+type request struct {
+	do     func(context.Context)
+	stored chan struct{}
+}
+
+type prepareResult struct {
+	plan *prepare.Prepared
+	err  error
+}
+
+// newLive is a run with the run workers that it begins with, or goes on with.
+func newLive(s *Service, run engine.Run, clock *clock.Clock, workers []*Worker, life *lifecycle.Machine,
+	by string,
+) *live {
+	run.Owner = s.opts.Owner
+	l := &live{svc: s, runID: run.RunID, clock: clock, run: run, sc: run.Scenario, by: by, epoch: run.OwnerEpoch,
+		log:    s.opts.Log.With().Str("run_id", run.RunID).Logger(),
+		keeper: writer.New(s.opts.Store, run.RunID, run.OwnerEpoch, s.opts.Log), spans: trace.FollowRun(s.opts.Traces, run),
+		asked: make(chan request, 16), done: make(chan struct{}), figured: make(chan struct{}),
+		agg: runlive.New(), validity: runlive.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails),
+		rules: s.opts.Rules.Of(run), life: life,
+		cancelPrepare: func() {}, prepareDone: make(chan prepareResult, 1), prepareStep: make(chan engine.PrepareProgress, 1)}
+	l.inbox = protocol.NewMailbox(func(f fromNode) (protocol.Policy, protocol.Subject) { return protocol.PolicyFromNode(f.m) },
+		func(f fromNode) {
+			if _, ok := f.m.(protocol.Log); ok {
+				l.linesLost.Add(1)
+			}
+		})
+	for _, w := range workers {
+		l.Enlist(w)
+	}
+	l.begin = func(ctx context.Context) { l.happen(ctx, lifecycle.Begun{}) }
+	l.Journal = runlog.Journal{RunID: run.RunID, Begun: run.StartTime.Time, Clock: clock, Life: l.life}
+	l.search = searcher{live: l}
+	l.search.meter.Begin(0, 0, nil)
+	l.scale = scaler{live: l, rooms: make(chan reservation), pool: run.Scenario.Workload.ConcurrentConnections}
+	l.sender, l.time = sender{live: l}, timekeeper{live: l}
+	l.poller = poller{live: l, polls: make(chan Poll), stop: func() {}}
+	l.finisher = finisher{live: l, parts: map[string]nodes.Part{}, results: make(chan *finalize.Outcome, 1)}
+	l.second = l.agg.Tick(engine.PhasePreparing, nil)
+	l.validity.Watch(clock.Now())
+	shown := run
+	l.shown.Store(&shown)
+	return l
+}
+
+// Current is the run as its loop last showed it.
+func (l *live) Current() engine.Run { return *l.shown.Load() }
+
+// Payload is its latest state for pages.
+func (l *live) Payload() *engine.Payload { return l.payload.Load() }
+
+// StartedBy is who started it.
+func (l *live) StartedBy() string { return l.by }
+
+// Owned is the epoch in which this process owns it, leased: with a lease that has not expired. Where another server
+// may take it over this process's own node needs that too: that server ends it, or gives its load to others.
+func (l *live) Owned(leased bool) (epoch int64, owned bool) {
+	return l.epoch, l.keeper.Owns(leased || l.svc.opts.Shared)
+}
+
+// ask hands the loop a happening. The channel closes when its consequences are stored.
+func (l *live) ask(h lifecycle.Happening) <-chan struct{} {
+	return l.put(func(ctx context.Context) { l.happen(ctx, h) })
+}
+
+// put has the loop do something.
+func (l *live) put(do func(context.Context)) <-chan struct{} {
+	r := request{do, make(chan struct{})}
+	select {
+	case l.asked <- r:
+	case <-l.done:
+		close(r.stored)
+	}
+	return r.stored
+}
+
+// loop is the run's life. When ctx ends it leaves everything as it is: the next
+// process recovers the run.
+func (l *live) loop(ctx context.Context) {
+	defer l.release()
+	defer func() { l.cancelPrepare(); l.poller.stop() }()
+	defer func() {
+		// What the preparation started is set back at the end of all, and also when this process ends before it.
+		if l.plan != nil && l.life.Status().Terminal() {
+			if failed := l.svc.setBack(l.run, l.plan.Plan); failed != "" {
+				l.note(engine.LogError, nil, "%s", failed)
+				l.keeper.SaveTick(l.lines())
+			}
+		}
+	}()
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	l.begin(ctx)
+	for {
+		due, stopTimer := l.timer()
+		// The run is over when its end is stored too.
+		var over <-chan struct{}
+		if l.life.Ended() {
+			over = l.sender.lastStore.Done()
+		}
+		var enriched <-chan struct{}
+		if l.finisher.enriching != nil && !l.life.Ended() {
+			enriched = l.finisher.enriching.Done()
+		}
+		var stored <-chan struct{}
+		if len(l.sender.pending) > 0 {
+			stored = l.sender.pending[0].job.Done()
+		}
+		select {
+		case <-ctx.Done():
+			stopTimer()
+			return
+		case <-l.keeper.Fenced():
+			l.abandon()
+			stopTimer()
+			return
+		case <-over:
+			stopTimer()
+			l.publish(true)
+			return
+		case <-l.inbox.Ready():
+			if m, ok := l.inbox.Take(); ok {
+				l.receive(ctx, m)
+			}
+		case r := <-l.asked:
+			r.do(ctx)
+			l.scale.giveUp(ctx, l.clock.Now())
+			l.sender.whenStored(r.stored)
+		case <-l.scale.entrance.Known():
+			l.scale.entered(ctx)
+		case r := <-l.scale.rooms:
+			l.scale.reserved(ctx, r)
+		case p := <-l.prepareStep:
+			l.progress = &p
+			l.publish(false)
+		case r := <-l.prepareDone:
+			l.prepared(ctx, r)
+		case o := <-l.finisher.results:
+			l.finisher.take(ctx, o)
+		case p := <-l.poller.polls:
+			l.poller.take(p)
+		case <-l.rules.Ready():
+			l.ruled(ctx)
+		case o := <-l.keeper.Outages():
+			l.StoreOutage(o)
+		case <-enriched:
+			if l.finisher.enriching.Interrupted() {
+				stopTimer()
+				return // the next process goes on with it
+			}
+			l.finisher.enriched(ctx)
+		case <-stored:
+			l.sender.push(l.clock.Now())
+		case <-due:
+			l.sender.push(l.clock.Now())
+			l.happen(ctx, lifecycle.Ticked{})
+		case due := <-ticker.C:
+			l.everySecond(ctx)
+			l.svc.opts.Ticked(l.runID, time.Since(due))
+		}
+		stopTimer()
+	}
+}
+
+// timer fires at the next decision by time.
+func (l *live) timer() (<-chan time.Time, func()) {
+	next := l.life.Due()
+	if len(l.sender.pending) > 0 && (next.IsZero() || l.sender.pending[0].deadline.Before(next)) {
+		next = l.sender.pending[0].deadline
+	}
+	if next.IsZero() {
+		return nil, func() {}
+	}
+	t := time.NewTimer(next.Sub(l.clock.Now()))
+	return t.C, func() { t.Stop() }
+}
+
+// release ends the bookkeeping of the run. Parts that were not stored are kept for who
+// finishes it.
+func (l *live) release() {
+	l.svc.runs.Remove(l.runID)
+	if l.life.Status().Terminal() {
+		// Otherwise the process ends, and whoever finishes the run asks about its run workers.
+		l.svc.nodes.Forget(l.runID)
+	}
+	for _, p := range l.finisher.storing {
+		l.finisher.parts[p.WorkID] = p
+	}
+	for _, id := range slices.Sorted(maps.Keys(l.finisher.parts)) {
+		l.svc.recovery.Keep(l.finisher.parts[id])
+	}
+	l.handOn()
+	l.svc.board.End(l.runID)
+	l.endRules()
+	l.keeper.Close()
+	close(l.done)
+}
+
+// abandon leaves a run to the server that has taken it over. Its workers in this process are
+// stopped; those of other nodes are that server's, or stop by themselves when nobody asks.
+func (l *live) abandon() {
+	l.log.Error().Msg("another server has taken the run over; its workers in this process are stopped")
+	for _, w := range l.Workers {
+		if w.Node != nil && w.Node.ID() == protocol.OwnNode && !w.State.Status.Ended() {
+			_ = w.Node.Send(protocol.RunState{RunID: l.runID, Epoch: l.epoch, Status: engine.StatusCancelling,
+				StopReason: engine.StopWorkerFailure, LastSequence: l.sender.sequence})
+		}
+	}
+	l.svc.nodes.Disown(l.runID)
+}
+
+// lose gives a run worker up. Others may have its load from free on.
+func (l *live) lose(w *Worker, why string, free time.Time) {
+	w.Dead, w.Why = true, why
+	if l.sc.Scaling.Elastic() && l.life.Started() {
+		l.Losses.Lost(w.ID, free)
+	}
+	w.State.Status = engine.WorkerDead
+	l.validity.LostWorker(w.ID, why, w.Heard, l.clock.Now())
+	l.noteWith(runlog.Details{"last_heard": engine.At(w.Heard), "silent_seconds": l.clock.Now().Sub(w.Heard).Seconds()},
+		engine.LogCritical, w, "%s %s", w.ID, why)
+}
+
+// show applies a transition to the run in memory.
+func (l *live) show(t store.Transition) {
+	t.Show(&l.run, l.clock.Now())
+	l.rules.Transition(t, l.clock.Now())
+	shown := l.run
+	l.shown.Store(&shown)
+}
+
+// prepare runs beside the loop.
+func (l *live) prepare(ctx context.Context) {
+	ctx, l.cancelPrepare = context.WithCancel(ctx)
+	l.note(engine.LogInfo, nil, "The run was started by %s", cmp.Or(l.by, "the server"))
+	l.publish(false)
+	l.svc.routines.Go(func() {
+		plan, err := l.svc.opts.Plan(l.svc.heard(ctx, l.runID), l.svc.deps(), l.sc, func(p engine.PrepareProgress) {
+			// The latest progress is enough.
+			select {
+			case <-l.prepareStep:
+			default:
+			}
+			select {
+			case l.prepareStep <- p:
+			default:
+			}
+		})
+		l.prepareDone <- prepareResult{plan, err} // room: a run is prepared once
+	})
+}
+
+func (l *live) prepared(ctx context.Context, r prepareResult) {
+	l.preparedAt = l.clock.Now()
+	l.progress = nil
+	l.Said(l.plugins.Take())
+	if r.err != nil {
+		if !errors.Is(r.err, context.Canceled) {
+			l.log.Warn().Err(r.err).Msg("preparing a run failed")
+		}
+		l.happen(ctx, lifecycle.PrepareFailed{Message: engine.Sentences(r.err)})
+		return
+	}
+	l.plan = r.plan
+	for _, n := range r.plan.Notes {
+		l.note(engine.LogInfo, nil, "%s", n)
+	}
+	for _, n := range r.plan.Remarks {
+		l.validity.Note(n)
+	}
+	if r.plan.Server.Local {
+		l.validity.Note(runlive.TargetIsHere)
+	}
+	l.poller.watch(ctx)
+	most := 0.0
+	if l.life.Search() != nil {
+		var why string
+		most, why = scaling.HighestLevel(l.sc, r.plan.Server.MaxConnections)
+		l.note(engine.LogInfo, nil, "The search goes up to %.6g %s: %s", most, scaling.UnitWords(l.sc.FindMax.Unit), why)
+	}
+	l.happen(ctx, lifecycle.Prepared{MostLevel: most})
+}
+
+// place assigns the run workers to nodes, evenly.
+func (l *live) place() {
+	begin := func(ctx context.Context) {
+		l.scale.assign(ctx, l.scale.on, l.Workers...)
+		l.publish(false)
+	}
+	l.scale.entrance.Enter(l.clock.Now(), Entering{Row: l.finisher.saveStart(), Workers: l.Workers, Begin: begin})
+	l.publish(false)
+}
+
+// receive takes one message of a node.
+func (l *live) receive(ctx context.Context, f fromNode) {
+	_, state := f.m.(protocol.WorkerState)
+	worker, result := protocol.About(f.m)
+	// What nobody here knows of is told to end, see report.
+	toEnd := state && l.Worker(worker) == nil
+	if !toEnd && !l.Speaks(f.node, worker, result) {
+		l.disbelieve(f, worker)
+		return
+	}
+	switch m := f.m.(type) {
+	case protocol.Snapshot:
+		if w := l.Worker(m.WorkerID); w != nil && w.ResultID == m.ResultID {
+			w.Heard = l.clock.Now()
+			if l.agg.Add(&m.WorkerSnapshot) {
+				l.SeeLosses(w.Told(), &m.WorkerSnapshot)
+				l.search.add(ctx, &m.WorkerSnapshot)
+			}
+		}
+	case protocol.Log:
+		l.Logbook.Add(m.LogEntry)
+		l.Logbook.Lost("the server", l.linesLost.Load())
+	case protocol.WorkReady:
+		p := nodes.Part{WorkReady: m, Node: f.node}
+		l.finisher.parts[m.WorkID] = p
+		if m.Pressing {
+			l.finisher.beside.Keep(ctx, l.svc.routines.Go, l.svc.outcomes, l.keeper, l.log, p)
+		}
+	case protocol.RunRejected:
+		if w := l.Worker(m.WorkerID); w != nil {
+			w.State.Status, w.State.Err = engine.WorkerFailed, m.Err
+			l.scale.nextJoin = l.clock.Now().Add(scaling.JoinPause)
+			l.happen(ctx, lifecycle.WorkerChanged{ID: w.ID, Status: engine.WorkerFailed, Message: engine.Sentences(m.Err)})
+			l.scale.settle()
+		}
+	case protocol.WorkerState:
+		l.report(ctx, f.node, m)
+	}
+}
+
+func (l *live) report(ctx context.Context, from nodes.Node, m protocol.WorkerState) {
+	w := l.Worker(m.WorkerID)
+	if w == nil && !m.Status.Ended() && m.RunID == l.runID {
+		// Another server has let it join, and lost the run before it could say so. Nobody counts its load.
+		_ = from.Send(nodes.EndOf(l.runID, m.WorkerID, l.epoch))
+	}
+	if w == nil || w.ResultID != m.ResultID {
+		return
+	}
+	if w.Node == nil {
+		w.Node = from // it was placed by another server, and not stored where
+	}
+	if m.Status.Ended() {
+		l.finisher.keepEnd(w, from, m)
+	}
+	said := w.Hears(m.At, l.clock.Now())
+	l.Logbook.Lost(m.NodeID, m.LogsDropped)
+	if w.Dead {
+		// It was given up, and its load may have run on; what it counted still counts.
+		w.State.Totals = m.Totals
+		if !m.Status.Ended() {
+			_ = from.Send(nodes.EndOf(l.runID, w.ID, l.epoch)) // others have its load, or will; said until it has ended
+		}
+		return
+	}
+	if m.RecordEnded && !w.State.RecordEnded {
+		// Known before anything of the record is missing, and whether or not anything will be.
+		l.validity.Add(engine.CauseIncompleteRecord, fmt.Sprintf("The record of %s may not fit on %s, and its load ends",
+			w.ID, m.NodeID), l.clock.Now(), l.clock.Now())
+	}
+	changed := w.State.Status != m.Status
+	w.State = m
+	if w.Follows(m.Epoch, m.LastSequence, l.clock.Now()) {
+		l.scale.raise(ctx, l.clock.Now())
+	}
+	if !changed {
+		return
+	}
+	message := ""
+	if m.Err != nil {
+		message = engine.Sentences(m.Err)
+	}
+	switch m.Status {
+	case engine.WorkerReady:
+		l.noteWith(runlog.Details{"connections": w.Connections}, engine.LogInfo, w,
+			"%s is ready with %d connections on %s", w.ID, w.Connections, m.NodeID)
+	case engine.WorkerFailed:
+		if l.sc.Scaling.Elastic() && l.life.Started() && !l.life.Stopping() && m.Err != nil &&
+			m.Err.Code == engine.CodeUnavailable && l.life.Carried(w.ID) {
+			// Its node took it along, or it stopped by itself: nothing is wrong with the load, and the others go on.
+			l.lose(w, message, l.clock.Now())
+			w.State.Totals = m.Totals
+			l.happen(ctx, lifecycle.WorkersLost{IDs: []string{w.ID}})
+			l.scale.settle()
+			l.publish(false)
+			return
+		}
+		l.noteWith(runlog.Details{"error": m.Err}, engine.LogError, w, "%s failed: %s", w.ID, message)
+		l.scale.nextJoin = l.clock.Now().Add(scaling.JoinPause)
+		if l.life.Started() {
+			l.validity.LostWorker(w.ID, message, said, l.clock.Now())
+		}
+	}
+	l.validity.Imprecise(w.ID, m.NodeID, m.Status.Ended(), m.ClockError)
+	if m.Status.Ended() && l.AllEnded() {
+		// The last second belongs to the run before it turns terminal.
+		l.aggregate(l.clock.Now())
+	}
+	l.validity.Note(l.sender.line.Began(w.ID, m.NodeID, m.BeganAt, m.BeganLate, m.ClockError))
+	l.happen(ctx, lifecycle.WorkerChanged{ID: w.ID, Status: m.Status, Message: message, StartIn: l.sender.startIn()})
+	l.scale.joined()
+	l.publish(false)
+}
+
+// note writes a line of the orchestrator into the run's log.
+func (l *live) note(level engine.LogLevel, w *Worker, format string, args ...any) {
+	l.noteWith(nil, level, w, format, args...)
+}
+
+// noteWith writes a line with what it is about.
+func (l *live) noteWith(about runlog.Details, level engine.LogLevel, w *Worker, format string, args ...any) {
+	l.Write(about, level, w.Told(), format, args...)
+}
+
+// endLosses tells the rows of lost connections that are over; all of them when the run is.
+func (l *live) endLosses(now time.Time, end bool) {
+	for _, w := range l.Workers {
+		l.EndLosses(w.Told(), now, end)
+	}
+}

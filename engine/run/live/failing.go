@@ -1,0 +1,62 @@
+package live
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// Over half of the operations fail for so long, so many of them: what they ask for is not there any more.
+const (
+	failHold  = 3 * time.Second
+	failCount = 20
+)
+
+// failing follows the seconds in which over half of the operations failed.
+type failing struct {
+	since  time.Time // zero in a second in which they did not
+	failed int64
+	worst  float64
+}
+
+// failures judges whether operations went on failing, as where a table was dropped. Seconds in which none ended do not
+// interrupt that.
+func (v *Validity) failures(at time.Time, snapshots []engine.WorkerSnapshot) {
+	var ended, failed int64
+	covered := 0.0
+	for i := range snapshots {
+		if s := &snapshots[i]; s.Phase == engine.PhaseMeasurement {
+			ended, failed, covered = ended+s.TickStarted, failed+s.TickErrors, max(covered, s.TickSeconds)
+		}
+	}
+	f := &v.fails
+	switch share := float64(failed) / float64(ended); {
+	case ended == 0:
+		return
+	case share <= errorLimit:
+		*f = failing{}
+		return
+	case f.since.IsZero():
+		f.since = at.Add(-time.Duration(covered * float64(time.Second)))
+		fallthrough
+	default:
+		f.failed, f.worst = f.failed+failed, max(f.worst, share)
+	}
+	if at.Sub(f.since) < failHold || f.failed < failCount {
+		return
+	}
+	v.mark(engine.CauseFailing, "", f.since, at, 100*f.worst, func(worst float64, length time.Duration) string {
+		return fmt.Sprintf("over half of the operations failed for %.0f s, up to %.3g %% in a second: what was measured "+
+			"then says how fast errors come, and is in all figures", length.Seconds(), worst)
+	})
+}
+
+// failed reports whether a stretch of errors weighs in the figures, and is not nearly all of them.
+func (o Outcome) failed() bool {
+	if o.Search || o.Operations == 0 {
+		return false
+	}
+	share := float64(o.Errors) / float64(o.Operations)
+	return share > errorNote && share <= errorLimit
+}

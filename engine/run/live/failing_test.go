@@ -1,0 +1,54 @@
+package live
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// TestATableThatIsGoneIsNoValidMeasurement: what failed in a row for seconds is in all figures, however much went well
+// before.
+func TestATableThatIsGoneIsNoValidMeasurement(t *testing.T) {
+	type second struct{ ended, failed int64 }
+	times := func(n int, s second) (list []second) {
+		for range n {
+			list = append(list, s)
+		}
+		return list
+	}
+	fine, gone, few, none := second{100, 1}, second{90, 90}, second{1, 1}, second{}
+	for name, c := range map[string]struct {
+		seconds []second
+		search  bool
+		want    string // part of the only cause; empty: none
+	}{
+		"dropped near the end":       {append(times(20, fine), times(4, gone)...), false, "failed for 4 s, up to 100 %"},
+		"away, and back":             {slices.Concat(times(9, fine), times(5, gone), times(9, fine)), false, "for 5 s"},
+		"in two parts":               {append(times(9, fine), gone, gone, none, none, gone, fine), false, "for 5 s"},
+		"a moment":                   {append(append(times(9, fine), gone, gone), times(9, fine)...), false, ""},
+		"few of them":                {append(times(20, second{2, 0}), times(9, few)...), false, ""},
+		"of a long measurement":      {append(times(900, second{100, 0}), times(6, gone)...), false, ""},
+		"nearly all, told otherwise": {append(times(2, fine), times(9, gone)...), false, "80.4 % of the operations failed"},
+		"a search":                   {append(times(20, fine), times(4, gone)...), true, ""},
+	} {
+		v := NewValidity()
+		var o Outcome
+		for i, s := range c.seconds {
+			at := epoch.Add(time.Duration(i+1) * time.Second)
+			o = Outcome{From: epoch, To: at, Operations: o.Operations + s.ended, Errors: o.Errors + s.failed, Search: c.search}
+			v.Outcome(o)
+			v.Observe(at, engine.PhaseMeasurement, &Second{Snapshots: []engine.WorkerSnapshot{{WorkerID: "worker-0",
+				Phase: engine.PhaseMeasurement, TickSeconds: 1, PhaseSeconds: float64(i + 1), TickStarted: s.ended,
+				TickErrors: s.failed}}})
+		}
+		o.Over = true
+		v.Outcome(o)
+		got := v.Clone().Verdict().Causes
+		if c.want == "" && len(got) != 0 || c.want != "" && (len(got) != 1 || !strings.Contains(got[0].Detail, c.want)) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

@@ -1,0 +1,530 @@
+package live
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// The limits of the verdict.
+const (
+	cpuLimitPercent = 90
+	cpuHold         = 5 * time.Second
+	gcPauseLimitMs  = 10
+	stallLimitMs    = 10
+	snapshotGap     = 3 * time.Second
+	// A process that stood still for longer has not asked the target for anything meanwhile, and seen no answer.
+	stillLimit = time.Second
+	// Shorter ones count from this length on, and are a cause where they are a tenth of the latest time.
+	shortLeast  = 300 * time.Millisecond
+	shortWithin = 20 * time.Second
+	shortLimit  = shortWithin / 10
+	// By how much the wall clock must be set to degrade a run.
+	clockLimit = time.Second
+	lagLimitMs = 10
+	// A wait for a connection is a cause when it is longer than this and lasts so long.
+	poolLimitMs = 10
+	poolHold    = 5 * time.Second
+	dropLimit   = 0.001 // of what was scheduled
+	// Of the operations that were executed: from errorNote on failures are
+	// remarked, beyond errorLimit the figures are of something else than the table.
+	errorNote  = 0.01
+	errorLimit = 0.5
+	// adjoining intervals of one cause are joined when less than this lies between them.
+	joinWithin = 2500 * time.Millisecond
+	// So many intervals are listed of each cause: one that comes often hides no other.
+	maxOfCause = 25
+)
+
+// Validity judges whether a run's figures can be defended. It is a pure
+// function of the ticks it observed: it knows no clock.
+type Validity struct {
+	causes  []*interval
+	open    map[string]*interval // by cause and subject
+	highCPU map[string]time.Time // since when a node's CPU has been over the limit
+	notes   []string
+	remarks []string // that the figures call for
+	// unmeasured: the run has ended before its measurement.
+	unmeasured bool
+	// more are the intervals that are not listed, by cause.
+	more   map[string]int
+	last   time.Time // of the last observation, while the measurement went on
+	looked time.Time // of the last observation, or of Watch before the first
+	// What was dropped and scheduled so far; drops below the limit are no cause.
+	dropped, scheduled int64
+	outcome            Outcome
+	stall              stall
+	still              stillness
+	fails              failing
+	busy               map[string]busy // by node
+	// changes is how often users changed the load, beside how many other runs were live at the same time at most.
+	changes, beside int
+	waits           map[string]pool // by run worker
+	news            map[string]news // by run worker
+}
+
+// news is when something was heard of a run worker that was new then: of a node behind a long way all that is heard
+// is old, and nothing is missing.
+type news struct{ newest, heard time.Time }
+
+// pool follows the seconds in which operations waited longer for a free connection
+// than they then took.
+type pool struct {
+	since         time.Time // zero in a second in which they did not
+	over, seconds int
+	worst         float64
+}
+
+// Outcome is how the measurement stands, or how it ended.
+type Outcome struct {
+	From, To           time.Time
+	Operations, Errors int64
+	// Seen are the operations that were counted while the measurement went on: all that is known
+	// of one whose record is lost.
+	Seen int64
+	// Scheduled and Dropped count operations of an open loop, without its warm-up.
+	Scheduled, Dropped int64
+	// Over: the measurement has ended, and nothing will follow.
+	Over bool
+	// Searches go where operations fail and are dropped on purpose.
+	Search bool
+}
+
+type interval struct {
+	cause    string
+	subject  string
+	from, to time.Time
+	worst    float64
+	detail   func(worst float64, length time.Duration) string
+}
+
+// NewValidity returns a tracker without causes.
+func NewValidity() *Validity {
+	return &Validity{open: map[string]*interval{}, highCPU: map[string]time.Time{}, waits: map[string]pool{},
+		news: map[string]news{}, more: map[string]int{}, busy: map[string]busy{},
+		still: stillness{carry: map[string]bool{}, short: map[string][]short{}}}
+}
+
+// Clone returns an independent tracker that knows the same.
+func (v *Validity) Clone() *Validity {
+	c := NewValidity()
+	c.last, c.dropped, c.scheduled = v.last, v.dropped, v.scheduled
+	c.notes = append([]string(nil), v.notes...)
+	maps.Copy(c.more, v.more)
+	maps.Copy(c.busy, v.busy)
+	c.remarks = append([]string(nil), v.remarks...)
+	c.outcome, c.stall, c.still = v.outcome, v.stall, v.still.clone()
+	c.fails, c.changes, c.beside = v.fails, v.changes, v.beside
+	c.stall.remarks = append([]string(nil), v.stall.remarks...)
+	for _, i := range v.causes {
+		same := *i
+		c.causes = append(c.causes, &same)
+		if v.open[i.cause+"\x00"+i.subject] == i {
+			c.open[i.cause+"\x00"+i.subject] = &same
+		}
+	}
+	maps.Copy(c.news, v.news)
+	for id, since := range v.highCPU {
+		c.highCPU[id] = since
+	}
+	maps.Copy(c.waits, v.waits)
+	return c
+}
+
+// Imprecise notes how wrong the times of a run worker's record may be that has ended elsewhere.
+func (v *Validity) Imprecise(workerID, nodeID string, ended bool, wrong time.Duration) {
+	if ended && wrong > 0 {
+		v.Note(fmt.Sprintf("The times in the record of %s, on %s, are the server's to within %.3g ms.", workerID, nodeID,
+			engine.Milliseconds(wrong)))
+	}
+}
+
+// Note adds a remark that does not degrade; a repeated one is kept once, and an empty one not at all.
+func (v *Validity) Note(text string) {
+	if text == "" {
+		return
+	}
+	// Of a process that this one goes on for: what it has said of other runs is one with what this one sees.
+	if others := besideOf(text); others > 0 {
+		v.Beside(others)
+		return
+	}
+	for _, n := range v.notes {
+		if n == text {
+			return
+		}
+	}
+	v.notes = append(v.notes, text)
+}
+
+// Beside tells how many other runs are live on the server now, and returns how many there were at most.
+func (v *Validity) Beside(others int) int {
+	v.beside = max(v.beside, others)
+	return v.beside
+}
+
+// What is noted of one other run, and of several.
+const (
+	besideOne     = "1 other run was live on this server at the same time."
+	besideSeveral = "Up to %d other runs were live on this server at the same time."
+)
+
+// besideOf is how many other runs a note of company speaks of; 0: it is another note.
+func besideOf(note string) (others int) {
+	if note == besideOne {
+		return 1
+	}
+	if _, err := fmt.Sscanf(note, besideSeveral, &others); err != nil {
+		return 0
+	}
+	return others
+}
+
+// company notes how many there were at most: how many at which time is no matter.
+func (v *Validity) company() []string {
+	switch v.beside {
+	case 0:
+		return nil
+	case 1:
+		return []string{besideOne}
+	default:
+		return []string{fmt.Sprintf(besideSeveral, v.beside)}
+	}
+}
+
+// LoadChanged notes that a user changed the load: the first times in words, then how many more there were.
+func (v *Validity) LoadChanged(words string) {
+	if v.changes++; v.changes <= maxOfCause {
+		v.Note(words)
+	}
+}
+
+// Remark adds a note that follows from the figures, and is made anew with them.
+func (v *Validity) Remark(text string) { v.remarks = append(v.remarks, text) }
+
+// Unmeasured tells that the run has ended without a measurement: there is nothing to judge.
+func (v *Validity) Unmeasured() { v.unmeasured = true }
+
+// Add records a cause over an interval.
+func (v *Validity) Add(cause, detail string, from, to time.Time) {
+	v.mark(cause, detail, from, to, 0, func(float64, time.Duration) string { return detail })
+}
+
+// mark extends the open interval of (cause, subject) or begins a new one.
+func (v *Validity) mark(cause, subject string, from, to time.Time, worst float64,
+	detail func(float64, time.Duration) string) {
+	key := cause + "\x00" + subject
+	if i := v.open[key]; i != nil && from.Sub(i.to) < joinWithin {
+		if to.After(i.to) {
+			i.to = to
+		}
+		i.worst = max(i.worst, worst)
+		return
+	}
+	i := &interval{cause: cause, subject: subject, from: from, to: to, worst: worst, detail: detail}
+	v.open[key] = i
+	listed := 0
+	for _, one := range v.causes {
+		if one.cause == cause {
+			listed++
+		}
+	}
+	if listed >= maxOfCause {
+		v.more[cause]++
+		return
+	}
+	v.causes = append(v.causes, i)
+}
+
+// Watch tells that this process looks after the run from now on: time in which it does not is missed.
+func (v *Validity) Watch(from time.Time) { v.looked = from }
+
+// lastLook is the later of the last observation and of the beginning of a measurement that goes on now or has begun
+// since; zero where this process has not looked after the run before, or there is none.
+func (v *Validity) lastLook(phase engine.Phase) time.Time {
+	began := v.outcome.From
+	switch {
+	case !v.last.IsZero():
+		return v.last
+	case v.looked.IsZero() || began.IsZero() || phase != engine.PhaseMeasurement && !began.After(v.looked):
+		return time.Time{}
+	case began.After(v.looked):
+		return began
+	}
+	return v.looked
+}
+
+// Observe takes one tick of the run at the given time. Only the measurement is judged.
+func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
+	last := v.lastLook(phase)
+	v.last, v.looked = at, at
+	// The measurement may have ended while nobody looked.
+	if gap := at.Sub(last); !last.IsZero() && gap > snapshotGap {
+		v.mark(engine.CauseSnapshotGap, "", last, at, gap.Seconds(), func(worst float64, _ time.Duration) string {
+			return fmt.Sprintf("the process stood still for up to %.0f s: it was stopped, or the machine was", worst)
+		})
+	}
+	for i := range s.Snapshots {
+		v.stood(&s.Snapshots[i])
+	}
+	for _, w := range s.Workers {
+		if n, known := v.news[w.WorkerID]; !known || !n.newest.Equal(w.Newest) {
+			v.news[w.WorkerID] = news{w.Newest, at}
+		}
+	}
+	if phase != engine.PhaseMeasurement {
+		clear(v.highCPU)
+		v.last = time.Time{}
+		v.stall.end()
+		return
+	}
+	v.stall.observe(at, s.Snapshots)
+	v.failures(at, s.Snapshots)
+	for _, n := range s.Nodes {
+		v.node(at, n)
+	}
+	for _, w := range s.Workers {
+		if w.Ended {
+			continue
+		}
+		if w.StalledMs > stallLimitMs {
+			v.mark(engine.CauseRecorderStall, w.WorkerID, at.Add(-time.Second), at, w.StalledMs,
+				func(worst float64, _ time.Duration) string {
+					return fmt.Sprintf("%s: connections waited up to %.0f ms in a second for the recorder", w.WorkerID, worst)
+				})
+		}
+		v.load(at, w)
+		v.pool(at, w)
+		if w.Missing > 0 {
+			v.mark(engine.CauseConnectionsShort, w.WorkerID, at.Add(-time.Second), at, float64(w.Missing), missingWords(w))
+		}
+		if heard := v.news[w.WorkerID].heard; !w.Newest.IsZero() && at.Sub(heard) > snapshotGap {
+			from := w.Newest
+			if from.After(heard) {
+				from = heard // it was told by the clock of a server that was ahead of this one
+			}
+			v.mark(engine.CauseSnapshotGap, w.WorkerID, from, at, 0, func(_ float64, length time.Duration) string {
+				return fmt.Sprintf("%s: no snapshot for %.0f s", w.WorkerID, length.Seconds())
+			})
+		}
+	}
+}
+
+// Stepped tells that the wall clock was set between two looks at it. The run's own
+// times do not follow, so that all of its figures stand; but a clock that is set
+// forward may be that of a machine which was paused, and nothing in it can tell.
+func (v *Validity) Stepped(from, to time.Time, phase engine.Phase, step time.Duration) {
+	text := SteppedWords(step)
+	if phase != engine.PhaseMeasurement || step.Abs() < clockLimit {
+		v.Note(
+			fmt.Sprintf("At %s %s. The run's times, rates and latencies are told by the clock as it was at the run's start.",
+				to.UTC().Format("15:04:05"), text))
+		return
+	}
+	if step > 0 {
+		text += ", or the machine was paused"
+	}
+	v.mark(engine.CauseClockStep, text, from, to, 0, func(float64, time.Duration) string {
+		return text + "; the run's times, rates and latencies are told by the clock as it was at the run's start"
+	})
+}
+
+// SteppedWords says by how much the wall clock was set.
+func SteppedWords(step time.Duration) string {
+	direction := "forward"
+	if step < 0 {
+		direction = "back"
+	}
+	return fmt.Sprintf("the machine's clock was set %s by %.1f s", direction, step.Abs().Seconds())
+}
+
+// Outcome tells how the measurement stands, before the Observe of that tick; the last call decides.
+func (v *Validity) Outcome(o Outcome) { v.outcome = o }
+
+// judge says what is wrong with an outcome, as causes and as remarks.
+func (o Outcome) judge(dropsKnown bool) (causes []engine.ValidityCause, notes []string) {
+	add := func(cause, format string, args ...any) {
+		causes = append(causes, engine.ValidityCause{Cause: cause, Detail: fmt.Sprintf(format, args...),
+			From: engine.At(o.From), To: engine.At(o.To)})
+	}
+	if o.Operations == 0 {
+		switch {
+		case !o.Over || o.From.IsZero():
+		case o.Seen > 0:
+			add(engine.CauseIncompleteRecord, "%d operations were counted while the run went on, and none of them is recorded: "+
+				"there are no figures", o.Seen)
+		default:
+			add(engine.CauseNothingMeasured, "no operation was begun in the measurement: there are no figures")
+		}
+	} else if share := float64(o.Errors) / float64(o.Operations); share > errorLimit &&
+		(!o.Search || o.Over && o.Errors >= o.Operations) {
+		add(engine.CauseErrors,
+			"%.3g %% of the operations failed: the figures say how fast errors come, not how fast the table works", share*100)
+	} else if share > errorNote {
+		notes = append(notes, fmt.Sprintf(
+			"%.3g %% of the operations failed; they are part of the latency and the throughput.", share*100))
+	}
+	if o.Over && !o.Search && !dropsKnown && float64(o.Dropped) > dropLimit*float64(o.Scheduled) {
+		add(engine.CauseDropped, "%d of %d operations were due and never begun, because the run ended first: the slowest are not "+
+			"in the figures", o.Dropped, o.Scheduled)
+	}
+	return causes, notes
+}
+
+func (v *Validity) node(at time.Time, n NodeSample) {
+	r := n.Resources
+	if r.CPUPercent > cpuLimitPercent {
+		since, high := v.highCPU[n.NodeID]
+		if !high {
+			since = at.Add(-time.Second)
+			v.highCPU[n.NodeID] = since
+		}
+		if at.Sub(since) >= cpuHold {
+			v.mark(engine.CauseGeneratorCPU, n.NodeID, since, at, r.CPUPercent, func(worst float64, length time.Duration) string {
+				return fmt.Sprintf("%s: the generator used up to %.0f %% of its CPUs for %.0f s", n.NodeID, worst, length.Seconds())
+			})
+		}
+	} else {
+		delete(v.highCPU, n.NodeID)
+	}
+	v.stopped(at, n)
+	v.crowd(n)
+	if r.GCPauseMaxMs > gcPauseLimitMs {
+		v.mark(engine.CauseGCPause, n.NodeID, at.Add(-time.Second), at, r.GCPauseMaxMs, func(worst float64, _ time.Duration) string {
+			return fmt.Sprintf("%s: the generator paused up to %.1f ms for garbage collection", n.NodeID, worst)
+		})
+	}
+}
+
+// load judges how a run worker kept its schedule.
+func (v *Validity) load(at time.Time, w WorkerSample) {
+	if w.LagP99Ms != nil && *w.LagP99Ms > lagLimitMs {
+		v.mark(engine.CauseScheduleLag, w.WorkerID, at.Add(-time.Second), at, *w.LagP99Ms,
+			func(worst float64, _ time.Duration) string {
+				return fmt.Sprintf("%s: the generator started operations late, the P99 of a second up to %.0f ms", w.WorkerID,
+					worst)
+			})
+	}
+	v.dropped += w.Dropped
+	v.scheduled += w.Scheduled
+	if w.Dropped > 0 {
+		v.mark(engine.CauseDropped, w.WorkerID, at.Add(-time.Second), at, float64(w.Dropped),
+			func(worst float64, length time.Duration) string {
+				return fmt.Sprintf("%s: operations were due and not begun, because max_in_flight were not finished: up to %.0f "+
+					"in a second, for %.0f s", w.WorkerID, worst, length.Seconds())
+			})
+	}
+}
+
+// missingWords says how many connections a run worker did not have.
+func missingWords(w WorkerSample) func(float64, time.Duration) string {
+	why := "they were lost, or take long to open"
+	if w.Refusal != "" {
+		why = strings.TrimSuffix(w.Refusal, ".")
+	}
+	return func(worst float64, length time.Duration) string {
+		return fmt.Sprintf("%s: up to %.0f of %d connections were not open, for %.0f s: %s", w.WorkerID, worst, w.Wanted,
+			max(length.Seconds(), 1), why)
+	}
+}
+
+// pool judges whether there were connections enough for the operations that were due.
+// A target that stands still for a moment makes them wait too: only what lasts counts.
+func (v *Validity) pool(at time.Time, w WorkerSample) {
+	if w.PoolWaitMs == nil || w.ServiceMs == nil {
+		return
+	}
+	p := v.waits[w.WorkerID]
+	p.seconds++
+	if wait := *w.PoolWaitMs; wait <= poolLimitMs || wait <= *w.ServiceMs {
+		p.since = time.Time{}
+	} else {
+		p.over++
+		p.worst = max(p.worst, wait)
+		if p.since.IsZero() {
+			p.since = at.Add(-time.Second)
+		}
+		if at.Sub(p.since) >= poolHold {
+			v.mark(engine.CausePoolWait, w.WorkerID, p.since, at, p.worst, poolDetail(w.WorkerID))
+		}
+	}
+	v.waits[w.WorkerID] = p
+}
+
+func poolDetail(worker string) func(float64, time.Duration) string {
+	return func(worst float64, length time.Duration) string {
+		return fmt.Sprintf("%s: operations waited longer for a free connection than they then took, on average up to %.0f "+
+			"ms in a second, for %.0f s: "+
+			"the latency is that of too few connections (workload.concurrent_connections), or the rate is more than the "+
+			"target takes", worker, worst, length.Seconds())
+	}
+}
+
+// shortOfConnections are the run workers that waited in most seconds of a measurement
+// that was over before they had waited for long enough without a break.
+func (v *Validity) shortOfConnections() (causes []engine.ValidityCause) {
+	o := v.outcome
+	if !o.Over || o.From.IsZero() {
+		return nil
+	}
+	for _, id := range slices.Sorted(maps.Keys(v.waits)) {
+		if p := v.waits[id]; 2*p.over > p.seconds && v.open[engine.CausePoolWait+"\x00"+id] == nil {
+			causes = append(causes, engine.ValidityCause{Cause: engine.CausePoolWait,
+				Detail: poolDetail(id)(p.worst, time.Duration(p.over)*time.Second), From: engine.At(o.From), To: engine.At(o.To)})
+		}
+	}
+	return causes
+}
+
+// LostWorker records that a run worker was lost: nothing is known of it after its last heartbeat.
+func (v *Validity) LostWorker(workerID, why string, from, to time.Time) {
+	v.Add(engine.CauseLostWorker, workerID+": "+why, from, to)
+}
+
+// Verdict returns the verdict so far. The caller owns it.
+func (v *Validity) Verdict() engine.Validity {
+	out := engine.Validity{Verdict: engine.VerdictValid, Causes: make([]engine.ValidityCause, 0, len(v.causes)),
+		Notes: append([]string{}, v.notes...), Seen: slices.Clone(v.notes)}
+	if more := v.changes - maxOfCause; more > 0 {
+		text := fmt.Sprintf("The load was changed %d more times while the run went on.", more)
+		out.Notes, out.Seen = append(out.Notes, text), append(out.Seen, text)
+	}
+	crowded := append(v.company(), v.crowded()...)
+	out.Notes, out.Seen = append(out.Notes, crowded...), append(out.Seen, crowded...)
+	drops := false
+	for _, i := range v.causes {
+		if i.cause == engine.CauseDropped && !v.drops() || i.cause == engine.CauseFailing && !v.outcome.failed() {
+			continue
+		}
+		drops = drops || i.cause == engine.CauseDropped
+		out.Causes = append(out.Causes,
+			engine.ValidityCause{Cause: i.cause, Detail: i.detail(i.worst, i.to.Sub(i.from)), From: engine.At(i.from),
+				To: engine.At(i.to)})
+	}
+	out.Causes = append(out.Causes, v.shortOfConnections()...)
+	causes, notes := v.outcome.judge(drops)
+	stalls := v.stall.notes()
+	if !v.stall.exact {
+		out.Seen = append(out.Seen, stalls...)
+	}
+	out.Causes, out.Notes = append(out.Causes, causes...), append(out.Notes, slices.Concat(stalls, v.remarks, notes)...)
+	switch {
+	case v.unmeasured:
+		out.Verdict = engine.VerdictNone
+	case len(out.Causes) > 0:
+		out.Verdict = engine.VerdictDegraded
+	}
+	for _, cause := range slices.Sorted(maps.Keys(v.more)) {
+		if (cause != engine.CauseDropped || v.drops()) && (cause != engine.CauseFailing || v.outcome.failed()) {
+			out.Notes = append(out.Notes, fmt.Sprintf("%s was seen %d more times, which are not listed.", cause, v.more[cause]))
+		}
+	}
+	return out
+}
+
+// drops reports whether more was dropped than a run may.
+func (v *Validity) drops() bool { return float64(v.dropped) > dropLimit*float64(v.scheduled) }

@@ -1,0 +1,82 @@
+// Package query reads what there is to know of a run: from the store, and from who
+// carries it while it is live.
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/results/cost"
+	"github.com/loadstone-db/loadstone/engine/results/record"
+	"github.com/loadstone-db/loadstone/engine/run/enrichment"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// Options are what a reader is made of; all of them are needed.
+type Options struct {
+	Store       store.Runs
+	Results     record.Results
+	Enrichments *enrichment.Service
+	// Prices is the price list that costs are reckoned with.
+	Prices func() cost.Prices
+	// Waiting says what a run waits for, nil when it does not.
+	Waiting func(ctx context.Context, runID string) (*engine.Waiting, error)
+	// Live returns a run that this process carries as it is now, with its latest payload.
+	Live func(runID string) (run engine.Run, p *engine.Payload, ok bool)
+}
+
+// Reader answers questions about runs. Its methods are safe for concurrent use. Errors
+// that users may see are *engine.Error.
+type Reader struct{ opts Options }
+
+// New returns a reader.
+func New(o Options) *Reader { return &Reader{opts: o} }
+
+// Run reads a run for the caller.
+func (r *Reader) Run(ctx context.Context, runID string) (engine.Run, error) {
+	run, err := r.opts.Store.Run(ctx, runID)
+	if errors.Is(err, store.ErrNotFound) {
+		return engine.Run{}, &engine.Error{Code: engine.CodeNotFound, Message: "There is no such run.",
+			Hint: "it may have been deleted", Cause: err}
+	}
+	if err != nil {
+		return engine.Run{}, StoreError(fmt.Errorf("reading the run: %w", err))
+	}
+	if run.Status == engine.StatusPrepared {
+		if run.Waiting, err = r.opts.Waiting(ctx, runID); err != nil {
+			return engine.Run{}, StoreError(err)
+		}
+	}
+	return run, nil
+}
+
+// StoreError gives errors of the control store a sentence.
+func StoreError(err error) error {
+	var e *engine.Error
+	switch {
+	case err == nil || errors.As(err, &e):
+		return err
+	case errors.Is(err, store.ErrUnavailable):
+		return &engine.Error{Code: engine.CodeUnavailable, Message: "The control store cannot be reached now.",
+			Hint: "try again in a moment", Cause: err}
+	case errors.Is(err, store.ErrConflict):
+		return &engine.Error{Code: engine.CodeConflict, Message: "The run has changed meanwhile.", Hint: "look at it again",
+			Cause: err}
+	case errors.Is(err, store.ErrNotFound):
+		return &engine.Error{Code: engine.CodeNotFound, Message: "There is no such run.", Cause: err}
+	}
+	return err
+}
+
+// Price adds what a run has cost to a summary that is fresh from its loop. Without the store
+// nobody knows the warehouse's polls, and the summary stays without it.
+func (r *Reader) Price(ctx context.Context, sum *engine.Summary, run engine.Run, plan *engine.Plan) error {
+	polls, err := r.opts.Store.WarehouseChanges(ctx, sum.RunID)
+	if err != nil {
+		return fmt.Errorf("reading the polls of the warehouse: %w", err)
+	}
+	sum.Cost = r.Cost(polls, run, sum.Figures, plan)
+	return nil
+}

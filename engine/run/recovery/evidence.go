@@ -1,0 +1,94 @@
+package recovery
+
+import (
+	"context"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/host"
+	"github.com/loadstone-db/loadstone/engine/run/finalize"
+	"github.com/loadstone-db/loadstone/engine/run/lifecycle"
+)
+
+// found is a run that was found without its owner.
+type found struct {
+	finalize.Evidence
+	// known is its row of the results as the earlier process left it.
+	known engine.RunResult
+}
+
+// remember reads what the earlier process had stored of the run's results.
+func (s *Service) remember(ctx context.Context, e *found) error {
+	rows, err := s.opts.Store.Results(ctx, e.Run.RunID)
+	if err != nil {
+		return err
+	}
+	e.Environment = host.Environment(s.opts.Version)
+	if e.Run.Scenario.Workload.Searches() {
+		state, err := s.opts.Store.FindMax(ctx, e.Run.RunID)
+		if err != nil {
+			return err
+		}
+		e.Search = lifecycle.RecoveredSearch(e.Run.Scenario, state)
+	}
+	for _, r := range rows {
+		if r.ResultID == e.Run.RunID {
+			e.Plan, e.known = r.Plan, r
+			if r.FindMax != nil {
+				e.Search = r.FindMax
+			}
+			if r.Environment != nil {
+				e.Environment = *r.Environment
+			}
+			if r.Figures != nil {
+				e.MeasureAt = r.Figures.MeasuredFrom.Time
+			}
+			if r.Validity != nil {
+				for _, n := range r.Validity.Seen {
+					e.Validity.Note(n)
+				}
+				for _, c := range r.Validity.Causes {
+					if judgedAgain(c) {
+						continue
+					}
+					e.Validity.Add(c.Cause, c.Detail, c.From.Time, c.To.Time)
+				}
+			}
+			continue
+		}
+		c := finalize.Worker{ID: r.WorkerID, ResultID: r.ResultID}
+		if r.WorkerGroupID != nil {
+			c.Group = *r.WorkerGroupID
+		}
+		if r.Figures != nil {
+			c.Beginning = r.Figures.Beginning
+			c.Totals = &engine.Totals{Accounting: r.Figures.Accounting, KeysReplaced: r.Figures.KeysReplaced}
+			if held := r.Figures.Connections; held != nil {
+				c.Totals.Connections = *held
+			}
+		}
+		e.Workers = append(e.Workers, c)
+	}
+	for i := range e.Workers {
+		c := &e.Workers[i]
+		if c.Totals == nil {
+			c.Totals = s.counted(e.Run.RunID, c.ID)
+		}
+		for _, p := range e.Parts {
+			if c.Totals == nil && p.Artifact.ResultID == c.ResultID {
+				c.Totals = p.Totals
+			}
+		}
+	}
+	return nil
+}
+
+// judgedAgain reports whether processing finds a stored cause again, if it still holds.
+func judgedAgain(c engine.ValidityCause) bool {
+	switch c.Cause {
+	case engine.CauseErrors, engine.CauseNothingMeasured, engine.CauseKindFailed:
+		return true
+	case engine.CauseIncompleteRecord:
+		return c.Detail != finalize.ServerWasDown
+	}
+	return false
+}

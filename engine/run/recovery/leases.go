@@ -1,0 +1,164 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/cluster/lease"
+	"github.com/loadstone-db/loadstone/engine/run/writer"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// Claim takes a run for this server.
+func (s *Service) Claim(ctx context.Context, runID string, reclaim bool) (epoch int64, err error) {
+	return s.opts.Store.Claim(ctx,
+		store.Claim{RunID: runID, Owner: s.opts.Owner, Reclaim: reclaim})
+}
+
+// takes notes that a run of another process is finished here, unless it is already. From here on
+// it is left only when that fails.
+func (s *Service) takes(runID string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.finishing[runID] {
+		return false
+	}
+	s.finishing[runID] = true
+	delete(s.left, runID)
+	return true
+}
+
+// finishes notes that a run is no longer finished here.
+func (s *Service) finishes(runID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.finishing, runID)
+}
+
+// Watch renews those of this server's runs, and takes over runs whose owner has let
+// theirs expire.
+func (s *Service) Watch() lease.Watch[engine.Run] {
+	return lease.Watch[engine.Run]{What: "runs", Log: s.opts.Log,
+		Renew: func(ctx context.Context) error {
+			return s.opts.Store.RenewLeases(ctx, s.opts.Owner, s.inHand())
+		},
+		Expired: s.expired,
+		ID:      func(run engine.Run) string { return run.RunID },
+		TakeOver: func(ctx context.Context, run engine.Run) error {
+			err := s.finish(ctx, run, "The server that carried it stopped responding", false)
+			if errors.Is(err, store.ErrHeld) || errors.Is(err, errInHand) {
+				return nil
+			}
+			return err
+		}}
+}
+
+// expired are the runs with an expired lease that this process does not have in its
+// hands. Before it looks for them it takes in what other servers have let go of.
+func (s *Service) expired(ctx context.Context) ([]engine.Run, error) {
+	if s.opts.Live.Closed() {
+		return nil, nil
+	}
+	// What cannot be done of one run holds up no other.
+	if err := errors.Join(s.finishLeft(ctx), s.sweepPostponed(ctx), s.judgeStrangers(ctx)); err != nil {
+		s.opts.Log.Warn().Err(err).Msg("what another server has let go of could not be taken in")
+	}
+	runs, err := s.opts.Store.ExpiredRuns(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(runs, func(run engine.Run) bool { return s.handles(run.RunID) }), nil
+}
+
+// leaves remembers that a run could not be finished, or forgets it.
+func (s *Service) leaves(runID, why string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil || errors.Is(err, store.ErrHeld) || errors.Is(err, store.ErrNotFound) {
+		delete(s.left, runID)
+	} else {
+		s.left[runID] = why
+	}
+}
+
+// finishLeft finishes what could not be finished when it was claimed. Its lease is renewed with
+// those of this owner's other runs, so that it would never expire, and nobody else would do it.
+func (s *Service) finishLeft(ctx context.Context) error {
+	s.mu.Lock()
+	left := maps.Clone(s.left)
+	s.mu.Unlock()
+	var errs []error
+	for _, id := range slices.Sorted(maps.Keys(left)) {
+		if s.handles(id) {
+			continue
+		}
+		run, err := s.opts.Store.Run(ctx, id)
+		if err == nil && (run.Status.Live() || run.Phase == engine.PhaseProcessing) {
+			err = s.finish(ctx, run, left[id], true)
+		} else {
+			s.leaves(id, left[id], err)
+		}
+		if err != nil && !errors.Is(err, store.ErrHeld) && !errors.Is(err, store.ErrNotFound) &&
+			!errors.Is(err, errInHand) {
+			errs = append(errs, fmt.Errorf("finishing run %s: %w", id, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// inHand are the runs whose leases this process renews. Those that are its owner's and nobody's work, because the
+// store has made the change that gave them to it later than it was waited for, are left to expire.
+func (s *Service) inHand() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Concat(s.opts.Live.Held(), s.opts.Enrichments.Runs(), slices.Collect(maps.Keys(s.finishing)))
+}
+
+// handles reports whether this process has a run in its hands.
+func (s *Service) handles(runID string) bool {
+	s.mu.Lock()
+	recovering := s.finishing[runID]
+	s.mu.Unlock()
+	return recovering || s.opts.Live.Has(runID)
+}
+
+// TakeOver is Claim of the own runs, tried for a few seconds.
+func (s *Service) TakeOver(ctx context.Context, runID string) (epoch int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, writer.StoreLimit)
+	defer cancel()
+	err = writer.Retry(ctx, func() error {
+		epoch, err = s.Claim(ctx, runID, true)
+		return err
+	})
+	return epoch, err
+}
+
+// Insist ends a run that was started at the given time and that nobody owns,
+// however long the store stays away.
+func (s *Service) Insist(runID string, started time.Time) {
+	_ = writer.Retry(s.opts.Lifetime, func() error {
+		if s.opts.Live.Has(runID) {
+			return errInHand // it is being started, or who found it goes on with it
+		}
+		ctx, cancel := context.WithTimeout(s.opts.Lifetime, writer.StoreLimit)
+		defer cancel()
+		run, err := s.opts.Store.Run(ctx, runID)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		// Another start that succeeded meanwhile has another time.
+		if err != nil || run.Status != engine.StatusRunning || run.StartTime.Sub(started).Abs() > time.Millisecond {
+			return err
+		}
+		err = s.finish(ctx, run, "The control store went away", true)
+		if errors.Is(err, store.ErrHeld) {
+			return nil // another server has it
+		}
+		return err
+	})
+}

@@ -1,0 +1,290 @@
+package recovery
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/run/enrichment"
+	"github.com/loadstone-db/loadstone/engine/run/finalize"
+	"github.com/loadstone-db/loadstone/engine/run/live"
+	"github.com/loadstone-db/loadstone/engine/run/writer"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// Options are what a service is made of; all of them are needed but the last.
+type Options struct {
+	Store   store.Runs
+	Version string
+	// Owner names this server in the leases of its runs.
+	Owner string
+	Log   zerolog.Logger
+	// Lifetime ends with the process, Go runs what the process waits for at its end.
+	Lifetime context.Context //nolint:containedctx // runs are finished in the background
+	Go       func(func())
+
+	// Nodes are those that may hold something of a run.
+	Nodes       Nodes
+	Outcomes    *finalize.Service
+	Enrichments *enrichment.Service
+	// Live is what the process itself carries.
+	Live Live
+	// Clock reads the machine's clock; nil means time.Now.
+	Clock func() time.Time
+}
+
+// Live is what recovery needs of who carries runs.
+type Live interface {
+	// Has reports whether the process carries the run, or is starting it.
+	Has(runID string) bool
+	// Held are the runs that the process carries or is starting.
+	Held() []string
+	// Closed reports whether the process takes nothing over any more.
+	Closed() bool
+	// Resume goes on with a run that another process carried, or says why it cannot.
+	Resume(r Resumed) (why string)
+	// SetBack undoes what the preparation of a run started; it returns a sentence when that failed.
+	SetBack(run engine.Run, plan *engine.Plan) (failed string)
+	// Show offers the state of a run to those who watch it; nothing follows the last one.
+	Show(runID string, p *engine.Payload, last bool)
+}
+
+// Nodes are the nodes as recovery needs them.
+type Nodes interface {
+	// Ask tells all nodes how a run stands in a new epoch, and waits, for a few seconds at
+	// most, until they have said what they hold.
+	Ask(ctx context.Context, state protocol.RunState)
+	// Now is the time that nodes compare theirs with.
+	Now() time.Time
+}
+
+// Service finishes the runs that have lost the process that carried them. Its methods
+// are safe for concurrent use.
+type Service struct {
+	opts Options
+
+	mu sync.Mutex
+	// finishing are the runs of other processes that this one has in its hands.
+	finishing map[string]bool
+	// parts of runs that this process does not carry, by run; nodes hold them.
+	parts pile
+	// postponed are runs with parts that another server held when it was looked at last.
+	postponed map[string]bool
+	// aside are parts that a node keeps and cannot open, by run.
+	aside map[string][]protocol.AsidePart
+	// again are runs with parts that could not be taken in.
+	again map[string]retry
+	// left are runs that may be this owner's and could not be finished, with the reason of their end.
+	left map[string]string
+	// strangers are run workers on nodes whose runs this process does not carry.
+	strangers map[stranger]held
+}
+
+// New returns a service; nothing happens before Open.
+func New(o Options) *Service {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	return &Service{opts: o, finishing: map[string]bool{}, parts: pile{},
+		postponed: map[string]bool{}, aside: map[string][]protocol.AsidePart{}, strangers: map[stranger]held{},
+		left: map[string]string{}, again: map[string]retry{}}
+}
+
+// pile is parts by run. One is announced again until it is acknowledged, and counts once for each
+// node that says that it has it.
+type pile map[string]map[onNode]nodes.Part
+
+type onNode struct{ workID, nodeID string }
+
+func (h pile) add(p nodes.Part) {
+	run := p.Artifact.RunID
+	if h[run] == nil {
+		h[run] = map[onNode]nodes.Part{}
+	}
+	h[run][onNode{p.WorkID, p.Node.ID()}] = p
+}
+
+// drop forgets these parts of a run: what came since they were looked at stays.
+func (h pile) drop(run string, parts []nodes.Part) {
+	for _, p := range parts {
+		delete(h[run], onNode{p.WorkID, p.Node.ID()})
+	}
+	if len(h[run]) == 0 {
+		delete(h, run)
+	}
+}
+
+// of are those of a run, by their work ids.
+func (h pile) of(run string) []nodes.Part {
+	return slices.SortedFunc(maps.Values(h[run]), func(a, b nodes.Part) int {
+		return cmp.Or(strings.Compare(a.WorkID, b.WorkID), strings.Compare(a.Node.ID(), b.Node.ID()))
+	})
+}
+
+// Keep remembers a part of a run that this process does not carry. It is taken in with
+// the run, or looked at with the leases.
+func (s *Service) Keep(p nodes.Part) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.parts.add(p)
+	if _, known := s.postponed[p.Artifact.RunID]; !known {
+		s.postponed[p.Artifact.RunID] = false
+	}
+}
+
+// Left takes what a node says of a run that this process does not carry: parts, and how run workers ended.
+func (s *Service) Left(from nodes.Node, m protocol.FromNode) {
+	switch m := m.(type) {
+	case protocol.WorkReady:
+		s.Keep(nodes.Part{WorkReady: m, Node: from})
+	case protocol.WorkerState:
+		if m.Status.Ended() {
+			s.Stranger(from, m)
+		}
+	}
+}
+
+// Aside remembers a part that its node cannot open, for the log of its run.
+func (s *Service) Aside(p protocol.AsidePart) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.aside[p.RunID], p) {
+		s.aside[p.RunID] = append(s.aside[p.RunID], p)
+	}
+}
+
+// errInHand: the process is at the run already. Two claims of it would fence each other, and the
+// one that has the last word need not be the one that goes on.
+var errInHand = errors.New("the run is being finished already")
+
+// Open finds the runs that an earlier process of this owner left behind. It
+// returns when none of them is live any more, or the store does not answer. Those of
+// other owners stay theirs until their leases have expired, see Watch.
+func (s *Service) Open(ctx context.Context) error {
+	runs, err := s.opts.Store.LiveRuns(ctx)
+	if err != nil {
+		return fmt.Errorf("looking for live runs: %w", err)
+	}
+	for _, run := range runs {
+		err := s.finish(ctx, run, "The server restarted", true)
+		if err != nil && !errors.Is(err, store.ErrHeld) && !errors.Is(err, errInHand) {
+			return fmt.Errorf("recovering run %s: %w", run.RunID, err)
+		}
+	}
+	if err := s.sweepSpool(ctx); err != nil {
+		return err
+	}
+	return s.judgeStrangers(ctx)
+}
+
+// finish ends a run that lost its owner, and has its results computed. why
+// begins the sentence that users read. It is store.ErrHeld when another owner's
+// lease goes on, and errInHand when this process is at it already; reclaim says that this
+// owner's own lease does not count.
+func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclaim bool) (err error) {
+	id, carrier, told := run.RunID, run.Owner, run.UpdatedAt.Time
+	if !s.takes(id) {
+		return errInHand
+	}
+	defer func() {
+		if err != nil {
+			// An error of the claim may hide that it was made.
+			s.leaves(id, why, err)
+			s.finishes(id)
+		}
+	}()
+	epoch, err := s.Claim(ctx, run.RunID, reclaim)
+	if err != nil {
+		return err
+	}
+	// What its carrier wrote until now counts; from here on it writes nothing more.
+	if run, err = s.opts.Store.Run(ctx, run.RunID); err != nil {
+		return err
+	}
+	run.OwnerEpoch = epoch
+	last, err := s.lastSign(ctx, run)
+	if err != nil {
+		return err
+	}
+	if run.Status.Live() {
+		resumed, unable, err := s.resume(ctx, run, why, last)
+		switch {
+		case err != nil:
+			return err
+		case resumed:
+			s.finishes(run.RunID)
+			return nil
+		}
+		s.opts.Log.Info().Str("run_id", run.RunID).Str("why", unable).Msg("a run cannot be gone on with, and is ended")
+	}
+	s.opts.Nodes.Ask(ctx, protocol.RunState{RunID: run.RunID, Epoch: epoch, Status: engine.StatusCancelling,
+		StopReason: engine.StopWorkerFailure, LastSequence: math.MaxInt64, DrainTimeout: protocol.CancelLimit})
+	e := found{Evidence: finalize.Evidence{Validity: live.NewValidity()}}
+	now := s.opts.Clock()
+	if run.Status.Live() {
+		ahead, measured := s.timeOf(run, now, last)
+		now, e.MeasureAt = now.Add(ahead), measured
+	}
+	if run.Status.Live() {
+		record, err := s.record(ctx, run.RunID)
+		if err != nil {
+			return err
+		}
+		// The load of a run does not go on for longer without its server, however long that was away.
+		if most := last.Add(protocol.FreeAfter); now.After(most) {
+			now = most
+		}
+		e.LostFrom = recordEnds(run, last, record)
+		// What is known of another server's clock may be of no use: a run does not end before its record does.
+		if now.Before(e.LostFrom) {
+			now = e.LostFrom
+		}
+		e.LostTo = now
+		heard := lastHeard(run, last, told, now, record)
+		l := lost{why: why, last: last, heard: heard, end: heard, from: e.LostFrom, to: now}
+		if on, err := s.goesOn(ctx, run.RunID); err != nil {
+			return err
+		} else if on {
+			l.end = now
+		}
+		if run, err = s.endLost(ctx, run, epoch, l); err != nil {
+			return err
+		}
+	}
+	e.Run = run
+	e.Keeper = writer.New(s.opts.Store, run.RunID, epoch, s.opts.Log)
+	s.mu.Lock()
+	parts := s.parts.of(run.RunID)
+	s.mu.Unlock()
+	if e.Parts, err = s.believed(ctx, run.RunID, parts); err != nil {
+		return err
+	}
+	e.Elsewhere = carrier != "" && carrier != s.opts.Owner && len(e.Parts) == 0 && !run.WarmupStartTime.IsZero()
+	if err := s.remember(ctx, &e); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.parts.drop(run.RunID, parts)
+	s.mu.Unlock()
+	s.opts.Log.Warn().Str("run_id", run.RunID).Str("status", string(run.Status)).Int("parts", len(e.Parts)).
+		Msg("a run of an earlier process is finished")
+	s.opts.Go(func() { e.Keeper.Run(s.opts.Lifetime) })
+	s.opts.Go(func() {
+		defer e.Keeper.Close()
+		defer s.finishes(run.RunID)
+		s.conclude(e, why, epoch)
+	})
+	return nil
+}

@@ -1,0 +1,119 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/base/clock"
+	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/run/lifecycle"
+	"github.com/loadstone-db/loadstone/engine/run/query"
+	"github.com/loadstone-db/loadstone/engine/run/scaling"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// Start starts a PREPARED run and returns it as RUNNING, or as PREPARED with what it waits
+// for. A run that is not PREPARED is a conflict.
+func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, error) {
+	return s.start(ctx, runID, by, s.opts.MostLive)
+}
+
+// start is Start, for a user who may have so many live runs; 0 means no bound.
+func (s *Service) start(ctx context.Context, runID, by string, most int) (engine.Run, error) {
+	end, err := s.runs.Begin(runID, by, s.doorman.WaitingOf(by, runID), most)
+	if err != nil {
+		return engine.Run{}, err
+	}
+	defer end()
+	run, err := s.Run(ctx, runID)
+	if err != nil {
+		return engine.Run{}, err
+	}
+	if run.Status != engine.StatusPrepared {
+		return engine.Run{}, query.NotPrepared(run)
+	}
+	shares, err := scaling.Shares(run.Scenario)
+	if err != nil {
+		return engine.Run{}, err
+	}
+	only := s.only(ctx, run.Scenario)
+	if err := s.doorman.Fits(run.Scenario, only); err != nil && run.Waiting == nil {
+		return engine.Run{}, err
+	}
+	room := s.doorman.Needs(run.Scenario, shares, only)
+	// The conditional update decides who starts; only the winner takes the run over.
+	clock := clock.New(s.opts.Clock)
+	now := clock.Now().Truncate(time.Millisecond) // as it is told: seconds that are counted from there are these
+	preparing := engine.PhasePreparing
+	_, err = s.opts.Store.Transition(ctx,
+		store.Transition{RunID: runID, Epoch: run.OwnerEpoch, From: []engine.Status{engine.StatusPrepared},
+			To: engine.StatusRunning, Phase: &preparing, StartTime: now, Owner: s.opts.Owner, Room: room})
+	switch {
+	case err == nil:
+	case errors.Is(err, store.ErrNoRoom):
+		if err := s.doorman.Wait(ctx, runID, by, room); err != nil {
+			return engine.Run{}, query.StoreError(fmt.Errorf("letting the run wait: %w", err))
+		}
+		return s.Run(ctx, runID)
+	case errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrFenced):
+		if other, readErr := s.Run(ctx, runID); readErr == nil {
+			return engine.Run{}, query.NotPrepared(other)
+		}
+		return engine.Run{}, query.StoreError(fmt.Errorf("starting the run: %w", err))
+	default:
+		// The answer may be lost and the change made: then nobody owns the run.
+		s.routines.Go(func() { s.recovery.Insist(runID, now) })
+		return engine.Run{}, query.StoreError(fmt.Errorf("starting the run: %w", err))
+	}
+	epoch, err := s.recovery.Claim(ctx, runID, true)
+	if err != nil {
+		if epoch, err = s.recovery.TakeOver(ctx, runID); err != nil {
+			// RUNNING without an owner: it is ended as soon as the store answers.
+			s.routines.Go(func() { s.recovery.Insist(runID, now) })
+			return engine.Run{}, query.StoreError(fmt.Errorf("taking the run over: %w", err))
+		}
+	}
+	// Between the change and the claim this process may have stood still for longer than a lease: then another server
+	// has found the run without an owner, and has ended it.
+	if after, err := s.Run(ctx, runID); err != nil {
+		s.routines.Go(func() { s.recovery.Insist(runID, now) })
+		return engine.Run{}, query.StoreError(fmt.Errorf("reading the run that was taken over: %w", err))
+	} else if after.Status != engine.StatusRunning {
+		return engine.Run{}, query.NotPrepared(after)
+	}
+	run.Status, run.Phase, run.StartTime, run.OwnerEpoch = engine.StatusRunning, preparing, engine.At(now), epoch
+	workers := First(run.Scenario, shares)
+	run.Waiting = nil
+	l := newLive(s, run, clock, workers, lifecycle.New(LifePlan(run, IDsOf(workers))), by)
+	l.scale.on = s.doorman.Places(room)
+	s.carry(l)
+	return run, nil
+}
+
+// fits refuses a scenario that the nodes can never carry, or that cannot be sent to them.
+func (s *Service) fits(ctx context.Context, sc engine.Scenario) error {
+	only := s.only(ctx, sc)
+	if only == "" {
+		if err := s.nodes.Sendable(protocol.AssignRun{Workload: sc.Workload}); err != nil {
+			return err
+		}
+	}
+	return s.doorman.Fits(sc, only)
+}
+
+// only is the node that alone can carry a scenario, empty where any can.
+func (s *Service) only(ctx context.Context, sc engine.Scenario) string {
+	_, dsn, _ := s.opts.Store.OpenDSN(ctx, sc.Target.Connection) // where it cannot be opened the preparation says so
+	return s.nodes.Only(sc.Workload, dsn)
+}
+
+// carry begins the loop of a run.
+func (s *Service) carry(l *live) {
+	s.runs.Add(l.runID, l)
+	s.routines.Go(func() { l.keeper.Run(s.lifetime) })
+	s.routines.Go(func() { l.loop(s.lifetime) })
+	s.relay.Look() // something may be wanted of a run that is taken over
+}

@@ -1,6 +1,0 @@
-//go:build race
-
-package simulation
-
-// raced: the race detector makes a seed several times as long, and runs few of them.
-const raced = true
