@@ -1,4 +1,4 @@
-package promql
+package promql_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 
 	"github.com/loadstone-db/loadstone/engine"
+	analyticspromql "github.com/loadstone-db/loadstone/engine/analytics/promql"
 	"github.com/loadstone-db/loadstone/engine/analytics/promqltest"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
 )
@@ -77,8 +78,8 @@ func TestWindowsAreNeverDivided(t *testing.T) {
 	defer q.Close()
 	seen := []map[string]bool{{}, {}}
 	for _, w := range c.spy.works {
-		var task Task
-		var segments []Segment
+		var task analyticspromql.Task
+		var segments []analyticspromql.Segment
 		if err := errors.Join(json.Unmarshal(w.Task, &task), json.Unmarshal(w.Segments, &segments)); err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +176,7 @@ func TestANodeThatIsKilled(t *testing.T) {
 
 // TestANodeThatIsSlow: another one does its work, too, and what the first says later changes nothing.
 func TestANodeThatIsSlow(t *testing.T) {
-	c := during(t, lateAfter+limit, func(*cluster, *member, func()) {})
+	c := during(t, analyticspromql.LateAfter+limit, func(*cluster, *member, func()) {})
 	c.quiet(2 * time.Second)
 }
 
@@ -289,13 +290,13 @@ func TestANodeThatHandsNothingOut(t *testing.T) {
 		t.Fatal(r.Err)
 	}
 	c.same(sumByRun, r)
-	if len(pipes) <= atOnce {
-		t.Fatalf("%d answers were held, and more than %d are to be", len(pipes), atOnce)
+	if len(pipes) <= analyticspromql.AtOnce {
+		t.Fatalf("%d answers were held, and more than %d are to be", len(pipes), analyticspromql.AtOnce)
 	}
 	if len(c.spy.refused) > 0 {
 		t.Errorf("it was not held but refused: %s", c.spy.refused)
 	}
-	if took > lateAfter+limit {
+	if took > analyticspromql.LateAfter+limit {
 		t.Errorf("it took %v", took)
 	}
 	t.Logf("%d answers were held; it took %v", len(pipes), took)
@@ -380,7 +381,7 @@ func TestTheOnlyNodeDrains(t *testing.T) {
 	})
 	m.node.Drain()
 	c.waitFor("the node is out of rotation", 5*time.Second, func() bool { return c.fleet.Answering() == 0 })
-	time.Sleep(nodeLimit + 5*lookEvery)
+	time.Sleep(analyticspromql.NodeLimit + 5*analyticspromql.LookEvery)
 	let()
 	c.same(sumByRun, <-answered)
 }
@@ -416,7 +417,7 @@ func TestRunsThatGoOn(t *testing.T) {
 // TestAQueryThatComesToTooMuch: it is refused by what its parts are said to come to, before they are fetched.
 func TestAQueryThatComesToTooMuch(t *testing.T) {
 	c := newCluster(t, 12, "node-a")
-	for _, size := range []int64{mostAnswer + 1, mostAnswer} { // one of them, and all together
+	for _, size := range []int64{analyticspromql.MostAnswer + 1, analyticspromql.MostAnswer} { // one of them, and all together
 		c.spy.size = func(int64) int64 { return size }
 		if _, r := c.ask(t.Context(), sumByRun); !engine.HasCode(r.Err, engine.CodeTooLarge) {
 			t.Errorf("parts of %d bytes: %v", size, r.Err)

@@ -1,4 +1,4 @@
-package promql
+package promql_test
 
 import (
 	"fmt"

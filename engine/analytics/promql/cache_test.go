@@ -13,8 +13,10 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/loadstone-db/loadstone/engine/analytics/promqltest"
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/cluster/protocol"
+	"github.com/loadstone-db/loadstone/engine/results/rollup"
+	"github.com/loadstone-db/loadstone/engine/results/segment"
 )
 
 // stuck is a segment of which nothing comes (any more), until its call ends.
@@ -33,6 +35,20 @@ func asked(t *testing.T) (*Cache, chan protocol.SegmentWanted) {
 	return c, all
 }
 
+// oneSegment is the segment of a run without operations.
+func oneSegment(t *testing.T) (Segment, []byte) {
+	t.Helper()
+	begin := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	content, _, err := segment.Bytes(&rollup.Run{Run: engine.Run{RunID: "r", StartTime: engine.At(begin)},
+		Seconds: rollup.New(begin), PerHour: func(engine.Warehouse) (float64, bool) { return 0, false }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(content)
+	return Segment{RunID: "r", Name: "r", Bytes: int64(len(content)), SHA256: hex.EncodeToString(sum[:]),
+		From: begin.UnixMilli(), To: begin.UnixMilli()}, content
+}
+
 // put is the call of a server, which ends when the node answers.
 func put(c *Cache, sum string, size int64, of func(context.Context) io.Reader) error {
 	call, end := context.WithCancel(context.Background())
@@ -46,14 +62,10 @@ func nothing(call context.Context) io.Reader { return stuck{call} }
 // waits is not held up for ever, and nothing stays behind.
 func TestASegmentOfWhichNothingComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		runs, err := promqltest.Runs(1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := runs[0].Segment
+		s, content := oneSegment(t)
 		c, wanted := asked(t)
 		half := func(call context.Context) io.Reader {
-			return io.MultiReader(bytes.NewReader(runs[0].Content[:s.Bytes/2]), stuck{call})
+			return io.MultiReader(bytes.NewReader(content[:s.Bytes/2]), stuck{call})
 		}
 		read := make(chan error, 1)
 		begin := time.Now()
@@ -81,7 +93,7 @@ func TestASegmentOfWhichNothingComes(t *testing.T) {
 		}
 		<-other
 		if err := put(c, s.SHA256, s.Bytes, func(context.Context) io.Reader {
-			return bytes.NewReader(runs[0].Content)
+			return bytes.NewReader(content)
 		}); err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package promql
+package promql_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
+	analyticspromql "github.com/loadstone-db/loadstone/engine/analytics/promql"
 	"github.com/loadstone-db/loadstone/engine/analytics/promql/series"
 	"github.com/loadstone-db/loadstone/engine/analytics/promqltest"
 	"github.com/loadstone-db/loadstone/engine/cluster/nodes"
@@ -40,7 +41,7 @@ type cluster struct {
 	nodes   []*member
 	dialers []protocol.Dialer
 	spy     *spy
-	ours    *Telemetry
+	ours    *analyticspromql.Telemetry
 	theirs  *promql.Engine
 	end     func()
 }
@@ -49,7 +50,7 @@ type cluster struct {
 type member struct {
 	id      string
 	node    *worker.Node
-	answers *Answers
+	answers *analyticspromql.Answers
 	dir     string
 	stop    func()
 	// hold is what reading a segment waits for, while it is not nil.
@@ -60,8 +61,8 @@ type member struct {
 }
 
 // read is a EvaluatorRead that can be held.
-func (m *member) read(next EvaluatorRead) EvaluatorRead {
-	return func(ctx context.Context, s Segment) (*series.Set, int64, error) {
+func (m *member) read(next analyticspromql.EvaluatorRead) analyticspromql.EvaluatorRead {
+	return func(ctx context.Context, s analyticspromql.Segment) (*series.Set, int64, error) {
 		m.mu.Lock()
 		hold := m.hold
 		m.reads++
@@ -150,16 +151,16 @@ func (c *cluster) newNode(id string) *member {
 		}
 	})
 	m := &member{id: id, dir: dir, held: make(chan struct{}, 100)}
-	var cache *Cache
+	var cache *analyticspromql.Cache
 	m.node = worker.NewNode(worker.Options{NodeID: id, Version: "test", SpoolDir: filepath.Join(m.dir, "spool"),
 		Log: zerolog.Nop(), Queries: func(d worker.Disk) worker.Queries {
-			cache = NewCache(d, zerolog.Nop())
+			cache = analyticspromql.NewCache(d, zerolog.Nop())
 			read := cache.Read
 			if id == protocol.OwnNode {
 				cache, read = nil, c.catalog.Read
 			}
-			m.answers = New(Options{NodeID: id, Cache: cache, Disk: d, Log: zerolog.Nop(),
-				Evaluate: NewEvaluator(m.read(read), DefaultOptions(), 256<<20)})
+			m.answers = analyticspromql.New(analyticspromql.Options{NodeID: id, Cache: cache, Disk: d, Log: zerolog.Nop(),
+				Evaluate: analyticspromql.NewEvaluator(m.read(read), analyticspromql.DefaultOptions(), 256<<20)})
 			return m.answers
 		}})
 	var l protocol.Listener
@@ -232,7 +233,7 @@ func newClusterOf(t *testing.T, made []promqltest.Run, ids ...string) *cluster {
 	if err := c.fleet.Open(t.Context(), life, func(f func()) { all.Go(f) }, nobody{}); err != nil {
 		t.Fatal(err)
 	}
-	o := DefaultOptions()
+	o := analyticspromql.DefaultOptions()
 	c.spy = &spy{Fleet: c.fleet}
 	c.answersFrom(c.catalog)
 	c.theirs = o.Engine(5 * time.Minute)
@@ -241,9 +242,9 @@ func newClusterOf(t *testing.T, made []promqltest.Run, ids ...string) *cluster {
 
 // answersFrom has queries answered over the segments of a catalog.
 func (c *cluster) answersFrom(catalog promqltest.Catalog) {
-	o := DefaultOptions()
-	own := NewEvaluator(catalog.Read, o, 64<<20)
-	c.ours = NewTelemetry(catalog, Leaves{Catalog: catalog, Nodes: c.spy, Own: own, Log: zerolog.Nop()}, own, o)
+	o := analyticspromql.DefaultOptions()
+	own := analyticspromql.NewEvaluator(catalog.Read, o, 64<<20)
+	c.ours = analyticspromql.NewTelemetry(catalog, analyticspromql.Leaves{Catalog: catalog, Nodes: c.spy, Own: own, Log: zerolog.Nop()}, own, o)
 }
 
 const sumByRun = `sum by (run, kind) (rate(loadstone_operations_total[10s]))`
@@ -254,7 +255,7 @@ var (
 )
 
 // ask evaluates an expression over a range on the nodes.
-func (c *cluster) ask(ctx context.Context, text string) (*PromQLQuery, *promql.Result) {
+func (c *cluster) ask(ctx context.Context, text string) (*analyticspromql.PromQLQuery, *promql.Result) {
 	c.Helper()
 	q, err := c.ours.Range(ctx, text, start, end, time.Second)
 	if err != nil {
